@@ -49,6 +49,7 @@ CUresult dropObjects(Thread& thread, unsigned device, uint64_t context) {
   each(api::Kind::ARRAY, [](uint64_t handle) { return cuArrayDestroy(fromWire<CUarray>(handle)); });
   each(api::Kind::MIPMAPPED_ARRAY, [](uint64_t handle) { return cuMipmappedArrayDestroy(fromWire<CUmipmappedArray>(handle)); });
   each(api::Kind::LIBRARY_OBJECT, [&](uint64_t handle) { return endLibraryObject(thread, handle); });
+  if (context == 0) session.graphMemories.endDevice(device);  // what a fault ends
   keep(session.memory.freeAll(thread, device, context));
   if (context == 0) keep(session.virtualMemory.endDevice(thread, device));  // it belongs to no context
   session.peerAccess.forget(thread, device, context);

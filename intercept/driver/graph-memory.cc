@@ -21,7 +21,7 @@ CUresult allocateNode(Thread& thread, const CUDA_MEM_ALLOC_NODE_PARAMS& given, C
 
 CUresult freeNode(Session& session, CUdeviceptr address, NodeWork& work) {
   auto memory = session.graphMemories.find(address);
-  if (memory == nullptr || memory->hasFreeNode.exchange(true)) return CUDA_ERROR_INVALID_VALUE;
+  if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
   work = FreeWork{std::move(memory)};
   return CUDA_SUCCESS;
 }

@@ -65,11 +65,12 @@ CUresult vgpu::client::allocateInStream(CUdeviceptr* dptr, size_t bytes, CUmemor
     if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
     if (thread.session.captures.isActive()) {
-      CUDA_MEM_ALLOC_NODE_PARAMS params{};
-      params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-      params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(thread.deviceOf(stream))};
-      params.bytesize = bytes;
-      auto describe = [&](NodeWork& work) { return allocateNode(thread, params, dptr, work); };
+      auto describe = [&](NodeWork& work) -> CUresult {
+        CUDA_MEM_ALLOC_NODE_PARAMS params{};
+        auto set = [&](StreamPools& pools) { return pools.describe(pool, thread.deviceOf(stream), bytes, params); };
+        CUresult bad = thread.session.memory.withPools(thread, set);
+        return bad != CUDA_SUCCESS ? bad : allocateNode(thread, params, dptr, work);
+      };
       if (auto captured = thread.session.captures.add(thread, stream, describe)) return *captured;
     }
     auto current = [&](StreamPools& pools) { return pools.currentOf(thread.deviceOf(stream)); };
@@ -85,8 +86,8 @@ extern "C" {
 VGPU_EXPORT CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
   auto describe = [&](Thread& thread, NodeWork& work) { return freeNode(thread.session, dptr, work); };
   return inStream(hStream, describe, [&](Thread& thread, uint64_t stream) -> CUresult {
-    if (thread.session.graphMemories.find(dptr) != nullptr)
-      return thread.session.graphMemories.free(dptr) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (auto ofGraph = thread.session.graphMemories.find(dptr))
+      return thread.session.graphMemories.freeOrdered(thread, *ofGraph, stream);
     return thread.session.memory.freeOrdered(thread, dptr, stream);
   });
 }

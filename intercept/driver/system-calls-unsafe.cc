@@ -26,8 +26,7 @@ Function next(const char* name) {
 // `call`, which lets the kernel access memory that `bring` brings; that says whether it has brought any.
 template <typename Bring, typename Call>
 ssize_t broughtFor(Bring&& bring, Call&& call) {
-  constexpr int mostTries = 100;  // each time another thread has given all pages to the device between bringing and the call
-  for (int tries = 0;; ++tries) {
+  for (size_t tries = 0;; ++tries) {
     const int before = errno;
     bool isManaged = bring();
     errno = before;
@@ -36,11 +35,11 @@ ssize_t broughtFor(Bring&& bring, Call&& call) {
   }
 }
 
-template <typename Call>
-ssize_t withVectors(const struct iovec* vectors, int count, bool writes, Call&& call) {
+template <typename Count, typename Call>
+ssize_t withVectors(const struct iovec* vectors, Count count, bool writes, Call&& call) {
   auto bring = [&] {
     bool isManaged = false;
-    for (int i = 0; i < count && vectors != nullptr; ++i)
+    for (Count i = 0; i < count && vectors != nullptr; ++i)
       isManaged |= bringForSystem(vectors[i].iov_base, vectors[i].iov_len, writes);
     return isManaged;
   };
@@ -77,37 +76,63 @@ ROW(pwrite, (int file, const void* memory, size_t bytes, off_t at), false, (file
 ROW(pwrite64, (int file, const void* memory, size_t bytes, off64_t at), false, (file, memory, bytes, at))
 ROW(recv, (int socket, void* memory, size_t bytes, int flags), true, (socket, memory, bytes, flags))
 ROW(send, (int socket, const void* memory, size_t bytes, int flags), false, (socket, memory, bytes, flags))
+ROW(recvfrom, (int socket, void* memory, size_t bytes, int flags, struct sockaddr* from, socklen_t* fromBytes), true,
+    (socket, memory, bytes, flags, from, fromBytes))
+ROW(sendto, (int socket, const void* memory, size_t bytes, int flags, const struct sockaddr* to, socklen_t toBytes), false,
+    (socket, memory, bytes, flags, to, toBytes))
 // As a compiler calls them that checks the room at `memory` (-D_FORTIFY_SOURCE, the default of some distributions).
 ROW(__read_chk, (int file, void* memory, size_t bytes, size_t room), true, (file, memory, bytes, room))
 ROW(__pread_chk, (int file, void* memory, size_t bytes, off_t at, size_t room), true, (file, memory, bytes, at, room))
 ROW(__pread64_chk, (int file, void* memory, size_t bytes, off64_t at, size_t room), true, (file, memory, bytes, at, room))
 ROW(__recv_chk, (int socket, void* memory, size_t bytes, size_t room, int flags), true, (socket, memory, bytes, room, flags))
+ROW(__recvfrom_chk, (int socket, void* memory, size_t bytes, size_t room, int flags, struct sockaddr* from, socklen_t* fromBytes),
+    true, (socket, memory, bytes, room, flags, from, fromBytes))
 #undef ROW
 
-// The C library moves large pieces by a system call of its own.
-VGPU_EXPORT size_t fread(void* memory, size_t size, size_t count, FILE* file) {
-  static const auto system = next<size_t (*)(void*, size_t, size_t, FILE*)>("fread");
-  bringForSystem(memory, size * count, true);
-  return system(memory, size, count, file);
-}
-VGPU_EXPORT size_t __fread_chk(void* memory, size_t room, size_t size, size_t count, FILE* file) {
-  static const auto system = next<size_t (*)(void*, size_t, size_t, size_t, FILE*)>("__fread_chk");
-  bringForSystem(memory, size * count, true);
-  return system(memory, room, size, count, file);
-}
-VGPU_EXPORT size_t fwrite(const void* memory, size_t size, size_t count, FILE* file) {
-  static const auto system = next<size_t (*)(const void*, size_t, size_t, FILE*)>("fwrite");
-  bringForSystem(memory, size * count, false);
-  return system(memory, size, count, file);
-}
+// ROW(name, parameters, whether the C library writes to the memory, arguments, the type of the memory, arguments of a call for
+// `left` bytes behind the first `done`)
+#define ROW(name, parameters, writes, arguments, Byte, rest)                                                          \
+  VGPU_EXPORT size_t name parameters {                                                                                \
+    static const auto system = next<size_t(*) parameters>(#name);                                                     \
+    if (!bringForSystem(memory, size * count, writes)) return system arguments;                                       \
+    auto* bytes = static_cast<Byte*>(memory);                                                                         \
+    return movedBy(file, memory, size * count, writes, [&](size_t done, size_t left) { return system rest; }) / size; \
+  }
+ROW(fread, (void* memory, size_t size, size_t count, FILE* file), true, (memory, size, count, file), char,
+    (bytes + done, 1, left, file))
+ROW(__fread_chk, (void* memory, size_t room, size_t size, size_t count, FILE* file), true, (memory, room, size, count, file),
+    char, (bytes + done, room - done, 1, left, file))
+ROW(fwrite, (const void* memory, size_t size, size_t count, FILE* file), false, (memory, size, count, file), const char,
+    (bytes + done, 1, left, file))
+#undef ROW
 
-VGPU_EXPORT ssize_t readv(int file, const struct iovec* vectors, int count) {
-  static const auto system = next<ssize_t (*)(int, const struct iovec*, int)>("readv");
-  return withVectors(vectors, count, true, [&] { return system(file, vectors, count); });
-}
-VGPU_EXPORT ssize_t writev(int file, const struct iovec* vectors, int count) {
-  static const auto system = next<ssize_t (*)(int, const struct iovec*, int)>("writev");
-  return withVectors(vectors, count, false, [&] { return system(file, vectors, count); });
-}
+// ROW(name, parameters, whether the kernel writes to what the vectors name, arguments)
+#define ROW(name, parameters, writes, arguments)                                  \
+  VGPU_EXPORT ssize_t name parameters {                                           \
+    static const auto system = next<ssize_t(*) parameters>(#name);                \
+    return withVectors(vectors, count, writes, [&] { return system arguments; }); \
+  }
+#define VECTORS int file, const struct iovec *vectors, int count
+ROW(readv, (VECTORS), true, (file, vectors, count))
+ROW(writev, (VECTORS), false, (file, vectors, count))
+ROW(preadv, (VECTORS, off_t at), true, (file, vectors, count, at))
+ROW(preadv64, (VECTORS, off64_t at), true, (file, vectors, count, at))
+ROW(pwritev, (VECTORS, off_t at), false, (file, vectors, count, at))
+ROW(pwritev64, (VECTORS, off64_t at), false, (file, vectors, count, at))
+ROW(preadv2, (VECTORS, off_t at, int flags), true, (file, vectors, count, at, flags))
+ROW(preadv64v2, (VECTORS, off64_t at, int flags), true, (file, vectors, count, at, flags))
+ROW(pwritev2, (VECTORS, off_t at, int flags), false, (file, vectors, count, at, flags))
+ROW(pwritev64v2, (VECTORS, off64_t at, int flags), false, (file, vectors, count, at, flags))
+#undef VECTORS
+#undef ROW
+#define ROW(name, Message, writes)                                                                               \
+  VGPU_EXPORT ssize_t name(int socket, Message* message, int flags) {                                            \
+    static const auto system = next<ssize_t (*)(int, Message*, int)>(#name);                                     \
+    const msghdr none{}, &given = message == nullptr ? none : *message;                                          \
+    return withVectors(given.msg_iov, given.msg_iovlen, writes, [&] { return system(socket, message, flags); }); \
+  }
+ROW(recvmsg, struct msghdr, true)
+ROW(sendmsg, const struct msghdr, false)
+#undef ROW
 
 }  // extern "C"

@@ -58,8 +58,7 @@ void CallBase::enterGate() {
   for (auto& managed = thread.session.managed;;) {
     pass.emplace(thread.session.gate, thread.mark);
     if (!managed.isTouched()) [[likely]] return;
-    // Operations of a stream on memory are on pinned memory, which may be kept as managed memory is (Memory::allocateHost).
-    if (!ManagedMemory::mayBeUsedBy(method) && method != api::Method::streamBatchMemOp && !thread.usesManaged) return;
+    if (!ManagedMemory::mayBeUsedBy(method) && !ManagedMemory::isMemoryOperation(method) && !thread.usesManaged) return;
     pass.reset();
     managed.giveToDevice(thread);
   }

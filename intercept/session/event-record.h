@@ -39,4 +39,10 @@ class EventRecord {
   std::atomic<uint64_t> latest{0};
 };
 
+// A place in a stream of `device`, which its GPU has passed when that number is in that completion word (markStream).
+struct StreamMark {
+  unsigned device = 0;
+  EventRecord::Value record;  // 0: passed
+};
+
 }  // namespace vgpu::client

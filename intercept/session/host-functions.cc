@@ -35,11 +35,13 @@ void HostFunctions::giveBack(const Waiting& one) {
 }
 
 void HostFunctions::drop(unsigned device, uint64_t sequence) {
+  std::vector<Waiting> dropped;  // ends without the lock: with it may end what is the program's
   std::lock_guard lock(mutex);
-  std::erase_if(waiting, [&](const Waiting& w) {
+  std::erase_if(waiting, [&](Waiting& w) {
     bool due = segment.completionWord(w.completion).done.load(std::memory_order_acquire) >= w.sequence;
     if (w.device != device || w.sequence >= sequence || due) return false;
     giveBack(w);
+    dropped.push_back(std::move(w));
     return true;
   });
 }
@@ -64,10 +66,11 @@ void HostFunctions::serve() {
   sigaddset(&touches, SIGSEGV);
   pthread_sigmask(SIG_UNBLOCK, &touches, nullptr);
   for (Backoff backoff(spinTime);;) {
+    std::vector<Waiting> dropped;  // ends without the lock
     {
       std::unique_lock lock(mutex);
-      if (lost.load(std::memory_order_relaxed)) waiting.clear();
-      if (waiting.empty()) {
+      if (lost.load(std::memory_order_relaxed)) dropped.swap(waiting);
+      if (waiting.empty() && dropped.empty()) {
         changed.wait(lock);
         backoff = Backoff(spinTime);
       }

@@ -67,6 +67,28 @@ CUresult synchronizeStream(Thread& thread, uint64_t stream) {
   return delivered(thread, thread.deviceOf(stream), awaitStream(thread, stream));
 }
 
+CUresult markStream(Thread& thread, uint64_t stream, StreamMark& mark) {
+  Session& session = thread.session;
+  const unsigned device = thread.deviceOf(stream);
+  auto* entry = session.handles.find<api::Kind::STREAM>(stream);
+  if (stream != 0 && entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  auto& completion = stream == 0 ? session.defaultStreamDepths[device].completion : entry->depth.completion;
+  auto word = completion.take(session.completionWords, device);
+  if (!word) return CUDA_ERROR_OUT_OF_MEMORY;
+  Call<api::Cuda::StreamMarkParams> frame(thread.on(device), api::Method::streamMark);
+  frame->setStream(stream);  // not counted
+  frame->setLine(*word);
+  completion.expect(frame.sequence());
+  mark = {device, {frame.sequence(), *word}};
+  return frame.post();
+}
+
+bool isPast(const Session& session, const StreamMark& mark) {
+  const EventRecord::Value& record = mark.record;
+  return session.segment.completionWord(record.completion).done.load(std::memory_order_acquire) >= record.sequence ||
+         session.lost.load(std::memory_order_relaxed) || session.faultOf(mark.device, record.sequence) != CUDA_SUCCESS;
+}
+
 namespace {
 
 // Whether that record of the event has happened.

@@ -148,7 +148,44 @@ bool ofJoins() {
   return ok;
 }
 
+// What the graph of an invalidated capture held is given up with it, and waits for another thread that captures.
+bool ofObjects() {
+  struct Meeting {
+    std::atomic<bool> reached{false}, passed{false};
+  } meeting;
+  auto destroy = [](void* data) {
+    auto& meeting = *static_cast<Meeting*>(data);
+    meeting.reached = true;
+    while (!meeting.passed) usleep(100);
+  };
+  std::thread elsewhere([&] {
+    while (!meeting.reached) usleep(100);
+    begin(other, cudaStreamCaptureModeRelaxed);
+    ends(other, cudaSuccess);
+    meeting.passed = true;
+  });
+  bool ok = true;
+  for (bool isDestroyed : {false, true}) {
+    cudaStream_t stream;
+    cudaUserObject_t object;
+    cudaStreamCaptureStatus status;
+    cudaGraph_t graph;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CHECK(cudaUserObjectCreate(&object, &meeting, destroy, 1, cudaUserObjectNoDestructorSync));
+    begin(stream);
+    CHECK(cudaStreamGetCaptureInfo(stream, &status, nullptr, &graph));
+    CHECK(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove));
+    ok &= EXPECT_ERROR(cudaStreamSynchronize(stream), cudaErrorStreamCaptureUnsupported);
+    cudaGetLastError();
+    if (!isDestroyed) ok &= ends(stream, cudaErrorStreamCaptureInvalidated);
+    CHECK(cudaStreamDestroy(stream));
+  }
+  elsewhere.join();
+  return ok;
+}
+
 int main() {
+  alarm(60);
   CHECK(cudaStreamCreate(&blocking));
   CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
   CHECK(cudaStreamCreateWithFlags(&free1, cudaStreamNonBlocking));
@@ -157,6 +194,7 @@ int main() {
   bool ok = ofStreams();
   ok &= ofModes();
   ok &= ofJoins();
+  ok &= ofObjects();
   // Everything works as before.
   set<<<1, 1, 0, blocking>>>(value, 42);
   int got = 0;

@@ -90,6 +90,34 @@ bool works(int round) {
   return ok;
 }
 
+// Memory of a graph ends with the context. The graph that had it does not free what is there afterwards.
+bool leavesNewMemoryToTheProgram() {
+  constexpr size_t bytes = 4096;
+  cudaGraph_t graph;
+  CHECK(cudaGraphCreate(&graph, 0));
+  cudaMemAllocNodeParams params{};
+  params.poolProps.allocType = cudaMemAllocationTypePinned;
+  params.poolProps.location.type = cudaMemLocationTypeDevice;
+  params.bytesize = bytes;
+  cudaGraphNode_t node;
+  CHECK(cudaGraphAddMemAllocNode(&node, graph, nullptr, 0, &params));
+  storeAt<<<1, 1>>>(reinterpret_cast<int*>(uintptr_t(0x7000000000000)));
+  bool ok = EXPECT_ERROR(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+  CHECK(cudaDeviceReset());
+  cudaGetLastError();
+  void *memory, *other;
+  CHECK(cudaMalloc(&memory, bytes));
+  cudaGraphExec_t exec;
+  ok &= EXPECT_ERROR(cudaGraphInstantiate(&exec, graph, 0), cudaErrorInvalidValue);
+  cudaGetLastError();
+  CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaMalloc(&other, bytes));
+  ok &= EXPECT(other != memory) & EXPECT_ERROR(cudaFree(memory), cudaSuccess) & EXPECT_ERROR(cudaFree(other), cudaSuccess);
+  unsigned long long reserved = 1;
+  CHECK(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrReservedMemCurrent, &reserved));
+  return ok & EXPECT(reserved == 0);
+}
+
 // What another device of the same program holds, where there is one: a fault ends all devices of a process, each until it is
 // reset.
 class Neighbour {
@@ -144,6 +172,7 @@ int main() {
   CHECK(cudaMallocHost(&pinned, 1 << 20));  // ends with the context that it was made in
   bool ok = true;
   for (int round = 0; round < 4; ++round) ok &= faultAndAsk() & works(round) & neighbour.isLostUntilReset();
+  ok &= leavesNewMemoryToTheProgram() & neighbour.isLostUntilReset();
 
   // What is made after a reset outlives a pause like anything else.
   CHECK(cudaDeviceReset());

@@ -114,6 +114,73 @@ bool kept() {
   return ok;
 }
 
+// Memory that a launch allocates is freed by another graph: one graph frees it once, and one that ends unused has freed nothing.
+bool freedElsewhere() {
+  cudaStream_t stream;
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  cudaGraph_t allocates, unused, frees;
+  CHECK(cudaGraphCreate(&allocates, 0));
+  cudaMemAllocNodeParams params{};
+  params.poolProps.allocType = cudaMemAllocationTypePinned;
+  params.poolProps.location.type = cudaMemLocationTypeDevice;
+  params.bytesize = count * sizeof(int);
+  cudaGraphNode_t node;
+  CHECK(cudaGraphAddMemAllocNode(&node, allocates, nullptr, 0, &params));
+  cudaGraphExec_t first, second;
+  CHECK(cudaGraphInstantiate(&first, allocates, 0));
+  CHECK(cudaGraphLaunch(first, stream));
+
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  CHECK(cudaFreeAsync(params.dptr, stream));
+  CHECK(cudaStreamEndCapture(stream, &unused));
+  CHECK(cudaGraphDestroy(unused));
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  bool ok = EXPECT_ERROR(cudaFreeAsync(params.dptr, stream), cudaSuccess);
+  CHECK(cudaStreamEndCapture(stream, &frees));
+  ok &= EXPECT_ERROR(cudaGraphAddMemFreeNode(&node, frees, nullptr, 0, params.dptr), cudaErrorInvalidValue);
+  cudaGetLastError();
+  CHECK(cudaGraphInstantiate(&second, frees, 0));
+  CHECK(cudaGraphLaunch(second, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  ok &= EXPECT(amount(cudaGraphMemAttrUsedMemCurrent) == 0);
+  for (cudaGraphExec_t exec : {first, second}) CHECK(cudaGraphExecDestroy(exec));
+  for (cudaGraph_t graph : {allocates, frees}) CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaStreamDestroy(stream));
+  return ok;
+}
+
+// What is captured has the properties of the pool that it names, which must be one.
+bool fromPools() {
+  cudaStream_t stream;
+  cudaMemPool_t pool, gone;
+  cudaMemPoolProps props{};
+  props.allocType = cudaMemAllocationTypePinned;
+  props.location.type = cudaMemLocationTypeDevice;
+  props.maxSize = size_t{64} << 20;
+  CHECK(cudaMemPoolCreate(&pool, &props));
+  CHECK(cudaMemPoolCreate(&gone, &props));
+  CHECK(cudaMemPoolDestroy(gone));
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  void *memory = nullptr, *none = nullptr;
+  cudaGraph_t graph;
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  bool ok = EXPECT_ERROR(cudaMallocFromPoolAsync(&none, 1024, gone, stream), cudaErrorInvalidValue) &
+            EXPECT_ERROR(cudaMallocFromPoolAsync(&none, 2 * props.maxSize, pool, stream), cudaErrorMemoryAllocation) &
+            EXPECT_ERROR(cudaMallocFromPoolAsync(&memory, 1024, pool, stream), cudaSuccess) & EXPECT(none == nullptr);
+  cudaGetLastError();
+  CHECK(cudaStreamEndCapture(stream, &graph));
+  cudaGraphNode_t node;
+  size_t nodes = 1;
+  CHECK(cudaGraphGetNodes(graph, &node, &nodes));
+  cudaMemAllocNodeParams params;
+  CHECK(cudaGraphMemAllocNodeGetParams(node, &params));
+  ok &= EXPECT(nodes == 1) & EXPECT(params.dptr == memory) & EXPECT(params.poolProps.maxSize == props.maxSize);
+  CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaMemPoolDestroy(pool));
+  CHECK(cudaStreamDestroy(stream));
+  return ok;
+}
+
 void destroyed(void* data) { ++*static_cast<std::atomic<int>*>(data); }
 
 bool objects() {
@@ -145,6 +212,8 @@ bool objects() {
 int main() {
   bool ok = captured();
   ok &= kept();
+  ok &= freedElsewhere();
+  ok &= fromPools();
   ok &= objects();
   return verdict("graph-memory", ok);
 }

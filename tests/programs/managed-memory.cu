@@ -1,6 +1,9 @@
 // Managed memory in the ways that programs use it: host and kernels write parts of one page in turn, copies and fills have it at
 // their ends, host functions and system calls write it, threads use pieces of it beside each other, and a kernel's parameters lie
 // in it. What has not been written is zero.
+#include <sys/socket.h>
+#include <sys/uio.h>
+
 #include <csignal>
 #include <csetjmp>
 #include <cstring>
@@ -179,6 +182,67 @@ bool isReadAndWrittenByTheSystem(bool isChecked) {
   return ok;
 }
 
+// The calls that take vectors and addresses, each with pages that are the device's.
+bool isMovedByOtherCalls() {
+  constexpr size_t bytes = 20 * 1000;
+  char *in = managed<char>(bytes), *out = managed<char>(bytes);
+  for (size_t i = 0; i < bytes; ++i) in[i] = static_cast<char>(i % 101);
+  int ends[2];
+  bool ok = EXPECT(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  std::FILE* file = std::tmpfile();
+  const int place = fileno(file);
+  const auto all = static_cast<ssize_t>(bytes);
+  auto moved = [&](auto&& gives, auto&& takes) {
+    addToEven<<<1, 1>>>(reinterpret_cast<int*>(out), 2, 1);
+    synchronize();
+    const bool isGiven = EXPECT(gives() == all);
+    addToEven<<<1, 1>>>(reinterpret_cast<int*>(out), 2, 1);
+    synchronize();
+    return isGiven & EXPECT(takes() == all) & EXPECT(std::memcmp(in, out, bytes) == 0);
+  };
+  iovec from{in, bytes}, to{out, bytes};
+  msghdr sent{}, received{};
+  sent.msg_iov = &from;
+  received.msg_iov = &to;
+  sent.msg_iovlen = received.msg_iovlen = 1;
+  ok &= moved([&] { return sendto(ends[0], in, bytes, 0, nullptr, 0); },
+              [&] { return recvfrom(ends[1], out, bytes, MSG_WAITALL, nullptr, nullptr); });
+  ok &= moved([&] { return sendmsg(ends[0], &sent, 0); }, [&] { return recvmsg(ends[1], &received, MSG_WAITALL); });
+  ok &= moved([&] { return pwritev(place, &from, 1, 100); }, [&] { return preadv(place, &to, 1, 100); });
+  ok &= moved([&] { return pwritev2(place, &from, 1, 300, 0); }, [&] { return preadv2(place, &to, 1, 300, 0); });
+  for (int end : ends) close(end);
+  std::fclose(file);
+  return ok;
+}
+
+// Another thread gives all pages to the device again and again while the C library moves a file's bytes.
+bool isMovedBesideLaunches() {
+  constexpr size_t bytes = 4 << 20;
+  char* data = managed<char>(bytes);
+  int* theirs = managed<int>(64);
+  std::memset(data, 7, bytes);
+  std::atomic<bool> ends{false};
+  std::thread launches([&] {
+    while (!ends) {
+      addToEven<<<1, 1>>>(theirs, 2, 1);
+      CHECK(cudaStreamSynchronize(nullptr));
+    }
+  });
+  bool ok = true;
+  for (int round = 0; round < 10 && ok; ++round) {
+    std::FILE* file = std::tmpfile();
+    ok &= EXPECT(std::fwrite(data, 4096, bytes / 4096, file) == bytes / 4096) & EXPECT(std::ferror(file) == 0);
+    std::rewind(file);
+    ok &= EXPECT(std::fread(data, 4096, bytes / 4096, file) == bytes / 4096) & EXPECT(std::ferror(file) == 0);
+    std::fclose(file);
+  }
+  ends = true;
+  launches.join();
+  for (size_t i = 0; i < bytes && ok; i += 4096) ok &= EXPECT(data[i] == 7);
+  CHECK(cudaFree(data));
+  return ok;
+}
+
 bool holdsParameters() {
   auto* request = managed<Request>(1);
   int* data = managed<int>(100);
@@ -267,6 +331,8 @@ int main() {
   ok &= isSharedAtTheSameTime();
   ok &= isReadAndWrittenByTheSystem(false);
   ok &= isReadAndWrittenByTheSystem(true);
+  ok &= isMovedByOtherCalls();
+  ok &= isMovedBesideLaunches();
   ok &= holdsParameters();
   ok &= isDescribed();
   ok &= keepsAdvice();

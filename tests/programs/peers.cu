@@ -140,6 +140,60 @@ bool copiesAreOrdered(const Memory& memory) {
   return ok;
 }
 
+// Memory of device 1's pool, allocated and freed in streams of either device: each use is behind the allocation and before the free, and
+// memory that is freed in a stream of one device is not another's before that stream has come to the free.
+bool poolsCrossDevices(const Memory& memory) {
+  cudaStream_t streams[2];
+  cudaEvent_t done[2];
+  cudaMemPool_t pool;
+  for (int device : {0, 1}) {
+    CHECK(cudaSetDevice(device));
+    CHECK(cudaStreamCreateWithFlags(&streams[device], cudaStreamNonBlocking));
+    CHECK(cudaEventCreateWithFlags(&done[device], cudaEventDisableTiming));
+  }
+  CHECK(cudaDeviceGetDefaultMemPool(&pool, 1));
+  unsigned *sum = filled(0, 0), *ones = filled(1, 1);
+  constexpr unsigned rounds = 20;
+  bool ok = true;
+  for (unsigned round = 0; round < rounds; ++round) {
+    const int allocating = round % 2, freeing = round / 2 % 2;
+    void* pooled = nullptr;
+    CHECK(cudaSetDevice(allocating));
+    ok &= EXPECT_ERROR(cudaMallocFromPoolAsync(&pooled, bytes, pool, streams[allocating]), cudaSuccess);
+    if (!ok) return false;
+    cudaPointerAttributes attributes;
+    CHECK(cudaPointerGetAttributes(&attributes, pooled));
+    ok &= EXPECT(attributes.device == 1);
+    CHECK(cudaMemsetAsync(pooled, 0, bytes, streams[allocating]));
+    CHECK(cudaEventRecord(done[allocating], streams[allocating]));
+    CHECK(cudaSetDevice(1));
+    CHECK(cudaStreamWaitEvent(streams[1], done[allocating], 0));
+    add<<<1, 128, 0, streams[1]>>>(static_cast<unsigned*>(pooled), ones, count);
+    CHECK(cudaEventRecord(done[1], streams[1]));
+    CHECK(cudaSetDevice(0));
+    CHECK(cudaStreamWaitEvent(streams[0], done[1], 0));
+    add<<<1, 128, 0, streams[0]>>>(sum, static_cast<unsigned*>(pooled), count);
+    CHECK(cudaEventRecord(done[0], streams[0]));
+    CHECK(cudaSetDevice(freeing));
+    CHECK(cudaStreamWaitEvent(streams[freeing], done[0], 0));
+    ok &= EXPECT_ERROR(cudaFreeAsync(pooled, streams[freeing]), cudaSuccess);
+    ok &= EXPECT_ERROR(cudaFreeAsync(pooled, streams[freeing]), cudaErrorInvalidValue);
+    cudaGetLastError();
+  }
+  for (int device : {0, 1}) {
+    CHECK(cudaSetDevice(device));
+    CHECK(cudaStreamSynchronize(streams[device]));
+    CHECK(cudaStreamDestroy(streams[device]));
+    CHECK(cudaEventDestroy(done[device]));
+  }
+  unsigned long long used = 1;
+  CHECK(cudaFree(memory.pooled));
+  CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+  ok &= holds(sum, rounds) & EXPECT(used == 0);
+  for (unsigned* each : {sum, ones}) CHECK(cudaFree(each));
+  return ok;
+}
+
 }  // namespace
 
 int main() {
@@ -159,6 +213,7 @@ int main() {
   CHECK(cudaSetDevice(0));
   ok &= EXPECT_ERROR(cudaDeviceEnablePeerAccess(1, 0), cudaErrorPeerAccessAlreadyEnabled);
   ok &= kernelsReach(memory, 2) & atomicsMeet(memory) & copiesAreOrdered(memory);
+  ok &= poolsCrossDevices(memory);
   CHECK(cudaSetDevice(0));
   CHECK(cudaDeviceDisablePeerAccess(1));
   return verdict("peers", ok & answers());

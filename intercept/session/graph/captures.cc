@@ -65,15 +65,17 @@ bool Captures::isJoined(const Place& place, const std::vector<const GraphNode*>&
                              [&](auto& edge) { return std::ranges::binary_search(joined, static_cast<const GraphNode*>(edge.from)); });
 }
 
-void Captures::finish(Capture& capture) {
+std::shared_ptr<Graph> Captures::finish(Capture& capture) {
   std::erase_if(streams, [&](auto& one) { return one.second.capture.get() == &capture; });
   for (auto& [event, place] : events)
     if (place.capture.get() == &capture) place.tail.clear();
   capture.ended = true;
   --active;
+  return std::move(capture.graph);
 }
 
 CUresult Captures::end(Thread& thread, uint64_t stream, std::shared_ptr<Graph>& graph) {
+  std::shared_ptr<Graph> captured;  // before the lock: it may end here
   std::lock_guard lock(mutex);
   auto found = streams.find(stream);
   if (found == streams.end()) return CUDA_ERROR_ILLEGAL_STATE;
@@ -85,11 +87,11 @@ CUresult Captures::end(Thread& thread, uint64_t stream, std::shared_ptr<Graph>& 
   auto joined = ancestorsOf(found->second.tail);
   bool areJoined = std::ranges::all_of(
       streams, [&](auto& one) { return one.second.capture != capture || isJoined(one.second, joined); });
-  finish(*capture);
+  captured = finish(*capture);
   if (capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != &thread) return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
   if (!areJoined) return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
-  graph = std::move(capture->graph);
+  graph = std::move(captured);
   return CUDA_SUCCESS;
 }
 
@@ -114,15 +116,11 @@ CUresult Captures::setTail(uint64_t stream, std::vector<GraphEdge> tail, bool re
   return CUDA_SUCCESS;
 }
 
-CUresult Captures::addNode(Place& place, const Describe& describe) {
+CUresult Captures::addNode(Place& place, NodeWork& work) {
   Capture& capture = *place.capture;
   if (capture.invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  NodeWork work;
-  if (CUresult bad = describe(work)) {
-    if (bad == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) capture.invalidated = true;
-    return bad;
-  }
-  if (capture.graph->admits(work) != CUDA_SUCCESS) {
+  if (CUresult refused = capture.graph->admits(work)) {
+    if (refused != CUDA_ERROR_NOT_SUPPORTED) return refused;
     capture.invalidated = true;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
@@ -132,11 +130,23 @@ CUresult Captures::addNode(Place& place, const Describe& describe) {
 }
 
 std::optional<CUresult> Captures::add(Thread&, uint64_t stream, const Describe& describe) {
+  std::shared_ptr<Capture> capture;
+  NodeWork work;
+  {
+    std::lock_guard lock(mutex);
+    if (invalidatesBy(stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    auto found = streams.find(stream);
+    if (found == streams.end()) return std::nullopt;
+    capture = found->second.capture;
+    if (capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  }
+  CUresult described = describe(work);
   std::lock_guard lock(mutex);
-  if (invalidatesBy(stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   auto found = streams.find(stream);
-  if (found == streams.end()) return std::nullopt;
-  return addNode(found->second, describe);
+  // Another thread has ended the capture meanwhile.
+  if (found == streams.end() || found->second.capture != capture) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (described == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) capture->invalidated = true;
+  return described != CUDA_SUCCESS ? described : addNode(found->second, work);
 }
 
 CUresult Captures::refuse(uint64_t stream) {
@@ -240,13 +250,16 @@ void Captures::forgetNode(const GraphNode& node) {
 
 // Nobody can end the capture that began in it.
 void Captures::leave(uint64_t stream) {
+  std::shared_ptr<Graph> unfinished;  // before the lock: it ends here
   std::lock_guard lock(mutex);
   auto found = streams.find(stream);
   if (found == streams.end()) return;
   std::shared_ptr<Capture> capture = found->second.capture;
   capture->invalidated = true;
-  if (capture->origin == stream) return finish(*capture);
-  streams.erase(found);
+  if (capture->origin == stream)
+    unfinished = finish(*capture);
+  else
+    streams.erase(found);
 }
 
 }  // namespace vgpu::client

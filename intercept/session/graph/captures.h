@@ -1,8 +1,9 @@
-// Streams that are captured: what the program gives them becomes nodes of a graph instead of frames. All of it is decided here, and
-// the worker knows nothing of it (docs/graphs.md), so a suspend in the middle of a capture has nothing to do.
+// Streams that are captured: what the program gives them becomes nodes of a graph instead of frames. All of it is decided here,
+// and the worker knows nothing of it (docs/graphs.md), so a suspend in the middle of a capture has nothing to do.
 //
-// Any thread; `mutex` guards everything but the counts, and after it only that of Graphs is taken. A call that captures nothing reads
-// one count. All of it stays in the program over a suspend.
+// Any thread; `mutex` guards everything but the counts, and after it only that of Graphs is taken: what a node does is described,
+// and a graph that nobody gets ends, without it. A call that captures nothing reads one count. All of it stays in the program
+// over a suspend.
 #pragma once
 
 #include <cuda.h>
@@ -85,9 +86,10 @@ class Captures {
   // The capture that a call on `stream` would touch from outside; nullptr if there is none.
   Capture* implicatedBy(uint64_t stream) const;
   bool invalidatesBy(uint64_t stream);
-  CUresult addNode(Place& place, const Describe& describe);
+  CUresult addNode(Place& place, NodeWork& work);
   static bool isJoined(const Place& place, const std::vector<const GraphNode*>& joined);
-  void finish(Capture& capture);
+  // Returns the capture's graph: what other places keep of the capture has none.
+  std::shared_ptr<Graph> finish(Capture& capture);
 
   Session& session;
   mutable std::mutex mutex;

@@ -340,10 +340,14 @@ CUresult Executable::sendStep(Thread& thread, uint32_t number, uint32_t& sent) {
   if (runsOnHost(step.work)) hosts.push_back(number);
   if (isRecord(step.work)) records.push_back(number);
   if (auto* alloc = std::get_if<AllocWork>(&step.work)) {
+    if (!session.graphMemories.isThere(*alloc->memory)) return CUDA_ERROR_INVALID_VALUE;
     if (alloc->memory->isInstantiated.exchange(true)) return CUDA_ERROR_NOT_SUPPORTED;
     allocated.push_back(alloc->memory);
   }
-  if (auto* free = std::get_if<FreeWork>(&step.work)) freed.push_back(free->memory);
+  if (auto* free = std::get_if<FreeWork>(&step.work)) {
+    if (!session.graphMemories.isThere(*free->memory)) return CUDA_ERROR_INVALID_VALUE;
+    freed.push_back(free->memory);
+  }
   return CUDA_SUCCESS;
 }
 
@@ -362,14 +366,36 @@ CUresult Executable::end(Thread& thread, uint64_t handle) {
     frame->setGraph(handle);
     result = frame.post();
   }
-  // What launches use is the program's until they have ended.
-  if (!executable->shape.held.isEmpty()) awaitDevice(thread, executable->device);
   executable->giveWords();
+  executable->giveObjects();
   for (auto& memory : executable->allocated) memory->isInstantiated = false;
   for (auto& step : executable->shape.steps)
     if (step.staging) executable->replaced.push_back(step.staging);
-  for (auto& staging : executable->replaced) thread.session.memory.freeHost(thread, staging->address);
+  for (auto& staging : executable->replaced) thread.session.memory.freeBehind(thread, staging->address, executable->lastLaunch);
   return result;
+}
+
+bool Executable::holdsAnything() const {
+  return hasMemory() || !shape.held.isEmpty() || !replaced.empty() ||
+         std::ranges::any_of(hosts, [&](uint32_t i) { return shape.steps[i].staging != nullptr; });
+}
+
+// Launches run one after the other, so the last one's mark is behind all.
+CUresult Executable::markLaunch(Thread& thread, uint64_t stream) {
+  CUresult result = markStream(thread, stream, lastLaunch);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) result = awaitDevice(thread, device);  // nobody would know when it has ended
+  for (auto* memories : {&allocated, &freed})
+    for (auto& memory : *memories) session.graphMemories.used(*memory, lastLaunch);
+  return result;
+}
+
+// Their functions are the program's, and run when launches do not use them any more.
+void Executable::giveObjects() {
+  if (shape.held.isEmpty() || isPast(session, lastLaunch)) return;
+  auto held = std::make_shared<UserReferences>(std::move(shape.held));
+  const auto& [sequence, word] = lastLaunch.record;
+  session.hostFunctions.add(
+      word, device, sequence, [held]() mutable { held.reset(); }, HostFunctions::Word::kept);
 }
 
 // The GPU writes the number of the last launch into each, and then the program answers, before the word is used again.
@@ -422,7 +448,8 @@ CUresult Executable::launch(Thread& thread, uint64_t stream) {
     event->stream.store(stream, std::memory_order_relaxed);
     event->record.set({lastSequence, *step.word});
   }
-  return frame.post();
+  CUresult result = frame.post();
+  return result == CUDA_SUCCESS && holdsAnything() ? markLaunch(thread, stream) : result;
 }
 
 CUresult Executable::upload(Thread& thread, uint64_t stream) {

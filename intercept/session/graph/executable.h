@@ -36,7 +36,7 @@ class Executable {
   static CUresult instantiate(Thread& thread, const Graph& graph, uint64_t flags, uint64_t& handle, Problem& problem);
   // Of a live handle; nullptr if there is none.
   static std::shared_ptr<Executable> find(Thread& thread, uint64_t handle);
-  // Ends it: launches that have been posted run.
+  // Ends it and waits for nothing: launches that have been posted run, and what they use lives until they have.
   static CUresult end(Thread& thread, uint64_t handle);
 
   uint64_t flags() const { return wantedFlags; }
@@ -102,7 +102,11 @@ class Executable {
   CUresult apply(Thread& thread, Step& step, const NodeWork& work);
   CUresult replace(Thread& thread, size_t begin, size_t end, Shape& with, Problem& problem);
   Step* findStep(uint64_t node);
+  // What a launch uses besides the driver's graph, which must outlive it.
+  bool holdsAnything() const;
+  CUresult markLaunch(Thread& thread, uint64_t stream);
   void giveWords();
+  void giveObjects();
   CUresult takeMemory();
 
   Session& session;
@@ -115,6 +119,7 @@ class Executable {
   std::vector<std::shared_ptr<GraphMemory>> allocated, freed;  // by a launch
   std::vector<std::shared_ptr<Staging>> replaced; // of copies that launches before may still use
   uint64_t lastSequence = 0;                      // of the last launch
+  StreamMark lastLaunch;                          // behind it, if launches use anything
   std::shared_ptr<const void> claimsConditions;   // of the graph, if it has any
 };
 

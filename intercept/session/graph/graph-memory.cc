@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "intercept/session/thread.h"
+#include "intercept/session/wait.h"
 
 namespace vgpu::client {
 
@@ -10,10 +11,12 @@ namespace vgpu::client {
 GraphMemory::~GraphMemory() {
   {
     std::lock_guard lock(all.mutex);
-    all.known.erase(address);
+    auto found = all.known.find(address);
+    if (found == all.known.end() || found->second != this) return;  // its context has ended
+    all.known.erase(found);
     all.amounts[device].reserved -= bytes;
   }
-  if (Session::find() == &all.session) all.session.memory.free(Thread::current(all.session), address);
+  if (Session::find() == &all.session) all.session.memory.freeBehind(Thread::current(all.session), address, lastUse);
 }
 
 CUresult GraphMemories::make(Thread& thread, unsigned device, uint64_t bytes, std::shared_ptr<GraphMemory>& made) {
@@ -21,7 +24,7 @@ CUresult GraphMemories::make(Thread& thread, unsigned device, uint64_t bytes, st
   if (CUresult error = session.memory.allocate(thread, device, bytes, 0, address)) return error;
   made = std::make_shared<GraphMemory>(*this, device, address, bytes);
   std::lock_guard lock(mutex);
-  known[address] = made;
+  known[address] = made.get();
   Amounts& amount = amounts[device];
   amount.reserved += bytes;
   amount.reservedHigh = std::max(amount.reservedHigh, amount.reserved);
@@ -31,7 +34,18 @@ CUresult GraphMemories::make(Thread& thread, unsigned device, uint64_t bytes, st
 std::shared_ptr<GraphMemory> GraphMemories::find(uint64_t address) const {
   std::lock_guard lock(mutex);
   auto found = known.find(address);
-  return found == known.end() ? nullptr : found->second.lock();
+  return found == known.end() ? nullptr : found->second->weak_from_this().lock();
+}
+
+bool GraphMemories::isThere(const GraphMemory& memory) const {
+  std::lock_guard lock(mutex);
+  auto found = known.find(memory.address);
+  return found != known.end() && found->second == &memory;
+}
+
+void GraphMemories::used(GraphMemory& memory, const StreamMark& mark) {
+  std::lock_guard lock(mutex);
+  memory.lastUse = mark;
 }
 
 bool GraphMemories::isAllocated(const GraphMemory& memory) const {
@@ -56,6 +70,24 @@ bool GraphMemories::free(uint64_t address) {
   allocated.erase(found);
   amounts[last->device].used -= last->bytes;
   return true;
+}
+
+CUresult GraphMemories::freeOrdered(Thread& thread, GraphMemory& memory, uint64_t stream) {
+  StreamMark mark;
+  if (!isAllocated(memory)) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult error = markStream(thread, stream, mark)) return error;
+  used(memory, mark);
+  return free(memory.address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+void GraphMemories::endDevice(unsigned device) {
+  std::map<uint64_t, std::shared_ptr<GraphMemory>> ended;  // without the lock
+  std::lock_guard lock(mutex);
+  auto isOfDevice = [&](auto& one) { return one.second->device == device; };
+  std::erase_if(known, isOfDevice);
+  std::ranges::copy_if(allocated, std::inserter(ended, ended.end()), isOfDevice);
+  std::erase_if(allocated, isOfDevice);
+  amounts[device].used = amounts[device].reserved = 0;
 }
 
 CUresult GraphMemories::get(unsigned device, CUgraphMem_attribute attribute, uint64_t& value) const {

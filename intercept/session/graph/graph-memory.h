@@ -1,6 +1,7 @@
-// Memory of allocation nodes. Its address holds from the making of the node; it is the session's as long as a graph or an executable
-// graph has the node, or a launch has allocated it and nothing has freed it. CUDA shares physical memory between graphs; here each
-// allocation has its own for that time, so what a driver calls reserved is what nodes have.
+// Memory of allocation nodes. Its address holds from the making of the node; it is the session's as long as a graph or an
+// executable graph has the node, or a launch has allocated it and nothing has freed it. CUDA shares physical memory between
+// graphs; here each allocation has its own for that time, so what a driver calls reserved is what nodes have. What ends it waits
+// for nothing: the memory is free when the GPU has passed its last use (Memory::freeBehind).
 //
 // Any thread; `mutex` is a leaf, not held while memory is freed. All of it stays in the program over a suspend, the bytes are an
 // allocation's like any other.
@@ -15,6 +16,7 @@
 #include <memory>
 #include <mutex>
 
+#include "intercept/session/event-record.h"
 #include "vgpu/wire/segment.h"
 
 namespace vgpu::client {
@@ -23,7 +25,7 @@ class Session;
 class Thread;
 class GraphMemories;
 
-class GraphMemory {
+class GraphMemory : public std::enable_shared_from_this<GraphMemory> {
  public:
   GraphMemory(GraphMemories& all, unsigned device, uint64_t address, uint64_t bytes)
       : all(all), device(device), address(address), bytes(bytes) {}
@@ -34,8 +36,11 @@ class GraphMemory {
   GraphMemories& all;
   const unsigned device;
   const uint64_t address, bytes;
-  std::atomic<bool> hasFreeNode{false};     // CUDA takes one
   std::atomic<bool> isInstantiated{false};  // by an executable graph that lives: there may be one
+
+ private:
+  friend class GraphMemories;
+  StreamMark lastUse;  // under the mutex of all
 };
 
 class GraphMemories {
@@ -47,11 +52,20 @@ class GraphMemories {
   // nullptr if the address is not the beginning of such memory.
   std::shared_ptr<GraphMemory> find(uint64_t address) const;
 
+  // False once the context of its device has ended.
+  bool isThere(const GraphMemory& memory) const;
+  // A launch that allocates or frees it is before this mark.
+  void used(GraphMemory& memory, const StreamMark& mark);
+
   // Whether a launch has allocated it and nothing has freed it.
   bool isAllocated(const GraphMemory& memory) const;
   void allocate(const std::shared_ptr<GraphMemory>& memory);
   // False if it is not allocated.
   bool free(uint64_t address);
+  // As cudaFreeAsync.
+  CUresult freeOrdered(Thread& thread, GraphMemory& memory, uint64_t stream);
+  // The context of `device` ends, with all memory of graphs: their nodes keep addresses that mean nothing.
+  void endDevice(unsigned device);
 
   // As cuDeviceGetGraphMemAttribute and cuDeviceSetGraphMemAttribute.
   CUresult get(unsigned device, CUgraphMem_attribute attribute, uint64_t& value) const;
@@ -65,7 +79,7 @@ class GraphMemories {
 
   Session& session;
   mutable std::mutex mutex;
-  std::map<uint64_t, std::weak_ptr<GraphMemory>> known;       // by address
+  std::map<uint64_t, GraphMemory*> known;                      // by address
   std::map<uint64_t, std::shared_ptr<GraphMemory>> allocated;  // those that are
   std::array<Amounts, maxDevices> amounts;
 };

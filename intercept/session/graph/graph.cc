@@ -33,6 +33,7 @@ std::vector<GraphEdge> Graph::roots() const {
 }
 
 GraphNode& Graph::add(NodeWork work, std::vector<GraphEdge> before) {
+  if (auto* free = std::get_if<FreeWork>(&work)) freed.insert(free->memory.get());
   auto node = std::make_unique<GraphNode>();
   node->graph = this;
   node->work = std::move(work);
@@ -83,6 +84,8 @@ bool Graph::canBeCopied() const {
 }
 
 CUresult Graph::admits(const NodeWork& work) const {
+  if (auto* free = std::get_if<FreeWork>(&work); free != nullptr && freed.contains(free->memory.get()))
+    return CUDA_ERROR_INVALID_VALUE;
   if (!isBody) return CUDA_SUCCESS;
   bool may = !isMemory(work) && !std::holds_alternative<MemOpsWork>(work) && !std::holds_alternative<LibraryWork>(work);
   if (auto* child = std::get_if<ChildWork>(&work))

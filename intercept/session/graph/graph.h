@@ -7,6 +7,7 @@
 #include <cuda.h>
 
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "intercept/session/graph/conditions.h"
@@ -49,7 +50,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
   const std::shared_ptr<Conditions> conditions;
 
   // CUDA_ERROR_NOT_SUPPORTED if the graph cannot have such a node: bodies of conditional nodes have no memory of graphs. What
-  // else they cannot run is refused when they are instantiated.
+  // else they cannot run is refused when they are instantiated. CUDA_ERROR_INVALID_VALUE for a second free of memory.
   CUresult admits(const NodeWork& work) const;
   // In the order in which they were made.
   const std::vector<std::unique_ptr<GraphNode>>& all() const { return nodes; }
@@ -72,6 +73,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
  private:
   Graphs& table;
   std::vector<std::unique_ptr<GraphNode>> nodes;
+  std::set<const GraphMemory*> freed;  // by nodes, which cannot be removed
 };
 
 }  // namespace vgpu::client

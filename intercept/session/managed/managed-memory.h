@@ -48,6 +48,13 @@ class ManagedMemory {
     return method == api::Method::launchKernel || method == api::Method::launchWithAttributes || method == api::Method::graphLaunch ||
            method == api::Method::libraryPost || method == api::Method::libraryCall;
   }
+  // Whether a frame's work is an operation of its stream on memory: on pinned memory, which may be kept as managed memory is
+  // (Memory::allocateHost).
+  static constexpr bool isMemoryOperation(api::Method method) {
+    return method == api::Method::streamBatchMemOp || method == api::Method::streamWriteValue32 ||
+           method == api::Method::streamWriteValue64 || method == api::Method::streamWaitValue32 ||
+           method == api::Method::streamWaitValue64;
+  }
   // The device gets all that the program has. Outside the gate.
   void giveToDevice(Thread& thread);
   void giveToDevice(Session& session);  // for the calling thread

@@ -47,6 +47,7 @@ CUresult Memory::place(Thread& thread, unsigned device, Arena& arena, uint64_t b
   if (bytes > deviceArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   auto take = [&](bool anywhere) {
     collect(thread, device, false);
+    freePassed(thread);
     std::lock_guard lock(mutex);
     auto found = anywhere ? arena.allocate(bytes, owner) : arena.allocateLease(bytes, owner);
     if (found) address = *found;
@@ -59,8 +60,9 @@ CUresult Memory::place(Thread& thread, unsigned device, Arena& arena, uint64_t b
     if (grown != CUDA_ERROR_OUT_OF_MEMORY) return grown;
     if (take(true)) return CUDA_SUCCESS;
     if (waited) return grown;
-    // Wait for memory that was freed in streams that are still busy.
+    // Wait for memory that was freed in streams that are still busy, also of other devices.
     if (CUresult error = synchronizeDevice(thread, device)) return error;
+    awaitFrees(thread, device);
     waited = true;
   }
 }
@@ -75,6 +77,12 @@ CUresult Memory::postAllocation(Thread& thread, unsigned device, uint64_t addres
 
 CUresult Memory::postFree(Thread& thread, unsigned device, uint64_t address) {
   Call<api::Cuda::MemFreeParams> frame(thread.on(device), api::Method::memFree);
+  frame->setAddress(address);
+  return frame.post();
+}
+
+CUresult Memory::postHostFree(Thread& thread, uint64_t address) {
+  Call<api::Cuda::HostFreeParams> frame(thread.on(hostMemoryDevice), api::Method::hostFree);
   frame->setAddress(address);
   return frame.post();
 }
@@ -167,7 +175,7 @@ CUresult Memory::free(Thread& thread, uint64_t address) {
   if (device >= thread.session.devices.size()) return CUDA_ERROR_INVALID_VALUE;
   {
     std::lock_guard lock(mutex);
-    if (!arenaOf(address).at(address) || pools.isPendingFree(address)) return CUDA_ERROR_INVALID_VALUE;
+    if (!arenaOf(address).at(address) || pools.isPendingFree(address) || isFreedLater(address)) return CUDA_ERROR_INVALID_VALUE;
   }
   if (CUresult error = synchronizeDevice(thread, device)) return error;
   thread.session.managed.remove(address);
@@ -191,13 +199,15 @@ CUresult Memory::freeAll(Thread& thread, unsigned device, uint64_t context) {
   std::vector<uint64_t> held, heldHost, heldRegistered;
   auto ends = [&](uint64_t owner) { return context == 0 ? handleDevice(owner) == device : owner == context; };
   collect(thread, device, context == 0);  // of another context's streams, some may have work again
+  freePassed(thread);
   {
     std::lock_guard lock(mutex);
     for (auto* arena : {&devices[device], &managedParts[device]})
       for (auto& [address, allocation] : arena->allocations())
-        if ((context == 0 || allocation.owner == context) && !pools.isPendingFree(address)) held.push_back(address);
+        if ((context == 0 || allocation.owner == context) && !pools.isPendingFree(address) && !isFreedLater(address))
+          held.push_back(address);
     for (auto& [address, allocation] : hostAllocations)
-      if (ends(allocation.context)) heldHost.push_back(address);
+      if (ends(allocation.context) && !isFreedLater(address)) heldHost.push_back(address);
     for (auto& [address, entry] : registered)
       if (ends(entry.allocation.context)) heldRegistered.push_back(address);
   }
@@ -226,6 +236,7 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > hostArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   for (;;) {
+    freePassed(thread);
     {
       std::lock_guard lock(mutex);
       // Whole pages: what the program pins does not share a page with what it pins elsewhere.
@@ -235,7 +246,10 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
         break;
       }
     }
-    if (CUresult error = growHost(thread, bytes)) return error;
+    if (CUresult error = growHost(thread, bytes)) {
+      if (error != CUDA_ERROR_OUT_OF_MEMORY || !anyFreedLater.load(std::memory_order_relaxed)) return error;
+      for (unsigned device = 0; device < thread.session.devices.size(); ++device) awaitDevice(thread, device);
+    }
   }
   {
     Call<api::Cuda::HostAllocParams> frame(thread.on(hostMemoryDevice), api::Method::hostAlloc);
@@ -283,11 +297,7 @@ CUresult Memory::freeHost(Thread& thread, uint64_t address) {
   }
   if (CUresult error = synchronizeHostMemory(thread, device)) return error;
   if (!sharesHost()) thread.session.managed.remove(address);
-  {
-    Call<api::Cuda::HostFreeParams> frame(thread.on(hostMemoryDevice), api::Method::hostFree);
-    frame->setAddress(address);
-    if (CUresult error = frame.post()) return error;
-  }
+  if (CUresult error = postHostFree(thread, address)) return error;
   std::optional<Arena::Range> idle;
   {
     std::lock_guard lock(mutex);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cuda-methods.h"
+#include "intercept/session/event-record.h"
 #include "intercept/session/memory/arena.h"
 #include "intercept/session/memory/idle-memory.h"
 #include "intercept/session/memory/stream-pools.h"
@@ -67,6 +68,8 @@ class Memory {
   // Memory of the current device that the program accesses at the same address (ManagedMemory).
   CUresult allocateManaged(Thread& thread, uint64_t bytes, uint64_t& address);
   CUresult freeHost(Thread& thread, uint64_t address);
+  // Frees memory of a device or pinned memory that is used up to a place in a stream, and waits for nothing (free-behind.cc).
+  void freeBehind(Thread& thread, uint64_t address, const StreamMark& mark);
 
   // The program's own memory (registered-memory.cc). If its pages can be adopted, the GPU accesses it at its own address.
   CUresult registerHost(Thread& thread, uint64_t address, uint64_t bytes, unsigned flags);
@@ -107,9 +110,16 @@ class Memory {
   CUresult place(Thread& thread, unsigned device, Arena& arena, uint64_t bytes, uint64_t owner, uint64_t& address);
   CUresult postAllocation(Thread& thread, unsigned device, uint64_t address, uint64_t bytes);
   CUresult postFree(Thread& thread, unsigned device, uint64_t address);
+  CUresult postHostFree(Thread& thread, uint64_t address);
+  // Completes what freeBehind() has left, as far as the GPUs have come.
+  void freePassed(Thread& thread);
+  void settlePassed(Thread& thread, uint64_t address);
+  bool isFreedLater(uint64_t address) const { return freedLater.contains(address); }  // under `mutex`
   // Completes frees in streams that the GPU has executed past them (StreamPools::takePast).
   void collect(Thread& thread, unsigned device, bool all);
   void collect(Thread& thread);  // of the current device
+  // Waits for the other devices in whose streams memory of `device` was freed.
+  void awaitFrees(Thread& thread, unsigned device);
   CUresult adopt(Thread& thread, const AdoptedPages& pages);
   CUresult release(Thread& thread, uint64_t firstPage);
   CUresult endRegistration(Thread& thread, uint64_t address);
@@ -130,6 +140,12 @@ class Memory {
   StreamPools pools;
   std::map<uint64_t, HostAllocation> hostAllocations;
   std::atomic<bool> anySynchronizing{false};  // has ever been set for any
+  struct FreedLater {
+    StreamMark mark;
+    bool isTaken = false;  // a thread is freeing it
+  };
+  std::map<uint64_t, FreedLater> freedLater;  // by address
+  std::atomic<bool> anyFreedLater{false};
 
   struct Registered {
     HostAllocation allocation;

@@ -1,8 +1,10 @@
 #include "intercept/session/memory/stream-pools.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "intercept/session/call.h"
+#include "intercept/session/ring-order.h"
 #include "intercept/session/wait.h"
 #include "vgpu/api/wire-value.h"
 
@@ -48,6 +50,17 @@ CUmemoryPool StreamPools::create(unsigned device, uint64_t mostBytes) {
   return handle;
 }
 
+CUresult StreamPools::describe(CUmemoryPool pool, unsigned device, uint64_t bytes, CUDA_MEM_ALLOC_NODE_PARAMS& params) {
+  const StreamPool* from = find(pool != nullptr ? pool : currentOf(device));
+  if (from == nullptr || from->isTaken) return CUDA_ERROR_INVALID_VALUE;
+  if (from->mostBytes != 0 && bytes > from->mostBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(from->device)};
+  params.poolProps.maxSize = from->mostBytes;
+  params.bytesize = bytes;
+  return CUDA_SUCCESS;
+}
+
 void StreamPools::destroy(CUmemoryPool pool) {
   StreamPool& gone = pools.at(pool);
   if (current[gone.device] == pool) current[gone.device] = defaultOf(gone.device);
@@ -84,12 +97,13 @@ std::optional<uint32_t> StreamPools::lineOf(unsigned device, uint64_t stream) {
   return completion;
 }
 
-std::optional<uint64_t> StreamPools::takeOfStream(unsigned device, uint64_t stream, uint64_t bytes) {
+std::optional<uint64_t> StreamPools::takeOfStream(unsigned device, unsigned streamDevice, uint64_t stream, uint64_t bytes) {
   auto best = pendingFrees.end();
   for (auto entry = pendingFrees.begin(); entry != pendingFrees.end(); ++entry) {
     auto& freed = entry->second;
     bool fits = freed.bytes >= bytes && freed.bytes - bytes <= bytes / 4;
-    if (freed.device != device || freed.stream != stream || freed.sequence == nobodys || !fits) continue;
+    if (freed.device != device || freed.streamDevice != streamDevice || freed.stream != stream) continue;
+    if (freed.sequence == nobodys || !fits) continue;
     if (best == pendingFrees.end() || freed.bytes < best->second.bytes) best = entry;
   }
   if (best == pendingFrees.end()) return std::nullopt;
@@ -112,12 +126,19 @@ void StreamPools::setSequence(uint64_t address, uint64_t sequence) {
   auto found = pendingFrees.find(address);
   if (found == pendingFrees.end()) return;
   found->second.sequence = sequence;
-  auto& last = marksByStream[{found->second.device, found->second.stream}].lastSequence;
+  auto& last = marksByStream[{found->second.streamDevice, found->second.stream}].lastSequence;
   last = std::max(last, sequence);
 }
 
 bool StreamPools::hasPendingFree(unsigned device) const {
   return std::any_of(pendingFrees.begin(), pendingFrees.end(), [&](auto& entry) { return entry.second.device == device; });
+}
+
+uint32_t StreamPools::freeingDevices(unsigned device) const {
+  uint32_t devices = 0;
+  for (auto& [address, freed] : pendingFrees)
+    if (freed.device == device) devices |= 1u << freed.streamDevice;
+  return devices;
 }
 
 std::vector<uint64_t> StreamPools::takePast(unsigned device, bool all) {
@@ -131,7 +152,7 @@ std::vector<uint64_t> StreamPools::takePast(unsigned device, bool all) {
 }
 
 bool StreamPools::isPast(const Freed& freed) const {
-  auto marks = marksByStream.find({freed.device, freed.stream});
+  auto marks = marksByStream.find({freed.streamDevice, freed.stream});
   return marks == marksByStream.end() ||
          segment.completionWord(marks->second.completion).done.load(std::memory_order_acquire) >= freed.sequence;
 }
@@ -141,7 +162,7 @@ void StreamPools::dropLines(const HandleTable& handles) {
     auto [device, stream] = entry.first;
     if (stream == 0 || handles.find<api::Kind::STREAM>(stream) != nullptr) return false;
     for (auto& [address, freed] : pendingFrees)
-      if (freed.device == device && freed.stream == stream) return false;
+      if (freed.streamDevice == device && freed.stream == stream) return false;
     completions.give(entry.second.completion, device, entry.second.lastSequence);
     return true;
   });
@@ -153,6 +174,16 @@ CUmemoryPool Memory::poolOf(uint64_t address) const {
 }
 
 void Memory::collect(Thread& thread) { collect(thread, thread.device(), false); }
+
+// The error is for the call that waits for that device.
+void Memory::awaitFrees(Thread& thread, unsigned device) {
+  uint32_t devices;
+  {
+    std::lock_guard lock(mutex);
+    devices = pools.freeingDevices(device) & ~(1u << device);
+  }
+  for (; devices != 0; devices &= devices - 1) awaitDevice(thread, static_cast<unsigned>(std::countr_zero(devices)));
+}
 
 void Memory::collect(Thread& thread, unsigned device, bool all) {
   if (!pools.hasAny()) return;
@@ -170,24 +201,26 @@ void Memory::collect(Thread& thread, unsigned device, bool all) {
   }
 }
 
-// Memory freed in this stream is reused first: it needs no waiting, no other memory, and no frame.
+// Memory freed in this stream is reused first: it needs no waiting, no other memory, and no frame. What is new is there before
+// work that the stream, which may be another device's, is given from now on.
 CUresult Memory::allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool pool, uint64_t stream,
                                  uint64_t& address) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > deviceArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   const uint64_t asked = bytes;
   bytes = roundUp(bytes, allocationAlignment);  // all of it, because another allocation may reuse it
-  const unsigned device = thread.deviceOf(stream);
+  const unsigned streamDevice = thread.deviceOf(stream);
+  unsigned device;
   std::optional<uint64_t> reused;
   {
     std::lock_guard lock(mutex);
     StreamPool* from = pools.find(pool);
     if (from == nullptr || from->isTaken) return CUDA_ERROR_INVALID_VALUE;
-    if (from->device != device)
-      return CUDA_ERROR_NOT_SUPPORTED;  // no device of a session sees another's memory
+    device = from->device;
+    if (device != streamDevice && !thread.session.devices[streamDevice].canAccess(device)) return CUDA_ERROR_INVALID_DEVICE;
     if (from->mostBytes != 0 && (bytes > from->mostBytes || from->used > from->mostBytes - bytes))
       return CUDA_ERROR_OUT_OF_MEMORY;
-    reused = pools.takeOfStream(device, stream, bytes);
+    reused = pools.takeOfStream(device, streamDevice, stream, bytes);
     if (reused) {
       pools.allocated(*reused, bytes, pool);
       devices[device].setAsked(*reused, asked);
@@ -195,6 +228,8 @@ CUresult Memory::allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool po
   }
   if (reused) return address = *reused, CUDA_SUCCESS;
   if (CUresult error = allocate(thread, device, bytes, 0, address)) return error;
+  if (device != streamDevice)
+    if (CUresult error = orderBehindAll(thread, streamDevice, 1u << device)) return error;
   std::lock_guard lock(mutex);
   pools.allocated(address, bytes, pool);
   devices[device].setAsked(address, asked);
@@ -202,28 +237,33 @@ CUresult Memory::allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool po
 }
 
 CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) {
-  const unsigned device = thread.deviceOf(stream);
+  const unsigned streamDevice = thread.deviceOf(stream);
   SharedObjects& shared = thread.session.shared;
   if (shared.isTaken(address)) {
     if (!shared.isTakenOfPool(address)) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult error = synchronizeStream(thread, stream)) return error;
     return shared.closeMemory(thread, address, true);
   }
+  const auto device = static_cast<unsigned>((address - deviceArenaBase) / deviceArenaBytes);
+  if (!inDeviceArenas(address) || device >= thread.session.devices.size()) return CUDA_ERROR_INVALID_VALUE;
   const bool isGiven = shared.isGiven(address);
   std::optional<uint32_t> completion;
   {
     std::lock_guard lock(mutex);
     pools.dropLines(thread.session.handles);
     auto found = devices[device].at(address);
-    if (!found || pools.isPendingFree(address)) return CUDA_ERROR_INVALID_VALUE;
-    completion = pools.lineOf(device, stream);
+    if (!found || pools.isPendingFree(address) || isFreedLater(address)) return CUDA_ERROR_INVALID_VALUE;
+    completion = pools.lineOf(streamDevice, stream);
     if (completion) {
       uint64_t again = pools.poolOf(address) != nullptr && !isGiven ? found->bytes : 0;
       pools.freed(address);
-      pools.cool(address, {device, again, stream, StreamPools::nobodys});
+      pools.cool(address, {device, again, streamDevice, stream, StreamPools::nobodys});
     }
   }
-  if (!completion) return free(thread, address);  // all completion words are taken: wait, then
+  if (!completion) {  // all are taken: wait
+    CUresult waited = device == streamDevice ? CUDA_SUCCESS : synchronizeStream(thread, stream);
+    return waited != CUDA_SUCCESS ? waited : free(thread, address);
+  }
   if (isGiven) shared.freed(address);
   uint64_t sequence;
   {

@@ -1,10 +1,10 @@
 // Stream-ordered memory (cudaMallocAsync): pools as the program sees them, and what has been freed and may still be in
 // use.
 //
-// An allocation is one of the device's arena like any other (memory.h). Its free differs: freed in a stream, the memory can be
-// reused at once by an allocation in that same stream, whose work comes later anyway; by others once the GPU has executed the
-// stream up to the free. To know that, a fence follows each free: the GPU writes its sequence number into a completion word of
-// the stream.
+// An allocation is one of the pool's device's arena like any other (memory.h), in whichever device's stream. Its free differs:
+// freed in a stream, the memory can be reused at once by an allocation in that same stream, whose work comes later anyway; by
+// others once the GPU has executed the stream up to the free. To know that, a fence follows each free: the GPU writes its
+// sequence number into a completion word of the stream.
 //
 // Any thread, under Memory's mutex. All of it is in the program's process and survives a suspend; fences have been written into
 // the segment, or are pending frames in the ring.
@@ -56,6 +56,9 @@ class StreamPools {
   CUmemoryPool defaultOf(unsigned device) const;
   CUmemoryPool currentOf(unsigned device) const { return current[device]; }
   void setCurrent(unsigned device, CUmemoryPool pool) { current[device] = pool; }
+  // The node of a captured allocation from `pool` (null: the current one of `device`): the memory is the graph's, with the pool's
+  // properties. CUDA's error if the pool could not have it.
+  CUresult describe(CUmemoryPool pool, unsigned device, uint64_t bytes, CUDA_MEM_ALLOC_NODE_PARAMS& params);
 
   // Which live allocations came from which pool.
   void allocated(uint64_t address, uint64_t bytes, CUmemoryPool pool);
@@ -63,11 +66,12 @@ class StreamPools {
   // 0 if the allocation came from none.
   CUmemoryPool poolOf(uint64_t address) const;
 
-  // Memory that is freed and waits for its stream. `stream` is a resolved handle. It stays allocated in the arena, and an object
-  // of the session, until it is collected or reused.
+  // Memory of a device that is freed and waits for its stream, which may be another device's. `stream` is a resolved handle. It
+  // stays allocated in the arena, and an object of the session, until it is collected or reused.
   struct Freed {
     unsigned device;
     uint64_t bytes;  // 0: cannot be reused as it is
+    unsigned streamDevice;
     uint64_t stream, sequence;
   };
   // The completion word of a stream's fences, and the last of them; nothing if no completion word is left.
@@ -78,10 +82,12 @@ class StreamPools {
   void setSequence(uint64_t address, uint64_t sequence);
   bool isPendingFree(uint64_t address) const { return pendingFrees.contains(address); }
   bool hasPendingFree(unsigned device) const;
+  // The devices in whose streams memory of `device` was freed, a bit each.
+  uint32_t freeingDevices(unsigned device) const;
   // Without the mutex: whether there is anything to collect.
   bool hasAny() const { return pendingFreeCount.load(std::memory_order_relaxed) != 0; }
-  // The smallest range that was freed in that very stream and holds `bytes` without much waste.
-  std::optional<uint64_t> takeOfStream(unsigned device, uint64_t stream, uint64_t bytes);
+  // The smallest range of `device` that was freed in that very stream and holds `bytes` without much waste.
+  std::optional<uint64_t> takeOfStream(unsigned device, unsigned streamDevice, uint64_t stream, uint64_t bytes);
   // The ranges on `device` whose streams have passed their frees; all of them if `all`: the device is idle, or its context has
   // ended. The caller must free them, then drop them.
   std::vector<uint64_t> takePast(unsigned device, bool all);

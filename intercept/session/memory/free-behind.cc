@@ -1,0 +1,51 @@
+// Memory that graphs used: it is freed when a graph ends, which waits for nothing, and used until launches have run.
+#include "intercept/session/call.h"
+#include "intercept/session/memory/memory.h"
+#include "intercept/session/wait.h"
+
+namespace vgpu::client {
+
+void Memory::freeBehind(Thread& thread, uint64_t address, const StreamMark& mark) {
+  thread.session.shared.freed(address);
+  {
+    std::lock_guard lock(mutex);
+    freedLater[address] = {mark};
+    anyFreedLater.store(true, std::memory_order_relaxed);
+  }
+  if (!thread.runsHostFunctions) freePassed(thread);  // a function that a stream waits for does not wait at the gate
+}
+
+// An error is that of a lost session.
+void Memory::freePassed(Thread& thread) {
+  if (!anyFreedLater.load(std::memory_order_relaxed)) return;
+  std::vector<uint64_t> passed;
+  {
+    std::lock_guard lock(mutex);
+    for (auto& [address, freed] : freedLater)
+      if (!freed.isTaken && isPast(thread.session, freed.mark)) {
+        freed.isTaken = true;
+        passed.push_back(address);
+      }
+  }
+  for (uint64_t address : passed) settlePassed(thread, address);
+}
+
+// The frame goes into the ring before another allocation can get the addresses.
+void Memory::settlePassed(Thread& thread, uint64_t address) {
+  const bool isHost = inHostArena(address);
+  isHost ? postHostFree(thread, address)
+         : postFree(thread, static_cast<unsigned>((address - deviceArenaBase) / deviceArenaBytes), address);
+  bool isMuch = false;
+  {
+    std::lock_guard lock(mutex);
+    Arena& arena = isHost ? host : arenaOf(address);
+    arena.free(address);
+    isMuch = !isHost && arena.freeBytes() > keptFor(arena);
+    hostAllocations.erase(address);
+    freedLater.erase(address);
+    anyFreedLater.store(!freedLater.empty(), std::memory_order_relaxed);
+  }
+  if (isMuch) idleMemory.note(thread.session);
+}
+
+}  // namespace vgpu::client
