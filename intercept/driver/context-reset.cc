@@ -82,6 +82,7 @@ CUresult renewContext(Thread& thread, unsigned device) {
     session.slabs.reclaim(each, sequence);
     session.hostFunctions.drop(each, sequence);
     session.completionWords.contextEnded(each, sequence);
+    session.deviceReplies[each].forget();
   }
   session.segment.header().fault[device].store(CUDA_SUCCESS);
   session.takeError(device);  // reported by the fault

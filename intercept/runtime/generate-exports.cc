@@ -1,12 +1,14 @@
-// The build-time tool behind the three generated lists and the version script of libcudart.so.13.
+// The build-time tool behind the generated lists and the version script of libcudart.so.13.
 //
-//   generate-exports TOOLKIT_LIBCUDART OUTPUT_FOLDER OBJECT...
+//   generate-exports TOOLKIT_LIBCUDART FORBIDDEN_LIST OUTPUT_FOLDER OBJECT...
 //
-// reads what the toolkit's library exports and what our objects define and need, and writes
+// reads what the toolkit's library exports, why a session cannot have some of it (forbidden.list), and what our objects define
+// and need, and writes
 //   export-list.inc        EXPORT(name), sorted: every function of the toolkit's library
-//   unsupported-list.inc   UNSUPPORTED(name): those that no object defines
+//   unsupported-list.inc   UNSUPPORTED(name, "reason"): those that no object defines
 //   driver-entry-list.inc  ENTRY(name): driver functions that the objects call
 //   exports.map            the version script: exactly those functions, under the toolkit's version name
+//   runtime.md             for people: all of these functions
 // and for programs built with CUDA 12, whose functions are ours of the same name or, where they differ, vgpu12_ and the name:
 //   export-list-12.inc     EXPORT(name, function), sorted
 //   exports-12.map         the version script of libcudart.so.12
@@ -15,6 +17,7 @@
 #include <fstream>
 #include <map>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 
@@ -66,6 +69,48 @@ void writeRows(const std::string& path, const char* macro, const std::set<std::s
   if (!file.flush()) throw std::runtime_error("cannot write " + path);
 }
 
+// By name, why a session cannot have a function of `without`, which are those without a row.
+std::map<std::string, std::string> readReasons(const char* path, const std::set<std::string>& without) {
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error(std::string("cannot read ") + path);
+  std::map<std::string, std::string> reasons;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    const size_t colon = line.find(": ");
+    if (colon == std::string::npos) throw std::runtime_error(std::string(path) + ": a line is REASON: NAME ...");
+    std::istringstream names(line.substr(colon + 2));
+    for (std::string name; names >> name;) {
+      const bool isPrefix = name.ends_with('*');
+      if (isPrefix) name.pop_back();
+      const size_t before = reasons.size();
+      for (const std::string& function : without)
+        if (isPrefix ? function.starts_with(name) : function == name) reasons.emplace(function, line.substr(0, colon));
+      if (reasons.size() == before) throw std::runtime_error(std::string(path) + ": no function without a row fits " + name);
+    }
+  }
+  for (const std::string& function : without)
+    if (!reasons.contains(function)) throw std::runtime_error(function + " has no row, and " + path + " gives no reason");
+  return reasons;
+}
+
+void writeReasons(const std::string& path, const std::map<std::string, std::string>& reasons) {
+  std::ofstream file(path, std::ios::trunc);
+  for (auto& [name, why] : reasons) file << "UNSUPPORTED(" << name << ", \"" << why << "\")\n";
+  if (!file.flush()) throw std::runtime_error("cannot write " + path);
+}
+
+void writeCoverage(const std::string& path, const Library& library, const std::map<std::string, std::string>& reasons) {
+  std::ofstream file(path, std::ios::trunc);
+  file << "# Runtime functions\n\nGenerated from the rows of `intercept/runtime` and `forbidden.list` there.\n\n"
+       << library.functions.size() - reasons.size() << " functions are supported, " << reasons.size()
+       << " are refused with a reason.\n\n| function | |\n|---|---|\n";
+  for (const std::string& name : library.functions) {
+    auto refused = reasons.find(name);
+    file << "| `" << name << "` | " << (refused == reasons.end() ? "supported" : "refused: " + refused->second) << " |\n";
+  }
+  if (!file.flush()) throw std::runtime_error("cannot write " + path);
+}
+
 void writeVersionScript(const std::string& path, const Library& library) {
   std::ofstream file(path, std::ios::trunc);
   file << library.version << " {\n  global:\n";
@@ -92,24 +137,25 @@ void writeFor12(const std::string& folder, Library library, const std::set<std::
 }
 
 void generate(int count, char** arguments) {
-  if (count < 4) throw std::runtime_error("usage: generate-exports TOOLKIT_LIBCUDART OUTPUT_FOLDER OBJECT...");
+  if (count < 5) throw std::runtime_error("usage: generate-exports TOOLKIT_LIBCUDART FORBIDDEN_LIST OUTPUT_FOLDER OBJECT...");
   Library library = readLibrary(arguments[1]);
-  std::string folder = std::string(arguments[2]) + "/";
+  std::string folder = std::string(arguments[3]) + "/";
   std::set<std::string> defined, needed, unsupported;
-  for (int i = 3; i < count; ++i) readObject(arguments[i], defined, needed);
+  for (int i = 4; i < count; ++i) readObject(arguments[i], defined, needed);
   for (const std::string& name : library.functions)
     if (!defined.contains(name)) unsupported.insert(name);
   for (const std::string& name : defined)
     if ((name.starts_with("cuda") || name.starts_with("__cuda")) && !library.functions.contains(name))
       throw std::runtime_error(name + " is defined here, but " + arguments[1] + " has no such function");
   writeRows(folder + "export-list.inc", "EXPORT", library.functions);
-  writeRows(folder + "unsupported-list.inc", "UNSUPPORTED", unsupported);
+  const auto reasons = readReasons(arguments[2], unsupported);
+  writeReasons(folder + "unsupported-list.inc", reasons);
+  writeCoverage(folder + "runtime.md", library, reasons);
   writeRows(folder + "driver-entry-list.inc", "ENTRY", needed);
   writeVersionScript(folder + "exports.map", library);
   writeFor12(folder, library, defined);
-  std::printf("libcudart: %zu of %zu functions have rows, %zu are stubs; %zu driver functions are called\n",
-              library.functions.size() - unsupported.size(), library.functions.size(), unsupported.size(),
-              needed.size());
+  std::printf("libcudart: %zu of %zu functions have rows, %zu are refused; %zu driver functions are called\n",
+              library.functions.size() - unsupported.size(), library.functions.size(), unsupported.size(), needed.size());
 }
 
 }  // namespace

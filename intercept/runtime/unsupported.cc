@@ -1,6 +1,6 @@
-// The functions of the toolkit's libcudart that have no row yet. They exist so that every program links and starts; a
-// call fails with CUDA's own error and says so once, by name. The list is generated: what NVIDIA exports less what the
-// rows define.
+// The functions of the toolkit's libcudart that have no row. They exist so that every program links and starts; a call fails
+// with CUDA's own error and says so once, by name, with the reason of forbidden.list. The list is generated: what NVIDIA exports
+// less what the rows define.
 #include <driver_types.h>
 
 #include <atomic>
@@ -11,8 +11,8 @@
 namespace vgpu::runtime {
 namespace {
 
-int refuse(const char* name, std::atomic<bool>& said) {
-  if (!said.exchange(true)) say({name, " is not supported yet; it returns cudaErrorNotSupported"});
+int refuse(const char* name, const char* why, std::atomic<bool>& said) {
+  if (!said.exchange(true)) say({name, " is not possible in a session (", why, "); it returns cudaErrorNotSupported"});
   return remember(cudaErrorNotSupported);
 }
 
@@ -20,10 +20,10 @@ int refuse(const char* name, std::atomic<bool>& said) {
 }  // namespace vgpu::runtime
 
 // Parameters are the caller's to push and to drop on x86-64, so a function without any answers for every signature.
-#define UNSUPPORTED(name)                                       \
+#define UNSUPPORTED(name, why)                                  \
   extern "C" __attribute__((visibility("default"))) int name(); \
   extern "C" int name() {                                       \
     static constinit std::atomic<bool> said = false;            \
-    return vgpu::runtime::refuse(#name, said);                  \
+    return vgpu::runtime::refuse(#name, why, said);             \
   }
 #include "unsupported-list.inc"

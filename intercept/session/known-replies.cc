@@ -19,23 +19,39 @@ uint64_t KnownReplies::generation() const {
 }
 
 std::optional<uint64_t> KnownReplies::find(const Question& question) const {
-  std::lock_guard lock(mutex);
-  if (repliesGeneration != now()) return std::nullopt;
-  auto place = placeOf(replies, question);
-  if (place == replies.end() || place->first != question) return std::nullopt;
-  return place->second;
+  uint64_t reply = 0;
+  return findWords(question, {&reply, 1}) ? std::optional(reply) : std::nullopt;
 }
 
 void KnownReplies::keep(uint64_t generation, const Question& question, uint64_t reply) {
+  keepWords(generation, question, {&reply, 1});
+}
+
+bool KnownReplies::findWords(Question question, std::span<uint64_t> words) const {
+  std::lock_guard lock(mutex);
+  if (repliesGeneration != now()) return false;
+  auto place = placeOf(replies, question);
+  for (uint64_t& word : words) {
+    if (place == replies.end() || place->first != question) return false;
+    word = place++->second;
+    ++question.arguments.back();
+  }
+  return true;
+}
+
+void KnownReplies::keepWords(uint64_t generation, Question question, std::span<const uint64_t> words) {
   std::lock_guard lock(mutex);
   if (generation != now()) return;
-  if (generation != repliesGeneration || replies.size() == most) replies.clear();
+  if (generation != repliesGeneration || replies.size() + words.size() > most) replies.clear();
   repliesGeneration = generation;
-  auto place = placeOf(replies, question);
-  if (place != replies.end() && place->first == question) {
-    place->second = reply;
-  } else {
-    replies.insert(place, {question, reply});
+  for (uint64_t word : words) {
+    auto place = placeOf(replies, question);
+    if (place != replies.end() && place->first == question) {
+      place->second = word;
+    } else {
+      replies.insert(place, {question, word});
+    }
+    ++question.arguments.back();
   }
 }
 

@@ -78,7 +78,10 @@ Session::Session(std::unique_ptr<Control> opened)
     KJ_REQUIRE(file.bytes() == hostArenaBytes, "vgpud gave a host arena of another size", file.bytes());
     hostArena = Mapping(file, fromWire<void*>(hostArenaBase));
   }
-  for (unsigned device = 0; device < maxDevices; ++device) rings.push_back(std::make_unique<RingWriter>(segment, device));
+  for (unsigned device = 0; device < maxDevices; ++device) {
+    rings.push_back(std::make_unique<RingWriter>(segment, device));
+    deviceReplies.emplace_back(functionChanges[device]);
+  }
 }
 
 void Session::openRing(Thread& thread, unsigned device) {

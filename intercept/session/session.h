@@ -14,6 +14,7 @@
 
 #include <array>
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -34,6 +35,7 @@
 #include "intercept/session/green-resources.h"
 #include "intercept/session/handle-table.h"
 #include "intercept/session/host-functions.h"
+#include "intercept/session/known-replies.h"
 #include "intercept/session/managed/managed-memory.h"
 #include "intercept/session/memory/memory.h"
 #include "intercept/session/memory/shared-objects.h"
@@ -88,6 +90,7 @@ class Session final : public SessionControl {
   // Incremented when the driver's replies may have changed for every function of a device: its cache preference has been set, or
   // the session has been resumed.
   std::array<std::atomic<uint64_t>, maxDevices> functionChanges{};
+  std::deque<KnownReplies> deviceReplies;  // by device: to queries about it, its streams, modules and arrays
   Memory memory;
   ManagedMemory managed;
   VirtualMemory virtualMemory;

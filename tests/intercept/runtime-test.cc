@@ -79,12 +79,14 @@ TEST_CASE("a managed variable that a second device loads is refused by name, and
   CHECK(outcome.errors.find("managed variable managed") != std::string::npos);
 }
 
-TEST_CASE("a function that has no row yet says so once and fails") {
+TEST_CASE("a function that a session cannot have says so once, with the reason, and fails") {
   Outcome outcome = runPreloaded({program, "unsupported"});
   CHECK(outcome.printed("unsupported cudaErrorNotSupported"));
   CHECK(outcome.printed("again cudaErrorNotSupported"));
   CHECK(outcome.printed("last cudaErrorNotSupported"));
-  CHECK(outcome.errors == "vgpu: cudaGetExportTable is not supported yet; it returns cudaErrorNotSupported\n");
+  CHECK(outcome.errors ==
+        "vgpu: cudaGetExportTable is not possible in a session (NVIDIA's private tables are not imitated); it returns "
+        "cudaErrorNotSupported\n");
 }
 
 TEST_CASE("a call from a destructor after main is answered") {

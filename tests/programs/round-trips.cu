@@ -1,5 +1,6 @@
 // Calls whose result the client knows must not go to the worker each time, and copies of many rows not for each row. The test
 // counts frames in the ring and measures no time.
+#include <cstring>
 #include <string>
 
 #include "driver-entry.h"
@@ -97,6 +98,75 @@ bool occupancyCrossesOnce(Crossings& crossings) {
   return ok & EXPECT(shared > 0 && shared == sharedAgain);
 }
 
+// `ask` twice: the second time the client knows, and answers the same.
+template <typename Value, typename Ask>
+bool asksOnce(Crossings& crossings, const char* what, Ask ask) {
+  Value first{}, again{};
+  ask(&first);
+  const bool ok = crosses(crossings, what, nothing, [&] { ask(&again); });
+  return ok & EXPECT(std::memcmp(&first, &again, sizeof first) == 0);
+}
+
+bool settingsOfTheDeviceCrossOnce(Crossings& crossings) {
+  const auto heap = [](size_t* bytes) { CALL(cuCtxGetLimit, bytes, CU_LIMIT_MALLOC_HEAP_SIZE); };
+  const auto cache = [](CUfunc_cache* config) { CALL(cuCtxGetCacheConfig, config); };
+  bool ok = asksOnce<size_t>(crossings, "a limit asked again", heap);
+  ok &= asksOnce<CUfunc_cache>(crossings, "the cache configuration asked again", cache);
+  size_t bytes = 0;
+  heap(&bytes);
+  CALL(cuCtxSetLimit, CU_LIMIT_MALLOC_HEAP_SIZE, 2 * bytes);
+  size_t enlarged = 0;
+  heap(&enlarged);
+  ok &= EXPECT(enlarged >= 2 * bytes);
+  CALL(cuCtxSetCacheConfig, CU_FUNC_CACHE_PREFER_L1);
+  CUfunc_cache config = CU_FUNC_CACHE_PREFER_NONE;
+  cache(&config);
+  CALL(cuCtxSetCacheConfig, CU_FUNC_CACHE_PREFER_NONE);
+  return ok & EXPECT(config == CU_FUNC_CACHE_PREFER_L1);
+}
+
+bool attributesOfAStreamCrossOnce(Crossings& crossings) {
+  CUstream stream, other;
+  CALL(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+  CALL(cuStreamCreate, &other, CU_STREAM_NON_BLOCKING);
+  const auto policyOf = [](CUstream of) {
+    return [=](CUstreamAttrValue* value) { CALL(cuStreamGetAttribute, of, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, value); };
+  };
+  bool ok = asksOnce<CUstreamAttrValue>(crossings, "a stream's attribute asked again", policyOf(stream));
+  ok &= asksOnce<CUstreamAttrValue>(crossings, "the default stream's attribute asked again", policyOf(nullptr));
+  CUstreamAttrValue value{}, found{};
+  value.syncPolicy = CU_SYNC_POLICY_BLOCKING_SYNC;
+  policyOf(other)(&found);
+  CALL(cuStreamSetAttribute, stream, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value);
+  policyOf(stream)(&found);
+  ok &= EXPECT(found.syncPolicy == CU_SYNC_POLICY_BLOCKING_SYNC);
+  policyOf(other)(&found);
+  ok &= EXPECT(found.syncPolicy != CU_SYNC_POLICY_BLOCKING_SYNC);
+  CALL(cuStreamCopyAttributes, other, stream);
+  policyOf(other)(&found);
+  ok &= EXPECT(found.syncPolicy == CU_SYNC_POLICY_BLOCKING_SYNC);
+  CALL(cuStreamDestroy, stream);
+  CALL(cuStreamDestroy, other);
+  return ok;
+}
+
+// No array of a session is sparse or mapped later, so none has requirements or properties of such.
+bool memoryOfArraysIsKnown(Crossings& crossings) {
+  CUDA_ARRAY_DESCRIPTOR shape{64, 64, CU_AD_FORMAT_UNSIGNED_INT8, 4};
+  CUarray array;
+  CALL(cuArrayCreate, &array, &shape);
+  CUDA_ARRAY_MEMORY_REQUIREMENTS requirements{};
+  CUDA_ARRAY_SPARSE_PROPERTIES properties{};
+  CUresult needed = CUDA_SUCCESS, sparse = CUDA_SUCCESS;
+  bool ok = crosses(crossings, "an array's memory requirements", nothing, [&] {
+    needed = DRIVER(cuArrayGetMemoryRequirements)(&requirements, array, 0);
+    sparse = DRIVER(cuArrayGetSparseProperties)(&properties, array);
+  });
+  ok &= EXPECT(needed == CUDA_ERROR_INVALID_VALUE && sparse == CUDA_ERROR_INVALID_VALUE);
+  CALL(cuArrayDestroy, array);
+  return ok;
+}
+
 // What is known of a kernel ends with its module: another one may have a kernel of that name.
 bool unloadedKernelsAreForgotten(Crossings& crossings) {
   bool ok = true;
@@ -110,6 +180,8 @@ bool unloadedKernelsAreForgotten(Crossings& crossings) {
     CALL(cuModuleGetFunction, &first, module, "bounded");
     ok &= crosses(crossings, "a kernel looked up again", nothing, [&] { CALL(cuModuleGetFunction, &again, module, "bounded"); });
     CALL(cuFuncGetAttribute, &found, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, again);
+    ok &= asksOnce<unsigned>(crossings, "the number of a module's kernels, again",
+                             [&](unsigned* count) { CALL(cuModuleGetFunctionCount, count, module); });
     ok &= EXPECT(first == again && found == threads);
     CALL(cuModuleUnload, module);
   }
@@ -162,6 +234,9 @@ int main() {
   ok &= attributesCrossOnce(crossings);
   ok &= changedAttributesAreAskedAgain(crossings);
   ok &= occupancyCrossesOnce(crossings);
+  ok &= settingsOfTheDeviceCrossOnce(crossings);
+  ok &= attributesOfAStreamCrossOnce(crossings);
+  ok &= memoryOfArraysIsKnown(crossings);
   ok &= unloadedKernelsAreForgotten(crossings);
   ok &= answersOutliveThePause(crossings);
   ok &= rowsTravelTogether(crossings);

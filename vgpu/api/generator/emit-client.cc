@@ -299,7 +299,7 @@ class ClientHalf {
   std::string send() {
     std::string out = remembers;
     auto cached = row.find("cached");
-    if (!cached.empty()) out += lookUp(cached[0][1]);
+    if (!cached.empty()) out += lookUp(cached[0]);
     std::string words;
     if (!dataWords.empty()) {
       out += fmt::format("    const uint64_t words = 0{};\n    if (words > mostDataWords) return CUDA_ERROR_OUT_OF_MEMORY;\n", dataWords);
@@ -309,27 +309,42 @@ class ClientHalf {
     out += fmt::format("    if (CUresult error = frame.{}()) return error;\n", row.route == Route::post ? "post" : "call");
     if (!cached.empty()) {
       auto& result = row.results.fields.front();
-      out += fmt::format(
-          "    replies.keep(generation, question, static_cast<uint64_t>(frame.results<api::Cuda::{}Results>().get{}()));\n",
-          row.typeName(), result.accessor);
+      std::string reply = resultOf(result, row.findParameter(result.name)->pointee());
+      out += fmt::format("    replies.keep(generation, question, {});\n",
+                         result.isNumber() ? fmt::format("static_cast<uint64_t>({})", reply) : reply);
     }
-    if (!row.find("renews").empty()) out += "    ++thread.session.functionChanges[frame.device()];\n";
+    if (isNamed("renews", "functions")) out += "    ++thread.session.functionChanges[frame.device()];\n";
+    if (isNamed("renews", "device")) out += "    thread.session.deviceReplies[frame.device()].forget();\n";
     return out;
   }
 
-  // The reply may be known: it has one number, and so have the question's parts.
-  std::string lookUp(const std::string& object) {
-    std::string parts;
-    for (auto& f : row.frame.fields)
-      if (f.name != object) parts += fmt::format("static_cast<uint64_t>(toWire({})), ", f.name);
+  // The reply may be known: one number or one structure. The question's parts are numbers.
+  std::string lookUp(const Clause& cached) {
+    const bool isOfDevice = cached[1] == "device";
+    std::string parts, always;
+    for (auto& field : row.frame.fields) {
+      if (!isOfDevice && field.name == cached[1]) continue;
+      const Parameter* p = row.findParameter(field.name);
+      KJ_REQUIRE(p != nullptr && field.isNumber(), "what a remembered reply depends on is a parameter, and a number",
+                 field.name.c_str());
+      parts +=
+          fmt::format("static_cast<uint64_t>({}), ",
+                      table.findKindOfType(p->type) != nullptr ? field.name + "Handle" : fmt::format("toWire({})", field.name));
+    }
+    if (cached.size() > 4) always = fmt::format("{} != {} && ", cached[3], cached[4]);
     auto& result = row.results.fields.front();
-    KJ_REQUIRE(row.results.fields.size() == 1, "a reply that is remembered is one number", row.symbol.c_str());
+    KJ_REQUIRE(row.results.fields.size() == 1, "a reply that is remembered is one number or structure", row.symbol.c_str());
     return fmt::format(
-        "    KnownReplies& replies = {}Entry->replies();\n"
-        "    const KnownReplies::Question question{{api::Method::{}, {{{}}}}};\n"
-        "    if (auto known = replies.find(question)) return answer({}, *known), CUDA_SUCCESS;\n"
-        "    uint64_t generation = replies.generation();\n",
-        object, row.name, parts, result.name);
+               "    KnownReplies& replies = {};\n"
+               "    const KnownReplies::Question question{{api::Method::{}, {{{}}}}};\n",
+               isOfDevice ? fmt::format("thread.session.deviceReplies[Target({}).device]", target)
+                          : cached[1] + "Entry->replies()",
+               row.name, parts) +
+           (result.isNumber()
+                ? fmt::format("    if (auto known = replies.find(question); {}known) return answer({}, *known), CUDA_SUCCESS;\n",
+                              always, result.name)
+                : fmt::format("    if ({}replies.find(question, *{})) return CUDA_SUCCESS;\n", always, result.name)) +
+           "    uint64_t generation = replies.generation();\n";
   }
 
   const Table& table;

@@ -226,9 +226,12 @@ class Reader : private TableText {
 
   // Clauses that name parameters.
   static void checkNames(const Row& row, const Clause& clause) {
+    if (clause[0] == "cached") {
+      KJ_REQUIRE(clause.size() == 2 || (clause.size() == 5 && clause[2] == "unless" && row.findParameter(clause[3]) != nullptr),
+                 "cached OBJECT, or cached OBJECT unless PARAMETER VALUE", row.symbol.c_str());
+    }
     bool names = effectNamed(clause[0]) != Effect::none || clause[0] == "optional" || clause[0] == "remember" ||
-                 clause[0] == "cached" || clause[0] == "current" || clause[0] == "reads" || clause[0] == "writes" ||
-                 clause[0] == "address";
+                 clause[0] == "current" || clause[0] == "reads" || clause[0] == "writes" || clause[0] == "address";
     for (size_t i = 1; names && i < clause.size(); ++i) {
       std::string name = clause[i].substr(0, clause[i].find('[')), count = countParameter(bracketed(clause[i]));
       KJ_REQUIRE(clause[i] == "as" || clause[i - 1] == "as" || row.findParameter(name) != nullptr,
