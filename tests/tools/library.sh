@@ -217,7 +217,12 @@ farMoves() {
 }
 # addressOf NODE: where it listens for other hosts.
 addressOf() { sed -n 's/^vgpud: listens on //p' "$dir/$1.log"; }
-noRelays() { [ -z "$(processesOfRun vgpu-relay)" ]; }
+# noDefunct PID...: none of these has a child that has ended and was not reaped. A name may have blanks; state and parent are behind it.
+noDefunct() {
+  cat /proc/[0-9]*/stat 2>/dev/null | awk -v of=" $* " '{ sub(/.*[)] /, ""); if ($1 == "Z" && index(of, " " $2 " ")) found = 1 }
+    END { exit found }'
+}
+noRelays() { [ -z "$(processesOfRun vgpu-relay)" ] && noDefunct "${daemon[@]}"; }
 # at ADDRESS COMMAND...: vgpuctl with a node elsewhere.
 at() {
   local address=$1

@@ -8,17 +8,17 @@
 
 namespace vgpu {
 
-kj::AutoCloseFd startSuccessorRelay(const std::string& node, const std::string& stateDirectory, std::string_view token) {
+SuccessorRelay startSuccessorRelay(const std::string& node, const std::string& stateDirectory, std::string_view token) {
   int ends[2];
   KJ_SYSCALL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
   kj::AutoCloseFd ours(ends[0]), theirs(ends[1]);
   SpawnRequest request = relayRequest({"successor", "--node", node, "--state-dir", stateDirectory});
   request.inherits = {{theirs.get(), relayDescriptor}};
-  spawn(request);
+  SuccessorRelay relay{kj::mv(ours), spawn(request)};
   ssize_t put;
-  KJ_SYSCALL(put = write(ours, token.data(), token.size()));  // on no command line: whoever knows it has the session
+  KJ_SYSCALL(put = write(relay.connection, token.data(), token.size()));  // on no command line: whoever knows it has the session
   KJ_REQUIRE(static_cast<size_t>(put) == token.size(), "a successor takes no token");
-  return ours;
+  return relay;
 }
 
 }  // namespace vgpu

@@ -131,7 +131,18 @@ int runToolSide(const Endpoint& node, GreetingFor what) {
   return 0;
 }
 
+// Until it is greeted, a connection is vgpud's child, which counts them; a session's process lives as long as its program,
+// whatever becomes of that vgpud.
+void leaveParent() {
+  pid_t child;
+  KJ_SYSCALL(child = fork());
+  if (child != 0) _exit(0);
+  setsid();
+}
+
 int runSuccessor(const Endpoint& node, const std::string& stateDirectory) {
+  leaveParent();             // first: a vgpud that ends waits for its children
+  signal(SIGCHLD, SIG_IGN);  // its own successor's starter is reaped by the system
   kj::AutoCloseFd predecessor = takeGiven();
   SessionToken token;
   ssize_t got;
@@ -141,15 +152,6 @@ int runSuccessor(const Endpoint& node, const std::string& stateDirectory) {
   side.follow();
   side.run();
   return 0;
-}
-
-// Until it is greeted, a connection is vgpud's child, which counts them; a session's process lives as long as its program,
-// whatever becomes of that vgpud.
-void leaveParent() {
-  pid_t child;
-  KJ_SYSCALL(child = fork());
-  if (child != 0) _exit(0);
-  setsid();
 }
 
 // To the relay that has the session. What is encrypted cannot be given away: this process goes on to read and write it.

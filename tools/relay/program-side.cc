@@ -167,13 +167,13 @@ void ProgramSide::rewrite(uint32_t channel) {
   send(link, RelayMessage::control, OnChannel{channel}, bytesOf(words));
 }
 
-// As a child of this process, which may end before it.
 void ProgramSide::startSuccessor(control::Approach::Reader approach) {
   auto caught = kj::runCatchingExceptions([&] {
     if (guest) fail("it is in a virtual machine, and moves with that");
     auto shown = approach.getToken();
     if (shown.size() != token.size()) fail("the node gave a token of another size");
-    successor = startSuccessorRelay(approach.getNode().cStr(), stateDirectory, std::string(shown.begin(), shown.end()));
+    std::string shownToken(shown.begin(), shown.end());
+    successor = startSuccessorRelay(approach.getNode().cStr(), stateDirectory, shownToken).connection;
   });
   KJ_IF_MAYBE (exception, caught) {  // nobody comes to the other node, which says so
     std::fprintf(stderr, "vgpu-relay: this session cannot move: %s\n", reasonOf(*exception).c_str());

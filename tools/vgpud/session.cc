@@ -32,7 +32,8 @@ Session::Session(kj::AsyncIoContext& io, Processes& processes, kj::Own<ProgramLi
       link(kj::mv(owned)),
       place(open.place),
       relayed(open.relayed),
-      io(io) {
+      io(io),
+      processes(processes) {
   pid = link->peer().pid > 0 ? link->peer().pid : open.pid;
   left = link->serve([this](control::ToNode::Reader message) { handle(message); })
              .exclusiveJoin(processes.ended(link->peer().pid))
@@ -138,7 +139,9 @@ kj::Promise<void> Session::approach(std::string address, std::string token) {
     ++answersToIgnore;
   }));
   return answered.then([this, address = std::move(address), token = std::move(token)](uint64_t) {
-    successor = kj::heap<kj::AutoCloseFd>(startSuccessorRelay(address, directory->path(), token));
+    auto relay = startSuccessorRelay(address, directory->path(), token);
+    successor = kj::heap<kj::AutoCloseFd>(kj::mv(relay.connection));
+    processes.adopt(relay.starter);
   });
 }
 

@@ -103,6 +103,7 @@ class Session {
   void handle(control::ToNode::Reader message);
 
   kj::AsyncIoContext& io;
+  Processes& processes;
   kj::Canceler operation;
   kj::ForkedPromise<void> left = nullptr;
   kj::Maybe<kj::Own<kj::PromiseFulfiller<uint64_t>>> gateAnswer, acceptance;

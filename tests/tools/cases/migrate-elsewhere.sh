@@ -13,7 +13,11 @@ relaysOf() {
   done
 }
 noRelay() { [ -z "$(relaysOf "$1")" ]; }
-newRelay() { made=$(comm -13 <(sort <<<"$1") <(relaysOf successor | sort)) && [ -n "$made" ]; }
+# newRelay SUCCESSORS: there is another one, which has left the process that started it: it leads a session (proc(5)).
+newRelay() {
+  made=$(comm -13 <(sort <<<"$1") <(relaysOf successor | sort))
+  [ -n "$made" ] && [ "$(cut -d ' ' -f 6 "/proc/$made/stat" 2>/dev/null)" = "$made" ]
+}
 runs() { hasState "$1" moving running; }
 
 for node in a b; do startNode "$node" --listen "$transport:127.0.0.1:0"; done
