@@ -193,6 +193,7 @@ class Migration final : public kj::Refcounted {
     KJ_IF_MAYBE (worker, session.worker) {
       if (session.state == control::State::RUNNING) return **worker;
     }
+    if (session.state == control::State::RESUMING) session.refuseAsBusy();
     fail("session " + session.id + " does not run: resume it before it can be migrated");
   }
 

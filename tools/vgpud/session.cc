@@ -211,7 +211,11 @@ kj::Promise<uint64_t> Session::offer(bool comesWithMachine) {
 }
 
 void Session::requireIdle() {
-  if (!operation.isEmpty()) fail("session " + id + " is being suspended or resumed already; wait until that has ended");
+  if (!operation.isEmpty()) refuseAsBusy();
+}
+
+void Session::refuseAsBusy() const {
+  fail("session " + id + " is being suspended, resumed or migrated already; wait until that has ended");
 }
 
 void Session::interrupt(const std::string& why) {

@@ -65,6 +65,7 @@ class Session {
     return operation.wrap(kj::mv(work));
   }
   void requireIdle();
+  [[noreturn]] void refuseAsBusy() const;
   bool isIdle() const { return operation.isEmpty(); }
 
   // Ends whatever runs on the session, with `why` as its error.

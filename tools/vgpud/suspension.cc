@@ -79,9 +79,7 @@ kj::Own<WorkerProcess>& Suspension::getWorker(Session& session) {
   if (session.state == control::State::SUSPENDED) {
     fail("session " + session.id + " is suspended already, to " + session.snapshot);
   }
-  if (session.state == control::State::RESUMING) {
-    fail("session " + session.id + " is being suspended or resumed already; wait until that has ended");
-  }
+  if (session.state == control::State::RESUMING) session.refuseAsBusy();
   fail("session " + session.id + " does not run: its worker was lost");
 }
 

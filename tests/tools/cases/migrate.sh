@@ -22,6 +22,18 @@ VGPU_EMULATED=memory=16MiB startNode small
 refused "for the session that comes: CUDA_ERROR_OUT_OF_MEMORY" ctl a migrate moving --to "$dir/small"
 stopNode small
 
+# Two at once: the first one stands still until the second is refused.
+worker=$(field a moving workerPid)
+kill -STOP "$worker"
+ctl a migrate moving --to "$dir/b" >"$dir/first.log" 2>&1 &
+first=$!
+waitUntil says b "is to come here"
+refused "is being suspended, resumed or migrated already" ctl a migrate moving --to "$dir/b"
+kill -CONT "$worker"
+wait "$first" || fail "a migration failed because another one was asked for"
+succeeds ctl b migrate moving --to "$dir/a"
+waitUntil nothingLeft b
+
 from=a to=b
 for ((move = 0; move < ${VGPU_MOVES:-4}; ++move)); do
   ctl "$from" migrate moving --to "unix:$dir/$to/vgpud.sock" --json >"$dir/migrate.log" 2>&1 || fail "move $move failed"

@@ -2,7 +2,7 @@
 startNode a
 startDouble a one
 suspendAtStandstill a one x
-refused "is being suspended or resumed already" ctl a suspend one --to "$dir/y"
+refused "is being suspended, resumed or migrated already" ctl a suspend one --to "$dir/y"
 kill -INT "$(processesOfRun vgpuctl)"
 wait "$suspend" && fail "a suspend that was given up succeeded"
 waitUntil hasState a one running

@@ -25,7 +25,7 @@ kill -STOP $worker
 ctl a resume "$dir/left" >"$dir/resume.log" 2>&1 &
 resume=$!
 waitUntil hasState a one resuming
-refused "is being suspended or resumed already" ctl a suspend one --to "$dir/x"
+refused "is being suspended, resumed or migrated already" ctl a suspend one --to "$dir/x"
 isGone "$dir/x" || fail "a refused suspend made a directory"
 kill -CONT $worker
 wait "$resume" || fail "the resume failed"
