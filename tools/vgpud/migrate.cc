@@ -271,20 +271,18 @@ class Migration final : public kj::Refcounted {
   }
 
   kj::Promise<void> capture() {
-    auto quiesce = worker.remote().quiesceRequest();
-    quiesce.setTimeoutSeconds(options.timeoutSeconds);
-    quiesce.setProgress(progress);
-    return worker.orExit(quiesce.send().ignoreResult().then([this] {
+    auto quiesced = worker.quiesce(sessions.io.provider->getTimer(), progress, options.timeoutSeconds);
+    return quiesced.then([this] {
       sessions.exchange.requireAlone(id);  // it may have opened something since it was asked for
       auto request = KJ_ASSERT_NONNULL(source).captureRequest();
       request.setObjects(reader(session->directory->path()));
       session->describe(request.initSession());
       request.setReattach(reader(session->reattach));
       request.setProgress(progress);
-      return request.send().then([this](capnp::Response<control::MigrationSource::CaptureResults>&& results) {
+      return worker.orExit(request.send().then([this](capnp::Response<control::MigrationSource::CaptureResults>&& results) {
         result.report.take(results.getReport(), "capture");
-      });
-    }));
+      }));
+    });
   }
 
   kj::Promise<Migrated> finish() {

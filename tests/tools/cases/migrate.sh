@@ -3,7 +3,8 @@
 program=$tree/tests/programs/steady
 [ -x "$program" ] || fail "there is no $program"
 
-nothingLeft() { [ -z "$(ls "$dir/$1/renewals" 2>/dev/null)" ] && [ -z "$(workersOn "$1")" ]; }
+noRenewals() { [ -z "$(ls "$dir/$1/renewals" 2>/dev/null)" ]; }
+nothingLeft() { noRenewals "$1" && [ -z "$(workersOn "$1")" ]; }
 
 startNode a
 startNode b
@@ -82,3 +83,25 @@ wait "$migrating" && fail "a program that was killed has moved"
 waitUntil nothingLeft "$from"
 waitUntil nothingLeft standing
 stopNode standing
+
+# The source's worker does not reply any more: the program goes on where it is, and nothing is left at the target.
+rm -f "$dir/faults"
+VGPU_FAULT_POINT=migrate.sent-ahead:stop startNode from
+startContents from silent 8
+worker=$(field from silent workerPid)
+ctl from migrate silent --to "$dir/b" --timeout 1 >"$dir/silent-migrate.log" 2>&1 &
+migrating=$!
+waitUntil grep -qs '^migrate.sent-ahead .* stop$' "$dir/faults"
+kill -STOP "$worker"
+kill -CONT "${daemon[from]}"
+wait "$migrating" && fail "a session has moved whose worker is stopped"
+says silent-migrate "the vgpu-worker (pid $worker) did not answer in [0-9]* s. The program goes on" || fail "it does not say why"
+hasState from silent running || fail "the program is $(field from silent state)"
+kill -CONT "$worker"
+memoryIsRight silent
+stillWorks from silent
+waitUntil nothingLeft b
+waitUntil noRenewals from
+succeeds ctl from migrate silent --to "$dir/b"
+memoryIsRight silent
+endContents silent
