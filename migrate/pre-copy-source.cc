@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "migrate/cut-over.h"
 #include "stub/worker/execution.h"
 #include "vgpu/base/sizes.h"
 #include "vgpu/base/thread-group.h"
@@ -17,10 +18,6 @@ using checkpoint::Residence;
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr unsigned mostRounds = 30;
-// Of the time for which the program may be held: the rest of it goes to quiescing, files, objects and the handover.
-constexpr double shareOfCopying = 0.25;
 
 double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -56,26 +53,24 @@ void PreCopySource::cancel() {
 
 void PreCopySource::runRounds(double downtime, const Progress& progress) {
   stub::require(driver, context.select(), "changing device");
-  uint64_t last = 0;
-  double rate = 0;  // bytes a second
-  for (unsigned round = 0; round < mostRounds; ++round) {
+  CutOver cutOver(downtime);
+  uint64_t bytes = 0;
+  while (true) {
     auto pieces = live.digested(chunks.sink->digester);
     // A GPU that is never idle is digested in the end only; the first round of all needs no digests.
     if (!pieces && report.rounds == 0) pieces = live.all();
     // After the pieces: so it has the lease of each that is still there when it is copied.
     if (!pieces || !live.visit([&](stub::SessionState& on) { noteLeases(leasesOf(on)); })) break;
     auto changed = changedOf(std::move(*pieces));
-    uint64_t bytes = bytesOf(changed);
-    bool isEnough = round > 0 && (static_cast<double>(bytes) <= rate * downtime * shareOfCopying || bytes > last / 4 * 3);
-    last = bytes;
-    if (isEnough || bytes == 0) break;
+    bytes = bytesOf(changed);
+    if (cutOver.isDue(bytes)) break;
     auto start = Clock::now();
-    sendRound(changed, progress);
-    rate = static_cast<double>(bytes) / secondsSince(start);
+    sendRound(changed, cutOver.phase(), progress);
+    cutOver.noteRound(bytes, secondsSince(start));
     ++report.rounds;
     report.roundBytes += bytes;
   }
-  memory.emplace(driver, last);
+  memory.emplace(driver, bytes);
 }
 
 // A lease that has ended, or has another size now, must be named again: where the target then leases anew, it loses the bytes.
@@ -94,8 +89,8 @@ std::vector<DevicePiece> PreCopySource::changedOf(std::vector<DevicePiece> piece
   return pieces;
 }
 
-void PreCopySource::sendRound(const std::vector<DevicePiece>& changed, const Progress& progress) {
-  checkpoint::Phase phase(progress, "copying while it runs", bytesOf(changed));
+void PreCopySource::sendRound(const std::vector<DevicePiece>& changed, const std::string& name, const Progress& progress) {
+  checkpoint::Phase phase(progress, name.c_str(), bytesOf(changed));
   std::vector<std::optional<Digest>> digests(changed.size());
   live.copy(changed, static_cast<unsigned>(streams.size()), phase,
             [&](unsigned writer, size_t i, std::span<const std::byte> bytes) {

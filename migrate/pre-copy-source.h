@@ -48,7 +48,7 @@ class PreCopySource {
   };
   void noteLeases(std::vector<stub::LeasedRange> now);
   std::vector<checkpoint::DevicePiece> changedOf(std::vector<checkpoint::DevicePiece> pieces) const;
-  void sendRound(const std::vector<checkpoint::DevicePiece>& changed, const Progress& progress);
+  void sendRound(const std::vector<checkpoint::DevicePiece>& changed, const std::string& name, const Progress& progress);
   Digest send(Stream& stream, const checkpoint::DevicePiece& piece, std::span<const std::byte> bytes);
   void sendHeld();
   void flush();

@@ -102,6 +102,7 @@ memoryIsRight silent
 stillWorks from silent
 waitUntil nothingLeft b
 waitUntil noRenewals from
-succeeds ctl from migrate silent --to "$dir/b"
+VGPU_PROGRESS=1 succeeds ctl from migrate silent --to "$dir/b"
+says succeeds "migrate: round 1 .* of " || fail "it does not say which round it sends"
 memoryIsRight silent
 endContents silent
