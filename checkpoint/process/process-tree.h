@@ -22,7 +22,8 @@ bool hasEnded(pid_t pid);
 // "process 7 (app)"
 std::string named(pid_t pid);
 
-// Whether a process runs the executable that this process runs.
+// Whether a process runs the executable that this process runs, or one of its name: an upgrade replaces the file of a vgpuctl
+// that is the parent of a program.
 bool runsThisProgram(pid_t pid);
 
 // The root of the tree that a program belongs to: what the nearest vgpuctl above it has started or restored, as this process is a

@@ -150,6 +150,19 @@ TEST_CASE("a tree is a process with its descendants, and its root is what a vgpu
   CHECK(std::ranges::count(describe(getpid()).threads, one.pid) == 1);
 }
 
+TEST_CASE("a vgpuctl is recognised after its file was replaced") {
+  static test::ScratchDirectory scratch;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  static const std::string former = scratch.path / self.filename();
+  std::filesystem::copy_file("/bin/sh", former);
+  Child parent([] { execl(former.c_str(), former.c_str(), "-c", "sleep 1000 & wait", nullptr); });
+  while (treeOf(parent.pid).size() < 2) usleep(1000);
+  const pid_t program = treeOf(parent.pid)[1];
+  std::filesystem::remove(former);
+  CHECK(rootOf(program) == program);
+  kill(program, SIGKILL);
+}
+
 TEST_CASE("a descriptor of a kind that CRIU does not save is an obstacle, others are none") {
   int counter = eventfd(0, 0), nothing = open("/dev/null", O_RDWR), memory = open("/dev/mem", O_RDONLY);
   auto obstacles = obstaclesOf(getpid());
