@@ -52,7 +52,12 @@ ProcessFacts factsOf(pid_t pid) {
   if (open == text.npos || close == text.npos) return facts;
   facts.name = text.substr(open + 1, close - open - 1);
   pid_t group;
-  std::istringstream(text.substr(close + 1)) >> facts.state >> facts.parent >> group >> facts.session;
+  std::istringstream fields(text.substr(close + 1));
+  fields >> facts.state >> facts.parent >> group >> facts.session;
+  constexpr unsigned between = 15;  // proc(5): session is field 6, starttime 22
+  std::string skipped;
+  for (unsigned i = 0; i < between; ++i) fields >> skipped;
+  fields >> facts.start;
   return facts;
 }
 

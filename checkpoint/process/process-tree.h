@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct ProcessFacts {
   std::string name;
   char state = 0;
   pid_t parent = 0, session = 0;
+  uint64_t start = 0;  // in clock ticks since boot: with the process id it says which process that is
 };
 ProcessFacts factsOf(pid_t pid);
 // Whether there is no such process, or nothing of it but an exit code.
