@@ -112,8 +112,10 @@ std::vector<pid_t> usersOf(const DriverCheckpoint& driver, const std::vector<pid
     auto state = driver.stateOf(pid);
     if (!state) continue;
     if (*state != DriverState::running)
-      fail(fmt::format("{} is {} for NVIDIA's driver already: another tool is saving it, or has failed to", named(pid),
-                       textOf(*state)));
+      fail(
+          fmt::format("{} is {} for NVIDIA's driver already: another tool is saving it, or has failed to. If that was a "
+                      "`vgpuctl suspend --native --to DIRECTORY` that was killed, `vgpuctl resume DIRECTORY` has it go on",
+                      named(pid), textOf(*state)));
     users.push_back(pid);
   }
   if (users.empty())

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 
 namespace vgpu::process {
 
@@ -17,6 +19,15 @@ bool isSameFile(const std::string& a, const std::string& b) {
   struct stat first, second;
   return stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
          first.st_ino == second.st_ino;
+}
+
+// The name of the file that a process runs, also after that was replaced. Empty: there is no such process.
+std::string executableOf(pid_t pid) {
+  constexpr std::string_view removed = " (deleted)";
+  std::error_code error;
+  std::string name = fs::read_symlink(fmt::format("/proc/{}/exe", pid), error).filename();
+  if (name.ends_with(removed)) name.resize(name.size() - removed.size());
+  return name;
 }
 
 std::vector<pid_t> childrenOf(pid_t pid) {
@@ -41,7 +52,12 @@ ProcessFacts factsOf(pid_t pid) {
   if (open == text.npos || close == text.npos) return facts;
   facts.name = text.substr(open + 1, close - open - 1);
   pid_t group;
-  std::istringstream(text.substr(close + 1)) >> facts.state >> facts.parent >> group >> facts.session;
+  std::istringstream fields(text.substr(close + 1));
+  fields >> facts.state >> facts.parent >> group >> facts.session;
+  constexpr unsigned between = 15;  // proc(5): session is field 6, starttime 22
+  std::string skipped;
+  for (unsigned i = 0; i < between; ++i) fields >> skipped;
+  fields >> facts.start;
   return facts;
 }
 
@@ -52,7 +68,11 @@ bool hasEnded(pid_t pid) {
 
 std::string named(pid_t pid) { return fmt::format("process {} ({})", pid, factsOf(pid).name); }
 
-bool runsThisProgram(pid_t pid) { return isSameFile("/proc/self/exe", fmt::format("/proc/{}/exe", pid)); }
+bool runsThisProgram(pid_t pid) {
+  if (isSameFile("/proc/self/exe", fmt::format("/proc/{}/exe", pid))) return true;
+  const std::string name = executableOf(pid);
+  return !name.empty() && name == executableOf(getpid());
+}
 
 pid_t rootOf(pid_t pid) {
   for (pid_t at = pid, parent; (parent = factsOf(at).parent) > 0; at = parent)

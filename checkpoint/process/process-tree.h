@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct ProcessFacts {
   std::string name;
   char state = 0;
   pid_t parent = 0, session = 0;
+  uint64_t start = 0;  // in clock ticks since boot: with the process id it says which process that is
 };
 ProcessFacts factsOf(pid_t pid);
 // Whether there is no such process, or nothing of it but an exit code.
@@ -22,7 +24,8 @@ bool hasEnded(pid_t pid);
 // "process 7 (app)"
 std::string named(pid_t pid);
 
-// Whether a process runs the executable that this process runs.
+// Whether a process runs the executable that this process runs, or one of its name: an upgrade replaces the file of a vgpuctl
+// that is the parent of a program.
 bool runsThisProgram(pid_t pid);
 
 // The root of the tree that a program belongs to: what the nearest vgpuctl above it has started or restored, as this process is a

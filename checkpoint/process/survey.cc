@@ -140,9 +140,9 @@ bool isSaved(const std::string& target) {
   return std::any_of(std::begin(savedKinds), std::end(savedKinds), [&](const char* kind) { return target.starts_with(kind); });
 }
 
-// A socket of a table of the process's network, by the inode in it: whether it is an established connection.
+// A socket of a table of the process's network, by the inode in it: whether it has a peer, or waits for one's reply.
 bool isConnection(pid_t pid, const std::string& target) {
-  constexpr const char* established = "01";  // TCP_ESTABLISHED
+  constexpr const char *closed = "07", *listens = "0A";  // TCP_CLOSE and TCP_LISTEN
   std::string inode = target.substr(target.find('[') + 1);
   inode.pop_back();
   for (const char* table : {"tcp", "tcp6"}) {
@@ -151,7 +151,7 @@ bool isConnection(pid_t pid, const std::string& target) {
       std::istringstream fields(line);
       std::vector<std::string> all;
       for (std::string field; fields >> field;) all.push_back(field);
-      if (all.size() > 9 && all[9] == inode && all[3] == established) return true;
+      if (all.size() > 9 && all[9] == inode) return all[3] != closed && all[3] != listens;
     }
   }
   return false;
@@ -179,7 +179,7 @@ std::vector<Area> filesMappedBy(pid_t pid) {
     std::istringstream fields(line);
     std::string range, access;
     fields >> range >> access;
-    bool isShared = access.size() == 4 && access[1] == 'w' && access[3] == 's';
+    bool isShared = access.size() == 4 && access[3] == 's';
     if (path != line.npos) files[line.substr(path)] |= isShared;
   }
   std::vector<Area> areas;
@@ -187,8 +187,11 @@ std::vector<Area> filesMappedBy(pid_t pid) {
   return areas;
 }
 
-// Memory that /proc shows as a file without a name.
-bool isMemory(const std::string& path) { return path.starts_with("/memfd:") || path == "/dev/zero (deleted)"; }
+// Memory that /proc shows as a file without a name: the last two are the ring of io_setup(), and huge pages without a file.
+bool isMemory(const std::string& path) {
+  return path.starts_with("/memfd:") || path == "/dev/zero (deleted)" || path == "/[aio] (deleted)" ||
+         path == "/anon_hugepage (deleted)";
+}
 bool isRemoved(const std::string& path) { return path.ends_with(" (deleted)"); }
 
 // With a place in a mounted file system, by which CRIU finds it again; a terminal it finds otherwise.

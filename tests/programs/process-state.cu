@@ -1,9 +1,11 @@
 // What a process has beside its GPU: pinned memory that a thread and a kernel both write, a pipe of its own, an open file in the middle,
-// one without a name, a handler of a signal and a timer. All of it is there after the pause point, whatever that was.
+// one without a name, a ring of asynchronous reads, a handler of a signal and a timer. All of it is there after the pause point, whatever that was.
 #include "program.h"
 
 #include <fcntl.h>
+#include <linux/aio_abi.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -62,6 +64,20 @@ std::string readAll(int file) {
   return text;
 }
 
+// What a read of the first six bytes of the file brings, by the ring.
+std::string readBy(aio_context_t ring, int file) {
+  char letters[6] = {};
+  iocb request{};
+  request.aio_lio_opcode = IOCB_CMD_PREAD;
+  request.aio_fildes = static_cast<unsigned>(file);
+  request.aio_buf = reinterpret_cast<unsigned long>(letters);
+  request.aio_nbytes = sizeof letters;
+  iocb* requests[] = {&request};
+  io_event event{};
+  if (syscall(SYS_io_submit, ring, 1, requests) != 1 || syscall(SYS_io_getevents, ring, 1, 1, &event, nullptr) != 1) return "";
+  return event.res == sizeof letters ? std::string(letters, sizeof letters) : "";
+}
+
 int main() {
   int* pinned = nullptr;
   CHECK(cudaMallocHost(&pinned, count * sizeof(int)));
@@ -72,7 +88,8 @@ int main() {
   int ends[2];
   char path[] = "/tmp/process-state-XXXXXX", unnamed[] = "/tmp/process-state-XXXXXX";
   int file = mkstemp(path), hidden = mkstemp(unnamed);
-  bool ok = EXPECT(pipe(ends) == 0) & EXPECT(file >= 0) & EXPECT(hidden >= 0);
+  aio_context_t ring = 0;
+  bool ok = EXPECT(syscall(SYS_io_setup, 8, &ring) == 0) & EXPECT(pipe(ends) == 0) & EXPECT(file >= 0) & EXPECT(hidden >= 0);
   unlink(unnamed);
   ok &= EXPECT(write(ends[1], "before", 6) == 6) & EXPECT(write(file, "one two", 7) == 7) & EXPECT(lseek(file, 4, SEEK_SET) == 4) &
         EXPECT(write(hidden, "hidden", 6) == 6);
@@ -101,7 +118,7 @@ int main() {
   char letters[8] = {};
   ok &= EXPECT(read(ends[0], letters, sizeof letters) == 6) & EXPECT(std::string(letters) == "before");
   ok &= EXPECT(readAll(file) == "two");
-  ok &= EXPECT(lseek(hidden, 0, SEEK_SET) == 0) & EXPECT(readAll(hidden) == "hidden");
+  ok &= EXPECT(lseek(hidden, 0, SEEK_SET) == 0) & EXPECT(readAll(hidden) == "hidden") & EXPECT(readBy(ring, hidden) == "hidden");
   while (alarms == alarmsBefore) usleep(1000);
   itimerval never{};
   setitimer(ITIMER_REAL, &never, nullptr);

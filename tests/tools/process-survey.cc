@@ -5,10 +5,14 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <kj/debug.h>
+#include <linux/aio_abi.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +43,25 @@ template <typename Act>
 std::string refusal(Act act) {
   KJ_IF_MAYBE (exception, kj::runCatchingExceptions(act)) return exception->getDescription().cStr();
   return "";
+}
+
+// A TCP socket of this host, connected with `listener` or, if there is none, listening for one connection.
+int tcpSocket(int listener = -1) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  auto* any = static_cast<sockaddr*>(static_cast<void*>(&address));
+  int one = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+  REQUIRE(one >= 0);
+  if (listener < 0) {
+    REQUIRE(bind(one, any, length) == 0);
+    REQUIRE(listen(one, 0) == 0);
+  } else {
+    REQUIRE(getsockname(listener, any, &length) == 0);
+    REQUIRE((connect(one, any, length) == 0 || errno == EINPROGRESS));
+  }
+  return one;
 }
 
 // A child that waits for its end, after it has begun with `first`.
@@ -127,6 +150,19 @@ TEST_CASE("a tree is a process with its descendants, and its root is what a vgpu
   CHECK(std::ranges::count(describe(getpid()).threads, one.pid) == 1);
 }
 
+TEST_CASE("a vgpuctl is recognised after its file was replaced") {
+  static test::ScratchDirectory scratch;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  static const std::string former = scratch.path / self.filename();
+  std::filesystem::copy_file("/bin/sh", former);
+  Child parent([] { execl(former.c_str(), former.c_str(), "-c", "sleep 1000 & wait", nullptr); });
+  while (treeOf(parent.pid).size() < 2) usleep(1000);
+  const pid_t program = treeOf(parent.pid)[1];
+  std::filesystem::remove(former);
+  CHECK(rootOf(program) == program);
+  kill(program, SIGKILL);
+}
+
 TEST_CASE("a descriptor of a kind that CRIU does not save is an obstacle, others are none") {
   int counter = eventfd(0, 0), nothing = open("/dev/null", O_RDWR), memory = open("/dev/mem", O_RDONLY);
   auto obstacles = obstaclesOf(getpid());
@@ -149,6 +185,34 @@ TEST_CASE("a file that was opened outside of the process's mount namespace is an
   close(file);
 }
 
+TEST_CASE("a TCP socket with a peer is an obstacle in each of its states, one that listens is none") {
+  auto isObstacle = [](int file) { return says(obstaclesOf(getpid()), "its descriptor " + std::to_string(file) + " is a TCP"); };
+  int listener = tcpSocket(), near = tcpSocket(listener), far = accept(listener, nullptr, nullptr);
+  REQUIRE(far >= 0);
+  CHECK_FALSE(isObstacle(listener));
+  CHECK(isObstacle(near));
+  CHECK(isObstacle(far));
+  shutdown(near, SHUT_WR);  // FIN_WAIT2 and CLOSE_WAIT
+  CHECK(isObstacle(near));
+  CHECK(isObstacle(far));
+  int accepted = tcpSocket(listener), waiting = tcpSocket(listener);  // SYN_SENT: the listener has room for one
+  CHECK(isObstacle(waiting));
+  for (int file : {listener, near, far, accepted, waiting}) close(file);
+}
+
+TEST_CASE("memory that the kernel shows as a removed file is no obstacle" * doctest::skip(mapsRemovedFile)) {
+  aio_context_t ring = 0;
+  REQUIRE(syscall(SYS_io_setup, 8, &ring) == 0);
+  const size_t bytes = 2 << 20;
+  void* huge = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+  if (huge == MAP_FAILED) MESSAGE("this machine has no huge pages");
+  CHECK_FALSE(says(obstaclesOf(getpid()), "removed or replaced"));
+  ProcessPart part = describe(getpid());
+  CHECK(std::ranges::none_of(part.mapped, [](auto& one) { return one.path.ends_with(" (deleted)"); }));
+  if (huge != MAP_FAILED) munmap(huge, bytes);
+  syscall(SYS_io_destroy, ring);
+}
+
 #ifndef __SANITIZE_THREAD__  // which maps a removed file of its own
 TEST_CASE("a mapped file is described, and one that has been removed is an obstacle") {
   test::ScratchDirectory scratch;
@@ -166,6 +230,13 @@ TEST_CASE("a mapped file is described, and one that has been removed is an obsta
   std::ofstream(path) << std::string(4096, 'n');
   CHECK(refusal([&] { requireSameFiles(part); }).find(path + ", and the file here is another one: 4096 bytes, xxh3") !=
         std::string::npos);
+  // Another process may write a file that is mapped shared, so what is in it may differ, though this one only reads it.
+  void* shared = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file, 0);
+  REQUIRE(shared != MAP_FAILED);
+  part = describe(getpid());
+  std::ofstream(path) << std::string(4096, 'o');
+  requireSameFiles(part);
+  munmap(shared, 4096);
   unlink(path.c_str());
   CHECK(says(obstaclesOf(getpid()), "removed or replaced since: " + path));
   CHECK(refusal([&] { requireSameFiles(part); }).find(path + ", which is not on this machine") != std::string::npos);

@@ -1,4 +1,4 @@
-// SIGINT and SIGTERM during a long operation: they end it as an error does, so that what it has begun is removed.
+// SIGINT, SIGTERM and SIGHUP during a long operation: they end it as an error does, so that what it has begun is removed.
 //
 // One object at a time in a process. A wait for a file or a pipe returns EINTR. A signal that was ignored stays ignored.
 #pragma once
@@ -18,7 +18,7 @@ class Interruption {
   void check() const;
 
  private:
-  struct sigaction before[2];
+  struct sigaction before[3];
 };
 
 }  // namespace vgpu::ctl

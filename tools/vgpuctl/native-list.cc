@@ -1,9 +1,12 @@
 #include "tools/vgpuctl/native-list.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <kj/io.h>
+#include <sys/file.h>
+#include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -18,59 +21,123 @@ namespace {
 using nlohmann::json;
 
 constexpr uintmax_t mostBytes = 1 << 20;
+constexpr const char *listFile = "native.json", *heldFile = "native-held.json";
 
-std::string pathIn(const std::string& directory) { return directory + "/native.json"; }
+std::string heldPathIn(const std::string& directory) { return directory + "/" + heldFile; }
 
-}  // namespace
-
-void writeNativeList(const std::string& directory, const NativeList& list) {
-  json text = {{"format", "vgpu-native"},
-               {"version", nativeListVersion},
-               {"driver", list.driver},
-               {"users", list.users},
-               {"list", {{"bytes", list.process.list.bytes}, {"xxh3", list.process.list.checksum}}},
-               {"imageBytes", list.process.imageBytes}};
-  NewFile file(pathIn(directory));
+void writeJson(const std::string& directory, const char* name, const json& text) {
+  NewFile file(directory + "/" + name);
   std::string bytes = text.dump(1) + "\n";
   kj::FdOutputStream(file.fd()).write(bytes.data(), bytes.size());
   file.publish();
 }
 
-std::optional<NativeList> readNativeList(const std::string& directory) {
-  const std::string path = pathIn(directory);
-  auto require = [&](bool holds, const std::string& check) {
-    if (!holds) fail(fmt::format("file native.json of {}: {}", directory, check));
-  };
-  std::error_code error;
-  auto status = std::filesystem::symlink_status(path, error);
-  if (!std::filesystem::exists(status)) return std::nullopt;
-  require(std::filesystem::is_regular_file(status), "it is no plain file");
-  require(std::filesystem::file_size(path, error) <= mostBytes && !error, "it is larger than any should be");
-  std::ifstream file(path, std::ios::binary);
-  json text = json::parse(std::string(std::istreambuf_iterator<char>(file), {}), nullptr, false);
-  require(text.is_object() && text.value("format", json()) == "vgpu-native", "it describes no native program");
-  const json version = text.value("version", json());
-  require(version == nativeListVersion,
-          fmt::format("format version {}, and this build reads version {}", version.dump(), nativeListVersion));
-  NativeList list;
-  auto number = [&](const json& object, const char* name) {
-    const json value = object.is_object() ? object.value(name, json()) : json();
-    require(value.is_number_unsigned(), fmt::format("field {} makes no sense", name));
-    return value.get<uint64_t>();
-  };
-  list.driver = static_cast<int>(number(text, "driver"));
-  const json users = text.value("users", json()), sum = text.value("list", json());
-  require(users.is_array() && !users.empty(), "field users makes no sense");
-  for (auto& user : users) {
-    require(user.is_number_unsigned() && user.get<uint64_t>() <= INT32_MAX, "field users makes no sense");
-    list.users.push_back(user.get<int>());
+// One of the files, whose every wrong field is refused by its name.
+class NativeFile {
+ public:
+  NativeFile(const std::string& directory, const char* name, const char* format, uint64_t version)
+      : directory(directory), name(name) {
+    const std::string path = directory + "/" + name;
+    std::error_code error;
+    require(std::filesystem::is_regular_file(std::filesystem::symlink_status(path, error)), "it is no plain file");
+    require(std::filesystem::file_size(path, error) <= mostBytes && !error, "it is larger than any should be");
+    std::ifstream file(path, std::ios::binary);
+    text = json::parse(std::string(std::istreambuf_iterator<char>(file), {}), nullptr, false);
+    require(text.is_object() && text.value("format", json()) == format, "it describes no native program");
+    const json found = text.value("version", json());
+    require(found == version, fmt::format("format version {}, and this build reads version {}", found.dump(), version));
   }
-  list.process.list.bytes = number(sum, "bytes");
+
+  void require(bool holds, const std::string& check) const {
+    if (!holds) fail(fmt::format("file {} of {}: {}", name, directory, check));
+  }
+  json field(const char* key) const { return text.value(key, json()); }
+  uint64_t number(const json& object, const char* key) const {
+    const json value = object.is_object() ? object.value(key, json()) : json();
+    require(value.is_number_unsigned(), fmt::format("field {} makes no sense", key));
+    return value.get<uint64_t>();
+  }
+  uint64_t number(const char* key) const { return number(text, key); }
+  int id(const json& value, const char* key) const {
+    require(value.is_number_unsigned() && value.get<uint64_t>() - 1 < INT32_MAX, fmt::format("field {} makes no sense", key));
+    return value.get<int>();
+  }
+  json users() const {
+    json found = field("users");
+    require(found.is_array() && !found.empty(), "field users makes no sense");
+    return found;
+  }
+  HeldProcess process(const json& value, const char* key) const {
+    require(value.is_object(), fmt::format("field {} makes no sense", key));
+    return {id(value.value("pid", json()), key), number(value, "start")};
+  }
+
+ private:
+  const std::string& directory;
+  const char* name;
+  json text;
+};
+
+bool isIn(const std::string& directory, const char* name) {
+  std::error_code error;
+  return std::filesystem::exists(std::filesystem::symlink_status(directory + "/" + name, error));
+}
+
+json jsonOf(const HeldProcess& process) { return {{"pid", process.pid}, {"start", process.start}}; }
+
+}  // namespace
+
+void writeNativeList(const std::string& directory, const NativeList& list) {
+  writeJson(directory, listFile,
+            {{"format", "vgpu-native"},
+             {"version", nativeListVersion},
+             {"driver", list.driver},
+             {"users", list.users},
+             {"list", {{"bytes", list.process.list.bytes}, {"xxh3", list.process.list.checksum}}},
+             {"imageBytes", list.process.imageBytes}});
+}
+
+std::optional<NativeList> readNativeList(const std::string& directory) {
+  if (!isIn(directory, listFile)) return std::nullopt;
+  NativeFile file(directory, listFile, "vgpu-native", nativeListVersion);
+  NativeList list;
+  list.driver = static_cast<int>(file.number("driver"));
+  for (auto& user : file.users()) list.users.push_back(file.id(user, "users"));
+  const json sum = file.field("list");
+  list.process.list.bytes = file.number(sum, "bytes");
   const json checksum = sum.value("xxh3", json());
-  require(checksum.is_string(), "field xxh3 makes no sense");
+  file.require(checksum.is_string(), "field xxh3 makes no sense");
   list.process.list.checksum = checksum.get<std::string>();
-  list.process.imageBytes = number(text, "imageBytes");
+  list.process.imageBytes = file.number("imageBytes");
   return list;
+}
+
+void writeNativeHeld(const std::string& directory, const NativeHeld& held) {
+  json users = json::array();
+  for (auto& user : held.users) users.push_back(jsonOf(user));
+  writeJson(directory, heldFile,
+            {{"format", "vgpu-native-held"}, {"version", nativeHeldVersion}, {"root", jsonOf(held.root)}, {"users", users}});
+}
+
+std::optional<NativeHeld> readNativeHeld(const std::string& directory) {
+  if (!isIn(directory, heldFile)) return std::nullopt;
+  NativeFile file(directory, heldFile, "vgpu-native-held", nativeHeldVersion);
+  NativeHeld held{file.process(file.field("root"), "root"), {}};
+  for (auto& user : file.users()) held.users.push_back(file.process(user, "users"));
+  return held;
+}
+
+kj::AutoCloseFd lockNativeHeld(const std::string& directory, bool inherited) {
+  kj::AutoCloseFd file(open(heldPathIn(directory).c_str(), O_RDONLY | O_NOFOLLOW | (inherited ? 0 : O_CLOEXEC)));
+  if (file.get() < 0) fail(fmt::format("cannot open {}: {}", heldPathIn(directory), strerror(errno)));
+  if (flock(file, LOCK_EX | LOCK_NB) != 0)
+    fail(fmt::format("a suspend to {} is under way, or its CRIU still is: wait for its end", directory));
+  return file;
+}
+
+void removeNativeHeld(const std::string& directory) {
+  if (unlink(heldPathIn(directory).c_str()) != 0)
+    fail(fmt::format("cannot remove {}: {}", heldPathIn(directory), strerror(errno)));
 }
 
 }  // namespace vgpu::ctl

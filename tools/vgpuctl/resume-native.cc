@@ -1,5 +1,6 @@
 // resume of a native program's snapshot (save-native.cc): CRIU restores the processes, and NVIDIA's driver gives them their GPUs'
-// memory again. If either fails, nothing of the processes is left, and the snapshot is as it was.
+// memory again. If either fails, nothing of the processes is left, and the snapshot is as it was. Processes that a killed save
+// holds go on instead.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 #include "tools/vgpuctl/await-program.h"
 #include "tools/vgpuctl/background.h"
 #include "tools/vgpuctl/commands.h"
+#include "tools/vgpuctl/native-held.h"
 #include "tools/vgpuctl/native-list.h"
 #include "tools/vgpuctl/program-tree.h"
 #include "tools/vgpuctl/progress-line.h"
@@ -62,6 +64,7 @@ int restoreAndAwait(const std::string& directory, const NativeList& list, const 
 }  // namespace
 
 std::optional<int> resumeNative(const std::string& directory, const ResumeOptions& options) {
+  if (putRightNative(directory)) return 0;
   auto list = readNativeList(directory);
   if (!list) return std::nullopt;
   if (!options.devices.empty()) fail("--device-map is for sessions: a native program's GPUs are NVIDIA's to choose");

@@ -1,12 +1,12 @@
 // suspend --native: a program that runs on a GPU without vgpu. NVIDIA's driver takes what its processes have on their GPUs into
 // them (checkpoint/process/driver-checkpoint.h), and CRIU saves them. What that keeps is NVIDIA's to say, and is said so.
 //
-// Until the folder is named, any error has all of them go on.
+// Until the snapshot is whole, any error has all of them go on; so has a resume, or another suspend to the folder, after this
+// process was killed (native-held.h).
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -20,12 +20,14 @@
 #include "tools/vgpuctl/await-program.h"
 #include "tools/vgpuctl/commands.h"
 #include "tools/vgpuctl/interruption.h"
+#include "tools/vgpuctl/native-held.h"
 #include "tools/vgpuctl/native-list.h"
 #include "tools/vgpuctl/operation.h"
 #include "tools/vgpuctl/program-tree.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/base/fault-point.h"
 
 namespace vgpu::ctl {
 namespace {
@@ -52,63 +54,82 @@ class NativeSave {
       : driver(driver),
         root(root),
         users(process::usersOf(driver, process::treeOf(root))),
-        directory(std::move(directory)),
-        stopped(process::stoppedIn(root)) {
-    if (!stopped.empty())
+        held(heldOf(root, users)),
+        directory(std::move(directory)) {
+    if (auto stopped = process::stoppedIn(root); !stopped.empty())
       fail(fmt::format("{} is stopped, and the driver needs it: have it go on first (kill -CONT {})",
                        process::named(stopped.front()), stopped.front()));
   }
 
+  // Makes the folder. Throws kj::Exception if it cannot; nothing has happened then.
+  void begin();
   // Throws kj::Exception; then undo().
   ProcessPart save(const process::Criu& criu, unsigned timeoutSeconds, const Interruption& interruption);
   // All go on, and nothing of the folder is left. Throws kj::Exception, whose reason is `error`.
   [[noreturn]] void undo(const kj::Exception& error);
+  // The snapshot has them.
+  void end(const ProcessPart& part);
 
   const process::DriverCheckpoint& driver;
   const pid_t root;
   const std::vector<pid_t> users;
 
  private:
+  const NativeHeld held;
   const std::string directory;
-  const std::vector<int> stopped;
-  std::vector<pid_t> held;  // stopped by CRIU
-  bool madeFolder = false;
+  kj::AutoCloseFd lock;
 };
+
+void NativeSave::begin() {
+  if (mkdir(directory.c_str(), 0700) != 0) fail(fmt::format("cannot make the folder {}: {}", directory, strerror(errno)));
+  KJ_IF_MAYBE (failure, kj::runCatchingExceptions([&] {
+                 writeNativeHeld(directory, held);
+                 lock = lockNativeHeld(directory, true);
+               })) {
+    std::error_code ignored;
+    fs::remove_all(directory, ignored);
+    kj::throwFatalException(kj::mv(*failure));
+  }
+  faultPoint("native.begun");
+}
 
 ProcessPart NativeSave::save(const process::Criu& criu, unsigned timeoutSeconds, const Interruption& interruption) {
   for (pid_t user : users) {
     driver.take(user, timeoutSeconds);
+    faultPoint("native.taken");
     interruption.check();
   }
   // Now that they have none of the driver's files any more.
   if (auto obstacles = process::obstaclesOf(root); !obstacles.empty())
     fail(fmt::format("process {} cannot be saved: {}", root, fmt::join(obstacles, "; ")));
   const std::string folder = snapshot::processFolderOf(directory);
-  for (auto& path : {directory, folder}) {
-    if (mkdir(path.c_str(), 0700) != 0) fail(fmt::format("cannot make the folder {}: {}", path, strerror(errno)));
-    madeFolder = true;
-  }
+  if (mkdir(folder.c_str(), 0700) != 0) fail(fmt::format("cannot make the folder {}: {}", folder, strerror(errno)));
   criu.dump(root, folder, process::isShellJob(root));
-  held = process::treeOf(root);
   interruption.check();
   ProcessPart part = process::describe(root);
   part.criu = criu.version();
   part.images = snapshot::sumImages(folder);
+  faultPoint("native.saved");
   interruption.check();
   writeNativeList(directory, {driver.version(), users, snapshot::writeProcessList(directory, part)});
   return part;
 }
 
 void NativeSave::undo(const kj::Exception& error) {
-  std::string why = reasonOf(error), problem;
-  continueProcesses(held, stopped);
-  for (pid_t user : users)
-    KJ_IF_MAYBE (failure, kj::runCatchingExceptions([&] { driver.letGo(user); }))
-      if (!process::hasEnded(user)) problem += (problem.empty() ? "" : "; ") + reasonOf(*failure);
+  const std::string why = reasonOf(error);
+  if (std::string problem = releaseHeld(driver, held); !problem.empty())
+    fail(fmt::format("{}. And it does not go on: {}. `vgpuctl resume {}` tries that again", why, problem, directory));
   std::error_code ignored;
-  if (madeFolder) fs::remove_all(directory, ignored);
-  if (!problem.empty()) fail(fmt::format("{}. And it does not go on: {}", why, problem));
+  fs::remove_all(directory, ignored);
   fail(fmt::format("{}. It goes on", why));
+}
+
+void NativeSave::end(const ProcessPart& part) {
+  faultPoint("native.named");
+  tellParentSaved(root);
+  endProcesses(processesOf(part));
+  faultPoint("native.ended");
+  removeNativeHeld(directory);
 }
 
 void print(const NativeSave& save, const ProcessPart& part, const std::string& directory, bool asJson) {
@@ -137,13 +158,14 @@ int suspendNative(const SuspendOptions& options) {
   const std::string directory = fs::absolute(options.directory);
   auto criu = process::Criu::find();
   auto driver = process::DriverCheckpoint::open();
+  putRightNative(directory);
   NativeSave save(driver, root, directory);
   Interruption interruption;
+  save.begin();
   ProcessPart part;
   KJ_IF_MAYBE (failure, kj::runCatchingExceptions([&] { part = save.save(criu, options.timeoutSeconds, interruption); }))
     save.undo(*failure);
-  tellParentSaved(root);
-  endProcesses(processesOf(part));
+  save.end(part);
   print(save, part, directory, options.json);
   return 0;
 }

@@ -88,8 +88,8 @@ ProcessSum writeProcessList(const std::string& directory, const ProcessPart& par
 // Writes the list, and replaces the manifest of the snapshot by one that names it. Nothing is named before all is on disk.
 void addProcessPart(const std::string& directory, const ProcessPart& part);
 
-// Of a file that is there: what MappedFile says of it. `isShared`: the process may write it. Throws kj::Exception if it cannot be
-// read.
+// Of a file that is there: what MappedFile says of it. `isShared`: it is mapped so, and others may write it. Throws kj::Exception
+// if it cannot be read.
 MappedFile describeMapped(const std::string& path, bool isShared);
 
 }  // namespace vgpu::snapshot

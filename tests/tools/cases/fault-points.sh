@@ -53,8 +53,8 @@ if [ -x "$program" ]; then
   fi
   : >"$dir/pause.go"
   wait "$runner" || fail "the program returned $?"
-  # Those of virtual machines: machine-saved.sh, machine-stays.sh.
-  triedPoints() { points | grep -v '^machine\.' | if [ -n "$unable" ]; then grep -v '^process\.'; else cat; fi; }
+  # Those of virtual machines: machine-saved.sh, machine-stays.sh; of native programs: process-native.sh.
+  triedPoints() { points | grep -v '^machine\.\|^native\.' | if [ -n "$unable" ]; then grep -v '^process\.'; else cat; fi; }
   for point in $(triedPoints | cut -f1); do
     [ "$(countHits "$point" hit)" -gt 0 ] || fail "nobody came to $point"
   done
