@@ -3,6 +3,7 @@
 #include "intercept/libraries/objects.h"
 #include "intercept/session/entry.h"
 #include "intercept/session/graph/executable.h"
+#include "intercept/session/modules/modules.h"
 
 namespace vgpu::client {
 
@@ -43,7 +44,7 @@ CUresult dropObjects(Thread& thread, unsigned device, uint64_t context) {
   each(api::Kind::STREAM, [](uint64_t handle) { return cuStreamDestroy_v2(fromWire<CUstream>(handle)); });
   each(api::Kind::EVENT, [](uint64_t handle) { return cuEventDestroy_v2(fromWire<CUevent>(handle)); });
   each(api::Kind::LINK, [](uint64_t handle) { return cuLinkDestroy(fromWire<CUlinkState>(handle)); });
-  each(api::Kind::MODULE, [](uint64_t handle) { return cuModuleUnload(fromWire<CUmodule>(handle)); });
+  each(api::Kind::MODULE, [&](uint64_t handle) { return unloadModule(thread, handle); });
   for (uint64_t value : session.textures.values(device, ObjectKind::texture, context)) keep(cuTexObjectDestroy(value));
   for (uint64_t value : session.textures.values(device, ObjectKind::surface, context)) keep(cuSurfObjectDestroy(value));
   each(api::Kind::ARRAY, [](uint64_t handle) { return cuArrayDestroy(fromWire<CUarray>(handle)); });
@@ -100,6 +101,12 @@ CUresult endContext(Thread& thread, uint64_t context) {
   if (thread.session.fault(device) != CUDA_SUCCESS) return renewContext(thread, device);
   CUresult dropped = dropObjects(thread, device, context);
   return before != CUDA_SUCCESS ? before : dropped;
+}
+
+CUresult releaseContext(Thread& thread, unsigned device) {
+  bool last = false;
+  if (!thread.session.contexts.release(device, last)) return CUDA_ERROR_INVALID_CONTEXT;
+  return last ? endContext(thread, thread.session.primaryContext(device)) : CUDA_SUCCESS;
 }
 
 }  // namespace vgpu::client

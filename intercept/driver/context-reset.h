@@ -9,5 +9,7 @@ namespace vgpu::client {
 // context in the worker, which is one for all of them, what was made in the others is gone too. CUDA's result, which may be that
 // of work posted before.
 CUresult endContext(Thread& thread, uint64_t context);
+// Takes back one retain of a device's primary context, and ends it with the last. CUDA_ERROR_INVALID_CONTEXT if there is none.
+CUresult releaseContext(Thread& thread, unsigned device);
 
 }  // namespace vgpu::client

@@ -24,16 +24,6 @@ CUresult createContext(CUcontext* context, unsigned flags, CUdevice device) {
 
 extern "C" {
 
-VGPU_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
-  return enterAny([&](Thread& thread) -> CUresult {
-    if (!thread.session.hasDevice(dev)) return CUDA_ERROR_INVALID_DEVICE;
-    auto device = static_cast<unsigned>(dev);
-    bool last = false;
-    if (!thread.session.contexts.release(device, last)) return CUDA_ERROR_INVALID_CONTEXT;
-    return last ? endContext(thread, thread.session.primaryContext(device)) : CUDA_SUCCESS;
-  });
-}
-
 VGPU_EXPORT CUresult CUDAAPI cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* parameters, unsigned int flags,
                                             CUdevice dev) {
   if (parameters != nullptr && (parameters->numExecAffinityParams != 0 || parameters->cigParams != nullptr))

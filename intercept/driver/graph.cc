@@ -32,14 +32,6 @@ CUresult getKernel(CUgraphNode node, Params* params) {
 
 }  // namespace
 
-CUresult graphCreate(CUgraph* graph, unsigned flags) {
-  return enterAny([&](Thread& thread) -> CUresult {
-    if (graph == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    *graph = fromWire<CUgraph>(thread.session.graphs.give(thread.session.graphs.make()));
-    return CUDA_SUCCESS;
-  });
-}
-
 CUresult graphDestroy(CUgraph graph) {
   return enterAny([&](Thread& thread) {
     return thread.session.graphs.remove(toWire(graph)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -51,15 +43,6 @@ CUresult makeCondition(CUgraphConditionalHandle* handle, CUgraph graph, CUcontex
     const bool areFlags = (flags & ~unsigned{CU_GRAPH_COND_ASSIGN_DEFAULT}) == 0;
     if (handle == nullptr || context == nullptr || !areFlags) return CUDA_ERROR_INVALID_VALUE;
     *handle = found.conditions->add(value, flags);
-    return CUDA_SUCCESS;
-  });
-}
-
-CUresult graphClone(CUgraph* clone, CUgraph graph) {
-  return onGraph(graph, [&](Graphs& graphs, Graph& found) -> CUresult {
-    if (clone == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (!found.canBeCopied()) return CUDA_ERROR_NOT_SUPPORTED;
-    *clone = fromWire<CUgraph>(graphs.give(found.clone()));
     return CUDA_SUCCESS;
   });
 }
@@ -130,11 +113,6 @@ CUresult getEvent(CUgraphNode node, CUgraphNodeType type, CUevent* event) {
   });
 }
 
-CUresult getChild(CUgraphNode node, CUgraph* graph) {
-  return onWork<ChildWork>(
-      node, graph, [&](Thread& thread, ChildWork& work) { *graph = fromWire<CUgraph>(thread.session.graphs.lend(*work.graph)); });
-}
-
 CUresult listEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* edges, size_t* count) {
   return onGraph(graph, [&](Graphs&, Graph& found) -> CUresult {
     if (count == nullptr || (from == nullptr) != (to == nullptr)) return CUDA_ERROR_INVALID_VALUE;
@@ -197,15 +175,6 @@ CUresult setNodeAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, const 
     }
   });
   return found != CUDA_SUCCESS ? found : known;
-}
-
-CUresult copyAttributes(CUgraphNode to, CUgraphNode from) {
-  return onWork<KernelWork>(from, &to, [&](Thread&, auto& source) {
-    onWork<KernelWork>(to, &to, [&](Thread&, auto& work) {
-      work.attributes = source.attributes;
-      work.shape.cooperative = source.shape.cooperative;
-    });
-  });
 }
 
 }  // namespace vgpu::client

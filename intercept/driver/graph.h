@@ -49,12 +49,9 @@ CUresult getNode(CUgraphNode node, Out* out, Kept Work::*kept) {
 CUresult getKernelNode(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1* params);
 CUresult getKernelNode(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* params);
 CUresult getEvent(CUgraphNode node, CUgraphNodeType type, CUevent* event);
-CUresult getChild(CUgraphNode node, CUgraph* graph);
 
-CUresult graphCreate(CUgraph* graph, unsigned flags);
 CUresult graphDestroy(CUgraph graph);
 CUresult makeCondition(CUgraphConditionalHandle* handle, CUgraph graph, CUcontext context, unsigned value, unsigned flags);
-CUresult graphClone(CUgraph* clone, CUgraph graph);
 CUresult findInClone(CUgraphNode* node, CUgraphNode original, CUgraph clone);
 CUresult addNode(CUgraphNode* node, CUgraph graph, const Dependencies& before, const NodeRequest& request);
 CUresult setNode(CUgraphNode node, const NodeRequest& request);
@@ -64,7 +61,6 @@ CUresult changeEdges(CUgraph graph, const CUgraphNode* from, const CUgraphNode* 
                      bool add);
 CUresult getNodeAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, CUkernelNodeAttrValue* value);
 CUresult setNodeAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, const CUkernelNodeAttrValue* value);
-CUresult copyAttributes(CUgraphNode to, CUgraphNode from);
 
 // ---- memory and user objects (graph-memory.cc)
 CUresult getGraphMemory(CUdevice device, CUgraphMem_attribute attribute, void* value);

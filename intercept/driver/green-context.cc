@@ -39,9 +39,7 @@ VGPU_EXPORT CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx* phCtx, CUdevResourceDe
     session.contexts.retain(device);
     uint64_t green = 0;
     if (CUresult error = GreenContexts::create(thread, *descriptor, green)) {
-      bool last = false;
-      session.contexts.release(device, last);
-      if (last) endContext(thread, session.primaryContext(device));
+      releaseContext(thread, device);
       return error;
     }
     *phCtx = fromWire<CUgreenCtx>(green);
@@ -54,9 +52,8 @@ VGPU_EXPORT CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx hCtx) {
     uint64_t green = toWire(hCtx);
     if (CUresult bad = thread.resolve(api::Kind::GREEN_CONTEXT, false, green)) return bad;
     if (CUresult error = thread.session.greenContexts.end(thread, green)) return error;
-    bool last = false;
-    thread.session.contexts.release(handleDevice(green), last);
-    return last ? endContext(thread, thread.session.primaryContext(handleDevice(green))) : CUDA_SUCCESS;
+    CUresult released = releaseContext(thread, handleDevice(green));
+    return released == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : released;  // a reset has taken back all retains
   });
 }
 

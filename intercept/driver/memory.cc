@@ -1,44 +1,14 @@
 // Memory: allocations are decided by the client's arenas, which also serve queries about pointers.
-#include "intercept/session/entry.h"
+#include "intercept/driver/pointer.h"
 
 using namespace vgpu;
 using namespace vgpu::client;
 
 namespace {
 
-struct PointerInfo {
-  CUmemorytype type{};
-  unsigned device = 0;
-  uint64_t start = 0, bytes = 0;
-  bool managed = false;
-  uint64_t context = 0;  // 0: a pool's, which is of no context
-  uint64_t id = 0;  // the same for every pointer into one allocation, and never used twice at one time
-  std::optional<VirtualMemory::Mapped> mapped;  // of memory that the program has mapped itself
-};
-
 uint64_t contextOfModule(Session& session, uint64_t module) {
   auto* entry = session.handles.find<api::Kind::MODULE>(module);
   return entry == nullptr ? 0 : entry->context.load();
-}
-
-std::optional<PointerInfo> look(Session& session, uint64_t pointer) {
-  if (auto range = session.memory.findDevice(pointer))
-    return PointerInfo{CU_MEMORYTYPE_DEVICE, static_cast<unsigned>((pointer - deviceArenaBase) / deviceArenaBytes),
-                       range->address, range->asked, session.managed.find(pointer).has_value(), range->owner,
-                       range->address / allocationAlignment};
-  if (auto mapped = session.virtualMemory.find(pointer))
-    return PointerInfo{.type = CU_MEMORYTYPE_DEVICE, .device = mapped->device, .start = mapped->address, .bytes = mapped->bytes,
-                       .id = mapped->address / allocationAlignment, .mapped = mapped};
-  if (auto host = session.memory.findHost(pointer))
-    return PointerInfo{CU_MEMORYTYPE_HOST, handleDevice(host->context), host->address, host->bytes,
-                       host->kind == HostKind::managed, host->context, host->address / allocationAlignment};
-  if (auto host = session.memory.findRegistered(pointer, false))
-    return PointerInfo{CU_MEMORYTYPE_HOST, handleDevice(host->context), host->address, host->bytes, false, host->context,
-                       host->address};
-  if (auto variable = session.variables.at(pointer))
-    return PointerInfo{CU_MEMORYTYPE_DEVICE, handleDevice(variable->module), variable->address, variable->bytes,
-                       session.managed.find(pointer).has_value(), contextOfModule(session, variable->module), variable->handle};
-  return std::nullopt;
 }
 
 template <typename T>
@@ -47,20 +17,60 @@ CUresult put(void* data, T value) {
   return CUDA_SUCCESS;
 }
 
-// Of the device that has the memory.
-unsigned accessOf(const PointerInfo& info) {
-  const uint32_t bit = 1u << info.device;
-  if (!info.mapped || (info.mapped->writers & bit) != 0) return CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
-  return (info.mapped->readers & bit) != 0 ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
-}
-
 // What cuIpcGetMemHandle takes.
 bool canBeShared(Session& session, const PointerInfo& info) {
   return info.type == CU_MEMORYTYPE_DEVICE && !info.managed && session.memory.findDevice(info.start) &&
          session.memory.poolOf(info.start) == nullptr && !session.shared.isTaken(info.start);
 }
 
-CUresult attributeOf(Session& session, const PointerInfo& info, uint64_t pointer, CUpointer_attribute attribute, void* data) {
+// What cuPointerGetAttributes returns for memory that is not CUDA's: zeros, and no ordinal.
+void clearAttribute(CUpointer_attribute attribute, void* data) {
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: put(data, -2); break;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: put(data, 0u); break;
+    default: put<unsigned long long>(data, 0); break;
+  }
+}
+
+}  // namespace
+
+std::optional<PointerInfo> vgpu::client::findPointer(Thread& thread, uint64_t pointer) {
+  Session& session = thread.session;
+  if (auto range = session.memory.findDevice(pointer))
+    return PointerInfo{CU_MEMORYTYPE_DEVICE, static_cast<unsigned>((pointer - deviceArenaBase) / deviceArenaBytes),
+                       range->address, range->asked, session.managed.find(pointer).has_value(), range->owner,
+                       range->address / allocationAlignment};
+  if (auto mapped = session.virtualMemory.find(pointer))
+    return PointerInfo{.type = CU_MEMORYTYPE_DEVICE, .device = mapped->device, .start = mapped->address, .bytes = mapped->bytes,
+                       .id = mapped->address / allocationAlignment, .mapped = mapped};
+  auto ofHost = [&](const HostAllocation& host, uint64_t id, bool isReached) {
+    return PointerInfo{.type = CU_MEMORYTYPE_HOST, .device = handleDevice(host.context), .start = host.address,
+                       .bytes = host.bytes, .managed = host.kind == HostKind::managed, .context = host.context, .id = id,
+                       .hostKind = host.kind, .hostFlags = host.flags, .isReached = isReached};
+  };
+  if (auto host = session.memory.findHost(pointer)) return ofHost(*host, host->address / allocationAlignment, true);
+  if (auto host = session.memory.findRegistered(pointer, false))
+    return ofHost(*host, host->address, session.memory.findRegistered(pointer, true).has_value());
+  if (auto variable = session.variables.at(pointer))
+    return PointerInfo{CU_MEMORYTYPE_DEVICE, handleDevice(variable->module), variable->address, variable->bytes,
+                       session.managed.find(pointer).has_value(), contextOfModule(session, variable->module), variable->handle};
+  return std::nullopt;
+}
+
+unsigned PointerInfo::accessOf(int ofDevice) const {
+  const uint32_t bit = 1u << ofDevice;
+  if (!mapped || (mapped->writers & bit) != 0) return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  return (mapped->readers & bit) != 0 ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+}
+
+CUresult vgpu::client::pointerAttribute(Session& session, const PointerInfo& info, uint64_t pointer,
+                                        CUpointer_attribute attribute, void* data) {
   bool host = info.type == CU_MEMORYTYPE_HOST || info.managed;
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: return put(data, fromWire<CUcontext>(info.context));
@@ -85,30 +95,13 @@ CUresult attributeOf(Session& session, const PointerInfo& info, uint64_t pointer
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put(data, 0u);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       return put<unsigned long long>(data, info.mapped ? static_cast<unsigned>(info.mapped->exportable) : 0);
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put(data, accessOf(info));
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put(data, info.access());
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return put(data, session.memory.poolOf(info.start));
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS: return CUDA_ERROR_NOT_SUPPORTED;  // of a module of the host's kernel
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
-
-// What cuPointerGetAttributes returns for memory that is not CUDA's: zeros, and no ordinal.
-void clearAttribute(CUpointer_attribute attribute, void* data) {
-  switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: put(data, -2); break;
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-    case CU_POINTER_ATTRIBUTE_MAPPED:
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: put(data, 0u); break;
-    default: put<unsigned long long>(data, 0); break;
-  }
-}
-
-}  // namespace
 
 extern "C" {
 
@@ -159,62 +152,13 @@ VGPU_EXPORT CUresult CUDAAPI cuMemGetInfo_v2(size_t* free, size_t* total) {
   });
 }
 
-VGPU_EXPORT CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr) {
-  return enter([&](Thread& thread) -> CUresult {
-    auto info = look(thread.session, dptr);
-    if (!info) return CUDA_ERROR_NOT_FOUND;
-    if (pbase != nullptr) *pbase = info->start;
-    if (psize != nullptr) *psize = info->bytes;
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuMemFreeHost(void* p) {
-  return enter([&](Thread& thread) -> CUresult {
-    if (CUresult refused = thread.refuseUnsafe()) return refused;
-    auto found = thread.session.memory.findHost(toWire(p));
-    if (!found || found->address != toWire(p) || found->kind != HostKind::pinned) return CUDA_ERROR_INVALID_VALUE;
-    return thread.session.memory.freeHost(thread, toWire(p));
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned int Flags) {
-  return enter([&](Thread& thread) -> CUresult {
-    auto& memory = thread.session.memory;
-    if (pdptr == nullptr || Flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (!memory.findHost(toWire(p)) && !memory.findRegistered(toWire(p), true))
-      return memory.findRegistered(toWire(p), false) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
-    *pdptr = toWire(p);
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuMemHostGetFlags(unsigned int* pFlags, void* p) {
-  return enter([&](Thread& thread) -> CUresult {
-    auto found = thread.session.memory.findHost(toWire(p));
-    if (!found) found = thread.session.memory.findRegistered(toWire(p), false);
-    if (pFlags == nullptr || !found || found->kind == HostKind::managed) return CUDA_ERROR_INVALID_VALUE;
-    *pFlags = found->flags | CU_MEMHOSTALLOC_DEVICEMAP;  // with unified addressing all of it is mapped
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
-  return enterAny([&](Thread& thread) -> CUresult {
-    if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    auto info = look(thread.session, ptr);
-    if (!info) return CUDA_ERROR_INVALID_VALUE;
-    return attributeOf(thread.session, *info, ptr, attribute, data);
-  });
-}
-
 VGPU_EXPORT CUresult CUDAAPI cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute* attributes, void** data,
                                                     CUdeviceptr ptr) {
   return enterAny([&](Thread& thread) -> CUresult {
     if (attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    auto info = look(thread.session, ptr);
+    auto info = findPointer(thread, ptr);
     for (unsigned i = 0; i < numAttributes; ++i)
-      if (!info || attributeOf(thread.session, *info, ptr, attributes[i], data[i]) != CUDA_SUCCESS)
+      if (!info || pointerAttribute(thread.session, *info, ptr, attributes[i], data[i]) != CUDA_SUCCESS)
         clearAttribute(attributes[i], data[i]);
     return CUDA_SUCCESS;
   });
@@ -225,7 +169,7 @@ VGPU_EXPORT CUresult CUDAAPI cuPointerGetAttributes(unsigned int numAttributes, 
 VGPU_EXPORT CUresult CUDAAPI cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
   return enter([&](Thread& thread) -> CUresult {
     Session& session = thread.session;
-    auto info = look(session, ptr);
+    auto info = findPointer(thread, ptr);
     if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !info) return CUDA_ERROR_INVALID_VALUE;
     const unsigned wanted = *static_cast<const unsigned*>(value);
     if (CUresult refused = thread.refuseUnsafe()) return refused;

@@ -40,15 +40,6 @@ VGPU_EXPORT CUresult CUDAAPI cuModuleLoadDataEx(CUmodule* module, const void* im
   });
 }
 
-VGPU_EXPORT CUresult CUDAAPI cuModuleUnload(CUmodule hmod) {
-  return enter([&](Thread& thread) -> CUresult {
-    auto* entry = thread.session.handles.find<api::Kind::MODULE>(toWire(hmod));
-    if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if (entry->codeLibrary != 0 && !thread.takesDownContext) return CUDA_ERROR_NOT_PERMITTED;  // it ends with its library
-    return unloadModule(thread, toWire(hmod));
-  });
-}
-
 VGPU_EXPORT CUresult CUDAAPI cuModuleEnumerateFunctions(CUfunction* functions, unsigned int numFunctions, CUmodule mod) {
   return enter([&](Thread& thread) -> CUresult {
     uint64_t module = toWire(mod);

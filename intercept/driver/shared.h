@@ -8,6 +8,7 @@
 #include "intercept/driver/green.h"
 #include "intercept/driver/library.h"
 #include "intercept/driver/occupancy.h"
+#include "intercept/driver/pointer.h"
 #include "intercept/driver/sharing.h"
 #include "intercept/session/copy/engine.h"
 #include "intercept/session/entry.h"
@@ -62,23 +63,6 @@ CUresult onLocation(const CUmemLocation* location, CUmemAllocationType type, Bod
   return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? body(static_cast<CUdevice>(location->id)) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-// ---- devices
-inline CUdevprop propertiesOf(const DeviceInfo& device) {
-  auto figure = [&](CUdevice_attribute which) { return device.attribute(which); };
-  return {.maxThreadsPerBlock = figure(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
-          .maxThreadsDim = {figure(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), figure(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
-                            figure(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)},
-          .maxGridSize = {figure(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), figure(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
-                          figure(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)},
-          .sharedMemPerBlock = figure(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
-          .totalConstantMemory = figure(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
-          .SIMDWidth = figure(CU_DEVICE_ATTRIBUTE_WARP_SIZE),
-          .memPitch = figure(CU_DEVICE_ATTRIBUTE_MAX_PITCH),
-          .regsPerBlock = figure(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK),
-          .clockRate = figure(CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
-          .textureAlign = figure(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT)};
-}
-
 // ---- memory (pool.cc). Without a pool it is the current one of the stream's device.
 CUresult allocateInStream(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream);
 
@@ -108,7 +92,14 @@ CUresult setPeerAccess(CUcontext other, bool isEnabled);
 // A fact of DeviceInfo::peers.
 CUresult tellPeer(int* value, size_t fact, CUdevice device, CUdevice peer);
 
+// ---- arrays (array.cc)
+// What CUDA, or a session, refuses of an array's shape.
+CUresult checkShape(const CUDA_ARRAY3D_DESCRIPTOR& shape);
+std::unique_ptr<ArrayLayout> layoutOf(const CUDA_ARRAY3D_DESCRIPTOR& shape);
+
 // ---- streams
+// Makes one of a green context, or without (0) of the current one (stream.cc).
+CUresult createStream(Thread& thread, uint64_t green, unsigned flags, int priority, uint64_t& stream);
 // Runs `body` with the handle of a live stream as frames have it.
 template <typename Body>
 CUresult onStream(CUstream stream, Body&& body) {
@@ -144,11 +135,8 @@ CUresult inStream(CUstream stream, Describe&& describe, Body&& body) {
 
 // Makes `stream`, a resolved handle, wait while `function` runs on the session's thread for host functions.
 CUresult postHostFunction(Thread& thread, uint64_t stream, std::function<void()> function);
-CUresult launchHost(CUstream stream, CUhostFn function, void* data);
-template <typename Function>
-CUresult runInStream(CUstream stream, Function function) {
-  return onStream(stream, [&](Thread& thread, uint64_t handle) { return postHostFunction(thread, handle, function); });
-}
+// The same by the program's handle. `node`: what it is in a graph; nothing if it cannot be captured.
+CUresult runInStream(CUstream stream, std::optional<HostWork> node, std::function<void()> function);
 
 // Waits for all work of a device. Refused while a stream of it is captured.
 inline CUresult synchronizeAll(Thread& thread, unsigned device) {

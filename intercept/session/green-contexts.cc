@@ -67,16 +67,14 @@ CUresult GreenContexts::create(Thread& thread, const ResourceDescriptorState& de
   return error;
 }
 
-CUresult GreenContexts::createStream(Thread& thread, uint64_t green, unsigned flags, int priority, CUstream* stream) {
+CUresult GreenContexts::createStream(Thread& thread, uint64_t green, unsigned flags, int priority, uint64_t& stream) {
   auto* state = thread.session.handles.find<api::Kind::GREEN_CONTEXT>(green);
   if (state == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (CUresult fault = thread.session.fault(state->device())) return fault;
   const DeviceInfo& device = thread.session.devices[state->device()];
   priority = std::clamp(priority, device.greatestPriority, device.leastPriority);
-  uint64_t made = 0;
-  if (CUresult error = makeStream(thread, *state, flags, priority, made)) return error;
-  *stream = fromWire<CUstream>(made);
-  return thread.delayNewStream(made);
+  if (CUresult error = makeStream(thread, *state, flags, priority, stream)) return error;
+  return thread.delayNewStream(stream);
 }
 
 CUresult GreenContexts::end(Thread& thread, uint64_t green) {

@@ -27,7 +27,7 @@ class GreenContexts {
   // context.
   CUresult end(Thread& thread, uint64_t green);
   // A stream in it, as cuStreamCreateWithPriority makes one while it is current.
-  static CUresult createStream(Thread& thread, uint64_t green, unsigned flags, int priority, CUstream* stream);
+  static CUresult createStream(Thread& thread, uint64_t green, unsigned flags, int priority, uint64_t& stream);
 
   // Whether it is the context or a stream of a green context that has ended. As in the driver, the program can never free what
   // they leave.

@@ -120,4 +120,6 @@ std::vector<GraphNode*> Graph::ordered() const {
   return order;
 }
 
+CUgraph ChildWork::handle() const { return fromWire<CUgraph>(graph->lent()); }
+
 }  // namespace vgpu::client

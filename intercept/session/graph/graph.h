@@ -65,6 +65,8 @@ class Graph : public std::enable_shared_from_this<Graph> {
   CUresult removeEdge(GraphNode& from, GraphNode& to, const CUgraphEdgeData* data);
   // A copy, nodes of child graphs included. Without a handle.
   std::shared_ptr<Graph> clone() const;
+  // The program's handle of one that something else holds.
+  uint64_t lent() { return table.lend(*this); }
   // Not if it has nodes that allocate or free memory, or conditional ones, or is the body of one.
   bool canBeCopied() const;
   // Every node behind those that it depends on, else in the order of making. Empty if there is a cycle (or no node).

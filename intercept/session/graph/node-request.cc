@@ -58,23 +58,5 @@ NodeRequest allocationOf(CUDA_MEM_ALLOC_NODE_PARAMS* params) {
   if (made.given) made.address = &params->dptr;
   return made;
 }
-NodeRequest freeOf(CUdeviceptr address) {
-  NodeRequest made;
-  made.params.type = CU_GRAPH_NODE_TYPE_MEM_FREE;
-  made.params.free.dptr = address;
-  return made;
-}
-NodeRequest requestOf(CUgraphNodeType type, CUevent event) {
-  NodeRequest made;
-  made.params.type = type;
-  if (type == CU_GRAPH_NODE_TYPE_WAIT_EVENT) made.params.eventWait.event = event;
-  else made.params.eventRecord.event = event;
-  return made;
-}
-NodeRequest requestOf(CUgraph child) {
-  NodeRequest made;
-  made.params.type = CU_GRAPH_NODE_TYPE_GRAPH;
-  made.params.graph.graph = child;
-  return made;
-}
+
 }  // namespace vgpu::client

@@ -21,9 +21,13 @@ NodeRequest requestOf(const CUDA_HOST_NODE_PARAMS* params);
 NodeRequest requestOf(const CUDA_BATCH_MEM_OP_NODE_PARAMS* params);
 NodeRequest requestOf(CUgraphNodeParams* params);
 NodeRequest allocationOf(CUDA_MEM_ALLOC_NODE_PARAMS* params);
-NodeRequest freeOf(CUdeviceptr address);
-// Of a type that needs no more than an event, or nothing.
-NodeRequest requestOf(CUgraphNodeType type, CUevent event = nullptr);
-NodeRequest requestOf(CUgraph child);
+// Of a type whose parameters are one handle or address.
+template <typename Params, typename Value>
+NodeRequest requestOf(CUgraphNodeType type, Params CUgraphNodeParams::*params, Value value) {
+  NodeRequest made;
+  made.params.type = type;
+  (made.params.*params) = {value};
+  return made;
+}
 
 }  // namespace vgpu::client

@@ -63,6 +63,8 @@ struct MemOpsWork {
 
 struct ChildWork {
   std::shared_ptr<Graph> graph;  // the node's own copy
+
+  CUgraph handle() const;
 };
 
 struct AllocWork {

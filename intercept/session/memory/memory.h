@@ -55,11 +55,9 @@ class Memory {
     std::lock_guard lock(mutex);
     return body(pools);
   }
-  CUmemoryPool defaultPool(Thread& thread, CUdevice device) {
-    return withPools(thread, [&](StreamPools& pools) { return pools.defaultOf(static_cast<unsigned>(device)); });
-  }
-  CUmemoryPool currentPool(Thread& thread, CUdevice device) {
-    return withPools(thread, [&](StreamPools& pools) { return pools.currentOf(static_cast<unsigned>(device)); });
+  // The default pool of a device, or its current one.
+  CUmemoryPool poolOn(Thread& thread, CUdevice device, CUmemoryPool (StreamPools::*which)(unsigned) const) {
+    return withPools(thread, [&](StreamPools& pools) { return (pools.*which)(static_cast<unsigned>(device)); });
   }
 
   // Everything the program has made in `context`, of `device`, which is idle. 0: in any context of it, and of its pools.

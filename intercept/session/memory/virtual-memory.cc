@@ -335,16 +335,6 @@ CUresult VirtualMemory::setAccess(Thread& thread, uint64_t address, uint64_t byt
   return CUDA_SUCCESS;
 }
 
-CUresult VirtualMemory::accessOf(uint64_t address, const CUmemLocation& location, unsigned long long* flags) const {
-  if (location.type != CU_MEM_LOCATION_TYPE_DEVICE || location.id < 0 || location.id >= static_cast<int>(maxDevices))
-    return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(mutex);
-  auto mapping = holding(address);
-  if (mapping == mappings.end()) return CUDA_ERROR_INVALID_VALUE;
-  *flags = mapping->second.access[static_cast<size_t>(location.id)];
-  return CUDA_SUCCESS;
-}
-
 CUresult VirtualMemory::endDevice(Thread& thread, unsigned device) {
   std::lock_guard change(changing);
   std::vector<uint64_t> ended;

@@ -42,7 +42,6 @@ class VirtualMemory {
   CUresult map(Thread& thread, uint64_t address, uint64_t bytes, uint64_t offset, CUmemGenericAllocationHandle handle);
   CUresult unmap(Thread& thread, uint64_t address, uint64_t bytes);
   CUresult setAccess(Thread& thread, uint64_t address, uint64_t bytes, std::span<const CUmemAccessDesc> access);
-  CUresult accessOf(uint64_t address, const CUmemLocation& location, unsigned long long* flags) const;
 
   // Unmaps and ends all memory of a device, whose context has ended by a fault.
   CUresult endDevice(Thread& thread, unsigned device);

@@ -90,6 +90,7 @@ std::set<std::string> functionsOf(const Row& row) {
   for (auto& clause : row.clauses) {
     const bool isResult = clause.front() == "returns";
     NamedFunctions(row, joined(clause, isResult)).addTo(functions, isResult);
+    if (clause.size() > 2 && clause[1] == "found") functions.insert(clause[2]);
   }
   return functions;
 }

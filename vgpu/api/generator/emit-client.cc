@@ -61,8 +61,19 @@ class ClientHalf {
     });
   }
 
+  // The field of a frame that a parameter goes into: of its name, or of the one that `P as FIELD` says.
+  const Field* findField(const Parameter& p) const {
+    for (auto& clause : row.find(p.name))
+      if (clause[1] == "as") {
+        const Field* field = row.frame.find(clause.at(2));
+        KJ_REQUIRE(field != nullptr, "the frame has no such field", clause[2].c_str());
+        return field;
+      }
+    return row.frame.find(p.name);
+  }
+
   void readParameter(const Parameter& p) {
-    const Field* field = row.byClauses ? nullptr : row.frame.find(p.name);
+    const Field* field = row.byClauses ? nullptr : findField(p);
     const Field* result = row.byClauses ? nullptr : row.results.find(p.name);
     const Kind* kind = table.findKindOfType(p.type);
     if (isOfList(p.name)) return;
@@ -90,6 +101,8 @@ class ClientHalf {
     }
     checkEnumeration(p);
     for (auto& clause : row.find(p.name)) checkValue(p, clause);
+    for (auto& clause : row.clauses)
+      if (clause[0].starts_with(p.name + ".")) checkValue(p, clause);
     if (result != nullptr && field != nullptr && field->isNumber()) return takeRoom(p, *field);
     if (result != nullptr) give(p, resultOf(*result, p.pointee()));
     if (field != nullptr && field->isNumber() && field->effect == Effect::none && p.type != "CUdevice")
@@ -109,6 +122,12 @@ class ClientHalf {
       checks += fmt::format("    if (std::strlen({}) > maxNameBytes) return CUDA_ERROR_INVALID_VALUE;\n", p.name);
       sets += fmt::format("    frame->set{}({});\n", field.accessor, p.name);
       dataWords += fmt::format(" + dataWords(std::strlen({}) + 1)", p.name);
+      return;
+    }
+    if (field.type == Type::structure) {
+      checks += fmt::format("    if ({} == nullptr) return CUDA_ERROR_INVALID_VALUE;\n", p.name);
+      sets += fmt::format("    frame->set{}(*{});\n", field.accessor, p.name);
+      dataWords += fmt::format(" + dataWords(sizeof *{})", p.name);
       return;
     }
     checks += fmt::format("    Packed {0}Data;\n    if (CUresult bad = {0}Data.add(thread, {1}, {2}{0}{3}, {4})) return bad;\n", p.name,
@@ -202,15 +221,27 @@ class ClientHalf {
 
   // Whether an answer is taken from what is remembered of `object`, which ends with a dot.
   bool uses(const std::string& object) const {
-    return std::any_of(row.clauses.begin(), row.clauses.end(),
-                       [&](auto& clause) { return clause.size() >= 3 && clause[2].starts_with(object); });
+    return std::any_of(row.clauses.begin(), row.clauses.end(), [&](auto& clause) {
+      return clause[0].starts_with(object) || (clause.size() >= 3 && clause[2].starts_with(object));
+    });
   }
 
-  // `flags mask A|B`, `config in A..B`, `flags is 0`, each with `else ERROR`; `priority clamp LOW HIGH`.
+  // `flags mask A|B`, `config in A..B`, `flags is 0`, each with `else ERROR`; `priority clamp LOW HIGH`. What is checked may be a
+  // member of what `p` names.
   void checkValue(const Parameter& p, const Clause& clause) {
     std::string error = clause.size() > 4 && clause[3] == "else" ? clause[4] : "CUDA_ERROR_INVALID_VALUE", condition;
-    if (clause[1] == "=" || clause[1] == "valid" || clause[1] == "from") return;
+    if (clause[1] == "=" || clause[1] == "valid" || clause[1] == "from" || clause[1] == "as") return;
     KJ_REQUIRE(clause.size() >= 3, "a parameter's clause has a verb and a value", p.name.c_str());
+    const std::string subject = translated(clause[0]);
+    if (clause[1] == "found") {
+      checks += fmt::format("    auto {0}Found = {1}(thread, toWire({0}));\n    if (!{0}Found) return {2};\n", p.name, clause[2],
+                            error);
+      return;
+    }
+    if (clause[1] == "passes") {
+      checks += fmt::format("    if (CUresult refused = {}) return refused;\n", clause[2]);
+      return;
+    }
     if (clause[1] == "clamp") {
       checks += fmt::format("    {0} = std::clamp({0}, {1}, {2});\n", p.name, translated(clause[2]), translated(clause[3]));
       return;
@@ -218,22 +249,25 @@ class ClientHalf {
     size_t dots = clause[2].find("..");
     if (clause[1] == "mask") {
       condition = fmt::format("({} & ~static_cast<{}>({})) != 0", p.name, p.type, clause[2]);
+    } else if (clause[1] == "has") {
+      condition = fmt::format("({} & ({})) == 0", subject, clause[2]);
     } else if (clause[1] == "in" && dots != std::string::npos) {
       condition =
-          fmt::format("{0} < {1} || {0} > {2}", p.name, clause[2].substr(0, dots), translated(clause[2].substr(dots + 2)));
+          fmt::format("{0} < {1} || {0} > {2}", subject, clause[2].substr(0, dots), translated(clause[2].substr(dots + 2)));
     } else if (clause[1] == "among") {
       for (size_t i = 2; i < clause.size() && clause[i] != "else"; ++i)
-        condition += fmt::format("{}{} != {}", condition.empty() ? "" : " && ", p.name, clause[i]);
+        condition += fmt::format("{}{} != {}", condition.empty() ? "" : " && ", subject, clause[i]);
       error = clause[clause.size() - 2] == "else" ? clause.back() : error;
     } else if (clause[1] == "below") {
-      condition = fmt::format("{} >= {}", p.name, translated(clause[2]));
+      condition = fmt::format("{} >= {}", subject, translated(clause[2]));
     } else if (clause[1] == "owns") {
       condition = fmt::format("!ownsMemory(thread.session, {}, {})", p.name, clause[2]);
     } else {
       KJ_REQUIRE(clause[1] == "is" || clause[1] == "differs",
-                 "a parameter's clause is valid, mask, in, among, below, is, differs, owns, clamp or =", clause[1].c_str());
+                 "a parameter's clause is valid, mask, has, in, among, below, is, differs, owns, clamp, found, passes, as or =",
+                 clause[1].c_str());
       condition = clause[2] == "\"\"" ? fmt::format("{0} == nullptr || *{0} == 0", p.name)
-                                      : fmt::format("{} {} {}", p.name, clause[1] == "is" ? "!=" : "==", clause[2]);
+                                      : fmt::format("{} {} {}", subject, clause[1] == "is" ? "!=" : "==", clause[2]);
     }
     checks += fmt::format("    if ({}) return {};\n", condition, error);
   }
@@ -245,12 +279,14 @@ class ClientHalf {
     if (clause.size() == 4 && clause[2] == "=") return list(clause[0], clause[1], clause[3]);
     if (clause.size() >= 3 && clause[1] == "from") return giveReported(*row.findParameter(clause[0]), clause);
     if (clause.size() < 3 || clause[1] != "=") return;
-    size_t bracket = clause[0].find('[');
-    std::string name = clause[0].substr(0, bracket);
+    size_t dot = clause[0].find('.'), bracket = dot == std::string::npos ? clause[0].find('[') : std::string::npos;
+    std::string name = clause[0].substr(0, std::min(dot, bracket));
     if (isOfList(name)) return list(clause[0], "", clause[2]);
     const Parameter* p = row.findParameter(name);
     KJ_REQUIRE(p != nullptr, "the entry has no such parameter", name.c_str());
-    if (bracket == std::string::npos) {
+    if (dot != std::string::npos) {
+      returns += fmt::format("    answer(&{}, {});\n", translated(clause[0]), translated(clause[2]));
+    } else if (bracket == std::string::npos) {
       give(*p, translated(clause[2], clause.size() > 4 && clause[3] == "else" ? clause[4] : ""));
     } else {
       std::string size = clause[0].substr(bracket + 1, clause[0].size() - bracket - 2);
@@ -278,6 +314,12 @@ class ClientHalf {
                                            : fmt::format("    {}\n", statement);
   }
 
+  // Whether it names what a function finds: `ptr found findPointer`.
+  bool isFound(const std::string& parameter) const {
+    auto clauses = row.find(parameter);
+    return std::any_of(clauses.begin(), clauses.end(), [](auto& clause) { return clause[1] == "found"; });
+  }
+
   // `otherwise`: what a null object answers; if it is empty, zero.
   std::string translated(const std::string& source, const std::string& otherwise = "") const {
     size_t dot = source.find('.');
@@ -287,8 +329,9 @@ class ClientHalf {
     const Parameter* p = row.findParameter(object);
     if (p == nullptr || rest.empty()) return source;
     if (p->type == "CUdevice") return fmt::format("{}Info.{}", object, rest);
-    if (table.objects.contains(p->type)) return fmt::format("{}Found->{}", object, rest);
+    if (table.objects.contains(p->type) || isFound(object)) return fmt::format("{}Found->{}", object, rest);
     const Kind* kind = table.findKindOfType(p->type);
+    if (kind == nullptr && p->isPointer()) return fmt::format("{}->{}", object, rest);
     KJ_REQUIRE(kind != nullptr, "what is remembered belongs to an object or a device", source.c_str());
     std::string member = fmt::format("{}Entry->{}", object, rest);
     if (!kind->nullable) return member;

@@ -230,11 +230,15 @@ class Reader : private TableText {
       KJ_REQUIRE(clause.size() == 2 || (clause.size() == 5 && clause[2] == "unless" && row.findParameter(clause[3]) != nullptr),
                  "cached OBJECT, or cached OBJECT unless PARAMETER VALUE", row.symbol.c_str());
     }
+    size_t dot = clause[0].find('.');
+    KJ_REQUIRE(dot == std::string::npos || row.findParameter(clause[0].substr(0, dot)) != nullptr,
+               "the entry has no such parameter", clause[0].c_str());
     bool names = effectNamed(clause[0]) != Effect::none || clause[0] == "optional" || clause[0] == "remember" ||
                  clause[0] == "current" || clause[0] == "reads" || clause[0] == "writes" || clause[0] == "address";
     for (size_t i = 1; names && i < clause.size(); ++i) {
       std::string name = clause[i].substr(0, clause[i].find('[')), count = countParameter(bracketed(clause[i]));
-      KJ_REQUIRE(clause[i] == "as" || clause[i - 1] == "as" || row.findParameter(name) != nullptr,
+      const bool isCall = clause[0] == "remember" && name.ends_with(')');
+      KJ_REQUIRE(clause[i] == "as" || clause[i - 1] == "as" || isCall || row.findParameter(name) != nullptr,
                  "the entry has no such parameter", clause[i].c_str());
       KJ_REQUIRE(count.empty() || row.findParameter(count) != nullptr, "the entry has no such parameter", clause[i].c_str());
     }

@@ -1,0 +1,33 @@
+// What is known of memory by an address in it. Rows of vgpu/api/cuda.table answer from it.
+#pragma once
+
+#include <optional>
+
+#include "intercept/session/entry.h"
+
+namespace vgpu::client {
+
+struct PointerInfo {
+  CUmemorytype type{};
+  unsigned device = 0;
+  uint64_t start = 0, bytes = 0;
+  bool managed = false;
+  uint64_t context = 0;  // 0: a pool's, which is of no context
+  uint64_t id = 0;       // the same for every pointer into one allocation, and never used twice at one time
+  std::optional<VirtualMemory::Mapped> mapped;  // of memory that the program has mapped itself
+  std::optional<HostKind> hostKind;             // of the host's memory
+  unsigned hostFlags = 0;
+  bool isReached = false;  // by GPUs, at the same address
+
+  bool isMapped() const { return mapped.has_value(); }
+  // CUmemAccess_flags of a device; of the one that has the memory.
+  unsigned accessOf(int ofDevice) const;
+  unsigned access() const { return accessOf(static_cast<int>(device)); }
+};
+constexpr int maxMappedDevice = maxDevices - 1;
+
+// Nothing if it is not CUDA's memory.
+std::optional<PointerInfo> findPointer(Thread& thread, uint64_t pointer);
+CUresult pointerAttribute(Session& session, const PointerInfo& info, uint64_t pointer, CUpointer_attribute attribute, void* data);
+
+}  // namespace vgpu::client
