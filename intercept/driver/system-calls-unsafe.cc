@@ -1,6 +1,5 @@
-// Functions of the C library through which programs hand managed memory to the kernel. The kernel's access of a page that the
-// program may not access is an error (EFAULT) and no fault that anybody could serve, so the pages are brought first; again, if
-// another thread has given them to the device meanwhile. And the program's actions for the signal of a fault, which is ours.
+// Functions of the C library through which programs hand managed memory to the kernel (system-access.h), and the program's
+// actions for the signal of a fault, which is ours.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -8,9 +7,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
+#include <type_traits>
 
 #include "intercept/session/entry.h"
+#include "intercept/session/managed/system-access.h"
 #include "intercept/session/managed/touch-faults.h"
 
 using namespace vgpu::client;
@@ -23,27 +24,33 @@ Function next(const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
 }
 
-// `call`, which lets the kernel access memory that `bring` brings; that says whether it has brought any.
-template <typename Bring, typename Call>
-ssize_t broughtFor(Bring&& bring, Call&& call) {
-  for (size_t tries = 0;; ++tries) {
-    const int before = errno;
-    bool isManaged = bring();
-    errno = before;
-    ssize_t result = call();
-    if (result != -1 || errno != EFAULT || !isManaged || tries == mostTries) return result;
-  }
+constexpr ManagedAccess managed{bringForSystem, managedBytesFrom};
+
+// `call(memory, bytes)`, in which the kernel accesses that.
+template <typename Memory, typename Call>
+ssize_t accessedBy(Memory* memory, size_t bytes, bool kernelWrites, Call&& call) {
+  const iovec one{const_cast<void*>(static_cast<const void*>(memory)), bytes};
+  auto callWith = [&](const iovec* vectors, int) { return call(static_cast<Memory*>(vectors->iov_base), vectors->iov_len); };
+  return accessedBy(&one, 1, kernelWrites, managed, callWith);
 }
 
-template <typename Count, typename Call>
-ssize_t withVectors(const struct iovec* vectors, Count count, bool writes, Call&& call) {
-  auto bring = [&] {
-    bool isManaged = false;
-    for (Count i = 0; i < count && vectors != nullptr; ++i)
-      isManaged |= bringForSystem(vectors[i].iov_base, vectors[i].iov_len, writes);
-    return isManaged;
+// `call(message)`, which sends it, or receives it unless it is constant.
+template <typename Message, typename Call>
+ssize_t movedMessage(Message* message, Call&& call) {
+  if (message == nullptr) return call(message);
+  auto callWith = [&](const iovec* vectors, size_t count) {
+    msghdr own = *message;
+    own.msg_iov = const_cast<iovec*>(vectors);
+    own.msg_iovlen = count;
+    const ssize_t result = call(&own);
+    if constexpr (!std::is_const_v<Message>) {
+      message->msg_namelen = own.msg_namelen;
+      message->msg_controllen = own.msg_controllen;
+      message->msg_flags = own.msg_flags;
+    }
+    return result;
   };
-  return broughtFor(bring, call);
+  return accessedBy(message->msg_iov, message->msg_iovlen, !std::is_const_v<Message>, managed, callWith);
 }
 
 }  // namespace
@@ -63,10 +70,10 @@ VGPU_EXPORT sighandler_t signal(int number, sighandler_t handler) {
 }
 
 // ROW(name, parameters, whether the kernel writes to `bytes` at `memory`, arguments)
-#define ROW(name, parameters, writes, arguments)                                                                     \
-  VGPU_EXPORT ssize_t name parameters {                                                                              \
-    static const auto system = next<ssize_t(*) parameters>(#name);                                                   \
-    return broughtFor([&] { return bringForSystem(memory, bytes, writes); }, [&] { return system arguments; });       \
+#define ROW(name, parameters, writes, arguments)                                                                       \
+  VGPU_EXPORT ssize_t name parameters {                                                                                \
+    static const auto system = next<ssize_t(*) parameters>(#name);                                                     \
+    return accessedBy(memory, bytes, writes, [&](decltype(memory) memory, size_t bytes) { return system arguments; }); \
   }
 ROW(read, (int file, void* memory, size_t bytes), true, (file, memory, bytes))
 ROW(write, (int file, const void* memory, size_t bytes), false, (file, memory, bytes))
@@ -89,28 +96,27 @@ ROW(__recvfrom_chk, (int socket, void* memory, size_t bytes, size_t room, int fl
     true, (socket, memory, bytes, room, flags, from, fromBytes))
 #undef ROW
 
-// ROW(name, parameters, whether the C library writes to the memory, arguments, the type of the memory, arguments of a call for
-// `left` bytes behind the first `done`)
-#define ROW(name, parameters, writes, arguments, Byte, rest)                                                          \
-  VGPU_EXPORT size_t name parameters {                                                                                \
-    static const auto system = next<size_t(*) parameters>(#name);                                                     \
-    if (!bringForSystem(memory, size * count, writes)) return system arguments;                                       \
-    auto* bytes = static_cast<Byte*>(memory);                                                                         \
-    return movedBy(file, memory, size * count, writes, [&](size_t done, size_t left) { return system rest; }) / size; \
+// ROW(name, parameters, whether the C library writes to the memory, arguments, arguments of a call for `bytes` at `memory`)
+#define ROW(name, parameters, writes, arguments, bytewise)                              \
+  VGPU_EXPORT size_t name parameters {                                                  \
+    static const auto system = next<size_t(*) parameters>(#name);                       \
+    if (size == 0 || managedBytesFrom(memory) == 0) return system arguments;            \
+    auto move = [&](decltype(memory) memory, size_t bytes) { return system bytewise; }; \
+    return movedBy(file, memory, size * count, writes, managed, move) / size;           \
   }
-ROW(fread, (void* memory, size_t size, size_t count, FILE* file), true, (memory, size, count, file), char,
-    (bytes + done, 1, left, file))
+ROW(fread, (void* memory, size_t size, size_t count, FILE* file), true, (memory, size, count, file), (memory, 1, bytes, file))
 ROW(__fread_chk, (void* memory, size_t room, size_t size, size_t count, FILE* file), true, (memory, room, size, count, file),
-    char, (bytes + done, room - done, 1, left, file))
-ROW(fwrite, (const void* memory, size_t size, size_t count, FILE* file), false, (memory, size, count, file), const char,
-    (bytes + done, 1, left, file))
+    (memory, std::min(room, bytes), 1, bytes, file))
+ROW(fwrite, (const void* memory, size_t size, size_t count, FILE* file), false, (memory, size, count, file),
+    (memory, 1, bytes, file))
 #undef ROW
 
 // ROW(name, parameters, whether the kernel writes to what the vectors name, arguments)
-#define ROW(name, parameters, writes, arguments)                                  \
-  VGPU_EXPORT ssize_t name parameters {                                           \
-    static const auto system = next<ssize_t(*) parameters>(#name);                \
-    return withVectors(vectors, count, writes, [&] { return system arguments; }); \
+#define ROW(name, parameters, writes, arguments)                                          \
+  VGPU_EXPORT ssize_t name parameters {                                                   \
+    static const auto system = next<ssize_t(*) parameters>(#name);                        \
+    auto call = [&](const struct iovec* vectors, int count) { return system arguments; }; \
+    return accessedBy(vectors, count, writes, managed, call);                             \
   }
 #define VECTORS int file, const struct iovec *vectors, int count
 ROW(readv, (VECTORS), true, (file, vectors, count))
@@ -125,14 +131,13 @@ ROW(pwritev2, (VECTORS, off_t at, int flags), false, (file, vectors, count, at, 
 ROW(pwritev64v2, (VECTORS, off64_t at, int flags), false, (file, vectors, count, at, flags))
 #undef VECTORS
 #undef ROW
-#define ROW(name, Message, writes)                                                                               \
-  VGPU_EXPORT ssize_t name(int socket, Message* message, int flags) {                                            \
-    static const auto system = next<ssize_t (*)(int, Message*, int)>(#name);                                     \
-    const msghdr none{}, &given = message == nullptr ? none : *message;                                          \
-    return withVectors(given.msg_iov, given.msg_iovlen, writes, [&] { return system(socket, message, flags); }); \
+#define ROW(name, Message)                                                                  \
+  VGPU_EXPORT ssize_t name(int socket, Message* message, int flags) {                       \
+    static const auto system = next<ssize_t (*)(int, Message*, int)>(#name);                \
+    return movedMessage(message, [&](Message* own) { return system(socket, own, flags); }); \
   }
-ROW(recvmsg, struct msghdr, true)
-ROW(sendmsg, const struct msghdr, false)
+ROW(recvmsg, struct msghdr)
+ROW(sendmsg, const struct msghdr)
 #undef ROW
 
 }  // extern "C"

@@ -215,29 +215,35 @@ bool isMovedByOtherCalls() {
   return ok;
 }
 
-// Another thread gives all pages to the device again and again while the C library moves a file's bytes.
+// Other threads give all pages to the device again and again while the C library and the kernel move a file's bytes.
 bool isMovedBesideLaunches() {
-  constexpr size_t bytes = 4 << 20;
+  constexpr size_t bytes = 1 << 20;
   char* data = managed<char>(bytes);
   int* theirs = managed<int>(64);
   std::memset(data, 7, bytes);
   std::atomic<bool> ends{false};
-  std::thread launches([&] {
-    while (!ends) {
-      addToEven<<<1, 1>>>(theirs, 2, 1);
-      CHECK(cudaStreamSynchronize(nullptr));
-    }
-  });
+  std::vector<std::thread> launches;
+  for (int i = 0; i < 4; ++i)
+    launches.emplace_back([&] {
+      while (!ends) {
+        addToEven<<<1, 1>>>(theirs, 2, 1);
+        CHECK(cudaStreamSynchronize(nullptr));
+      }
+    });
   bool ok = true;
-  for (int round = 0; round < 10 && ok; ++round) {
+  for (int round = 0; round < 5 && ok; ++round) {
     std::FILE* file = std::tmpfile();
     ok &= EXPECT(std::fwrite(data, 4096, bytes / 4096, file) == bytes / 4096) & EXPECT(std::ferror(file) == 0);
     std::rewind(file);
     ok &= EXPECT(std::fread(data, 4096, bytes / 4096, file) == bytes / 4096) & EXPECT(std::ferror(file) == 0);
+    constexpr size_t piece = 64 << 10;
+    iovec halves[] = {{data, piece / 2}, {data + bytes / 2, piece / 2}};
+    ok &= EXPECT(pwritev(fileno(file), halves, 2, 0) > 0) & EXPECT(preadv(fileno(file), halves, 2, 0) > 0) &
+          EXPECT(pwrite(fileno(file), data, piece, 0) > 0) & EXPECT(pread(fileno(file), data, piece, 0) > 0);
     std::fclose(file);
   }
   ends = true;
-  launches.join();
+  for (std::thread& thread : launches) thread.join();
   for (size_t i = 0; i < bytes && ok; i += 4096) ok &= EXPECT(data[i] == 7);
   CHECK(cudaFree(data));
   return ok;

@@ -139,6 +139,13 @@ std::optional<ByteSpan> ManagedMemory::find(uint64_t address) const {
   return std::nullopt;
 }
 
+uint64_t ManagedMemory::bytesFrom(uint64_t address) const {
+  if (!mayHold(address)) return 0;
+  std::lock_guard lock(mutex);
+  auto found = const_cast<ManagedMemory*>(this)->rangeOf(address);
+  return found == ranges.end() ? 0 : found->second.place.end() - address;
+}
+
 bool ManagedMemory::isIdle(Thread& thread) const {
   Session& session = thread.session;
   for (unsigned device = 0; device < session.devices.size(); ++device)

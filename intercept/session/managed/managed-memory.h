@@ -80,6 +80,8 @@ class ManagedMemory {
   }
   // The managed piece that holds `address`.
   std::optional<ByteSpan> find(uint64_t address) const;
+  // How many bytes from `address` on the program and a device have a copy each of, pinned memory that is kept so included.
+  uint64_t bytesFrom(uint64_t address) const;
 
   ManagedAdvice advice;
 

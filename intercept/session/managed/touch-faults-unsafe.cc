@@ -95,4 +95,10 @@ bool bringForSystem(const void* memory, uint64_t bytes, bool writes) {
   return result == CUDA_SUCCESS;
 }
 
+uint64_t managedBytesFrom(const void* memory) {
+  Session* session = Session::find();
+  auto address = reinterpret_cast<uint64_t>(memory);
+  return session == nullptr ? 0 : session->managed.bytesFrom(address);
+}
+
 }  // namespace vgpu::client

@@ -5,12 +5,8 @@
 #pragma once
 
 #include <signal.h>
-#include <stdio.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <cstdint>
-#include <utility>
 
 namespace vgpu::client {
 
@@ -24,34 +20,7 @@ int setAction(int number, const struct sigaction* action, struct sigaction* befo
 // the kernel's access of a page that the program may not access is an error and no fault.
 bool bringForSystem(const void* memory, uint64_t bytes, bool writes);
 
-// How often a system call is made again because another thread has given all pages to the device between bringing and the call.
-constexpr size_t mostTries = 100;
-
-// The same for a file of the C library, which moves large pieces by system calls of its own: `move(done, left)` moves some of the
-// `left` bytes behind the first `done`, and is called again for what it has left because of an access. How many bytes were moved.
-template <typename Move>
-size_t movedBy(FILE* file, const void* memory, size_t bytes, bool writes, Move&& move) {
-  constexpr size_t piece = 64 << 10;  // after the first refusal: few bytes are moved before another thread takes them
-  const bool hadFailed = ferror(file) != 0;
-  const int before = errno;
-  size_t done = 0, most = bytes;
-  for (size_t tries = 0; done < bytes && tries <= mostTries;) {
-    const size_t wanted = std::min(bytes - done, most);
-    bringForSystem(static_cast<const char*>(memory) + done, wanted, writes);
-    errno = 0;
-    const size_t moved = move(done, wanted);
-    const int error = std::exchange(errno, before);
-    done += moved;
-    tries = moved != 0 ? 0 : tries + 1;
-    if (moved == wanted) continue;
-    if (error != EFAULT || tries > mostTries) {
-      if (error != 0) errno = error;
-      break;
-    }
-    if (!hadFailed) clearerr(file);
-    most = piece;
-  }
-  return done;
-}
+// How many bytes from `memory` on are of the same piece of managed memory; 0 if none is.
+uint64_t managedBytesFrom(const void* memory);
 
 }  // namespace vgpu::client

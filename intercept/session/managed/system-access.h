@@ -1,0 +1,106 @@
+// Calls in which the kernel accesses memory of the program that may be managed: its access of a page that the program may not
+// access is an error (EFAULT) and no fault that anybody could serve. So the pages are brought first. Where another thread has
+// given them to the device again before the call accessed them, the call is made with memory of our own instead, which nobody
+// takes: bytes are copied between that and the program's by touching it.
+#pragma once
+
+#include <stdio.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace vgpu::client {
+
+// What a call needs to know of managed memory (touch-faults.h); tests have their own.
+struct ManagedAccess {
+  bool (*bring)(const void* memory, uint64_t bytes, bool writes);
+  uint64_t (*bytesFrom)(const void* memory);
+};
+
+// Memory of our own in the place of what of `vectors` is managed. Ends with the first vector of which only a part is: a call
+// moves fewer bytes then, as it may.
+class OwnVectors {
+ public:
+  OwnVectors(const iovec* vectors, size_t count, bool kernelWrites, const ManagedAccess& access) : isForKernel(kernelWrites) {
+    for (size_t i = 0; i < count; ++i) {
+      iovec given = vectors[i];
+      const size_t bytes = std::min<uint64_t>(given.iov_len, access.bytesFrom(given.iov_base));
+      programs.push_back({given.iov_base, bytes == 0 ? given.iov_len : bytes});
+      pieces.push_back(bytes == 0 ? nullptr : std::make_unique_for_overwrite<char[]>(bytes));
+      ours.push_back({bytes == 0 ? given.iov_base : pieces.back().get(), programs.back().iov_len});
+      if (bytes != 0 && !kernelWrites) std::memcpy(pieces.back().get(), given.iov_base, bytes);
+      if (bytes != 0 && bytes < given.iov_len) break;
+    }
+  }
+
+  const iovec* data() const { return ours.data(); }
+  size_t size() const { return ours.size(); }
+
+  // The program gets what the kernel has written: `moved` bytes, from the first vector on.
+  void finish(size_t moved) const {
+    for (size_t i = 0; isForKernel && i < ours.size() && moved != 0; ++i) {
+      const size_t bytes = std::min(moved, ours[i].iov_len);
+      if (pieces[i]) std::memcpy(programs[i].iov_base, pieces[i].get(), bytes);
+      moved -= bytes;
+    }
+  }
+
+ private:
+  const bool isForKernel;
+  std::vector<iovec> programs, ours;
+  std::vector<std::unique_ptr<char[]>> pieces;
+};
+
+// `call(vectors, count)`, in which the kernel accesses what the vectors name.
+template <typename Count, typename Call>
+ssize_t accessedBy(const iovec* vectors, Count count, bool kernelWrites, const ManagedAccess& access, Call&& call) {
+  const int before = errno;
+  bool isManaged = false;
+  for (Count i = 0; i < count && vectors != nullptr; ++i)
+    isManaged |= access.bring(vectors[i].iov_base, vectors[i].iov_len, kernelWrites);
+  errno = before;
+  ssize_t result = call(vectors, count);
+  if (result != -1 || errno != EFAULT || !isManaged) return result;
+  const OwnVectors own(vectors, static_cast<size_t>(count), kernelWrites, access);
+  errno = before;
+  result = call(own.data(), static_cast<Count>(own.size()));
+  const int after = errno;
+  if (result > 0) own.finish(static_cast<size_t>(result));
+  errno = after;
+  return result;
+}
+
+// The same for a file of the C library, which moves large pieces by system calls of its own: `move(memory, bytes)` moves some of
+// them. How many bytes were moved.
+template <typename Byte, typename Move>
+size_t movedBy(FILE* file, Byte* memory, size_t bytes, bool kernelWrites, const ManagedAccess& access, Move&& move) {
+  constexpr size_t pieceBytes = 64 << 10;
+  const bool hadFailed = ferror(file) != 0;
+  const int before = errno;
+  access.bring(memory, bytes, kernelWrites);
+  errno = 0;
+  size_t done = move(memory, bytes);
+  int error = std::exchange(errno, before);
+  const bool isRefused = done < bytes && error == EFAULT;
+  if (isRefused && !hadFailed) clearerr(file);
+  for (bool goesOn = isRefused; goesOn;) {
+    const iovec rest{const_cast<char*>(static_cast<const char*>(memory)) + done, std::min(bytes - done, pieceBytes)};
+    const OwnVectors own(&rest, 1, kernelWrites, access);
+    const size_t wanted = own.data()->iov_len;
+    errno = 0;
+    const size_t moved = move(static_cast<Byte*>(own.data()->iov_base), wanted);
+    error = std::exchange(errno, before);
+    own.finish(moved);
+    done += moved;
+    goesOn = moved == wanted && done < bytes;
+  }
+  if (done < bytes && error != 0) errno = error;
+  return done;
+}
+
+}  // namespace vgpu::client

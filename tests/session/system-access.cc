@@ -1,0 +1,102 @@
+#include "intercept/session/managed/system-access.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+#include <string_view>
+
+using namespace vgpu::client;
+
+namespace {
+
+// "Managed" memory that another thread always has when the kernel accesses it.
+std::array<char, 100'000> taken;
+
+bool isTaken(const void* memory) { return memory >= taken.data() && memory < taken.data() + taken.size(); }
+
+constexpr ManagedAccess takenAccess{[](const void* memory, uint64_t, bool) { return isTaken(memory); },
+                                    [](const void* memory) -> uint64_t {
+                                      return isTaken(memory) ? taken.data() + taken.size() - static_cast<const char*>(memory) : 0;
+                                    }};
+
+// As the kernel does with memory that the program may not access.
+bool isRefused(const void* memory) {
+  if (isTaken(memory)) errno = EFAULT;
+  return isTaken(memory);
+}
+
+// Calls of the system on a pipe of its own.
+class Pipe {
+ public:
+  Pipe() { REQUIRE(pipe(ends) == 0); }
+  ~Pipe() {
+    for (int end : ends) close(end);
+  }
+  ssize_t write(const iovec* vectors, int count) {
+    for (int i = 0; i < count; ++i)
+      if (isRefused(vectors[i].iov_base)) return -1;
+    return writev(ends[1], vectors, count);
+  }
+  ssize_t read(const iovec* vectors, int count) {
+    for (int i = 0; i < count; ++i)
+      if (isRefused(vectors[i].iov_base)) return -1;
+    return readv(ends[0], vectors, count);
+  }
+
+ private:
+  int ends[2];
+};
+
+}  // namespace
+
+TEST_CASE("a system call moves managed memory that another thread takes whenever it was brought") {
+  Pipe pipe;
+  std::string own = "own, ", back(9, ' ');
+  std::string_view("managed").copy(taken.data(), taken.size());
+  const iovec out[] = {{own.data(), own.size()}, {taken.data(), 7}};
+  errno = 3;
+  CHECK(accessedBy(out, 2, false, takenAccess, [&](auto* vectors, int count) { return pipe.write(vectors, count); }) == 12);
+  CHECK(errno == 3);
+  taken.fill(' ');
+  const iovec in[] = {{back.data(), 3}, {taken.data() + 50, 9}};
+  CHECK(accessedBy(in, 2, true, takenAccess, [&](auto* vectors, int count) { return pipe.read(vectors, count); }) == 12);
+  CHECK(back.substr(0, 3) == "own");
+  CHECK(std::string_view(taken.data() + 49, 11) == " , managed ");
+}
+
+TEST_CASE("a system call beyond the end of managed memory moves what is managed") {
+  Pipe pipe;
+  taken.fill('x');
+  const iovec out{taken.data() + taken.size() - 10, 4096};
+  CHECK(accessedBy(&out, 1, false, takenAccess, [&](auto* vectors, int count) { return pipe.write(vectors, count); }) == 10);
+}
+
+TEST_CASE("an access of other memory that the kernel refuses stays refused") {
+  int calls = 0;
+  char byte;
+  const iovec other{&byte, 1};
+  auto refuse = [&](auto*, int) -> ssize_t { return ++calls, errno = EFAULT, -1; };
+  CHECK(accessedBy(&other, 1, true, takenAccess, refuse) == -1);
+  CHECK(errno == EFAULT);
+  CHECK(calls == 1);
+}
+
+TEST_CASE("a file of the C library moves all of managed memory that another thread takes whenever it was brought") {
+  std::FILE* file = std::tmpfile();
+  REQUIRE(file != nullptr);
+  for (size_t i = 0; i < taken.size(); ++i) taken[i] = static_cast<char>(i % 101);
+  auto put = [&](const char* memory, size_t bytes) { return isRefused(memory) ? 0 : std::fwrite(memory, 1, bytes, file); };
+  auto get = [&](char* memory, size_t bytes) { return isRefused(memory) ? 0 : std::fread(memory, 1, bytes, file); };
+  CHECK(movedBy(file, static_cast<const char*>(taken.data()), taken.size(), false, takenAccess, put) == taken.size());
+  std::rewind(file);
+  taken.fill(0);
+  CHECK(movedBy(file, taken.data(), taken.size(), true, takenAccess, get) == taken.size());
+  size_t wrong = 0;
+  for (size_t i = 0; i < taken.size(); ++i) wrong += taken[i] != static_cast<char>(i % 101);
+  CHECK(wrong == 0);
+  CHECK(movedBy(file, taken.data(), taken.size(), true, takenAccess, get) == 0);  // the file's end
+  CHECK(std::feof(file) != 0);
+  std::fclose(file);
+}
