@@ -25,6 +25,10 @@ namespace {
 
 __global__ void add(int* sum, int number) { atomicAdd(sum, number); }
 
+__global__ void work(int* data, int steps) {
+  for (int i = 0; i < steps; ++i) *const_cast<volatile int*>(data) = i;
+}
+
 // Does `call` with its first allocation failing, then its second, until it makes no more.
 template <typename Call, typename Undo>
 bool refusesOrWorks(const char* what, Call call, Undo undo) {
@@ -83,16 +87,29 @@ int main() {
     return cudaMemcpyAsync(values.data(), memory, 1 << 20, cudaMemcpyDeviceToHost, stream);
   }, nothing);
   ok &= refusesOrWorks("cudaDeviceSynchronize", [] { return cudaDeviceSynchronize(); }, nothing);
-  // What a free gives up in the middle may be lost, but nothing else.
+  // A free waits for the device, which works. What it gives up in the middle may be lost, but nothing else.
   for (int number = 0; number < 20; ++number) {
     int* other;
     CHECK(cudaMalloc(&other, 1000));
+    work<<<1, 1, 0, stream>>>(other, 100'000);
     allowed = number;
     const cudaError_t result = cudaFree(other);
     allowed = -1;
-    ok &= EXPECT(result == cudaSuccess || result == cudaErrorMemoryAllocation);
+    if (result != cudaSuccess && result != cudaErrorMemoryAllocation) {
+      std::fprintf(stderr, "cudaFree, allocation %d: %s\n", number, cudaGetErrorName(result));
+      ok = false;
+    }
   }
   cudaGetLastError();
+  // No address is both free and not, also when memory that nobody has was given back.
+  cudaMemPool_t pool;
+  CHECK(cudaDeviceGetDefaultMemPool(&pool, 0));
+  CHECK(cudaMemPoolTrimTo(pool, 0));
+  for (size_t bytes : {size_t{1000}, size_t{1} << 20, size_t{16} << 20}) {
+    std::vector<int*> many(64);
+    for (int*& one : many) CHECK(cudaMalloc(&one, bytes));
+    for (int* one : many) ok &= EXPECT(cudaFree(one) == cudaSuccess);
+  }
   pausePoint();
   add<<<1, 1, 0, stream>>>(sum, 1000);
   CHECK(cudaStreamSynchronize(stream));

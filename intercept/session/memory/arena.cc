@@ -5,88 +5,101 @@
 
 namespace vgpu::client {
 
+Arena::FreeEntries Arena::FreeEntries::make() {
+  std::map<uint64_t, uint64_t> byAddress{{0, 0}};
+  std::multimap<uint64_t, uint64_t> bySize{{0, 0}};
+  return {byAddress.extract(byAddress.begin()), bySize.extract(bySize.begin())};
+}
+
 std::optional<uint64_t> Arena::allocate(uint64_t bytes, uint64_t owner) {
-  const uint64_t whole = roundUp(bytes, unit);
-  auto best = freeBySize.lower_bound(whole);
+  auto best = freeBySize.lower_bound(roundUp(bytes, unit));
   if (best == freeBySize.end()) return std::nullopt;
-  return take(freeByAddress.find(best->second), best->second, {whole, owner, bytes});
+  return allocateIn(freeByAddress.find(best->second), best->second, bytes, owner);
 }
 
 std::optional<uint64_t> Arena::allocateLease(uint64_t bytes, uint64_t owner) {
-  for (auto& lease : leases) {
-    if (lease.second != roundUp(bytes, leaseGranularity)) continue;
-    auto range = freeRangeOf(lease);
-    if (range != freeByAddress.end()) return take(range, lease.first, {roundUp(bytes, unit), owner, bytes});
+  for (auto& [address, lease] : leases) {
+    if (lease.bytes != roundUp(bytes, leaseGranularity)) continue;
+    auto range = freeRangeOf(address, lease.bytes);
+    if (range != freeByAddress.end()) return allocateIn(range, address, bytes, owner);
   }
   return std::nullopt;
 }
 
-uint64_t Arena::take(std::map<uint64_t, uint64_t>::iterator range, uint64_t address, const Held& allocation) {
-  uint64_t bytes = allocation.bytes;
-  uint64_t start = range->first, end = range->first + range->second;
-  removeFree(range);
-  if (start < address) addFree(start, address - start);
-  if (address + bytes < end) addFree(address + bytes, end - address - bytes);
-  held.emplace(address, allocation);
+uint64_t Arena::allocateIn(Ranges::iterator range, uint64_t address, uint64_t asked, uint64_t owner) {
+  const uint64_t bytes = roundUp(asked, unit);
+  auto entry = held.emplace(address, Held{bytes, owner, asked, FreeEntries::make()}).first;
+  try {
+    take(range, address, bytes);
+  } catch (...) {
+    held.erase(entry);
+    throw;
+  }
   used += bytes;
   leastFree = std::min(leastFree, freeBytes());
   return address;
 }
 
-std::map<uint64_t, uint64_t>::iterator Arena::freeRangeOf(const std::pair<const uint64_t, uint64_t>& lease) {
-  auto range = freeByAddress.upper_bound(lease.first);
-  if (range == freeByAddress.begin()) return freeByAddress.end();
-  --range;
-  return range->first + range->second >= lease.first + lease.second ? range : freeByAddress.end();
+// The range's own entries are those of what is left of it on one side.
+void Arena::take(Ranges::iterator range, uint64_t address, uint64_t bytes) {
+  const uint64_t start = range->first, end = start + range->second, after = address + bytes;
+  FreeEntries second;
+  if (start < address && after < end) second = FreeEntries::make();
+  FreeEntries first = removeFree(range);
+  if (start < address) addFree(start, address - start, std::move(first));
+  if (after < end) addFree(after, end - after, start < address ? std::move(second) : std::move(first));
 }
 
-bool Arena::free(uint64_t address) {
+Arena::Ranges::iterator Arena::freeRangeOf(uint64_t address, uint64_t bytes) {
+  auto range = freeByAddress.upper_bound(address);
+  if (range == freeByAddress.begin()) return freeByAddress.end();
+  --range;
+  return range->first + range->second >= address + bytes ? range : freeByAddress.end();
+}
+
+bool Arena::free(uint64_t address) noexcept {
   auto found = held.find(address);
   if (found == held.end()) return false;
   used -= found->second.bytes;
-  addFree(address, found->second.bytes);
+  addFree(address, found->second.bytes, std::move(found->second.entries));
   held.erase(found);
   return true;
 }
 
 std::optional<uint64_t> Arena::placeLease(uint64_t bytes) const {
   uint64_t at = base;
-  for (auto& [address, leaseBytes] : leases) {
+  for (auto& [address, lease] : leases) {
     if (at + bytes + gap <= address) return at;
-    at = address + leaseBytes + gap;
+    at = address + lease.bytes + gap;
   }
   if (at <= base + size && base + size - at >= bytes) return at;
   return std::nullopt;
 }
 
-void Arena::settleLease(uint64_t address, bool granted) {
+void Arena::settleLease(uint64_t address, bool granted) noexcept {
   auto lease = leases.find(address);
   if (granted) {
-    leased += lease->second;
-    addFree(address, lease->second);
+    leased += lease->second.bytes;
+    addFree(address, lease->second.bytes, std::move(lease->second.entries));
   } else {
     leases.erase(lease);
   }
 }
 
 std::optional<Arena::Range> Arena::takeIdleLease() {
-  for (auto lease = leases.begin(); lease != leases.end(); ++lease) {
-    auto [address, bytes] = *lease;
-    auto range = freeRangeOf(*lease);
+  for (auto& [address, lease] : leases) {
+    auto range = freeRangeOf(address, lease.bytes);
     if (range == freeByAddress.end()) continue;
-    uint64_t freeAt = range->first, freeEnd = range->first + range->second;
-    removeFree(range);
-    if (freeAt < address) addFree(freeAt, address - freeAt);
-    if (freeEnd > address + bytes) addFree(address + bytes, freeEnd - address - bytes);
-    leased -= bytes;
+    take(range, address, lease.bytes);
+    leased -= lease.bytes;
     leastFree = std::min(leastFree, freeBytes());
-    return Range{address, bytes};
+    return Range{address, lease.bytes};
   }
   return std::nullopt;
 }
 
 void Arena::addShared(uint64_t address, uint64_t bytes, uint64_t owner) {
-  held.emplace(address, Held{roundUp(bytes, unit), owner, bytes});
+  held.emplace(address, Held{roundUp(bytes, unit), owner, bytes, FreeEntries::make()});
 }
 
 void Arena::dropShared(uint64_t lease, uint64_t address) {
@@ -129,7 +142,7 @@ std::optional<Arena::Range> Arena::at(uint64_t address) const {
   return Range{found->first, found->second.bytes, found->second.owner, found->second.asked};
 }
 
-void Arena::addFree(uint64_t address, uint64_t bytes) {
+void Arena::addFree(uint64_t address, uint64_t bytes, FreeEntries entries) noexcept {
   auto next = freeByAddress.lower_bound(address);
   if (next != freeByAddress.end() && next->first == address + bytes) {
     bytes += next->second;
@@ -144,18 +157,19 @@ void Arena::addFree(uint64_t address, uint64_t bytes) {
       removeFree(before);
     }
   }
-  freeByAddress.emplace(address, bytes);
-  freeBySize.emplace(bytes, address);
+  entries.byAddress.key() = entries.bySize.mapped() = address;
+  entries.byAddress.mapped() = entries.bySize.key() = bytes;
+  freeByAddress.insert(std::move(entries.byAddress));
+  freeBySize.insert(std::move(entries.bySize));
 }
 
-void Arena::removeFree(std::map<uint64_t, uint64_t>::iterator range) {
-  auto [first, last] = freeBySize.equal_range(range->second);
-  for (auto entry = first; entry != last; ++entry)
-    if (entry->second == range->first) {
-      freeBySize.erase(entry);
-      break;
-    }
-  freeByAddress.erase(range);
+Arena::FreeEntries Arena::removeFree(Ranges::iterator range) noexcept {
+  auto entry = freeBySize.lower_bound(range->second);
+  while (entry->second != range->first) ++entry;
+  FreeEntries entries;
+  entries.bySize = freeBySize.extract(entry);
+  entries.byAddress = freeByAddress.extract(range);
+  return entries;
 }
 
 }  // namespace vgpu::client

@@ -2,7 +2,7 @@
 // allocated. An allocation is decided here and needs no round trip.
 //
 // Not synchronized: its owner holds a lock. Stays in the program's process over a suspend, because the program has pointers to
-// its addresses.
+// its addresses. A call that throws for lack of memory has changed nothing; what frees never throws.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +27,14 @@ class Arena {
   // remainder that is too small for the next one, and its memory can be returned to the worker when it is freed.
   std::optional<uint64_t> allocateLease(uint64_t bytes, uint64_t owner = 0);
   // Frees an allocation; false if none begins at `address`.
-  bool free(uint64_t address);
+  bool free(uint64_t address) noexcept;
 
   // Where a lease of `bytes` (whole granules) could lie; nothing if the arena's addresses are exhausted.
   std::optional<uint64_t> placeLease(uint64_t bytes) const;
   // Reserves those addresses while the worker is asked; settleLease() makes the memory available for allocation, or drops the
   // reservation.
-  void reserveLease(uint64_t address, uint64_t bytes) { leases.emplace(address, bytes); }
-  void settleLease(uint64_t address, bool granted);
+  void reserveLease(uint64_t address, uint64_t bytes) { leases.emplace(address, Lease{bytes, FreeEntries::make()}); }
+  void settleLease(uint64_t address, bool granted) noexcept;
   // A lease with nothing allocated in it; its memory is no longer free, and its addresses cannot have another lease before
   // settleLease(address, false): the worker must have ended this one first. Nothing if every lease is in use.
   struct Range {
@@ -62,27 +62,42 @@ class Arena {
   // The minimum that has been free since the last call: memory that was not needed meanwhile.
   uint64_t takeLeastFree() { return std::exchange(leastFree, freeBytes()); }
   uint64_t usedBytes() const { return used; }
+  // The entries of a free range in both maps, made by who takes it.
+  struct FreeEntries {
+    std::map<uint64_t, uint64_t>::node_type byAddress;
+    std::multimap<uint64_t, uint64_t>::node_type bySize;
+    static FreeEntries make();
+  };
   struct Held {
     uint64_t bytes, owner, asked;
+    FreeEntries entries;  // for when it is freed
     bool marked = false;
   };
   using Allocations = std::map<uint64_t, Held>;  // by address
   const Allocations& allocations() const { return held; }
 
  private:
+  using Ranges = std::map<uint64_t, uint64_t>;  // address -> bytes
+  struct Lease {
+    uint64_t bytes;
+    FreeEntries entries;  // for when it is granted
+  };
+
   Allocations::const_iterator holding(uint64_t address) const;
-  uint64_t take(std::map<uint64_t, uint64_t>::iterator range, uint64_t address, const Held& allocation);
+  // Takes an allocation, or [address, address + bytes) alone, out of a free range that holds it.
+  uint64_t allocateIn(Ranges::iterator range, uint64_t address, uint64_t asked, uint64_t owner);
+  void take(Ranges::iterator range, uint64_t address, uint64_t bytes);
   // The free range that holds all of a lease; end() if a part of it is allocated.
-  std::map<uint64_t, uint64_t>::iterator freeRangeOf(const std::pair<const uint64_t, uint64_t>& lease);
-  void addFree(uint64_t address, uint64_t bytes);
-  void removeFree(std::map<uint64_t, uint64_t>::iterator range);
+  Ranges::iterator freeRangeOf(uint64_t address, uint64_t bytes);
+  void addFree(uint64_t address, uint64_t bytes, FreeEntries entries) noexcept;
+  FreeEntries removeFree(Ranges::iterator range) noexcept;
 
   uint64_t base, size, gap, unit;
   uint64_t leased = 0, used = 0, leastFree = 0;
-  std::map<uint64_t, uint64_t> leases;                 // address -> bytes
+  std::map<uint64_t, Lease> leases;  // by address
   Allocations held;
-  std::map<uint64_t, uint64_t> freeByAddress;          // address -> bytes, never adjacent
-  std::multimap<uint64_t, uint64_t> freeBySize;        // bytes -> address
+  Ranges freeByAddress;                          // never adjacent
+  std::multimap<uint64_t, uint64_t> freeBySize;  // bytes -> address
 };
 
 }  // namespace vgpu::client
