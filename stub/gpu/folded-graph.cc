@@ -99,10 +99,10 @@ CUresult FoldedGraph::add(const FoldedWork& work, CUgraphNode& last) {
     result = driver.cuGraphAddMemsetNode(&node.node, graph, &last, before, &parameters, context);
   } else if (auto* record = std::get_if<RecordWork>(&work.what)) {
     WordParameters parameters(context, *record);
-    result = driver.cuGraphAddEventRecordNode(&node.node, graph, &last, before, record->real);
-    if (result == CUDA_SUCCESS) result = driver.cuGraphAddBatchMemOpNode(&node.word, graph, &node.node, 1, &parameters.node);
+    result = driver.cuGraphAddBatchMemOpNode(&node.word, graph, &last, before, &parameters.node);
+    if (result == CUDA_SUCCESS) result = driver.cuGraphAddEventRecordNode(&node.node, graph, &node.word, 1, record->real);
   }
-  last = node.word != nullptr ? node.word : node.node;
+  last = node.node;
   note(node, work);
   node.made = node.now;
   return result;

@@ -39,7 +39,7 @@ class FoldedGraph {
     uint64_t object = 0, module = 0;  // a function and its module, or an event
   };
   struct Node {
-    CUgraphNode node = nullptr, word = nullptr;  // word: the write behind a record
+    CUgraphNode node = nullptr, word = nullptr;  // word: the write before a record
     char shape = 0;
     std::vector<capnp::word> words;  // FoldedWork::words
     Names made, now;

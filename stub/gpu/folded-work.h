@@ -34,7 +34,7 @@ struct FillWork {
   uint64_t width;
 };
 
-// An event is recorded, and then the GPU writes the record's sequence number into its stream's completion word.
+// The GPU writes the record's sequence number into its stream's completion word, and then the event is recorded (kinds/event.cc).
 struct RecordWork {
   CUevent real;
   uint64_t event;  // virtual handle

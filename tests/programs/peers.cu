@@ -20,6 +20,7 @@ unsigned* filled(int device, unsigned value) {
   CHECK(cudaMalloc(&memory, bytes));
   const std::vector<unsigned> values(count, value);
   CHECK(cudaMemcpy(memory, values.data(), bytes, cudaMemcpyHostToDevice));
+  CHECK(cudaDeviceSynchronize());  // streams that do not wait for the default one use it
   return memory;
 }
 

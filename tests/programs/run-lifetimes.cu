@@ -32,10 +32,16 @@ struct Module {
 
 __global__ void add(uint32_t* out, uint32_t more) { *out += more; }
 
+// For streams that do not wait for the default one.
+void zero(uint32_t* out) {
+  CHECK(cudaMemset(out, 0, sizeof *out));
+  CHECK(cudaDeviceSynchronize());
+}
+
 // A module is unloaded behind launches of it, and the next one's launches look the same.
 bool addByModules(cudaStream_t stream) {
   DeviceArray<uint32_t> out(1);
-  CHECK(cudaMemset(out, 0, sizeof(uint32_t)));
+  zero(out);
   uint32_t wanted = 0;
   for (int number = 1; number <= rounds; ++number) {
     Module module(number);
@@ -50,7 +56,7 @@ bool addByModules(cudaStream_t stream) {
 // Each event is destroyed behind its record; the one that is made next may have its handle.
 bool recordDestroyed(cudaStream_t stream) {
   DeviceArray<uint32_t> out(1);
-  CHECK(cudaMemset(out, 0, sizeof(uint32_t)));
+  zero(out);
   bool ok = true;
   for (int round = 0; round < rounds; ++round) {
     cudaEvent_t first, last;
@@ -97,7 +103,7 @@ bool copyFreed(cudaStream_t stream) {
 // A record is waited for that comes closely behind others, and behind whatever limits how much a stream takes.
 bool waitForRecords(cudaStream_t stream) {
   DeviceArray<uint32_t> out(1);
-  CHECK(cudaMemset(out, 0, sizeof(uint32_t)));
+  zero(out);
   cudaEvent_t first, last;
   CHECK(cudaEventCreate(&first));
   CHECK(cudaEventCreate(&last));
@@ -119,7 +125,7 @@ bool waitForRecords(cudaStream_t stream) {
 // A stream is destroyed behind its work.
 bool launchIntoDestroyed() {
   DeviceArray<uint32_t> out(1);
-  CHECK(cudaMemset(out, 0, sizeof(uint32_t)));
+  zero(out);
   for (int round = 0; round < rounds; ++round) {
     cudaStream_t stream;
     CHECK(cudaStreamCreate(&stream));

@@ -20,6 +20,26 @@ void pollUntilDone(Query query) {
 
 void CUDART_CB noteDone(void* done) { *static_cast<std::atomic<int>*>(done) += 1; }
 
+// When what waited for an event in another stream is done, so is the event, asked in any way.
+bool isDoneBefore(cudaStream_t first, cudaStream_t second) {
+  cudaEvent_t before, behind;
+  CHECK(cudaEventCreate(&before));
+  CHECK(cudaEventCreate(&behind));
+  bool ok = true;
+  for (int i = 0; i < 2000 && ok; ++i) {
+    CHECK(cudaEventRecord(before, first));
+    CHECK(cudaStreamWaitEvent(second, before, 0));
+    CHECK(cudaEventRecord(behind, second));
+    CHECK(cudaEventSynchronize(behind));
+    float milliseconds;
+    ok &= i % 2 == 0 ? EXPECT_ERROR(cudaEventQuery(before), cudaSuccess)
+                     : EXPECT_ERROR(cudaEventElapsedTime(&milliseconds, before, behind), cudaSuccess);
+  }
+  CHECK(cudaEventDestroy(before));
+  CHECK(cudaEventDestroy(behind));
+  return ok;
+}
+
 int main() {
   int *input, *output;
   CHECK(cudaMallocHost(&input, count * sizeof(int)));
@@ -77,6 +97,7 @@ int main() {
   expected[0] = 0;
   ok &= same("doubled sums", sums.download(), expected);
 
+  ok &= isDoneBefore(producer, consumer);
   for (cudaEvent_t event : {start, end, produced, consumed}) CHECK(cudaEventDestroy(event));
   for (cudaStream_t stream : {producer, consumer}) CHECK(cudaStreamDestroy(stream));
   CHECK(cudaFreeHost(input));

@@ -106,9 +106,11 @@ class Executable::Sender {
   CUresult operator()(const LibraryWork& work) { return sendCaptured(thread, node(), work); }
   CUresult operator()(const HostWork&) { return sendHost(); }
   CUresult operator()(const EventWork& work) {
-    CUresult result = sendEvent(thread, node(), work);
-    if (result != CUDA_SUCCESS || work.waits || isSet) return result;
-    return sendWords(thread, node(), OwnWords::signals, *step.word);
+    if (!work.waits) {  // the number first (docs/ring.md)
+      const WorkerNode words = node();
+      if (CUresult error = isSet ? CUDA_SUCCESS : sendWords(thread, words, OwnWords::signals, *step.word)) return error;
+    }
+    return sendEvent(thread, node(), work);
   }
   CUresult operator()(const CopyWork& work) {
     if (!isPageable(work)) return sendCopy(thread, node(), work.to, work.from, work.size);

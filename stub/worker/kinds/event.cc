@@ -6,13 +6,16 @@ namespace vgpu::stub {
 
 namespace {
 
+// The number first: what waits for the event in another stream must not be seen done before the event is. Who has seen the number
+// finds the record all but executed.
 CUresult record(Execution& on, const auto& p) {
   auto event = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getEvent()));
   CUstream stream = on.stream(p.getStream());
   if (p.getLine() >= completionWordCount) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult error = on.signal(stream, on.shared().completionWord(p.getLine()).done, on.sequence())) return error;
   if (CUresult error = on.driver.cuEventRecord(event, stream)) return error;
   on.eventTimes.recorded(p.getEvent());
-  return on.signal(stream, on.shared().completionWord(p.getLine()).done, on.sequence());
+  return CUDA_SUCCESS;
 }
 
 }  // namespace
