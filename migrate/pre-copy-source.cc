@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "checkpoint/live-images.h"
 #include "migrate/cut-over.h"
 #include "stub/worker/execution.h"
 #include "vgpu/base/sizes.h"
@@ -56,6 +57,9 @@ void PreCopySource::runRounds(double downtime, const Progress& progress) {
   CutOver cutOver(downtime);
   uint64_t bytes = 0;
   while (true) {
+    auto ahead = checkpoint::copyNewImages(
+        *chunks.sink, [&](auto& work) { return live.visit(work); }, images);
+    report.roundBytes += ahead.copiedBytes;
     auto pieces = live.digested(chunks.sink->digester);
     // A GPU that is never idle is digested in the end only; the first round of all needs no digests.
     if (!pieces && report.rounds == 0) pieces = live.all();
@@ -63,7 +67,7 @@ void PreCopySource::runRounds(double downtime, const Progress& progress) {
     if (!pieces || !live.visit([&](stub::SessionState& on) { noteLeases(leasesOf(on)); })) break;
     auto changed = changedOf(std::move(*pieces));
     bytes = bytesOf(changed);
-    if (cutOver.isDue(bytes)) break;
+    if (cutOver.isDue(bytes + ahead.leftBytes)) break;
     auto start = Clock::now();
     sendRound(changed, cutOver.phase(), progress);
     cutOver.noteRound(bytes, secondsSince(start));
@@ -143,8 +147,13 @@ checkpoint::Report PreCopySource::capture(const std::string& objects, const snap
   worker.runQuiesced([&](stub::SessionState& on) {
     captured = checkpoint::captureSession(on, objects, identity);
     noteLeases(leasesOf(on));
+    chunks.sink->beginList();
     clock.end("objects");
-    checkpoint::saveImages(on, *chunks.sink, {}, {}, captured.manifest.blobs, progress);
+    auto countHeld = [&](const checkpoint::NewPiece& piece) -> std::byte* {
+      report.heldBytes += piece.piece.bytes;
+      return nullptr;  // into a file
+    };
+    checkpoint::saveImages(on, *chunks.sink, {.hold = countHeld}, images, captured.manifest.blobs, progress);
     checkpoint::Phase phase(progress, "memory", captured.manifest.deviceBytes);
     checkpoint::ChunkSource where;
     where.hold = [&](const checkpoint::NewPiece& piece) { return hold(piece); };

@@ -26,6 +26,11 @@
 namespace vgpu::daemon {
 namespace {
 
+// Of the time for which a program may be held, files may have been sent for this much since the last round.
+constexpr double shareOfFiles = 0.25;
+// A program that loads one image after the other ends no rounds.
+constexpr unsigned mostFileRounds = 5;
+
 // A connection with the node, and the process that passes its bytes on if the node is elsewhere.
 struct Reached {
   std::unique_ptr<NodeRelay> relay;
@@ -111,18 +116,14 @@ class Migration final : public kj::Refcounted {
 
   // While the program runs, the first time also to connect with the target: sends what the target does not have.
   kj::Promise<void> advance() {
-    KJ_IF_MAYBE (begun, source) {
-      auto request = begun->advanceRequest();
-      request.setDowntimeSeconds(options.downtimeSeconds);
-      request.setProgress(progress);
-      return worker.orExit(request.send().ignoreResult());
-    }
+    if (source != nullptr) return runRounds().then([this] { return sendFilesAhead(); });
     return meet()
         .then([this] { return openFolder(); })
         .then([this] {
           faultPoint("migrate.prepared");
           return sendAhead();
         })
+        .then([this] { return sendFilesAhead(); })
         .then([] { faultPoint("migrate.sent-ahead"); });
   }
 
@@ -136,7 +137,7 @@ class Migration final : public kj::Refcounted {
           if (!isFar()) return kj::READY_NOW;
           kj::AutoCloseFd arena;
           if (session->relayed) arena = duplicate(session->hostArena);  // else the program has none
-          return sendArrivalFiles(sessions.files, KJ_ASSERT_NONNULL(arrival), path, kj::mv(arena));
+          return departing->sendRest(KJ_ASSERT_NONNULL(arrival), kj::mv(arena));
         });
   }
 
@@ -252,6 +253,7 @@ class Migration final : public kj::Refcounted {
         .then([this](StateDirectory::Shared&& directory) {
           state = kj::mv(directory);
           path = state->path() + "/snapshot";
+          departing = kj::heap<DepartingFiles>(sessions.files, path);
           return folder->open(path);
         })
         .then([this](kj::AutoCloseFd&& fd) { target = kj::mv(fd); });
@@ -268,6 +270,23 @@ class Migration final : public kj::Refcounted {
     request.setProgress(progress);
     return worker.orExit(request.send().then(
         [this](capnp::Response<control::Worker::SendAheadResults>&& results) { source = results.getSource(); }));
+  }
+
+  kj::Promise<void> runRounds() {
+    auto request = KJ_ASSERT_NONNULL(source).advanceRequest();
+    request.setDowntimeSeconds(options.downtimeSeconds);
+    request.setProgress(progress);
+    return worker.orExit(request.send().ignoreResult());
+  }
+
+  // The images that have been written to the snapshot. Memory changes meanwhile: if that takes long, there are rounds again.
+  kj::Promise<void> sendFilesAhead(unsigned timesAgain = mostFileRounds) {
+    if (!isFar()) return kj::READY_NOW;
+    auto sent = departing->sendAhead(KJ_ASSERT_NONNULL(arrival));
+    return sent.then([this, timesAgain, begun = now()]() -> kj::Promise<void> {
+      if (timesAgain == 0 || secondsSince(begun) <= options.downtimeSeconds * shareOfFiles) return kj::READY_NOW;
+      return runRounds().then([this, timesAgain] { return sendFilesAhead(timesAgain - 1); });
+    });
   }
 
   kj::Promise<void> capture() {
@@ -373,6 +392,7 @@ class Migration final : public kj::Refcounted {
   std::vector<Reached> streams;  // their sockets are the worker's after a while
   StateDirectory::Shared state;
   kj::Own<TargetFolder> folder;
+  kj::Own<DepartingFiles> departing;
   kj::AutoCloseFd target;  // on its way to the worker
   kj::Promise<std::string> workerExit;
   kj::TimePoint start, heldAt = start;
