@@ -131,13 +131,17 @@ class Migration final : public kj::Refcounted {
   kj::Promise<void> hold() {
     isHeld = true;
     heldAt = now();
+    result.report.clock = {};  // what came before is no part of the time for which the program is held
     return session->closeGate(options.timeoutSeconds)
-        .then([this](uint64_t) { return capture(); })
+        .then([this](uint64_t) {
+          result.report.end("gate");
+          return capture();
+        })
         .then([this]() -> kj::Promise<void> {
           if (!isFar()) return kj::READY_NOW;
           kj::AutoCloseFd arena;
           if (session->relayed) arena = duplicate(session->hostArena);  // else the program has none
-          return departing->sendRest(KJ_ASSERT_NONNULL(arrival), kj::mv(arena));
+          return departing->sendRest(KJ_ASSERT_NONNULL(arrival), kj::mv(arena)).then([this] { result.report.end("files"); });
         });
   }
 
@@ -182,6 +186,7 @@ class Migration final : public kj::Refcounted {
     faultPoint("migrate.moving");
     auto completed = request.send().then([this](capnp::Response<control::Arrival::CompleteResults>&& results) {
       result.device = results.getSession().getDevice().cStr();
+      result.report.takePhases(results.getReport(), "take over", "target ");
     });
     return completed.exclusiveJoin(kj::mv(givenUp.promise))
         .then([this] { return finish(); }, [this](kj::Exception&& exception) { return comeBack(kj::mv(exception)); });
@@ -292,6 +297,7 @@ class Migration final : public kj::Refcounted {
   kj::Promise<void> capture() {
     auto quiesced = worker.quiesce(sessions.io.provider->getTimer(), progress, options.timeoutSeconds);
     return quiesced.then([this] {
+      result.report.end("quiesce");
       sessions.exchange.requireAlone(id);  // it may have opened something since it was asked for
       auto request = KJ_ASSERT_NONNULL(source).captureRequest();
       request.setObjects(reader(session->directory->path()));
