@@ -27,7 +27,8 @@ using checkpoint::Progress;
 
 class PreCopySource {
  public:
-  // `worker` must live longer. `writer`: of a directory that is in no store.
+  // `worker` must live longer. `writer`: of a directory that is in no store, unsynced: what loses its files
+  // ends the program, too.
   PreCopySource(const stub::Driver& driver, stub::Worker& worker, std::vector<kj::AutoCloseFd> streams,
                 std::unique_ptr<snapshot::SnapshotWriter> writer);
   ~PreCopySource();
