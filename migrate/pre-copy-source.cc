@@ -131,12 +131,12 @@ void PreCopySource::flush() {
 }
 
 std::byte* PreCopySource::hold(const checkpoint::NewPiece& piece) {
+  report.heldBytes += piece.piece.bytes;
   auto place = inArena.find(piece.chunk);
-  if (place == inArena.end()) return nullptr;
+  if (place == inArena.end()) return nullptr;  // into a file
   auto room = memory->take(piece.piece.bytes);
-  if (room.empty()) return nullptr;  // into a file
+  if (room.empty()) return nullptr;
   held.push_back({piece.chunk, place->second, room});
-  report.heldBytes += room.size();
   return room.data();
 }
 
@@ -149,14 +149,10 @@ checkpoint::Report PreCopySource::capture(const std::string& objects, const snap
     noteLeases(leasesOf(on));
     chunks.sink->beginList();
     clock.end("objects");
-    auto countHeld = [&](const checkpoint::NewPiece& piece) -> std::byte* {
-      report.heldBytes += piece.piece.bytes;
-      return nullptr;  // into a file
-    };
-    checkpoint::saveImages(on, *chunks.sink, {.hold = countHeld}, images, captured.manifest.blobs, progress);
-    checkpoint::Phase phase(progress, "memory", captured.manifest.deviceBytes);
     checkpoint::ChunkSource where;
     where.hold = [&](const checkpoint::NewPiece& piece) { return hold(piece); };
+    checkpoint::saveImages(on, *chunks.sink, where, images, captured.manifest.blobs, progress);
+    checkpoint::Phase phase(progress, "memory", captured.manifest.deviceBytes);
     auto residence = [&](size_t chunk, const DevicePiece& piece) {
       if (!inDeviceArenas(piece.address)) return Residence::inFiles;
       if (sent.has(piece)) return Residence::there;
