@@ -84,7 +84,8 @@ std::vector<NewPiece> unknownOf(ChunkSink& sink, ChunkPlan plan, const ChunkSour
     if (residence == Residence::there) sink.addResident(chunk, *digest);
     bool isNew = residence == Residence::missing ||
                  (residence == Residence::inFiles && (!digest || !sink.has(chunk, *digest, piece->bytes)));
-    if (isNew) unknown.push_back({*piece, chunk, digest});
+    // The sink has noted no digest of one that is missing.
+    if (isNew) unknown.push_back({*piece, chunk, residence == Residence::missing ? std::nullopt : digest});
     else if (source.found) source.found(piece->bytes);
   }
   return unknown;

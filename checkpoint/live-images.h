@@ -16,4 +16,10 @@ using Visit = std::function<bool(const std::function<void(stub::SessionState&)>&
 // The chunks of those that were copied. The rest, from the first visit on that fails, is for the quiesce.
 ImageDigests copyImages(ChunkSink& sink, const Visit& visit);
 
+struct CopiedImages {
+  uint64_t copiedBytes = 0, leftBytes = 0;
+};
+// The same of those that `images` has no chunks of yet, which it gets.
+CopiedImages copyNewImages(ChunkSink& sink, const Visit& visit, ImageDigests& images);
+
 }  // namespace vgpu::checkpoint

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "checkpoint/live-images.h"
 #include "migrate/cut-over.h"
 #include "stub/worker/execution.h"
 #include "vgpu/base/sizes.h"
@@ -56,6 +57,9 @@ void PreCopySource::runRounds(double downtime, const Progress& progress) {
   CutOver cutOver(downtime);
   uint64_t bytes = 0;
   while (true) {
+    auto ahead = checkpoint::copyNewImages(
+        *chunks.sink, [&](auto& work) { return live.visit(work); }, images);
+    report.roundBytes += ahead.copiedBytes;
     auto pieces = live.digested(chunks.sink->digester);
     // A GPU that is never idle is digested in the end only; the first round of all needs no digests.
     if (!pieces && report.rounds == 0) pieces = live.all();
@@ -63,7 +67,7 @@ void PreCopySource::runRounds(double downtime, const Progress& progress) {
     if (!pieces || !live.visit([&](stub::SessionState& on) { noteLeases(leasesOf(on)); })) break;
     auto changed = changedOf(std::move(*pieces));
     bytes = bytesOf(changed);
-    if (cutOver.isDue(bytes)) break;
+    if (cutOver.isDue(bytes + ahead.leftBytes)) break;
     auto start = Clock::now();
     sendRound(changed, cutOver.phase(), progress);
     cutOver.noteRound(bytes, secondsSince(start));
@@ -127,12 +131,12 @@ void PreCopySource::flush() {
 }
 
 std::byte* PreCopySource::hold(const checkpoint::NewPiece& piece) {
+  report.heldBytes += piece.piece.bytes;
   auto place = inArena.find(piece.chunk);
-  if (place == inArena.end()) return nullptr;
+  if (place == inArena.end()) return nullptr;  // into a file
   auto room = memory->take(piece.piece.bytes);
-  if (room.empty()) return nullptr;  // into a file
+  if (room.empty()) return nullptr;
   held.push_back({piece.chunk, place->second, room});
-  report.heldBytes += room.size();
   return room.data();
 }
 
@@ -143,11 +147,12 @@ checkpoint::Report PreCopySource::capture(const std::string& objects, const snap
   worker.runQuiesced([&](stub::SessionState& on) {
     captured = checkpoint::captureSession(on, objects, identity);
     noteLeases(leasesOf(on));
+    chunks.sink->beginList();
     clock.end("objects");
-    checkpoint::saveImages(on, *chunks.sink, {}, {}, captured.manifest.blobs, progress);
-    checkpoint::Phase phase(progress, "memory", captured.manifest.deviceBytes);
     checkpoint::ChunkSource where;
     where.hold = [&](const checkpoint::NewPiece& piece) { return hold(piece); };
+    checkpoint::saveImages(on, *chunks.sink, where, images, captured.manifest.blobs, progress);
+    checkpoint::Phase phase(progress, "memory", captured.manifest.deviceBytes);
     auto residence = [&](size_t chunk, const DevicePiece& piece) {
       if (!inDeviceArenas(piece.address)) return Residence::inFiles;
       if (sent.has(piece)) return Residence::there;

@@ -1,5 +1,6 @@
 // The source of a migration: sends a session's device memory ahead while its program runs, and under a quiesce what has changed
-// since. Everything else goes into the files of a snapshot, which says of the chunks sent ahead no more than their digests.
+// since. Everything else goes into the files of a snapshot, which says of the chunks sent ahead no more than their digests;
+// modules' images are written there ahead, too.
 //
 // Owns the streams to the target. Of the thread that controls the worker. Rounds come before the capture, which is done
 // once. Ended at any time, it leaves nothing but files of the snapshot's directory, which are their owner's to remove.
@@ -26,13 +27,14 @@ using checkpoint::Progress;
 
 class PreCopySource {
  public:
-  // `worker` must live longer. `writer`: of a directory that is in no store.
+  // `worker` must live longer. `writer`: of a directory that is in no store, unsynced: what loses its files
+  // ends the program, too.
   PreCopySource(const stub::Driver& driver, stub::Worker& worker, std::vector<kj::AutoCloseFd> streams,
                 std::unique_ptr<snapshot::SnapshotWriter> writer);
   ~PreCopySource();
 
-  // While the program runs: rounds, until what changes meanwhile can be sent in a quarter of `downtime` seconds, or does not get
-  // less. Again after a while, they send what has changed since.
+  // While the program runs: rounds, until a program that may be held for `downtime` seconds is to be held (cut-over.h). Again
+  // after a while, they send what has changed since. When this returns, nothing is written to the directory before the next call.
   void runRounds(double downtime, const Progress& progress);
   // While it is quiesced. When this returns, the target has all of the memory and the directory all else.
   checkpoint::Report capture(const std::string& objects, const snapshot::Identity& identity, const Progress& progress);
@@ -63,6 +65,7 @@ class PreCopySource {
   std::vector<std::unique_ptr<Stream>> streams;
   std::vector<stub::LeasedRange> leases;  // as of the latest round
   checkpoint::ResidentChunks sent;
+  checkpoint::ImageDigests images;                    // that are in the directory's packs
   std::optional<checkpoint::HeldMemory> memory;       // for what has changed since the last round
   std::map<size_t, checkpoint::DevicePiece> inArena;  // of the capture: by chunk
   std::vector<Held> held;

@@ -41,15 +41,15 @@ struct Written {
   uint64_t bytes() const { return std::accumulate(packs.begin(), packs.end(), uint64_t{0}); }
 };
 
-// Writes `items` into the packs of a directory without a manifest.
-Written write(const std::string& path, const Items& items) {
+// Writes `items` into the packs of a directory without a manifest; `source` says the rest of where they come from.
+Written write(const std::string& path, const Items& items, ChunkSource source = {}) {
   SnapshotWriter directory(path);
   ChunkSink sink(directory.openPacks(), key);
-  auto fill = [&](const Piece& piece, std::byte* out) -> OnItsWay {
+  source.fill = [&](const Piece& piece, std::byte* out) -> OnItsWay {
     std::memcpy(out, items[piece.item].data() + piece.offset, piece.bytes);
     return std::nullopt;
   };
-  writeChunks(nullptr, sink, planOf(items), {fill});
+  writeChunks(nullptr, sink, planOf(items), source);
   finishChunks(sink);
   directory.publish("");
   return {sink.places(), sink.packs()};
@@ -124,6 +124,19 @@ TEST_CASE("things of all sizes come back, whatever they hold") {
               randomBytes(4097, 5)};
   for (int i = 0; i < 40; i++) items.push_back(compressible(700'000, 10 + i));
   Written written = write(scratch.path + "/s", items);
+  CHECK(read(scratch.path + "/s", written, items) == items);
+}
+
+TEST_CASE("what a worker misses comes back from files if there is no room to hold it") {
+  ScratchDirectory scratch;
+  const Items items{randomBytes(2 * chunkBytes + 5, 1), std::vector<std::byte>(chunkBytes), compressible(700'000, 2)};
+  ChunkSource source;
+  source.digest = [&](const Piece& piece) {
+    return Digester(key)(std::span(items[piece.item]).subspan(piece.offset, piece.bytes));
+  };
+  source.residence = [](size_t, const Piece&, const std::optional<Digest>&) { return Residence::missing; };
+  source.hold = [](const NewPiece&) { return nullptr; };
+  Written written = write(scratch.path + "/s", items, source);
   CHECK(read(scratch.path + "/s", written, items) == items);
 }
 

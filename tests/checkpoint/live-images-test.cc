@@ -66,3 +66,36 @@ TEST_CASE("images that are copied while the program runs are known by their own 
     });
   }) == "");
 }
+
+TEST_CASE("an image that was copied before is not copied again, and one that comes later is") {
+  TestSession session;
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    worker.proceed();
+    bringImage(session, firstImage, madeImage());
+    session.require(moduleLoad(0, made::module, firstImage));
+    SnapshotWriter directory(session.scratch.path + "/snapshot");
+    NewChunks chunks(directory);
+    bool mayVisit = true;
+    int visits = 0;
+    auto visit = [&](const std::function<void(stub::SessionState&)>& work) {
+      if (!mayVisit && visits++ > 0) return false;
+      worker.quiesce();
+      worker.runQuiesced(work);
+      worker.proceed();
+      return true;
+    };
+    ImageDigests images;
+    KJ_REQUIRE(copyNewImages(*chunks.sink, visit, images).copiedBytes == madeImage().size());
+    KJ_REQUIRE(copyNewImages(*chunks.sink, visit, images).copiedBytes == 0);
+    auto other = otherImage();
+    bringImage(session, secondImage, other);
+    session.require(moduleLoad(0, made::module + 1, secondImage));
+    mayVisit = false;
+    KJ_REQUIRE(copyNewImages(*chunks.sink, visit, images).leftBytes == other.size());
+    mayVisit = true;
+    auto last = copyNewImages(*chunks.sink, visit, images);
+    KJ_REQUIRE(last.copiedBytes == other.size());
+    KJ_REQUIRE(last.leftBytes == 0);
+    KJ_REQUIRE(images.at({secondImage, 0}) == chunks.sink->digester(other));
+  }) == "");
+}

@@ -40,6 +40,21 @@ struct Arriving : test::ScratchDirectory {
   }
 };
 
+// Takes what a DepartingFiles sends.
+class Taking final : public control::Arrival::Server {
+ public:
+  Taking(ArrivalFiles& files, uint64_t& bytes) : files(files), bytes(bytes) {}
+  kj::Promise<void> put(PutContext context) override {
+    auto params = context.getParams();
+    bytes += params.getBytes().size();
+    return files.put(params.getFile(), params.getOffset(), kj::heapArray<kj::byte>(params.getBytes()));
+  }
+
+ private:
+  ArrivalFiles& files;
+  uint64_t& bytes;
+};
+
 kj::AutoCloseFd emptyMemory(off_t bytes) {
   kj::AutoCloseFd fd(memfd_create("vgpu-test", MFD_CLOEXEC));
   REQUIRE(ftruncate(fd, bytes) == 0);
@@ -78,6 +93,31 @@ TEST_CASE("what came of the host arena is written where it was, and nothing else
   struct stat status;
   REQUIRE(fstat(arena, &status) == 0);
   CHECK(status.st_blocks * 512 < 1 << 20);
+}
+
+TEST_CASE("of a pack that has been sent ahead, what is written behind it is sent later, and of other files all") {
+  test::ScratchDirectory source("/tmp");
+  Arriving arriving;
+  uint64_t bytes = 0;
+  auto append = [&](const char* name, const std::string& text) {
+    std::ofstream(source.path + "/" + name, std::ios::app) << text;
+  };
+  append("pack-00", "images");
+  append("manifest.json.new", "");
+  append("objects", "old");
+  DepartingFiles departing(arriving.work, source.path);
+  control::Arrival::Client arrival = kj::heap<Taking>(arriving.files, bytes);
+  departing.sendAhead(arrival).wait(arriving.io.waitScope);
+  CHECK(arriving.content("pack-00") == "images");
+  CHECK(bytes == 6);
+  departing.sendAhead(arrival).wait(arriving.io.waitScope);
+  CHECK(bytes == 6);
+  append("pack-00", ", variables");
+  append("objects", "er");
+  departing.sendRest(arrival, kj::AutoCloseFd()).wait(arriving.io.waitScope);
+  CHECK(bytes == 6 + 11 + 5);
+  CHECK(arriving.content("pack-00") == "images, variables");
+  CHECK(arriving.content("objects") == "older");
 }
 
 TEST_CASE("nothing stays of what is discarded") {

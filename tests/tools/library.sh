@@ -155,13 +155,15 @@ stillWorks() {
 workersOn() { ctl "$1" ps --workers --json | python3 -c '
 import json, sys
 print(*[w["pid"] for w in json.load(sys.stdin) if w["session"]])'; }
-# saysRounds NAME: that what `migrate --json` has written into NAME.log tells of rounds, and for how long the program was held.
+# saysRounds NAME: that what `migrate --json` has written into NAME.log tells of rounds, and for how long the program was held, and why.
 saysRounds() {
   python3 -c '
 import json, sys
 report = json.load(sys.stdin)
-sys.exit(not (report["rounds"] >= 1 and report["roundBytes"] > 0 and report["blackoutSeconds"] > 0))' <"$dir/$1.log" ||
-    fail "the report of the migration says nothing of rounds"
+phases = [phase["name"] for phase in report["phases"]]
+sys.exit(not (report["rounds"] >= 1 and report["roundBytes"] > 0 and report["blackoutSeconds"] > 0
+              and phases[0] == "gate" and "capture" in phases and "target objects" in phases and phases[-1] == "take over"))' \
+    <"$dir/$1.log" || fail "the report of the migration says nothing of rounds, or of what the program was held for"
 }
 
 isEmpty() { [ -z "$(ls -A "$1" 2>/dev/null)" ]; }

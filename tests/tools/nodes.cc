@@ -66,14 +66,18 @@ TEST_CASE("what is wrong in the file of nodes is named by its line") {
   CHECK(refusal([] { surveyNodes(std::chrono::seconds(1)); }).find("no nodes are known: write them into") != std::string::npos);
 }
 
-TEST_CASE("any is the node with the most free memory on as many GPUs as are needed, then the fewest sessions") {
+TEST_CASE("any is the node with the most free memory on as many of its first GPUs as are needed, then the fewest sessions") {
   CHECK(best({nodeWith("a", {5}), nodeWith("b", {7}), nodeWith("c", {6, 6})}) == "b");
   CHECK(best({nodeWith("a", {5}), nodeWith("b", {7}), nodeWith("c", {6, 6})}, 2) == "c");
   CHECK(best({nodeWith("a", {9, 1}), nodeWith("b", {2, 2})}, 2) == "b");
-  CHECK(best({nodeWith("a", {1, 9})}) == "a");
+  CHECK(best({nodeWith("a", {1, 9}), nodeWith("b", {5, 5})}) == "b");
+  CHECK(best({nodeWith("a", {1, 1, 9}), nodeWith("b", {3, 2, 0})}, 2) == "b");
   CHECK(best({nodeWith("a", {7}, 2), nodeWith("b", {7}, 1)}) == "b");
   CHECK(best({nodeWith("a", {7}), nodeWith("b", {7})}) == "a");
   CHECK(best({nodeWith("a", {}, 0, "nothing answers"), nodeWith("b", {1}, 9)}) == "b");
+  auto ending = nodeWith("a", {7});
+  ending.isEnding = true;
+  CHECK(best({ending, nodeWith("b", {5})}) == "b");
   CHECK(best({nodeWith("a", {7})}, 2) == "none");
   CHECK(best({}) == "none");
 }

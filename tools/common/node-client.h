@@ -22,6 +22,8 @@ class NodeClient {
   control::Node::Client& node() { return client; }
   capnp::List<control::Device>::Reader devices() const { return hello->getDevices(); }
   std::string runDirectory() const { return hello->getRunDirectory(); }
+  // Whether it takes no more sessions.
+  bool isEnding() const { return hello->getIsEnding(); }
   // Whether its devices are emulated: they run PTX, and no machine code.
   bool runsPtx() const;
 

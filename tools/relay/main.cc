@@ -34,6 +34,7 @@
 #include "tools/relay/guest-watcher.h"
 #include "tools/relay/node-connection.h"
 #include "tools/relay/node-side.h"
+#include "tools/relay/packed-stream.h"
 #include "tools/relay/program-side.h"
 #include "tools/relay/splice.h"
 #include "vgpu/base/fail.h"
@@ -113,6 +114,12 @@ kj::AutoCloseFd takeGiven() {
   return connection;
 }
 
+// A greeted connection, as the control plane's calls or a session's memory cross it.
+std::unique_ptr<ByteStream> passedOn(std::unique_ptr<ByteStream> connection, GreetingFor what) {
+  if (what != GreetingFor::stream) return connection;
+  return std::make_unique<PackedStream>(std::move(connection));
+}
+
 // Says first whether the node was reached (tools/common/node-relay.h).
 int runToolSide(const Endpoint& node, GreetingFor what) {
   PlainStream tool(takeGiven());
@@ -127,7 +134,7 @@ int runToolSide(const Endpoint& node, GreetingFor what) {
     return 1;
   }
   say(nodeReached, "");
-  splice(tool, *reached.stream);
+  splice(tool, *passedOn(std::move(reached.stream), what));
   return 0;
 }
 
@@ -204,7 +211,7 @@ int runNodeSide(const Endpoint& listener, const std::string& directory, bool isQ
       leaveParent();
       const char* socket = greeting.what == GreetingFor::control ? "vgpud.sock" : streamsSocketName;
       PlainStream daemon(connectUnix(directory + "/" + socket));
-      splice(*stream, daemon);
+      splice(*passedOn(std::move(stream), greeting.what), daemon);
       return 0;
     }
     case GreetingFor::session:

@@ -64,8 +64,8 @@ std::vector<Target> targetsOf(const EvacuateOptions& options) {
   if (!options.target.empty()) return {{options.target, resolveNode(options.target), 0}};
   std::vector<Target> targets;
   for (const NodeState& state : surveyNodes(surveyLimit)) {
-    if (!state.problem.empty()) {
-      fmt::print(stderr, "vgpuctl: {} is left out: {}\n", state.node.name, printable(state.problem));
+    if (std::string why = whyLeftOut(state); !why.empty()) {
+      fmt::print(stderr, "vgpuctl: {} is left out: {}\n", state.node.name, printable(why));
       continue;
     }
     targets.push_back({state.node.name, resolveNode(state.node.address),

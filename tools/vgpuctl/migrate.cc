@@ -6,6 +6,7 @@
 #include "tools/common/node-client.h"
 #include "tools/common/printable.h"
 #include "tools/vgpuctl/commands.h"
+#include "tools/vgpuctl/operation.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
 #include "vgpu/base/fault-point.h"
@@ -36,7 +37,8 @@ int migrateSession(const NodeAddress& address, const MigrateOptions& options) {
                {"objects", report.getObjects()},
                {"rounds", report.getRounds()},
                {"roundBytes", report.getRoundBytes()},
-               {"heldBytes", report.getHeldBytes()}});
+               {"heldBytes", report.getHeldBytes()},
+               {"phases", phasesJson(report)}});
   } else {
     fmt::print(
         "{} runs on {} of {}: {} of device memory, {} in {} rounds while it ran, {} while it was held for {:.3f} s; {:.3f} s in "

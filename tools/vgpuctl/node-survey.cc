@@ -11,9 +11,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <tuple>
 
 #include "tools/common/node-client.h"
@@ -40,6 +40,7 @@ json askedOf(const KnownNode& node) {
   for (auto session : listed.getSessions()) running += session.getState() == control::State::RUNNING;
   answer["sessions"] = listed.getSessions().size();
   answer["running"] = running;
+  answer["ending"] = client.isEnding();
   return answer;
 }
 
@@ -103,6 +104,7 @@ class Question {
       state.freeBytes = said["free"].get<std::vector<uint64_t>>();
       state.sessions = said["sessions"];
       state.running = said["running"];
+      state.isEnding = said["ending"];
     }
     return state;
   }
@@ -141,16 +143,18 @@ std::vector<NodeState> surveyNodes(std::chrono::seconds limit) {
   return states;
 }
 
+std::string whyLeftOut(const NodeState& node) {
+  return node.problem.empty() && node.isEnding ? "it is ending, and takes no more sessions" : node.problem;
+}
+
 const NodeState* bestNode(const std::vector<NodeState>& nodes, unsigned gpus) {
-  // Of the GPUs that the program would get, the one with the least free memory: the node's freest ones count.
+  // Of the GPUs that the program uses, which are the node's first ones, that with the least free memory.
   auto worth = [&](const NodeState& node) {
-    std::vector<uint64_t> free = node.freeBytes;
-    std::ranges::sort(free, std::greater());
-    return std::tuple(free[gpus - 1], -static_cast<int64_t>(node.running));
+    return std::tuple(std::ranges::min(std::span(node.freeBytes).first(gpus)), -static_cast<int64_t>(node.running));
   };
   const NodeState* best = nullptr;
   for (const NodeState& node : nodes) {
-    if (!node.problem.empty() || node.freeBytes.size() < gpus) continue;
+    if (!whyLeftOut(node).empty() || node.freeBytes.size() < gpus) continue;
     if (best == nullptr || worth(node) > worth(*best)) best = &node;
   }
   return best;

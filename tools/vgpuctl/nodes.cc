@@ -30,7 +30,8 @@ json toJson(const NodeState& state) {
           {"device", state.device},
           {"gpus", gpus},
           {"sessions", state.sessions},
-          {"running", state.running}};
+          {"running", state.running},
+          {"ending", state.isEnding}};
 }
 
 std::string summaryOf(const NodeState& state) {
@@ -59,7 +60,7 @@ int listNodes(unsigned seconds, bool asJson) {
     }
     fmt::print(row, state.node.name, state.node.address, state.memoryBytes.size(),
                fmt::format("{} of {}", humanBytes(sum(state.freeBytes)), humanBytes(sum(state.memoryBytes))),
-               fmt::format("{} of {}", state.running, state.sessions), printable(state.device));
+               fmt::format("{} of {}", state.running, state.sessions), state.isEnding ? "it is ending" : printable(state.device));
   }
   return 0;
 }
@@ -67,7 +68,8 @@ int listNodes(unsigned seconds, bool asJson) {
 NodeAddress chooseNode(unsigned gpus) {
   auto states = surveyNodes(usualLimit);
   for (const NodeState& state : states) {
-    if (!state.problem.empty()) fmt::print(stderr, "vgpuctl: {} is left out: {}\n", state.node.name, printable(state.problem));
+    if (std::string why = whyLeftOut(state); !why.empty())
+      fmt::print(stderr, "vgpuctl: {} is left out: {}\n", state.node.name, printable(why));
   }
   const NodeState* best = bestNode(states, gpus);
   if (best == nullptr)

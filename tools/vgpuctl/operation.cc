@@ -34,14 +34,18 @@ std::string inSoundStore(const std::string& directory) {
 
 std::string absolute(const std::string& path) { return std::filesystem::absolute(path).lexically_normal().string(); }
 
-json reportJson(control::Report::Reader report) {
-  json phases = json::array();  // in their order
+json phasesJson(control::Report::Reader report) {
+  json phases = json::array();
   for (auto phase : report.getPhases()) phases.push_back({{"name", phase.getName().cStr()}, {"seconds", phase.getSeconds()}});
+  return phases;
+}
+
+json reportJson(control::Report::Reader report) {
   return {{"seconds", report.getSeconds()},         {"gateSeconds", report.getGateSeconds()},
           {"deviceBytes", report.getDeviceBytes()}, {"storedBytes", report.getStoredBytes()},
           {"objects", report.getObjects()},         {"pendingCalls", report.getPendingCalls()},
           {"memoryBytes", report.getMemoryBytes()}, {"copiedBytes", report.getCopiedBytes()},
-          {"twinBytes", report.getTwinBytes()},     {"phases", phases}};
+          {"twinBytes", report.getTwinBytes()},     {"phases", phasesJson(report)}};
 }
 
 NewSnapshot targetOf(const SuspendOptions& options) {

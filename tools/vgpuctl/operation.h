@@ -16,6 +16,8 @@ std::string absolute(const std::string& path);
 NewSnapshot targetOf(const SuspendOptions& options);
 std::string sourceOf(const std::string& snapshot);
 
+// What the time went to, in order: names and seconds.
+nlohmann::json phasesJson(control::Report::Reader report);
 nlohmann::json reportJson(control::Report::Reader report);
 // "32.0 KiB of device memory, 26.2 KiB on disk, …"
 std::string summary(control::Report::Reader report);

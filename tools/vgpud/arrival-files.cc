@@ -11,6 +11,7 @@
 #include "tools/vgpud/sparse-pieces.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/control/text.h"
+#include "vgpu/snapshot/snapshot-files.h"
 
 namespace vgpu::daemon {
 namespace {
@@ -25,12 +26,12 @@ bool isPlainName(const std::string& name) {
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-") == std::string::npos;
 }
 
-// Sends one file, piece by piece.
-kj::Promise<void> sendFile(FileWork& files, control::Arrival::Client arrival, std::string name,
-                           std::shared_ptr<kj::AutoCloseFd> file, uint64_t offset) {
+// Sends one file from `offset` on, piece by piece. Resolves to where it ended.
+kj::Promise<uint64_t> sendFile(FileWork& files, control::Arrival::Client arrival, std::string name,
+                               std::shared_ptr<kj::AutoCloseFd> file, uint64_t offset) {
   return files.run([file, offset] { return nextPiece(*file, offset); })
-      .then([&files, arrival, name = std::move(name), file](Piece&& piece) mutable -> kj::Promise<void> {
-        if (piece.bytes.size() == 0) return kj::READY_NOW;
+      .then([&files, arrival, name = std::move(name), file](Piece&& piece) mutable -> kj::Promise<uint64_t> {
+        if (piece.bytes.size() == 0) return piece.offset;
         auto request = arrival.putRequest();
         request.setFile(reader(name));
         request.setOffset(piece.offset);
@@ -47,9 +48,10 @@ struct OpenFile {
   std::shared_ptr<kj::AutoCloseFd> file;
 };
 
-kj::Array<OpenFile> openAll(const std::string& folder) {
+kj::Array<OpenFile> openAll(const std::string& folder, bool onlyPacks) {
   kj::Vector<OpenFile> all;
   for (auto& entry : fs::directory_iterator(folder)) {
+    if (onlyPacks && !snapshot::isPackFile(entry.path().filename())) continue;
     int fd;
     KJ_SYSCALL(fd = ::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW), entry.path().c_str());
     all.add(OpenFile{entry.path().filename(), std::make_shared<kj::AutoCloseFd>(fd)});
@@ -100,14 +102,23 @@ kj::Promise<StateDirectory::Shared> ArrivalFiles::discard() {
   return folder->discard().then([this] { return std::move(directory); });
 }
 
-kj::Promise<void> sendArrivalFiles(FileWork& files, control::Arrival::Client arrival, std::string folder, kj::AutoCloseFd arena) {
+kj::Promise<void> DepartingFiles::sendAhead(control::Arrival::Client arrival) { return send(kj::mv(arrival), true); }
+
+kj::Promise<void> DepartingFiles::sendRest(control::Arrival::Client arrival, kj::AutoCloseFd arena) {
   kj::Promise<void> first = kj::READY_NOW;
-  if (arena.get() >= 0) first = sendFile(files, arrival, "", std::make_shared<kj::AutoCloseFd>(kj::mv(arena)), 0);
-  return first.then([&files, folder = std::move(folder)] { return files.run([folder] { return openAll(folder); }); })
-      .then([&files, arrival](kj::Array<OpenFile>&& all) mutable {
-        auto sent = kj::heapArrayBuilder<kj::Promise<void>>(all.size());
-        for (auto& one : all) sent.add(sendFile(files, arrival, one.name, one.file, 0));
-        return kj::joinPromises(sent.finish());
+  if (arena.get() >= 0) first = sendFile(files, arrival, "", std::make_shared<kj::AutoCloseFd>(kj::mv(arena)), 0).ignoreResult();
+  return first.then([this, arrival]() mutable { return send(kj::mv(arrival), false); });
+}
+
+kj::Promise<void> DepartingFiles::send(control::Arrival::Client arrival, bool onlyPacks) {
+  return files.run([folder = folder, onlyPacks] { return openAll(folder, onlyPacks); })
+      .then([this, arrival](kj::Array<OpenFile>&& all) mutable {
+        auto parts = kj::heapArrayBuilder<kj::Promise<void>>(all.size());
+        for (auto& one : all)
+          parts.add(sendFile(files, arrival, one.name, one.file, sent[one.name]).then([this, name = one.name](uint64_t end) {
+            sent[name] = end;
+          }));
+        return kj::joinPromises(parts.finish());
       });
 }
 

@@ -8,8 +8,10 @@
 #include <kj/async.h>
 #include <kj/io.h>
 
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "tools/common/file-work.h"
 #include "tools/vgpud/state-directory.h"
@@ -42,7 +44,22 @@ class ArrivalFiles {
   std::shared_ptr<kj::AutoCloseFd> arena;  // a memory file, sparse
 };
 
-// At the source: sends the files in `folder`, and what `arena` holds where that is a descriptor.
-kj::Promise<void> sendArrivalFiles(FileWork& files, control::Arrival::Client arrival, std::string folder, kj::AutoCloseFd arena);
+// At the source: sends the files of the snapshot in `folder`. Outlives the promises.
+class DepartingFiles {
+ public:
+  DepartingFiles(FileWork& files, std::string folder) : files(files), folder(std::move(folder)) {}
+
+  // While the program runs: what has been written of the packs, to which nobody writes meanwhile. Again after more was written.
+  kj::Promise<void> sendAhead(control::Arrival::Client arrival);
+  // What has not been sent of all files, and what `arena` holds, unless that is no descriptor.
+  kj::Promise<void> sendRest(control::Arrival::Client arrival, kj::AutoCloseFd arena);
+
+ private:
+  kj::Promise<void> send(control::Arrival::Client arrival, bool onlyPacks);
+
+  FileWork& files;
+  const std::string folder;
+  std::map<std::string, uint64_t> sent;  // by file: so many bytes, of what is only ever appended to
+};
 
 }  // namespace vgpu::daemon

@@ -26,6 +26,11 @@
 namespace vgpu::daemon {
 namespace {
 
+// Of the time for which a program may be held, files may have been sent for this much since the last round.
+constexpr double shareOfFiles = 0.25;
+// A program that loads one image after the other ends no rounds.
+constexpr unsigned mostFileRounds = 5;
+
 // A connection with the node, and the process that passes its bytes on if the node is elsewhere.
 struct Reached {
   std::unique_ptr<NodeRelay> relay;
@@ -111,18 +116,14 @@ class Migration final : public kj::Refcounted {
 
   // While the program runs, the first time also to connect with the target: sends what the target does not have.
   kj::Promise<void> advance() {
-    KJ_IF_MAYBE (begun, source) {
-      auto request = begun->advanceRequest();
-      request.setDowntimeSeconds(options.downtimeSeconds);
-      request.setProgress(progress);
-      return worker.orExit(request.send().ignoreResult());
-    }
+    if (source != nullptr) return runRounds().then([this] { return sendFilesAhead(); });
     return meet()
         .then([this] { return openFolder(); })
         .then([this] {
           faultPoint("migrate.prepared");
           return sendAhead();
         })
+        .then([this] { return sendFilesAhead(); })
         .then([] { faultPoint("migrate.sent-ahead"); });
   }
 
@@ -130,13 +131,17 @@ class Migration final : public kj::Refcounted {
   kj::Promise<void> hold() {
     isHeld = true;
     heldAt = now();
+    result.report.clock = {};  // what came before is no part of the time for which the program is held
     return session->closeGate(options.timeoutSeconds)
-        .then([this](uint64_t) { return capture(); })
+        .then([this](uint64_t) {
+          result.report.end("gate");
+          return capture();
+        })
         .then([this]() -> kj::Promise<void> {
           if (!isFar()) return kj::READY_NOW;
           kj::AutoCloseFd arena;
           if (session->relayed) arena = duplicate(session->hostArena);  // else the program has none
-          return sendArrivalFiles(sessions.files, KJ_ASSERT_NONNULL(arrival), path, kj::mv(arena));
+          return departing->sendRest(KJ_ASSERT_NONNULL(arrival), kj::mv(arena)).then([this] { result.report.end("files"); });
         });
   }
 
@@ -181,6 +186,7 @@ class Migration final : public kj::Refcounted {
     faultPoint("migrate.moving");
     auto completed = request.send().then([this](capnp::Response<control::Arrival::CompleteResults>&& results) {
       result.device = results.getSession().getDevice().cStr();
+      result.report.takePhases(results.getReport(), "take over", "target ");
     });
     return completed.exclusiveJoin(kj::mv(givenUp.promise))
         .then([this] { return finish(); }, [this](kj::Exception&& exception) { return comeBack(kj::mv(exception)); });
@@ -252,6 +258,7 @@ class Migration final : public kj::Refcounted {
         .then([this](StateDirectory::Shared&& directory) {
           state = kj::mv(directory);
           path = state->path() + "/snapshot";
+          departing = kj::heap<DepartingFiles>(sessions.files, path);
           return folder->open(path);
         })
         .then([this](kj::AutoCloseFd&& fd) { target = kj::mv(fd); });
@@ -270,9 +277,27 @@ class Migration final : public kj::Refcounted {
         [this](capnp::Response<control::Worker::SendAheadResults>&& results) { source = results.getSource(); }));
   }
 
+  kj::Promise<void> runRounds() {
+    auto request = KJ_ASSERT_NONNULL(source).advanceRequest();
+    request.setDowntimeSeconds(options.downtimeSeconds);
+    request.setProgress(progress);
+    return worker.orExit(request.send().ignoreResult());
+  }
+
+  // The images that have been written to the snapshot. Memory changes meanwhile: if that takes long, there are rounds again.
+  kj::Promise<void> sendFilesAhead(unsigned timesAgain = mostFileRounds) {
+    if (!isFar()) return kj::READY_NOW;
+    auto sent = departing->sendAhead(KJ_ASSERT_NONNULL(arrival));
+    return sent.then([this, timesAgain, begun = now()]() -> kj::Promise<void> {
+      if (timesAgain == 0 || secondsSince(begun) <= options.downtimeSeconds * shareOfFiles) return kj::READY_NOW;
+      return runRounds().then([this, timesAgain] { return sendFilesAhead(timesAgain - 1); });
+    });
+  }
+
   kj::Promise<void> capture() {
     auto quiesced = worker.quiesce(sessions.io.provider->getTimer(), progress, options.timeoutSeconds);
     return quiesced.then([this] {
+      result.report.end("quiesce");
       sessions.exchange.requireAlone(id);  // it may have opened something since it was asked for
       auto request = KJ_ASSERT_NONNULL(source).captureRequest();
       request.setObjects(reader(session->directory->path()));
@@ -373,6 +398,7 @@ class Migration final : public kj::Refcounted {
   std::vector<Reached> streams;  // their sockets are the worker's after a while
   StateDirectory::Shared state;
   kj::Own<TargetFolder> folder;
+  kj::Own<DepartingFiles> departing;
   kj::AutoCloseFd target;  // on its way to the worker
   kj::Promise<std::string> workerExit;
   kj::TimePoint start, heldAt = start;

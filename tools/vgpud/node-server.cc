@@ -112,6 +112,7 @@ kj::Promise<void> NodeServer::hello(HelloContext context) {
   results.setRunDirectory(reader(sessions.directory.path()));
   results.setPid(getpid());
   results.setDaemon(reader(sessions.daemon));
+  results.setIsEnding(!sessions.isAdmitting());
   const auto& devices = sessions.pool.devices();
   const auto freeNow = sessions.pool.workerKind().label == "cuda" ? freeGpuMemory() : std::map<std::string, uint64_t>();
   auto list = results.initDevices(devices.size());

@@ -89,7 +89,8 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
 
   // From here on no session comes to this node: no program's, and none that is resumed or moves here.
   void stopAdmitting() { isEnding = true; }
-  // Throws kj::Exception if that is so.
+  bool isAdmitting() const { return !isEnding; }
+  // Throws kj::Exception if it does not.
   void requireAdmitting() const;
 
   // Reports to all programs that their workers end, ends the workers, and leaves suspended programs as they are. What is being

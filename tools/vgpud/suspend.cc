@@ -10,14 +10,18 @@ void OperationReport::end(const char* phase) {
 }
 
 // What is left of the phase is the way there and back.
-void OperationReport::take(control::Report::Reader from, const char* phase) {
+void OperationReport::takePhases(control::Report::Reader from, const char* phase, const std::string& where) {
   clock.end(phase);
   double rest = clock.take().at(0).second;
   for (auto one : from.getPhases()) {
-    phases.emplace_back(one.getName().cStr(), one.getSeconds());
+    phases.emplace_back(where + one.getName().cStr(), one.getSeconds());
     rest -= one.getSeconds();
   }
   phases.emplace_back(phase, std::max(rest, 0.0));
+}
+
+void OperationReport::take(control::Report::Reader from, const char* phase) {
+  takePhases(from, phase);
   copiedBytes = from.getCopiedBytes();
   deviceBytes = from.getDeviceBytes();
   storedBytes = from.getStoredBytes();

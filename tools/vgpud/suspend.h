@@ -22,6 +22,8 @@ struct OperationReport {
 
   // The phase is the worker's, which has reported what it did.
   void take(control::Report::Reader report, const char* phase);
+  // Only what the time went to, of another daemon's part; `where` is put before its names.
+  void takePhases(control::Report::Reader report, const char* phase, const std::string& where = "");
   void end(const char* phase);
   void give(control::Report::Builder report) const;
 };

@@ -373,7 +373,7 @@ kj::Promise<void> WorkerServer::sendAhead(SendAheadContext context) {
     return streams.then([this, relay, directory, downtime, fd = kj::mv(fd)](kj::Array<kj::AutoCloseFd>&& sockets) mutable {
       return thread.run([this, relay, directory, downtime, fd = kj::mv(fd), sockets = kj::mv(sockets)]() mutable {
         relay->report("starting", 0, 0);  // it may have been cancelled while it waited for its turn
-        auto writer = std::make_unique<snapshot::SnapshotWriter>(kj::mv(fd), directory);
+        auto writer = std::make_unique<snapshot::SnapshotWriter>(kj::mv(fd), directory, snapshot::Durability::unsynced);
         auto source = std::make_shared<migrate::PreCopySource>(*driver, running(), toVector(kj::mv(sockets)), std::move(writer));
         source->runRounds(downtime, progressTo(relay));
         return source;

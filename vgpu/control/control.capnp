@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 19;
+const version :UInt32 = 20;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -105,8 +105,9 @@ struct Opened {
 # ---------------------------------------------------------------- vgpuctl and daemons ⇄ vgpud, on DIR/vgpud.sock
 
 interface Node {
-  hello @0 (version :UInt32) -> (version :UInt32, runDirectory :Text, devices :List(Device), pid :Int32, daemon :Text);
-  # `daemon`: a name of this process that no other one has, on any host.
+  hello @0 (version :UInt32) -> (version :UInt32, runDirectory :Text, devices :List(Device), pid :Int32, daemon :Text,
+                                  isEnding :Bool);
+  # `daemon`: a name of this process that no other one has, on any host. `isEnding`: it takes no more sessions.
   list @1 () -> (sessions :List(SessionInfo), before :Launches);   # before: of workers that have ended
   suspend @2 (session :Text, directory :Text, progress :Progress, timeoutSeconds :UInt32, memory :Memory, tree :List(SessionFolder),
               withMachine :Bool)

@@ -17,12 +17,13 @@
 
 namespace vgpu {
 
-constexpr uint32_t greetingVersion = 3;
+constexpr uint32_t greetingVersion = 4;
 
 enum class GreetingFor : uint32_t {
   control = 1,  // interface Node (control.capnp) follows
   session = 2,  // a new session, or with a token that is known there, one whose connection has broken
-  stream = 3,   // memory of a session that comes from another host: a stream of DIR/streams.sock follows (tools/vgpud/arrivals.h)
+  stream = 3,  // memory of a session that comes from another host: a stream of DIR/streams.sock (tools/vgpud/arrivals.h) follows,
+               // packed (tools/relay/packed-stream.h)
   arrival = 4,  // that session's program, with the token of its arrival
   lane = 5,     // a further connection of a session: of that one of its connections that has this number
 };

@@ -29,6 +29,13 @@ void writeAll(int file, const std::string& path, std::span<const std::byte> byte
   }
 }
 
+void sync(int file, Durability durability, const char* what, const std::string& path) {
+  if (durability == Durability::synced && fsync(file) != 0) cannotSave(what, path, errno);
+}
+void syncFile(int file, Durability durability, const std::string& path) {
+  sync(file, durability, "write the snapshot's file", path);
+}
+
 }  // namespace
 
 void FileWriter::write(std::span<const std::byte> bytes) {
@@ -38,13 +45,13 @@ void FileWriter::write(std::span<const std::byte> bytes) {
 }
 
 FileSum FileWriter::finish() {
-  if (fsync(file) != 0) cannotSave("write the snapshot's file", path, errno);
+  syncFile(file, durability, path);
   file = nullptr;
   return {written, checksum.text()};
 }
 
-SnapshotWriter::SnapshotWriter(kj::AutoCloseFd directory, std::string path)
-    : path(std::move(path)), directory(kj::mv(directory)) {
+SnapshotWriter::SnapshotWriter(kj::AutoCloseFd directory, std::string path, Durability durability)
+    : path(std::move(path)), durability(durability), directory(kj::mv(directory)) {
   manifest = std::make_unique<FileWriter>(create(unfinishedManifest));
 }
 
@@ -60,7 +67,7 @@ uint64_t PackWriter::append(std::span<const std::byte> bytes) {
   writeAll(file, path, bytes);
   written += bytes.size();
   // So that the disk works while memory is still being read; what it makes of this is its own affair.
-  if (written - begun >= writeBehindBytes) {
+  if (durability == Durability::synced && written - begun >= writeBehindBytes) {
     sync_file_range(file, static_cast<off_t>(begun), static_cast<off_t>(written - begun), SYNC_FILE_RANGE_WRITE);
     begun = written;
   }
@@ -75,7 +82,8 @@ uint64_t PackWriter::leave(uint64_t bytes) {
 }
 
 uint64_t PackWriter::finish() {
-  if (ftruncate(file, static_cast<off_t>(written)) != 0 || fsync(file) != 0) cannotSave("write the snapshot's file", path, errno);
+  if (ftruncate(file, static_cast<off_t>(written)) != 0) cannotSave("write the snapshot's file", path, errno);
+  syncFile(file, durability, path);
   file = nullptr;
   return written;
 }
@@ -88,7 +96,7 @@ FileWriter SnapshotWriter::create(const char* name) {
   std::string whole = path + "/" + name;
   kj::AutoCloseFd file(openFile(name));
   if (file.get() < 0) cannotSave("open the snapshot's file", whole, errno);
-  return FileWriter(kj::mv(file), whole);
+  return FileWriter(kj::mv(file), whole, durability);
 }
 
 std::vector<PackWriter> SnapshotWriter::openPacks() {
@@ -97,7 +105,7 @@ std::vector<PackWriter> SnapshotWriter::openPacks() {
     kj::AutoCloseFd file(openFile(packFile(pack)));
     if (file.get() < 0 && errno == ENOENT && pack > 0) break;
     if (file.get() < 0) cannotSave("open the snapshot's file", path + "/" + packFile(pack), errno);
-    packs.push_back(PackWriter(kj::mv(file), path + "/" + packFile(pack)));
+    packs.push_back(PackWriter(kj::mv(file), path + "/" + packFile(pack), durability));
   }
   return packs;
 }
@@ -112,11 +120,11 @@ void SnapshotWriter::publish(const std::string& text) {
   manifest->write(std::as_bytes(std::span(text)));
   manifest->finish();
   faultPoint("suspend.manifest-written");
-  if (fsync(directory) != 0) cannotSave("write the snapshot's directory", path, errno);
+  sync(directory, durability, "write the snapshot's directory", path);
   if (renameat(directory, unfinishedManifest, directory, manifestFile) != 0)
     cannotSave("name the snapshot's manifest in", path, errno);
   faultPoint("suspend.manifest-named");
-  if (fsync(directory) != 0) cannotSave("write the snapshot's directory", path, errno);
+  sync(directory, durability, "write the snapshot's directory", path);
   if (target) target->keep();
 }
 

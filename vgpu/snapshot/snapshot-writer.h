@@ -15,18 +15,23 @@
 
 namespace vgpu::snapshot {
 
+// Whether the disk has a file when it is finished. Without that it is lost with this machine's power, as the programs of it are.
+enum class Durability { synced, unsynced };
+
 // A file of a new snapshot.
 class FileWriter {
  public:
   void write(std::span<const std::byte> bytes);
-  // Waits until the disk has it.
+  // Waits until the disk has it, if it is to be synced.
   FileSum finish();
 
  private:
   friend class SnapshotWriter;
-  FileWriter(kj::AutoCloseFd file, std::string path) : file(kj::mv(file)), path(std::move(path)) {}
+  FileWriter(kj::AutoCloseFd file, std::string path, Durability durability)
+      : file(kj::mv(file)), path(std::move(path)), durability(durability) {}
   kj::AutoCloseFd file;
   std::string path;
+  Durability durability;
   uint64_t written = 0;
   Checksum checksum;
 };
@@ -35,17 +40,19 @@ class FileWriter {
 class PackWriter {
  public:
   // `path` is for messages.
-  PackWriter(kj::AutoCloseFd file, std::string path) : file(kj::mv(file)), path(std::move(path)) {}
+  PackWriter(kj::AutoCloseFd file, std::string path, Durability durability = Durability::synced)
+      : file(kj::mv(file)), path(std::move(path)), durability(durability) {}
   // Where they begin.
   uint64_t append(std::span<const std::byte> bytes);
   // Leaves room for so many, which somebody writes later. Where they begin.
   uint64_t leave(uint64_t bytes);
-  // Waits until the disk has them. How many there are.
+  // Waits as FileWriter's. How many there are.
   uint64_t finish();
 
  private:
   kj::AutoCloseFd file;
   std::string path;
+  Durability durability;
   uint64_t written = 0, begun = 0;  // to be written, of which the disk was asked to write so many
 };
 
@@ -53,7 +60,7 @@ class PackWriter {
 class SnapshotWriter {
  public:
   // Of a target in another process: its descriptor, and its path for messages.
-  SnapshotWriter(kj::AutoCloseFd directory, std::string path);
+  SnapshotWriter(kj::AutoCloseFd directory, std::string path, Durability durability = Durability::synced);
   // Of a target of its own, kept when the manifest is published.
   explicit SnapshotWriter(const std::string& path);
   SnapshotWriter(const SnapshotWriter&) = delete;
@@ -74,6 +81,7 @@ class SnapshotWriter {
 
   std::unique_ptr<SnapshotTarget> target;
   const std::string path;
+  const Durability durability;
   kj::AutoCloseFd directory;
   std::unique_ptr<FileWriter> manifest;  // open from the start, under the name of an unfinished one
 };

@@ -66,6 +66,11 @@ VGPU_NODE=unix:$dir/c/vgpud.sock "$doubleProgram" late >"$dir/late.log" 2>&1
 says late "this vgpud is ending, and takes no more sessions" || fail "a program that came late was not told why"
 refused "this vgpud is ending, and takes no more sessions" ctl a migrate far --to "unix:$dir/c/vgpud.sock"
 hasState a far running || fail "far is $(field a far state) on a"
+echo "going unix:$dir/c/vgpud.sock" >"$dir/going"
+refused "going is left out: it is ending" env VGPU_NODES="$dir/going" timeout "$limit" "$tree/bin/vgpuctl" --node any run -- "$program"
+grep -q "no node of .* has 1 GPU" "$dir/refused.log" || fail "a program was run on a node that is ending"
+succeeds env VGPU_NODES="$dir/going" timeout "$limit" "$tree/bin/vgpuctl" nodes
+says succeeds "^going .*it is ending" || fail "nodes does not say that one is ending"
 kill -CONT "$worker"
 endsAfterAll c
 hasState a near running || hasState b near running || fail "the session ended with its node"

@@ -1,0 +1,130 @@
+// A program whose GPU is a network away does not wait where CUDA lets it not wait, and waits for one round trip where it must.
+// Who counts is the process that passes its messages on (tests/tools/counting-link), whose socket VGPU_LINK_COUNTER names;
+// without one nothing is counted. No time is measured.
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "program.h"
+
+__global__ void addOne(int* value) { *value += 1; }
+
+constexpr int launches = 200, elements = 1024;
+
+// What passes this program's messages on.
+class Counter {
+ public:
+  Counter() {
+    const char* path = std::getenv("VGPU_LINK_COUNTER");
+    if (path == nullptr) return;
+    sockaddr_un address{AF_UNIX, {}};
+    std::snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    connection = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return;
+    std::perror(path);
+    std::exit(1);
+  }
+
+  // From now on no message of the GPU's host arrives; or they do again, and trips are counted from 0.
+  void hold() { ask('h'); }
+  void release() { ask('r'); }
+  // How many times this side has said something to the worker and then got a reply, since the last release().
+  int trips() { return ask('t'); }
+
+ private:
+  int ask(char what) {
+    int number = 0;
+    if (connection < 0) return number;
+    if (write(connection, &what, 1) == 1 && recv(connection, &number, sizeof number, MSG_WAITALL) == sizeof number) return number;
+    std::fprintf(stderr, "the counter has ended\n");
+    std::exit(1);
+  }
+
+  int connection = -1;
+};
+
+// All that the worker has to say is said.
+void settle() { CHECK(cudaDeviceSynchronize()); }
+
+// `work` ends though nothing arrives of the GPU's host: else the program does not end.
+template <typename Work>
+void needsNoReply(Counter& counter, const char* what, Work work) {
+  settle();
+  std::fprintf(stderr, "%s: no reply\n", what);
+  counter.hold();
+  work();
+  counter.release();
+  settle();
+}
+
+template <typename Work>
+bool needsOneTrip(Counter& counter, const char* what, Work work) {
+  settle();
+  counter.release();
+  work();
+  const int trips = counter.trips();
+  std::fprintf(stderr, "%s: %d round trips\n", what, trips);
+  return EXPECT(trips <= 1);
+}
+
+int main() {
+  Counter counter;
+  DeviceArray<int> value(elements), other(elements);
+  value.upload(std::vector<int>(elements, 0));
+  int* pinned;
+  CHECK(cudaMallocHost(&pinned, elements * sizeof(int)));
+  std::vector<int> pageable(elements, 7);
+  std::vector<void*> made(100);
+  cudaEvent_t event;
+  CHECK(cudaEventCreate(&event));
+  cudaStream_t stream;
+  CHECK(cudaStreamCreate(&stream));
+  addOne<<<1, 1>>>(value);
+  CHECK(cudaMemcpyAsync(pinned, value, sizeof(int), cudaMemcpyDeviceToHost));
+
+  needsNoReply(counter, "launches", [&] {
+    for (int i = 0; i < launches; ++i) addOne<<<1, 1>>>(value);
+  });
+  needsNoReply(counter, "allocations", [&] {
+    for (void*& one : made) CHECK(cudaMalloc(&one, 4096));
+  });
+  needsNoReply(counter, "event records", [&] {
+    for (int i = 0; i < launches; ++i) CHECK(cudaEventRecord(event));
+  });
+  for (int i = 0; i < elements; ++i) pinned[i] = 5;
+  CHECK(cudaMemcpyAsync(other, pinned, elements * sizeof(int), cudaMemcpyHostToDevice, stream));  // brings what was written
+  needsNoReply(counter, "asynchronous copies", [&] {
+    CHECK(cudaMemcpyAsync(other, pinned, elements * sizeof(int), cudaMemcpyHostToDevice, stream));
+    CHECK(cudaMemcpyAsync(value, pageable.data(), sizeof(int), cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpyAsync(made[0], other, elements * sizeof(int), cudaMemcpyDeviceToDevice, stream));
+    CHECK(cudaMemsetAsync(made[1], 1, 4096, stream));
+    CHECK(cudaMemcpyAsync(pinned, made[0], elements * sizeof(int), cudaMemcpyDeviceToHost, stream));
+  });
+  bool ok = EXPECT(pinned[elements - 1] == 5);
+
+  ok &= needsOneTrip(counter, "a wait for the device", [&] {
+    for (int i = 0; i < launches; ++i) addOne<<<1, 1>>>(value);
+    CHECK(cudaDeviceSynchronize());
+  });
+  ok &= needsOneTrip(counter, "a wait for a stream", [&] {
+    addOne<<<1, 1, 0, stream>>>(value);
+    CHECK(cudaStreamSynchronize(stream));
+  });
+  ok &= needsOneTrip(counter, "a wait for an event", [&] {
+    addOne<<<1, 1>>>(value);
+    CHECK(cudaEventRecord(event));
+    CHECK(cudaEventSynchronize(event));
+  });
+  int found = 0;
+  ok &= needsOneTrip(counter, "a read", [&] { CHECK(cudaMemcpy(&found, value, sizeof found, cudaMemcpyDeviceToHost)); });
+  ok &= needsOneTrip(counter, "a step of many launches and a read", [&] {
+    for (int i = 0; i < launches; ++i) addOne<<<1, 1>>>(value);
+    CHECK(cudaMemcpy(&found, value, sizeof found, cudaMemcpyDeviceToHost));
+  });
+  ok &= EXPECT(found == 7 + 2 * launches + 2);
+
+  for (void* one : made) CHECK(cudaFree(one));
+  CHECK(cudaFreeHost(pinned));
+  CHECK(cudaEventDestroy(event));
+  CHECK(cudaStreamDestroy(stream));
+  return verdict("network-trips", ok);
+}
