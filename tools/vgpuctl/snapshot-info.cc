@@ -129,6 +129,15 @@ const char* placeOf(const std::string& directory, const snapshot::Header& header
   return snapshot::isHeld(directory) ? "memory" : "lost";
 }
 
+void verifyFiles(const std::string& directory) {
+  snapshot::SnapshotReader reader(directory);
+  auto sums = readFileSums(reader);
+  uint64_t bytes = 0;
+  for (auto& [name, sum] : sums) bytes += sum.bytes;
+  DoneLine progress("verify the files of " + nameOf(directory), bytes);
+  reader.compare(sums, [&](uint64_t done) { progress.add(done); });
+}
+
 int inspectSnapshot(const std::string& directory, bool asJson) {
   std::string path = std::filesystem::absolute(directory).lexically_normal().string();
   snapshot::SnapshotReader reader(path);

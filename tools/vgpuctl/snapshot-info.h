@@ -18,6 +18,10 @@ std::optional<snapshot::Header> headerOf(const std::string& directory);
 // directory's lock, or lost.
 const char* placeOf(const std::string& directory, const snapshot::Header& header);
 
+// Reads the files that its manifest has the sums of, and compares them: all but packs and images of processes. Throws
+// kj::Exception that names the file and the check.
+void verifyFiles(const std::string& directory);
+
 // Prints the manifest in `directory`. Its own checksum is checked, the files beside it are not. Returns the exit code.
 int inspectSnapshot(const std::string& directory, bool json);
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <ranges>
 #include <thread>
 
 #include "vgpu/snapshot/snapshot-files.h"
@@ -122,6 +123,7 @@ void SnapshotTarget::takeEmpty() {
   if (fstat(directory, &status) != 0) cannotSave("look at the snapshot's directory", folder, errno);
   mode = status.st_mode & 07777;
   if (fchmod(directory, 0700) != 0) cannotSave("make private the snapshot's directory", folder, errno);
+  std::ranges::stable_partition(found, [](auto& name) { return name != unfinishedManifest; });
   for (auto& name : found)
     if (unlinkat(directory, name.c_str(), 0) != 0)
       cannotSave("remove an unfinished snapshot's file", folder + "/" + name, errno);
@@ -144,16 +146,17 @@ bool SnapshotTarget::isReplaced() const {
 }
 
 // A file that was made here is known by its inode, which is nobody else's as long as it is open. The manifest may have got
-// its final name meanwhile.
+// its final name meanwhile: it loses that first, and is removed last, so that whoever is killed here leaves an unfinished
+// snapshot.
 void SnapshotTarget::discard() {
   if (isReplaced()) return;
-  for (auto& file : files) {
+  auto isOurs = [this](const File& file, const char* name) {
     struct stat own, named;
-    if (fstat(file.open, &own) != 0) continue;
-    for (const char* name : {file.name.c_str(), manifestFile})
-      if (fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && isSame(own, named))
-        unlinkat(directory, name, 0);
-  }
+    return fstat(file.open, &own) == 0 && fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && isSame(own, named);
+  };
+  if (!files.empty() && isOurs(files.front(), manifestFile)) renameat(directory, manifestFile, directory, unfinishedManifest);
+  for (auto& file : std::views::reverse(files))
+    if (isOurs(file, file.name.c_str())) unlinkat(directory, file.name.c_str(), 0);
   unlinkat(directory, replacingManifest, 0);  // of a writer that was killed
   if (made) {
     rmdir(folder.c_str());  // fails where others have put something into it

@@ -58,8 +58,8 @@ ChunkStore::ChunkStore(const std::string& path) : folder(path) {
   if (statfs(folder.c_str(), &found) == 0) problem = unfitType(static_cast<uint32_t>(found.f_type));
   if (!problem.empty()) refuse(folder, problem);
   readFormat();
+  leases.emplace(folder + "/leases", ::access((folder + "/index").c_str(), F_OK) != 0);
   if (openPrivateFolder(folder + "/index", problem) == nullptr) refuse(folder, problem);
-  leases.emplace(folder + "/leases");
   index.emplace(folder + "/index");
 }
 
