@@ -14,9 +14,10 @@
 #include <ranges>
 #include <thread>
 
-#include "vgpu/snapshot/snapshot-files.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/snapshot/snapshot-files.h"
 #include "vgpu/store/chunk-store.h"
+#include "vgpu/store/disk-space.h"
 
 namespace vgpu::snapshot {
 
@@ -70,9 +71,9 @@ bool isPackFile(const std::string& name) {
   return false;
 }
 
-void cannotSave(const char* doing, const std::string& path, int error) {
+void cannotSave(const char* doing, const std::string& path, int error, uint64_t bytes) {
   fail(fmt::format("cannot {} {}: {}. Nothing of the snapshot is left, and the program goes on", doing, path,
-                   strerror(error)));
+                   writeProblem(error, path, bytes)));
 }
 
 SnapshotTarget::SnapshotTarget(const std::string& path) : folder(path) {
