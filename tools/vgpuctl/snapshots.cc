@@ -27,6 +27,7 @@
 #include "vgpu/snapshot/manifest.h"
 #include "vgpu/snapshot/snapshot-target.h"
 #include "vgpu/store/chunk-store.h"
+#include "vgpu/store/name-lease.h"
 
 namespace vgpu::ctl {
 namespace {
@@ -55,7 +56,8 @@ void removeUnfinished(const ChunkStore& store) {
     if (isWhole(directory) && (!header || header->pool.empty())) continue;
     if (header || fs::exists(directory + "/" + unfinishedManifest))
       removeFiles(directory);
-    else ::rmdir(directory.c_str());  // of a daemon that was killed as it had made it
+    else if (NameLease(store.path(), name).takeToFree())
+      ::rmdir(directory.c_str());  // of a command or a daemon that was killed as it had made it
   }
 }
 
