@@ -12,6 +12,7 @@
 #include "tools/vgpuctl/session-info.h"
 #include "vgpu/snapshot/process-part.h"
 #include "vgpu/snapshot/snapshot-lock.h"
+#include "vgpu/snapshot/write-progress.h"
 
 namespace vgpu::ctl {
 namespace {
@@ -66,6 +67,7 @@ json toJson(const Manifest& manifest, const std::string& path) {
           {"devices", devices},
           {"rings", rings},
           {"place", placeOf(path, manifest)},
+          {"writing", writingJson(path)},
           {"objects", manifest.objectCount},
           {"ranges", rowsOf(manifest, "memory").size()},
           {"arrays", rowsOf(manifest, "arrays").size()},
@@ -90,7 +92,7 @@ void print(const Manifest& manifest, const std::string& path) {
     show("device",
          fmt::format("{} ({}), {}", printable(device.name), printable(device.uuid), humanBytes(device.memoryBytes)));
   }
-  if (std::string_view place = placeOf(path, manifest); place != "disk") show("place", std::string(place));
+  if (std::string_view place = placeOf(path, manifest); place != "disk") show("place", std::string(place) + writingOf(path));
   show("objects", std::to_string(manifest.objectCount));
   show("memory", fmt::format("{} in {} ranges and {} arrays", humanBytes(manifest.deviceBytes),
                              rowsOf(manifest, "memory").size(), rowsOf(manifest, "arrays").size()));
@@ -127,6 +129,19 @@ std::optional<snapshot::Header> headerOf(const std::string& directory) {
 const char* placeOf(const std::string& directory, const snapshot::Header& header) {
   if (header.pool.empty()) return "disk";
   return snapshot::isHeld(directory) ? "memory" : "lost";
+}
+
+std::string writingOf(const std::string& directory) {
+  auto progress = snapshot::findWriteProgress(directory);
+  if (!progress) return "";
+  return fmt::format(", being written: {} of {}{}", humanBytes(progress->doneBytes), humanBytes(progress->allBytes),
+                     rateOf(progress->doneBytes, progress->allBytes, progress->seconds));
+}
+
+json writingJson(const std::string& directory) {
+  auto progress = snapshot::findWriteProgress(directory);
+  if (!progress) return nullptr;
+  return {{"doneBytes", progress->doneBytes}, {"allBytes", progress->allBytes}, {"seconds", progress->seconds}};
 }
 
 void verifyFiles(const std::string& directory) {

@@ -1,6 +1,7 @@
 // The manifest of a snapshot, printed.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
@@ -17,6 +18,11 @@ std::optional<snapshot::Header> headerOf(const std::string& directory);
 // Where the chunks of a snapshot are: on disk, in the memory of a daemon, which is there as long as the daemon holds the
 // directory's lock, or lost.
 const char* placeOf(const std::string& directory, const snapshot::Header& header);
+
+// How far the writing is of one that is in memory, for a person: ", being written: 1.0 GiB of 4.0 GiB, 2.0 GiB a second, 2 s
+// left". Empty, or null, if nobody writes it.
+std::string writingOf(const std::string& directory);
+nlohmann::json writingJson(const std::string& directory);
 
 // Reads the files that its manifest has the sums of, and compares them: all but packs and images of processes. Throws
 // kj::Exception that names the file and the check.

@@ -62,11 +62,11 @@ void removeUnfinished(const ChunkStore& store) {
 }
 
 json jsonOf(const std::string& directory, const Header& header) {
-  return {{"snapshot", nameOf(directory)},           {"directory", directory},
-          {"created", header.created},               {"deviceBytes", header.deviceBytes},
-          {"place", placeOf(directory, header)},
-          {"session", header.identity.session},      {"name", header.identity.name},
-          {"pid", header.identity.pid},              {"program", header.identity.program}};
+  return {{"snapshot", nameOf(directory)},       {"directory", directory},
+          {"created", header.created},           {"deviceBytes", header.deviceBytes},
+          {"place", placeOf(directory, header)}, {"writing", writingJson(directory)},
+          {"session", header.identity.session},  {"name", header.identity.name},
+          {"pid", header.identity.pid},          {"program", header.identity.program}};
 }
 
 // Whether a process waits for connections at a socket of that path. By the system's list, because a connection is a message to it.
@@ -102,7 +102,7 @@ constexpr const char* listRow = "{:<24} {:<20} {:>12} {:<6} {:>8} {}\n";
 void printRow(const std::string& directory, const Header& header) {
   std::time_t created = header.created;
   fmt::print(listRow, nameOf(directory), fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(created)), humanBytes(header.deviceBytes),
-             placeOf(directory, header), header.identity.pid, printable(header.identity.program));
+             placeOf(directory, header), header.identity.pid, printable(header.identity.program) + writingOf(directory));
 }
 
 }  // namespace

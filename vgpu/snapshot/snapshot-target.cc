@@ -16,6 +16,7 @@
 
 #include "vgpu/base/fail.h"
 #include "vgpu/snapshot/snapshot-files.h"
+#include "vgpu/snapshot/write-progress.h"
 #include "vgpu/store/chunk-store.h"
 #include "vgpu/store/disk-space.h"
 
@@ -158,7 +159,7 @@ void SnapshotTarget::discard() {
   if (!files.empty() && isOurs(files.front(), manifestFile)) renameat(directory, manifestFile, directory, unfinishedManifest);
   for (auto& file : std::views::reverse(files))
     if (isOurs(file, file.name.c_str())) unlinkat(directory, file.name.c_str(), 0);
-  unlinkat(directory, replacingManifest, 0);  // of a writer that was killed
+  for (const char* name : {replacingManifest, writingFile}) unlinkat(directory, name, 0);  // of a writer that was killed
   if (made) {
     rmdir(folder.c_str());  // fails where others have put something into it
   } else if (mode != 0) {
