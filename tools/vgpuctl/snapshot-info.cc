@@ -81,9 +81,8 @@ json toJson(const Manifest& manifest, const std::string& path) {
 void print(const Manifest& manifest, const std::string& path) {
   constexpr const char* row = "{:<10} {}\n";
   auto show = [&](const char* what, const std::string& value) { fmt::print(row, what, value); };
-  std::time_t created = manifest.created;
   show("snapshot", fmt::format("{} (format {}, vgpu {})", path, manifest.version, printable(manifest.software)));
-  show("made", fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(created)));
+  show("made", timeText(manifest.created));
   show("session", fmt::format("{} ({}, pid {})", printable(manifest.identity.session),
                               printable(manifest.identity.name), manifest.identity.pid));
   show("program", printable(manifest.identity.program));
@@ -118,6 +117,13 @@ std::string nameOf(const std::string& directory) {
   std::filesystem::path path(directory);
   bool isInside = path.parent_path().filename() == snapshot::sessionsFolder;
   return (isInside ? path.parent_path().parent_path() : path).filename();
+}
+
+std::string timeText(int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm local;
+  if (localtime_r(&time, &local) == nullptr) return fmt::format("{} s", seconds);
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", local);
 }
 
 std::optional<snapshot::Header> headerOf(const std::string& directory) {

@@ -12,6 +12,9 @@ namespace vgpu::ctl {
 // A snapshot's name in its store; of one of another session in it, that of the snapshot around it.
 std::string nameOf(const std::string& directory);
 
+// Local time, of seconds since 1970; the seconds themselves if there is no such time.
+std::string timeText(int64_t seconds);
+
 // Nothing if it cannot be read.
 std::optional<snapshot::Header> headerOf(const std::string& directory);
 

@@ -1,6 +1,5 @@
 // snapshots: what the user's store has, and what of it is not needed.
 #include <fcntl.h>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <kj/debug.h>
 #include <sys/file.h>
@@ -100,9 +99,8 @@ bool isLatest(const ChunkStore& store, const Header& header) {
 constexpr const char* listRow = "{:<24} {:<20} {:>12} {:<6} {:>8} {}\n";
 
 void printRow(const std::string& directory, const Header& header) {
-  std::time_t created = header.created;
-  fmt::print(listRow, nameOf(directory), fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(created)), humanBytes(header.deviceBytes),
-             placeOf(directory, header), header.identity.pid, printable(header.identity.program) + writingOf(directory));
+  fmt::print(listRow, nameOf(directory), timeText(header.created), humanBytes(header.deviceBytes), placeOf(directory, header),
+             header.identity.pid, printable(header.identity.program) + writingOf(directory));
 }
 
 }  // namespace
