@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
+#include <numeric>
 #include <set>
 
 #include "checkpoint/chunk-file.h"
@@ -16,6 +18,7 @@
 #include "vgpu/snapshot/pack-filler.h"
 #include "vgpu/snapshot/packer.h"
 #include "vgpu/snapshot/replace-manifest.h"
+#include "vgpu/snapshot/write-progress.h"
 
 namespace vgpu::checkpoint {
 
@@ -77,6 +80,7 @@ void writeToStore(ChunkStore& store, const InMemory& memory, const PinnedRoom& r
 // Each pack by a thread of its own, in the order of its chunks.
 void writeToPacks(const SnapshotReader& directory, const Manifest& manifest, const InMemory& memory, const PinnedRoom& room,
                   const Progress& progress, uint64_t& bytes) {
+  std::mutex reporting;
   const Digester digester(manifest.digestKey);
   std::vector<std::vector<size_t>> ofPack(manifest.packs.size());
   for (size_t chunk = 0; chunk < memory.sizes.size(); ++chunk) {
@@ -86,6 +90,7 @@ void writeToPacks(const SnapshotReader& directory, const Manifest& manifest, con
     ofPack[place.pack].push_back(chunk);
     bytes += place.bytes;
   }
+  Phase phase(progress, "writing", bytes);
   ThreadGroup threads([] {});
   auto write = [&](size_t pack) {
     std::ranges::sort(ofPack[pack], {}, [&](size_t chunk) { return memory.listed[chunk].offset; });
@@ -95,6 +100,8 @@ void writeToPacks(const SnapshotReader& directory, const Manifest& manifest, con
       if (digester(from) != memory.pinned[chunk].digest) refusePinned(chunk);
       filler.write(memory.listed[chunk].offset, from);
       faultPoint("write.writing");
+      std::lock_guard lock(reporting);
+      phase.advance(from.size());
     }
     filler.finish();
   };
@@ -103,7 +110,6 @@ void writeToPacks(const SnapshotReader& directory, const Manifest& manifest, con
       if (!ofPack[pack].empty()) threads.start([&, pack] { write(pack); });
   });
   threads.join();
-  if (progress) progress("writing", bytes, bytes);
 }
 
 // What was written when it was suspended, because there was no room in memory.
@@ -122,13 +128,16 @@ void requireWritten(const SnapshotReader& directory, const Manifest& manifest, c
 
 }  // namespace
 
-Report writeOut(const std::string& path, const PinnedRoom& room, const Progress& progress) {
+Report writeOut(const std::string& path, const PinnedRoom& room) {
   SnapshotReader directory(path);
   Manifest manifest = readManifest(directory);
   requireValid(directory, manifest);
   auto store = storeOf(directory, manifest);
   InMemory memory = chunksIn(room, directory, manifest);
   uint64_t bytes = 0;
+  WriteProgressFile shown(path);
+  const Progress progress = [&](const char*, uint64_t done, uint64_t all) { shown.report(done, all); };
+  progress("", 0, std::accumulate(memory.sizes.begin(), memory.sizes.end(), uint64_t{0}));
   if (store != nullptr) {
     writeToStore(*store, memory, room, progress, bytes);
   } else {

@@ -12,6 +12,6 @@ namespace vgpu::checkpoint {
 // Writes the chunks that `room` has to the store around `directory`, compares what it writes with their digests, and then has the
 // manifest say that all is in files. Throws kj::Exception; the snapshot is in memory as before then. How many bytes it has
 // written.
-Report writeOut(const std::string& directory, const PinnedRoom& room, const Progress& progress);
+Report writeOut(const std::string& directory, const PinnedRoom& room);
 
 }  // namespace vgpu::checkpoint

@@ -1,5 +1,6 @@
 #include "intercept/session/control.h"
 
+#include <fcntl.h>
 #include <kj/debug.h>
 #include <poll.h>
 #include <pthread.h>
@@ -41,6 +42,8 @@ seconds reattachWish() {
   return wish == nullptr ? reattachLimit : seconds(std::strtol(wish, nullptr, 10));
 }
 
+bool isOpen(int fd) { return fcntl(fd, F_GETFD) >= 0; }
+
 bool isReadable(int fd) {
   pollfd polled{fd, POLLIN, 0};
   return poll(&polled, 1, 0) > 0;
@@ -69,9 +72,10 @@ class ProgramControl final : public Control {
     pthread_join(thread, nullptr);
   }
 
+  // fork() copies the descriptors first and the memory then: what the control thread has opened between the two is not open here.
   void leave() override {
-    listener = nullptr;
-    if (connection) connection->close();
+    if (isOpen(listener)) listener = nullptr;
+    if (connection && isOpen(connection->fd())) connection->close();
   }
 
   const MemoryFile& segment() const override { return opened.segment(); }

@@ -138,7 +138,7 @@ TEST_CASE("a collection leaves a pack as it is that somebody uses, indexed or no
   ScratchDirectory scratch;
   std::string path = scratch.path + "/store";
   uint64_t reused = addPack(path, 1, 2);
-  PackLeases another(path + "/leases");
+  PackLeases another(path + "/leases", false);
   uint64_t begun;
   {
     ChunkStore store(path);
@@ -162,7 +162,7 @@ TEST_CASE("who finds a chunk has leased its pack") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/store";
   uint64_t pack = addPack(path, 1, 1);
-  PackLeases another(path + "/leases");
+  PackLeases another(path + "/leases", false);
   {
     ChunkStore store(path);
     CHECK(another.takeAlone(pack));
@@ -177,7 +177,7 @@ TEST_CASE("a chunk whose pack a collection has is written once more, and does no
   ScratchDirectory scratch;
   std::string path = scratch.path + "/store";
   uint64_t first = addPack(path, 1, 1);
-  PackLeases collection(path + "/leases");
+  PackLeases collection(path + "/leases", false);
   ChunkStore store(path);
   CHECK(collection.takeAlone(first));
   CHECK_FALSE(store.find(nameOf(1)));
@@ -363,4 +363,13 @@ TEST_CASE("a full disk is an error at the index too, and what was there stays") 
   ChunkStore store(path);
   CHECK(isWhole(store, 1));
   CHECK_FALSE(store.find(nameOf(3)));
+}
+
+TEST_CASE("a store that has lost its leases is refused, because nobody knows who uses it") {
+  ScratchDirectory scratch;
+  std::string path = scratch.path + "/store";
+  { ChunkStore made(path); }
+  std::filesystem::remove(path + "/leases");
+  CHECK_THROWS_WITH_AS(ChunkStore lost(path), doctest::Contains("leases is missing"), kj::Exception);
+  CHECK_FALSE(std::filesystem::exists(path + "/leases"));
 }

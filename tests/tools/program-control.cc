@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <condition_variable>
@@ -433,6 +434,21 @@ TEST_CASE("a program that ends in the middle of a conversation ends it") {
   CHECK(other.hear(4).isOpen());
   program.control.reset();
   CHECK(other.isClosed());
+}
+
+TEST_CASE("a child of fork() leaves the session whichever of its descriptors it has got") {
+  Program program;
+  pid_t child = fork();
+  if (child == 0) {
+    close_range(3, ~0u, 0);  // as if the control thread had opened them between the two halves of fork()
+    bool failed = kj::runCatchingExceptions([&] { program.control->leave(); }) != nullptr;
+    _exit(failed ? 1 : 0);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  program.daemon->say([](control::ToSession::Builder message) { message.setCloseGate(); });
+  CHECK(program.daemon->hear().isGateClosed());
 }
 
 }  // namespace vgpu::client

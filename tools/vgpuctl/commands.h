@@ -104,8 +104,6 @@ int cloneSnapshot(const NodeAddress& node, const CloneOptions& options);
 
 // Of the user's store. Throws kj::Exception if its index is damaged: by another process, before one that people rely on reads it.
 void requireSoundStore(const std::string& folder);
-// The directory of a snapshot that is there. Throws kj::Exception if there is none.
-std::string wholeSnapshot(const ChunkStore& store, const std::string& name);
 int listSnapshots(bool json);
 int removeSnapshot(const std::string& name, bool force);  // by force, also the latest of a session whose program is there
 int verifySnapshots(const std::vector<std::string>& names);  // all, if none is named

@@ -12,8 +12,14 @@
 #include "vgpu/base/fail.h"
 #include "vgpu/snapshot/snapshot-files.h"
 #include "vgpu/store/chunk-store.h"
+#include "vgpu/store/disk-space.h"
+#include "vgpu/store/name-lease.h"
 
 namespace vgpu::ctl {
+
+NewSnapshot::NewSnapshot(std::string directory) : directory(std::move(directory)) {}
+
+NewSnapshot::NewSnapshot(NewSnapshot&& other) noexcept = default;
 
 NewSnapshot NewSnapshot::called(const ChunkStore& store, const std::string& name) {
   std::string directory = ChunkStore::directoryOf(store.path(), name);
@@ -29,17 +35,21 @@ NewSnapshot NewSnapshot::like(const ChunkStore& store, const std::string& wish) 
   for (char& letter : base)
     if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '-';
   for (int number = 1;; ++number) {
-    NewSnapshot target(ChunkStore::directoryOf(store.path(), number == 1 ? base : fmt::format("{}-{}", base, number)));
+    std::string name = number == 1 ? base : fmt::format("{}-{}", base, number);
+    NewSnapshot target(ChunkStore::directoryOf(store.path(), name));
+    auto lease = std::make_unique<NameLease>(store.path(), name);
+    lease->hold();
     if (mkdir(target.directory.c_str(), 0700) == 0) {
-      target.isReserved = true;
+      target.reserved = std::move(lease);
       return target;
     }
-    if (errno != EEXIST) fail(fmt::format("cannot make the snapshot's directory {}: {}", target.directory, strerror(errno)));
+    if (errno != EEXIST)
+      fail(fmt::format("cannot make the snapshot's directory {}: {}", target.directory, writeProblem(errno, target.directory)));
   }
 }
 
 NewSnapshot::~NewSnapshot() {
-  if (isReserved) rmdir(directory.c_str());  // fails if there is a snapshot
+  if (reserved) rmdir(directory.c_str());  // fails if there is a snapshot
 }
 
 }  // namespace vgpu::ctl

@@ -10,6 +10,7 @@
 #include "tools/vgpuctl/operation.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
+#include "tools/vgpuctl/snapshot-info.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
 #include "vgpu/control/text.h"
@@ -65,6 +66,8 @@ ProcessPart requireSound(const Resume& resume, const snapshot::Header& header) {
     snapshot::verifyImages(resume.directory, part, [&](uint64_t bytes) { progress.add(bytes); });
   }
   snapshot::verifySessions(resume.directory, part);
+  verifyFiles(resume.directory);
+  for (auto& session : othersOf(part)) verifyFiles(snapshot::sessionFolderOf(resume.directory, session));
   process::requireSameFiles(part);
   return part;
 }

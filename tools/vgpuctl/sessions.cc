@@ -9,6 +9,7 @@
 #include "tools/vgpuctl/commands.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
+#include "tools/vgpuctl/snapshot-info.h"
 #include "vgpu/control/text.h"
 
 namespace vgpu::ctl {
@@ -23,6 +24,12 @@ std::string imagesOf(control::SessionInfo::Reader session) {
   return fmt::format("{} of {} sent", images.getSent(), images.getSent() + images.getFound());
 }
 
+// Of a session that is suspended to the memory of a node on this host.
+std::string writingFor(const NodeAddress& address, control::SessionInfo::Reader session) {
+  bool mayBe = !address.remote && session.getState() == control::State::SUSPENDED;
+  return mayBe ? writingOf(session.getSnapshot().cStr()) : "";
+}
+
 }  // namespace
 
 int listSessions(const NodeAddress& address, bool asJson) {
@@ -31,16 +38,19 @@ int listSessions(const NodeAddress& address, bool asJson) {
   auto sessions = answer.getSessions();
   if (asJson) {
     json array = json::array();
-    for (auto session : sessions) array.push_back(sessionJson(session));
+    for (auto session : sessions) {
+      array.push_back(sessionJson(session));
+      if (!address.remote) array.back()["writing"] = writingJson(session.getSnapshot().cStr());
+    }
     printJson(array);
     return 0;
   }
   constexpr const char* row = "{:<9} {:<16} {:>8} {:<11} {:<12} {:<12} {}\n";
   fmt::print(row, "SESSION", "NAME", "PID", "STATE", "DEVICE", "IMAGES", "PROGRAM");
   for (auto session : sessions) {
-    fmt::print(row, session.getId().cStr(), printable(session.getName().cStr()), session.getPid(),
-               stateName(session.getState()), session.getDevice().size() == 0 ? "-" : session.getDevice().cStr(),
-               imagesOf(session), printable(session.getProgram().cStr()));
+    fmt::print(row, session.getId().cStr(), printable(session.getName().cStr()), session.getPid(), stateName(session.getState()),
+               session.getDevice().size() == 0 ? "-" : session.getDevice().cStr(), imagesOf(session),
+               printable(session.getProgram().cStr()) + writingFor(address, session));
   }
   return 0;
 }

@@ -12,6 +12,7 @@
 #include "tools/vgpuctl/session-info.h"
 #include "vgpu/snapshot/process-part.h"
 #include "vgpu/snapshot/snapshot-lock.h"
+#include "vgpu/snapshot/write-progress.h"
 
 namespace vgpu::ctl {
 namespace {
@@ -66,6 +67,7 @@ json toJson(const Manifest& manifest, const std::string& path) {
           {"devices", devices},
           {"rings", rings},
           {"place", placeOf(path, manifest)},
+          {"writing", writingJson(path)},
           {"objects", manifest.objectCount},
           {"ranges", rowsOf(manifest, "memory").size()},
           {"arrays", rowsOf(manifest, "arrays").size()},
@@ -79,9 +81,8 @@ json toJson(const Manifest& manifest, const std::string& path) {
 void print(const Manifest& manifest, const std::string& path) {
   constexpr const char* row = "{:<10} {}\n";
   auto show = [&](const char* what, const std::string& value) { fmt::print(row, what, value); };
-  std::time_t created = manifest.created;
   show("snapshot", fmt::format("{} (format {}, vgpu {})", path, manifest.version, printable(manifest.software)));
-  show("made", fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(created)));
+  show("made", timeText(manifest.created));
   show("session", fmt::format("{} ({}, pid {})", printable(manifest.identity.session),
                               printable(manifest.identity.name), manifest.identity.pid));
   show("program", printable(manifest.identity.program));
@@ -90,7 +91,7 @@ void print(const Manifest& manifest, const std::string& path) {
     show("device",
          fmt::format("{} ({}), {}", printable(device.name), printable(device.uuid), humanBytes(device.memoryBytes)));
   }
-  if (std::string_view place = placeOf(path, manifest); place != "disk") show("place", std::string(place));
+  if (std::string_view place = placeOf(path, manifest); place != "disk") show("place", std::string(place) + writingOf(path));
   show("objects", std::to_string(manifest.objectCount));
   show("memory", fmt::format("{} in {} ranges and {} arrays", humanBytes(manifest.deviceBytes),
                              rowsOf(manifest, "memory").size(), rowsOf(manifest, "arrays").size()));
@@ -118,6 +119,13 @@ std::string nameOf(const std::string& directory) {
   return (isInside ? path.parent_path().parent_path() : path).filename();
 }
 
+std::string timeText(int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm local;
+  if (localtime_r(&time, &local) == nullptr) return fmt::format("{} s", seconds);
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", local);
+}
+
 std::optional<snapshot::Header> headerOf(const std::string& directory) {
   std::optional<snapshot::Header> header;
   kj::runCatchingExceptions([&] { header = snapshot::readHeader(snapshot::SnapshotReader(directory)); });
@@ -127,6 +135,28 @@ std::optional<snapshot::Header> headerOf(const std::string& directory) {
 const char* placeOf(const std::string& directory, const snapshot::Header& header) {
   if (header.pool.empty()) return "disk";
   return snapshot::isHeld(directory) ? "memory" : "lost";
+}
+
+std::string writingOf(const std::string& directory) {
+  auto progress = snapshot::findWriteProgress(directory);
+  if (!progress) return "";
+  return fmt::format(", being written: {} of {}{}", humanBytes(progress->doneBytes), humanBytes(progress->allBytes),
+                     rateOf(progress->doneBytes, progress->allBytes, progress->seconds));
+}
+
+json writingJson(const std::string& directory) {
+  auto progress = snapshot::findWriteProgress(directory);
+  if (!progress) return nullptr;
+  return {{"doneBytes", progress->doneBytes}, {"allBytes", progress->allBytes}, {"seconds", progress->seconds}};
+}
+
+void verifyFiles(const std::string& directory) {
+  snapshot::SnapshotReader reader(directory);
+  auto sums = readFileSums(reader);
+  uint64_t bytes = 0;
+  for (auto& [name, sum] : sums) bytes += sum.bytes;
+  DoneLine progress("verify the files of " + nameOf(directory), bytes);
+  reader.compare(sums, [&](uint64_t done) { progress.add(done); });
 }
 
 int inspectSnapshot(const std::string& directory, bool asJson) {

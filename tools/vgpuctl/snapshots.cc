@@ -1,6 +1,5 @@
 // snapshots: what the user's store has, and what of it is not needed.
 #include <fcntl.h>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <kj/debug.h>
 #include <sys/file.h>
@@ -21,14 +20,13 @@
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
 #include "tools/vgpuctl/snapshot-info.h"
+#include "tools/vgpuctl/stored-snapshots.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
 #include "vgpu/snapshot/manifest.h"
-#include "vgpu/snapshot/process-part.h"
-#include "vgpu/snapshot/snapshot-lock.h"
 #include "vgpu/snapshot/snapshot-target.h"
-#include "vgpu/snapshot/stored-chunks.h"
 #include "vgpu/store/chunk-store.h"
+#include "vgpu/store/name-lease.h"
 
 namespace vgpu::ctl {
 namespace {
@@ -37,46 +35,13 @@ using namespace snapshot;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-bool isWhole(const std::string& directory) { return fs::exists(directory + "/" + manifestFile); }
-
-// The directories of the store's snapshots, of those that are whole.
-std::vector<std::string> wholeSnapshots(const ChunkStore& store) {
-  std::vector<std::string> directories;
-  for (auto& name : store.snapshots())
-    if (std::string directory = store.path() + "/snapshots/" + name; isWhole(directory)) directories.push_back(directory);
-  return directories;
-}
-
-// With those of other sessions that are in them: they need chunks too.
-std::vector<std::string> withSessions(const std::vector<std::string>& directories) {
-  std::vector<std::string> all;
-  for (auto& directory : directories) {
-    all.push_back(directory);
-    for (auto& session : sessionsIn(directory)) all.push_back(sessionFolderOf(directory, session));
-  }
-  return all;
-}
-
-// The names of its chunks but those of zeros and those that are in a daemon's memory only. Throws kj::Exception if they cannot be
-// read.
-std::vector<ChunkName> chunksOf(const ChunkStore& store, const std::string& directory) {
-  SnapshotReader reader(directory);
-  Manifest manifest = readManifest(reader);
-  auto names = storedChunksOf(readChunkList(reader, manifest));
-  if (!manifest.pool.empty()) std::erase_if(names, [&](auto& name) { return !store.lists(name); });
-  return names;
-}
-
-void makeUnique(std::vector<ChunkName>& names) {
-  std::ranges::sort(names);
-  auto repeated = std::ranges::unique(names);
-  names.erase(repeated.begin(), repeated.end());
-}
-
-// Whether it was in the memory of a daemon that has ended.
-bool isLost(const std::string& directory) {
-  auto header = headerOf(directory);
-  return header && !header->pool.empty() && !isHeld(directory);
+// Whatever is left of a removal that was interrupted says that it is unfinished.
+void removeFiles(const std::string& directory) {
+  if (isWhole(directory)) fs::rename(directory + "/" + manifestFile, directory + "/" + unfinishedManifest);
+  faultPoint("rm.unnamed");
+  for (auto& entry : fs::directory_iterator(directory))
+    if (entry.path().filename() != unfinishedManifest) fs::remove_all(entry);
+  fs::remove_all(directory);
 }
 
 // What a save left that was killed, and what was in a daemon's memory that has ended: they hold the directory's lock as long as
@@ -88,17 +53,19 @@ void removeUnfinished(const ChunkStore& store) {
     if (held.get() < 0 || flock(held, LOCK_EX | LOCK_NB) != 0 || !snapshot::isStill(held, directory)) continue;
     auto header = isWhole(directory) ? headerOf(directory) : std::nullopt;
     if (isWhole(directory) && (!header || header->pool.empty())) continue;
-    if (header || fs::exists(directory + "/" + unfinishedManifest)) fs::remove_all(directory);
-    else ::rmdir(directory.c_str());  // of a daemon that was killed as it had made it
+    if (header || fs::exists(directory + "/" + unfinishedManifest))
+      removeFiles(directory);
+    else if (NameLease(store.path(), name).takeToFree())
+      ::rmdir(directory.c_str());  // of a command or a daemon that was killed as it had made it
   }
 }
 
 json jsonOf(const std::string& directory, const Header& header) {
-  return {{"snapshot", nameOf(directory)},           {"directory", directory},
-          {"created", header.created},               {"deviceBytes", header.deviceBytes},
-          {"place", placeOf(directory, header)},
-          {"session", header.identity.session},      {"name", header.identity.name},
-          {"pid", header.identity.pid},              {"program", header.identity.program}};
+  return {{"snapshot", nameOf(directory)},       {"directory", directory},
+          {"created", header.created},           {"deviceBytes", header.deviceBytes},
+          {"place", placeOf(directory, header)}, {"writing", writingJson(directory)},
+          {"session", header.identity.session},  {"name", header.identity.name},
+          {"pid", header.identity.pid},          {"program", header.identity.program}};
 }
 
 // Whether a process waits for connections at a socket of that path. By the system's list, because a connection is a message to it.
@@ -132,19 +99,11 @@ bool isLatest(const ChunkStore& store, const Header& header) {
 constexpr const char* listRow = "{:<24} {:<20} {:>12} {:<6} {:>8} {}\n";
 
 void printRow(const std::string& directory, const Header& header) {
-  std::time_t created = header.created;
-  fmt::print(listRow, nameOf(directory), fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(created)), humanBytes(header.deviceBytes),
-             placeOf(directory, header), header.identity.pid, printable(header.identity.program));
+  fmt::print(listRow, nameOf(directory), timeText(header.created), humanBytes(header.deviceBytes), placeOf(directory, header),
+             header.identity.pid, printable(header.identity.program) + writingOf(directory));
 }
 
 }  // namespace
-
-std::string wholeSnapshot(const ChunkStore& store, const std::string& name) {
-  std::string directory = ChunkStore::directoryOf(store.path(), name);
-  if (!isWhole(directory))
-    fail(fmt::format("the store {} has no snapshot {}; `vgpuctl snapshots ls` lists them", store.path(), name));
-  return directory;
-}
 
 void requireSoundStore(const std::string& folder) {
   int code = runConfined("the index of the store of snapshots " + folder, [&] {
@@ -173,55 +132,17 @@ int listSnapshots(bool asJson) {
   return 0;
 }
 
-// The manifest goes first: what is left of a removal that was interrupted is an unfinished snapshot, which a collection removes.
 int removeSnapshot(const std::string& name, bool force) {
   ChunkStore store(snapshotStore());
-  std::string directory = wholeSnapshot(store, name);
+  std::string directory = finishedSnapshot(store, name);
   auto header = headerOf(directory);
   if (!force && header && isListening(header->identity.reattach) && isLatest(store, *header))
     fail(fmt::format("snapshot {} is the latest of session {}, whose program (pid {}) is there: if it is suspended, it can go on from nothing "
                      "else. If it runs, remove the snapshot with --force",
                      name, header->identity.session, header->identity.pid));
-  fs::rename(directory + "/" + manifestFile, directory + "/" + unfinishedManifest);
-  faultPoint("rm.unnamed");
-  for (const char* file : dataFiles) fs::remove(directory + "/" + file);
-  fs::remove_all(directory);
+  removeFiles(directory);
   fmt::print("snapshot {} is removed; `vgpuctl snapshots gc` frees what no other one needs\n", name);
   return 0;
-}
-
-int verifySnapshots(const std::vector<std::string>& names) {
-  requireSoundStore(snapshotStore());
-  ChunkStore store(snapshotStore());
-  std::vector<std::string> directories;
-  for (auto& name : names) directories.push_back(wholeSnapshot(store, name));
-  if (names.empty()) directories = wholeSnapshots(store);
-  std::vector<ChunkName> all;  // that were found to be as they were written
-  int code = 0;
-  for (auto& directory : withSessions(directories)) {
-    KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] {
-                   if (isLost(directory)) fail("it was in the memory of a vgpud that has ended");
-                   if (auto process = readHeader(SnapshotReader(directory)).process) {
-                     DoneLine progress("verify the process of " + nameOf(directory), process->imageBytes);
-                     ProcessPart part = readProcessPart(directory, *process);
-                     verifySessions(directory, part);
-                     verifyImages(directory, part, [&](uint64_t bytes) { progress.add(bytes); });
-                   }
-                   auto wanted = chunksOf(store, directory);
-                   std::erase_if(wanted, [&](auto& chunk) { return std::ranges::binary_search(all, chunk); });
-                   auto chunks = locate(store, wanted);
-                   DoneLine progress("verify " + nameOf(directory), bytesOf(chunks));
-                   verifyChunks(store, std::move(chunks), [&](uint64_t bytes) { progress.add(bytes); });
-                   all.insert(all.end(), wanted.begin(), wanted.end());
-                   makeUnique(all);
-                   faultPoint("verify.compared");
-                 })) {
-      fmt::print(stderr, "vgpuctl: snapshot {} cannot be resumed: {}\n", nameOf(directory), printable(reasonOf(*exception)));
-      code = 1;
-    }
-  }
-  fmt::print("{} snapshots, {} chunks: {}\n", directories.size(), all.size(), code == 0 ? "all are as they were written" : "not all are as they were written");
-  return code;
 }
 
 int collectSnapshots(bool asJson) {
@@ -230,7 +151,7 @@ int collectSnapshots(bool asJson) {
   removeUnfinished(store);
   auto collected = store.collect([&] {
     std::vector<ChunkName> used;
-    for (auto& directory : withSessions(wholeSnapshots(store))) {
+    for (auto& directory : withSessions(finishedSnapshots(store))) {
       KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] {
                      auto names = chunksOf(store, directory);
                      used.insert(used.end(), names.begin(), names.end());

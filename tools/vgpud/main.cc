@@ -1,4 +1,5 @@
 // vgpud, the daemon of a node: admits programs, keeps workers, suspends and resumes. One event loop, one thread.
+#include <fmt/format.h>
 #include <kj/async-unix.h>
 #include <kj/debug.h>
 #include <signal.h>
@@ -10,11 +11,13 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "tools/common/file-work.h"
 #include "tools/common/installation.h"
 #include "tools/common/known-nodes.h"
 #include "tools/common/node-address.h"
 #include "tools/common/private-daemon.h"
 #include "tools/common/reason.h"
+#include "tools/common/snapshot-store.h"
 #include "tools/common/spawn.h"
 #include "tools/vgpud/acceptor.h"
 #include "tools/vgpud/guests.h"
@@ -28,6 +31,7 @@
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
 #include "vgpu/base/sizes.h"
+#include "vgpu/store/file-system.h"
 
 namespace vgpu::daemon {
 namespace {
@@ -96,6 +100,18 @@ kj::Maybe<kj::Own<WorkerPool>> startPool(kj::AsyncIoContext& io, Processes& proc
   }
 }
 
+// Said now and not at the first suspend: a disk may hang, so by a thread of its own. Whoever calls vgpuctl may name another
+// store.
+kj::Promise<void> lookAtStore(FileWork& files) {
+  return files
+      .run([] {
+        const std::string folder = snapshotStore();
+        std::string problem = unfitPlace(folder);
+        if (!problem.empty()) fail(fmt::format("the store of snapshots {} cannot be used: {}", folder, problem));
+      })
+      .catch_([](kj::Exception&& exception) { spdlog::warn("{}", reasonOf(exception)); });
+}
+
 class LogFailures final : public kj::TaskSet::ErrorHandler {
   void taskFailed(kj::Exception&& exception) override {
     warnLimited("connection", 0, "a connection ended: " + reasonOf(exception));
@@ -157,6 +173,7 @@ void serveUntil(kj::Promise<void> stop, kj::AsyncIoContext& io, Processes& proce
   tasks.add(guests.serve(pool.devices().size(), pool.workerKind().label == "emulated", io.provider->getTimer(), processes,
                          directory.path()));
   announce(directory, pool, listeners);
+  if (!options.isPrivate) tasks.add(lookAtStore(sessions.files));
   stop.wait(io.waitScope);
   sessions.stopAdmitting();
   const unsigned seconds = sessions.all().size() == 0 ? 0 : evacuateSecondsOf(options);

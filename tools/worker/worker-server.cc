@@ -336,7 +336,7 @@ kj::Promise<void> WorkerServer::write(WriteContext context) {
     Mapping memory(pinnedFile);  // without a driver it is memory like any other
     auto inMemory = roomIn({memory.data(), memory.bytes()}, room, "");
     if (!inMemory) fail("this worker has no pinned memory");
-    return checkpoint::writeOut(directory, *inMemory, nullptr);
+    return checkpoint::writeOut(directory, *inMemory);
   });
   return written.then([context](checkpoint::Report&& report) mutable { give(report, context.getResults().initReport()); })
       .attach(kj::defer([room] { if (room) room->close(); }));

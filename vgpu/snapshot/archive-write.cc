@@ -11,6 +11,7 @@
 #include "vgpu/snapshot/archive-format.h"
 #include "vgpu/snapshot/archive.h"
 #include "vgpu/snapshot/stored-chunks.h"
+#include "vgpu/store/disk-space.h"
 
 namespace vgpu::snapshot {
 
@@ -33,7 +34,7 @@ class Output {
         interrupted();
         continue;
       }
-      if (count < 0) fail(fmt::format("cannot write {}: {}", name, strerror(errno)));
+      if (count < 0) fail(fmt::format("cannot write {}: {}", name, writeProblem(errno, name, bytes.size())));
       bytes = bytes.subspan(static_cast<size_t>(count));
     }
   }

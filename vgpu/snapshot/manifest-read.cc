@@ -217,6 +217,22 @@ Header readHeader(const SnapshotReader& directory) {
   return parseHeader(fields, unseal(fields, text, at));
 }
 
+std::map<std::string, FileSum> readFileSums(const SnapshotReader& directory) {
+  Refusal refusal = refusalOf(directory);
+  Fields fields{refusal};
+  std::string text = directory.readManifestHead(maxHeaderBytes);
+  size_t at = 0;
+  Json json = Json::parse(unseal(fields, text, at), nullptr, false);
+  std::map<std::string, FileSum> sums;
+  if (!json.is_object() || !json.contains("files")) return sums;
+  for (auto& [name, file] : json["files"].items()) {
+    fields.require(name.find('/') == name.npos, "files");
+    if (file.is_object() && file.contains("bytes") && file.contains("xxh3"))
+      sums[name] = {fields.numberIn(file, "bytes"), fields.textIn(file, "xxh3")};
+  }
+  return sums;
+}
+
 Manifest readManifest(const SnapshotReader& directory) {
   return parseManifest(directory.readManifest(maxManifestBytes), refusalOf(directory));
 }

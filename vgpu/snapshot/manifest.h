@@ -88,6 +88,10 @@ std::string encodeManifest(const Manifest& manifest);
 // kj::Exception that names the check: checksum, format version, or the field.
 Header readHeader(const SnapshotReader& directory);
 
+// What the header says of files beside it, by name, whichever version it has: so that damage is found also in a snapshot of
+// another version. Throws in the same way.
+std::map<std::string, FileSum> readFileSums(const SnapshotReader& directory);
+
 // All of the manifest. Throws in the same way. What rows of state mean is not looked at: a worker does (checkpoint/state.h).
 Manifest readManifest(const SnapshotReader& directory);
 

@@ -5,9 +5,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstring>
-
 #include "vgpu/base/fail.h"
+#include "vgpu/store/disk-space.h"
 
 namespace vgpu::snapshot {
 
@@ -20,7 +19,7 @@ void PackFiller::write(uint64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     ssize_t count = pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) refuse();
+    if (count < 0) refuse(bytes.size());
     offset += static_cast<uint64_t>(count);
     bytes = bytes.subspan(static_cast<size_t>(count));
   }
@@ -30,6 +29,8 @@ void PackFiller::finish() {
   if (fsync(file) != 0) refuse();
 }
 
-void PackFiller::refuse() const { fail(fmt::format("cannot write the snapshot's file {}: {}", path, strerror(errno))); }
+void PackFiller::refuse(uint64_t bytes) const {
+  fail(fmt::format("cannot write the snapshot's file {}: {}", path, writeProblem(errno, path, bytes)));
+}
 
 }  // namespace vgpu::snapshot

@@ -19,7 +19,7 @@ class PackFiller {
   void finish();
 
  private:
-  [[noreturn]] void refuse() const;
+  [[noreturn]] void refuse(uint64_t bytes = 0) const;
 
   const std::string path;
   kj::AutoCloseFd file;

@@ -204,17 +204,7 @@ std::map<std::string, FileSum> sumImages(const std::string& folder) {
 }
 
 void verifyImages(const std::string& directory, const ProcessPart& part, const std::function<void(uint64_t)>& progress) {
-  SnapshotReader folder(processFolderOf(directory));
-  std::vector<std::byte> piece(MiB);
-  for (auto& [name, sum] : part.images) {
-    FileReader file = folder.open(name.c_str(), sum);
-    while (file.left() > 0) {
-      auto next = std::span(piece).first(std::min<uint64_t>(file.left(), piece.size()));
-      file.read(next);
-      progress(next.size());
-    }
-    file.finish();
-  }
+  SnapshotReader(processFolderOf(directory)).compare(part.images, progress);
 }
 
 ProcessSum writeProcessList(const std::string& directory, const ProcessPart& part) {

@@ -11,6 +11,7 @@
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
 #include "vgpu/snapshot/snapshot-files.h"
+#include "vgpu/store/disk-space.h"
 
 namespace vgpu::snapshot {
 
@@ -18,7 +19,9 @@ namespace {
 
 // Of a new file or one that is there. `text`: what is written to it.
 void sync(int directory, const std::string& path, const char* name, int flags, const std::string& text = {}) {
-  auto refuse = [&] { fail(fmt::format("cannot write the snapshot's file {}/{}: {}", path, name, strerror(errno))); };
+  auto refuse = [&] {
+    fail(fmt::format("cannot write the snapshot's file {}/{}: {}", path, name, writeProblem(errno, path, text.size())));
+  };
   kj::AutoCloseFd file(openat(directory, name, flags | O_NOFOLLOW | O_CLOEXEC, 0600));
   const char* at = text.data();
   for (size_t left = file.get() < 0 ? 0 : text.size(); left > 0;) {

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "vgpu/base/fail.h"
+#include "vgpu/base/sizes.h"
 
 namespace vgpu::snapshot {
 
@@ -148,6 +149,19 @@ std::vector<std::byte> SnapshotReader::readWhole(const char* name, const FileSum
   reader.read(bytes);
   reader.finish();
   return bytes;
+}
+
+void SnapshotReader::compare(const std::map<std::string, FileSum>& files, const std::function<void(uint64_t)>& done) const {
+  std::vector<std::byte> piece(MiB);
+  for (auto& [name, sum] : files) {
+    FileReader file = open(name.c_str(), sum);
+    while (file.left() > 0) {
+      auto next = std::span(piece).first(std::min<uint64_t>(file.left(), piece.size()));
+      file.read(next);
+      done(next.size());
+    }
+    file.finish();
+  }
 }
 
 }  // namespace vgpu::snapshot

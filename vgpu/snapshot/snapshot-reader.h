@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -69,6 +71,9 @@ class SnapshotReader {
   std::vector<PackReader> openPacks(std::span<const uint64_t> sizes) const;
   // All of a file, after its checksum was compared.
   std::vector<std::byte> readWhole(const char* name, const FileSum& expected, uint64_t mostBytes) const;
+  // Reads all of these files, by name, and compares them with their sums; `done` is told of bytes. Throws kj::Exception that
+  // names the first file that differs, and the check.
+  void compare(const std::map<std::string, FileSum>& files, const std::function<void(uint64_t bytes)>& done) const;
 
   [[noreturn]] void refuse(const std::string& name, const std::string& check) const;
   const std::string& where() const { return path; }

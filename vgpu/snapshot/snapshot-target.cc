@@ -11,11 +11,14 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <ranges>
 #include <thread>
 
-#include "vgpu/snapshot/snapshot-files.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/snapshot/snapshot-files.h"
+#include "vgpu/snapshot/write-progress.h"
 #include "vgpu/store/chunk-store.h"
+#include "vgpu/store/disk-space.h"
 
 namespace vgpu::snapshot {
 
@@ -69,9 +72,9 @@ bool isPackFile(const std::string& name) {
   return false;
 }
 
-void cannotSave(const char* doing, const std::string& path, int error) {
+void cannotSave(const char* doing, const std::string& path, int error, uint64_t bytes) {
   fail(fmt::format("cannot {} {}: {}. Nothing of the snapshot is left, and the program goes on", doing, path,
-                   strerror(error)));
+                   writeProblem(error, path, bytes)));
 }
 
 SnapshotTarget::SnapshotTarget(const std::string& path) : folder(path) {
@@ -122,6 +125,7 @@ void SnapshotTarget::takeEmpty() {
   if (fstat(directory, &status) != 0) cannotSave("look at the snapshot's directory", folder, errno);
   mode = status.st_mode & 07777;
   if (fchmod(directory, 0700) != 0) cannotSave("make private the snapshot's directory", folder, errno);
+  std::ranges::stable_partition(found, [](auto& name) { return name != unfinishedManifest; });
   for (auto& name : found)
     if (unlinkat(directory, name.c_str(), 0) != 0)
       cannotSave("remove an unfinished snapshot's file", folder + "/" + name, errno);
@@ -144,17 +148,18 @@ bool SnapshotTarget::isReplaced() const {
 }
 
 // A file that was made here is known by its inode, which is nobody else's as long as it is open. The manifest may have got
-// its final name meanwhile.
+// its final name meanwhile: it loses that first, and is removed last, so that whoever is killed here leaves an unfinished
+// snapshot.
 void SnapshotTarget::discard() {
   if (isReplaced()) return;
-  for (auto& file : files) {
+  auto isOurs = [this](const File& file, const char* name) {
     struct stat own, named;
-    if (fstat(file.open, &own) != 0) continue;
-    for (const char* name : {file.name.c_str(), manifestFile})
-      if (fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && isSame(own, named))
-        unlinkat(directory, name, 0);
-  }
-  unlinkat(directory, replacingManifest, 0);  // of a writer that was killed
+    return fstat(file.open, &own) == 0 && fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && isSame(own, named);
+  };
+  if (!files.empty() && isOurs(files.front(), manifestFile)) renameat(directory, manifestFile, directory, unfinishedManifest);
+  for (auto& file : std::views::reverse(files))
+    if (isOurs(file, file.name.c_str())) unlinkat(directory, file.name.c_str(), 0);
+  for (const char* name : {replacingManifest, writingFile}) unlinkat(directory, name, 0);  // of a writer that was killed
   if (made) {
     rmdir(folder.c_str());  // fails where others have put something into it
   } else if (mode != 0) {

@@ -2,13 +2,14 @@
 
 #include <kj/io.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace vgpu::snapshot {
 
-// Throws kj::Exception, for a person: "cannot `doing` `path`: …".
-[[noreturn]] void cannotSave(const char* doing, const std::string& path, int error);
+// Throws kj::Exception, for a person: "cannot `doing` `path`: …". `bytes`: that are left to be written, if that is known.
+[[noreturn]] void cannotSave(const char* doing, const std::string& path, int error, uint64_t bytes = 0);
 
 // Whether `path` still names what is open as `fd`. Who has locked a directory asks before it relies on the name.
 bool isStill(int fd, const std::string& path);

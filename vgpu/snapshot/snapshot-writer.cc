@@ -24,7 +24,7 @@ void writeAll(int file, const std::string& path, std::span<const std::byte> byte
   while (!bytes.empty()) {
     ssize_t count = ::write(file, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) cannotSave("write the snapshot's file", path, errno);
+    if (count < 0) cannotSave("write the snapshot's file", path, errno, bytes.size());
     bytes = bytes.subspan(static_cast<size_t>(count));
   }
 }

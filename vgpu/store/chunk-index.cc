@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "vgpu/base/fail.h"
+#include "vgpu/base/sizes.h"
+#include "vgpu/store/disk-space.h"
 
 namespace vgpu {
 
@@ -26,9 +28,10 @@ MDB_val bytesOf(const Value& value) {
 }
 
 // LMDB reports a write that a full disk has cut short as EIO.
-std::string textOf(int error) {
-  if (error == EIO) return "Input/output error, or No space left on device";
-  return error > 0 ? strerror(error) : mdb_strerror(error);
+std::string textOf(int error, const std::string& folder) {
+  constexpr uint64_t mostCut = MiB;  // more than it writes at once
+  if (error == EIO && freeBytesAt(folder) < mostCut) error = ENOSPC;
+  return error > 0 ? writeProblem(error, folder) : mdb_strerror(error);
 }
 
 }  // namespace
@@ -72,7 +75,7 @@ void ChunkIndex::end() noexcept {
 }
 
 void ChunkIndex::require(int error, const char* doing) const {
-  if (error != 0) fail(fmt::format("the index of chunks {} cannot be used: {}: {}", folder, doing, textOf(error)));
+  if (error != 0) fail(fmt::format("the index of chunks {} cannot be used: {}: {}", folder, doing, textOf(error, folder)));
 }
 
 void ChunkIndex::renew() {

@@ -13,10 +13,12 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
 #include "vgpu/base/private-folder.h"
+#include "vgpu/store/disk-space.h"
 #include "vgpu/store/file-system.h"
 #include "vgpu/store/pack-space.h"
 
@@ -45,7 +47,7 @@ std::string formatPath(const std::string& folder) { return folder + "/format"; }
 
 void syncFolder(const std::string& path) {
   kj::AutoCloseFd file(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (file.get() < 0 || fsync(file) != 0) refuse(path, fmt::format("syncing it: {}", strerror(errno)));
+  if (file.get() < 0 || fsync(file) != 0) refuse(path, fmt::format("syncing it: {}", writeProblem(errno, path)));
 }
 
 }  // namespace
@@ -58,8 +60,8 @@ ChunkStore::ChunkStore(const std::string& path) : folder(path) {
   if (statfs(folder.c_str(), &found) == 0) problem = unfitType(static_cast<uint32_t>(found.f_type));
   if (!problem.empty()) refuse(folder, problem);
   readFormat();
+  leases.emplace(folder + "/leases", ::access((folder + "/index").c_str(), F_OK) != 0);
   if (openPrivateFolder(folder + "/index", problem) == nullptr) refuse(folder, problem);
-  leases.emplace(folder + "/leases");
   index.emplace(folder + "/index");
 }
 
@@ -94,7 +96,7 @@ void ChunkStore::makeFormat() {
   kj::AutoCloseFd file(open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   bool isWritten = file.get() >= 0 && write(file, &format, sizeof format) == sizeof format && fsync(file) == 0;
   if (!isWritten || (link(unfinished.c_str(), formatPath(folder).c_str()) != 0 && errno != EEXIST))
-    refuse(folder, fmt::format("making its file format: {}", strerror(errno)));
+    refuse(folder, fmt::format("making its file format: {}", writeProblem(errno, folder)));
   syncFolder(folder);
 }
 
@@ -164,7 +166,7 @@ ChunkStore::NewPack ChunkStore::createPack() {
     std::string path = packPath(number);
     int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd >= 0) return {number, kj::AutoCloseFd(fd), path};
-    if (errno != EEXIST) refuse(folder, fmt::format("making {}: {}", path, strerror(errno)));
+    if (errno != EEXIST) refuse(folder, fmt::format("making {}: {}", path, writeProblem(errno, path)));
   }
 }
 
@@ -192,34 +194,53 @@ std::vector<std::string> ChunkStore::snapshots() const {
   return names;
 }
 
+// False if it stays. Its lease is let go.
+bool ChunkStore::removePack(uint64_t number, Collected& collected) {
+  std::string path = packPath(number);
+  uint64_t bytes = allocatedBytes(path);
+  if (unlink(path.c_str()) != 0) return false;
+  leases->release(number);
+  ++collected.packs;
+  collected.freedBytes += bytes;
+  return true;
+}
+
 ChunkStore::Collected ChunkStore::collect(const std::function<std::vector<ChunkName>()>& used) {
   Collected collected;
   std::map<uint64_t, std::vector<Extent>> alone;  // by pack that nobody uses: what stays of it
+  std::set<uint64_t> inUse;
   KJ_DEFER(for (auto& pack : alone) leases->release(pack.first));
   for (uint64_t number : packNumbers()) {
     if (leases->takeAlone(number)) alone[number];
-    else ++collected.leasedPacks;
+    else
+      inUse.insert(number);
   }
   auto names = used();
   std::ranges::sort(names);
   index->renew();
   for (auto& name : names)
     if (!index->find(name)) fail(fmt::format("nothing is removed from the store {}: its index lacks a chunk that a snapshot needs; find out which by `vgpuctl snapshots verify`, and remove that", folder));
-  collected.chunks = index->filter([&](const ChunkName& name, const StoredChunk& chunk) {
+  auto isNeeded = [&](const ChunkName& name) { return std::ranges::binary_search(names, name); };
+  index->filter([&](const ChunkName& name, const StoredChunk& chunk) {
     auto pack = alone.find(chunk.pack);
-    if (pack == alone.end()) return true;
-    if (!std::ranges::binary_search(names, name)) return false;
-    pack->second.push_back({chunk.offset, chunk.bytes});
+    if (pack != alone.end() && isNeeded(name)) pack->second.push_back({chunk.offset, chunk.bytes});
     return true;
+  });
+  // Before the index, which has no room on a full disk: a row whose pack is missing is no chunk.
+  std::erase_if(alone, [&](auto& pack) { return pack.second.empty() && removePack(pack.first, collected); });
+  collected.chunks = index->filter([&](const ChunkName& name, const StoredChunk& chunk) {
+    bool isOthers =
+        inUse.contains(chunk.pack) || (!alone.contains(chunk.pack) && ::access(packPath(chunk.pack).c_str(), F_OK) == 0);
+    return isOthers || isNeeded(name);
   });
   faultPoint("gc.index-written");
   for (auto& [number, kept] : alone) {
     std::string path = packPath(number);
     uint64_t before = allocatedBytes(path);
     if (!kept.empty()) keepOnly(path, std::move(kept));
-    else if (unlink(path.c_str()) == 0) ++collected.packs;
     collected.freedBytes += before - std::min(before, allocatedBytes(path));
   }
+  collected.leasedPacks = inUse.size();
   for (uint64_t number : packNumbers()) collected.keptBytes += allocatedBytes(packPath(number));
   return collected;
 }

@@ -90,6 +90,7 @@ class ChunkStore {
   bool lease(uint64_t pack, bool waits);
   std::optional<StoredChunk> look(const ChunkName& name, bool waits, std::string& problem);
   std::vector<uint64_t> packNumbers() const;
+  bool removePack(uint64_t number, Collected& collected);
 
   const std::string folder;
   DigestKey digestKey;

@@ -6,11 +6,15 @@
 #include <kj/debug.h>
 #include <kj/io.h>
 #include <linux/magic.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
+
+#include "vgpu/base/private-folder.h"
 
 namespace vgpu {
 
@@ -44,6 +48,10 @@ const char* failingPart(int file, const std::string& path, const std::string& ot
   unlink(other.c_str());
   if (fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) != 0) return "parts of files cannot be freed";
   if (fsync(file) != 0) return "files cannot be synced";
+  struct flock byte {
+    .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1, .l_pid = 0
+  };
+  if (fcntl(file, F_OFD_SETLK, &byte) != 0 || flock(file, LOCK_EX | LOCK_NB) != 0) return "files cannot be locked";
   return nullptr;
 }
 
@@ -71,6 +79,16 @@ std::string unfitFileSystem(const std::string& folder) {
   if (failing == nullptr || errno == ENOSPC) return "";  // a full disk says that itself, when something is to be written
   return fmt::format("its file system is not fit for it: {} ({}). {}", failing, errno == 0 ? "no error" : strerror(errno),
                      wanted);
+}
+
+std::string unfitPlace(const std::string& folder) {
+  std::filesystem::path there = folder;
+  std::error_code error;
+  while (!exists(there, error) && there.has_relative_path()) there = there.parent_path();
+  std::string problem;
+  if (there == folder && openPrivateFolder(folder, problem) == nullptr) return problem;
+  if (access(there.c_str(), W_OK | X_OK) != 0) return fmt::format("{} cannot be written: {}", there.string(), strerror(errno));
+  return unfitFileSystem(there);
 }
 
 }  // namespace vgpu

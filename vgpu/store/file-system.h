@@ -18,4 +18,8 @@ std::string unfitType(uint64_t type);
 // there for a moment.
 std::string unfitFileSystem(const std::string& folder);
 
+// Why there can be no store in `folder`, which need not be there yet: also of one that is not ours alone, or cannot be written.
+// For who wants to say so before anybody needs the store; makes nothing that stays.
+std::string unfitPlace(const std::string& folder);
+
 }  // namespace vgpu

@@ -11,8 +11,14 @@
 
 namespace vgpu {
 
-PackLeases::PackLeases(const std::string& path)
-    : path(path), file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {
+PackLeases::PackLeases(const std::string& path, bool makes)
+    : path(path), file(open(path.c_str(), O_RDWR | (makes ? O_CREAT : 0) | O_CLOEXEC | O_NOFOLLOW, 0600)) {
+  if (file.get() < 0 && errno == ENOENT)
+    fail(
+        fmt::format("the store's file {} is missing, so nobody knows which packs are in use: make an empty file of that name "
+                    "when no program uses the "
+                    "store",
+                    path));
   if (file.get() < 0) fail(fmt::format("the store's file {} cannot be opened: {}", path, strerror(errno)));
   take(0);  // no pack's: fails at once if there are no such locks
 }

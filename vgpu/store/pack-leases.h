@@ -14,8 +14,9 @@ namespace vgpu {
 
 class PackLeases {
  public:
-  // Throws kj::Exception if the file cannot be made, or its file system has no such locks.
-  explicit PackLeases(const std::string& path);
+  // `makes`: of a store that is new. Throws kj::Exception if the file is missing in another one, cannot be opened or made, or its
+  // file system has no such locks.
+  PackLeases(const std::string& path, bool makes);
 
   // False, at once, if another process has it alone.
   bool take(uint64_t pack);

@@ -35,6 +35,11 @@ stillWorks b held
 # From the store, with its parent waiting for it.
 succeeds ctl b suspend held --process --name stored
 succeeds ctl b snapshots verify stored
+# What is damaged of the session's part is found before a process is restored.
+printf x >>"$VGPU_STORE/snapshots/stored/objects"
+refused "file objects: length" ctl a resume stored
+ended "$pid" || fail "a process was restored from a damaged snapshot"
+truncate -s -1 "$VGPU_STORE/snapshots/stored/objects"
 refused "an archive cannot have" ctl b snapshots export stored "$dir/archive"
 ctl a resume --wait stored >"$dir/resume.log" 2>&1 &
 runner[held]=$!

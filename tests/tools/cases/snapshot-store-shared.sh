@@ -36,6 +36,36 @@ memoryIsRight same
 endContents same
 kill -TERM "$other"
 
+# A name that is reserved for a suspend that has not begun is not freed by a collection: its daemon is stopped before it has the directory.
+startContents b same 8
+kill -STOP "${daemon[b]}"
+ctl b suspend "name:same" >"$dir/first.log" 2>&1 & first=$!
+waitUntil test -d "$VGPU_STORE/snapshots/same-3"
+succeeds ctl a snapshots gc
+[ -d "$VGPU_STORE/snapshots/same-3" ] || fail "a collection has freed the name of a suspend in progress"
+startContents a other 8
+VGPU_NODE=unix:$dir/a/vgpud.sock "$doubleProgram" same >"$dir/second.log" 2>&1 & second=$!
+waitUntil says second '^opened'
+succeeds ctl a suspend "name:same"
+[ -e "$VGPU_STORE/snapshots/same-4/manifest.json" ] || fail "there is no snapshot same-4: $(ls "$VGPU_STORE/snapshots")"
+kill -CONT "${daemon[b]}"
+wait "$first" || fail "the first was not suspended: $(cat "$dir/first.log")"
+succeeds ctl b resume same-3
+memoryIsRight same
+endContents same
+endContents other
+kill -TERM "$second"
+
+# One of a command that was killed is freed.
+kill -STOP "${daemon[b]}"
+ctl b suspend nobody >"$dir/first.log" 2>&1 & first=$!
+waitUntil test -d "$VGPU_STORE/snapshots/nobody"
+for client in $(processesOfRun vgpuctl); do tr '\0' ' ' <"/proc/$client/cmdline" | grep -q ' nobody ' && kill -KILL "$client"; done
+waitUntil ended "$first"
+kill -CONT "${daemon[b]}"
+succeeds ctl a snapshots gc
+isGone "$VGPU_STORE/snapshots/nobody" || fail "the name of a command that was killed is taken"
+
 # A name that was reserved for nothing is given back.
 refused "no session\|No such session" ctl a suspend nobody
 isGone "$VGPU_STORE/snapshots/nobody" || fail "the name of a snapshot that was not made is taken"

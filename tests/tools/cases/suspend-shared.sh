@@ -80,6 +80,16 @@ startSharing hold
 succeeds ctl a suspend "pid:$child" --name both
 bothAre suspended a || fail "they are $(stateOf a "$pid") and $(stateOf a "$child")"
 succeeds ctl a snapshots verify both
+mv "$VGPU_STORE/snapshots/both/sessions" "$dir/others"
+refused "snapshot both cannot be resumed: the snapshot of session [a-z0-9]*, with which it shares, is missing" ctl a snapshots verify both
+mv "$dir/others" "$VGPU_STORE/snapshots/both/sessions"
+for part in objects pending-calls; do
+  file=$(echo "$VGPU_STORE"/snapshots/both/sessions/*/"$part")
+  mv "$file" "$dir/part"
+  cp "$VGPU_STORE/snapshots/both/$part" "$file"
+  refused "snapshot both cannot be resumed: .*sessions.*file $part: \(length\|checksum\)" ctl a snapshots verify both
+  mv "$dir/part" "$file"
+done
 refused "has several sessions, which share" ctl a snapshots export both "$dir/archive"
 succeeds ctl a resume both
 bothRun a
