@@ -6,10 +6,12 @@
 #include <kj/debug.h>
 #include <kj/io.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -25,6 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr unsigned leastVersion = 4;
+constexpr std::array firstWithoutPassCred{4u, 2u, 1u};  // of a socket of TCP or UDP
 constexpr const char* whatToDo = "`tools/setup` builds one into .deps/criu; or name one by VGPU_CRIU";
 
 bool canRun(const std::string& path) { return access(path.c_str(), X_OK) == 0 && fs::is_regular_file(path); }
@@ -175,6 +178,16 @@ Criu Criu::find() {
                          ? "Its kernel or container lacks what `criu check` names"
                          : "Run vgpuctl as root, or as root: setcap cap_checkpoint_restore,cap_sys_ptrace+eip " + path));
   return Criu(path, version);
+}
+
+bool Criu::savesNetworkSockets() const {
+  std::array<unsigned, 3> parts{};
+  sscanf(versionText.c_str(), "%u.%u.%u", &parts[0], &parts[1], &parts[2]);
+  if (parts >= firstWithoutPassCred) return true;
+  kj::AutoCloseFd probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  int value = 0;
+  socklen_t size = sizeof value;
+  return getsockopt(probe, SOL_SOCKET, SO_PASSCRED, &value, &size) == 0;
 }
 
 void Criu::run(const std::string& doing, std::vector<std::string> arguments, bool ownGroup) const {
