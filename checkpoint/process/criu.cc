@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <sstream>
 
 #include "vgpu/base/fail.h"
 
@@ -107,6 +108,14 @@ std::string reasonIn(const std::string& line) {
   return end == line.npos ? "" : line.substr(end + 3);
 }
 
+// What CRIU says of a capability that it lacks is no error of its log.
+std::string firstPlainLine(const std::string& log) {
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);)
+    if (!line.empty() && !line.starts_with("Warn ")) return line.substr(0, line.find_last_not_of(": ") + 1);
+  return "";
+}
+
 // The first errors of a log: what comes behind them follows from them. A limit of its own that CRIU cannot raise is none.
 std::string reasonsIn(const std::string& log) {
   constexpr unsigned most = 2;
@@ -118,6 +127,7 @@ std::string reasonsIn(const std::string& log) {
     if (reason.empty() || reason.find("RLIMIT_NOFILE") != reason.npos) continue;
     reasons += (count++ == 0 ? "" : "; ") + reason;
   }
+  if (reasons.empty()) reasons = firstPlainLine(log);
   return reasons.empty() ? "it does not say why" : reasons;
 }
 
@@ -176,7 +186,7 @@ Criu Criu::find() {
     fail(fmt::format("{} cannot work here: {}. {}", path, reasonsIn(outcome.output),
                      geteuid() == 0
                          ? "Its kernel or container lacks what `criu check` names"
-                         : "Run vgpuctl as root, or as root: setcap cap_checkpoint_restore,cap_sys_ptrace+eip " + path));
+                         : "Run vgpuctl as root, or as root: setcap cap_checkpoint_restore,cap_sys_ptrace,cap_setpcap+eip " + path));
   return Criu(path, version);
 }
 
