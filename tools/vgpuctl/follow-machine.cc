@@ -44,11 +44,11 @@ struct Departing {
   bool sharesMemory() const { return session.sharesMemory(); }
 };
 
-// Of the sessions that share memory with the machine, while it migrates.
+// Of the machine while it migrates, and of its sessions.
 enum class Holding {
   notYet,  // it is far from being handed over
   rounds,  // it is kept from that, while their memory goes ahead
-  begun,   // their programs are being held
+  begun,   // the programs that share memory with it are being held
   done,    // they are held, or there are none
 };
 constexpr auto lookInterval = 10 * kj::MILLISECONDS;
@@ -152,10 +152,9 @@ class Following {
           "the machine is stopped, so its programs cannot be asked. Move it while it runs, and save it with `vgpuctl machine "
           "save`, "
           "not with `virsh save`");
-    const bool anyShares = std::ranges::any_of(now, &MachineSession::sharesMemory);
-    if (anyShares && options.uri.empty()) machine.slow();  // it may be handed over before the target is ready
+    if (!now.empty() && options.uri.empty()) machine.slow();  // it may be handed over before the target is ready
     for (auto& session : now) depart(session);
-    if (anyShares && !machine.isNearlyThere()) machine.hasten();
+    if (!machine.isNearlyThere()) machine.hasten();
     if (options.uri.empty()) return;
     machine.monitor().run("migrate", {{"uri", options.uri}});
     isBegun = true;
@@ -199,12 +198,13 @@ class Following {
 
   auto sharing() { return sessions | std::views::filter(&Departing::sharesMemory); }
 
-  // What is to be done for the sessions that share memory with the machine. There may be none, until a program begins.
+  // Keeps the machine until the target has the memory of all sessions once, or has refused it, and then holds those that share
+  // memory with the machine. There may be none, until a program begins.
   void look() {
     if (holding == Holding::notYet && machine.isNearlyThere()) {
       machine.slow();
       holding = Holding::rounds;
-    } else if (holding == Holding::rounds && std::ranges::none_of(sharing(), &Departing::isAdvancing)) {
+    } else if (holding == Holding::rounds && std::ranges::none_of(sessions, &Departing::isAdvancing)) {
       if (pause == nullptr) pause = pauseGuest();
       if (departLate()) return;
       for (auto& one : sharing()) hold(one);
