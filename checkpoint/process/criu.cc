@@ -6,15 +6,18 @@
 #include <kj/debug.h>
 #include <kj/io.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <sstream>
 
 #include "vgpu/base/fail.h"
 
@@ -25,6 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr unsigned leastVersion = 4;
+constexpr std::array firstWithoutPassCred{4u, 2u, 1u};  // of a socket of TCP or UDP
 constexpr const char* whatToDo = "`tools/setup` builds one into .deps/criu; or name one by VGPU_CRIU";
 
 bool canRun(const std::string& path) { return access(path.c_str(), X_OK) == 0 && fs::is_regular_file(path); }
@@ -104,6 +108,14 @@ std::string reasonIn(const std::string& line) {
   return end == line.npos ? "" : line.substr(end + 3);
 }
 
+// What CRIU says of a capability that it lacks is no error of its log.
+std::string firstPlainLine(const std::string& log) {
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);)
+    if (!line.empty() && !line.starts_with("Warn ")) return line.substr(0, line.find_last_not_of(": ") + 1);
+  return "";
+}
+
 // The first errors of a log: what comes behind them follows from them. A limit of its own that CRIU cannot raise is none.
 std::string reasonsIn(const std::string& log) {
   constexpr unsigned most = 2;
@@ -115,6 +127,7 @@ std::string reasonsIn(const std::string& log) {
     if (reason.empty() || reason.find("RLIMIT_NOFILE") != reason.npos) continue;
     reasons += (count++ == 0 ? "" : "; ") + reason;
   }
+  if (reasons.empty()) reasons = firstPlainLine(log);
   return reasons.empty() ? "it does not say why" : reasons;
 }
 
@@ -173,8 +186,18 @@ Criu Criu::find() {
     fail(fmt::format("{} cannot work here: {}. {}", path, reasonsIn(outcome.output),
                      geteuid() == 0
                          ? "Its kernel or container lacks what `criu check` names"
-                         : "Run vgpuctl as root, or as root: setcap cap_checkpoint_restore,cap_sys_ptrace+eip " + path));
+                         : "Run vgpuctl as root, or as root: setcap cap_checkpoint_restore,cap_sys_ptrace,cap_setpcap+eip " + path));
   return Criu(path, version);
+}
+
+bool Criu::savesNetworkSockets() const {
+  std::array<unsigned, 3> parts{};
+  sscanf(versionText.c_str(), "%u.%u.%u", &parts[0], &parts[1], &parts[2]);
+  if (parts >= firstWithoutPassCred) return true;
+  kj::AutoCloseFd probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  int value = 0;
+  socklen_t size = sizeof value;
+  return getsockopt(probe, SOL_SOCKET, SO_PASSCRED, &value, &size) == 0;
 }
 
 void Criu::run(const std::string& doing, std::vector<std::string> arguments, bool ownGroup) const {

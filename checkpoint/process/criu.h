@@ -20,6 +20,10 @@ class Criu {
 
   const std::string& version() const { return versionText; }
 
+  // Whether it saves sockets of TCP and UDP on this kernel: since Linux 6.16 these have no SO_PASSCRED, which CRIU before 4.2.1
+  // reads of every socket.
+  bool savesNetworkSockets() const;
+
   // Writes the image of a tree of processes into `folder`, and leaves them stopped. Throws kj::Exception with CRIU's reason; they
   // go on as before then. `isShellJob`: as ProcessPart::shellJob.
   void dump(pid_t root, const std::string& folder, bool isShellJob) const;

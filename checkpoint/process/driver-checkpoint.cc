@@ -4,6 +4,9 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <bit>
+#include <type_traits>
+
 #include "checkpoint/process/process-tree.h"
 #include "vgpu/base/fail.h"
 
@@ -45,7 +48,7 @@ DriverCheckpoint DriverCheckpoint::open() {
   if (driver == nullptr)
     fail(fmt::format("there is no NVIDIA driver on this machine, which a native program needs: {}", dlerror()));
   auto find = [&](auto& entry, const char* name) {
-    entry = reinterpret_cast<std::remove_reference_t<decltype(entry)>>(dlsym(driver, name));
+    entry = std::bit_cast<std::remove_reference_t<decltype(entry)>>(dlsym(driver, name));
     if (entry == nullptr)
       fail(fmt::format("the driver of this machine has no {}: a native program is saved by driver 570 or newer", name));
   };

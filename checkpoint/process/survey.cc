@@ -12,9 +12,12 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
+#include <string_view>
 
+#include "checkpoint/process/network-sockets.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu::process {
@@ -140,21 +143,11 @@ bool isSaved(const std::string& target) {
   return std::any_of(std::begin(savedKinds), std::end(savedKinds), [&](const char* kind) { return target.starts_with(kind); });
 }
 
-// A socket of a table of the process's network, by the inode in it: whether it has a peer, or waits for one's reply.
-bool isConnection(pid_t pid, const std::string& target) {
-  constexpr const char *closed = "07", *listens = "0A";  // TCP_CLOSE and TCP_LISTEN
-  std::string inode = target.substr(target.find('[') + 1);
-  inode.pop_back();
-  for (const char* table : {"tcp", "tcp6"}) {
-    std::ifstream file(fmt::format("{}/net/{}", folderOf(pid), table));
-    for (std::string line; std::getline(file, line);) {
-      std::istringstream fields(line);
-      std::vector<std::string> all;
-      for (std::string field; fields >> field;) all.push_back(field);
-      if (all.size() > 9 && all[9] == inode) return all[3] != closed && all[3] != listens;
-    }
-  }
-  return false;
+// "socket:[123]"
+std::optional<std::string> findSocketInode(const std::string& target) {
+  constexpr std::string_view before = "socket:[";
+  if (!target.starts_with(before)) return std::nullopt;
+  return target.substr(before.size(), target.size() - before.size() - 1);
 }
 
 // The mounts that the process sees. A file that it got from outside of its mount namespace is of none of them.
@@ -217,7 +210,7 @@ void awaitBurial(pid_t pid) {
 
 }  // namespace
 
-std::vector<std::string> obstaclesOf(pid_t root) {
+std::vector<std::string> obstaclesOf(pid_t root, bool savesNetworkSockets) {
   const auto tree = treeOf(root);
   std::vector<std::string> found;
   auto add = [&](pid_t pid, const std::string& text) {
@@ -241,8 +234,9 @@ std::vector<std::string> obstaclesOf(pid_t root) {
     if (auto& seen = mounts.at(one.pid); isFile(one.target) && !seen.empty() && !seen.contains(one.mount))
       add(one.pid, fmt::format("its descriptor {}, {}, is of another mount namespace", one.number, one.target));
     if (!isSaved(one.target)) add(one.pid, fmt::format("its descriptor {} is {}", one.number, one.target));
-    if (one.target.starts_with("socket:") && isConnection(one.pid, one.target))
-      add(one.pid, fmt::format("its descriptor {} is a TCP connection", one.number));
+    if (auto inode = findSocketInode(one.target))
+      if (auto why = socketObstacle(one.pid, *inode, savesNetworkSockets); !why.empty())
+        add(one.pid, fmt::format("its descriptor {} {}", one.number, why));
   }
   std::vector<Descriptor> halves;
   for (auto& one : foreign)

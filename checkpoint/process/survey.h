@@ -12,9 +12,9 @@
 
 namespace vgpu::process {
 
-// What keeps the tree from being saved with CRIU, each as a sentence; CRIU itself may know more. Of processes that run. Throws
-// kj::Exception if we may not look into one.
-std::vector<std::string> obstaclesOf(pid_t root);
+// What keeps the tree from being saved with CRIU, each as a sentence; CRIU itself may know more. Of processes that run.
+// `savesNetworkSockets`: as Criu says. Throws kj::Exception if we may not look into one.
+std::vector<std::string> obstaclesOf(pid_t root, bool savesNetworkSockets = true);
 
 // All but `criu`, `images`, `stopped` and `sessions`, of a tree that stands still. Reads files that the processes have mapped.
 snapshot::ProcessPart describe(pid_t root);

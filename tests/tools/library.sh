@@ -259,6 +259,8 @@ needCriu() {
   ctl "$1" suspend name:none --process --to "$dir/none" >"$dir/criu.log" 2>&1
   ! grep -q CRIU "$dir/criu.log" || skip "$(cat "$dir/criu.log")"
 }
+# criuFile: the CRIU that vgpuctl takes.
+criuFile() { echo "${VGPU_CRIU:-$(PATH=$(realpath "$tree/../..")/.deps/criu/bin:$PATH:/usr/local/sbin:/usr/sbin command -v criu)}"; }
 endContents() {
   echo quit >&"${commands[$1]}"
   local code=0

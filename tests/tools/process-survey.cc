@@ -185,8 +185,12 @@ TEST_CASE("a file that was opened outside of the process's mount namespace is an
   close(file);
 }
 
-TEST_CASE("a TCP socket with a peer is an obstacle in each of its states, one that listens is none") {
+TEST_CASE(
+    "a TCP socket with a peer is an obstacle in each of its states, one that listens is while somebody waits to be accepted") {
   auto isObstacle = [](int file) { return says(obstaclesOf(getpid()), "its descriptor " + std::to_string(file) + " is a TCP"); };
+  auto hasCallers = [](int file) {
+    return says(obstaclesOf(getpid()), "its descriptor " + std::to_string(file) + " listens, and has");
+  };
   int listener = tcpSocket(), near = tcpSocket(listener), far = accept(listener, nullptr, nullptr);
   REQUIRE(far >= 0);
   CHECK_FALSE(isObstacle(listener));
@@ -195,9 +199,17 @@ TEST_CASE("a TCP socket with a peer is an obstacle in each of its states, one th
   shutdown(near, SHUT_WR);  // FIN_WAIT2 and CLOSE_WAIT
   CHECK(isObstacle(near));
   CHECK(isObstacle(far));
-  int accepted = tcpSocket(listener), waiting = tcpSocket(listener);  // SYN_SENT: the listener has room for one
+  CHECK_FALSE(hasCallers(listener));
+  int caller = tcpSocket(listener), waiting = tcpSocket(listener);  // SYN_SENT: the listener has room for one
   CHECK(isObstacle(waiting));
-  for (int file : {listener, near, far, accepted, waiting}) close(file);
+  CHECK(hasCallers(listener));
+  close(waiting);
+  int accepted = accept(listener, nullptr, nullptr);
+  CHECK_FALSE(hasCallers(listener));
+  for (int file : {near, far, caller, accepted}) close(file);
+  CHECK(says(obstaclesOf(getpid(), false),
+             "its descriptor " + std::to_string(listener) + " is a socket of TCP, and CRIU before 4.2.1"));
+  close(listener);
 }
 
 TEST_CASE("memory that the kernel shows as a removed file is no obstacle" * doctest::skip(mapsRemovedFile)) {

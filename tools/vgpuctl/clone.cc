@@ -16,6 +16,7 @@
 
 #include "checkpoint/process/criu.h"
 #include "checkpoint/process/own-ids.h"
+#include "tools/common/copyable.h"
 #include "tools/common/reason.h"
 #include "tools/common/spawn.h"
 #include "tools/vgpuctl/arguments.h"
@@ -133,6 +134,10 @@ int cloneSnapshot(const NodeAddress& address, const CloneOptions& options) {
                      resume.directory));
   auto criu = process::Criu::find();
   ProcessPart part = requireSound(resume, header);
+  requireCopyable(header.identity);
+  for (auto& session : part.sessions)
+    requireCopyable(
+        snapshot::readHeader(snapshot::SnapshotReader(snapshot::sessionFolderOf(resume.directory, session.session))).identity);
   std::vector<BackgroundWork> copies;
   for (unsigned i = 0; i < options.count; ++i)
     copies.emplace_back([&](const Detach& detach) { return Copy(resume, criu, header, part).run(detach); });

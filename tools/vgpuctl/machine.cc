@@ -129,8 +129,8 @@ bool Machine::isNearlyThere() {
 
 std::string Machine::cancel() {
   auto caught = kj::runCatchingExceptions([&] {
-    hasten();
     if (isMigrating()) qmp.run("migrate_cancel");
+    hasten();  // not before: it would be handed over
   });
   KJ_IF_MAYBE (problem, caught) {
     if (!qmp.hasEnded()) kj::throwFatalException(kj::mv(*problem));

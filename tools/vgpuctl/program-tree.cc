@@ -35,11 +35,11 @@ void requireHere(const TreeSession& session) {
 }
 
 // What a process has that ends while it is looked at seems to be of nobody: so obstacles are those that stay.
-std::vector<std::string> obstaclesOf(pid_t root) {
+std::vector<std::string> obstaclesOf(pid_t root, const process::Criu& criu) {
   constexpr unsigned mostLooks = 5, pauseMicroseconds = 20000;
   std::vector<std::string> obstacles;
   for (unsigned look = 0; look < mostLooks; ++look, usleep(pauseMicroseconds))
-    if (obstacles = process::obstaclesOf(root); obstacles.empty()) break;
+    if (obstacles = process::obstaclesOf(root, criu.savesNetworkSockets()); obstacles.empty()) break;
   return obstacles;
 }
 
@@ -72,9 +72,9 @@ ProgramTree findTree(NodeClient& client, const std::string& session, const std::
   return tree;
 }
 
-void requireSavable(const ProgramTree& tree) {
+void requireSavable(const ProgramTree& tree, const process::Criu& criu) {
   for (auto& session : tree.sessions) requireHere(session);
-  auto obstacles = obstaclesOf(tree.root);
+  auto obstacles = obstaclesOf(tree.root, criu);
   if (obstacles.empty()) return;
   std::string all;
   for (auto& one : obstacles) all += (all.empty() ? "" : "; ") + one;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/process/criu.h"
 #include "tools/common/node-client.h"
 #include "vgpu/snapshot/process-part.h"
 
@@ -27,7 +28,7 @@ struct ProgramTree {
 ProgramTree findTree(NodeClient& client, const std::string& session, const std::string& directory);
 
 // Throws kj::Exception, naming all that keeps the tree from being saved. Before anything is asked of the program.
-void requireSavable(const ProgramTree& tree);
+void requireSavable(const ProgramTree& tree, const process::Criu& criu);
 
 // Those that are stopped by a signal go on, except some.
 void continueProcesses(const std::vector<pid_t>& processes, const std::vector<int>& except);

@@ -100,7 +100,7 @@ ProcessPart NativeSave::save(const process::Criu& criu, unsigned timeoutSeconds,
     interruption.check();
   }
   // Now that they have none of the driver's files any more.
-  if (auto obstacles = process::obstaclesOf(root); !obstacles.empty())
+  if (auto obstacles = process::obstaclesOf(root, criu.savesNetworkSockets()); !obstacles.empty())
     fail(fmt::format("process {} cannot be saved: {}", root, fmt::join(obstacles, "; ")));
   const std::string folder = snapshot::processFolderOf(directory);
   if (mkdir(folder.c_str(), 0700) != 0) fail(fmt::format("cannot make the folder {}: {}", folder, strerror(errno)));

@@ -227,7 +227,7 @@ int saveWithProcess(const NodeAddress& address, const SuspendOptions& options, b
   const std::string& target = reserved.path();
   NodeClient client(address);
   ProgramTree tree = findTree(client, options.session, target);
-  requireSavable(tree);
+  requireSavable(tree, criu);
 
   TreeSave save(client, std::move(tree), options);
   save.begin();

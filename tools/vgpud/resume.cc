@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 
+#include "tools/common/copyable.h"
 #include "tools/common/descriptor.h"
 #include "tools/common/reason.h"
 #include "tools/vgpud/elapsed.h"
@@ -123,9 +124,7 @@ class Resumption final : public kj::Refcounted {
 
   // All sessions that shared with it when it was suspended are resumed with it.
   kj::Promise<void> meetGroup() {
-    if (tree.copy != 0 && !identity.sharesWith.empty())
-      fail("session " + identity.session + " shares memory or events with session " + identity.sharesWith.front() +
-           ": there are no copies of sessions that share");
+    if (tree.copy != 0) requireCopyable(identity);
     if (tree.group.get() == nullptr) return SharingGroup(1).join(identity.session, identity.sharesWith);
     return tree.group->join(identity.session, identity.sharesWith);
   }

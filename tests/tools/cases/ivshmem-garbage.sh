@@ -24,18 +24,30 @@ startInGuest() {
 startInGuest two bystander 8
 waitUntil says bystander ready
 
-# scribble SEED: some thousand writes, most of them where they are read.
+# scribble SEED AREA: some thousand writes into one of the areas that are read, by its name or any number, of a slot that is taken if there
+# is one.
 scribble() {
-  python3 - "$one/memory" "$1" <<'PY'
-import mmap, random, sys, time
+  python3 - "$one/memory" "$1" "$2" <<'PY'
+import mmap, random, struct, sys, time
 random.seed(int(sys.argv[2]))
-MiB = 1 << 20
+KiB, MiB = 1 << 10, 1 << 20
+TABLE, FIRST, SLOT = 4 * KiB, 2 * MiB, 138 * MiB  # docs/virtual-machines.md
+SEGMENT = MiB                                     # in a slot: the mailbox is before it, and vgpu/wire/segment.h has what it holds
 with open(sys.argv[1], "r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
-    slots = range(2 * MiB, 512 * MiB - 138 * MiB, 138 * MiB)
-    slot = random.choice(slots)
-    areas = [(0, 64), (4096, 512), (slot, 256), (slot + 4096, 512 << 10), (slot + MiB, 8192), (slot + MiB + 8192, 1 << 16),
-             (slot + 7 * MiB, 2 * MiB), (slot + 73 * MiB, 1 << 16), (0, 512 * MiB)]
-    at, size = random.choice(areas)
+    count = (len(memory) - FIRST) // SLOT
+    taken = [i for i in range(count) if struct.unpack_from("<Q", memory, TABLE + 128 * i)[0]]
+    slot = FIRST + SLOT * random.choice(taken or range(count))
+    segment = slot + SEGMENT
+    replies = segment + 8 * KiB + 4 * MiB
+    words = replies + 2 * MiB
+    slab_states = words + 2 * MiB
+    slabs = segment + 8 * MiB + 64 * KiB
+    areas = [("header", 0, 64), ("table", TABLE, 512), ("mailbox", slot, 256), ("mailbox's rings", slot + 4 * KiB, 508 * KiB),
+             ("heads of rings", segment, 8 * KiB), ("slots", segment + 8 * KiB, 64 * KiB), ("replies", replies, 64 * KiB),
+             ("completion words", words, 64 * KiB), ("slab states", slab_states, 4 * KiB), ("slabs", slabs, 4 * MiB),
+             ("ring", slabs + 64 * MiB, 4 * MiB), ("all", 0, len(memory))]
+    wanted = sys.argv[3]
+    name, at, size = areas[int(wanted) % len(areas)] if wanted.isdigit() else next(area for area in areas if area[0] == wanted)
     end = time.monotonic() + 0.3
     while time.monotonic() < end:
         for _ in range(200):
@@ -43,7 +55,7 @@ with open(sys.argv[1], "r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
             place = at + random.randrange(size - count + 1)
             value = random.choice([bytes(count), b"\xff" * count, random.randbytes(count)])
             memory[place:place + count] = value
-    print(f"{at:#x} + {size:#x}")
+    print(f"{name}: {at:#x} + {size:#x}{'' if taken else ', which is free'}")
 PY
 }
 
@@ -52,14 +64,25 @@ for ((round = 0; round < rounds; ++round)); do
   name=victim$round
   startInGuest one "$name" 4
   ((round % 2 == 0)) || waitUntil endedOrReady "$name"
-  scribble $((seed + round)) >>"$dir/scribbled.log" || fail "nothing was written"
+  scribble $((seed + round)) $((seed + 2 * round)) >>"$dir/scribbled.log" || fail "nothing was written"
   for ((i = 0; i < 20; ++i)); do echo verify >&"${commands[$name]}"; done
   echo quit >&"${commands[$name]}"
-  scribble $((seed + round)) >>"$dir/scribbled.log"
+  scribble $((seed + round)) $((seed + 2 * round + 1)) >>"$dir/scribbled.log"
   kill -0 "${daemon[a]}" || fail "vgpud has ended in round $round of seed $seed"
   memoryIsRight bystander
   kill -KILL "${runner[$name]}" 2>/dev/null
   closeCommands "$name"
+done
+# Where no garbage can be taken for the program's own words, the session ends.
+victimRuns() { says "$area" ready && [ "$(field a "$area" state)" = running ]; }
+for area in mailbox ring; do
+  startInGuest one "$area" 4
+  waitUntil victimRuns
+  scribble "$seed" "$area" >>"$dir/scribbled.log"
+  waitUntil listsNot a "$area"
+  memoryIsRight bystander
+  kill -KILL "${runner[$area]}" 2>/dev/null
+  closeCommands "$area"
 done
 # It is served again, in each slot.
 serves() { timeout "$limit" "$guests/in-guest" "$one" "$tree/bin/vgpuctl" --node "ivshmem:$one/memory" run -- "$tree/tests/programs/vector-add" 1000 >"$dir/again.log" 2>&1; }

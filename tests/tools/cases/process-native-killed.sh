@@ -65,7 +65,7 @@ succeeds native resume "$dir/saved"
 goesOn
 
 # CRIU goes on without the vgpuctl that has started it.
-found=${VGPU_CRIU:-$(PATH=$(realpath "$tree/../..")/.deps/criu/bin:$PATH:/usr/local/sbin:/usr/sbin command -v criu)}
+found=$(criuFile)
 printf '#!/bin/bash\n[ "$1" != dump ] || { touch "%s"; until [ -e "%s" ]; do sleep 0.05; done; }\nexec "%s" "$@"\n' \
   "$dir/dumping" "$dir/go" "$found" >"$dir/criu"
 chmod +x "$dir/criu"

@@ -1,0 +1,16 @@
+// Of which sessions there are copies (vgpuctl clone).
+#pragma once
+
+#include "vgpu/base/fail.h"
+#include "vgpu/snapshot/manifest.h"
+
+namespace vgpu {
+
+// Throws kj::Exception that names the session with which this one shares, if it does: a copy would need copies of all that share.
+inline void requireCopyable(const snapshot::Identity& identity) {
+  if (identity.sharesWith.empty()) return;
+  fail("session " + identity.session + " shares memory or events with session " + identity.sharesWith.front() +
+       ": there are no copies of sessions that share");
+}
+
+}  // namespace vgpu
