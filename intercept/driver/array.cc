@@ -1,5 +1,6 @@
 // Arrays: the worker makes them, the client keeps their shapes and serves the program's queries.
 #include "intercept/driver/shared.h"
+#include "intercept/session/refusal.h"
 #include "vgpu/api/array-format.h"
 
 using namespace vgpu;
@@ -9,7 +10,6 @@ namespace {
 
 static_assert(channelBytes(CU_AD_FORMAT_SIGNED_INT16) == 2 && channelBytes(CU_AD_FORMAT_FLOAT) == 4);
 
-// Sparse arrays and those without memory of their own would need their mappings in the session.
 constexpr unsigned knownFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
                                 CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_COLOR_ATTACHMENT;
 
@@ -41,7 +41,10 @@ CUresult vgpu::client::checkShape(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
   constexpr unsigned anyFlags = 0x1ff;  // cuda.h, CUDA_ARRAY3D_…
   bool channelsFit = shape.NumChannels == 1 || shape.NumChannels == 2 || shape.NumChannels == 4;
   if (!channelsFit || shape.Width == 0 || (shape.Flags & ~anyFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
-  return channelBytes(shape.Format) == 0 || (shape.Flags & ~knownFlags) != 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+  if ((shape.Flags & CUDA_ARRAY3D_SPARSE) != 0)
+    return refuseInSession("a sparse array (memory of tiles has no address, so a snapshot could not read its bytes)");
+  if ((shape.Flags & ~knownFlags) != 0) return refuseInSession("an array for depth or video, or without memory,");
+  return channelBytes(shape.Format) == 0 ? refuseInSession("an array of blocks or planes") : CUDA_SUCCESS;
 }
 
 std::unique_ptr<ArrayLayout> vgpu::client::layoutOf(const CUDA_ARRAY3D_DESCRIPTOR& shape) {

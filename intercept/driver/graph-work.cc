@@ -1,5 +1,7 @@
 // What nodes of graphs do: CUDA's parameters, checked as CUDA does at once.
+#include "cuda-described.h"
 #include "intercept/driver/shared.h"
+#include "intercept/session/packed.h"
 
 namespace vgpu::client {
 
@@ -22,27 +24,6 @@ CUresult describe(Session& session, const CUDA_MEMSET_NODE_PARAMS_v2& p, NodeWor
   return CUDA_SUCCESS;
 }
 
-// Each word is the session's, and each operation one that cuStreamWriteValue… or cuStreamWaitValue… would take.
-CUresult describe(Session& session, const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2& p, NodeWork& work) {
-  constexpr unsigned most = 256;  // cuda.h, cuStreamBatchMemOp
-  bool isWrong = p.ctx == nullptr || p.count > most || (p.count != 0 && p.paramArray == nullptr) || p.flags != 0;
-  if (isWrong) return CUDA_ERROR_INVALID_VALUE;
-  MemOpsWork made{p.flags, {p.paramArray, p.paramArray + p.count}};
-  for (auto& operation : made.operations) {
-    uint64_t bytes = 4;
-    switch (operation.operation) {
-      case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-      case CU_STREAM_MEM_OP_WAIT_VALUE_64: bytes = 8; break;
-      case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-      case CU_STREAM_MEM_OP_WAIT_VALUE_32: break;
-      default: return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (locate(session, operation.writeValue.address, bytes) == Where::nowhere) return CUDA_ERROR_INVALID_VALUE;
-  }
-  work = std::move(made);
-  return CUDA_SUCCESS;
-}
-
 CUresult describe(Session& session, CUevent event, bool waits, NodeWork& work) {
   if (event == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (session.handles.find<api::Kind::EVENT>(toWire(event)) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -51,6 +32,26 @@ CUresult describe(Session& session, CUevent event, bool waits, NodeWork& work) {
 }
 
 }  // namespace
+
+// Each operation is one that cuStreamBatchMemOp would take.
+CUresult describeOperations(Thread& thread, std::span<const CUstreamBatchMemOpParams> all, unsigned flags, NodeWork& work) {
+  Packed checked;
+  if (all.size() > 256 || flags != 0) return CUDA_ERROR_INVALID_VALUE;  // cuda.h, cuStreamBatchMemOp
+  CUresult bad = checked.add(thread, api::described::CUstreamBatchMemOpParams_v1, all.data(), all.size(), false);
+  if (bad == CUDA_SUCCESS) work = MemOpsWork{flags, {all.begin(), all.end()}};
+  return bad;
+}
+
+CUresult describeOperation(Thread& thread, CUstreamBatchMemOpType type, CUdeviceptr address, cuuint64_t value, unsigned flags,
+                           NodeWork& work) {
+  CUstreamBatchMemOpParams one{};
+  auto& either = one.writeValue;  // waitValue has the same members
+  either.operation = type;
+  either.address = address;
+  either.value64 = value;
+  either.flags = flags;
+  return describeOperations(thread, {&one, 1}, 0, work);
+}
 
 CUresult describeNode(Thread& thread, const NodeRequest& request, NodeWork& work) {
   auto& params = request.params;
@@ -61,7 +62,11 @@ CUresult describeNode(Thread& thread, const NodeRequest& request, NodeWork& work
     case CU_GRAPH_NODE_TYPE_KERNEL: return describe(thread, params.kernel, work);
     case CU_GRAPH_NODE_TYPE_MEMCPY: return describeCopy(session, params.memcpy.copyParams, work.emplace<CopyWork>());
     case CU_GRAPH_NODE_TYPE_MEMSET: return describe(session, params.memset, work);
-    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return describe(session, params.memOp, work);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
+      auto& words = params.memOp;
+      if (words.ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      return describeOperations(thread, {words.paramArray, words.count}, words.flags, work);
+    }
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return describe(session, params.eventWait.event, true, work);
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return describe(session, params.eventRecord.event, false, work);
     case CU_GRAPH_NODE_TYPE_HOST:

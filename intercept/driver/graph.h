@@ -24,6 +24,10 @@ CUresult allocateNode(Thread& thread, const CUDA_MEM_ALLOC_NODE_PARAMS& given, C
                       NodeWork& work);  // graph-memory.cc
 CUresult freeNode(Session& session, CUdeviceptr address, NodeWork& work);
 CUresult describeCopy(Session& session, const CUDA_MEMCPY3D& copy, CopyWork& work);  // copy.cc
+// Operations of a stream on words of the session's memory, one behind the other, and a single one.
+CUresult describeOperations(Thread& thread, std::span<const CUstreamBatchMemOpParams> all, unsigned flags, NodeWork& work);
+CUresult describeOperation(Thread& thread, CUstreamBatchMemOpType type, CUdeviceptr address, cuuint64_t value, unsigned flags,
+                           NodeWork& work);
 
 // ---- graphs and nodes (graph.cc)
 // nullptr if there is none.

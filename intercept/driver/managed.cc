@@ -14,21 +14,30 @@ bool isHost(const CUmemLocation& location) {
          location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 }
 
+bool isConcurrent(Session& session, unsigned device) {
+  return session.devices[device].attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) != 0;
+}
+
+// A processor that may be at managed memory while others are.
 CUresult checkLocation(Session& session, const CUmemLocation& location) {
   if (isHost(location)) return CUDA_SUCCESS;
   if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
-  return session.hasDevice(location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  const bool isUsable = session.hasDevice(location.id) && isConcurrent(session, static_cast<unsigned>(location.id));
+  return isUsable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-// Runs `body` if all of [address, address + bytes) is one managed piece.
+// Runs `body` if all of [address, address + bytes), in whole pages, is one managed piece.
 template <typename Body>
 CUresult onManaged(uint64_t address, size_t bytes, Body&& body) {
   return enter([&](Thread& thread) -> CUresult {
-    auto piece = thread.session.managed.find(address);
-    if (!piece || bytes == 0 || bytes > piece->end() - address) return CUDA_ERROR_INVALID_VALUE;
+    auto piece = findPointer(thread, address);
+    if (!piece || !piece->managed || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > roundUp(piece->start + piece->bytes, hostPageBytes) - address) return CUDA_ERROR_INVALID_VALUE;
     return body(thread);
   });
 }
+
+bool isAboutAccess(CUmem_advise what) { return what == CU_MEM_ADVISE_SET_ACCESSED_BY || what == CU_MEM_ADVISE_UNSET_ACCESSED_BY; }
 
 CUresult advise(Advice& advice, CUmem_advise what, const CUmemLocation& location) {
   const bool isSet = what == CU_MEM_ADVISE_SET_ACCESSED_BY;
@@ -46,9 +55,11 @@ CUresult advise(Advice& advice, CUmem_advise what, const CUmemLocation& location
   }
 }
 
-bool namesLocation(CUmem_advise what) {
-  return what == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || what == CU_MEM_ADVISE_SET_ACCESSED_BY ||
-         what == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+// Others ignore it. Access is by one of the devices or the whole host.
+CUresult checkAdvised(Session& session, CUmem_advise what, const CUmemLocation& location) {
+  const bool isNode = isHost(location) && location.type != CU_MEM_LOCATION_TYPE_HOST;
+  if (isAboutAccess(what) && isNode) return CUDA_ERROR_INVALID_VALUE;
+  return isAboutAccess(what) || what == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ? checkLocation(session, location) : CUDA_SUCCESS;
 }
 
 CUdevice numberOf(const CUmemLocation& location) {
@@ -123,7 +134,7 @@ CUresult allocateManaged(CUdeviceptr* address, size_t bytes, unsigned flags) {
     auto& memory = thread.session.memory;
     uint64_t made = 0;
     CUresult result;
-    if (thread.session.devices[thread.device()].attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) == 0) {
+    if (!isConcurrent(thread.session, thread.device())) {
       result = memory.allocateHost(thread, bytes, flags, HostKind::managed, made);
     } else {
       serveTouches();
@@ -136,8 +147,7 @@ CUresult allocateManaged(CUdeviceptr* address, size_t bytes, unsigned flags) {
 
 CUresult adviseManaged(CUdeviceptr address, size_t bytes, CUmem_advise what, const CUmemLocation& location) {
   return onManaged(address, bytes, [&](Thread& thread) -> CUresult {
-    if (namesLocation(what))
-      if (CUresult bad = checkLocation(thread.session, location)) return bad;
+    if (CUresult bad = checkAdvised(thread.session, what, location)) return bad;
     CUresult result = CUDA_SUCCESS;
     thread.session.managed.advice.change(address, bytes, [&](Advice& advice) { result = advise(advice, what, location); });
     return result;
@@ -152,6 +162,7 @@ CUresult prefetchRange(CUdeviceptr address, size_t bytes, const CUmemLocation& l
     uint64_t handle = toWire(stream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, handle)) return bad;
     if (CUresult bad = checkLocation(thread.session, location)) return bad;
+    if (!isConcurrent(thread.session, thread.deviceOf(handle))) return CUDA_ERROR_INVALID_DEVICE;
     auto& managed = thread.session.managed;
     managed.advice.change(address, bytes, [&](Advice& advice) { advice.prefetched = location; });
     if (isHost(location)) managed.expect(address);
@@ -198,16 +209,14 @@ CUresult managedAttributes(void** data, size_t* sizes, CUmem_range_attribute* at
   });
 }
 
-// A hint where host and device may access managed memory at the same time, as they may here.
+// Of all of an allocation or variable, to a stream of its own. A hint: streams and host may access managed memory at the same
+// time, on one device because it says so, on several because it is pinned memory.
 CUresult attachManaged(CUstream stream, CUdeviceptr address, size_t bytes, unsigned flags) {
-  return onStream(stream, [&](Thread& thread, uint64_t) -> CUresult {
-    auto piece = thread.session.managed.find(address);
-    auto pinned = thread.session.memory.findHost(address);
-    bool isManaged = piece || (pinned && pinned->kind == HostKind::managed);
-    bool isOne = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
-    uint64_t begin = piece ? piece->address : isManaged ? pinned->address : 0;
-    if (!isManaged || !isOne || address != begin || (bytes != 0 && piece && bytes > piece->bytes)) return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_SUCCESS;
+  return onStream(stream, [&](Thread& thread, uint64_t handle) -> CUresult {
+    auto piece = findPointer(thread, address);
+    const bool isOne = flags == CU_MEM_ATTACH_SINGLE ? handle != 0 : flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST;
+    const bool isWhole = piece && piece->managed && address == piece->start && (bytes == 0 || bytes == piece->bytes);
+    return isOne && isWhole ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   });
 }
 

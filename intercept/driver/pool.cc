@@ -27,34 +27,17 @@ CUresult withDevice(CUdevice device, Body&& body) {
   });
 }
 
+// What a program may turn on and off: the first attributes, in their order.
 int* switchOf(StreamPool& pool, CUmemPool_attribute attribute) {
-  switch (attribute) {
-    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
-      return &pool.reuse[0];
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-      return &pool.reuse[1];
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-      return &pool.reuse[2];
-    default:
-      return nullptr;
-  }
+  const auto index = static_cast<size_t>(attribute) - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES;
+  return index < pool.reuse.size() ? &pool.reuse[index] : nullptr;
 }
 
+// And the numbers behind them.
 uint64_t* numberOf(StreamPool& pool, CUmemPool_attribute attribute) {
-  switch (attribute) {
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-      return &pool.releaseThreshold;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-      return &pool.reserved;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-      return &pool.reservedHigh;
-    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
-      return &pool.used;
-    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-      return &pool.usedHigh;
-    default:
-      return nullptr;
-  }
+  uint64_t* const numbers[] = {&pool.releaseThreshold, &pool.reserved, &pool.reservedHigh, &pool.used, &pool.usedHigh};
+  const auto index = static_cast<size_t>(attribute) - CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+  return index < std::size(numbers) ? numbers[index] : nullptr;
 }
 
 }  // namespace
@@ -93,8 +76,8 @@ VGPU_EXPORT CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) 
 }
 
 VGPU_EXPORT CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
-  if (pool == nullptr || poolProps == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+  if (pool == nullptr || poolProps == nullptr || poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+    return CUDA_ERROR_INVALID_VALUE;
   const bool isShareable = poolProps->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   if ((poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE && !isShareable) ||
       poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
@@ -128,9 +111,7 @@ VGPU_EXPORT CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_
     bool isHigh = attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
     if (number == nullptr || (attr != CU_MEMPOOL_ATTR_RELEASE_THRESHOLD && !isHigh)) return CUDA_ERROR_INVALID_VALUE;
     if (isHigh && wanted != 0) return CUDA_ERROR_INVALID_VALUE;  // a high-water mark can only be reset
-    *number = isHigh ? *numberOf(found, attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? CU_MEMPOOL_ATTR_USED_MEM_CURRENT
-                                                                              : CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
-                     : wanted;
+    *number = isHigh ? *numberOf(found, static_cast<CUmemPool_attribute>(attr - 1)) : wanted;  // what there is now
     return CUDA_SUCCESS;
   });
 }
@@ -151,15 +132,16 @@ VGPU_EXPORT CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAc
   if (map == nullptr && count != 0) return CUDA_ERROR_INVALID_VALUE;
   return withPool(pool, [&](StreamPools&, StreamPool& found) -> CUresult {
     Session& session = *initializedSession();
-    for (size_t i = 0; i < count; ++i) {
-      if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
-      if (!session.hasDevice(map[i].location.id)) return CUDA_ERROR_INVALID_DEVICE;
-      const auto device = static_cast<unsigned>(map[i].location.id);
-      if (device == found.device ? map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-                                 : map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && !session.devices[device].canAccess(found.device))
-        return CUDA_ERROR_INVALID_DEVICE;
+    for (auto& [location, flags] : std::span(map, count)) {
+      const bool isAll = flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE, isNone = flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
+      const bool isKnown = isAll || isNone || flags == CU_MEM_ACCESS_FLAGS_PROT_READ;
+      if (location.type != CU_MEM_LOCATION_TYPE_DEVICE || !isKnown) return CUDA_ERROR_INVALID_VALUE;
+      const auto device = static_cast<unsigned>(location.id);
+      const bool isThere = session.hasDevice(location.id), isOwn = device == found.device;
+      const bool may = isThere && (isOwn ? isAll : isNone || session.devices[device].canAccess(found.device));
+      if (!may) return CUDA_ERROR_INVALID_DEVICE;
     }
-    for (size_t i = 0; i < count; ++i) found.access[static_cast<size_t>(map[i].location.id)] = map[i].flags;
+    for (auto& [location, flags] : std::span(map, count)) found.access[static_cast<size_t>(location.id)] = flags;
     return CUDA_SUCCESS;
   });
 }
@@ -168,10 +150,8 @@ VGPU_EXPORT CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemo
   if (flags == nullptr || location == nullptr || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
     return CUDA_ERROR_INVALID_VALUE;
   return withPool(pool, [&](StreamPools&, StreamPool& found) -> CUresult {
-    Session& session = *initializedSession();
-    if (!session.hasDevice(location->id)) return CUDA_ERROR_INVALID_DEVICE;
-    const auto device = static_cast<unsigned>(location->id);
-    *flags = device == found.device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : found.access[device];
+    if (!initializedSession()->hasDevice(location->id)) return CUDA_ERROR_INVALID_DEVICE;
+    *flags = found.accessOf(static_cast<unsigned>(location->id));
     return CUDA_SUCCESS;
   });
 }

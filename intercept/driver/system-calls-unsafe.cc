@@ -1,5 +1,5 @@
-// Functions of the C library through which programs hand managed memory to the kernel (system-access.h), and the program's
-// actions for the signal of a fault, which is ours.
+// Functions of the C library through which programs hand managed memory to the kernel (system-access.h), and the program's actions for
+// the signal of a fault, which is ours, and its signal masks.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -67,6 +67,14 @@ VGPU_EXPORT sighandler_t signal(int number, sighandler_t handler) {
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
   return setAction(number, &action, &before) == 0 ? before.sa_handler : SIG_ERR;
+}
+
+VGPU_EXPORT int pthread_sigmask(int how, const sigset_t* mask, sigset_t* before) { return setMask(how, mask, before); }
+
+VGPU_EXPORT int sigprocmask(int how, const sigset_t* mask, sigset_t* before) {
+  const int error = setMask(how, mask, before);
+  if (error != 0) errno = error;
+  return error == 0 ? 0 : -1;
 }
 
 // ROW(name, parameters, whether the kernel writes to `bytes` at `memory`, arguments)

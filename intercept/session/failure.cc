@@ -6,6 +6,7 @@
 #include <string>
 
 #include "intercept/session/cancellation.h"
+#include "intercept/session/refusal.h"
 #include "intercept/session/session.h"
 
 namespace vgpu::client {
@@ -13,24 +14,33 @@ namespace vgpu::client {
 namespace {
 
 // Each text is printed once: a program may repeat the call.
-void sayOnce(const char* text) {
+void sayOnce(const std::string& text) {
   // Never destroyed: static destructors may still call.
   static auto& mutex = *new std::mutex;
   static auto& said = *new std::set<std::string>;
   std::lock_guard lock(mutex);
-  if (said.size() < 100 && said.insert(text).second) fprintf(stderr, "vgpu: %s\n", text);
+  if (said.size() < 100 && said.insert(text).second) fprintf(stderr, "vgpu: %s\n", text.c_str());
+}
+
+void say(const char* text, const char* rest = "") noexcept {
+  CancellationOff whileSpeaking;
+  try {
+    sayOnce(std::string(text) + rest);
+  } catch (const std::bad_alloc&) {
+    // Then nothing is printed; the error code is all that is reported.
+  }
 }
 
 }  // namespace
 
 CUresult reportFailure(const char* text) noexcept {
-  CancellationOff whileSpeaking;
-  try {
-    sayOnce(text);
-  } catch (const std::bad_alloc&) {
-    // Then nothing is printed; the error code is all that is reported.
-  }
+  say(text);
   return Session::find() == nullptr ? CUDA_ERROR_NO_DEVICE : CUDA_ERROR_UNKNOWN;
+}
+
+CUresult refuseInSession(const char* what) noexcept {
+  say(what, " is not possible in a session; the call returns CUDA_ERROR_NOT_SUPPORTED");
+  return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 }  // namespace vgpu::client

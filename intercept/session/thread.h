@@ -50,6 +50,8 @@ class Thread {
   bool takesDownContext = false;
   // It runs the functions of the program that streams wait for.
   bool runsHostFunctions = false;
+  // It has touched managed memory that it did not have (ManagedMemory::runInStream).
+  bool hasTouched = false;
 
   // While set, this thread's frames use managed memory (ManagedMemory): see UsesManaged.
   bool usesManaged = false;

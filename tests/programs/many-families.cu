@@ -1,7 +1,7 @@
 // Every family of calls from a hundred threads at once, each with objects of its own: no thread sees a result or an error of
 // another, and none waits for ever. Each goes through all families, beginning with another one, and again until SECONDS have
 // passed since the pause.
-//   many-families [SECONDS [THREADS [managed]]]    `managed`: with managed memory too
+//   many-families [SECONDS [THREADS]]
 #include <chrono>
 #include <thread>
 
@@ -258,12 +258,7 @@ bool textures(const Place& place) {
   return ok;
 }
 
-// TODO(api): always. A touch of managed memory holds its lock while it waits for calls that are inside the gate; such a call may
-// wait for a stream that waits for a host function, whose thread waits for that lock.
-bool withManaged = false;
-
 bool managed(const Place& place) {
-  if (!withManaged) return true;
   uint32_t* data = nullptr;
   CHECK(cudaMallocManaged(&data, place.bytes()));
   CHECK(cudaStreamAttachMemAsync(place.stream, data, 0, cudaMemAttachSingle));
@@ -333,7 +328,6 @@ void work(int thread) {
 int main(int argc, char** argv) {
   const double seconds = argc > 1 ? std::atof(argv[1]) : 5;
   const int count = argc > 2 ? std::atoi(argv[2]) : 100;
-  withManaged = argc > 3;
   CHECK(cudaFree(nullptr));
   loadKernel(addTo);
   loadKernel(fetch);

@@ -1,4 +1,5 @@
 // Operations of a stream on words of pinned memory, which the host writes beside them: each side sees what the other has written.
+// In a stream that captures they become nodes, which do the same at each launch.
 #include "exported-entry.h"
 
 namespace {
@@ -14,6 +15,14 @@ struct Words {
   CUdeviceptr operator()(int i) const { return reinterpret_cast<CUdeviceptr>(at + i); }
   volatile unsigned* at = nullptr;
 };
+
+CUstreamBatchMemOpParams writes(CUdeviceptr address, unsigned value) {
+  CUstreamBatchMemOpParams operation{};
+  operation.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+  operation.writeValue.address = address;
+  operation.writeValue.value = value;
+  return operation;
+}
 
 bool seeEachOther(const Words& words, cudaStream_t stream, unsigned first) {
   bool ok = true;
@@ -36,6 +45,51 @@ bool seeEachOther(const Words& words, cudaStream_t stream, unsigned first) {
   return ok;
 }
 
+// Four nodes behind each other.
+cudaGraph_t captured(const Words& words, cudaStream_t stream, bool& ok) {
+  cudaGraph_t graph;
+  CUstreamBatchMemOpParams barrier{};
+  barrier.memoryBarrier.operation = CU_STREAM_MEM_OP_BARRIER;
+  CUstreamBatchMemOpParams batch[] = {writes(words(9), 31), barrier, writes(words(10), 32)};
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  ok &= WORKS(cuStreamWaitValue32_v2, stream, words(8), 1, CU_STREAM_WAIT_VALUE_GEQ);
+  ok &= WORKS(cuStreamBatchMemOp_v2, stream, 3, batch, 0);
+  batch[0] = {};
+  copyWord<<<1, 1, 0, stream>>>(const_cast<unsigned*>(words.at + 11), const_cast<unsigned*>(words.at + 10));
+  ok &= WORKS(cuStreamWriteValue64_v2, stream, words(12), uint64_t{7} << 32 | 6, 0);
+  ok &= GIVES(CUDA_ERROR_INVALID_VALUE, cuStreamWriteValue32_v2, stream, 0x1000, 1, 0);
+  CHECK(cudaStreamEndCapture(stream, &graph));
+  return graph;
+}
+
+bool areNodes(cudaGraph_t graph, const Words& words) {
+  cudaGraphNode_t nodes[5];
+  size_t count = 5, edges = 0;
+  CHECK(cudaGraphGetNodes(graph, nodes, &count));
+  CHECK(cudaGraphGetEdges(graph, nullptr, nullptr, nullptr, &edges));
+  bool ok = EXPECT(count == 4) & EXPECT(edges == 3);
+  const unsigned operations[] = {1, 3, 0, 1};
+  for (size_t i = 0; i < count && i < 4; ++i) {
+    CUgraphNodeType type;
+    CUDA_BATCH_MEM_OP_NODE_PARAMS params{};
+    ok &= WORKS(cuGraphNodeGetType, nodes[i], &type);
+    ok &= EXPECT(type == (operations[i] == 0 ? CU_GRAPH_NODE_TYPE_KERNEL : CU_GRAPH_NODE_TYPE_BATCH_MEM_OP));
+    if (operations[i] == 0) continue;
+    ok &= WORKS(cuGraphBatchMemOpNodeGetParams, nodes[i], &params) && EXPECT(params.count == operations[i]);
+    if (i == 1)
+      ok &= EXPECT(params.paramArray[0].writeValue.address == words(9)) & EXPECT(params.paramArray[2].writeValue.value == 32);
+  }
+  return ok;
+}
+
+bool run(cudaGraphExec_t exec, const Words& words, cudaStream_t stream) {
+  for (int i = 9; i < 14; ++i) words.at[i] = 0;
+  words.at[8] = 1;
+  CHECK(cudaGraphLaunch(exec, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  return EXPECT(words.at[9] == 31) & EXPECT(words.at[11] == 32) & EXPECT(words.at[12] == 6) & EXPECT(words.at[13] == 7);
+}
+
 }  // namespace
 
 int main() {
@@ -44,8 +98,15 @@ int main() {
   cudaStream_t stream;
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   bool ok = seeEachOther(words, stream, 1);
+  cudaGraph_t graph = captured(words, stream, ok);
+  ok &= areNodes(graph, words);
+  cudaGraphExec_t exec;
+  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  ok &= run(exec, words, stream);
   pausePoint();
-  ok &= seeEachOther(words, stream, 100);
+  ok &= run(exec, words, stream) & seeEachOther(words, stream, 100);
+  CHECK(cudaGraphExecDestroy(exec));
+  CHECK(cudaGraphDestroy(graph));
   CHECK(cudaStreamDestroy(stream));
   return verdict("stream-words", ok);
 }

@@ -1,6 +1,7 @@
 #include "intercept/session/managed/managed-memory.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "intercept/session/call.h"
@@ -14,8 +15,10 @@ namespace {
 // What a touch brings at least: moving 64 KiB takes half as long again as moving a page (docs/performance.md).
 constexpr uint64_t allocationBlock = 64 * KiB;
 
-// So often a touch waits for work without holding other threads' work up. Then it does: they give a device more all the time.
+// So often a touch waits for work without holding other threads' work up. Then it does: they give a device more all the time. Not
+// for ever, because the work that it waits for may wait for one of these threads.
 constexpr int polite = 3;
+constexpr auto mostHeldUp = std::chrono::seconds(1);
 
 uint64_t pageOf(uint64_t address) { return address / hostPageBytes * hostPageBytes; }
 
@@ -146,23 +149,17 @@ uint64_t ManagedMemory::bytesFrom(uint64_t address) const {
   return found == ranges.end() ? 0 : found->second.place.end() - address;
 }
 
-bool ManagedMemory::isIdle(Thread& thread) const {
-  Session& session = thread.session;
-  for (unsigned device = 0; device < session.devices.size(); ++device)
-    if (!session.progress[device].isIdle() && session.fault(device) == CUDA_SUCCESS) return false;
-  return true;
-}
-
-// The result is for the program's next call, which meets it too.
-void ManagedMemory::awaitWork(Thread& thread) const {
-  for (unsigned device = 0; device < thread.session.devices.size(); ++device) awaitDevice(thread, device);
-}
-
-// From here until `mutex` is released no thread gives a device work that may use managed memory: who has not seen `touched` has
-// left the gate, its frame published.
-void ManagedMemory::exclude(Thread& thread) {
-  touched.store(true, std::memory_order_relaxed);
-  thread.session.gate.awaitOthers(thread.mark);
+// Waits until all work has ended that may use managed memory, without `lock`. Other threads may have given the device more
+// meanwhile. Results are for the program's next call, which meets them too.
+void ManagedMemory::exclude(Thread& thread, std::unique_lock<std::mutex>& lock) {
+  const uint64_t before = gives;
+  {
+    lock.unlock();
+    KJ_DEFER(lock.lock());
+    thread.session.gate.awaitOthers(thread.mark);
+    for (unsigned device = 0; device < thread.session.devices.size(); ++device) awaitDevice(thread, device);
+  }
+  isExcluded |= gives == before;
 }
 
 uint64_t ManagedMemory::streamOf(Thread& thread, unsigned device) {
@@ -218,31 +215,38 @@ CUresult ManagedMemory::giveAll(Thread& thread) {
   return result;
 }
 
+// Work behind the function was given to the device after all pages that the program had then. So there is something to give only
+// if the function has brought some itself.
 void ManagedMemory::runInStream(Session& session, const std::function<void()>& function) {
   Thread& thread = Thread::current(session);
   thread.runsHostFunctions = true;
+  thread.hasTouched = false;
   function();
-  if (isTouched()) giveToDevice(thread);
+  if (!thread.hasTouched) return;
+  UsesManaged ownFrames(thread, false);
+  std::lock_guard lock(mutex);
+  giveAll(thread);
 }
 
 void ManagedMemory::giveToDevice(Thread& thread) {
   UsesManaged ownFrames(thread, false);  // the caller's does
-  std::lock_guard lock(mutex);
+  std::unique_lock lock(mutex);
+  insistentEnded.wait_for(lock, mostHeldUp, [&] { return insistent == 0; });
   if (!touched.load(std::memory_order_relaxed)) return;  // another thread was first
   giveAll(thread);
   touched.store(false, std::memory_order_relaxed);
+  isExcluded = false;
+  ++gives;
 }
 
-// No work is outstanding that may use the range, and none comes.
+// No work is outstanding that may use the range, and none comes while `mutex` is held.
 void ManagedMemory::bring(Thread& thread, ManagedRange& range, uint64_t address, HostAccess access) {
-  auto& progress = thread.session.progress[range.device];
-  const bool isIdle = progress.isIdle();
+  const uint64_t lastWork = thread.session.progress[range.device].lastWork.load(std::memory_order_relaxed);
   const auto run = range.touched(address);
-  bool isZero = range.zeroUntil && *range.zeroUntil == progress.lastWork.load(std::memory_order_relaxed);
+  const bool isZero = range.zeroUntil && *range.zeroUntil == lastWork;
   if (run.access == HostAccess::none && !isZero) {
     range.zeroUntil.reset();
     moveRun(thread, range, range.spanOf(run), false);
-    if (isIdle) raise(progress.knownDone, progress.lastWork.load(std::memory_order_relaxed));  // which only we have raised
   }
   if (range.allow(run, access)) return;
   // Too many mappings: all pages go back, which makes one of them.
@@ -254,20 +258,23 @@ bool ManagedMemory::touch(Thread& thread, uint64_t address, bool writes) {
   const HostAccess wanted = writes ? HostAccess::write : HostAccess::read;
   Gate::Outside meanwhile(thread.session.gate, thread.mark);
   UsesManaged ownFrames(thread, false);
-  for (int waits = 0;; ++waits) {
-    {
-      std::lock_guard lock(mutex);
-      auto found = rangeOf(address);
-      if (found == ranges.end()) return false;
-      if (found->second.accessAt(address) >= wanted) return true;
-      exclude(thread);
-      if (waits == polite) awaitWork(thread);
-      if (thread.runsHostFunctions || waits == polite || isIdle(thread)) {
-        bring(thread, found->second, address, wanted);
-        return true;
-      }
+  thread.hasTouched = true;
+  std::unique_lock lock(mutex);
+  int waits = 0;
+  KJ_DEFER({
+    if (waits > polite && --insistent == 0) insistentEnded.notify_all();
+  });
+  for (;;) {
+    auto found = rangeOf(address);
+    if (found == ranges.end()) return false;
+    if (found->second.accessAt(address) >= wanted) return true;
+    touched.store(true, std::memory_order_relaxed);
+    if (isExcluded || thread.runsHostFunctions) {
+      bring(thread, found->second, address, wanted);
+      return true;
     }
-    awaitWork(thread);
+    if (++waits == polite + 1) ++insistent;
+    exclude(thread, lock);
   }
 }
 

@@ -5,9 +5,12 @@
 // gets the device's bytes. So what either side writes, the other one sees as CUDA orders their work, atomics of the whole system
 // too; and only launches after a touch pay for it (docs/managed-memory.md).
 //
-// Any thread. `mutex` is held while bytes are moved, in calls of our own: it comes before every other lock of the session. Who
-// holds it while work is given to a device has seen `touched`; between that work and a touch is a Dekker pair: a call stores that
-// it is inside the gate, then loads `touched`; a touch stores `touched`, then loads who is inside, and waits until they are not.
+// Any thread outside the gate. `mutex` is held while bytes are moved, in calls of our own: it comes before every other lock of
+// the session. No thread that holds it waits until others have left the gate, or for work of the program: either may wait for a
+// host function, whose thread may need the mutex. Between work and a touch is a Dekker pair: a call stores that it is inside the
+// gate, then loads `touched`; a touch stores `touched`, then loads who is inside, and waits until they are not. Work that comes
+// later gives all pages to the device first, which `gives` counts: if it has not changed when all work before has ended, the
+// touch may bring bytes.
 #pragma once
 
 #include <cuda.h>
@@ -15,6 +18,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -55,9 +59,8 @@ class ManagedMemory {
            method == api::Method::streamWriteValue64 || method == api::Method::streamWaitValue32 ||
            method == api::Method::streamWaitValue64;
   }
-  // The device gets all that the program has. Outside the gate.
+  // The device gets all that the program has, before this thread gives it work that may use it.
   void giveToDevice(Thread& thread);
-  void giveToDevice(Session& session);  // for the calling thread
 
   // The next touch of `address` brings as much as it can.
   void expect(uint64_t address);
@@ -94,9 +97,7 @@ class ManagedMemory {
 
   Ranges::iterator rangeOf(uint64_t address);
   void insert(ManagedRange range);
-  void exclude(Thread& thread);
-  bool isIdle(Thread& thread) const;
-  void awaitWork(Thread& thread) const;
+  void exclude(Thread& thread, std::unique_lock<std::mutex>& lock);
   CUresult fillWithZeros(Thread& thread, unsigned device, ByteSpan span);
   CUresult moveRun(Thread& thread, const ManagedRange& range, ByteSpan span, bool toDevice);
   CUresult giveAll(Thread& thread);
@@ -106,6 +107,10 @@ class ManagedMemory {
   mutable std::mutex mutex;
   Ranges ranges;
   std::atomic<bool> touched{false};
+  uint64_t gives = 0;
+  bool isExcluded = false;  // no work is outstanding that may use managed memory; from the end of exclude() to the next give
+  unsigned insistent = 0;   // touches that keep other threads' work away
+  std::condition_variable insistentEnded;
   std::atomic<uint64_t> lowest{UINT64_MAX}, highest{0};
   // Of our own, by device; made under the mutex, read by any thread. Bytes must not wait behind what waits for the program.
   std::array<std::atomic<uint64_t>, maxDevices> streams{};

@@ -15,11 +15,39 @@ namespace vgpu::client {
 namespace {
 
 using SetAction = int (*)(int, const struct sigaction*, struct sigaction*);
+using SetMask = int (*)(int, const sigset_t*, sigset_t*);
 
 // The C library's, behind our own of that name.
 SetAction systemAction() {
   static const auto found = reinterpret_cast<SetAction>(dlsym(RTLD_NEXT, "sigaction"));
   return found;
+}
+SetMask systemMask() {
+  static const auto found = reinterpret_cast<SetMask>(dlsym(RTLD_NEXT, "pthread_sigmask"));
+  return found;
+}
+
+bool isIn(const sigset_t& mask, int number) { return sigismember(&mask, number) == 1; }
+
+// The kernel's mask for one of the program's.
+sigset_t realMask(sigset_t mask) {
+  isIn(mask, SIGSEGV) ? sigaddset(&mask, SIGSTKFLT) : sigdelset(&mask, SIGSTKFLT);
+  sigdelset(&mask, SIGSEGV);
+  return mask;
+}
+
+// The program's for one of the kernel's.
+sigset_t programMask(sigset_t mask) {
+  isIn(mask, SIGSTKFLT) ? sigaddset(&mask, SIGSEGV) : sigdelset(&mask, SIGSEGV);
+  return mask;
+}
+
+// The program has been started with a mask, which all its threads inherit.
+__attribute__((constructor)) void takeInheritedMask() {
+  sigset_t inherited;
+  if (systemMask()(SIG_BLOCK, nullptr, &inherited) != 0 || !isIn(inherited, SIGSEGV)) return;
+  inherited = realMask(inherited);
+  systemMask()(SIG_SETMASK, &inherited, nullptr);
 }
 
 std::mutex mutex;  // a leaf
@@ -37,15 +65,20 @@ bool serve(uint64_t address, bool writes) {
   return brought && result == CUDA_SUCCESS;
 }
 
-// What would have happened without us.
-void passOn(int number, siginfo_t* info, void* context) {
+// What would have happened without us in a thread that has blocked `blocked`.
+void passOn(int number, siginfo_t* info, void* context, const sigset_t& blocked) {
   struct sigaction action;
   {
     std::lock_guard lock(mutex);
     action = programs;
+    if ((action.sa_flags & SA_RESETHAND) != 0) programs.sa_handler = SIG_DFL;
   }
-  if ((action.sa_flags & SA_SIGINFO) != 0) return action.sa_sigaction(number, info, context);
-  if (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN) return action.sa_handler(number);
+  if (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN && !isIn(blocked, SIGSTKFLT)) {
+    if ((action.sa_flags & SA_NODEFER) == 0) sigaddset(&action.sa_mask, SIGSEGV);
+    const sigset_t meanwhile = realMask(action.sa_mask);
+    systemMask()(SIG_BLOCK, &meanwhile, nullptr);  // until the kernel returns from this signal
+    return (action.sa_flags & SA_SIGINFO) != 0 ? action.sa_sigaction(number, info, context) : action.sa_handler(number);
+  }
   action.sa_handler = SIG_DFL;  // the kernel ignores no fault either
   systemAction()(number, &action, nullptr);  // the same instruction faults again, and ends the process
 }
@@ -53,10 +86,11 @@ void passOn(int number, siginfo_t* info, void* context) {
 void onFault(int number, siginfo_t* info, void* context) {
   const int error = errno;
   constexpr greg_t writeFault = 2;  // of the processor's error code: the access was a write
-  bool writes = (static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & writeFault) != 0;
+  const auto& interrupted = *static_cast<ucontext_t*>(context);
+  bool writes = (interrupted.uc_mcontext.gregs[REG_ERR] & writeFault) != 0;
   bool isTouch = info->si_code == SEGV_ACCERR && serve(reinterpret_cast<uint64_t>(info->si_addr), writes);
   errno = error;
-  if (!isTouch) passOn(number, info, context);
+  if (!isTouch) passOn(number, info, context, interrupted.uc_sigmask);
 }
 
 }  // namespace
@@ -67,19 +101,37 @@ void serveTouches() {
   struct sigaction ours {};
   ours.sa_sigaction = onFault;
   // Not on an alternate stack, which a program makes for few frames: bringing bytes takes as much stack as a copy.
-  ours.sa_flags = SA_SIGINFO | SA_RESTART;
+  ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER;  // the program's action may touch managed memory
   sigemptyset(&ours.sa_mask);
   KJ_REQUIRE(systemAction()(SIGSEGV, &ours, &programs) == 0, "no handler for managed memory can be installed", errno);
+  programs.sa_mask = programMask(programs.sa_mask);
   serves.store(true, std::memory_order_release);
 }
 
 int setAction(int number, const struct sigaction* action, struct sigaction* before) {
-  if (number != SIGSEGV || !serves.load(std::memory_order_acquire)) return systemAction()(number, action, before);
+  struct sigaction real {};
+  if (action != nullptr) {
+    real = *action;
+    real.sa_mask = realMask(action->sa_mask);
+  }
+  const struct sigaction* given = action == nullptr ? nullptr : &real;
+  if (number != SIGSEGV || !serves.load(std::memory_order_acquire)) {
+    const int result = systemAction()(number, given, before);
+    if (result == 0 && before != nullptr) before->sa_mask = programMask(before->sa_mask);
+    return result;
+  }
   std::lock_guard lock(mutex);
-  struct sigaction was = programs;
+  const struct sigaction was = programs;
   if (action != nullptr) programs = *action;
   if (before != nullptr) *before = was;
   return 0;
+}
+
+int setMask(int how, const sigset_t* mask, sigset_t* before) {
+  const sigset_t real = mask == nullptr ? sigset_t{} : realMask(*mask);
+  const int result = systemMask()(how, mask == nullptr ? nullptr : &real, before);
+  if (result == 0 && before != nullptr) *before = programMask(*before);
+  return result;
 }
 
 bool bringForSystem(const void* memory, uint64_t bytes, bool writes) {

@@ -288,15 +288,16 @@ CUresult Memory::growHost(Thread& thread, uint64_t bytes) {
 
 CUresult Memory::freeHost(Thread& thread, uint64_t address) {
   if (address == 0) return CUDA_SUCCESS;
-  unsigned device;
+  HostAllocation freed{};
   {
     std::lock_guard lock(mutex);
     auto found = hostAllocations.find(address);
     if (found == hostAllocations.end()) return CUDA_ERROR_INVALID_VALUE;
-    device = handleDevice(found->second.context);
+    freed = found->second;
   }
-  if (CUresult error = synchronizeHostMemory(thread, device)) return error;
+  if (CUresult error = synchronizeHostMemory(thread, handleDevice(freed.context))) return error;
   if (!sharesHost()) thread.session.managed.remove(address);
+  if (freed.kind == HostKind::managed) thread.session.managed.advice.forget(address, freed.bytes);
   if (CUresult error = postHostFree(thread, address)) return error;
   std::optional<Arena::Range> idle;
   {

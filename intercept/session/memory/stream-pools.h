@@ -38,6 +38,10 @@ struct StreamPool {
   std::array<CUmemAccess_flags, maxDevices> access{};  // that other devices have been given
   uint64_t used = 0, usedHigh = 0, reserved = 0, reservedHigh = 0;
 
+  CUmemAccess_flags accessOf(unsigned number) const {
+    return number == device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : access[number];
+  }
+
   void add(uint64_t bytes);
   void remove(uint64_t bytes) { used -= bytes; }
   // Returns unused memory down to `keepBytes`.

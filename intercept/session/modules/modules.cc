@@ -73,7 +73,7 @@ CUresult askForFunction(Thread& thread, uint64_t module, const std::string& name
   return CUDA_SUCCESS;
 }
 
-CUresult askForVariable(Thread& thread, uint64_t module, const std::string& name, KnownVariable& variable) {
+CUresult askWorkerForVariable(Thread& thread, uint64_t module, const std::string& name, KnownVariable& variable) {
   Session& session = thread.session;
   variable = {.handle = session.handles.create(api::Kind::VARIABLE, handleDevice(module)), .module = module};
   Call<api::Cuda::ModuleVariableParams> frame(thread.of(module), api::Method::moduleVariable, dataWords(name.size() + 1));
@@ -92,9 +92,14 @@ CUresult askForVariable(Thread& thread, uint64_t module, const std::string& name
   frame.describe(variable.address, variable.bytes);
   frame.record();
   session.variables.add(name, variable);
+  return CUDA_SUCCESS;
+}
+
+CUresult askForVariable(Thread& thread, uint64_t module, const std::string& name, KnownVariable& variable) {
+  if (CUresult error = askWorkerForVariable(thread, module, name, variable)) return error;
   if (!variable.isManaged || !programHasDeviceArenas) return CUDA_SUCCESS;
   serveTouches();
-  return session.managed.addVariable(thread, handleDevice(module), module, variable.address, variable.bytes);
+  return thread.session.managed.addVariable(thread, handleDevice(module), module, variable.address, variable.bytes);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Executable graphs: the nodes come a frame each, and become an executable graph of the driver's (docs/graphs.md). The frame that
 // adds a node and the one that sets it are the same, and so is what executes them.
-#include <array>
+#include <algorithm>
 #include <cstring>
 #include <span>
 
@@ -163,14 +163,14 @@ struct OwnOperations {
   CUDA_BATCH_MEM_OP_NODE_PARAMS node{};
 };
 
-// The program's own: 64 or 32 bits of the session's memory each.
+// The program's own: 64 or 32 bits of the session's memory each, or a barrier.
 bool areOwn(Execution& on, std::span<const CUstreamBatchMemOpParams> operations) {
-  for (auto& one : operations) {
+  return std::ranges::all_of(operations, [&](auto& one) {
     bool isWide = one.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64 || one.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
     bool isNarrow = one.operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 || one.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32;
-    if ((!isWide && !isNarrow) || !on.ownsMemory(one.writeValue.address, isWide ? 8 : 4)) return false;
-  }
-  return true;
+    bool hasWord = (isWide || isNarrow) && on.ownsMemory(one.writeValue.address, isWide ? 8 : 4);
+    return hasWord || one.operation == CU_STREAM_MEM_OP_BARRIER;
+  });
 }
 
 CUresult addOwn(Execution& on, const api::FrameReader<api::Cuda::GraphMemOpsParams>& p) {

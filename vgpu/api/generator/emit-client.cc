@@ -28,6 +28,7 @@ class ClientHalf {
       return out + fmt::format("{}  return {};\n}}\n\n", checks, row.alias);
     }
     for (auto& p : row.parameters) readParameter(p);
+    for (auto& clause : row.find("captured")) capture(clause);
     for (auto& clause : row.clauses) readAnswer(clause);
     if (row.level == "process") return out + checks + returns + "    return CUDA_SUCCESS;\n}\n\n";
     const char* enter = row.level == "any" ? "enterAny" : row.level == "context" ? "enterContext" : "enter";
@@ -207,7 +208,7 @@ class ClientHalf {
           fmt::format("    auto* {0}Entry = thread.session.handles.find<{1}>({0}Handle);\n", p.name, kindOf(kind.name)) +
           (nullable ? "" : fmt::format("    if ({}Entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;\n", p.name));
     if (field == nullptr) return;
-    if (kind.name == "stream" && field->effect == Effect::uses)
+    if (kind.name == "stream" && field->effect == Effect::uses && row.find("captured").empty())
       checks += fmt::format("    if (CUresult refused = thread.refuseCaptured({}Handle)) return refused;\n", p.name);
     sets += fmt::format("    frame->set{}({}Handle);\n", field->accessor, p.name);
     if (!isOfObject) target = fmt::format("thread.of({}Handle)", p.name);
@@ -217,6 +218,18 @@ class ClientHalf {
       returns += fmt::format("    thread.destroy({}, {}Handle);\n", kindOf(kind.name), p.name);
     if (field->effect == Effect::changes)
       returns += fmt::format("    thread.changed({}, {}Handle);\n", kindOf(kind.name), p.name);
+  }
+
+  // In a stream that captures, all that is valid becomes a node.
+  void capture(const Clause& clause) {
+    auto isStream = [&](auto& p) { return p.type == "CUstream"; };
+    auto stream = std::find_if(row.parameters.begin(), row.parameters.end(), isStream);
+    KJ_REQUIRE(stream != row.parameters.end(), "what is captured has a stream", row.symbol.c_str());
+    checks += fmt::format(
+        "    if (thread.session.captures.isActive()) [[unlikely]]\n"
+        "      if (auto captured = thread.session.captures.add(thread, {}Handle, [&](NodeWork& work) {{ return {}; }}))\n"
+        "        return *captured;\n",
+        stream->name, joined(clause));
   }
 
   // Whether an answer is taken from what is remembered of `object`, which ends with a dot.
