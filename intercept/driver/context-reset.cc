@@ -25,6 +25,12 @@ class TakingDown {
   Thread& thread;
 };
 
+CUresult endGreenContext(Thread& thread, uint64_t green) {
+  bool last = false;  // the caller ends the context anyway
+  thread.session.contexts.release(handleDevice(green), last);
+  return thread.session.greenContexts.end(thread, green);
+}
+
 // Of `context`; 0: of all of the device. The object list records each object's end, whatever the driver returns for it.
 CUresult dropObjects(Thread& thread, unsigned device, uint64_t context) {
   Session& session = thread.session;
@@ -32,24 +38,11 @@ CUresult dropObjects(Thread& thread, unsigned device, uint64_t context) {
   auto keep = [&](CUresult result) {
     if (first == CUDA_SUCCESS) first = result;
   };
-  auto each = [&](api::Kind kind, auto&& destroy) {
-    for (uint64_t handle : session.handles.live(kind, device, context)) keep(destroy(handle));
-  };
-  each(api::Kind::GREEN_CONTEXT, [&](uint64_t handle) {
-    bool last = false;  // the caller ends the context anyway
-    session.contexts.release(device, last);
-    return session.greenContexts.end(thread, handle);
-  });
-  each(api::Kind::GRAPH_EXEC, [&](uint64_t handle) { return Executable::end(thread, handle); });
-  each(api::Kind::STREAM, [](uint64_t handle) { return cuStreamDestroy_v2(fromWire<CUstream>(handle)); });
-  each(api::Kind::EVENT, [](uint64_t handle) { return cuEventDestroy_v2(fromWire<CUevent>(handle)); });
-  each(api::Kind::LINK, [](uint64_t handle) { return cuLinkDestroy(fromWire<CUlinkState>(handle)); });
-  each(api::Kind::MODULE, [&](uint64_t handle) { return unloadModule(thread, handle); });
   for (uint64_t value : session.textures.values(device, ObjectKind::texture, context)) keep(cuTexObjectDestroy(value));
   for (uint64_t value : session.textures.values(device, ObjectKind::surface, context)) keep(cuSurfObjectDestroy(value));
-  each(api::Kind::ARRAY, [](uint64_t handle) { return cuArrayDestroy(fromWire<CUarray>(handle)); });
-  each(api::Kind::MIPMAPPED_ARRAY, [](uint64_t handle) { return cuMipmappedArrayDestroy(fromWire<CUmipmappedArray>(handle)); });
-  each(api::Kind::LIBRARY_OBJECT, [&](uint64_t handle) { return endLibraryObject(thread, handle); });
+#define KIND_END(kind, end) \
+  for (uint64_t handle : session.handles.live(api::Kind::kind, device, context)) keep(end);
+#include "cuda-kind-ends.inc"
   if (context == 0) session.graphMemories.endDevice(device);  // what a fault ends
   keep(session.memory.freeAll(thread, device, context));
   if (context == 0) keep(session.virtualMemory.endDevice(thread, device));  // it belongs to no context

@@ -26,34 +26,6 @@ CUresult freeNode(Session& session, CUdeviceptr address, NodeWork& work) {
   return CUDA_SUCCESS;
 }
 
-namespace {
-
-template <typename Body>
-CUresult onDeviceMemory(CUdevice device, const void* value, Body&& body) {
-  return enterAny([&](Thread& thread) -> CUresult {
-    if (!thread.session.hasDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
-    return value == nullptr ? CUDA_ERROR_INVALID_VALUE : body(thread.session.graphMemories, static_cast<unsigned>(device));
-  });
-}
-
-}  // namespace
-
-CUresult getGraphMemory(CUdevice device, CUgraphMem_attribute attribute, void* value) {
-  return onDeviceMemory(device, value, [&](GraphMemories& memories, unsigned number) {
-    uint64_t amount = 0;
-    CUresult result = memories.get(number, attribute, amount);
-    if (result == CUDA_SUCCESS) *static_cast<cuuint64_t*>(value) = amount;
-    return result;
-  });
-}
-
-// A high-water mark can only be set to what there is.
-CUresult setGraphMemory(CUdevice device, CUgraphMem_attribute attribute, void* value) {
-  return onDeviceMemory(device, value, [&](GraphMemories& memories, unsigned number) {
-    return *static_cast<cuuint64_t*>(value) != 0 ? CUDA_ERROR_INVALID_VALUE : memories.reset(number, attribute);
-  });
-}
-
 CUresult makeUserObject(CUuserObject* object, void* data, CUhostFn destroy, unsigned count, unsigned flags) {
   return enterAny([&](Thread& thread) -> CUresult {
     if (object == nullptr || destroy == nullptr || count == 0 || count > INT32_MAX || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)

@@ -66,9 +66,7 @@ CUresult changeEdges(CUgraph graph, const CUgraphNode* from, const CUgraphNode* 
 CUresult getNodeAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, CUkernelNodeAttrValue* value);
 CUresult setNodeAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, const CUkernelNodeAttrValue* value);
 
-// ---- memory and user objects (graph-memory.cc)
-CUresult getGraphMemory(CUdevice device, CUgraphMem_attribute attribute, void* value);
-CUresult setGraphMemory(CUdevice device, CUgraphMem_attribute attribute, void* value);
+// ---- user objects (graph-memory.cc)
 CUresult makeUserObject(CUuserObject* object, void* data, CUhostFn destroy, unsigned count, unsigned flags);
 CUresult countUserObject(CUuserObject object, unsigned count, bool retains);
 CUresult holdUserObject(CUgraph graph, CUuserObject object, unsigned count, unsigned flags);

@@ -63,12 +63,6 @@ std::optional<PointerInfo> vgpu::client::findPointer(Thread& thread, uint64_t po
   return std::nullopt;
 }
 
-unsigned PointerInfo::accessOf(int ofDevice) const {
-  const uint32_t bit = 1u << ofDevice;
-  if (!mapped || (mapped->writers & bit) != 0) return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  return (mapped->readers & bit) != 0 ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_NONE;
-}
-
 CUresult vgpu::client::pointerAttribute(Session& session, const PointerInfo& info, uint64_t pointer,
                                         CUpointer_attribute attribute, void* data) {
   bool host = info.type == CU_MEMORYTYPE_HOST || info.managed;

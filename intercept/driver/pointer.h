@@ -19,10 +19,8 @@ struct PointerInfo {
   unsigned hostFlags = 0;
   bool isReached = false;  // by GPUs, at the same address
 
-  bool isMapped() const { return mapped.has_value(); }
-  // CUmemAccess_flags of a device; of the one that has the memory.
-  unsigned accessOf(int ofDevice) const;
-  unsigned access() const { return accessOf(static_cast<int>(device)); }
+  // Of the device that has the memory.
+  unsigned access() const { return mapped ? mapped->access[device] : unsigned{CU_MEM_ACCESS_FLAGS_PROT_READWRITE}; }
 };
 constexpr int maxMappedDevice = maxDevices - 1;
 

@@ -6,15 +6,9 @@ using namespace vgpu::client;
 
 namespace {
 
-// Runs `body` with the pools and the one that the program names. CUDA_ERROR_INVALID_VALUE if there is none.
 template <typename Body>
 CUresult withPool(CUmemoryPool handle, Body&& body) {
-  return enterAny([&](Thread& thread) -> CUresult {
-    return thread.session.memory.withPools(thread, [&](StreamPools& pools) -> CUresult {
-      StreamPool* pool = pools.find(handle);
-      return pool == nullptr ? CUDA_ERROR_INVALID_VALUE : body(pools, *pool);
-    });
-  });
+  return enterAny([&](Thread& thread) { return client::withPool(thread, handle, body); });
 }
 
 // Runs `body` with the pools of a device. CUDA_ERROR_INVALID_DEVICE if there is none of that number.
@@ -25,19 +19,6 @@ CUresult withDevice(CUdevice device, Body&& body) {
     auto number = static_cast<unsigned>(device);
     return thread.session.memory.withPools(thread, [&](StreamPools& pools) -> CUresult { return body(pools, number); });
   });
-}
-
-// What a program may turn on and off: the first attributes, in their order.
-int* switchOf(StreamPool& pool, CUmemPool_attribute attribute) {
-  const auto index = static_cast<size_t>(attribute) - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES;
-  return index < pool.reuse.size() ? &pool.reuse[index] : nullptr;
-}
-
-// And the numbers behind them.
-uint64_t* numberOf(StreamPool& pool, CUmemPool_attribute attribute) {
-  uint64_t* const numbers[] = {&pool.releaseThreshold, &pool.reserved, &pool.reservedHigh, &pool.used, &pool.usedHigh};
-  const auto index = static_cast<size_t>(attribute) - CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-  return index < std::size(numbers) ? numbers[index] : nullptr;
 }
 
 }  // namespace
@@ -100,32 +81,6 @@ VGPU_EXPORT CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool) {
 
 VGPU_EXPORT CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
   return enter([&](Thread& thread) { return thread.session.memory.trimPool(thread, pool, minBytesToKeep); });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void* value) {
-  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return withPool(pool, [&](StreamPools&, StreamPool& found) -> CUresult {
-    if (int* flag = switchOf(found, attr)) return *flag = *static_cast<int*>(value) != 0, CUDA_SUCCESS;
-    uint64_t* number = numberOf(found, attr);
-    uint64_t wanted = *static_cast<cuuint64_t*>(value);
-    bool isHigh = attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
-    if (number == nullptr || (attr != CU_MEMPOOL_ATTR_RELEASE_THRESHOLD && !isHigh)) return CUDA_ERROR_INVALID_VALUE;
-    if (isHigh && wanted != 0) return CUDA_ERROR_INVALID_VALUE;  // a high-water mark can only be reset
-    *number = isHigh ? *numberOf(found, static_cast<CUmemPool_attribute>(attr - 1)) : wanted;  // what there is now
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void* value) {
-  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return withPool(pool, [&](StreamPools& pools, StreamPool& found) -> CUresult {
-    if (int* flag = switchOf(found, attr)) return *static_cast<int*>(value) = *flag, CUDA_SUCCESS;
-    uint64_t* number = numberOf(found, attr);
-    if (number == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (!pools.hasPendingFree(found.device)) found.trim(found.releaseThreshold);
-    *static_cast<cuuint64_t*>(value) = *number;
-    return CUDA_SUCCESS;
-  });
 }
 
 VGPU_EXPORT CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, size_t count) {

@@ -63,6 +63,28 @@ CUresult onLocation(const CUmemLocation* location, CUmemAllocationType type, Bod
   return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? body(static_cast<CUdevice>(location->id)) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
+// Runs `body` with the pools and the one that the program names. CUDA_ERROR_INVALID_VALUE if there is none.
+template <typename Body>
+CUresult withPool(Thread& thread, CUmemoryPool handle, Body&& body) {
+  return thread.session.memory.withPools(thread, [&](StreamPools& pools) -> CUresult {
+    StreamPool* pool = pools.find(handle);
+    return pool == nullptr ? CUDA_ERROR_INVALID_VALUE : body(pools, *pool);
+  });
+}
+
+// Runs `body` with an attribute of a pool, or of the memory of a device's graphs.
+template <typename Body>
+CUresult onAttribute(Thread& thread, CUmemoryPool handle, CUmemPool_attribute which, Body&& body) {
+  return withPool(thread, handle, [&](StreamPools& pools, StreamPool& pool) {
+    if (!pools.hasPendingFree(pool.device)) pool.trim(pool.releaseThreshold);
+    return body(pool.attribute(which));
+  });
+}
+template <typename Body>
+CUresult onAttribute(Thread& thread, CUdevice device, CUgraphMem_attribute which, Body&& body) {
+  return thread.session.graphMemories.onAttribute(static_cast<unsigned>(device), which, body);
+}
+
 // ---- memory (pool.cc). Without a pool it is the current one of the stream's device.
 CUresult allocateInStream(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream);
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <type_traits>
 
 #include "intercept/session/entry.h"

@@ -47,6 +47,7 @@ uint64_t mixedBytes(uint64_t digest, const std::byte* bytes, size_t size) {
 
 constinit SeenCalls LibraryCall::seen;
 KnownAnswers LibraryCall::answers;
+constinit Places LibraryCall::places;
 
 CUresult LibraryCall::run() {
   if (!resolveObjects()) return CUDA_SUCCESS;
@@ -67,7 +68,7 @@ bool LibraryCall::resolveObjects() {
     auto& type = api::objectTypes[argument.objectType];
     uint64_t handle = libraryHandleOf(type, words[i]);
     objects[i] = handle == 0 ? nullptr : findLibraryObject(thread, handle);
-    if (objects[i] == nullptr || !api::mayStandFor(objects[i]->type, argument.objectType)) {
+    if (objects[i] == nullptr || !api::takes(entry, argument.objectType, objects[i]->type)) {
       answer = static_cast<uint64_t>(type.inPlaceBytes == 0 ? libraryStatus.absent : libraryStatus.invalid);
       return false;
     }
@@ -82,6 +83,7 @@ bool LibraryCall::resolveStream(CUresult& error) {
   for (size_t i = 0; i < count(); ++i) {
     if (entry.arguments[i].what != Argument::stream) continue;
     if ((error = thread.resolve(api::Kind::STREAM, true, laidOut[i])) != CUDA_SUCCESS) return false;
+    if (laidOut[i] != 0) touched |= 1u << thread.deviceOf(laidOut[i]);
     if (i == entry.streamFrom) stream = laidOut[i];
   }
   if (entry.streamFrom == api::noArgument && entry.does == Does::work && firstObject() != nullptr) {
@@ -146,8 +148,7 @@ bool LibraryCall::layOut() {
       digest = mixed(digest, alignmentOf(word));
     }
   }
-  replaceHeld();
-  return true;
+  return replaceHeld();
 }
 
 bool LibraryCall::refuseSize(uint64_t bytes) {
@@ -160,7 +161,7 @@ bool LibraryCall::refuseSize(uint64_t bytes) {
 }
 
 // Bytes that are a handle of the program's become the virtual one.
-void LibraryCall::replaceHeld() {
+bool LibraryCall::replaceHeld() {
   for (auto& note : entry.notes) {
     if (!note.holdsObject || !isHost(note.from) || static_cast<uint32_t>(words[note.condition]) != note.value) continue;
     auto range = HostRange::of(laidOut[note.from]);
@@ -168,9 +169,17 @@ void LibraryCall::replaceHeld() {
     if (range.bytes != sizeof handle) continue;
     std::byte* held = data + (range.offset - count() * sizeof(uint64_t));
     std::memcpy(&handle, held, sizeof handle);
-    if (handle != 0) std::memcpy(&handle, fromWire<const void*>(handle), sizeof handle);
+    if (handle == 0) continue;
+    handle = libraryHandleOf(api::objectTypes[note.objectType], handle);
+    LibraryObject* object = findLibraryObject(thread, handle);
+    if (object == nullptr || !api::takes(entry, note.objectType, object->type)) {
+      answer = static_cast<uint64_t>(libraryStatus.invalid);
+      return false;
+    }
+    touched |= 1u << handleDevice(handle);
     std::memcpy(held, &handle, sizeof handle);
   }
+  return true;
 }
 
 uint64_t LibraryCall::bytesIn(size_t argument) const {
@@ -364,10 +373,11 @@ CUresult LibraryCall::create() {
     uint64_t before = libraryHandleOf(type, words[at]);
     LibraryObject* old = findLibraryObject(thread, before);
     if (old != nullptr && old->place == place) endLibraryObject(thread, before);
-  } else if (type.inPlaceBytes != 0 && (place = std::calloc(1, type.inPlaceBytes)) == nullptr) {
+  } else if (type.inPlaceBytes != 0 && (place = places.take()) == nullptr) {
     return answer = static_cast<uint64_t>(libraryStatus.memory), CUDA_SUCCESS;
   }
-  auto object = std::make_unique<LibraryObject>(made.objectType, digest, place, made.what == Argument::made);
+  auto end = [](void* ended) { places.giveBack(ended); };
+  auto object = std::make_unique<LibraryObject>(made.objectType, digest, place, made.what == Argument::made ? +end : nullptr);
 
   NewHandle handle(thread, api::Kind::LIBRARY_OBJECT);
   laidOut[at] = 0;

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "intercept/libraries/known-answers.h"
+#include "intercept/libraries/places.h"
 #include "intercept/libraries/seen-calls.h"
 #include "intercept/session/entry.h"
 #include "intercept/session/graph/captured-call.h"
@@ -35,7 +36,7 @@ class LibraryCall {
   bool resolveStream(CUresult& error);
   bool layOut();
   bool refuseSize(uint64_t bytes);
-  void replaceHeld();
+  bool replaceHeld();
 
   CUresult send();
   CUresult capture(std::shared_ptr<CapturedCall>& made);
@@ -62,6 +63,7 @@ class LibraryCall {
 
   static SeenCalls seen;
   static KnownAnswers answers;
+  static Places places;
 
   Thread& thread;
   const api::LibraryEntry& entry;

@@ -40,6 +40,13 @@ class HandleMap {
     return found != of(kind).end() ? found->second : getElsewhere(kind, handle);
   }
   uint64_t getOrNull(api::Kind kind, uint64_t handle) const { return handle == 0 ? 0 : get(kind, handle); }
+  // The real handle of an object of this GPU, which is removed. Throws BadHandle where there is none.
+  uint64_t take(api::Kind kind, uint64_t handle) {
+    std::lock_guard lock(mutex);
+    auto taken = tables[static_cast<size_t>(kind)].extract(handle);
+    if (taken.empty()) throw BadHandle{kind, handle};
+    return taken.mapped();
+  }
   void remove(api::Kind kind, uint64_t handle) {
     std::lock_guard lock(mutex);
     tables[static_cast<size_t>(kind)].erase(handle);

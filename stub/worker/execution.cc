@@ -39,7 +39,6 @@ Execution::Execution(SessionState& session, unsigned device)
       gpu(driver, device),
       handles(gpu.handles),
       moduleGroups(*this),
-      textures(driver),
       eventTimes(driver),
       blobs(session.blobUsage, {}, majorOfDevice(driver, device)),
       slow([this] { gpu.select(); }) {}

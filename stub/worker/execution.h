@@ -17,14 +17,12 @@
 #include "stub/driver/driver.h"
 #include "stub/gpu/gpu.h"
 #include "stub/worker/blobs.h"
+#include "stub/worker/kept.h"
 #include "stub/worker/kinds/event-times.h"
-#include "stub/worker/kinds/graphs.h"
 #include "stub/worker/kinds/green-contexts.h"
 #include "stub/worker/kinds/library-objects.h"
-#include "stub/worker/kinds/link.h"
 #include "stub/worker/kinds/module-groups.h"
 #include "stub/worker/kinds/objects.h"
-#include "stub/worker/kinds/texture-handles.h"
 #include "stub/worker/reply.h"
 #include "stub/worker/session-state.h"
 #include "stub/worker/slow-calls.h"
@@ -54,18 +52,15 @@ class Execution {
   Gpu gpu;
   HandleMap& handles;
 
-  // The kinds' own (stub/worker/kinds/).
+  // The kinds' own (stub/worker/kinds/): what others read too, and the rest.
   Modules modules;
   ModuleGroups moduleGroups;
   Functions functions;
   Arrays arrays;
-  TextureHandles textures;
   EventTimes eventTimes;
   LibraryObjects library;
-  KnownGraphs graphs;  // by virtual handle
   GreenContexts greenContexts;
-  Links links;
-  uint32_t peers = 0;  // the devices whose memory this GPU's context has access to: a bit each
+  Kept kept;
 
   Blobs blobs;  // of modules of this GPU
   std::unordered_map<uint32_t, std::vector<capnp::word>> longReplies;  // by slot: those that it did not take, until fetched

@@ -23,6 +23,12 @@ std::byte* bytesOf(std::vector<uint64_t>& words) { return std::as_writable_bytes
 
 }  // namespace
 
+KnownLibraryObject& knownLibraryObject(Execution& on, uint64_t handle) {
+  KnownLibraryObject* known = on.session.of(handleDevice(handle)).library.find(handle);
+  if (known == nullptr) throw BadHandle{api::Kind::LIBRARY_OBJECT, handle};
+  return *known;
+}
+
 LibraryCall::LibraryCall(Execution& on, uint64_t signature, kj::StringPtr symbol, uint32_t hostMask,
                          kj::ArrayPtr<const kj::byte> block, LibraryBuffers& buffers)
     : on(on), mine(on.library), buffers(buffers), hostMask(hostMask), given(block) {
@@ -107,13 +113,9 @@ CUresult LibraryCall::translate(size_t i) {
   }
 }
 
-// An object may be of another GPU, as a descriptor that is used with several handles.
-uint64_t LibraryCall::realOf(uint64_t handle, uint8_t type) {
+uint64_t LibraryCall::realOf(uint64_t handle, uint8_t wanted) {
   uint64_t real = on.handles.get(api::Kind::LIBRARY_OBJECT, handle);
-  unsigned device = handleDevice(handle);
-  if (device != on.device()) return real;
-  auto known = mine.objects.find(handle);
-  if (known == mine.objects.end() || !api::mayStandFor(known->second.type, type)) throw BadHandle{api::Kind::LIBRARY_OBJECT, handle};
+  if (!api::takes(*entry, wanted, knownLibraryObject(on, handle).type)) throw BadHandle{api::Kind::LIBRARY_OBJECT, handle};
   return real;
 }
 
@@ -146,30 +148,29 @@ void LibraryCall::replaceHeld() {
     if (!note.holdsObject || !isHost(note.from) || static_cast<uint32_t>(words[note.condition]) != note.value) continue;
     uint64_t handle;
     std::memcpy(&handle, fromWire<const void*>(words[note.from]), sizeof handle);
-    if (handle != 0) handle = on.handles.get(api::Kind::LIBRARY_OBJECT, handle);
+    if (handle != 0) handle = realOf(handle, note.objectType);
     std::memcpy(fromWire<void*>(words[note.from]), &handle, sizeof handle);
   }
 }
 
 void LibraryCall::keepObject(uint64_t object) {
   on.handles.add(api::Kind::LIBRARY_OBJECT, object, made);
-  mine.objects[object] = {entry->arguments[api::madeArgument(*entry)].objectType, nullptr, std::move(place), {}};
+  std::lock_guard lock(mine.mutex);
+  mine.objects[object] = {entry->arguments[api::madeArgument(*entry)].objectType, std::move(place), {}};
 }
 
 // The latest of each key, in the order in which they were made: a stream that is set takes the workspace away.
 void LibraryCall::keepSetting() {
-  uint64_t object = buffers.block[0];
-  auto found = mine.objects.find(object);
-  if (found == mine.objects.end()) return;
+  auto& settings = knownLibraryObject(on, buffers.block[0]).settings;
   auto bytes = std::as_bytes(std::span(given.begin(), given.size()));
   LibrarySetting setting{entry->signature, hostMask, {bytes.begin(), bytes.end()}};
-  std::erase_if(found->second.settings, [&](const LibrarySetting& earlier) {
+  std::erase_if(settings, [&](const LibrarySetting& earlier) {
     if (earlier.entry != setting.entry) return false;
     for (size_t i = 0; i < entry->arguments.size(); ++i)
       if ((entry->keys >> i & 1) != 0 && std::memcmp(&earlier.block[i * 8], &setting.block[i * 8], 8) != 0) return false;
     return true;
   });
-  found->second.settings.push_back(std::move(setting));
+  settings.push_back(std::move(setting));
 }
 
 kj::ArrayPtr<const kj::byte> LibraryCall::results() const {

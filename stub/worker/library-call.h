@@ -16,6 +16,10 @@
 
 namespace vgpu::stub {
 
+// An object of this GPU, or of another one, as a description that is used with several handles. Throws BadHandle if there is
+// none.
+KnownLibraryObject& knownLibraryObject(Execution& on, uint64_t handle);
+
 class LibraryCall {
  public:
   LibraryCall(Execution& on, uint64_t signature, kj::StringPtr symbol, uint32_t hostMask, kj::ArrayPtr<const kj::byte> block)

@@ -8,6 +8,7 @@
 #include "vgpu/snapshot/manifest.h"
 #include "session-fixture.h"
 #include "stub/worker/execution.h"
+#include "stub/worker/kinds/texture-handles.h"
 
 using namespace vgpu;
 using namespace vgpu::checkpoint;
@@ -114,7 +115,7 @@ void makeObjects(TestSession& session) {
 std::map<uint64_t, uint64_t> numbersOf(stub::Worker& worker) {
   std::map<uint64_t, uint64_t> numbers;
   worker.runQuiesced([&](stub::SessionState& on) {
-    for (auto& [handle, object] : on.of(0).textures.live()) numbers[handle] = object.value;
+    for (auto& [handle, object] : on.of(0).kept.of<stub::TextureHandles>(on.driver).live()) numbers[handle] = object.value;
   });
   return numbers;
 }

@@ -176,7 +176,8 @@ std::string TestSession::inWorker(const Body& body, const std::string& settings,
       static stub::Driver driver = stub::Driver::load(VGPU_EMULATOR);
       if (adapt) adapt(driver);
       auto store = openStore(imageStore);
-      stub::Worker worker(driver, {store ? &*store : nullptr, new (counters) ImageCounters{}});
+      stub::Worker worker(driver, {store ? &*store : nullptr, new (counters) ImageCounters{}}, -1, FoldMode::AUTO, nullptr,
+                          libraries);
       worker.attach(share(segmentFile), share(arenaFile));
       body(worker);
     });

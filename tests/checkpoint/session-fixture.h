@@ -52,6 +52,7 @@ class TestSession {
 
   ScratchDirectory scratch;  // `list` and snapshots
   std::string imageStore;    // folder of the store that workers have; empty: they have none
+  std::string libraries;     // folder of the libraries that they call; empty: they have none
   ImageCounters& images() { return *counters; }  // of the last worker
   // To go on with what another process has sent: building frames have numbers from here on.
   void numberFrom(uint64_t number) { numbered = number; }

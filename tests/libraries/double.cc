@@ -3,9 +3,9 @@
 // memory with bytes that depend on the call. So what a program gets, and what is recorded, is the same whether the program calls
 // it directly or through a session, or the marshalling is wrong.
 //
-// A call with the number -77 is invalid. With VGPU_RECORD_HOLD in its environment the first handle is made late, as by a library
-// that takes its time to load: when there is a file library-go in the test's folder, for which this makes library-called; or not
-// at all.
+// A call with the number -77 is invalid, and one with an object that has ended or is of another kind ends the process, as
+// NVIDIA's may. With VGPU_RECORD_HOLD in its environment the first handle is made late, as by a library that takes its time to
+// load: when there is a file library-go in the test's folder, for which this makes library-called; or not at all.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -83,6 +84,7 @@ class Recorded {
     if (entry.does == Does::recall) std::memcpy(at<void*>(words[1]), &object(0)->members[entry.recalled], entry.arguments[1].bytes);
     if (entry.does == Does::create) create(text);
     if (entry.does == Does::set) set(text);
+    if (entry.does == Does::destroy && object(0) != nullptr) object(0)->type = ended;
     return entry.returnsStatus ? 0 : digestOf(text) & 0xffff;
   }
 
@@ -114,6 +116,7 @@ class Recorded {
       isInvalid |= number == -77;
       return std::to_string(number);
     }
+    if (it.what == Argument::object) check(object(i), it.objectType);
     if (it.what == Argument::object) return entry.does == Does::set && i == 0 ? objectTypes[it.objectType].name : describe(object(i));
     if (it.what == Argument::made || it.what == Argument::place) return "made";
     if (it.what == Argument::stream) return word == 0 ? "null stream" : "stream";
@@ -127,12 +130,17 @@ class Recorded {
       if (note.holdsObject && note.from == i && static_cast<uint32_t>(words[note.condition]) == note.value) {
         uint64_t held;
         std::memcpy(&held, at<const void*>(word), sizeof held);
+        check(at<Object*>(held), note.objectType);
         return "holds " + describe(at<Object*>(held));
       }
     std::string data = hexOf(at<const void*>(word), bytes(i));
     // Bytes that are an address of the program's memory.
     if (bytes(i) == 8 && data.substr(10) != "000000") return "address";
     return "in " + data;
+  }
+
+  void check(const Object* object, uint8_t wanted) const {
+    if (object != nullptr && !takes(entry, wanted, static_cast<uint8_t>(object->type))) std::abort();
   }
 
   void fill(size_t i, uint64_t digest) {
@@ -144,6 +152,8 @@ class Recorded {
   }
 
   void create(const std::string& text) {
+    static std::mutex mutex;  // GPUs have threads of their own
+    std::lock_guard lock(mutex);
     for (size_t i = 0; i < entry.arguments.size(); ++i) {
       auto& it = entry.arguments[i];
       if (it.what != Argument::made && it.what != Argument::place) continue;
@@ -197,6 +207,7 @@ class Recorded {
     if (file >= 0 && ::write(file, text.data(), text.size()) < 0) std::abort();
   }
 
+  static constexpr uint64_t ended = noArgument;  // the type of an object
   const LibraryEntry& entry;
   uint64_t* const words;
   bool isInvalid = false;

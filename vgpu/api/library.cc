@@ -22,8 +22,8 @@ size_t madeArgument(const LibraryEntry& entry) {
   return static_cast<size_t>(made - entry.arguments.begin());
 }
 
-bool mayStandFor(uint8_t given, uint8_t wanted) {
-  return given == wanted || (objectTypes[given].inPlaceBytes == 0 && objectTypes[wanted].inPlaceBytes == 0);
+bool takes(const LibraryEntry& entry, uint8_t wanted, uint8_t given) {
+  return given == wanted || (given < objectTypes.size() && objectTypes[given].also == wanted && entry.does != Does::destroy);
 }
 
 // library_types.h (CUDA 13.0): even and odd numbers are no rule, so each is named. What is smaller than a byte is packed.

@@ -74,6 +74,7 @@ struct LibraryNote {
   uint8_t from = 0;               // which argument, the value itself or bytes of host memory
   uint8_t condition = noArgument;
   uint32_t value = 0;             // of the condition
+  uint8_t objectType = 0;         // of the handle: its place in objectTypes
 };
 
 struct LibraryEntry {
@@ -94,6 +95,7 @@ struct LibraryEntry {
 struct ObjectType {
   const char* name;
   bool busy;             // ends when the device has done its work
+  uint8_t also;          // the type whose place it can take: its own, or another library's
   uint16_t inPlaceBytes;  // its handle is the address of so many bytes of the program's; 0: the virtual handle itself
 };
 
@@ -120,9 +122,8 @@ constexpr uint64_t libraryResultAlignment = 16;
 
 // Which argument of an entry that creates an object is the object.
 size_t madeArgument(const LibraryEntry& entry);
-// Whether an object of type `given` will do where one of type `wanted` is expected: handles of two libraries may stand for each other
-// (cublasLt.h: a cublasHandle_t is a cublasLtHandle_t), structures do not.
-bool mayStandFor(uint8_t given, uint8_t wanted);
+// Whether the entry takes an object of type `given` where one of type `wanted` is expected. It ends only what it is for.
+bool takes(const LibraryEntry& entry, uint8_t wanted, uint8_t given);
 
 // nullptr if this build has none of that signature.
 const LibraryEntry* findLibraryEntry(uint64_t signature);

@@ -90,25 +90,13 @@ void GraphMemories::endDevice(unsigned device) {
   amounts[device].used = amounts[device].reserved = 0;
 }
 
-CUresult GraphMemories::get(unsigned device, CUgraphMem_attribute attribute, uint64_t& value) const {
-  std::lock_guard lock(mutex);
-  const Amounts& amount = amounts[device];
-  switch (attribute) {
-    case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: value = amount.used; return CUDA_SUCCESS;
-    case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: value = amount.usedHigh; return CUDA_SUCCESS;
-    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT: value = amount.reserved; return CUDA_SUCCESS;
-    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: value = amount.reservedHigh; return CUDA_SUCCESS;
-    default: return CUDA_ERROR_INVALID_VALUE;
-  }
-}
-
-CUresult GraphMemories::reset(unsigned device, CUgraphMem_attribute attribute) {
-  std::lock_guard lock(mutex);
-  Amounts& amount = amounts[device];
-  switch (attribute) {
-    case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: amount.usedHigh = amount.used; return CUDA_SUCCESS;
-    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: amount.reservedHigh = amount.reserved; return CUDA_SUCCESS;
-    default: return CUDA_ERROR_INVALID_VALUE;
+MemoryAttribute GraphMemories::Amounts::attribute(CUgraphMem_attribute which) {
+  switch (which) {
+    case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: return {.bytes = &used};
+    case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: return {.bytes = &usedHigh, .current = &used};
+    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT: return {.bytes = &reserved};
+    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: return {.bytes = &reservedHigh, .current = &reserved};
+    default: return {};
   }
 }
 

@@ -17,6 +17,7 @@
 #include <mutex>
 
 #include "intercept/session/event-record.h"
+#include "intercept/session/memory/memory-attribute.h"
 #include "vgpu/wire/segment.h"
 
 namespace vgpu::client {
@@ -67,14 +68,18 @@ class GraphMemories {
   // The context of `device` ends, with all memory of graphs: their nodes keep addresses that mean nothing.
   void endDevice(unsigned device);
 
-  // As cuDeviceGetGraphMemAttribute and cuDeviceSetGraphMemAttribute.
-  CUresult get(unsigned device, CUgraphMem_attribute attribute, uint64_t& value) const;
-  CUresult reset(unsigned device, CUgraphMem_attribute attribute);
+  // Runs `body` with an attribute of a device's.
+  template <typename Body>
+  CUresult onAttribute(unsigned device, CUgraphMem_attribute which, Body&& body) {
+    std::lock_guard lock(mutex);
+    return body(amounts[device].attribute(which));
+  }
 
  private:
   friend class GraphMemory;
   struct Amounts {
     uint64_t used = 0, usedHigh = 0, reserved = 0, reservedHigh = 0;
+    MemoryAttribute attribute(CUgraphMem_attribute which);
   };
 
   Session& session;

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -18,10 +17,10 @@ namespace vgpu::client {
 // An object of a library that has a face. As a library's, it is not to be changed by two threads at a time.
 class LibraryObject {
  public:
-  // `place`: the program's memory in which the object lies, or ours that the program has the address of; null if its handle is the
-  // virtual one.
-  LibraryObject(uint8_t type, uint64_t content, void* place, bool isOurs)
-      : type(type), place(place), ours(isOurs ? place : nullptr, std::free), whole(content) {}
+  // `place`: the program's memory in which the object lies, or ours that the program has the address of, with which `end` is
+  // called when the object ends; null if its handle is the virtual one.
+  LibraryObject(uint8_t type, uint64_t content, void* place, void (*end)(void*))
+      : type(type), place(place), ours(end == nullptr ? nullptr : place, end), whole(content) {}
 
   const uint8_t type;  // its place in api::objectTypes
   void* const place;

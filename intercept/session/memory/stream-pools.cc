@@ -30,6 +30,20 @@ void StreamPool::trim(uint64_t keepBytes) {
   reserved = std::max(roundUp(used, poolPiece), std::min(reserved, keepBytes / poolPiece * poolPiece));
 }
 
+MemoryAttribute StreamPool::attribute(CUmemPool_attribute which) {
+  switch (which) {
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES: return {.toggle = &reuse[0]};
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC: return {.toggle = &reuse[1]};
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: return {.toggle = &reuse[2]};
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: return {.bytes = &releaseThreshold, .isFree = true};
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: return {.bytes = &reserved};
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: return {.bytes = &reservedHigh, .current = &reserved};
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: return {.bytes = &used};
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: return {.bytes = &usedHigh, .current = &used};
+    default: return {};
+  }
+}
+
 StreamPools::StreamPools(const Segment& segment, CompletionWords& completions) : segment(segment), completions(completions) {
   for (unsigned device = 0; device < maxDevices; ++device) {
     current[device] = defaultOf(device);

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "intercept/session/completion-words.h"
+#include "intercept/session/memory/memory-attribute.h"
 #include "intercept/session/memory/shared-objects.h"
 
 namespace vgpu::client {
@@ -46,6 +47,7 @@ struct StreamPool {
   void remove(uint64_t bytes) { used -= bytes; }
   // Returns unused memory down to `keepBytes`.
   void trim(uint64_t keepBytes);
+  MemoryAttribute attribute(CUmemPool_attribute which);
 };
 
 class StreamPools {

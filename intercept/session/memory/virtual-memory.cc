@@ -358,12 +358,8 @@ std::optional<VirtualMemory::Mapped> VirtualMemory::find(uint64_t address) const
   if (found == mappings.end()) return std::nullopt;
   auto& mapping = found->second;
   const Physical& physical = physicals.at(mapping.physical);
-  Mapped mapped{found->first, mapping.bytes, mapping.physical, physical.device(), physical.properties.requestedHandleTypes, 0, 0};
-  for (unsigned device = 0; device < maxDevices; ++device) {
-    mapped.readers |= (mapping.access[device] != CU_MEM_ACCESS_FLAGS_PROT_NONE ? 1u : 0u) << device;
-    mapped.writers |= (mapping.access[device] == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? 1u : 0u) << device;
-  }
-  return mapped;
+  return Mapped{found->first,  mapping.bytes, mapping.physical, physical.device(), physical.properties.requestedHandleTypes,
+                mapping.access};
 }
 
 bool VirtualMemory::covers(uint64_t address, uint64_t bytes) const {

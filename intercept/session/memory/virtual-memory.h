@@ -51,7 +51,7 @@ class VirtualMemory {
     uint64_t address, bytes, id;
     unsigned device;
     CUmemAllocationHandleType exportable;
-    uint32_t readers, writers;  // masks of devices
+    std::array<uint8_t, maxDevices> access;  // CUmemAccess_flags
   };
   std::optional<Mapped> find(uint64_t address) const;
   // Whether mappings cover [address, address + bytes) and their own devices may use them.

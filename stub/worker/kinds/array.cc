@@ -79,8 +79,7 @@ CUresult mipmapLevel(Execution& on, const api::FrameReader<api::Cuda::MipmapLeve
 
 CUresult mipmapDestroy(Execution& on, const api::FrameReader<api::Cuda::MipmapDestroyParams>& p, Reply&) {
   uint64_t handle = p.getMipmap();
-  auto mipmap = fromWire<CUmipmappedArray>(on.handles.get(api::Kind::MIPMAPPED_ARRAY, handle));
-  on.handles.remove(api::Kind::MIPMAPPED_ARRAY, handle);
+  auto mipmap = fromWire<CUmipmappedArray>(on.handles.take(api::Kind::MIPMAPPED_ARRAY, handle));
   {
     std::lock_guard lock(on.arrays.mutex);
     std::erase_if(on.arrays.live, [&](auto& array) {

@@ -37,9 +37,7 @@ CUresult setAsThen(Execution& on, const api::FrameReader<api::Cuda::LibraryCaptu
   auto settings = api::readCapturedSettings(p.getSettings());
   auto objects = p.getObjects();
   for (size_t i = 0; i < objects.size(); ++i) {
-    auto known = on.library.objects.find(objects[i]);
-    if (known == on.library.objects.end()) throw BadHandle{api::Kind::LIBRARY_OBJECT, objects[i]};
-    if (isAsThen(known->second, settings, objects[i])) continue;
+    if (isAsThen(knownLibraryObject(on, objects[i]), settings, objects[i])) continue;
     for (auto& then : settings) {
       if (then.object() != objects[i]) continue;
       LibraryCall call(on, then.entry, "a setting", then.hostMask, then.block);
@@ -87,8 +85,7 @@ CUresult libraryCapture(Execution& on, const api::FrameReader<api::Cuda::Library
 }
 
 CUresult libraryCaptureEnd(Execution& on, const api::FrameReader<api::Cuda::LibraryCaptureEndParams>& p, Reply&) {
-  auto graph = fromWire<CUgraph>(on.handles.get(api::Kind::CAPTURED_CALL, p.getCall()));
-  on.handles.remove(api::Kind::CAPTURED_CALL, p.getCall());
+  auto graph = fromWire<CUgraph>(on.handles.take(api::Kind::CAPTURED_CALL, p.getCall()));
   return on.driver.cuGraphDestroy(graph);
 }
 

@@ -26,8 +26,7 @@ CUresult eventRecordShared(Execution& on, const api::FrameReader<api::Cuda::Even
 }
 
 CUresult eventDestroy(Execution& on, const api::FrameReader<api::Cuda::EventDestroyParams>& p, Reply&) {
-  auto event = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getHEvent()));
-  on.handles.remove(api::Kind::EVENT, p.getHEvent());
+  auto event = fromWire<CUevent>(on.handles.take(api::Kind::EVENT, p.getHEvent()));
   on.eventTimes.forget(p.getHEvent());
   on.session.endSharing(api::Kind::EVENT, p.getHEvent());
   return on.driver.cuEventDestroy_v2(event);

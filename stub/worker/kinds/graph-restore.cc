@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "stub/worker/execution.h"
+#include "stub/worker/kinds/graphs.h"
 #include "vgpu/base/hex.h"
 
 namespace vgpu::stub {
@@ -42,7 +43,7 @@ Rows saveGraphs(SessionState& session) {
     if (session.isEnded(device)) continue;
     Execution& on = session.of(device);
     std::map<uint64_t, const KnownGraph*> ordered;
-    for (auto& [handle, graph] : on.graphs) ordered.emplace(handle, &graph);
+    for (auto& [handle, graph] : on.kept.of<KnownGraphs>()) ordered.emplace(handle, &graph);
     for (auto& [handle, graph] : ordered)
       for (uint64_t node = 0; node < graph->nodes.size(); ++node)
         for (auto& [method, words] : graph->nodes[node].set) {
@@ -60,14 +61,14 @@ void restoreGraphs(SessionState& session, const Rows& rows) {
     auto bytes = bytesOf(textIn(row, 3));
     std::vector<capnp::word> words(bytes.size() / sizeof(capnp::word));
     std::memcpy(words.data(), bytes.data(), bytes.size());
-    auto found = on.graphs.find(numberIn(row, 0));
-    if (found == on.graphs.end() || found->second.executable == nullptr) continue;
+    KnownGraph* graph = on.kept.find<KnownGraphs>(numberIn(row, 0));
+    if (graph == nullptr || graph->executable == nullptr) continue;
     reply.reset();
     CUresult result = on.execute(*findMethod(textIn(row, 2)), kj::arrayPtr(words.data(), words.size()), 0, 0, reply);
     if (result == CUDA_SUCCESS) continue;
     // It names memory that is gone. Its next launch is refused, instead of doing what the node did before.
-    on.driver.cuGraphExecDestroy(found->second.executable);
-    found->second.executable = nullptr;
+    on.driver.cuGraphExecDestroy(graph->executable);
+    graph->executable = nullptr;
   }
 }
 

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "cuda-handlers.h"
 #include "stub/worker/copy.h"
 #include "stub/worker/kinds/function.h"
 #include "stub/worker/kinds/graph-restore.h"
+#include "stub/worker/kinds/graphs.h"
 #include "stub/worker/kinds/kind.h"
 #include "stub/worker/kinds/launch-attributes.h"
 
@@ -16,9 +18,9 @@ namespace vgpu::stub {
 namespace {
 
 KnownGraph& graphOf(Execution& on, uint64_t handle) {
-  auto found = on.graphs.find(handle);
-  if (found == on.graphs.end()) throw BadHandle{api::Kind::GRAPH_EXEC, handle};
-  return found->second;
+  KnownGraph* graph = on.kept.find<KnownGraphs>(handle);
+  if (graph == nullptr) throw BadHandle{api::Kind::GRAPH_EXEC, handle};
+  return *graph;
 }
 
 // Executes a frame of a node. `add(node, graph, before, count)` calls the driver; `set(executable, node)` too. What a node that
@@ -58,7 +60,7 @@ CUresult graphBegin(Execution& on, const api::FrameReader<api::Cuda::GraphBeginP
   if (CUresult error = on.driver.cuGraphCreate(&made.graph, 0)) return error;
   made.body = made.graph;
   on.handles.add(api::Kind::GRAPH_EXEC, p.getGraph(), toWire(made.graph));
-  on.graphs.emplace(p.getGraph(), std::move(made));
+  on.kept.of<KnownGraphs>().emplace(p.getGraph(), std::move(made));
   return CUDA_SUCCESS;
 }
 
@@ -301,21 +303,20 @@ CUresult destroy(const Driver& driver, const KnownGraph& graph) {
 
 CUresult graphEnd(Execution& on, const api::FrameReader<api::Cuda::GraphEndParams>& p, Reply&) {
   KnownGraph ended = std::move(graphOf(on, p.getGraph()));
-  on.graphs.erase(p.getGraph());
+  on.kept.of<KnownGraphs>().erase(p.getGraph());
   on.handles.remove(api::Kind::GRAPH_EXEC, p.getGraph());
   return on.afterAllWork([&driver = on.driver, ended = std::move(ended)] { return destroy(driver, ended); });
 }
 
 namespace {
 
-void drop(Execution& on) { on.graphs.clear(); }
+void drop(Execution& on) { on.kept.of<KnownGraphs>().clear(); }
 
 CUresult destroyAll(Execution& on) {
-  for (auto& [handle, graph] : on.graphs) {
+  for (auto& [handle, graph] : std::exchange(on.kept.of<KnownGraphs>(), {})) {
     if (CUresult error = destroy(on.driver, graph)) return error;
     on.handles.remove(api::Kind::GRAPH_EXEC, handle);
   }
-  on.graphs.clear();
   return CUDA_SUCCESS;
 }
 

@@ -42,6 +42,6 @@ struct KnownGraph {
   bool waits = false;         // for the program, somewhere
 };
 
-using KnownGraphs = std::unordered_map<uint64_t, KnownGraph>;
+using KnownGraphs = std::unordered_map<uint64_t, KnownGraph>;  // by virtual handle
 
 }  // namespace vgpu::stub

@@ -99,8 +99,7 @@ CUresult greenCreate(Execution& on, const api::FrameReader<api::Cuda::GreenCreat
 }
 
 CUresult greenDestroy(Execution& on, const api::FrameReader<api::Cuda::GreenDestroyParams>& p, Reply&) {
-  auto real = fromWire<CUgreenCtx>(on.handles.get(api::Kind::GREEN_CONTEXT, p.getGreen()));
-  on.handles.remove(api::Kind::GREEN_CONTEXT, p.getGreen());
+  auto real = fromWire<CUgreenCtx>(on.handles.take(api::Kind::GREEN_CONTEXT, p.getGreen()));
   on.greenContexts.remove(p.getGreen());
   return on.afterAllWork([&on, real] { return on.driver.cuGreenCtxDestroy(real); });
 }

@@ -1,16 +1,14 @@
 #include "stub/worker/kinds/kind.h"
 
-#include <array>
-
 #include "stub/worker/execution.h"
 
 namespace vgpu::stub {
 
 std::span<const KindModule* const> kinds() {
-  static constexpr std::array<const KindModule*, 15> all{
-      &memoryKind,  &moduleBlockKind, &moduleGroupKind, &moduleKind,       &arrayKind,
-      &textureKind, &eventKind,       &libraryKind,     &graphKind,        &linkKind,
-      &physicalKind, &peersKind,      &capturedCallKind, &greenContextKind, &launchKind};
+  static constexpr const KindModule* all[] = {
+#define KIND_MODULE(module) &module,
+#include "cuda-kind-modules.inc"
+  };
   return all;
 }
 

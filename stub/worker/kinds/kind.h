@@ -62,8 +62,9 @@ struct KindModule {
   void (*write)(SessionState& session, const Row& row, uint64_t offset, const std::byte* in, size_t bytes) = nullptr;
 };
 
-extern const KindModule memoryKind, moduleBlockKind, moduleGroupKind, moduleKind, arrayKind, textureKind, eventKind, libraryKind,
-    graphKind, linkKind, physicalKind, peersKind, capturedCallKind, greenContextKind, launchKind;
+// One a module of the table (vgpu/api/cuda.table): memoryKind of `memory`, which the file of that name defines.
+#define KIND_MODULE(module) extern const KindModule module;
+#include "cuda-kind-modules.inc"
 
 // In the order in which a snapshot keeps their state and their bytes.
 std::span<const KindModule* const> kinds();

@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "vgpu/api/library.h"
@@ -28,7 +30,6 @@ struct LibrarySetting {
 
 struct KnownLibraryObject {
   uint8_t type = 0;
-  void* destroy = nullptr;                  // the library's function for it; nullptr: none has been called yet
   std::unique_ptr<std::byte[]> place;       // of an object in the program's memory: its copy here
   std::vector<LibrarySetting> settings;     // in the order in which they were made
 };
@@ -42,6 +43,19 @@ struct LibraryObjects {
   std::unordered_map<uint64_t, LibraryFunction> functions;   // by signature
   std::unordered_map<uint64_t, KnownLibraryObject> objects;  // by virtual handle
   LibraryBuffers buffers;                                    // of the call that the GPU's thread executes; they keep their memory
+  std::mutex mutex;  // a leaf: held to add to `objects` and take from them, and to read them on another GPU's thread
+
+  // Removes an object that is there, and returns it.
+  KnownLibraryObject take(uint64_t handle) {
+    std::lock_guard lock(mutex);
+    return std::move(objects.extract(handle).mapped());
+  }
+  // Any thread. An object, which stays where it is until it is taken; nullptr if there is none.
+  KnownLibraryObject* find(uint64_t handle) {
+    std::lock_guard lock(mutex);
+    auto found = objects.find(handle);
+    return found == objects.end() ? nullptr : &found->second;
+  }
 };
 
 }  // namespace vgpu::stub

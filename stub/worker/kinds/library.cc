@@ -111,16 +111,15 @@ CUresult librarySet(Execution& on, const api::FrameReader<api::Cuda::LibrarySetP
 
 // A handle frees memory of the library's, for which the driver waits: so that this thread does not, it ends when all work is done.
 CUresult libraryDestroy(Execution& on, const api::FrameReader<api::Cuda::LibraryDestroyParams>& p, Reply&) {
-  uint64_t real = on.handles.get(api::Kind::LIBRARY_OBJECT, p.getObject());
-  auto found = on.library.objects.find(p.getObject());
-  if (found == on.library.objects.end()) return CUDA_ERROR_INVALID_HANDLE;
-  bool isBusy = api::objectTypes[found->second.type].busy, isPlaced = found->second.place != nullptr;
-  on.handles.remove(api::Kind::LIBRARY_OBJECT, p.getObject());
-  on.library.objects.erase(found);
   const api::LibraryEntry* entry = api::findLibraryEntry(p.getEntry());
+  KJ_REQUIRE(entry == nullptr || entry->does == Does::destroy, "an entry that ends no object", entry->symbol);
+  uint64_t real = on.handles.get(api::Kind::LIBRARY_OBJECT, p.getObject());
+  const uint8_t type = knownLibraryObject(on, p.getObject()).type;
+  if (entry != nullptr && !api::takes(*entry, entry->arguments[0].objectType, type)) return CUDA_ERROR_INVALID_HANDLE;
+  on.handles.take(api::Kind::LIBRARY_OBJECT, p.getObject());
+  bool isBusy = api::objectTypes[type].busy, isPlaced = on.library.take(p.getObject()).place != nullptr;
   // Without an entry the object ends with its context, or with the memory that it was in.
   if (entry == nullptr || isPlaced) return CUDA_SUCCESS;
-  KJ_REQUIRE(entry->does == Does::destroy, "an entry that ends no object", entry->symbol);
   std::string problem;
   void* destroy = on.session.libraries.find(*entry, problem);
   if (destroy == nullptr) return CUDA_SUCCESS;
@@ -133,7 +132,10 @@ CUresult libraryDestroy(Execution& on, const api::FrameReader<api::Cuda::Library
 
 namespace {
 
-void drop(Execution& on) { on.library.objects.clear(); }
+void drop(Execution& on) {
+  std::lock_guard lock(on.library.mutex);
+  on.library.objects.clear();
+}
 
 // A row: virtual handle, its place among the object's settings, symbol and signature of the entry, mask, argument block.
 Rows save(SessionState& session) {

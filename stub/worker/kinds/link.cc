@@ -28,8 +28,8 @@ void report(const Link& link, Results& results) {
 
 // Nothing if this worker does not know it, which the client is told.
 std::shared_ptr<Link> find(Execution& on, uint64_t handle) {
-  auto found = on.links.find(handle);
-  return found == on.links.end() ? nullptr : found->second;
+  auto* link = on.kept.find<Links>(handle);
+  return link == nullptr ? nullptr : *link;
 }
 
 // What the other thread needs of a frame.
@@ -48,7 +48,7 @@ void destroy(Execution& on, const std::shared_ptr<Link>& link) {
 }
 
 CUresult destroyAll(Execution& on) {
-  Links ended = std::exchange(on.links, {});
+  Links ended = std::exchange(on.kept.of<Links>(), {});
   for (auto& [handle, link] : ended) destroy(on, link);
   if (!on.slow.finish(std::chrono::minutes(1))) return CUDA_ERROR_TIMEOUT;
   for (auto& [handle, link] : ended)
@@ -59,14 +59,15 @@ CUresult destroyAll(Execution& on) {
 }  // namespace
 
 CUresult linkCreate(Execution& on, const api::FrameReader<api::Cuda::LinkCreateParams>& p, Reply& reply) {
-  if (on.links.size() >= mostLinks) return CUDA_ERROR_OUT_OF_MEMORY;
+  Links& links = on.kept.of<Links>();
+  if (links.size() >= mostLinks) return CUDA_ERROR_OUT_OF_MEMORY;
   auto link = std::make_shared<Link>(p.getOptions(), p.getValues());
-  if (!on.links.emplace(p.getLink(), link).second) return CUDA_ERROR_INVALID_VALUE;
+  if (!links.emplace(p.getLink(), link).second) return CUDA_ERROR_INVALID_VALUE;
   reply.putOff({[&on, link] {
                   return on.driver.cuLinkCreate_v2(link->jit.count(), link->jit.options(), link->jit.optionValues(), &link->real);
                 },
                 [&on, link, handle = p.getLink()](CUresult result, Reply&) {
-                  if (result != CUDA_SUCCESS && find(on, handle) == link) on.links.erase(handle);
+                  if (result != CUDA_SUCCESS && find(on, handle) == link) on.kept.of<Links>().erase(handle);
                   return result;
                 }});
   return CUDA_SUCCESS;
@@ -119,9 +120,9 @@ CUresult linkComplete(Execution& on, const api::FrameReader<api::Cuda::LinkCompl
 
 CUresult linkImage(Execution& on, const api::FrameReader<api::Cuda::LinkImageParams>& p, Reply& reply) {
   auto results = reply.init<api::Cuda::LinkImageResults>();
-  auto found = on.links.find(p.getLink());
-  if (found == on.links.end() || p.getOffset() > found->second->image.size()) return CUDA_SUCCESS;
-  auto rest = found->second->image.subspan(p.getOffset());
+  auto link = find(on, p.getLink());
+  if (link == nullptr || p.getOffset() > link->image.size()) return CUDA_SUCCESS;
+  auto rest = link->image.subspan(p.getOffset());
   auto part = rest.first(std::min(rest.size(), partBytes));
   results.setBytes(kj::arrayPtr(fromWire<const kj::byte*>(toWire(part.data())), part.size()));
   return CUDA_SUCCESS;
@@ -130,7 +131,7 @@ CUresult linkImage(Execution& on, const api::FrameReader<api::Cuda::LinkImagePar
 // A link that it does not know is of a worker before.
 CUresult linkDestroy(Execution& on, const api::FrameReader<api::Cuda::LinkDestroyParams>& p, Reply&) {
   if (auto link = find(on, p.getLink())) destroy(on, link);
-  on.links.erase(p.getLink());
+  on.kept.of<Links>().erase(p.getLink());
   return CUDA_SUCCESS;
 }
 

@@ -19,9 +19,8 @@ CUresult memAlloc(Execution& on, const api::FrameReader<api::Cuda::MemAllocParam
 }
 
 CUresult memFree(Execution& on, const api::FrameReader<api::Cuda::MemFreeParams>& p, Reply&) {
-  const uint64_t bytes = on.handles.get(api::Kind::MEMORY, p.getAddress());
+  const uint64_t bytes = on.handles.take(api::Kind::MEMORY, p.getAddress());
   if (on.driver.forgetAllocation != nullptr) on.driver.forgetAllocation(p.getAddress());
-  on.handles.remove(api::Kind::MEMORY, p.getAddress());
   if (!on.session.sharedNames.has(api::Kind::MEMORY, p.getAddress())) return CUDA_SUCCESS;
   on.session.endSharing(api::Kind::MEMORY, p.getAddress());
   return on.session.whileIdle(on, [&] { return on.gpu.leases.unshare(p.getAddress(), bytes); });
@@ -34,8 +33,7 @@ CUresult hostAlloc(Execution& on, const api::FrameReader<api::Cuda::HostAllocPar
 }
 
 CUresult hostFree(Execution& on, const api::FrameReader<api::Cuda::HostFreeParams>& p, Reply&) {
-  on.handles.get(api::Kind::HOST_MEMORY, p.getAddress());
-  on.handles.remove(api::Kind::HOST_MEMORY, p.getAddress());
+  on.handles.take(api::Kind::HOST_MEMORY, p.getAddress());
   return CUDA_SUCCESS;
 }
 

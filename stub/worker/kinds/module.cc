@@ -98,8 +98,7 @@ CUresult moduleLoad(Execution& on, const api::FrameReader<api::Cuda::ModuleLoadP
 
 CUresult moduleUnload(Execution& on, const api::FrameReader<api::Cuda::ModuleUnloadParams>& p, Reply&) {
   uint64_t handle = p.getHmod();
-  auto module = fromWire<CUmodule>(on.handles.get(api::Kind::MODULE, handle));
-  on.handles.remove(api::Kind::MODULE, handle);
+  auto module = fromWire<CUmodule>(on.handles.take(api::Kind::MODULE, handle));
   auto dropChildren = [&](auto& children, api::Kind kind) {
     std::erase_if(children, [&](auto& child) {
       if (child.second.module != handle) return false;

@@ -3,32 +3,40 @@
 // Leased memory is accessible to every GPU of the session that reaches it, whatever the program has enabled: the driver copies it
 // between GPUs in no other way (device-leases.h). What lies elsewhere, as arrays, is accessible to another GPU once the contexts say
 // so; variables of modules never are (docs/facts.md).
+#include <bitset>
+
 #include "cuda-handlers.h"
 #include "stub/worker/kinds/kind.h"
 
 namespace vgpu::stub {
 
+namespace {
+
+// The devices whose memory the GPU's context has access to: a bit each.
+struct Peers : std::bitset<maxDevices> {};
+
+}  // namespace
+
 CUresult peerAccess(Execution& on, const api::FrameReader<api::Cuda::PeerAccessParams>& p, Reply&) {
   if (p.getPeer() >= on.session.deviceCount() || p.getPeer() == on.device()) return CUDA_ERROR_INVALID_DEVICE;
-  const uint32_t bit = 1u << p.getPeer();
-  if (((on.peers & bit) != 0) == p.getEnabled()) return CUDA_SUCCESS;
+  auto isEnabled = on.kept.of<Peers>()[p.getPeer()];
+  if (isEnabled == p.getEnabled()) return CUDA_SUCCESS;
   if (CUresult refused = on.session.use(p.getPeer())) return refused;
   CUcontext peer = on.session.of(p.getPeer()).gpu.context.get();
-  if (peer == on.gpu.context.get()) {  // one GPU in the place of both
-    on.peers ^= bit;
-    return CUDA_SUCCESS;
-  }
-  CUresult result = p.getEnabled() ? on.driver.cuCtxEnablePeerAccess(peer, 0) : on.driver.cuCtxDisablePeerAccess(peer);
-  if (result == CUDA_SUCCESS) on.peers ^= bit;
+  CUresult result = CUDA_SUCCESS;
+  if (peer != on.gpu.context.get())  // else it is one GPU in the place of both
+    result = p.getEnabled() ? on.driver.cuCtxEnablePeerAccess(peer, 0) : on.driver.cuCtxDisablePeerAccess(peer);
+  if (result == CUDA_SUCCESS) isEnabled.flip();
   return result;
 }
 
 namespace {
 
 CUresult destroy(Execution& on) {
-  for (unsigned device = 0; on.peers != 0; ++device) {
-    if ((on.peers >> device & 1) == 0) continue;
-    on.peers &= ~(1u << device);
+  auto& peers = on.kept.of<Peers>();
+  for (unsigned device = 0; peers.any(); ++device) {
+    if (!peers[device]) continue;
+    peers.reset(device);
     if (on.session.of(device).gpu.context.get() == on.gpu.context.get()) continue;
     if (CUresult error = on.driver.cuCtxDisablePeerAccess(on.session.of(device).gpu.context.get())) return error;
   }
@@ -37,6 +45,6 @@ CUresult destroy(Execution& on) {
 
 }  // namespace
 
-const KindModule peersKind{.name = "peers", .drop = [](Execution& on) { on.peers = 0; }, .destroy = destroy};
+const KindModule peersKind{.name = "peers", .drop = [](Execution& on) { on.kept.of<Peers>() = {}; }, .destroy = destroy};
 
 }  // namespace vgpu::stub

@@ -38,14 +38,16 @@ std::vector<kj::AutoCloseFd> owned(const std::vector<DeviceLeases::Part>& parts)
   return descriptors;
 }
 
+// What the thread of slow calls has of a shared object: what is known of it, and the descriptors of its memory.
+struct Passed {
+  SharedObject object;
+  std::vector<kj::AutoCloseFd> parts;
+};
+
 // The rest of a call that gives an object by a name. `undo` if the name is taken, which an honest program's is not.
 SlowCall publishing(Execution& on, uint64_t handle, const SharedName& name, SharedObject object,
                     std::vector<kj::AutoCloseFd> parts, std::function<void()> undo) {
-  struct Given {
-    SharedObject object;
-    std::vector<kj::AutoCloseFd> parts;
-  };
-  auto given = std::make_shared<Given>(Given{std::move(object), std::move(parts)});
+  auto given = std::make_shared<Passed>(Passed{std::move(object), std::move(parts)});
   auto work = [&session = on.session, name, given] {
     return session.exchange->publish(name, given->object, std::move(given->parts)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   };
@@ -64,11 +66,7 @@ SlowCall publishing(Execution& on, uint64_t handle, const SharedName& name, Shar
 // with the descriptors.
 SlowCall opening(Execution& on, api::Kind wanted, api::Kind kind, uint64_t handle, const SharedName& name,
                  std::function<CUresult(const SharedObject&, const std::vector<kj::AutoCloseFd>&)> take) {
-  struct Taken {
-    SharedObject object;
-    std::vector<kj::AutoCloseFd> parts;
-  };
-  auto taken = std::make_shared<Taken>();
+  auto taken = std::make_shared<Passed>();
   auto work = [&session = on.session, name, taken, wanted] {
     auto object = session.exchange->find(name);
     if (!object || object->kind != wanted) return CUDA_ERROR_INVALID_HANDLE;

@@ -6,12 +6,15 @@
 
 #include "cuda-handlers.h"
 #include "stub/worker/kinds/kind.h"
+#include "stub/worker/kinds/texture-handles.h"
 #include "vgpu/api/array-format.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu::stub {
 
 namespace {
+
+TextureHandles& texturesOf(Execution& on) { return on.kept.of<TextureHandles>(on.driver); }
 
 // What memory the program names must be its own: the device would read anybody's.
 bool isOwn(Execution& on, const CUDA_RESOURCE_DESC& resource) {
@@ -42,9 +45,9 @@ CUresult readResource(Execution& on, const api::FrameReader<api::Cuda::TextureCr
 
 // A launch that was posted before finds it: the driver would give its number to the next object at once.
 CUresult destroyLater(Execution& on, uint64_t handle, bool surface) {
-  auto object = on.textures.take(handle, surface);
+  auto object = texturesOf(on).take(handle, surface);
   if (!object) return CUDA_ERROR_INVALID_HANDLE;
-  return on.afterAllWork([&on, object = *object] { return on.textures.destroyReal(object); });
+  return on.afterAllWork([&on, object = *object] { return texturesOf(on).destroyReal(object); });
 }
 
 }  // namespace
@@ -55,7 +58,7 @@ CUresult textureCreate(Execution& on, const api::FrameReader<api::Cuda::TextureC
   auto sampling = p.getSampling<CUDA_TEXTURE_DESC>();
   auto view = p.getView<CUDA_RESOURCE_VIEW_DESC>();
   uint64_t value = 0;
-  CUresult result = on.textures.make(
+  CUresult result = texturesOf(on).make(
       p.getTexture(), false,
       [&driver = on.driver, resource, sampling, view, hasView = p.getHasView()](CUtexObject& made) {
         return driver.cuTexObjectCreate(&made, &resource, &sampling, hasView ? &view : nullptr);
@@ -74,7 +77,7 @@ CUresult surfaceCreate(Execution& on, const api::FrameReader<api::Cuda::SurfaceC
   resource.resType = CU_RESOURCE_TYPE_ARRAY;
   resource.res.array.hArray = fromWire<CUarray>(on.handles.get(api::Kind::ARRAY, p.getArray()));
   uint64_t value = 0;
-  CUresult result = on.textures.make(
+  CUresult result = texturesOf(on).make(
       p.getSurface(), true,
       [&driver = on.driver, resource](CUsurfObject& made) { return driver.cuSurfObjectCreate(&made, &resource); }, value);
   if (result == CUDA_SUCCESS) reply.init<api::Cuda::SurfaceCreateResults>().setValue(value);
@@ -93,18 +96,18 @@ TextureHandle objectOf(const Row& row) {
   return {.surface = numberIn(row, 3) != 0, .value = numberIn(row, 2)};
 }
 
-void drop(Execution& on) { on.textures.forgetAll(); }
+void drop(Execution& on) { texturesOf(on).forgetAll(); }
 
 CUresult destroy(Execution& on) {
-  for (auto& [handle, object] : on.textures.live())
-    if (CUresult error = on.textures.destroyReal(object)) return error;
+  for (auto& [handle, object] : texturesOf(on).live())
+    if (CUresult error = texturesOf(on).destroyReal(object)) return error;
   return CUDA_SUCCESS;
 }
 
 Rows save(SessionState& session) {
   Rows rows;
   for (unsigned device = 0; device < session.deviceCount(); ++device)
-    for (auto& [handle, object] : session.of(device).textures.live())
+    for (auto& [handle, object] : texturesOf(session.of(device)).live())
       rows.push_back({handle, uint64_t{device}, object.value, uint64_t{object.surface}});
   std::ranges::sort(rows);
   return rows;
@@ -118,14 +121,14 @@ bool isValid(const Row& row, uint64_t devices) {
 void prepare(SessionState& session, const Rows& rows) {
   std::map<unsigned, std::unordered_map<uint64_t, TextureHandle>> wanted;
   for (auto& row : rows) wanted[deviceOf(row)][numberIn(row, 0)] = objectOf(row);
-  for (auto& [device, handles] : wanted) session.of(device).textures.expect(std::move(handles));
+  for (auto& [device, handles] : wanted) texturesOf(session.of(device)).expect(std::move(handles));
 }
 
 void compare(SessionState& session, const Rows& rows) {
   for (unsigned device : session.usedDevices())
-    require(session.driver, session.select(device).textures.finishRestore(), "making textures and surfaces again");
+    require(session.driver, texturesOf(session.select(device)).finishRestore(), "making textures and surfaces again");
   for (auto& row : rows) {
-    auto& live = session.of(deviceOf(row)).textures.live();
+    auto& live = texturesOf(session.of(deviceOf(row))).live();
     uint64_t handle = numberIn(row, 0);
     TextureHandle saved = objectOf(row);
     const char* kind = saved.surface ? "surface" : "texture";

@@ -105,7 +105,8 @@ std::string entryOf(const std::string& symbol) {
 std::map<std::string, ByHand> halvesByHand(const Table& table) {
   std::map<std::string, ByHand> entries;
   std::map<std::string, std::set<std::string>> namers;
-  std::set<std::string> symbols;
+  std::set<std::string> symbols, ofKinds;  // ofKinds: by which objects end with their context
+  for (auto& kind : table.kinds) NamedFunctions(Row{}, kind.ends + "(handle)").addTo(ofKinds, false);
   for (auto& row : table.rows) {
     if (!row.symbol.empty()) symbols.insert(row.symbol);
     if (!row.isSupported()) continue;
@@ -115,7 +116,7 @@ std::map<std::string, ByHand> halvesByHand(const Table& table) {
     for (auto& function : functionsOf(row)) namers[function].insert(entryOf(row.symbol));
   }
   for (auto& [function, of] : namers)
-    if (of.size() == 1 && !symbols.contains(function)) entries[*of.begin()].functions.push_back(function);
+    if (of.size() == 1 && !symbols.contains(function) && !ofKinds.contains(function)) entries[*of.begin()].functions.push_back(function);
   for (auto& row : table.rows)
     for (auto& clause : row.find("serves")) entries.at(entryOf(clause.at(1))).worker = true;
   return entries;

@@ -42,9 +42,9 @@ class Classifier {
     const auto index = static_cast<uint8_t>(&p - row.parameters.data());
     std::string object = p.isPointer() ? p.pointee() : p.type;
     KJ_REQUIRE(argument.what != Argument::made || p.isPointer(), "what is made is written somewhere");
-    if (auto* known = table.findObject(object); known != nullptr && (!p.isPointer() || argument.what == Argument::made)) {
+    if (table.findObject(object) != nullptr && (!p.isPointer() || argument.what == Argument::made)) {
       if (argument.what == Argument::value) argument.what = Argument::object;
-      argument.objectType = static_cast<uint8_t>(known - table.objects.data());
+      argument.objectType = table.placeOf(object);
       argument.bytes = 8;
     } else if (p.type == "cudaStream_t") {
       argument.what = Argument::stream;

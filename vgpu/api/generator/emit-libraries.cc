@@ -45,8 +45,8 @@ std::string argumentsOf(const LibraryRow& row) {
 std::string notesOf(const LibraryRow& row) {
   std::string out;
   for (auto& n : row.notes)
-    out += fmt::format("{{{}, Member{{{}}}, {}, {}, {}}}, ", n.holdsObject, static_cast<unsigned>(n.member), n.from, n.condition,
-                       n.value);
+    out += fmt::format("{{{}, Member{{{}}}, {}, {}, {}, {}}}, ", n.holdsObject, static_cast<unsigned>(n.member), n.from,
+                       n.condition, n.value, n.objectType);
   return out;
 }
 
@@ -88,7 +88,7 @@ std::string emitLibraryRows(const LibraryTable& table) {
   }
   std::string objects, libraries;
   for (auto& object : table.objects)
-    objects += fmt::format("    {{\"{}\", {}, {}}},\n", object.type, object.busy,
+    objects += fmt::format("    {{\"{}\", {}, {}, {}}},\n", object.type, object.busy, table.placeOf(object.also),
                            object.structure.empty() ? 0 : table.structures.at(object.structure));
   for (auto& library : table.libraries) libraries += fmt::format("    {{\"{}\", \"{}\"}},\n", library.name, library.soname);
   auto status = [&](const char* name) {

@@ -105,6 +105,39 @@ std::string emitKinds(const Table& table) {
   return out + "};\n\n}  // namespace vgpu::api\n";
 }
 
+// What the client keeps of an object of each kind, which is more than a head (intercept/session/kinds/kinds.h).
+std::string emitKindStates(const Table& table) {
+  std::set<std::string> headers;
+  std::string includes, states;
+  for (auto& kind : table.kinds) {
+    if (kind.state.empty()) continue;
+    if (headers.insert(kind.stateHeader).second) includes += fmt::format("#include \"intercept/session/kinds/{}\"\n", kind.stateHeader);
+    states += fmt::format("template <>\nstruct KindState<{}> {{\n  using Type = {};\n}};\n", kindOf(kind.name), kind.state);
+  }
+  return fmt::format(
+      "{}#pragma once\n\n{}\nnamespace vgpu::client {{\n\ntemplate <api::Kind kind>\nstruct KindState {{\n  using Type = "
+      "ObjectHead;\n}};\n{}\n}}  // namespace vgpu::client\n",
+      banner, includes, states);
+}
+
+// The worker's modules, for whoever defines KIND_MODULE before it includes the file.
+std::string emitKindModules(const Table& table) {
+  std::string out = banner;
+  for (auto& module : table.modules) out += fmt::format("KIND_MODULE({}Kind)\n", module);
+  return out + "#undef KIND_MODULE\n";
+}
+
+// What the client calls for objects that end with their context, for whoever defines KIND_END: by an entry, or another function.
+std::string emitKindEnds(const Table& table) {
+  std::string out = banner;
+  for (auto kind = table.kinds.rbegin(); kind != table.kinds.rend(); ++kind) {
+    if (kind->ends.empty()) continue;
+    std::string what = kind->ends.starts_with("cu") ? fmt::format("fromWire<{}>(handle)", kind->type) : "thread, handle";
+    out += fmt::format("KIND_END({}, {}({}))\n", enumerantOf(kind->name), kind->ends, what);
+  }
+  return out + "#undef KIND_END\n";
+}
+
 std::string emitMethodsHeader(const Table& table) {
   std::string out = header("#include <cstddef>\n#include <cstdint>\n");
   out += "enum class Method : uint16_t {\n";

@@ -46,7 +46,7 @@ struct LibraryRow {
 };
 
 struct LibraryObject {
-  std::string type, structure;  // in the program's memory; empty: nowhere
+  std::string type, also, structure;  // structure: in the program's memory; empty: nowhere
   bool busy = false;
 };
 
@@ -79,6 +79,8 @@ struct LibraryTable {
 
   // nullptr if that type is none.
   const LibraryObject* findObject(const std::string& type) const;
+  // Its place among the objects. Throws kj::Exception if that type is none.
+  uint8_t placeOf(const std::string& type) const;
   // Bytes of a value; of a type that is not known, an enumeration's.
   unsigned bytesOf(const std::string& type) const;
 };

@@ -31,6 +31,9 @@ std::string typesOf(const std::string& path) { return path.substr(0, path.rfind(
 void generate(const std::string& path, const std::string& folder) {
   constexpr std::pair<const char*, std::string (*)(const Table&)> outputs[] = {
       {"cuda-kinds.h", emitKinds},
+      {"cuda-kind-states.h", emitKindStates},
+      {"cuda-kind-modules.inc", emitKindModules},
+      {"cuda-kind-ends.inc", emitKindEnds},
       {"cuda-described.h", emitDescribedHeader},
       {"cuda-described.cc", emitDescribedSource},
       {"cuda-parity.cc", emitParity},

@@ -55,10 +55,12 @@ class Reader : private TableText {
       KJ_REQUIRE(all.size() == 4, "a library has a name, a soname and a header");
       table.libraries.push_back({all[1], all[2], all[3], {}});
     } else if (word == "object") {
-      LibraryObject object{all[1], "", std::find(all.begin(), all.end(), "busy") != all.end()};
-      auto in = std::find(all.begin(), all.end(), "in");
-      if (in != all.end() && in + 1 != all.end()) object.structure = in[1];
-      table.objects.push_back(object);
+      auto behind = [&](const char* word, const std::string& otherwise) {
+        auto found = std::find(all.begin(), all.end(), word);
+        return all.end() - found < 2 ? otherwise : found[1];
+      };
+      const bool isBusy = std::find(all.begin(), all.end(), "busy") != all.end();
+      table.objects.push_back({all[1], behind("also", all[1]), behind("in", ""), isBusy});
     } else if (word == "structure" || word == "status") {
       KJ_REQUIRE(all.size() == 3, "a name and a number are expected", word.c_str());
       (word == "status" ? table.statuses : table.structures)[all[1]] = static_cast<unsigned>(std::stoul(all[2]));
@@ -168,7 +170,7 @@ class Reader : private TableText {
     KJ_REQUIRE(all.size() >= (note.holdsObject ? 3 : 4), "what is remembered is remembered as something");
     note.from = require(row, note.holdsObject ? all[0] : all[1]);
     if (!note.holdsObject) note.member = memberNamed(all[3]);
-    KJ_REQUIRE(!note.holdsObject || table.findObject(all[2]) != nullptr, "no such object", all[2].c_str());
+    if (note.holdsObject) note.objectType = table.placeOf(all[2]);
     auto condition = std::find(all.begin(), all.end(), "if");
     if (condition != all.end()) {
       KJ_REQUIRE(all.end() - condition == 4 && condition[2] == "is", "a condition is `if P is NUMBER`");
@@ -205,6 +207,12 @@ const LibraryObject* LibraryTable::findObject(const std::string& type) const {
   for (auto& object : objects)
     if (object.type == type) return &object;
   return nullptr;
+}
+
+uint8_t LibraryTable::placeOf(const std::string& type) const {
+  const LibraryObject* object = findObject(type);
+  KJ_REQUIRE(object != nullptr, "no such object", type.c_str());
+  return static_cast<uint8_t>(object - objects.data());
 }
 
 unsigned LibraryTable::bytesOf(const std::string& type) const {

@@ -30,6 +30,8 @@ class Reader : private TableText {
         readKind();
       } else if (word(0) == "object") {
         table.objects[word(1)] = word(2);
+      } else if (word(0) == "modules") {
+        table.modules = words(head.substr(head.find(' ')));
       } else if (word(0) == "retired") {
         readRetired();
       } else if (word(0) == "struct") {
@@ -54,13 +56,20 @@ class Reader : private TableText {
     return index < all.size() ? all[index] : "";
   }
 
-  // kind stream 5 CUstream nullable inContext cuStreamDestroy_v2
+  // kind stream 5 CUstream nullable inContext state StreamState stream.h cuStreamDestroy_v2
   void readKind() {
     Kind kind{word(1), static_cast<unsigned>(std::stoul(word(2))), word(3)};
     size_t next = 4;
     kind.nullable = word(next) == "nullable" && ++next;
     kind.inContext = word(next) == "inContext" && ++next;
+    if (word(next) == "state") {
+      kind.state = word(next + 1);
+      kind.stateHeader = word(next + 2);
+      next += 3;
+    }
+    if (word(next) == "ends") kind.ends = word(next + 1), next += 2;
     kind.destroyer = word(next);
+    if (kind.ends.empty() && kind.inContext) kind.ends = kind.destroyer;
     if (kind.type == "-") kind.type.clear();
     KJ_REQUIRE(table.findKind(kind.name) == nullptr, "a kind is there twice", kind.name.c_str());
     table.kinds.push_back(kind);

@@ -99,6 +99,8 @@ struct Kind {
   std::string type;     // of the program's handle: CUstream; empty where rows name the kind themselves
   bool nullable = false;
   bool inContext = false;  // ends with its device's context
+  std::string state, stateHeader;  // of the client's (intercept/session/kinds/); empty if it keeps no more than a head
+  std::string ends;        // what the client calls for one that ends with its context; empty if nothing
   std::string destroyer;   // the entry that destroys one; empty if a module of the worker's does
 };
 
@@ -106,6 +108,7 @@ struct Table {
   VendorTypes types;
   std::map<std::string, std::vector<Clause>> descriptors;  // of structures, by their first names
   std::vector<Kind> kinds;         // by number
+  std::vector<std::string> modules;  // of the worker, in the order of a snapshot
   std::map<std::string, std::string> objects;  // of the client alone: the function that finds one, by the handle's type
   std::vector<Row> rows;           // as in the file: frames of the session's own, entries by symbol
   std::vector<const Row*> frames;  // by number; nullptr: retired
@@ -177,6 +180,9 @@ std::map<std::string, ByHand> halvesByHand(const Table& table);
 
 // The emitters: each returns the text of one file.
 std::string emitKinds(const Table& table);
+std::string emitKindStates(const Table& table);
+std::string emitKindModules(const Table& table);
+std::string emitKindEnds(const Table& table);
 std::string emitDescribedHeader(const Table& table);
 std::string emitDescribedSource(const Table& table);
 std::string emitParity(const Table& table);

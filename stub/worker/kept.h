@@ -1,0 +1,38 @@
+// What the kinds keep of their objects on one GPU besides handles: a structure a kind, of a type that no other kind has.
+//
+// Used by the thread of that GPU, and while no calls are executed. What other threads read meanwhile is a member of Execution.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+
+namespace vgpu::stub {
+
+class Kept {
+ public:
+  // The structure of that type, made of `arguments` when it is first asked for.
+  template <typename State, typename... Arguments>
+  State& of(Arguments&&... arguments) {
+    auto& state = states[&key<State>];
+    if (state == nullptr) state = std::make_shared<State>(std::forward<Arguments>(arguments)...);
+    return *static_cast<State*>(state.get());
+  }
+
+  // What a structure that is a map has by that handle, or nothing.
+  template <typename Map>
+  typename Map::mapped_type* find(uint64_t handle) {
+    auto& map = of<Map>();
+    auto found = map.find(handle);
+    return found == map.end() ? nullptr : &found->second;
+  }
+
+ private:
+  template <typename State>
+  static inline char key = 0;  // its address stands for the type
+
+  std::map<const char*, std::shared_ptr<void>> states;
+};
+
+}  // namespace vgpu::stub

@@ -1,0 +1,105 @@
+// Calls of libraries: what the worker refuses of a program that sends anything. The recording library ends the process if it
+// gets an object that is none or of another kind.
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "session-fixture.h"
+#include "vgpu/api/handle.h"
+#include "vgpu/api/library.h"
+
+using namespace vgpu;
+using namespace vgpu::test;
+
+namespace {
+
+using Words = std::vector<uint64_t>;
+
+constexpr uint64_t objectOn(unsigned device, uint32_t index) { return makeHandle(api::Kind::LIBRARY_OBJECT, device, 0, index); }
+constexpr uint64_t product = objectOn(0, 1), otherProduct = objectOn(1, 2), otherLayout = objectOn(1, 3),
+                   otherEmulation = objectOn(1, 4);
+
+template <typename Frame>
+void setCall(Frame& frame, const std::string& symbol, const Words& block, uint32_t hostMask) {
+  auto entry = std::ranges::find_if(api::libraryEntries, [&](auto& each) { return symbol == each.symbol; });
+  KJ_REQUIRE(entry != api::libraryEntries.end(), "no such entry", symbol.c_str());
+  frame.setEntry(entry->signature);
+  frame.setSymbol(symbol.c_str());
+  frame.setHostMask(hostMask);
+  frame.setArguments(kj::arrayPtr(block.data(), block.size()).asBytes());
+}
+
+RecordedFrame create(uint64_t object, const std::string& symbol, const Words& block) {
+  return makeFrame<api::Cuda::LibraryCreateParams>(0, api::Method::libraryCreate, handleDevice(object), [&](auto p) {
+    p.setObject(object);
+    setCall(p, symbol, block, 0);
+  });
+}
+
+RecordedFrame ask(const std::string& symbol, const Words& block, uint32_t hostMask) {
+  return makeFrame<api::Cuda::LibraryAskParams>(0, api::Method::libraryAsk, 0,
+                                                [&](auto p) { setCall(p, symbol, block, hostMask); });
+}
+
+// A question about a product's description, on the first GPU.
+RecordedFrame askAttribute(uint64_t object) {
+  constexpr api::HostRange value{0, 4}, written{0, 8};
+  return ask("cublasLtMatmulDescGetAttribute", {object, 3, value.word(), 4, written.word()}, 1u << 2 | 1u << 4);
+}
+
+// Has a product's description hold another object.
+RecordedFrame hold(uint64_t object) {
+  constexpr uint64_t emulationDescriptor = 38;  // CUBLASLT_MATMUL_DESC_EMULATION_DESCRIPTOR
+  constexpr api::HostRange held{4 * sizeof(uint64_t), sizeof object};
+  return ask("cublasLtMatmulDescSetAttribute", {product, emulationDescriptor, held.word(), sizeof object, object}, 1u << 2);
+}
+
+// Runs `body` in a worker with two GPUs and the objects.
+std::string inCallingWorker(const std::function<void(TestSession&)>& body) {
+  TestSession session;
+  session.libraries = VGPU_LIBRARY_DOUBLES;
+  return session.inWorker(
+      [&](stub::Worker& worker) {
+        worker.proceed();
+        session.require(create(product, "cublasLtMatmulDescCreate", {0, 68, 0}));
+        session.require(create(otherProduct, "cublasLtMatmulDescCreate", {0, 68, 0}));
+        session.require(create(otherLayout, "cublasLtMatrixLayoutCreate", {0, 0, 16, 16, 16}));
+        session.require(create(otherEmulation, "cublasLtEmulationDescCreate", {0}));
+        body(session);
+        session.require(askAttribute(product));
+      },
+      "devices=2");
+}
+
+void requireRefused(TestSession& session, RecordedFrame frame) {
+  int32_t result = session.call(std::move(frame));
+  KJ_REQUIRE(result == CUDA_ERROR_INVALID_HANDLE, result);
+}
+
+}  // namespace
+
+TEST_CASE("a call takes an object of another GPU, but none of another kind") {
+  CHECK(inCallingWorker([](TestSession& session) {
+          session.require(askAttribute(otherProduct));
+          requireRefused(session, askAttribute(otherLayout));
+        }) == "");
+}
+
+TEST_CASE("a call takes no object that has ended on another GPU") {
+  CHECK(inCallingWorker([](TestSession& session) {
+          session.post(makeFrame<api::Cuda::LibraryDestroyParams>(0, api::Method::libraryDestroy, 1,
+                                                                  [](auto p) { p.setObject(otherProduct); }));
+          session.require(create(objectOn(1, 5), "cublasLtMatmulDescCreate", {0, 68, 0}));  // behind it, in the same ring
+          requireRefused(session, askAttribute(otherProduct));
+        }) == "");
+}
+
+TEST_CASE("a description holds an object of another GPU, but none of another kind") {
+  CHECK(inCallingWorker([](TestSession& session) {
+          session.require(hold(otherEmulation));
+          requireRefused(session, hold(otherLayout));
+        }) == "");
+}

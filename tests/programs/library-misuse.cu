@@ -1,0 +1,160 @@
+// Objects of libraries that are not what a call takes: ended, of another kind, or made while another GPU was current. A call that
+// cannot have one is refused with the library's own status, and the next call is served; a description is of the host, so those
+// of another GPU are as good. Natively such a call may crash, so this is for a session.
+#include "blas.h"
+#include "in-session.h"
+
+namespace {
+
+bool isRight = true;
+
+void expect(cublasStatus_t wanted, cublasStatus_t got, const char* call) {
+  if (got == wanted) return;
+  std::printf("%s: %s, expected %s\n", call, cublasGetStatusName(got), cublasGetStatusName(wanted));
+  isRight = false;
+}
+#define ANSWERS(status, call) expect(CUBLAS_STATUS_##status, (call), #call)
+
+template <typename To, typename From>
+To as(From handle) {
+  return reinterpret_cast<To>(handle);
+}
+
+// What is made on one GPU.
+struct Objects {
+  cublasHandle_t blas = nullptr;
+  cublasLtHandle_t lt = nullptr;
+  cublasLtMatmulDesc_t product = nullptr;
+  cublasLtMatrixLayout_t layout = nullptr;
+  cublasLtMatmulPreference_t preference = nullptr;
+  cublasLtEmulationDesc_t emulation = nullptr;
+  cudaStream_t stream = nullptr;
+  float* data = nullptr;
+  int device;
+
+  explicit Objects(int device) : device(device) {
+    CHECK(cudaSetDevice(device));
+    cublasStatus_t status = cublasCreate(&blas);
+    if (status == CUBLAS_STATUS_NOT_INITIALIZED) std::exit(notHere);
+    BLAS(status);
+    BLAS(cublasLtCreate(&lt));
+    BLAS(cublasLtMatmulDescCreate(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    BLAS(cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, 16, 16, 16));
+    BLAS(cublasLtMatmulPreferenceCreate(&preference));
+    BLAS(cublasLtEmulationDescCreate(&emulation));
+    cublasOperation_t transposed = CUBLAS_OP_T;
+    BLAS(cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed));
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CHECK(cudaMalloc(&data, 4096));
+  }
+
+  // A product on this GPU, by descriptions that may be others.
+  cublasStatus_t multiply(cublasLtMatmulDesc_t by, cublasLtMatrixLayout_t of) const {
+    const float alpha = 1, beta = 0;
+    return cublasLtMatmul(lt, by, &alpha, data, of, data, layout, &beta, data, layout, data, layout, nullptr, nullptr, 0, stream);
+  }
+  cublasStatus_t scale(cublasHandle_t handle) const {
+    const float two = 2;
+    return cublasSscal(handle, 16, &two, data, 1);
+  }
+  // Whether the worker serves the session as before.
+  void works() const {
+    CHECK(cudaSetDevice(device));
+    ANSWERS(SUCCESS, scale(blas));
+    ANSWERS(SUCCESS, multiply(product, layout));
+    CHECK(cudaStreamSynchronize(stream));
+    CHECK(cudaDeviceSynchronize());
+  }
+};
+
+cublasStatus_t hold(cublasLtMatmulDesc_t product, const void* emulation) {
+  return cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_EMULATION_DESCRIPTOR, &emulation, sizeof emulation);
+}
+
+void useOtherKinds(const Objects& here, const Objects& there) {
+  CHECK(cudaSetDevice(here.device));
+  for (auto* of : {&here, &there}) {
+    ANSWERS(NOT_INITIALIZED, here.scale(as<cublasHandle_t>(of->lt)));
+    ANSWERS(NOT_INITIALIZED, here.scale(as<cublasHandle_t>(of->stream)));
+    ANSWERS(NOT_INITIALIZED, cublasDestroy(as<cublasHandle_t>(of->lt)));
+    ANSWERS(NOT_INITIALIZED, cublasLtDestroy(as<cublasLtHandle_t>(of->blas)));
+    ANSWERS(INVALID_VALUE, here.multiply(as<cublasLtMatmulDesc_t>(of->layout), here.layout));
+    ANSWERS(INVALID_VALUE, here.multiply(here.product, as<cublasLtMatrixLayout_t>(of->preference)));
+    ANSWERS(INVALID_VALUE, cublasLtMatrixLayoutDestroy(as<cublasLtMatrixLayout_t>(of->product)));
+    ANSWERS(INVALID_VALUE, hold(here.product, of->preference));
+    ANSWERS(SUCCESS, hold(here.product, of->emulation));
+    ANSWERS(SUCCESS, hold(here.product, nullptr));
+    here.works();
+  }
+}
+
+// In a graph as well: the call is repeated when the graph is made again.
+void useThoseOfAnother(const Objects& here, const Objects& there) {
+  CHECK(cudaSetDevice(here.device));
+  ANSWERS(SUCCESS, here.multiply(there.product, there.layout));
+  CHECK(cudaStreamBeginCapture(here.stream, cudaStreamCaptureModeRelaxed));
+  ANSWERS(SUCCESS, here.multiply(there.product, there.layout));
+  cudaGraph_t graph = nullptr;
+  CHECK(cudaStreamEndCapture(here.stream, &graph));
+  cudaGraphExec_t executable = nullptr;
+  CHECK(cudaGraphInstantiate(&executable, graph, 0));
+  CHECK(cudaGraphLaunch(executable, here.stream));
+  CHECK(cudaStreamSynchronize(here.stream));
+  CHECK(cudaGraphExecDestroy(executable));
+  CHECK(cudaGraphDestroy(graph));
+  // A stream of another GPU is none for this handle.
+  ANSWERS(SUCCESS, cublasSetStream(here.blas, there.stream));
+  ANSWERS(INVALID_VALUE, here.scale(here.blas));
+  ANSWERS(SUCCESS, cublasSetStream(here.blas, nullptr));
+  here.works();
+}
+
+void useEnded(const Objects& here, int device) {
+  Objects ended(device);
+  CHECK(cudaFree(ended.data));
+  CHECK(cudaStreamDestroy(ended.stream));
+  BLAS(cublasDestroy(ended.blas));
+  BLAS(cublasLtMatmulDescDestroy(ended.product));
+  BLAS(cublasLtMatrixLayoutDestroy(ended.layout));
+  BLAS(cublasLtMatmulPreferenceDestroy(ended.preference));
+  BLAS(cublasLtEmulationDescDestroy(ended.emulation));
+  ANSWERS(NOT_INITIALIZED, here.scale(ended.blas));
+  ANSWERS(NOT_INITIALIZED, cublasSetMathMode(ended.blas, CUBLAS_DEFAULT_MATH));
+  ANSWERS(NOT_INITIALIZED, cublasDestroy(ended.blas));
+  ANSWERS(INVALID_VALUE, here.multiply(ended.product, here.layout));
+  ANSWERS(INVALID_VALUE, here.multiply(here.product, ended.layout));
+  ANSWERS(INVALID_VALUE, cublasLtMatmulDescDestroy(ended.product));
+  ANSWERS(INVALID_VALUE, hold(here.product, ended.emulation));
+  BLAS(cublasLtDestroy(ended.lt));
+  ANSWERS(NOT_INITIALIZED, ended.multiply(here.product, here.layout));
+  here.works();
+}
+
+}  // namespace
+
+int main() {
+  if (!inSession) return notHere;
+  int count = 0;
+  CHECK(cudaGetDeviceCount(&count));
+  Objects first(0), second(count - 1);
+  auto all = [&] {
+    useOtherKinds(first, second);
+    useOtherKinds(second, first);
+    useThoseOfAnother(first, second);
+    useThoseOfAnother(second, first);
+    useEnded(first, second.device);
+    useEnded(second, first.device);
+  };
+  ANSWERS(NOT_INITIALIZED, first.scale(nullptr));
+  all();
+  pausePoint();
+  all();
+  if (count > 1) {
+    CHECK(cudaSetDevice(second.device));
+    CHECK(cudaDeviceReset());
+    ANSWERS(NOT_INITIALIZED, first.scale(second.blas));
+    ANSWERS(INVALID_VALUE, first.multiply(second.product, first.layout));
+  }
+  first.works();
+  return verdict("library-misuse", isRight);
+}
