@@ -219,6 +219,10 @@ farMoves() {
 }
 # addressOf NODE: where it listens for other hosts.
 addressOf() { sed -n 's/^vgpud: listens on //p' "$dir/$1.log"; }
+# The version of the greeting that this build speaks.
+greetingVersion() {
+  sed -n 's/^constexpr uint32_t greetingVersion = \([0-9]*\);/\1/p' "$(dirname "${BASH_SOURCE[0]}")/../../vgpu/control/greeting.h"
+}
 # noDefunct PID...: none of these has a child that has ended and was not reaped. A name may have blanks; state and parent are behind it.
 noDefunct() {
   cat /proc/[0-9]*/stat 2>/dev/null | awk -v of=" $* " '{ sub(/.*[)] /, ""); if ($1 == "Z" && index(of, " " $2 " ")) found = 1 }

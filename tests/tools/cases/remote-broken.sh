@@ -1,15 +1,15 @@
 # A program whose connection with its node breaks: it goes on where it was, until that lasts too long. VGPU_TRANSPORT: tcp or tls.
 # greetLate TOKEN: an attempt of that session to connect, its first one, that comes only now; until the node has dropped it.
 greetLate() {
-  timeout "$limit" python3 - "$transport" "${address##*:}" "$dir/config/vgpu/keys/identity.pem" "$1" >"$dir/late.log" 2>&1 <<'PY'
+  timeout "$limit" python3 - "$transport" "${address##*:}" "$dir/config/vgpu/keys/identity.pem" "$1" "$(greetingVersion)" >"$dir/late.log" 2>&1 <<'PY'
 import socket, ssl, struct, sys
-transport, port, keys, token = sys.argv[1:]
+transport, port, keys, token, version = sys.argv[1:]
 connection = socket.create_connection(("127.0.0.1", int(port)))
 if transport == "tls":
     context = ssl.create_default_context(cafile=keys)
     context.load_cert_chain(keys)
     connection = context.wrap_socket(connection, server_hostname="127.0.0.1")
-connection.sendall(b"VGPULINK" + struct.pack("<II", 3, 2) + bytes.fromhex(token) + struct.pack("<QQ", 0, 1) + b"\0" * 16)
+connection.sendall(b"VGPULINK" + struct.pack("<II", int(version), 2) + bytes.fromhex(token) + struct.pack("<QQ", 0, 1) + b"\0" * 16)
 assert connection.recv(1) == b""
 PY
 }

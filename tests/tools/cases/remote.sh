@@ -10,8 +10,9 @@ refused "can be reached from other hosts" "$tree/bin/vgpud" --run-dir "$dir/c" -
 refused "takes tls:HOST:PORT, tcp:HOST:PORT or vsock:CID:PORT" "$tree/bin/vgpud" --run-dir "$dir/c" --device emulated --listen "unix:$dir/x"
 
 # A stranger, and a peer of another version: both get at most a greeting.
-python3 - "$port" <<'PY' || fail "a stranger on the port was not treated as one"
+python3 - "$port" "$(greetingVersion)" <<'PY' || fail "a stranger on the port was not treated as one"
 import socket, struct, sys
+version = int(sys.argv[2])
 def say(data):
     with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as s:
         s.settimeout(20)
@@ -26,12 +27,12 @@ def say(data):
 assert say(b"GET / HTTP/1.1\r\n\r\n" + b"x" * 100) == b""
 assert say(b"\0" * 10) == b""
 answer = say(b"VGPULINK" + struct.pack("<II", 99, 2) + b"\0" * 48)
-assert answer[:8] == b"VGPULINK" and struct.unpack("<II", answer[8:16]) == (3, 1) and len(answer) == 32, answer
-answer = say(b"VGPULINK" + struct.pack("<II", 3, 9) + b"\0" * 48)
+assert answer[:8] == b"VGPULINK" and struct.unpack("<II", answer[8:16]) == (version, 1) and len(answer) == 32, answer
+answer = say(b"VGPULINK" + struct.pack("<II", version, 9) + b"\0" * 48)
 assert b"asks for what there is not" in answer, answer
 # A further connection of a session that there is not, and a flood of them.
 for _ in range(40):
-    answer = say(b"VGPULINK" + struct.pack("<II", 3, 5) + b"\x11" * 16 + b"\0" * 32 + b"\xff" * 5000)
+    answer = say(b"VGPULINK" + struct.pack("<II", version, 5) + b"\x11" * 16 + b"\0" * 32 + b"\xff" * 5000)
     assert answer == b"" or b"the session has another connection by now, or none" in answer, answer
 assert answer != b"", "it was not told"
 PY

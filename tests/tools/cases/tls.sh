@@ -84,9 +84,9 @@ turnedAway bob "may take tls: only" "does not speak TLS" "tcp:${address#tls:}"
 refused "may not speak TLS (tcp:)" at "tls:${plain#tcp:}" ps
 waitUntil says a "is not served: it speaks TLS on a port that does not"
 succeeds with gpu-1 at "$address" ps
-python3 - "${address##*:}" "$dir/bob/identity.pem" "$dir/other/identity.pem" <<'PY' || fail "a stranger was not told by an alert alone"
-import socket, ssl, sys
-port, bob, other = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+python3 - "${address##*:}" "$dir/bob/identity.pem" "$dir/other/identity.pem" "$(greetingVersion)" <<'PY' || fail "a stranger was not told by an alert alone"
+import socket, ssl, struct, sys
+port, bob, other, version = int(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
 # One who takes every node's certificate, and sends the greeting at once.
 def heard(keys=None, version=ssl.TLSVersion.TLSv1_3):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -97,7 +97,7 @@ def heard(keys=None, version=ssl.TLSVersion.TLSv1_3):
         plain.settimeout(20)
         try:
             with context.wrap_socket(plain) as secret:
-                secret.sendall(b"VGPULINK" + b"\3\0\0\0\1\0\0\0" + b"\0" * 48)
+                secret.sendall(b"VGPULINK" + struct.pack("<II", version, 1) + b"\0" * 48)
                 return str(secret.recv(4096))
         except (ssl.SSLError, ConnectionError) as error:
             return str(error).lower().replace("_", " ")
