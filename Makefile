@@ -72,7 +72,9 @@ fuzz:
 	@cmake --build --preset fuzz --target fuzz-ptx-run
 	@cmake --build --preset fuzz --target fuzz-container-run
 
-bench: build
+bench:
+	@tools/setup liburing-dev
+	@$(call build,release)
 	@for bench in build/release/tests/bench/*-bench; do echo "$$bench"; "$$bench" || exit 1; done
 	@build/release/bin/vgpuctl run -- build/release/tests/bench/launch-program
 
