@@ -183,10 +183,11 @@ Criu Criu::find() {
   for (auto& word : privilege()) check.push_back(word);
   Outcome outcome = execute(check, true);
   if (!outcome.succeeded)
-    fail(fmt::format("{} cannot work here: {}. {}", path, reasonsIn(outcome.output),
-                     geteuid() == 0
-                         ? "Its kernel or container lacks what `criu check` names"
-                         : "Run vgpuctl as root, or as root: setcap cap_checkpoint_restore,cap_sys_ptrace,cap_setpcap+eip " + path));
+    fail(fmt::format(
+        "{} cannot work here: {}. {}", path, reasonsIn(outcome.output),
+        geteuid() == 0
+            ? "Its kernel or container lacks what `criu check` names"
+            : "Run vgpuctl as root, or as root: setcap cap_checkpoint_restore,cap_sys_ptrace,cap_setpcap+eip " + path));
   return Criu(path, version);
 }
 

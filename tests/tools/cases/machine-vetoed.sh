@@ -28,7 +28,7 @@ vetoed() {
   endMachine here
 }
 bothVeto() {
-  vetoed small "memory\|OUT_OF_MEMORY"
+  vetoed small "for the session that comes: CUDA_ERROR_OUT_OF_MEMORY"
   vetoed other "migrate it to the same model"
 }
 startInMachine kept 16

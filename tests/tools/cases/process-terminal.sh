@@ -29,9 +29,9 @@ waitUntil ended "$pid"
 code=0
 wait "${runner[held]}" || code=$?
 [ "$code" = 137 ] || fail "the first terminal returned $code"
-# Another one has that number meanwhile.
+# Another one has that number meanwhile. What vgpuctl says of its progress would be in the midst of the program's lines.
 script -qc "sleep 1000" /dev/null <"/dev/null" >"$dir/other.log" 2>&1 &
-atTerminal "$vgpuctl/b/vgpud.sock' resume --wait '$dir/saved'"
+atTerminal "$vgpuctl/b/vgpud.sock' resume --wait '$dir/saved' 2>/dev/null"
 waitUntil hasState b held running
 [[ $(terminalOf) = /dev/pts/* ]] || fail "the program is not at a terminal: $(terminalOf)"
 memoryIsRight held
