@@ -1,0 +1,94 @@
+// What tests/executed-entries puts between a program and libcuda.so.1: a wrapper of each entry, which writes the entry's name
+// into the file VGPU_EXECUTED when it has succeeded for the first time in its process.
+#define _GNU_SOURCE
+#define __CUDA_API_VERSION_INTERNAL  // every version under its own name
+#include <cuda.h>
+#include <cudaProfiler.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct Entry {
+  const char* name;
+  void *ours, *next;
+  char isExecuted;
+};
+static struct Entry entries[];
+
+typedef void* Find(void* library, const char* name);
+
+static Find* systemsDlsym(void) {
+  static Find* find;
+  if (find == NULL) find = (Find*)dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+  return find;
+}
+
+static void findAll(void) {
+  static void* driver;
+  if (driver != NULL || (driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)) == NULL) return;
+  for (struct Entry* entry = entries; entry->name != NULL; ++entry) entry->next = systemsDlsym()(driver, entry->name);
+}
+
+static void* nextOf(struct Entry* entry) {
+  if (entry->next == NULL) findAll();
+  return entry->next;
+}
+
+static void executed(struct Entry* entry) {
+  if (entry->isExecuted) return;
+  entry->isExecuted = 1;
+  const char* path = getenv("VGPU_EXECUTED");
+  int file = path == NULL ? -1 : open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0) return;
+  char line[128];
+  size_t bytes = strlen(entry->name);
+  memcpy(line, entry->name, bytes);
+  line[bytes] = '\n';
+  if (write(file, line, bytes + 1) < 0) abort();
+  close(file);
+}
+
+static void* wrapped(void* found) {
+  if (found == NULL) return NULL;
+  for (struct Entry* entry = entries; entry->name != NULL; ++entry)
+    if (entry->next == found) return entry->ours;
+  return found;
+}
+
+enum {
+#define ROW(entry) number_##entry,
+#include "rows.inc"
+#undef ROW
+};
+
+// What is found goes through its wrapper.
+static void takeFound(void** found) {
+  if (found != NULL) *found = wrapped(*found);
+}
+
+#define WRAP_FINDING(symbol_, found_, parameters, arguments)            \
+  CUresult CUDAAPI symbol_ parameters {                                 \
+    struct Entry* entry_ = &entries[number_##symbol_];                  \
+    CUresult result_ = ((__typeof__(&symbol_))nextOf(entry_))arguments; \
+    if (result_ == CUDA_SUCCESS) executed(entry_);                      \
+    takeFound(found_);                                                  \
+    return result_;                                                     \
+  }
+#define WRAP(symbol_, parameters, arguments) WRAP_FINDING(symbol_, NULL, parameters, arguments)
+#include "wraps.inc"
+
+static struct Entry entries[] = {
+#define ROW(entry) {#entry, (void*)entry, NULL, 0},
+#include "rows.inc"
+#undef ROW
+    {NULL, NULL, NULL, 0}};
+
+// RTLD_NEXT is that of the caller, whose return address the compiler leaves in place by a jump.
+void* dlsym(void* library, const char* name) {
+  Find* find = systemsDlsym();
+  if (library == RTLD_NEXT || strncmp(name, "cu", 2) != 0) return find(library, name);
+  findAll();
+  return wrapped(find(library, name));
+}
