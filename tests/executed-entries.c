@@ -1,5 +1,5 @@
-// What tests/executed-entries puts between a program and libcuda.so.1: a wrapper of each entry, which writes the entry's name into
-// the file VGPU_EXECUTED when it has succeeded for the first time in its process.
+// What tests/executed-entries puts between a program and libcuda.so.1: a wrapper of each entry, which writes the entry's name
+// into the file VGPU_EXECUTED when it has succeeded for the first time in its process.
 #define _GNU_SOURCE
 #define __CUDA_API_VERSION_INTERNAL  // every version under its own name
 #include <cuda.h>
