@@ -39,18 +39,18 @@ std::optional<uint32_t> Slabs::take(uint32_t first, const std::atomic<bool>& aba
 }
 
 void Slabs::lend(uint32_t slab, unsigned device, uint64_t sequence) {
-  Lent& loan = lent[slab];
-  loan.sequence.store(sequence, std::memory_order_relaxed);
-  loan.device.store(device, std::memory_order_relaxed);
-  loan.generation.store(segment.slabState(slab).busy.load(std::memory_order_relaxed), std::memory_order_release);
+  Lent& last = lent[slab];
+  last.sequence.store(sequence, std::memory_order_relaxed);
+  last.device.store(device, std::memory_order_relaxed);
+  last.generation.store(segment.slabState(slab).busy.load(std::memory_order_relaxed), std::memory_order_release);
 }
 
 void Slabs::reclaim(unsigned device, uint64_t sequence) {
   for (uint32_t slab = 0; slab < slabCount; ++slab) {
-    Lent& loan = lent[slab];
-    uint32_t generation = loan.generation.load(std::memory_order_acquire);
-    if (generation == 0 || loan.device.load(std::memory_order_relaxed) != device ||
-        loan.sequence.load(std::memory_order_relaxed) >= sequence)
+    Lent& last = lent[slab];
+    uint32_t generation = last.generation.load(std::memory_order_acquire);
+    if (generation == 0 || last.device.load(std::memory_order_relaxed) != device ||
+        last.sequence.load(std::memory_order_relaxed) >= sequence)
       continue;
     segment.slabState(slab).busy.compare_exchange_strong(generation, 0, std::memory_order_release);
   }

@@ -77,12 +77,6 @@ class NamedFunctions {
   std::set<std::string> local;
 };
 
-std::string joined(const Clause& clause, size_t first) {
-  std::string text;
-  for (size_t i = first; i < clause.size(); ++i) text += clause[i] + " ";
-  return trimmed(text);
-}
-
 std::set<std::string> functionsOf(const Row& row) {
   std::set<std::string> functions;
   if (!row.clientGenerated()) return functions;

@@ -8,14 +8,6 @@
 
 namespace vgpu::generator {
 
-namespace {
-
-// Whether a clause that begins with `word` names the parameter, and its COUNT.
-struct Naming {
-  bool is = false;
-  std::string count;
-};
-
 Naming namingOf(const Row& row, const char* word, const std::string& name) {
   for (auto& clause : row.find(word))
     for (size_t i = 1; i < clause.size(); ++i)
@@ -23,23 +15,16 @@ Naming namingOf(const Row& row, const char* word, const std::string& name) {
   return {};
 }
 
+namespace {
+
 Type numberOf(const Table& table, const std::string& type) {
-  constexpr std::pair<const char*, Type> types[] = {
-      {"int", Type::i32},   {"CUdevice", Type::i32}, {"unsigned int", Type::u32}, {"size_t", Type::u64}, {"unsigned long long", Type::u64},
-      {"float", Type::f32}, {"double", Type::f64},   {"long long", Type::i64},    {"char", Type::u8},    {"unsigned char", Type::u8},
-      {"unsigned short", Type::u16}};
-  for (auto& [known, number] : types)
-    if (type == known) return number;
+  if (auto number = numberOfC(type)) return *number;
+  if (type == "CUdevice") return Type::i32;
   const VendorType* vendor = table.types.find(type);
   KJ_REQUIRE(vendor != nullptr, "a type that the generator does not know", type.c_str());
   if (vendor->what == VendorType::enumeration) return Type::i32;
   KJ_REQUIRE(vendor->what == VendorType::number, "such a parameter needs a half by hand, or a clause that says what it is", type.c_str());
   return vendor->bytes == 4 ? Type::u32 : Type::u64;
-}
-
-bool isStructure(const Table& table, const std::string& type) {
-  const VendorType* vendor = table.types.find(type);
-  return vendor != nullptr && vendor->what == VendorType::structure;
 }
 
 Effect effectOn(const Row& row, const std::string& name) {
@@ -73,11 +58,11 @@ void addInput(const Table& table, Row& row, Field field, const std::string& elem
 
 // What the entry writes.
 void addOutput(const Table& table, Row& row, Field field, const std::string& element, const std::string& count) {
-  KJ_REQUIRE(table.findKindOfType(element) == nullptr && (!isStructure(table, element) || !hasHandles(table, element)),
-             "an object that is not created needs a half by hand", field.name.c_str());
+  KJ_REQUIRE(!hasHandles(table, element), "an object that is not created needs a half by hand", field.name.c_str());
   field.elementType = element;
   field.count = count;
-  field.type = !count.empty() ? Type::described : isStructure(table, element) ? Type::structure : numberOf(table, element);
+  const bool isStructure = table.types.findStructure(element) != nullptr;
+  field.type = !count.empty() ? Type::described : isStructure ? Type::structure : numberOf(table, element);
   row.results.fields.push_back(field);
 }
 
@@ -90,7 +75,7 @@ void addPointer(const Table& table, Row& row, const Field& field, const Paramete
   const bool isInput = reads.is || (parameter.isConstPointer() && !writes.is);
   if (isInput) addInput(table, row, field, element, reads.count);
   if (isInput && !writes.is) return;
-  KJ_REQUIRE(!reads.is || (isStructure(table, element) && reads.count.empty() && writes.count.empty()),
+  KJ_REQUIRE(!reads.is || (table.types.findStructure(element) != nullptr && reads.count.empty() && writes.count.empty()),
              "what is read and written is one structure", parameter.name.c_str());
   addOutput(table, row, field, element, writes.count);
 }
@@ -119,7 +104,7 @@ void addField(const Table& table, Row& row, const Parameter& parameter) {
       row.frame.fields.push_back(field);
     }
     addPointer(table, row, field, parameter);
-  } else if (isStructure(table, parameter.type)) {
+  } else if (table.types.findStructure(parameter.type) != nullptr) {
     addInput(table, row, field, parameter.type, "");
   } else {
     KJ_REQUIRE(effect == Effect::none, "what is created or destroyed is an object of a kind", parameter.name.c_str());

@@ -22,18 +22,13 @@ class Describer {
   std::vector<DescribedField> run() {
     for (auto& clause : clauses) checkNames(clause);
     for (auto& member : members)
-      if (!isStructure(member) && !named("plain", member) && !named("extra", member)) add(member);
+      if (table.types.findStructure(member.type) == nullptr && !named("plain", member) && !named("extra", member)) add(member);
     // A kernel's parameters are looked at while its handle is still the virtual one.
     std::ranges::stable_sort(fields, [](auto& a, auto& b) { return (a.what == "parameters") > (b.what == "parameters"); });
     return fields;
   }
 
  private:
-  bool isStructure(const Member& member) const {
-    const VendorType* type = table.types.find(member.type);
-    return type != nullptr && type->what == VendorType::structure;
-  }
-
   void collect(const VendorType& of, const std::string& path) {
     if (auto own = table.descriptors.find(of.name); own != table.descriptors.end())
       for (Clause clause : own->second) {
@@ -41,7 +36,7 @@ class Describer {
         clauses.push_back(clause);
       }
     for (auto& member : of.members)
-      if (isStructure(member)) collect(*table.types.find(member.type), path + member.name + ".");
+      if (auto* inner = table.types.findStructure(member.type)) collect(*inner, path + member.name + ".");
   }
 
   // The names of members get the path before them: `ctx when type VALUE`, `optional ctx`, `reads attrs[numAttrs]`.
@@ -103,6 +98,7 @@ class Describer {
     field.nullable = named("optional", member) != nullptr || (kind != nullptr && kind->nullable);
     if (named("reserved", member)) {
       field.what = "reserved";
+      field.bytes = member.bytes;
     } else if (named("valid", member)) {
       field.what = "choice";
       field.values = valuesOf(member);
@@ -118,10 +114,10 @@ class Describer {
       field.what = "handle";
       field.kind = kind->name;
     } else {
-      field.memoryBytes = memoryAt(member);
-      KJ_REQUIRE(!isPointer || field.memoryBytes != 0, "a structure with a pointer that nothing describes", structure.name.c_str(),
+      field.bytes = memoryAt(member);
+      KJ_REQUIRE(!isPointer || field.bytes != 0, "a structure with a pointer that nothing describes", structure.name.c_str(),
                  member.name.c_str());
-      if (field.memoryBytes == 0) return;  // a number
+      if (field.bytes == 0) return;  // a number
       field.what = "memory";
     }
     addConditions(field);
@@ -145,11 +141,16 @@ class Describer {
     const bool isChoice = type != nullptr && type->what == VendorType::enumeration;
     KJ_REQUIRE(isChoice, "what has valid values is an enumeration", member.name.c_str());
     uint64_t values = 0;
-    for (auto& [name, value] : type->values) {
-      KJ_REQUIRE(value >= 0 && value < 64, "a value of a choice is below 64", name.c_str());
-      values |= uint64_t{1} << value;
-    }
+    for (auto& [name, value] : type->values) values |= bitOf(*type, name);
     return values;
+  }
+
+  // Of a value of an enumeration.
+  static uint64_t bitOf(const VendorType& type, const std::string& name) {
+    auto value = type.values.find(name);
+    KJ_REQUIRE(value != type.values.end() && value->second >= 0 && value->second < 64,
+               "the enumeration has no such value below 64", name.c_str());
+    return uint64_t{1} << value->second;
   }
 
   uint32_t memoryAt(const Member& member) const {
@@ -166,18 +167,14 @@ class Describer {
         KJ_REQUIRE(type != nullptr && type->what == VendorType::enumeration, "what says whether a member is there is an enumeration",
                    selector.name.c_str());
         uint64_t values = 0;
-        for (size_t i = 3; i < clause.size(); ++i) {
-          auto value = type->values.find(clause[i]);
-          KJ_REQUIRE(value != type->values.end() && value->second >= 0 && value->second < 64, "the enumeration has no such value below 64",
-                     clause[i].c_str());
-          values |= uint64_t{1} << value->second;
-        }
+        for (size_t i = 3; i < clause.size(); ++i) values |= bitOf(*type, clause[i]);
         field.conditions.push_back({selector.offset, values});
       }
     bool shares = field.what != "reserved" && field.what != "choice" && std::ranges::any_of(members, [&](auto& other) {
-      return !isStructure(other) && other.name != field.member.name && other.offset < field.member.offset + field.member.bytes &&
-             field.member.offset < other.offset + other.bytes;
-    });
+                    return table.types.findStructure(other.type) == nullptr && other.name != field.member.name &&
+                           other.offset < field.member.offset + field.member.bytes &&
+                           field.member.offset < other.offset + other.bytes;
+                  });
     KJ_REQUIRE(!shares || !field.conditions.empty(), "a member of a union says when it is there", structure.name.c_str(),
                field.member.name.c_str());
   }
@@ -192,8 +189,7 @@ class Describer {
 std::string expressionOf(const Table& table, const std::string& elementType, bool nullable) {
   if (auto* kind = table.findKindOfType(elementType))
     return fmt::format("api::described::{}[{}]", nullable ? "nullableHandles" : "handles", kind->number);
-  const VendorType* type = table.types.find(elementType);
-  if (type != nullptr && type->what == VendorType::structure) {
+  if (auto* type = table.types.findStructure(elementType)) {
     describe(table, *type);
     return "api::described::" + type->name;
   }
@@ -216,8 +212,8 @@ std::string describedElement(const Table& table, const DescribedField& list) {
 
 bool hasHandles(const Table& table, const std::string& elementType) {
   if (table.findKindOfType(elementType) != nullptr) return true;
-  const VendorType* type = table.types.find(elementType);
-  if (type == nullptr || type->what != VendorType::structure) return false;
+  const VendorType* type = table.types.findStructure(elementType);
+  if (type == nullptr) return false;
   return std::ranges::any_of(describe(table, *type), [&](auto& field) {
     return field.what == "handle" || (field.what == "list" && hasHandles(table, field.elementType));
   });

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
 
 #include "text.h"
@@ -35,22 +36,12 @@ class ClientHalf {
     out += fmt::format("  return {}([&]([[maybe_unused]] Thread& thread) -> CUresult {{\n{}", enter, checks);
     if (row.onWire() && !row.byClauses) out += send();
     auto result = row.find("returns");
-    return out + fmt::format("{}{}    return {};\n  }});\n}}\n\n", returns, counts, result.empty() ? "CUDA_SUCCESS" : joined(result[0]));
+    return out + fmt::format("{}{}    return {};\n  }});\n}}\n\n", returns, counts,
+                             result.empty() ? "CUDA_SUCCESS" : joined(result[0], 1));
   }
 
  private:
-  // The words behind the first.
-  static std::string joined(const Clause& clause) {
-    std::string text;
-    for (size_t i = 1; i < clause.size(); ++i) text += (i == 1 ? "" : " ") + clause[i];
-    return text;
-  }
-
-  bool isNamed(const char* word, const std::string& parameter) const {
-    auto clauses = row.find(word);
-    return std::any_of(clauses.begin(), clauses.end(),
-                       [&](auto& clause) { return std::find(clause.begin() + 1, clause.end(), parameter) != clause.end(); });
-  }
+  bool isNamed(const char* word, const std::string& parameter) const { return namingOf(row, word, parameter).is; }
 
   // Whether it is of a list of a graph's nodes, which answerList() checks: `nodes[numNodes] edgeData = hNode.before`.
   bool isOfList(const std::string& parameter) const {
@@ -98,7 +89,7 @@ class ClientHalf {
     } else if (result != nullptr && !result->count.empty()) {
       return takeList(p, *result);
     } else if (p.isPointer() && !isNamed("optional", p.name) && !isNamed("address", p.name)) {
-      checks += fmt::format("    if ({} == nullptr) return CUDA_ERROR_INVALID_VALUE;\n", p.name);
+      checks += nullCheck(p.name);
     }
     checkEnumeration(p);
     for (auto& clause : row.find(p.name)) checkValue(p, clause);
@@ -115,18 +106,21 @@ class ClientHalf {
                        field.type == Type::structure ? "<" + type + ">" : "");
   }
 
+  static std::string nullCheck(const std::string& name) {
+    return fmt::format("    if ({} == nullptr) return CUDA_ERROR_INVALID_VALUE;\n", name);
+  }
+
   // Text, a structure or an array that the frame carries.
   void pack(const Parameter& p, const Field& field) {
     if (field.type == Type::text) {
-      checks += field.optional ? fmt::format("    if ({0} == nullptr) {0} = \"\";\n", p.name)
-                               : fmt::format("    if ({} == nullptr) return CUDA_ERROR_INVALID_VALUE;\n", p.name);
+      checks += field.optional ? fmt::format("    if ({0} == nullptr) {0} = \"\";\n", p.name) : nullCheck(p.name);
       checks += fmt::format("    if (std::strlen({}) > maxNameBytes) return CUDA_ERROR_INVALID_VALUE;\n", p.name);
       sets += fmt::format("    frame->set{}({});\n", field.accessor, p.name);
       dataWords += fmt::format(" + dataWords(std::strlen({}) + 1)", p.name);
       return;
     }
     if (field.type == Type::structure) {
-      checks += fmt::format("    if ({} == nullptr) return CUDA_ERROR_INVALID_VALUE;\n", p.name);
+      checks += nullCheck(p.name);
       sets += fmt::format("    frame->set{}(*{});\n", field.accessor, p.name);
       dataWords += fmt::format(" + dataWords(sizeof *{})", p.name);
       return;
@@ -179,7 +173,7 @@ class ClientHalf {
   }
 
   void set(const Field& field, const std::string& value) {
-    sets += fmt::format("    frame->set{0}(static_cast<{1}>({2}));\n", field.accessor, cppTypeOf(field.type), value);
+    sets += fmt::format("    frame->set{0}(static_cast<{1}>({2}));\n", field.accessor, infoOf(field.type).cpp, value);
   }
 
   void create(const Parameter& p, const Field& field) {
@@ -234,7 +228,7 @@ class ClientHalf {
 
   // Whether an answer is taken from what is remembered of `object`, which ends with a dot.
   bool uses(const std::string& object) const {
-    return std::any_of(row.clauses.begin(), row.clauses.end(), [&](auto& clause) {
+    return std::ranges::any_of(row.clauses, [&](auto& clause) {
       return clause[0].starts_with(object) || (clause.size() >= 3 && clause[2].starts_with(object));
     });
   }
@@ -259,28 +253,28 @@ class ClientHalf {
       checks += fmt::format("    {0} = std::clamp({0}, {1}, {2});\n", p.name, translated(clause[2]), translated(clause[3]));
       return;
     }
+    static const std::map<std::string, const char*> refusals = {{"mask", "({0} & ~static_cast<{2}>({1})) != 0"},
+                                                                {"has", "({0} & ({1})) == 0"},
+                                                                {"below", "{0} >= {1}"},
+                                                                {"is", "{0} != {1}"},
+                                                                {"differs", "{0} == {1}"},
+                                                                {"owns", "!ownsMemory(thread.session, {0}, {1})"}};
     size_t dots = clause[2].find("..");
-    if (clause[1] == "mask") {
-      condition = fmt::format("({} & ~static_cast<{}>({})) != 0", p.name, p.type, clause[2]);
-    } else if (clause[1] == "has") {
-      condition = fmt::format("({} & ({})) == 0", subject, clause[2]);
-    } else if (clause[1] == "in" && dots != std::string::npos) {
+    if (clause[1] == "in" && dots != std::string::npos) {
       condition =
           fmt::format("{0} < {1} || {0} > {2}", subject, clause[2].substr(0, dots), translated(clause[2].substr(dots + 2)));
     } else if (clause[1] == "among") {
       for (size_t i = 2; i < clause.size() && clause[i] != "else"; ++i)
         condition += fmt::format("{}{} != {}", condition.empty() ? "" : " && ", subject, clause[i]);
       error = clause[clause.size() - 2] == "else" ? clause.back() : error;
-    } else if (clause[1] == "below") {
-      condition = fmt::format("{} >= {}", subject, translated(clause[2]));
-    } else if (clause[1] == "owns") {
-      condition = fmt::format("!ownsMemory(thread.session, {}, {})", p.name, clause[2]);
+    } else if (clause[2] == "\"\"") {
+      condition = fmt::format("{0} == nullptr || *{0} == 0", p.name);
     } else {
-      KJ_REQUIRE(clause[1] == "is" || clause[1] == "differs",
+      auto refusal = refusals.find(clause[1]);
+      KJ_REQUIRE(refusal != refusals.end(),
                  "a parameter's clause is valid, mask, has, in, among, below, is, differs, owns, clamp, found, passes, as or =",
                  clause[1].c_str());
-      condition = clause[2] == "\"\"" ? fmt::format("{0} == nullptr || *{0} == 0", p.name)
-                                      : fmt::format("{} {} {}", subject, clause[1] == "is" ? "!=" : "==", clause[2]);
+      condition = fmt::format(fmt::runtime(refusal->second), subject, translated(clause[2]), p.type);
     }
     checks += fmt::format("    if ({}) return {};\n", condition, error);
   }
@@ -315,7 +309,7 @@ class ClientHalf {
 
   // What a function reports by its last argument, a handle or an address.
   void giveReported(const Parameter& p, const Clause& clause) {
-    std::string call = translated(joined({clause.begin() + 1, clause.end()}));
+    std::string call = translated(joined(clause, 2));
     returns += fmt::format("    uint64_t {0}Value = 0;\n    if (CUresult error = {1}, {0}Value)) return error;\n", p.name,
                            call.substr(0, call.size() - 1));
     give(p, p.name + "Value");
@@ -329,8 +323,7 @@ class ClientHalf {
 
   // Whether it names what a function finds: `ptr found findPointer`.
   bool isFound(const std::string& parameter) const {
-    auto clauses = row.find(parameter);
-    return std::any_of(clauses.begin(), clauses.end(), [](auto& clause) { return clause[1] == "found"; });
+    return std::ranges::any_of(row.find(parameter), [](auto& clause) { return clause[1] == "found"; });
   }
 
   // `otherwise`: what a null object answers; if it is empty, zero.

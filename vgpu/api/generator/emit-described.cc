@@ -23,8 +23,8 @@ class Used {
 
  private:
   void add(const std::string& type) {
-    const VendorType* known = table.types.find(type);
-    if (known == nullptr || known->what != VendorType::structure || !names.insert(known->name).second) return;
+    const VendorType* known = table.types.findStructure(type);
+    if (known == nullptr || !names.insert(known->name).second) return;
     for (auto& field : describe(table, *known)) add(field.elementType);
     structures.push_back(known);
   }
@@ -35,8 +35,7 @@ class Used {
 
 std::string fieldText(const Table& table, const VendorType& structure, const DescribedField& field, std::string& conditions) {
   std::string text = fmt::format("{{.what = FieldClass::{}, .offset = {}", field.what, field.member.offset);
-  if (field.what == "reserved") text += fmt::format(", .bytes = {}", field.member.bytes);
-  if (field.what == "memory") text += fmt::format(", .bytes = {}", field.memoryBytes);
+  if (field.bytes != 0) text += fmt::format(", .bytes = {}", field.bytes);
   if (field.what == "handle") text += fmt::format(", .kind = Kind::{}", enumerantOf(field.kind));
   if (field.what == "choice") text += fmt::format(", .values = {:#x}", field.values);
   if (field.nullable) text += ", .nullable = true";

@@ -9,64 +9,46 @@ namespace vgpu::generator {
 
 namespace {
 
-const char* schemaTypeOf(Type type) {
-  constexpr const char* names[] = {"Bool", "UInt8", "UInt16", "UInt32", "UInt64", "Int32", "Int64", "Float32",
-                                   "Float64", "UInt64"};
-  return type <= Type::place ? names[static_cast<size_t>(type)] : "Data";
-}
-
-// Places are template arguments, so a setter of a field that a part of the frame does not have fails to compile.
-std::string setter(const Field& f) {
-  const auto& n = f.accessor;
-  switch (f.type) {
+// What a builder and a reader have for a field, as formats: {n} its name, {p} its place, {t} its C++ type or that of its
+// elements. Places are template arguments, so a setter of a field that a part of the frame does not have fails to compile.
+struct Accessors {
+  const char *set, *get;
+};
+Accessors accessorsOf(Type type) {
+  switch (type) {
     case Type::boolean:
-      return fmt::format("    void set{}(bool value) {{ this->template setBit<{}>(value); }}\n", n, f.place);
+      return {"    void set{n}(bool value) {{ this->template setBit<{p}>(value); }}\n",
+              "    bool get{n}() const {{ return getBit({p}); }}\n"};
     case Type::bytes:
     case Type::described:
-      return fmt::format(
-          "    kj::ArrayPtr<kj::byte> init{0}(size_t size) {{ return this->template placeData<{1}>(size); }}\n"
-          "    void set{0}(kj::ArrayPtr<const kj::byte> data) {{ this->template copyData<{1}>(data.begin(), data.size()); }}\n",
-          n, f.place);
+      return {
+          "    kj::ArrayPtr<kj::byte> init{n}(size_t size) {{ return this->template placeData<{p}>(size); }}\n"
+          "    void set{n}(kj::ArrayPtr<const kj::byte> data) {{ this->template copyData<{p}>(data.begin(), data.size()); }}\n",
+          "    kj::ArrayPtr<const kj::byte> get{n}() const {{ return readData({p}); }}\n"};
     case Type::text:
-      return fmt::format("    void set{}(kj::StringPtr text) {{ this->template copyData<{}>(text.cStr(), text.size() + 1); }}\n", n,
-                         f.place);
+      return {"    void set{n}(kj::StringPtr text) {{ this->template copyData<{p}>(text.cStr(), text.size() + 1); }}\n",
+              "    kj::StringPtr get{n}() const {{ return readText({p}); }}\n"};
     case Type::structure:
-      return fmt::format(
+      return {
           "    template <typename Structure>\n"
-          "    void set{}(const Structure& value) {{ this->template copyData<{}>(&value, sizeof value); }}\n",
-          n, f.place);
+          "    void set{n}(const Structure& value) {{ this->template copyData<{p}>(&value, sizeof value); }}\n",
+          "    template <typename Structure>\n    Structure get{n}() const {{ return readStructure<Structure>({p}); }}\n"};
     case Type::list:
-      return fmt::format(
-          "    Elements<{0}> init{1}(size_t size) {{\n"
-          "      return Elements<{0}>(this->template placeData<{2}>(size * sizeof({0})));\n    }}\n"
-          "    void set{1}(kj::ArrayPtr<const {0}> list) {{\n"
-          "      this->template copyData<{2}>(list.begin(), list.size() * sizeof({0}));\n    }}\n",
-          cppTypeOf(f.element), n, f.place);
+      return {
+          "    Elements<{t}> init{n}(size_t size) {{\n"
+          "      return Elements<{t}>(this->template placeData<{p}>(size * sizeof({t})));\n    }}\n"
+          "    void set{n}(kj::ArrayPtr<const {t}> list) {{\n"
+          "      this->template copyData<{p}>(list.begin(), list.size() * sizeof({t}));\n    }}\n",
+          "    ElementsReader<{t}> get{n}() const {{ return ElementsReader<{t}>(readData({p})); }}\n"};
     default:
-      return fmt::format("    void set{}({} value) {{ this->template set<{}>(value); }}\n", n, cppTypeOf(f.type), f.place);
+      return {"    void set{n}({t} value) {{ this->template set<{p}>(value); }}\n",
+              "    {t} get{n}() const {{ return get<{t}>({p}); }}\n"};
   }
 }
 
-std::string getter(const Field& f) {
-  const auto& n = f.accessor;
-  switch (f.type) {
-    case Type::boolean:
-      return fmt::format("    bool get{}() const {{ return getBit({}); }}\n", n, f.place);
-    case Type::bytes:
-    case Type::described:
-      return fmt::format("    kj::ArrayPtr<const kj::byte> get{}() const {{ return readData({}); }}\n", n, f.place);
-    case Type::text:
-      return fmt::format("    kj::StringPtr get{}() const {{ return readText({}); }}\n", n, f.place);
-    case Type::structure:
-      return fmt::format(
-          "    template <typename Structure>\n    Structure get{}() const {{ return readStructure<Structure>({}); }}\n", n,
-          f.place);
-    case Type::list:
-      return fmt::format("    ElementsReader<{0}> get{1}() const {{ return ElementsReader<{0}>(readData({2})); }}\n",
-                         cppTypeOf(f.element), n, f.place);
-    default:
-      return fmt::format("    {0} get{1}() const {{ return get<{0}>({2}); }}\n", cppTypeOf(f.type), n, f.place);
-  }
+std::string accessor(const char* Accessors::*which, const Field& f) {
+  return fmt::format(fmt::runtime(accessorsOf(f.type).*which), fmt::arg("n", f.accessor), fmt::arg("p", f.place),
+                     fmt::arg("t", infoOf(f.type == Type::list ? f.element : f.type).cpp));
 }
 
 // A builder of its first words and Data lists, and of the whole.
@@ -76,10 +58,10 @@ std::string structure(const std::string& name, const Structure& s) {
       "  class Part : public FlatBuilder<dataWords, pointers> {{\n   public:\n"
       "    using FlatBuilder<dataWords, pointers>::FlatBuilder;\n",
       name);
-  for (auto& f : s.fields) out += setter(f);
+  for (auto& f : s.fields) out += accessor(&Accessors::set, f);
   out += fmt::format("  }};\n  using Builder = Part<{}, {}>;\n", s.dataWords, s.pointers);
   out += "  class Reader : public FlatReader {\n   public:\n    using FlatReader::FlatReader;\n";
-  for (auto& f : s.fields) out += getter(f);
+  for (auto& f : s.fields) out += accessor(&Accessors::get, f);
   return out + "  };\n};\n\n";
 }
 
@@ -90,7 +72,7 @@ std::string schema(const std::string& name, const Structure& s) {
   for (auto& f : byPlace(s)) {
     std::string fieldName = f.name;
     fieldName[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(fieldName[0])));
-    out += fmt::format("  {} @{} :{};\n", fieldName, ordinal++, schemaTypeOf(f.type));
+    out += fmt::format("  {} @{} :{};\n", fieldName, ordinal++, infoOf(f.type).schema);
   }
   return out + "}\n\n";
 }

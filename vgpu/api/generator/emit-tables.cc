@@ -12,29 +12,15 @@ namespace {
 
 std::string quoted(const std::string& text) { return text.empty() ? "nullptr" : fmt::format("\"{}\"", text); }
 
-unsigned bytesOf(const Field& field) {
-  switch (field.type) {
-    case Type::u32:
-    case Type::i32:
-    case Type::f32:
-      return 4;
-    case Type::u64:
-    case Type::i64:
-    case Type::f64:
-    case Type::place:
-      return 8;
-    default:
-      KJ_FAIL_REQUIRE("such a field is a number of 32 or 64 bits", field.name.c_str());
-  }
-}
-
 // The fields that a clause names, from its word `first` on, as NumberField.
 std::string fieldsOf(const Row& row, const Clause& clause, size_t first) {
   std::string out;
   for (size_t i = first; i < clause.size(); ++i) {
     const Field* field = row.frame.find(clause[i]);
     KJ_REQUIRE(field != nullptr, "such a clause names fields of the frame", clause[0].c_str(), clause[i].c_str());
-    out += fmt::format("{{{}, {}}}, ", field->place, bytesOf(*field));
+    const uint32_t bits = infoOf(field->type).bits;
+    KJ_REQUIRE(bits >= 32, "such a field is a number of 32 or 64 bits", field->name.c_str());
+    out += fmt::format("{{{}, {}}}, ", field->place, bits / 8);
   }
   return out;
 }
@@ -89,6 +75,16 @@ std::string effectsOf(const Table& table, const Row& row) {
 std::string header(const char* includes) {
   return fmt::format("{}#pragma once\n\n{}\nnamespace vgpu::api {{\n\n", banner, includes);
 }
+
+// A line, or none, of each entry that the driver exports.
+template <typename Line>
+std::string forEntries(const Table& table, const char* what, Line line) {
+  std::string out = fmt::format("{}// {}\n", banner, what);
+  for (auto& row : table.rows)
+    if (!row.symbol.empty()) out += line(row);
+  return out;
+}
+std::string entryLine(const Row& row) { return fmt::format("ENTRY({})\n", row.symbol); }
 
 }  // namespace
 
@@ -185,17 +181,26 @@ std::string emitMethodsSource(const Table& table) {
 }
 
 std::string emitEntries(const Table& table) {
-  std::string out = fmt::format("{}// ENTRY(symbol): what a session has.\n", banner);
-  for (auto& row : table.rows)
-    if (!row.symbol.empty() && row.route) out += fmt::format("ENTRY({})\n", row.symbol);
-  return out;
+  return forEntries(table, "ENTRY(symbol): what a session has.", [](auto& row) { return row.route ? entryLine(row) : ""; });
 }
 
 std::string emitAllEntries(const Table& table) {
-  std::string out = fmt::format("{}// ENTRY(symbol): what the driver exports, in every version.\n", banner);
-  for (auto& row : table.rows)
-    if (!row.symbol.empty()) out += fmt::format("ENTRY({})\n", row.symbol);
-  return out;
+  return forEntries(table, "ENTRY(symbol): what the driver exports, in every version.", entryLine);
+}
+
+std::string emitUnsupported(const Table& table) {
+  const char* what = "UNSUPPORTED(symbol, why a session cannot have it, or nothing): every name that the driver exports.";
+  return forEntries(table, what, [](auto& row) {
+    std::string why = row.route == Route::forbid ? row.reason : "",
+                line = fmt::format("UNSUPPORTED({}, \"{}\")\n", row.symbol, why);
+    return row.flavour.empty() ? line : line + fmt::format("UNSUPPORTED({}_{}, \"{}\")\n", row.symbol, row.flavour, why);
+  });
+}
+
+std::string emitPerThread(const Table& table) {
+  return forEntries(table, "PER_THREAD(symbol, its flavour for per-thread default streams)", [](auto& row) {
+    return row.flavour.empty() ? "" : fmt::format("PER_THREAD({0}, {0}_{1})\n", row.symbol, row.flavour);
+  });
 }
 
 std::string emitHeaders(const Table& table) {
@@ -204,24 +209,6 @@ std::string emitHeaders(const Table& table) {
   for (auto& row : table.rows)
     if (!row.symbol.empty()) out += fmt::format("  {{\"{}\", {}, {}}},\n", row.symbol, row.since, !row.flavour.empty());
   return out + "};\n\n}  // namespace vgpu::api\n";
-}
-
-std::string emitUnsupported(const Table& table) {
-  std::string out = fmt::format("{}// UNSUPPORTED(symbol, why a session cannot have it, or nothing): every name that the driver exports.\n", banner);
-  for (auto& row : table.rows) {
-    if (row.symbol.empty()) continue;
-    std::string why = row.route == Route::forbid ? row.reason : "";
-    out += fmt::format("UNSUPPORTED({}, \"{}\")\n", row.symbol, why);
-    if (!row.flavour.empty()) out += fmt::format("UNSUPPORTED({}_{}, \"{}\")\n", row.symbol, row.flavour, why);
-  }
-  return out;
-}
-
-std::string emitPerThread(const Table& table) {
-  std::string out = fmt::format("{}// PER_THREAD(symbol, its flavour for per-thread default streams)\n", banner);
-  for (auto& row : table.rows)
-    if (!row.flavour.empty()) out += fmt::format("PER_THREAD({0}, {0}_{1})\n", row.symbol, row.flavour);
-  return out;
 }
 
 }  // namespace vgpu::generator

@@ -25,11 +25,8 @@ void write(const std::string& path, const std::string& text) {
   KJ_REQUIRE(file.good(), "cannot write", path.c_str());
 }
 
-// The vendor's types are beside the table: cuda.types.
-std::string typesOf(const std::string& path) { return path.substr(0, path.rfind('.')) + ".types"; }
-
 void generate(const std::string& path, const std::string& folder) {
-  constexpr std::pair<const char*, std::string (*)(const Table&)> outputs[] = {
+  constexpr std::pair<const char*, Emitter*> outputs[] = {
       {"cuda-kinds.h", emitKinds},
       {"cuda-kind-states.h", emitKindStates},
       {"cuda-kind-modules.inc", emitKindModules},
@@ -52,7 +49,7 @@ void generate(const std::string& path, const std::string& folder) {
       {"cuda-per-thread.inc", emitPerThread},
       {"coverage.md", emitCoverage},
   };
-  Table table = readTable(path, typesOf(path));
+  Table table = readTable(path, path.substr(0, path.rfind('.')) + ".types");  // the vendor's types are beside the table
   for (auto& [name, emit] : outputs) write(folder + "/" + name, emit(table));
 }
 

@@ -2,7 +2,6 @@
 #include <kj/debug.h>
 
 #include <algorithm>
-#include <fstream>
 #include <utility>
 
 #include "library-table.h"
@@ -31,7 +30,7 @@ api::Member memberNamed(const std::string& name) {
 
 class Reader : private TableText {
  public:
-  explicit Reader(std::istream& file) : TableText(file) {}
+  explicit Reader(const std::string& path) : TableText(path) {}
 
   LibraryTable read() {
     while (next()) {
@@ -225,10 +224,6 @@ unsigned LibraryTable::bytesOf(const std::string& type) const {
   return type.back() == '*' || type.back() == ']' || type == "cudaStream_t" || findObject(type) != nullptr ? 8 : 4;
 }
 
-LibraryTable readLibraries(const std::string& path) {
-  std::ifstream file(path);
-  KJ_REQUIRE(file.good(), "cannot read the table", path.c_str());
-  return Reader(file).read();
-}
+LibraryTable readLibraries(const std::string& path) { return Reader(path).read(); }
 
 }  // namespace vgpu::generator

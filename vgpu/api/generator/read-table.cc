@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
 #include <iterator>
 #include <utility>
 
@@ -14,14 +13,14 @@ namespace vgpu::generator {
 namespace {
 
 Type typeNamed(const std::string& name) {
-  for (size_t type = 0; type < std::size(typeNames); ++type)
-    if (name == typeNames[type]) return static_cast<Type>(type);
+  for (size_t type = 0; type < std::size(typeInfos) && !name.empty(); ++type)
+    if (name == typeInfos[type].name) return static_cast<Type>(type);
   KJ_FAIL_REQUIRE("a field's type is a number, bytes, text, struct or a list of numbers", name.c_str());
 }
 
 class Reader : private TableText {
  public:
-  Reader(std::istream& file, const std::string& types) : TableText(file), table{.types = VendorTypes(types)} {}
+  Reader(const std::string& path, const std::string& types) : TableText(path), table{.types = VendorTypes(types)} {}
 
   Table read() {
     while (next()) {
@@ -87,8 +86,8 @@ class Reader : private TableText {
   // struct CUDA_BATCH_MEM_OP_NODE_PARAMS
   //   optional ctx; reads paramArray[count]
   void readDescriptor() {
-    const VendorType* type = table.types.find(word(1));
-    KJ_REQUIRE(type != nullptr && type->what == VendorType::structure, "the headers have no such structure", word(1).c_str());
+    const VendorType* type = table.types.findStructure(word(1));
+    KJ_REQUIRE(type != nullptr, "the headers have no such structure", word(1).c_str());
     auto& clauses = table.descriptors[type->name];
     KJ_REQUIRE(clauses.empty(), "a structure is there twice", word(1).c_str());
     for (auto& clause : split(body, ';'))
@@ -122,35 +121,31 @@ class Reader : private TableText {
 
   // post @84 build noWork eventCreate(phEvent u64 creates event, Flags u32) -> (…)
   void readRoute(Row& row, const std::string& text) {
-    size_t colon = text.find(": ");
-    for (auto route : {Route::local, Route::forbid})
-      if (text.starts_with(std::string(nameOf(route)) + ":")) {
-        row.route = route;
-        row.reason = trimmed(text.substr(colon + 1));
-        return;
-      }
-    if (text.starts_with("alias ")) {
-      row.route = Route::alias;
-      row.alias = trimmed(text.substr(6));
-      return;
-    }
     auto all = words(text);
-    if (all[0] == "recall") {
-      row.route = Route::recall;
-      row.level = all.size() > 1 ? all[1] : "live";
-      return;
+    const std::string rest = trimmed(text.substr(all[0].size()));
+    auto route = std::ranges::find(routeNames, all[0].substr(0, all[0].find(':')));
+    KJ_REQUIRE(route != std::end(routeNames), "a row begins with its route", text.c_str());
+    row.route = static_cast<Route>(route - routeNames);
+    if (*row.route == Route::alias) {
+      row.alias = rest;
+    } else if (*row.route == Route::recall) {
+      row.level = rest.empty() ? "live" : rest;
+    } else if (!row.onWire()) {
+      row.reason = rest;
+    } else {
+      KJ_REQUIRE(all.size() >= 3 && all[1][0] == '@', "a row begins with its route", text.c_str());
+      readFrame(row, all);
     }
-    KJ_REQUIRE(isRoute(all[0]) && all.size() >= 3 && all[1][0] == '@', "a row begins with its route", text.c_str());
-    row.route = all[0] == "post" ? Route::post : all[0] == "call" ? Route::call : Route::signal;
+  }
+
+  // @84 build noWork eventCreate(phEvent u64 creates event, Flags u32) -> (…)
+  void readFrame(Row& row, const Clause& all) {
     row.number = static_cast<unsigned>(std::stoul(all[1].substr(1)));
     row.replay = all[2] == "build" ? Replay::build : all[2] == "work" ? Replay::work : Replay::query;
     size_t nextWord = 3;
     for (; nextWord < all.size() && (all[nextWord] == "noWork" || isLevel(all[nextWord])); ++nextWord) {
-      if (all[nextWord] == "noWork") {
-        row.noWork = true;
-      } else {
-        row.level = all[nextWord];
-      }
+      row.noWork |= all[nextWord] == "noWork";
+      if (isLevel(all[nextWord])) row.level = all[nextWord];
     }
     if (all.size() == nextWord) return;
     if (all.size() == nextWord + 3 && all[nextWord + 1] == "as") return takeFrame(row, all[nextWord], all[nextWord + 2]);
@@ -226,9 +221,7 @@ class Reader : private TableText {
 
   // streamWaitEvent of cuStreamWaitEvent, without the _v2 that the header's macros add.
   static std::string nameOfSymbol(const std::string& symbol) {
-    std::string name = symbol.substr(2);
-    size_t suffix = name.rfind("_v");
-    if (suffix != std::string::npos && suffix + 3 == name.size()) name.resize(suffix);
+    std::string name = entryOf(symbol).substr(2);
     name[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(name[0])));
     return name;
   }
@@ -288,10 +281,6 @@ class Reader : private TableText {
 
 }  // namespace
 
-Table readTable(const std::string& path, const std::string& types) {
-  std::ifstream file(path);
-  KJ_REQUIRE(file.good(), "cannot read the table", path.c_str());
-  return Reader(file, types).read();
-}
+Table readTable(const std::string& path, const std::string& types) { return Reader(path, types).read(); }
 
 }  // namespace vgpu::generator

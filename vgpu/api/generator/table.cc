@@ -12,31 +12,21 @@ std::string capitalised(std::string text) {
   return text;
 }
 
-// The name in words, each after the first begun by `separator`.
-std::string apart(const std::string& name, char separator) {
+// The name in words, each after the first begun by `separator`; `convert` makes its letters those of one case.
+std::string apart(const std::string& name, char separator, int (*convert)(int)) {
   std::string out;
-  for (char c : name) {
-    if (std::isupper(static_cast<unsigned char>(c))) out += separator;
-    out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (unsigned char c : name) {
+    if (std::isupper(c)) out += separator;
+    out += static_cast<char>(convert(c));
   }
   return out;
 }
 
-// Of a number; 0 of what a pointer points to.
-uint32_t bitsOf(Type type) {
-  switch (type) {
-    case Type::boolean: return 1;
-    case Type::u8: return 8;
-    case Type::u16: return 16;
-    case Type::u32:
-    case Type::i32:
-    case Type::f32: return 32;
-    case Type::u64:
-    case Type::i64:
-    case Type::f64:
-    case Type::place: return 64;
-    default: return 0;
-  }
+// The first whose member is `wanted`; nullptr if there is none.
+template <typename Each>
+const Each* findBy(const std::vector<Each>& all, std::string Each::*member, const std::string& wanted) {
+  auto found = std::ranges::find(all, wanted, member);
+  return found == all.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -46,19 +36,11 @@ void Field::setName(const std::string& of) {
   accessor = capitalised(of);
 }
 
-const Field* Structure::find(const std::string& wanted) const {
-  for (auto& field : fields)
-    if (field.name == wanted) return &field;
-  return nullptr;
-}
+const Field* Structure::find(const std::string& wanted) const { return findBy(fields, &Field::name, wanted); }
 
 std::string Row::typeName() const { return capitalised(halfName()); }
 
-const Parameter* Row::findParameter(const std::string& wanted) const {
-  for (auto& parameter : parameters)
-    if (parameter.name == wanted) return &parameter;
-  return nullptr;
-}
+const Parameter* Row::findParameter(const std::string& wanted) const { return findBy(parameters, &Parameter::name, wanted); }
 
 std::vector<Clause> Row::find(const std::string& word) const {
   std::vector<Clause> found;
@@ -68,24 +50,17 @@ std::vector<Clause> Row::find(const std::string& word) const {
 }
 
 const Kind* Table::findKindOfType(const std::string& type) const {
-  for (auto& kind : kinds)
-    if (!kind.type.empty() && kind.type == type) return &kind;
-  return nullptr;
+  return type.empty() ? nullptr : findBy(kinds, &Kind::type, type);
 }
-
-const Kind* Table::findKind(const std::string& name) const {
-  for (auto& kind : kinds)
-    if (kind.name == name) return &kind;
-  return nullptr;
-}
+const Kind* Table::findKind(const std::string& name) const { return findBy(kinds, &Kind::name, name); }
 
 std::vector<Field> byPlace(const Structure& structure) {
   std::vector<Field> fields = structure.fields;
-  std::stable_sort(fields.begin(), fields.end(), [&](auto& a, auto& b) { return bitsOf(a.type) > bitsOf(b.type); });
+  std::stable_sort(fields.begin(), fields.end(), [&](auto& a, auto& b) { return infoOf(a.type).bits > infoOf(b.type).bits; });
   uint32_t at = 0, pointer = 0;
   for (auto& field : fields) {
     field.place = !field.isNumber() ? pointer++ : field.type == Type::boolean ? at : at / 8;
-    at += bitsOf(field.type);
+    at += infoOf(field.type).bits;
   }
   return fields;
 }
@@ -95,27 +70,15 @@ void placeFields(Structure& structure) {
   for (auto& placed : byPlace(structure)) {
     for (auto& field : structure.fields)
       if (field.name == placed.name) field.place = placed.place;
-    bits += bitsOf(placed.type);
+    bits += infoOf(placed.type).bits;
     structure.pointers += !placed.isNumber();
   }
   structure.dataWords = (bits + 63) / 64;
 }
 
-std::string enumerantOf(const std::string& name) {
-  std::string out = apart(name, '_');
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return out;
-}
-
-std::string wordsOf(const std::string& name) { return apart(name, ' '); }
-
+std::string enumerantOf(const std::string& name) { return apart(name, '_', std::toupper); }
+std::string wordsOf(const std::string& name) { return apart(name, ' ', std::tolower); }
 std::string kindOf(const std::string& name) { return "api::Kind::" + enumerantOf(name); }
-
-const char* cppTypeOf(Type number) {
-  constexpr const char* names[] = {"bool",    "uint8_t", "uint16_t", "uint32_t", "uint64_t",
-                                   "int32_t", "int64_t", "float",    "double",   "uint64_t"};
-  return names[static_cast<size_t>(number)];
-}
 
 std::string signatureOf(const Row& row) {
   std::string fields;
@@ -124,27 +87,12 @@ std::string signatureOf(const Row& row) {
     if (field.type == Type::described) {
       fields += field.elementType + (field.count.empty() ? "" : "[]");
     } else if (field.type == Type::list) {
-      fields += std::string(typeNames[static_cast<size_t>(field.element)]) + "[]";
+      fields += std::string(infoOf(field.element).name) + "[]";
     } else {
-      fields += typeNames[static_cast<size_t>(field.type)];
+      fields += infoOf(field.type).name;
     }
   }
   return row.name + "(" + fields + ")";
-}
-
-const char* nameOf(Route route) {
-  constexpr const char* names[] = {"post", "call", "signal", "recall", "alias", "local", "forbid"};
-  return names[static_cast<size_t>(route)];
-}
-
-const char* nameOf(Replay replay) {
-  constexpr const char* names[] = {"query", "build", "work"};
-  return names[static_cast<size_t>(replay)];
-}
-
-const char* nameOf(Effect effect) {
-  constexpr const char* names[] = {"none", "creates", "uses", "changes", "destroys"};
-  return names[static_cast<size_t>(effect)];
 }
 
 Effect effectNamed(const std::string& word) {

@@ -16,9 +16,12 @@ namespace vgpu::generator {
 enum class Route { post, call, signal, recall, alias, local, forbid };
 enum class Replay { query, build, work };
 enum class Effect { none, creates, uses, changes, destroys };
-
-// What a field is in a frame: a number, or one of the Data lists.
-enum class Type { boolean, u8, u16, u32, u64, i32, i64, f32, f64, place, bytes, text, structure, list, described };
+constexpr const char *routeNames[] = {"post", "call", "signal", "recall", "alias", "local", "forbid"},
+                     *replayNames[] = {"query", "build", "work"},
+                     *effectNames[] = {"none", "creates", "uses", "changes", "destroys"};
+constexpr const char* nameOf(Route route) { return routeNames[static_cast<size_t>(route)]; }
+constexpr const char* nameOf(Replay replay) { return replayNames[static_cast<size_t>(replay)]; }
+constexpr const char* nameOf(Effect effect) { return effectNames[static_cast<size_t>(effect)]; }
 
 struct Field {
   std::string name, accessor;  // destination; Destination, as in getDestination
@@ -121,6 +124,13 @@ struct Table {
 // Throws kj::Exception naming the line that makes no sense.
 Table readTable(const std::string& path, const std::string& types);
 
+// Whether a clause that begins with `word` names the parameter, and its COUNT.
+struct Naming {
+  bool is = false;
+  std::string count;
+};
+Naming namingOf(const Row& row, const char* word, const std::string& parameter);
+
 // The field of a parameter for whose row no frame is spelled, in the row's frame or results (classify-parameters.cc).
 void addField(const Table& table, Row& row, const Parameter& parameter);
 
@@ -132,7 +142,7 @@ struct DescribedField {
   bool nullable = false;
   std::string elementType;             // of a list
   Member count, function, extra;       // members of the same structure; of none if they are 0 bytes long
-  uint32_t memoryBytes = 0;
+  uint32_t bytes = 0;                  // of what is reserved, and of memory at an address
   uint64_t values = 0;                 // of a choice: a bit each
   std::vector<std::pair<uint32_t, uint64_t>> conditions;  // offset of a number, its values as bits
 };
@@ -151,20 +161,12 @@ bool hasHandles(const Table& table, const std::string& elementType);
 void placeFields(Structure& structure);
 std::vector<Field> byPlace(const Structure& structure);
 
-// As the table spells a type, by Type; its C++ type, of a number.
-constexpr const char* typeNames[] = {"bool", "u8", "u16", "u32", "u64", "i32", "i64", "f32",
-                                     "f64",  "place", "bytes", "text", "struct"};  // and lists, and the vendor's structures
-const char* cppTypeOf(Type number);
-
 // hostMemory -> HOST_MEMORY; `host memory`; api::Kind::HOST_MEMORY.
 std::string enumerantOf(const std::string& name);
 std::string wordsOf(const std::string& name);
 std::string kindOf(const std::string& name);
 // streamDestroy(hStream u64)
 std::string signatureOf(const Row& row);
-const char* nameOf(Route route);
-const char* nameOf(Replay replay);
-const char* nameOf(Effect effect);
 Effect effectNamed(const std::string& word);  // Effect::none if it is none
 
 // cuMemAlloc of cuMemAlloc_v2: versions of an entry are one.
@@ -178,28 +180,11 @@ struct ByHand {
 // Of every entry that a session has, by its name.
 std::map<std::string, ByHand> halvesByHand(const Table& table);
 
-// The emitters: each returns the text of one file.
-std::string emitKinds(const Table& table);
-std::string emitKindStates(const Table& table);
-std::string emitKindModules(const Table& table);
-std::string emitKindEnds(const Table& table);
-std::string emitDescribedHeader(const Table& table);
-std::string emitDescribedSource(const Table& table);
-std::string emitParity(const Table& table);
-std::string emitMethodsHeader(const Table& table);
-std::string emitMethodsSource(const Table& table);
-std::string emitFrames(const Table& table);
-std::string emitSchema(const Table& table);
-std::string emitClient(const Table& table);
-std::string emitEntries(const Table& table);
-std::string emitAllEntries(const Table& table);
-std::string emitHandlers(const Table& table);
-std::string emitDispatch(const Table& table);
-std::string emitDriver(const Table& table);
-std::string emitHeaders(const Table& table);
-std::string emitUnsupported(const Table& table);
-std::string emitPerThread(const Table& table);
-std::string emitCoverage(const Table& table);
+// Each returns the text of one file.
+using Emitter = std::string(const Table& table);
+Emitter emitKinds, emitKindStates, emitKindModules, emitKindEnds, emitDescribedHeader, emitDescribedSource, emitParity,
+    emitMethodsHeader, emitMethodsSource, emitFrames, emitSchema, emitClient, emitEntries, emitAllEntries, emitHandlers,
+    emitDispatch, emitDriver, emitHeaders, emitUnsupported, emitPerThread, emitCoverage;
 
 constexpr const char* banner = "// Generated from vgpu/api/cuda.table. Do not edit.\n";
 

@@ -36,6 +36,12 @@ Clause words(const std::string& text) {
   return found;
 }
 
+std::string joined(const Clause& clause, size_t first) {
+  std::string text;
+  for (size_t i = first; i < clause.size(); ++i) text += (i == first ? "" : " ") + clause[i];
+  return text;
+}
+
 // What is between the parenthesis at `open` and the one that closes it.
 std::string parenthesised(const std::string& text, size_t open) {
   int depth = 0;
@@ -56,6 +62,8 @@ Parameter readParameter(const std::string& text) {
   auto nameAt = text.find_last_of(" *") + 1;
   return {trimmed(text.substr(0, nameAt)), text.substr(nameAt)};
 }
+
+TableText::TableText(const std::string& path) : file(path) { KJ_REQUIRE(file.good(), "cannot read the table", path.c_str()); }
 
 bool TableText::next() {
   std::string text;

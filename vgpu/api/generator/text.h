@@ -1,7 +1,7 @@
 // Pieces of a table's text.
 #pragma once
 
-#include <istream>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -13,6 +13,8 @@ std::string trimmed(const std::string& text);
 // Pieces between separators that are in no parentheses.
 std::vector<std::string> split(const std::string& text, char separator);
 Clause words(const std::string& text);
+// The words from `first` on, as one text.
+std::string joined(const Clause& clause, size_t first);
 // What is between the parenthesis at `open` and the one that closes it. Throws kj::Exception if none does.
 std::string parenthesised(const std::string& text, size_t open);
 // COUNT of `name[COUNT]`; empty if there is none.
@@ -25,7 +27,8 @@ Parameter readParameter(const std::string& text);
 // A table's entries, one after the other: a row or a line about the whole table, and the lines behind it that begin with spaces.
 class TableText {
  public:
-  explicit TableText(std::istream& file) : file(file) {}
+  // Throws kj::Exception if the file cannot be read.
+  explicit TableText(const std::string& path);
 
   // Reads the next one. False at the end.
   bool next();
@@ -34,7 +37,7 @@ class TableText {
   unsigned number = 0;     // of its first line
 
  private:
-  std::istream& file;
+  std::ifstream file;
   std::string pending;
   unsigned at = 0;
 };
