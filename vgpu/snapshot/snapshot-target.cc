@@ -151,6 +151,7 @@ bool SnapshotTarget::isReplaced() const {
 // its final name meanwhile: it loses that first, and is removed last, so that whoever is killed here leaves an unfinished
 // snapshot.
 void SnapshotTarget::discard() {
+  unlinkat(directory, writingFile, 0);  // of a writer that was killed, also behind the last step
   if (isReplaced()) return;
   auto isOurs = [this](const File& file, const char* name) {
     struct stat own, named;
@@ -159,7 +160,7 @@ void SnapshotTarget::discard() {
   if (!files.empty() && isOurs(files.front(), manifestFile)) renameat(directory, manifestFile, directory, unfinishedManifest);
   for (auto& file : std::views::reverse(files))
     if (isOurs(file, file.name.c_str())) unlinkat(directory, file.name.c_str(), 0);
-  for (const char* name : {replacingManifest, writingFile}) unlinkat(directory, name, 0);  // of a writer that was killed
+  unlinkat(directory, replacingManifest, 0);  // of a writer that was killed
   if (made) {
     rmdir(folder.c_str());  // fails where others have put something into it
   } else if (mode != 0) {
