@@ -105,7 +105,7 @@ TEST_CASE("of a pack that has been sent ahead, what is written behind it is sent
   append("pack-00", "images");
   append("manifest.json.new", "");
   append("objects", "old");
-  DepartingFiles departing(arriving.work, source.path);
+  DepartingFiles departing(arriving.work, source.path, kj::AutoCloseFd());
   control::Arrival::Client arrival = kj::heap<Taking>(arriving.files, bytes);
   departing.sendAhead(arrival).wait(arriving.io.waitScope);
   CHECK(arriving.content("pack-00") == "images");
@@ -114,10 +114,41 @@ TEST_CASE("of a pack that has been sent ahead, what is written behind it is sent
   CHECK(bytes == 6);
   append("pack-00", ", variables");
   append("objects", "er");
-  departing.sendRest(arrival, kj::AutoCloseFd()).wait(arriving.io.waitScope);
+  departing.sendRest(arrival).wait(arriving.io.waitScope);
   CHECK(bytes == 6 + 11 + 5);
   CHECK(arriving.content("pack-00") == "images, variables");
   CHECK(arriving.content("objects") == "older");
+}
+
+TEST_CASE("of a host arena that has been sent ahead, only what has changed is sent again") {
+  constexpr off_t arenaBytes = off_t{1} << 30, pieceAt = pieceBytes;
+  test::ScratchDirectory source("/tmp");
+  Arriving arriving;
+  uint64_t bytes = 0;
+  kj::AutoCloseFd arena = emptyMemory(arenaBytes), filled = emptyMemory(arenaBytes);
+  auto write = [&](const std::string& text, off_t at) {
+    REQUIRE(pwrite(arena, text.data(), text.size(), at) == static_cast<ssize_t>(text.size()));
+  };
+  DepartingFiles departing(arriving.work, source.path, kj::AutoCloseFd(dup(arena)));
+  control::Arrival::Client arrival = kj::heap<Taking>(arriving.files, bytes);
+  const std::string first(3 * pieceBytes, 'a');
+  write(first, 10 * pieceAt);
+  write("b", arenaBytes / 2);
+  departing.sendAhead(arrival).wait(arriving.io.waitScope);
+  CHECK(bytes == 4 * pieceBytes);
+  write("changed", 11 * pieceAt + 5);
+  write("new", arenaBytes - 3);
+  REQUIRE(fallocate(arena, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, arenaBytes / 2, pieceAt) == 0);
+  departing.sendRest(arrival).wait(arriving.io.waitScope);
+  CHECK(bytes == 7 * pieceBytes);
+  arriving.files.fillArena(filled).wait(arriving.io.waitScope);
+  auto contentOf = [](int file, off_t at, size_t count) {
+    std::string text(count, '?');
+    REQUIRE(pread(file, text.data(), count, at) == static_cast<ssize_t>(count));
+    return text;
+  };
+  for (off_t at : {10 * pieceAt, 11 * pieceAt, 12 * pieceAt, arenaBytes / 2, arenaBytes - pieceAt})
+    CHECK(contentOf(filled, at, pieceBytes) == contentOf(arena, at, pieceBytes));
 }
 
 TEST_CASE("nothing stays of what is discarded") {

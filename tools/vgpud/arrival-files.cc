@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <functional>
 
 #include "tools/common/descriptor.h"
 #include "tools/vgpud/sparse-pieces.h"
@@ -26,19 +27,21 @@ bool isPlainName(const std::string& name) {
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-") == std::string::npos;
 }
 
-// Sends one file from `offset` on, piece by piece. Resolves to where it ended.
-kj::Promise<uint64_t> sendFile(FileWork& files, control::Arrival::Client arrival, std::string name,
-                               std::shared_ptr<kj::AutoCloseFd> file, uint64_t offset) {
-  return files.run([file, offset] { return nextPiece(*file, offset); })
-      .then([&files, arrival, name = std::move(name), file](Piece&& piece) mutable -> kj::Promise<uint64_t> {
+using NextPiece = std::function<Piece(uint64_t offset)>;
+
+// Sends what `next` returns of a file from `offset` on, piece by piece. Resolves to where it ended.
+kj::Promise<uint64_t> sendPieces(FileWork& files, control::Arrival::Client arrival, std::string name, NextPiece next,
+                                 uint64_t offset) {
+  return files.run([next, offset] { return next(offset); })
+      .then([&files, arrival, name = std::move(name), next](Piece&& piece) mutable -> kj::Promise<uint64_t> {
         if (piece.bytes.size() == 0) return piece.offset;
         auto request = arrival.putRequest();
         request.setFile(reader(name));
         request.setOffset(piece.offset);
         request.setBytes(piece.bytes);
-        const uint64_t next = piece.offset + piece.bytes.size();
-        return request.send().then([&files, arrival, name = std::move(name), file, next]() mutable {
-          return sendFile(files, kj::mv(arrival), std::move(name), kj::mv(file), next);
+        const uint64_t end = piece.offset + piece.bytes.size();
+        return request.send().then([&files, arrival, name = std::move(name), next, end]() mutable {
+          return sendPieces(files, kj::mv(arrival), std::move(name), std::move(next), end);
         });
       });
 }
@@ -102,22 +105,26 @@ kj::Promise<StateDirectory::Shared> ArrivalFiles::discard() {
   return folder->discard().then([this] { return std::move(directory); });
 }
 
-kj::Promise<void> DepartingFiles::sendAhead(control::Arrival::Client arrival) { return send(kj::mv(arrival), true); }
-
-kj::Promise<void> DepartingFiles::sendRest(control::Arrival::Client arrival, kj::AutoCloseFd arena) {
-  kj::Promise<void> first = kj::READY_NOW;
-  if (arena.get() >= 0) first = sendFile(files, arrival, "", std::make_shared<kj::AutoCloseFd>(kj::mv(arena)), 0).ignoreResult();
-  return first.then([this, arrival]() mutable { return send(kj::mv(arrival), false); });
-}
+DepartingFiles::DepartingFiles(FileWork& files, std::string folder, kj::AutoCloseFd arena)
+    : files(files),
+      folder(std::move(folder)),
+      arena(arena.get() < 0 ? nullptr : std::make_shared<ChangedPieces>(kj::mv(arena))) {}
 
 kj::Promise<void> DepartingFiles::send(control::Arrival::Client arrival, bool onlyPacks) {
-  return files.run([folder = folder, onlyPacks] { return openAll(folder, onlyPacks); })
+  kj::Promise<void> first = kj::READY_NOW;
+  if (arena != nullptr) {
+    auto changed = [arena = arena](uint64_t offset) { return arena->next(offset); };
+    first = sendPieces(files, arrival, "", changed, 0).ignoreResult();
+  }
+  return first.then([this, onlyPacks] { return files.run([folder = folder, onlyPacks] { return openAll(folder, onlyPacks); }); })
       .then([this, arrival](kj::Array<OpenFile>&& all) mutable {
         auto parts = kj::heapArrayBuilder<kj::Promise<void>>(all.size());
-        for (auto& one : all)
-          parts.add(sendFile(files, arrival, one.name, one.file, sent[one.name]).then([this, name = one.name](uint64_t end) {
+        for (auto& one : all) {
+          auto next = [file = one.file](uint64_t offset) { return nextPiece(*file, offset); };
+          parts.add(sendPieces(files, arrival, one.name, next, sent[one.name]).then([this, name = one.name](uint64_t end) {
             sent[name] = end;
           }));
+        }
         return kj::joinPromises(parts.finish());
       });
 }

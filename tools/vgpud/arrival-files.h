@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "tools/common/file-work.h"
+#include "tools/vgpud/changed-pieces.h"
 #include "tools/vgpud/state-directory.h"
 #include "tools/vgpud/target-folder.h"
 #include "vgpu/control/control.capnp.h"
@@ -44,21 +45,24 @@ class ArrivalFiles {
   std::shared_ptr<kj::AutoCloseFd> arena;  // a memory file, sparse
 };
 
-// At the source: sends the files of the snapshot in `folder`. Outlives the promises.
+// At the source: sends the files of the snapshot in `folder`, and what the host arena holds. Outlives the promises.
 class DepartingFiles {
  public:
-  DepartingFiles(FileWork& files, std::string folder) : files(files), folder(std::move(folder)) {}
+  // `arena`: if that is no descriptor, there is none.
+  DepartingFiles(FileWork& files, std::string folder, kj::AutoCloseFd arena);
 
-  // While the program runs: what has been written of the packs, to which nobody writes meanwhile. Again after more was written.
-  kj::Promise<void> sendAhead(control::Arrival::Client arrival);
-  // What has not been sent of all files, and what `arena` holds, unless that is no descriptor.
-  kj::Promise<void> sendRest(control::Arrival::Client arrival, kj::AutoCloseFd arena);
+  // While the program runs: what has been written of the packs, to which nobody writes meanwhile, and of the arena. Again after
+  // more was written.
+  kj::Promise<void> sendAhead(control::Arrival::Client arrival) { return send(kj::mv(arrival), true); }
+  // What has not been sent of all files, and what has changed in the arena.
+  kj::Promise<void> sendRest(control::Arrival::Client arrival) { return send(kj::mv(arrival), false); }
 
  private:
   kj::Promise<void> send(control::Arrival::Client arrival, bool onlyPacks);
 
   FileWork& files;
   const std::string folder;
+  const std::shared_ptr<ChangedPieces> arena;
   std::map<std::string, uint64_t> sent;  // by file: so many bytes, of what is only ever appended to
 };
 

@@ -139,9 +139,7 @@ class Migration final : public kj::Refcounted {
         })
         .then([this]() -> kj::Promise<void> {
           if (!isFar()) return kj::READY_NOW;
-          kj::AutoCloseFd arena;
-          if (session->relayed) arena = duplicate(session->hostArena);  // else the program has none
-          return departing->sendRest(KJ_ASSERT_NONNULL(arrival), kj::mv(arena)).then([this] { result.report.end("files"); });
+          return departing->sendRest(KJ_ASSERT_NONNULL(arrival)).then([this] { result.report.end("files"); });
         });
   }
 
@@ -258,7 +256,9 @@ class Migration final : public kj::Refcounted {
         .then([this](StateDirectory::Shared&& directory) {
           state = kj::mv(directory);
           path = state->path() + "/snapshot";
-          departing = kj::heap<DepartingFiles>(sessions.files, path);
+          kj::AutoCloseFd arena;
+          if (session->relayed) arena = duplicate(session->hostArena);  // else the program has none
+          departing = kj::heap<DepartingFiles>(sessions.files, path, kj::mv(arena));
           return folder->open(path);
         })
         .then([this](kj::AutoCloseFd&& fd) { target = kj::mv(fd); });
@@ -284,7 +284,8 @@ class Migration final : public kj::Refcounted {
     return worker.orExit(request.send().ignoreResult());
   }
 
-  // The images that have been written to the snapshot. Memory changes meanwhile: if that takes long, there are rounds again.
+  // The images that have been written to the snapshot, and pinned memory. Memory changes meanwhile: if that takes long, there are
+  // rounds again.
   kj::Promise<void> sendFilesAhead(unsigned timesAgain = mostFileRounds) {
     if (!isFar()) return kj::READY_NOW;
     auto sent = departing->sendAhead(KJ_ASSERT_NONNULL(arrival));
