@@ -13,10 +13,10 @@ namespace vgpu::relay {
 namespace {
 
 // What is spliced, and who is at its other end.
-struct Connection {
+struct SplicedEnd {
   kj::AutoCloseFd peer;
   PlainStream stream;
-  Connection() : Connection(makeEnds()) {}
+  SplicedEnd() : SplicedEnd(makeEnds()) {}
 
   void says(const std::string& text) { REQUIRE(send(peer, text.data(), text.size(), MSG_NOSIGNAL) == ssize_t(text.size())); }
   // Until the stream ends.
@@ -37,11 +37,11 @@ struct Connection {
     KJ_SYSCALL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
     return {kj::AutoCloseFd(ends[0]), kj::AutoCloseFd(ends[1])};
   }
-  explicit Connection(Ends ends) : peer(kj::mv(ends.peer)), stream(kj::mv(ends.own)) {}
+  explicit SplicedEnd(Ends ends) : peer(kj::mv(ends.peer)), stream(kj::mv(ends.own)) {}
 };
 
 TEST_CASE("what was sent before a connection ended is passed on") {
-  Connection tool, node;
+  SplicedEnd tool, node;
   tool.says("asked");
   node.says("replied");
   shutdown(tool.peer, SHUT_WR);
@@ -53,7 +53,7 @@ TEST_CASE("what was sent before a connection ended is passed on") {
 }
 
 TEST_CASE("who takes nothing more is heard with its reason, also if that comes later") {
-  Connection tool, node;
+  SplicedEnd tool, node;
   shutdown(node.peer, SHUT_RD);
   tool.says("more");
   auto spliced = [&] {

@@ -223,7 +223,7 @@ class ClientHalf {
         "    if (thread.session.captures.isActive()) [[unlikely]]\n"
         "      if (auto captured = thread.session.captures.add(thread, {}Handle, [&](NodeWork& work) {{ return {}; }}))\n"
         "        return *captured;\n",
-        stream->name, joined(clause));
+        stream->name, joined(clause, 1));
   }
 
   // Whether an answer is taken from what is remembered of `object`, which ends with a dot.
