@@ -83,9 +83,10 @@ void requireSavable(const ProgramTree& tree, const process::Criu& criu) {
   fail(fmt::format("process {} ({}) cannot be saved: {}. It goes on", tree.root, program, all));
 }
 
+// Whoever does not look stopped may be about to: CRIU returns when it has sent the signal.
 void continueProcesses(const std::vector<pid_t>& processes, const std::vector<int>& except) {
   for (pid_t pid : processes)
-    if (std::ranges::find(except, pid) == except.end() && isStopped(pid)) kill(pid, SIGCONT);
+    if (std::ranges::find(except, pid) == except.end()) kill(pid, SIGCONT);
 }
 
 std::vector<pid_t> processesOf(const snapshot::ProcessPart& part) {

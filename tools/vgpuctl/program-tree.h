@@ -30,7 +30,7 @@ ProgramTree findTree(NodeClient& client, const std::string& session, const std::
 // Throws kj::Exception, naming all that keeps the tree from being saved. Before anything is asked of the program.
 void requireSavable(const ProgramTree& tree, const process::Criu& criu);
 
-// Those that are stopped by a signal go on, except some.
+// Those that are stopped by a signal, or are sent one that stops them, go on, except some.
 void continueProcesses(const std::vector<pid_t>& processes, const std::vector<int>& except);
 std::vector<pid_t> processesOf(const snapshot::ProcessPart& part);
 
