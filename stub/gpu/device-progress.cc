@@ -14,7 +14,7 @@ constexpr uint64_t wordMemoryBytes = 4096;  // what a driver registers is whole 
 
 CUresult DeviceProgress::start() {
   memory = Mapping(MemoryFile::create("vgpu-progress", wordMemoryBytes));
-  word = new (memory.data()) std::atomic<uint64_t>(marks);
+  word = new (memory.data()) std::atomic<uint64_t>(fences);
   if (CUresult error = driver.cuMemHostRegister_v2(memory.data(), memory.bytes(), CU_MEMHOSTREGISTER_DEVICEMAP)) return error;
   if (CUresult error = driver.cuMemHostGetDevicePointer_v2(&wordOnGpu, memory.data(), 0)) return error;
   for (CUstream* stream : {&own, &idle})
@@ -36,7 +36,7 @@ void DeviceProgress::note(uint64_t stream) {
 
 CUresult DeviceProgress::joinStream(CUstream stream) {
   if (CUresult error = driver.cuEventRecord(joined, stream)) return error;
-  unmarked = true;
+  isFenceDue = true;
   return driver.cuStreamWaitEvent(own, joined, 0);  // for this record: the event may be recorded again meanwhile
 }
 
@@ -57,7 +57,7 @@ CUresult DeviceProgress::joinDestroyed(uint64_t stream) {
 }
 
 bool DeviceProgress::isDone() {
-  if (unmarked || !hasPassed(marks)) return false;
+  if (isFenceDue || !hasPassed(fences)) return false;
   for (uint64_t stream : touched)
     if (driver.cuStreamQuery(fromWire<CUstream>(handles.getOrNull(api::Kind::STREAM, stream))) == CUDA_ERROR_NOT_READY)
       return false;
@@ -66,31 +66,31 @@ bool DeviceProgress::isDone() {
   return true;
 }
 
-CUresult DeviceProgress::mark(uint64_t& number) {
+CUresult DeviceProgress::fence(uint64_t& number) {
   if (CUresult error = joinLegacy()) return error;
   for (uint64_t stream : touched)
     if (CUresult error = joinStream(fromWire<CUstream>(handles.get(api::Kind::STREAM, stream)))) return error;
   touched.clear();
   lastUsed = none;
-  if (unmarked) {
-    if (CUresult error = driver.cuStreamWriteValue64_v2(own, wordOnGpu, marks + 1, CU_STREAM_WRITE_VALUE_DEFAULT)) return error;
-    ++marks;
-    unmarked = false;
+  if (isFenceDue) {
+    if (CUresult error = driver.cuStreamWriteValue64_v2(own, wordOnGpu, fences + 1, CU_STREAM_WRITE_VALUE_DEFAULT)) return error;
+    ++fences;
+    isFenceDue = false;
   }
-  number = marks;
+  number = fences;
   return CUDA_SUCCESS;
 }
 
-CUresult DeviceProgress::signal(CUdeviceptr line, uint64_t value) {
+CUresult DeviceProgress::signal(CUdeviceptr completionWord, uint64_t value) {
   CUstream stream = own;
   // One stream that has all that is outstanding needs no other.
-  if (touched.size() == 1 && !unmarked && hasPassed(marks)) {
+  if (touched.size() == 1 && !isFenceDue && hasPassed(fences)) {
     stream = fromWire<CUstream>(handles.getOrNull(api::Kind::STREAM, *touched.begin()));
   } else {
     uint64_t number;
-    if (CUresult error = mark(number)) return error;
+    if (CUresult error = fence(number)) return error;
   }
-  return driver.cuStreamWriteValue64_v2(stream, line, value, CU_STREAM_WRITE_VALUE_DEFAULT);
+  return driver.cuStreamWriteValue64_v2(stream, completionWord, value, CU_STREAM_WRITE_VALUE_DEFAULT);
 }
 
 }  // namespace vgpu::stub

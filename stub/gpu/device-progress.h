@@ -1,9 +1,9 @@
-// How far the GPU has come on one device: marks behind all work of all streams, which the GPU itself says it has passed.
+// How far the GPU has come on one device: fences behind all work of all streams, which the GPU itself says it has passed.
 //
-// The thread's of that GPU. A mark is made in a stream of our own, so that it holds up no stream of the program: every stream
-// that has had work since the last mark records an event, our stream waits for these, and then the GPU writes the mark's number
-// into a word of memory that the program does not share. Marks pass in their order, so one word is enough. What waits for a mark
-// is a continuation (continuations.h). At a barrier every mark has passed: of this a suspend keeps nothing.
+// The thread's of that GPU. A fence is made in a stream of our own, so that it holds up no stream of the program: every stream
+// that has had work since the last fence records an event, our stream waits for these, and then the GPU writes the fence's number
+// into a word of memory that the program does not share. Fences pass in their order, so one word is enough. What waits for a
+// fence is a continuation (continuations.h). At a barrier every fence has passed: of this a suspend keeps nothing.
 //
 // The legacy default stream is the exception: an event in it comes behind all streams that block, and holds up what they are
 // given later. So it is asked first whether it has anything left, and is joined before a stream is made to wait for the
@@ -37,13 +37,13 @@ class DeviceProgress {
 
   // Whether all work so far is known to be over. Asks the driver, and waits for nothing; what has failed is over.
   bool isDone();
-  // A mark behind all work so far: `number`. The one before, where nothing has come since.
-  CUresult mark(uint64_t& number);
-  // The legacy stream's part of the next mark, or that of a stream that is about to be destroyed.
+  // Makes a fence behind all work so far: `number`. The one before, if nothing has come since.
+  CUresult fence(uint64_t& number);
+  // The legacy stream's part of the next fence, or that of a stream that is about to be destroyed.
   CUresult joinLegacy();
   CUresult joinDestroyed(uint64_t stream);
-  // Lets the GPU write `value` at `line` behind all work so far.
-  CUresult signal(CUdeviceptr line, uint64_t value);
+  // Lets the GPU write `value` into a completion word behind all work so far.
+  CUresult signal(CUdeviceptr completionWord, uint64_t value);
 
   // For copies of a save or restore, while the GPU has no other work.
   CUstream ownStream() const { return own; }
@@ -52,9 +52,9 @@ class DeviceProgress {
   // what kernels of the context have printed.
   void flushOutput() { driver.cuStreamSynchronize(idle); }
 
-  // Also where the context has ended: nothing runs there any more.
+  // Also if the context has ended: nothing runs there any more.
   bool hasPassed(uint64_t number) const { return fault() != CUDA_SUCCESS || word->load(std::memory_order_acquire) >= number; }
-  uint64_t lastMark() const { return marks; }
+  uint64_t lastFence() const { return fences; }
 
   // What has ended the context, once that is known. A fault ends those of all devices, so any GPU's thread may say so.
   CUresult fault() const { return failure.load(std::memory_order_relaxed); }
@@ -77,9 +77,9 @@ class DeviceProgress {
   CUdeviceptr wordOnGpu = 0;
   CUstream own = nullptr, idle = nullptr;
   CUevent joined = nullptr;
-  uint64_t marks = 0;
-  bool unmarked = false;                // our stream waits for something that no mark stands behind yet
-  std::unordered_set<uint64_t> touched;  // streams that had work since the last mark
+  uint64_t fences = 0;
+  bool isFenceDue = false;               // our stream waits for something that no fence is behind yet
+  std::unordered_set<uint64_t> touched;  // streams that had work since the last fence
   uint64_t lastUsed = none;
   std::atomic<CUresult> failure{CUDA_SUCCESS};
 };

@@ -93,9 +93,9 @@ CUresult Execution::afterSlowCalls(std::function<CUresult()> work, const char* n
 CUresult Execution::afterAllWork(std::function<CUresult()> destroy) {
   // A program that has waited sees the driver's numbers and places as free as natively.
   if (gpu.later.isEmpty() && gpu.progress.isDone()) return destroy();
-  uint64_t mark;
-  if (CUresult error = gpu.progress.mark(mark)) return error;
-  gpu.later.add(mark, [this, destroy = std::move(destroy)](CUresult fault) {
+  uint64_t fence;
+  if (CUresult error = gpu.progress.fence(fence)) return error;
+  gpu.later.add(fence, [this, destroy = std::move(destroy)](CUresult fault) {
     if (fault == CUDA_SUCCESS) session.noteDeferred(device(), destroy());  // else the object ends with its context
   });
   return CUDA_SUCCESS;
@@ -132,16 +132,16 @@ void Execution::destroyAll() {
     for (auto [handle, real] : handles.of(kind)) require(driver, destroyReal(driver, kind, real), api::kindNames[static_cast<size_t>(kind)]);
 }
 
-CUresult Execution::signal(CUstream stream, std::atomic<uint64_t>& line, uint64_t value) {
-  return driver.cuStreamWriteValue64_v2(stream, session.gpuAddress(&line), value, CU_STREAM_WRITE_VALUE_DEFAULT);
+CUresult Execution::signal(CUstream stream, std::atomic<uint64_t>& word, uint64_t value) {
+  return driver.cuStreamWriteValue64_v2(stream, session.gpuAddress(&word), value, CU_STREAM_WRITE_VALUE_DEFAULT);
 }
 
-CUresult Execution::await(CUstream stream, std::atomic<uint64_t>& line, uint64_t value) {
-  return driver.cuStreamWaitValue64_v2(stream, session.gpuAddress(&line), value, CU_STREAM_WAIT_VALUE_GEQ);
+CUresult Execution::await(CUstream stream, std::atomic<uint64_t>& word, uint64_t value) {
+  return driver.cuStreamWaitValue64_v2(stream, session.gpuAddress(&word), value, CU_STREAM_WAIT_VALUE_GEQ);
 }
 
-CUresult Execution::signalAfterAll(std::atomic<uint64_t>& line, uint64_t value) {
-  return gpu.progress.signal(session.gpuAddress(&line), value);
+CUresult Execution::signalAfterAll(std::atomic<uint64_t>& word, uint64_t value) {
+  return gpu.progress.signal(session.gpuAddress(&word), value);
 }
 
 CUresult Execution::freeSlabAfter(CUstream stream, uint32_t slab) {

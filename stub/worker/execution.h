@@ -110,12 +110,12 @@ class Execution {
   bool isSignalled() const { return frameRoute == api::Route::SIGNAL; }
   const Segment& shared() const { return session.shared(); }
 
-  // Lets the GPU write `value` into a line of the segment once everything before it in `stream` is done.
-  CUresult signal(CUstream stream, std::atomic<uint64_t>& line, uint64_t value);
-  // Lets `stream` wait until the program has written at least `value` into a line of the segment.
-  CUresult await(CUstream stream, std::atomic<uint64_t>& line, uint64_t value);
+  // Lets the GPU write `value` into a completion word once everything before it in `stream` is done.
+  CUresult signal(CUstream stream, std::atomic<uint64_t>& word, uint64_t value);
+  // Lets `stream` wait until the program has written at least `value` into a completion word.
+  CUresult await(CUstream stream, std::atomic<uint64_t>& word, uint64_t value);
   // The same as signal(), behind all work of this GPU.
-  CUresult signalAfterAll(std::atomic<uint64_t>& line, uint64_t value);
+  CUresult signalAfterAll(std::atomic<uint64_t>& word, uint64_t value);
   CUresult freeSlabAfter(CUstream stream, uint32_t slab);
   // The stream that a frame gives work to.
   CUstream stream(uint64_t handle) {

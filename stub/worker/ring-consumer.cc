@@ -182,9 +182,9 @@ void RingConsumer::forgetNamed(const Frame& executed) {
   });
 }
 
-// It lacked memory. What the program has destroyed gives its memory back when the GPU has passed the last mark, and graphs, which
-// end for it, when the GPU has passed all work so far: then it is executed once more. False if no memory is coming back, or only
-// later and nobody waits for a reply.
+// It lacked memory. What the program has destroyed gives its memory back when the GPU has passed the last fence, and graphs,
+// which end for it, when the GPU has passed all work so far: then it is executed once more. False if no memory is coming back, or
+// only later and nobody waits for a reply.
 bool RingConsumer::runAgain(const Frame& executed) {
   bool hadGraphs = on.gpu.folded.dropAll();
   if (!hadGraphs && on.gpu.later.isEmpty()) return false;
@@ -193,10 +193,10 @@ bool RingConsumer::runAgain(const Frame& executed) {
     return true;
   }
   if (api::infoOf(executed.method).route != api::Route::CALL) return false;
-  uint64_t mark = on.gpu.progress.lastMark();
-  if (hadGraphs && on.gpu.progress.mark(mark) != CUDA_SUCCESS) return false;
+  uint64_t fence = on.gpu.progress.lastFence();
+  if (hadGraphs && on.gpu.progress.fence(fence) != CUDA_SUCCESS) return false;
   auto words = std::make_shared<const kj::Array<capnp::word>>(kj::heapArray(executed.words));
-  on.gpu.later.add(mark, [this, again = executed, words](CUresult) mutable {
+  on.gpu.later.add(fence, [this, again = executed, words](CUresult) mutable {
     again.words = words->asPtr();
     run(again, true);
   });

@@ -159,7 +159,7 @@ class SessionState {
   bool finishSlowCalls(std::chrono::milliseconds limit);
   // Ends the graphs into which launches have been folded, of all devices. They are made again when they are needed.
   void dropGraphs();
-  // Runs the continuations of all devices whose marks have passed. False if some are left, or have added slow calls.
+  // Runs the continuations of all devices whose fences have passed. False if some are left, or have added slow calls.
   bool continueLater();
 
   // Destroys all that the session has made, while the GPUs are idle. Throws kj::Exception if the driver refuses.

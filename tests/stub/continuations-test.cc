@@ -81,26 +81,26 @@ struct Fixture {
     device.emplace(driver, handles);
     REQUIRE(device->start() == CUDA_SUCCESS);
   }
-  uint64_t mark() {
+  uint64_t fence() {
     uint64_t number = 0;
-    REQUIRE(device->mark(number) == CUDA_SUCCESS);
+    REQUIRE(device->fence(number) == CUDA_SUCCESS);
     return number;
   }
   void add(const char* name) {
-    continuations.add(mark(), [this, name](CUresult fault) { ran += name + std::to_string(fault) + " "; });
+    continuations.add(fence(), [this, name](CUresult fault) { ran += name + std::to_string(fault) + " "; });
   }
 };
 
-TEST_CASE_FIXTURE(Fixture, "a mark stands behind the streams that had work since the one before, and costs nothing without") {
-  CHECK(device->hasPassed(mark()));
+TEST_CASE_FIXTURE(Fixture, "a fence is behind the streams that had work since the one before, and costs nothing without") {
+  CHECK(device->hasPassed(fence()));
   CHECK(gpu.writes.empty());
   device->used(1);
   device->used(1);
-  uint64_t first = mark();
+  uint64_t first = fence();
   CHECK(gpu.joined == "11 ");
-  CHECK(mark() == first);
+  CHECK(fence() == first);
   device->used(2);
-  uint64_t second = mark();
+  uint64_t second = fence();
   CHECK(gpu.joined == "11 12 ");
   CHECK(gpu.writes.size() == 2);
   passOne();
@@ -113,11 +113,11 @@ TEST_CASE_FIXTURE(Fixture, "a mark stands behind the streams that had work since
 TEST_CASE_FIXTURE(Fixture, "the legacy stream is joined only where it has something left") {
   device->used(0);
   gpu.legacyIsDone = true;
-  CHECK(device->hasPassed(mark()));
+  CHECK(device->hasPassed(fence()));
   CHECK(gpu.joined.empty());
   device->used(0);
   gpu.legacyIsDone = false;
-  CHECK_FALSE(device->hasPassed(mark()));
+  CHECK_FALSE(device->hasPassed(fence()));
   CHECK(gpu.joined == "0 ");
 }
 
@@ -125,12 +125,12 @@ TEST_CASE_FIXTURE(Fixture, "the work of a destroyed stream counts") {
   device->used(1);
   REQUIRE(device->joinDestroyed(1) == CUDA_SUCCESS);
   handles.remove(api::Kind::STREAM, 1);
-  CHECK_FALSE(device->hasPassed(mark()));
+  CHECK_FALSE(device->hasPassed(fence()));
   passOne();
-  CHECK(device->hasPassed(mark()));
+  CHECK(device->hasPassed(fence()));
 }
 
-TEST_CASE_FIXTURE(Fixture, "continuations run once their marks have passed, in their order") {
+TEST_CASE_FIXTURE(Fixture, "continuations run once their fences have passed, in their order") {
   device->used(1);
   add("a");
   add("b");
@@ -150,7 +150,7 @@ TEST_CASE_FIXTURE(Fixture, "continuations run once their marks have passed, in t
 
 TEST_CASE_FIXTURE(Fixture, "a continuation that adds another sees it run the next time") {
   device->used(1);
-  continuations.add(mark(), [this](CUresult) { add("later"); });
+  continuations.add(fence(), [this](CUresult) { add("later"); });
   passOne();
   continuations.poll(*device);
   CHECK(ran.empty());

@@ -15,11 +15,11 @@ namespace vgpu::stub {
 namespace {
 
 constexpr uint64_t variableGranule = 256, variableChunk = 2 * MiB;  // docs/emulator.md
-constexpr size_t mostFillers = 4096;  // of a group: 13 for each of its chunks, if all is as described
+constexpr size_t mostPlaceholders = 4096;  // of a group: 13 for each of its chunks, if all is as described
 constexpr int mostAttempts = 3;
 
-std::string fillerOf(uint64_t bytes) {
-  return fmt::format(".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .align 1 .b8 filler[{}];\n", bytes);
+std::string placeholderOf(uint64_t bytes) {
+  return fmt::format(".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .align 1 .b8 placeholder[{}];\n", bytes);
 }
 
 bool covers(const DriverBlock& block, CUdeviceptr address) {
@@ -58,7 +58,7 @@ void ModuleGroups::letLibraryLoad() {
 
 void ModuleGroups::beginLibrarys() {
   for (auto& group : groups) fill(group);
-  groups.push_back({.members = {}, .fillers = {}, .isLibrarys = true});
+  groups.push_back({.members = {}, .placeholders = {}, .isLibrarys = true});
   isLibrarysTurn.store(true, std::memory_order_release);
 }
 
@@ -68,15 +68,15 @@ void ModuleGroups::fill(Group& group) {
   if (group.isFull || !DriverAddresses::ofProcess().areAsked()) return;
   BlockPlacement placement;
   for (uint64_t bytes = variableChunk / 2; bytes >= variableGranule; bytes /= 2)
-    while (group.fillers.size() < mostFillers) {
+    while (group.placeholders.size() < mostPlaceholders) {
       uint64_t before = DriverAddresses::mappings();
-      CUmodule filler = nullptr;
-      if (on.driver.cuModuleLoadDataEx(&filler, fillerOf(bytes).c_str(), 0, nullptr, nullptr) != CUDA_SUCCESS) return;
+      CUmodule placeholder = nullptr;
+      if (on.driver.cuModuleLoadDataEx(&placeholder, placeholderOf(bytes).c_str(), 0, nullptr, nullptr) != CUDA_SUCCESS) return;
       if (DriverAddresses::mappings() != before) {
-        on.driver.cuModuleUnload(filler);
+        on.driver.cuModuleUnload(placeholder);
         break;
       }
-      group.fillers.push_back(filler);
+      group.placeholders.push_back(placeholder);
     }
   group.isFull = true;
 }
@@ -151,7 +151,7 @@ CUresult ModuleGroups::end(Group& group) {
     if (CUresult error = on.driver.cuModuleUnload(real)) result = error;
   };
   for (auto& member : group.members) unloadReal(member.real);
-  for (CUmodule filler : group.fillers) unloadReal(filler);
+  for (CUmodule placeholder : group.placeholders) unloadReal(placeholder);
   releaseImages(group);
   return result;
 }

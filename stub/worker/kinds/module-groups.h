@@ -82,7 +82,7 @@ class ModuleGroups {
   };
   struct Group {
     std::vector<Member> members;
-    std::vector<CUmodule> fillers;
+    std::vector<CUmodule> placeholders;
     bool isFull = false;      // nothing more fits into its chunks
     bool isLibrarys = false;  // its modules are a library's own, and are not known
     bool isLive() const;
