@@ -33,17 +33,10 @@ CUresult EventTimes::timeOf(uint64_t event, CUevent real, double& milliseconds) 
 }
 
 // The program has seen both records' numbers, behind which the GPU executes the records at once.
-CUresult EventTimes::awaitRecord(CUevent real) {
-  CUresult result = driver.cuEventQuery(real);
-  return result == CUDA_ERROR_NOT_READY ? driver.cuEventSynchronize(real) : result;
-}
-
 CUresult EventTimes::elapsed(uint64_t start, CUevent realStart, uint64_t end, CUevent realEnd,
                              float& milliseconds) {
-  for (auto [event, real] : {std::pair(start, realStart), std::pair(end, realEnd)}) {
-    if (saved.contains(event)) continue;
-    if (CUresult error = awaitRecord(real)) return error;
-  }
+  for (auto [event, real] : {std::pair(start, realStart), std::pair(end, realEnd)})
+    if (!saved.contains(event)) driver.cuEventSynchronize(real);  // an error is that of the call below, too
   if (!saved.contains(start) && !saved.contains(end)) return driver.cuEventElapsedTime_v2(&milliseconds, realStart, realEnd);
   double from = 0, to = 0;
   if (CUresult error = timeOf(start, realStart, from)) return error;

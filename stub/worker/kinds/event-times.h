@@ -42,7 +42,6 @@ class EventTimes {
  private:
   // Time of one event, as exact as a float is that counts from the clock's zero. CUDA's answer where it has none.
   CUresult timeOf(uint64_t event, CUevent real, double& milliseconds);
-  CUresult awaitRecord(CUevent real);
 
   const Driver& driver;
   CUevent zero = nullptr;
