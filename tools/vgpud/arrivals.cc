@@ -163,7 +163,8 @@ class Arrivals::Server final : public control::Arrival::Server {
     arrived.machine = Arrived::Machine{kj::mv(restored.fulfiller), kj::mv(machineCame.promise)};
     ahead = resume(sessions, std::move(directory), kj::mv(progress), {}, kj::mv(arrived)).fork();
     // It does not end before the machine comes, unless it fails.
-    auto first = restored.promise.catch_([](kj::Exception&&) -> kj::Promise<void> { return kj::NEVER_DONE; });  // `ahead` says why
+    auto first =
+        restored.promise.catch_([](kj::Exception&&) -> kj::Promise<void> { return kj::NEVER_DONE; });  // `ahead` says why
     return first.exclusiveJoin(KJ_ASSERT_NONNULL(ahead).addBranch().ignoreResult());
   }
 
@@ -215,8 +216,28 @@ kj::Promise<void> Arrivals::receive(Sessions& sessions, ReceiveContext context) 
         "this node reads snapshots of version {}, and the session's node writes version {}: use the same vgpu for both",
         snapshot::snapshotVersion, params.getSnapshotVersion()));
   requireDevices(params.getDevices(), sessions.pool.devices());
+  return departure(sessions, params.getSession().getId()).then([this, &sessions, context]() mutable {
+    return prepare(sessions, context);
+  });
+}
+
+// A session that comes back may still be leaving: its program has gone on elsewhere, and has not hung up here yet.
+kj::Promise<void> Arrivals::departure(Sessions& sessions, std::string id) {
+  KJ_IF_MAYBE (known, sessions.find(id)) {
+    if (!known->isMoving && !known->moved) fail("session " + id + " is on this node already");
+    auto late = io.provider->getTimer().afterDelay(streamLimit);
+    return known->gone().exclusiveJoin(kj::mv(late)).then([&sessions, id] {
+      return kj::evalLast([&sessions, id] {  // behind what ends it here
+        if (sessions.find(id) != nullptr) fail("session " + id + " is on this node already");
+      });
+    });
+  }
+  return kj::READY_NOW;
+}
+
+kj::Promise<void> Arrivals::prepare(Sessions& sessions, ReceiveContext context) {
+  auto params = context.getParams();
   std::string id = params.getSession().getId();
-  if (sessions.find(id) != nullptr) fail("session " + id + " is on this node already");
   spdlog::info("session {} ({}) is to come here", id, params.getSession().getName().cStr());
   auto info = params.getSession();
   Guests::Newcomer newcomer{placeOf(info.getPlace()), info.getName(), info.getProgram(), info.getPid(), ""};

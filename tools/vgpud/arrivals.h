@@ -41,8 +41,12 @@ class Arrivals {
 
  private:
   class Server;
+  // Resolves when no session of that id is here. Rejects if there is one that does not leave.
+  kj::Promise<void> departure(Sessions& sessions, std::string id);
+  kj::Promise<void> prepare(Sessions& sessions, ReceiveContext context);
+
   kj::AsyncIoContext& io;
-  std::map<std::string, Server*> waiting;  // by token
+  std::map<std::string, Server*> waiting;                                       // by token
   std::map<std::string, kj::PromiseFulfiller<kj::Own<ProgramLink>>*> expected;  // of programs, likewise
 };
 
