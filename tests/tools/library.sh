@@ -228,7 +228,13 @@ noDefunct() {
   cat /proc/[0-9]*/stat 2>/dev/null | awk -v of=" $* " '{ sub(/.*[)] /, ""); if ($1 == "Z" && index(of, " " $2 " ")) found = 1 }
     END { exit found }'
 }
-noRelays() { [ -z "$(processesOfRun vgpu-relay)" ] && noDefunct "${daemon[@]}"; }
+# What there still is comes into a log, for who has waited in vain.
+noRelays() {
+  local relay
+  for relay in $(processesOfRun vgpu-relay); do echo "$relay $(tr '\0' ' ' <"/proc/$relay/cmdline")"; done >"$dir/relays.log" 2>&1
+  [ ! -s "$dir/relays.log" ] || return 1
+  noDefunct "${daemon[@]}" || { echo "a node has not reaped a child" >"$dir/relays.log"; return 1; }
+}
 # at ADDRESS COMMAND...: vgpuctl with a node elsewhere.
 at() {
   local address=$1
