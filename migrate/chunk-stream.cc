@@ -1,6 +1,7 @@
 #include "migrate/chunk-stream.h"
 
 #include <fmt/format.h>
+#include <kj/common.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -72,6 +73,7 @@ void ChunkStream::flush() {
 }
 
 void ChunkStream::refuse(const std::string& why) {
+  KJ_DEFER(shutDown());
   std::string text = why.substr(0, mostRefusalBytes);
   send({.kind = MessageKind::refused, .bytes = text.size()}, std::as_bytes(std::span(text)));
 }

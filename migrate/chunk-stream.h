@@ -44,6 +44,7 @@ class ChunkStream {
   void receive(std::span<std::byte> bytes);
   // Sends one and waits for its answer.
   void flush();
+  // The last message, which ends the stream both ways: who polls for room to send learns that there will be none.
   void refuse(const std::string& why);
   // Nothing more is received; ends the call of another thread. Any thread.
   void endReceiving();

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <kj/function.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -92,6 +93,20 @@ TEST_CASE("a target that refuses says why, to a source that sends and to one tha
   receiver.refuse("no memory");
   receiver.endReceiving();
   CHECK(errorOf([&] { sender.send({}); }) == "no memory");
+}
+
+// As vgpu-relay does between hosts.
+TEST_CASE("a target that refuses ends the wait for room in a stream that is full") {
+  Ends ends;
+  const std::vector<std::byte> many(64 << 10);
+  while (send(ends.from, many.data(), many.size(), MSG_DONTWAIT) > 0) {
+  }
+  ChunkStream target(kj::mv(ends.to));
+  target.refuse("no memory");
+  pollfd polled{ends.from, POLLOUT, 0};
+  CHECK(poll(&polled, 1, 10'000) == 1);
+  ChunkStream source(kj::mv(ends.from));
+  CHECK(errorOf([&] { source.send({}); }) == "no memory");
 }
 
 TEST_CASE("shutting a stream down ends a thread that waits for it") {
