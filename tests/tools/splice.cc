@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <string>
 #include <thread>
 
@@ -77,6 +78,23 @@ TEST_CASE("who takes nothing more is heard with its reason, also if that comes l
   std::string heard(reason.size(), 0);
   CHECK(recv(tool.peer, heard.data(), heard.size(), MSG_WAITALL) == ssize_t(reason.size()));
   CHECK(heard == reason);
+  tool.peer = nullptr;
+  thread.join();
+}
+
+TEST_CASE("who sends to one that takes nothing more learns at once that nothing more comes from it") {
+  SplicedEnd tool, node;
+  node.says("refused");
+  node.peer = nullptr;
+  tool.says("more");
+  std::atomic<bool> hasReturned = false;
+  std::thread thread([&] {
+    splice(tool.stream, node.stream);
+    hasReturned = true;
+    tool.end();
+  });
+  CHECK(tool.hears() == "refused");
+  CHECK(!hasReturned);  // it drops what still comes
   tool.peer = nullptr;
   thread.join();
 }

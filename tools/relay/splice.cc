@@ -2,6 +2,7 @@
 
 #include <kj/debug.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <cerrno>
 #include <chrono>
@@ -45,7 +46,8 @@ pollfd waitFor(const ByteStream& stream, bool reading, bool writing) {
 }
 
 // Of a stream that takes nothing more, to the other: it may still say why, as the target of a migration does. What comes for it
-// meanwhile is dropped, not left unread: else the system resets the other connection, and the reason is lost on its way.
+// meanwhile is dropped, not left unread: else the system resets the other connection, and the reason is lost on its way. The other
+// learns at once that no more comes, and ends the connection when it has read all.
 void passReason(ByteStream& from, ByteStream& to) {
   const auto last = std::chrono::steady_clock::now() + mostAfterRefusal;
   std::vector<std::byte> bytes(bufferBytes), dropped(bufferBytes);
@@ -53,16 +55,16 @@ void passReason(ByteStream& from, ByteStream& to) {
   bool isReadable = false, isOver = false;
   for (auto left = mostAfterRefusal; left.count() > 0 && !to.hasEnded();
        left = std::chrono::duration_cast<std::chrono::milliseconds>(last - std::chrono::steady_clock::now())) {
-    while (to.read(dropped) > 0) {
-    }
+    const bool hasDropped = to.read(dropped) > 0;
     if (begin == end && !isOver) {
       begin = 0;
       end = from.read(bytes);
       isOver = end == 0 && isReadable;
     }
     begin += to.write(std::span(bytes).subspan(begin, end - begin));
+    if (isOver && begin == end) shutdown(to.fd(), SHUT_WR);
     pollfd polled[] = {{isOver || begin < end ? -1 : from.fd(), POLLIN, 0}, waitFor(to, true, begin < end)};
-    if (poll(polled, 2, static_cast<int>(left.count())) < 0 && errno != EINTR) KJ_FAIL_SYSCALL("poll", errno);
+    if (poll(polled, 2, hasDropped ? 0 : static_cast<int>(left.count())) < 0 && errno != EINTR) KJ_FAIL_SYSCALL("poll", errno);
     isReadable = polled[0].revents != 0;
   }
 }
