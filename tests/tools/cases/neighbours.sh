@@ -13,7 +13,7 @@ LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "unix:$dir/a/vgp
 waitUntil says endless 'endless: works'
 worker=$(field a endless workerPid)
 kill -KILL "$(field a endless pid)"
-waitSeconds 5 ended "$worker"
+waitUntil ended "$worker"
 waitUntil listsNot a endless
 
 succeeds wait "$neighbour"

@@ -6,8 +6,8 @@ startNode a
 startDouble a one
 worker=$(field a one workerPid) state=$(field a one directory)
 kill -KILL "${double[one]}"
-waitSeconds 2 isFree "$worker"
-waitSeconds 2 isGone "$state"
+waitUntil isFree "$worker"
+waitUntil isGone "$state"
 waitUntil listsNot a one
 
 # While its session is being suspended.
@@ -17,8 +17,8 @@ suspendAtStandstill a two x
 kill -KILL "${double[two]}"
 wait "$suspend" && fail "a suspend without a program succeeded"
 says suspend "(pid ${double[two]}) has ended" || fail "the caller was not told why"
-waitSeconds 2 isFree "$worker"
-waitSeconds 2 isGone "$state"
+waitUntil isFree "$worker"
+waitUntil isGone "$state"
 waitUntil isGone "$dir/x"
 
 # While it is suspended.
@@ -26,7 +26,7 @@ startDouble a three
 state=$(field a three directory)
 succeeds ctl a suspend three --to "$dir/y"
 kill -KILL "${double[three]}"
-waitSeconds 2 isGone "$state"
+waitUntil isGone "$state"
 waitUntil listsNot a three
 refused "has ended; the snapshot cannot be resumed into it" ctl a resume "$dir/y"
 
@@ -36,7 +36,7 @@ double[four]=$!
 waitUntil openedOrEnded four
 worker=$(field a four workerPid)
 kill -KILL "${double[four]}"
-waitSeconds 2 isFree "$worker"
+waitUntil isFree "$worker"
 
 # Nor does it pretend to be the program of a snapshot.
 VGPU_NODE=$dir/a DOUBLE_FORKS=1 "$doubleProgram" five >"$dir/five.log" 2>&1 &

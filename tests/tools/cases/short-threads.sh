@@ -12,7 +12,7 @@ import json, sys
 print(sum(made["kind"] == "stream" and not made["destroyed"] for made in json.load(sys.stdin)["objects"]))'
 }
 fewStreams() { [ "$(streams)" -le 4 ]; }
-waitSeconds 5 fewStreams
+waitUntil fewStreams
 : >"$dir/pause.go"
 wait "$runner" || fail "the program returned $?"
 says program 'short-threads: ok' || fail "the threads' work was lost"
