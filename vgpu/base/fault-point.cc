@@ -83,7 +83,8 @@ void hitFaultPoint(FaultPointName name) {
                                  actionNames[static_cast<size_t>(action)]));
   }
   if (action == Action::kill) kill(getpid(), SIGKILL);
-  if (action == Action::stop) kill(getpid(), SIGSTOP);
+  // Of this thread: one of the process may reach another thread first, while this one goes on and takes a lock of the store.
+  if (action == Action::stop) raise(SIGSTOP);
 }
 
 }  // namespace vgpu
