@@ -45,6 +45,14 @@ trap 'exit 130' INT TERM
 
 ended() { ! alive "$1"; }
 
+# stopProcess PID...: each stands when this returns. A signal alone lets a thread go on that reads what comes meanwhile.
+stopProcess() {
+  local pid
+  kill -STOP "$@"
+  for pid; do waitUntil stands "$pid"; done
+}
+stands() { alive "$1" && [ -z "$(grep -Ls '^State:[[:space:]]*[Tt]' "/proc/$1/task"/*/status)" ]; }
+
 # waitUntil COMMAND...: until it succeeds; the case fails where it does not in time.
 waitUntil() { waitSeconds "$limit" "$@"; }
 waitSeconds() {
@@ -126,7 +134,7 @@ listsNot() { ! lists "$1" "$2"; }
 # end. `worker` and `suspend` are then the process ids of the worker and of the command.
 suspendAtStandstill() {
   worker=$(field "$1" "$2" workerPid)
-  kill -STOP "$worker"
+  stopProcess "$worker"
   ctl "$1" suspend "$2" --to "$dir/$3" >"$dir/suspend.log" 2>&1 &
   suspend=$!
   waitUntil hasState "$1" "$2" suspending

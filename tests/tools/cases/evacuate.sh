@@ -59,7 +59,7 @@ endsAfterAll() {
 # Told to end: what runs there leaves, and nothing comes meanwhile.
 succeeds ctl a migrate near --to "unix:$dir/c/vgpud.sock"
 worker=$(field c near workerPid)
-kill -STOP "$worker"
+stopProcess "$worker"
 kill -TERM "${daemon[c]}"
 waitUntil says c "sessions have 60 s to leave for other nodes"
 VGPU_NODE=unix:$dir/c/vgpud.sock "$doubleProgram" late >"$dir/late.log" 2>&1
@@ -79,7 +79,7 @@ hasState a near running || hasState b near running || fail "the session ended wi
 startNode c
 startDouble c stays
 worker=$(field c stays workerPid)
-kill -STOP "$worker"
+stopProcess "$worker"
 kill -TERM "${daemon[c]}"
 waitUntil says c "sessions have 60 s to leave for other nodes"
 kill -TERM "${daemon[c]}"

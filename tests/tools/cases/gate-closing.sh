@@ -12,7 +12,7 @@ closing() {
   runner=$!
   waitUntil says program 'questions: running'
   worker=$(field "$1" questions workerPid)
-  kill -STOP "$worker"
+  stopProcess "$worker"
   ctl "$1" suspend questions --to "$dir/x" >"$dir/suspend.log" 2>&1 &
   suspend=$!
   waitUntil wasHit program.gate-closing

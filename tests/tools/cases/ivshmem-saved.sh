@@ -42,7 +42,7 @@ PY
 
 for round in 1 2; do
   succeeds ctl a suspend kept --to "$dir/snapshot$round"
-  kill -STOP $(inMachine)
+  stopProcess $(inMachine)
   save "$memory" "$dir/saved"
   succeeds ctl a attach one  # which writes there
   ! cmp -s "$dir/saved" "$memory" || fail "the host has written nothing into the machine's memory"

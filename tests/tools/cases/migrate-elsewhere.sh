@@ -84,7 +84,7 @@ done
 # migratesAtStandstill TARGET LOG: begins to move the program, whose worker is stopped, so that no memory is sent before goesOn.
 migratesAtStandstill() {
   worker=$(field "$from" moving workerPid)
-  kill -STOP "$worker"
+  stopProcess "$worker"
   at "${address[$from]}" migrate moving --to "$1" >"$dir/$2.log" 2>&1 &
   migrating=$!
 }

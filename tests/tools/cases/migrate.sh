@@ -25,7 +25,7 @@ stopNode small
 
 # Two at once: the first one stands still until the second is refused.
 worker=$(field a moving workerPid)
-kill -STOP "$worker"
+stopProcess "$worker"
 ctl a migrate moving --to "$dir/b" >"$dir/first.log" 2>&1 &
 first=$!
 waitUntil says b "is to come here"
@@ -92,7 +92,7 @@ worker=$(field from silent workerPid)
 ctl from migrate silent --to "$dir/b" --timeout 1 >"$dir/silent-migrate.log" 2>&1 &
 migrating=$!
 waitUntil grep -qs '^migrate.sent-ahead .* stop$' "$dir/faults"
-kill -STOP "$worker"
+stopProcess "$worker"
 kill -CONT "${daemon[from]}"
 wait "$migrating" && fail "a session has moved whose worker is stopped"
 says silent-migrate "the vgpu-worker (pid $worker) did not answer in [0-9]* s. The program goes on" || fail "it does not say why"

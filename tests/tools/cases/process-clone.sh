@@ -28,7 +28,8 @@ pidsOn() { sessionsOn "$1" | cut -d ' ' -f 2; }
 # only PID: all other copies are stopped.
 only() {
   local pid
-  for pid in $(pidsOn a) $(pidsOn b); do kill "-$([ "$pid" = "$1" ] && echo CONT || echo STOP)" "$pid"; done
+  for pid in $(pidsOn a) $(pidsOn b); do [ "$pid" = "$1" ] || stopProcess "$pid"; done
+  kill -CONT "$1"
 }
 idsInside() { awk '/^NSpid:/ { print $NF }' "/proc/$1/status"; }
 
@@ -108,7 +109,7 @@ kill -CONT "$original"
 
 # The worker that has the memory does not answer: all is read from files.
 worker=$(field a held workerPid)
-kill -STOP "$worker"
+stopProcess "$worker"
 succeeds ctl a clone model
 kill -CONT "$worker"
 copied 0

@@ -49,7 +49,7 @@ touch "$dir/saved"
 refused "cannot make the folder $dir/saved" native suspend "$root" --native --to "$dir/saved"
 rm "$dir/saved"
 goesOn
-kill -STOP "$root"
+stopProcess "$root"
 refused "is stopped, and the driver needs it" native suspend "$root" --native --to "$dir/saved"
 kill -CONT "$root"
 echo 1 >"$double/$child"

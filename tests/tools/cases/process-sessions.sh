@@ -45,7 +45,7 @@ startPair a
 bothWork a
 tell two change changed  # to what one does not have
 # The second one refuses: its process is stopped.
-kill -STOP "$two"
+stopProcess "$two"
 refused "program $two did not close its gate in 1 s" \
   ctl a suspend one --process --timeout 1 --to "$dir/refused"
 kill -CONT "$two"

@@ -10,7 +10,6 @@ aWorkerStands() {
   for worker in $(processesOfRun vgpu-worker); do stands "$worker" && return; done
   return 1
 }
-stands() { grep -q '^State:[[:space:]]*T' "/proc/$1/status" 2>/dev/null; }
 
 # suspended NAME: the program, suspended to $dir/NAME with calls pending: its worker stands still while they are posted, and
 # is told to stop consuming before it can come to all of them. finished: the program's end must be right.
@@ -21,7 +20,7 @@ suspended() {
   runner=$!
   waitUntil says program 'backlog: ready'
   pid=$(field a backlog pid) worker=$(field a backlog workerPid)
-  kill -STOP "$worker"
+  stopProcess "$worker"
   touch "$dir/go"
   waitUntil test -e "$dir/pause.reached"
   ctl a suspend "$pid" --to "$dir/$1" >"$dir/suspend.log" 2>&1 &
@@ -59,7 +58,7 @@ ctl c resume "$dir/client" >"$dir/resume.log" 2>&1 &
 resume=$!
 waitUntil wasHit resume.bytes-restored stop
 waitUntil aWorkerStands
-kill -STOP "${daemon[c]}"
+stopProcess "${daemon[c]}"
 waitUntil stands "${daemon[c]}"
 kill -CONT "$worker"
 sleep 0.5

@@ -39,7 +39,7 @@ worker=$(field c silent workerPid)
 ctl c snapshot silent --name silent --timeout 1 >"$dir/silent-snapshot.log" 2>&1 &
 snapshot=$!
 waitUntil wasHit snapshot.gate-closed stop
-kill -STOP "$worker"
+stopProcess "$worker"
 kill -CONT "${daemon[c]}"
 wait "$snapshot" && fail "a snapshot was made of a session whose worker is stopped"
 says silent-snapshot "the vgpu-worker (pid $worker) did not answer in [0-9]* s. The program goes on" || fail "it does not say why"

@@ -38,7 +38,7 @@ kill -TERM "$other"
 
 # A name that is reserved for a suspend that has not begun is not freed by a collection: its daemon is stopped before it has the directory.
 startContents b same 8
-kill -STOP "${daemon[b]}"
+stopProcess "${daemon[b]}"
 ctl b suspend "name:same" >"$dir/first.log" 2>&1 & first=$!
 waitUntil test -d "$VGPU_STORE/snapshots/same-3"
 succeeds ctl a snapshots gc
@@ -57,7 +57,7 @@ endContents other
 kill -TERM "$second"
 
 # One of a command that was killed is freed.
-kill -STOP "${daemon[b]}"
+stopProcess "${daemon[b]}"
 ctl b suspend nobody >"$dir/first.log" 2>&1 & first=$!
 waitUntil test -d "$VGPU_STORE/snapshots/nobody"
 for client in $(processesOfRun vgpuctl); do tr '\0' ' ' <"/proc/$client/cmdline" | grep -q ' nobody ' && kill -KILL "$client"; done

@@ -21,7 +21,7 @@ print(*[w["pid"] for w in json.load(sys.stdin) if w["session"] is None and not w
   [ -n "$worker" ]
 }
 waitUntil oneWaits
-kill -STOP $worker
+stopProcess $worker
 ctl a resume "$dir/left" >"$dir/resume.log" 2>&1 &
 resume=$!
 waitUntil hasState a one resuming

@@ -37,13 +37,13 @@ refused "shares with others.* (ipc-memory, pid $child) has memory of it" ctl a s
 refused "shares with others.*it has memory of session .* (ipc-memory, pid $pid)" ctl a migrate "pid:$child" --to "unix:$dir/b/vgpud.sock"
 
 # The child, which is not named, does not close its gate: both go on, and nothing is left.
-kill -STOP "$child"
+stopProcess "$child"
 refused "program $child did not close its gate in 1 s" ctl a suspend "pid:$pid" --timeout 1 --to "$dir/x"
 kill -CONT "$child"
 bothRun a
 waitUntil isGone "$dir/x"
 mkdir "$dir/y"
-kill -STOP "$pid"
+stopProcess "$pid"
 refused "program $pid did not close its gate in 1 s" ctl a suspend "pid:$child" --timeout 1 --to "$dir/y"
 kill -CONT "$pid"
 bothRun a
