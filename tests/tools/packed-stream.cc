@@ -34,7 +34,7 @@ class Connection final : public ByteStream {
     const size_t got = std::min({room.size(), in.bytes.size(), atOnce});
     std::copy_n(in.bytes.begin(), got, room.begin());
     in.bytes.erase(in.bytes.begin(), in.bytes.begin() + static_cast<ptrdiff_t>(got));
-    if (got == 0 && isClosed) end = "closed";
+    if (got == 0 && isClosed) endReading("closed");
     return got;
   }
   size_t write(std::span<const std::byte> bytes) override {

@@ -75,14 +75,14 @@ size_t GuestStream::read(std::span<std::byte> room) {
   size_t bytes = 0;
   const std::string gone = whyGone();                    // first: what was written before it is read
   if (side == GuestFile::Side::guest && isOutdated()) {  // what is there now is another stream's
-    end = gone;
+    endReading(gone);
     return 0;
   }
   auto caught = kj::runCatchingExceptions([&] { bytes = mailbox.read(room); });
   KJ_IF_MAYBE (exception, caught) {
-    end = reasonOf(*exception);
+    endReading(reasonOf(*exception));
   }
-  if (bytes == 0 && end.empty() && !room.empty()) end = gone;
+  if (bytes == 0 && !room.empty() && !gone.empty()) endReading(gone);
   note(bytes);
   return bytes;
 }
@@ -91,7 +91,7 @@ size_t GuestStream::write(std::span<const std::byte> given) {
   size_t bytes = 0;
   auto caught = kj::runCatchingExceptions([&] { bytes = mailbox.write(given); });
   KJ_IF_MAYBE (exception, caught) {
-    end = reasonOf(*exception);
+    endWriting(reasonOf(*exception));
   }
   note(bytes);
   return bytes;

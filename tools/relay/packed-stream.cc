@@ -19,7 +19,7 @@ void PackedStream::begin(std::span<const std::byte> piece) {
 bool PackedStream::put(std::span<const std::byte> all, size_t from) {
   while (sent < from + all.size()) {
     const size_t taken = connection->write(all.subspan(sent - from));
-    if (connection->hasEnded()) end = connection->whyEnded();
+    if (!connection->takesMore()) endWriting(connection->whyEnded());
     if (taken == 0) return false;
     sent += taken;
   }
@@ -42,7 +42,7 @@ size_t PackedStream::write(std::span<const std::byte> bytes) {
 
 size_t PackedStream::read(std::span<std::byte> room) {
   size_t all = 0;
-  while (all < room.size() && !hasEnded()) {
+  while (all < room.size() && bringsMore()) {
     if (!unread.empty()) {
       const size_t bytes = std::min(unread.size(), room.size() - all);
       std::memcpy(room.data() + all, unread.data(), bytes);
@@ -59,7 +59,7 @@ size_t PackedStream::read(std::span<std::byte> room) {
     if (bytes == 0) break;
     all += bytes;
   }
-  if (connection->hasEnded() && end.empty()) end = connection->whyEnded();
+  if (!connection->bringsMore()) endReading(connection->whyEnded());
   return all;
 }
 

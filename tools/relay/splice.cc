@@ -6,37 +6,51 @@
 
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace vgpu::relay {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr size_t bufferBytes = 256 * 1024;
-constexpr std::chrono::milliseconds mostAfterRefusal{5000};
+constexpr std::chrono::milliseconds mostAfterEnd{5000};
 
-// One direction: what has been read and not written yet.
-struct Direction {
-  ByteStream &from, &to;
-  std::vector<std::byte> bytes = std::vector<std::byte>(bufferBytes);
-  size_t begin = 0, end = 0;
-  bool isRefused = false;  // there were bytes that nobody takes
+// One direction: what has been read and not written yet. If nobody takes it any more it is read all the same, and dropped: a
+// system that closes a connection with unread bytes resets it, and what the other side has still said is lost.
+class Direction {
+ public:
+  Direction(ByteStream& from, ByteStream& to) : from(from), to(to) {}
 
-  bool isEmpty() const { return begin == end; }
-  bool isOver() const { return from.hasEnded() && isEmpty(); }
+  bool isOver() const { return !from.bringsMore() && isEmpty(); }
+  // That is over, or nobody takes what comes.
+  bool isEnding() const { return isOver() || !to.takesMore(); }
+  bool mustRead() const { return isEmpty() && from.bringsMore(); }
+  bool mustWrite() const { return !isEmpty(); }
 
-  // Whether any byte was moved. What nobody reads any more is dropped.
+  // Whether any byte was moved. What is over ends at the other side too.
   bool move() {
-    if (isEmpty() && !from.hasEnded()) {
+    if (mustRead()) {
       begin = 0;
       end = from.read(bytes);
     }
-    if (isEmpty()) return false;
-    size_t put = to.hasEnded() ? 0 : to.write(std::span(bytes).subspan(begin, end - begin));
-    isRefused = to.hasEnded();
-    begin = isRefused ? end : begin + put;
-    return put > 0;
+    const size_t had = end - begin;
+    if (had > 0) begin += to.write(std::span(bytes).subspan(begin, had));
+    if (!to.takesMore()) begin = end;
+    if (isOver() && !std::exchange(hasClosed, true)) shutdown(to.fd(), SHUT_WR);
+    return end - begin < had;
   }
+
+ private:
+  bool isEmpty() const { return begin == end; }
+
+  ByteStream &from, &to;
+  std::vector<std::byte> bytes = std::vector<std::byte>(bufferBytes);
+  size_t begin = 0, end = 0;
+  bool hasClosed = false;
 };
 
 // poll() says that a connection has ended even to who asks for nothing: who asks for nothing leaves it out.
@@ -45,44 +59,22 @@ pollfd waitFor(const ByteStream& stream, bool reading, bool writing) {
   return {events == 0 ? -1 : stream.fd(), events, 0};
 }
 
-// Of a stream that takes nothing more, to the other: it may still say why, as the target of a migration does. What comes for it
-// meanwhile is dropped, not left unread: else the system resets the other connection, and the reason is lost on its way. The other
-// learns at once that no more comes, and ends the connection when it has read all.
-void passReason(ByteStream& from, ByteStream& to) {
-  const auto last = std::chrono::steady_clock::now() + mostAfterRefusal;
-  std::vector<std::byte> bytes(bufferBytes), dropped(bufferBytes);
-  size_t begin = 0, end = 0;
-  bool isReadable = false, isOver = false;
-  for (auto left = mostAfterRefusal; left.count() > 0 && !to.hasEnded();
-       left = std::chrono::duration_cast<std::chrono::milliseconds>(last - std::chrono::steady_clock::now())) {
-    const bool hasDropped = to.read(dropped) > 0;
-    if (begin == end && !isOver) {
-      begin = 0;
-      end = from.read(bytes);
-      isOver = end == 0 && isReadable;
-    }
-    begin += to.write(std::span(bytes).subspan(begin, end - begin));
-    if (isOver && begin == end) shutdown(to.fd(), SHUT_WR);
-    pollfd polled[] = {{isOver || begin < end ? -1 : from.fd(), POLLIN, 0}, waitFor(to, true, begin < end)};
-    if (poll(polled, 2, hasDropped ? 0 : static_cast<int>(left.count())) < 0 && errno != EINTR) KJ_FAIL_SYSCALL("poll", errno);
-    isReadable = polled[0].revents != 0;
-  }
-}
-
 }  // namespace
 
 void splice(ByteStream& one, ByteStream& other) {
-  Direction there{one, other}, back{other, one};
+  Direction there(one, other), back(other, one);
+  std::optional<Clock::time_point> last;
   while (true) {
     bool isMoving = there.move();
     isMoving |= back.move();
-    if (there.isOver() || back.isOver()) break;
+    if (there.isOver() && back.isOver()) return;
+    if (!last && (there.isEnding() || back.isEnding())) last = Clock::now() + mostAfterEnd;
+    const auto left = last ? std::chrono::ceil<std::chrono::milliseconds>(*last - Clock::now()) : mostAfterEnd;
+    if (left.count() <= 0) return;
     if (isMoving) continue;
-    pollfd polled[] = {waitFor(one, there.isEmpty(), !back.isEmpty()), waitFor(other, back.isEmpty(), !there.isEmpty())};
-    if (poll(polled, 2, -1) < 0 && errno != EINTR) KJ_FAIL_SYSCALL("poll", errno);
+    pollfd polled[] = {waitFor(one, there.mustRead(), back.mustWrite()), waitFor(other, back.mustRead(), there.mustWrite())};
+    if (poll(polled, 2, last ? static_cast<int>(left.count()) : -1) < 0 && errno != EINTR) KJ_FAIL_SYSCALL("poll", errno);
   }
-  if (there.isRefused) passReason(other, one);
-  if (back.isRefused) passReason(one, other);
 }
 
 }  // namespace vgpu::relay

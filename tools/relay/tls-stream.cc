@@ -90,7 +90,7 @@ class TlsStream final : public ByteStream {
 
   size_t read(std::span<std::byte> room) override {
     size_t all = 0;
-    while (all < room.size() && !hasEnded()) {
+    while (all < room.size() && bringsMore()) {
       size_t got = 0;
       if (SSL_has_pending(connection.get()) == 0 && !buffers.hasInput() && errno == EAGAIN) break;
       ERR_clear_error();
@@ -104,9 +104,9 @@ class TlsStream final : public ByteStream {
   // What has been encrypted and not been sent counts as not taken: it is given again, and is not encrypted again.
   size_t write(std::span<const std::byte> bytes) override {
     size_t all = 0;
-    while (!hasEnded()) {
+    while (takesMore()) {
       if (!buffers.flush()) {
-        if (errno != EAGAIN) end = std::strerror(errno);
+        if (errno != EAGAIN) endWriting(std::strerror(errno));
         return all;
       }
       all += encrypted;
@@ -115,7 +115,7 @@ class TlsStream final : public ByteStream {
       ERR_clear_error();
       const int result =
           SSL_write_ex(connection.get(), bytes.data() + all, std::min(bytes.size() - all, mostEncrypted), &encrypted);
-      if (result != 1) end = check.problemOf(connection.get(), result);
+      if (result != 1) endWriting(check.problemOf(connection.get(), result));
     }
     return all;
   }
@@ -129,7 +129,7 @@ class TlsStream final : public ByteStream {
   // Whether a call that returned `result` needs more input; else it has failed.
   bool waits(int result) {
     if (SSL_get_error(connection.get(), result) == SSL_ERROR_WANT_READ) return true;
-    end = check.problemOf(connection.get(), result);
+    endReading(check.problemOf(connection.get(), result));
     return false;
   }
 

@@ -19,8 +19,8 @@ size_t PlainStream::read(std::span<std::byte> room) {
   do got = recv(socket, room.data(), room.size(), 0);
   while (got < 0 && errno == EINTR);
   if (got > 0) return static_cast<size_t>(got);
-  if (got == 0 && !room.empty()) end = "the other side has closed the connection";
-  if (got < 0 && errno != EAGAIN) end = std::strerror(errno);
+  if (got == 0 && !room.empty()) endReading("the other side has closed the connection");
+  if (got < 0 && errno != EAGAIN) endReading(std::strerror(errno));
   return 0;
 }
 
@@ -29,7 +29,7 @@ size_t PlainStream::write(std::span<const std::byte> bytes) {
   do put = send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   while (put < 0 && errno == EINTR);
   if (put >= 0) return static_cast<size_t>(put);
-  if (errno != EAGAIN) end = std::strerror(errno);
+  if (errno != EAGAIN) endWriting(std::strerror(errno));
   return 0;
 }
 

@@ -28,11 +28,24 @@ class ByteStream {
   // Nanoseconds after which it must be looked at, whatever poll() says.
   virtual uint64_t mostSleep() const { return UINT64_MAX; }
 
-  bool hasEnded() const { return !end.empty(); }
-  const std::string& whyEnded() const { return end; }
+  // Whether read() may bring more, and write() take more: who takes nothing more may still have said why.
+  bool bringsMore() const { return isReadable; }
+  bool takesMore() const { return isWritable; }
+  bool hasEnded() const { return !isReadable || !isWritable; }
+  const std::string& whyEnded() const { return why; }  // of the end that was found first; empty while it goes on
 
  protected:
-  std::string end;  // why; empty while it goes on
+  void endReading(const std::string& reason) { end(isReadable, reason); }
+  void endWriting(const std::string& reason) { end(isWritable, reason); }
+
+ private:
+  void end(bool& goesOn, const std::string& reason) {
+    if (!hasEnded()) why = reason;
+    goesOn = false;
+  }
+
+  bool isReadable = true, isWritable = true;
+  std::string why;
 };
 
 class PlainStream final : public ByteStream {
