@@ -17,7 +17,7 @@ processesOfRun() {
 guestFolder() { mkdir -p "/dev/shm/${dir##*/}/$1" && echo "/dev/shm/${dir##*/}/$1"; }
 removeGuestFolders() { rm -rf "/dev/shm/${dir##*/}"; }
 
-alive() { kill -0 "$1" 2>/dev/null && ! grep -qs '^State:[[:space:]]*Z' "/proc/$1/status"; }
+alive() { grep -qs '^State:[[:space:]]*[^[:space:]ZX]' "/proc/$1/status"; }  # one look: one that has ended may be reaped before another
 
 # What this script has inherited beside its standard streams, of make or of who started that: a program that has half of a pipe, or a
 # file from outside of its mount namespace, cannot be saved with its process.
