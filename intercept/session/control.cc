@@ -159,7 +159,7 @@ void ProgramControl::run() {
     }
     if (polled[0].revents != 0) return;
     if (polled[2].revents != 0) serveConnection();
-    if (polled[4].revents != 0) settle(offer->serve());
+    if (offer && polled[4].revents != 0) settle(offer->serve());  // stay() may have ended it
     if (polled[1].revents != 0) serveListener();  // after the others: a connection that has ended does not block a new one
     if (polled[3].revents != 0) askRenewal();
     if (place) lookForCall();

@@ -419,6 +419,25 @@ TEST_CASE("a resume that has been given up does not keep the next one away, howe
   CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
 }
 
+TEST_CASE("a program stays if its daemon says so when the daemon that it would move to has said something too") {
+  Program program;
+  program.daemon->say([](control::ToSession::Builder message) { message.setCloseGate(); });
+  CHECK(program.daemon->hear().isGateClosed());
+  program.daemon->say([](control::ToSession::Builder message) { message.setMoving(); });
+  Daemon other = program.find("s1");
+  CHECK(other.hear(4).isOpen());
+  program.session.onAccept = [&] {  // the program looks again when both have arrived
+    program.daemon->say([](control::ToSession::Builder message) { message.setStay(); });
+    other.say([](control::ToSession::Builder message) { message.setWorking(); });
+  };
+  other.sayOpened("s1", "");
+  CHECK(other.hear().isAccepted());
+  CHECK(program.daemon->hear().isGateClosed());
+  CHECK(other.isClosed());
+  program.daemon->say([](control::ToSession::Builder message) { message.setOpenGate(); });
+  CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
+}
+
 TEST_CASE("a running program is not taken from its daemon") {
   Program program;
   Daemon thief = program.find("s1");
