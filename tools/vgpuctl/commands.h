@@ -106,7 +106,7 @@ int cloneSnapshot(const NodeAddress& node, const CloneOptions& options);
 void requireSoundStore(const std::string& folder);
 int listSnapshots(bool json);
 int removeSnapshot(const std::string& name, bool force);  // by force, also the latest of a session whose program is there
-int verifySnapshots(const std::vector<std::string>& names);  // all, if none is named
+int verifySnapshots(const std::vector<std::string>& names);  // all of the store, if none is named; what has a / is a directory
 int collectSnapshots(bool json);
 // To a new file, or to standard output if that is "-".
 int exportSnapshot(const std::string& name, const std::string& file);

@@ -287,7 +287,7 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
   remove->add_flag("--force", options.force, "also if it is the latest of a session whose program is there");
   auto* verify = on(snapshots->add_subcommand("verify", "Read all that they need, and compare it with its digests"),
                     [](const NodeAddress&, const Options& o) { return verifySnapshots(o.snapshots); });
-  verify->add_option("snapshots", options.snapshots, "their names (default: all)");
+  verify->add_option("snapshots", options.snapshots, "their names, or directories with a / in their paths (default: all of the store)");
   auto* collect = on(snapshots->add_subcommand("gc", "Free what no snapshot needs"),
                      [](const NodeAddress&, const Options& o) { return collectSnapshots(o.json); });
   addJson(collect, options);

@@ -1,9 +1,13 @@
-// snapshots verify: reads all that snapshots of the store need, and says what of it is not as it was written.
+// snapshots verify: reads all that snapshots need, of the store and in directories, and says what of it is not as it was written.
 #include <fmt/format.h>
 #include <kj/exception.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <memory>
 #include <set>
 
 #include "tools/common/printable.h"
@@ -43,49 +47,101 @@ void requireAllThatShare(const std::string& directory) {
       fail(fmt::format("the snapshot of session {}, with which it shares, is missing in its folder {}", session, sessionsFolder));
 }
 
-// Those of its chunks that are not in `all`, and adds them to it.
-void verifyOthersChunks(ChunkStore& store, const std::string& directory, std::vector<ChunkName>& all) {
-  auto wanted = chunksOf(store, directory);
-  std::erase_if(wanted, [&](auto& chunk) { return std::ranges::binary_search(all, chunk); });
-  auto chunks = locate(store, wanted);
-  DoneLine progress("verify " + nameOf(directory), bytesOf(chunks));
-  verifyChunks(store, std::move(chunks), [&](uint64_t bytes) { progress.add(bytes); });
-  all.insert(all.end(), wanted.begin(), wanted.end());
-  makeUnique(all);
-}
+class Verification {
+ public:
+  // Checks what `that` checks of it; if that throws, says why it cannot be resumed.
+  void check(const std::string& directory, const std::function<void()>& that) {
+    KJ_IF_MAYBE (exception, kj::runCatchingExceptions(that)) {
+      fmt::print(stderr, "vgpuctl: snapshot {} cannot be resumed: {}\n", nameOf(directory), printable(reasonOf(*exception)));
+      isSound = false;
+    }
+  }
+  void snapshot(const std::string& around) {
+    ++snapshots;
+    for (auto& directory : withSessions({around})) check(directory, [&] { verify(directory); });
+    check(around, [&] { requireAllThatShare(around); });
+  }
+  int end() const {
+    size_t chunks = ownChunks;
+    for (auto& [folder, store] : stores) chunks += store->compared.size();
+    fmt::print("{} snapshots, {} chunks: {}\n", snapshots, chunks, isSound ? "all are as they were written" : "not all are as they were written");
+    return isSound ? 0 : 1;
+  }
 
-void verify(ChunkStore& store, const std::string& directory, std::vector<ChunkName>& all) {
-  if (isLost(directory)) fail("it was in the memory of a vgpud that has ended");
-  verifyFiles(directory);  // first: a snapshot of another version is refused after that
-  Header header = readHeader(SnapshotReader(directory));
-  if (header.process) verifyProcess(directory, *header.process);
-  verifyOthersChunks(store, directory, all);
-  faultPoint("verify.compared");
-}
+ private:
+  struct Store {
+    explicit Store(const std::string& folder) : chunks(folder) {}
+    ChunkStore chunks;
+    std::vector<ChunkName> compared;  // with their digests: they are as they were written
+  };
+
+  void verify(const std::string& directory) {
+    if (!isWhole(directory) && !hasLostManifest(directory)) fail(fmt::format("there is no snapshot in {}", directory));
+    if (isLost(directory)) fail("it was in the memory of a vgpud that has ended");
+    verifyFiles(directory);  // first: a snapshot of another version is refused after that
+    SnapshotReader reader(directory);
+    const Manifest manifest = readManifest(reader);
+    if (manifest.process) verifyProcess(directory, *manifest.process);
+    if (manifest.packs.empty())
+      verifyStored(storeOf(directory), directory);
+    else if (manifest.pool.empty())
+      verifyOwn(reader, manifest, directory);
+    else
+      fmt::print("the memory of snapshot {} is not on disk yet, and was not read\n", nameOf(directory));
+    faultPoint("verify.compared");
+  }
+
+  Store& storeOf(const std::string& directory) {
+    auto folder = ChunkStore::around(directory);
+    if (!folder) fail("its chunks are in a store of snapshots, and it is in none");
+    auto& store = stores[*folder];
+    if (store == nullptr) {
+      requireSoundStore(*folder);
+      store = std::make_unique<Store>(*folder);
+    }
+    return *store;
+  }
+
+  // Those of its chunks that have not been compared yet.
+  void verifyStored(Store& store, const std::string& directory) {
+    auto wanted = chunksOf(store.chunks, directory);
+    std::erase_if(wanted, [&](auto& chunk) { return std::ranges::binary_search(store.compared, chunk); });
+    auto chunks = locate(store.chunks, wanted);
+    DoneLine progress("verify " + nameOf(directory), bytesOf(chunks));
+    verifyChunks(store.chunks, std::move(chunks), [&](uint64_t bytes) { progress.add(bytes); });
+    store.compared.insert(store.compared.end(), wanted.begin(), wanted.end());
+    makeUnique(store.compared);
+  }
+
+  void verifyOwn(const SnapshotReader& reader, const Header& header, const std::string& directory) {
+    uint64_t all = 0;
+    for (uint64_t pack : header.packs) all += pack;
+    DoneLine progress("verify " + nameOf(directory), all);
+    ownChunks += verifyOwnChunks(reader, header, [&](uint64_t bytes) { progress.add(bytes); });
+  }
+
+  std::map<std::string, std::unique_ptr<Store>> stores;  // by folder
+  size_t snapshots = 0, ownChunks = 0;
+  bool isSound = true;
+};
+
+bool isDirectory(const std::string& name) { return name.find('/') != std::string::npos; }
 
 }  // namespace
 
 int verifySnapshots(const std::vector<std::string>& names) {
-  requireSoundStore(snapshotStore());
-  ChunkStore store(snapshotStore());
   std::vector<std::string> directories;
-  for (auto& name : names) directories.push_back(finishedSnapshot(store, name));
-  if (names.empty()) directories = finishedSnapshots(store);
-  std::vector<ChunkName> all;  // that were found to be as they were written
-  int code = 0;
-  auto check = [&](const std::string& directory, const auto& that) {
-    KJ_IF_MAYBE (exception, kj::runCatchingExceptions(that)) {
-      fmt::print(stderr, "vgpuctl: snapshot {} cannot be resumed: {}\n", nameOf(directory), printable(reasonOf(*exception)));
-      code = 1;
-    }
-  };
-  for (auto& snapshot : directories) {
-    for (auto& directory : withSessions({snapshot})) check(directory, [&] { verify(store, directory, all); });
-    check(snapshot, [&] { requireAllThatShare(snapshot); });
+  if (names.empty() || !std::ranges::all_of(names, isDirectory)) {
+    requireSoundStore(snapshotStore());
+    ChunkStore store(snapshotStore());
+    for (auto& name : names)
+      if (!isDirectory(name)) directories.push_back(finishedSnapshot(store, name));
+    if (names.empty()) directories = finishedSnapshots(store);
   }
-  fmt::print("{} snapshots, {} chunks: {}\n", directories.size(), all.size(),
-             code == 0 ? "all are as they were written" : "not all are as they were written");
-  return code;
+  std::ranges::copy_if(names, std::back_inserter(directories), isDirectory);
+  Verification verification;
+  for (auto& directory : directories) verification.snapshot(directory);
+  return verification.end();
 }
 
 }  // namespace vgpu::ctl

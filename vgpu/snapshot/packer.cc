@@ -68,6 +68,11 @@ void Packer::noteWritten(size_t bytes, double seconds) {
   if (bytes >= samples * sampleBytes) average(writeSeconds, seconds / static_cast<double>(bytes));
 }
 
+size_t unpackedBytes(Form form, std::span<const std::byte> packed) {
+  const uint64_t bytes = form == Form::plain ? packed.size() : ZSTD_getFrameContentSize(packed.data(), packed.size());
+  return bytes <= chunkBytes ? bytes : 0;  // what ZSTD returns for an error is more
+}
+
 bool unpack(Form form, std::span<const std::byte> packed, std::span<std::byte> chunk) {
   if (form == Form::plain) return packed.size() == chunk.size() && (std::memcpy(chunk.data(), packed.data(), chunk.size()), true);
   size_t bytes = ZSTD_decompress(chunk.data(), chunk.size(), packed.data(), packed.size());

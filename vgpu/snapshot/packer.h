@@ -38,6 +38,8 @@ class Packer {
   double packSeconds;
 };
 
+// How many bytes unpack() makes of them; 0 if that is not to be seen, or more than a chunk has.
+size_t unpackedBytes(Form form, std::span<const std::byte> packed);
 // Makes `chunk` of the bytes that a pack has. False if they do not make one of this size.
 bool unpack(Form form, std::span<const std::byte> packed, std::span<std::byte> chunk);
 

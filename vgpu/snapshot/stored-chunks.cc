@@ -39,14 +39,41 @@ std::vector<LocatedChunk> locate(ChunkStore& store, std::span<const ChunkName> n
   return located;
 }
 
+namespace {
+
+// Makes `bytes`, whose size is the chunk's, of what a pack has of it. Throws kj::Exception that names the pack if that does not make it.
+void requireChunk(const PackReader& pack, uint64_t offset, std::span<const std::byte> packed, Form form, std::span<std::byte> bytes,
+                  const Digester& digester, const Digest& expected) {
+  if (!unpack(form, packed, bytes) || digester(bytes) != expected)
+    pack.refuse(fmt::format("{} bytes at {}: their digest differs; the file was altered or damaged", packed.size(), offset));
+}
+
+// In as many threads as pay, each with a function of its own that reads the chunk of a number and returns how many bytes that were.
+void readAll(size_t chunks, const std::function<std::function<size_t(size_t)>()>& makeReader,
+             const std::function<void(uint64_t bytes)>& done) {
+  std::atomic<size_t> next{0};
+  std::mutex reporting;
+  ThreadGroup threads([&] { next = chunks; });
+  for (unsigned thread = 0; thread < threadsFor(chunks); ++thread)
+    threads.start([&, read = makeReader()] {
+      for (size_t chunk = next++; chunk < chunks; chunk = next++) {
+        const size_t bytes = read(chunk);
+        std::lock_guard lock(reporting);
+        done(bytes);
+      }
+    });
+  threads.join();
+}
+
+}  // namespace
+
 void StoredChunkReader::read(const LocatedChunk& chunk, std::vector<std::byte>& packed) {
   auto& [name, at] = chunk;
   PackReader pack(store.path(), store.packPath(at.pack));
   packed.resize(std::min<size_t>(at.bytes, packedMost()));
   bytes.resize(std::min<uint64_t>(name.bytes, chunkBytes));
   pack.read(at.offset, packed);
-  if (!unpack(static_cast<Form>(at.form), packed, bytes) || digester(bytes) != name.digest)
-    pack.refuse(fmt::format("{} bytes at {}: their digest differs; the file was altered or damaged", at.bytes, at.offset));
+  requireChunk(pack, at.offset, packed, static_cast<Form>(at.form), bytes, digester, name.digest);
 }
 
 unsigned threadsFor(size_t chunks) {
@@ -56,20 +83,34 @@ unsigned threadsFor(size_t chunks) {
 
 void verifyChunks(const ChunkStore& store, std::vector<LocatedChunk> chunks, const std::function<void(uint64_t bytes)>& done) {
   std::ranges::sort(chunks, {}, [](auto& chunk) { return std::tuple(chunk.at.pack, chunk.at.offset); });
-  std::atomic<size_t> next{0};
-  std::mutex reporting;
-  ThreadGroup threads([&] { next = chunks.size(); });
-  for (unsigned thread = 0; thread < threadsFor(chunks.size()); ++thread)
-    threads.start([&] {
-      StoredChunkReader reader(store);
-      std::vector<std::byte> packed;
-      for (size_t chunk = next++; chunk < chunks.size(); chunk = next++) {
-        reader.read(chunks[chunk], packed);
-        std::lock_guard lock(reporting);
-        done(packed.size());
-      }
-    });
-  threads.join();
+  auto makeReader = [&] {
+    return [&chunks, reader = StoredChunkReader(store), packed = std::vector<std::byte>()](size_t chunk) mutable {
+      reader.read(chunks[chunk], packed);
+      return packed.size();
+    };
+  };
+  readAll(chunks.size(), makeReader, done);
+}
+
+size_t verifyOwnChunks(const SnapshotReader& directory, const Header& header, const std::function<void(uint64_t bytes)>& done) {
+  auto places = readChunkList(directory, header);
+  std::erase_if(places, [](auto& place) { return place.form != Form::plain && place.form != Form::zstd; });
+  std::ranges::sort(places, {}, [](auto& place) { return std::tuple(place.pack, place.offset); });
+  auto repeated = std::ranges::unique(places);
+  places.erase(repeated.begin(), repeated.end());
+  const auto packs = directory.openPacks(header.packs);
+  auto makeReader = [&] {
+    return [&, digester = Digester(header.digestKey), packed = std::vector<std::byte>(), bytes = std::vector<std::byte>()](size_t chunk) mutable {
+      auto& place = places[chunk];
+      packed.resize(std::min<size_t>(place.bytes, packedMost()));
+      packs[place.pack].read(place.offset, packed);
+      bytes.resize(unpackedBytes(place.form, packed));
+      requireChunk(packs[place.pack], place.offset, packed, place.form, bytes, digester, place.digest);
+      return packed.size();
+    };
+  };
+  readAll(places.size(), makeReader, done);
+  return places.size();
 }
 
 }  // namespace vgpu::snapshot

@@ -1,4 +1,4 @@
-// The chunks that snapshots have in a store: which they are, and reading them by several threads.
+// The chunks that snapshots have in a store, or in packs of their own: which they are, and reading them by several threads.
 #pragma once
 
 #include <functional>
@@ -41,6 +41,9 @@ class StoredChunkReader {
 // Compares chunks with their digests, in as many threads as pay, pack after pack. `done` is called for each by any of these, one
 // at a time, with its bytes there; what it throws ends all. Throws kj::Exception for one that is not what it was.
 void verifyChunks(const ChunkStore& store, std::vector<LocatedChunk> chunks, const std::function<void(uint64_t bytes)>& done);
+
+// The same of those that a snapshot has in packs of its own. How many these are.
+size_t verifyOwnChunks(const SnapshotReader& directory, const Header& header, const std::function<void(uint64_t bytes)>& done);
 
 // How many threads pay for so many chunks.
 unsigned threadsFor(size_t chunks);

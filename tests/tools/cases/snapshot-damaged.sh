@@ -1,11 +1,15 @@
 # A snapshot that is not what was written is refused by name, the program waits on, and the whole one still works.
+export VGPU_STORE=$dir/store
 startNode a
 startNode b
 startDouble a one
 succeeds ctl a suspend one --to "$dir/good"
+succeeds ctl a snapshots verify "$dir/good"
+[ ! -e "$VGPU_STORE" ] || fail "to verify a directory has made a store"
 refused "$dir/nothing" ctl b resume "$dir/nothing"
 mkdir "$dir/empty"
 refused "$dir/empty" ctl b resume "$dir/empty"
+for directory in "$dir/nothing" "$dir/empty"; do refused "there is no snapshot in $directory" ctl b snapshots verify "$directory"; done
 
 # damage NAME COMMAND...: a copy, altered by COMMAND (which runs in it), is refused with the file's name.
 damage() {
@@ -14,6 +18,7 @@ damage() {
   cp -r "$dir/good" "$dir/$name"
   (cd "$dir/$name" && "$@") || fail "cannot damage $name"
   refused "$dir/$name" ctl b resume "$dir/$name"
+  refused "cannot be resumed: .*$dir/$name" ctl b snapshots verify "$dir/$name"
   hasState a one suspended || fail "after $name the session is $(field a one state)"
 }
 flipByte() {
@@ -34,3 +39,22 @@ for file in $(cd "$dir/good" && find . -type f -size +0 -printf '%P\n'); do
 done
 succeeds ctl b resume "$dir/good"
 stillWorks b one
+
+# One with memory, whose chunks are in packs of its own.
+startContents a filled 4
+succeeds ctl a suspend filled --to "$dir/filled"
+verifies() {
+  succeeds ctl a snapshots verify "$dir/filled"
+  says succeeds "^1 snapshots, [1-9][0-9]* chunks: all are as they were written" || fail "verify says: $(cat "$dir/succeeds.log")"
+}
+verifies
+for pack in $(cd "$dir/filled" && find . -name 'pack*' -size +0); do
+  for place in 0 0.5 0.999999; do
+    (cd "$dir/filled" && flipByte "$pack" "$place")
+    refused "cannot be resumed: .*${pack#./}: .*their digest differs" ctl a snapshots verify "$dir/filled"
+    (cd "$dir/filled" && flipByte "$pack" "$place")
+  done
+done
+verifies
+succeeds ctl b resume "$dir/filled"
+memoryIsRight filled
