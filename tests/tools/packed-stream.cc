@@ -68,12 +68,12 @@ std::vector<std::byte> halfRandom(size_t bytes) {
   return made;
 }
 
-struct Link {
+struct PackedEnds {
   Wire there, back;
   std::unique_ptr<PackedStream> one, other;
   Connection* otherEnd;
 
-  explicit Link(size_t atOnce, std::chrono::microseconds pause = {}) {
+  explicit PackedEnds(size_t atOnce, std::chrono::microseconds pause = {}) {
     auto end = std::make_unique<Connection>(back, there, atOnce);
     otherEnd = end.get();
     one = std::make_unique<PackedStream>(std::make_unique<Connection>(there, back, atOnce, pause));
@@ -112,11 +112,11 @@ struct Link {
 TEST_CASE("bytes of a packed stream come out as they went in, however few the connection takes at a time") {
   const auto bytes = halfRandom(300'000);
   for (size_t atOnce : {7u, 4096u, 1u << 20})
-    for (size_t callBytes : {500u, 70'000u, 300'000u}) CHECK(Link(atOnce).carry(bytes, callBytes) == bytes);
+    for (size_t callBytes : {500u, 70'000u, 300'000u}) CHECK(PackedEnds(atOnce).carry(bytes, callBytes) == bytes);
 }
 
 TEST_CASE("a packed stream sends fewer bytes than it is given if the connection is slow, and they come out as they were") {
-  Link slow(16 * 1024, std::chrono::milliseconds(2));
+  PackedEnds slow(16 * 1024, std::chrono::milliseconds(2));
   const auto bytes = halfRandom(8 * LanePacker::mostBytes);
   CHECK(slow.carry(bytes, LanePacker::mostBytes) == bytes);
   CHECK(slow.there.carried < bytes.size() / 2);
@@ -126,20 +126,20 @@ TEST_CASE("a packed stream refuses a piece of an impossible size") {
   const uint32_t most = LanePacker::mostBytes;
   const std::array<uint32_t, 2> heads[] = {{0, 0}, {100, 0}, {100, 101}, {most + 1, most + 1}, {most + 1, 100}, {UINT32_MAX, 1}};
   for (auto& head : heads) {
-    Link link(4096);
+    PackedEnds link(4096);
     link.send(head, 200);
     CHECK(link.refusal() == "the other side sent a piece of an impossible size");
   }
 }
 
 TEST_CASE("a packed stream refuses a piece that is no LZ4 block of its size") {
-  Link link(4096);
+  PackedEnds link(4096);
   link.send(std::array<uint32_t, 2>{1000, 50}, 50);
   CHECK(link.refusal() == "the other side sent a piece that is no LZ4 block");
 }
 
 TEST_CASE("a packed stream ends with its connection, after the bytes that have come") {
-  Link link(4096);
+  PackedEnds link(4096);
   const auto bytes = halfRandom(100);
   while (link.one->write(bytes) == 0) continue;
   link.otherEnd->isClosed = true;

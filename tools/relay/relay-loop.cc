@@ -146,6 +146,7 @@ void RelayLoop::sleep(Backoff& backoff) {
     polled.push_back({channel.fd(), POLLIN, 0});
     numbers.push_back(number);
   }
+  const size_t watching = watched.size();
   for (int fd : watched) polled.push_back({fd, POLLIN, 0});
   if (!isCut()) polled.push_back({stream->fd(), stream->eventsOf(!link.space().empty(), !link.unsent().empty()), 0});
   lanes.addTo(polled);
@@ -158,16 +159,17 @@ void RelayLoop::sleep(Backoff& backoff) {
   int ready = ppoll(polled.data(), polled.size(), &limit, nullptr);
   awake();
   hearLanes();
-  if (ready > 0) tend(polled, numbers);
+  const std::span<const pollfd> all(polled);
+  if (ready > 0) tend(all.first(numbers.size()), numbers, all.subspan(numbers.size(), watching));
   keepAlive();
 }
 
-void RelayLoop::tend(const std::vector<pollfd>& polled, const std::vector<uint32_t>& numbers) {
+// What is served may end what else was polled.
+void RelayLoop::tend(std::span<const pollfd> polledChannels, const std::vector<uint32_t>& numbers, std::span<const pollfd> polledWatched) {
   for (size_t i = 0; i < numbers.size(); ++i)
-    if (polled[i].revents != 0 && channels.contains(numbers[i])) serveChannel(numbers[i]);
-  const std::vector<int> watching = watched;
-  for (size_t i = 0; i < watching.size(); ++i)
-    if (polled[numbers.size() + i].revents != 0) serveWatched(watching[i]);
+    if (polledChannels[i].revents != 0 && channels.contains(numbers[i])) serveChannel(numbers[i]);
+  for (const pollfd& one : polledWatched)
+    if (one.revents != 0 && std::ranges::find(watched, one.fd) != watched.end()) serveWatched(one.fd);
 }
 
 }  // namespace vgpu::relay

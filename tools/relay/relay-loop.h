@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -89,7 +90,7 @@ class RelayLoop {
   void cut(const std::string& why);
   bool hearLanes();
   void sleep(Backoff& backoff);
-  void tend(const std::vector<pollfd>& polled, const std::vector<uint32_t>& numbers);
+  void tend(std::span<const pollfd> polledChannels, const std::vector<uint32_t>& numbers, std::span<const pollfd> polledWatched);
   void keepAlive();
   bool isDone() const;
 

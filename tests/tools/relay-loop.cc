@@ -1,0 +1,59 @@
+// What wakes a relay, when serving one of it ends another.
+#include "tools/relay/relay-loop.h"
+
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <utility>
+#include <vector>
+
+namespace vgpu::relay {
+namespace {
+
+std::pair<kj::AutoCloseFd, kj::AutoCloseFd> makeEnds() {
+  int ends[2];
+  KJ_SYSCALL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
+  return {kj::AutoCloseFd(ends[0]), kj::AutoCloseFd(ends[1])};
+}
+
+// With a control channel that has ended, and two descriptors of which only the first can be read. When the channel is served it lets
+// go of the first, and ends.
+class LettingGo final : public RelayLoop {
+ public:
+  LettingGo() {
+    beginCut();  // it needs no connection for this
+    watch(first.first);
+    watch(second.first);
+    channels.emplace(0u, ControlChannel(kj::mv(channel.first)));
+    channel.second = nullptr;
+    KJ_SYSCALL(write(first.second, "", 1));
+  }
+
+  std::vector<int> served;
+  std::pair<kj::AutoCloseFd, kj::AutoCloseFd> first = makeEnds(), second = makeEnds(), channel = makeEnds();
+
+ protected:
+  void take(const LinkMessage&) override {}
+  bool produce() override { return false; }
+  void serveChannel(uint32_t number) override {
+    channels.erase(number);
+    unwatch(first.first);
+    finish();
+  }
+  void serveWatched(int fd) override { served.push_back(fd); }
+  std::unique_ptr<ByteStream> reconnect() override { return nullptr; }
+  void giveUp(const std::string&) override { finish(); }
+  bool prepareToSleep() override { return true; }
+  uint64_t mostSleep(Backoff&) override { return 1'000'000'000; }
+};
+
+TEST_CASE("what a relay has let go of meanwhile is not served, nor another descriptor in its place") {
+  LettingGo relay;
+  relay.run();
+  CHECK(relay.served.empty());
+}
+
+}  // namespace
+}  // namespace vgpu::relay
