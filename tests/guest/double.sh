@@ -32,7 +32,9 @@ endMachine() {
 startInMachine() {
   local file
   [ -x "$tree/tests/programs/contents" ] || skip "no program contents"
+  rm -f "$dir/$1.in"
   mkfifo "$dir/$1.in"
+  : >"$dir/$1.log"  # that of a former one says `ready`
   inMachine --name "$1" -- "$tree/tests/programs/contents" --serve random "$2" <"$dir/$1.in" >"$dir/$1.log" 2>&1 &
   runner[$1]=$!
   exec {file}<>"$dir/$1.in"

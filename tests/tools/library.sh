@@ -97,6 +97,7 @@ ctl() {
 
 # startDouble NODE NAME: a program with a session, its output in NAME.log.
 startDouble() {
+  : >"$dir/$2.log"  # that of a former one says `opened`
   VGPU_NODE=unix:$dir/$1/vgpud.sock "$doubleProgram" "$2" >"$dir/$2.log" 2>&1 &
   double[$2]=$!
   waitUntil openedOrEnded "$2"

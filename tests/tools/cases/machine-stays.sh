@@ -58,7 +58,6 @@ grep -q '"name": "kept"' "$dir/follow.log" || fail "a program that began on the 
 endContents kept
 waitUntil listsNot a kept
 stopsAt machine.held
-rm "$dir/kept.in"
 startInMachine kept 16
 waitUntil says kept ready
 kill -CONT "$following"
