@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -56,6 +57,8 @@ class Verification {
       isSound = false;
     }
   }
+  // In a folder: looked at whole before it is opened, and both once, by whatever path it is reached.
+  ChunkStore& storeIn(const std::string& folder) { return open(folder).chunks; }
   void snapshot(const std::string& around) {
     ++snapshots;
     for (auto& directory : withSessions({around})) check(directory, [&] { verify(directory); });
@@ -80,30 +83,30 @@ class Verification {
     if (isLost(directory)) fail("it was in the memory of a vgpud that has ended");
     verifyFiles(directory);  // first: a snapshot of another version is refused after that
     SnapshotReader reader(directory);
-    const Manifest manifest = readManifest(reader);
-    if (manifest.process) verifyProcess(directory, *manifest.process);
-    if (manifest.packs.empty())
-      verifyStored(storeOf(directory), directory);
-    else if (manifest.pool.empty())
-      verifyOwn(reader, manifest, directory);
+    Header header = readHeader(reader);
+    if (header.process) verifyProcess(directory, *header.process);
+    if (header.packs.empty())
+      verifyStored(directory);
     else
-      fmt::print("the memory of snapshot {} is not on disk yet, and was not read\n", nameOf(directory));
+      verifyOwn(reader, directory);
     faultPoint("verify.compared");
   }
 
-  Store& storeOf(const std::string& directory) {
-    auto folder = ChunkStore::around(directory);
-    if (!folder) fail("its chunks are in a store of snapshots, and it is in none");
-    auto& store = stores[*folder];
-    if (store == nullptr) {
-      requireSoundStore(*folder);
-      store = std::make_unique<Store>(*folder);
+  Store& open(const std::string& folder) {
+    const std::string path = std::filesystem::weakly_canonical(folder);
+    auto found = stores.find(path);
+    if (found == stores.end()) {
+      requireSoundStore(folder);
+      found = stores.emplace(path, std::make_unique<Store>(folder)).first;
     }
-    return *store;
+    return *found->second;
   }
 
   // Those of its chunks that have not been compared yet.
-  void verifyStored(Store& store, const std::string& directory) {
+  void verifyStored(const std::string& directory) {
+    auto folder = ChunkStore::around(directory);
+    if (!folder) fail("its chunks are in a store of snapshots, and it is in none");
+    Store& store = open(*folder);
     auto wanted = chunksOf(store.chunks, directory);
     std::erase_if(wanted, [&](auto& chunk) { return std::ranges::binary_search(store.compared, chunk); });
     auto chunks = locate(store.chunks, wanted);
@@ -113,11 +116,16 @@ class Verification {
     makeUnique(store.compared);
   }
 
-  void verifyOwn(const SnapshotReader& reader, const Header& header, const std::string& directory) {
+  void verifyOwn(const SnapshotReader& reader, const std::string& directory) {
+    const Manifest manifest = readManifest(reader);
+    if (!manifest.pool.empty()) {
+      fmt::print("the memory of snapshot {} is not on disk yet, and was not read\n", nameOf(directory));
+      return;
+    }
     uint64_t all = 0;
-    for (uint64_t pack : header.packs) all += pack;
+    for (uint64_t pack : manifest.packs) all += pack;
     DoneLine progress("verify " + nameOf(directory), all);
-    ownChunks += verifyOwnChunks(reader, header, [&](uint64_t bytes) { progress.add(bytes); });
+    ownChunks += verifyOwnChunks(reader, manifest, [&](uint64_t bytes) { progress.add(bytes); });
   }
 
   std::map<std::string, std::unique_ptr<Store>> stores;  // by folder
@@ -130,16 +138,15 @@ bool isDirectory(const std::string& name) { return name.find('/') != std::string
 }  // namespace
 
 int verifySnapshots(const std::vector<std::string>& names) {
+  Verification verification;
   std::vector<std::string> directories;
   if (names.empty() || !std::ranges::all_of(names, isDirectory)) {
-    requireSoundStore(snapshotStore());
-    ChunkStore store(snapshotStore());
+    ChunkStore& store = verification.storeIn(snapshotStore());
     for (auto& name : names)
       if (!isDirectory(name)) directories.push_back(finishedSnapshot(store, name));
     if (names.empty()) directories = finishedSnapshots(store);
   }
   std::ranges::copy_if(names, std::back_inserter(directories), isDirectory);
-  Verification verification;
   for (auto& directory : directories) verification.snapshot(directory);
   return verification.end();
 }

@@ -53,6 +53,7 @@ byPath() {
   refused "$damage" ctl a suspend two --to "$stored/by-path"
   refused "$damage" ctl a snapshot two --to "$stored/by-path"
   refused "$damage" ctl a resume "$stored/good"
+  refused "$damage" ctl a snapshots verify "$stored/good"
   hasState a two running || fail "with a damaged index the program is $(field a two state)"
   hasState a one suspended || fail "with a damaged index the session is $(field a one state)"
 }
