@@ -1,4 +1,4 @@
-// A fault point stops the thread that reaches it, not only, and at some time, its process.
+// A fault point stops the thread that reaches it before its process goes on.
 #include "vgpu/base/fault-point.h"
 
 #include <doctest/doctest.h>

@@ -93,7 +93,6 @@ SECTION(pointers) {
 
 SECTION(advice) {
   char* memory = nullptr;
-  char local[64];
   const cudaMemLocation device = on(cudaMemLocationTypeDevice), host = on(cudaMemLocationTypeHost);
   CHECK(cudaMallocManaged(&memory, 1 << 20));
   SAY(cudaMemAdvise(memory, 1 << 20, cudaMemAdviseSetReadMostly, device));
@@ -115,7 +114,6 @@ SECTION(advice) {
   void* plain = nullptr;
   CHECK(cudaMalloc(&plain, 4096));
   SAY(cudaMemAdvise(plain, 4096, cudaMemAdviseSetReadMostly, device));
-  (void)local;
 }
 
 SECTION(prefetch) {

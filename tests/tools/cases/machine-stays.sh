@@ -19,12 +19,11 @@ follows() {
   following=$!
 }
 reached() { grep -qs "^$1 " "$dir/faults"; }
-isStopped() { grep -q '^State:[[:space:]]*T' "/proc/$following/status"; }
 # stopsAt POINT: it has come there, and stands still.
 stopsAt() {
   follows "$1:stop"
   waitUntil reached "$1"
-  waitUntil isStopped
+  waitUntil stands "$following"
 }
 runsAt() { hasState "$1" kept running && [ -n "$(field "$1" kept workerPid)" ]; }
 # stays PATTERN: the command says so, and the program runs where it was.

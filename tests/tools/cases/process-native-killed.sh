@@ -80,7 +80,7 @@ goesOn
 
 for signal in HUP TERM; do
   VGPU_FAULT_POINT=native.taken:stop suspends signal
-  waitUntil grep -q '^State:[[:space:]]*T' "/proc/$suspend/status"
+  waitUntil stands "$suspend"
   kill "-$signal" "$suspend"
   kill -CONT "$suspend"
   wait "$suspend" && fail "a suspend that was told to end succeeded"

@@ -59,7 +59,6 @@ resume=$!
 waitUntil wasHit resume.bytes-restored stop
 waitUntil aWorkerStands
 stopProcess "${daemon[c]}"
-waitUntil stands "${daemon[c]}"
 kill -CONT "$worker"
 sleep 0.5
 for client in $(processesOfRun vgpuctl); do tr '\0' ' ' <"/proc/$client/cmdline" | grep -q ' resume ' && kill -KILL "$client"; done
