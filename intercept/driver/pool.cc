@@ -114,7 +114,7 @@ VGPU_EXPORT CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemo
 VGPU_EXPORT CUresult CUDAAPI cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
   return withDevice(dev, [&](StreamPools& pools, unsigned device) -> CUresult {
     StreamPool* chosen = pools.find(pool);
-    if (chosen == nullptr || chosen->device != device) return CUDA_ERROR_INVALID_VALUE;
+    if (chosen == nullptr || chosen->isTaken || chosen->device != device) return CUDA_ERROR_INVALID_VALUE;
     pools.setCurrent(device, pool);
     return CUDA_SUCCESS;
   });

@@ -60,7 +60,7 @@ CUresult client::openShared(Thread& thread, Shared what, const void* handle, CUm
     });
     if (refused != CUDA_SUCCESS) return refused;
   }
-  if (content.what != what) return CUDA_ERROR_INVALID_VALUE;
+  if (content.what != what) return what == Shared::event ? CUDA_ERROR_MAP_FAILED : CUDA_ERROR_INVALID_VALUE;
   if (what == Shared::event) return thread.session.shared.takeEvent(thread, content.name, object);
   return thread.session.shared.takeMemory(thread, content.name, what == Shared::pooled, object);
 }

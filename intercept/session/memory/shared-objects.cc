@@ -77,7 +77,7 @@ CUresult SharedObjects::takeMemory(Thread& thread, const SharedName& name, bool 
   }
   Found found{};
   if (CUresult error = find(thread, name, found)) return error;
-  if (found.kind != static_cast<uint32_t>(api::Kind::MEMORY)) return CUDA_ERROR_INVALID_HANDLE;
+  if (found.kind != static_cast<uint32_t>(api::Kind::MEMORY)) return CUDA_ERROR_INVALID_VALUE;
   const unsigned current = thread.device();
   if (found.device != current && !thread.session.devices[current].canAccess(found.device))
     return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
@@ -194,8 +194,10 @@ CUresult SharedObjects::giveEvent(Thread& thread, uint64_t event, SharedName& na
 
 CUresult SharedObjects::takeEvent(Thread& thread, const SharedName& name, uint64_t& event) {
   Found found{};
-  if (CUresult error = find(thread, name, found)) return error;
-  if (found.kind != static_cast<uint32_t>(api::Kind::EVENT)) return CUDA_ERROR_INVALID_HANDLE;
+  CUresult known = find(thread, name, found);
+  if (known == CUDA_SUCCESS && found.kind != static_cast<uint32_t>(api::Kind::EVENT)) known = CUDA_ERROR_INVALID_VALUE;
+  if (known == CUDA_ERROR_INVALID_VALUE) return CUDA_ERROR_MAP_FAILED;  // the driver's for what is no event's
+  if (known != CUDA_SUCCESS) return known;
   HandleTable& handles = thread.session.handles;
   event = handles.reserve(api::Kind::EVENT, thread.device());
   CUresult result;

@@ -298,7 +298,7 @@ CUresult Memory::trimPool(Thread& thread, CUmemoryPool pool, uint64_t keepBytes)
   {
     std::lock_guard lock(mutex);
     StreamPool* trimmed = pools.find(pool);
-    if (trimmed == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (trimmed == nullptr || trimmed->isTaken) return CUDA_ERROR_INVALID_VALUE;
     device = trimmed->device;
     trimmed->trim(keepBytes);
   }

@@ -31,7 +31,7 @@ struct StreamPool {
   unsigned device = 0;
   bool isDefault = false, destroyed = false;
   bool isShareable = false;           // its allocations can be given to other sessions
-  bool isTaken = false;               // another session's, from which nothing is allocated
+  bool isTaken = false;               // another session's: nothing is allocated from it, and it has nothing to trim
   std::optional<SharedName> name;     // of either, once it is known
   std::array<int, 3> reuse{1, 1, 1};  // follow events, opportunistic, internal dependencies
   uint64_t mostBytes = 0;             // 0: no limit of its own

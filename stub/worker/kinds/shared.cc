@@ -69,9 +69,9 @@ SlowCall opening(Execution& on, api::Kind wanted, api::Kind kind, uint64_t handl
   auto taken = std::make_shared<Passed>();
   auto work = [&session = on.session, name, taken, wanted] {
     auto object = session.exchange->find(name);
-    if (!object || object->kind != wanted) return CUDA_ERROR_INVALID_HANDLE;
+    if (!object || object->kind != wanted) return CUDA_ERROR_INVALID_VALUE;
     auto parts = session.exchange->open(name);
-    if (!parts) return CUDA_ERROR_INVALID_HANDLE;
+    if (!parts) return CUDA_ERROR_INVALID_VALUE;
     taken->object = std::move(*object);
     taken->parts = std::move(*parts);
     return CUDA_SUCCESS;
@@ -117,7 +117,7 @@ CUresult sharedFind(Execution& on, const api::FrameReader<api::Cuda::SharedFindP
   auto found = std::make_shared<SharedObject>();
   auto work = [&session = on.session, name = nameIn(p), found] {
     auto object = session.exchange->find(name);
-    if (!object) return CUDA_ERROR_INVALID_HANDLE;
+    if (!object) return CUDA_ERROR_INVALID_VALUE;
     *found = std::move(*object);
     return CUDA_SUCCESS;
   };
@@ -161,7 +161,7 @@ CUresult memoryClose(Execution& on, const api::FrameReader<api::Cuda::MemoryClos
 CUresult eventShare(Execution& on, const api::FrameReader<api::Cuda::EventShareParams>& p, Reply& reply) {
   auto event = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getEvent()));
   if (on.session.exchange == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
-  if (on.session.sharedNames.has(api::Kind::EVENT, p.getEvent())) return CUDA_ERROR_INVALID_VALUE;
+  if (on.session.sharedNames.has(api::Kind::EVENT, p.getEvent())) return CUDA_ERROR_INVALID_HANDLE;
   CUipcEventHandle real{};
   if (CUresult error = on.driver.cuIpcGetEventHandle(&real, event)) return error;
   SharedObject object{.kind = api::Kind::EVENT};

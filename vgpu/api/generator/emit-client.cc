@@ -64,6 +64,9 @@ class ClientHalf {
     return row.frame.find(p.name);
   }
 
+  // Of a handle it comes before the object that it names.
+  static bool isOfNull(const Clause& clause) { return clause.size() >= 3 && clause[1] == "differs" && clause[2] == "nullptr"; }
+
   void readParameter(const Parameter& p) {
     const Field* field = row.byClauses ? nullptr : findField(p);
     const Field* result = row.byClauses ? nullptr : row.results.find(p.name);
@@ -76,6 +79,8 @@ class ClientHalf {
     } else if (field != nullptr && field->isNumber() && field->effect == Effect::creates) {
       create(p, *field);
     } else if (kind != nullptr) {
+      for (auto& clause : row.find(p.name))
+        if (isOfNull(clause)) checkValue(p, clause);
       resolve(p, *kind, field);
     } else if (p.type == "CUdevice") {
       checks += fmt::format(
@@ -92,7 +97,8 @@ class ClientHalf {
       checks += nullCheck(p.name);
     }
     checkEnumeration(p);
-    for (auto& clause : row.find(p.name)) checkValue(p, clause);
+    for (auto& clause : row.find(p.name))
+      if (kind == nullptr || !isOfNull(clause)) checkValue(p, clause);
     for (auto& clause : row.clauses)
       if (clause[0].starts_with(p.name + ".")) checkValue(p, clause);
     if (result != nullptr && field != nullptr && field->isNumber()) return takeRoom(p, *field);
