@@ -18,12 +18,12 @@ bool isConcurrent(Session& session, unsigned device) {
   return session.devices[device].attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) != 0;
 }
 
-// A processor that may be at managed memory while others are.
-CUresult checkLocation(Session& session, const CUmemLocation& location) {
+// A processor that may be at managed memory while others are. `absent`: the error for a number that no device has.
+CUresult checkLocation(Session& session, const CUmemLocation& location, CUresult absent = CUDA_ERROR_INVALID_DEVICE) {
   if (isHost(location)) return CUDA_SUCCESS;
   if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
-  const bool isUsable = session.hasDevice(location.id) && isConcurrent(session, static_cast<unsigned>(location.id));
-  return isUsable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  if (!session.hasDevice(location.id)) return absent;
+  return isConcurrent(session, static_cast<unsigned>(location.id)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 // Runs `body` if all of [address, address + bytes), in whole pages, is one managed piece.
@@ -57,9 +57,9 @@ CUresult advise(Advice& advice, CUmem_advise what, const CUmemLocation& location
 
 // Others ignore it. Access is by one of the devices or the whole host.
 CUresult checkAdvised(Session& session, CUmem_advise what, const CUmemLocation& location) {
-  const bool isNode = isHost(location) && location.type != CU_MEM_LOCATION_TYPE_HOST;
-  if (isAboutAccess(what) && isNode) return CUDA_ERROR_INVALID_VALUE;
-  return isAboutAccess(what) || what == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ? checkLocation(session, location) : CUDA_SUCCESS;
+  if (isAboutAccess(what) && isHost(location) && location.type != CU_MEM_LOCATION_TYPE_HOST) return CUDA_ERROR_INVALID_VALUE;
+  if (!isAboutAccess(what) && what != CU_MEM_ADVISE_SET_PREFERRED_LOCATION) return CUDA_SUCCESS;
+  return checkLocation(session, location, CUDA_ERROR_INVALID_VALUE);
 }
 
 CUdevice numberOf(const CUmemLocation& location) {
@@ -115,9 +115,9 @@ struct Common {
   CUresult listAccessors(int* into, size_t bytes) const {
     if (bytes == 0 || bytes % sizeof(int) != 0) return CUDA_ERROR_INVALID_VALUE;
     int *next = into, *end = into + bytes / sizeof(int);
-    if (byHost && next != end) *next++ = CU_DEVICE_CPU;
     for (int device = 0; device < 32 && next != end; ++device)
       if ((devices >> device & 1) != 0) *next++ = device;
+    if (byHost && next != end) *next++ = CU_DEVICE_CPU;
     std::fill(next, end, CU_DEVICE_INVALID);
     return CUDA_SUCCESS;
   }

@@ -75,7 +75,7 @@ bool isAdvised(int* data) {
             EXPECT_ERROR(cudaMemAdvise(data, bytes, cudaMemAdviseSetAccessedBy, host), cudaSuccess) &
             EXPECT_ERROR(cudaMemAdvise(data, bytes, cudaMemAdviseSetAccessedBy, node), cudaErrorInvalidValue) &
             EXPECT_ERROR(cudaMemAdvise(data, bytes, cudaMemAdviseSetPreferredLocation, {cudaMemLocationTypeDevice, 99}),
-                         cudaErrorInvalidDevice) &
+                         cudaErrorInvalidValue) &
             EXPECT_ERROR(cudaMemAdvise(data, bytes + 65536, cudaMemAdviseSetReadMostly, host), cudaErrorInvalidValue) &
             EXPECT_ERROR(cudaMemAdvise(&ok, 1, cudaMemAdviseSetReadMostly, host), cudaErrorInvalidValue);
   for (int device : {0, 1})

@@ -23,7 +23,12 @@ Memory* theMemory = nullptr;
 
 CUresult Memory::registerHost(Thread& thread, uint64_t address, uint64_t bytes, unsigned flags) {
   if (address == 0 || bytes == 0 || address + bytes < address) return CUDA_ERROR_INVALID_VALUE;
-  if (inHostArena(address)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;  // pinned from the beginning
+  if (inHostArena(address)) {  // pinned from the beginning
+    auto allocation = findHost(address);
+    const bool isManaged = allocation && allocation->kind == HostKind::managed;
+    return isManaged ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  }
+  if (thread.session.managed.find(address)) return CUDA_ERROR_INVALID_VALUE;
   AdoptedPages pages{firstPage(address), roundUp(address + bytes, hostPageBytes) - firstPage(address), 0};
   PageKind kind = kindOfPages(pages.address, pages.bytes);
   if (kind == PageKind::unmapped) return CUDA_ERROR_INVALID_VALUE;

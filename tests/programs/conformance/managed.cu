@@ -193,23 +193,55 @@ SECTION(ranges) {
   SAY(cudaMemRangeGetAttribute(&value, sizeof value, cudaMemRangeAttributeReadMostly, memory, bytes));
 }
 
-SECTION(attachment) {
-  char* memory = nullptr;
-  void* plain = nullptr;
+static cudaStream_t newStream() {
   cudaStream_t stream = nullptr;
-  CHECK(cudaMallocManaged(&memory, 4096));
-  CHECK(cudaMalloc(&plain, 4096));
   CHECK(cudaStreamCreate(&stream));
+  return stream;
+}
+
+static char* newPage() {
+  char* memory = nullptr;
+  CHECK(cudaMallocManaged(&memory, 4096));
+  return memory;
+}
+
+SECTION(attachment) {
+  char* memory = newPage();
+  const cudaStream_t stream = newStream();
   SAY(cudaStreamAttachMemAsync(stream, memory, 0, cudaMemAttachSingle));
   SAY(cudaStreamAttachMemAsync(stream, memory, 4096, cudaMemAttachGlobal));
   SAY(cudaStreamAttachMemAsync(stream, memory, 100, cudaMemAttachHost));
   SAY(cudaStreamAttachMemAsync(stream, memory + 8, 0, cudaMemAttachHost));
-  SAY(cudaStreamAttachMemAsync(stream, memory, 0, 0));
-  SAY(cudaStreamAttachMemAsync(stream, memory, 0, 3));
-  SAY(cudaStreamAttachMemAsync(stream, memory, 0, 8));
-  SAY(cudaStreamAttachMemAsync(nullptr, memory, 0, cudaMemAttachSingle));
-  SAY(cudaStreamAttachMemAsync(nullptr, memory, 0, cudaMemAttachGlobal));
-  SAY(cudaStreamAttachMemAsync(stream, nullptr, 0, cudaMemAttachGlobal));
-  SAY(cudaStreamAttachMemAsync(stream, plain, 0, cudaMemAttachGlobal));
   SAY(cudaStreamSynchronize(stream));
+}
+
+// Each in a process of its own: the driver crashes at flags of 0, and may at others.
+SECTION(attachmentOfTwoKinds) {
+  char* memory = newPage();
+  const cudaStream_t stream = newStream();
+  SAY(cudaStreamAttachMemAsync(stream, memory, 0, 3));
+}
+
+SECTION(attachmentOfNoKind) {
+  char* memory = newPage();
+  const cudaStream_t stream = newStream();
+  SAY(cudaStreamAttachMemAsync(stream, memory, 0, 8));
+}
+
+SECTION(attachmentToDefault) {
+  char* memory = newPage();
+  SAY(cudaStreamAttachMemAsync(nullptr, memory, 0, cudaMemAttachGlobal));
+  SAY(cudaStreamAttachMemAsync(nullptr, memory, 0, cudaMemAttachSingle));
+}
+
+SECTION(attachmentOfNull) {
+  const cudaStream_t stream = newStream();
+  SAY(cudaStreamAttachMemAsync(stream, nullptr, 0, cudaMemAttachGlobal));
+}
+
+SECTION(attachmentOfPlain) {
+  void* plain = nullptr;
+  const cudaStream_t stream = newStream();
+  CHECK(cudaMalloc(&plain, 4096));
+  SAY(cudaStreamAttachMemAsync(stream, plain, 0, cudaMemAttachGlobal));
 }
