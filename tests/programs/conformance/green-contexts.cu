@@ -56,12 +56,28 @@ SECTION(division) {
 
 SECTION(descriptions) {
   CHECK(cudaFree(nullptr));
-  CUdevResource all = ofDevice(), empty{};
+  CUdevResource all = ofDevice();
   CUdevResourceDesc description{};
   SAYCU(cuDevResourceGenerateDesc, &description, &all, 1);
-  SAYCU(cuDevResourceGenerateDesc, &description, &all, 0);
+}
+
+// Each in a process of its own: the driver crashes at no resources, and may at others.
+SECTION(descriptionsOfNull) {
+  CHECK(cudaFree(nullptr));
+  CUdevResourceDesc description{};
   SAYCU(cuDevResourceGenerateDesc, &description, nullptr, 1);
+}
+
+SECTION(descriptionsIntoNull) {
+  CHECK(cudaFree(nullptr));
+  CUdevResource all = ofDevice();
   SAYCU(cuDevResourceGenerateDesc, nullptr, &all, 1);
+}
+
+SECTION(descriptionsOfNothing) {
+  CHECK(cudaFree(nullptr));
+  CUdevResource empty{};
+  CUdevResourceDesc description{};
   SAYCU(cuDevResourceGenerateDesc, &description, &empty, 1);
 }
 
@@ -115,7 +131,7 @@ SECTION(uses) {
   SAYCU(cuCtxSetCurrent, context);
   set<<<1, 1>>>(number);
   SAY(cudaGetLastError());
-  SAYCU(cuCtxSynchronize);
+  SAY(cudaDeviceSynchronize());
   SAYCU(cuCtxSetCurrent, primary);
   SAYCU(cuStreamDestroy, stream);
   SAYCU(cuGreenCtxDestroy, green);
