@@ -127,14 +127,15 @@ CUresult unloadModule(Thread& thread, uint64_t module) {
   Session& session = thread.session;
   if (CUresult error = synchronizeDevice(thread, handleDevice(module))) return error;
   uint64_t blob = session.handles.find<api::Kind::MODULE>(module)->blob;
+  // Before the worker can give its variables' addresses to a module that another thread loads.
+  session.managed.removeModule(module);
+  session.variables.dropModule(module);
   {
     Call<api::Cuda::ModuleUnloadParams> frame(thread.of(module), api::Method::moduleUnload);
     frame->setHmod(module);
     if (CUresult error = frame.post()) return error;
   }
   for (uint64_t function : session.functions.drop(module)) session.handles.destroy(function);
-  session.managed.removeModule(module);
-  session.variables.dropModule(module);
   session.handles.destroy(module);
   session.handles.destroy(blob);
   return dropBlob(thread, blob);
