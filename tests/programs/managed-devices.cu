@@ -77,7 +77,8 @@ bool isAdvised(int* data) {
             EXPECT_ERROR(cudaMemAdvise(data, bytes, cudaMemAdviseSetPreferredLocation, {cudaMemLocationTypeDevice, 99}),
                          cudaErrorInvalidValue) &
             EXPECT_ERROR(cudaMemAdvise(data, bytes + 65536, cudaMemAdviseSetReadMostly, host), cudaErrorInvalidValue) &
-            EXPECT_ERROR(cudaMemAdvise(&ok, 1, cudaMemAdviseSetReadMostly, host), cudaErrorInvalidValue);
+            EXPECT_ERROR(cudaMemAdvise(&ok, 1, cudaMemAdviseSetReadMostly, host), cudaErrorInvalidValue) &
+            EXPECT_ERROR(cudaHostRegister(data, bytes, 0), cudaErrorInvalidValue);
   for (int device : {0, 1})
     ok &= EXPECT_ERROR(cudaMemPrefetchAsync(data, bytes, devices[device], 0, nullptr), ofDevice) &
           EXPECT_ERROR(cudaMemPrefetchAsync(data, bytes, host, 0, nullptr), ofDevice);
