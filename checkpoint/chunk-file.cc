@@ -247,27 +247,54 @@ struct ChunkReading::State {
     if (isCompared && saved.digester(chunk) != place.digest) refuseDigest(saved, slot.chunk);
   }
 
-  void run(Transfers* transfers, const std::function<OnItsWay(const Piece&, const std::byte*)>& take) {
+  void run(Transfers* transfers, const Take& take, const std::function<bool(size_t)>& isFlat) {
     InFlight inFlight(transfers, [&](Slot* slot) { unused.push(slot); });
+    Stretch stretch{take, isFlat};
     for (size_t chunk = first; auto piece = plan.next(); ++chunk) {
-      if (saved.places[chunk].form == Form::resident) continue;
-      if (saved.places[chunk].form == Form::zero) {
-        take(*piece, nullptr);
+      const Form form = saved.places[chunk].form;
+      if (form == Form::resident) continue;
+      if (form == Form::zero || form == Form::pinned) {
+        stretch.add(*piece, form == Form::zero ? nullptr : pinnedBytes(saved, chunk, piece->bytes).data());
         continue;
       }
-      if (saved.places[chunk].form == Form::pinned) {
-        take(*piece, pinnedBytes(saved, chunk, piece->bytes).data());
-        continue;
-      }
+      stretch.end();
       auto slot = arrived.tryTake();
       while (!slot && inFlight.awaitOldest()) slot = arrived.tryTake();
       if (!slot) slot = arrived.take();
       if (!slot) return;  // another thread has failed
       inFlight.add(*slot, take(*piece, (*slot)->memory));
     }
+    stretch.end();
     while (inFlight.awaitOldest()) continue;
     unused.close();
   }
+
+  // Chunks of zeros, or in pinned memory, that follow each other both there and where they go to: one fill, or one copy.
+  struct Stretch {
+    const Take& take;
+    const std::function<bool(size_t)>& isFlat;
+    Piece whole{};
+    const std::byte* from = nullptr;
+
+    void add(const Piece& piece, const std::byte* bytes) {
+      if (goesOnWith(piece, bytes)) {
+        whole.bytes += piece.bytes;
+        return;
+      }
+      end();
+      whole = piece;
+      from = bytes;
+    }
+    void end() {
+      if (whole.bytes > 0) take(whole, from);
+      whole.bytes = 0;
+    }
+    bool goesOnWith(const Piece& piece, const std::byte* bytes) const {
+      const std::byte* behind = from == nullptr ? nullptr : from + whole.bytes;
+      return whole.bytes > 0 && whole.bytes + piece.bytes <= mostCopiedAtOnce && piece.item == whole.item && isFlat &&
+             isFlat(piece.item) && piece.offset == whole.offset + whole.bytes && bytes == behind;
+    }
+  };
 
   const SavedChunks& saved;
   const size_t first;
@@ -286,8 +313,8 @@ ChunkReading::ChunkReading(StagingRing& ring, const SavedChunks& saved, size_t f
 }
 ChunkReading::~ChunkReading() = default;
 
-void ChunkReading::run(Transfers* transfers, const std::function<OnItsWay(const Piece&, const std::byte*)>& take) {
-  state->threads.guard([&] { state->run(transfers, take); });
+void ChunkReading::run(Transfers* transfers, const Take& take, const std::function<bool(size_t)>& isFlat) {
+  state->threads.guard([&] { state->run(transfers, take, isFlat); });
   state->threads.join();
 }
 

@@ -15,9 +15,6 @@ namespace vgpu::checkpoint {
 
 namespace {
 
-// A copy of 2 MiB takes the link 38 us, and its beginning another 1 or 2.
-constexpr size_t mostCopiedAtOnce = 8 * chunkBytes;
-
 // Calls `work` for each number below `count`, by several threads.
 template <typename Work>
 void forEach(size_t count, Work work) {

@@ -41,8 +41,10 @@ std::vector<Item> itemsOf(const StateTables& state) {
   return items;
 }
 
+bool isFlat(const Item& item) { return item.kind->address != nullptr; }
+
 std::optional<MemoryDigests::Place> placeOf(const Item& item) {
-  if (item.kind->address == nullptr) return std::nullopt;
+  if (!isFlat(item)) return std::nullopt;
   return MemoryDigests::Place{item.kind->device(*item.row), item.kind->address(*item.row)};
 }
 
@@ -134,7 +136,7 @@ void saveBytes(stub::SessionState& on, ChunkSink& sink, ChunkSource where, const
   MemoryDigests digests(on, sink.digester, bytesOf(state));
   digestAll(digests, items);
   where.endPhase("digests");
-  where.isFlat = [&](size_t item) { return items[item].kind->address != nullptr; };
+  where.isFlat = [&](size_t item) { return isFlat(items[item]); };
   where.fill = [&](const Piece& piece, std::byte* out) {
     auto& item = items[piece.item];
     item.kind->read(on, *item.row, piece.offset, out, piece.bytes);
@@ -225,13 +227,14 @@ void restoreBytes(stub::SessionState& on, StagingRing& ring, ChunkReading& readi
                   const StateTables& state, const Moved& moved) {
   auto items = itemsOf(state);
   Transfers transfers(on, ring.all().size());
-  reading.run(&transfers, [&](const Piece& piece, const std::byte* bytes) -> OnItsWay {
+  auto take = [&](const Piece& piece, const std::byte* bytes) -> OnItsWay {
     auto& item = items[piece.item];
     item.kind->write(on, *item.row, piece.offset, bytes, piece.bytes);
     moved(piece.bytes);
     if (bytes == nullptr) return std::nullopt;
     return deviceOf(on, item);
-  });
+  };
+  reading.run(&transfers, take, [&](size_t item) { return isFlat(items[item]); });
   stub::require(on.driver, on.synchronize(), "copying to the device's memory");
   requireDigests(on, saved, first, state);
 }

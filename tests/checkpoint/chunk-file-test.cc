@@ -276,6 +276,24 @@ TEST_CASE("of a second save to a store only what is new is written, and both com
   CHECK_FALSE(matches(firstPlaces, second));
 }
 
+TEST_CASE("zeros that follow each other in a flat item are one piece, up to what is copied at once") {
+  ScratchDirectory scratch;
+  const size_t most = mostCopiedAtOnce / chunkBytes;
+  using Bytes = std::vector<std::byte>;
+  Items items{Bytes((most + 2) * chunkBytes + 100), Bytes(2 * chunkBytes), Bytes(2 * chunkBytes)};
+  items[0].front() = std::byte{1};
+  Written written = write(scratch.path + "/s", items);
+  SavedChunks saved(SnapshotReader(scratch.path + "/s"), written.places, written.packs, key);
+  std::vector<std::pair<size_t, size_t>> found, wanted{{0, chunkBytes},     {0, most * chunkBytes}, {0, chunkBytes + 100},
+                                                       {1, 2 * chunkBytes}, {2, chunkBytes},        {2, chunkBytes}};
+  auto take = [&](const Piece& piece, const std::byte*) -> OnItsWay {
+    found.emplace_back(piece.item, piece.bytes);
+    return std::nullopt;
+  };
+  ChunkReading(ring(), saved, 0, planOf(items)).run(nullptr, take, [](size_t item) { return item != 2; });
+  CHECK(found == wanted);
+}
+
 TEST_CASE("a save to a store that is given up leaves no pack") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/store";
