@@ -7,7 +7,7 @@
 
 namespace {
 
-constexpr unsigned threads = 40, rounds = 100;
+constexpr unsigned threads = 40, rounds = 30;
 constexpr const char* image = R"(
 .version 7.0
 .target sm_70

@@ -44,7 +44,8 @@ std::string ProcessRecord::leftSince(const ProcessRecord& fresh) const {
   for (size_t i = 0; i < devices.size(); ++i) {
     if (devices[i].limits != fresh.devices[i].limits) return fmt::format("a limit of device {}", i);
     if (devices[i].cacheConfig != fresh.devices[i].cacheConfig) return fmt::format("the cache configuration of device {}", i);
-    if (devices[i].flags != fresh.devices[i].flags) return fmt::format("flags of device {}'s context", i);
+    if (devices[i].flags != fresh.devices[i].flags)
+      return fmt::format("flags of device {}'s context: {:#x}, and a new one's are {:#x}", i, devices[i].flags, fresh.devices[i].flags);
   }
   if (mappedBytes > fresh.mappedBytes) return fmt::format("{} bytes of the driver's mappings", mappedBytes - fresh.mappedBytes);
   return memoryLeftSince(fresh);

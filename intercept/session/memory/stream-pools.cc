@@ -67,10 +67,8 @@ CUmemoryPool StreamPools::create(unsigned device, uint64_t mostBytes) {
 CUresult StreamPools::describe(CUmemoryPool pool, unsigned device, uint64_t bytes, CUDA_MEM_ALLOC_NODE_PARAMS& params) {
   const StreamPool* from = find(pool != nullptr ? pool : currentOf(device));
   if (from == nullptr || from->isTaken) return CUDA_ERROR_INVALID_VALUE;
-  if (from->mostBytes != 0 && bytes > from->mostBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(from->device)};
-  params.poolProps.maxSize = from->mostBytes;
   params.bytesize = bytes;
   return CUDA_SUCCESS;
 }
