@@ -1,4 +1,5 @@
 // From the table's text to rows.
+#include <fmt/format.h>
 #include <kj/debug.h>
 
 #include <algorithm>
@@ -35,17 +36,22 @@ class Reader : private TableText {
         readRetired();
       } else if (word(0) == "struct") {
         readDescriptor();
+      } else if (word(0) == "forbid") {
+        readForbidden();
       } else {
         readRow();
       }
     }
     std::sort(table.kinds.begin(), table.kinds.end(), [](auto& a, auto& b) { return a.number < b.number; });
+    for (auto& row : table.rows)
+      if (!row.route) complete(row);
     for (auto& row : table.rows) {
       index(row);
       for (auto& clause : row.find("serves")) checkServed(clause);
     }
     for (unsigned number = 0; number < table.frames.size(); ++number)
-      KJ_REQUIRE(table.frames[number] != nullptr || table.retired.contains(number), "a number that no frame has is retired", number);
+      KJ_REQUIRE(table.frames[number] != nullptr || table.retired.contains(number), "a number that no frame has is retired",
+                 number);
     return std::move(table);
   }
 
@@ -83,8 +89,15 @@ class Reader : private TableText {
     }
   }
 
-  // struct CUDA_BATCH_MEM_OP_NODE_PARAMS
-  //   optional ctx; reads paramArray[count]
+  // forbid CUtexref CUsurfref: CUDA 12 has ended texture references
+  void readForbidden() {
+    size_t begin = head.find(' '), colon = head.find(':');
+    KJ_REQUIRE(colon != std::string::npos, "a `forbid` line says why", head.c_str());
+    forbidden.push_back({words(head.substr(begin, colon - begin)), trimmed(head.substr(colon + 1))});
+  }
+
+  // struct CUlaunchAttributeValue
+  //   plain programmaticEvent.event launchCompletionEvent.event
   void readDescriptor() {
     const VendorType* type = table.types.findStructure(word(1));
     KJ_REQUIRE(type != nullptr, "the headers have no such structure", word(1).c_str());
@@ -160,8 +173,8 @@ class Reader : private TableText {
   // copy3dBack as copy3d
   void takeFrame(Row& row, const std::string& name, const std::string& sameAs) {
     auto other = std::find_if(table.rows.begin(), table.rows.end(), [&](auto& before) { return before.name == sameAs; });
-    KJ_REQUIRE(other != table.rows.end() && !other->workerByHand.empty(), "no row before has that frame and a worker's half by hand",
-               sameAs.c_str());
+    KJ_REQUIRE(other != table.rows.end() && !other->workerByHand.empty(),
+               "no row before has that frame and a worker's half by hand", sameAs.c_str());
     row.name = name;
     row.sameAs = sameAs;
     row.frame = other->frame;
@@ -246,6 +259,33 @@ class Reader : private TableText {
     }
   }
 
+  // What follows from a prototype alone: that the entry is forbidden, or a call of its next version, which has the same
+  // parameters.
+  void complete(Row& row) const {
+    auto isForbidden = [&](auto& each) {
+      auto begins = [&](const std::string& name) {
+        return std::ranges::any_of(each.beginnings, [&](auto& beginning) { return name.starts_with(beginning); });
+      };
+      return begins(row.symbol) || std::ranges::any_of(row.parameters, begins, &Parameter::pointee);
+    };
+    if (auto found = std::ranges::find_if(forbidden, isForbidden); found != forbidden.end()) {
+      row.route = Route::forbid;
+      row.reason = found->why;
+      return;
+    }
+    auto isVersion = [&](auto& other) { return entryOf(other.symbol) == entryOf(row.symbol); };
+    auto next = std::find_if(table.rows.begin() + (&row - table.rows.data()) + 1, table.rows.end(), isVersion);
+    if (next == table.rows.end() || !std::ranges::equal(row.parameters, next->parameters, isPassedAs)) return;
+    row.route = Route::alias;
+    row.alias = fmt::format("{}({})", next->symbol, joined(row.parameters, ", ", &Parameter::name));
+  }
+
+  // Whether a call may hand on the first as the second: of the same type, or of a number that is as wide or wider.
+  static bool isPassedAs(const Parameter& from, const Parameter& to) {
+    auto number = numberOfC(from.type), wider = numberOfC(to.type);
+    return from.name == to.name && (from.type == to.type || (number && wider && infoOf(*number).bits <= infoOf(*wider).bits));
+  }
+
   // An entry that a session has. Its row may stand behind the frame's.
   void checkServed(const Clause& clause) const {
     bool isServed = std::any_of(table.rows.begin(), table.rows.end(),
@@ -277,6 +317,12 @@ class Reader : private TableText {
   }
 
   Table table;
+  // What a session cannot have, by how names begin.
+  struct Forbidden {
+    Clause beginnings;
+    std::string why;
+  };
+  std::vector<Forbidden> forbidden;
 };
 
 }  // namespace

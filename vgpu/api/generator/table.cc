@@ -36,6 +36,11 @@ void Field::setName(const std::string& of) {
   accessor = capitalised(of);
 }
 
+std::string Parameter::pointee() const {
+  const size_t begin = type.starts_with("const ") ? 6 : 0;
+  return type.substr(begin, type.find_last_not_of(" *") + 1 - begin);
+}
+
 const Field* Structure::find(const std::string& wanted) const { return findBy(fields, &Field::name, wanted); }
 
 std::string Row::typeName() const { return capitalised(halfName()); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,17 @@ std::vector<std::string> split(const std::string& text, char separator);
 Clause words(const std::string& text);
 // The words from `first` on, as one text.
 std::string joined(const Clause& clause, size_t first);
+// What `part` says of each, a member or a function, with the separator between.
+template <typename All, typename Part>
+std::string joined(const All& all, const char* separator, Part part) {
+  std::string text;
+  for (bool isFirst = true; auto& each : all) {
+    text += isFirst ? "" : separator;
+    text += std::invoke(part, each);
+    isFirst = false;
+  }
+  return text;
+}
 // What is between the parenthesis at `open` and the one that closes it. Throws kj::Exception if none does.
 std::string parenthesised(const std::string& text, size_t open);
 // COUNT of `name[COUNT]`; empty if there is none.
@@ -33,8 +45,9 @@ class TableText {
   // Reads the next one. False at the end.
   bool next();
 
-  std::string head, body;  // its first line; its clauses, between semicolons. Two spaces begin a clause, more continue the line before
-  unsigned number = 0;     // of its first line
+  std::string head,
+      body;  // its first line; its clauses, between semicolons. Two spaces begin a clause, more continue the line before
+  unsigned number = 0;  // of its first line
 
  private:
   std::ifstream file;
