@@ -11,7 +11,7 @@ namespace vgpu::generator {
 Naming namingOf(const Row& row, const char* word, const std::string& name) {
   for (auto& clause : row.find(word))
     for (size_t i = 1; i < clause.size(); ++i)
-      if (clause[i].substr(0, clause[i].find('[')) == name) return {true, bracketed(clause[i])};
+      if (unbracketed(clause[i]) == name) return {true, bracketed(clause[i])};
   return {};
 }
 
@@ -23,7 +23,8 @@ Type numberOf(const Table& table, const std::string& type) {
   const VendorType* vendor = table.types.find(type);
   KJ_REQUIRE(vendor != nullptr, "a type that the generator does not know", type.c_str());
   if (vendor->what == VendorType::enumeration) return Type::i32;
-  KJ_REQUIRE(vendor->what == VendorType::number, "such a parameter needs a half by hand, or a clause that says what it is", type.c_str());
+  KJ_REQUIRE(vendor->what == VendorType::number, "such a parameter needs a half by hand, or a clause that says what it is",
+             type.c_str());
   return vendor->bytes == 4 ? Type::u32 : Type::u64;
 }
 
@@ -50,7 +51,8 @@ void addInput(const Table& table, Row& row, Field field, const std::string& elem
     field.count = count;
     Effect effect = effectOn(row, field.name);
     if (auto* kind = table.findKindOfType(element)) setObject(field, *kind, effect);
-    KJ_REQUIRE(effect == Effect::none || field.effect == effect, "what is changed or destroyed is an object of a kind", field.name.c_str());
+    KJ_REQUIRE(effect == Effect::none || field.effect == effect, "what is changed or destroyed is an object of a kind",
+               field.name.c_str());
     describedOf(table, field);
   }
   row.frame.fields.push_back(field);
@@ -69,9 +71,9 @@ void addOutput(const Table& table, Row& row, Field field, const std::string& ele
 void addPointer(const Table& table, Row& row, const Field& field, const Parameter& parameter) {
   Naming reads = namingOf(row, "reads", field.name), writes = namingOf(row, "writes", field.name);
   std::string element = parameter.pointee();
-  if (element.starts_with("const ")) element = element.substr(6);
   KJ_REQUIRE(element.back() != '*' && (element != "void" || !reads.count.empty() || !writes.count.empty()),
-             "such a parameter needs a half by hand, or a clause that says what it is", parameter.name.c_str(), parameter.type.c_str());
+             "such a parameter needs a half by hand, or a clause that says what it is", parameter.name.c_str(),
+             parameter.type.c_str());
   const bool isInput = reads.is || (parameter.isConstPointer() && !writes.is);
   if (isInput) addInput(table, row, field, element, reads.count);
   if (isInput && !writes.is) return;

@@ -54,12 +54,8 @@ class Reader : private TableText {
       KJ_REQUIRE(all.size() == 4, "a library has a name, a soname and a header");
       table.libraries.push_back({all[1], all[2], all[3], {}});
     } else if (word == "object") {
-      auto behind = [&](const char* word, const std::string& otherwise) {
-        auto found = std::find(all.begin(), all.end(), word);
-        return all.end() - found < 2 ? otherwise : found[1];
-      };
       const bool isBusy = std::find(all.begin(), all.end(), "busy") != all.end();
-      table.objects.push_back({all[1], behind("also", all[1]), behind("in", ""), isBusy});
+      table.objects.push_back({all[1], wordBehind(all, "also", all[1]), wordBehind(all, "in", ""), isBusy});
     } else if (word == "structure" || word == "status") {
       KJ_REQUIRE(all.size() == 3, "a name and a number are expected", word.c_str());
       (word == "status" ? table.statuses : table.structures)[all[1]] = static_cast<unsigned>(std::stoul(all[2]));
@@ -106,7 +102,8 @@ class Reader : private TableText {
     LibraryRow row;
     row.line = number;
     size_t open = head.find('(');
-    KJ_REQUIRE(open != std::string::npos && !table.libraries.empty(), "expected symbol and (parameters) of a library", head.c_str());
+    KJ_REQUIRE(open != std::string::npos && !table.libraries.empty(), "expected symbol and (parameters) of a library",
+               head.c_str());
     row.symbol = trimmed(head.substr(0, open));
     row.library = static_cast<unsigned>(table.libraries.size()) - 1;
     for (auto& text : split(parenthesised(head, open), ',')) {
@@ -135,8 +132,9 @@ class Reader : private TableText {
     } else if (all[0] == "create" || all[0] == "destroy") {
       row.does = all[0] == "create" ? Does::create : Does::destroy;
       KJ_REQUIRE(all.size() > 1, "an object is made or ended");
-      auto what = row.does == Does::destroy ? api::Argument::object
-                  : text.ends_with("in place") ? api::Argument::place : api::Argument::made;
+      auto what = row.does == Does::destroy    ? api::Argument::object
+                  : text.ends_with("in place") ? api::Argument::place
+                                               : api::Argument::made;
       row.parameters[require(row, all[1])].argument.what = what;
     } else if (all[0] == "recall") {
       KJ_REQUIRE(all.size() == 4 && all[2] == "=" && require(row, all[1]) == 1, "recall gives its second parameter a member");
@@ -216,9 +214,9 @@ uint8_t LibraryTable::placeOf(const std::string& type) const {
 
 unsigned LibraryTable::bytesOf(const std::string& type) const {
   static const std::map<std::string, unsigned> known = {
-      {"void", 1},      {"char", 1},          {"unsigned char", 1}, {"float", 4},    {"double", 8},  {"cuComplex", 8},
-      {"int64_t", 8},   {"cuDoubleComplex", 16}, {"long long", 8},  {"size_t", 8},   {"uint64_t", 8}, {"__half", 2},
-      {"__nv_bfloat16", 2}};
+      {"void", 1},      {"char", 1},    {"unsigned char", 1},    {"float", 4},     {"double", 8},
+      {"cuComplex", 8}, {"int64_t", 8}, {"cuDoubleComplex", 16}, {"long long", 8}, {"size_t", 8},
+      {"uint64_t", 8},  {"__half", 2},  {"__nv_bfloat16", 2}};
   if (auto found = known.find(type); found != known.end()) return found->second;
   if (auto found = structures.find(type); found != structures.end()) return found->second;
   return type.back() == '*' || type.back() == ']' || type == "cudaStream_t" || findObject(type) != nullptr ? 8 : 4;

@@ -2,6 +2,7 @@
 
 #include <kj/debug.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace vgpu::generator {
@@ -11,7 +12,6 @@ std::string trimmed(const std::string& text) {
   return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
 }
 
-// Pieces between separators that are in no parentheses.
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> pieces;
   std::string piece;
@@ -42,7 +42,6 @@ std::string joined(const Clause& clause, size_t first) {
   return text;
 }
 
-// What is between the parenthesis at `open` and the one that closes it.
 std::string parenthesised(const std::string& text, size_t open) {
   int depth = 0;
   for (size_t at = open; at < text.size(); ++at) {
@@ -57,7 +56,11 @@ std::string bracketed(const std::string& text) {
   return open == std::string::npos ? "" : text.substr(open + 1, text.size() - open - 2);
 }
 
-// `const char * name`.
+std::string wordBehind(const Clause& clause, const std::string& word, const std::string& otherwise) {
+  auto found = std::ranges::find(clause, word);
+  return clause.end() - found < 2 ? otherwise : found[1];
+}
+
 Parameter readParameter(const std::string& text) {
   auto nameAt = text.find_last_of(" *") + 1;
   return {trimmed(text.substr(0, nameAt)), text.substr(nameAt)};

@@ -18,7 +18,7 @@ Clause words(const std::string& text);
 std::string joined(const Clause& clause, size_t first);
 // What `part` says of each, a member or a function, with the separator between.
 template <typename All, typename Part>
-std::string joined(const All& all, const char* separator, Part part) {
+std::string joined(All&& all, const char* separator, Part part) {
   std::string text;
   for (bool isFirst = true; auto& each : all) {
     text += isFirst ? "" : separator;
@@ -29,8 +29,11 @@ std::string joined(const All& all, const char* separator, Part part) {
 }
 // What is between the parenthesis at `open` and the one that closes it. Throws kj::Exception if none does.
 std::string parenthesised(const std::string& text, size_t open);
-// COUNT of `name[COUNT]`; empty if there is none.
+// COUNT of `name[COUNT]`, empty if there is none; and the name.
 std::string bracketed(const std::string& text);
+inline std::string unbracketed(const std::string& text) { return text.substr(0, text.find('[')); }
+// The word behind `word`; `otherwise` if there is none.
+std::string wordBehind(const Clause& clause, const std::string& word, const std::string& otherwise);
 // COUNT of `COUNT-1`.
 inline std::string countParameter(const std::string& count) { return count.substr(0, count.find('-')); }
 // `const char * name`.
