@@ -11,7 +11,7 @@ namespace vgpu::api {
 namespace {
 
 void visitList(const EffectField& list, kj::ArrayPtr<const kj::byte> data, const EffectVisitor& visit) {
-  walkDescribed(*list.elements, data, [&](const DescribedField& field, const kj::byte* structure, kj::ArrayPtr<const kj::byte>) {
+  walkDescribed(*list.elements, data, [&](const DescribedField& field, const kj::byte* structure) {
     if (field.what != FieldClass::handle) return;
     auto effect = field.kind == list.kind ? list.effect : Effect::uses;
     visit({effect, field.kind, numberAt<uint64_t>(structure, field.offset), list.parent, field.nullable});

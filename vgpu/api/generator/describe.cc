@@ -3,19 +3,18 @@
 #include <kj/debug.h>
 
 #include <algorithm>
-#include <set>
 
-#include "text.h"
+#include "table.h"
 
 namespace vgpu::generator {
 
 namespace {
 
-// What a clause says of a member: `reads paramArray[count]`, `waitValue when operation VALUE ...`.
+// What a clause says of a member: `waitValue.address owns 4`, `waitValue when operation VALUE ...`.
 struct Said {
   std::string verb;
   std::string member;  // as all members here by its path from the structure that is described
-  Clause rest;         // the other members that the clause names; then numbers or values
+  Clause rest;
 };
 
 class Describer {
@@ -27,9 +26,7 @@ class Describer {
 
   std::vector<DescribedField> run() {
     for (auto& member : members)
-      if (table.types.findStructure(member.type) == nullptr && !find("plain", member) && !find("extra", member)) add(member);
-    // A kernel's parameters are looked at while its handle is still the virtual one.
-    std::ranges::stable_sort(fields, [](auto& a, auto& b) { return (a.what == "parameters") > (b.what == "parameters"); });
+      if (table.types.findStructure(member.type) == nullptr && !find("plain", member)) add(member);
     return fields;
   }
 
@@ -43,27 +40,20 @@ class Describer {
   }
 
   void read(const Clause& clause, const std::string& path) {
-    static const std::set<std::string> verbs{"optional", "reserved", "plain", "reads", "text", "parameters", "valid"};
     if (clause.size() > 2 && (clause[1] == "when" || clause[1] == "owns")) {
-      Said& said = say(clause[1], path + clause[0], {clause.begin() + 2, clause.end()});
-      if (said.verb == "when") said.rest[0] = path + said.rest[0];
+      say({clause[1], path + clause[0], {clause.begin() + 2, clause.end()}});
+      if (clause[1] == "when") all.back().rest[0] = path + clause[2];
       return;
     }
-    KJ_REQUIRE(verbs.contains(clause[0]),
-               "a structure's clause is optional, reserved, plain, reads, text, parameters, valid, when or owns",
+    KJ_REQUIRE(clause[0] == "plain" || clause[0] == "valid", "a structure's clause is plain, valid, when or owns",
                clause[0].c_str());
-    if (clause[0] == "parameters") {
-      say("parameters", path + clause.at(1), {path + clause.at(2), path + clause.at(3)});
-      say("extra", path + clause[3], {});
-      return;
-    }
-    for (size_t i = 1; i < clause.size(); ++i) say(clause[0], path + unbracketed(clause[i]), {path + bracketed(clause[i])});
+    for (size_t i = 1; i < clause.size(); ++i) say({clause[0], path + clause[i], {}});
   }
 
-  Said& say(const std::string& verb, const std::string& name, const Clause& rest) {
-    KJ_REQUIRE(std::ranges::any_of(members, [&](auto& member) { return isAt(member, name); }), "the structure has no such member",
-               structure.name.c_str(), name.c_str());
-    return all.emplace_back(verb, name, rest);
+  void say(const Said& said) {
+    KJ_REQUIRE(std::ranges::any_of(members, [&](auto& member) { return isAt(member, said.member); }),
+               "the structure has no such member", structure.name.c_str(), said.member.c_str());
+    all.push_back(said);
   }
 
   // Whether the member is that path's, or below it.
@@ -87,29 +77,14 @@ class Describer {
     const Kind* kind = table.findKindOfType(member.type);
     const VendorType* type = table.types.find(member.type);
     bool isPointer = member.type.back() == '*' || (type != nullptr && type->what == VendorType::pointer);
-    field.nullable = find("optional", member) != nullptr || (kind != nullptr && kind->nullable);
-    if (find("reserved", member)) {
-      field.what = "reserved";
-      field.bytes = member.bytes;
-    } else if (find("valid", member)) {
+    if (find("valid", member)) {
       const VendorType& choice = enumerationOf(member, "what has valid values is an enumeration");
       field.what = "choice";
       for (auto& [name, value] : choice.values) field.values |= bitOf(choice, name);
-    } else if (const Said* said = find("parameters", member)) {
-      field.what = "parameters";
-      field.function = get(said->rest[0]);
-      field.extra = get(said->rest[1]);
-    } else if (const Said* said = find("reads", member)) {
-      field.what = "list";
-      field.elementType = Parameter{member.type, ""}.pointee();
-      field.count = get(said->rest[0]);
-      KJ_REQUIRE(field.count.bytes == 4 || field.count.bytes == 8, "a list in a structure has its length beside it",
-                 member.name.c_str());
-    } else if (find("text", member)) {
-      field.what = "text";
     } else if (kind != nullptr) {
       field.what = "handle";
       field.kind = kind->name;
+      field.nullable = kind->nullable;
     } else if (const Said* said = find("owns", member)) {
       field.what = "memory";
       field.bytes = static_cast<uint32_t>(std::stoul(said->rest[0]));
@@ -144,7 +119,7 @@ class Describer {
       for (size_t i = 1; i < said.rest.size(); ++i) values |= bitOf(type, said.rest[i]);
       field.conditions.push_back({selector.offset, values});
     }
-    bool shares = field.what != "reserved" && field.what != "choice" && std::ranges::any_of(members, [&](auto& other) {
+    bool shares = field.what != "choice" && std::ranges::any_of(members, [&](auto& other) {
                     return table.types.findStructure(other.type) == nullptr && other.name != field.member.name &&
                            other.offset < field.member.offset + field.member.bytes &&
                            field.member.offset < other.offset + other.bytes;
@@ -184,17 +159,10 @@ std::string describedOf(const Table& table, const Field& field) {
   return field.type == Type::described ? expressionOf(table, field.elementType, field.nullable) : "";
 }
 
-std::string describedElement(const Table& table, const DescribedField& list) {
-  return expressionOf(table, list.elementType, false);
-}
-
 bool hasHandles(const Table& table, const std::string& elementType) {
   if (table.findKindOfType(elementType) != nullptr) return true;
   const VendorType* type = table.types.findStructure(elementType);
-  if (type == nullptr) return false;
-  return std::ranges::any_of(describe(table, *type), [&](auto& field) {
-    return field.what == "handle" || (field.what == "list" && hasHandles(table, field.elementType));
-  });
+  return type != nullptr && std::ranges::any_of(describe(table, *type), [](auto& field) { return field.what == "handle"; });
 }
 
 }  // namespace vgpu::generator

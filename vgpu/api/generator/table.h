@@ -141,9 +141,7 @@ struct DescribedField {
   Member member;
   std::string kind;  // of a handle
   bool nullable = false;
-  std::string elementType;                                // of a list
-  Member count, function, extra;                          // members of the same structure; of none if they are 0 bytes long
-  uint32_t bytes = 0;                                     // of what is reserved, and of memory at an address
+  uint32_t bytes = 0;                                     // of memory at an address
   uint64_t values = 0;                                    // of a choice: a bit each
   std::vector<std::pair<uint32_t, uint64_t>> conditions;  // offset of a number, its values as bits
 };
@@ -153,9 +151,7 @@ std::vector<DescribedField> describe(const Table& table, const VendorType& struc
 // The C++ expression of the description of a list's elements: api::described::CUmemAccessDesc_v1. Empty if a frame's list is of
 // none.
 std::string describedOf(const Table& table, const Field& field);
-// The same, of a list in a structure.
-std::string describedElement(const Table& table, const DescribedField& list);
-// Whether such elements hold handles, here or in what they point to.
+// Whether such elements hold handles.
 bool hasHandles(const Table& table, const std::string& elementType);
 
 // Gives every field its place: numbers by size, largest first, so that a schema whose ordinals are in that order has the same
