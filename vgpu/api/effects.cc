@@ -38,10 +38,7 @@ void visitSlabs(Method method, kj::ArrayPtr<const capnp::word> frame, const Slab
   for (auto& field : infoOf(method).slabs) {
     uint64_t slab = numbers.read(field.field);
     if (field.place && Place(slab).type() != PlaceType::SLAB) continue;
-    uint64_t bytes = field.bytes.empty() ? 0 : numbers.read(field.bytes.front());
-    for (size_t i = 1; i < field.bytes.size(); ++i)
-      if (__builtin_mul_overflow(bytes, std::max<uint64_t>(numbers.read(field.bytes[i]), 1), &bytes)) bytes = UINT64_MAX;
-    visit(field.place ? Place(slab).value() : slab, bytes);
+    visit(field.place ? Place(slab).value() : slab, numbers.product(field.bytes));
   }
 }
 

@@ -71,7 +71,7 @@ void addOutput(const Table& table, Row& row, Field field, const std::string& ele
 void addPointer(const Table& table, Row& row, const Field& field, const Parameter& parameter) {
   Naming reads = namingOf(row, "reads", field.name), writes = namingOf(row, "writes", field.name);
   std::string element = parameter.pointee();
-  KJ_REQUIRE(element.back() != '*' && (element != "void" || !reads.count.empty() || !writes.count.empty()),
+  KJ_REQUIRE(element != "void" || !reads.count.empty() || !writes.count.empty(),
              "such a parameter needs a half by hand, or a clause that says what it is", parameter.name.c_str(),
              parameter.type.c_str());
   const bool isInput = reads.is || (parameter.isConstPointer() && !writes.is);
@@ -86,7 +86,7 @@ void addPointer(const Table& table, Row& row, const Field& field, const Paramete
 
 void addField(const Table& table, Row& row, const Parameter& parameter) {
   Field field;
-  field.setName(parameter.name);
+  field.name = parameter.name;
   Effect effect = effectOn(row, parameter.name);
   const Kind* kind = table.findKindOfType(parameter.isPointer() ? parameter.pointee() : parameter.type);
   if (kind != nullptr && (!parameter.isPointer() || effect == Effect::creates)) {

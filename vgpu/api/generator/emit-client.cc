@@ -112,7 +112,7 @@ class ClientHalf {
   }
 
   std::string resultOf(const Field& field, const std::string& type) const {
-    return fmt::format("frame.results<api::Cuda::{}Results>().get{}{}()", row.typeName(), field.accessor,
+    return fmt::format("frame.results<api::Cuda::{}Results>().get{}{}()", row.typeName(), field.accessor(),
                        field.type == Type::structure ? "<" + type + ">" : "");
   }
 
@@ -188,7 +188,7 @@ class ClientHalf {
   }
 
   void put(const Field& field, const std::string& value) {
-    sets += fmt::format("    frame->set{}({});\n", field.accessor, value);
+    sets += fmt::format("    frame->set{}({});\n", field.accessor(), value);
   }
 
   void create(const Parameter& p, const Field& field) {

@@ -112,8 +112,7 @@ class Reader : private TableText {
     }
     if (size_t arrow = head.find("-> "); arrow != std::string::npos) row.result = head.substr(arrow + 3);
     for (auto& other : table.rows) KJ_REQUIRE(other.symbol != row.symbol, "a symbol is there twice", row.symbol.c_str());
-    auto clauses = split(body, ';');
-    std::erase(clauses, "");
+    auto clauses = clausesOf(body);
     size_t behind = clauses.empty() ? 0 : readDoes(row, clauses[0]);
     for (size_t i = behind; i < clauses.size(); ++i) readClause(row, clauses[i]);
     table.rows.push_back(row);

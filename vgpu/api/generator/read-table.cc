@@ -103,8 +103,7 @@ class Reader : private TableText {
     KJ_REQUIRE(type != nullptr, "the headers have no such structure", word(1).c_str());
     auto& clauses = table.descriptors[type->name];
     KJ_REQUIRE(clauses.empty(), "a structure is there twice", word(1).c_str());
-    for (auto& clause : split(body, ';'))
-      if (!clause.empty()) clauses.push_back(words(clause));
+    for (auto& clause : clausesOf(body)) clauses.push_back(words(clause));
   }
 
   void readRow() {
@@ -112,8 +111,7 @@ class Reader : private TableText {
     row.line = number;
     bool own = isRoute(word(0));
     if (!own) readHead(row);
-    auto clauses = split(own ? head + body : body, ';');
-    std::erase(clauses, "");
+    auto clauses = clausesOf(own ? head + body : body);
     if (!clauses.empty()) readRoute(row, clauses[0]);
     for (size_t i = 1; i < clauses.size(); ++i) readClause(row, clauses[i]);
     finish(row);
@@ -189,7 +187,7 @@ class Reader : private TableText {
       auto part = words(each);
       KJ_REQUIRE(part.size() >= 2, "a field has a name and a type", each.c_str());
       Field field;
-      field.setName(part[0]);
+      field.name = part[0];
       if (part[1].ends_with("[]")) {
         readListType(field, part[1].substr(0, part[1].size() - 2));
         field.count = "[]";

@@ -24,7 +24,7 @@ constexpr const char* nameOf(Replay replay) { return replayNames[static_cast<siz
 constexpr const char* nameOf(Effect effect) { return effectNames[static_cast<size_t>(effect)]; }
 
 struct Field {
-  std::string name, accessor;  // destination; Destination, as in getDestination
+  std::string name;  // destination
   Type type = Type::u64;
   Type element = Type::u64;  // of a list
   uint32_t place = 0;        // of a number, from the structure's beginning: bytes, or bits for a boolean; else which pointer
@@ -36,7 +36,7 @@ struct Field {
   std::string count;        // the parameter that says how many there are; empty: one, or as an explicit frame has it
   bool optional = false;    // the program may give none
 
-  void setName(const std::string& name);
+  std::string accessor() const;  // Destination, as in getDestination
   bool isNumber() const { return type <= Type::place; }
   // Whether it is a list of handles.
   bool isHandles() const { return (type == Type::list || type == Type::described) && effect != Effect::none; }
@@ -157,7 +157,8 @@ bool hasHandles(const Table& table, const std::string& elementType);
 // Gives every field its place: numbers by size, largest first, so that a schema whose ordinals are in that order has the same
 // layout (capnproto.org/encoding.html).
 void placeFields(Structure& structure);
-std::vector<Field> byPlace(const Structure& structure);
+// The fields in that order.
+std::vector<const Field*> byPlace(const Structure& structure);
 
 // hostMemory -> HOST_MEMORY; `host memory`; api::Kind::HOST_MEMORY.
 std::string enumerantOf(const std::string& name);

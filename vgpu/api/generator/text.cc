@@ -68,6 +68,12 @@ Parameter readParameter(const std::string& text) {
 
 TableText::TableText(const std::string& path) : file(path) { KJ_REQUIRE(file.good(), "cannot read the table", path.c_str()); }
 
+std::vector<std::string> TableText::clausesOf(const std::string& text) {
+  auto clauses = split(text, ';');
+  std::erase(clauses, "");
+  return clauses;
+}
+
 bool TableText::next() {
   std::string text;
   while (pending.empty() && std::getline(file, text)) {

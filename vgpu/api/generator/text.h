@@ -47,6 +47,7 @@ class TableText {
 
   // Reads the next one. False at the end.
   bool next();
+  static std::vector<std::string> clausesOf(const std::string& text);  // those that are not empty
 
   std::string head,
       body;  // its first line; its clauses, between semicolons. Two spaces begin a clause, more continue the line before
