@@ -118,7 +118,6 @@ class Reader : private TableText {
     table.rows.push_back(row);
   }
 
-  static bool isLevel(const std::string& word) { return word == "process" || word == "any" || word == "context"; }
   static bool isRoute(const std::string& word) { return word == "post" || word == "call" || word == "signal"; }
 
   // cuStreamQuery 2000 ptsz:7000 (CUstream hStream)
@@ -153,19 +152,17 @@ class Reader : private TableText {
   void readFrame(Row& row, const Clause& all) {
     row.number = static_cast<unsigned>(std::stoul(all[1].substr(1)));
     row.replay = all[2] == "build" ? Replay::build : all[2] == "work" ? Replay::work : Replay::query;
-    size_t nextWord = 3;
-    for (; nextWord < all.size() && (all[nextWord] == "noWork" || isLevel(all[nextWord])); ++nextWord) {
-      row.noWork |= all[nextWord] == "noWork";
-      if (isLevel(all[nextWord])) row.level = all[nextWord];
-    }
-    if (all.size() == nextWord) return;
-    if (all.size() == nextWord + 3 && all[nextWord + 1] == "as") return takeFrame(row, all[nextWord], all[nextWord + 2]);
-    std::string frame = all[nextWord];
-    size_t open = frame.find('(');
-    KJ_REQUIRE(open != std::string::npos, "a frame has fields in parentheses", frame.c_str());
-    row.name = frame.substr(0, open);
-    readFields(row.frame, parenthesised(frame, open));
-    if (all.size() > nextWord + 2 && all[nextWord + 1] == "->") readFields(row.results, parenthesised(all[nextWord + 2], 0));
+    Clause rest(all.begin() + 3, all.end());
+    row.noWork = std::erase(rest, "noWork") != 0;
+    for (const char* level : {"process", "any", "context"})
+      if (std::erase(rest, level) != 0) row.level = level;
+    if (rest.empty()) return;
+    if (rest.size() == 3 && rest[1] == "as") return takeFrame(row, rest[0], rest[2]);
+    size_t open = rest[0].find('(');
+    KJ_REQUIRE(open != std::string::npos, "a frame has fields in parentheses", rest[0].c_str());
+    row.name = rest[0].substr(0, open);
+    readFields(row.frame, parenthesised(rest[0], open));
+    if (rest.size() > 2 && rest[1] == "->") readFields(row.results, parenthesised(rest[2], 0));
   }
 
   // copy3dBack as copy3d
@@ -188,14 +185,7 @@ class Reader : private TableText {
       KJ_REQUIRE(part.size() >= 2, "a field has a name and a type", each.c_str());
       Field field;
       field.name = part[0];
-      if (part[1].ends_with("[]")) {
-        readListType(field, part[1].substr(0, part[1].size() - 2));
-        field.count = "[]";
-      } else if (table.types.find(part[1]) != nullptr) {
-        readListType(field, part[1]);
-      } else {
-        field.type = typeNamed(part[1]);
-      }
+      readType(field, part[1]);
       if (part.size() > 2) {
         field.nullable = part[2].ends_with("?");
         field.effect = effectNamed(field.nullable ? part[2].substr(0, part[2].size() - 1) : part[2]);
@@ -208,12 +198,18 @@ class Reader : private TableText {
     }
   }
 
-  // u64, or CUmemAccessDesc: elements that are described.
-  void readListType(Field& field, const std::string& type) {
-    const VendorType* structure = table.types.find(type);
-    field.type = structure != nullptr ? Type::described : Type::list;
-    if (structure == nullptr) field.element = typeNamed(type);
-    if (structure != nullptr) field.elementType = type;
+  // u64, u64[], CUmemAccessDesc or CUmemAccessDesc[].
+  void readType(Field& field, const std::string& type) {
+    const bool isList = type.ends_with("[]");
+    const std::string element = isList ? type.substr(0, type.size() - 2) : type;
+    if (isList) field.count = "[]";
+    if (table.types.find(element) != nullptr) {
+      field.type = Type::described;
+      field.elementType = element;
+    } else {
+      (isList ? field.element : field.type) = typeNamed(element);
+      if (isList) field.type = Type::list;
+    }
   }
 
   void readClause(Row& row, const std::string& text) {
@@ -246,14 +242,13 @@ class Reader : private TableText {
     size_t dot = clause[0].find('.');
     KJ_REQUIRE(dot == std::string::npos || row.findParameter(clause[0].substr(0, dot)) != nullptr,
                "the entry has no such parameter", clause[0].c_str());
-    bool names = effectNamed(clause[0]) != Effect::none || clause[0] == "optional" || clause[0] == "remember" ||
-                 clause[0] == "current" || clause[0] == "reads" || clause[0] == "writes" || clause[0] == "address";
-    for (size_t i = 1; names && i < clause.size(); ++i) {
-      std::string name = clause[i].substr(0, clause[i].find('[')), count = countParameter(bracketed(clause[i]));
-      const bool isCall = clause[0] == "remember" && name.ends_with(')');
-      KJ_REQUIRE(clause[i] == "as" || clause[i - 1] == "as" || isCall || row.findParameter(name) != nullptr,
+    static const std::set<std::string> verbs{"creates",  "uses",    "changes", "destroys", "optional",
+                                             "remember", "current", "reads",   "writes",   "address"};
+    for (size_t i = 1; verbs.contains(clause[0]) && i < clause.size(); ++i) {
+      std::string name = unbracketed(clause[i]), count = countParameter(bracketed(clause[i]));
+      const bool isNoParameter = clause[i] == "as" || clause[i - 1] == "as" || (clause[0] == "remember" && name.ends_with(')'));
+      KJ_REQUIRE((isNoParameter || row.findParameter(name) != nullptr) && (count.empty() || row.findParameter(count) != nullptr),
                  "the entry has no such parameter", clause[i].c_str());
-      KJ_REQUIRE(count.empty() || row.findParameter(count) != nullptr, "the entry has no such parameter", clause[i].c_str());
     }
   }
 

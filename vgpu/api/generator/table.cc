@@ -4,6 +4,8 @@
 #include <cctype>
 #include <functional>
 
+#include "text.h"
+
 namespace vgpu::generator {
 
 namespace {
@@ -21,13 +23,6 @@ std::string apart(const std::string& name, char separator, int (*convert)(int)) 
     out += static_cast<char>(convert(c));
   }
   return out;
-}
-
-// The first whose member is `wanted`; nullptr if there is none.
-template <typename Each>
-const Each* findBy(const std::vector<Each>& all, std::string Each::*member, const std::string& wanted) {
-  auto found = std::ranges::find(all, wanted, member);
-  return found == all.end() ? nullptr : &*found;
 }
 
 }  // namespace

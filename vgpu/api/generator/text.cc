@@ -53,7 +53,9 @@ std::string parenthesised(const std::string& text, size_t open) {
 
 std::string bracketed(const std::string& text) {
   size_t open = text.find('[');
-  return open == std::string::npos ? "" : text.substr(open + 1, text.size() - open - 2);
+  if (open == std::string::npos) return "";
+  KJ_REQUIRE(text.back() == ']', "a bracket is not closed", text.c_str());
+  return text.substr(open + 1, text.size() - open - 2);
 }
 
 std::string wordBehind(const Clause& clause, const std::string& word, const std::string& otherwise) {

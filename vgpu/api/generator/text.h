@@ -1,6 +1,7 @@
 // Pieces of a table's text.
 #pragma once
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -27,9 +28,15 @@ std::string joined(All&& all, const char* separator, Part part) {
   }
   return text;
 }
+// The first whose member is `wanted`; nullptr if there is none.
+template <typename Each>
+const Each* findBy(const std::vector<Each>& all, std::string Each::*member, const std::string& wanted) {
+  auto found = std::ranges::find(all, wanted, member);
+  return found == all.end() ? nullptr : &*found;
+}
 // What is between the parenthesis at `open` and the one that closes it. Throws kj::Exception if none does.
 std::string parenthesised(const std::string& text, size_t open);
-// COUNT of `name[COUNT]`, empty if there is none; and the name.
+// COUNT of `name[COUNT]`, empty if there is none; and the name. Throws kj::Exception on a bracket that is not closed.
 std::string bracketed(const std::string& text);
 inline std::string unbracketed(const std::string& text) { return text.substr(0, text.find('[')); }
 // The word behind `word`; `otherwise` if there is none.
