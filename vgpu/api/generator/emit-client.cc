@@ -195,9 +195,11 @@ class ClientHalf {
     checks += nullCheck(p.name) + fmt::format("    NewHandle {}Made(thread, {});\n", p.name, kindOf(field.kind));
     for (auto& clause : row.find("remember"))
       for (size_t i = 1; i < clause.size(); ++i)
-        if (clause[i] != "as" && clause[i - 1] != "as")
+        if (clause[i] != "as" && clause[i - 1] != "as") {
+          const bool isRenamed = i + 2 < clause.size() && clause[i + 1] == "as";
           remembers += fmt::format("    thread.session.handles.find<{}>({}Made.get())->{} = {};\n", kindOf(field.kind), p.name,
-                                   i + 2 < clause.size() && clause[i + 1] == "as" ? clause[i + 2] : clause[i], clause[i]);
+                                   clause[isRenamed ? i + 2 : i], clause[i]);
+        }
     put(field, p.name + "Made.get()");
     returns += fmt::format("    *{0} = fromWire<{1}>({0}Made.keep());\n", p.name, p.pointee());
   }
@@ -229,8 +231,7 @@ class ClientHalf {
 
   // In a stream that captures, all that is valid becomes a node.
   void capture(const Clause& clause) {
-    auto isStream = [&](auto& p) { return p.type == "CUstream"; };
-    auto stream = std::find_if(row.parameters.begin(), row.parameters.end(), isStream);
+    auto stream = std::ranges::find(row.parameters, "CUstream", &Parameter::type);
     KJ_REQUIRE(stream != row.parameters.end(), "what is captured has a stream", row.symbol.c_str());
     checks += fmt::format(
         "    if (thread.session.captures.isActive()) [[unlikely]]\n"
@@ -349,56 +350,50 @@ class ClientHalf {
   }
 
   std::string send() {
-    std::string out = remembers;
     auto cached = row.find("cached");
-    if (!cached.empty()) out += lookUp(cached[0]);
-    std::string words;
-    if (!dataWords.empty()) {
+    std::string out = remembers + (cached.empty() ? "" : lookUp(cached[0]));
+    if (!dataWords.empty())
       out += fmt::format("    const uint64_t words = 0{};\n    if (words > mostDataWords) return CUDA_ERROR_OUT_OF_MEMORY;\n",
                          dataWords);
-      words = ", words";
-    }
-    out += fmt::format("    Call<api::Cuda::{}Params> frame({}, api::Method::{}{});\n{}", row.typeName(), target, row.name, words,
-                       sets);
+    out += fmt::format("    Call<api::Cuda::{}Params> frame({}, api::Method::{}{});\n{}", row.typeName(), target, row.name,
+                       dataWords.empty() ? "" : ", words", sets);
     out += fmt::format("    if (CUresult error = frame.{}()) return error;\n", row.route == Route::post ? "post" : "call");
     if (!cached.empty()) {
       auto& result = row.results.fields.front();
       std::string reply = resultOf(result, row.findParameter(result.name)->pointee());
-      out += fmt::format("    replies.keep(generation, question, {});\n",
-                         result.isNumber() ? fmt::format("static_cast<uint64_t>({})", reply) : reply);
+      out += fmt::format("    replies.keep(generation, question, {});\n", result.isNumber() ? asPart(reply) : reply);
     }
     if (isNamed("renews", "functions")) out += "    ++thread.session.functionChanges[frame.device()];\n";
     if (isNamed("renews", "device")) out += "    thread.session.deviceReplies[frame.device()].forget();\n";
     return out;
   }
 
+  // A number of a question to `KnownReplies`, or the answer.
+  static std::string asPart(const std::string& number) { return fmt::format("static_cast<uint64_t>({})", number); }
+
   // The reply may be known: one number or one structure. The question's parts are numbers.
   std::string lookUp(const Clause& cached) {
-    const bool isOfDevice = cached[1] == "device";
-    std::string parts, always;
+    std::string replies = fmt::format("thread.session.deviceReplies[Target({}).device]", target), parts;
+    if (cached[1] != "device") replies = cached[1] + "Entry->replies()";
     for (auto& field : row.frame.fields) {
-      if (!isOfDevice && field.name == cached[1]) continue;
+      if (field.name == cached[1]) continue;
       const Parameter* p = row.findParameter(field.name);
       KJ_REQUIRE(p != nullptr && field.isNumber(), "what a remembered reply depends on is a parameter, and a number",
                  field.name.c_str());
-      parts +=
-          fmt::format("static_cast<uint64_t>({}), ",
-                      table.findKindOfType(p->type) != nullptr ? field.name + "Handle" : fmt::format("toWire({})", field.name));
+      const bool isObject = table.findKindOfType(p->type) != nullptr;
+      parts += asPart(isObject ? field.name + "Handle" : fmt::format("toWire({})", field.name)) + ", ";
     }
-    if (cached.size() > 4) always = fmt::format("{} != {} && ", cached[3], cached[4]);
-    auto& result = row.results.fields.front();
     KJ_REQUIRE(row.results.fields.size() == 1, "a reply that is remembered is one number or structure", row.symbol.c_str());
+    const Field& result = row.results.fields.front();
+    const char* answer = result.isNumber()
+                             ? "    if (auto known = replies.find(question); {}known) return answer({}, *known), CUDA_SUCCESS;\n"
+                             : "    if ({}replies.find(question, *{})) return CUDA_SUCCESS;\n";
+    const std::string unless = cached.size() > 4 ? fmt::format("{} != {} && ", cached[3], cached[4]) : "";
     return fmt::format(
                "    KnownReplies& replies = {};\n"
                "    const KnownReplies::Question question{{api::Method::{}, {{{}}}}};\n",
-               isOfDevice ? fmt::format("thread.session.deviceReplies[Target({}).device]", target)
-                          : cached[1] + "Entry->replies()",
-               row.name, parts) +
-           (result.isNumber()
-                ? fmt::format("    if (auto known = replies.find(question); {}known) return answer({}, *known), CUDA_SUCCESS;\n",
-                              always, result.name)
-                : fmt::format("    if ({}replies.find(question, *{})) return CUDA_SUCCESS;\n", always, result.name)) +
-           "    uint64_t generation = replies.generation();\n";
+               replies, row.name, parts) +
+           fmt::format(fmt::runtime(answer), unless, result.name) + "    uint64_t generation = replies.generation();\n";
   }
 
   static constexpr const char* invalidValue = "CUDA_ERROR_INVALID_VALUE";

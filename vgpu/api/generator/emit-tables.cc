@@ -137,41 +137,33 @@ std::string emitMethodsHeader(const Table& table) {
 }
 
 std::string emitMethodsSource(const Table& table) {
-  std::string out = fmt::format(
-                  "{}#include \"cuda-described.h\"\n#include \"vgpu/api/mirrored.h\"\n\nnamespace vgpu {{\n\nnamespace api "
-                  "{{\n\nnamespace {{\n\n",
-                  banner),
-              rows, mirrored;
+  std::string arrays, rows, mirrored;
   for (auto* row : table.frames) {
     if (row == nullptr) {
       rows += "  {},\n";
       mirrored += "  {},\n";
       continue;
     }
-    struct List {
-      const char *type, *name;
-      std::string elements;
+    auto array = [&](const char* type, const char* name, const std::string& elements) -> std::string {
+      if (elements.empty()) return "{}";
+      arrays += fmt::format("constexpr {} {}{}[] = {{{}}};\n", type, row->name, name, elements);
+      return row->name + name;
     };
-    std::string sizes;
-    const List lists[] = {
-        {"EffectField", "Effects", effectsOf(table, *row)},
-        {"NumberField", "Keys", joined(row->find("sets"), "", [&](auto& clause) { return fieldsOf(*row, clause, 1); })},
-        {"SlabField", "Slabs", slabsOf(*row, "slab", sizes)},
-        {"SlabField", "Fills", slabsOf(*row, "fills", sizes)},
-        {"CompletionField", "Completions", completionsOf(*row)}};
-    out += sizes;
-    for (auto& list : lists)
-      if (!list.elements.empty())
-        out += fmt::format("constexpr {} {}{}[] = {{{}}};\n", list.type, row->name, list.name, list.elements);
-    auto named = [&](const List& list) { return list.elements.empty() ? std::string("{}") : row->name + list.name; };
+    const std::string slabs = slabsOf(*row, "slab", arrays), fills = slabsOf(*row, "fills", arrays);
+    const std::string effects = array("EffectField", "Effects", effectsOf(table, *row));
+    const auto sets = row->find("sets");
+    const std::string keys = array("NumberField", "Keys", joined(sets, "", [&](auto& set) { return fieldsOf(*row, set, 1); }));
     rows += fmt::format("  {{\"{}\", {}, \"{}\", Route::{}, Replay::{}, {}, {}, {}, {}, {}}},\n", row->name, quoted(row->symbol),
                         signatureOf(*row), enumerantOf(nameOf(*row->route)), enumerantOf(nameOf(row->replay)), row->noWork,
-                        named(lists[0]), !row->find("sets").empty(), named(lists[1]), named(lists[2]));
-    mirrored += fmt::format("  {{{}, {}}},\n", named(lists[3]), named(lists[4]));
+                        effects, !sets.empty(), keys, array("SlabField", "Slabs", slabs));
+    const std::string filled = array("SlabField", "Fills", fills);
+    mirrored += fmt::format("  {{{}, {}}},\n", filled, array("CompletionField", "Completions", completionsOf(*row)));
   }
-  return out + "\n}  // namespace\n\nconst MethodInfo methods[methodCount] = {\n" + rows +
-         "};\n\nconst MirroredMethod mirroredMethods[methodCount] = {\n" + mirrored +
-         "};\n\n}  // namespace api\n\n}  // namespace vgpu\n";
+  return fmt::format(
+      "{}#include \"cuda-described.h\"\n#include \"vgpu/api/mirrored.h\"\n\nnamespace vgpu {{\n\nnamespace api {{\n\n"
+      "namespace {{\n\n{}\n}}  // namespace\n\nconst MethodInfo methods[methodCount] = {{\n{}}};\n\n"
+      "const MirroredMethod mirroredMethods[methodCount] = {{\n{}}};\n\n}}  // namespace api\n\n}}  // namespace vgpu\n",
+      banner, arrays, rows, mirrored);
 }
 
 std::string emitEntries(const Table& table) {
