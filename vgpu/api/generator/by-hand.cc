@@ -16,7 +16,7 @@ struct Word {
   bool isPart() const { return before.ends_with('.') || before.ends_with("->") || before.ends_with("::"); }
 };
 
-std::vector<Word> wordsOf(const std::string& text) {
+std::vector<Word> wordsOfCode(const std::string& text) {
   static const std::regex word("\\w+");
   std::vector<Word> all;
   for (std::sregex_iterator it(text.begin(), text.end(), word), end; it != end; ++it) {
@@ -30,11 +30,11 @@ std::vector<Word> wordsOf(const std::string& text) {
 // and what answers from that without arguments, is remembered state and no function.
 class NamedFunctions {
  public:
-  NamedFunctions(const Row& row, const std::string& text) : row(row), words(wordsOf(text)) {
+  NamedFunctions(const Row& row, const std::string& text) : row(row), words(wordsOfCode(text)) {
     for (auto& p : row.parameters) others.insert({p.name, p.name + "Handle", p.name + "Info", p.name + "Found"});
     // The parameters of `[=](Thread& thread, uint64_t function) { … }`.
     for (size_t at = text.find("]("); at != std::string::npos; at = text.find("](", at + 1))
-      for (auto& parameter : split(parenthesised(text, at + 1), ',')) others.insert(wordsOf(parameter).back().text);
+      for (auto& parameter : split(parenthesised(text, at + 1), ',')) others.insert(wordsOfCode(parameter).back().text);
   }
 
   // `passed`: whether a name alone may be a function.

@@ -41,8 +41,6 @@ class ClientHalf {
   }
 
  private:
-  bool isNamed(const char* word, const std::string& parameter) const { return namingOf(row, word, parameter).is; }
-
   // Of a graph's nodes, whose number is behind a pointer: `nodes[numNodes] = hNode.before`, `nodes[numNodes] edgeData = …`.
   bool isList(const Clause& clause) const {
     const Parameter* length = row.findParameter(bracketed(clause[0]));
@@ -97,7 +95,7 @@ class ClientHalf {
       pack(p, *field);
     } else if (result != nullptr && !result->count.empty()) {
       return takeList(p, *result);
-    } else if (p.isPointer() && !isNamed("optional", p.name) && !isNamed("address", p.name)) {
+    } else if (p.isPointer() && !isNamed(row, "optional", p.name) && !isNamed(row, "address", p.name)) {
       checks += nullCheck(p.name);
     }
     checkEnumeration(p);
@@ -150,7 +148,7 @@ class ClientHalf {
   // An array that the entry writes, with room for as many elements as another parameter says.
   void takeList(const Parameter& p, const Field& result) {
     const bool isRoomKnown = row.findParameter(result.count)->isPointer();
-    if (!isRoomKnown && !isNamed("optional", p.name))
+    if (!isRoomKnown && !isNamed(row, "optional", p.name))
       checks += fmt::format("    if ({} == nullptr && {} != 0) return CUDA_ERROR_INVALID_VALUE;\n", p.name, result.count);
     returns += fmt::format("    answerList({}, {}{}, {}, {});\n", p.name, isRoomKnown ? "*" : "", result.count,
                            result.elementType == "void" ? 1 : table.types.bytesOf(result.elementType), resultOf(result, ""));
@@ -210,10 +208,10 @@ class ClientHalf {
         "    uint64_t {0}Handle = {1};\n"
         "    if (CUresult bad = thread.resolve({2}, {3}, {0}Handle)) return bad;\n",
         p.name,
-        isNamed("current", p.name) ? fmt::format("{0} == nullptr ? thread.{1}() : toWire({0})", p.name, kind.name)
-                                   : fmt::format("toWire({})", p.name),
+        isNamed(row, "current", p.name) ? fmt::format("{0} == nullptr ? thread.{1}() : toWire({0})", p.name, kind.name)
+                                        : fmt::format("toWire({})", p.name),
         kindOf(kind.name), nullable);
-    if (uses(p.name + ".") || isNamed("cached", p.name))
+    if (uses(p.name + ".") || isNamed(row, "cached", p.name))
       checks += fmt::format("    auto* {0}Entry = thread.session.handles.find<{1}>({0}Handle);\n", p.name, kindOf(kind.name)) +
                 (nullable ? "" : fmt::format("    if ({}Entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;\n", p.name));
     if (field == nullptr) return;
@@ -321,8 +319,8 @@ class ClientHalf {
 
   void give(const Parameter& p, const std::string& value) {
     std::string statement = fmt::format("answer({}, {});", p.name, value);
-    returns += isNamed("optional", p.name) ? fmt::format("    if ({} != nullptr) {}\n", p.name, statement)
-                                           : fmt::format("    {}\n", statement);
+    returns += isNamed(row, "optional", p.name) ? fmt::format("    if ({} != nullptr) {}\n", p.name, statement)
+                                                : fmt::format("    {}\n", statement);
   }
 
   // Whether it names what a function finds: `ptr found findPointer`.
@@ -363,8 +361,8 @@ class ClientHalf {
       std::string reply = resultOf(result, row.findParameter(result.name)->pointee());
       out += fmt::format("    replies.keep(generation, question, {});\n", result.isNumber() ? asPart(reply) : reply);
     }
-    if (isNamed("renews", "functions")) out += "    ++thread.session.functionChanges[frame.device()];\n";
-    if (isNamed("renews", "device")) out += "    thread.session.deviceReplies[frame.device()].forget();\n";
+    if (isNamed(row, "renews", "functions")) out += "    ++thread.session.functionChanges[frame.device()];\n";
+    if (isNamed(row, "renews", "device")) out += "    thread.session.deviceReplies[frame.device()].forget();\n";
     return out;
   }
 

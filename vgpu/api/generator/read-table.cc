@@ -63,19 +63,15 @@ class Reader : private TableText {
 
   // kind stream 5 CUstream nullable inContext state StreamState stream.h cuStreamDestroy_v2
   void readKind() {
-    Kind kind{word(1), static_cast<unsigned>(std::stoul(word(2))), word(3)};
-    size_t next = 4;
-    kind.nullable = word(next) == "nullable" && ++next;
-    kind.inContext = word(next) == "inContext" && ++next;
-    if (word(next) == "state") {
-      kind.state = word(next + 1);
-      kind.stateHeader = word(next + 2);
-      next += 3;
-    }
-    if (word(next) == "ends") kind.ends = word(next + 1), next += 2;
-    kind.destroyer = word(next);
+    auto all = words(head);
+    Kind kind{word(1), static_cast<unsigned>(std::stoul(word(2))), word(3) == "-" ? "" : word(3)};
+    kind.nullable = std::erase(all, "nullable") != 0;
+    kind.inContext = std::erase(all, "inContext") != 0;
+    kind.state = wordBehind(all, "state", "");
+    kind.stateHeader = wordBehind(all, kind.state, "");
+    kind.ends = wordBehind(all, "ends", "");
+    if (all.back().starts_with("cu") && all.back() != kind.ends) kind.destroyer = all.back();
     if (kind.ends.empty() && kind.inContext) kind.ends = kind.destroyer;
-    if (kind.type == "-") kind.type.clear();
     KJ_REQUIRE(table.findKind(kind.name) == nullptr, "a kind is there twice", kind.name.c_str());
     table.kinds.push_back(kind);
   }

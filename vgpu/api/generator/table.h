@@ -125,12 +125,12 @@ struct Table {
 // Throws kj::Exception naming the line that makes no sense.
 Table readTable(const std::string& path, const std::string& types);
 
-// Whether a clause that begins with `word` names the parameter, and its COUNT.
-struct Naming {
-  bool is = false;
-  std::string count;
-};
-Naming namingOf(const Row& row, const char* word, const std::string& parameter);
+// COUNT of the parameter in a clause that begins with `word`: `reads P[COUNT]`. Empty if it has none; nothing if no such clause
+// names the parameter.
+std::optional<std::string> findCount(const Row& row, const char* word, const std::string& parameter);
+inline bool isNamed(const Row& row, const char* word, const std::string& parameter) {
+  return findCount(row, word, parameter).has_value();
+}
 
 // The field of a parameter for whose row no frame is spelled, in the row's frame or results (classify-parameters.cc).
 void addField(const Table& table, Row& row, const Parameter& parameter);
