@@ -21,14 +21,13 @@ class WorkerHalf {
   WorkerHalf(const Table& table, const Row& row) : table(table), row(row) {}
 
   std::string emit() {
-    for (auto& p : row.parameters) {
-      arguments += arguments.empty() ? "" : ", ";
-      arguments += argumentOf(p);
+    const std::string arguments = joined(row.parameters, ", ", [&](auto& p) {
+      std::string argument = argumentOf(p);
       for (auto& clause : row.find(p.name))
         if (clause[1] == "owns")
-          before += fmt::format("  if (!on.ownsMemory(p.get{}(), {})) return CUDA_ERROR_INVALID_VALUE;\n",
-                                row.frame.find(p.name)->accessor(), clause[2]);
-    }
+          before += fmt::format("  if (!on.ownsMemory({}, {})) return CUDA_ERROR_INVALID_VALUE;\n", read(p.name), clause[2]);
+      return argument;
+    });
     if (!results.empty())
       after += fmt::format("  auto results = reply.init<api::Cuda::{}Results>();\n", row.typeName()) + results;
     return fmt::format("{} {{\n{}  if (CUresult error = on.driver.{}({})) return error;\n{}  return CUDA_SUCCESS;\n}}\n\n",
@@ -64,7 +63,7 @@ class WorkerHalf {
 
   // A structure or an array that the entry reads.
   std::string listOf(const Parameter& p, const Field& field) {
-    std::string count = field.count.empty() ? "1" : countOf(field.count);
+    std::string count = field.count.empty() ? "1" : read(field.count);
     before += fmt::format("  Unpacked {0}(on, {1}, p.get{2}());\n  if (CUresult bad = {0}.check({3}, {4})) return bad;\n", p.name,
                           describedOf(table, field), field.accessor(), count, field.optional);
     if (field.effect == Effect::destroys)
@@ -84,8 +83,8 @@ class WorkerHalf {
     return fmt::format("&{}", p.name);
   }
 
-  // Of a frame: `p.getCount()`, with what is taken away from it.
-  std::string countOf(const std::string& count) const {
+  // A field of the frame: `p.getCount()`, with what is taken away from it (COUNT-1).
+  std::string read(const std::string& count) const {
     std::string name = countParameter(count);
     return fmt::format("p.get{}(){}", row.frame.find(name)->accessor(), count.substr(name.size()));
   }
@@ -94,24 +93,23 @@ class WorkerHalf {
   std::string resultOf(const Parameter& p, const Field& result, const Field* room) {
     if (room != nullptr && room->type == Type::described) return updatedOf(p, result, *room);
     if (result.count.empty()) {
-      before += fmt::format("  {} {}{};\n", p.pointee(), p.name,
-                            room == nullptr ? "{}" : fmt::format(" = p.get{}()", room->accessor()));
+      before += fmt::format("  {} {}{};\n", p.pointee(), p.name, room == nullptr ? "{}" : " = " + read(p.name));
       results += fmt::format("  results.set{}({});\n", result.accessor(),
                              result.type == Type::structure ? p.name : fmt::format("toWire({})", p.name));
       return fmt::format("&{}", p.name);
     }
     const Parameter& count = *row.findParameter(result.count);
     std::string element = result.elementType == "void" ? "kj::byte" : result.elementType;
-    before += fmt::format("  Room<{}> {}(p.get{}());\n  if (CUresult bad = {}.check()) return bad;\n", element, p.name,
-                          row.frame.find(result.count)->accessor(), p.name);
+    before += fmt::format("  Room<{0}> {1}({2});\n  if (CUresult bad = {1}.check()) return bad;\n", element, p.name,
+                          read(result.count));
     results += fmt::format("  results.set{}({}.filled({}));\n", result.accessor(), p.name,
-                           count.isPointer() ? result.count : fmt::format("p.get{}()", row.frame.find(result.count)->accessor()));
+                           count.isPointer() ? result.count : read(result.count));
     return p.name + ".get()";
   }
 
   const Table& table;
   const Row& row;
-  std::string before, arguments, after, results;
+  std::string before, after, results;
 };
 
 }  // namespace

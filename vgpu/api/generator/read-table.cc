@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <iterator>
 #include <utility>
 
@@ -24,23 +25,16 @@ class Reader : private TableText {
   Reader(const std::string& path, const std::string& types) : TableText(path), table{.types = VendorTypes(types)} {}
 
   Table read() {
+    const std::map<std::string, std::function<void()>> lines{{"kind", [&] { readKind(); }},
+                                                             {"object", [&] { table.objects[word(1)] = word(2); }},
+                                                             {"modules", [&] { table.modules = wordsBehind(head); }},
+                                                             {"retired", [&] { readRetired(); }},
+                                                             {"struct", [&] { readDescriptor(); }},
+                                                             {"forbid", [&] { readForbidden(); }}};
     while (next()) {
       KJ_CONTEXT("the table's line", number);
-      if (word(0) == "kind") {
-        readKind();
-      } else if (word(0) == "object") {
-        table.objects[word(1)] = word(2);
-      } else if (word(0) == "modules") {
-        table.modules = words(head.substr(head.find(' ')));
-      } else if (word(0) == "retired") {
-        readRetired();
-      } else if (word(0) == "struct") {
-        readDescriptor();
-      } else if (word(0) == "forbid") {
-        readForbidden();
-      } else {
-        readRow();
-      }
+      auto line = lines.find(word(0));
+      line == lines.end() ? readRow() : line->second();
     }
     std::sort(table.kinds.begin(), table.kinds.end(), [](auto& a, auto& b) { return a.number < b.number; });
     for (auto& row : table.rows)
@@ -61,6 +55,9 @@ class Reader : private TableText {
     return index < all.size() ? all[index] : "";
   }
 
+  // Of a line, those behind its first one.
+  static Clause wordsBehind(const std::string& line) { return words(line.substr(line.find(' '))); }
+
   // kind stream 5 CUstream nullable inContext state StreamState stream.h cuStreamDestroy_v2
   void readKind() {
     auto all = words(head);
@@ -78,7 +75,7 @@ class Reader : private TableText {
 
   // retired 7-32 39
   void readRetired() {
-    for (auto& range : words(head.substr(head.find(' ')))) {
+    for (auto& range : wordsBehind(head)) {
       size_t dash = range.find('-');
       unsigned last = static_cast<unsigned>(std::stoul(range.substr(dash == std::string::npos ? 0 : dash + 1)));
       for (unsigned number = static_cast<unsigned>(std::stoul(range)); number <= last; ++number) table.retired.insert(number);
@@ -87,9 +84,9 @@ class Reader : private TableText {
 
   // forbid CUtexref CUsurfref: CUDA 12 has ended texture references
   void readForbidden() {
-    size_t begin = head.find(' '), colon = head.find(':');
+    size_t colon = head.find(':');
     KJ_REQUIRE(colon != std::string::npos, "a `forbid` line says why", head.c_str());
-    forbidden.push_back({words(head.substr(begin, colon - begin)), trimmed(head.substr(colon + 1))});
+    forbidden.push_back({wordsBehind(head.substr(0, colon)), trimmed(head.substr(colon + 1))});
   }
 
   // struct CUlaunchAttributeValue
