@@ -14,9 +14,9 @@ namespace vgpu::client {
 
 class Packed {
  public:
-  // The `count` elements at `source`. CUDA_ERROR_INVALID_VALUE if there is nothing at all (`source` is null and `optional` not set),
-  // for a reserved field that is set and memory that is not the session's; the error of a handle that is not live;
-  // CUDA_ERROR_OUT_OF_MEMORY for more than a frame takes.
+  // The `count` elements at `source`. CUDA_ERROR_INVALID_VALUE if there is nothing at all (`source` is null and `optional` not
+  // set), for a number that its enumeration does not have and memory that is not the session's; the error of a handle that is not
+  // live; CUDA_ERROR_OUT_OF_MEMORY for more than a frame takes.
   CUresult add(Thread& thread, const api::Described& element, const void* source, uint64_t count, bool optional);
   // A structure that is there.
   CUresult add(Thread& thread, const api::Described& element, const void* source, bool optional = false) {
@@ -27,14 +27,6 @@ class Packed {
   size_t size() const { return bytes.size(); }
 
  private:
-  CUresult append(const api::Described& element, const void* source, uint64_t count);
-  CUresult convert(const api::DescribedField& field, size_t structure);
-  CUresult convertPointer(const api::DescribedField& field, size_t structure);
-  CUresult appendParameters(const api::DescribedField& field, size_t structure);
-  // Zero bytes at the next multiple of 8, at `at`. CUDA's error for too many.
-  CUresult extend(uint64_t count, uint64_t elementBytes, size_t& at);
-
-  Thread* thread = nullptr;
   std::vector<kj::byte> bytes;
 };
 

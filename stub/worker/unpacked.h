@@ -1,13 +1,10 @@
-// A Data list of described elements (vgpu/api/described.h) as the driver takes it: a copy with real handles, pointers to what the
-// elements point to, and kernels' parameters as one block. Nothing of what a program has sent is used unchecked. For one call of the
-// driver, on the thread of its GPU.
+// A Data list of described elements (vgpu/api/described.h) as the driver takes it: a copy with real handles. Nothing of what a
+// program has sent is used unchecked. For one call of the driver, on the thread of its GPU.
 #pragma once
 
 #include <cuda.h>
 #include <kj/array.h>
 
-#include <array>
-#include <forward_list>
 #include <vector>
 
 #include "vgpu/api/described.h"
@@ -23,8 +20,8 @@ class Unpacked {
   Unpacked(const Unpacked&) = delete;
   Unpacked& operator=(const Unpacked&) = delete;
 
-  // CUDA_ERROR_INVALID_VALUE for memory that is not the session's, for parameters that are fewer than the kernel's, and if there are
-  // not as many elements as the call says; nothing of it may be given to the driver then.
+  // CUDA_ERROR_INVALID_VALUE for memory that is not the session's, and if there are not as many elements as the call says;
+  // nothing of it may be given to the driver then.
   CUresult check(uint64_t count, bool optional = false) const {
     return refused == CUDA_SUCCESS && !(optional && elements == 0) && count != elements ? CUDA_ERROR_INVALID_VALUE : refused;
   }
@@ -41,17 +38,8 @@ class Unpacked {
   }
 
  private:
-  struct Extra {
-    size_t bytes;
-    std::array<void*, 5> list;
-  };
-
-  void convert(Execution& on, const api::DescribedField& field, kj::byte* structure, kj::ArrayPtr<kj::byte> part);
-  void convertParameters(Execution& on, const api::DescribedField& field, kj::byte* structure, kj::ArrayPtr<kj::byte> part);
-
   std::vector<uint64_t> copy;  // aligned as every type of the header; not empty
   size_t elements = 0;
-  std::forward_list<Extra> extras;
   CUresult refused = CUDA_SUCCESS;
 };
 

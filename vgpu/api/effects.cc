@@ -11,7 +11,7 @@ namespace vgpu::api {
 namespace {
 
 void visitList(const EffectField& list, kj::ArrayPtr<const kj::byte> data, const EffectVisitor& visit) {
-  walkDescribed(*list.elements, data, [&](const DescribedField& field, const kj::byte* structure, kj::ArrayPtr<const kj::byte>) {
+  walkDescribed(*list.elements, data, [&](const DescribedField& field, const kj::byte* structure) {
     if (field.what != FieldClass::handle) return;
     auto effect = field.kind == list.kind ? list.effect : Effect::uses;
     visit({effect, field.kind, numberAt<uint64_t>(structure, field.offset), list.parent, field.nullable});
@@ -38,10 +38,7 @@ void visitSlabs(Method method, kj::ArrayPtr<const capnp::word> frame, const Slab
   for (auto& field : infoOf(method).slabs) {
     uint64_t slab = numbers.read(field.field);
     if (field.place && Place(slab).type() != PlaceType::SLAB) continue;
-    uint64_t bytes = field.bytes.empty() ? 0 : numbers.read(field.bytes.front());
-    for (size_t i = 1; i < field.bytes.size(); ++i)
-      if (__builtin_mul_overflow(bytes, std::max<uint64_t>(numbers.read(field.bytes[i]), 1), &bytes)) bytes = UINT64_MAX;
-    visit(field.place ? Place(slab).value() : slab, bytes);
+    visit(field.place ? Place(slab).value() : slab, numbers.product(field.bytes));
   }
 }
 

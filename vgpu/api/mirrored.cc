@@ -1,7 +1,5 @@
 #include "vgpu/api/mirrored.h"
 
-#include <algorithm>
-
 #include "vgpu/api/number-reader.h"
 
 namespace vgpu::api {
@@ -10,14 +8,7 @@ void visitFills(Method method, kj::ArrayPtr<const capnp::word> frame, const Fill
   NumberReader numbers(frame);
   for (auto& field : mirroredOf(method).fills) {
     Place place(numbers.read(field.field));
-    if (place.type() != PlaceType::SLAB && place.type() != PlaceType::CALL) continue;
-    uint64_t bytes = 1;
-    for (bool isFirst = true; NumberField factor : field.bytes) {
-      uint64_t number = numbers.read(factor);
-      if (__builtin_mul_overflow(bytes, isFirst ? number : std::max<uint64_t>(number, 1), &bytes)) bytes = UINT64_MAX;
-      isFirst = false;
-    }
-    visit(place, bytes);
+    if (place.type() == PlaceType::SLAB || place.type() == PlaceType::CALL) visit(place, numbers.product(field.bytes));
   }
 }
 

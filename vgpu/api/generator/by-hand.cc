@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <regex>
 
 #include "text.h"
 
@@ -9,72 +10,59 @@ namespace vgpu::generator {
 
 namespace {
 
-bool isOfName(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+// A word of C++, with what is between it and the words beside it.
+struct Word {
+  std::string text, before, behind;
+  bool isPart() const { return before.ends_with('.') || before.ends_with("->") || before.ends_with("::"); }
+};
+
+std::vector<Word> wordsOfCode(const std::string& text) {
+  static const std::regex word("\\w+");
+  std::vector<Word> all;
+  for (std::sregex_iterator it(text.begin(), text.end(), word), end; it != end; ++it) {
+    if (!all.empty()) all.back().behind = it->prefix();
+    all.push_back({it->str(), it->prefix(), it->suffix()});
+  }
+  return all;
+}
 
 // The functions that a row's C++ names: those it calls, and those it hands to what it calls. What an object or the session keeps,
 // and what answers from that without arguments, is remembered state and no function.
 class NamedFunctions {
  public:
-  NamedFunctions(const Row& row, std::string text) : row(row), text(std::move(text)) {
-    for (auto& p : row.parameters) local.insert({p.name, p.name + "Handle", p.name + "Info", p.name + "Found"});
-    findLambdas();
+  NamedFunctions(const Row& row, const std::string& text) : row(row), words(wordsOfCode(text)) {
+    for (auto& p : row.parameters) others.insert({p.name, p.name + "Handle", p.name + "Info", p.name + "Found"});
+    // The parameters of `[=](Thread& thread, uint64_t function) { … }`.
+    for (size_t at = text.find("]("); at != std::string::npos; at = text.find("](", at + 1))
+      for (auto& parameter : split(parenthesised(text, at + 1), ',')) others.insert(wordsOfCode(parameter).back().text);
   }
 
   // `passed`: whether a name alone may be a function.
   void addTo(std::set<std::string>& functions, bool passed) const {
-    for (size_t at = 0; at < text.size();) {
-      if (!isOfName(text[at])) {
-        ++at;
-        continue;
-      }
-      size_t begin = at;
-      while (at < text.size() && isOfName(text[at])) ++at;
-      std::string name = text.substr(begin, at - begin), object = objectBefore(begin);
-      if (local.contains(name) || std::isdigit(static_cast<unsigned char>(name[0])) || isOfLanguage(name)) continue;
-      const bool isCalled = startsWith(at, "(") && (object.empty() || !startsWith(at, "()"));
-      const bool isPassed = passed && object.empty() && std::islower(static_cast<unsigned char>(name[0])) && endsArgument(at);
+    for (size_t i = 0; i < words.size(); ++i) {
+      auto& [name, before, behind] = words[i];
+      if (others.contains(name) || std::isdigit(static_cast<unsigned char>(name[0]))) continue;
+      std::string object = words[i].isPart() ? objectBefore(i) : "";
+      const bool isCalled = behind.starts_with('(') && (object.empty() || !behind.starts_with("()"));
+      const bool endsArgument = behind.empty() || std::string(",)}").find(behind[0]) != std::string::npos;
+      const bool isPassed = passed && object.empty() && std::islower(static_cast<unsigned char>(name[0])) && endsArgument;
       if (isCalled || isPassed) functions.insert(object.empty() ? name : object + "." + name);
     }
   }
 
  private:
-  bool startsWith(size_t at, const char* what) const { return text.compare(at, std::char_traits<char>::length(what), what) == 0; }
-  bool endsArgument(size_t at) const { return at == text.size() || text[at] == ',' || text[at] == ')' || text[at] == '}'; }
-
-  // virtualMemory of `session.virtualMemory.` before `at`; of a parameter its type; of an expression a dot.
-  std::string objectBefore(size_t at) const {
-    size_t end = at;
-    if (end > 0 && text[end - 1] == '.') {
-      end -= 1;
-    } else if (end > 1 && (text.substr(end - 2, 2) == "->" || text.substr(end - 2, 2) == "::")) {
-      end -= 2;
-    }
-    if (end == at) return "";
-    size_t begin = end;
-    while (begin > 0 && isOfName(text[begin - 1])) --begin;
-    std::string object = text.substr(begin, end - begin);
-    const bool isPartOf = begin > 0 && (text[begin - 1] == '.' || text[begin - 1] == '>');
-    const Parameter* parameter = isPartOf ? nullptr : row.findParameter(object);
-    return object.empty() ? "." : parameter == nullptr ? object : parameter->type;
-  }
-
-  // The parameters of `[=](Thread& thread, uint64_t function) { … }` are no functions.
-  void findLambdas() {
-    for (size_t at = text.find("]("); at != std::string::npos; at = text.find("](", at + 1))
-      for (auto& parameter : split(parenthesised(text, at + 1), ',')) {
-        size_t begin = parameter.size();
-        while (begin > 0 && isOfName(parameter[begin - 1])) --begin;
-        local.insert(parameter.substr(begin));
-      }
-  }
-
-  static bool isOfLanguage(const std::string& word) {
-    return word == "return" || word == "sizeof" || word == "nullptr" || word == "true" || word == "false" || word == "const";
+  // virtualMemory of `session.virtualMemory.`; of a parameter its type; of an expression a dot.
+  std::string objectBefore(size_t part) const {
+    const std::string& before = words[part].before;
+    if (part == 0 || (before != "." && before != "->" && before != "::")) return ".";
+    const Word& object = words[part - 1];
+    const Parameter* parameter = object.isPart() ? nullptr : row.findParameter(object.text);
+    return parameter == nullptr ? object.text : parameter->type;
   }
 
   const Row& row;
-  std::string text;
-  std::set<std::string> local;
+  std::vector<Word> words;
+  std::set<std::string> others{"return", "sizeof", "nullptr", "true", "false", "const"};  // names of no function
 };
 
 std::set<std::string> functionsOf(const Row& row) {
@@ -110,7 +98,8 @@ std::map<std::string, ByHand> halvesByHand(const Table& table) {
     for (auto& function : functionsOf(row)) namers[function].insert(entryOf(row.symbol));
   }
   for (auto& [function, of] : namers)
-    if (of.size() == 1 && !symbols.contains(function) && !ofKinds.contains(function)) entries[*of.begin()].functions.push_back(function);
+    if (of.size() == 1 && !symbols.contains(function) && !ofKinds.contains(function))
+      entries[*of.begin()].functions.push_back(function);
   for (auto& row : table.rows)
     for (auto& clause : row.find("serves")) entries.at(entryOf(clause.at(1))).worker = true;
   return entries;

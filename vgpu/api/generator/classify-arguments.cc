@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "library-table.h"
+#include "text.h"
 
 namespace vgpu::generator {
 
@@ -22,7 +23,7 @@ class Classifier {
     for (auto& parameter : row.parameters) classify(parameter);
     for (auto& clause : row.clauses)
       if (clause[0] != "host" && clause[0] != "update" && clause[1] == "of")
-        get(clause[0]).argument.bytes = static_cast<uint8_t>(table.bytesOf(clause[2]));
+        row.parameters[row.get(clause[0])].argument.bytes = static_cast<uint8_t>(table.bytesOf(clause[2]));
     for (auto& mode : table.modes)
       if (row.modeObject == api::noArgument) row.modeObject = row.find(mode);
     bool onObject = row.does == Does::set || row.does == Does::destroy || row.does == Does::recall;
@@ -31,12 +32,6 @@ class Classifier {
   }
 
  private:
-  LibraryParameter& get(const std::string& name) {
-    uint8_t index = row.find(name);
-    KJ_REQUIRE(index != api::noArgument, "the entry has no such parameter", name.c_str());
-    return row.parameters[index];
-  }
-
   void classify(LibraryParameter& p) {
     auto& argument = p.argument;
     const auto index = static_cast<uint8_t>(&p - row.parameters.data());
@@ -68,11 +63,10 @@ class Classifier {
     bool isUpdated = false;
     for (auto& clause : row.clauses)
       for (size_t i = 1; i < clause.size(); ++i) {
-        size_t bracket = clause[i].find('[');
-        if (clause[i].substr(0, bracket) != p.name) continue;
+        if (unbracketed(clause[i]) != p.name) continue;
         if (clause[0] == "update") isUpdated = true;
         if (clause[0] != "host") continue;
-        if (bracket != std::string::npos) own.count = clause[i].substr(bracket + 1, clause[i].size() - bracket - 2);
+        own.count = bracketed(clause[i]);
         pointed = &own;
       }
     if (pointed == nullptr && table.hosts.contains(p.name)) pointed = &table.hosts.at(p.name);
@@ -97,7 +91,7 @@ class Classifier {
     if (std::isdigit(static_cast<unsigned char>(count[0]))) {
       argument.times = static_cast<uint8_t>(std::stoul(count));
     } else {
-      argument.count = static_cast<uint8_t>(&get(count) - row.parameters.data());
+      argument.count = row.get(count);
     }
   }
 
@@ -112,8 +106,9 @@ class Classifier {
     for (auto& typed : table.typed) {
       if (!typed.names.contains(p.name) || row.find(typed.by) == api::noArgument) continue;
       argument.type = row.find(typed.by);
-      argument.typedBy = typed.result.empty() ? TypedBy::dataType : typed.result == "remembered" ? TypedBy::object
-                                                                                                  : TypedBy::computeType;
+      argument.typedBy = typed.result.empty()           ? TypedBy::dataType
+                         : typed.result == "remembered" ? TypedBy::object
+                                                        : TypedBy::computeType;
       if (argument.typedBy == TypedBy::computeType) argument.resultType = row.find(typed.result);
       KJ_REQUIRE(argument.typedBy != TypedBy::computeType || argument.resultType != api::noArgument,
                  "the entry has no such parameter", typed.result.c_str());

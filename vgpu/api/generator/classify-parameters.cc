@@ -8,11 +8,11 @@
 
 namespace vgpu::generator {
 
-Naming namingOf(const Row& row, const char* word, const std::string& name) {
+std::optional<std::string> findCount(const Row& row, const char* word, const std::string& name) {
   for (auto& clause : row.find(word))
     for (size_t i = 1; i < clause.size(); ++i)
-      if (clause[i].substr(0, clause[i].find('[')) == name) return {true, bracketed(clause[i])};
-  return {};
+      if (unbracketed(clause[i]) == name) return bracketed(clause[i]);
+  return std::nullopt;
 }
 
 namespace {
@@ -23,13 +23,14 @@ Type numberOf(const Table& table, const std::string& type) {
   const VendorType* vendor = table.types.find(type);
   KJ_REQUIRE(vendor != nullptr, "a type that the generator does not know", type.c_str());
   if (vendor->what == VendorType::enumeration) return Type::i32;
-  KJ_REQUIRE(vendor->what == VendorType::number, "such a parameter needs a half by hand, or a clause that says what it is", type.c_str());
+  KJ_REQUIRE(vendor->what == VendorType::number, "such a parameter needs a half by hand, or a clause that says what it is",
+             type.c_str());
   return vendor->bytes == 4 ? Type::u32 : Type::u64;
 }
 
 Effect effectOn(const Row& row, const std::string& name) {
   for (auto& clause : row.clauses)
-    if (effectNamed(clause[0]) != Effect::none && namingOf(row, clause[0].c_str(), name).is) return effectNamed(clause[0]);
+    if (effectNamed(clause[0]) != Effect::none && isNamed(row, clause[0].c_str(), name)) return effectNamed(clause[0]);
   return Effect::none;
 }
 
@@ -41,7 +42,7 @@ void setObject(Field& field, const Kind& kind, Effect effect) {
 
 // A structure, an array or text that the entry reads.
 void addInput(const Table& table, Row& row, Field field, const std::string& element, const std::string& count) {
-  field.optional = namingOf(row, "optional", field.name).is;
+  field.optional = isNamed(row, "optional", field.name);
   if (element == "char" && count.empty()) {
     field.type = Type::text;
   } else {
@@ -50,7 +51,8 @@ void addInput(const Table& table, Row& row, Field field, const std::string& elem
     field.count = count;
     Effect effect = effectOn(row, field.name);
     if (auto* kind = table.findKindOfType(element)) setObject(field, *kind, effect);
-    KJ_REQUIRE(effect == Effect::none || field.effect == effect, "what is changed or destroyed is an object of a kind", field.name.c_str());
+    KJ_REQUIRE(effect == Effect::none || field.effect == effect, "what is changed or destroyed is an object of a kind",
+               field.name.c_str());
     describedOf(table, field);
   }
   row.frame.fields.push_back(field);
@@ -67,31 +69,32 @@ void addOutput(const Table& table, Row& row, Field field, const std::string& ele
 }
 
 void addPointer(const Table& table, Row& row, const Field& field, const Parameter& parameter) {
-  Naming reads = namingOf(row, "reads", field.name), writes = namingOf(row, "writes", field.name);
+  const auto reads = findCount(row, "reads", field.name), writes = findCount(row, "writes", field.name);
+  const std::string readCount = reads.value_or(""), writtenCount = writes.value_or("");
   std::string element = parameter.pointee();
-  if (element.starts_with("const ")) element = element.substr(6);
-  KJ_REQUIRE(element.back() != '*' && (element != "void" || !reads.count.empty() || !writes.count.empty()),
-             "such a parameter needs a half by hand, or a clause that says what it is", parameter.name.c_str(), parameter.type.c_str());
-  const bool isInput = reads.is || (parameter.isConstPointer() && !writes.is);
-  if (isInput) addInput(table, row, field, element, reads.count);
-  if (isInput && !writes.is) return;
-  KJ_REQUIRE(!reads.is || (table.types.findStructure(element) != nullptr && reads.count.empty() && writes.count.empty()),
+  KJ_REQUIRE(element != "void" || !readCount.empty() || !writtenCount.empty(),
+             "such a parameter needs a half by hand, or a clause that says what it is", parameter.name.c_str(),
+             parameter.type.c_str());
+  const bool isInput = reads || (parameter.isConstPointer() && !writes);
+  if (isInput) addInput(table, row, field, element, readCount);
+  if (isInput && !writes) return;
+  KJ_REQUIRE(!reads || (table.types.findStructure(element) != nullptr && readCount.empty() && writtenCount.empty()),
              "what is read and written is one structure", parameter.name.c_str());
-  addOutput(table, row, field, element, writes.count);
+  addOutput(table, row, field, element, writtenCount);
 }
 
 }  // namespace
 
 void addField(const Table& table, Row& row, const Parameter& parameter) {
   Field field;
-  field.setName(parameter.name);
+  field.name = parameter.name;
   Effect effect = effectOn(row, parameter.name);
   const Kind* kind = table.findKindOfType(parameter.isPointer() ? parameter.pointee() : parameter.type);
   if (kind != nullptr && (!parameter.isPointer() || effect == Effect::creates)) {
     setObject(field, *kind, effect);
-    if (namingOf(row, "optional", parameter.name).is && field.effect == Effect::uses) field.nullable = true;
+    if (isNamed(row, "optional", parameter.name) && field.effect == Effect::uses) field.nullable = true;
     row.frame.fields.push_back(field);
-  } else if (namingOf(row, "address", parameter.name).is) {
+  } else if (isNamed(row, "address", parameter.name)) {
     row.frame.fields.push_back(field);  // as the number that it is
   } else if (parameter.isPointer()) {
     // In and out: the room that the program has, then how many there are.

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <span>
 
 #include "text.h"
 
@@ -19,10 +20,9 @@ class ClientHalf {
   ClientHalf(const Table& table, const Row& row) : table(table), row(row) {}
 
   std::string emit() {
-    std::string parameters;
-    for (auto& p : row.parameters)
-      parameters += fmt::format("{}[[maybe_unused]] {} {}", parameters.empty() ? "" : ", ", p.type, p.name);
-    std::string out = fmt::format("extern \"C\" VGPU_EXPORT CUresult CUDAAPI {}({}) {{\n", row.symbol, parameters);
+    auto declaration = [](auto& p) { return fmt::format("[[maybe_unused]] {} {}", p.type, p.name); };
+    std::string out = fmt::format("extern \"C\" VGPU_EXPORT CUresult CUDAAPI {}({}) {{\n", row.symbol,
+                                  joined(row.parameters, ", ", declaration));
     if (!row.alias.empty()) {
       for (auto& p : row.parameters)
         for (auto& clause : row.find(p.name)) checkValue(p, clause);
@@ -41,15 +41,17 @@ class ClientHalf {
   }
 
  private:
-  bool isNamed(const char* word, const std::string& parameter) const { return namingOf(row, word, parameter).is; }
+  // Of a graph's nodes, whose number is behind a pointer: `nodes[numNodes] = hNode.before`, `nodes[numNodes] edgeData = …`.
+  bool isList(const Clause& clause) const {
+    const Parameter* length = row.findParameter(bracketed(clause[0]));
+    return length != nullptr && length->isPointer();
+  }
 
-  // Whether it is of a list of a graph's nodes, which answerList() checks: `nodes[numNodes] edgeData = hNode.before`.
+  // Whether answerList() checks the parameter.
   bool isOfList(const std::string& parameter) const {
-    return std::any_of(row.clauses.begin(), row.clauses.end(), [&](auto& clause) {
-      const Parameter* length = row.findParameter(bracketed(clause[0]));
-      if (length == nullptr || !length->isPointer() || (clause[1] != "=" && clause.size() < 4)) return false;
-      return parameter == length->name || parameter == clause[0].substr(0, clause[0].find('[')) ||
-             (clause[1] != "=" && parameter == clause[1]);
+    return std::ranges::any_of(row.clauses, [&](auto& clause) {
+      return isList(clause) &&
+             (parameter == unbracketed(clause[0]) || parameter == bracketed(clause[0]) || parameter == clause[1]);
     });
   }
 
@@ -87,13 +89,13 @@ class ClientHalf {
           "    if (!thread.session.hasDevice({0})) return CUDA_ERROR_INVALID_DEVICE;\n"
           "    [[maybe_unused]] auto& {0}Info = thread.session.devices[static_cast<size_t>({0})];\n",
           p.name);
-      if (field != nullptr) set(*field, p.name);
+      if (field != nullptr) put(*field, numberOf(*field, p.name));
       if (field != nullptr && target == "thread") target = fmt::format("thread.on(static_cast<unsigned>({}))", p.name);
     } else if (field != nullptr && !field->isNumber()) {
       pack(p, *field);
     } else if (result != nullptr && !result->count.empty()) {
       return takeList(p, *result);
-    } else if (p.isPointer() && !isNamed("optional", p.name) && !isNamed("address", p.name)) {
+    } else if (p.isPointer() && !isNamed(row, "optional", p.name) && !isNamed(row, "address", p.name)) {
       checks += nullCheck(p.name);
     }
     checkEnumeration(p);
@@ -104,12 +106,16 @@ class ClientHalf {
     if (result != nullptr && field != nullptr && field->isNumber()) return takeRoom(p, *field);
     if (result != nullptr) give(p, resultOf(*result, p.pointee()));
     if (field != nullptr && field->isNumber() && field->effect == Effect::none && p.type != "CUdevice")
-      set(*field, fmt::format("toWire({})", p.name));
+      put(*field, numberOf(*field, fmt::format("toWire({})", p.name)));
   }
 
   std::string resultOf(const Field& field, const std::string& type) const {
-    return fmt::format("frame.results<api::Cuda::{}Results>().get{}{}()", row.typeName(), field.accessor,
+    return fmt::format("frame.results<api::Cuda::{}Results>().get{}{}()", row.typeName(), field.accessor(),
                        field.type == Type::structure ? "<" + type + ">" : "");
+  }
+
+  static std::string numberOf(const Field& field, const std::string& value) {
+    return fmt::format("static_cast<{}>({})", infoOf(field.type).cpp, value);
   }
 
   static std::string nullCheck(const std::string& name) {
@@ -118,30 +124,31 @@ class ClientHalf {
 
   // Text, a structure or an array that the frame carries.
   void pack(const Parameter& p, const Field& field) {
+    std::string value, bytes;
     if (field.type == Type::text) {
       checks += field.optional ? fmt::format("    if ({0} == nullptr) {0} = \"\";\n", p.name) : nullCheck(p.name);
       checks += fmt::format("    if (std::strlen({}) > maxNameBytes) return CUDA_ERROR_INVALID_VALUE;\n", p.name);
-      sets += fmt::format("    frame->set{}({});\n", field.accessor, p.name);
-      dataWords += fmt::format(" + dataWords(std::strlen({}) + 1)", p.name);
-      return;
-    }
-    if (field.type == Type::structure) {
+      value = p.name;
+      bytes = fmt::format("std::strlen({}) + 1", p.name);
+    } else if (field.type == Type::structure) {
       checks += nullCheck(p.name);
-      sets += fmt::format("    frame->set{}(*{});\n", field.accessor, p.name);
-      dataWords += fmt::format(" + dataWords(sizeof *{})", p.name);
-      return;
+      value = "*" + p.name;
+      bytes = "sizeof *" + p.name;
+    } else {
+      std::string count = field.count.empty() ? "" : fmt::format(", static_cast<uint64_t>({})", field.count);
+      checks += fmt::format("    Packed {0}Data;\n    if (CUresult bad = {0}Data.add(thread, {1}, {2}{0}{3}, {4})) return bad;\n",
+                            p.name, describedOf(table, field), p.isPointer() ? "" : "&", count, field.optional);
+      value = p.name + "Data.get()";
+      bytes = p.name + "Data.size()";
     }
-    checks += fmt::format("    Packed {0}Data;\n    if (CUresult bad = {0}Data.add(thread, {1}, {2}{0}{3}, {4})) return bad;\n", p.name,
-                          describedOf(table, field), p.isPointer() ? "" : "&",
-                          field.count.empty() ? "" : fmt::format(", static_cast<uint64_t>({})", field.count), field.optional);
-    sets += fmt::format("    frame->set{}({}Data.get());\n", field.accessor, p.name);
-    dataWords += fmt::format(" + dataWords({}Data.size())", p.name);
+    put(field, value);
+    dataWords += fmt::format(" + dataWords({})", bytes);
   }
 
   // An array that the entry writes, with room for as many elements as another parameter says.
   void takeList(const Parameter& p, const Field& result) {
     const bool isRoomKnown = row.findParameter(result.count)->isPointer();
-    if (!isRoomKnown && !isNamed("optional", p.name))
+    if (!isRoomKnown && !isNamed(row, "optional", p.name))
       checks += fmt::format("    if ({} == nullptr && {} != 0) return CUDA_ERROR_INVALID_VALUE;\n", p.name, result.count);
     returns += fmt::format("    answerList({}, {}{}, {}, {});\n", p.name, isRoomKnown ? "*" : "", result.count,
                            result.elementType == "void" ? 1 : table.types.bytesOf(result.elementType), resultOf(result, ""));
@@ -152,7 +159,7 @@ class ClientHalf {
     std::string lists;
     for (auto& result : row.results.fields)
       if (result.count == p.name) lists += fmt::format("{}{} != nullptr", lists.empty() ? "" : " || ", result.name);
-    sets += fmt::format("    frame->set{0}({1} ? *{2} : 0);\n", field.accessor, lists, p.name);
+    put(field, fmt::format("{} ? *{} : 0", lists, p.name));
     counts += fmt::format("    answerCount({}, {}, {});\n", p.name, lists, resultOf(*row.results.find(p.name), ""));
   }
 
@@ -160,11 +167,11 @@ class ClientHalf {
   void checkEnumeration(const Parameter& p) {
     const VendorType* type = table.types.find(p.type);
     if (type == nullptr || type->what != VendorType::enumeration) return;
-    std::string error = "CUDA_ERROR_INVALID_VALUE";
+    std::string error = invalidValue;
     for (auto& clause : row.find(p.name)) {
-      if (clause.at(1) != "=" && clause[1] != "valid") return;
-      if (clause[1] == "valid" && clause.size() > 3) error = clause[3];
-      if (clause[1] == "valid" && clause.size() == 3) return;  // `valid anything`: the driver looks
+      if (clause.at(1) == "=") continue;
+      if (clause[1] != "valid" || wordBehind(clause, "valid", "") == "anything") return;  // what a driver looks at itself
+      error = wordBehind(clause, "else", invalidValue);
     }
     std::set<int64_t> values;
     for (auto& [name, value] : type->values) values.insert(value);
@@ -178,19 +185,20 @@ class ClientHalf {
     checks += fmt::format("    if (!({})) return {};\n", ranges, error);
   }
 
-  void set(const Field& field, const std::string& value) {
-    sets += fmt::format("    frame->set{0}(static_cast<{1}>({2}));\n", field.accessor, infoOf(field.type).cpp, value);
+  void put(const Field& field, const std::string& value) {
+    sets += fmt::format("    frame->set{}({});\n", field.accessor(), value);
   }
 
   void create(const Parameter& p, const Field& field) {
-    checks += fmt::format("    if ({0} == nullptr) return CUDA_ERROR_INVALID_VALUE;\n    NewHandle {0}Made(thread, {1});\n",
-                          p.name, kindOf(field.kind));
+    checks += nullCheck(p.name) + fmt::format("    NewHandle {}Made(thread, {});\n", p.name, kindOf(field.kind));
     for (auto& clause : row.find("remember"))
       for (size_t i = 1; i < clause.size(); ++i)
-        if (clause[i] != "as" && clause[i - 1] != "as")
+        if (clause[i] != "as" && clause[i - 1] != "as") {
+          const bool isRenamed = i + 2 < clause.size() && clause[i + 1] == "as";
           remembers += fmt::format("    thread.session.handles.find<{}>({}Made.get())->{} = {};\n", kindOf(field.kind), p.name,
-                                   i + 2 < clause.size() && clause[i + 1] == "as" ? clause[i + 2] : clause[i], clause[i]);
-    sets += fmt::format("    frame->set{}({}Made.get());\n", field.accessor, p.name);
+                                   clause[isRenamed ? i + 2 : i], clause[i]);
+        }
+    put(field, p.name + "Made.get()");
     returns += fmt::format("    *{0} = fromWire<{1}>({0}Made.keep());\n", p.name, p.pointee());
   }
 
@@ -200,17 +208,16 @@ class ClientHalf {
         "    uint64_t {0}Handle = {1};\n"
         "    if (CUresult bad = thread.resolve({2}, {3}, {0}Handle)) return bad;\n",
         p.name,
-        isNamed("current", p.name) ? fmt::format("{0} == nullptr ? thread.{1}() : toWire({0})", p.name, kind.name)
-                                   : fmt::format("toWire({})", p.name),
+        isNamed(row, "current", p.name) ? fmt::format("{0} == nullptr ? thread.{1}() : toWire({0})", p.name, kind.name)
+                                        : fmt::format("toWire({})", p.name),
         kindOf(kind.name), nullable);
-    if (uses(p.name + ".") || isNamed("cached", p.name))
-      checks +=
-          fmt::format("    auto* {0}Entry = thread.session.handles.find<{1}>({0}Handle);\n", p.name, kindOf(kind.name)) +
-          (nullable ? "" : fmt::format("    if ({}Entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;\n", p.name));
+    if (uses(p.name + ".") || isNamed(row, "cached", p.name))
+      checks += fmt::format("    auto* {0}Entry = thread.session.handles.find<{1}>({0}Handle);\n", p.name, kindOf(kind.name)) +
+                (nullable ? "" : fmt::format("    if ({}Entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;\n", p.name));
     if (field == nullptr) return;
     if (kind.name == "stream" && field->effect == Effect::uses && row.find("captured").empty())
       checks += fmt::format("    if (CUresult refused = thread.refuseCaptured({}Handle)) return refused;\n", p.name);
-    sets += fmt::format("    frame->set{}({}Handle);\n", field->accessor, p.name);
+    put(*field, p.name + "Handle");
     if (!isOfObject) target = fmt::format("thread.of({}Handle)", p.name);
     isOfObject = true;
     if (kind.name == "stream" && !row.noWork) sets += fmt::format("    frame.inStream({}Handle);\n", p.name);
@@ -222,8 +229,7 @@ class ClientHalf {
 
   // In a stream that captures, all that is valid becomes a node.
   void capture(const Clause& clause) {
-    auto isStream = [&](auto& p) { return p.type == "CUstream"; };
-    auto stream = std::find_if(row.parameters.begin(), row.parameters.end(), isStream);
+    auto stream = std::ranges::find(row.parameters, "CUstream", &Parameter::type);
     KJ_REQUIRE(stream != row.parameters.end(), "what is captured has a stream", row.symbol.c_str());
     checks += fmt::format(
         "    if (thread.session.captures.isActive()) [[unlikely]]\n"
@@ -239,78 +245,68 @@ class ClientHalf {
     });
   }
 
-  // `flags mask A|B`, `config in A..B`, `flags is 0`, each with `else ERROR`; `priority clamp LOW HIGH`. What is checked may be a
-  // member of what `p` names.
+  // `flags mask A|B`, `config in A..B`, `flags is 0`, each with `else ERROR`; `priority clamp LOW HIGH`. What is checked, the
+  // subject, may be a member of what `p` names.
   void checkValue(const Parameter& p, const Clause& clause) {
-    std::string error = clause.size() > 4 && clause[3] == "else" ? clause[4] : "CUDA_ERROR_INVALID_VALUE", condition;
+    static const std::map<std::string, const char*> statements = {
+        {"mask", "if (({subject} & ~static_cast<{type}>({value})) != 0) return {error};"},
+        {"has", "if (({subject} & ({value})) == 0) return {error};"},
+        {"below", "if ({subject} >= {value}) return {error};"},
+        {"is", "if ({subject} != {value}) return {error};"},
+        {"differs", "if ({subject} == {value}) return {error};"},
+        {"differs \"\"", "if ({name} == nullptr || *{name} == 0) return {error};"},
+        {"in", "if ({subject} < {value} || {subject} > {high}) return {error};"},
+        {"among", "if ({allDiffer}) return {error};"},
+        {"owns", "if (!ownsMemory(thread.session, {subject}, {value})) return {error};"},
+        {"found", "auto {name}Found = {value}(thread, toWire({name}));\n    if (!{name}Found) return {error};"},
+        {"passes", "if (CUresult refused = {value}) return refused;"},
+        {"clamp", "{name} = std::clamp({name}, {value}, {high});"}};
     if (clause[1] == "=" || clause[1] == "valid" || clause[1] == "from" || clause[1] == "as") return;
     KJ_REQUIRE(clause.size() >= 3, "a parameter's clause has a verb and a value", p.name.c_str());
     const std::string subject = translated(clause[0]);
-    if (clause[1] == "found") {
-      checks += fmt::format("    auto {0}Found = {1}(thread, toWire({0}));\n    if (!{0}Found) return {2};\n", p.name, clause[2],
-                            error);
-      return;
-    }
-    if (clause[1] == "passes") {
-      checks += fmt::format("    if (CUresult refused = {}) return refused;\n", clause[2]);
-      return;
-    }
-    if (clause[1] == "clamp") {
-      checks += fmt::format("    {0} = std::clamp({0}, {1}, {2});\n", p.name, translated(clause[2]), translated(clause[3]));
-      return;
-    }
-    static const std::map<std::string, const char*> refusals = {{"mask", "({0} & ~static_cast<{2}>({1})) != 0"},
-                                                                {"has", "({0} & ({1})) == 0"},
-                                                                {"below", "{0} >= {1}"},
-                                                                {"is", "{0} != {1}"},
-                                                                {"differs", "{0} == {1}"},
-                                                                {"owns", "!ownsMemory(thread.session, {0}, {1})"}};
+    std::string value = translated(clause[2]), high = clause.size() > 3 ? translated(clause[3]) : "";
     size_t dots = clause[2].find("..");
     if (clause[1] == "in" && dots != std::string::npos) {
-      condition =
-          fmt::format("{0} < {1} || {0} > {2}", subject, clause[2].substr(0, dots), translated(clause[2].substr(dots + 2)));
-    } else if (clause[1] == "among") {
-      for (size_t i = 2; i < clause.size() && clause[i] != "else"; ++i)
-        condition += fmt::format("{}{} != {}", condition.empty() ? "" : " && ", subject, clause[i]);
-      error = clause[clause.size() - 2] == "else" ? clause.back() : error;
-    } else if (clause[2] == "\"\"") {
-      condition = fmt::format("{0} == nullptr || *{0} == 0", p.name);
-    } else {
-      auto refusal = refusals.find(clause[1]);
-      KJ_REQUIRE(refusal != refusals.end(),
-                 "a parameter's clause is valid, mask, has, in, among, below, is, differs, owns, clamp, found, passes, as or =",
-                 clause[1].c_str());
-      condition = fmt::format(fmt::runtime(refusal->second), subject, translated(clause[2]), p.type);
+      value = clause[2].substr(0, dots);
+      high = translated(clause[2].substr(dots + 2));
     }
-    checks += fmt::format("    if ({}) return {};\n", condition, error);
+    auto statement = statements.find(clause[2] == "\"\"" ? "differs \"\"" : clause[1]);
+    KJ_REQUIRE(statement != statements.end() && (clause[1] != "in" || dots != std::string::npos),
+               "a parameter's clause is valid, mask, has, in, among, below, is, differs, owns, clamp, found, passes, as or =",
+               clause[1].c_str());
+    std::span values(clause.begin() + 2, std::ranges::find(clause, "else"));
+    std::string allDiffer = joined(values, " && ", [&](auto& each) { return fmt::format("{} != {}", subject, each); });
+    checks +=
+        fmt::format(fmt::runtime(fmt::format("    {}\n", statement->second)), fmt::arg("name", p.name), fmt::arg("type", p.type),
+                    fmt::arg("subject", subject), fmt::arg("value", value), fmt::arg("high", high),
+                    fmt::arg("allDiffer", allDiffer), fmt::arg("error", wordBehind(clause, "else", invalidValue)));
   }
 
   // `flags = hStream.flags`, `name[len] = dev.name`, `nodes[numNodes] edgeData = hNode.before`, `hfunc from findFunction(thread,
   // name)`.
   void readAnswer(const Clause& clause) {
     if (clause[0] == "unsafe") checks = "    if (CUresult refused = thread.refuseUnsafe()) return refused;\n" + checks;
-    if (clause.size() == 4 && clause[2] == "=") return list(clause[0], clause[1], clause[3]);
+    if (isList(clause)) return list(clause);
     if (clause.size() >= 3 && clause[1] == "from") return giveReported(*row.findParameter(clause[0]), clause);
     if (clause.size() < 3 || clause[1] != "=") return;
-    size_t dot = clause[0].find('.'), bracket = dot == std::string::npos ? clause[0].find('[') : std::string::npos;
-    std::string name = clause[0].substr(0, std::min(dot, bracket));
-    if (isOfList(name)) return list(clause[0], "", clause[2]);
+    const bool isMember = clause[0].find('.') != std::string::npos;
+    const std::string whole = clause[0].substr(0, clause[0].find('.')), name = unbracketed(whole), length = bracketed(whole);
     const Parameter* p = row.findParameter(name);
     KJ_REQUIRE(p != nullptr, "the entry has no such parameter", name.c_str());
-    if (dot != std::string::npos) {
+    if (isMember) {
       returns += fmt::format("    answer(&{}, {});\n", translated(clause[0]), translated(clause[2]));
-    } else if (bracket == std::string::npos) {
-      give(*p, translated(clause[2], clause.size() > 4 && clause[3] == "else" ? clause[4] : ""));
+    } else if (length.empty()) {
+      give(*p, translated(clause[2], wordBehind(clause, "else", "0")));
     } else {
-      std::string size = clause[0].substr(bracket + 1, clause[0].size() - bracket - 2);
-      returns += fmt::format("    if ({0} <= 0) return CUDA_ERROR_INVALID_VALUE;\n    answerText({1}, {0}, {2});\n", size, name,
+      returns += fmt::format("    if ({0} <= 0) return CUDA_ERROR_INVALID_VALUE;\n    answerText({1}, {0}, {2});\n", length, name,
                              translated(clause[2]));
     }
   }
 
-  void list(const std::string& place, const std::string& edges, const std::string& source) {
-    returns += fmt::format("    if (CUresult bad = answerList({}, {{{}, {}{}}})) return bad;\n", translated(source),
-                           place.substr(0, place.find('[')), bracketed(place), edges.empty() ? "" : ", " + edges);
+  void list(const Clause& clause) {
+    std::string edges = clause[1] == "=" ? "" : ", " + clause[1];
+    returns += fmt::format("    if (CUresult bad = answerList({}, {{{}, {}{}}})) return bad;\n", translated(clause.back()),
+                           unbracketed(clause[0]), bracketed(clause[0]), edges);
   }
 
   // What a function reports by its last argument, a handle or an address.
@@ -323,8 +319,8 @@ class ClientHalf {
 
   void give(const Parameter& p, const std::string& value) {
     std::string statement = fmt::format("answer({}, {});", p.name, value);
-    returns += isNamed("optional", p.name) ? fmt::format("    if ({} != nullptr) {}\n", p.name, statement)
-                                           : fmt::format("    {}\n", statement);
+    returns += isNamed(row, "optional", p.name) ? fmt::format("    if ({} != nullptr) {}\n", p.name, statement)
+                                                : fmt::format("    {}\n", statement);
   }
 
   // Whether it names what a function finds: `ptr found findPointer`.
@@ -332,8 +328,8 @@ class ClientHalf {
     return std::ranges::any_of(row.find(parameter), [](auto& clause) { return clause[1] == "found"; });
   }
 
-  // `otherwise`: what a null object answers; if it is empty, zero.
-  std::string translated(const std::string& source, const std::string& otherwise = "") const {
+  // `otherwise`: what a null object answers.
+  std::string translated(const std::string& source, const std::string& otherwise = "0") const {
     size_t dot = source.find('.');
     std::string object = source.substr(0, dot), rest = dot == std::string::npos ? "" : source.substr(dot + 1);
     if (object == "current") return "thread.session.devices[thread.device()]." + rest;
@@ -348,64 +344,62 @@ class ClientHalf {
     std::string member = fmt::format("{}Entry->{}", object, rest);
     if (!kind->nullable) return member;
     return fmt::format("valueOr({0}Entry, [](auto& entry) {{ return toWire(valueOf(entry.{1})); }}, {2})", object, rest,
-                       otherwise.empty() ? "0" : otherwise);
+                       otherwise);
   }
 
   std::string send() {
-    std::string out = remembers;
     auto cached = row.find("cached");
-    if (!cached.empty()) out += lookUp(cached[0]);
-    std::string words;
-    if (!dataWords.empty()) {
-      out += fmt::format("    const uint64_t words = 0{};\n    if (words > mostDataWords) return CUDA_ERROR_OUT_OF_MEMORY;\n", dataWords);
-      words = ", words";
-    }
-    out += fmt::format("    Call<api::Cuda::{}Params> frame({}, api::Method::{}{});\n{}", row.typeName(), target, row.name, words, sets);
+    std::string out = remembers + (cached.empty() ? "" : lookUp(cached[0]));
+    if (!dataWords.empty())
+      out += fmt::format("    const uint64_t words = 0{};\n    if (words > mostDataWords) return CUDA_ERROR_OUT_OF_MEMORY;\n",
+                         dataWords);
+    out += fmt::format("    Call<api::Cuda::{}Params> frame({}, api::Method::{}{});\n{}", row.typeName(), target, row.name,
+                       dataWords.empty() ? "" : ", words", sets);
     out += fmt::format("    if (CUresult error = frame.{}()) return error;\n", row.route == Route::post ? "post" : "call");
     if (!cached.empty()) {
       auto& result = row.results.fields.front();
       std::string reply = resultOf(result, row.findParameter(result.name)->pointee());
-      out += fmt::format("    replies.keep(generation, question, {});\n",
-                         result.isNumber() ? fmt::format("static_cast<uint64_t>({})", reply) : reply);
+      out += fmt::format("    replies.keep(generation, question, {});\n", result.isNumber() ? asPart(reply) : reply);
     }
-    if (isNamed("renews", "functions")) out += "    ++thread.session.functionChanges[frame.device()];\n";
-    if (isNamed("renews", "device")) out += "    thread.session.deviceReplies[frame.device()].forget();\n";
+    if (isNamed(row, "renews", "functions")) out += "    ++thread.session.functionChanges[frame.device()];\n";
+    if (isNamed(row, "renews", "device")) out += "    thread.session.deviceReplies[frame.device()].forget();\n";
     return out;
   }
 
+  // A number of a question to `KnownReplies`, or the answer.
+  static std::string asPart(const std::string& number) { return fmt::format("static_cast<uint64_t>({})", number); }
+
   // The reply may be known: one number or one structure. The question's parts are numbers.
   std::string lookUp(const Clause& cached) {
-    const bool isOfDevice = cached[1] == "device";
-    std::string parts, always;
+    std::string replies = fmt::format("thread.session.deviceReplies[Target({}).device]", target), parts;
+    if (cached[1] != "device") replies = cached[1] + "Entry->replies()";
     for (auto& field : row.frame.fields) {
-      if (!isOfDevice && field.name == cached[1]) continue;
+      if (field.name == cached[1]) continue;
       const Parameter* p = row.findParameter(field.name);
       KJ_REQUIRE(p != nullptr && field.isNumber(), "what a remembered reply depends on is a parameter, and a number",
                  field.name.c_str());
-      parts +=
-          fmt::format("static_cast<uint64_t>({}), ",
-                      table.findKindOfType(p->type) != nullptr ? field.name + "Handle" : fmt::format("toWire({})", field.name));
+      const bool isObject = table.findKindOfType(p->type) != nullptr;
+      parts += asPart(isObject ? field.name + "Handle" : fmt::format("toWire({})", field.name)) + ", ";
     }
-    if (cached.size() > 4) always = fmt::format("{} != {} && ", cached[3], cached[4]);
-    auto& result = row.results.fields.front();
     KJ_REQUIRE(row.results.fields.size() == 1, "a reply that is remembered is one number or structure", row.symbol.c_str());
+    const Field& result = row.results.fields.front();
+    const char* answer = result.isNumber()
+                             ? "    if (auto known = replies.find(question); {}known) return answer({}, *known), CUDA_SUCCESS;\n"
+                             : "    if ({}replies.find(question, *{})) return CUDA_SUCCESS;\n";
+    const std::string unless = cached.size() > 4 ? fmt::format("{} != {} && ", cached[3], cached[4]) : "";
     return fmt::format(
                "    KnownReplies& replies = {};\n"
                "    const KnownReplies::Question question{{api::Method::{}, {{{}}}}};\n",
-               isOfDevice ? fmt::format("thread.session.deviceReplies[Target({}).device]", target)
-                          : cached[1] + "Entry->replies()",
-               row.name, parts) +
-           (result.isNumber()
-                ? fmt::format("    if (auto known = replies.find(question); {}known) return answer({}, *known), CUDA_SUCCESS;\n",
-                              always, result.name)
-                : fmt::format("    if ({}replies.find(question, *{})) return CUDA_SUCCESS;\n", always, result.name)) +
-           "    uint64_t generation = replies.generation();\n";
+               replies, row.name, parts) +
+           fmt::format(fmt::runtime(answer), unless, result.name) + "    uint64_t generation = replies.generation();\n";
   }
+
+  static constexpr const char* invalidValue = "CUDA_ERROR_INVALID_VALUE";
 
   const Table& table;
   const Row& row;
   std::string checks, remembers, sets, returns, counts;
-  std::string dataWords;           // of the frame's lists: terms of a sum
+  std::string dataWords;          // of the frame's lists: terms of a sum
   std::string target = "thread";  // the device of the first object executes the frame, or the one that is asked about
   bool isOfObject = false;
 };
@@ -415,8 +409,10 @@ class ClientHalf {
 std::string emitClient(const Table& table) {
   std::string out = fmt::format(
       "{}#define __CUDA_API_VERSION_INTERNAL  // every version under its own name\n"
-      "#include <cuda.h>\n#include <cudaProfiler.h>\n\n#include <algorithm>\n#include <cstring>\n\n#include \"cuda-described.h\"\n#include "
-      "\"intercept/driver/answer.h\"\n#include \"intercept/driver/first-versions.h\"\n#include \"intercept/driver/names.h\"\n#include \"intercept/driver/next-launch.h\"\n#include \"intercept/driver/shared.h\"\n"
+      "#include <cuda.h>\n#include <cudaProfiler.h>\n\n#include <algorithm>\n#include <cstring>\n\n#include "
+      "\"cuda-described.h\"\n#include "
+      "\"intercept/driver/answer.h\"\n#include \"intercept/driver/first-versions.h\"\n#include "
+      "\"intercept/driver/names.h\"\n#include \"intercept/driver/next-launch.h\"\n#include \"intercept/driver/shared.h\"\n"
       "#include \"intercept/session/entry.h\"\n#include \"intercept/session/packed.h\"\n\n"
       "using namespace vgpu;\nusing namespace vgpu::client;\n\n",
       banner);

@@ -47,7 +47,7 @@ Accessors accessorsOf(Type type) {
 }
 
 std::string accessor(const char* Accessors::*which, const Field& f) {
-  return fmt::format(fmt::runtime(accessorsOf(f.type).*which), fmt::arg("n", f.accessor), fmt::arg("p", f.place),
+  return fmt::format(fmt::runtime(accessorsOf(f.type).*which), fmt::arg("n", f.accessor()), fmt::arg("p", f.place),
                      fmt::arg("t", infoOf(f.type == Type::list ? f.element : f.type).cpp));
 }
 
@@ -69,10 +69,10 @@ std::string structure(const std::string& name, const Structure& s) {
 std::string schema(const std::string& name, const Structure& s) {
   std::string out = fmt::format("struct {} {{\n", name);
   unsigned ordinal = 0;
-  for (auto& f : byPlace(s)) {
-    std::string fieldName = f.name;
+  for (auto* field : byPlace(s)) {
+    std::string fieldName = field->name;
     fieldName[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(fieldName[0])));
-    out += fmt::format("  {} @{} :{};\n", fieldName, ordinal++, infoOf(f.type).schema);
+    out += fmt::format("  {} @{} :{};\n", fieldName, ordinal++, infoOf(field->type).schema);
   }
   return out + "}\n\n";
 }

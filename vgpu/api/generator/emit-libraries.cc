@@ -3,6 +3,7 @@
 #include <kj/debug.h>
 
 #include "library-table.h"
+#include "text.h"
 
 namespace vgpu::generator {
 
@@ -19,25 +20,19 @@ uint64_t digestOf(const std::string& text) {
   return digest;
 }
 
-std::string nameOf(Argument what) {
-  constexpr const char* names[] = {"value", "object", "made", "place", "stream", "address", "input", "output", "update"};
-  return names[static_cast<size_t>(what)];
-}
-std::string nameOf(Does does) {
-  constexpr const char* names[] = {"work", "query", "set", "create", "destroy", "recall"};
-  return names[static_cast<size_t>(does)];
-}
-std::string nameOf(TypedBy typed) {
-  constexpr const char* names[] = {"nothing", "dataType", "computeType", "object"};
-  return names[static_cast<size_t>(typed)];
-}
+constexpr const char *argumentNames[] = {"value", "object", "made", "place", "stream", "address", "input", "output", "update"},
+                     *doesNames[] = {"work", "query", "set", "create", "destroy", "recall"},
+                     *typedByNames[] = {"nothing", "dataType", "computeType", "object"};
+std::string nameOf(Argument what) { return argumentNames[static_cast<size_t>(what)]; }
+std::string nameOf(Does does) { return doesNames[static_cast<size_t>(does)]; }
+std::string nameOf(TypedBy typed) { return typedByNames[static_cast<size_t>(typed)]; }
 
 std::string argumentsOf(const LibraryRow& row) {
   std::string out;
   for (auto& p : row.parameters) {
     auto& a = p.argument;
-    out += fmt::format("{{Argument::{}, {}, TypedBy::{}, {}, {}, {}, {}, {}, {}, {}}}, ", nameOf(a.what), a.bytes, nameOf(a.typedBy),
-                       a.type, a.resultType, a.count, a.times, a.hostModes, a.unusedModes, a.objectType);
+    out += fmt::format("{{Argument::{}, {}, TypedBy::{}, {}, {}, {}, {}, {}, {}, {}}}, ", nameOf(a.what), a.bytes,
+                       nameOf(a.typedBy), a.type, a.resultType, a.count, a.times, a.hostModes, a.unusedModes, a.objectType);
   }
   return out;
 }
@@ -58,15 +53,14 @@ std::string declarationOf(const LibraryTable& table, const LibraryParameter& p) 
 }
 
 std::string prototypeOf(const LibraryTable& table, const LibraryRow& row) {
-  std::string parameters;
-  for (auto& p : row.parameters)
-    parameters += fmt::format("{}[[maybe_unused]] {}", parameters.empty() ? "" : ", ", declarationOf(table, p));
+  auto parameter = [&](auto& p) { return fmt::format("[[maybe_unused]] {}", declarationOf(table, p)); };
   std::string result = row.result.empty() ? "int" : row.result == "unsigned int" ? "unsigned" : row.result;
-  return fmt::format("FACE {} {}({})", result, row.symbol, parameters);
+  return fmt::format("FACE {} {}({})", result, row.symbol, joined(row.parameters, ", ", parameter));
 }
 
 constexpr const char* exportHead =
-    "\n#include <bit>\n#include <cstddef>\n#include <cstdint>\n\n#define FACE extern \"C\" __attribute__((visibility(\"default\")))\n\n";
+    "\n#include <bit>\n#include <cstddef>\n#include <cstdint>\n\n#define FACE extern \"C\" "
+    "__attribute__((visibility(\"default\")))\n\n";
 
 }  // namespace
 
@@ -109,18 +103,18 @@ std::string emitLibraryRows(const LibraryTable& table) {
 std::string emitLibraryExports(const LibraryTable& table, unsigned library) {
   std::string out = libraryBanner;
   out += exportHead;
-  out += "// The place of an entry among `libraryEntries`, and its arguments as words. The status, or what else it returns.\n"
-                    "extern \"C\" uint64_t cuVgpuCallLibrary(unsigned entry, uint64_t* words);\n\n"
-                    "static inline uint64_t word(const void* pointer) { return std::bit_cast<uint64_t>(pointer); }\n"
-                    "static inline uint64_t word(int64_t number) { return static_cast<uint64_t>(number); }\n"
-                    "static inline uint64_t word(int number) { return static_cast<uint32_t>(number); }\n\n";
+  out +=
+      "// The place of an entry among `libraryEntries`, and its arguments as words. The status, or what else it returns.\n"
+      "extern \"C\" uint64_t cuVgpuCallLibrary(unsigned entry, uint64_t* words);\n\n"
+      "static inline uint64_t word(const void* pointer) { return std::bit_cast<uint64_t>(pointer); }\n"
+      "static inline uint64_t word(int64_t number) { return static_cast<uint64_t>(number); }\n"
+      "static inline uint64_t word(int number) { return static_cast<uint32_t>(number); }\n\n";
   unsigned place = 0;
   for (auto& row : table.rows) {
     if (row.answered != Answered::called) continue;
     unsigned index = place++;
     if (row.library != library) continue;
-    std::string words;
-    for (auto& p : row.parameters) words += fmt::format("{}word({})", words.empty() ? "" : ", ", p.name);
+    std::string words = joined(row.parameters, ", ", [](auto& p) { return fmt::format("word({})", p.name); });
     out += fmt::format("{} {{\n  uint64_t words[] = {{{}}};\n  return static_cast<{}>(cuVgpuCallLibrary({}, words));\n}}\n",
                        prototypeOf(table, row), words.empty() ? "0" : words, row.result.empty() ? "int" : row.result, index);
   }
@@ -157,18 +151,18 @@ std::string emitLibraryMap(const LibraryTable& table, unsigned library) {
 std::string emitLibraryParity(const LibraryTable& table) {
   std::string out = libraryBanner, includes;
   for (auto& library : table.libraries) includes += fmt::format("#include <{}>\n", library.header);
-  out += "// Compiled, never run: prototypes and sizes of the rows are those of the headers.\n#include <type_traits>\n\n" + includes + "\n";
+  out += "// Compiled, never run: prototypes and sizes of the rows are those of the headers.\n#include <type_traits>\n\n" +
+         includes + "\n";
   for (auto& [name, bytes] : table.structures) out += fmt::format("static_assert(sizeof({}) == {});\n", name, bytes);
   for (auto& object : table.objects) out += fmt::format("static_assert(std::is_pointer_v<{}>);\n", object.type);
   for (auto& row : table.rows) {
-    std::string types;
-    for (auto& p : row.parameters) types += fmt::format("{}{}", types.empty() ? "" : ", ", p.type);
     out += fmt::format("[[maybe_unused]] constexpr auto check_{0} = static_cast<{1} (*)({2})>(&::{0});\n", row.symbol,
-                       row.result.empty() ? "cublasStatus_t" : row.result, types);
+                       row.result.empty() ? "cublasStatus_t" : row.result, joined(row.parameters, ", ", &LibraryParameter::type));
     if (row.answered != Answered::called) continue;
     for (auto& p : row.parameters) {
       auto& a = p.argument;
-      if (a.what == Argument::value) out += fmt::format("static_assert(sizeof({}) == {} && !std::is_floating_point_v<{}>);\n", p.type, a.bytes, p.type);
+      if (a.what == Argument::value)
+        out += fmt::format("static_assert(sizeof({}) == {} && !std::is_floating_point_v<{}>);\n", p.type, a.bytes, p.type);
       bool isSized = (isRead(a.what) || isWritten(a.what)) && p.pointee() != "void";
       if (isSized) out += fmt::format("static_assert(sizeof({}) == {});\n", p.pointee(), a.bytes);
     }
@@ -187,10 +181,12 @@ std::string emitLibraryCoverage(const LibraryTable& table) {
                         row.answered == Answered::called ? "" : row.answer);
   }
   return fmt::format(
-      "# Entries of cuBLAS and cuBLASLt\n\nGenerated from `vgpu/api/cublas.table`.\n\n{} entries are supported. By hand: {} ({:.1f} %). {} "
-      "others are functions of several entries, {} are answered by their rows alone, {} refused.\n\n| entry | does | how |\n|---|---|---|\n{}",
-      table.rows.size() - count[4], count[3], 100.0 * static_cast<double>(count[3]) / static_cast<double>(table.rows.size()), count[2],
-      count[1], count[4], rows);
+      "# Entries of cuBLAS and cuBLASLt\n\nGenerated from `vgpu/api/cublas.table`.\n\n{} entries are supported. By hand: {} "
+      "({:.1f} %). {} "
+      "others are functions of several entries, {} are answered by their rows alone, {} refused.\n\n| entry | does | how "
+      "|\n|---|---|---|\n{}",
+      table.rows.size() - count[4], count[3], 100.0 * static_cast<double>(count[3]) / static_cast<double>(table.rows.size()),
+      count[2], count[1], count[4], rows);
 }
 
 }  // namespace vgpu::generator

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "table.h"
+#include "text.h"
 
 namespace vgpu::generator {
 
@@ -12,62 +12,54 @@ namespace {
 
 std::string quoted(const std::string& text) { return text.empty() ? "nullptr" : fmt::format("\"{}\"", text); }
 
-// The fields that a clause names, from its word `first` on, as NumberField.
+// The field that a clause names by its word `which`, as NumberField.
+std::string fieldOf(const Row& row, const Clause& clause, size_t which) {
+  const Field* field = row.frame.find(clause.at(which));
+  KJ_REQUIRE(field != nullptr, "such a clause names fields of the frame", clause[0].c_str(), clause[which].c_str());
+  const uint32_t bits = infoOf(field->type).bits;
+  KJ_REQUIRE(bits >= 32, "such a field is a number of 32 or 64 bits", field->name.c_str());
+  return fmt::format("{{{}, {}}}, ", field->place, bits / 8);
+}
+
+// Those that it names from its word `first` on.
 std::string fieldsOf(const Row& row, const Clause& clause, size_t first) {
   std::string out;
-  for (size_t i = first; i < clause.size(); ++i) {
-    const Field* field = row.frame.find(clause[i]);
-    KJ_REQUIRE(field != nullptr, "such a clause names fields of the frame", clause[0].c_str(), clause[i].c_str());
-    const uint32_t bits = infoOf(field->type).bits;
-    KJ_REQUIRE(bits >= 32, "such a field is a number of 32 or 64 bits", field->name.c_str());
-    out += fmt::format("{{{}, {}}}, ", field->place, bits / 8);
-  }
+  for (size_t i = first; i < clause.size(); ++i) out += fieldOf(row, clause, i);
   return out;
 }
 
-// The numbers that a row's `sets` names.
-std::string keysOf(const Row& row) {
-  std::string out;
-  for (auto& clause : row.find("sets")) out += fieldsOf(row, clause, 1);
-  return out;
-}
-
-// Of a row's clauses of that word, which name a slab and numbers whose product is its bytes; the numbers go to `sizes`, an array
-// each.
+// Of clauses that name a slab and numbers whose product is its bytes; the numbers go to `sizes`, an array each.
 std::string slabsOf(const Row& row, const char* word, std::string& sizes) {
-  std::string out;
-  for (auto& clause : row.find(word)) {
-    std::string bytes = fieldsOf(row, clause, 2), name = "{}", field = fieldsOf(row, {clause[0], clause.at(1)}, 1);
+  return joined(row.find(word), "", [&](const Clause& clause) {
+    std::string slab = fieldOf(row, clause, 1), bytes = fieldsOf(row, clause, 2), name = "{}";
+    const Field& field = *row.frame.find(clause[1]);
     if (!bytes.empty()) {
-      name = fmt::format("{}{}{}Bytes", row.name, row.frame.find(clause[1])->accessor, word);
+      name = fmt::format("{}{}{}Bytes", row.name, field.accessor(), word);
       sizes += fmt::format("constexpr NumberField {}[] = {{{}}};\n", name, bytes);
     }
-    out += fmt::format("{{{}{}, {}}}, ", field, row.frame.find(clause[1])->type == Type::place, name);
-  }
-  return out;
+    return fmt::format("{{{}{}, {}}}, ", slab, field.type == Type::place, name);
+  });
 }
 
-// The completion words that a row names.
 std::string completionsOf(const Row& row) {
-  std::string out;
-  for (auto& clause : row.find("completes")) {
-    auto says = [&](const char* word) { return std::find(clause.begin() + 2, clause.end(), word) != clause.end(); };
-    std::string field = fieldsOf(row, {clause[0], clause.at(1)}, 1);
-    KJ_REQUIRE(clause.size() == 2u + says("later") + says("answered"), "`completes` takes a field, `later` and `answered`",
-               row.name.c_str());
-    out += fmt::format("{{{}{}, {}}}, ", field, says("later"), says("answered"));
-  }
-  return out;
+  return joined(row.find("completes"), "", [&](const Clause& clause) {
+    const bool isLater = std::ranges::count(clause, "later") != 0, isAnswered = std::ranges::count(clause, "answered") != 0;
+    std::string field = fieldOf(row, clause, 1);
+    KJ_REQUIRE(clause.size() == 2u + isLater + isAnswered, "`completes` takes a field, `later` and `answered`", row.name.c_str());
+    return fmt::format("{{{}{}, {}}}, ", field, isLater, isAnswered);
+  });
 }
 
 std::string effectsOf(const Table& table, const Row& row) {
   std::string out;
   for (auto& f : row.frame.fields) {
-    if (f.isNumber() ? f.effect == Effect::none : !f.isHandles() && !(f.type == Type::described && hasHandles(table, f.elementType)))
+    if (f.isNumber() ? f.effect == Effect::none
+                     : !f.isHandles() && !(f.type == Type::described && hasHandles(table, f.elementType)))
       continue;
     std::string elements = f.isNumber() ? "nullptr" : fmt::format("&{}", describedOf(table, f));
-    out += fmt::format("{{Effect::{}, Kind::{}, {}, {}, {}, {}, {}}}, ", nameOf(f.effect == Effect::none ? Effect::uses : f.effect),
-                       f.kind.empty() ? "NONE" : enumerantOf(f.kind), f.place, f.parent, f.nullable, f.type == Type::place, elements);
+    out += fmt::format("{{Effect::{}, Kind::{}, {}, {}, {}, {}, {}}}, ",
+                       nameOf(f.effect == Effect::none ? Effect::uses : f.effect), f.kind.empty() ? "NONE" : enumerantOf(f.kind),
+                       f.place, f.parent, f.nullable, f.type == Type::place, elements);
   }
   return out;
 }
@@ -91,7 +83,7 @@ std::string entryLine(const Row& row) { return fmt::format("ENTRY({})\n", row.sy
 std::string emitKinds(const Table& table) {
   std::string out = header("#include <cstddef>\n#include <cstdint>\n");
   out += "// Of objects; a handle has the number in it (vgpu/api/handle.h).\nenum class Kind : uint16_t {\n  NONE = 0,\n";
-  for (auto& kind : table.kinds) out += fmt::format("  {} = {},\n", enumerantOf(kind.name), kind.number);
+  out += joined(table.kinds, "", [](auto& kind) { return fmt::format("  {} = {},\n", enumerantOf(kind.name), kind.number); });
   out += fmt::format("}};\n\nconstexpr size_t kindCount = {};\n\nconstexpr const char* kindNames[kindCount] = {{\"none\"",
                      table.kinds.back().number + 1);
   for (auto& kind : table.kinds) out += fmt::format(", \"{}\"", wordsOf(kind.name));
@@ -107,7 +99,8 @@ std::string emitKindStates(const Table& table) {
   std::string includes, states;
   for (auto& kind : table.kinds) {
     if (kind.state.empty()) continue;
-    if (headers.insert(kind.stateHeader).second) includes += fmt::format("#include \"intercept/session/kinds/{}\"\n", kind.stateHeader);
+    if (headers.insert(kind.stateHeader).second)
+      includes += fmt::format("#include \"intercept/session/kinds/{}\"\n", kind.stateHeader);
     states += fmt::format("template <>\nstruct KindState<{}> {{\n  using Type = {};\n}};\n", kindOf(kind.name), kind.state);
   }
   return fmt::format(
@@ -144,40 +137,33 @@ std::string emitMethodsHeader(const Table& table) {
 }
 
 std::string emitMethodsSource(const Table& table) {
-  std::string out = fmt::format(
-                  "{}#include \"cuda-described.h\"\n#include \"vgpu/api/mirrored.h\"\n\nnamespace vgpu {{\n\nnamespace api "
-                  "{{\n\nnamespace {{\n\n",
-                  banner),
-              rows, mirrored;
+  std::string arrays, rows, mirrored;
   for (auto* row : table.frames) {
     if (row == nullptr) {
       rows += "  {},\n";
       mirrored += "  {},\n";
       continue;
     }
-    struct List {
-      const char *type, *name;
-      std::string elements;
+    auto array = [&](const char* type, const char* name, const std::string& elements) -> std::string {
+      if (elements.empty()) return "{}";
+      arrays += fmt::format("constexpr {} {}{}[] = {{{}}};\n", type, row->name, name, elements);
+      return row->name + name;
     };
-    std::string sizes;
-    const List lists[] = {{"EffectField", "Effects", effectsOf(table, *row)},
-                          {"NumberField", "Keys", keysOf(*row)},
-                          {"SlabField", "Slabs", slabsOf(*row, "slab", sizes)},
-                          {"SlabField", "Fills", slabsOf(*row, "fills", sizes)},
-                          {"CompletionField", "Completions", completionsOf(*row)}};
-    out += sizes;
-    for (auto& list : lists)
-      if (!list.elements.empty())
-        out += fmt::format("constexpr {} {}{}[] = {{{}}};\n", list.type, row->name, list.name, list.elements);
-    auto named = [&](const List& list) { return list.elements.empty() ? std::string("{}") : row->name + list.name; };
+    const std::string slabs = slabsOf(*row, "slab", arrays), fills = slabsOf(*row, "fills", arrays);
+    const std::string effects = array("EffectField", "Effects", effectsOf(table, *row));
+    const auto sets = row->find("sets");
+    const std::string keys = array("NumberField", "Keys", joined(sets, "", [&](auto& set) { return fieldsOf(*row, set, 1); }));
     rows += fmt::format("  {{\"{}\", {}, \"{}\", Route::{}, Replay::{}, {}, {}, {}, {}, {}}},\n", row->name, quoted(row->symbol),
                         signatureOf(*row), enumerantOf(nameOf(*row->route)), enumerantOf(nameOf(row->replay)), row->noWork,
-                        named(lists[0]), !row->find("sets").empty(), named(lists[1]), named(lists[2]));
-    mirrored += fmt::format("  {{{}, {}}},\n", named(lists[3]), named(lists[4]));
+                        effects, !sets.empty(), keys, array("SlabField", "Slabs", slabs));
+    const std::string filled = array("SlabField", "Fills", fills);
+    mirrored += fmt::format("  {{{}, {}}},\n", filled, array("CompletionField", "Completions", completionsOf(*row)));
   }
-  return out + "\n}  // namespace\n\nconst MethodInfo methods[methodCount] = {\n" + rows +
-         "};\n\nconst MirroredMethod mirroredMethods[methodCount] = {\n" + mirrored +
-         "};\n\n}  // namespace api\n\n}  // namespace vgpu\n";
+  return fmt::format(
+      "{}#include \"cuda-described.h\"\n#include \"vgpu/api/mirrored.h\"\n\nnamespace vgpu {{\n\nnamespace api {{\n\n"
+      "namespace {{\n\n{}\n}}  // namespace\n\nconst MethodInfo methods[methodCount] = {{\n{}}};\n\n"
+      "const MirroredMethod mirroredMethods[methodCount] = {{\n{}}};\n\n}}  // namespace api\n\n}}  // namespace vgpu\n",
+      banner, arrays, rows, mirrored);
 }
 
 std::string emitEntries(const Table& table) {

@@ -21,15 +21,15 @@ class WorkerHalf {
   WorkerHalf(const Table& table, const Row& row) : table(table), row(row) {}
 
   std::string emit() {
-    for (auto& p : row.parameters) {
-      arguments += arguments.empty() ? "" : ", ";
-      arguments += argumentOf(p);
+    const std::string arguments = joined(row.parameters, ", ", [&](auto& p) {
+      std::string argument = argumentOf(p);
       for (auto& clause : row.find(p.name))
         if (clause[1] == "owns")
-          before += fmt::format("  if (!on.ownsMemory(p.get{}(), {})) return CUDA_ERROR_INVALID_VALUE;\n",
-                                row.frame.find(p.name)->accessor, clause[2]);
-    }
-    if (!results.empty()) after += fmt::format("  auto results = reply.init<api::Cuda::{}Results>();\n", row.typeName()) + results;
+          before += fmt::format("  if (!on.ownsMemory({}, {})) return CUDA_ERROR_INVALID_VALUE;\n", read(p.name), clause[2]);
+      return argument;
+    });
+    if (!results.empty())
+      after += fmt::format("  auto results = reply.init<api::Cuda::{}Results>();\n", row.typeName()) + results;
     return fmt::format("{} {{\n{}  if (CUresult error = on.driver.{}({})) return error;\n{}  return CUDA_SUCCESS;\n}}\n\n",
                        declarationOf(row), before, row.symbol, arguments, after);
   }
@@ -44,69 +44,72 @@ class WorkerHalf {
     if (!field->isNumber()) return listOf(p, *field);
     if (field->effect == Effect::creates) {
       before += fmt::format("  {} {}{{}};\n", p.pointee(), p.name);
-      after += fmt::format("  on.handles.add({}, p.get{}(), toWire({}));\n", kindOf(field->kind), field->accessor, p.name);
+      after += fmt::format("  on.handles.add({}, p.get{}(), toWire({}));\n", kindOf(field->kind), field->accessor(), p.name);
       return fmt::format("&{}", p.name);
     }
     if (field->kind == "stream" && field->effect == Effect::uses && !row.noWork)
-      return fmt::format("on.stream(p.get{}())", field->accessor);
-    if (field->effect == Effect::none) return fmt::format("fromWire<{}>(p.get{}())", p.type, field->accessor);
+      return fmt::format("on.stream(p.get{}())", field->accessor());
+    if (field->effect == Effect::none) return fmt::format("fromWire<{}>(p.get{}())", p.type, field->accessor());
     if (field->effect == Effect::destroys)
-      after += fmt::format("  on.handles.remove({}, p.get{}());\n", kindOf(field->kind), field->accessor);
-    return fmt::format("fromWire<{}>(on.real({}, p.get{}(), {}))", p.type, kindOf(field->kind), field->accessor, field->nullable);
+      after += fmt::format("  on.handles.remove({}, p.get{}());\n", kindOf(field->kind), field->accessor());
+    return fmt::format("fromWire<{}>(on.real({}, p.get{}(), {}))", p.type, kindOf(field->kind), field->accessor(),
+                       field->nullable);
   }
 
   std::string textOf(const Field& field) const {
-    std::string text = fmt::format("p.get{}().cStr()", field.accessor);
-    return field.optional ? fmt::format("(p.get{}().size() == 0 ? nullptr : {})", field.accessor, text) : text;
+    std::string text = fmt::format("p.get{}().cStr()", field.accessor());
+    return field.optional ? fmt::format("(p.get{}().size() == 0 ? nullptr : {})", field.accessor(), text) : text;
   }
 
   // A structure or an array that the entry reads.
   std::string listOf(const Parameter& p, const Field& field) {
-    std::string count = field.count.empty() ? "1" : countOf(field.count);
+    std::string count = field.count.empty() ? "1" : read(field.count);
     before += fmt::format("  Unpacked {0}(on, {1}, p.get{2}());\n  if (CUresult bad = {0}.check({3}, {4})) return bad;\n", p.name,
-                          describedOf(table, field), field.accessor, count, field.optional);
+                          describedOf(table, field), field.accessor(), count, field.optional);
     if (field.effect == Effect::destroys)
-      after += fmt::format("  for (size_t i = 0; i < {0}.count(); ++i) on.handles.remove({1}, api::ElementsReader<uint64_t>(p.get{2}())[i]);\n",
-                           p.name, kindOf(field.kind), field.accessor);
+      after += fmt::format(
+          "  for (size_t i = 0; i < {0}.count(); ++i) on.handles.remove({1}, api::ElementsReader<uint64_t>(p.get{2}())[i]);\n",
+          p.name, kindOf(field.kind), field.accessor());
     return fmt::format("{}{}.{}<{}>()", p.isPointer() ? "" : "*", p.name, field.optional ? "get" : "list", field.elementType);
   }
 
   // A structure that the entry reads and writes.
   std::string updatedOf(const Parameter& p, const Field& result, const Field& given) {
-    before += fmt::format("  Unpacked {0}Given(on, {1}, p.get{2}());\n  if (CUresult bad = {0}Given.check(1)) return bad;\n"
-                          "  {3} {0};\n  std::memcpy(&{0}, {0}Given.get<void>(), sizeof {0});\n",
-                          p.name, describedOf(table, given), given.accessor, p.pointee());
-    results += fmt::format("  results.set{}({});\n", result.accessor, p.name);
+    before += fmt::format(
+        "  Unpacked {0}Given(on, {1}, p.get{2}());\n  if (CUresult bad = {0}Given.check(1)) return bad;\n"
+        "  {3} {0};\n  std::memcpy(&{0}, {0}Given.get<void>(), sizeof {0});\n",
+        p.name, describedOf(table, given), given.accessor(), p.pointee());
+    results += fmt::format("  results.set{}({});\n", result.accessor(), p.name);
     return fmt::format("&{}", p.name);
   }
 
-  // Of a frame: `p.getCount()`, with what is taken away from it.
-  std::string countOf(const std::string& count) const {
+  // A field of the frame: `p.getCount()`, with what is taken away from it (COUNT-1).
+  std::string read(const std::string& count) const {
     std::string name = countParameter(count);
-    return fmt::format("p.get{}(){}", row.frame.find(name)->accessor, count.substr(name.size()));
+    return fmt::format("p.get{}(){}", row.frame.find(name)->accessor(), count.substr(name.size()));
   }
 
   // `room`: the field in which the program says how many elements its arrays take; null for other results.
   std::string resultOf(const Parameter& p, const Field& result, const Field* room) {
     if (room != nullptr && room->type == Type::described) return updatedOf(p, result, *room);
     if (result.count.empty()) {
-      before += fmt::format("  {} {}{};\n", p.pointee(), p.name, room == nullptr ? "{}" : fmt::format(" = p.get{}()", room->accessor));
-      results += fmt::format("  results.set{}({});\n", result.accessor,
+      before += fmt::format("  {} {}{};\n", p.pointee(), p.name, room == nullptr ? "{}" : " = " + read(p.name));
+      results += fmt::format("  results.set{}({});\n", result.accessor(),
                              result.type == Type::structure ? p.name : fmt::format("toWire({})", p.name));
       return fmt::format("&{}", p.name);
     }
     const Parameter& count = *row.findParameter(result.count);
     std::string element = result.elementType == "void" ? "kj::byte" : result.elementType;
-    before += fmt::format("  Room<{}> {}(p.get{}());\n  if (CUresult bad = {}.check()) return bad;\n", element, p.name,
-                          row.frame.find(result.count)->accessor, p.name);
-    results += fmt::format("  results.set{}({}.filled({}));\n", result.accessor, p.name,
-                           count.isPointer() ? result.count : fmt::format("p.get{}()", row.frame.find(result.count)->accessor));
+    before += fmt::format("  Room<{0}> {1}({2});\n  if (CUresult bad = {1}.check()) return bad;\n", element, p.name,
+                          read(result.count));
+    results += fmt::format("  results.set{}({}.filled({}));\n", result.accessor(), p.name,
+                           count.isPointer() ? result.count : read(result.count));
     return p.name + ".get()";
   }
 
   const Table& table;
   const Row& row;
-  std::string before, arguments, after, results;
+  std::string before, after, results;
 };
 
 }  // namespace
@@ -123,7 +126,8 @@ std::string emitHandlers(const Table& table) {
 
 std::string emitDispatch(const Table& table) {
   std::string out = fmt::format(
-      "{}#include \"stub/worker/dispatch.h\"\n\n#include <cstring>\n\n#include \"cuda-described.h\"\n#include \"cuda-handlers.h\"\n"
+      "{}#include \"stub/worker/dispatch.h\"\n\n#include <cstring>\n\n#include \"cuda-described.h\"\n#include "
+      "\"cuda-handlers.h\"\n"
       "#include \"stub/worker/room.h\"\n#include \"stub/worker/unpacked.h\"\n\nnamespace vgpu::stub {{\n\nnamespace generated "
       "{{\n\n",
       banner);

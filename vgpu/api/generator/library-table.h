@@ -43,6 +43,8 @@ struct LibraryRow {
   std::string signature() const;
   // noArgument if there is none of that name.
   uint8_t find(const std::string& parameter) const;
+  // Throws kj::Exception if there is none.
+  uint8_t get(const std::string& parameter) const;
 };
 
 struct LibraryObject {

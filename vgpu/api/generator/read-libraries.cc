@@ -13,14 +13,6 @@ using api::Does;
 
 namespace {
 
-// `param[5]`
-std::pair<std::string, std::string> readCounted(const std::string& text) {
-  size_t bracket = text.find('[');
-  if (bracket == std::string::npos) return {text, ""};
-  KJ_REQUIRE(text.back() == ']', "a bracket is not closed", text.c_str());
-  return {text.substr(0, bracket), text.substr(bracket + 1, text.size() - bracket - 2)};
-}
-
 api::Member memberNamed(const std::string& name) {
   constexpr const char* names[] = {"pointerMode", "scaleType", "stream"};
   for (size_t member = 0; member < api::memberCount; ++member)
@@ -54,19 +46,15 @@ class Reader : private TableText {
       KJ_REQUIRE(all.size() == 4, "a library has a name, a soname and a header");
       table.libraries.push_back({all[1], all[2], all[3], {}});
     } else if (word == "object") {
-      auto behind = [&](const char* word, const std::string& otherwise) {
-        auto found = std::find(all.begin(), all.end(), word);
-        return all.end() - found < 2 ? otherwise : found[1];
-      };
       const bool isBusy = std::find(all.begin(), all.end(), "busy") != all.end();
-      table.objects.push_back({all[1], behind("also", all[1]), behind("in", ""), isBusy});
+      table.objects.push_back({all[1], wordBehind(all, "also", all[1]), wordBehind(all, "in", ""), isBusy});
     } else if (word == "structure" || word == "status") {
       KJ_REQUIRE(all.size() == 3, "a name and a number are expected", word.c_str());
       (word == "status" ? table.statuses : table.structures)[all[1]] = static_cast<unsigned>(std::stoul(all[2]));
     } else if (word == "scalar") {
       readScalars(all);
     } else if (word == "host") {
-      for (size_t i = 1; i < all.size(); ++i) table.hosts[readCounted(all[i]).first] = {readCounted(all[i]).second};
+      for (size_t i = 1; i < all.size(); ++i) table.hosts[unbracketed(all[i])] = {bracketed(all[i])};
     } else if (word == "update") {
       table.updated.insert(all.begin() + 1, all.end());
     } else if (word == "mode") {
@@ -97,8 +85,7 @@ class Reader : private TableText {
         names.push_back(all[i]);
       }
     }
-    for (auto& name : names)
-      table.scalars[readCounted(name).first] = {readCounted(name).second, modes == 0 ? uint8_t{1} : modes, unused};
+    for (auto& name : names) table.scalars[unbracketed(name)] = {bracketed(name), modes == 0 ? uint8_t{1} : modes, unused};
   }
 
   // cublasSscal_v2 (cublasHandle_t handle, int n, …) [-> type]
@@ -106,7 +93,8 @@ class Reader : private TableText {
     LibraryRow row;
     row.line = number;
     size_t open = head.find('(');
-    KJ_REQUIRE(open != std::string::npos && !table.libraries.empty(), "expected symbol and (parameters) of a library", head.c_str());
+    KJ_REQUIRE(open != std::string::npos && !table.libraries.empty(), "expected symbol and (parameters) of a library",
+               head.c_str());
     row.symbol = trimmed(head.substr(0, open));
     row.library = static_cast<unsigned>(table.libraries.size()) - 1;
     for (auto& text : split(parenthesised(head, open), ',')) {
@@ -115,8 +103,7 @@ class Reader : private TableText {
     }
     if (size_t arrow = head.find("-> "); arrow != std::string::npos) row.result = head.substr(arrow + 3);
     for (auto& other : table.rows) KJ_REQUIRE(other.symbol != row.symbol, "a symbol is there twice", row.symbol.c_str());
-    auto clauses = split(body, ';');
-    std::erase(clauses, "");
+    auto clauses = clausesOf(body);
     size_t behind = clauses.empty() ? 0 : readDoes(row, clauses[0]);
     for (size_t i = behind; i < clauses.size(); ++i) readClause(row, clauses[i]);
     table.rows.push_back(row);
@@ -131,15 +118,16 @@ class Reader : private TableText {
       row.askedOnce = all.size() > 1 && all[1] == "once";
     } else if (all[0] == "set") {
       row.does = Does::set;
-      for (size_t i = 1; i < all.size(); ++i) row.keys |= 1u << require(row, all[i]);
+      for (size_t i = 1; i < all.size(); ++i) row.keys |= 1u << row.get(all[i]);
     } else if (all[0] == "create" || all[0] == "destroy") {
       row.does = all[0] == "create" ? Does::create : Does::destroy;
       KJ_REQUIRE(all.size() > 1, "an object is made or ended");
-      auto what = row.does == Does::destroy ? api::Argument::object
-                  : text.ends_with("in place") ? api::Argument::place : api::Argument::made;
-      row.parameters[require(row, all[1])].argument.what = what;
+      auto what = row.does == Does::destroy    ? api::Argument::object
+                  : text.ends_with("in place") ? api::Argument::place
+                                               : api::Argument::made;
+      row.parameters[row.get(all[1])].argument.what = what;
     } else if (all[0] == "recall") {
-      KJ_REQUIRE(all.size() == 4 && all[2] == "=" && require(row, all[1]) == 1, "recall gives its second parameter a member");
+      KJ_REQUIRE(all.size() == 4 && all[2] == "=" && row.get(all[1]) == 1, "recall gives its second parameter a member");
       row.does = Does::recall;
       row.recalled = static_cast<uint8_t>(memberNamed(all[3]));
     } else if (all[0] == "answer" || all[0] == "alias") {
@@ -167,22 +155,16 @@ class Reader : private TableText {
     api::LibraryNote note;
     note.holdsObject = all[0] != "remember";
     KJ_REQUIRE(all.size() >= (note.holdsObject ? 3 : 4), "what is remembered is remembered as something");
-    note.from = require(row, note.holdsObject ? all[0] : all[1]);
+    note.from = row.get(note.holdsObject ? all[0] : all[1]);
     if (!note.holdsObject) note.member = memberNamed(all[3]);
     if (note.holdsObject) note.objectType = table.placeOf(all[2]);
     auto condition = std::find(all.begin(), all.end(), "if");
     if (condition != all.end()) {
       KJ_REQUIRE(all.end() - condition == 4 && condition[2] == "is", "a condition is `if P is NUMBER`");
-      note.condition = require(row, condition[1]);
+      note.condition = row.get(condition[1]);
       note.value = static_cast<uint32_t>(std::stoul(condition[3]));
     }
     row.notes.push_back(note);
-  }
-
-  static uint8_t require(const LibraryRow& row, const std::string& name) {
-    uint8_t index = row.find(name);
-    KJ_REQUIRE(index != api::noArgument, "the entry has no such parameter", name.c_str());
-    return index;
   }
 
   LibraryTable table;
@@ -202,10 +184,14 @@ uint8_t LibraryRow::find(const std::string& wanted) const {
   return api::noArgument;
 }
 
+uint8_t LibraryRow::get(const std::string& wanted) const {
+  uint8_t index = find(wanted);
+  KJ_REQUIRE(index != api::noArgument, "the entry has no such parameter", wanted.c_str());
+  return index;
+}
+
 const LibraryObject* LibraryTable::findObject(const std::string& type) const {
-  for (auto& object : objects)
-    if (object.type == type) return &object;
-  return nullptr;
+  return findBy(objects, &LibraryObject::type, type);
 }
 
 uint8_t LibraryTable::placeOf(const std::string& type) const {
@@ -216,9 +202,9 @@ uint8_t LibraryTable::placeOf(const std::string& type) const {
 
 unsigned LibraryTable::bytesOf(const std::string& type) const {
   static const std::map<std::string, unsigned> known = {
-      {"void", 1},      {"char", 1},          {"unsigned char", 1}, {"float", 4},    {"double", 8},  {"cuComplex", 8},
-      {"int64_t", 8},   {"cuDoubleComplex", 16}, {"long long", 8},  {"size_t", 8},   {"uint64_t", 8}, {"__half", 2},
-      {"__nv_bfloat16", 2}};
+      {"void", 1},      {"char", 1},    {"unsigned char", 1},    {"float", 4},     {"double", 8},
+      {"cuComplex", 8}, {"int64_t", 8}, {"cuDoubleComplex", 16}, {"long long", 8}, {"size_t", 8},
+      {"uint64_t", 8},  {"__half", 2},  {"__nv_bfloat16", 2}};
   if (auto found = known.find(type); found != known.end()) return found->second;
   if (auto found = structures.find(type); found != structures.end()) return found->second;
   return type.back() == '*' || type.back() == ']' || type == "cudaStream_t" || findObject(type) != nullptr ? 8 : 4;

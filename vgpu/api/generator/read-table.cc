@@ -1,8 +1,10 @@
 // From the table's text to rows.
+#include <fmt/format.h>
 #include <kj/debug.h>
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <iterator>
 #include <utility>
 
@@ -23,29 +25,27 @@ class Reader : private TableText {
   Reader(const std::string& path, const std::string& types) : TableText(path), table{.types = VendorTypes(types)} {}
 
   Table read() {
+    const std::map<std::string, std::function<void()>> lines{{"kind", [&] { readKind(); }},
+                                                             {"object", [&] { table.objects[word(1)] = word(2); }},
+                                                             {"modules", [&] { table.modules = wordsBehind(head); }},
+                                                             {"retired", [&] { readRetired(); }},
+                                                             {"struct", [&] { readDescriptor(); }},
+                                                             {"forbid", [&] { readForbidden(); }}};
     while (next()) {
       KJ_CONTEXT("the table's line", number);
-      if (word(0) == "kind") {
-        readKind();
-      } else if (word(0) == "object") {
-        table.objects[word(1)] = word(2);
-      } else if (word(0) == "modules") {
-        table.modules = words(head.substr(head.find(' ')));
-      } else if (word(0) == "retired") {
-        readRetired();
-      } else if (word(0) == "struct") {
-        readDescriptor();
-      } else {
-        readRow();
-      }
+      auto line = lines.find(word(0));
+      line == lines.end() ? readRow() : line->second();
     }
     std::sort(table.kinds.begin(), table.kinds.end(), [](auto& a, auto& b) { return a.number < b.number; });
+    for (auto& row : table.rows)
+      if (!row.route) complete(row);
     for (auto& row : table.rows) {
       index(row);
       for (auto& clause : row.find("serves")) checkServed(clause);
     }
     for (unsigned number = 0; number < table.frames.size(); ++number)
-      KJ_REQUIRE(table.frames[number] != nullptr || table.retired.contains(number), "a number that no frame has is retired", number);
+      KJ_REQUIRE(table.frames[number] != nullptr || table.retired.contains(number), "a number that no frame has is retired",
+                 number);
     return std::move(table);
   }
 
@@ -55,43 +55,48 @@ class Reader : private TableText {
     return index < all.size() ? all[index] : "";
   }
 
+  // Of a line, those behind its first one.
+  static Clause wordsBehind(const std::string& line) { return words(line.substr(line.find(' '))); }
+
   // kind stream 5 CUstream nullable inContext state StreamState stream.h cuStreamDestroy_v2
   void readKind() {
-    Kind kind{word(1), static_cast<unsigned>(std::stoul(word(2))), word(3)};
-    size_t next = 4;
-    kind.nullable = word(next) == "nullable" && ++next;
-    kind.inContext = word(next) == "inContext" && ++next;
-    if (word(next) == "state") {
-      kind.state = word(next + 1);
-      kind.stateHeader = word(next + 2);
-      next += 3;
-    }
-    if (word(next) == "ends") kind.ends = word(next + 1), next += 2;
-    kind.destroyer = word(next);
+    auto all = words(head);
+    Kind kind{word(1), static_cast<unsigned>(std::stoul(word(2))), word(3) == "-" ? "" : word(3)};
+    kind.nullable = std::erase(all, "nullable") != 0;
+    kind.inContext = std::erase(all, "inContext") != 0;
+    kind.state = wordBehind(all, "state", "");
+    kind.stateHeader = wordBehind(all, kind.state, "");
+    kind.ends = wordBehind(all, "ends", "");
+    if (all.back().starts_with("cu") && all.back() != kind.ends) kind.destroyer = all.back();
     if (kind.ends.empty() && kind.inContext) kind.ends = kind.destroyer;
-    if (kind.type == "-") kind.type.clear();
     KJ_REQUIRE(table.findKind(kind.name) == nullptr, "a kind is there twice", kind.name.c_str());
     table.kinds.push_back(kind);
   }
 
   // retired 7-32 39
   void readRetired() {
-    for (auto& range : words(head.substr(head.find(' ')))) {
+    for (auto& range : wordsBehind(head)) {
       size_t dash = range.find('-');
       unsigned last = static_cast<unsigned>(std::stoul(range.substr(dash == std::string::npos ? 0 : dash + 1)));
       for (unsigned number = static_cast<unsigned>(std::stoul(range)); number <= last; ++number) table.retired.insert(number);
     }
   }
 
-  // struct CUDA_BATCH_MEM_OP_NODE_PARAMS
-  //   optional ctx; reads paramArray[count]
+  // forbid CUtexref CUsurfref: CUDA 12 has ended texture references
+  void readForbidden() {
+    size_t colon = head.find(':');
+    KJ_REQUIRE(colon != std::string::npos, "a `forbid` line says why", head.c_str());
+    forbidden.push_back({wordsBehind(head.substr(0, colon)), trimmed(head.substr(colon + 1))});
+  }
+
+  // struct CUlaunchAttributeValue
+  //   plain programmaticEvent.event launchCompletionEvent.event
   void readDescriptor() {
     const VendorType* type = table.types.findStructure(word(1));
     KJ_REQUIRE(type != nullptr, "the headers have no such structure", word(1).c_str());
     auto& clauses = table.descriptors[type->name];
     KJ_REQUIRE(clauses.empty(), "a structure is there twice", word(1).c_str());
-    for (auto& clause : split(body, ';'))
-      if (!clause.empty()) clauses.push_back(words(clause));
+    for (auto& clause : clausesOf(body)) clauses.push_back(words(clause));
   }
 
   void readRow() {
@@ -99,15 +104,13 @@ class Reader : private TableText {
     row.line = number;
     bool own = isRoute(word(0));
     if (!own) readHead(row);
-    auto clauses = split(own ? head + body : body, ';');
-    std::erase(clauses, "");
+    auto clauses = clausesOf(own ? head + body : body);
     if (!clauses.empty()) readRoute(row, clauses[0]);
     for (size_t i = 1; i < clauses.size(); ++i) readClause(row, clauses[i]);
     finish(row);
     table.rows.push_back(row);
   }
 
-  static bool isLevel(const std::string& word) { return word == "process" || word == "any" || word == "context"; }
   static bool isRoute(const std::string& word) { return word == "post" || word == "call" || word == "signal"; }
 
   // cuStreamQuery 2000 ptsz:7000 (CUstream hStream)
@@ -142,26 +145,24 @@ class Reader : private TableText {
   void readFrame(Row& row, const Clause& all) {
     row.number = static_cast<unsigned>(std::stoul(all[1].substr(1)));
     row.replay = all[2] == "build" ? Replay::build : all[2] == "work" ? Replay::work : Replay::query;
-    size_t nextWord = 3;
-    for (; nextWord < all.size() && (all[nextWord] == "noWork" || isLevel(all[nextWord])); ++nextWord) {
-      row.noWork |= all[nextWord] == "noWork";
-      if (isLevel(all[nextWord])) row.level = all[nextWord];
-    }
-    if (all.size() == nextWord) return;
-    if (all.size() == nextWord + 3 && all[nextWord + 1] == "as") return takeFrame(row, all[nextWord], all[nextWord + 2]);
-    std::string frame = all[nextWord];
-    size_t open = frame.find('(');
-    KJ_REQUIRE(open != std::string::npos, "a frame has fields in parentheses", frame.c_str());
-    row.name = frame.substr(0, open);
-    readFields(row.frame, parenthesised(frame, open));
-    if (all.size() > nextWord + 2 && all[nextWord + 1] == "->") readFields(row.results, parenthesised(all[nextWord + 2], 0));
+    Clause rest(all.begin() + 3, all.end());
+    row.noWork = std::erase(rest, "noWork") != 0;
+    for (const char* level : {"process", "any", "context"})
+      if (std::erase(rest, level) != 0) row.level = level;
+    if (rest.empty()) return;
+    if (rest.size() == 3 && rest[1] == "as") return takeFrame(row, rest[0], rest[2]);
+    size_t open = rest[0].find('(');
+    KJ_REQUIRE(open != std::string::npos, "a frame has fields in parentheses", rest[0].c_str());
+    row.name = rest[0].substr(0, open);
+    readFields(row.frame, parenthesised(rest[0], open));
+    if (rest.size() > 2 && rest[1] == "->") readFields(row.results, parenthesised(rest[2], 0));
   }
 
   // copy3dBack as copy3d
   void takeFrame(Row& row, const std::string& name, const std::string& sameAs) {
     auto other = std::find_if(table.rows.begin(), table.rows.end(), [&](auto& before) { return before.name == sameAs; });
-    KJ_REQUIRE(other != table.rows.end() && !other->workerByHand.empty(), "no row before has that frame and a worker's half by hand",
-               sameAs.c_str());
+    KJ_REQUIRE(other != table.rows.end() && !other->workerByHand.empty(),
+               "no row before has that frame and a worker's half by hand", sameAs.c_str());
     row.name = name;
     row.sameAs = sameAs;
     row.frame = other->frame;
@@ -176,15 +177,8 @@ class Reader : private TableText {
       auto part = words(each);
       KJ_REQUIRE(part.size() >= 2, "a field has a name and a type", each.c_str());
       Field field;
-      field.setName(part[0]);
-      if (part[1].ends_with("[]")) {
-        readListType(field, part[1].substr(0, part[1].size() - 2));
-        field.count = "[]";
-      } else if (table.types.find(part[1]) != nullptr) {
-        readListType(field, part[1]);
-      } else {
-        field.type = typeNamed(part[1]);
-      }
+      field.name = part[0];
+      readType(field, part[1]);
       if (part.size() > 2) {
         field.nullable = part[2].ends_with("?");
         field.effect = effectNamed(field.nullable ? part[2].substr(0, part[2].size() - 1) : part[2]);
@@ -197,12 +191,18 @@ class Reader : private TableText {
     }
   }
 
-  // u64, or CUmemAccessDesc: elements that are described.
-  void readListType(Field& field, const std::string& type) {
-    const VendorType* structure = table.types.find(type);
-    field.type = structure != nullptr ? Type::described : Type::list;
-    if (structure == nullptr) field.element = typeNamed(type);
-    if (structure != nullptr) field.elementType = type;
+  // u64, u64[], CUmemAccessDesc or CUmemAccessDesc[].
+  void readType(Field& field, const std::string& type) {
+    const bool isList = type.ends_with("[]");
+    const std::string element = isList ? type.substr(0, type.size() - 2) : type;
+    if (isList) field.count = "[]";
+    if (table.types.find(element) != nullptr) {
+      field.type = Type::described;
+      field.elementType = element;
+    } else {
+      (isList ? field.element : field.type) = typeNamed(element);
+      if (isList) field.type = Type::list;
+    }
   }
 
   void readClause(Row& row, const std::string& text) {
@@ -235,15 +235,41 @@ class Reader : private TableText {
     size_t dot = clause[0].find('.');
     KJ_REQUIRE(dot == std::string::npos || row.findParameter(clause[0].substr(0, dot)) != nullptr,
                "the entry has no such parameter", clause[0].c_str());
-    bool names = effectNamed(clause[0]) != Effect::none || clause[0] == "optional" || clause[0] == "remember" ||
-                 clause[0] == "current" || clause[0] == "reads" || clause[0] == "writes" || clause[0] == "address";
-    for (size_t i = 1; names && i < clause.size(); ++i) {
-      std::string name = clause[i].substr(0, clause[i].find('[')), count = countParameter(bracketed(clause[i]));
-      const bool isCall = clause[0] == "remember" && name.ends_with(')');
-      KJ_REQUIRE(clause[i] == "as" || clause[i - 1] == "as" || isCall || row.findParameter(name) != nullptr,
+    static const std::set<std::string> verbs{"creates",  "uses",    "changes", "destroys", "optional",
+                                             "remember", "current", "reads",   "writes",   "address"};
+    for (size_t i = 1; verbs.contains(clause[0]) && i < clause.size(); ++i) {
+      std::string name = unbracketed(clause[i]), count = countParameter(bracketed(clause[i]));
+      const bool isNoParameter = clause[i] == "as" || clause[i - 1] == "as" || (clause[0] == "remember" && name.ends_with(')'));
+      KJ_REQUIRE((isNoParameter || row.findParameter(name) != nullptr) && (count.empty() || row.findParameter(count) != nullptr),
                  "the entry has no such parameter", clause[i].c_str());
-      KJ_REQUIRE(count.empty() || row.findParameter(count) != nullptr, "the entry has no such parameter", clause[i].c_str());
     }
+  }
+
+  // What follows from a prototype alone: that the entry is forbidden, or a call of its next version, which has the same
+  // parameters.
+  void complete(Row& row) const {
+    auto isForbidden = [&](auto& each) {
+      auto begins = [&](const std::string& name) {
+        return std::ranges::any_of(each.beginnings, [&](auto& beginning) { return name.starts_with(beginning); });
+      };
+      return begins(row.symbol) || std::ranges::any_of(row.parameters, begins, &Parameter::pointee);
+    };
+    if (auto found = std::ranges::find_if(forbidden, isForbidden); found != forbidden.end()) {
+      row.route = Route::forbid;
+      row.reason = found->why;
+      return;
+    }
+    auto isVersion = [&](auto& other) { return entryOf(other.symbol) == entryOf(row.symbol); };
+    auto next = std::find_if(table.rows.begin() + (&row - table.rows.data()) + 1, table.rows.end(), isVersion);
+    if (next == table.rows.end() || !std::ranges::equal(row.parameters, next->parameters, isPassedAs)) return;
+    row.route = Route::alias;
+    row.alias = fmt::format("{}({})", next->symbol, joined(row.parameters, ", ", &Parameter::name));
+  }
+
+  // Whether a call may hand on the first as the second: of the same type, or of a number that is as wide or wider.
+  static bool isPassedAs(const Parameter& from, const Parameter& to) {
+    auto number = numberOfC(from.type), wider = numberOfC(to.type);
+    return from.name == to.name && (from.type == to.type || (number && wider && infoOf(*number).bits <= infoOf(*wider).bits));
   }
 
   // An entry that a session has. Its row may stand behind the frame's.
@@ -277,6 +303,12 @@ class Reader : private TableText {
   }
 
   Table table;
+  // What a session cannot have, by how names begin.
+  struct Forbidden {
+    Clause beginnings;
+    std::string why;
+  };
+  std::vector<Forbidden> forbidden;
 };
 
 }  // namespace

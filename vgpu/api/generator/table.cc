@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
+
+#include "text.h"
 
 namespace vgpu::generator {
 
@@ -22,18 +25,13 @@ std::string apart(const std::string& name, char separator, int (*convert)(int)) 
   return out;
 }
 
-// The first whose member is `wanted`; nullptr if there is none.
-template <typename Each>
-const Each* findBy(const std::vector<Each>& all, std::string Each::*member, const std::string& wanted) {
-  auto found = std::ranges::find(all, wanted, member);
-  return found == all.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
-void Field::setName(const std::string& of) {
-  name = of;
-  accessor = capitalised(of);
+std::string Field::accessor() const { return capitalised(name); }
+
+std::string Parameter::pointee() const {
+  const size_t begin = type.starts_with("const ") ? 6 : 0;
+  return type.substr(begin, type.find_last_not_of(" *") + 1 - begin);
 }
 
 const Field* Structure::find(const std::string& wanted) const { return findBy(fields, &Field::name, wanted); }
@@ -54,24 +52,19 @@ const Kind* Table::findKindOfType(const std::string& type) const {
 }
 const Kind* Table::findKind(const std::string& name) const { return findBy(kinds, &Kind::name, name); }
 
-std::vector<Field> byPlace(const Structure& structure) {
-  std::vector<Field> fields = structure.fields;
-  std::stable_sort(fields.begin(), fields.end(), [&](auto& a, auto& b) { return infoOf(a.type).bits > infoOf(b.type).bits; });
-  uint32_t at = 0, pointer = 0;
-  for (auto& field : fields) {
-    field.place = !field.isNumber() ? pointer++ : field.type == Type::boolean ? at : at / 8;
-    at += infoOf(field.type).bits;
-  }
+std::vector<const Field*> byPlace(const Structure& structure) {
+  std::vector<const Field*> fields;
+  for (auto& field : structure.fields) fields.push_back(&field);
+  std::ranges::stable_sort(fields, std::greater(), [](auto* field) { return infoOf(field->type).bits; });
   return fields;
 }
 
 void placeFields(Structure& structure) {
   uint32_t bits = 0;
-  for (auto& placed : byPlace(structure)) {
-    for (auto& field : structure.fields)
-      if (field.name == placed.name) field.place = placed.place;
-    bits += infoOf(placed.type).bits;
-    structure.pointers += !placed.isNumber();
+  for (auto* placed : byPlace(structure)) {
+    Field& field = structure.fields[static_cast<size_t>(placed - structure.fields.data())];
+    field.place = !field.isNumber() ? structure.pointers++ : field.type == Type::boolean ? bits : bits / 8;
+    bits += infoOf(field.type).bits;
   }
   structure.dataWords = (bits + 63) / 64;
 }

@@ -24,7 +24,7 @@ constexpr const char* nameOf(Replay replay) { return replayNames[static_cast<siz
 constexpr const char* nameOf(Effect effect) { return effectNames[static_cast<size_t>(effect)]; }
 
 struct Field {
-  std::string name, accessor;  // destination; Destination, as in getDestination
+  std::string name;  // destination
   Type type = Type::u64;
   Type element = Type::u64;  // of a list
   uint32_t place = 0;        // of a number, from the structure's beginning: bytes, or bits for a boolean; else which pointer
@@ -36,7 +36,7 @@ struct Field {
   std::string count;        // the parameter that says how many there are; empty: one, or as an explicit frame has it
   bool optional = false;    // the program may give none
 
-  void setName(const std::string& name);
+  std::string accessor() const;  // Destination, as in getDestination
   bool isNumber() const { return type <= Type::place; }
   // Whether it is a list of handles.
   bool isHandles() const { return (type == Type::list || type == Type::described) && effect != Effect::none; }
@@ -54,7 +54,8 @@ struct Parameter {
 
   bool isPointer() const { return type.back() == '*'; }
   bool isConstPointer() const { return isPointer() && type.starts_with("const "); }
-  std::string pointee() const { return type.substr(0, type.find_last_not_of(" *") + 1); }
+  // What it points to, without const; of another parameter its type.
+  std::string pointee() const;
 };
 
 // The part of a row behind its route, between semicolons: its words.
@@ -71,8 +72,8 @@ struct Row {
   std::optional<Route> route;
   std::string reason;  // of local and forbid
   std::string clientByHand, workerByHand;
-  std::string level;  // of recall: the state that the call needs
-  std::string alias;  // the call that it is, or its client's half, as C++
+  std::string level;       // of recall: the state that the call needs
+  std::string alias;       // the call that it is, or its client's half, as C++
   bool byClauses = false;  // the client's half is as of recall, though there is a frame
   std::vector<Clause> clauses;
   // Of a frame.
@@ -101,21 +102,21 @@ struct Kind {
   unsigned number = 0;  // the handle's first byte
   std::string type;     // of the program's handle: CUstream; empty where rows name the kind themselves
   bool nullable = false;
-  bool inContext = false;  // ends with its device's context
+  bool inContext = false;          // ends with its device's context
   std::string state, stateHeader;  // of the client's (intercept/session/kinds/); empty if it keeps no more than a head
-  std::string ends;        // what the client calls for one that ends with its context; empty if nothing
-  std::string destroyer;   // the entry that destroys one; empty if a module of the worker's does
+  std::string ends;                // what the client calls for one that ends with its context; empty if nothing
+  std::string destroyer;           // the entry that destroys one; empty if a module of the worker's does
 };
 
 struct Table {
   VendorTypes types;
   std::map<std::string, std::vector<Clause>> descriptors;  // of structures, by their first names
-  std::vector<Kind> kinds;         // by number
-  std::vector<std::string> modules;  // of the worker, in the order of a snapshot
+  std::vector<Kind> kinds;                                 // by number
+  std::vector<std::string> modules;                        // of the worker, in the order of a snapshot
   std::map<std::string, std::string> objects;  // of the client alone: the function that finds one, by the handle's type
-  std::vector<Row> rows;           // as in the file: frames of the session's own, entries by symbol
-  std::vector<const Row*> frames;  // by number; nullptr: retired
-  std::set<unsigned> retired;      // numbers that a frame has had
+  std::vector<Row> rows;                       // as in the file: frames of the session's own, entries by symbol
+  std::vector<const Row*> frames;              // by number; nullptr: retired
+  std::set<unsigned> retired;                  // numbers that a frame has had
 
   const Kind* findKindOfType(const std::string& type) const;
   const Kind* findKind(const std::string& name) const;
@@ -124,12 +125,12 @@ struct Table {
 // Throws kj::Exception naming the line that makes no sense.
 Table readTable(const std::string& path, const std::string& types);
 
-// Whether a clause that begins with `word` names the parameter, and its COUNT.
-struct Naming {
-  bool is = false;
-  std::string count;
-};
-Naming namingOf(const Row& row, const char* word, const std::string& parameter);
+// COUNT of the parameter in a clause that begins with `word`: `reads P[COUNT]`. Empty if it has none; nothing if no such clause
+// names the parameter.
+std::optional<std::string> findCount(const Row& row, const char* word, const std::string& parameter);
+inline bool isNamed(const Row& row, const char* word, const std::string& parameter) {
+  return findCount(row, word, parameter).has_value();
+}
 
 // The field of a parameter for whose row no frame is spelled, in the row's frame or results (classify-parameters.cc).
 void addField(const Table& table, Row& row, const Parameter& parameter);
@@ -138,28 +139,26 @@ void addField(const Table& table, Row& row, const Parameter& parameter);
 struct DescribedField {
   std::string what;  // of api::FieldClass
   Member member;
-  std::string kind;                    // of a handle
+  std::string kind;  // of a handle
   bool nullable = false;
-  std::string elementType;             // of a list
-  Member count, function, extra;       // members of the same structure; of none if they are 0 bytes long
-  uint32_t bytes = 0;                  // of what is reserved, and of memory at an address
-  uint64_t values = 0;                 // of a choice: a bit each
+  uint32_t bytes = 0;                                     // of memory at an address
+  uint64_t values = 0;                                    // of a choice: a bit each
   std::vector<std::pair<uint32_t, uint64_t>> conditions;  // offset of a number, its values as bits
 };
 // The fields that are more than numbers, from the layout and the table's `struct` lines. Throws kj::Exception on a pointer that
 // nothing describes, and on what may not be there and says not when.
 std::vector<DescribedField> describe(const Table& table, const VendorType& structure);
-// The C++ expression of the description of a list's elements: api::described::CUmemAccessDesc_v1. Empty if a frame's list is of none.
+// The C++ expression of the description of a list's elements: api::described::CUmemAccessDesc_v1. Empty if a frame's list is of
+// none.
 std::string describedOf(const Table& table, const Field& field);
-// The same, of a list in a structure.
-std::string describedElement(const Table& table, const DescribedField& list);
-// Whether such elements hold handles, here or in what they point to.
+// Whether such elements hold handles.
 bool hasHandles(const Table& table, const std::string& elementType);
 
 // Gives every field its place: numbers by size, largest first, so that a schema whose ordinals are in that order has the same
 // layout (capnproto.org/encoding.html).
 void placeFields(Structure& structure);
-std::vector<Field> byPlace(const Structure& structure);
+// The fields in that order.
+std::vector<const Field*> byPlace(const Structure& structure);
 
 // hostMemory -> HOST_MEMORY; `host memory`; api::Kind::HOST_MEMORY.
 std::string enumerantOf(const std::string& name);

@@ -2,6 +2,7 @@
 
 #include <kj/debug.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace vgpu::generator {
@@ -11,7 +12,6 @@ std::string trimmed(const std::string& text) {
   return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
 }
 
-// Pieces between separators that are in no parentheses.
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> pieces;
   std::string piece;
@@ -42,7 +42,6 @@ std::string joined(const Clause& clause, size_t first) {
   return text;
 }
 
-// What is between the parenthesis at `open` and the one that closes it.
 std::string parenthesised(const std::string& text, size_t open) {
   int depth = 0;
   for (size_t at = open; at < text.size(); ++at) {
@@ -54,16 +53,28 @@ std::string parenthesised(const std::string& text, size_t open) {
 
 std::string bracketed(const std::string& text) {
   size_t open = text.find('[');
-  return open == std::string::npos ? "" : text.substr(open + 1, text.size() - open - 2);
+  if (open == std::string::npos) return "";
+  KJ_REQUIRE(text.back() == ']', "a bracket is not closed", text.c_str());
+  return text.substr(open + 1, text.size() - open - 2);
 }
 
-// `const char * name`.
+std::string wordBehind(const Clause& clause, const std::string& word, const std::string& otherwise) {
+  auto found = std::ranges::find(clause, word);
+  return clause.end() - found < 2 ? otherwise : found[1];
+}
+
 Parameter readParameter(const std::string& text) {
   auto nameAt = text.find_last_of(" *") + 1;
   return {trimmed(text.substr(0, nameAt)), text.substr(nameAt)};
 }
 
 TableText::TableText(const std::string& path) : file(path) { KJ_REQUIRE(file.good(), "cannot read the table", path.c_str()); }
+
+std::vector<std::string> TableText::clausesOf(const std::string& text) {
+  auto clauses = split(text, ';');
+  std::erase(clauses, "");
+  return clauses;
+}
 
 bool TableText::next() {
   std::string text;
