@@ -8,6 +8,13 @@
 
 namespace vgpu::stub {
 
+namespace {
+
+// A flag of contexts that the driver sets by itself, sooner or later; it behaves the same with and without it (docs/facts.md).
+constexpr unsigned setByDriver = CU_CTX_LMEM_RESIZE_TO_MAX;
+
+}  // namespace
+
 void ProcessRecord::addCurrent(const Driver& driver) {
   OfDevice found;
   size_t total = 0;
@@ -44,8 +51,8 @@ std::string ProcessRecord::leftSince(const ProcessRecord& fresh) const {
   for (size_t i = 0; i < devices.size(); ++i) {
     if (devices[i].limits != fresh.devices[i].limits) return fmt::format("a limit of device {}", i);
     if (devices[i].cacheConfig != fresh.devices[i].cacheConfig) return fmt::format("the cache configuration of device {}", i);
-    if (devices[i].flags != fresh.devices[i].flags)
-      return fmt::format("flags of device {}'s context: {:#x}, and a new one's are {:#x}", i, devices[i].flags, fresh.devices[i].flags);
+    const unsigned flags = devices[i].flags & ~setByDriver, freshFlags = fresh.devices[i].flags & ~setByDriver;
+    if (flags != freshFlags) return fmt::format("flags of device {}'s context: {:#x}, and a new one's are {:#x}", i, flags, freshFlags);
   }
   if (mappedBytes > fresh.mappedBytes) return fmt::format("{} bytes of the driver's mappings", mappedBytes - fresh.mappedBytes);
   return memoryLeftSince(fresh);
