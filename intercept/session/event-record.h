@@ -39,8 +39,8 @@ class EventRecord {
   std::atomic<uint64_t> latest{0};
 };
 
-// A place in a stream of `device`, which its GPU has passed when that number is in that completion word (markStream).
-struct StreamMark {
+// A place in a stream of `device`, which its GPU has passed when that number is in that completion word (fenceStream).
+struct StreamFence {
   unsigned device = 0;
   EventRecord::Value record;  // 0: passed
 };

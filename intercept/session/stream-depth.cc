@@ -21,13 +21,13 @@ CUresult StreamDepth::await(Thread& thread, uint64_t stream, uint64_t frames) {
   Session& session = thread.session;
   unsigned device = thread.deviceOf(stream);
   for (Backoff backoff;;) {
-    uint64_t next = nextMark.load(std::memory_order_relaxed), groupsPassed = passed.load(std::memory_order_acquire);
+    uint64_t next = nextFence.load(std::memory_order_relaxed), groupsPassed = passed.load(std::memory_order_acquire);
     if (frames >= next && groupsPassed + 1 >= next / groupFrames) {
-      if (!nextMark.compare_exchange_strong(next, next + groupFrames)) continue;
-      if (CUresult error = postMark(thread, stream)) return error;
+      if (!nextFence.compare_exchange_strong(next, next + groupFrames)) continue;
+      if (CUresult error = postFence(thread, stream)) return error;
     } else if (frames < (groupsPassed + 2) * groupFrames) {
       return CUDA_SUCCESS;
-    } else if (!passMark(thread, device)) {
+    } else if (!passFence(thread, device)) {
       if (session.lost.load(std::memory_order_relaxed)) return session.lossResult();
       if (stream != 0 && session.handles.find<api::Kind::STREAM>(stream) == nullptr) return CUDA_SUCCESS;  // destroyed
       if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
@@ -36,28 +36,28 @@ CUresult StreamDepth::await(Thread& thread, uint64_t stream, uint64_t frames) {
 }
 
 // Whether the GPU has passed the pending fence, or never will because its context has ended.
-bool StreamDepth::passMark(Thread& thread, unsigned device) {
+bool StreamDepth::passFence(Thread& thread, unsigned device) {
   Session& session = thread.session;
-  uint64_t sequence = mark.load(std::memory_order_acquire);
+  uint64_t sequence = fence.load(std::memory_order_acquire);
   if (sequence == 0) return false;
   auto own = completion.find();
   bool isPassed = own && session.segment.completionWord(*own).done.load(std::memory_order_acquire) >= sequence;
   if (!isPassed && session.faultOf(device, sequence) == CUDA_SUCCESS) return false;
-  if (mark.compare_exchange_strong(sequence, 0)) passed.fetch_add(1, std::memory_order_release);
+  if (fence.compare_exchange_strong(sequence, 0)) passed.fetch_add(1, std::memory_order_release);
   return true;
 }
 
-CUresult StreamDepth::postMark(Thread& thread, uint64_t stream) {
+CUresult StreamDepth::postFence(Thread& thread, uint64_t stream) {
   auto own = completion.take(thread.session.completionWords, thread.deviceOf(stream));
   if (!own) {  // all are taken: this stream's progress cannot be known, so it is not limited
     passed.fetch_add(1, std::memory_order_release);
     return CUDA_SUCCESS;
   }
-  Call<api::Cuda::StreamMarkParams> frame(thread.of(stream), api::Method::streamMark);
+  Call<api::Cuda::StreamFenceParams> frame(thread.of(stream), api::Method::streamFence);
   frame->setStream(stream);  // not counted
   frame->setLine(*own);
   completion.expect(frame.sequence());
-  mark.store(frame.sequence(), std::memory_order_release);
+  fence.store(frame.sequence(), std::memory_order_release);
   return frame.post();
 }
 
@@ -65,9 +65,9 @@ void StreamDepth::reset() {
   owner.store(nullptr, std::memory_order_relaxed);
   owned.store(0, std::memory_order_relaxed);
   shared.store(0, std::memory_order_relaxed);
-  nextMark.store(groupFrames, std::memory_order_relaxed);
+  nextFence.store(groupFrames, std::memory_order_relaxed);
   passed.store(0, std::memory_order_relaxed);
-  mark.store(0, std::memory_order_relaxed);
+  fence.store(0, std::memory_order_relaxed);
   completion.reset();
 }
 

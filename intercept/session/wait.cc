@@ -67,7 +67,7 @@ CUresult synchronizeStream(Thread& thread, uint64_t stream) {
   return delivered(thread, thread.deviceOf(stream), awaitStream(thread, stream));
 }
 
-CUresult markStream(Thread& thread, uint64_t stream, StreamMark& mark) {
+CUresult fenceStream(Thread& thread, uint64_t stream, StreamFence& fence) {
   Session& session = thread.session;
   const unsigned device = thread.deviceOf(stream);
   auto* entry = session.handles.find<api::Kind::STREAM>(stream);
@@ -75,18 +75,18 @@ CUresult markStream(Thread& thread, uint64_t stream, StreamMark& mark) {
   auto& completion = stream == 0 ? session.defaultStreamDepths[device].completion : entry->depth.completion;
   auto word = completion.take(session.completionWords, device);
   if (!word) return CUDA_ERROR_OUT_OF_MEMORY;
-  Call<api::Cuda::StreamMarkParams> frame(thread.on(device), api::Method::streamMark);
+  Call<api::Cuda::StreamFenceParams> frame(thread.on(device), api::Method::streamFence);
   frame->setStream(stream);  // not counted
   frame->setLine(*word);
   completion.expect(frame.sequence());
-  mark = {device, {frame.sequence(), *word}};
+  fence = {device, {frame.sequence(), *word}};
   return frame.post();
 }
 
-bool isPast(const Session& session, const StreamMark& mark) {
-  const EventRecord::Value& record = mark.record;
+bool isPast(const Session& session, const StreamFence& fence) {
+  const EventRecord::Value& record = fence.record;
   return session.segment.completionWord(record.completion).done.load(std::memory_order_acquire) >= record.sequence ||
-         session.lost.load(std::memory_order_relaxed) || session.faultOf(mark.device, record.sequence) != CUDA_SUCCESS;
+         session.lost.load(std::memory_order_relaxed) || session.faultOf(fence.device, record.sequence) != CUDA_SUCCESS;
 }
 
 namespace {

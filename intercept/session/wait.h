@@ -23,9 +23,9 @@ inline CUresult finishLaunch(Thread& thread, uint64_t stream, CUresult result) {
 bool isKnownIdle(Thread& thread, uint64_t stream);
 // Lets the GPU write into the completion word of a stream (a resolved handle) when it has executed all that the stream has been
 // given. CUDA_ERROR_OUT_OF_MEMORY if no completion word is left.
-CUresult markStream(Thread& thread, uint64_t stream, StreamMark& mark);
+CUresult fenceStream(Thread& thread, uint64_t stream, StreamFence& fence);
 // Whether it has, or never will because its context or the session has ended.
-bool isPast(const Session& session, const StreamMark& mark);
+bool isPast(const Session& session, const StreamFence& fence);
 // Until the event's last record has happened. `event` is the entry of a live handle.
 CUresult synchronizeEvent(Thread& thread, const EventState& event);
 // CUDA_ERROR_NOT_READY if it has not.

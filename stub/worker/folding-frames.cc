@@ -91,7 +91,7 @@ Foldable foldableOf(Method method) {
     case Method::copy3d:
     case Method::fill:
     case Method::eventRecord: return Foldable::WORK;
-    case Method::streamMark: return Foldable::MARK;
+    case Method::streamFence: return Foldable::FENCE;
     case Method::streamWaitEvent: return Foldable::WAIT;
     default: return Foldable::NO;
   }
@@ -103,7 +103,7 @@ uint64_t streamOf(const Frame& frame) {
     case Method::copy3d: return api::FrameReader<api::Cuda::Copy3dParams>(frame.words).getStream();
     case Method::fill: return api::FrameReader<api::Cuda::FillParams>(frame.words).getStream();
     case Method::eventRecord: return api::FrameReader<api::Cuda::EventRecordParams>(frame.words).getStream();
-    case Method::streamMark: return api::FrameReader<api::Cuda::StreamMarkParams>(frame.words).getStream();
+    case Method::streamFence: return api::FrameReader<api::Cuda::StreamFenceParams>(frame.words).getStream();
     default: return api::FrameReader<api::Cuda::StreamWaitEventParams>(frame.words).getHStream();
   }
 }

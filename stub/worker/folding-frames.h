@@ -11,7 +11,7 @@ namespace vgpu::stub {
 enum class Foldable : uint8_t {
   NO,    // whatever came before must be issued before it
   WORK,  // perhaps a node
-  MARK,  // a fence behind the stream's work: as well behind the rest of the run
+  FENCE,  // a fence behind the stream's work: as well behind the rest of the run
   WAIT,  // the stream waits for an event: the record must have been issued, and it begins a run
 };
 Foldable foldableOf(api::Method method);

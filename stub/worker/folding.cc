@@ -67,7 +67,7 @@ bool Folding::take(const Frame& frame) {
   ++framesRead;
   switch (foldableOf(frame.method)) {
     case Foldable::WORK: return takeWork(frame);
-    case Foldable::MARK: takeMark(frame); return true;
+    case Foldable::FENCE: takeFence(frame); return true;
     case Foldable::WAIT: takeWait(frame); return true;
     default: return false;
   }
@@ -89,7 +89,7 @@ bool Folding::takeWork(const Frame& frame) {
   return true;
 }
 
-void Folding::takeMark(const Frame& frame) {
+void Folding::takeFence(const Frame& frame) {
   auto run = find(streamOf(frame));
   if (run == runs.end()) return execute(frame);
   run->frames.push_back(frame);
@@ -166,9 +166,9 @@ void Folding::issueParts(Run& run) {
   while (!frames.empty()) {
     bool isWhole = work.size() == run.target && work.size() == run.work.size() && work.size() >= least();
     size_t count = isWhole ? work.size() : partOf(work.size()), pieces = std::min(std::max<size_t>(count, 1), work.size());
-    size_t taken = 0;  // of the frames: the work's, and the marks behind it
+    size_t taken = 0;  // of the frames: the work's, and the fences behind it
     for (size_t met = 0; taken < frames.size(); ++taken) {
-      if (foldableOf(frames[taken].method) == Foldable::MARK) continue;
+      if (foldableOf(frames[taken].method) == Foldable::FENCE) continue;
       if (met++ == pieces) break;
     }
     if (count == 0 || !launch(run, work.first(pieces), frames.first(taken)))
@@ -195,7 +195,7 @@ bool Folding::launch(Run& run, FoldedRun work, std::span<const Frame> frames) {
   hints.isNew = mode == FoldMode::AUTO && !run.lengths->repeats() && !std::ranges::all_of(work, isLikeFirst);
   if (!on.gpu.folded.launch(run.stream, on.stream(run.stream), work, hints)) return false;
   noteLaunched(run, work);
-  executeMarks(frames);
+  executeFences(frames);
   return true;
 }
 
@@ -212,16 +212,16 @@ void Folding::noteLaunched(const Run& run, FoldedRun work) {
   }
 }
 
-// Behind the run. A later record writes a higher number into the stream's word: then a mark has nothing to say any more.
-void Folding::executeMarks(std::span<const Frame> frames) {
+// Behind the run. A later record writes a higher number into the stream's word: then a fence has nothing to say any more.
+void Folding::executeFences(std::span<const Frame> frames) {
   auto lineOf = [](const Frame& frame) {
-    return frame.method == api::Method::streamMark ? api::FrameReader<api::Cuda::StreamMarkParams>(frame.words).getLine()
+    return frame.method == api::Method::streamFence ? api::FrameReader<api::Cuda::StreamFenceParams>(frame.words).getLine()
                                                    : api::FrameReader<api::Cuda::EventRecordParams>(frame.words).getLine();
   };
   for (size_t i = 0; i < frames.size(); ++i) {
-    if (frames[i].method != api::Method::streamMark) continue;
+    if (frames[i].method != api::Method::streamFence) continue;
     bool isPassed = std::ranges::any_of(frames.subspan(i + 1), [&](const Frame& later) {
-      bool writes = later.method == api::Method::eventRecord || later.method == api::Method::streamMark;
+      bool writes = later.method == api::Method::eventRecord || later.method == api::Method::streamFence;
       return writes && lineOf(later) == lineOf(frames[i]);
     });
     if (!isPassed) execute(frames[i]);

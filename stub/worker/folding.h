@@ -44,7 +44,7 @@ class Folding {
   uint64_t issue(const Frame& frame, const std::atomic<bool>& stop);
 
  private:
-  // Work of a stream that has been read and not issued, in order. Frames hold marks too.
+  // Work of a stream that has been read and not issued, in order. Frames hold fences too.
   struct Run {
     uint64_t stream = 0;
     size_t target = 0;    // of how much work it is issued
@@ -60,7 +60,7 @@ class Folding {
   std::optional<Frame> frameAfter(const Frame& frame, const std::atomic<bool>& stop);
   bool take(const Frame& frame);
   void takeWait(const Frame& frame);
-  void takeMark(const Frame& frame);
+  void takeFence(const Frame& frame);
   bool takeWork(const Frame& frame);
 
   Runs::iterator find(uint64_t stream);
@@ -74,7 +74,7 @@ class Folding {
   void issueParts(Run& run);
   bool launch(Run& run, FoldedRun work, std::span<const Frame> frames);
   void noteLaunched(const Run& run, FoldedRun work);
-  void executeMarks(std::span<const Frame> frames);
+  void executeFences(std::span<const Frame> frames);
   size_t least() const;
   size_t partOf(size_t work) const;
 

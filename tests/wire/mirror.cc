@@ -295,7 +295,7 @@ TEST_CASE("errors and flags are the worker's, and a fault is cleared by the prog
 TEST_CASE("nothing is waited for that a context which has ended would have written") {
   Mirrored both;
   both.synchronize(500);
-  both.post<api::Cuda::StreamMarkParams>(api::Method::streamMark, 0, [](auto& frame) { frame.setLine(3); });
+  both.post<api::Cuda::StreamFenceParams>(api::Method::streamFence, 0, [](auto& frame) { frame.setLine(3); });
   both.settle();
   CHECK(both.atWorker.isExpecting());
   while (both.reader.next()) both.reader.release();

@@ -382,9 +382,9 @@ bool Executable::holdsAnything() const {
          std::ranges::any_of(hosts, [&](uint32_t i) { return shape.steps[i].staging != nullptr; });
 }
 
-// Launches run one after the other, so the last one's mark is behind all.
-CUresult Executable::markLaunch(Thread& thread, uint64_t stream) {
-  CUresult result = markStream(thread, stream, lastLaunch);
+// Launches run one after the other, so the last one's fence is behind all.
+CUresult Executable::fenceLaunch(Thread& thread, uint64_t stream) {
+  CUresult result = fenceStream(thread, stream, lastLaunch);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) result = awaitDevice(thread, device);  // nobody would know when it has ended
   for (auto* memories : {&allocated, &freed})
     for (auto& memory : *memories) session.graphMemories.used(*memory, lastLaunch);
@@ -451,7 +451,7 @@ CUresult Executable::launch(Thread& thread, uint64_t stream) {
     event->record.set({lastSequence, *step.word});
   }
   CUresult result = frame.post();
-  return result == CUDA_SUCCESS && holdsAnything() ? markLaunch(thread, stream) : result;
+  return result == CUDA_SUCCESS && holdsAnything() ? fenceLaunch(thread, stream) : result;
 }
 
 CUresult Executable::upload(Thread& thread, uint64_t stream) {

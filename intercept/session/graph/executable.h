@@ -104,7 +104,7 @@ class Executable {
   Step* findStep(uint64_t node);
   // What a launch uses besides the driver's graph, which must outlive it.
   bool holdsAnything() const;
-  CUresult markLaunch(Thread& thread, uint64_t stream);
+  CUresult fenceLaunch(Thread& thread, uint64_t stream);
   void giveWords();
   void giveObjects();
   CUresult takeMemory();
@@ -119,7 +119,7 @@ class Executable {
   std::vector<std::shared_ptr<GraphMemory>> allocated, freed;  // by a launch
   std::vector<std::shared_ptr<Staging>> replaced; // of copies that launches before may still use
   uint64_t lastSequence = 0;                      // of the last launch
-  StreamMark lastLaunch;                          // behind it, if launches use anything
+  StreamFence lastLaunch;                          // behind it, if launches use anything
   std::shared_ptr<const void> claimsConditions;   // of the graph, if it has any
 };
 

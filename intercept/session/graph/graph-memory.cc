@@ -43,9 +43,9 @@ bool GraphMemories::isThere(const GraphMemory& memory) const {
   return found != known.end() && found->second == &memory;
 }
 
-void GraphMemories::used(GraphMemory& memory, const StreamMark& mark) {
+void GraphMemories::used(GraphMemory& memory, const StreamFence& fence) {
   std::lock_guard lock(mutex);
-  memory.lastUse = mark;
+  memory.lastUse = fence;
 }
 
 bool GraphMemories::isAllocated(const GraphMemory& memory) const {
@@ -73,10 +73,10 @@ bool GraphMemories::free(uint64_t address) {
 }
 
 CUresult GraphMemories::freeOrdered(Thread& thread, GraphMemory& memory, uint64_t stream) {
-  StreamMark mark;
+  StreamFence fence;
   if (!isAllocated(memory)) return CUDA_ERROR_INVALID_VALUE;
-  if (CUresult error = markStream(thread, stream, mark)) return error;
-  used(memory, mark);
+  if (CUresult error = fenceStream(thread, stream, fence)) return error;
+  used(memory, fence);
   return free(memory.address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

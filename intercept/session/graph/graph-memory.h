@@ -41,7 +41,7 @@ class GraphMemory : public std::enable_shared_from_this<GraphMemory> {
 
  private:
   friend class GraphMemories;
-  StreamMark lastUse;  // under the mutex of all
+  StreamFence lastUse;  // under the mutex of all
 };
 
 class GraphMemories {
@@ -55,8 +55,8 @@ class GraphMemories {
 
   // False once the context of its device has ended.
   bool isThere(const GraphMemory& memory) const;
-  // A launch that allocates or frees it is before this mark.
-  void used(GraphMemory& memory, const StreamMark& mark);
+  // A launch that allocates or frees it is before this fence.
+  void used(GraphMemory& memory, const StreamFence& fence);
 
   // Whether a launch has allocated it and nothing has freed it.
   bool isAllocated(const GraphMemory& memory) const;

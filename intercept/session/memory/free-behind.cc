@@ -5,11 +5,11 @@
 
 namespace vgpu::client {
 
-void Memory::freeBehind(Thread& thread, uint64_t address, const StreamMark& mark) {
+void Memory::freeBehind(Thread& thread, uint64_t address, const StreamFence& fence) {
   thread.session.shared.freed(address);
   {
     std::lock_guard lock(mutex);
-    freedLater[address] = {mark};
+    freedLater[address] = {fence};
     anyFreedLater.store(true, std::memory_order_relaxed);
   }
   if (!thread.runsHostFunctions) freePassed(thread);  // a function that a stream waits for does not wait at the gate
@@ -22,7 +22,7 @@ void Memory::freePassed(Thread& thread) {
   {
     std::lock_guard lock(mutex);
     for (auto& [address, freed] : freedLater)
-      if (!freed.isTaken && isPast(thread.session, freed.mark)) {
+      if (!freed.isTaken && isPast(thread.session, freed.fence)) {
         freed.isTaken = true;
         passed.push_back(address);
       }

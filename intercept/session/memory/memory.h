@@ -67,7 +67,7 @@ class Memory {
   CUresult allocateManaged(Thread& thread, uint64_t bytes, uint64_t& address);
   CUresult freeHost(Thread& thread, uint64_t address);
   // Frees memory of a device or pinned memory that is used up to a place in a stream, and waits for nothing (free-behind.cc).
-  void freeBehind(Thread& thread, uint64_t address, const StreamMark& mark);
+  void freeBehind(Thread& thread, uint64_t address, const StreamFence& fence);
 
   // The program's own memory (registered-memory.cc). If its pages can be adopted, the GPU accesses it at its own address.
   CUresult registerHost(Thread& thread, uint64_t address, uint64_t bytes, unsigned flags);
@@ -139,7 +139,7 @@ class Memory {
   std::map<uint64_t, HostAllocation> hostAllocations;
   std::atomic<bool> anySynchronizing{false};  // has ever been set for any
   struct FreedLater {
-    StreamMark mark;
+    StreamFence fence;
     bool isTaken = false;  // a thread is freeing it
   };
   std::map<uint64_t, FreedLater> freedLater;  // by address

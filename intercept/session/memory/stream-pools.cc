@@ -102,10 +102,10 @@ CUmemoryPool StreamPools::poolOf(uint64_t address) const {
 }
 
 std::optional<uint32_t> StreamPools::lineOf(unsigned device, uint64_t stream) {
-  auto found = marksByStream.find({device, stream});
-  if (found != marksByStream.end()) return found->second.completion;
+  auto found = fencesByStream.find({device, stream});
+  if (found != fencesByStream.end()) return found->second.completion;
   auto completion = completions.take(device);
-  if (completion) marksByStream[{device, stream}] = {*completion};
+  if (completion) fencesByStream[{device, stream}] = {*completion};
   return completion;
 }
 
@@ -138,7 +138,7 @@ void StreamPools::setSequence(uint64_t address, uint64_t sequence) {
   auto found = pendingFrees.find(address);
   if (found == pendingFrees.end()) return;
   found->second.sequence = sequence;
-  auto& last = marksByStream[{found->second.streamDevice, found->second.stream}].lastSequence;
+  auto& last = fencesByStream[{found->second.streamDevice, found->second.stream}].lastSequence;
   last = std::max(last, sequence);
 }
 
@@ -164,13 +164,13 @@ std::vector<uint64_t> StreamPools::takePast(unsigned device, bool all) {
 }
 
 bool StreamPools::isPast(const Freed& freed) const {
-  auto marks = marksByStream.find({freed.streamDevice, freed.stream});
-  return marks == marksByStream.end() ||
-         segment.completionWord(marks->second.completion).done.load(std::memory_order_acquire) >= freed.sequence;
+  auto fences = fencesByStream.find({freed.streamDevice, freed.stream});
+  return fences == fencesByStream.end() ||
+         segment.completionWord(fences->second.completion).done.load(std::memory_order_acquire) >= freed.sequence;
 }
 
 void StreamPools::dropLines(const HandleTable& handles) {
-  std::erase_if(marksByStream, [&](auto& entry) {
+  std::erase_if(fencesByStream, [&](auto& entry) {
     auto [device, stream] = entry.first;
     if (stream == 0 || handles.find<api::Kind::STREAM>(stream) != nullptr) return false;
     for (auto& [address, freed] : pendingFrees)
@@ -279,7 +279,7 @@ CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) 
   if (isGiven) shared.freed(address);
   uint64_t sequence;
   {
-    Call<api::Cuda::StreamMarkParams> frame(thread.of(stream), api::Method::streamMark);
+    Call<api::Cuda::StreamFenceParams> frame(thread.of(stream), api::Method::streamFence);
     frame.setStream(stream);
     frame->setLine(*completion);
     sequence = frame.sequence();

@@ -113,11 +113,11 @@ class StreamPools {
   std::map<CUmemoryPool, StreamPool> pools;
   std::map<uint64_t, Owned> owned;    // by address
   std::map<uint64_t, Freed> pendingFrees;  // by address
-  struct Marks {
+  struct Fences {
     uint32_t completion;
     uint64_t lastSequence = 0;
   };
-  std::map<std::pair<unsigned, uint64_t>, Marks> marksByStream;
+  std::map<std::pair<unsigned, uint64_t>, Fences> fencesByStream;
   std::array<CUmemoryPool, maxDevices> current{};
   std::atomic<size_t> pendingFreeCount{0};
   uint64_t created = 0;

@@ -32,7 +32,7 @@ CUresult streamDestroy(Execution& on, const api::FrameReader<api::Cuda::StreamDe
   return on.driver.cuStreamDestroy_v2(stream);
 }
 
-CUresult streamMark(Execution& on, const api::FrameReader<api::Cuda::StreamMarkParams>& p, Reply&) {
+CUresult streamFence(Execution& on, const api::FrameReader<api::Cuda::StreamFenceParams>& p, Reply&) {
   if (p.getLine() >= completionWordCount) return CUDA_ERROR_INVALID_VALUE;
   return on.signal(on.stream(p.getStream()), on.shared().completionWord(p.getLine()).done, on.sequence());
 }
