@@ -46,8 +46,9 @@ uint64_t mixedBytes(uint64_t digest, const std::byte* bytes, size_t size) {
 }  // namespace
 
 constinit SeenCalls LibraryCall::seen;
-KnownAnswers LibraryCall::answers;
-constinit Places LibraryCall::places;
+// Never destroyed: static destructors may still call.
+KnownAnswers& LibraryCall::answers = *new KnownAnswers;
+Places& LibraryCall::places = *new Places;
 
 CUresult LibraryCall::run() {
   if (!resolveObjects()) return CUDA_SUCCESS;

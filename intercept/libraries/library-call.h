@@ -62,8 +62,8 @@ class LibraryCall {
   LibraryObject* firstObject() const { return count() == 0 ? nullptr : objects[0]; }
 
   static SeenCalls seen;
-  static KnownAnswers answers;
-  static Places places;
+  static KnownAnswers& answers;
+  static Places& places;
 
   Thread& thread;
   const api::LibraryEntry& entry;
