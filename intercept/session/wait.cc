@@ -67,6 +67,11 @@ CUresult synchronizeStream(Thread& thread, uint64_t stream) {
   return delivered(thread, thread.deviceOf(stream), awaitStream(thread, stream));
 }
 
+CUresult awaitWorker(Thread& thread, unsigned device) {
+  Call<api::Cuda::MemGetInfoParams> behind(thread.on(device), api::Method::memGetInfo);  // any answer comes behind it
+  return behind.call();
+}
+
 CUresult fenceStream(Thread& thread, uint64_t stream, StreamFence& fence) {
   Session& session = thread.session;
   const unsigned device = thread.deviceOf(stream);

@@ -179,17 +179,16 @@ CUresult Memory::free(Thread& thread, uint64_t address) {
   }
   if (CUresult error = synchronizeDevice(thread, device)) return error;
   thread.session.managed.remove(address);
-  thread.session.shared.freed(address);
+  const bool wasGiven = thread.session.shared.freed(address);
   if (CUresult error = postFree(thread, device, address)) return error;
+  if (wasGiven) awaitWorker(thread, device);  // until then others could open it
   Arena& arena = arenaOf(address);
-  uint64_t keep;
-  {
-    std::lock_guard lock(mutex);
-    arena.free(address);
-    pools.freed(address);
-    keep = keptFor(arena);
-    if (arena.freeBytes() <= keep) return CUDA_SUCCESS;
-  }
+  std::unique_lock lock(mutex);
+  arena.free(address);
+  pools.freed(address);
+  const uint64_t keep = keptFor(arena);
+  if (arena.freeBytes() <= keep) return CUDA_SUCCESS;
+  lock.unlock();
   trim(thread, device, arena, keep + thread.session.devices[device].totalBytes / keptForAWhile);
   idleMemory.note(thread.session);
   return CUDA_SUCCESS;

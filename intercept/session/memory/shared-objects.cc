@@ -167,10 +167,10 @@ bool SharedObjects::isGiven(uint64_t address) const {
   return given.contains(address);
 }
 
-void SharedObjects::freed(uint64_t object) {
-  if (!anyGiven.load(std::memory_order_relaxed)) return;
+bool SharedObjects::freed(uint64_t object) {
+  if (!anyGiven.load(std::memory_order_relaxed)) return false;
   std::lock_guard lock(mutex);
-  given.erase(object);
+  return given.erase(object) != 0;
 }
 
 // ------------------------------------------------------------------ events

@@ -50,8 +50,8 @@ class SharedObjects {
   CUresult closeWhole(Thread& thread, uint64_t address);
   // Whether the allocation that begins there is given to others: when it is freed its addresses get other physical memory.
   bool isGiven(uint64_t address) const;
-  // The allocation, or the event, is being freed, with all that it gives.
-  void freed(uint64_t object);
+  // The allocation, or the event, is being freed. Whether it was given to others, who may have it until the worker has freed it.
+  bool freed(uint64_t object);
 
  private:
   struct Taken {
