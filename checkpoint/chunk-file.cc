@@ -291,8 +291,7 @@ struct ChunkReading::State {
     }
     bool goesOnWith(const Piece& piece, const std::byte* bytes) const {
       const std::byte* behind = from == nullptr ? nullptr : from + whole.bytes;
-      return whole.bytes > 0 && whole.bytes + piece.bytes <= mostCopiedAtOnce && piece.item == whole.item && isFlat &&
-             isFlat(piece.item) && piece.offset == whole.offset + whole.bytes && bytes == behind;
+      return whole.bytes > 0 && whole.goesOnWith(piece) && bytes == behind && isFlat && isFlat(piece.item);
     }
   };
 

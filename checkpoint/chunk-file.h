@@ -24,7 +24,7 @@ using namespace snapshot;
 
 // With fewer, a thread and its pack cost more than they save.
 constexpr size_t chunksOfThread = 8;
-// Chunks that follow each other go as one copy, up to so many: a copy of 2 MiB takes the link 38 us, and its beginning another 1 or 2.
+// A copy of 2 MiB takes the link 38 us, and its beginning another 1 or 2.
 constexpr size_t mostCopiedAtOnce = 8 * chunkBytes;
 
 // How things of given sizes are cut.
@@ -35,7 +35,12 @@ class ChunkPlan {
   struct Piece {
     size_t item;
     uint64_t offset;
-    size_t bytes;  // <= chunkBytes
+    size_t bytes;  // <= chunkBytes, of several that are copied at once <= mostCopiedAtOnce
+
+    // Whether it goes on with `next`, and both can be copied at once.
+    bool goesOnWith(const Piece& next) const {
+      return next.item == item && next.offset == offset + bytes && bytes + next.bytes <= mostCopiedAtOnce;
+    }
   };
   // The next one, in order; nothing behind the last.
   std::optional<Piece> next();

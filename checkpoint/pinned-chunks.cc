@@ -40,8 +40,7 @@ std::vector<ChunkName> namesOf(const std::vector<NewPiece>& pieces) {
 
 // Whether piece `next` goes behind the end of `piece`, here and there.
 bool isBehind(const Piece& piece, const PinnedPlace& place, const Piece& next, const PinnedPlace& nextPlace) {
-  return nextPlace.state == PinnedPlace::State::room && next.item == piece.item && next.offset == piece.offset + piece.bytes &&
-         nextPlace.offset == place.offset + piece.bytes && piece.bytes + next.bytes <= mostCopiedAtOnce;
+  return nextPlace.state == PinnedPlace::State::room && piece.goesOnWith(next) && nextPlace.offset == place.offset + piece.bytes;
 }
 
 // Into their room, in the order of the plan.
