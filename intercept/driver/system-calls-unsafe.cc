@@ -109,7 +109,7 @@ ROW(__recvfrom_chk, (int socket, void* memory, size_t bytes, size_t room, int fl
 #define ROW(name, parameters, writes, arguments, bytewise)                              \
   VGPU_EXPORT size_t name parameters {                                                  \
     static const auto system = next<size_t(*) parameters>(#name);                       \
-    if (size == 0 || managedBytesFrom(memory) == 0) return system arguments;            \
+    if (size == 0) return system arguments;                                             \
     auto move = [&](decltype(memory) memory, size_t bytes) { return system bytewise; }; \
     return movedBy(file, memory, size * count, writes, managed, move) / size;           \
   }

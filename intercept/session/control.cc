@@ -49,6 +49,17 @@ bool isReadable(int fd) {
   return poll(&polled, 1, 0) > 0;
 }
 
+// What `body` returns, or the reason of its exception.
+template <typename Body>
+std::string reasonAgainst(Body&& body) {
+  std::string reason;
+  auto caught = kj::runCatchingExceptions([&] { reason = body(); });
+  KJ_IF_MAYBE (exception, caught) {
+    reason = exception->getDescription().cStr();
+  }
+  return reason;
+}
+
 // The state of the gate. moving: it is closed, and another daemon may take the session, as if it were suspended, until its own
 // says that it stays. parked: it is suspended, and has nothing of a node; it can be called to one until it runs again. A lost
 // session stays connected, so that `vgpuctl ps` can show it until the program ends.
@@ -119,6 +130,7 @@ class ProgramControl final : public Control {
   // Used by the control thread alone, once it runs.
   std::optional<ControlChannel> connection;
   Phase phase = Phase::running;
+  bool isApart = false;              // the program shares no host memory any more
   bool isInMemory = false;           // the snapshot, while suspended: the daemon's memory has it
   std::optional<ResumeOffer> offer;  // while suspended
   std::optional<ParkingPlace> place;  // from when it was parked until it runs again
@@ -235,11 +247,10 @@ void ProgramControl::closeGate() {
   std::string refusal = phase == Phase::running ? "" : "the gate is closed already, or the session lost";
   if (refusal.empty()) {
     faultPoint("program.gate-closing");
-    auto caught =
-        kj::runCatchingExceptions([&] { position = served->closeGate([this] { return isSpokenTo(); }); });
-    KJ_IF_MAYBE (exception, caught) {
-      refusal = exception->getDescription().cStr();
-    }
+    refusal = reasonAgainst([&] {
+      position = served->closeGate([this] { return isSpokenTo(); });
+      return "";
+    });
   }
   if (!refusal.empty()) {
     return send(*connection, [&](control::ToNode::Builder answer) { answer.setRefused(reader(refusal)); });
@@ -250,7 +261,9 @@ void ProgramControl::closeGate() {
 }
 
 void ProgramControl::comeApart() {
-  std::string refusal = phase == Phase::running ? served->comeApart() : "the session is being suspended, or lost";
+  std::string refusal = phase == Phase::running ? "" : "the session is being suspended, or lost";
+  if (refusal.empty()) refusal = reasonAgainst([&] { return served->comeApart([this] { return isSpokenTo(); }); });
+  isApart = refusal.empty();
   send(*connection,
        [&](control::ToNode::Builder answer) { refusal.empty() ? answer.setApart() : answer.setRefused(reader(refusal)); });
 }
@@ -379,6 +392,8 @@ void ProgramControl::meet(kj::AutoCloseFd peer) {
   if (!refusal.empty()) {
     return send(candidate, [&](control::ToNode::Builder answer) { answer.setRefused(reader(refusal)); });
   }
+  // Perhaps from another host, and what has been said of the pinned memory of one holds for both.
+  if (phase == Phase::moving && isApart) served->leaveHost();
   faultPoint("program.reattach-accepted");
   opened.introduce(candidate);
   offer.emplace(std::move(candidate), *served);

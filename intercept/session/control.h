@@ -28,8 +28,10 @@ class SessionControl {
   // worker claims the session; withdraw() cancels that, and returns false if the worker has claimed the session and consumes.
   virtual uint64_t accept() = 0;
   virtual bool withdraw(uint64_t handover) = 0;
-  // The session is to be served from another host: no host memory is shared from now on. Why that cannot be, if so; else empty.
-  virtual std::string comeApart() = 0;
+  // The session is to be served from another host: no host memory is shared from now on. Why that cannot be, if so, also if
+  // `givesUp`, polled while it waits, returns true; else empty. The gate is open. Then, while it is closed: it is.
+  virtual std::string comeApart(const std::function<bool()>& givesUp) = 0;
+  virtual void leaveHost() = 0;
   // While the gate is closed: closes the object list's file; writes all of the list into `directory`, where there is none,
   // perhaps in a process that has been restored meanwhile. enter() throws kj::Exception if it cannot, and may be called again.
   virtual void leaveFiles() = 0;

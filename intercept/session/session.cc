@@ -181,12 +181,11 @@ bool Session::renewWorker() {
   return why.empty();
 }
 
-// The arena's addresses are for memory of two copies then, which needs them free.
-std::string Session::comeApart() {
-  std::string why = memory.comeApart();
-  if (why.empty()) hostArena = Mapping();
-  return why;
+std::string Session::comeApart(const std::function<bool()>& givesUp) { 
+  return memory.comeApart(*this, managed, hostArena, givesUp);
 }
+
+void Session::leaveHost() { managed.leaveHost(); }
 
 uint64_t Session::closeGate(const std::function<bool()>& givesUp) {
   constexpr const char* taken = "the wish to suspend this program was taken back";

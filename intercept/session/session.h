@@ -156,7 +156,8 @@ class Session final : public SessionControl {
 
   // SessionControl, on the control thread.
   uint64_t closeGate(const std::function<bool()>& givesUp) override;
-  std::string comeApart() override;
+  std::string comeApart(const std::function<bool()>& givesUp) override;
+  void leaveHost() override;
   void openGate() override;
   uint64_t accept() override;
   bool withdraw(uint64_t handover) override;

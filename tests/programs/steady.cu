@@ -26,6 +26,35 @@ __global__ void walk(const Node* first, uint32_t* sum) {
   for (const Node* node = first; node; node = node->next) *sum += node->value;
 }
 
+constexpr uint32_t questions = 256;
+__host__ __device__ constexpr uint32_t answerTo(uint32_t question) { return question * 2654435761u + 1; }
+__global__ void answer(uint32_t* mailbox) { mailbox[questions + threadIdx.x] = answerTo(mailbox[threadIdx.x]); }
+
+// Pinned memory in which program and kernel write in turn. The program waits between the two, once a step.
+class Mailbox {
+ public:
+  Mailbox() { CHECK(cudaHostAlloc(&words, 2 * questions * sizeof(uint32_t), cudaHostAllocMapped)); }
+  ~Mailbox() { CHECK(cudaFreeHost(words)); }
+  Mailbox(const Mailbox&) = delete;
+  Mailbox& operator=(const Mailbox&) = delete;
+
+  // Whether what was asked last, if anything, has been answered.
+  bool isAnswered() const {
+    bool ok = true;
+    for (uint32_t i = 0; asked != 0 && i < questions; ++i) ok &= words[questions + i] == answerTo(asked + i);
+    return ok;
+  }
+  void ask(uint32_t question) {
+    asked = question;
+    for (uint32_t i = 0; i < questions; ++i) words[i] = asked + i;
+    answer<<<1, questions>>>(words);
+  }
+
+ private:
+  uint32_t* words = nullptr;
+  uint32_t asked = 0;
+};
+
 // A ring of allocations whose device addresses are stored on the device; one is replaced each step.
 class DeviceList {
  public:
@@ -70,6 +99,7 @@ int main(int count, char** arguments) {
   CHECK(cudaEventCreate(&ready));
   CHECK(cudaEventCreate(&done));
   DeviceList list;
+  Mailbox mailbox;
   std::printf("steady: begins\n");
   std::fflush(stdout);
   bool ok = true;
@@ -81,6 +111,8 @@ int main(int count, char** arguments) {
     for (uint32_t i = 0; i < elements; ++i) expected[i] = expected[i] * factor + summands[i % 256];
     // In the default stream, then in another that an event lets go on, and back again.
     moved.upload(summands);
+    ok = EXPECT(mailbox.isAnswered());
+    mailbox.ask(step + 1);
     if (!last || !loses) multiply<<<elements / 256, 256>>>(values, factor);
     CHECK(cudaEventRecord(ready));
     CHECK(cudaStreamWaitEvent(other, ready, 0));
@@ -90,7 +122,7 @@ int main(int count, char** arguments) {
     list.replaceOldest(step);
     if (step % 16 == 15 || last) {
       values.copyOut(back);
-      ok = same("values", back, expected) && list.isRight();
+      ok = ok && same("values", back, expected) && list.isRight();
     }
   }
   ok = ok && same("kept", keptOnDevice.download(), kept);

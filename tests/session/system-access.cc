@@ -73,6 +73,24 @@ TEST_CASE("a system call beyond the end of managed memory moves what is managed"
   CHECK(accessedBy(&out, 1, false, takenAccess, [&](auto* vectors, int count) { return pipe.write(vectors, count); }) == 10);
 }
 
+TEST_CASE("a system call moves memory that becomes managed while the kernel accesses it") {
+  static bool isManaged = false;
+  const ManagedAccess later{[](const void*, uint64_t, bool) { return isManaged; },
+                            [](const void*) -> uint64_t { return isManaged ? taken.size() : 0; }};
+  Pipe pipe;
+  std::string_view("late").copy(taken.data(), taken.size());
+  const iovec out{taken.data(), 4};
+  auto becomesManaged = [&](auto* vectors, int count) {
+    isManaged = true;
+    return pipe.write(vectors, count);
+  };
+  CHECK(accessedBy(&out, 1, false, later, becomesManaged) == 4);
+  char back[4];
+  const iovec in{back, 4};
+  CHECK(pipe.read(&in, 1) == 4);
+  CHECK(std::string_view(back, 4) == "late");
+}
+
 TEST_CASE("an access of other memory that the kernel refuses stays refused") {
   int calls = 0;
   char byte;

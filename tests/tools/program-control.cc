@@ -41,7 +41,8 @@ class Recorded final : public SessionControl {
     return handover += 2;
   }
   bool withdraw(uint64_t) override { return !claimed; }
-  std::string comeApart() override { return "it is a double"; }
+  std::string comeApart(const std::function<bool()>&) override { return "it is a double"; }
+  void leaveHost() override {}
   void leaveFiles() override { add("leave"); }
   void enterFiles(const std::string& directory) override {
     if (refuses) throw kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__, kj::str("no space"));

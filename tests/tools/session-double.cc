@@ -38,7 +38,8 @@ class Double final : public SessionControl {
   void openGate() override { say("gate open"); }
   uint64_t accept() override { return handover = acceptHandover(segment->header().handover, handover); }
   bool withdraw(uint64_t number) override { return withdrawHandover(segment->header().handover, number); }
-  std::string comeApart() override { return "it is a double"; }
+  std::string comeApart(const std::function<bool()>&) override { return "it is a double"; }
+  void leaveHost() override {}
   void leaveFiles() override { objects->leave(); }
   void enterFiles(const std::string& directory) override { objects->enter(directory); }
   void lose(const std::string& why) override {

@@ -36,6 +36,20 @@ TEST_CASE("two mappings of one file show the same bytes") {
   CHECK(other.data()[100] == std::byte{42});
 }
 
+TEST_CASE("of a mapping, pieces can stay when all else is unmapped") {
+  auto file = MemoryFile::create("test", 64 * KiB);
+  Mapping mapping(file), other(file);
+  std::byte* start = mapping.data();
+  auto isMapped = [&](uint64_t offset) { return msync(start + offset, 4 * KiB, MS_ASYNC) == 0; };
+  mapping.unmapAllBut({{8 * KiB, 4 * KiB}, {12 * KiB, 4 * KiB}, {60 * KiB, 4 * KiB}});
+  CHECK(mapping.data() == nullptr);
+  for (uint64_t offset = 0; offset < 64 * KiB; offset += 4 * KiB)
+    CHECK(isMapped(offset) == (offset == 8 * KiB || offset == 12 * KiB || offset == 60 * KiB));
+  start[60 * KiB] = std::byte{42};
+  CHECK(other.data()[60 * KiB] == std::byte{42});
+  for (uint64_t offset : {8 * KiB, 12 * KiB, 60 * KiB}) munmap(start + offset, 4 * KiB);
+}
+
 TEST_CASE("a segment that is none is refused") {
   auto file = MemoryFile::create("zeros", SegmentLayout::bytes);
   CHECK_THROWS_AS(Segment segment(file), kj::Exception);

@@ -257,7 +257,7 @@ class Migration final : public kj::Refcounted {
           state = kj::mv(directory);
           path = state->path() + "/snapshot";
           kj::AutoCloseFd arena;
-          if (session->relayed) arena = duplicate(session->hostArena);  // else the program has none
+          if (isFar()) arena = duplicate(session->hostArena);  // else the target's worker gets it
           departing = kj::heap<DepartingFiles>(sessions.files, path, kj::mv(arena));
           return folder->open(path);
         })

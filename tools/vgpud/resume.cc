@@ -175,7 +175,7 @@ class Resumption final : public kj::Refcounted {
   kj::Promise<void> restoreFor(Adopted adopted) {
     session = kj::heap<Session>(sessions.io, sessions.processes, kj::mv(link), adopted.open, adopted.state);
     session->devices = devices;
-    if (adopted.open.relayed) session->hostArena = duplicate(adopted.open.hostArena);
+    session->hostArena = duplicate(adopted.open.hostArena);
     reports = keepReporting().eagerlyEvaluate(nullptr);
     kj::Promise<void> filled = kj::READY_NOW;
     KJ_IF_MAYBE (fill, fillArena) filled = (*fill)(adopted.open.hostArena);

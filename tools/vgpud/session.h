@@ -88,8 +88,8 @@ class Session {
   kj::Own<ProgramLink> link;
   kj::Maybe<kj::Own<WorkerProcess>> worker;
   const ProgramPlace place;                 // in a virtual machine's memory
-  const bool relayed;                       // its program is elsewhere (docs/remote.md): then
-  kj::AutoCloseFd hostArena;                // pinned memory of the worker's host
+  const bool relayed;                       // its program is elsewhere (docs/remote.md)
+  kj::AutoCloseFd hostArena;                // where pinned memory of the worker's host is
   kj::Array<kj::AutoCloseFd> memory;        // a new session's segment and host arena, on the way from worker to program
   kj::Promise<void> workerWatch = nullptr;  // the daemon's reaction to the worker's death
   kj::Promise<void> life = nullptr;         // and to the program's

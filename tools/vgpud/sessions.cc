@@ -40,7 +40,7 @@ kj::Promise<kj::Own<WorkerProcess>> attachProgram(kj::Own<WorkerProcess> worker,
   auto answer = worker->orExit(kj::mv(memory));
   return answer.then([worker = kj::mv(worker), &session](kj::Array<kj::AutoCloseFd>&& descriptors) mutable {
     faultPoint("run.worker-attached");
-    if (session.relayed) session.hostArena = duplicate(descriptors[1]);
+    session.hostArena = duplicate(descriptors[1]);
     session.memory = kj::mv(descriptors);
     return kj::mv(worker);
   });

@@ -84,8 +84,20 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
   return *this;
 }
 
-Mapping::~Mapping() {
-  if (start != nullptr) munmap(start, size);
+Mapping::~Mapping() { unmapAllBut({}); }
+
+void Mapping::unmapAllBut(const std::vector<Piece>& kept) {
+  uint64_t at = 0;
+  auto unmapUntil = [&](uint64_t end) {
+    if (end > at) munmap(start + at, end - at);
+  };
+  for (auto& piece : kept) {
+    unmapUntil(piece.offset);
+    at = piece.offset + piece.bytes;
+  }
+  unmapUntil(size);
+  start = nullptr;
+  size = 0;
 }
 
 }  // namespace vgpu

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace vgpu {
 
@@ -49,6 +50,12 @@ class Mapping {
 
   std::byte* data() const { return start; }
   uint64_t bytes() const { return size; }
+
+  struct Piece {
+    uint64_t offset, bytes;
+  };
+  // Unmaps all but `kept`, in order, which stay mapped and are not this object's any more. It has nothing afterwards.
+  void unmapAllBut(const std::vector<Piece>& kept);
 
  private:
   std::byte* start = nullptr;

@@ -28,7 +28,7 @@ struct ToNode {
                                  # Answered by suspended and reattach, or by renewalFailed
     accepted @5 :UInt64;         # answer to `opened` after a reattach: the number of the handover (docs/ring.md), which the
                                  # worker claims as it begins. Until it has, the program can withdraw by hanging up
-    apart @6 :Void;              # answer to `approach`: the program shares no host memory, and will share none
+    apart @6 :Void;              # answer to `approach`: the program shares no host memory any more
     parked @7 :Void;             # answer to `park`, and the last message: it has nothing of the node's any more
     rewritten @8 :Void;          # answer to `rewrite`
   }

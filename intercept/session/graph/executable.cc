@@ -85,7 +85,7 @@ class Executable::Staging {
  public:
   static CUresult make(Thread& thread, uint64_t bytes, std::shared_ptr<Staging>& made) {
     uint64_t address = 0;
-    if (CUresult error = thread.session.memory.allocateHost(thread, bytes, 0, HostKind::pinned, address)) return error;
+    if (CUresult error = thread.session.memory.allocateHost(thread, bytes, 0, HostKind::staging, address)) return error;
     made = std::make_shared<Staging>(address, bytes);
     return CUDA_SUCCESS;
   }

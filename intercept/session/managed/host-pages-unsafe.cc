@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "intercept/session/managed/host-pages.h"
-#include "vgpu/base/memory-file.h"
 
 namespace vgpu::client {
 
@@ -21,29 +20,41 @@ int protectionOf(HostAccess access) {
 
 }  // namespace
 
+std::optional<HostPages> HostPages::of(uint64_t address, uint64_t bytes, const MemoryFile& file, uint64_t offset) {
+  const auto from = static_cast<off_t>(file.offset() + offset);
+  void* always = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.fd(), from);
+  if (always == MAP_FAILED) return std::nullopt;
+  return HostPages(address, bytes, static_cast<std::byte*>(always));
+}
+
 std::optional<HostPages> HostPages::at(uint64_t address, uint64_t bytes) {
   MemoryFile file = MemoryFile::create("vgpu-managed", bytes);
-  void* always = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.fd(), 0);
-  if (always == MAP_FAILED) return std::nullopt;
-  HostPages pages(address, bytes, static_cast<std::byte*>(always));
+  auto pages = of(address, bytes, file, 0);
+  if (!pages) return std::nullopt;
   void* seen = mmap(pointer(address), bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, file.fd(), 0);
-  if (seen == MAP_FAILED || seen != pointer(address)) {  // a kernel before 4.17 takes the address for a hint
-    if (seen != MAP_FAILED) munmap(seen, bytes);
-    munmap(std::exchange(pages.always, nullptr), bytes);
+  if (seen == MAP_FAILED) return std::nullopt;
+  if (seen != pointer(address)) {  // a kernel before 4.17 takes the address for a hint
+    munmap(seen, bytes);
     return std::nullopt;
   }
-  // A child would share the memory with its parent, and has no session that brings it up to date.
-  madvise(seen, bytes, MADV_DONTFORK);
-  madvise(always, bytes, MADV_DONTFORK);
+  pages->take();
   return pages;
 }
 
+void HostPages::take() {
+  isTaken = true;
+  allow(first, bytes, HostAccess::none);
+  // A child would share the memory with its parent, and has no session that brings it up to date.
+  madvise(pointer(first), bytes, MADV_DONTFORK);
+  madvise(always, bytes, MADV_DONTFORK);
+}
+
 HostPages::HostPages(HostPages&& other) noexcept
-    : first(other.first), bytes(other.bytes), always(std::exchange(other.always, nullptr)) {}
+    : first(other.first), bytes(other.bytes), always(std::exchange(other.always, nullptr)), isTaken(other.isTaken) {}
 
 HostPages::~HostPages() {
   if (always == nullptr) return;
-  munmap(pointer(first), bytes);
+  if (isTaken) munmap(pointer(first), bytes);
   munmap(always, bytes);
 }
 

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "vgpu/base/memory-file.h"
+
 namespace vgpu::client {
 
 enum class HostAccess : uint8_t { none, read, write };
@@ -17,6 +19,11 @@ class HostPages {
   // Zeros, which the program may not access. Whole pages. Nothing if something else is at that address, or the system has no
   // memory.
   static std::optional<HostPages> at(uint64_t address, uint64_t bytes);
+  // Those that the program has there, shared memory of `file` from `offset` on, which it may access as before: its mapping becomes
+  // this object's with take(). Whole pages. Nothing if the system has no memory.
+  static std::optional<HostPages> of(uint64_t address, uint64_t bytes, const MemoryFile& file, uint64_t offset);
+  // From now on the program may not access them.
+  void take();
   HostPages(HostPages&& other) noexcept;
   HostPages& operator=(HostPages&&) = delete;
   ~HostPages();
@@ -31,7 +38,8 @@ class HostPages {
   HostPages(uint64_t first, uint64_t bytes, std::byte* always) : first(first), bytes(bytes), always(always) {}
 
   uint64_t first, bytes;
-  std::byte* always;  // nullptr: moved away
+  std::byte* always;     // nullptr: moved away
+  bool isTaken = false;  // the mapping at the program's address is ours
 };
 
 }  // namespace vgpu::client

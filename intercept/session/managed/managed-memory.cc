@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "intercept/session/call.h"
@@ -56,12 +57,13 @@ ManagedMemory::Ranges::iterator ManagedMemory::rangeOf(uint64_t address) {
   return address < found->second.place.end() ? found : ranges.end();
 }
 
-void ManagedMemory::insert(ManagedRange range) {
+ManagedRange& ManagedMemory::insert(ManagedRange range) {
   ByteSpan place = range.place;
-  ranges.emplace(place.address, std::move(range));
+  ManagedRange& inserted = ranges.emplace(place.address, std::move(range)).first->second;
   // Release: a handler that finds an address within finds the handler's own installation done.
   if (place.address < lowest.load(std::memory_order_relaxed)) lowest.store(place.address, std::memory_order_release);
   if (place.end() > highest.load(std::memory_order_relaxed)) highest.store(place.end(), std::memory_order_release);
+  return inserted;
 }
 
 // What the memory was used for before is not for the program to see.
@@ -90,6 +92,23 @@ CUresult ManagedMemory::add(Thread& thread, unsigned device, uint64_t address, u
     range.zeroUntil = thread.session.progress[device].lastWork.load(std::memory_order_relaxed);
   insert(std::move(range));
   return CUDA_SUCCESS;
+}
+
+std::unique_lock<std::mutex> ManagedMemory::hold(const std::function<bool()>& givesUp) {
+  std::unique_lock lock(mutex, std::try_to_lock);
+  while (!lock.owns_lock() && !givesUp()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    lock.try_lock();
+  }
+  return lock;
+}
+
+// A touch finds the range before the program loses its pages. What it has written there the worker has, too.
+void ManagedMemory::take(const std::unique_lock<std::mutex>&, unsigned device, uint64_t address, uint64_t bytes, HostPages pages) {
+  ManagedRange& range = insert(ManagedRange(std::move(pages), {address, bytes}, device, 0, allocationBlock));
+  range.shared = {range.place};
+  range.hasSamePages = true;
+  range.pages.take();
 }
 
 // Several variables may share a page: it is in the range of the first.
@@ -177,6 +196,13 @@ uint64_t ManagedMemory::streamOf(Thread& thread, unsigned device) {
   return stream;
 }
 
+// Inside the gate, where the session does not leave.
+bool ManagedMemory::isSameInWorker(Thread& thread, const ManagedRange& range) const {
+  if (!range.hasSamePages) return false;
+  Gate::Pass inside(thread.session.gate, thread.mark);
+  return !hasLeft.load(std::memory_order_relaxed);
+}
+
 // Between the device and the pages, and waits for it.
 CUresult ManagedMemory::moveRun(Thread& thread, const ManagedRange& range, ByteSpan span, bool toDevice) {
   InContext onDevice(thread, range.device);
@@ -207,9 +233,9 @@ CUresult ManagedMemory::giveAll(Thread& thread) {
     if (!any) continue;
     range.zeroUntil.reset();
     range.allowAll(HostAccess::none);
+    if (written.empty() || isSameInWorker(thread, range)) continue;
     for (auto& span : written)
       if (CUresult error = moveRun(thread, range, span, true)) result = error;
-    if (written.empty()) continue;
     if (CUresult error = awaitStream(thread, streams[range.device].load(std::memory_order_relaxed))) result = error;
   }
   return result;
@@ -246,7 +272,7 @@ void ManagedMemory::bring(Thread& thread, ManagedRange& range, uint64_t address,
   const bool isZero = range.zeroUntil && *range.zeroUntil == lastWork;
   if (run.access == HostAccess::none && !isZero) {
     range.zeroUntil.reset();
-    moveRun(thread, range, range.spanOf(run), false);
+    if (!isSameInWorker(thread, range)) moveRun(thread, range, range.spanOf(run), false);
   }
   if (range.allow(run, access)) return;
   // Too many mappings: all pages go back, which makes one of them.

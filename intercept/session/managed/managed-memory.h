@@ -39,6 +39,13 @@ class ManagedMemory {
   // [address, address + bytes), whole pages of device memory, is accessed by the program too, and zero. CUDA's answer;
   // CUDA_ERROR_OUT_OF_MEMORY if the program cannot have it there.
   CUresult add(Thread& thread, unsigned device, uint64_t address, uint64_t bytes);
+  // Memory of `device` that the program and the worker have shared until now, and in whose pages both go on as if each had a copy of
+  // its own. leaveHost(): they are different ones from now on; the gate is closed. `held` is of hold().
+  void take(const std::unique_lock<std::mutex>& held, unsigned device, uint64_t address, uint64_t bytes, HostPages pages);
+  void leaveHost() { hasLeft.store(true, std::memory_order_relaxed); }
+  // Keeps all as it is. For a thread that must not wait for others: `givesUp` is polled meanwhile, and if it returns true, nothing is
+  // held.
+  std::unique_lock<std::mutex> hold(const std::function<bool()>& givesUp);
   // So is a variable of a module.
   CUresult addVariable(Thread& thread, unsigned device, uint64_t module, uint64_t address, uint64_t bytes);
   // Before the device's memory ends.
@@ -96,7 +103,8 @@ class ManagedMemory {
   using Ranges = std::map<uint64_t, ManagedRange>;  // by address
 
   Ranges::iterator rangeOf(uint64_t address);
-  void insert(ManagedRange range);
+  ManagedRange& insert(ManagedRange range);
+  bool isSameInWorker(Thread& thread, const ManagedRange& range) const;
   void exclude(Thread& thread, std::unique_lock<std::mutex>& lock);
   CUresult fillWithZeros(Thread& thread, unsigned device, ByteSpan span);
   CUresult moveRun(Thread& thread, const ManagedRange& range, ByteSpan span, bool toDevice);
@@ -108,6 +116,7 @@ class ManagedMemory {
   Ranges ranges;
   std::atomic<bool> touched{false};
   uint64_t gives = 0;
+  std::atomic<bool> hasLeft{false};  // the program's host; changes while the gate is closed, and is read inside
   bool isExcluded = false;  // no work is outstanding that may use managed memory; from the end of exclude() to the next give
   unsigned insistent = 0;   // touches that keep other threads' work away
   std::condition_variable insistentEnded;

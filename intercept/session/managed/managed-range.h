@@ -26,6 +26,8 @@ class ManagedRange {
   const unsigned device;
   const uint64_t owner;
   HostPages pages;
+  // The worker's are the same, unless the session has left the program's host.
+  bool hasSamePages = false;
   // What of the place has a copy on the device: all of an allocation; of the pages around variables, these.
   std::vector<ByteSpan> shared;
   // Until the device may have written it: up to which frame that device had been given work when this was made. What the device

@@ -65,7 +65,11 @@ ssize_t accessedBy(const iovec* vectors, Count count, bool kernelWrites, const M
     isManaged |= access.bring(vectors[i].iov_base, vectors[i].iov_len, kernelWrites);
   errno = before;
   ssize_t result = call(vectors, count);
-  if (result != -1 || errno != EFAULT || !isManaged) return result;
+  if (result != -1 || errno != EFAULT) return result;
+  for (Count i = 0; i < count && vectors != nullptr; ++i)  // it may have become so meanwhile
+    isManaged |= access.bytesFrom(vectors[i].iov_base) != 0;
+  errno = EFAULT;
+  if (!isManaged) return result;
   const OwnVectors own(vectors, static_cast<size_t>(count), kernelWrites, access);
   errno = before;
   result = call(own.data(), static_cast<Count>(own.size()));

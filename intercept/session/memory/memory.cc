@@ -234,6 +234,7 @@ CUresult Memory::allocateManaged(Thread& thread, uint64_t bytes, uint64_t& addre
 CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, HostKind kind, uint64_t& address) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > hostArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  bool shares = true;
   for (;;) {
     freePassed(thread);
     {
@@ -242,6 +243,7 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
       if (auto found = host.allocate(roundUp(bytes, hostPageBytes))) {
         address = *found;
         hostAllocations[address] = {address, bytes, flags, kind, thread.owner()};
+        shares = sharesHost();
         break;
       }
     }
@@ -258,26 +260,12 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
     frame.describe(address, bytes);
     if (CUresult error = frame.post()) return error;
   }
-  if (sharesHost()) return CUDA_SUCCESS;
+  if (shares) return CUDA_SUCCESS;
   // Host memory is not shared (docs/remote.md): the worker has memory of its own at that address, in the place of device memory.
   serveTouches();
   CUresult result = thread.session.managed.add(thread, hostMemoryDevice, address, roundUp(bytes, hostPageBytes));
   if (result != CUDA_SUCCESS) freeHost(thread, address);
   return result;
-}
-
-// An allocation is in the list before it looks whether memory is shared, and as long as it does.
-std::string Memory::comeApart() {
-  std::lock_guard lock(mutex);
-  size_t adopted = 0;
-  for (auto& [address, one] : registered) adopted += one.arenaAddress != 0;
-  if (hostAllocations.empty() && adopted == 0) {
-    isShared = false;
-    return "";
-  }
-  return "it has " + std::to_string(hostAllocations.size() + adopted) +
-         " pieces of pinned memory, which it shares with the GPU's host. A program that is run through an address of its node "
-         "(vgpuctl --node tcp:HOST:PORT or tls:HOST:PORT run) shares none";
 }
 
 CUresult Memory::growHost(Thread& thread, uint64_t bytes) {
@@ -295,13 +283,18 @@ CUresult Memory::freeHost(Thread& thread, uint64_t address) {
     freed = found->second;
   }
   if (CUresult error = synchronizeHostMemory(thread, handleDevice(freed.context))) return error;
-  if (!sharesHost()) thread.session.managed.remove(address);
+  bool shares;
+  {
+    std::lock_guard lock(mutex);
+    if (hostAllocations.erase(address) == 0) return CUDA_ERROR_INVALID_VALUE;  // another thread frees it
+    shares = sharesHost();
+  }
+  if (!shares) thread.session.managed.remove(address);
   if (freed.kind == HostKind::managed) thread.session.managed.advice.forget(address, freed.bytes);
   if (CUresult error = postHostFree(thread, address)) return error;
   std::optional<Arena::Range> idle;
   {
     std::lock_guard lock(mutex);
-    hostAllocations.erase(address);
     host.free(address);
     if (host.freeBytes() > std::max(keptIdle, host.usedBytes())) idle = host.takeIdleLease();
   }

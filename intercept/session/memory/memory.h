@@ -8,8 +8,10 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "cuda-methods.h"
@@ -20,10 +22,13 @@
 
 namespace vgpu::client {
 
+class ManagedMemory;
+class Session;
 class Thread;
 struct AdoptedPages;
 
-enum class HostKind { pinned, managed, registered };
+// staging: of graphs that copy pageable memory.
+enum class HostKind { pinned, managed, registered, staging };
 struct HostAllocation {
   uint64_t address, bytes;
   unsigned flags;
@@ -36,8 +41,9 @@ class Memory {
   Memory(const Segment& segment, CompletionWords& lines, const MemoryFile& hostArena);
   // Whether the GPU reaches pinned memory of this process; else it has two copies (docs/remote.md).
   bool sharesHost() const { return isShared.load(std::memory_order_relaxed); }
-  // It does not any more. Why that cannot be, if so: there is pinned memory. Any thread.
-  std::string comeApart();
+  // It does not any more: `arena`, the program's mapping, ends, and what pinned memory is there has two copies (ManagedMemory::take).
+  // Why that cannot be, if so. Any thread; does not wait for others when `givesUp` returns true.
+  std::string comeApart(const Session& session, ManagedMemory& managed, Mapping& arena, const std::function<bool()>& givesUp);
 
   // CUDA's result. On success the allocation's frame has been posted. `owner` is the context that the allocation ends with; 0 for
   // memory of a pool, which ends with none.
@@ -154,7 +160,9 @@ class Memory {
   };
   // That holds the address; nullptr if none does. Under `mutex`.
   const Registered* registeredAt(uint64_t address) const;
-  std::atomic<bool> isShared;                 // cleared under `mutex`, while there are no allocations
+  // What only the GPU's own host can have, in words. Under `mutex`.
+  std::string whatMustStay(const Session& session) const;
+  std::atomic<bool> isShared;                 // cleared under `mutex`
   const MemoryFile& arenaFile;                // none: host memory is not shared
   std::map<uint64_t, Registered> registered;  // by address
   std::atomic<bool> anyRegistered{false};

@@ -33,22 +33,7 @@ refused "on that node already" at "${address[a]}" migrate moving --to "${address
 VGPU_EMULATED=architecture=80 startNode other --listen "$transport:127.0.0.1:0"
 refused "migrate it to the same model" at "${address[a]}" migrate moving --to "$(addressOf other)"
 stopNode other
-# One that shares memory with its GPU's host, and has pinned memory there, stays.
-startPinned() {
-  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "unix:$dir/a/vgpud.sock" run --name pinned -- \
-    env VGPU_PAUSE_FILE="$dir/pinned" "$tree/tests/programs/memory" >"$dir/pinned.log" 2>&1 &
-  pinned=$!
-}
-if [ -x "$tree/tests/programs/memory" ]; then
-  startPinned
-  waitUntil test -e "$dir/pinned.reached"
-  name=$(ctl a ps --json | python3 -c 'import json, sys; print(*[s["session"] for s in json.load(sys.stdin) if s["program"].endswith("/memory")])')
-  refused "the program cannot leave its host: it has .* pieces of pinned memory" at "${address[a]}" migrate "$name" --to "${address[b]}"
-  touch "$dir/pinned.go"
-  wait "$pinned" || fail "the program that could not leave returned $?"
-fi
-
-# One without goes, to the other node and then to its own host's by an address.
+# One that shares memory with its GPU's host goes, to the other node and then to its own host's by an address.
 LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "unix:$dir/a/vgpud.sock" run --name leaving -- \
   "$program" "$dir/end-of-leaving" >"$dir/leaving.log" 2>&1 &
 leaving=$!

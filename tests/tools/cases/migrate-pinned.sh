@@ -1,5 +1,5 @@
-# A program that has had pinned memory, and has none now, leaves its host; what it pins there has two copies, and works. One that has
-# some is refused before anything is sent.
+# A program with pinned memory that it shares with its GPU's host, or that has had some, leaves that host: from then on the memory has
+# two copies, and works. One that has registered memory of its own is refused before anything is sent.
 program=$tree/tests/programs/pinned-later
 [ -x "$program" ] || skip "no program pinned-later"
 export VGPU_FAULT_LOG=$dir/faults
@@ -25,15 +25,33 @@ goesOn() {
   wait "${runner[$1]}" || fail "$1 returned $?"
 }
 
-runPaused later "$program"
-succeeds ctl a migrate later --to "$(addressOf b)"
-waitUntil hasState b later running
-memoryIsSent || fail "no memory was sent"
-goesOn later
+# leaves NAME PROGRAM: at its pause point, and ends there.
+leaves() {
+  runPaused "$1" "$2"
+  succeeds ctl a migrate "$1" --to "$(addressOf b)"
+  waitUntil hasState b "$1" running
+  memoryIsSent || fail "no memory of $1 was sent"
+  goesOn "$1"
+}
+leaves later "$program"
+leaves having "$tree/tests/programs/memory"
 
-runPaused having "$tree/tests/programs/memory"
-refused "the program cannot leave its host: it has .* pieces of pinned memory" ctl a migrate having --to "$(addressOf b)"
+runPaused registered "$tree/tests/programs/host-register"
+refused "the program cannot leave its host: it has .* pieces of memory of its own that are registered" \
+  ctl a migrate registered --to "$(addressOf b)"
 ! memoryIsSent || fail "memory of a program that cannot leave was sent"
-hasState a having running || fail "the program that cannot leave is $(field a having state)"
-goesOn having
+hasState a registered running || fail "the program that cannot leave is $(field a registered state)"
+goesOn registered
+
+# One whose migration fails after it has given up sharing stays, and can leave later.
+runPaused staying "$tree/tests/programs/memory"
+VGPU_FAULT_POINT=migrate.arriving:kill startNode doomed --listen tcp:127.0.0.1:0
+ctl a migrate staying --to "$(addressOf doomed)" >"$dir/doomed-migrate.log" 2>&1 && fail "a migration to a node that was killed succeeded"
+waitUntil hasState a staying running
+rm -f "$dir/faults"
+succeeds ctl a suspend staying --to "$dir/snapshot"
+succeeds ctl a resume "$dir/snapshot"
+succeeds ctl a migrate staying --to "$(addressOf b)"
+waitUntil hasState b staying running
+goesOn staying
 waitUntil noRelays

@@ -1,0 +1,54 @@
+// A program that shares host memory with its GPU's worker, and whose session is to go to another host: it gives the sharing up, and
+// what it has pinned has two copies from then on (docs/migration.md, "Pinned memory that was shared").
+#include <algorithm>
+
+#include "intercept/session/managed/touch-faults.h"
+#include "intercept/session/memory/memory.h"
+#include "intercept/session/session.h"
+#include "intercept/session/wait.h"
+
+namespace vgpu::client {
+
+std::string Memory::whatMustStay(const Session& session) const {
+  auto isStaging = [&](auto& one) {
+    auto freed = freedLater.find(one.first);
+    return one.second.kind == HostKind::staging && (freed == freedLater.end() || !isPast(session, freed->second.fence));
+  };
+  auto adopted = std::ranges::count_if(registered, [](auto& one) { return one.second.arenaAddress != 0; });
+  auto staged = std::ranges::count_if(hostAllocations, isStaging);
+  std::string what;
+  if (adopted != 0) what = std::to_string(adopted) + " pieces of memory of its own that are registered (cudaHostRegister)";
+  if (staged != 0)
+    what += (what.empty() ? "" : " and ") + std::to_string(staged) + " copies of pageable memory in graphs";
+  return what;
+}
+
+// An allocation is in the list when it looks whether memory is shared, and is taken out before it looks again.
+std::string Memory::comeApart(const Session& session, ManagedMemory& managed, Mapping& arena,
+                              const std::function<bool()>& givesUp) {
+  auto held = managed.hold(givesUp);
+  if (!held) return "the wish to move it was taken back";
+  std::lock_guard lock(mutex);
+  if (!sharesHost()) return "";
+  if (std::string what = whatMustStay(session); !what.empty())
+    return "it has " + what +
+           ", which it shares with the GPU's host. A program that is run through an address of its node "
+           "(vgpuctl --node tcp:HOST:PORT or tls:HOST:PORT run) shares none";
+  std::vector<Mapping::Piece> kept;
+  std::vector<HostPages> pages;
+  for (auto& [address, allocation] : hostAllocations) {
+    if (allocation.kind == HostKind::staging) continue;  // used up
+    kept.push_back({address - hostArenaBase, roundUp(allocation.bytes, hostPageBytes)});
+    auto made = HostPages::of(address, kept.back().bytes, arenaFile, kept.back().offset);
+    if (!made) return "the system has no memory for another mapping of its pinned memory; vm.max_map_count may be too low";
+    pages.push_back(std::move(*made));
+  }
+  if (!kept.empty()) serveTouches();
+  arena.unmapAllBut(kept);
+  for (size_t i = 0; i < kept.size(); ++i)
+    managed.take(held, hostMemoryDevice, hostArenaBase + kept[i].offset, kept[i].bytes, std::move(pages[i]));
+  isShared = false;
+  return "";
+}
+
+}  // namespace vgpu::client
