@@ -8,6 +8,7 @@
 #include <functional>
 #include <random>
 #include <span>
+#include <thread>
 
 #include "cuda-frames.h"
 #include "link-pair.h"
@@ -270,6 +271,35 @@ TEST_CASE("when a wait has ended, an event that was recorded before it is done")
   };
   both.pair.deliver(applyOne, [&](const LinkMessage& message) { both.atWorker.apply(message); });
   CHECK(both.program.slot(300).done.load() == waited);
+  CHECK(isInOrder);
+}
+
+TEST_CASE("what follows from another stream's record is reported after it, however fast streams hand work to each other") {
+  Mirrored both;
+  // Two streams record in turn, each record behind the other stream's last one.
+  std::vector<uint64_t> records;
+  for (uint32_t i = 0; i < 4000; ++i)
+    records.push_back(both.post<api::Cuda::EventRecordParams>(api::Method::eventRecord, 0,
+                                                              [&](auto& frame) { frame.setLine(i % 2 == 0 ? 13 : 12); }));
+  both.settle();
+  std::thread gpu([&] {
+    for (uint32_t i = 0; i < records.size(); ++i)
+      both.worker.completionWord(i % 2 == 0 ? 13 : 12).done.store(records[i], std::memory_order_release);
+  });
+  auto isDone = [&](uint32_t i) { return both.program.completionWord(i % 2 == 0 ? 13 : 12).done.load() >= records[i]; };
+  uint32_t done = 0;
+  bool isInOrder = true;
+  auto applyOne = [&](const LinkMessage& message) {
+    both.atProgram.apply(message);
+    while (done < records.size() && isDone(done)) ++done;
+    for (uint32_t later = done; later < std::min<size_t>(done + 4, records.size()); ++later) isInOrder &= !isDone(later);
+  };
+  while (done < records.size() && isInOrder) {
+    both.atWorker.send();
+    both.pair.move(SIZE_MAX, SIZE_MAX);
+    both.pair.deliver(applyOne, [&](const LinkMessage& message) { both.atWorker.apply(message); });
+  }
+  gpu.join();
   CHECK(isInOrder);
 }
 

@@ -39,7 +39,7 @@ void RingWriter::publish(const Reservation& frame, api::Method method, uint16_t 
   // Whoever takes the mark down wakes it; the others need not, however long it takes to get up.
   if (header.consumerSleeping.load(std::memory_order_acquire) && header.consumerSleeping.exchange(0)) {
     header.doorbell.fetch_add(1);
-    wakeSleepers(waking, header.doorbell, 1);
+    wakeSleepers(waking, header.doorbell, INT_MAX);  // while a session moves, two relays may sleep there
   }
   // The consumer's core wrote the zeros that later frames will find. Fetched now, they are here when the call after the
   // next fills them: one call ahead is not enough for all lines of a frame to come.

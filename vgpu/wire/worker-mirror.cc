@@ -126,13 +126,13 @@ void WorkerMirror::applyFrame(unsigned device, std::span<const std::byte> frame)
   api::visitCompletions(method, message, [&](uint64_t word, const api::CompletionField& field) {
     if (word >= completionWordCount) return;  // the worker refuses it
     uint64_t now = segment.completionWord(word).done.load();
-    auto [state, isNew] = completions.try_emplace(static_cast<uint32_t>(word), WordState{.reported = now, .seen = now});
+    auto [state, isNew] = completions.try_emplace(static_cast<uint32_t>(word), WordState{now, now, {}});
     if (field.later) {
       state->second.later = watches = true;
       return;
     }
-    if (state->second.awaited <= state->second.reported) ++wordsAwaited;
-    state->second.awaited = start.sequence;
+    if (state->second.awaited.empty()) ++wordsAwaited;
+    state->second.awaited.push_back(start.sequence);
     state->second.device = device;
   });
   if (info.route != api::Route::POST) expectSlot(start, message);
@@ -188,15 +188,29 @@ bool WorkerMirror::send() {
     seen.faults[device] = segment.header().fault[device].load();
   }
   for (auto& [index, state] : slots) state.seen = segment.slot(index).done.load(std::memory_order_acquire);
-  for (auto& [index, state] : completions)
-    if (state.later || state.awaited > state.reported)
-      state.seen = segment.completionWord(index).done.load(std::memory_order_acquire);
+  readWords();
   bool any = sendState();
   any |= sendWords(seen);
   any |= sendSlots(seen);
   any |= sendSlabs();
   any |= sendTails(seen);
   return any;
+}
+
+// One stream's word can follow from another's, which an earlier look has missed. So they are read until none has changed since the
+// last time: then all are of one moment. Only a kernel that writes them itself, without an end, is not awaited.
+void WorkerMirror::readWords() {
+  constexpr int mostTimes = 1000;
+  bool changes = true;
+  for (int times = 0; changes && times < mostTimes; ++times) {
+    changes = false;
+    for (auto& [index, state] : completions) {
+      if (!state.later && state.awaited.empty()) continue;
+      const uint64_t now = segment.completionWord(index).done.load(std::memory_order_acquire);
+      changes |= now != state.seen;
+      state.seen = now;
+    }
+  }
 }
 
 bool WorkerMirror::sendState() {
@@ -267,20 +281,21 @@ void WorkerMirror::reportSlot(uint16_t index, const Awaited& frame) {
   mirror::send(link, MirrorMessage::slot, done, reply);
 }
 
+// A program sees one after the other. What a number follows from has a smaller one, so they go in that order, also those that a word has
+// come to and left behind.
 bool WorkerMirror::sendWords(const Seen& seen) {
-  bool any = false;
+  due.clear();
   for (auto& [index, state] : completions) {
-    const bool wasAwaited = state.awaited > state.reported;
-    if (state.seen != state.reported) {
-      state.reported = state.seen;
-      mirror::send(link, MirrorMessage::word, WordValue{index, 0, state.seen});
-      any = true;
-    } else if (wasAwaited && isLost(seen, state.device, state.awaited)) {
-      state.awaited = 0;
-    }
-    if (wasAwaited && state.awaited <= state.reported) --wordsAwaited;
+    const bool wasAwaited = !state.awaited.empty();
+    for (; !state.awaited.empty() && state.awaited.front() <= state.seen; state.awaited.pop_front())
+      if (state.awaited.front() > state.reported) due.emplace_back(state.reported = state.awaited.front(), index);
+    if (state.seen != state.reported) due.emplace_back(state.reported = state.seen, index);
+    if (!state.awaited.empty() && isLost(seen, state.device, state.awaited.back())) state.awaited.clear();
+    if (wasAwaited && state.awaited.empty()) --wordsAwaited;
   }
-  return any;
+  std::ranges::sort(due);
+  for (auto& [number, index] : due) mirror::send(link, MirrorMessage::word, WordValue{index, 0, number});
+  return !due.empty();
 }
 
 bool WorkerMirror::sendSlabs() {

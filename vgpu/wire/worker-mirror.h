@@ -48,9 +48,10 @@ class WorkerMirror {
     uint64_t seen = 0;           // `done`, as send() has read it
   };
   struct WordState {
-    uint64_t reported, awaited = 0, seen = 0;
-    unsigned device = 0;  // of the frame that awaits it
-    bool later = false;   // graphs write into it, at any time
+    uint64_t reported, seen;
+    std::deque<uint64_t> awaited;  // sequence numbers, of one ring
+    unsigned device = 0;           // of the frames that await it
+    bool later = false;            // graphs write into it, at any time
   };
   // What send() has read at its beginning.
   struct Seen {
@@ -65,6 +66,7 @@ class WorkerMirror {
   void placeRing(std::span<const std::byte> payload);
   void placeWord(std::span<const std::byte> payload);
 
+  void readWords();
   bool sendState();
   bool isLost(const Seen& seen, unsigned device, uint64_t sequence) const;
   bool sendSlots(const Seen& seen);
@@ -84,6 +86,7 @@ class WorkerMirror {
   std::unordered_map<uint16_t, SlotState> slots;  // with frames that are not done
   std::vector<uint8_t> slotDevice;                // for whose ring each slot was last used
   std::map<uint32_t, WordState> completions;      // that frames have named
+  std::vector<std::pair<uint64_t, uint32_t>> due;  // numbers that words have come to
   std::map<uint32_t, uint32_t> lent;              // slab -> generation, until the GPU has read it
   size_t wordsAwaited = 0;
   bool watches = false;
