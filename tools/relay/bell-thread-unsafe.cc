@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 
 #include "tools/relay/bell-thread.h"
 #include "vgpu/wire/futex.h"
@@ -28,13 +29,14 @@ BellThread::BellThread(std::vector<std::atomic<uint32_t>*> all) : bells(std::mov
   int fd;
   KJ_SYSCALL(fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   event = kj::AutoCloseFd(fd);
+  for (auto* bell : bells) seen.push_back(bell->load());
   thread = std::thread([this] { run(); });
 }
 
 BellThread::~BellThread() {
   ends = true;
   bells.front()->fetch_add(1);
-  futexWake(*bells.front(), 1);
+  futexWake(*bells.front(), INT_MAX);  // another relay's thread may sleep there too
   thread.join();
 }
 
@@ -45,8 +47,6 @@ void BellThread::clear() {
 
 // A bell that is rung between two sleeps has another number than was read, so that the next sleep ends at once.
 void BellThread::run() {
-  std::vector<uint32_t> seen;
-  for (auto* bell : bells) seen.push_back(bell->load());
   while (!ends) {
     futexWaitAny(bells, seen);
     bool any = false;

@@ -12,7 +12,7 @@ namespace vgpu::relay {
 
 class BellThread {
  public:
-  // The bells must outlive it.
+  // What is rung from now on. The bells must outlive it.
   explicit BellThread(std::vector<std::atomic<uint32_t>*> bells);
   ~BellThread();
   BellThread(const BellThread&) = delete;
@@ -26,6 +26,7 @@ class BellThread {
   void run();
 
   std::vector<std::atomic<uint32_t>*> bells;
+  std::vector<uint32_t> seen;  // the thread's
   kj::AutoCloseFd event;
   std::atomic<bool> ends{false};
   std::thread thread;
