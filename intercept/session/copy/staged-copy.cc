@@ -20,13 +20,15 @@ constexpr unsigned tilesInFlight = 4;
 constexpr uint64_t longBytes = 8 * MiB;
 constexpr uint64_t shortTile = 512 * KiB;
 
-bool isLong(const BoxSize& size) { return size.bytes() >= longBytes && CopyThreadPool::size() != 0; }
+bool isLong(const Session& session, const BoxSize& size) {
+  return size.bytes() >= longBytes && CopyThreadPool::size(session) != 0;
+}
 
 // What threads share of a tile of a short copy.
 constexpr uint64_t leastShared = 256 * KiB, leastPart = 64 * KiB;
 
-Tiling partsOf(const BoxSize& tile) {
-  uint64_t bytes = tile.bytes(), each = roundUp(bytes / (CopyThreadPool::size() + 1), hostPageBytes);
+Tiling partsOf(const Session& session, const BoxSize& tile) {
+  uint64_t bytes = tile.bytes(), each = roundUp(bytes / (CopyThreadPool::size(session) + 1), hostPageBytes);
   return {tile, 1, std::clamp(each, leastPart, bytes)};
 }
 
@@ -48,8 +50,8 @@ struct Staged {
       forRuns(memory.at(part), part.size,
               [&](std::byte* run, uint64_t offset, uint64_t bytes) { move(run, packed + offset, bytes); });
     };
-    if (shared || tile.size.bytes() < leastShared || CopyThreadPool::size() == 0) return movePart({0, 0, 0, tile.size});
-    const Tiling parts = partsOf(tile.size);
+    if (shared || tile.size.bytes() < leastShared || CopyThreadPool::size(thread.session) == 0) return movePart({0, 0, 0, tile.size});
+    const Tiling parts = partsOf(thread.session, tile.size);
     thread.session.copyThreads->share(thread, parts.count(), [&](Thread&, uint64_t index) {
       movePart(parts[index]);
       return CUDA_SUCCESS;
@@ -125,7 +127,7 @@ CUresult fetchTiles(Thread& thread, const Staged& copy, uint64_t first, uint64_t
 
 CUresult copyFromPageable(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t unit,
                           uint64_t stream) {
-  const Staged copy{destination, source, {size, unit, slabBytes}, stream, isLong(size)};
+  const Staged copy{destination, source, {size, unit, slabBytes}, stream, isLong(thread.session, size)};
   const uint64_t count = copy.tiles.count();
   if (copy.shared)
     return thread.session.copyThreads->share(
@@ -137,9 +139,9 @@ CUresult copyFromPageable(Thread& thread, const CopyEnd& destination, const Copy
 
 CUresult copyToPageable(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t unit,
                         uint64_t stream) {
-  const bool shared = isLong(size);
+  const bool shared = isLong(thread.session, size);
   const Staged copy{source, destination, {size, unit, shared ? slabBytes : shortTile}, stream, shared};
-  const uint64_t count = copy.tiles.count(), threads = CopyThreadPool::size() + 1;
+  const uint64_t count = copy.tiles.count(), threads = CopyThreadPool::size(thread.session) + 1;
   if (!shared) return fetchTiles(thread, copy, 0, count);
   // Enough parts for every thread, and each long enough that its slabs overlap.
   const uint64_t part = std::clamp<uint64_t>((count + threads - 1) / threads, 2, tilesInFlight);

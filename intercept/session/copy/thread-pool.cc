@@ -15,6 +15,9 @@ namespace {
 
 // As long as some copies of a megabyte, so that a program that copies in a loop finds its helpers awake.
 constexpr auto lookTime = std::chrono::microseconds(100);
+// Where the GPU is elsewhere: four threads fill what a loopback carries, and eight of them, most of which spin, halve it
+// (docs/performance.md).
+constexpr unsigned mostElsewhere = 3;
 
 // What VGPU_COPY_THREADS says; else half the cores, the caller among them: the program has other things to do.
 unsigned wantedSize() {
@@ -25,9 +28,9 @@ unsigned wantedSize() {
 
 }  // namespace
 
-unsigned CopyThreadPool::size() {
+unsigned CopyThreadPool::size(const Session& session) {
   static const unsigned size = wantedSize();
-  return size;
+  return session.memory.sharesHost() ? size : std::min(size, mostElsewhere);
 }
 
 void CopyThreadPool::help(Thread& thread, Task& task) {
@@ -41,8 +44,9 @@ void CopyThreadPool::help(Thread& thread, Task& task) {
 
 // If no thread can be created, the thread pool is smaller and the next copy tries again.
 void CopyThreadPool::start(Session& session) try {
-  threads.reserve(size());  // a thread that has started must not be lost
-  while (threads.size() < size()) threads.push_back(startBackgroundThread("vgpu-copy", [this, &session] { serve(session); }));
+  const unsigned wanted = size(session);
+  threads.reserve(wanted);  // a thread that has started must not be lost
+  while (threads.size() < wanted) threads.push_back(startBackgroundThread("vgpu-copy", [this, &session] { serve(session); }));
 } catch (const std::exception&) {
 }
 
@@ -61,7 +65,7 @@ void CopyThreadPool::serve(Session& session) {
     changed.wait(lock, [&] { return round.load(std::memory_order_relaxed) != seen; });
     --sleeping;
     seen = round.load(std::memory_order_relaxed);
-    if (Task* mine = task) {
+    if (Task* mine = task; mine != nullptr && helping.load(std::memory_order_relaxed) < size(session)) {
       helping.fetch_add(1, std::memory_order_relaxed);
       lock.unlock();
       thread.contextStack.assign(1, mine->context);
@@ -85,7 +89,7 @@ CUresult CopyThreadPool::share(Thread& caller, uint64_t count, const Work& work)
       help(caller, mine);
       return static_cast<CUresult>(mine.result.load());
     }
-    if (threads.size() < size()) start(caller.session);
+    if (threads.size() < size(caller.session)) start(caller.session);
     task = &mine;
     round.fetch_add(1, std::memory_order_relaxed);
     for (uint64_t i = 1; i < count && i <= sleeping; ++i) changed.notify_one();

@@ -24,8 +24,9 @@ class CopyThreadPool {
  public:
   using Work = std::function<CUresult(Thread& thread, uint64_t piece)>;
 
-  // How many threads help the caller: from VGPU_COPY_THREADS, else by the number of cores; none if there are few cores.
-  static unsigned size();
+  // How many threads help the caller: from VGPU_COPY_THREADS, else by the number of cores; none if there are few cores. Fewer if the
+  // GPU is elsewhere: the link is slower than they are, and the cores carry it.
+  static unsigned size(const Session& session);
 
   // Calls `work` for every piece below `count`, on the calling thread and the thread pool, all with the caller's current
   // context. Returns when all have returned; the first failure, after which no new piece is begun.
