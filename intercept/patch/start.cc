@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "intercept/patch/linker.h"
@@ -28,6 +30,8 @@ struct Known {
 };
 // Objects already looked at, sorted by base; written under the linker's lock, and before that by the only thread.
 constinit std::vector<Known>* known = nullptr;
+
+constinit const char* ownName = "";  // this library's, as in the linker's list
 
 /// False if the object was there at an earlier walk too.
 bool isNew(const LoadedObject& object) {
@@ -49,9 +53,27 @@ void nameOlderLibrary(const LoadedObject& object) {
   say({object.name, " is cuBLAS of CUDA 12, which vgpu cannot run in the place of the program: its calls fail. That of CUDA 13 works"});
 }
 
+std::string_view folderOf(std::string_view path) { return path.substr(0, path.rfind('/') + 1); }
+
+/// Once for the process. By its name a program gets ours, which is beside this library.
+void nameForeignDriver(const LoadedObject& object) {
+  static constinit bool named = false;
+  const std::string_view path = object.name == nullptr ? "" : object.name, folder = folderOf(path);
+  if (named || !path.substr(folder.size()).starts_with("libcuda.so") || folder == folderOf(ownName) || getenv("VGPU_NODE") == nullptr)
+    return;
+  named = true;
+  say({path, " is another driver than vgpu's, which this program has opened by its path: what it calls there is not done by its virtual "
+             "GPU, and is not suspended with it. Have it open libcuda.so.1"});
+}
+
 void patchNew(const LoadedObject& object) {
-  if (!isNew(object) || isThisLibrary(object)) return;
+  if (!isNew(object)) return;
+  if (isThisLibrary(object)) {
+    ownName = object.name;
+    return;
+  }
   nameOlderLibrary(object);
+  nameForeignDriver(object);
   std::string problem = patchObject(object);
   // A library that keeps its own runtime may never be called; if it is, libcuda.so.1 prints its name (private-runtime.cc).
   if (problem.empty() || !isProgram(object)) return;

@@ -92,10 +92,10 @@ function(vgpu_together)
   endif()
 endfunction()
 
-# vgpu_install(FOLDER TARGETS...): installs them there. The target `installed` builds all that is installed.
+# vgpu_install(FOLDER TARGETS...): installs them there, libraries with the names without a version that some programs open. The target `installed` builds all that is installed.
 add_custom_target(installed)
 function(vgpu_install folder)
-  install(TARGETS ${ARGN} RUNTIME DESTINATION ${folder} LIBRARY DESTINATION ${folder} NAMELINK_SKIP)
+  install(TARGETS ${ARGN} RUNTIME DESTINATION ${folder} LIBRARY DESTINATION ${folder})
   add_dependencies(installed ${ARGN})
 endfunction()
 
