@@ -28,6 +28,26 @@ endMachine() {
   waitUntil ended "${machine[$1]}"
 }
 
+# libvirtDoes JOB REASON: what virsh says that libvirt does, and why a machine is stopped, to what the hook begins from now on.
+libvirtDoes() {
+  mkdir -p "$dir/bin"
+  cat >"$dir/bin/virsh" <<SH
+#!/bin/sh
+case \$4 in
+  domjobinfo) printf 'Job type:         Unbounded   \nOperation:        $1\n' ;;
+  domstate) printf 'paused ($2)\n' ;;
+esac
+SH
+  chmod +x "$dir/bin/virsh"
+  [[ $PATH == "$dir/bin:"* ]] || PATH=$dir/bin:$PATH
+}
+# libvirtMoves NAME: begins a migration, and lets it go on itself.
+libvirtMoves() {
+  qmp "$1" migrate '{"uri": "tcp:elsewhere:1"}' >/dev/null
+  waitUntil migrationIs "$1" pre-switchover
+  qmp "$1" migrate-continue '{"state": "pre-switchover"}' >/dev/null || fail "somebody else has let the migration go on"
+}
+
 # startInMachine NAME MIB: the program contents, as startContents.
 startInMachine() {
   local file

@@ -12,16 +12,21 @@
 // Until the machine is let go to its target every failure leaves all where they were. From then on it is QEMU that knows where
 // the machine runs, so neither a signal nor a failure ends this before QEMU has said it.
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <nlohmann/json.hpp>
 
 #include "tools/common/printable.h"
 #include "tools/common/reason.h"
 #include "tools/vgpuctl/departing-sessions.h"
+#include "tools/vgpuctl/libvirt.h"
 #include "tools/vgpuctl/machine.h"
 #include "tools/vgpuctl/session-info.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
+#include "vgpu/control/unix-socket.h"
 
 namespace vgpu::ctl {
 namespace {
@@ -37,9 +42,11 @@ enum class Holding {
 };
 constexpr auto lookInterval = 10 * kj::MILLISECONDS;
 constexpr auto arrivalInterval = 100 * kj::MILLISECONDS;
+constexpr const char* noJob = "None";
 
 enum class End {
   moved,
+  saved,  // by libvirt, with its sessions
   stayed,
   ended,  // its QEMU has, and it has not moved
   idle,   // the same, and nobody had begun to move it
@@ -55,23 +62,25 @@ class Following {
     sessions.reset();
     why.clear();
     holding = Holding::notYet;
-    isBegun = isHandedOver = isCompleted = false;
+    isBegun = isHandedOver = isCompleted = isSaved = false;
+    job.reset();
     if (options.uri.empty() && !isHere()) return End::idle;
     machine.holdBeforeHandover();
-    isStopped = !machine.runs();
+    isStopped = !machine.runs() && !goesOn();
     if (options.uri.empty() && !begins()) return End::idle;
     bool hasMoved = false;
     auto caught = kj::runCatchingExceptions([&] {
       begin();
-      hasMoved = completes();
+      if (!isSaved) hasMoved = completes();
     });
     KJ_IF_MAYBE (exception, caught) {
       why = printable(reasonOf(*exception));
       const std::string end = isHandedOver ? machine.conclude() : machine.cancel();
-      isCompleted = isBegun && end == "completed";
+      isCompleted = isBegun && !isToDisk() && end == "completed";
       hasMoved = isCompleted || (isHandedOver && end == "ended");
       if (!hasMoved) sessions.forget();
     }
+    if (isSaved) return End::saved;
     if (hasMoved) return leave();
     sessions.letGo();
     return machine.monitor().hasEnded() ? End::ended : End::stayed;
@@ -79,12 +88,16 @@ class Following {
 
   // Whether everything is at the target.
   bool report(End outcome) {
+    if (outcome == End::saved) return true;  // which saveByLibvirt() has said
     if (options.json) {
       printJson(describe(outcome));
     } else if (outcome == End::stayed) {
       fmt::print(stderr, "vgpuctl: '{}' stays, and all of its sessions: {}\n", printable(machine.name()), why);
     } else if (outcome != End::moved) {
       fmt::print(stderr, "vgpuctl: '{}' has not moved: {}\n", printable(machine.name()), why);
+    } else if (isToDisk()) {
+      fmt::print("'{}' is saved; it has no sessions that run\n", printable(machine.name()));
+      if (*job == saveJob && !options.saves.empty()) forgetSaved(options.saves, machine.name());
     } else {
       fmt::print("'{}' has moved with {} sessions\n", printable(machine.name()), sessions.count());
       for (auto& line : sessions.lines()) fmt::print("{}\n", line);
@@ -121,25 +134,52 @@ class Following {
     for (;;) {
       const std::string step = next();
       if (step == "setup" || step == "active") return isBegun = true;
-      if (step == "stops" || step == "runs") isStopped = step == "stops";
+      if (step == "stops") isStopped = !goesOn();
+      if (step == "runs") isStopped = false;
       if (step == "ended") return hasEnded();
     }
   }
 
+  // libvirt stops a machine before it saves it, or moves it without --live. Then its programs can be asked nothing, so it goes on
+  // until they have been; QEMU stops it at the end in any case. One that somebody has paused before stays so.
+  bool goesOn() {
+    if (!options.isLibvirts || sessionsOf(client, options, machine.name()).empty()) return false;
+    job = findLibvirtJob(client, machine.name());
+    if (job != migrationJob && (job != saveJob || options.saves.empty())) return false;
+    if (!isStoppedByLibvirt(client, machine.name())) return false;
+    auto caught = kj::runCatchingExceptions([&] { machine.monitor().run("cont"); });
+    return caught == nullptr;
+  }
+  // What libvirt does is no migration to another host, as far as it says so.
+  bool isToDisk() const { return job && *job != migrationJob && *job != noJob; }
+  // Who lets it go on at pre-switchover: libvirt, of its migrations, and only once: QEMU refuses whoever is second, and libvirt
+  // cancels a migration then. If libvirt does not say what it does, the machine must not stand still for ever.
+  bool isHandedOverByLibvirt() const { return options.isLibvirts && options.uri.empty() && job == migrationJob; }
+
   // All sessions that there are; and the machine's migration, if nobody has begun it.
   void begin() {
     const auto now = sessionsOf(client, options, machine.name());
-    if (isStopped && !now.empty())
-      fail(
-          "the machine is stopped, so its programs cannot be asked. Move it while it runs, and save it with `vgpuctl machine "
-          "save`, "
-          "not with `virsh save`");
     if (!now.empty() && options.uri.empty()) machine.slow();  // it may be handed over before the target is ready
-    for (auto& session : now) sessions.add(session);          // all of them, or none goes, and neither does the machine
+    if (options.isLibvirts && options.uri.empty()) job = findLibvirtJob(client, machine.name());
+    if (isToDisk() && !now.empty()) return save(now);
+    if (isStopped && !now.empty())
+      fail("the machine is stopped, so its programs cannot be asked. Move it while it runs, and save it with `vgpuctl machine save`");
+    for (auto& session : now) sessions.add(session);  // all of them, or none goes, and neither does the machine
     if (!machine.isNearlyThere()) machine.hasten();
     if (options.uri.empty()) return;
     machine.monitor().run("migrate", {{"uri", options.uri}});
     isBegun = true;
+  }
+
+  void save(const std::vector<MachineSession>& now) {
+    const std::string wish = "let it go on, or suspend its sessions (vgpuctl suspend), and then save it";
+    if (*job != saveJob) fail("libvirt's job '" + *job + "' would have it without its sessions: suspend these before");
+    if (options.saves.empty())
+      fail("libvirt saves it, and nobody has said where its sessions are to be: name a folder at the end of its line in the list of "
+           "machines, or suspend them (vgpuctl suspend), and then save it");
+    if (isStopped) fail("it was stopped before it was saved, so its programs cannot be asked: " + wish);
+    saveByLibvirt(client, machine, options, now);
+    isSaved = true;
   }
 
   // Keeps the machine until the target has the memory of all sessions once, or has refused it, and then holds those that share
@@ -198,7 +238,7 @@ class Following {
     faultPoint("machine.handing-over");
     sessions.requireReady();
     isHandedOver = true;
-    machine.handOver();
+    if (!isHandedOverByLibvirt()) machine.handOver();
     sessions.advanceOthers();
   }
 
@@ -248,19 +288,42 @@ class Following {
   Machine machine;
   DepartingSessions sessions;
   Holding holding = Holding::notYet;
-  bool isStopped = false;     // before it is begun
-  bool isBegun = false;       // so QEMU's status is of this migration
-  bool isHandedOver = false;  // it may run at the target
-  bool isCompleted = false;   // it does
-  std::string why;            // it stays, or this was interrupted
+  bool isStopped = false;          // before it is begun
+  bool isBegun = false;            // so QEMU's status is of this migration
+  bool isHandedOver = false;       // it may run at the target
+  bool isCompleted = false;        // it does
+  bool isSaved = false;            // libvirt has it in a file
+  std::optional<std::string> job;  // what libvirt does with it, if it says so
+  std::string why;                 // it stays, or this was interrupted
 };
+
+// The hook gives each follower of a machine the same log: the next one waits until the former one has ended. Whether there was
+// one.
+bool awaitFormer() {
+  if (flock(STDERR_FILENO, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return false;
+  while (flock(STDERR_FILENO, LOCK_EX) != 0 && errno == EINTR) {
+  }
+  return true;
+}
+
+bool hasMonitor(const MachineOptions& options) {
+  return kj::runCatchingExceptions([&] { connectUnix(options.monitor); }) == nullptr;
+}
+
+void isReadyToRestore() {
+  fmt::print("ready\n");
+  std::fflush(stdout);
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+}
 
 }  // namespace
 
 int followMachine(const NodeAddress& node, const MachineOptions& options) {
   NodeAddress target = resolveNode(options.target);
+  if (options.isLibvirts && awaitFormer() && !options.restores && !hasMonitor(options)) return 0;  // its QEMU has ended too
   takeSignals();
   NodeClient client(node);
+  if (options.restores) restoreByLibvirt(client, options, isReadyToRestore);
   Following following(client, options, target.remote ? target.remote->text() : target.directory);
   bool isAllThere = true;
   for (;;) {

@@ -37,8 +37,10 @@ std::optional<KnownMachine> findKnownMachine(const std::string& name) {
     std::string more;
     if (!(words >> machine.name) || machine.name != name) continue;
     const std::string place = *path + ", line " + std::to_string(number) + ": ";
-    if (!(words >> machine.node >> machine.target >> machine.monitor) || words >> more)
-      fail(place + "a machine is NAME NODE TARGET QMP, not \"" + line + "\"");
+    if (!(words >> machine.node >> machine.target >> machine.monitor) || (words >> machine.saves && words >> more))
+      fail(place + "a machine is NAME NODE TARGET QMP [SAVES], not \"" + line + "\"");
+    if (!machine.saves.empty() && !machine.saves.starts_with('/'))
+      fail(place + "the folder for its sessions has no absolute path: \"" + machine.saves + "\"");
     if (machine.name.find('/') != std::string::npos) fail(place + "\"" + machine.name + "\" cannot name a machine");
     if (found) fail(place + "there is a machine " + name + " above");
     found = std::move(machine);

@@ -140,7 +140,19 @@ void MachineFolder::verifyMemory() const {
   file.finish();
 }
 
-std::string MachineFolder::writing() const { return "exec:cat > " + quoted(folder + "/" + machineName); }
-std::string MachineFolder::reading() const { return "exec:cat " + quoted(folder + "/" + machineName); }
+// By a file of ours: libvirt starts QEMU so that it ends if it executes a shell (-sandbox spawn=deny), and as another user.
+std::string MachineFolder::writing(MachineMonitor& monitor) const {
+  const std::string path = folder + "/" + machineName;
+  kj::AutoCloseFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (file.get() < 0) fail(path + " cannot be made: " + strerror(errno));
+  return monitor.giveFile(machineName, file) ? std::string("fd:") + machineName : "exec:cat > " + quoted(path);
+}
+
+std::string MachineFolder::reading(MachineMonitor& monitor) const {
+  const std::string path = folder + "/" + machineName;
+  kj::AutoCloseFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) fail(path + " cannot be read: " + strerror(errno));
+  return monitor.giveFile(machineName, file) ? std::string("fd:") + machineName : "exec:cat " + quoted(path);
+}
 
 }  // namespace vgpu::ctl

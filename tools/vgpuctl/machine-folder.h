@@ -33,9 +33,9 @@ class MachineFolder {
 
   const std::string& path() const { return folder; }
   std::string snapshotOf(const std::string& session) const { return folder + "/" + session; }
-  // Where QEMU is to write the machine to, or read it from.
-  std::string writing() const;
-  std::string reading() const;
+  // Where QEMU is to write the machine to, or read it from, as `migrate` and `migrate-incoming` take it.
+  std::string writing(MachineMonitor& monitor) const;
+  std::string reading(MachineMonitor& monitor) const;
 
  private:
   nlohmann::json list() const;

@@ -2,6 +2,7 @@
 // operation, a sub-operation and an extra argument; its XML is on standard input. libvirt waits for it, so it begins things and
 // does not stay, and must not print: of some operations standard output is the machine's new XML.
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -11,23 +12,48 @@
 #include "tools/common/spawn.h"
 #include "tools/vgpuctl/commands.h"
 #include "tools/vgpuctl/known-machines.h"
+#include "tools/vgpuctl/libvirt.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu::ctl {
 namespace {
 
-// A process that outlives this one, and has nothing of libvirt's: it waits for whoever has an end of its pipes.
-void follow(const KnownMachine& machine) {
+// Of all that follow a machine, one after the other (follow-machine.cc).
+kj::AutoCloseFd openLog(const KnownMachine& machine) {
   const std::string log = std::filesystem::path(machine.list).parent_path() / ("machine-" + machine.name + ".log");
   kj::AutoCloseFd out(open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
-  kj::AutoCloseFd in(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (out.get() < 0) fail("there can be no log " + log + ": " + std::string(strerror(errno)));
+  return out;
+}
+
+// Another libvirtd has begun it, and it goes on.
+bool isFollowed(const KnownMachine& machine) { return flock(openLog(machine), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; }
+
+// A process that outlives this one, and has nothing of libvirt's: it waits for whoever has an end of its pipes. `restores`:
+// returns when libvirt may restore the machine, and throws if it may not.
+void follow(const KnownMachine& machine, bool restores) {
+  kj::AutoCloseFd out = openLog(machine), in(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) fail("no pipe: " + std::string(strerror(errno)));
+  kj::AutoCloseFd ours(ends[0]), theirs(ends[1]);
   SpawnRequest request{.executable = "/proc/self/exe"};
-  request.arguments = {"vgpuctl", "--node",     machine.node, "machine",       "follow", "--stay",
+  request.arguments = {"vgpuctl", "--node",     machine.node, "machine",       "follow", "--libvirt",   "--stay",
                        "--vm",    machine.name, "--qmp",      machine.monitor, "--to",   machine.target};
-  request.inherits = {{in.get(), 0}, {out.get(), 1}, {out.get(), 2}};
+  if (!machine.saves.empty()) request.arguments.insert(request.arguments.end(), {"--saves", machine.saves});
+  if (restores) request.arguments.push_back("--restored");
+  request.inherits = {{in.get(), 0}, {restores ? theirs.get() : out.get(), 1}, {out.get(), 2}};
   request.ownSession = true;
   spawn(request);
+  theirs = nullptr;
+  char ready = 0;
+  if (restores && read(ours, &ready, 1) != 1)
+    fail("the sessions of '" + machine.name + "' cannot come back: the end of machine-" + machine.name + ".log beside " +
+         machine.list + " says why. To restore it without them, remove " + savedFolder(machine.saves, machine.name));
+}
+
+bool hasSavedSessions(const KnownMachine& machine) {
+  std::error_code ignored;
+  return !machine.saves.empty() && std::filesystem::exists(savedFolder(machine.saves, machine.name), ignored);
 }
 
 }  // namespace
@@ -41,10 +67,11 @@ int hookMachine(const std::vector<std::string>& words) {
   auto machine = findKnownMachine(words[0]);
   if (!machine) return 0;
   const std::string& operation = words[1];
-  // Its QEMU runs, or libvirt has been started again.
-  if (operation == "started" || operation == "reconnect") follow(*machine);
+  if (operation == "started") follow(*machine, false);
+  if (operation == "reconnect" && !isFollowed(*machine)) follow(*machine, false);
   // It is to come here, or back from a file: not if there is no vgpud for its sessions.
   if (operation == "migrate" || operation == "restore") NodeClient(resolveNode(machine->node));
+  if (operation == "restore" && hasSavedSessions(*machine)) follow(*machine, true);
   return 0;
 }
 

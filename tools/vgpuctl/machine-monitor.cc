@@ -16,33 +16,33 @@ kj::Exception errorOf(kj::Exception::Type type, const std::string& text) {
   return kj::Exception(type, __FILE__, __LINE__, kj::heapString(text.data(), text.size()));
 }
 
-kj::Own<kj::AsyncIoStream> connect(kj::AsyncIoContext& io, const std::string& address) {
-  kj::Own<kj::AsyncIoStream> stream;
-  auto caught = kj::runCatchingExceptions([&] {
-    if (address.starts_with("tcp:")) {
-      auto parsed = io.provider->getNetwork().parseAddress(address.substr(4).c_str()).wait(io.waitScope);
-      stream = parsed->connect().wait(io.waitScope);
-    } else {
-      stream = io.lowLevelProvider->wrapSocketFd(connectUnix(address));
-    }
-  });
-  KJ_IF_MAYBE (exception, caught) {
-    fail("no QEMU answers at " + address + ": " + reasonOf(*exception) +
-         ". Start it with -qmp unix:PATH,server=on,wait=off, and name that path");
-  }
-  return stream;
-}
-
 }  // namespace
 
-MachineMonitor::MachineMonitor(kj::AsyncIoContext& io, const std::string& address)
-    : io(io), address(address), stream(connect(io, address)) {
+MachineMonitor::MachineMonitor(kj::AsyncIoContext& io, const std::string& address) : io(io), address(address) {
+  connect();
   reading = read().eagerlyEvaluate([this](kj::Exception&& exception) { end(reasonOf(exception)); });
   auto late = io.provider->getTimer().afterDelay(replyLimit / 4).then([this]() -> json {
     fail(this->address + " sends no greeting: it is no QMP socket, or serves another client now, one at a time");
   });
   json greeted = greeting.promise.exclusiveJoin(kj::mv(late)).wait(io.waitScope);
   run("qmp_capabilities");
+}
+
+void MachineMonitor::connect() {
+  auto caught = kj::runCatchingExceptions([&] {
+    if (address.starts_with("tcp:")) {
+      auto parsed = io.provider->getNetwork().parseAddress(address.substr(4).c_str()).wait(io.waitScope);
+      stream = parsed->connect().wait(io.waitScope);
+    } else {
+      auto made = io.lowLevelProvider->wrapUnixSocketFd(connectUnix(address));
+      passing = made.get();
+      stream = kj::mv(made);
+    }
+  });
+  KJ_IF_MAYBE (exception, caught) {
+    fail("no QEMU answers at " + address + ": " + reasonOf(*exception) +
+         ". Start it with -qmp unix:PATH,server=on,wait=off, and name that path");
+  }
 }
 
 kj::Promise<void> MachineMonitor::read() {
@@ -94,15 +94,27 @@ void MachineMonitor::end(const std::string& why) {
 }
 
 kj::Promise<json> MachineMonitor::execute(const std::string& command, json arguments) {
+  return send(command, std::move(arguments), -1);
+}
+
+bool MachineMonitor::giveFile(const std::string& name, const kj::AutoCloseFd& file) {
+  if (passing == nullptr) return false;
+  send("getfd", {{"fdname", name}}, file.get()).wait(io.waitScope);
+  return true;
+}
+
+kj::Promise<json> MachineMonitor::send(const std::string& command, json arguments, int file) {
   if (ended) return errorOf(kj::Exception::Type::DISCONNECTED, address + ": " + *ended);
   const uint64_t number = ++lastCommand;
   auto line = kj::heapString((json{{"execute", command}, {"arguments", arguments}, {"id", number}}.dump() + "\n").c_str());
   auto reply = kj::newPromiseAndFulfiller<json>();
   waiting[number] = kj::mv(reply.fulfiller);
   writing = writing
-                .then([this, line = kj::mv(line)]() mutable {
-                  auto written = stream->write(line.begin(), line.size());
-                  return written.attach(kj::mv(line));
+                .then([this, file, line = kj::mv(line)]() mutable {
+                  auto files = kj::heapArray<int>({file});
+                  auto written = file < 0 ? stream->write(line.begin(), line.size())
+                                          : passing->writeWithFds(line.asBytes(), nullptr, files.asPtr());
+                  return written.attach(kj::mv(line), kj::mv(files));
                 })
                 .eagerlyEvaluate([](kj::Exception&&) {});  // what reads learns of the connection's end
   auto late = io.provider->getTimer().afterDelay(replyLimit).then([this, command]() -> json {

@@ -27,6 +27,10 @@ class MachineMonitor {
   // The same, waited for.
   nlohmann::json run(const std::string& command, nlohmann::json arguments = nlohmann::json::object());
 
+  // Gives QEMU a file, for the next migration from or to `fd:NAME`, which needs neither a right to open it nor a process of the
+  // shell: QEMU may be confined. False if the connection cannot pass files, because it is by TCP.
+  bool giveFile(const std::string& name, const kj::AutoCloseFd& file);
+
   // Resolves to the next event since the connection was made, with members "event" and "data"; rejects when QEMU has closed the
   // connection. One at a time.
   kj::Promise<nlohmann::json> nextEvent();
@@ -39,6 +43,8 @@ class MachineMonitor {
 
  private:
   using Reply = kj::Own<kj::PromiseFulfiller<nlohmann::json>>;
+  kj::Promise<nlohmann::json> send(const std::string& command, nlohmann::json arguments, int file);  // -1: none
+  void connect();
   kj::Promise<void> read();
   void take(std::string_view line);
   void end(const std::string& why);
@@ -46,7 +52,8 @@ class MachineMonitor {
   kj::AsyncIoContext& io;
   const std::string address;
   kj::Own<kj::AsyncIoStream> stream;
-  std::string received;  // of a line that has not come to its end
+  kj::AsyncCapabilityStream* passing = nullptr;  // the same, of a unix socket
+  std::string received;                          // of a line that has not come to its end
   char buffer[4096];
   uint64_t lastCommand = 0;
   std::map<uint64_t, Reply> waiting;  // by the command's number

@@ -100,6 +100,16 @@ void addMachineCommands(CLI::App& app, Options& options, Command& chosen) {
   follow->add_option("--uri", options.machine.uri,
                      "begin the migration to there, as QEMU's migrate takes it, and do not wait for one");
   follow->add_flag("--stay", options.machine.stays, "after a migration that has failed, wait for the next one");
+  auto* libvirt = follow->add_flag("--libvirt", options.machine.isLibvirts,
+                                   "libvirt has the machine, and lets its migrations go on itself: virsh says what it does");
+  auto* saves = follow
+                    ->add_option("--saves", options.machine.saves,
+                                 "a folder for the sessions of a machine that libvirt saves (default: it is kept from that)")
+                    ->needs(libvirt);
+  follow
+      ->add_flag("--restored", options.machine.restores,
+                 "libvirt restores the machine now: prints `ready` when it may, and all else to standard error")
+      ->needs(saves);
   follow
       ->add_option("--downtime", options.machine.downtimeMilliseconds,
                    "milliseconds that each program may be held by its session")

@@ -89,6 +89,7 @@ endMachine one
 
 # libvirt calls its hook before the machine is here, and before or after QEMU has been told where it comes from.
 export VGPU_MACHINES=$dir/machines
+libvirtDoes "Outgoing migration" migrating
 comes() { qmp here migrate-incoming '{"uri": "tcp:0.0.0.0:1"}' >/dev/null; }
 hook() {
   echo "double unix:$dir/$1/vgpud.sock ${address[$2]} $dir/here.qmp" >"$VGPU_MACHINES"
@@ -108,11 +109,11 @@ sleep 0.3
 hasArrived
 # Somebody lets it go on here: it stays, and is followed again.
 afterHandover here runs-here
-qmp here migrate '{"uri": "tcp:elsewhere:1"}' >/dev/null
+libvirtMoves here
 waitUntil says machine-double "the machine runs at its source again"
 isAt b a
 afterHandover here completed
-qmp here migrate '{"uri": "tcp:elsewhere:1"}' >/dev/null
+libvirtMoves here
 waitUntil says machine-double "(kept) runs on emulated 0 of ${address[a]}"
 isAt a b
 endMachine here
@@ -124,7 +125,7 @@ sleep 0.3
 comes
 hasArrived
 afterHandover here completed
-qmp here migrate '{"uri": "tcp:elsewhere:1"}' >/dev/null
+libvirtMoves here
 waitUntil says machine-double "(kept) runs on emulated 0 of ${address[b]}"
 isAt b a
 endMachine here

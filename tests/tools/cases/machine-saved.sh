@@ -27,7 +27,7 @@ cp -r "$dir/saved" "$dir/carried"
 rm -rf "$dir/saved"
 
 # Nothing is loaded where it does not fit.
-startDoubleMachine there --incoming
+startDoubleMachine there --incoming --confined
 startNode other
 startNode small --guest "one=$one/small,256MiB"
 VGPU_EMULATED=memory=8MiB startNode tight --guest "one=$one/tight,512MiB"
@@ -74,7 +74,7 @@ tell kept change changed
 refused "is on this node already\|start its QEMU" restore b there "$dir/carried"
 succeeds save b there "$dir/again"
 waitUntil ended "${machine[there]}"
-startDoubleMachine back --incoming
+startDoubleMachine back --incoming --confined
 succeeds restore b back "$dir/again"
 memoryIsRight kept
 

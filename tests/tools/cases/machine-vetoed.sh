@@ -3,6 +3,7 @@
 # shellcheck source=../../guest/double.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../guest/double.sh"
 export VGPU_MACHINES=$dir/machines
+libvirtDoes "Outgoing migration" migrating
 startNode a --guest "one=$memory,512MiB" --listen tcp:127.0.0.1:0
 VGPU_EMULATED=memory=8MiB startNode small --guest "one=$one/small,512MiB" --listen tcp:127.0.0.1:0
 VGPU_EMULATED=architecture=80 startNode other --guest "one=$one/other,512MiB" --listen tcp:127.0.0.1:0

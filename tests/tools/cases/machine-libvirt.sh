@@ -1,0 +1,95 @@
+# What libvirt's hook begins for a machine whose programs share memory with the host, by what libvirt says that it does with it: a migration
+# is left to libvirt, and a machine that is saved goes on until its sessions are suspended. After what libvirt cannot save both go on.
+# shellcheck source=../../guest/double.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../../guest/double.sh"
+startNode a --guest "one=$memory,512MiB"
+startNode b --guest "one=$one/other,512MiB" --listen tcp:127.0.0.1:0
+startInMachine kept 16
+waitUntil says kept ready
+export VGPU_MACHINES=$dir/machines
+mkdir "$dir/saves"
+hook() {
+  echo '<domain/>' | "$tree/lib/vgpu/libvirt-hook" double "$1" begin - >"$dir/hook.log" 2>&1
+}
+# follow [SAVES]: a machine that libvirt has started.
+follow() {
+  startDoubleMachine here
+  echo "double unix:$dir/a/vgpud.sock $(addressOf b) $dir/here.qmp $*" >"$VGPU_MACHINES"
+  hook started || fail "the hook returned $?"
+  waitUntil holdsHandover here
+}
+migrates() { qmp here migrate '{"uri": "tcp:elsewhere:1"}' >/dev/null; }
+# stays PATTERN: the machine and its session do, and the follower says why.
+isThere() { hasState a kept running && qmp here query-status | grep -q '"running": true'; }
+stays() {
+  waitUntil says machine-double "'double' stays, and all of its sessions: $1"
+  waitUntil isThere
+  memoryIsRight kept
+  isEmpty "$dir/saves" || fail "a save that failed has left its sessions' folder"
+  : >"$dir/machine-double.log"
+}
+# A migration: QEMU refuses whoever is second to let it go on, and libvirt cancels it then.
+libvirtDoes "Outgoing migration" migrating
+follow "$dir/saves"
+migrates
+waitUntil migrationIs here pre-switchover
+sleep 0.5
+migrationIs here pre-switchover || fail "the follower lets go on what libvirt moves"
+qmp here migrate-cancel >/dev/null
+stays "its migration was cancelled"
+
+# What is no migration to another host, and no save: nobody has its sessions.
+libvirtDoes Snapshot saving
+migrates
+stays "libvirt's job 'Snapshot' would have it without its sessions"
+# A save of a machine that somebody had paused before.
+libvirtDoes Save user
+qmp here stop >/dev/null
+migrates
+waitUntil migrationIs here cancelled
+stays "it was stopped before it was saved"
+# libvirt stops it, and has its memory in a file, but cannot keep that.
+libvirtDoes Save saving
+libvirtSaves() {
+  qmp here stop >/dev/null
+  migrates
+}
+afterHandover here runs-here
+libvirtSaves
+stays "libvirt lets it go on"
+afterHandover here failed
+libvirtSaves
+stays "the double was told to fail"
+# Nobody has said where the sessions are to be.
+endMachine here
+follow
+libvirtSaves
+waitUntil migrationIs here cancelled
+stays "libvirt saves it, and nobody has said where its sessions are to be"
+endMachine here
+
+# It is saved, and comes back.
+follow "$dir/saves"
+afterHandover here completed
+libvirtSaves
+waitUntil migrationIs here completed
+isListed() { [ -e "$dir/saves/double.new/sessions.json" ]; }
+waitUntil isListed
+cp --sparse=always "$memory" "$dir/memory"
+endMachine here  # as libvirt does then
+isSaved() { [ -e "$dir/saves/double/sessions.json" ] && listsNot a kept; }
+waitUntil isSaved
+stopNode b
+mv "$dir/saves/double/sessions.json" "$dir/list"
+hook restore && fail "the hook lets a machine come back whose sessions cannot"
+says hook "the sessions of 'double' cannot come back" || fail "the hook does not say why"
+mv "$dir/list" "$dir/saves/double/sessions.json"
+hook restore || fail "the hook returned $? when the sessions can come back"
+startDoubleMachine here --incoming
+hook started || fail "the hook returned $?"
+qmp here migrate-incoming "{\"uri\": \"exec:cat $dir/memory\"}" >/dev/null
+waitUntil isThere
+memoryIsRight kept
+endContents kept
+endMachine here
+stopNode a
