@@ -1,5 +1,5 @@
 // The sessions of a virtual machine's programs that go to disk with it, and come back: what their node is asked. When that
-// happens save-machine.cc and libvirt-save.cc decide.
+// happens save-machine.cc and libvirt.cc decide.
 //
 // Of the main thread, whose event loop is the node client's. What a node does not do is each session's problem(), not an
 // exception.
