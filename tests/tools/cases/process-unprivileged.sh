@@ -2,11 +2,13 @@
 # saves and restores a program.
 if [ "$(id -u)" = 0 ]; then
   { command -v setcap && command -v setpriv; } >/dev/null || skip "no setcap or no setpriv"
+  other=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+  "${other[@]}" test -x "$0" || skip "other users cannot read this checkout"
   chmod 711 "$dir"
   mkdir "$dir/plain" "$dir/able"
   cp "$(criuFile)" "$dir/plain/criu" && cp "$dir/plain/criu" "$dir/able/criu" || skip "no CRIU"
   setcap cap_checkpoint_restore,cap_sys_ptrace,cap_setpcap+eip "$dir/able/criu" 2>"$dir/setcap.log" || skip "$(cat "$dir/setcap.log")"
-  HOME=/nowhere VGPU_CRIU=$dir/able/criu setpriv --reuid=65534 --regid=65534 --clear-groups "$0" "$tree" "$doubleProgram" \
+  HOME=/nowhere VGPU_CRIU=$dir/able/criu "${other[@]}" "$0" "$tree" "$doubleProgram" \
     "$(dirname "$0")/cases/process-unprivileged.sh"
   exit
 fi
