@@ -30,12 +30,12 @@ int listWorkers(const NodeAddress& node, bool json);
 constexpr const char* inMemory = "memory";
 struct SuspendOptions {
   std::string session;
-  std::string directory;  // or "memory": the node's pinned memory. Empty: the user's store
-  std::string name;       // of the snapshot in the store; empty: as the session is called here
+  std::string directory;       // or "memory": the node's pinned memory. Empty: the user's store
+  std::string name;            // of the snapshot in the store; empty: as the session is called here
   unsigned timeoutSeconds = 60;
-  bool inBackground = false;  // to pinned memory first; the node writes it to the store afterwards
-  bool withProcess = false;   // the program's process too, which ends, or goes on with the snapshot made
-  bool isNative = false;      // no session, but a process id: of a program that runs on a GPU without vgpu. To a directory
+  bool inBackground = false;   // to pinned memory first; the node writes it to the store afterwards
+  bool withProcess = false;    // the program's process too, which ends, or goes on with the snapshot made
+  bool isNative = false;       // no session, but a process id: of a program that runs on a GPU without vgpu. To a directory
   bool json = false;
 };
 int suspendSession(const NodeAddress& node, const SuspendOptions& options);
@@ -46,7 +46,7 @@ int saveWithProcess(const NodeAddress& node, const SuspendOptions& options, bool
 int suspendNative(const SuspendOptions& options);
 struct MigrateOptions {
   std::string session;
-  std::string target;  // the node, as --node takes it
+  std::string target;               // the node, as --node takes it
   double downtimeMilliseconds = 100;
   unsigned timeoutSeconds = 60;
   bool json = false;
@@ -74,9 +74,8 @@ struct MachineOptions {
   unsigned timeoutSeconds = 60;
   bool stays = false;       // follow: also further migrations, after one that has failed
   bool isLibvirts = false;  // follow: libvirt begins what becomes of the machine, and is asked what that is
-  std::string
-      saves;  // of these: the folder for the sessions of machines that it saves; empty: it does not save one with sessions
-  bool restores = false;  // of these: it restores the machine now, whose sessions are there
+  std::string saves;        // of these: the folder for the sessions of machines that it saves; empty: none that has sessions is saved
+  bool restores = false;    // of these: it restores the machine now, whose sessions are there
   bool json = false;
 };
 // A virtual machine migrates: the sessions of its programs go along (docs/virtual-machines.md). Returns 1 if it or one of them
@@ -109,7 +108,7 @@ int cloneSnapshot(const NodeAddress& node, const CloneOptions& options);
 // Of the user's store. Throws kj::Exception if its index is damaged: by another process, before one that people rely on reads it.
 void requireSoundStore(const std::string& folder);
 int listSnapshots(bool json);
-int removeSnapshot(const std::string& name, bool force);     // by force, also the latest of a session whose program is there
+int removeSnapshot(const std::string& name, bool force);  // by force, also the latest of a session whose program is there
 int verifySnapshots(const std::vector<std::string>& names);  // all of the store, if none is named; what has a / is a directory
 int collectSnapshots(bool json);
 // To a new file, or to standard output if that is "-".

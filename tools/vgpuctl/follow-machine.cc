@@ -172,12 +172,13 @@ class Following {
   }
 
   void save(const std::vector<MachineSession>& now) {
-    const std::string wish = "let it go on, or suspend its sessions (vgpuctl suspend), and then save it";
     if (*job != saveJob) fail("libvirt's job '" + *job + "' would have it without its sessions: suspend these before");
     if (options.saves.empty())
       fail("libvirt saves it, and nobody has said where its sessions are to be: name a folder at the end of its line in the list of "
            "machines, or suspend them (vgpuctl suspend), and then save it");
-    if (isStopped) fail("it was stopped before it was saved, so its programs cannot be asked: " + wish);
+    if (isStopped)
+      fail("it was stopped before it was saved, so its programs cannot be asked: let it go on, or suspend its sessions (vgpuctl suspend), "
+           "and then save it");
     saveByLibvirt(client, machine, options, now);
     isSaved = true;
   }

@@ -21,7 +21,6 @@ class SavedSessions {
                 const std::vector<MachineSession>& sessions);
 
   bool anyShares() const;
-  size_t count() const { return all.size(); }
 
   // To the folder. The machine runs meanwhile.
   void suspend();
