@@ -41,6 +41,9 @@ std::vector<pid_t> childrenOf(pid_t pid) {
   return children;
 }
 
+// PF_EXITING of Linux: it closes its files before it shows that it has ended.
+constexpr unsigned exiting = 0x4;
+
 }  // namespace
 
 ProcessFacts factsOf(pid_t pid) {
@@ -53,17 +56,23 @@ ProcessFacts factsOf(pid_t pid) {
   facts.name = text.substr(open + 1, close - open - 1);
   pid_t group;
   std::istringstream fields(text.substr(close + 1));
-  fields >> facts.state >> facts.parent >> group >> facts.session;
-  constexpr unsigned between = 15;  // proc(5): session is field 6, starttime 22
+  unsigned flags = 0;
   std::string skipped;
-  for (unsigned i = 0; i < between; ++i) fields >> skipped;
+  auto skip = [&](unsigned count) {  // proc(5): session is field 6, flags 9, starttime 22
+    for (unsigned i = 0; i < count; ++i) fields >> skipped;
+  };
+  fields >> facts.state >> facts.parent >> group >> facts.session;
+  skip(2);
+  fields >> flags;
+  skip(12);
   fields >> facts.start;
+  facts.isEnding = (flags & exiting) != 0;
   return facts;
 }
 
 bool hasEnded(pid_t pid) {
-  char state = factsOf(pid).state;
-  return state == 0 || state == 'Z';
+  const ProcessFacts facts = factsOf(pid);
+  return facts.state == 0 || facts.state == 'Z' || facts.isEnding;
 }
 
 std::string named(pid_t pid) { return fmt::format("process {} ({})", pid, factsOf(pid).name); }

@@ -16,10 +16,11 @@ struct ProcessFacts {
   std::string name;
   char state = 0;
   pid_t parent = 0, session = 0;
-  uint64_t start = 0;  // in clock ticks since boot: with the process id it says which process that is
+  bool isEnding = false;  // it is executed no more
+  uint64_t start = 0;     // in clock ticks since boot: with the process id it says which process that is
 };
 ProcessFacts factsOf(pid_t pid);
-// Whether there is no such process, or nothing of it but an exit code.
+// Whether there is no such process, or nothing of it but an exit code, or it is on the way there.
 bool hasEnded(pid_t pid);
 // "process 7 (app)"
 std::string named(pid_t pid);

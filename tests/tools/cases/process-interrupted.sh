@@ -25,7 +25,7 @@ done
 
 # The program itself is killed while it lets go of the node.
 VGPU_FAULT_POINT=process.letting-go startContents a victim 1
-refused "the program has ended\|process [0-9]* has ended" ctl a suspend victim --process --to "$dir/victim"
+refused "the program has ended" ctl a suspend victim --process --to "$dir/victim"
 wait "${runner[victim]}"
 closeCommands victim
 waitUntil listsNot a victim
