@@ -4,20 +4,17 @@
 
 namespace vgpu::checkpoint {
 
-namespace {
-
-// Nothing of one that has ended.
-void addChunks(ChunkSink& sink, uint64_t number, std::span<const std::byte> bytes, ImageDigests& images) {
-  ChunkPlan plan({bytes.size()});
-  for (size_t chunk = sink.reserve(plan.count()); auto piece = plan.next(); ++chunk) {
-    sink.add(0, chunk, bytes.subspan(piece->offset, piece->bytes));
-    images[{number, piece->offset}] = sink.digestOf(chunk);
-  }
+TakeImage intoSink(ChunkSink& sink, ImageDigests& images) {
+  return [&](uint64_t number, std::span<const std::byte> bytes) {
+    ChunkPlan plan({bytes.size()});
+    for (size_t chunk = sink.reserve(plan.count()); auto piece = plan.next(); ++chunk) {
+      sink.add(0, chunk, bytes.subspan(piece->offset, piece->bytes));
+      images[{number, piece->offset}] = sink.digestOf(chunk);
+    }
+  };
 }
 
-}  // namespace
-
-CopiedImages copyNewImages(ChunkSink& sink, const Visit& visit, ImageDigests& images) {
+CopiedImages copyNewImages(const Visit& visit, const ImageDigests& images, const TakeImage& take) {
   CopiedImages result;
   std::vector<SavedBlob> blobs;
   visit([&](stub::SessionState& on) { blobs = imagesOf(on); });
@@ -30,7 +27,7 @@ CopiedImages copyNewImages(ChunkSink& sink, const Visit& visit, ImageDigests& im
       if (auto* blob = on.of(handleDevice(number)).blobs.find(number)) bytes.assign(blob->bytes().begin(), blob->bytes().end());
     });
     if (!isVisited) break;
-    addChunks(sink, number, bytes, images);
+    if (!bytes.empty()) take(number, bytes);  // else it has ended
     result.copiedBytes += bytes.size();
     result.leftBytes -= saved.bytes;
   }
@@ -39,7 +36,7 @@ CopiedImages copyNewImages(ChunkSink& sink, const Visit& visit, ImageDigests& im
 
 ImageDigests copyImages(ChunkSink& sink, const Visit& visit) {
   ImageDigests images;
-  copyNewImages(sink, visit, images);
+  copyNewImages(visit, images, intoSink(sink, images));
   return images;
 }
 

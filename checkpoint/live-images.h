@@ -19,7 +19,10 @@ ImageDigests copyImages(ChunkSink& sink, const Visit& visit);
 struct CopiedImages {
   uint64_t copiedBytes = 0, leftBytes = 0;
 };
-// The same of those that `images` has no chunks of yet, which it gets.
-CopiedImages copyNewImages(ChunkSink& sink, const Visit& visit, ImageDigests& images);
+// The same of those that `images` has no chunks of yet. `take` gets each, by its number, and adds its chunks to `images`.
+using TakeImage = std::function<void(uint64_t number, std::span<const std::byte> bytes)>;
+CopiedImages copyNewImages(const Visit& visit, const ImageDigests& images, const TakeImage& take);
+// Takes one into `sink`.
+TakeImage intoSink(ChunkSink& sink, ImageDigests& images);
 
 }  // namespace vgpu::checkpoint

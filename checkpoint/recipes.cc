@@ -31,15 +31,16 @@ std::string nameOf(stub::SessionState& on, const ObjectId& id, const RecordedFra
 
 }  // namespace
 
-void rebuild(stub::SessionState& on, const std::vector<ObjectRecord>& records,
-             const std::function<void(size_t)>& progress) {
+void rebuild(stub::SessionState& on, const std::vector<ObjectRecord>& records, const std::function<void(size_t)>& progress,
+             const std::function<bool(const RecordedFrame&)>& isExecuted) {
   struct Step {
     const ObjectRecord* record;
     const RecordedFrame* frame;
   };
   std::map<uint64_t, Step> steps;
   for (auto& record : records)
-    for (auto& frame : record.recipe) steps.emplace(frame.number, Step{&record, &frame});
+    for (auto& frame : record.recipe)
+      if (!isExecuted || !isExecuted(frame)) steps.emplace(frame.number, Step{&record, &frame});
   stub::Reply reply;
   for (auto& [number, step] : steps) {
     auto& [record, frame] = step;

@@ -3,14 +3,15 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
 
 #include "checkpoint/device-identity.h"
 #include "checkpoint/pinned-chunks.h"
 #include "checkpoint/progress.h"
 #include "checkpoint/recipes.h"
-#include "checkpoint/resident-chunks.h"
 #include "checkpoint/saved-snapshot.h"
+#include "checkpoint/sent-ahead.h"
 #include "checkpoint/snapshot.h"
 #include "checkpoint/state.h"
 #include "checkpoint/twin-memory.h"
@@ -54,11 +55,12 @@ std::set<uint64_t> imageNumbers(const std::vector<ObjectRecord>& records, const 
 
 // Takes no memory: the manifest alone may not make us take any, nor do zeros.
 void reserveBlobs(stub::SessionState& on, const SnapshotReader& directory, const std::vector<SavedBlob>& blobs,
-                  const std::set<uint64_t>& wanted) {
+                  const std::set<uint64_t>& wanted, const SentAhead* ahead) {
   auto refuse = [&](const std::string& check) { directory.refuse(manifestFile, "blobs: " + check); };
   for (auto& blob : blobs) {
     if (!wanted.contains(blob.blob) || handleDevice(blob.blob) >= on.deviceCount())
       refuse(fmt::format("no module is made of image {}", blob.blob));
+    if (ahead != nullptr && ahead->images.contains({blob.blob, 0})) continue;
     if (CUresult error = on.of(handleDevice(blob.blob)).blobs.reserve(blob.blob, stub::Blob::Origin::snapshot, blob.bytes))
       refuse(fmt::format("image {} is there twice or empty, or all are too large: {}", blob.blob, stub::nameOf(on.driver, error)));
   }
@@ -95,20 +97,44 @@ size_t filesOf(const std::vector<ChunkPlace>& places) {
   return static_cast<size_t>(std::ranges::count_if(places, isInFile, &ChunkPlace::form));
 }
 
-// Chunks that were sent ahead must have come to this worker.
-void requireResident(const SnapshotReader& directory, const std::vector<ChunkPlace>& places, size_t first, const StateTables& state,
-                     const ResidentChunks* resident) {
-  auto pieces = placesOf(state);
-  for (size_t i = 0; i < places.size(); ++i) {
-    if (places[i].form != Form::resident) continue;
-    bool isThere = resident != nullptr && i >= first && pieces[i - first];
-    if (isThere) {
-      pieces[i - first]->digest = places[i].digest;
-      isThere = resident->has(*pieces[i - first]);
-    }
-    if (!isThere)
-      directory.refuse(chunksFile, fmt::format("chunk {}: a migration has sent it to another worker, and it is in no file", i));
-  }
+// Chunks that were sent ahead must have come to this worker: first those of images, then those of memory.
+void requireResident(const SnapshotReader& directory, const std::vector<ChunkPlace>& places, const Manifest& manifest,
+                     const SentAhead* ahead) {
+  size_t chunk = 0;
+  auto require = [&](const std::function<bool(const Digest&)>& isThere) {
+    auto& place = places[chunk];
+    if (place.form == Form::resident && !(ahead != nullptr && isThere(place.digest)))
+      directory.refuse(chunksFile, fmt::format("chunk {}: a migration has sent it to another worker, and it is in no file", chunk));
+    ++chunk;
+  };
+  for (auto plan = planOf(manifest.blobs); auto piece = plan.next();)
+    require([&](const Digest& digest) {
+      auto found = ahead->images.find({manifest.blobs[piece->item].blob, piece->offset});
+      return found != ahead->images.end() && found->second == digest;
+    });
+  for (auto& piece : placesOf(manifest.state))
+    require([&](const Digest& digest) {
+      return piece && ahead->memory.has({piece->device, piece->address, piece->bytes, digest});
+    });
+}
+
+// Ends what was sent ahead and is not in the snapshot.
+void reduce(stub::SessionState& on, SentAhead& ahead, const Manifest& manifest, const std::vector<ObjectRecord>& records,
+            const std::vector<ChunkPlace>& places) {
+  ahead.made.reduce(on, manifest.state, records);
+  std::map<uint64_t, uint64_t> wanted;  // bytes of images
+  for (auto& blob : manifest.blobs) wanted[blob.blob] = blob.bytes;
+  size_t chunk = 0;
+  for (auto plan = planOf(manifest.blobs); auto piece = plan.next();)
+    if (places[chunk++].form != Form::resident) wanted.erase(manifest.blobs[piece->item].blob);
+  std::erase_if(ahead.images, [&](auto& image) {
+    uint64_t number = image.first.first;
+    auto& blobs = on.of(handleDevice(number)).blobs;
+    auto* blob = blobs.find(number);
+    if (blob != nullptr && wanted.contains(number) && wanted[number] == blob->bytes().size()) return false;
+    blobs.drop(number);
+    return true;
+  });
 }
 
 Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const Progress& progress, const RestoreFrom& from) {
@@ -117,8 +143,8 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   SnapshotReader directory(path);
   Manifest manifest = readManifest(directory);
   requireSameArenas(directory, manifest);
-  requireSameMethods(directory, manifest.methods);
-  requireKnownLibraryCalls(directory, manifest.libraryCalls);
+  requireSameMethods(manifest.methods, refusalOf(directory));
+  requireKnownLibraryCalls(manifest.libraryCalls, refusalOf(directory));
   requireValid(directory, manifest);
   if (manifest.devices.size() > on.deviceCount())
     directory.refuse(manifestFile, fmt::format("devices: {}, and this worker has {}", manifest.devices.size(), on.deviceCount()));
@@ -128,11 +154,12 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   auto output = directory.readWhole(outputFile, manifest.files.at(outputFile), stub::DeviceOutput::mostBytes);
   if (!from.memoryLater) requireSamePlace(pending, on.shared());
 
-  reserveBlobs(on, directory, manifest.blobs, imageNumbers(records, manifest.state));
   auto store = storeOf(directory, manifest);
   auto places = loadChunks(directory, manifest);
+  if (from.ahead != nullptr) reduce(on, *from.ahead, manifest, records, places);
+  reserveBlobs(on, directory, manifest.blobs, imageNumbers(records, manifest.state), from.ahead);
   size_t first = planOf(manifest.blobs).count();
-  requireResident(directory, places, first, manifest.state, from.resident);
+  requireResident(directory, places, manifest, from.ahead);
   if (from.room != nullptr)
     places = findPinned(*from.room, manifest.digestKey, std::move(places), {planOf(manifest.blobs), planOf(manifest.state)});
   SavedChunks saved = store ? SavedChunks(directory, std::move(places), *store, {planOf(manifest.blobs), planOf(manifest.state)})
@@ -149,7 +176,9 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   if (from.twin == nullptr) beginReading();  // ahead, while the objects are made
   runStep(on, manifest.state, &stub::KindModule::prepare);
   Phase objects(progress, "objects", bytesOf(records));
-  rebuild(on, records, [&](size_t bytes) { objects.advance(bytes); });
+  rebuild(
+      on, records, [&](size_t bytes) { objects.advance(bytes); },
+      [&](const RecordedFrame& frame) { return from.ahead != nullptr && from.ahead->made.has(frame); });
   faultPoint("resume.recipes-replayed");
   clock.end("objects");
   runStep(on, manifest.state, &stub::KindModule::compare);

@@ -21,8 +21,8 @@ namespace vgpu::checkpoint {
 
 using namespace snapshot;
 
-class ResidentChunks;  // resident-chunks.h
-struct TwinMemory;     // twin-memory.h
+struct SentAhead;   // sent-ahead.h
+struct TwinMemory;  // twin-memory.h
 
 struct Report {
   uint64_t deviceBytes = 0, storedBytes = 0, objects = 0, pendingCalls = 0;
@@ -31,6 +31,7 @@ struct Report {
   unsigned rounds = 0;                     // of a snapshot whose program goes on (live-snapshot.h)
   uint64_t roundBytes = 0, heldBytes = 0;  // likewise: copied while it ran, and while it was held
   uint64_t twinBytes = 0;                  // of a restore: that came from another session's GPU memory (twin-memory.h)
+  uint64_t aheadObjects = 0;               // of a migration: that were made at the target before the program was held
 };
 
 // Called from the working thread, at most every 100 ms or so. `phase` is one word for a person.
@@ -57,7 +58,7 @@ struct Restored {
 // What a restore takes from elsewhere than files.
 struct RestoreFrom {
   const PinnedRoom* room = nullptr;          // chunks that it has come from there, also those of a snapshot that has all in files
-  const ResidentChunks* resident = nullptr;  // what a migration has sent ahead into this worker
+  SentAhead* ahead = nullptr;                // what a migration has sent ahead into this worker
   const std::vector<TwinMemory>* twin = nullptr;  // what a session of the same snapshot has on its GPUs
   bool memoryLater =
       false;  // what the program has written into the segment is not there yet; requireMemory() is called when it is

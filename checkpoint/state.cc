@@ -69,15 +69,18 @@ StateTables saveState(stub::SessionState& on) {
   return state;
 }
 
-void requireValid(const SnapshotReader& directory, const Manifest& manifest) {
-  for (auto& [name, rows] : manifest.state) {
+void requireValid(const StateTables& state, size_t devices, const Refusal& refuse) {
+  for (auto& [name, rows] : state) {
     auto known = std::ranges::find_if(stub::kinds(), [&](auto* kind) { return kind->name == name && kind->save != nullptr; });
-    if (known == stub::kinds().end())
-      directory.refuse(manifestFile, fmt::format("state {}: objects of a kind that this build does not know", name));
+    if (known == stub::kinds().end()) refuse(fmt::format("state {}: objects of a kind that this build does not know", name));
     for (size_t i = 0; i < rows.size(); ++i)
-      if (!hasColumns(rows[i], (*known)->columns) || !(*known)->isValid(rows[i], manifest.devices.size()))
-        directory.refuse(manifestFile, fmt::format("state {}: row {} makes no sense", name, i));
+      if (!hasColumns(rows[i], (*known)->columns) || !(*known)->isValid(rows[i], devices))
+        refuse(fmt::format("state {}: row {} makes no sense", name, i));
   }
+}
+
+void requireValid(const SnapshotReader& directory, const Manifest& manifest) {
+  requireValid(manifest.state, manifest.devices.size(), refusalOf(directory));
   for (const KindModule* kind : stub::kinds())
     if (kind->save != nullptr && !manifest.state.contains(kind->name))
       directory.refuse(manifestFile, fmt::format("state {} is missing", kind->name));

@@ -16,8 +16,10 @@ using namespace snapshot;
 // Throws kj::Exception, for a person, if an object cannot be saved.
 StateTables saveState(stub::SessionState& on);
 
-// Refuses the manifest, naming the table, if one has rows that its kind does not have, or is of a kind that this build does not
-// know.
+// Refuses the tables, naming the one, if one has rows that its kind does not have, or is of a kind that this build does not know.
+// `devices`: of the session.
+void requireValid(const StateTables& state, size_t devices, const Refusal& refuse);
+// The same of a snapshot's, none of which may be missing.
 void requireValid(const SnapshotReader& directory, const Manifest& manifest);
 
 // One step of a restore, for each kind that has it: prepare before the recipes are executed, compare and restore after them.

@@ -1,4 +1,5 @@
-// The byte stream on which a migration sends device memory ahead, from the source's worker to the target's (docs/migration.md).
+// The byte stream on which a migration sends ahead what takes long, from the source's worker to the target's (docs/migration.md):
+// device memory, modules' images, and the recipes of objects.
 //
 //    0        4        8          16         24                  40
 //    ┌────────┬────────┬──────────┬──────────┬───────────────────┬──────────────────────────┐
@@ -7,8 +8,10 @@
 //
 // lease: memory of the arena that chunks of this stream will be for. zeros: a chunk without bytes. flush: answered with the same
 // message when all before it is in place. There are several streams, and a chunk goes into any of them; so what is for the same
-// memory is sent again only after a flush of all. refused: from the target, its last message, with the reason as text. Numbers
-// are little endian.
+// memory is sent again only after a flush of all.
+// image: an image of so many bytes, whose number is `address`; piece: the next chunk of it. objects: the recipes of what is to be made
+// now (objects-ahead.h), in the place of those before. They come in one stream.
+// refused: from the target, its last message, with the reason as text. Numbers are little endian.
 #pragma once
 
 #include <kj/io.h>
@@ -22,13 +25,13 @@
 
 namespace vgpu::migrate {
 
-enum class MessageKind : uint32_t { lease = 1, chunk = 2, zeros = 3, flush = 4, refused = 5 };
+enum class MessageKind : uint32_t { lease = 1, chunk = 2, zeros = 3, flush = 4, refused = 5, image = 6, piece = 7, objects = 8 };
 
 struct ChunkMessage {
   MessageKind kind = MessageKind::flush;
   uint32_t device = 0;
   uint64_t address = 0, bytes = 0;
-  Digest digest;  // of a chunk
+  Digest digest;  // of a chunk or a piece
 };
 static_assert(sizeof(ChunkMessage) == 40);
 

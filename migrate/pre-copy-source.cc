@@ -1,14 +1,20 @@
 #include "migrate/pre-copy-source.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 
 #include "checkpoint/live-images.h"
 #include "migrate/cut-over.h"
+#include "migrate/objects-ahead.h"
 #include "stub/worker/execution.h"
+#include "stub/worker/kinds/kind.h"
 #include "vgpu/base/sizes.h"
 #include "vgpu/base/thread-group.h"
+#include "vgpu/snapshot/library-calls.h"
+#include "vgpu/snapshot/methods.h"
 #include "vgpu/wire/arena.h"
 
 namespace vgpu::migrate {
@@ -30,6 +36,20 @@ std::vector<stub::LeasedRange> leasesOf(stub::SessionState& on) {
   return leases;
 }
 
+// What a snapshot keeps of modules with variables, up to the first one of each device whose image has not been sent: where a module's
+// variables lie depends on those before it.
+StateTables groupsOf(stub::SessionState& on, const checkpoint::ImageDigests& images) {
+  StateTables groups;
+  for (auto* kind : {&stub::moduleBlockKind, &stub::moduleGroupKind}) groups[kind->name] = kind->save(on);
+  std::set<unsigned> cut;
+  std::erase_if(groups[stub::moduleGroupKind.name], [&](const Row& row) {
+    unsigned device = handleDevice(numberIn(row, 1));
+    if (!images.contains({numberIn(row, 2), 0})) cut.insert(device);
+    return cut.contains(device);
+  });
+  return groups;
+}
+
 }  // namespace
 
 // A piece whose bytes are in `memory`.
@@ -40,8 +60,14 @@ struct PreCopySource::Held {
 };
 
 PreCopySource::PreCopySource(const stub::Driver& driver, stub::Worker& worker, std::vector<kj::AutoCloseFd> sockets,
-                             std::unique_ptr<snapshot::SnapshotWriter> owned)
-    : driver(driver), worker(worker), writer(std::move(owned)), chunks(*writer), context(driver, 0), live(driver, worker) {
+                             std::unique_ptr<snapshot::SnapshotWriter> owned, std::string objects)
+    : driver(driver),
+      worker(worker),
+      writer(std::move(owned)),
+      objects(std::move(objects)),
+      chunks(*writer),
+      context(driver, 0),
+      live(driver, worker) {
   stub::require(driver, context.take(), "keeping a context");
   for (auto& socket : sockets) streams.push_back(std::make_unique<Stream>(kj::mv(socket)));
 }
@@ -57,9 +83,8 @@ void PreCopySource::runRounds(double downtime, const Progress& progress) {
   CutOver cutOver(downtime);
   uint64_t bytes = 0;
   while (true) {
-    auto ahead = checkpoint::copyNewImages(
-        *chunks.sink, [&](auto& work) { return live.visit(work); }, images);
-    report.roundBytes += ahead.copiedBytes;
+    uint64_t imageBytes = sendImages();
+    sendObjects();
     auto pieces = live.digested(chunks.sink->digester);
     // A GPU that is never idle is digested in the end only; the first round of all needs no digests.
     if (!pieces && report.rounds == 0) pieces = live.all();
@@ -67,7 +92,7 @@ void PreCopySource::runRounds(double downtime, const Progress& progress) {
     if (!pieces || !live.visit([&](stub::SessionState& on) { noteLeases(leasesOf(on)); })) break;
     auto changed = changedOf(std::move(*pieces));
     bytes = bytesOf(changed);
-    if (cutOver.isDue(bytes + ahead.leftBytes)) break;
+    if (cutOver.isDue(bytes + imageBytes)) break;
     auto start = Clock::now();
     sendRound(changed, cutOver.phase(), progress);
     cutOver.noteRound(bytes, secondsSince(start));
@@ -75,6 +100,51 @@ void PreCopySource::runRounds(double downtime, const Progress& progress) {
     report.roundBytes += bytes;
   }
   memory.emplace(driver, bytes);
+}
+
+// Returns the bytes of those that could not be copied.
+uint64_t PreCopySource::sendImages() {
+  auto copied = checkpoint::copyNewImages([&](auto& work) { return live.visit(work); }, images,
+                                          [&](uint64_t number, std::span<const std::byte> bytes) { sendImage(number, bytes); });
+  report.roundBytes += copied.copiedBytes;
+  return copied.leftBytes;
+}
+
+void PreCopySource::sendImage(uint64_t number, std::span<const std::byte> bytes) {
+  auto& stream = streams[0]->io;
+  const uint32_t device = handleDevice(number);
+  stream.send({MessageKind::image, device, number, bytes.size(), {}});
+  for (checkpoint::ChunkPlan plan({bytes.size()}); auto piece = plan.next();) {
+    auto part = bytes.subspan(piece->offset, piece->bytes);
+    auto digest = chunks.sink->digester(part);
+    stream.send({MessageKind::piece, device, number, part.size(), digest}, part);
+    images[{number, piece->offset}] = digest;
+  }
+}
+
+// The list is of a moment before the one that the rows are of, so all that it has is done unless it was posted since.
+void PreCopySource::sendObjects() {
+  std::vector<ObjectRecord> records;
+  if (access((objects + "/objects/data.mdb").c_str(), F_OK) == 0)
+    vgpu::readObjects(objects, [&](ObjectRecord&& record) { records.push_back(std::move(record)); });
+  RingCut executed;
+  ObjectsAhead ahead{chunks.sink->key, {}, {}};
+  bool isVisited = live.visit([&](stub::SessionState& on) {
+    for (unsigned device = 0; device < on.deviceCount(); ++device) executed[device] = on.of(device).gpu.executed;
+    ahead.tables.state = groupsOf(on, images);
+  });
+  if (!isVisited) return;
+  ahead.records = worthMakingAhead(recordsAt(std::move(records), executed),
+                                   [&](uint64_t image) { return images.contains({image, 0}); });
+  snapshot::addMethods(ahead.tables.methods, ahead.records);
+  snapshot::addLibraryCalls(ahead.tables.libraryCalls, ahead.records);
+  auto message = encodeObjects(ahead);
+  if (message == sentObjects || message.size() > mostObjectsAheadBytes) return;
+  streams[0]->io.send({MessageKind::objects, 0, 0, message.size(), {}}, message);
+  flush();
+  sentObjects = std::move(message);
+  aheadRecords.clear();
+  for (auto& record : ahead.records) aheadRecords.insert(record.key());
 }
 
 // A lease that has ended, or has another size now, must be named again: where the target then leases anew, it loses the bytes.
@@ -140,8 +210,7 @@ std::byte* PreCopySource::hold(const checkpoint::NewPiece& piece) {
   return room.data();
 }
 
-checkpoint::Report PreCopySource::capture(const std::string& objects, const snapshot::Identity& identity,
-                                          const Progress& progress) {
+checkpoint::Report PreCopySource::capture(const snapshot::Identity& identity, const Progress& progress) {
   PhaseClock clock;
   checkpoint::SessionCapture captured;
   worker.runQuiesced([&](stub::SessionState& on) {
@@ -151,7 +220,12 @@ checkpoint::Report PreCopySource::capture(const std::string& objects, const snap
     clock.end("objects");
     checkpoint::ChunkSource where;
     where.hold = [&](const checkpoint::NewPiece& piece) { return hold(piece); };
+    auto imageResidence = [](size_t, const checkpoint::Piece&, const std::optional<Digest>& digest) {
+      return digest ? Residence::there : Residence::inFiles;
+    };
+    where.residence = imageResidence;
     checkpoint::saveImages(on, *chunks.sink, where, images, captured.manifest.blobs, progress);
+    where.residence = nullptr;
     checkpoint::Phase phase(progress, "memory", captured.manifest.deviceBytes);
     auto residence = [&](size_t chunk, const DevicePiece& piece) {
       if (!inDeviceArenas(piece.address)) return Residence::inFiles;
@@ -170,6 +244,7 @@ checkpoint::Report PreCopySource::capture(const std::string& objects, const snap
   published.roundBytes = report.roundBytes;
   published.heldBytes = report.heldBytes;
   published.copiedBytes = report.roundBytes + report.heldBytes;
+  for (auto& record : captured.records) published.aheadObjects += aheadRecords.contains(record.key());
   return published;
 }
 

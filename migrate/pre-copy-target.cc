@@ -6,6 +6,7 @@
 #include <map>
 
 #include "checkpoint/staging-ring.h"
+#include "migrate/objects-ahead.h"
 #include "stub/gpu/primary-context.h"
 #include "stub/worker/execution.h"
 #include "vgpu/base/fail.h"
@@ -52,6 +53,15 @@ class PreCopyTarget::Receiver {
         case MessageKind::zeros:
           take(message);
           break;
+        case MessageKind::image:
+          target.beginImage(message);
+          break;
+        case MessageKind::piece:
+          target.takePiece(message, receive(message, snapshot::chunkBytes));
+          break;
+        case MessageKind::objects:
+          target.make(receive(message, mostObjectsAheadBytes));
+          break;
         case MessageKind::flush:
           flush(message);
           break;
@@ -80,9 +90,21 @@ class PreCopyTarget::Receiver {
     return to;
   }
 
+  void requireSize(const ChunkMessage& message, uint64_t most) {
+    if (message.bytes == 0 || message.bytes > most)
+      fail(fmt::format("the source of the migration sent {} bytes at once", message.bytes));
+  }
+
+  // What is behind the message. Valid until the next.
+  std::span<const std::byte> receive(const ChunkMessage& message, uint64_t most) {
+    requireSize(message, most);
+    received.resize(message.bytes);
+    stream.receive(received);
+    return received;
+  }
+
   void take(const ChunkMessage& message) {
-    if (message.bytes == 0 || message.bytes > snapshot::chunkBytes)
-      fail(fmt::format("the source of the migration sent a chunk of {} bytes", message.bytes));
+    requireSize(message, snapshot::chunkBytes);
     target.requireLeased(message);
     if (message.kind == MessageKind::zeros) {
       auto& to = select(message.device);
@@ -123,6 +145,7 @@ class PreCopyTarget::Receiver {
   size_t nextSlot = 0;
   std::map<unsigned, Device> devices;
   std::vector<ChunkMessage> taken;  // since the last flush
+  std::vector<std::byte> received;
 };
 
 PreCopyTarget::PreCopyTarget(const stub::Driver& driver, stub::Worker& worker, std::vector<kj::AutoCloseFd> sockets)
@@ -151,14 +174,14 @@ std::string PreCopyTarget::noteFailure(const std::string& why) {
 }
 
 // Each stream is read until it ends: after the last flush that is when finish() ends it.
-const checkpoint::ResidentChunks& PreCopyTarget::finish() {
+checkpoint::SentAhead& PreCopyTarget::finish() {
   {
     std::lock_guard lock(mutex);
     isFinished = true;
   }
   for (auto& stream : streams) stream->endReceiving();
   threads.join();
-  return chunks;
+  return sent;
 }
 
 // Whichever stream names it first.
@@ -190,7 +213,62 @@ void PreCopyTarget::requireLeased(const ChunkMessage& message) {
 
 void PreCopyTarget::note(const std::vector<ChunkMessage>& taken) {
   std::lock_guard lock(mutex);
-  for (auto& chunk : taken) chunks.add(chunk.device, chunk.address, chunk.bytes, chunk.digest);
+  for (auto& chunk : taken) sent.memory.add(chunk.device, chunk.address, chunk.bytes, chunk.digest);
+}
+
+void PreCopyTarget::beginImage(const ChunkMessage& message) {
+  std::lock_guard lock(mutex);
+  const unsigned device = handleDevice(message.address);
+  worker.runQuiesced([&](stub::SessionState& on) {
+    CUresult result = device < on.deviceCount()
+                          ? on.of(device).blobs.reserve(message.address, stub::Blob::Origin::snapshot, message.bytes)
+                          : CUDA_ERROR_INVALID_DEVICE;
+    if (result != CUDA_SUCCESS)
+      fail(fmt::format("an image of {} bytes for GPU {} of the session that comes: {}", message.bytes, device,
+                       stub::nameOf(on.driver, result)));
+  });
+  newImages.insert(message.address);
+}
+
+void PreCopyTarget::takePiece(const ChunkMessage& message, std::span<const std::byte> bytes) {
+  std::lock_guard lock(mutex);
+  worker.runQuiesced([&](stub::SessionState& on) {
+    auto* image = newImages.contains(message.address) ? on.of(handleDevice(message.address)).blobs.find(message.address) : nullptr;
+    if (image == nullptr || image->bytes().size() - image->arrivedBytes() < bytes.size())
+      fail(fmt::format("the source of the migration sent {} bytes of the image {:#x}, which has no room for them", bytes.size(),
+                       message.address));
+    sent.images[{message.address, image->arrivedBytes()}] = message.digest;
+    image->append(bytes);
+  });
+}
+
+void PreCopyTarget::make(std::span<const std::byte> message) {
+  auto objects = decodeObjects(message);
+  std::lock_guard lock(mutex);
+  requireSound(objects.key);
+  worker.runQuiesced([&](stub::SessionState& on) {
+    checkpoint::requireValid(objects.tables.state, on.deviceCount(), [](const std::string& check) {
+      fail("the objects that the source of the migration sent: " + check);
+    });
+    sent.made.follow(on, objects.tables.state, objects.records);
+    on.select(0);
+  });
+}
+
+// Compares images with their digests now, when nobody waits for it.
+void PreCopyTarget::requireSound(const DigestKey& key) {
+  Digester digester(key);
+  worker.runQuiesced([&](stub::SessionState& on) {
+    for (uint64_t number : newImages) {
+      auto bytes = on.of(handleDevice(number)).blobs.find(number)->bytes();
+      for (checkpoint::ChunkPlan plan({bytes.size()}); auto piece = plan.next();) {
+        auto found = sent.images.find({number, piece->offset});
+        if (found == sent.images.end() || found->second != digester(bytes.subspan(piece->offset, piece->bytes)))
+          fail(fmt::format("the image {:#x}, which was sent ahead, was altered or damaged on its way", number));
+      }
+    }
+  });
+  newImages.clear();
 }
 
 }  // namespace vgpu::migrate

@@ -1,6 +1,11 @@
 // Modules are loaded and unloaded in an order that no restore can repeat: every remaining variable must keep its address, because
 // the program and its device memory hold the addresses.
+//
+//   module-order [FILE]    with FILE it goes on loading and unloading, without a pause, until that exists
+#include <unistd.h>
+
 #include <map>
+#include <random>
 #include <string>
 
 #include "driver-entry.h"
@@ -79,9 +84,24 @@ void fillRooms() {
   }
 }
 
+// Between two and nine are loaded, some of them for long.
+bool takeTurns(const char* until) {
+  std::mt19937 random(1);
+  bool ok = true;
+  for (unsigned number = 100; ok && access(until, F_OK) != 0; ++number) {
+    if (modules.size() > 2 && (modules.size() == 9 || random() % 2 == 0))
+      unloadModule(std::next(modules.begin(), static_cast<int>(random() % modules.size()))->first);
+    else
+      loadModule(number, 64 + random() % (random() % 4 == 0 ? 3 << 20 : 4096));
+    fillRooms();
+    ok &= areInPlace();
+  }
+  return ok;
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   CHECK(cudaFree(nullptr));
   load = find<decltype(load)>("cuModuleLoadData");
   unload = find<decltype(unload)>("cuModuleUnload");
@@ -97,6 +117,7 @@ int main() {
   for (unsigned i : {4u, 1u, 0u}) loadModule(i, sizes[i]);  // again, in another order
   fillRooms();
   bool ok = areInPlace();
+  if (argc > 1) return verdict("module-order", ok && takeTurns(argv[1]));
   pausePoint();
   ok &= areInPlace();
   loadModule(20, 1 << 20);

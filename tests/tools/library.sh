@@ -164,6 +164,9 @@ stillWorks() {
 workersOn() { ctl "$1" ps --workers --json | python3 -c '
 import json, sys
 print(*[w["pid"] for w in json.load(sys.stdin) if w["session"]])'; }
+# reported NAME KEY: what `--json` has written into NAME.log.
+reported() { python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$2" <"$dir/$1.log"; }
+
 # saysRounds NAME: that what `migrate --json` has written into NAME.log tells of rounds, and for how long the program was held, and why.
 saysRounds() {
   python3 -c '

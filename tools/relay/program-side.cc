@@ -147,6 +147,7 @@ void ProgramSide::takeControl(uint32_t channel, std::span<const std::byte> bytes
   auto said = message.get<control::ToSession>();
   if (said.isApproach()) return startSuccessor(said.getApproach());
   if (said.isRewrite() && guest) return rewrite(channel);
+  if (said.isTellObjects()) return tellObjects();
   if (said.isRefused()) asked = nullptr;
   if (said.isMoving()) isMoving = true;
   if (said.isOpenGate()) isMoving = false;
@@ -165,6 +166,12 @@ void ProgramSide::rewrite(uint32_t channel) {
   message.initRoot<control::ToNode>().setRewritten();
   auto words = capnp::messageToFlatArray(message);
   send(link, RelayMessage::control, OnChannel{channel}, bytesOf(words));
+}
+
+// As far as the program has written it. Without it the node makes fewer objects ahead.
+void ProgramSide::tellObjects() {
+  if (!segment || isMoving || isSuspended || gateClosed) return;
+  kj::runCatchingExceptions([&] { sendObjects(); });
 }
 
 void ProgramSide::startSuccessor(control::Approach::Reader approach) {

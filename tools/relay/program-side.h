@@ -73,6 +73,7 @@ class ProgramSide final : public RelayLoop {
   void takeOpened(std::span<const std::byte> bytes);
   void takeControl(uint32_t channel, std::span<const std::byte> bytes);
   void rewrite(uint32_t channel);
+  void tellObjects();
   void takeReattach(uint32_t channel, std::span<const std::byte> bytes);
   void passClosed(uint32_t channel);
   void passGateClosed();

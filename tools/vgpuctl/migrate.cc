@@ -35,6 +35,7 @@ int migrateSession(const NodeAddress& address, const MigrateOptions& options) {
                {"blackoutSeconds", report.getGateSeconds()},
                {"deviceBytes", report.getDeviceBytes()},
                {"objects", report.getObjects()},
+               {"aheadObjects", report.getAheadObjects()},
                {"rounds", report.getRounds()},
                {"roundBytes", report.getRoundBytes()},
                {"heldBytes", report.getHeldBytes()},

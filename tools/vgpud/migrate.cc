@@ -116,6 +116,7 @@ class Migration final : public kj::Refcounted {
 
   // While the program runs, the first time also to connect with the target: sends what the target does not have.
   kj::Promise<void> advance() {
+    session->askForObjects();
     if (source != nullptr) return runRounds().then([this] { return sendFilesAhead(); });
     return meet()
         .then([this] { return openFolder(); })
@@ -270,6 +271,7 @@ class Migration final : public kj::Refcounted {
     auto list = request.initStreams(static_cast<unsigned>(streams.size()));
     for (unsigned i = 0; i < streams.size(); ++i) list.set(i, kj::heap<PassedDescriptor>(kj::mv(streams[i].socket)));
     request.setDirectory(reader(path));
+    request.setObjects(reader(session->directory->path()));
     request.setTarget(kj::heap<PassedDescriptor>(kj::mv(target)));
     request.setDowntimeSeconds(options.downtimeSeconds);
     request.setProgress(progress);
@@ -284,8 +286,7 @@ class Migration final : public kj::Refcounted {
     return worker.orExit(request.send().ignoreResult());
   }
 
-  // The images that have been written to the snapshot, and pinned memory. Memory changes meanwhile: if that takes long, there are
-  // rounds again.
+  // Pinned memory. Memory changes meanwhile: if that takes long, there are rounds again.
   kj::Promise<void> sendFilesAhead(unsigned timesAgain = mostFileRounds) {
     if (!isFar()) return kj::READY_NOW;
     auto sent = departing->sendAhead(KJ_ASSERT_NONNULL(arrival));
@@ -301,7 +302,6 @@ class Migration final : public kj::Refcounted {
       result.report.end("quiesce");
       sessions.exchange.requireAlone(id);  // it may have opened something since it was asked for
       auto request = KJ_ASSERT_NONNULL(source).captureRequest();
-      request.setObjects(reader(session->directory->path()));
       session->describe(request.initSession());
       request.setReattach(reader(session->reattach));
       request.setProgress(progress);

@@ -117,6 +117,10 @@ void Session::openGate() {
   link->send([](control::ToSession::Builder message) { message.setOpenGate(); });
 }
 
+void Session::askForObjects() {
+  if (relayed) link->send([](control::ToSession::Builder message) { message.setTellObjects(); });
+}
+
 kj::Promise<void> Session::approach(std::string address, std::string token) {
   if (relayed) {
     link->send([&](control::ToSession::Builder message) {

@@ -35,6 +35,9 @@ class Session {
   // Opens it again, even if closeGate() has not resolved yet.
   void openGate();
 
+  // Has the relay beside the program, if there is one, pass on the object list as it is now.
+  void askForObjects();
+
   // Has a relay connect with the node `address`, where the session is to arrive: the one beside the program starts it, or this
   // daemon, if the program shares memory with this host. Rejects if it cannot share none.
   kj::Promise<void> approach(std::string address, std::string token);

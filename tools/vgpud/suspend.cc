@@ -31,6 +31,7 @@ void OperationReport::take(control::Report::Reader from, const char* phase) {
   roundBytes = from.getRoundBytes();
   heldBytes = from.getHeldBytes();
   twinBytes = from.getTwinBytes();
+  aheadObjects = from.getAheadObjects();
 }
 
 void OperationReport::give(control::Report::Builder to) const {
@@ -46,6 +47,7 @@ void OperationReport::give(control::Report::Builder to) const {
   to.setHeldBytes(heldBytes);
   to.setCopiedBytes(copiedBytes);
   to.setTwinBytes(twinBytes);
+  to.setAheadObjects(aheadObjects);
   auto list = to.initPhases(static_cast<unsigned>(phases.size()));
   for (unsigned i = 0; i < phases.size(); ++i) {
     list[i].setName(phases[i].first.c_str());

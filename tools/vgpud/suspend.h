@@ -17,6 +17,7 @@ struct OperationReport {
   unsigned rounds = 0;                     // of a snapshot whose program goes on
   uint64_t roundBytes = 0, heldBytes = 0;  // likewise
   uint64_t twinBytes = 0;                  // of a resume: from another session's GPU memory (twins.h)
+  uint64_t aheadObjects = 0;               // of a migration: that the target made before the program was held
   PhaseClock clock;                        // the daemon's part
   PhaseTimes phases;                       // all of it
 

@@ -18,9 +18,8 @@ kj::Promise<void> MigrationSourceServer::capture(CaptureContext context) {
   context.allowCancellation();
   auto params = context.getParams();
   auto relay = std::make_shared<ProgressRelay>(params.getProgress());
-  auto captured = thread.run([source = source.get(), relay, objects = textOf(params.getObjects()),
-                              identity = identityOf(params.getSession(), params.getReattach())] {
-    return source->capture(objects, identity, progressTo(relay));
+  auto captured = thread.run([source = source.get(), relay, identity = identityOf(params.getSession(), params.getReattach())] {
+    return source->capture(identity, progressTo(relay));
   });
   return cancelOnDrop(
       captured.then([context](checkpoint::Report&& report) mutable { give(report, context.getResults().initReport()); }), relay);

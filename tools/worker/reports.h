@@ -33,6 +33,7 @@ inline void give(const checkpoint::Report& from, control::Report::Builder to) {
   to.setHeldBytes(from.heldBytes);
   to.setCopiedBytes(from.copiedBytes);
   to.setTwinBytes(from.twinBytes);
+  to.setAheadObjects(from.aheadObjects);
   auto phases = to.initPhases(static_cast<unsigned>(from.phases.size()));
   for (unsigned i = 0; i < from.phases.size(); ++i) {
     phases[i].setName(from.phases[i].first.c_str());

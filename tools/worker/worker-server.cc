@@ -296,7 +296,7 @@ kj::Promise<void> WorkerServer::restore(RestoreContext context) {
       faultPoint("resume.memory-attached");
       auto pinnedRoom = roomIn(pinnedBytes(), room, "");
       checkpoint::RestoreFrom from{.room = pinnedRoom ? &*pinnedRoom : nullptr,
-                                   .resident = ahead ? &ahead->finish() : nullptr,
+                                   .ahead = ahead ? &ahead->finish() : nullptr,
                                    .memoryLater = memoryLater};
       std::vector<checkpoint::TwinMemory> shown;
       if (twin >= 0) {
@@ -368,13 +368,14 @@ kj::Promise<void> WorkerServer::sendAhead(SendAheadContext context) {
   auto relay = std::make_shared<ProgressRelay>(params.getProgress());
   auto target = receiveDescriptor(params.getTarget());
   auto streams = receiveDescriptors(params.getStreams());
-  auto sent = target.then([this, relay, directory = textOf(params.getDirectory()), downtime = params.getDowntimeSeconds(),
-                           streams = kj::mv(streams)](kj::AutoCloseFd&& fd) mutable {
-    return streams.then([this, relay, directory, downtime, fd = kj::mv(fd)](kj::Array<kj::AutoCloseFd>&& sockets) mutable {
-      return thread.run([this, relay, directory, downtime, fd = kj::mv(fd), sockets = kj::mv(sockets)]() mutable {
+  auto sent = target.then([this, relay, directory = textOf(params.getDirectory()), objects = textOf(params.getObjects()),
+                           downtime = params.getDowntimeSeconds(), streams = kj::mv(streams)](kj::AutoCloseFd&& fd) mutable {
+    return streams.then([this, relay, directory, objects, downtime, fd = kj::mv(fd)](kj::Array<kj::AutoCloseFd>&& sockets) mutable {
+      return thread.run([this, relay, directory, objects, downtime, fd = kj::mv(fd), sockets = kj::mv(sockets)]() mutable {
         relay->report("starting", 0, 0);  // it may have been cancelled while it waited for its turn
         auto writer = std::make_unique<snapshot::SnapshotWriter>(kj::mv(fd), directory, snapshot::Durability::unsynced);
-        auto source = std::make_shared<migrate::PreCopySource>(*driver, running(), toVector(kj::mv(sockets)), std::move(writer));
+        auto source = std::make_shared<migrate::PreCopySource>(*driver, running(), toVector(kj::mv(sockets)), std::move(writer),
+                                                               objects);
         source->runRounds(downtime, progressTo(relay));
         return source;
       });

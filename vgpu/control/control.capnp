@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 20;
+const version :UInt32 = 21;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -83,6 +83,7 @@ struct ToSession {
                              # be saved, and wait in memory for another one (vgpu/control/parked-program.h). Answered by parked, or refused
     rewrite @14 :Void;       # after `moving` or `suspended`, to the relay of a virtual machine's program there: write every page of the session's memory
                              # again, unchanged, so that the machine's migration sends what the host has written. Answered by rewritten
+    tellObjects @16 :Void;   # to the relay beside a program: the node needs the object list as it is now. Not answered
     left @15 :Void;          # to the relay of a virtual machine's program here: the machine has moved, and another daemon has the
                              # session, or it is on disk with it. Answered by moved, and that relay ends
   }
@@ -278,6 +279,7 @@ struct Report {
   copiedBytes @10 :UInt64;     # whose bytes were copied: of chunks that are no zeros, and that were not known by their digests
   phases @11 :List(PhaseTime);  # what `seconds` went to, in order
   twinBytes @12 :UInt64;       # of a resume: that were copied from the GPU memory of a session of the same snapshot
+  aheadObjects @13 :UInt64;    # of a migration: that the target had made before the program was held
 }
 
 struct PhaseTime {
@@ -339,7 +341,7 @@ interface LiveSnapshot {
 
 interface MigrationSource {
   # A session that goes to another worker (migrate/pre-copy-source.h). Letting go of it gives it up.
-  capture @0 (objects :Text, session :SessionInfo, reattach :Text, progress :Progress) -> (report :Report);
+  capture @0 (session :SessionInfo, reattach :Text, progress :Progress) -> (report :Report);
   # After Worker.quiesce: sends what has changed, and writes all else. The session is complete at the target then.
   advance @1 (downtimeSeconds :Float64, progress :Progress) -> ();
   # Before that, while the session runs: further rounds, as of Worker.sendAhead.
@@ -383,11 +385,12 @@ interface Worker {
   reclaim @11 (directory :Text, segment :Descriptor, hostArena :Descriptor) -> (report :Report);
   # After `save`, in the place of `restore`: the session goes on in this very worker, which still has all of it. Rejects if the program's
   # memory is not the one that it has, or not at the snapshot's place.
-  sendAhead @12 (streams :List(Descriptor), directory :Text, target :Descriptor, downtimeSeconds :Float64, progress :Progress)
-    -> (source :MigrationSource);
-  # While the session runs: sends its memory, in rounds, until the rest takes less than the downtime.
+  sendAhead @12 (streams :List(Descriptor), directory :Text, objects :Text, target :Descriptor, downtimeSeconds :Float64,
+                 progress :Progress) -> (source :MigrationSource);
+  # While the session runs: sends its memory, in rounds, until the rest takes less than the downtime, and modules and their recipes,
+  # as far as the object list in `objects` has them.
   takeAhead @13 (streams :List(Descriptor)) -> ();
-  # Of a fresh worker: takes memory that another one sends ahead, for the next `restore`.
+  # Of a fresh worker: takes, and makes, what another one sends ahead, for the next `restore`.
   showMemory @14 (to :Descriptor) -> ();
   # While the session runs, or is restored: sends the descriptors of its device memory to another worker, a ShownMemory each, and closes
   # `to`, a socket.

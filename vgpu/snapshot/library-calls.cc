@@ -42,12 +42,13 @@ void addLibraryCalls(LibraryCalls& calls, const PendingCalls& pending) {
   visitFrames(pending, [&](api::Method method, kj::ArrayPtr<const capnp::word> message) { add(calls, method, message); });
 }
 
-void requireKnownLibraryCalls(const SnapshotReader& directory, const LibraryCalls& calls) {
+void requireKnownLibraryCalls(const LibraryCalls& calls, const Refusal& refuse) {
   for (auto& [signature, symbol] : calls) {
     const api::LibraryEntry* entry = api::findLibraryEntry(signature);
     if (entry == nullptr || symbol != entry->symbol)
-      directory.refuse(manifestFile, fmt::format("libraryCalls: this build has no call {} with these arguments; resume the "
-                                                 "snapshot with the version that wrote it", symbol));
+      refuse(fmt::format("libraryCalls: this build has no call {} with these arguments; resume the snapshot with the version that "
+                         "wrote it",
+                         symbol));
   }
 }
 

@@ -18,7 +18,7 @@ using LibraryCalls = std::map<uint64_t, std::string>;  // by signature: "cublasS
 void addLibraryCalls(LibraryCalls& calls, const std::vector<ObjectRecord>& records);
 void addLibraryCalls(LibraryCalls& calls, const PendingCalls& pending);
 
-// Throws kj::Exception that names a call which this build does not have, or has otherwise.
-void requireKnownLibraryCalls(const SnapshotReader& directory, const LibraryCalls& calls);
+// Refuses a call, by name, which this build does not have, or has otherwise.
+void requireKnownLibraryCalls(const LibraryCalls& calls, const Refusal& refuse);
 
 }  // namespace vgpu::snapshot

@@ -81,12 +81,12 @@ Cell cellOf(const Fields& fields, const Json& value) {
   return fields.text(value, "state");
 }
 
-void readState(const Fields& fields, const Json& json, Manifest& manifest) {
+void readState(const Fields& fields, const Json& json, Tables& tables) {
   constexpr size_t mostColumns = 16;
   fields.require(fields.in(json, "state").is_object(), "state");
   for (auto& [name, table] : json["state"].items()) {
     fields.require(table.is_array(), "state");
-    Rows& rows = manifest.state[name];
+    Rows& rows = tables.state[name];
     for (auto& value : table) {
       fields.require(value.is_array() && value.size() <= mostColumns, "state");
       Row& row = rows.emplace_back();
@@ -95,11 +95,11 @@ void readState(const Fields& fields, const Json& json, Manifest& manifest) {
   }
 }
 
-void readBlobs(const Fields& fields, const Json& json, Manifest& manifest) {
+void readBlobs(const Fields& fields, const Json& json, Tables& tables) {
   for (auto& value : fields.list(json, "blobs")) {
     auto& row = fields.row(value, 2, "blobs");
-    manifest.blobs.push_back({fields.number(row[0], "blobs"), fields.number(row[1], "blobs")});
-    fields.require(manifest.blobs.back().bytes <= 4 * GiB, "blobs");
+    tables.blobs.push_back({fields.number(row[0], "blobs"), fields.number(row[1], "blobs")});
+    fields.require(tables.blobs.back().bytes <= 4 * GiB, "blobs");
   }
 }
 
@@ -113,19 +113,19 @@ void readRings(const Fields& fields, const Json& json, Header& manifest) {
   }
 }
 
-void readMethods(const Fields& fields, const Json& json, Manifest& manifest) {
+void readMethods(const Fields& fields, const Json& json, Tables& tables) {
   for (auto& value : fields.list(json, "methods")) {
     auto& row = fields.row(value, 2, "methods");
     uint64_t number = fields.number(row[0], "methods");
     fields.require(number <= UINT16_MAX, "methods");
-    manifest.methods[static_cast<uint16_t>(number)] = fields.text(row[1], "methods");
+    tables.methods[static_cast<uint16_t>(number)] = fields.text(row[1], "methods");
   }
 }
 
-void readLibraryCalls(const Fields& fields, const Json& json, Manifest& manifest) {
+void readLibraryCalls(const Fields& fields, const Json& json, Tables& tables) {
   for (auto& value : fields.list(json, "libraryCalls")) {
     auto& row = fields.row(value, 2, "libraryCalls");
-    manifest.libraryCalls[fields.number(row[0], "libraryCalls")] = fields.text(row[1], "libraryCalls");
+    tables.libraryCalls[fields.number(row[0], "libraryCalls")] = fields.text(row[1], "libraryCalls");
   }
 }
 
@@ -201,13 +201,9 @@ Header parseHeader(const Fields& fields, std::string_view line) {
 
 }  // namespace
 
-namespace {
-
 Refusal refusalOf(const SnapshotReader& directory) {
   return [&directory](const std::string& check) { directory.refuse(manifestFile, check); };
 }
-
-}  // namespace
 
 Header readHeader(const SnapshotReader& directory) {
   Refusal refusal = refusalOf(directory);
@@ -237,17 +233,24 @@ Manifest readManifest(const SnapshotReader& directory) {
   return parseManifest(directory.readManifest(maxManifestBytes), refusalOf(directory));
 }
 
+Tables parseTables(std::string_view text, const Refusal& refusal) {
+  Fields fields{refusal};
+  Json json = Json::parse(text, nullptr, false);
+  Tables tables;
+  readBlobs(fields, json, tables);
+  readState(fields, json, tables);
+  readMethods(fields, json, tables);
+  readLibraryCalls(fields, json, tables);
+  return tables;
+}
+
 Manifest parseManifest(std::string_view text, const Refusal& refusal) {
   Fields fields{refusal};
   size_t at = 0;
-  Manifest manifest{parseHeader(fields, unseal(fields, text, at)), {}, {}, {}};
-  Json tables = Json::parse(unseal(fields, text, at), nullptr, false);
+  Header header = parseHeader(fields, unseal(fields, text, at));
+  Tables tables = parseTables(unseal(fields, text, at), refusal);
   if (at != text.size()) fields.refuse("checksum: something is behind the line that holds it");
-  readBlobs(fields, tables, manifest);
-  readState(fields, tables, manifest);
-  readMethods(fields, tables, manifest);
-  readLibraryCalls(fields, tables, manifest);
-  return manifest;
+  return {std::move(header), std::move(tables)};
 }
 
 }  // namespace vgpu::snapshot

@@ -23,9 +23,9 @@ Json devicesOf(const Manifest& manifest) {
 }
 
 // Rows, not objects: a program may have very many.
-Json stateOf(const Manifest& manifest) {
+Json stateOf(const Tables& tables) {
   Json state = Json::object();
-  for (auto& [name, rows] : manifest.state) {
+  for (auto& [name, rows] : tables.state) {
     Json& table = state[name] = Json::array();
     for (auto& row : rows) {
       Json& cells = table.emplace_back(Json::array());
@@ -67,6 +67,18 @@ uint64_t storedBytes(const Header& header) {
   return bytes;
 }
 
+std::string encodeTables(const Tables& tables) {
+  Json json;
+  json["blobs"] = Json::array();
+  for (auto& blob : tables.blobs) json["blobs"].push_back({blob.blob, blob.bytes});
+  json["state"] = stateOf(tables);
+  json["methods"] = Json::array();
+  for (auto& [number, signature] : tables.methods) json["methods"].push_back({number, signature});
+  json["libraryCalls"] = Json::array();
+  for (auto& [signature, symbol] : tables.libraryCalls) json["libraryCalls"].push_back({signature, symbol});
+  return dump(json);
+}
+
 std::string encodeManifest(const Manifest& manifest) {
   auto& identity = manifest.identity;
   Json json{{"format", "vgpu-snapshot"},
@@ -94,15 +106,7 @@ std::string encodeManifest(const Manifest& manifest) {
   json["process"] = Json::object();
   if (auto& process = manifest.process)
     json["process"] = {{"bytes", process->list.bytes}, {"xxh3", process->list.checksum}, {"imageBytes", process->imageBytes}};
-  Json tables;
-  tables["blobs"] = Json::array();
-  for (auto& blob : manifest.blobs) tables["blobs"].push_back({blob.blob, blob.bytes});
-  tables["state"] = stateOf(manifest);
-  tables["methods"] = Json::array();
-  for (auto& [number, signature] : manifest.methods) tables["methods"].push_back({number, signature});
-  tables["libraryCalls"] = Json::array();
-  for (auto& [signature, symbol] : manifest.libraryCalls) tables["libraryCalls"].push_back({signature, symbol});
-  std::string header = dump(json), text = sealManifest(header, dump(tables));
+  std::string header = dump(json), text = sealManifest(header, encodeTables(manifest));
   if (header.size() > maxHeaderBytes - 128)
     fail("the snapshot's header would be too long: the program has a name of more than 10,000 bytes. Nothing of the snapshot is "
          "left, and the program goes on");

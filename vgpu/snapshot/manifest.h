@@ -73,16 +73,23 @@ struct Header {
 // Of all its files but the manifest.
 uint64_t storedBytes(const Header& header);
 
-struct Manifest : Header {
+// What a worker needs to make objects, of a snapshot or of a part of one.
+struct Tables {
   std::vector<SavedBlob> blobs;  // in the order of their chunks, which come first
   StateTables state;             // by kind; the chunks of each row's bytes come next (checkpoint/state.h)
   std::map<uint16_t, std::string> methods;  // that its frames use, by number (methods.h)
   std::map<uint64_t, std::string> libraryCalls;  // of libraries, by signature: the symbol (library-calls.h)
 };
 
+struct Manifest : Header, Tables {};
+
 RingCut barrierOf(const Header& header);
 
 std::string encodeManifest(const Manifest& manifest);
+
+// The tables alone, without the end of their line; parseTables() refuses what makes no sense, as readManifest() does.
+std::string encodeTables(const Tables& tables);
+Tables parseTables(std::string_view text, const Refusal& refusal);
 
 // The header of the snapshot in `directory`, for who decides whether to resume it; reads maxHeaderBytes at most. Throws
 // kj::Exception that names the check: checksum, format version, or the field.
@@ -95,8 +102,9 @@ std::map<std::string, FileSum> readFileSums(const SnapshotReader& directory);
 // All of the manifest. Throws in the same way. What rows of state mean is not looked at: a worker does (checkpoint/state.h).
 Manifest readManifest(const SnapshotReader& directory);
 
-// The same of its text. `refusal` throws for the check that it is told.
-using Refusal = std::function<void(const std::string& check)>;
+// Refuses the manifest of a snapshot. The snapshot must live longer.
+Refusal refusalOf(const SnapshotReader& directory);
+// The same of its text.
 Manifest parseManifest(std::string_view text, const Refusal& refusal);
 
 // Two JSON texts, each with the line that seals it.

@@ -24,14 +24,12 @@ void addMethods(Methods& methods, const PendingCalls& pending) {
   for (api::Method method : methodsOf(pending)) add(methods, method);
 }
 
-void requireSameMethods(const SnapshotReader& directory, const Methods& methods) {
+void requireSameMethods(const Methods& methods, const Refusal& refuse) {
   for (auto& [number, signature] : methods) {
     const char* ours = api::isMethod(number) ? api::infoOf(static_cast<api::Method>(number)).signature : "no call";
     if (signature != ours)
-      directory.refuse(manifestFile,
-                       fmt::format("methods: the call {} is {} in the snapshot and {} in this build; resume it with the "
-                                   "version that wrote it",
-                                   number, signature, ours));
+      refuse(fmt::format("methods: the call {} is {} in the snapshot and {} in this build; resume it with the version that wrote it",
+                         number, signature, ours));
   }
 }
 

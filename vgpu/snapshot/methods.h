@@ -18,7 +18,7 @@ using Methods = std::map<uint16_t, std::string>;  // 77: "streamWaitEvent(hStrea
 void addMethods(Methods& methods, const std::vector<ObjectRecord>& records);
 void addMethods(Methods& methods, const PendingCalls& pending);
 
-// Throws kj::Exception that names a method which this build does not have, or has otherwise.
-void requireSameMethods(const SnapshotReader& directory, const Methods& methods);
+// Refuses a method, by name, which this build does not have, or has otherwise.
+void requireSameMethods(const Methods& methods, const Refusal& refuse);
 
 }  // namespace vgpu::snapshot

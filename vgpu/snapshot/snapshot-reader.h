@@ -15,6 +15,9 @@
 
 namespace vgpu::snapshot {
 
+// What throws for the check that it is told.
+using Refusal = std::function<void(const std::string& check)>;
+
 // A file of a snapshot, read from its beginning. Its size is compared when it is opened, its checksum by finish().
 class FileReader {
  public:

@@ -211,9 +211,73 @@ void ModuleGroups::addRows(Rows& modules, Rows& blocks) const {
 
 void ModuleGroups::expect(const Row& block) { expected[numberIn(block, 0)].push_back({numberIn(block, 1), numberIn(block, 2)}); }
 
+// How rows say that groups are, without handles of the driver's.
+std::vector<std::vector<ModuleGroups::Member>> ModuleGroups::savedGroups(const Rows& modules, const Rows& blocks) const {
+  std::map<uint64_t, std::vector<DriverBlock>> places;
+  for (auto& block : blocks) places[numberIn(block, 0)].push_back({numberIn(block, 1), numberIn(block, 2)});
+  std::vector<std::vector<Member>> saved;
+  std::optional<uint64_t> last;
+  for (auto& row : modules) {
+    Member member{.module = numberIn(row, 1), .blob = numberIn(row, 2), .live = numberIn(row, 3) != 0};
+    if (handleDevice(member.module) != on.device()) continue;
+    if (last != numberIn(row, 0)) saved.emplace_back();
+    last = numberIn(row, 0);
+    member.blocks = places[member.module];
+    saved.back().push_back(std::move(member));
+  }
+  return saved;
+}
+
+// Nothing more fits into one that was filled.
+bool ModuleGroups::isBeginningOf(const Group& group, const std::vector<Member>& saved) {
+  auto isSame = [](const Member& here, const Member& there) {
+    return here.module == there.module && here.blob == there.blob && here.blocks == there.blocks;
+  };
+  return group.members.size() <= saved.size() && (!group.isFull || group.members.size() == saved.size()) &&
+         std::equal(group.members.begin(), group.members.end(), saved.begin(), isSame);
+}
+
+// A group that has ended since says nothing of those behind it; one that is otherwise than here does, for each is where the ones
+// before have left addresses.
+std::vector<uint64_t> ModuleGroups::othersThan(const Rows& modules, const Rows& blocks) {
+  expected.clear();
+  restoredGroup.reset();
+  auto saved = savedGroups(modules, blocks);
+  auto next = saved.begin();
+  bool isInOrder = true;
+  std::vector<uint64_t> others;
+  for (auto& group : groups) {
+    if (group.isLibrarys) continue;
+    auto found = std::find_if(next, saved.end(), [&](auto& members) { return members.front().module == group.members.front().module; });
+    if (isInOrder && found != saved.end() && isBeginningOf(group, *found)) {
+      next = std::next(found);
+      continue;
+    }
+    isInOrder = isInOrder && found == saved.end();
+    for (auto& member : group.members) {
+      if (member.live) others.push_back(member.module);
+      dropped.erase(member.blob);  // it may be of a module that is loaded anew
+    }
+  }
+  return others;
+}
+
+void ModuleGroups::disclaim(uint64_t module) {
+  if (unclaimed.erase(module) > 0) unload(module);
+}
+
 void ModuleGroups::restore(const Row& row) {
   uint64_t number = numberIn(row, 0);
   Member member{.module = numberIn(row, 1), .blob = numberIn(row, 2), .live = numberIn(row, 3) != 0};
+  for (auto& group : groups)
+    if (std::ranges::find(group.members, member.module, &Member::module) != group.members.end()) {
+      restoredGroup = number;
+      restoring = &group;
+      if (member.live) return;
+      disclaim(member.module);
+      dropped.insert(member.blob);
+      return;
+    }
   auto* blob = on.blobs.find(member.blob);
   if (blob == nullptr || !blob->facts().problem.empty())
     fail(fmt::format("the snapshot has no usable image {:#x}, of which the module {:#x} is made", member.blob, member.module));
@@ -222,7 +286,7 @@ void ModuleGroups::restore(const Row& row) {
   if (restoredGroup != number) {
     fillOthers();
     for (auto& other : groups) fill(other);
-    groups.emplace_back();
+    restoring = &groups.emplace_back();
     restoredGroup = number;
   }
   BlockPlacement placement(std::move(expected[member.module]));
@@ -235,7 +299,13 @@ void ModuleGroups::restore(const Row& row) {
     dropped.insert(member.blob);
   else if (!unclaimed.emplace(member.module, member).second)
     fail(fmt::format("the snapshot has the module {:#x} twice", member.module));
-  groups.back().members.push_back(std::move(member));
+  restoring->members.push_back(std::move(member));
+}
+
+void ModuleGroups::endRestore() {
+  if (!servesLibrary || mayLibraryLoad()) return;
+  GapFiller filled(on.driver);
+  beginLibrarys();
 }
 
 CUmodule ModuleGroups::claim(uint64_t module, uint64_t blob) {
@@ -286,6 +356,7 @@ void expectBlocks(SessionState& session, const Rows& rows) {
 
 void restoreModules(SessionState& session, const Rows& rows) {
   for (auto& row : rows) session.select(handleDevice(numberIn(row, 1))).moduleGroups.restore(row);
+  for (unsigned device : session.usedDevices()) session.select(device).moduleGroups.endRestore();
 }
 
 void requireClaimed(SessionState& session, const Rows&) {

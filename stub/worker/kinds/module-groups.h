@@ -66,9 +66,15 @@ class ModuleGroups {
   void addRows(Rows& modules, Rows& blocks) const;
 
   // Restore: says where blocks were, one after the other, then loads module after module, all before the recipes. Throws
-  // kj::Exception if one cannot be loaded.
+  // kj::Exception if one cannot be loaded. Again with the rows of a later moment: loads those that are new.
   void expect(const Row& block);
   void restore(const Row& module);
+  void endRestore();
+  // Before that: the modules of groups that these rows do not have, or have otherwise. Each is to be unloaded, by unload() or
+  // disclaim(), and then endGroups() called.
+  std::vector<uint64_t> othersThan(const Rows& modules, const Rows& blocks);
+  // One that restore() has loaded, and that no recipe has made.
+  void disclaim(uint64_t module);
   // The module that restore() has loaded for the recipe that now makes it, null if none was.
   CUmodule claim(uint64_t module, uint64_t blob);
   void requireClaimed() const;
@@ -89,6 +95,8 @@ class ModuleGroups {
     bool isWhole() const;  // all live
   };
   Group& currentGroup();
+  static bool isBeginningOf(const Group& group, const std::vector<Member>& saved);
+  std::vector<std::vector<Member>> savedGroups(const Rows& modules, const Rows& blocks) const;
   void beginLibrarys();
   void fillOthers();
   void fill(Group& group);
@@ -104,7 +112,8 @@ class ModuleGroups {
   std::atomic<bool> isLibrarysTurn{false};                // the last group is a library's, and not full
   std::set<uint64_t> dropped;                             // images that go with their group
   std::map<uint64_t, std::vector<DriverBlock>> expected;  // by the program's module
-  std::optional<uint64_t> restoredGroup;                  // the last, by the number in its rows
+  std::optional<uint64_t> restoredGroup;                  // the last, by the number in its rows,
+  Group* restoring = nullptr;                             // and here
   std::map<uint64_t, Member> unclaimed;                   // copies, by the program's module
 };
 

@@ -1,0 +1,138 @@
+// Objects that a worker makes before it restores a session, as a migration has it do.
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/sent-ahead.h"
+#include "session-fixture.h"
+#include "stub/worker/execution.h"
+#include "stub/worker/kinds/kind.h"
+
+using namespace vgpu;
+using namespace vgpu::test;
+using namespace vgpu::checkpoint;
+
+namespace {
+
+constexpr uint64_t image = 1, otherImage = 2, otherModule = made::module + 1;
+
+// How often the worker's driver was asked to load the test program's module. In the worker's process.
+int loads = 0;
+decltype(stub::Driver::cuModuleLoadDataEx) loadAsEver;
+
+void countLoads(stub::Driver& driver) {
+  loadAsEver = std::exchange(driver.cuModuleLoadDataEx, [](CUmodule* module, const void* bytes, unsigned count, CUjit_option* options,
+                                                           void** values) {
+    loads += std::memcmp(bytes, madeImage().data(), madeImage().size()) == 0;
+    return loadAsEver(module, bytes, count, options, values);
+  });
+}
+
+ObjectRecord recordOf(api::Kind kind, uint64_t handle, RecordedFrame frame) {
+  ObjectRecord record;
+  record.id = {kind, handle};
+  record.recipe.push_back(std::move(frame));
+  return record;
+}
+
+// What a source would send of a session: its modules and what is in them, and one more module that it has had.
+struct Ahead {
+  StateTables state;
+  std::vector<ObjectRecord> records;
+
+  explicit Ahead(const std::string& snapshot) {
+    auto manifest = snapshot::readManifest(snapshot::SnapshotReader(snapshot));
+    for (auto* kind : {&stub::moduleBlockKind, &stub::moduleGroupKind}) state[kind->name] = manifest.state.at(kind->name);
+    checkpoint::readObjects(snapshot, [&](ObjectRecord&& record) {
+      if (MadeAhead::isOf(record.id.kind)) records.push_back(std::move(record));
+    });
+  }
+
+  void addOther(uint64_t group) {
+    auto frame = moduleLoad(0, otherModule, otherImage);
+    frame.number = 1000;
+    records.push_back(recordOf(api::Kind::MODULE, otherModule, std::move(frame)));
+    state[stub::moduleGroupKind.name].push_back({group, otherModule, otherImage, uint64_t{1}});
+  }
+};
+
+void keepImage(stub::SessionState& on, SentAhead& sent, uint64_t number) {
+  auto& blobs = on.of(0).blobs;
+  KJ_REQUIRE(blobs.reserve(number, stub::Blob::Origin::snapshot, madeImage().size()) == CUDA_SUCCESS);
+  blobs.find(number)->append(madeImage());
+  sent.images[{number, 0}] = {};
+}
+
+// A session that is saved, and restored by a worker that has followed it before, as `change` says; `look` is called between. In all
+// the worker is to load `expectedLoads` modules. What went wrong; empty if nothing did.
+std::string restoreAfter(TestSession& session, int expectedLoads, const std::function<void(Ahead&)>& change,
+                         const std::function<void(stub::SessionState&)>& look) {
+  const std::string snapshot = session.scratch.path + "/snapshot", list = session.scratch.path + "/list";
+  std::string error = session.inWorker([&](stub::Worker& worker) {
+    buildAndStop(session, worker);
+    save(worker, snapshot, list, someIdentity(), nullptr);
+  });
+  if (!error.empty()) return error;
+  return session.inWorker(
+      [&](stub::Worker& worker) {
+        Ahead ahead(snapshot);
+        change(ahead);
+        SentAhead sent;
+        worker.runQuiesced([&](stub::SessionState& on) {
+          keepImage(on, sent, image);
+          keepImage(on, sent, otherImage);
+          sent.made.follow(on, ahead.state, ahead.records);
+          look(on);
+        });
+        proceed(worker, restore(worker, snapshot, nullptr, {.ahead = &sent}));
+        KJ_REQUIRE(loads == expectedLoads, loads);
+        requireFinished(session);
+        worker.quiesce();
+        worker.runQuiesced([&](stub::SessionState& on) {
+          KJ_REQUIRE(on.of(0).modules.blobs.size() == 1, "modules of the session", on.of(0).modules.blobs.size());
+          KJ_REQUIRE(on.of(0).blobs.find(otherImage) == nullptr, "an image of no module is there");
+        });
+      },
+      "", countLoads);
+}
+
+}  // namespace
+
+TEST_CASE("modules that were loaded ahead are not loaded again, and the program goes on with them") {
+  TestSession session;
+  CHECK(restoreAfter(
+            session, 1, [](Ahead&) {},
+            [](stub::SessionState& on) {
+              KJ_REQUIRE(loads == 1, loads);
+              KJ_REQUIRE(on.of(0).functions.contains(made::addFunction));
+            }) == "");
+}
+
+TEST_CASE("what has ended since it was made ahead is ended before the session is restored") {
+  TestSession session;
+  CHECK(restoreAfter(
+            session, 2, [](Ahead& ahead) { ahead.addOther(1); },
+            [](stub::SessionState& on) { KJ_REQUIRE(on.of(0).modules.blobs.contains(otherModule)); }) == "");
+}
+
+TEST_CASE("modules whose group has become another one are loaded anew") {
+  TestSession session;
+  CHECK(restoreAfter(
+            session, 3, [](Ahead& ahead) { ahead.addOther(0); },
+            [](stub::SessionState& on) { KJ_REQUIRE(on.of(0).modules.blobs.size() == 2); }) == "");
+}
+
+TEST_CASE("records of other kinds than can be made ahead are refused") {
+  TestSession session;
+  contains(restoreAfter(
+               session, 0,
+               [](Ahead& ahead) {
+                 ahead.records.push_back(recordOf(api::Kind::STREAM, made::stream, moduleLoad(0, made::module, image)));
+               },
+               [](stub::SessionState&) {}),
+           "stream 0x191 cannot be made before its session");
+}
