@@ -97,36 +97,36 @@ size_t filesOf(const std::vector<ChunkPlace>& places) {
   return static_cast<size_t>(std::ranges::count_if(places, isInFile, &ChunkPlace::form));
 }
 
-// Chunks that were sent ahead must have come to this worker: first those of images, then those of memory.
-void requireResident(const SnapshotReader& directory, const std::vector<ChunkPlace>& places, const Manifest& manifest,
+// Chunks that were sent ahead must have come to this worker: first those of images, which are all there or not at all, then those of
+// memory.
+void requireResident(const SnapshotReader& directory, std::vector<ChunkPlace>& places, const Manifest& manifest,
                      const SentAhead* ahead) {
   size_t chunk = 0;
-  auto require = [&](const std::function<bool(const Digest&)>& isThere) {
+  auto refuse = [&](const char* check) { directory.refuse(chunksFile, fmt::format("chunk {}: {}", chunk, check)); };
+  auto refuseAbsent = [&] { refuse("a migration has sent it to another worker, and it is in no file"); };
+  for (auto plan = planOf(manifest.blobs); auto piece = plan.next(); ++chunk) {
     auto& place = places[chunk];
-    if (place.form == Form::resident && !(ahead != nullptr && isThere(place.digest)))
-      directory.refuse(chunksFile, fmt::format("chunk {}: a migration has sent it to another worker, and it is in no file", chunk));
+    const Digest* there = nullptr;
+    if (ahead != nullptr)
+      if (auto found = ahead->images.find({manifest.blobs[piece->item].blob, piece->offset}); found != ahead->images.end())
+        there = &found->second;
+    if (there == nullptr && place.form == Form::resident) refuseAbsent();
+    if (there != nullptr && *there != place.digest) refuse("a migration has sent another one ahead");
+    if (there != nullptr) place.form = Form::resident;
+  }
+  for (auto& piece : placesOf(manifest.state)) {
+    auto& place = places[chunk];
+    bool isThere = ahead != nullptr && piece && ahead->memory.has({piece->device, piece->address, piece->bytes, place.digest});
+    if (place.form == Form::resident && !isThere) refuseAbsent();
     ++chunk;
-  };
-  for (auto plan = planOf(manifest.blobs); auto piece = plan.next();)
-    require([&](const Digest& digest) {
-      auto found = ahead->images.find({manifest.blobs[piece->item].blob, piece->offset});
-      return found != ahead->images.end() && found->second == digest;
-    });
-  for (auto& piece : placesOf(manifest.state))
-    require([&](const Digest& digest) {
-      return piece && ahead->memory.has({piece->device, piece->address, piece->bytes, digest});
-    });
+  }
 }
 
 // Ends what was sent ahead and is not in the snapshot.
-void reduce(stub::SessionState& on, SentAhead& ahead, const Manifest& manifest, const std::vector<ObjectRecord>& records,
-            const std::vector<ChunkPlace>& places) {
+void reduce(stub::SessionState& on, SentAhead& ahead, const Manifest& manifest, const std::vector<ObjectRecord>& records) {
   ahead.made.reduce(on, manifest.state, records);
   std::map<uint64_t, uint64_t> wanted;  // bytes of images
   for (auto& blob : manifest.blobs) wanted[blob.blob] = blob.bytes;
-  size_t chunk = 0;
-  for (auto plan = planOf(manifest.blobs); auto piece = plan.next();)
-    if (places[chunk++].form != Form::resident) wanted.erase(manifest.blobs[piece->item].blob);
   std::erase_if(ahead.images, [&](auto& image) {
     uint64_t number = image.first.first;
     auto& blobs = on.of(handleDevice(number)).blobs;
@@ -154,10 +154,10 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   auto output = directory.readWhole(outputFile, manifest.files.at(outputFile), stub::DeviceOutput::mostBytes);
   if (!from.memoryLater) requireSamePlace(pending, on.shared());
 
+  if (from.ahead != nullptr) reduce(on, *from.ahead, manifest, records);
+  reserveBlobs(on, directory, manifest.blobs, imageNumbers(records, manifest.state), from.ahead);
   auto store = storeOf(directory, manifest);
   auto places = loadChunks(directory, manifest);
-  if (from.ahead != nullptr) reduce(on, *from.ahead, manifest, records, places);
-  reserveBlobs(on, directory, manifest.blobs, imageNumbers(records, manifest.state), from.ahead);
   size_t first = planOf(manifest.blobs).count();
   requireResident(directory, places, manifest, from.ahead);
   if (from.room != nullptr)

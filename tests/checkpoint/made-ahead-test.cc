@@ -43,9 +43,11 @@ ObjectRecord recordOf(api::Kind kind, uint64_t handle, RecordedFrame frame) {
 struct Ahead {
   StateTables state;
   std::vector<ObjectRecord> records;
+  DigestKey key;
 
   explicit Ahead(const std::string& snapshot) {
     auto manifest = snapshot::readManifest(snapshot::SnapshotReader(snapshot));
+    key = manifest.digestKey;
     for (auto* kind : {&stub::moduleBlockKind, &stub::moduleGroupKind}) state[kind->name] = manifest.state.at(kind->name);
     checkpoint::readObjects(snapshot, [&](ObjectRecord&& record) {
       if (MadeAhead::isOf(record.id.kind)) records.push_back(std::move(record));
@@ -60,11 +62,11 @@ struct Ahead {
   }
 };
 
-void keepImage(stub::SessionState& on, SentAhead& sent, uint64_t number) {
+void keepImage(stub::SessionState& on, SentAhead& sent, uint64_t number, const DigestKey& key) {
   auto& blobs = on.of(0).blobs;
   KJ_REQUIRE(blobs.reserve(number, stub::Blob::Origin::snapshot, madeImage().size()) == CUDA_SUCCESS);
   blobs.find(number)->append(madeImage());
-  sent.images[{number, 0}] = {};
+  sent.images[{number, 0}] = Digester(key)(madeImage());
 }
 
 // A session that is saved, and restored by a worker that has followed it before, as `change` says; `look` is called between. In all
@@ -83,8 +85,7 @@ std::string restoreAfter(TestSession& session, int expectedLoads, const std::fun
         change(ahead);
         SentAhead sent;
         worker.runQuiesced([&](stub::SessionState& on) {
-          keepImage(on, sent, image);
-          keepImage(on, sent, otherImage);
+          for (uint64_t number : {image, otherImage}) keepImage(on, sent, number, ahead.key);
           sent.made.follow(on, ahead.state, ahead.records);
           look(on);
         });
