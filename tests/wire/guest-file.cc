@@ -56,7 +56,7 @@ std::vector<std::byte> someBytes(size_t count, unsigned seed) {
 
 TEST_CASE("the layout of a virtual machine's memory is that of its version") {
   // A change here is another format: raise guestVersion, and draw it anew in docs/virtual-machines.md.
-  CHECK(guestVersion == 1);
+  CHECK(guestVersion == 2);
   CHECK(sizeof(GuestHeader) == 56);
   CHECK(offsetof(GuestHeader, beats) == 48);
   CHECK(offsetof(GuestSlot, released) == 8);
@@ -67,6 +67,8 @@ TEST_CASE("the layout of a virtual machine's memory is that of its version") {
   CHECK(GuestLayout::slots(256 * MiB) == 1);
   CHECK(GuestLayout::slots(2 * GiB) == 14);
   CHECK(GuestLayout::slots(0) == 0);
+  CHECK(GuestLayout::pieces(2 * GiB).place == 1 * GiB);
+  CHECK(GuestLayout::pieces(2 * GiB).end() == 2 * GiB);
 }
 
 TEST_CASE("a file that cannot be a machine's memory is refused, and left as it is") {
@@ -126,6 +128,86 @@ TEST_CASE("a slot is locked by each side as long as anybody there has its memory
   CHECK(again.isLocked(0));  // it is mapped
   segment.reset();
   CHECK(again.lock(0).has_value());
+}
+
+TEST_CASE("parts of the memory are locked by who has them, who tells them from others'") {
+  Machine machine;
+  kj::AutoCloseFd first = GuestFile::reopen(machine.opened), second = GuestFile::reopen(machine.opened);
+  const GuestLocks one(first, Side::host), two(second, Side::host), guest(second, Side::guest);
+  constexpr GuestLocks::Range all{0, 100 * MiB}, low{10 * MiB, 4 * MiB}, next{14 * MiB, 2 * MiB}, other{16 * MiB, 8 * MiB},
+      high{30 * MiB, 2 * MiB};
+  CHECK_FALSE(one.findAny(all));
+  REQUIRE(one.tryLock(low));
+  REQUIRE(one.tryLock(low));  // it has it
+  REQUIRE(one.tryLock(high));
+  REQUIRE(one.tryLock(next));
+  REQUIRE(two.tryLock(other));
+  CHECK(guest.tryLock(all));
+  CHECK_FALSE(two.tryLock({12 * MiB, 2 * MiB}));
+  CHECK_FALSE(two.tryLock(all));
+  CHECK(one.findAny(low));
+  CHECK_FALSE(one.findOthers(low));
+  REQUIRE(two.findOthers(low));
+  CHECK(two.findOthers(low)->place == 10 * MiB);
+  CHECK(one.findOthers(all)->place == 16 * MiB);
+  std::vector<uint64_t> places, sizes;
+  for (auto& range : one.ours({11 * MiB, 20 * MiB})) places.push_back(range.place), sizes.push_back(range.bytes);
+  CHECK(places == std::vector<uint64_t>{11 * MiB, 30 * MiB});  // what is side by side is one, and is cut at the range
+  CHECK(sizes == std::vector<uint64_t>{5 * MiB, 1 * MiB});
+  one.unlock(next);
+  CHECK(two.tryLock(next));
+  CHECK(two.ours(all).size() == 1);
+  // As long as it is mapped, by whoever was passed the descriptor.
+  kj::AutoCloseFd passed(dup(first));
+  first = nullptr;
+  CHECK_FALSE(two.tryLock(low));
+  void* mapped = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, passed, 0);
+  REQUIRE(mapped != MAP_FAILED);
+  passed = nullptr;
+  CHECK_FALSE(two.tryLock(high));
+  munmap(mapped, 4096);
+  CHECK(two.tryLock(low));
+}
+
+TEST_CASE("a session's pinned memory is in nobody's slot, and what is cleared or written again is its own alone") {
+  test::ScratchDirectory scratch;
+  kj::AutoCloseFd memory = GuestFile::make(scratch.path + "/memory", 512 * MiB);
+  GuestFile(GuestFile::reopen(memory), Side::host).writeHeader(1, true);
+  const GuestFile host(GuestFile::reopen(memory), Side::host), guest(GuestFile::reopen(memory), Side::guest);
+  constexpr uint64_t last = 2;  // all of it behind the file's first half
+  REQUIRE(host.slots() == last + 1);
+  REQUIRE(GuestLayout::slotAt(last) > GuestLayout::pieces(512 * MiB).place);
+  constexpr GuestLocks::Range below{260 * MiB, 4 * MiB}, other{264 * MiB, 2 * MiB},
+      behind{GuestLayout::slotAt(last) + GuestLayout::slotBytes, 2 * MiB};
+  auto locked = host.lock(last), locking = guest.lock(last), stranger = host.lock(0);
+  REQUIRE((locked && locking && stranger));
+  const GuestLocks own(*locked, Side::host), others(*stranger, Side::host);
+  CHECK_FALSE(others.tryLock({GuestLayout::slotAt(last), 2 * MiB}));
+  REQUIRE((own.tryLock(below) && own.tryLock(behind) && others.tryLock(other)));
+  CHECK_FALSE(host.lock(1));  // which ends behind `below`
+  constexpr uint64_t slot = GuestLayout::slotAt(last);
+  auto at = [](uint64_t place) { return static_cast<off_t>(place); };
+  auto write = [&](uint64_t place) { REQUIRE(pwrite(memory, "word", 4, at(place)) == 4); };
+  auto isZero = [&](uint64_t place) {
+    char word[4];
+    REQUIRE(pread(memory, word, 4, at(place)) == 4);
+    return word[0] == 0;
+  };
+  for (uint64_t place : {below.place, behind.place, other.place, slot}) write(place);
+  host.clearPieces(last, *locked);
+  CHECK(isZero(below.place));
+  CHECK(isZero(behind.place));
+  CHECK_FALSE(isZero(other.place));
+  CHECK_FALSE(isZero(slot));
+  // What is written again has pages in the file then.
+  auto hasPages = [&](uint64_t place) { return lseek(memory, at(place), SEEK_DATA) == at(place); };
+  REQUIRE(GuestLocks(*locking, Side::guest).tryLock(below));
+  CHECK_FALSE(hasPages(below.end() - 4096));
+  guest.rewrite(last, *locking);
+  CHECK(hasPages(below.end() - 4096));
+  CHECK_FALSE(hasPages(behind.place));
+  CHECK_FALSE(isZero(slot));
+  CHECK_FALSE(hasPages(other.end() - 4096));
 }
 
 TEST_CASE("a slot's segment is that piece of the file, and is polled") {

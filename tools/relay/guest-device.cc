@@ -76,7 +76,7 @@ void requireHost(const GuestFile& file) {
 bool tryClaim(GuestPlace& place) {
   if (place.words().claimed.load(std::memory_order_acquire) != 0) return false;
   auto locked = place.file->lock(place.slot);
-  if (!locked) return false;  // a program still has the memory of the last session
+  if (!locked) return false;  // a program still has the memory of the last session, or pinned memory there
   uint64_t none = 0;
   if (!place.words().claimed.compare_exchange_strong(none, place.claim, std::memory_order_acq_rel)) return false;
   place.locked = kj::mv(*locked);
@@ -106,8 +106,8 @@ GuestPlace claimSlot(std::shared_ptr<GuestFile> file) {
   while (!tryClaim(place))
     if (++place.slot == place.file->slots())
       fail("all " + std::to_string(place.slot) +
-           " slots of the memory that this machine shares with its host are taken: give it more "
-           "(vgpud --guest NAME=FILE,SIZE)");
+           " slots of the memory that this machine shares with its host are taken, by sessions or by what they have pinned: give it "
+           "more (vgpud --guest NAME=FILE,SIZE)");
   const auto limit = std::chrono::steady_clock::now() + servedLimit;
   while (place.words().served.load(std::memory_order_acquire) != place.claim) {
     if (std::chrono::steady_clock::now() > limit) {

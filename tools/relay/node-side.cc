@@ -204,6 +204,7 @@ void NodeSide::take(const LinkMessage& message) {
     case RelayMessage::objects:
       return takeObjects(payload);
     case RelayMessage::programEnded:
+      if (guest) guest->file->clearPieces(guest->slot, guest->locked);
       channels.clear();
       return finish();
     default:
@@ -417,6 +418,7 @@ void NodeSide::leave(uint32_t number) {
   message.initRoot<control::ToNode>().setMoved();
   auto ignored = kj::runCatchingExceptions([&] { channels.at(number).send(message, nullptr, Clock::now() + messageLimit); });
   channels.clear();
+  guest->file->clearPieces(guest->slot, guest->locked);
   replaceConnection("its machine is not here any more");
   finish();
 }

@@ -161,7 +161,7 @@ void ProgramSide::takeControl(uint32_t channel, std::span<const std::byte> bytes
 
 // The program waits, and the host writes nothing more: what is there now is what the machine takes along.
 void ProgramSide::rewrite(uint32_t channel) {
-  guest->file->rewrite(guest->slot);
+  guest->file->rewrite(guest->slot, guest->locked);
   capnp::MallocMessageBuilder message;
   message.initRoot<control::ToNode>().setRewritten();
   auto words = capnp::messageToFlatArray(message);

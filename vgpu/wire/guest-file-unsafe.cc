@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -15,17 +16,6 @@ namespace vgpu {
 namespace {
 
 constexpr uint64_t defaultBytes = 2 * GiB;
-// Behind the end of any file: a byte a slot.
-constexpr off_t lockAt[] = {off_t{1} << 40, off_t{1} << 41};
-
-struct flock lockOf(GuestFile::Side side, uint64_t slot) {
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = lockAt[static_cast<int>(side)] + static_cast<off_t>(slot);
-  lock.l_len = 1;
-  return lock;
-}
 
 uint64_t sizeOf(int fd) {
   struct stat status;
@@ -126,36 +116,49 @@ GuestSlot& GuestFile::slot(uint64_t index) const { return reinterpret_cast<Guest
 
 std::optional<kj::AutoCloseFd> GuestFile::lock(uint64_t slot) const {
   kj::AutoCloseFd own = reopen(file);
-  struct flock wish = lockOf(side, slot);
-  if (fcntl(own, F_OFD_SETLK, &wish) < 0) {
-    if (errno == EAGAIN || errno == EACCES) return std::nullopt;
-    KJ_FAIL_SYSCALL("fcntl(F_OFD_SETLK)", errno);
-  }
+  if (!GuestLocks(own, side).tryLock(GuestLayout::slot(slot))) return std::nullopt;
   KJ_SYSCALL(lseek(own, static_cast<off_t>(GuestLayout::slotAt(slot) + GuestLayout::mailboxBytes), SEEK_SET));
   return own;
 }
 
 bool GuestFile::isLocked(uint64_t slot) const {
-  struct flock found = lockOf(side, slot);
-  KJ_SYSCALL(fcntl(file, F_OFD_GETLK, &found));
-  return found.l_type != F_UNLCK;
+  return GuestLocks(file, side).findOthers(GuestLayout::slot(slot)).has_value();
 }
 
-void GuestFile::clear(uint64_t slot) const {
-  const auto at = static_cast<off_t>(GuestLayout::slotAt(slot));
-  constexpr auto bytes = static_cast<off_t>(GuestLayout::slotBytes);
-  KJ_SYSCALL(fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, bytes), "the file system has no holes in files");
+void GuestFile::clear(uint64_t slot) const { clear(GuestLayout::slot(slot)); }
+
+// The slot itself may be among them, with the same lock.
+std::vector<GuestLocks::Range> GuestFile::piecesOf(uint64_t slot, int locked) const {
+  const GuestLocks locks(locked, side);
+  const GuestLocks::Range all = GuestLayout::pieces(bytes), own = GuestLayout::slot(slot);
+  const uint64_t before = std::clamp(own.place, all.place, all.end()), behind = std::clamp(own.end(), all.place, all.end());
+  auto found = locks.ours({all.place, before - all.place});
+  auto others = locks.ours({behind, all.end() - behind});
+  found.insert(found.end(), others.begin(), others.end());
+  return found;
 }
 
-void GuestFile::rewrite(uint64_t slot) const {
-  constexpr uint64_t pageBytes = 4 * KiB;
-  void* all = mmap(nullptr, GuestLayout::slotBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file,
-                   static_cast<off_t>(GuestLayout::slotAt(slot)));
-  if (all == MAP_FAILED) KJ_FAIL_SYSCALL("mmap", errno, "a slot", slot);
-  auto* page = static_cast<std::byte*>(all);
-  for (uint64_t at = 0; at < GuestLayout::slotBytes; at += pageBytes) rewritePage(page + at);
-  munmap(all, GuestLayout::slotBytes);
+void GuestFile::clearPieces(uint64_t slot, int locked) const {
+  for (auto& piece : piecesOf(slot, locked)) clear(piece);
+}
+
+void GuestFile::clear(const GuestLocks::Range& range) const {
+  const auto at = static_cast<off_t>(range.place), length = static_cast<off_t>(range.bytes);
+  KJ_SYSCALL(fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, length), "the file system has no holes in files");
+}
+
+void GuestFile::rewrite(uint64_t slot, int locked) const {
+  rewrite(GuestLayout::slot(slot));
+  for (auto& piece : piecesOf(slot, locked)) rewrite(piece);
   rewritePage(reinterpret_cast<std::byte*>(&this->slot(slot)));
+}
+
+void GuestFile::rewrite(const GuestLocks::Range& range) const {
+  void* all = mmap(nullptr, range.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(range.place));
+  if (all == MAP_FAILED) KJ_FAIL_SYSCALL("mmap", errno, "a part of a machine's memory", range.place, range.bytes);
+  auto* page = static_cast<std::byte*>(all);
+  for (uint64_t at = 0; at < range.bytes; at += hostPageBytes) rewritePage(page + at);
+  munmap(all, range.bytes);
 }
 
 }  // namespace vgpu

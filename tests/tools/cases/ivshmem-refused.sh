@@ -37,7 +37,7 @@ refused "no vgpud of the host serves the memory" run "$memory"
 printf '\x63' | dd of="$memory" bs=1 seek=8 conv=notrunc status=none
 refused "is of version 99\." run "$memory"
 daemonRefused "Remove the file while its machine does not run" "one=$memory"
-printf '\x01' | dd of="$memory" bs=1 seek=8 conv=notrunc status=none
+printf '\x02' | dd of="$memory" bs=1 seek=8 conv=notrunc status=none
 startNode a --guest "one=$memory"
 succeeds run "$memory"
 stopNode a
