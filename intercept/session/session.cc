@@ -70,7 +70,7 @@ Session& Session::open() {
 Session::Session(std::unique_ptr<Control> opened)
     : control(std::move(opened)),
       segment(control->segment()),
-      memory(segment, completionWords, control->hostArena()),
+      memory(segment, completionWords, control->hostArena(), control->segment()),
       slabs(segment),
       hostFunctions(segment, completionWords, lost),
       copyThreads(std::make_unique<CopyThreadPool>()) {

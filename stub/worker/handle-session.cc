@@ -84,8 +84,9 @@ CUresult endLease(Execution& on, const api::FrameReader<api::Cuda::EndLeaseParam
   return on.gpu.leases.endLease(p.getAddress());
 }
 
+// And as hostPiece, which who does not know of pieces refuses.
 CUresult hostLease(Execution& on, const api::FrameReader<api::Cuda::HostLeaseParams>& p, Reply&) {
-  return on.session.hostLeases.lease(p.getAddress(), p.getBytes(), on.session.hostArenaFile());
+  return on.session.leaseHost(p.getAddress(), p.getBytes(), p.getPlace());
 }
 
 CUresult endHostLease(Execution& on, const api::FrameReader<api::Cuda::EndHostLeaseParams>& p, Reply&) {

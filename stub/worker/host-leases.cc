@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -57,6 +58,31 @@ uint64_t absentBytes(const MemoryFile& arena, uint64_t arenaAddress, uint64_t by
   return absent;
 }
 
+// The same of what is mapped at `address`, of a file whose position must stay.
+uint64_t absentMappedBytes(uint64_t address, uint64_t bytes) {
+  std::vector<unsigned char> resident(bytes / hostPageBytes);
+  KJ_SYSCALL(mincore(fromWire<void*>(address), bytes, resident.data()));
+  return static_cast<uint64_t>(std::ranges::count_if(resident, [](auto one) { return (one & 1) == 0; })) * hostPageBytes;
+}
+
+bool mapOver(uint64_t address, uint64_t bytes, int file, uint64_t place) {
+  void* mapped = mmap(fromWire<void*>(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file,
+                      static_cast<off_t>(place));
+  if (mapped == MAP_FAILED) return false;
+  madvise(mapped, bytes, MADV_DONTDUMP);
+  return true;
+}
+
+void punch(int file, uint64_t place, uint64_t bytes) {
+  constexpr int hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+  KJ_SYSCALL(fallocate(file, hole, static_cast<off_t>(place), static_cast<off_t>(bytes)));
+}
+
+// False if the file system is full. Whoever touched what it has no page for would be killed, the virtual machine included.
+bool allocate(int file, const GuestLocks::Range& range) {
+  return fallocate(file, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(range.place), static_cast<off_t>(range.bytes)) == 0;
+}
+
 constexpr auto bytesOf = [](auto& lease) { return lease.bytes; };
 constexpr auto itself = [](uint64_t bytes) { return bytes; };
 
@@ -77,8 +103,9 @@ CUresult HostLeases::endAll() {
     if (result == CUDA_SUCCESS) result = error;
     if (lease.arenaAddress != address) munmap(fromWire<void*>(address), lease.bytes);
   }
-  leases.clear();
+  leases.clear();  // mappings of pieces end with the arena's
   usedArena.clear();
+  usedPieces.clear();
   leasedBytes = promisedBytes = 0;
   unregistered = 0;
   return result;
@@ -109,17 +136,19 @@ bool HostLeases::hasRoom(uint64_t bytes, uint64_t absent, const MemoryFile& aren
   if (promisedBytes <= available - absent) return true;
   promisedBytes = 0;
   for (auto& [address, lease] : leases)
-    if (!lease.registered) promisedBytes += absentBytes(arena, lease.arenaAddress, lease.bytes);
+    if (!lease.registered && lease.machine < 0) promisedBytes += absentBytes(arena, lease.arenaAddress, lease.bytes);
   return promisedBytes <= available - absent;
 }
 
 void HostLeases::take(const Lease& lease) {
   usedArena.emplace(lease.arenaAddress, lease.bytes);
+  if (lease.machine >= 0) usedPieces.emplace(lease.place, lease.bytes);
   leasedBytes += lease.bytes;
 }
 
 void HostLeases::giveBack(const Lease& lease) {
   usedArena.erase(lease.arenaAddress);
+  if (lease.machine >= 0) usedPieces.erase(lease.place);
   leasedBytes -= lease.bytes;
 }
 
@@ -136,6 +165,42 @@ CUresult HostLeases::lease(uint64_t address, uint64_t bytes, const MemoryFile& a
   return CUDA_SUCCESS;
 }
 
+// Granules of the machine's memory behind its first half, and not the session's own slot, whose lock is the same open file's.
+bool HostLeases::isFreePiece(const GuestLocks::Range& piece, const MemoryFile& segment) const {
+  struct stat status;
+  KJ_SYSCALL(fstat(segment.fd(), &status));
+  if (!segment.isPiece() || !GuestLayout::isPiece(piece, static_cast<uint64_t>(status.st_size))) return false;
+  const GuestLocks::Range slot = GuestLayout::slot(GuestLayout::slotOf(segment.offset()));
+  return (piece.end() <= slot.place || piece.place >= slot.end()) && isFree(usedPieces, piece.place, piece.bytes, itself);
+}
+
+CUresult HostLeases::leasePiece(uint64_t address, uint64_t bytes, uint64_t place, const MemoryFile& segment,
+                                const MemoryFile& arena) {
+  const GuestLocks::Range piece{place, bytes};
+  std::lock_guard lock(mutex);
+  if (!isInArena(address, bytes) || !isFree(usedArena, address, bytes, itself) || !isFreePiece(piece, segment))
+    return CUDA_ERROR_INVALID_VALUE;
+  const GuestLocks locks(segment.fd(), GuestLocks::Side::host);
+  if (locks.findOthers(piece)) return CUDA_ERROR_ALREADY_MAPPED;
+  const bool wasOurs = locks.findAny(piece).has_value();  // it was suspended, or another worker of it has it still
+  if (!locks.tryLock(piece)) return CUDA_ERROR_ALREADY_MAPPED;
+  if (!wasOurs) punch(segment.fd(), place, bytes);
+  const bool isMapped = mapOver(address, bytes, segment.fd(), place);
+  if (!isMapped || !hasRoom(bytes, absentMappedBytes(address, bytes), arena) || !allocate(segment.fd(), piece)) {
+    mapOver(address, bytes, arena.fd(), address - hostArenaBase);
+    if (!wasOurs) {
+      punch(segment.fd(), place, bytes);
+      locks.unlock(piece);
+    }
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  const Lease lease{.bytes = bytes, .arenaAddress = address, .machine = segment.fd(), .place = place};
+  take(lease);
+  leases.emplace(address, lease);
+  ++unregistered;
+  return CUDA_SUCCESS;
+}
+
 CUresult HostLeases::endLease(uint64_t address, const MemoryFile& arena) {
   std::lock_guard lock(mutex);
   auto found = leases.find(address);
@@ -148,9 +213,14 @@ CUresult HostLeases::end(std::map<uint64_t, Lease>::iterator found, const Memory
   CUresult error = lease.registered ? driver.cuMemHostUnregister(fromWire<void*>(address)) : CUDA_SUCCESS;
   if (!lease.registered) --unregistered;
   if (lease.arenaAddress != address) munmap(fromWire<void*>(address), lease.bytes);
-  int hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-  KJ_SYSCALL(fallocate(arena.fd(), hole, static_cast<off_t>(lease.arenaAddress - hostArenaBase),
-                       static_cast<off_t>(lease.bytes)));
+  if (lease.machine >= 0) {
+    const bool isBack = mapOver(address, lease.bytes, arena.fd(), address - hostArenaBase);
+    KJ_REQUIRE(isBack, "the system refuses a mapping", lease.bytes);
+    punch(lease.machine, lease.place, lease.bytes);
+    GuestLocks(lease.machine, GuestLocks::Side::host).unlock({lease.place, lease.bytes});
+  } else {
+    punch(arena.fd(), lease.arenaAddress - hostArenaBase, lease.bytes);
+  }
   giveBack(lease);
   leases.erase(found);
   return error;

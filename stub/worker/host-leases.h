@@ -1,4 +1,6 @@
-// The parts of the host arena that a session has leased: pinned memory, registered with the driver for every GPU.
+// The parts of the host arena that a session has leased: pinned memory, registered with the driver for every GPU. Of a program
+// in a virtual machine some are pieces of the memory that the machine shares with this host (vgpu/wire/guest-file.h), mapped in
+// their place.
 //
 // Owned by the session's state. Any GPU's thread: `mutex` guards all of it, and leases are registered under it, because what
 // another thread is registering a GPU must not be given work for. What is adopted is registered without it: the program does not
@@ -15,6 +17,7 @@
 #include "stub/driver/driver.h"
 #include "vgpu/base/memory-file.h"
 #include "vgpu/wire/arena.h"
+#include "vgpu/wire/guest-file.h"
 
 namespace vgpu::stub {
 
@@ -41,6 +44,9 @@ class HostLeases {
   // memory where a limit is reached, or the machine has less available than this and what was leased before will still
   // take. endLease also gives its pages back to the system.
   CUresult lease(uint64_t address, uint64_t bytes, const MemoryFile& arena);
+  // The same of the piece at `place` of the machine's memory that has `segment`, which ends after the lease. The memory is taken
+  // at once. Already mapped if another session has any of it. The session that has it keeps it over a suspend, with what it holds.
+  CUresult leasePiece(uint64_t address, uint64_t bytes, uint64_t place, const MemoryFile& segment, const MemoryFile& arena);
   CUresult endLease(uint64_t address, const MemoryFile& arena);
   // Without a lock: a program that was told of a lease sends its work afterwards.
   bool hasUnregistered() const { return unregistered.load(std::memory_order_acquire) != 0; }
@@ -62,11 +68,14 @@ class HostLeases {
     uint64_t bytes;
     uint64_t arenaAddress;  // of the arena's bytes that are mapped there
     bool registered = false;
+    int machine = -1;    // the memory of a virtual machine, if a piece of it is mapped there instead,
+    uint64_t place = 0;  // and which
   };
   CUresult end(std::map<uint64_t, Lease>::iterator lease, const MemoryFile& arena);
   CUresult registerLease(uint64_t address, const Lease& lease);
   // Whether a piece that takes `absentBytes` more from the machine is within the limits.
   bool hasRoom(uint64_t bytes, uint64_t absentBytes, const MemoryFile& arena);
+  bool isFreePiece(const GuestLocks::Range& piece, const MemoryFile& segment) const;
   // A part of the arena is used, or free again.
   void take(const Lease& lease);
   void giveBack(const Lease& lease);
@@ -76,6 +85,7 @@ class HostLeases {
   HostLimits limits;
   std::map<uint64_t, Lease> leases;             // by the address where the program has them
   std::map<uint64_t, uint64_t> usedArena;       // what they are of the host arena: address -> bytes
+  std::map<uint64_t, uint64_t> usedPieces;      // and of a machine's memory: place -> bytes
   uint64_t leasedBytes = 0;
   uint64_t promisedBytes = 0;   // what registering will still take, at most: the program may have touched some meanwhile
   std::atomic<unsigned> unregistered{0};  // of leases

@@ -128,6 +128,11 @@ class SessionState {
   const Segment& shared() const { return *segment; }
   const MemoryFile& sharedFile() const { return segmentFile; }
   const MemoryFile& hostArenaFile() const { return hostArena; }
+  // Pinned memory: of the host arena, or, if `place` is not 0, of the virtual machine's memory that the segment is in.
+  CUresult leaseHost(uint64_t address, uint64_t bytes, uint64_t place) {
+    return place == 0 ? hostLeases.lease(address, bytes, hostArena)
+                      : hostLeases.leasePiece(address, bytes, place, segmentFile, hostArena);
+  }
   CUdeviceptr gpuAddress(const void* inSegment) const;
   // Has the driver know the slab's memory, before a GPU is given work with it. Any GPU's thread. CUDA's answer.
   CUresult registerSlab(uint32_t slab) {

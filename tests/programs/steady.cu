@@ -28,30 +28,44 @@ __global__ void walk(const Node* first, uint32_t* sum) {
 
 constexpr uint32_t questions = 256;
 __host__ __device__ constexpr uint32_t answerTo(uint32_t question) { return question * 2654435761u + 1; }
-__global__ void answer(uint32_t* mailbox) { mailbox[questions + threadIdx.x] = answerTo(mailbox[threadIdx.x]); }
+constexpr uint32_t logPages = 64, pageWords = 4096 / sizeof(uint32_t);
+__global__ void answer(uint32_t* mailbox, uint32_t* page) {
+  mailbox[questions + threadIdx.x] = answerTo(mailbox[threadIdx.x]);
+  if (threadIdx.x == 0) *page = answerTo(mailbox[0]);
+}
 
-// Pinned memory in which program and kernel write in turn. The program waits between the two, once a step.
+// Pinned memory in which program and kernel write in turn, and a log, pages of it that kernels alone write and the program reads. The
+// program waits between the two, once a step.
 class Mailbox {
  public:
-  Mailbox() { CHECK(cudaHostAlloc(&words, 2 * questions * sizeof(uint32_t), cudaHostAllocMapped)); }
-  ~Mailbox() { CHECK(cudaFreeHost(words)); }
+  Mailbox() {
+    CHECK(cudaHostAlloc(&words, 2 * questions * sizeof(uint32_t), cudaHostAllocMapped));
+    CHECK(cudaHostAlloc(&log, logPages * pageWords * sizeof(uint32_t), cudaHostAllocMapped));
+  }
+  ~Mailbox() {
+    CHECK(cudaFreeHost(log));
+    CHECK(cudaFreeHost(words));
+  }
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
-  // Whether what was asked last, if anything, has been answered.
+  // Whether all that was asked has been answered: of the last question all words, of earlier ones what the log still has.
   bool isAnswered() const {
     bool ok = true;
     for (uint32_t i = 0; asked != 0 && i < questions; ++i) ok &= words[questions + i] == answerTo(asked + i);
+    for (uint32_t i = 0; i < logPages && i < asked; ++i) ok &= *pageOf(asked - i) == answerTo(asked - i);
     return ok;
   }
+  // Questions are 1, 2, …
   void ask(uint32_t question) {
     asked = question;
     for (uint32_t i = 0; i < questions; ++i) words[i] = asked + i;
-    answer<<<1, questions>>>(words);
+    answer<<<1, questions>>>(words, pageOf(asked));
   }
 
  private:
-  uint32_t* words = nullptr;
+  uint32_t* pageOf(uint32_t question) const { return log + question % logPages * pageWords; }
+  uint32_t *words = nullptr, *log = nullptr;
   uint32_t asked = 0;
 };
 

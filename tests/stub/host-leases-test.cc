@@ -3,8 +3,14 @@
 
 #include <doctest/doctest.h>
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstring>
 #include <limits>
+
+#include "../scratch-directory.h"
 
 using namespace vgpu;
 using namespace vgpu::stub;
@@ -99,4 +105,95 @@ TEST_CASE("pages that are there already take nothing more, as those of a program
   CHECK(pool.lease(arena, 8 * MiB) == CUDA_SUCCESS);
   CHECK(pool.lease(arena + 15 * MiB, 5 * MiB) == CUDA_SUCCESS);
   CHECK(pool.lease(arena + 24 * MiB, 4 * KiB) == full);
+}
+
+namespace {
+
+// The memory of a virtual machine, and the session of one of its slots.
+struct Machine {
+  Machine()
+      : opened(GuestFile::make(scratch.path + "/memory", 512 * MiB)), file(GuestFile::reopen(opened), GuestFile::Side::host) {}
+  MemoryFile segmentOf(uint64_t slot) const { return MemoryFile::adoptPiece(file.lock(slot)->release(), SegmentLayout::bytes); }
+  bool isZero(uint64_t place) const {
+    char byte = 1;
+    return pread(opened, &byte, 1, static_cast<off_t>(place)) == 1 && byte == 0;
+  }
+
+  test::ScratchDirectory scratch;
+  kj::AutoCloseFd opened;
+  GuestFile file;
+};
+
+char& byteAt(uint64_t address) { return *reinterpret_cast<char*>(address); }
+
+constexpr CUresult taken = CUDA_ERROR_ALREADY_MAPPED;
+constexpr uint64_t high = 510 * MiB, higher = high + 1 * MiB;
+
+}  // namespace
+
+TEST_CASE("a piece of a machine's memory is in the arena's place until its lease ends, and zero for the next one") {
+  Pool pool(limited(plenty, plenty, plenty));
+  Machine machine;
+  MemoryFile segment = machine.segmentOf(0);
+  REQUIRE(pwrite(machine.opened, "old", 3, static_cast<off_t>(high)) == 3);
+  byteAt(arena) = 'a';
+  CHECK(pool.pool.leasePiece(arena, 2 * MiB, high, segment, pool.file) == CUDA_SUCCESS);
+  CHECK(pool.pool.owns(arena, 2 * MiB));
+  CHECK(machine.isZero(high));
+  byteAt(arena) = 'p';
+  CHECK_FALSE(machine.isZero(high));
+  CHECK(pool.lease(arena, 2 * MiB) == invalid);
+  CHECK(pool.pool.registerAll() == CUDA_SUCCESS);
+  CHECK(pool.endLease(arena) == CUDA_SUCCESS);
+  CHECK(machine.isZero(high));
+  CHECK(byteAt(arena) == 'a');  // the arena's own
+  CHECK(pool.lease(arena, 2 * MiB) == CUDA_SUCCESS);
+  CHECK(pool.pool.leasePiece(arena + 4 * MiB, 2 * MiB, high, segment, pool.file) == CUDA_SUCCESS);
+  // Whoever is passed the descriptor has the same segment.
+  CHECK(lseek(segment.fd(), 0, SEEK_CUR) == static_cast<off_t>(segment.offset()));
+}
+
+TEST_CASE("a piece that another session has, or that is none, is not leased") {
+  Pool pool(limited(3 * MiB, plenty, plenty));
+  Machine machine;
+  MemoryFile segment = machine.segmentOf(2), other = machine.segmentOf(0);
+  auto lease = [&](uint64_t address, uint64_t bytes, uint64_t place) {
+    return pool.pool.leasePiece(address, bytes, place, segment, pool.file);
+  };
+  REQUIRE(GuestLocks(other.fd(), GuestLocks::Side::host).tryLock({500 * MiB, 2 * MiB}));
+  CHECK(lease(arena, 2 * MiB, 500 * MiB) == taken);
+  CHECK(lease(arena, 4 * MiB, 498 * MiB) == taken);
+  CHECK(lease(arena, 2 * MiB, higher) == invalid);
+  CHECK(lease(arena, 1 * MiB, high) == invalid);
+  CHECK(lease(arena, 0, high) == invalid);
+  CHECK(lease(arena, 4 * MiB, high) == invalid);  // beyond its end
+  CHECK(lease(arena, 2 * MiB, UINT64_MAX - 2 * MiB + 1) == invalid);
+  CHECK(lease(arena, 2 * MiB, 254 * MiB) == invalid);  // before what can be pinned
+  CHECK(lease(arena, 2 * MiB, GuestLayout::slotAt(2)) == invalid);  // the session's own slot
+  CHECK(lease(elsewhere, 2 * MiB, high) == invalid);
+  CHECK(pool.pool.leasePiece(arena, 2 * MiB, high, pool.file, pool.file) == invalid);  // of a program that is in no machine
+  CHECK(lease(arena, 4 * MiB, 504 * MiB) == full);
+  CHECK_FALSE(GuestLocks(other.fd(), GuestLocks::Side::host).findOthers({504 * MiB, 4 * MiB}));
+  CHECK(lease(arena, 2 * MiB, high) == CUDA_SUCCESS);
+  CHECK(lease(arena + 8 * MiB, 2 * MiB, high) == invalid);
+}
+
+TEST_CASE("a session that goes on in another worker has its pieces as they were, and another one gets them zero") {
+  Machine machine;
+  {
+    MemoryFile segment = machine.segmentOf(0);
+    {
+      Pool first(limited(plenty, plenty, plenty));
+      CHECK(first.pool.leasePiece(arena, 2 * MiB, high, segment, first.file) == CUDA_SUCCESS);
+      byteAt(arena) = 'p';
+      CHECK(first.pool.endAll() == CUDA_SUCCESS);
+    }
+    Pool second(limited(plenty, plenty, 2 * MiB - 4 * KiB));  // a page is there, and takes nothing more
+    CHECK(second.pool.leasePiece(arena, 2 * MiB, high, segment, second.file) == CUDA_SUCCESS);
+    CHECK(byteAt(arena) == 'p');
+  }
+  MemoryFile next = machine.segmentOf(0);
+  Pool third(limited(plenty, plenty, plenty));
+  CHECK(third.pool.leasePiece(arena, 2 * MiB, high, next, third.file) == CUDA_SUCCESS);
+  CHECK(byteAt(arena) == 0);
 }

@@ -36,7 +36,8 @@ cleanUp() {
   trap - EXIT
   disown -a
   for pid in $(processesOfRun); do kill -KILL "$pid" 2>/dev/null; done
-  awk -v below="$dir/" 'index($2, below) == 1 { print $2 }' /proc/mounts | while read -r name; do umount -l "$name"; done
+  awk -v below="$dir/" -v shared="/dev/shm/${dir##*/}/" 'index($2, below) == 1 || index($2, shared) == 1 { print $2 }' /proc/mounts |
+    while read -r name; do umount -l "$name"; done
   removeGuestFolders
   rm -rf "$dir"
 }

@@ -84,13 +84,26 @@ void copyOnHost(const CopyWork& work) {
 class Executable::Staging {
  public:
   static CUresult make(Thread& thread, uint64_t bytes, std::shared_ptr<Staging>& made) {
+    Memory& memory = thread.session.memory;
     uint64_t address = 0;
-    if (CUresult error = thread.session.memory.allocateHost(thread, bytes, 0, HostKind::staging, address)) return error;
+    if (!memory.mayShareHost()) return refuse();
+    if (CUresult error = memory.allocateHost(thread, bytes, 0, HostKind::staging, address)) return error;
+    if (!memory.isShared(address)) {
+      memory.freeHost(thread, address);
+      return refuse();
+    }
     made = std::make_shared<Staging>(address, bytes);
     return CUDA_SUCCESS;
   }
   Staging(uint64_t address, uint64_t bytes) : address(address), bytes(bytes) {}
   const uint64_t address, bytes;
+
+ private:
+  // The function would write what the GPU has, while it waits.
+  static CUresult refuse() {
+    reportFailure("a graph that copies pageable memory needs a GPU on the program's host; give it memory of cudaMallocHost");
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
 };
 
 // Sends the frames of one step.
@@ -252,10 +265,6 @@ CUresult Executable::prepare(Thread& thread, Step& step) {
   }
   auto* copy = std::get_if<CopyWork>(&step.work);
   if (copy == nullptr || !isPageable(*copy) || copy->toWhere == copy->fromWhere) return CUDA_SUCCESS;
-  if (!session.memory.sharesHost()) {  // the function would write what the GPU has, while it waits
-    reportFailure("a graph that copies pageable memory needs a GPU on the program's host; give it memory of cudaMallocHost");
-    return CUDA_ERROR_NOT_SUPPORTED;
-  }
   if (step.staging && step.staging->bytes >= copy->size.bytes()) return CUDA_SUCCESS;
   if (step.staging) replaced.push_back(step.staging);
   return Staging::make(thread, copy->size.bytes(), step.staging);

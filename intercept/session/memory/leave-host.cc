@@ -47,7 +47,7 @@ std::string Memory::comeApart(const Session& session, ManagedMemory& managed, Ma
   arena.unmapAllBut(kept);
   for (size_t i = 0; i < kept.size(); ++i)
     managed.take(held, hostMemoryDevice, hostArenaBase + kept[i].offset, kept[i].bytes, std::move(pages[i]));
-  isShared = false;
+  sharesAll = false;
   return "";
 }
 

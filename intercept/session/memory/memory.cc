@@ -1,7 +1,6 @@
 #include "intercept/session/memory/memory.h"
 
 #include "intercept/session/call.h"
-#include "intercept/session/managed/touch-faults.h"
 #include "intercept/session/wait.h"
 
 namespace vgpu::client {
@@ -21,11 +20,12 @@ constexpr uint64_t hostGap = hostPageBytes;
 
 }  // namespace
 
-Memory::Memory(const Segment& segment, CompletionWords& lines, const MemoryFile& hostArena)
+Memory::Memory(const Segment& segment, CompletionWords& lines, const MemoryFile& hostArena, const MemoryFile& segmentFile)
     : host(hostArenaBase, hostArenaBytes, hostGap),
       pools(segment, lines),
-      isShared(hostArena.bytes() != 0),
-      arenaFile(hostArena) {
+      sharesAll(hostArena.bytes() != 0),
+      arenaFile(hostArena),
+      pieces(segmentFile) {
   for (unsigned device = 0; device < maxDevices; ++device) {
     devices.emplace_back(deviceArena(device), managedPart);
     managedParts.emplace_back(deviceArena(device) + managedPart, managedPartBytes, 0, hostPageBytes);
@@ -231,83 +231,10 @@ CUresult Memory::allocateManaged(Thread& thread, uint64_t bytes, uint64_t& addre
   return result;
 }
 
-CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, HostKind kind, uint64_t& address) {
-  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (bytes > hostArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  bool shares = true;
-  for (;;) {
-    freePassed(thread);
-    {
-      std::lock_guard lock(mutex);
-      // Whole pages: what the program pins does not share a page with what it pins elsewhere.
-      if (auto found = host.allocate(roundUp(bytes, hostPageBytes))) {
-        address = *found;
-        hostAllocations[address] = {address, bytes, flags, kind, thread.owner()};
-        shares = sharesHost();
-        break;
-      }
-    }
-    if (CUresult error = growHost(thread, bytes)) {
-      if (error != CUDA_ERROR_OUT_OF_MEMORY || !anyFreedLater.load(std::memory_order_relaxed)) return error;
-      for (unsigned device = 0; device < thread.session.devices.size(); ++device) awaitDevice(thread, device);
-    }
-  }
-  {
-    Call<api::Cuda::HostAllocParams> frame(thread.on(hostMemoryDevice), api::Method::hostAlloc);
-    frame->setAddress(address);
-    frame->setBytes(bytes);
-    frame->setFlags(flags);
-    frame.describe(address, bytes);
-    if (CUresult error = frame.post()) return error;
-  }
-  if (shares) return CUDA_SUCCESS;
-  // Host memory is not shared (docs/remote.md): the worker has memory of its own at that address, in the place of device memory.
-  serveTouches();
-  CUresult result = thread.session.managed.add(thread, hostMemoryDevice, address, roundUp(bytes, hostPageBytes));
-  if (result != CUDA_SUCCESS) freeHost(thread, address);
-  return result;
-}
-
 CUresult Memory::growHost(Thread& thread, uint64_t bytes) {
-  return lease<api::Cuda::HostLeaseParams>(thread, hostMemoryDevice, host, api::Method::hostLease,
-                                           roundUp(bytes, leaseGranularity));
-}
-
-CUresult Memory::freeHost(Thread& thread, uint64_t address) {
-  if (address == 0) return CUDA_SUCCESS;
-  HostAllocation freed{};
-  {
-    std::lock_guard lock(mutex);
-    auto found = hostAllocations.find(address);
-    if (found == hostAllocations.end()) return CUDA_ERROR_INVALID_VALUE;
-    freed = found->second;
-  }
-  if (CUresult error = synchronizeHostMemory(thread, handleDevice(freed.context))) return error;
-  bool shares;
-  {
-    std::lock_guard lock(mutex);
-    if (hostAllocations.erase(address) == 0) return CUDA_ERROR_INVALID_VALUE;  // another thread frees it
-    shares = sharesHost();
-  }
-  if (!shares) thread.session.managed.remove(address);
-  if (freed.kind == HostKind::managed) thread.session.managed.advice.forget(address, freed.bytes);
-  if (CUresult error = postHostFree(thread, address)) return error;
-  std::optional<Arena::Range> idle;
-  {
-    std::lock_guard lock(mutex);
-    host.free(address);
-    if (host.freeBytes() > std::max(keptIdle, host.usedBytes())) idle = host.takeIdleLease();
-  }
-  if (!idle) return CUDA_SUCCESS;
-  CUresult result;
-  {
-    Call<api::Cuda::EndHostLeaseParams> frame(thread.on(hostMemoryDevice), api::Method::endHostLease);
-    frame->setAddress(idle->address);
-    result = frame.call();
-  }
-  std::lock_guard lock(mutex);
-  if (result == CUDA_SUCCESS) host.settleLease(idle->address, false);
-  return result;
+  const uint64_t whole = roundUp(bytes, leaseGranularity);
+  if (leaseFromMachine(thread, whole) == CUDA_SUCCESS) return CUDA_SUCCESS;
+  return lease<api::Cuda::HostLeaseParams>(thread, hostMemoryDevice, host, api::Method::hostLease, whole);
 }
 
 std::optional<Arena::Range> Memory::findDevice(uint64_t address) const {

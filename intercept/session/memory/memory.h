@@ -17,6 +17,7 @@
 #include "cuda-methods.h"
 #include "intercept/session/event-record.h"
 #include "intercept/session/memory/arena.h"
+#include "intercept/session/memory/guest-pieces.h"
 #include "intercept/session/memory/idle-memory.h"
 #include "intercept/session/memory/stream-pools.h"
 
@@ -38,9 +39,13 @@ struct HostAllocation {
 
 class Memory {
  public:
-  Memory(const Segment& segment, CompletionWords& lines, const MemoryFile& hostArena);
-  // Whether the GPU reaches pinned memory of this process; else it has two copies (docs/remote.md).
-  bool sharesHost() const { return isShared.load(std::memory_order_relaxed); }
+  Memory(const Segment& segment, CompletionWords& lines, const MemoryFile& hostArena, const MemoryFile& segmentFile);
+  // Whether the GPU reaches all pinned memory of this process; else it has two copies (docs/remote.md), but for pieces of a
+  // virtual machine's memory.
+  bool sharesHost() const { return sharesAll.load(std::memory_order_relaxed); }
+  bool mayShareHost() const { return sharesHost() || pieces.canBe(); }
+  // The same of the pinned memory at `address`.
+  bool isShared(uint64_t address) const;
   // It does not any more: `arena`, the program's mapping, ends, and what pinned memory is there has two copies (ManagedMemory::take).
   // Why that cannot be, if so. Any thread; does not wait for others when `givesUp` returns true.
   std::string comeApart(const Session& session, ManagedMemory& managed, Mapping& arena, const std::function<bool()>& givesUp);
@@ -133,6 +138,11 @@ class Memory {
   CUresult lease(Thread& thread, unsigned device, Arena& arena, api::Method method, uint64_t bytes);
   CUresult leaseExactly(Thread& thread, unsigned device, Arena& arena, uint64_t bytes);
   CUresult growHost(Thread& thread, uint64_t bytes);
+  CUresult leaseFromMachine(Thread& thread, uint64_t bytes);
+  CUresult tryMachine(Thread& thread, uint64_t bytes);
+  // False if there is none, or it could not be ended, which `result` says.
+  bool endIdleHostLease(Thread& thread, CUresult& result);
+  bool isSharedHere(uint64_t address) const { return sharesHost() || pieces.hold(address); }  // under `mutex`
 
   void trim(Thread& thread, unsigned device, Arena& arena, uint64_t keepBytes);
   static uint64_t keptFor(const Arena& arena);
@@ -162,8 +172,9 @@ class Memory {
   const Registered* registeredAt(uint64_t address) const;
   // What only the GPU's own host can have, in words. Under `mutex`.
   std::string whatMustStay(const Session& session) const;
-  std::atomic<bool> isShared;                 // cleared under `mutex`
-  const MemoryFile& arenaFile;                // none: host memory is not shared
+  std::atomic<bool> sharesAll;                // cleared under `mutex`
+  const MemoryFile& arenaFile;                // none: host memory is not shared,
+  GuestPieces pieces;                         // but for these; their lock comes after `mutex`
   std::map<uint64_t, Registered> registered;  // by address
   std::atomic<bool> anyRegistered{false};
 };

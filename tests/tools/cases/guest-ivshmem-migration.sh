@@ -88,10 +88,11 @@ kill -KILL "${machine[lost]}"
 wait "${machine[lost]}" 2>/dev/null
 stays "stays, and all of its sessions"
 
-# It goes, and a program that is started when the others are held begins at the target.
+# It goes, and a program that is started when the others are held begins at the target. So slowly that what the programs share with the host
+# has been sent before they are held: what kernels write into pinned memory after that must be sent again.
 waits second
 export VGPU_FAULT_LOG=$dir/faults
-VGPU_FAULT_POINT=machine.held:stop follows 1000000000
+VGPU_FAULT_POINT=machine.held:stop follows 100000000
 stopped() { awk '$1 == "machine.held" { print $3 }' "$dir/faults"; }
 isStopped() { [ -s "$dir/faults" ] && grep -q '^State:[[:space:]]*T' "/proc/$(stopped)/status"; }
 waitUntil isStopped

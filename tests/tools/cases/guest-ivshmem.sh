@@ -2,13 +2,14 @@
 # to disk with a program in the middle, ended, and goes on from there on another host.
 # shellcheck source=../../guest/guest.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../guest/guest.sh"
-makeImage vector-add steady
+makeImage vector-add steady pinned-exchange
 memory=$(guestFolder guest)/memory
 startNode host --guest "guest=$memory,256MiB"
 device() { echo -object "memory-backend-file,id=vgpu,mem-path=$memory,size=256M,share=on" -device ivshmem-plain,memdev=vgpu,master=on; }
 # shellcheck disable=SC2046
 startMachine guest "vgpu.node=ivshmem:" $(device)
 waitUntil says guest "guest: ready"
+guestReturns guest "vgpuctl run -- /bin/pinned-exchange 12"  # kernels and the program poll what they write
 worksAt host guest
 
 # Saved to disk with its session, and on from there on another host: a node that has another memory for the machine.
