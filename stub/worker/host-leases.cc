@@ -70,6 +70,7 @@ bool mapOver(uint64_t address, uint64_t bytes, int file, uint64_t place) {
                       static_cast<off_t>(place));
   if (mapped == MAP_FAILED) return false;
   madvise(mapped, bytes, MADV_DONTDUMP);
+  madvise(mapped, bytes, MADV_HUGEPAGE);  // as all of the arena (Mapping)
   return true;
 }
 

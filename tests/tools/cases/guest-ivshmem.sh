@@ -5,7 +5,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/../../guest/guest.sh"
 makeImage vector-add steady pinned-exchange
 memory=$(guestFolder guest)/memory
 startNode host --guest "guest=$memory,256MiB"
-device() { echo -object "memory-backend-file,id=vgpu,mem-path=$memory,size=256M,share=on" -device ivshmem-plain,memdev=vgpu,master=on; }
+# With two processors: the atomics of one alone are none to the host under software emulation.
+device() { echo -smp 2 -object "memory-backend-file,id=vgpu,mem-path=$memory,size=256M,share=on" -device ivshmem-plain,memdev=vgpu,master=on; }
 # shellcheck disable=SC2046
 startMachine guest "vgpu.node=ivshmem:" $(device)
 waitUntil says guest "guest: ready"

@@ -5,10 +5,14 @@ source "$(dirname "${BASH_SOURCE[0]}")/../../guest/double.sh"
 [ -x "$tree/tests/programs/memory" ] || skip "no program memory"
 startNode a --guest "one=$memory,512MiB"
 startInMachine kept 16
-VGPU_PAUSE_FILE=$one/pause inMachine --name pinned -- "$tree/tests/programs/memory" >"$dir/pinned.log" 2>&1 &
+# Of what `pinned` has pinned there are two copies, and what `shared` has is the machine's memory alone.
+VGPU_PINNED_COPIES=1 VGPU_PAUSE_FILE=$one/pause inMachine --name pinned -- "$tree/tests/programs/memory" >"$dir/pinned.log" 2>&1 &
 pinned=$!
+VGPU_PAUSE_FILE=$one/pause-shared inMachine --name shared -- "$tree/tests/programs/pinned-exchange" 20 >"$dir/shared.log" 2>&1 &
+shared=$!
 waitUntil says kept ready
 waitUntil test -e "$one/pause.reached"
+waitUntil test -e "$one/pause-shared.reached"
 startDoubleMachine here
 save() { ctl "$1" machine save --qmp "$dir/$2.qmp" "${@:3}"; }
 restore() { ctl "$1" machine restore --qmp "$dir/$2.qmp" "${@:3}"; }
@@ -16,12 +20,12 @@ restore() { ctl "$1" machine restore --qmp "$dir/$2.qmp" "${@:3}"; }
 # What cannot be saved goes on.
 refused "is not saved and goes on" save a here --uri "exec:false" "$dir/failed"
 [ ! -e "$dir/failed" ] || fail "a save that failed has left its folder"
-for name in kept pinned; do hasState a $name running || fail "$name is $(field a $name state) after a save that failed"; done
+for name in kept pinned shared; do hasState a $name running || fail "$name is $(field a $name state) after a save that failed"; done
 memoryIsRight kept
 
 succeeds save a here "$dir/saved"
 waitUntil ended "${machine[here]}"
-for name in kept pinned; do listsNot a $name || fail "the node still knows $name"; done
+for name in kept pinned shared; do listsNot a $name || fail "the node still knows $name"; done
 stopNode a  # nothing of that host is left
 cp -r "$dir/saved" "$dir/carried"
 rm -rf "$dir/saved"
@@ -68,7 +72,7 @@ kill "${machine[loaded]}"
 
 # As often as somebody likes; the second time where it was saved.
 succeeds restore b there "$dir/carried"
-for name in kept pinned; do hasState b $name running || fail "$name is $(field b $name state) where its machine runs"; done
+for name in kept pinned shared; do hasState b $name running || fail "$name is $(field b $name state) where its machine runs"; done
 memoryIsRight kept
 tell kept change changed
 refused "is on this node already\|start its QEMU" restore b there "$dir/carried"
@@ -101,9 +105,12 @@ succeeds restore b last "$dir/last"
 memoryIsRight kept
 
 : >"$one/pause.go"
-code=0
-wait "$pinned" || code=$?
-[ "$code" = 0 ] || fail "the program with pinned memory returned $code"
+: >"$one/pause-shared.go"
+for program in "$pinned" "$shared"; do
+  code=0
+  wait "$program" || code=$?
+  [ "$code" = 0 ] || fail "a program with pinned memory returned $code"
+done
 endContents kept
 stopNode b
 allReached machine.suspended machine.saved machine.restored
