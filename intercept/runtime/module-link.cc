@@ -15,21 +15,21 @@ CUresult addPart(CUlinkState state, void* part) {
                        nullptr);
 }
 
-CUresult linkInto(CUlinkState state, void* const* parts, CUmodule& loaded) {
+CUresult linkInto(CUlinkState state, void* const* parts, const Load& load) {
   for (; *parts != nullptr; ++parts)
     if (CUresult result = addPart(state, *parts); result != CUDA_SUCCESS) return result;
   void* image;
   size_t size;
   CUresult result = cuLinkComplete(state, &image, &size);
-  return result == CUDA_SUCCESS ? cuModuleLoadData(&loaded, image) : result;
+  return result == CUDA_SUCCESS ? load(image) : result;
 }
 
 }  // namespace
 
-CUresult linkParts(const FatbinaryWrapper& wrapper, CUmodule& loaded) {
+CUresult linkParts(const FatbinaryWrapper& wrapper, const Load& load) {
   CUlinkState state;
   if (CUresult result = cuLinkCreate(0, nullptr, nullptr, &state); result != CUDA_SUCCESS) return result;
-  CUresult result = linkInto(state, static_cast<void* const*>(wrapper.parts), loaded);
+  CUresult result = linkInto(state, static_cast<void* const*>(wrapper.parts), load);
   cuLinkDestroy(state);
   return result;
 }

@@ -1,5 +1,7 @@
 // Loading modules into contexts, and finding kernels and variables in what is loaded.
+#include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "intercept/runtime/answer.h"
 #include "intercept/runtime/convert.h"
@@ -23,20 +25,38 @@ bool willNotChange(CUresult result) {
   }
 }
 
-CUresult loadImage(const FatbinaryWrapper* wrapper, CUmodule& loaded) {
-  if (wrapper == nullptr || wrapper->magic != image::wrapperMagic || wrapper->image == nullptr)
-    return CUDA_ERROR_INVALID_IMAGE;
-  CUresult result = cuModuleLoadData(&loaded, wrapper->image);
-  bool linkable = wrapper->version == 2 && wrapper->parts != nullptr && willNotChange(result);
-  return linkable ? linkParts(*wrapper, loaded) : result;
+bool hasManaged(const Module& module) {
+  return std::ranges::any_of(module.variables, [](auto& variable) { return variable->managedHost != nullptr; });
 }
 
-/// The program knows one address of a managed variable, so it can be in use in one context only.
-bool isElsewhere(const Variable& variable) {
+/// A driver has one managed variable for all contexts of a library.
+CUresult loadData(Module& module, const void* image, CUmodule& loaded) {
+  if (!hasManaged(module)) return cuModuleLoadData(&loaded, image);
+  if (module.library == nullptr) {
+    CUlibrary library;
+    CUresult result = cuLibraryLoadData(&library, image, nullptr, nullptr, 0, nullptr, nullptr, 0);
+    if (result != CUDA_SUCCESS) return result;
+    module.library = library;
+  }
+  return cuLibraryGetModule(&loaded, module.library);
+}
+
+CUresult loadImage(Module& module, CUmodule& loaded) {
+  const FatbinaryWrapper* wrapper = module.wrapper;
+  if (wrapper == nullptr || wrapper->magic != image::wrapperMagic || wrapper->image == nullptr)
+    return CUDA_ERROR_INVALID_IMAGE;
+  CUresult result = loadData(module, wrapper->image, loaded);
+  bool linkable = wrapper->version == 2 && wrapper->parts != nullptr && willNotChange(result);
+  return linkable ? linkParts(*wrapper, [&](const void* linked) { return loadData(module, linked, loaded); }) : result;
+}
+
+/// The program knows one address of a managed variable. Of two contexts of a device each has one of its own in a session.
+bool isElsewhere(const Variable& variable, CUdeviceptr address) {
   for (int slot = 0; slot < maxSlots; ++slot)
-    if (slot != thread.slot && variable.address.get(slot) != 0) return true;
+    if (slot != thread.slot && variable.address.get(slot) != 0 && variable.address.get(slot) != address) return true;
   return false;
 }
+
 
 /// Finds the variable in a module of the thread's context. Under the module's lock.
 CUresult locate(Variable& variable, CUmodule loaded) {
@@ -47,10 +67,9 @@ CUresult locate(Variable& variable, CUmodule loaded) {
   if (result == CUDA_ERROR_NOT_FOUND) return CUDA_SUCCESS;
   if (result != CUDA_SUCCESS) return result;
   if (variable.managedHost != nullptr) {
-    if (isElsewhere(variable)) {
+    if (isElsewhere(variable, address)) {
       say({"managed variable ", variable.name,
-           " is in use on another device already; one that several devices share is "
-           "not supported yet"});
+           " is in use in another context of this device already; contexts of one device do not share it in a session"});
       return CUDA_ERROR_NOT_SUPPORTED;
     }
     *variable.managedHost = std::bit_cast<void*>(address);
@@ -63,7 +82,7 @@ cudaError_t loadLocked(Module& module) {
   if (module.loaded.get(thread.slot) != nullptr) return cudaSuccess;
   if (int before = module.failed.get(thread.slot); before != 0) return static_cast<cudaError_t>(before);
   CUmodule loaded;
-  CUresult result = loadImage(module.wrapper, loaded);
+  CUresult result = loadImage(module, loaded);
   if (willNotChange(result)) module.failed.set(thread.slot, answer(result));
   if (result != CUDA_SUCCESS) return answer(result);
   for (auto& variable : module.variables)
@@ -158,6 +177,10 @@ cudaError_t getPart(const void* key, size_t offset, size_t count, void*& part) {
 
 void unload(Module& module) {
   std::lock_guard lock(module.lock);
+  if (module.library != nullptr) {
+    cuLibraryUnload(std::exchange(module.library, nullptr));
+    return;
+  }
   for (int slot = 0; slot < maxSlots; ++slot) {
     CUmodule loaded = module.loaded.get(slot);
     if (loaded == nullptr) continue;

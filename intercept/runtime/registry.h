@@ -56,6 +56,7 @@ struct Module {
   std::mutex lock;
   std::vector<std::unique_ptr<Function>> functions;
   std::vector<std::unique_ptr<Variable>> variables;
+  CUlibrary library = nullptr;  ///< of which `loaded` are the modules, if there are managed variables; under the lock
   PerContext<CUmodule> loaded;
   PerContext<int> failed;  ///< a permanent cudaError_t: the image cannot run on the device
   Module* next = nullptr;

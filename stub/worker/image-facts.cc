@@ -65,11 +65,16 @@ void addOfPtx(std::string_view ptx, std::set<std::string>& names) {
     }
 }
 
-void addOfElf(const image::Elf& elf, std::set<std::string>& names) {
+constexpr unsigned char managedSymbol = 4;  // in st_other (ptxas of CUDA 12 and 13; readelf shows it)
+
+void addOfElf(const image::Elf& elf, ImageFacts& facts) {
   for (const auto& table : elf.sections()) {
     if (table.sh_type != SHT_SYMTAB) continue;
     for (const auto& symbol : elf.symbolsOf(table))
-      if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT) names.emplace(elf.nameOf(table, symbol));
+      if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT) {
+        facts.variables.emplace(elf.nameOf(table, symbol));
+        facts.hasManaged |= (symbol.st_other & managedSymbol) != 0;
+      }
   }
 }
 
@@ -88,11 +93,12 @@ ImageFacts findFacts(std::span<const std::byte> image, Majors majors) {
     image::Elf elf(std::as_bytes(std::span(part)));
     if (!elf.valid()) {
       noteCalls(part, facts);
+      facts.hasManaged |= namesWord(part, ".managed");
       return addOfPtx(part, facts.variables);
     }
     for (const auto& section : elf.sections())
       if (section.sh_type == SHT_STRTAB) noteCalls(asText(elf.bytesOf(section)), facts);
-    addOfElf(elf, facts.variables);
+    addOfElf(elf, facts);
   };
   auto reading = readImage(image, visit, majors);
   facts.variables.erase("");

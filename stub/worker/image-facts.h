@@ -20,6 +20,8 @@ struct ImageFacts {
   // Whether they name `malloc`, or the device runtime's cudaMalloc(). The device heap is the driver's: neither its place nor its
   // book-keeping can be saved.
   bool usesHeap = false;
+  // Whether some of their variables are managed. A driver has one of each for all devices of a library's modules.
+  bool hasManaged = false;
   // Every name that may be a variable of the module: the declarations of its PTX, the data symbols of its machine code.
   // Some may be no variable; the driver knows which.
   std::set<std::string> variables;

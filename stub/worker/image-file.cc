@@ -17,9 +17,9 @@ namespace vgpu::stub {
 namespace {
 
 constexpr char fileMagic[8] = {'v', 'g', 'p', 'u', 'i', 'm', 'a', 'g'};
-constexpr uint32_t fileVersion = 4;
+constexpr uint32_t fileVersion = 5;
 constexpr uint64_t pageBytes = 4096;
-constexpr uint64_t printsFlag = 1, heapFlag = 2;
+constexpr uint64_t printsFlag = 1, heapFlag = 2, managedFlag = 4;
 
 struct FileHeader {
   char magic[8];
@@ -99,6 +99,7 @@ std::string StoredImage::check(const ImageDigest& digest) {
   auto* names = static_cast<const char*>(static_cast<const void*>(file.data() + sizeof header));
   found = {.prints = (header.flags & printsFlag) != 0,
            .usesHeap = (header.flags & heapFlag) != 0,
+           .hasManaged = (header.flags & managedFlag) != 0,
            .variables = parted({names, header.nameBytes}),
            .majors = header.majors};
   return "";
@@ -109,7 +110,7 @@ std::vector<std::byte> imageFileHead(std::span<const std::byte> image, const Ima
   FileHeader header{};
   std::memcpy(header.magic, fileMagic, sizeof fileMagic);
   header.version = fileVersion;
-  header.flags = (facts.prints ? printsFlag : 0) | (facts.usesHeap ? heapFlag : 0);
+  header.flags = (facts.prints ? printsFlag : 0) | (facts.usesHeap ? heapFlag : 0) | (facts.hasManaged ? managedFlag : 0);
   header.imageBytes = image.size();
   header.nameBytes = names.size();
   header.majors = facts.majors;

@@ -31,6 +31,7 @@
 #include "stub/worker/images.h"
 #include "stub/worker/libraries.h"
 #include "stub/worker/physical-memory.h"
+#include "stub/worker/shared-modules.h"
 #include "stub/worker/shared-names.h"
 #include "vgpu/base/memory-file.h"
 #include "vgpu/wire/fold-mode.h"
@@ -69,6 +70,7 @@ class SessionState {
   // for another GPU meanwhile (kinds/module-groups.h). Before any other mutex. Whoever holds it may compile for long, so a GPU's
   // thread takes it only if it is free, and leaves it to its SlowCalls otherwise; but for a call of a library that is captured.
   std::mutex moduleLoading;
+  SharedModules sharedModules{driver};  // under it
 
   // Has somebody free memory of the GPUs that is spare. False if there is none. Called by any GPU's thread, which waits; set
   // before calls are executed, or null.

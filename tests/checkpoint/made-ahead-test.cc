@@ -58,7 +58,7 @@ struct Ahead {
     auto frame = moduleLoad(0, otherModule, otherImage);
     frame.number = 1000;
     records.push_back(recordOf(api::Kind::MODULE, otherModule, std::move(frame)));
-    state[stub::moduleGroupKind.name].push_back({group, otherModule, otherImage, uint64_t{1}});
+    state[stub::moduleGroupKind.name].push_back({group, otherModule, otherImage, uint64_t{1}, uint64_t{0}});
   }
 };
 

@@ -53,6 +53,8 @@ TEST_CASE("instructions and comments that name a state space declare nothing") {
   CHECK(findFacts(imageBytes(ptx)).variables.empty());
   std::string_view managed = ".visible .global .attribute(.managed) .align 8 .v2 .f32 pair[3] = {1, 2};";
   CHECK(findFacts(imageBytes(managed)).variables == std::set<std::string>{"pair"});
+  CHECK(findFacts(imageBytes(managed)).hasManaged);
+  CHECK_FALSE(findFacts(imageBytes(ptx)).hasManaged);
 }
 
 TEST_CASE("a module that prints is told from one that does not, and one that allocates too") {

@@ -34,7 +34,7 @@ std::string refusalOf(const std::string& path) {
 // An image that the store knows nothing of, as long as one likes.
 std::vector<std::byte> someImage(size_t bytes, unsigned seed = 1) { return randomBytes(bytes, seed); }
 
-const ImageFacts someFacts{true, false, {"counter", "weights"}};
+const ImageFacts someFacts{.prints = true, .hasManaged = true, .variables = {"counter", "weights"}};
 
 bool has(ImageStore& store, std::span<const std::byte> image) { return store.find(digestOf(image)) != nullptr; }
 

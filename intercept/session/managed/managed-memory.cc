@@ -86,8 +86,8 @@ CUresult ManagedMemory::add(Thread& thread, unsigned device, uint64_t address, u
   if (CUresult error = fillWithZeros(thread, device, {address, bytes})) return error;
   auto pages = HostPages::at(address, bytes);
   if (!pages) return CUDA_ERROR_OUT_OF_MEMORY;
-  ManagedRange range(std::move(*pages), {address, bytes}, device, 0, allocationBlock);
-  range.shared = {range.place};
+  ManagedRange range(std::move(*pages), {address, bytes}, device, allocationBlock);
+  range.shared = {{range.place}};
   if (thread.session.devices.size() == 1)  // else another may write it, and counts for itself
     range.zeroUntil = thread.session.progress[device].lastWork.load(std::memory_order_relaxed);
   insert(std::move(range));
@@ -105,13 +105,14 @@ std::unique_lock<std::mutex> ManagedMemory::hold(const std::function<bool()>& gi
 
 // A touch finds the range before the program loses its pages. What it has written there the worker has, too.
 void ManagedMemory::take(const std::unique_lock<std::mutex>&, unsigned device, uint64_t address, uint64_t bytes, HostPages pages) {
-  ManagedRange& range = insert(ManagedRange(std::move(pages), {address, bytes}, device, 0, allocationBlock));
-  range.shared = {range.place};
+  ManagedRange& range = insert(ManagedRange(std::move(pages), {address, bytes}, device, allocationBlock));
+  range.shared = {{range.place}};
   range.hasSamePages = true;
   range.pages.take();
 }
 
-// Several variables may share a page: it is in the range of the first.
+// Several variables may share a page: it is in the range of the first. A variable that modules of several devices have in common is
+// moved by the device of the first; what it has is what all have.
 CUresult ManagedMemory::addVariable(Thread& thread, unsigned device, uint64_t module, uint64_t address, uint64_t bytes) {
   std::lock_guard lock(mutex);
   giveAll(thread);
@@ -124,10 +125,10 @@ CUresult ManagedMemory::addVariable(Thread& thread, unsigned device, uint64_t mo
       uint64_t until = next == ranges.end() ? end : std::min(end, next->first);
       auto pages = HostPages::at(at, until - at);
       if (!pages) return CUDA_ERROR_OUT_OF_MEMORY;
-      insert(ManagedRange(std::move(*pages), {at, until - at}, device, module, hostPageBytes));
+      insert(ManagedRange(std::move(*pages), {at, until - at}, device, hostPageBytes));
       found = rangeOf(at);
     }
-    found->second.shared.push_back(common(variable, found->second.place));
+    found->second.shared.push_back({common(variable, found->second.place), module});
     at = found->second.place.end();
   }
   return CUDA_SUCCESS;
@@ -148,7 +149,11 @@ void ManagedMemory::expect(uint64_t address) {
 
 void ManagedMemory::removeModule(uint64_t module) {
   std::lock_guard lock(mutex);
-  std::erase_if(ranges, [&](auto& range) { return range.second.owner == module; });
+  for (auto range = ranges.begin(); range != ranges.end();) {
+    auto& shared = range->second.shared;
+    const bool hadAny = std::erase_if(shared, [&](auto& part) { return part.module == module; }) > 0;
+    range = hadAny && shared.empty() ? ranges.erase(range) : std::next(range);
+  }
 }
 
 std::optional<ByteSpan> ManagedMemory::find(uint64_t address) const {
@@ -157,7 +162,7 @@ std::optional<ByteSpan> ManagedMemory::find(uint64_t address) const {
   auto found = const_cast<ManagedMemory*>(this)->rangeOf(address);
   if (found == ranges.end()) return std::nullopt;
   for (auto& shared : found->second.shared)
-    if (address >= shared.address && address < shared.end()) return shared;
+    if (address >= shared.span.address && address < shared.span.end()) return shared.span;
   return std::nullopt;
 }
 
@@ -207,9 +212,10 @@ bool ManagedMemory::isSameInWorker(Thread& thread, const ManagedRange& range) co
 CUresult ManagedMemory::moveRun(Thread& thread, const ManagedRange& range, ByteSpan span, bool toDevice) {
   InContext onDevice(thread, range.device);
   const uint64_t stream = streamOf(thread, range.device);
-  for (auto& shared : range.shared) {
-    ByteSpan part = common(shared, span);
-    if (part.bytes == 0) continue;
+  for (auto shared = range.shared.begin(); shared != range.shared.end(); ++shared) {
+    ByteSpan part = common(shared->span, span);
+    auto isSame = [&](auto& other) { return other.span.address == shared->span.address; };
+    if (part.bytes == 0 || std::any_of(range.shared.begin(), shared, isSame)) continue;
     auto device = CopyEnd::memory(part.address), host = CopyEnd::memory(toWire(range.pages.ours(part.address)));
     const BoxSize size{part.bytes, 1, 1};
     CUresult error = toDevice ? copyFromPageable(thread, device, host, size, 1, stream)

@@ -8,10 +8,9 @@ namespace {
 constexpr size_t mostAhead = 256;  // blocks: 16 MiB of an allocation
 }
 
-ManagedRange::ManagedRange(HostPages pages, ByteSpan place, unsigned device, uint64_t owner, uint64_t blockBytes)
+ManagedRange::ManagedRange(HostPages pages, ByteSpan place, unsigned device, uint64_t blockBytes)
     : place(place),
       device(device),
-      owner(owner),
       pages(std::move(pages)),
       blockBytes(blockBytes),
       blocks((place.bytes + blockBytes - 1) / blockBytes, HostAccess::none) {}

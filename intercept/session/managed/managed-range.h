@@ -19,17 +19,21 @@ struct ByteSpan {
 
 class ManagedRange {
  public:
-  // Whole pages. `owner`: the caller's, of a module's variables its handle.
-  ManagedRange(HostPages pages, ByteSpan place, unsigned device, uint64_t owner, uint64_t blockBytes);
+  // Whole pages.
+  ManagedRange(HostPages pages, ByteSpan place, unsigned device, uint64_t blockBytes);
 
   const ByteSpan place;
   const unsigned device;
-  const uint64_t owner;
   HostPages pages;
   // The worker's are the same, unless the session has left the program's host.
   bool hasSamePages = false;
-  // What of the place has a copy on the device: all of an allocation; of the pages around variables, these.
-  std::vector<ByteSpan> shared;
+  // What of the place has a copy on the device: all of an allocation; of the pages around variables, these. A variable that modules
+  // of several devices share is there once for each.
+  struct Shared {
+    ByteSpan span;
+    uint64_t module = 0;
+  };
+  std::vector<Shared> shared;
   // Until the device may have written it: up to which frame that device had been given work when this was made. What the device
   // has are zeros.
   std::optional<uint64_t> zeroUntil;

@@ -16,8 +16,7 @@ CUresult CodeLibrary::moduleIn(Thread& thread, uint64_t context, uint64_t& modul
   std::lock_guard lock(loading);
   uint64_t& known = modules[context];
   if (!handles.isLive(api::Kind::MODULE, known)) {
-    if (CUresult error = loadModule(thread, image, context, jit, known)) return error;
-    handles.find<api::Kind::MODULE>(known)->codeLibrary = handle;
+    if (CUresult error = loadModule(thread, image, context, jit, known, handle)) return error;
   }
   module = known;
   return CUDA_SUCCESS;

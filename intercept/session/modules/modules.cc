@@ -12,13 +12,14 @@ namespace vgpu::client {
 
 namespace {
 
-CUresult bringModule(Thread& thread, std::span<const std::byte> image, uint64_t module, uint64_t blob, JitOptions& jit) {
+CUresult bringModule(Thread& thread, std::span<const std::byte> image, uint64_t module, uint64_t blob, uint64_t library, JitOptions& jit) {
   // A suspend keeps the images of modules. An image whose module is not loaded yet is missing afterwards, and sent again.
   for (;;) {
     if (CUresult error = bringBlob(thread, blob, image)) return error;
     Call<api::Cuda::ModuleLoadParams> frame(thread.of(module), api::Method::moduleLoad, jit.words());
     frame->setModule(module);
     frame->setBlob(blob);
+    frame->setLibrary(thread.session.devices.size() > 1 ? library : 0);
     jit.put(frame);
     CUresult result = frame.call();
     if (!frame.hasResults()) return result;
@@ -104,15 +105,16 @@ CUresult askForVariable(Thread& thread, uint64_t module, const std::string& name
 
 }  // namespace
 
-CUresult loadModule(Thread& thread, std::span<const std::byte> image, uint64_t context, JitOptions& jit, uint64_t& module) {
+CUresult loadModule(Thread& thread, std::span<const std::byte> image, uint64_t context, JitOptions& jit, uint64_t& module,
+                    uint64_t library) {
   Session& session = thread.session;
   unsigned device = handleDevice(context);
   uint64_t blob = session.handles.create(api::Kind::BLOB, device);
   uint64_t handle = session.handles.create(api::Kind::MODULE, device, context);
   auto& entry = *session.handles.find<api::Kind::MODULE>(handle);
   entry.blob = blob;
-  entry.codeLibrary = 0;
-  if (CUresult error = bringModule(thread, image, handle, blob, jit)) {
+  entry.codeLibrary = library;
+  if (CUresult error = bringModule(thread, image, handle, blob, library, jit)) {
     dropBlob(thread, blob);
     session.handles.destroy(blob);
     session.handles.destroy(handle);

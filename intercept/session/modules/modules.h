@@ -18,7 +18,9 @@
 namespace vgpu::client {
 
 // Loads `image` (image::imageAt) into `context`. CUDA's result; `jit` is told what the JIT says, of a refused image too.
-CUresult loadModule(Thread& thread, std::span<const std::byte> image, uint64_t context, JitOptions& jit, uint64_t& module);
+// `library`: of whose modules on other devices it shares the managed variables (CodeLibrary); 0: of none.
+CUresult loadModule(Thread& thread, std::span<const std::byte> image, uint64_t context, JitOptions& jit, uint64_t& module,
+                    uint64_t library = 0);
 
 // Unloads a live module, once its device has done all its work.
 CUresult unloadModule(Thread& thread, uint64_t module);

@@ -12,7 +12,7 @@ std::shared_ptr<LoadedModule> Library::moduleIn(Context& context) {
   std::shared_ptr<LoadedModule>& module = modules[context.id];
   if (!module) {
     JitLog log;
-    module = loadModule(context, image(), log);
+    module = loadModule(context, image(), log, &managed);
   }
   return module;
 }
@@ -57,7 +57,7 @@ CUresult loadLibrary(CUlibrary* handle, const void* image, unsigned jitCount, CU
     }
     auto library = std::make_shared<Library>(bytes, preserved);
     // Loaded at once where the caller is, so that a bad image is answered here.
-    library->modules[context.id] = loadModule(context, library->image(), log);
+    library->modules[context.id] = loadModule(context, library->image(), log, &library->managed);
     *handle = context.driver.libraries.add(library);
   });
 }
@@ -93,6 +93,7 @@ CUresult CUDAAPI cuLibraryUnload(CUlibrary handle) {
       driver.modules.removeIf([&](const LoadedModule& each) { return &each == module.get(); });
       module->release();
     }
+    if (library->managed) library->managed->release();
     for (const auto& [name, kernel] : library->kernels) driver.kernels.remove(kernel->handle);
   });
 }

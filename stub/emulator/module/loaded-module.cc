@@ -95,19 +95,19 @@ void PlacedRange::release() {
   pool.give(address);
 }
 
-LoadedModule::LoadedModule(Context& owner, std::string_view ptx) : context(owner) {
+LoadedModule::LoadedModule(Context& owner, std::string_view ptx, std::shared_ptr<PlacedRange>* shared) : context(owner) {
   checkHeader(ptx, owner.device.architecture());
   try {
     module = Module::parse(ptx, owner.device.architecture());
   } catch (const PtxError& error) {
     throw refusalFor(error);
   }
-  placeSections();
+  placeSections(shared);
   names = module->kernelNames();
 }
 
 // The bytes of all are one mapping of this process, which has a limited number of them.
-void LoadedModule::placeSections() {
+void LoadedModule::placeSections(std::shared_ptr<PlacedRange>* shared) {
   uint64_t bytes = 0;
   for (const Section& section : module->sections())
     if (!section.managed) bytes = alignUp(bytes, hostAlignment) + section.bytes;
@@ -115,19 +115,24 @@ void LoadedModule::placeSections() {
   std::vector<SectionPlace> places;
   uint64_t offset = 0;
   for (const Section& section : module->sections()) {
+    if (section.managed) {
+      const bool hasValues = shared != nullptr && *shared != nullptr;
+      image.push_back(hasValues ? *shared : std::make_shared<PlacedRange>(context, context.managedVariables, section.bytes, true));
+      if (shared != nullptr) *shared = librarys = image.back();
+      places.push_back({image.back()->base(), image.back()->host(), hasValues});
+      continue;
+    }
     offset = alignUp(offset, hostAlignment);
-    image.push_back(
-        section.managed
-            ? std::make_unique<PlacedRange>(context, context.managedVariables, section.bytes, true)
-            : std::make_unique<PlacedRange>(context, context.variables, section.bytes, section.align, view, offset));
+    image.push_back(std::make_shared<PlacedRange>(context, context.variables, section.bytes, section.align, view, offset));
     places.push_back({image.back()->base(), image.back()->host()});
-    if (!section.managed) offset += section.bytes;
+    offset += section.bytes;
   }
   module->place(places);
 }
 
 void LoadedModule::release() {
-  for (const std::unique_ptr<PlacedRange>& section : image) section->release();
+  for (const std::shared_ptr<PlacedRange>& section : image)
+    if (section != librarys) section->release();
 }
 
 const Variable* LoadedModule::findVariable(std::string_view name) const {
@@ -151,9 +156,10 @@ const Kernel& LoadedModule::decode(const std::string& name) {
   refuse(CUDA_ERROR_NOT_FOUND);
 }
 
-std::shared_ptr<LoadedModule> loadModule(Context& context, std::span<const std::byte> image, JitLog& log) {
+std::shared_ptr<LoadedModule> loadModule(Context& context, std::span<const std::byte> image, JitLog& log,
+                                         std::shared_ptr<PlacedRange>* shared) {
   try {
-    auto module = std::make_shared<LoadedModule>(context, findPtx(image, context.device.architecture()));
+    auto module = std::make_shared<LoadedModule>(context, findPtx(image, context.device.architecture()), shared);
     context.driver.modules.add(module);
     return module;
   } catch (const Refusal& refusal) {

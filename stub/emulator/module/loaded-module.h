@@ -48,8 +48,9 @@ class PlacedRange {
 struct Function;
 
 struct LoadedModule : std::enable_shared_from_this<LoadedModule> {
-  // Parses and places `ptx`. Throws Refusal with the reason in its message.
-  LoadedModule(Context& owner, std::string_view ptx);
+  // Parses and places `ptx`. Throws Refusal with the reason in its message. `shared`: the managed variables of a library's modules,
+  // which the first of them places; null if they are this module's own.
+  LoadedModule(Context& owner, std::string_view ptx, std::shared_ptr<PlacedRange>* shared = nullptr);
 
   Context& context;
   CUmodule handle = nullptr;
@@ -66,8 +67,9 @@ struct LoadedModule : std::enable_shared_from_this<LoadedModule> {
   std::shared_ptr<Function> function(const std::string& name);
 
  private:
-  void placeSections();
-  std::vector<std::unique_ptr<PlacedRange>> image;  // a section each
+  void placeSections(std::shared_ptr<PlacedRange>* shared);
+  std::vector<std::shared_ptr<PlacedRange>> image;  // a section each
+  std::shared_ptr<PlacedRange> librarys;            // one of these that ends with its library
   std::vector<std::string> names;
   std::mutex mutex, functionsMutex;
   std::map<std::string, Refusal> undecodable;
@@ -113,6 +115,7 @@ struct Library : std::enable_shared_from_this<Library> {
 
   std::mutex mutex;
   std::map<uint64_t, std::shared_ptr<LoadedModule>> modules;  // by context id
+  std::shared_ptr<PlacedRange> managed;                       // variables, one for all modules
   std::map<std::string, std::shared_ptr<LibraryKernel>> kernels;
 
  private:
@@ -135,6 +138,7 @@ CUresult codeOf(const PtxError&);
 
 // Loads what `image` is into the context; the reason for a refusal goes to the log, and to stderr.
 std::shared_ptr<LoadedModule> loadModule(Context&, const void* image, JitLog& log);
-std::shared_ptr<LoadedModule> loadModule(Context&, std::span<const std::byte> image, JitLog& log);
+std::shared_ptr<LoadedModule> loadModule(Context&, std::span<const std::byte> image, JitLog& log,
+                                         std::shared_ptr<PlacedRange>* shared = nullptr);
 
 }  // namespace vgpu::emulator::api

@@ -93,9 +93,9 @@ std::vector<CUdeviceptr> ModuleGroups::addressesOf(const Member& member) const {
   return addresses;
 }
 
-// Whether all variables are in blocks that the group's loads have made.
+// Whether all variables are in blocks that the group's loads have made. A module that shares some cannot be loaded once more.
 bool ModuleGroups::isInPlace(const Group& group, const Member& member) const {
-  return std::ranges::all_of(addressesOf(member), [&](CUdeviceptr address) {
+  return member.library != 0 || std::ranges::all_of(addressesOf(member), [&](CUdeviceptr address) {
     auto isOf = [&](const Member& each) {
       return std::ranges::any_of(each.blocks, [&](auto& block) { return covers(block, address); });
     };
@@ -118,12 +118,12 @@ CUresult ModuleGroups::loadInto(Group& group, Member& member, const Call& call) 
   }
 }
 
-CUresult ModuleGroups::load(uint64_t module, uint64_t blob, const Call& call, CUmodule& real) {
+CUresult ModuleGroups::load(uint64_t module, uint64_t blob, uint64_t library, const Call& call, CUmodule& real) {
   GapFiller filled(on.driver);
   isLibrarysTurn.store(false, std::memory_order_relaxed);  // who sees it too late loads beside this, as before this
   fillOthers();
   Group& group = currentGroup();
-  Member member{.module = module, .blob = blob};
+  Member member{.module = module, .blob = blob, .library = library};
   CUresult result = loadInto(group, member, call);
   if (result == CUDA_SUCCESS) {
     real = member.real;
@@ -148,7 +148,7 @@ bool ModuleGroups::unload(uint64_t module) {
 CUresult ModuleGroups::end(Group& group) {
   CUresult result = CUDA_SUCCESS;
   auto unloadReal = [&](CUmodule real) {
-    if (CUresult error = on.driver.cuModuleUnload(real)) result = error;
+    if (CUresult error = on.session.sharedModules.unload(real)) result = error;
   };
   for (auto& member : group.members) unloadReal(member.real);
   for (CUmodule placeholder : group.placeholders) unloadReal(placeholder);
@@ -157,8 +157,10 @@ CUresult ModuleGroups::end(Group& group) {
 }
 
 void ModuleGroups::releaseImages(const Group& group) {
-  for (auto& member : group.members)
+  for (auto& member : group.members) {
+    on.session.sharedModules.forget(member.real);
     if (dropped.erase(member.blob) > 0) on.blobs.drop(member.blob);
+  }
 }
 
 CUresult ModuleGroups::endGroups() {
@@ -197,12 +199,12 @@ std::set<uint64_t> ModuleGroups::images() const {
   return numbers;
 }
 
-// A row of modules: group, module, image, whether it is still the program's; of blocks: module, address, bytes.
+// A row of modules: group, module, image, whether it is still the program's, library; of blocks: module, address, bytes.
 void ModuleGroups::addRows(Rows& modules, Rows& blocks) const {
   uint64_t number = 0;
   for (auto& group : groups) {
     for (auto& member : group.members) {
-      modules.push_back({number, member.module, member.blob, uint64_t{member.live}});
+      modules.push_back({number, member.module, member.blob, uint64_t{member.live}, member.library});
       for (auto& block : member.blocks) blocks.push_back({member.module, block.address, block.bytes});
     }
     ++number;
@@ -211,14 +213,19 @@ void ModuleGroups::addRows(Rows& modules, Rows& blocks) const {
 
 void ModuleGroups::expect(const Row& block) { expected[numberIn(block, 0)].push_back({numberIn(block, 1), numberIn(block, 2)}); }
 
-// How rows say that groups are, without handles of the driver's.
+// Without handles of the driver's.
+ModuleGroups::Member ModuleGroups::memberOf(const Row& row) {
+  return {.module = numberIn(row, 1), .blob = numberIn(row, 2), .library = numberIn(row, 4), .live = numberIn(row, 3) != 0};
+}
+
+// How rows say that groups are.
 std::vector<std::vector<ModuleGroups::Member>> ModuleGroups::savedGroups(const Rows& modules, const Rows& blocks) const {
   std::map<uint64_t, std::vector<DriverBlock>> places;
   for (auto& block : blocks) places[numberIn(block, 0)].push_back({numberIn(block, 1), numberIn(block, 2)});
   std::vector<std::vector<Member>> saved;
   std::optional<uint64_t> last;
   for (auto& row : modules) {
-    Member member{.module = numberIn(row, 1), .blob = numberIn(row, 2), .live = numberIn(row, 3) != 0};
+    Member member = memberOf(row);
     if (handleDevice(member.module) != on.device()) continue;
     if (last != numberIn(row, 0)) saved.emplace_back();
     last = numberIn(row, 0);
@@ -231,7 +238,7 @@ std::vector<std::vector<ModuleGroups::Member>> ModuleGroups::savedGroups(const R
 // Nothing more fits into one that was filled.
 bool ModuleGroups::isBeginningOf(const Group& group, const std::vector<Member>& saved) {
   auto isSame = [](const Member& here, const Member& there) {
-    return here.module == there.module && here.blob == there.blob && here.blocks == there.blocks;
+    return here.module == there.module && here.blob == there.blob && here.library == there.library && here.blocks == there.blocks;
   };
   return group.members.size() <= saved.size() && (!group.isFull || group.members.size() == saved.size()) &&
          std::equal(group.members.begin(), group.members.end(), saved.begin(), isSame);
@@ -268,7 +275,7 @@ void ModuleGroups::disclaim(uint64_t module) {
 
 void ModuleGroups::restore(const Row& row) {
   uint64_t number = numberIn(row, 0);
-  Member member{.module = numberIn(row, 1), .blob = numberIn(row, 2), .live = numberIn(row, 3) != 0};
+  Member member = memberOf(row);
   for (auto& group : groups)
     if (std::ranges::find(group.members, member.module, &Member::module) != group.members.end()) {
       restoredGroup = number;
@@ -290,7 +297,7 @@ void ModuleGroups::restore(const Row& row) {
     restoredGroup = number;
   }
   BlockPlacement placement(std::move(expected[member.module]));
-  CUresult result = on.driver.cuModuleLoadDataEx(&member.real, blob->bytes().data(), 0, nullptr, nullptr);
+  CUresult result = on.session.sharedModules.load(member.library, blob->bytes().data(), {}, member.real);
   if (result != CUDA_SUCCESS)
     fail(fmt::format("the module {:#x} cannot be loaded again on {}: {}{}", member.module, on.session.nameOf(on.device()),
                      nameOf(on.driver, result), lacksCode(result)));
@@ -374,7 +381,7 @@ const KindModule moduleBlockKind{.name = "blocks",
 const KindModule moduleGroupKind{.name = "modules",
                                  .drop = [](Execution& on) { on.moduleGroups.forget(); },
                                  .destroy = [](Execution& on) { return on.moduleGroups.endAll(); },
-                                 .columns = "nnnn",
+                                 .columns = "nnnnn",
                                  .isValid = isValidModule,
                                  .save = [](SessionState& session) { return saved(session).modules; },
                                  .prepare = restoreModules,

@@ -46,7 +46,7 @@ class ModuleGroups {
 
   // Loads a module with variables by `call`, in the place that is its turn. CUDA's answer.
   using Call = std::function<CUresult(CUmodule& real)>;
-  CUresult load(uint64_t module, uint64_t blob, const Call& call, CUmodule& real);
+  CUresult load(uint64_t module, uint64_t blob, uint64_t library, const Call& call, CUmodule& real);
   // The program has unloaded it, and the device has done its work: false if it is of no group. endGroups() is to be called then.
   bool unload(uint64_t module);
   // Unloads the groups of which nothing lives. CUDA's answer.
@@ -81,7 +81,7 @@ class ModuleGroups {
 
  private:
   struct Member {
-    uint64_t module = 0, blob = 0;  // the program's
+    uint64_t module = 0, blob = 0, library = 0;  // the program's; library: with whose modules it shares variables (SharedModules)
     CUmodule real = nullptr;
     bool live = true;
     std::vector<DriverBlock> blocks;  // that its loading has made
@@ -95,6 +95,7 @@ class ModuleGroups {
     bool isWhole() const;  // all live
   };
   Group& currentGroup();
+  static Member memberOf(const Row& row);
   static bool isBeginningOf(const Group& group, const std::vector<Member>& saved);
   std::vector<std::vector<Member>> savedGroups(const Rows& modules, const Rows& blocks) const;
   void beginLibrarys();

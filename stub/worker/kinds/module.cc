@@ -31,24 +31,24 @@ void keepImage(Execution& on, Blob& blob) {
   blob.noteKept();
 }
 
-// One without variables can be anywhere.
-CUresult loadReal(Execution& on, uint64_t handle, uint64_t number, const Blob& blob, JitCall& jit, CUmodule& module) {
+// One without variables can be anywhere. `library`: its own, if it shares managed variables with that library's modules elsewhere.
+CUresult loadReal(Execution& on, uint64_t handle, uint64_t number, uint64_t library, const Blob& blob, JitCall& jit, CUmodule& module) {
   // The driver reads PTX up to a zero byte; a blob has one behind it, whatever the program sent.
   auto call = [&](CUmodule& real) {
-    return on.driver.cuModuleLoadDataEx(&real, blob.bytes().data(), jit.count(), jit.options(), jit.optionValues());
+    return on.session.sharedModules.load(library, blob.bytes().data(), {jit.count(), jit.options(), jit.optionValues()}, real);
   };
   bool hasVariables = !blob.facts().variables.empty() || !blob.facts().unknown.empty();
   if (!hasVariables) return call(module);
   std::lock_guard lock(on.session.moduleLoading);
-  return on.moduleGroups.load(handle, number, call, module);
+  return on.moduleGroups.load(handle, number, library, call, module);
 }
 
 // A module on its way. The image stays while it is loaded: it is dropped behind the slow calls that are under way.
 struct Loading {
   Loading(const api::FrameReader<api::Cuda::ModuleLoadParams>& p, Blob& blob)
-      : handle(p.getModule()), number(p.getBlob()), blob(blob), jit(p.getOptions(), p.getValues()) {}
+      : handle(p.getModule()), number(p.getBlob()), library(p.getLibrary()), blob(blob), jit(p.getOptions(), p.getValues()) {}
 
-  const uint64_t handle, number;  // of the image
+  const uint64_t handle, number, library;  // number: of the image
   Blob& blob;
   JitCall jit;
   CUmodule real = nullptr;
@@ -57,7 +57,7 @@ struct Loading {
     if (!blob.facts().problem.empty()) return CUDA_ERROR_INVALID_IMAGE;
     real = on.moduleGroups.claim(handle, number);
     if (real != nullptr) return CUDA_SUCCESS;
-    CUresult result = loadReal(on, handle, number, blob, jit, real);
+    CUresult result = loadReal(on, handle, number, blob.facts().hasManaged ? library : 0, blob, jit, real);
     if (result == CUDA_SUCCESS) keepImage(on, blob);
     return result;
   }

@@ -96,8 +96,9 @@ void Image::place(std::span<const SectionPlace> places) {
   placedAt.assign(places.begin(), places.end());
   placed = true;
   for (size_t i = 0; i < imageSections.size(); ++i)
-    if (imageSections[i].bytes != 0) std::memset(placedAt[i].host, 0, imageSections[i].bytes);
+    if (imageSections[i].bytes != 0 && !placedAt[i].hasValues) std::memset(placedAt[i].host, 0, imageSections[i].bytes);
   for (const Layout& layout : layouts) {
+    if (placedAt[layout.section].hasValues) continue;
     const VariableDecl& decl = *layout.decl;
     std::byte* const host = placedAt[layout.section].host + layout.offset;
     if (!decl.initial.empty())

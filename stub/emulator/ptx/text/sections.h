@@ -15,10 +15,11 @@ struct Section {
   bool managed = false;
 };
 
-// Where a section is: its device address, and where this process sees it.
+// Where a section is: its device address, and where this process sees it. `hasValues`: another module has put the initial ones there.
 struct SectionPlace {
   uint64_t base = 0;
   std::byte* host = nullptr;
+  bool hasValues = false;
 };
 
 // A module variable as the program names it: `bytes` at `offset` of its section.
