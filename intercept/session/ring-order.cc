@@ -12,6 +12,16 @@ CUresult orderBehind(Thread& thread, unsigned waiting, unsigned awaited, uint64_
   return frame.post();
 }
 
+uint64_t makeOwnStream(Thread& thread, unsigned device, int priority) {
+  const uint64_t stream = thread.session.handles.create(api::Kind::STREAM, device);
+  Call<api::Cuda::StreamCreateParams> frame(thread.of(stream), api::Method::streamCreate);
+  frame->setPhStream(stream);
+  frame->setFlags(CU_STREAM_NON_BLOCKING);
+  frame->setPriority(priority);
+  frame.post();
+  return stream;
+}
+
 namespace {
 
 template <typename Order>

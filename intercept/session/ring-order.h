@@ -6,6 +6,7 @@
 // (docs/ring.md). Any thread, outside the gate; no state.
 #pragma once
 
+#include "intercept/session/copy/copy-end.h"
 #include "intercept/session/thread.h"
 
 namespace vgpu::client {
@@ -14,10 +15,18 @@ namespace vgpu::client {
 // is sent if these have been executed. CUDA_SUCCESS, or the error of a lost session.
 CUresult orderBehind(Thread& thread, unsigned waiting, unsigned awaited, uint64_t position);
 
+// A stream of our own on a device, for work that the program has not given to any.
+uint64_t makeOwnStream(Thread& thread, unsigned device, int priority);
+
 // A bit for the device in whose memory that address is; none for memory of the host, and if there is one device.
 uint32_t deviceBit(Session& session, uint64_t address);
 inline uint32_t devicesOf(Session& session, uint64_t address) {
   return session.devices.size() == 1 ? 0 : deviceBit(session, address);
+}
+
+// Of an end of a copy, and of an array too if there is one device.
+inline uint32_t devicesOf(Session& session, const CopyEnd& end) {
+  return end.isArray() ? 1u << handleDevice(end.place.number()) : devicesOf(session, end.address());
 }
 
 // What acrossRings() sends before and after: each other device has a bit in `touched`.

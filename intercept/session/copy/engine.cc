@@ -76,10 +76,6 @@ CUresult copyOnHost(Thread& thread, const CopyEnd& destination, const CopyEnd& s
   return CUDA_SUCCESS;
 }
 
-uint32_t devicesOf(Session& session, const CopyEnd& end) {
-  return end.isArray() ? 1u << handleDevice(end.place.number()) : devicesOf(session, end.address());
-}
-
 // A copy of at most so many bytes costs less in the frame, or in the slot on the way back, than acquiring, filling and
 // releasing a slab.
 constexpr uint64_t inlineBytes = 4 * KiB;

@@ -1,7 +1,6 @@
 #include "intercept/session/graph/executable.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "intercept/session/call.h"
@@ -109,7 +108,7 @@ class Executable::Staging {
 // Sends the frames of one step.
 class Executable::Sender {
  public:
-  Sender(Thread& thread, uint64_t graph, const Step& step, std::vector<uint32_t> before, bool isSet)
+  Sender(Thread& thread, Executable& graph, const Step& step, std::vector<uint32_t> before, bool isSet)
       : thread(thread), graph(graph), step(step), before(std::move(before)), isSet(isSet), next(step.first) {}
 
   CUresult operator()(const EmptyWork&) { return sendWords(thread, node(), OwnWords::none); }
@@ -146,18 +145,20 @@ class Executable::Sender {
  private:
   // Its word is the same as long as the graph lives.
   CUresult sendHost() {
-    if (isSet) return node(), CUDA_SUCCESS;
-    return sendWords(thread, node(), OwnWords::signalsAndWaits, *step.word);
+    const WorkerNode words = node(graph.device);
+    return isSet ? CUDA_SUCCESS : sendWords(thread, words, OwnWords::signalsAndWaits, *step.word);
   }
   // The first comes behind what the step does, each other one behind that.
-  WorkerNode node() {
-    WorkerNode made{graph, next++, isSet ? std::vector<uint32_t>{} : std::move(before), isSet};
+  WorkerNode node() { return node(step.device); }
+  WorkerNode node(unsigned device) {
+    graph.follow(thread, device);  // only a lost session refuses it, and then the node's frame too
+    WorkerNode made{graph.handle, next++, isSet ? std::vector<uint32_t>{} : std::move(before), isSet, device};
     before = {made.number};
     return made;
   }
 
   Thread& thread;
-  const uint64_t graph;
+  Executable& graph;
   const Step& step;
   std::vector<uint32_t> before;
   const bool isSet;
@@ -226,42 +227,14 @@ CUresult Executable::checkBodies(const Shape& shape, Problem& problem) {
   return CUDA_SUCCESS;
 }
 
-namespace {
-
-uint32_t devicesNamed(Session& session, const NodeWork& work) {
-  auto ofEnd = [&](const CopyEnd& end) {
-    return end.isArray() ? 1u << handleDevice(end.place.number()) : devicesOf(session, end.address());
-  };
-  if (auto* kernel = std::get_if<KernelWork>(&work)) return 1u << handleDevice(kernel->function);
-  if (auto* event = std::get_if<EventWork>(&work)) return 1u << handleDevice(event->event);
-  if (auto* fill = std::get_if<FillWork>(&work)) return devicesOf(session, fill->given.dst);
-  if (auto* alloc = std::get_if<AllocWork>(&work)) return 1u << alloc->memory->device;
-  if (auto* library = std::get_if<LibraryWork>(&work)) return 1u << handleDevice(library->call->handle);
-  if (auto* copy = std::get_if<CopyWork>(&work)) return ofEnd(copy->to) | ofEnd(copy->from);
-  return 0;
-}
-
-}  // namespace
-
-// All of a graph is executed in the order of one ring.
-CUresult Executable::deviceOf(Thread& thread, const Shape& shape, unsigned& device, Problem& problem) {
-  uint32_t devices = 0;
-  for (auto& step : shape.steps) {
-    devices |= devicesNamed(thread.session, step.work);
-    if ((devices & (devices - 1)) == 0) continue;
-    problem.node = step.node;
-    reportFailure("a graph with work on several devices is not supported yet");
-    return CUDA_ERROR_NOT_SUPPORTED;
-  }
-  device = devices == 0 ? thread.device() : static_cast<unsigned>(std::countr_zero(devices));
-  return CUDA_SUCCESS;
-}
-
 // What a step needs besides the worker's nodes.
 CUresult Executable::prepare(Thread& thread, Step& step) {
   if (!step.word && (runsOnHost(step.work) || isRecord(step.work))) {
     step.word = session.completionWords.take(device);
     if (!step.word) return CUDA_ERROR_OUT_OF_MEMORY;
+    // A relay to another host asks after the words that are not 0 when the session comes to it; no frame will name this one again.
+    uint64_t unused = 0;
+    session.segment.completionWord(*step.word).answered.compare_exchange_strong(unused, 1);
   }
   auto* copy = std::get_if<CopyWork>(&step.work);
   if (copy == nullptr || !isPageable(*copy) || copy->toWhere == copy->fromWhere) return CUDA_SUCCESS;
@@ -285,7 +258,8 @@ CUresult Executable::instantiate(Thread& thread, const Graph& graph, uint64_t fl
   if (CUresult refused = checkBodies(shape, problem)) return refused;
   const bool hasConditions = !graph.conditions->all().empty();
   if (hasConditions && graph.conditions->isClaimed()) return CUDA_ERROR_NOT_SUPPORTED;
-  if (CUresult error = deviceOf(thread, shape, device, problem)) return error;
+  uint32_t devices = 0;
+  if (CUresult error = placeSteps(thread, shape, device, devices, problem)) return error;
   if (shape.steps.size() > mostWorkerNodes / 2) return CUDA_ERROR_OUT_OF_MEMORY;
 
   Session& session = thread.session;
@@ -293,11 +267,13 @@ CUresult Executable::instantiate(Thread& thread, const Graph& graph, uint64_t fl
   std::shared_ptr<Executable> executable(new Executable(thread, device));
   executable->handle = made;
   executable->wantedFlags = flags;
+  executable->devices = devices;
   if (hasConditions) executable->claimsConditions = graph.conditions->claim();
   executable->shape = std::move(shape);
   session.handles.find<api::Kind::GRAPH_EXEC>(made)->executable = executable;
 
   auto send = [&]() -> CUresult {
+    if (CUresult error = orderBehindAll(thread, device, devices & ~(1u << device))) return error;
     {
       Call<api::Cuda::GraphBeginParams> frame(thread.on(device), api::Method::graphBegin);
       frame->setGraph(made);
@@ -305,6 +281,7 @@ CUresult Executable::instantiate(Thread& thread, const Graph& graph, uint64_t fl
     }
     if (CUresult error = sendConditions(thread, made, graph.conditions->all())) return error;
     if (CUresult error = executable->sendSteps(thread, problem)) return error;
+    if (CUresult error = executable->follow(thread, device)) return error;
     Call<api::Cuda::GraphInstantiateParams> frame(thread.on(device), api::Method::graphInstantiate);
     frame->setGraph(made);
     frame->setFlags(flags);
@@ -343,7 +320,7 @@ CUresult Executable::sendStep(Thread& thread, uint32_t number, uint32_t& sent) {
   if (CUresult error = prepare(thread, step)) return error;
   std::vector<uint32_t> before;
   for (uint32_t other : step.before) before.push_back(shape.steps[other].last);
-  Sender sender(thread, handle, step, std::move(before), false);
+  Sender sender(thread, *this, step, std::move(before), false);
   if (CUresult error = std::visit(sender, step.work)) return error;
   sent = sender.sent();
   step.last = sent - 1;
@@ -371,12 +348,14 @@ CUresult Executable::end(Thread& thread, uint64_t handle) {
   std::shared_ptr<Executable> executable;
   auto last = [&](GraphExecState& state) { executable = std::move(state.executable); };
   if (!thread.session.handles.destroy<api::Kind::GRAPH_EXEC>(handle, last)) return CUDA_ERROR_INVALID_VALUE;
-  CUresult result;
+  CUresult result = executable->follow(thread, executable->device);
   {
     Call<api::Cuda::GraphEndParams> frame(thread.of(handle), api::Method::graphEnd);
     frame->setGraph(handle);
     result = frame.post();
   }
+  for (uint64_t stream : executable->streams)
+    if (stream != 0) thread.destroyStream(stream);
   executable->giveWords();
   executable->giveObjects();
   for (auto& memory : executable->allocated) memory->isInstantiated = false;
@@ -427,9 +406,14 @@ CUresult Executable::takeMemory() {
 }
 
 CUresult Executable::launch(Thread& thread, uint64_t stream) {
-  if (thread.deviceOf(stream) != device) return CUDA_ERROR_INVALID_VALUE;
   if (hasMemory())
     if (CUresult refused = takeMemory()) return refused;
+  if (CUresult error = follow(thread, device)) return error;
+  const uint32_t others = (devices | 1u << thread.deviceOf(stream)) & ~(1u << device);
+  return others == 0 ? launchHere(thread, stream) : launchAcross(thread, stream, others);
+}
+
+CUresult Executable::launchHere(Thread& thread, uint64_t stream) {
   if (session.output.isExpected()) [[unlikely]] session.output.deliverWaiting(thread);
   Call<api::Cuda::GraphLaunchParams> frame(thread.of(stream), api::Method::graphLaunch);
   frame->setGraph(handle);
@@ -464,7 +448,8 @@ CUresult Executable::launch(Thread& thread, uint64_t stream) {
 }
 
 CUresult Executable::upload(Thread& thread, uint64_t stream) {
-  if (thread.deviceOf(stream) != device) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult error = follow(thread, device)) return error;
+  if (thread.deviceOf(stream) != device) stream = streamOn(thread, device);
   Call<api::Cuda::GraphUploadParams> frame(thread.of(stream), api::Method::graphUpload);
   frame->setGraph(handle);
   frame.setStream(stream);
@@ -479,26 +464,26 @@ Executable::Step* Executable::findStep(uint64_t node) {
 // What cuda.h says of each cuGraphExec…SetParams.
 CUresult Executable::check(const Step& step, const NodeWork& work) const {
   if (typeOf(step.work) != typeOf(work)) return CUDA_ERROR_INVALID_VALUE;
-  uint32_t devices = devicesNamed(session, work);
-  if (devices != 0 && devices != 1u << device) return CUDA_ERROR_INVALID_VALUE;
-  bool may = !isMemory(work) && (!std::holds_alternative<LibraryWork>(work) || isSame(step.work, work));
+  const uint32_t may = devicesNamed(session, step.work) | 1u << step.device;
+  if ((devicesNamed(session, work) & ~may) != 0) return CUDA_ERROR_INVALID_VALUE;
+  bool isLike = !isMemory(work) && (!std::holds_alternative<LibraryWork>(work) || isSame(step.work, work));
   if (auto* copy = std::get_if<CopyWork>(&work)) {
     auto& now = std::get<CopyWork>(step.work);
     auto isRow = [](const CopyWork& one) { return one.size.isRow() && !one.to.isArray() && !one.from.isArray(); };
-    may = isRow(now) && isRow(*copy) && now.toWhere == copy->toWhere && now.fromWhere == copy->fromWhere;
+    isLike = isRow(now) && isRow(*copy) && now.toWhere == copy->toWhere && now.fromWhere == copy->fromWhere;
   } else if (auto* fill = std::get_if<FillWork>(&work)) {
-    may = fill->given.height == 1 && std::get<FillWork>(step.work).given.height == 1;
+    isLike = fill->given.height == 1 && std::get<FillWork>(step.work).given.height == 1;
   } else if (auto* words = std::get_if<MemOpsWork>(&work)) {
     auto& now = std::get<MemOpsWork>(step.work).operations;
-    may = std::ranges::equal(now, words->operations, [](auto& a, auto& b) { return a.operation == b.operation; });
+    isLike = std::ranges::equal(now, words->operations, [](auto& a, auto& b) { return a.operation == b.operation; });
   }
-  return may ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return isLike ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult Executable::apply(Thread& thread, Step& step, const NodeWork& work) {
   step.work = work;
   if (CUresult error = prepare(thread, step)) return error;
-  return std::visit(Sender(thread, handle, step, {}, true), step.work);
+  return std::visit(Sender(thread, *this, step, {}, true), step.work);
 }
 
 CUresult Executable::set(Thread& thread, uint64_t node, const NodeWork& work) {
@@ -565,6 +550,7 @@ CUresult Executable::setEnabled(Thread& thread, uint64_t node, bool enabled) {
   // Its host functions would still run.
   auto* copy = std::get_if<CopyWork>(&step.work);
   if (copy != nullptr && isPageable(*copy)) return CUDA_ERROR_NOT_SUPPORTED;
+  if (CUresult error = follow(thread, device)) return error;
   step.enabled = enabled;
   Call<api::Cuda::GraphEnableParams> frame(thread.of(handle), api::Method::graphEnable);
   frame->setGraph(handle);

@@ -6,12 +6,16 @@
 //   copy of pageable      a host function that copies between the program's memory and pinned memory, before or behind a copy
 //   conditional node      the driver's, in whose bodies the steps of its bodies are, which come behind it in the order
 //
+// Its nodes may be on several devices, and it may be launched into a stream of any: it has one ring, that of its own device, in which
+// it is launched, and each node's frames are in the ring of the node's device (across-devices.cc).
+//
 // As CUDA says, an executable graph is not to be used by two threads at a time. All of it stays in the program over a suspend; the
 // worker's part comes back by its recipe, and what has been set since by rows of the snapshot.
 #pragma once
 
 #include <cuda.h>
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -75,6 +79,7 @@ class Executable {
     std::optional<uint32_t> word;  // its completion word
     std::shared_ptr<Staging> staging;
     Place place;
+    unsigned device = 0;  // whose ring has the frames of its node
   };
   // The steps of a child node are those of its graph: [begin, end).
   struct Child {
@@ -87,7 +92,7 @@ class Executable {
   };
   class Sender;
 
-  Executable(Thread& thread, unsigned device) : session(thread.session), device(device) {}
+  Executable(Thread& thread, unsigned device) : session(thread.session), device(device), lastRing(device) {}
 
   static bool flatten(const Graph& graph, const std::vector<uint32_t>& entry, const Place& place, Shape& shape,
                       std::vector<uint32_t>& last);
@@ -96,7 +101,15 @@ class Executable {
   static CUresult checkBodies(const Shape& shape, Problem& problem);
   CUresult sendSteps(Thread& thread, Problem& problem);
   CUresult sendStep(Thread& thread, uint32_t number, uint32_t& sent);
-  static CUresult deviceOf(Thread& thread, const Shape& shape, unsigned& device, Problem& problem);
+  // Devices of steps, by a bit each, and the one in whose ring the graph is launched.
+  static uint32_t devicesNamed(Session& session, const NodeWork& work);
+  static CUresult placeSteps(Thread& thread, Shape& shape, unsigned& device, uint32_t& devices, Problem& problem);
+  // Lets the frames that are sent to a device's ring from now on come behind all that were sent for this graph.
+  CUresult follow(Thread& thread, unsigned ring);
+  // A stream of the graph's own, in which no program gives work.
+  uint64_t streamOn(Thread& thread, unsigned device);
+  CUresult launchAcross(Thread& thread, uint64_t stream, uint32_t others);
+  CUresult launchHere(Thread& thread, uint64_t stream);
   CUresult prepare(Thread& thread, Step& step);
   CUresult check(const Step& step, const NodeWork& work) const;
   CUresult apply(Thread& thread, Step& step, const NodeWork& work);
@@ -111,6 +124,9 @@ class Executable {
 
   Session& session;
   const unsigned device;
+  unsigned lastRing;     // in which a frame was sent for it
+  uint32_t devices = 0;  // that have nodes of it
+  std::array<uint64_t, maxDevices> streams{};
   uint64_t handle = 0;
   uint64_t wantedFlags = 0;
   Shape shape;

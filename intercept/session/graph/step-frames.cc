@@ -13,7 +13,7 @@ template <typename Params>
 class NodeFrame : public Call<Params> {
  public:
   NodeFrame(Thread& thread, const WorkerNode& node, api::Method add, api::Method set, uint64_t extraBytes = 0)
-      : Call<Params>(thread.of(node.graph), node.isSet ? set : add, dataWords(node.before.size() * sizeof(uint32_t)) + dataWords(extraBytes)) {
+      : Call<Params>(thread.on(node.device), node.isSet ? set : add, dataWords(node.before.size() * sizeof(uint32_t)) + dataWords(extraBytes)) {
     (*this)->setGraph(node.graph);
     (*this)->setNode(node.number);
     (*this)->setBefore(kj::arrayPtr(node.before.data(), node.before.size()));

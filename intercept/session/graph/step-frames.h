@@ -17,12 +17,13 @@ struct WorkerBody {
 CUresult sendBody(Thread& thread, uint64_t graph, const WorkerBody& body);
 CUresult sendConditions(Thread& thread, uint64_t graph, const std::vector<Condition>& conditions);
 
-// A node of the worker's: its number in its graph, and those that it comes behind. A node that is set keeps them.
+// A node of the worker's: its number in its graph, those that it comes behind (a node that is set keeps them), and its device.
 struct WorkerNode {
   uint64_t graph;
   uint32_t number;
   std::vector<uint32_t> before;
   bool isSet = false;
+  unsigned device = 0;
 };
 
 // What a node of ours does with its completion word.

@@ -7,6 +7,7 @@
 
 #include "intercept/session/call.h"
 #include "intercept/session/copy/staged-copy.h"
+#include "intercept/session/ring-order.h"
 #include "intercept/session/wait.h"
 
 namespace vgpu::client {
@@ -189,14 +190,9 @@ void ManagedMemory::exclude(Thread& thread, std::unique_lock<std::mutex>& lock) 
 uint64_t ManagedMemory::streamOf(Thread& thread, unsigned device) {
   uint64_t stream = streams[device].load(std::memory_order_relaxed);
   if (stream != 0 && thread.session.handles.isLive(api::Kind::STREAM, stream)) return stream;
-  stream = thread.session.handles.create(api::Kind::STREAM, device);
-  Call<api::Cuda::StreamCreateParams> frame(thread.of(stream), api::Method::streamCreate);
-  frame->setPhStream(stream);
-  frame->setFlags(CU_STREAM_NON_BLOCKING);
   // The GPU's queues may be fewer than the streams, and one that streams share holds them up together: bytes for a host function must
   // not stand behind the wait for it. Streams of another priority have other queues.
-  frame->setPriority(thread.session.devices[device].greatestPriority);
-  frame.post();
+  stream = makeOwnStream(thread, device, thread.session.devices[device].greatestPriority);
   streams[device].store(stream, std::memory_order_relaxed);  // a number: nothing else is read behind it
   return stream;
 }

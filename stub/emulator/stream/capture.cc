@@ -152,25 +152,13 @@ void Stream::beginCapture(std::shared_ptr<Graph> graph, CUstreamCaptureMode mode
   ++activeCaptures;
 }
 
-std::shared_ptr<Graph> StreamSet::endCapture(Stream& stream) {
+std::vector<GraphNode*> StreamSet::leaveCapture(const std::shared_ptr<Capture>& capture) {
   std::lock_guard streams(mutex);
   std::lock_guard lock(context.driver.graphMutex);
-  std::shared_ptr<Capture> capture = stream.capture;
-  if (!capture) refuse(CUDA_ERROR_ILLEGAL_STATE);
-  if (capture->origin != &stream) {
-    capture->invalidated = true;
-    refuse(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
-  }
-  if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != std::this_thread::get_id()) {
-    refuse(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
-  }
-  std::vector<const GraphNode*> joined = ancestors(stream.captureTail);
-  bool unjoined = false;
+  std::vector<GraphNode*> tails;
   auto release = [&](Stream& each) {
     if (each.capture != capture) return;
-    for (const GraphNode* node : each.captureTail) {
-      unjoined = unjoined || std::find(joined.begin(), joined.end(), node) == joined.end();
-    }
+    addMissing(tails, each.captureTail);
     each.capture = nullptr;
     each.captureTail.clear();
   };
@@ -178,10 +166,36 @@ std::shared_ptr<Graph> StreamSet::endCapture(Stream& stream) {
     if (std::shared_ptr<Stream> each = weak.lock()) release(*each);
   }
   for (const auto& [thread, each] : perThread) release(*each);
-  release(stream);
+  return tails;
+}
+
+// Streams of other contexts may be in it: each context's are locked by themselves.
+std::shared_ptr<Graph> StreamSet::endCapture(Stream& stream) {
+  std::shared_ptr<Capture> capture;
+  std::vector<const GraphNode*> joined;
+  {
+    std::lock_guard streams(mutex);
+    std::lock_guard lock(context.driver.graphMutex);
+    capture = stream.capture;
+    if (!capture) refuse(CUDA_ERROR_ILLEGAL_STATE);
+    if (capture->origin != &stream) {
+      capture->invalidated = true;
+      refuse(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+    }
+    if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != std::this_thread::get_id()) {
+      refuse(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+    }
+    joined = ancestors(stream.captureTail);
+  }
+  std::vector<GraphNode*> tails;
+  context.driver.contexts.forEach([&](Context& each) {
+    if (each.alive) addMissing(tails, each.streams.leaveCapture(capture));
+  });
+  std::lock_guard lock(context.driver.graphMutex);
   --activeCaptures;
   if (capture->invalidated) refuse(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-  if (unjoined) refuse(CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+  for (const GraphNode* node : tails)
+    if (std::find(joined.begin(), joined.end(), node) == joined.end()) refuse(CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
   return capture->graph;
 }
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "stub/emulator/driver/driver.h"
-#include "stub/emulator/stream/graph.h"
+#include "stub/emulator/stream/graph-node.h"
 
 namespace vgpu::emulator::api {
 namespace {
@@ -117,6 +117,12 @@ void GraphExec::launch(Stream& stream) {
     members.push_back(std::move(member));
   }
   last = stream.context.streams.submitGroup(stream, std::move(members), last, *source);
+  if (!last) return;
+  for (const Step& step : steps) {
+    if (step.operation.type != CU_GRAPH_NODE_TYPE_KERNEL) continue;
+    Context& of = describedAs<LaunchRequest>(step.operation, CU_GRAPH_NODE_TYPE_KERNEL).function->context;
+    if (&of != &stream.context) of.streams.share(last);
+  }
 }
 
 }  // namespace vgpu::emulator::api

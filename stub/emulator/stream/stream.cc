@@ -163,6 +163,12 @@ std::vector<TaskRef> StreamSet::tails() {
   return all;
 }
 
+void StreamSet::share(TaskRef work) {
+  std::lock_guard lock(mutex);
+  std::erase_if(orphans, [](const auto& orphan) { return orphan.second->done(); });
+  orphans.emplace_back(false, std::move(work));
+}
+
 void StreamSet::afterAll(Action action) {
   auto task = std::make_shared<Task>(context, Weight::light, std::move(action));
   {

@@ -106,9 +106,13 @@ class StreamSet {
   // Returns the task that ends last, or, where the stream is captured, `previous`: `child` is the node then.
   TaskRef submitGroup(Stream&, std::vector<GroupMember> members, TaskRef previous, const Graph& child);
   std::shared_ptr<Graph> endCapture(Stream&);
+  // All streams leave the capture; the nodes that would have come next to theirs.
+  std::vector<GraphNode*> leaveCapture(const std::shared_ptr<Capture>&);
   // Runs `action`, which is quick, once all work is over that is in any stream now; on the caller's thread if there
   // is none. Not in a context whose work has failed.
   void afterAll(Action action);
+  // Work of a stream of another context counts as this context's too: until it has ended, the context is busy.
+  void share(TaskRef work);
   // What a new point in the stream would wait for.
   std::vector<TaskRef> pending(const Stream&);
   void waitForAll();

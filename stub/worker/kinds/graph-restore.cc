@@ -21,10 +21,10 @@ const api::Method* findMethod(const std::string& signature) {
 }
 
 // Whether all that the frame names is still there. A graph that names what is gone cannot be launched any more.
-bool isWhole(Execution& on, api::Method method, kj::ArrayPtr<const capnp::word> words) {
+bool isWhole(SessionState& session, api::Method method, kj::ArrayPtr<const capnp::word> words) {
   bool whole = true;
-  api::visitEffects(method, words, [&](const api::EffectOn& effect) {
-    if (!effect.nullable || effect.handle != 0) whole &= on.handles.of(effect.kind).contains(effect.handle);
+  api::visitEffects(method, words, [&](const api::EffectOn& one) {
+    if (!one.nullable || one.handle != 0) whole &= session.of(handleDevice(one.handle)).handles.of(one.kind).contains(one.handle);
   });
   return whole;
 }
@@ -41,13 +41,12 @@ Rows saveGraphs(SessionState& session) {
   Rows rows;
   for (unsigned device = 0; device < session.deviceCount(); ++device) {
     if (session.isEnded(device)) continue;
-    Execution& on = session.of(device);
     std::map<uint64_t, const KnownGraph*> ordered;
-    for (auto& [handle, graph] : on.kept.of<KnownGraphs>()) ordered.emplace(handle, &graph);
+    for (auto& [handle, graph] : session.of(device).kept.of<KnownGraphs>()) ordered.emplace(handle, &graph);
     for (auto& [handle, graph] : ordered)
       for (uint64_t node = 0; node < graph->nodes.size(); ++node)
         for (auto& [method, words] : graph->nodes[node].set) {
-          if (!isWhole(on, method, kj::arrayPtr(words.data(), words.size()))) continue;
+          if (!isWhole(session, method, kj::arrayPtr(words.data(), words.size()))) continue;
           rows.push_back({handle, node, std::string(api::infoOf(method).signature), hexOf(std::as_bytes(std::span(words)))});
         }
   }
@@ -57,12 +56,12 @@ Rows saveGraphs(SessionState& session) {
 void restoreGraphs(SessionState& session, const Rows& rows) {
   Reply reply;
   for (auto& row : rows) {
-    Execution& on = session.select(handleDevice(numberIn(row, 0)));
+    KnownGraph* graph = session.of(handleDevice(numberIn(row, 0))).kept.find<KnownGraphs>(numberIn(row, 0));
+    if (graph == nullptr || graph->executable == nullptr || numberIn(row, 1) >= graph->nodes.size()) continue;
+    Execution& on = session.select(graph->nodes[numberIn(row, 1)].device);
     auto bytes = bytesOf(textIn(row, 3));
     std::vector<capnp::word> words(bytes.size() / sizeof(capnp::word));
     std::memcpy(words.data(), bytes.data(), bytes.size());
-    KnownGraph* graph = on.kept.find<KnownGraphs>(numberIn(row, 0));
-    if (graph == nullptr || graph->executable == nullptr) continue;
     reply.reset();
     CUresult result = on.execute(*findMethod(textIn(row, 2)), kj::arrayPtr(words.data(), words.size()), 0, 0, reply);
     if (result == CUDA_SUCCESS) continue;

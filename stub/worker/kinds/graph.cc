@@ -17,10 +17,9 @@ namespace vgpu::stub {
 
 namespace {
 
+// Of any GPU: the frames of a graph's nodes are in the rings of their devices, and come one after the other.
 KnownGraph& graphOf(Execution& on, uint64_t handle) {
-  KnownGraph* graph = on.kept.find<KnownGraphs>(handle);
-  if (graph == nullptr) throw BadHandle{api::Kind::GRAPH_EXEC, handle};
-  return *graph;
+  return *fromWire<KnownGraph*>(on.handles.get(api::Kind::GRAPH_EXEC, handle));
 }
 
 // Executes a frame of a node. `add(node, graph, before, count)` calls the driver; `set(executable, node)` too. What a node that
@@ -42,7 +41,7 @@ CUresult execute(Execution& on, const Frame& p, Add&& add, Set&& set) {
   graph.failure = on.session.hostLeases.registerAll();
   std::vector<CUgraphNode> before;
   auto numbers = p.getBefore();
-  KnownGraphNode made;
+  KnownGraphNode made{.device = on.device()};
   for (size_t i = 0; i < numbers.size() && graph.failure == CUDA_SUCCESS; ++i) {
     if (numbers[i] >= graph.nodes.size()) graph.failure = CUDA_ERROR_INVALID_VALUE;
     else before.push_back(graph.nodes[numbers[i]].node);
@@ -59,8 +58,8 @@ CUresult graphBegin(Execution& on, const api::FrameReader<api::Cuda::GraphBeginP
   KnownGraph made;
   if (CUresult error = on.driver.cuGraphCreate(&made.graph, 0)) return error;
   made.body = made.graph;
-  on.handles.add(api::Kind::GRAPH_EXEC, p.getGraph(), toWire(made.graph));
-  on.kept.of<KnownGraphs>().emplace(p.getGraph(), std::move(made));
+  auto place = on.kept.of<KnownGraphs>().emplace(p.getGraph(), std::move(made)).first;
+  on.handles.add(api::Kind::GRAPH_EXEC, p.getGraph(), toWire(&place->second));
   return CUDA_SUCCESS;
 }
 

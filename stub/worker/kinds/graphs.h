@@ -25,6 +25,7 @@ struct OwnWords {
 
 struct KnownGraphNode {
   CUgraphNode node = nullptr;
+  unsigned device = 0;  // that executes its frames
   std::optional<OwnWords> own;
   uint64_t event = 0;  // virtual, of a record
   std::vector<CUgraph> bodies;  // of a conditional node

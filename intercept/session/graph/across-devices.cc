@@ -1,0 +1,101 @@
+// Graphs whose nodes are on several devices, or that are launched into a stream of another device than theirs.
+//
+// A graph's launches, and the numbers that they write into its completion words, are in one ring: that of the graph's device. A launch
+// into a stream of another device is one into a stream of the graph's own, which waits for that stream and which that stream waits
+// for. Devices that have nodes count as working until then: what waits for one of them waits for the launch.
+#include <bit>
+
+#include "intercept/session/call.h"
+#include "intercept/session/graph/executable.h"
+#include "intercept/session/refusal.h"
+#include "intercept/session/ring-order.h"
+#include "intercept/session/wait.h"
+
+namespace vgpu::client {
+
+namespace {
+
+unsigned firstOf(uint32_t devices) { return static_cast<unsigned>(std::countr_zero(devices)); }
+
+// What a launch's number is written for, and what the driver wants on one device (cuda.h, CUDA_CONDITIONAL_NODE_PARAMS).
+bool isOfGraphsDevice(const NodeWork& work, bool isConditional) {
+  auto* event = std::get_if<EventWork>(&work);
+  return isConditional || (event != nullptr && !event->waits);
+}
+
+// `stream` waits for that place in another stream.
+CUresult awaitFence(Thread& thread, uint64_t stream, const StreamFence& fence) {
+  const unsigned device = thread.deviceOf(stream);
+  if (CUresult error = orderBehind(thread, device, fence.device, fence.record.sequence)) return error;
+  Call<api::Cuda::StreamAwaitRecordParams> frame(thread.on(device), api::Method::streamAwaitRecord);
+  frame->setLine(fence.record.completion);
+  frame->setSequence(fence.record.sequence);
+  frame.setStream(stream);
+  return frame.post();
+}
+
+}  // namespace
+
+uint32_t Executable::devicesNamed(Session& session, const NodeWork& work) {
+  if (auto* kernel = std::get_if<KernelWork>(&work)) return 1u << handleDevice(kernel->function);
+  if (auto* event = std::get_if<EventWork>(&work)) return 1u << handleDevice(event->event);
+  if (auto* fill = std::get_if<FillWork>(&work)) return devicesOf(session, fill->given.dst);
+  if (auto* alloc = std::get_if<AllocWork>(&work)) return 1u << alloc->memory->device;
+  if (auto* library = std::get_if<LibraryWork>(&work)) return 1u << handleDevice(library->call->handle);
+  if (auto* copy = std::get_if<CopyWork>(&work)) return devicesOf(session, copy->to) | devicesOf(session, copy->from);
+  return 0;
+}
+
+CUresult Executable::placeSteps(Thread& thread, Shape& shape, unsigned& device, uint32_t& devices, Problem& problem) {
+  Session& session = thread.session;
+  uint32_t fixed = 0;
+  for (auto& step : shape.steps) {
+    const uint32_t named = devicesNamed(session, step.work);
+    devices |= named;
+    if (isOfGraphsDevice(step.work, isConditional(step))) fixed |= named;
+    if (std::popcount(fixed) < 2) continue;
+    problem.node = step.node;
+    return refuseInSession("a graph that records events of several devices, or has conditional work on several,");
+  }
+  device = fixed != 0 ? firstOf(fixed) : thread.device();
+  if (fixed == 0 && devices != 0 && (devices >> device & 1) == 0) device = firstOf(devices);
+  for (auto& step : shape.steps) {
+    const uint32_t named = devicesNamed(session, step.work);
+    step.device = named == 0 || (named >> device & 1) != 0 || std::holds_alternative<EventWork>(step.work) ? device : firstOf(named);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Executable::follow(Thread& thread, unsigned ring) {
+  if (ring == lastRing) [[likely]] return CUDA_SUCCESS;
+  const unsigned before = lastRing;
+  lastRing = ring;
+  return orderBehindAll(thread, ring, 1u << before);
+}
+
+uint64_t Executable::streamOn(Thread& thread, unsigned on) {
+  uint64_t& stream = streams[on];
+  if (stream == 0 || !session.handles.isLive(api::Kind::STREAM, stream)) stream = makeOwnStream(thread, on, 0);
+  return stream;
+}
+
+CUresult Executable::launchAcross(Thread& thread, uint64_t stream, uint32_t others) {
+  const unsigned from = thread.deviceOf(stream);
+  uint64_t own = stream;
+  if (CUresult error = orderBehindAll(thread, device, others)) return error;
+  if (from != device) {
+    own = streamOn(thread, device);
+    StreamFence before;
+    if (CUresult error = fenceStream(thread, stream, before)) return error;
+    if (CUresult error = awaitFence(thread, own, before)) return error;
+  }
+  if (CUresult error = launchHere(thread, own)) return error;
+  StreamFence after;
+  if (CUresult error = fenceStream(thread, own, after)) return error;
+  for (unsigned other = 0; other < session.devices.size(); ++other)
+    if ((others >> other & 1) != 0)
+      if (CUresult error = awaitFence(thread, other == from ? stream : streamOn(thread, other), after)) return error;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace vgpu::client
