@@ -1,4 +1,4 @@
-// Names of CUDA's errors, from cuda.h itself at build time; their texts, shared with the runtime library.
+// Texts of CUDA's errors, shared with the runtime library.
 #include <cuda.h>
 #include <driver_types.h>
 
@@ -19,16 +19,6 @@ const char* textOfError(CUresult error) {
   for (auto& [code, text] : texts)
     if (code == static_cast<int>(error)) return text;
   return nullptr;
-}
-
-const char* nameOfError(CUresult error) {
-  switch (error) {
-#define ERROR(name) \
-  case name: return #name;
-#include "cuda-errors.inc"
-#undef ERROR
-    default: return nullptr;
-  }
 }
 
 }  // namespace

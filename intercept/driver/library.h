@@ -34,22 +34,22 @@ CUresult giveLibraryVariable(CUlibrary library, const char* name, CUdeviceptr* a
 
 // ---- libraries and kernels
 template <typename Body>
-CUresult withLibrary(CUlibrary library, Body&& body) {
+CUresult withLibrary(CUlibrary library, Body&& body, const char* caller = __builtin_FUNCTION()) {
   return enterAny([&](Thread& thread) -> CUresult {
     auto* entry = thread.session.handles.find<api::Kind::LIBRARY>(toWire(library));
     return entry == nullptr ? CUDA_ERROR_INVALID_HANDLE : body(thread, *entry->code);
-  });
+  }, caller);
 }
 // Runs `body` with the library's module in the current context.
 template <typename Body>
-CUresult withModuleOf(CUlibrary library, Body&& body) {
+CUresult withModuleOf(CUlibrary library, Body&& body, const char* caller = __builtin_FUNCTION()) {
   return enter([&](Thread& thread) -> CUresult {
     auto* entry = thread.session.handles.find<api::Kind::LIBRARY>(toWire(library));
     if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     uint64_t module = 0;
     if (CUresult error = entry->code->moduleIn(thread, thread.owner(), module)) return error;
     return body(thread, module);
-  });
+  }, caller);
 }
 template <typename Body>
 CUresult withKernel(CUkernel kernel, Body&& body) {

@@ -7,11 +7,11 @@ using namespace vgpu::client;
 namespace {
 
 template <typename Body>
-CUresult withLink(CUlinkState state, Body&& body) {
+CUresult withLink(CUlinkState state, Body&& body, const char* caller = __builtin_FUNCTION()) {
   return enter([&](Thread& thread) -> CUresult {
     auto* entry = thread.session.handles.find<api::Kind::LINK>(toWire(state));
     return entry == nullptr ? CUDA_ERROR_INVALID_HANDLE : body(thread, *entry->linker);
-  });
+  }, caller);
 }
 
 }  // namespace

@@ -7,18 +7,18 @@ using namespace vgpu::client;
 namespace {
 
 template <typename Body>
-CUresult withPool(CUmemoryPool handle, Body&& body) {
-  return enterAny([&](Thread& thread) { return client::withPool(thread, handle, body); });
+CUresult withPool(CUmemoryPool handle, Body&& body, const char* caller = __builtin_FUNCTION()) {
+  return enterAny([&](Thread& thread) { return client::withPool(thread, handle, body); }, caller);
 }
 
 // Runs `body` with the pools of a device. CUDA_ERROR_INVALID_DEVICE if there is none of that number.
 template <typename Body>
-CUresult withDevice(CUdevice device, Body&& body) {
+CUresult withDevice(CUdevice device, Body&& body, const char* caller = __builtin_FUNCTION()) {
   return enterAny([&](Thread& thread) -> CUresult {
     if (!thread.session.hasDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
     auto number = static_cast<unsigned>(device);
     return thread.session.memory.withPools(thread, [&](StreamPools& pools) -> CUresult { return body(pools, number); });
-  });
+  }, caller);
 }
 
 }  // namespace

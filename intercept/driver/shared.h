@@ -124,13 +124,13 @@ std::unique_ptr<ArrayLayout> layoutOf(const CUDA_ARRAY3D_DESCRIPTOR& shape);
 CUresult createStream(Thread& thread, uint64_t green, unsigned flags, int priority, uint64_t& stream);
 // Runs `body` with the handle of a live stream as frames have it.
 template <typename Body>
-CUresult onStream(CUstream stream, Body&& body) {
+CUresult onStream(CUstream stream, Body&& body, const char* caller = __builtin_FUNCTION()) {
   return enter([&](Thread& thread) -> CUresult {
     uint64_t handle = toWire(stream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, handle)) return bad;
     if (CUresult refused = thread.refuseCaptured(handle)) return refused;
     return body(thread, handle);
-  });
+  }, caller);
 }
 
 // The same for a question about a stream, or a wait for it.
@@ -184,11 +184,11 @@ CUresult recordContext(CUcontext context, CUevent event);
 CUresult delayContext(CUcontext context, CUevent event);
 // Runs `body` with a live event. CUDA_ERROR_INVALID_HANDLE if there is none.
 template <typename Body>
-CUresult onEvent(CUevent event, Body&& body) {
+CUresult onEvent(CUevent event, Body&& body, const char* caller = __builtin_FUNCTION()) {
   return enter([&](Thread& thread) -> CUresult {
     auto* entry = thread.session.handles.find<api::Kind::EVENT>(toWire(event));
     return entry == nullptr ? CUDA_ERROR_INVALID_HANDLE : body(thread, *entry);
-  });
+  }, caller);
 }
 
 // The same for a question about it: an event that was last recorded in a capture has no answer, and a capture may forbid any.

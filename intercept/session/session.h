@@ -26,6 +26,7 @@
 #include "intercept/session/device-info.h"
 #include "intercept/session/device-output.h"
 #include "intercept/session/elapsed-times.h"
+#include "intercept/session/failed-calls.h"
 #include "intercept/session/gate.h"
 #include "intercept/session/graph/captures.h"
 #include "intercept/session/graph/graph-memory.h"
@@ -102,6 +103,7 @@ class Session final : public SessionControl {
   GraphMemories graphMemories{*this};
   UserObjects userObjects;
   ElapsedTimes elapsedTimes;
+  FailedCalls failedCalls;
   Slabs slabs;
   CompletionWords completionWords{segment};
   HostFunctions hostFunctions;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "stub/worker/driver-log.h"
 #include "stub/worker/execution.h"
 
 namespace vgpu::stub {
@@ -24,6 +25,7 @@ SessionState::SessionState(const Driver& driver, const Images& images, int outpu
       output(outputFile),
       libraries(std::move(libraryFolder), driver.noteAllocation != nullptr) {
   require(driver, driver.cuInit(0), "starting the driver");
+  collectLog(driver);
   int count = 0;
   require(driver, driver.cuDeviceGetCount(&count), "counting devices");
   if (!driver.order.empty()) count = static_cast<int>(driver.order.size());

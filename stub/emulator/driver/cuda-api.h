@@ -49,26 +49,37 @@ CUresult answer(Body&& body, Arguments&&... arguments) {
   }
 }
 
-// For entries that work before cuInit.
+// Adds lines to the log of failed calls (log.cc): why, if `message` says so, and what an entry answers.
+void logFailure(const char* entry, CUresult code, const std::string& message) noexcept;
+
+// For entries that work before cuInit. `entry`: the function that calls this, for the log.
 template <class Body>
-CUresult enterAlways(Body&& body) noexcept {
+CUresult enterAlways(Body&& body, const char* entry = __builtin_FUNCTION()) noexcept {
+  CUresult code;
+  std::string message;
   try {
-    return answer(body);
+    code = answer(body);
+  } catch (const Refusal& refusal) {
+    code = refusal.code;
+    message = refusal.message;
   } catch (...) {
-    return answerFor(std::current_exception());
+    code = answerFor(std::current_exception());
   }
+  if (code != CUDA_SUCCESS) [[unlikely]]
+    logFailure(entry, code, message);
+  return code;
 }
 
 // For entries that need the driver but no context; the body takes Driver&.
 template <class Body>
-CUresult enterDriver(Body&& body) noexcept {
-  return enterAlways([&] { return answer(body, initializedDriver()); });
+CUresult enterDriver(Body&& body, const char* entry = __builtin_FUNCTION()) noexcept {
+  return enterAlways([&] { return answer(body, initializedDriver()); }, entry);
 }
 
 // For entries that work on the current context; the body takes Context&.
 template <class Body>
-CUresult enterContext(Body&& body) noexcept {
-  return enterAlways([&] { return answer(body, currentContext()); });
+CUresult enterContext(Body&& body, const char* entry = __builtin_FUNCTION()) noexcept {
+  return enterAlways([&] { return answer(body, currentContext()); }, entry);
 }
 
 }  // namespace vgpu::emulator::api

@@ -1,0 +1,57 @@
+// cuLogs*: what calls that fail leave in the log, and who is told of it.
+#include <cctype>
+#include <exception>
+
+#include "stub/emulator/driver/cuda-api.h"
+#include "vgpu/api/call-log.h"
+
+namespace vgpu::emulator::api {
+
+namespace {
+
+// Of the process, as the driver. Never destroyed: its threads may still fail something.
+CallLog& callLog() {
+  static auto& log = *new CallLog;
+  return log;
+}
+
+}  // namespace
+
+// A function that several entries share has another name than theirs, and only its reason is logged.
+void logFailure(const char* entry, CUresult code, const std::string& message) noexcept try {
+  if (code == CUDA_ERROR_NOT_READY) return;
+  if (!message.empty()) callLog().add(CallLog::lineOf(message));
+  const char* name = nullptr;
+  cuGetErrorName(code, &name);
+  const bool isEntry = entry[0] == 'c' && entry[1] == 'u' && std::isupper(static_cast<unsigned char>(entry[2])) != 0;
+  callLog().add(CallLog::failure(isEntry ? entry : "a call of the driver", code, name));
+} catch (const std::exception&) {
+  // Then it is not logged.
+}
+
+}  // namespace vgpu::emulator::api
+
+using namespace vgpu;
+using namespace vgpu::emulator::api;
+
+CUresult CUDAAPI cuLogsRegisterCallback(CUlogsCallback function, void* data, CUlogsCallbackHandle* added) {
+  return enterAlways([&] { return function == nullptr ? CUDA_ERROR_INVALID_VALUE : callLog().listen(function, data, added, nullptr); });
+}
+
+CUresult CUDAAPI cuLogsUnregisterCallback(CUlogsCallbackHandle callback) {
+  return enterAlways([&] { return callLog().listen(nullptr, nullptr, nullptr, callback); });
+}
+
+CUresult CUDAAPI cuLogsCurrent(CUlogIterator* end, unsigned flags) {
+  return enterAlways([&] { return flags != 0 ? CUDA_ERROR_INVALID_VALUE : callLog().read(end, {.reads = false}); });
+}
+
+CUresult CUDAAPI cuLogsDumpToFile(CUlogIterator* from, const char* path, unsigned flags) {
+  return enterAlways([&] { return flags != 0 ? CUDA_ERROR_INVALID_VALUE : callLog().read(from, {.path = path}); });
+}
+
+CUresult CUDAAPI cuLogsDumpToMemory(CUlogIterator* from, char* buffer, size_t* size, unsigned flags) {
+  return enterAlways([&] {
+    return flags != 0 || size == nullptr ? CUDA_ERROR_INVALID_VALUE : callLog().read(from, {.buffer = buffer, .size = size});
+  });
+}

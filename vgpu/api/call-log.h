@@ -1,0 +1,146 @@
+// The log of failed calls that cuLogs* reads (cuda.h, "Error Log Management"): lines, of which the newest 25,600 bytes are kept, and
+// the functions that are told of each. The program's side has one, and so has the emulated device.
+//
+// Any thread; `mutex` is a leaf. A function is called without it, by the thread that adds the line. A suspend keeps nothing of it: the
+// program's own stays in its process.
+#pragma once
+
+#include <cuda.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace vgpu {
+
+class CallLog {
+ public:
+  static constexpr size_t mostBytes = 25600;
+
+  // "[12:46:23.854][25642][CUDA][E] TEXT", as a driver writes it.
+  static std::string lineOf(std::string_view text) {
+    using namespace std::chrono;
+    const auto now = system_clock::now();
+    const std::time_t seconds = system_clock::to_time_t(now);
+    std::tm local{};
+    localtime_r(&seconds, &local);
+    const auto part = static_cast<int>(duration_cast<milliseconds>(now.time_since_epoch()).count() % 1000);
+    char head[64];
+    std::snprintf(head, sizeof head, "[%02d:%02d:%02d.%03d][%ld][CUDA][E] ", local.tm_hour, local.tm_min, local.tm_sec, part,
+                  syscall(SYS_gettid));
+    return std::string(head).append(text);
+  }
+  static std::string failure(std::string_view entry, CUresult result, const char* name) {
+    return lineOf("Returning " + std::to_string(result) + " (" + (name != nullptr ? name : "unknown") + ") from " + std::string(entry));
+  }
+
+  void add(std::string line) {
+    std::vector<Listener> told;
+    {
+      std::lock_guard lock(mutex);
+      told = listeners;
+      bytes += line.size() + 1;
+      lines.push_back(line);
+      for (; bytes > mostBytes && lines.size() > 1; ++first) {
+        bytes -= lines.front().size() + 1;
+        lines.pop_front();
+      }
+    }
+    for (auto& each : told) each.function(each.data, CU_LOG_LEVEL_ERROR, line.data(), line.size());
+  }
+
+  bool hasListeners() const {
+    std::lock_guard lock(mutex);
+    return !listeners.empty();
+  }
+  // Adds a function, whose handle `added` gets if it is not null, or removes the one with that handle.
+  CUresult listen(CUlogsCallback function, void* data, CUlogsCallbackHandle* added, CUlogsCallbackHandle removed) {
+    std::lock_guard lock(mutex);
+    if (function != nullptr) {
+      listeners.push_back({++lastListener, function, data});
+      if (added != nullptr) *added = std::bit_cast<CUlogsCallbackHandle>(lastListener);
+      return CUDA_SUCCESS;
+    }
+    const auto number = std::bit_cast<uint64_t>(removed);
+    return std::erase_if(listeners, [&](auto& each) { return each.number == number; }) == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  }
+
+  // Where lines go that are read.
+  struct Reader {
+    const char* path = nullptr;  // to a file
+    char* buffer = nullptr;      // or to memory
+    size_t* size = nullptr;
+    bool reads = true;  // false: nowhere, the iterator alone is set
+  };
+  // Reads the lines from `*from` on, all without `from`, and sets it behind the last.
+  CUresult read(CUlogIterator* from, const Reader& to) {
+    std::lock_guard lock(mutex);
+    const CUlogIterator end = first + static_cast<CUlogIterator>(lines.size());
+    if (!to.reads) return from == nullptr ? CUDA_ERROR_INVALID_VALUE : (*from = end, CUDA_SUCCESS);
+    CUlogIterator begin = from == nullptr ? first : *from;
+    if (begin > end) return CUDA_ERROR_INVALID_VALUE;
+    const bool areGone = begin < first;
+    begin = std::max(begin, first);
+    CUresult result = to.size != nullptr ? readInto(to.buffer, *to.size, begin, areGone) : readInto(to.path, begin, areGone);
+    if (result == CUDA_SUCCESS && from != nullptr) *from = end;
+    return result;
+  }
+
+ private:
+  struct Listener {
+    uint64_t number;
+    CUlogsCallback function;
+    void* data;
+  };
+  static constexpr std::string_view gone = "[CUDA] The oldest messages are missing: there was no room for them.\n";
+
+  CUresult readInto(const char* path, CUlogIterator begin, bool areGone) const {
+    FILE* file = path == nullptr || *path == 0 ? nullptr : std::fopen(path, "ae");
+    if (file == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (areGone) std::fwrite(gone.data(), 1, gone.size(), file);
+    for (size_t i = begin - first; i < lines.size(); ++i) std::fprintf(file, "%s\n", lines[i].c_str());
+    return std::fclose(file) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+  }
+
+  // The newest that fit, behind a line that says that others do not.
+  CUresult readInto(char* buffer, size_t& size, CUlogIterator begin, bool areGone) const {
+    if (buffer == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
+    const size_t room = size - 1;
+    size_t needed = areGone ? gone.size() : 0, at = begin - first;
+    for (size_t i = at; i < lines.size(); ++i) needed += lines[i].size() + 1;
+    for (bool isCut = areGone; needed > room && at < lines.size(); ++at) {
+      needed -= lines[at].size() + 1;
+      if (!isCut) needed += gone.size();
+      isCut = areGone = true;
+    }
+    const bool isNothing = at == lines.size();
+    size = 0;
+    *buffer = 0;
+    if (isNothing) return begin - first < lines.size() ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    std::string text(areGone ? gone : "");
+    for (; at < lines.size(); ++at) text.append(lines[at]).push_back('\n');
+    std::memcpy(buffer, text.c_str(), text.size() + 1);
+    size = text.size();
+    return CUDA_SUCCESS;
+  }
+
+  mutable std::mutex mutex;
+  std::deque<std::string> lines;
+  CUlogIterator first = 0;  // the number of the oldest line
+  size_t bytes = 0;
+  std::vector<Listener> listeners;
+  uint64_t lastListener = 0;
+};
+
+}  // namespace vgpu
