@@ -73,8 +73,15 @@ struct Physical {
   CUmemGenericAllocationHandle handle = 0;
   std::atomic<int> references{1};  // cuMemRelease calls still owed
 
+  // Memory of tiles: arrays have it, and it has no address.
+  bool isTilePool() const { return (properties.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) != 0; }
+  // Where this process sees it all.
+  std::shared_ptr<HostView> tiles();
+
  private:
   MemoryLease lease;
+  std::once_flag viewed;
+  std::shared_ptr<HostView> view;
 };
 
 enum class MappingKind { physical, plain, image, registered, hostAllocation, managed };

@@ -37,58 +37,95 @@ void checkExtent(const Device& device, const CUDA_ARRAY3D_DESCRIPTOR& wanted) {
   }
 }
 
+// What a driver accepts of a format in which shape, with which flags: as an H100's (docs/facts.md).
+const ArrayFormat& checkFormat(const CUDA_ARRAY3D_DESCRIPTOR& wanted) {
+  const ArrayFormat* format = findFormat(wanted.Format);
+  require(format != nullptr && format->allows(wanted.NumChannels));
+  const auto has = [&](unsigned flags) { return (wanted.Flags & flags) != 0; };
+  constexpr unsigned known = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER |
+                             CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE;
+  require(!has(~known));
+  require(!has(CUDA_ARRAY3D_SPARSE) || !has(CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_DEFERRED_MAPPING));
+  require(!has(CUDA_ARRAY3D_SPARSE) || wanted.Height != 0);
+  if (format->isVideo()) {
+    require(has(CUDA_ARRAY3D_VIDEO_ENCODE_DECODE) && !has(~(CUDA_ARRAY3D_VIDEO_ENCODE_DECODE | CUDA_ARRAY3D_SURFACE_LDST)));
+    require(wanted.Depth == 0 && wanted.Height != 0 && wanted.Width % 2 == 0 && wanted.Height % 2 == 0);
+  }
+  if (isBlock(format->coding)) {
+    require(wanted.Height != 0);
+    if (has(CUDA_ARRAY3D_SURFACE_LDST)) refuse(CUDA_ERROR_NOT_SUPPORTED);
+  }
+  return *format;
+}
+
+std::vector<std::shared_ptr<Array>> makePlanes(Context& owner, const CUDA_ARRAY3D_DESCRIPTOR& whole, const ArrayFormat& format) {
+  std::vector<std::shared_ptr<Array>> planes;
+  for (const PlaneFormat& plane : planesOf(whole.Format)) {
+    CUDA_ARRAY3D_DESCRIPTOR shape = whole;
+    shape.Width = whole.Width * plane.width / 2;
+    shape.Height = whole.Height * plane.height / 2;
+    shape.Format = format.channelBytes == 1 ? CU_AD_FORMAT_UNSIGNED_INT8 : CU_AD_FORMAT_UNSIGNED_INT16;
+    shape.NumChannels = plane.channels;
+    planes.push_back(std::make_shared<Array>(owner, shape));
+    planes.back()->isPart = true;
+  }
+  return planes;
+}
+
 }  // namespace
 
-unsigned elementBytes(CUarray_format format, unsigned channels) {
-  if (channels != 1 && channels != 2 && channels != 4) return 0;
-  switch (format) {
-    case CU_AD_FORMAT_UNSIGNED_INT8:
-    case CU_AD_FORMAT_SIGNED_INT8:
-      return channels;
-    case CU_AD_FORMAT_UNSIGNED_INT16:
-    case CU_AD_FORMAT_SIGNED_INT16:
-    case CU_AD_FORMAT_HALF:
-      return 2 * channels;
-    case CU_AD_FORMAT_UNSIGNED_INT32:
-    case CU_AD_FORMAT_SIGNED_INT32:
-    case CU_AD_FORMAT_FLOAT:
-      return 4 * channels;
-    default:
-      return 0;
-  }
+unsigned elementBytes(CUarray_format wanted, unsigned channels) {
+  const ArrayFormat* format = findFormat(wanted);
+  const bool isReadable = format && format->use <= ArrayFormat::Use::normalized && !isBlock(format->coding) && format->allows(channels);
+  return isReadable ? format->element(channels).bytes() : 0;
 }
 
-Array::Array(Context& owner, const CUDA_ARRAY3D_DESCRIPTOR& wanted) : context(owner), descriptor(wanted) {
-  constexpr unsigned known = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
-                             CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_COLOR_ATTACHMENT;
-  if (wanted.Flags & ~known) refuse(CUDA_ERROR_NOT_SUPPORTED);
-  element = elementBytes(wanted.Format, wanted.NumChannels);
-  require(element != 0);
+Array::Array(Context& owner, const CUDA_ARRAY3D_DESCRIPTOR& wanted, std::shared_ptr<Tiling> given, unsigned level)
+    : context(owner), descriptor(wanted), format(&checkFormat(wanted)), tiling(std::move(given)) {
   checkExtent(owner.device, wanted);
-  Shape shape = shapeOf(wanted);
-  rowBytes = wanted.Width * element;
-  rows = shape.rows;
+  const Shape shape = shapeOf(wanted);
+  planes = makePlanes(owner, wanted, *format);
+  if (!planes.empty()) return;
+  const ElementFormat unit = format->element(wanted.NumChannels);
+  const auto units = [&](uint64_t elements) { return (elements + unit.side() - 1) / unit.side(); };
+  element = unit.bytes();
+  rowBytes = units(wanted.Width) * element;
+  rows = units(shape.rows);
   slices = shape.slices;
-  address = owner.driver.pool(owner.device).allocate(bytes(), nullptr);
+  if (!tiling) tiling = tilingOf({wanted});
+  if (tiling)
+    tiles = tiling->levels[level];
+  else
+    address = owner.driver.pool(owner.device).allocate(bytes(), nullptr);
 }
 
-Array::~Array() { context.driver.pool(context.device).free(address); }
+Array::~Array() {
+  if (address != 0) context.driver.pool(context.device).free(address);
+}
 
 MipmappedArray::MipmappedArray(Context& owner, const CUDA_ARRAY3D_DESCRIPTOR& wanted, unsigned count) : context(owner) {
   require(count != 0);
+  const ArrayFormat* format = findFormat(wanted.Format);
+  require(format == nullptr || !format->isVideo());
   CUDA_ARRAY3D_DESCRIPTOR level = wanted;
   bool layered = wanted.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
   auto half = [](size_t& extent) {
     if (extent > 1) extent /= 2;
   };
+  std::vector<CUDA_ARRAY3D_DESCRIPTOR> shapes;
   for (unsigned i = 0; i < count; ++i) {
-    levels.push_back(std::make_shared<Array>(owner, level));
-    levels.back()->levelOfMipmap = true;
+    shapes.push_back(level);
     // More levels than the largest extent halves are cut off (cuda.h, cuMipmappedArrayCreate).
     if (level.Width <= 1 && level.Height <= 1 && (layered || level.Depth <= 1)) break;
     half(level.Width);
     half(level.Height);
     if (!layered) half(level.Depth);
+  }
+  checkFormat(wanted);
+  tiling = tilingOf(shapes);
+  for (unsigned i = 0; i < shapes.size(); ++i) {
+    levels.push_back(std::make_shared<Array>(owner, shapes[i], tiling, i));
+    levels.back()->isPart = true;
   }
 }
 
@@ -112,7 +149,9 @@ void keepUntilUnused(Context& owner, std::shared_ptr<const void> memory) {
 CUresult CUDAAPI cuArray3DCreate_v2(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR* descriptor) {
   return enterContext([&](Context& context) {
     require(handle != nullptr && descriptor != nullptr);
-    *handle = context.driver.arrays.add(std::make_shared<Array>(context, *descriptor));
+    auto made = std::make_shared<Array>(context, *descriptor);
+    for (const std::shared_ptr<Array>& plane : made->planes) context.driver.arrays.add(plane);
+    *handle = context.driver.arrays.add(made);
   });
 }
 
@@ -130,7 +169,8 @@ CUresult CUDAAPI cuArrayCreate_v2(CUarray* handle, const CUDA_ARRAY_DESCRIPTOR* 
 CUresult CUDAAPI cuArrayDestroy(CUarray handle) {
   return enterContext([&](Context& context) {
     std::shared_ptr<Array> array = context.driver.arrays.get(handle);
-    if (array->levelOfMipmap) return;  // it goes with its mipmapped array
+    if (array->isPart) return;  // it goes with the whole
+    for (const std::shared_ptr<Array>& plane : array->planes) context.driver.arrays.remove(plane->handle);
     keepUntilUnused(array->context, context.driver.arrays.remove(handle));
   });
 }
@@ -176,25 +216,10 @@ CUresult CUDAAPI cuMipmappedArrayDestroy(CUmipmappedArray handle) {
   });
 }
 
-// No array here is sparse, or made without its memory.
-CUresult CUDAAPI cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES*, CUarray handle) {
+CUresult CUDAAPI cuArrayGetPlane(CUarray* plane, CUarray handle, unsigned index) {
   return enterContext([&](Context& context) {
-    context.driver.arrays.get(handle);
-    return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Array> array = context.driver.arrays.get(handle);
+    require(plane != nullptr && index < array->planes.size());
+    *plane = array->planes[index]->handle;
   });
-}
-
-CUresult CUDAAPI cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS*, CUarray handle, CUdevice) {
-  return cuArrayGetSparseProperties(nullptr, handle);
-}
-
-CUresult CUDAAPI cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES*, CUmipmappedArray handle) {
-  return enterContext([&](Context& context) {
-    context.driver.mipmappedArrays.get(handle);
-    return CUDA_ERROR_INVALID_VALUE;
-  });
-}
-
-CUresult CUDAAPI cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS*, CUmipmappedArray handle, CUdevice) {
-  return cuMipmappedArrayGetSparseProperties(nullptr, handle);
 }

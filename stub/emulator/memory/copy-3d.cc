@@ -1,5 +1,7 @@
 // Copies of rows and slices between host memory, device memory and arrays: every cuMemcpy2D*, 3D* and *A* entry is one.
 #include <algorithm>
+#include <array>
+#include <vector>
 
 #include "stub/emulator/driver/driver.h"
 #include "stub/emulator/driver/interconnect.h"
@@ -14,6 +16,8 @@ constexpr uint64_t mostBytes = uint64_t{1} << 47;
 // One side of a copy: where row `y` of slice `z` begins in the span.
 struct Side {
   MemorySpan span;
+  std::shared_ptr<const TileLayout> tiles;  // of an array without a span: x, y and z of the first unit
+  std::array<uint64_t, 3> unit{};
   uint64_t start = 0, pitch = 0, slicePitch = 0;
   std::shared_ptr<Array> array;
   uint64_t at(uint64_t y, uint64_t z) const { return start + z * slicePitch + y * pitch; }
@@ -34,10 +38,14 @@ uint64_t product(uint64_t a, uint64_t b) {
 
 Side arraySide(Context& context, const Place& place, const CUDA_MEMCPY3D& copy) {
   std::shared_ptr<Array> array = context.driver.arrays.get(place.array);
+  require(array->planes.empty());
   require(place.xBytes % array->element == 0 && copy.WidthInBytes % array->element == 0);
   require(place.xBytes <= array->rowBytes && copy.WidthInBytes <= array->rowBytes - place.xBytes);
   require(place.y <= array->rows && copy.Height <= array->rows - place.y);
   require(place.z <= array->slices && copy.Depth <= array->slices - place.z);
+  if (array->tiles && !array->tiling->hasMemory) refuse(CUDA_ERROR_LAUNCH_FAILED);
+  if (array->tiles)
+    return {.tiles = array->tiles, .unit = {place.xBytes / array->element, place.y, place.z}, .array = array};
   return {.span = MemorySpan::ofDevice(context.driver.space, array->address, array->bytes(), everyDevice),
           .start = (place.z * array->rows + place.y) * array->rowBytes + place.xBytes,
           .pitch = array->rowBytes,
@@ -74,6 +82,33 @@ Side sideOf(Context& context, const Place& place, const CUDA_MEMCPY3D& copy, uin
   refuse(CUDA_ERROR_INVALID_VALUE);
 }
 
+// Calls each(memory, bytes) for the parts of a row: memory is nullptr where a sparse array has none.
+template <class Each>
+void forParts(const Side& side, uint64_t y, uint64_t z, uint64_t width, Each each) {
+  if (!side.tiles) return side.span.forEach(side.at(y, z), width, each);
+  for (uint64_t done = 0; done < width;) {
+    const auto run = side.tiles->runAt(side.unit[0] + done / side.tiles->unitBytes, side.unit[1] + y, side.unit[2] + z);
+    const uint64_t bytes = std::min(run.bytes, width - done);
+    each(run.at, bytes);
+    done += bytes;
+  }
+}
+
+// What a sparse array lacks is read as zeros, and written in vain.
+void copyRowOfTiles(const Side& to, const Side& from, uint64_t y, uint64_t z, uint64_t width) {
+  std::vector<std::byte> row(width);
+  std::byte* at = row.data();
+  forParts(from, y, z, width, [&](const std::byte* memory, uint64_t bytes) {
+    if (memory) std::copy_n(memory, bytes, at);
+    at += bytes;
+  });
+  at = row.data();
+  forParts(to, y, z, width, [&](std::byte* memory, uint64_t bytes) {
+    if (memory) std::copy_n(at, bytes, memory);
+    at += bytes;
+  });
+}
+
 struct Plan {
   Operation operation;
   bool pageable = false, deviceOnly = false;
@@ -91,7 +126,7 @@ Plan planOf(Context& context, const CUDA_MEMCPY3D& copy, uint64_t devices) {
                     copy.dstZ, copy.dstPitch, copy.dstHeight},
                    copy, devices);
   Plan plan{.pageable = from.span.pageable() || to.span.pageable(),
-            .deviceOnly = from.span.onDevice() && to.span.onDevice()};
+            .deviceOnly = (from.array || from.span.onDevice()) && (to.array || to.span.onDevice())};
   uint64_t width = copy.WidthInBytes, height = copy.Height, depth = copy.Depth;
   Route route(to.span, from.span);
   Weight weight = route.limited() ? Weight::heavy : weightOf(width * height * depth);
@@ -101,7 +136,10 @@ Plan planOf(Context& context, const CUDA_MEMCPY3D& copy, uint64_t devices) {
                           route.carry(width * height * depth);
                           for (uint64_t z = 0; z < depth; ++z) {
                             for (uint64_t y = 0; y < height; ++y) {
-                              copyBytes(to.span, to.at(y, z), from.span, from.at(y, z), width);
+                              if (to.tiles || from.tiles)
+                                copyRowOfTiles(to, from, y, z, width);
+                              else
+                                copyBytes(to.span, to.at(y, z), from.span, from.at(y, z), width);
                             }
                           }
                           return Outcome::finished;

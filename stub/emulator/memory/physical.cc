@@ -44,6 +44,7 @@ void checkProperties(Driver& driver, const CUmemAllocationProp* properties) {
   driver.device(properties->location.id);
   auto handles = static_cast<unsigned>(properties->requestedHandleTypes);
   if (handles & ~static_cast<unsigned>(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)) refuse(CUDA_ERROR_NOT_SUPPORTED);
+  require(handles == 0 || (properties->allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) == 0);
 }
 
 bool isPiece(uint64_t value) { return value % pieceBytes == 0; }
@@ -57,6 +58,11 @@ Physical::Physical(Device& device, const CUmemAllocationProp& properties, uint64
 
 Physical::Physical(Device& device, const CUmemAllocationProp& properties, uint64_t bytes, int fd)
     : device(device), properties(properties), bytes(bytes), fd(fd) {}
+
+std::shared_ptr<HostView> Physical::tiles() {
+  std::call_once(viewed, [&] { view = HostView::ofFile(fd, 0, bytes); });
+  return view;
+}
 
 Physical::~Physical() {
   if (fd >= 0) close(fd);
@@ -110,7 +116,7 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUme
   return enterDriver([&](Driver& driver) {
     require(flags == 0 && bytes != 0 && isPiece(address) && isPiece(bytes) && isPiece(offset));
     std::shared_ptr<Physical> physical = driver.physical.get(handle);
-    require(offset <= physical->bytes && bytes <= physical->bytes - offset);
+    require(!physical->isTilePool() && offset <= physical->bytes && bytes <= physical->bytes - offset);
     require(driver.space.reserved(address, bytes));
     std::shared_ptr<HostView> view = HostView::ofFile(physical->fd, offset, bytes);
     std::byte* host = view->base();

@@ -6,7 +6,11 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
+
+#include "stub/emulator/ptx/run/block-decode.h"
+#include "stub/emulator/ptx/run/tile-layout.h"
 
 namespace vgpu::emulator {
 
@@ -15,14 +19,22 @@ struct ElementFormat {
   Kind kind = Kind::unsignedInteger;
   uint8_t channelBytes = 0;  // 1, 2 or 4
   uint8_t channels = 0;      // 1, 2 or 4
-  uint32_t bytes() const { return uint32_t{channelBytes} * channels; }
+  Coding coding = Coding::plain;
+  // Of a unit: an element, or a block of side × side of them.
+  uint32_t bytes() const {
+    if (isBlock(coding)) return blockBytes(coding);
+    return coding == Coding::tenBits ? 4 : uint32_t{channelBytes} * channels;
+  }
+  uint32_t side() const { return isBlock(coding) ? 4 : 1; }
 };
 
-// One level of a mipmapped array, or all there is of anything else. Distances in bytes.
+// One level of a mipmapped array, or all there is of anything else. Distances in bytes; the pitch is that of units.
 struct ElementGrid {
   uint64_t address = 0;                        // device address of element (0, 0, 0)
   uint32_t width = 1, height = 1, slices = 1;  // elements; slices are those of a volume, layers, or faces
   uint64_t pitch = 0, slicePitch = 0;
+  std::shared_ptr<const TileLayout> tiles;  // instead of an address and pitches
+  uint32_t firstSlice = 0;                  // then: of a view of some layers
   uint64_t bytes(uint32_t element) const {
     return (slices - 1) * slicePitch + (height - 1) * pitch + uint64_t{width} * element;
   }

@@ -25,7 +25,19 @@ double decodeFraction(Kind kind, unsigned bits, uint32_t raw) {
 // IEC 61966-2-1.
 double linearOfSrgb(double v) { return v <= 0.04045 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4); }
 
+// An element that was read: its bytes, or the colour that a block has there.
+struct Element {
+  const std::byte* bytes = nullptr;  // nullptr: the border, or not mapped
+  std::array<double, 4> colour{};
+  explicit operator bool() const { return bytes != nullptr; }
+};
+
 uint32_t rawChannel(const ElementFormat& format, const std::byte* element, int channel) {
+  if (format.coding == Coding::tenBits) {
+    uint32_t v;
+    std::memcpy(&v, element, sizeof v);
+    return v >> (10 * channel) & 0x3ff;
+  }
   const std::byte* const from = element + channel * format.channelBytes;
   const bool isSigned = format.kind == Kind::signedInteger;
   if (format.channelBytes == 1) {
@@ -44,8 +56,11 @@ uint32_t rawChannel(const ElementFormat& format, const std::byte* element, int c
 
 bool readsFloats(const ImageView& image) { return image.format.kind == Kind::floating || image.fractions; }
 
-double valueOf(const ImageView& image, uint32_t raw, int channel) {
+double valueOf(const ImageView& image, const Element& element, int channel) {
   const ElementFormat& format = image.format;
+  if (isBlock(format.coding)) return image.srgb && channel < 3 ? linearOfSrgb(element.colour[channel]) : element.colour[channel];
+  const uint32_t raw = rawChannel(format, element.bytes, channel);
+  if (format.coding == Coding::tenBits) return decodeFraction(format.kind, channel < 3 ? 10 : 2, raw);
   if (format.kind == Kind::floating)
     return format.channelBytes == 2 ? halfValue(static_cast<uint16_t>(raw)) : std::bit_cast<float>(raw);
   const double value = decodeFraction(format.kind, 8u * format.channelBytes, raw);
@@ -71,7 +86,10 @@ float roundToHalf(double value) {
   const float nearest = halfValue(bits), away = halfValue(static_cast<uint16_t>(bits + 1));
   return std::fabs(away) > std::fabs(value) && std::fabs(away - value) == std::fabs(value - nearest) ? away : nearest;
 }
-float roundToParts(double value, double parts) { return static_cast<float>(std::round(value * parts) / parts); }
+// Values come in 256ths of a part; a half that binary fractions have lost a little of is a half still.
+float roundToParts(double value, double parts) {
+  return static_cast<float>(std::round(value * parts + std::copysign(1e-6, value)) / parts);
+}
 
 // A filtered value as the hardware keeps it before it becomes a float.
 float rounded(const ImageView& image, double value) {
@@ -163,35 +181,34 @@ class Sampler {
   Sampler(const ImageView& image, ElementReader& reader, const ElementGrid& grid)
       : image(image), reader(reader), grid(grid) {}
 
-  // The element at a corner; nullptr if that is the border, or not mapped.
-  const std::byte* corner(const Box& box, int corner) const {
+  // The element at a corner.
+  Element corner(const Box& box, int corner) const {
     const uint32_t counts[] = {grid.width, grid.height, grid.slices};
     int64_t index[3] = {0, 0, box.slice};
     for (int axis = 0; axis < box.count; ++axis) {
       index[axis] = addressed(box.axes[axis].near + (corner >> axis & 1), counts[axis], box.modes[axis]);
-      if (index[axis] == borderElement) return nullptr;
+      if (index[axis] == borderElement) return {};
     }
     return element(index[0], index[1], index[2]);
   }
 
-  const std::byte* element(int64_t x, int64_t y, int64_t z) const {
-    const uint32_t bytes = image.format.bytes();
-    const uint64_t address = grid.address + static_cast<uint64_t>(z) * grid.slicePitch +
-                             static_cast<uint64_t>(y) * grid.pitch + static_cast<uint64_t>(x) * bytes;
-    const std::byte* const found = reader.at(address, bytes);
-    if (!found) reader.failed = address;
+  Element element(int64_t x, int64_t y, int64_t z) const {
+    const auto side = static_cast<int64_t>(image.format.side());
+    Element found{unit(static_cast<uint64_t>(x / side), static_cast<uint64_t>(y / side), static_cast<uint64_t>(z))};
+    if (found && side != 1)
+      found.colour = decodeElement(image.format.coding, found.bytes, static_cast<unsigned>(x % side), static_cast<unsigned>(y % side));
     return found;
   }
 
-  double channelAt(const std::byte* element, int channel) const {
-    return element ? valueOf(image, rawChannel(image.format, element, channel), channel) : borderOf(image, channel);
+  double channelAt(const Element& element, int channel) const {
+    return element ? valueOf(image, element, channel) : borderOf(image, channel);
   }
 
   void filter(const Box& box, double (&values)[4]) const {
     const std::array<int, 8> weights = weightsOf(box);
     for (int c = 0; c < 1 << box.count; ++c) {
       if (weights[c] == 0) continue;
-      const std::byte* const from = corner(box, c);
+      const Element from = corner(box, c);
       for (int channel = 0; channel < image.format.channels; ++channel)
         values[channel] += weights[c] * channelAt(from, channel) / weightOne;
     }
@@ -199,12 +216,12 @@ class Sampler {
 
   Channels nearest(const Box& box) const {
     Channels out{};
-    const std::byte* const from = corner(box, 0);
+    const Element from = corner(box, 0);
     for (int channel = 0; channel < image.format.channels; ++channel) {
       if (readsFloats(image)) {
         out[channel] = std::bit_cast<uint32_t>(static_cast<float>(channelAt(from, channel)));
       } else if (from) {
-        out[channel] = rawChannel(image.format, from, channel);
+        out[channel] = rawChannel(image.format, from.bytes, channel);
       } else {
         out[channel] = std::bit_cast<uint32_t>(image.border[channel]);
       }
@@ -213,6 +230,24 @@ class Sampler {
   }
 
  private:
+  // The bytes of an element or a block.
+  const std::byte* unit(uint64_t x, uint64_t y, uint64_t z) const {
+    if (grid.tiles) return unitOfTile(x, y, z + grid.firstSlice);
+    const uint32_t bytes = image.format.bytes();
+    const uint64_t address = grid.address + z * grid.slicePitch + y * grid.pitch + x * bytes;
+    const std::byte* const found = reader.at(address, bytes);
+    if (!found) reader.failed = address;
+    return found;
+  }
+  const std::byte* unitOfTile(uint64_t x, uint64_t y, uint64_t z) const {
+    static constexpr std::byte zeros[16] = {};
+    const std::byte* const found = grid.tiles->runAt(x, y, z).at;
+    if (found) return found;
+    if (!grid.tiles->readsZeros) return reader.failed = noMemory, nullptr;
+    reader.resident = false;
+    return zeros;
+  }
+
   const ImageView& image;
   ElementReader& reader;
   const ElementGrid& grid;
@@ -321,11 +356,11 @@ Channels gather(const ImageView& image, ElementReader& reader, const Place& plac
   if (component >= image.format.channels) return out;
   constexpr int cornerOrder[] = {2, 3, 1, 0};
   for (int i = 0; i < 4; ++i) {
-    const std::byte* const from = sampler.corner(box, cornerOrder[i]);
+    const Element from = sampler.corner(box, cornerOrder[i]);
     if (readsFloats(image))
       out[i] = std::bit_cast<uint32_t>(static_cast<float>(sampler.channelAt(from, component)));
     else
-      out[i] = from ? rawChannel(image.format, from, component) : std::bit_cast<uint32_t>(image.border[component]);
+      out[i] = from ? rawChannel(image.format, from.bytes, component) : std::bit_cast<uint32_t>(image.border[component]);
   }
   return out;
 }

@@ -19,12 +19,16 @@
 
 namespace vgpu::emulator {
 
+// What ElementReader::failed is for an array that has been given no memory: no address.
+constexpr uint64_t noMemory = 16;
+
 // Reads elements of one image. If a place is not mapped, `failed` is set with it and zeros are read.
 class ElementReader {
  public:
   virtual ~ElementReader() = default;
   virtual const std::byte* at(uint64_t address, uint32_t bytes) = 0;  // nullptr: not mapped
   uint64_t failed = 0;
+  bool resident = true;  // false once a place of a sparse array without memory was read
 };
 
 struct Place {

@@ -87,7 +87,7 @@ Channels fetch(TextureForm form, const ImageView& image, ElementReader& reader, 
 
 uint32_t halfOf(uint32_t bits) { return halfBits(std::bit_cast<float>(bits)); }
 
-void put(Warp& warp, TextureForm form, const std::vector<int32_t>& outs, int lane, const Channels& channels) {
+void put(Warp& warp, TextureForm form, const std::vector<int32_t>& outs, int lane, const Channels& channels, bool resident) {
   const size_t count = outs.size() - form.resident;
   for (size_t i = 0; i < count; ++i) {
     uint32_t& out = warp.lanes<uint32_t>(outs[i])[lane];
@@ -103,7 +103,7 @@ void put(Warp& warp, TextureForm form, const std::vector<int32_t>& outs, int lan
         break;
     }
   }
-  if (form.resident) warp.lanes<uint32_t>(outs[count])[lane] = ~0u;  // there are no sparse arrays
+  if (form.resident) warp.lanes<uint32_t>(outs[count])[lane] = resident ? ~0u : 0;
 }
 
 // ---- surfaces
@@ -157,6 +157,17 @@ Found locate(Warp& warp, const Inst* inst, SurfaceForm form, LaneInputs& in, boo
     place.y = std::clamp<int64_t>(place.y, 0, grid.height - 1);
     place.slice = std::clamp<int64_t>(place.slice, 0, grid.slices - 1);
   }
+  if (grid.tiles) {
+    host = grid.tiles->runAt(static_cast<uint64_t>(place.x) / image->format.bytes(), static_cast<uint64_t>(place.y),
+                             static_cast<uint64_t>(place.slice)).at;
+    if (host) {
+      host += static_cast<uint64_t>(place.x) % image->format.bytes();
+      return Found::here;
+    }
+    if (grid.tiles->readsZeros) return Found::outside;  // what is written there is lost
+    warp.fault(Fault::Kind::illegalAddress, inst, in.lane, "a " + name() + ", which has no memory");
+    return Found::failed;
+  }
   const uint64_t address = grid.address + static_cast<uint64_t>(place.slice) * grid.slicePitch +
                            static_cast<uint64_t>(place.y) * grid.pitch + static_cast<uint64_t>(place.x);
   host = warp.locate(inst, in.lane, address, static_cast<uint32_t>(bytes), 1, write);
@@ -172,17 +183,20 @@ const Inst* fetchTexture(Warp& warp, const Inst* inst) {
   const ImageView* image = nullptr;
   uint64_t handle = 0;
   std::array<Channels, laneCount> results;
+  uint32_t resident = 0;
   for (uint32_t left = warp.active; left; left &= left - 1) {
     LaneInputs in{warp, operands.ins, __builtin_ctz(left)};
     const uint64_t wanted = in.wide();
     if (!image || wanted != handle) image = imageOf(warp, inst, in.lane, handle = wanted, false);
     if (!image) return nullptr;
+    reader.resident = true;
     results[in.lane] = fetch(form, *image, reader, in);
+    resident |= uint32_t{reader.resident} << in.lane;
     // Reports what is there instead.
     if (reader.failed && !warp.locate(inst, in.lane, reader.failed, image->format.bytes(), 1, false)) return nullptr;
   }
   for (uint32_t left = warp.active; left; left &= left - 1)
-    put(warp, form, operands.outs, __builtin_ctz(left), results[__builtin_ctz(left)]);
+    put(warp, form, operands.outs, __builtin_ctz(left), results[__builtin_ctz(left)], resident >> __builtin_ctz(left) & 1);
   return inst + 1;
 }
 

@@ -1,0 +1,65 @@
+// Where the units of an array lie whose memory the program maps to it: elements, or blocks of them.
+//
+// Memory comes in tiles of 64 KiB. A level of a sparse array that spans tiles in every dimension is cut into boxes of units, a tile
+// each, x first. Anything else, the tail of small levels or an array of deferred mapping, is one row of tiles, in which the units of
+// its levels follow each other.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace vgpu::emulator {
+
+constexpr uint64_t tileBytes = 65536;
+
+// Tiles, each somewhere or nowhere. Changed by the work of streams, in their order.
+class TileMemory {
+ public:
+  explicit TileMemory(uint64_t count) : pieces(count), owners(count) {}
+  uint64_t count() const { return pieces.size(); }
+  std::byte* at(uint64_t index) const { return pieces[index].load(std::memory_order_acquire); }
+  // `owner` keeps the memory.
+  void set(uint64_t index, std::byte* memory, std::shared_ptr<const void> owner) {
+    pieces[index].store(memory, std::memory_order_release);
+    owners[index] = std::move(owner);
+  }
+
+ private:
+  std::vector<std::atomic<std::byte*>> pieces;
+  std::vector<std::shared_ptr<const void>> owners;
+};
+
+struct TileLayout {
+  std::shared_ptr<TileMemory> memory;
+  uint64_t unitBytes = 1;
+  std::array<uint64_t, 3> units{1, 1, 1};  // of the level: x, y, and slices or layers
+  std::array<uint64_t, 3> tile{};          // units; 0: one row of tiles
+  uint64_t start = 0;                      // then: bytes before this level
+  uint64_t layerTiles = 0;                 // and the tiles from one layer to the next; 0: slices follow each other
+  bool readsZeros = true;                  // where there is no memory; else a fault
+
+  // The unit at a place, or nullptr; and how many bytes of the row lie behind it, itself included.
+  struct Run {
+    std::byte* at;
+    uint64_t bytes;
+  };
+  Run runAt(uint64_t x, uint64_t y, uint64_t z) const {
+    if (tile[0] != 0) {
+      const auto count = [&](int axis) { return (units[axis] + tile[axis] - 1) / tile[axis]; };
+      const uint64_t index = (z / tile[2] * count(1) + y / tile[1]) * count(0) + x / tile[0];
+      const uint64_t within = (z % tile[2] * tile[1] + y % tile[1]) * tile[0] + x % tile[0];
+      std::byte* const from = memory->at(index);
+      return {from ? from + within * unitBytes : nullptr, (tile[0] - x % tile[0]) * unitBytes};
+    }
+    const uint64_t slice = layerTiles != 0 ? 0 : z;
+    const uint64_t at = start + ((slice * units[1] + y) * units[0] + x) * unitBytes;
+    std::byte* const from = memory->at(z * layerTiles + at / tileBytes);
+    return {from ? from + at % tileBytes : nullptr, tileBytes - at % tileBytes};
+  }
+};
+
+}  // namespace vgpu::emulator
