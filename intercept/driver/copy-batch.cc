@@ -50,7 +50,7 @@ CUresult elementBytesOf(const CUDA_MEMCPY3D_BATCH_OP& op, uint64_t& bytes) {
     CUresult bad = enter([&](Thread& thread) -> CUresult {
       auto* array = thread.session.handles.find<api::Kind::ARRAY>(toWire(end->op.array.array));
       if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-      bytes = array->layout->elementBytes;
+      bytes = array->layout->unitBytes;
       return CUDA_SUCCESS;
     });
     if (bad != CUDA_SUCCESS) return bad;

@@ -115,9 +115,12 @@ CUresult setPeerAccess(CUcontext other, bool isEnabled);
 CUresult tellPeer(int* value, size_t fact, CUdevice device, CUdevice peer);
 
 // ---- arrays (array.cc)
-// What CUDA, or a session, refuses of an array's shape.
-CUresult checkShape(const CUDA_ARRAY3D_DESCRIPTOR& shape);
+// CUDA_ERROR_INVALID_VALUE for a format that cuda.h does not have; the driver looks at the rest of a shape.
+CUresult checkFormat(const CUDA_ARRAY3D_DESCRIPTOR& shape);
 std::unique_ptr<ArrayLayout> layoutOf(const CUDA_ARRAY3D_DESCRIPTOR& shape);
+// A level of a mipmapped array, or a plane of an array: each has one handle, which ends with the whole.
+CUresult partOf(Thread& thread, uint64_t whole, unsigned index, uint64_t& part);
+CUresult destroyArray(Thread& thread, uint64_t handle);
 
 // ---- streams
 // Makes one of a green context, or without (0) of the current one (stream.cc).

@@ -1,5 +1,5 @@
 // Objects that the program asks for by a key within a parent: a function by its name in a module, a level by its number in a
-// mipmapped array. Each key has one handle.
+// mipmapped array, a plane in an array. Each key has one handle.
 //
 // Owned by the session, for any thread; `mutex` is a leaf. All of it stays in the program's process over a suspend.
 #pragma once

@@ -87,7 +87,7 @@ class Session final : public SessionControl {
   PeerAccess peerAccess;
   Children<std::string> functions;  // by module
   Children<std::string> kernels;    // by library
-  Children<uint32_t> levels;        // by mipmapped array
+  Children<uint32_t> arrayParts;    // levels by mipmapped array, planes by array
   // Incremented when the driver's replies may have changed for every function of a device: its cache preference has been set, or
   // the session has been resumed.
   std::array<std::atomic<uint64_t>, maxDevices> functionChanges{};

@@ -47,13 +47,14 @@ CUresult PhysicalMemory::reserveArenas() {
                    mappedArenaBase));
 }
 
-CUresult PhysicalMemory::create(uint64_t physical, uint64_t bytes, bool isShareable) {
+CUresult PhysicalMemory::create(uint64_t physical, uint64_t bytes, bool isShareable, bool isTilePool) {
   if (bytes == 0 || !isPiece(bytes) || bytes > deviceArenaBytes) return CUDA_ERROR_INVALID_VALUE;
   CUmemAllocationProp properties = onDevice(driver, handleDevice(physical));
   if (isShareable) properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  if (isTilePool) properties.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
   CUmemGenericAllocationHandle real = 0;
   if (CUresult error = driver.cuMemCreate(&real, bytes, &properties, 0)) return error;
-  return add(physical, bytes, real);
+  return add(physical, bytes, real, isTilePool);
 }
 
 CUresult PhysicalMemory::share(uint64_t physical, uint64_t& bytes, int& descriptor) {
@@ -76,9 +77,9 @@ CUresult PhysicalMemory::adopt(uint64_t physical, uint64_t bytes, int descriptor
   return add(physical, bytes, real);
 }
 
-CUresult PhysicalMemory::add(uint64_t physical, uint64_t bytes, CUmemGenericAllocationHandle real) {
+CUresult PhysicalMemory::add(uint64_t physical, uint64_t bytes, CUmemGenericAllocationHandle real, bool isTilePool) {
   std::lock_guard lock(mutex);
-  if (objects.try_emplace(physical, Object{real, bytes, 0, 0}).second) return CUDA_SUCCESS;
+  if (objects.try_emplace(physical, Object{real, bytes, 0, 0, isTilePool}).second) return CUDA_SUCCESS;
   driver.cuMemRelease(real);
   return CUDA_ERROR_INVALID_VALUE;
 }
@@ -176,6 +177,13 @@ CUresult PhysicalMemory::endDevice(unsigned device) {
   for (uint64_t address : addresses) keep(unmap(address));
   for (uint64_t handle : handles) keep(release(handle));
   return first;
+}
+
+std::optional<PhysicalMemory::Found> PhysicalMemory::find(uint64_t physical) const {
+  std::lock_guard lock(mutex);
+  auto found = objects.find(physical);
+  if (found == objects.end()) return std::nullopt;
+  return Found{found->second.real, found->second.bytes, found->second.isTilePool};
 }
 
 std::map<uint64_t, uint64_t> PhysicalMemory::live() const {

@@ -29,7 +29,7 @@ class PhysicalMemory {
 
   // CUDA's answers; invalid value for what the client does not do: objects that are not there, ranges that overlap. The device is the
   // handle's.
-  CUresult create(uint64_t physical, uint64_t bytes, bool isShareable);
+  CUresult create(uint64_t physical, uint64_t bytes, bool isShareable, bool isTilePool = false);
   // A descriptor of an object that other processes can map; the caller's to close. And an object of theirs, whose stays the
   // caller's.
   CUresult share(uint64_t physical, uint64_t& bytes, int& descriptor);
@@ -48,6 +48,14 @@ class PhysicalMemory {
   // Unmaps and releases everything of a device. CUDA's answer: the first error.
   CUresult endDevice(unsigned device);
 
+  // Any thread. One of the driver's objects: nothing if there is none. A tile pool has no address (tile-state.h).
+  struct Found {
+    CUmemGenericAllocationHandle real;
+    uint64_t bytes;
+    bool isTilePool;
+  };
+  std::optional<Found> find(uint64_t physical) const;
+
   // The objects: by handle, their bytes.
   std::map<uint64_t, uint64_t> live() const;
   // Where all bytes of an object can be read and written in its device's context. Throws kj::Exception if the driver refuses.
@@ -57,12 +65,13 @@ class PhysicalMemory {
   struct Object {
     CUmemGenericAllocationHandle real = 0;
     uint64_t bytes = 0, window = 0, mappings = 0;
+    bool isTilePool = false;
   };
   struct Mapping {
     uint64_t bytes = 0, physical = 0;
   };
 
-  CUresult add(uint64_t physical, uint64_t bytes, CUmemGenericAllocationHandle real);
+  CUresult add(uint64_t physical, uint64_t bytes, CUmemGenericAllocationHandle real, bool isTilePool = false);
   CUresult reserveArenas();
   CUresult openWindow(uint64_t physical, uint64_t& address);
 

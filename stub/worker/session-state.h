@@ -33,6 +33,7 @@
 #include "stub/worker/physical-memory.h"
 #include "stub/worker/shared-modules.h"
 #include "stub/worker/shared-names.h"
+#include "stub/worker/tile-state.h"
 #include "vgpu/base/memory-file.h"
 #include "vgpu/wire/fold-mode.h"
 #include "vgpu/wire/launch-counters.h"
@@ -56,6 +57,7 @@ class SessionState {
   const Images images;
   HostLeases hostLeases;
   PhysicalMemory physical;
+  TileState tiles;
   BlobUsage blobUsage;
   DeviceOutput output;
   FoldMode foldMode = FoldMode::AUTO;  // if the program does not say (folding.h)

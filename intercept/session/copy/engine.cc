@@ -42,7 +42,8 @@ CUresult checkArray(Session& session, const CopyEnd& end, const BoxSize& size, C
   if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const ArrayLayout& array = *entry->layout;
   auto fits = [](uint64_t at, uint64_t count, uint64_t all) { return at <= all && count <= all - at; };
-  checked.unit = array.elementBytes;
+  if (array.planes != 0) return CUDA_ERROR_INVALID_VALUE;
+  checked.unit = array.unitBytes;
   bool inside = fits(end.x, size.width, array.rowBytes()) && fits(end.row, size.height, array.rows()) &&
                 fits(end.z, size.depth, array.slices());
   return inside && end.x % checked.unit == 0 && size.width % checked.unit == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

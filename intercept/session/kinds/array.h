@@ -9,16 +9,20 @@
 
 namespace vgpu::client {
 
-// An array's description by the program, or by the worker for a level of a mipmapped array.
+// An array's description by the program, or by the worker for a level of a mipmapped array and a plane of an array.
 struct ArrayLayout {
   CUDA_ARRAY3D_DESCRIPTOR shape{};
-  uint32_t elementBytes = 0;
-  uint64_t mipmap = 0;  // the mipmapped array of which this is a level
+  uint32_t unitBytes = 0, unitSide = 1;  // what is copied: an element, or a block of side × side of them
+  uint32_t planes = 0;                   // of which it consists; it has no bytes of its own then
+  uint64_t whole = 0;                    // the array or mipmapped array of which this is a part
 
-  uint64_t rowBytes() const { return shape.Width * elementBytes; }
-  uint64_t rows() const { return shape.Height == 0 ? 1 : shape.Height; }
+  uint64_t rowBytes() const { return units(shape.Width) * unitBytes; }
+  uint64_t rows() const { return shape.Height == 0 ? 1 : units(shape.Height); }
   uint64_t slices() const { return shape.Depth == 0 ? 1 : shape.Depth; }
   CUDA_ARRAY_DESCRIPTOR flatShape() const { return {shape.Width, shape.Height, shape.Format, shape.NumChannels}; }
+
+ private:
+  uint64_t units(uint64_t elements) const { return (elements + unitSide - 1) / unitSide; }
 };
 
 struct ArrayState : ObjectHead {

@@ -22,6 +22,9 @@ bool isAccess(CUmemAccess_flags flags) {
          flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 }
 
+// The memory is for the tiles of sparse arrays, and for arrays of deferred mapping: it has no address.
+bool isTilePool(const CUmemAllocationProp& properties) { return (properties.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) != 0; }
+
 // What CUDA refuses of the properties of physical memory in a session.
 CUresult checkProperties(const Thread& thread, const CUmemAllocationProp* properties) {
   if (properties == nullptr || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
@@ -29,7 +32,7 @@ CUresult checkProperties(const Thread& thread, const CUmemAllocationProp* proper
   if (!thread.session.hasDevice(properties->location.id)) return CUDA_ERROR_INVALID_DEVICE;
   auto types = static_cast<unsigned>(properties->requestedHandleTypes);
   if ((types & ~static_cast<unsigned>(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)) != 0) return CUDA_ERROR_NOT_SUPPORTED;
-  return properties->allocFlags.usage == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;  // tiles of sparse arrays
+  return isTilePool(*properties) && types != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -95,6 +98,7 @@ CUresult VirtualMemory::create(Thread& thread, uint64_t bytes, const CUmemAlloca
     frame->setPhysical(made);
     frame->setBytes(bytes);
     frame->setIsShareable(properties->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE);
+    frame->setIsTilePool(isTilePool(*properties));
     return frame.call();
   };
   CUresult result = ask();
@@ -121,7 +125,12 @@ CUresult VirtualMemory::endUnused(Thread& thread) {
     {
       Call<api::Cuda::PhysicalReleaseParams> frame(thread.on(physical.device()), api::Method::physicalRelease);
       frame->setPhysical(handle);
-      if (CUresult error = frame.call()) return error;
+      CUresult error = frame.call();
+      if (error == CUDA_ERROR_NOT_READY) {  // arrays have its memory still
+        ++each;
+        continue;
+      }
+      if (error != CUDA_SUCCESS) return error;
     }
     thread.session.handles.destroy(handle);
     std::lock_guard lock(mutex);

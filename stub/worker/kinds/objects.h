@@ -46,15 +46,17 @@ struct FunctionInfo {
 };
 using Functions = std::unordered_map<uint64_t, FunctionInfo>;  // by virtual handle
 
-// An array as bytes: rows of elements without gaps, slice after slice.
+// An array as bytes: rows of elements, or blocks of them, without gaps, slice after slice. A mipmapped array, and an array of several
+// planes, has no rows: its parts have.
 struct ArrayInfo {
-  uint64_t mipmap = 0;  // virtual handle; 0: it is no level
+  uint64_t whole = 0;  // virtual handle of what it is a part of; 0: of nothing
   uint64_t rowBytes = 0, rows = 0, slices = 0;
-  uint64_t bytes() const { return rowBytes * rows * slices; }
+  bool isMapped = false;  // its memory is what the program maps to it (tile-state.h)
+  uint64_t bytes() const { return isMapped ? 0 : rowBytes * rows * slices; }
 };
 
 struct Arrays {
-  std::unordered_map<uint64_t, ArrayInfo> live;  // by virtual handle
+  std::unordered_map<uint64_t, ArrayInfo> live;  // by virtual handle, mipmapped arrays too
   mutable std::mutex mutex;  // a leaf: held to change `live`, and to read it on another GPU's thread
 
   // Any thread.

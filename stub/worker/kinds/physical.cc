@@ -12,10 +12,11 @@ namespace vgpu::stub {
 
 CUresult physicalCreate(Execution& on, const api::FrameReader<api::Cuda::PhysicalCreateParams>& p, Reply&) {
   if (handleDevice(p.getPhysical()) != on.device()) return CUDA_ERROR_INVALID_DEVICE;
-  return on.session.physical.create(p.getPhysical(), p.getBytes(), p.getIsShareable());
+  return on.session.physical.create(p.getPhysical(), p.getBytes(), p.getIsShareable(), p.getIsTilePool());
 }
 
 CUresult physicalRelease(Execution& on, const api::FrameReader<api::Cuda::PhysicalReleaseParams>& p, Reply&) {
+  if (on.session.tiles.uses(p.getPhysical())) return CUDA_ERROR_NOT_READY;  // the client asks again
   on.session.endSharing(api::Kind::PHYSICAL, p.getPhysical());
   return on.session.physical.release(p.getPhysical());
 }
@@ -95,11 +96,15 @@ uint64_t bytes(const Row& row) {
 }
 unsigned device(const Row& row) { return handleDevice(savedIn(row).handle); }
 
+bool isTilePool(SessionState& session, const Row& row) { return session.physical.find(numberIn(row, 0))->isTilePool; }
+
 void read(SessionState& session, const Row& row, uint64_t offset, std::byte* out, size_t bytes) {
+  if (isTilePool(session, row)) return session.tiles.read(session.select(device(row)), numberIn(row, 0), offset, out, bytes);
   readDevice(session, device(row), session.physical.windowOf(savedIn(row).handle) + offset, out, bytes);
 }
 
 void write(SessionState& session, const Row& row, uint64_t offset, const std::byte* in, size_t bytes) {
+  if (isTilePool(session, row)) return session.tiles.write(session.select(device(row)), numberIn(row, 0), offset, in, bytes);
   writeDevice(session, device(row), session.physical.windowOf(savedIn(row).handle) + offset, in, bytes);
 }
 

@@ -20,7 +20,7 @@ TextureHandles& texturesOf(Execution& on) { return on.kept.of<TextureHandles>(on
 bool isOwn(Execution& on, const CUDA_RESOURCE_DESC& resource) {
   if (resource.resType == CU_RESOURCE_TYPE_LINEAR) return on.ownsMemory(resource.res.linear.devPtr, resource.res.linear.sizeInBytes);
   auto& rows = resource.res.pitch2D;
-  uint64_t element = uint64_t{channelBytes(rows.format)} * rows.numChannels;
+  const uint64_t element = arrayUnit(rows.format, rows.numChannels).bytes;
   if (element == 0 || rows.numChannels > 4 || rows.height == 0) return false;
   unsigned __int128 row = static_cast<unsigned __int128>(rows.width) * element;
   unsigned __int128 bytes = static_cast<unsigned __int128>(rows.height - 1) * rows.pitchInBytes + row;

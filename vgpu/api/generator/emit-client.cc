@@ -137,7 +137,9 @@ class ClientHalf {
       value = "*" + p.name;
       bytes = "sizeof *" + p.name;
     } else {
-      std::string count = field.count.empty() ? "" : fmt::format(", static_cast<uint64_t>({})", field.count);
+      // A list of a FRAME has as many elements as the `reads` clause of its parameter says.
+      std::string count = field.count == "[]" ? findCount(row, "reads", p.name).value_or("") : field.count;
+      if (!count.empty()) count = fmt::format(", static_cast<uint64_t>({})", count);
       checks += fmt::format("    Packed {0}Data;\n    if (CUresult bad = {0}Data.add(thread, {1}, {2}{0}{3}, {4})) return bad;\n",
                             p.name, describedOf(table, field), p.isPointer() ? "" : "&", count, field.optional);
       value = p.name + "Data.get()";
