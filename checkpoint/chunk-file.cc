@@ -103,8 +103,11 @@ void writeChunks(stub::SessionState* on, ChunkSink& sink, ChunkPlan plan, const 
   if (source.hold) unknown = holdPieces(on, std::move(unknown), source);
   if (source.room != nullptr) unknown = pinPieces(on, sink, std::move(unknown), source);
   if (unknown.empty()) return;
-  unsigned writers = threadsFor(unknown.size(), sink.writers());
-  StagingRing ring(on != nullptr ? &on->driver : nullptr, StagingRing::slotsFor(writers, unknown.size()));
+  uint64_t bytes = 0;
+  for (auto& one : unknown) bytes += one.piece.bytes;
+  const size_t chunks = StagingRing::worth(unknown.size(), bytes);
+  unsigned writers = threadsFor(chunks, sink.writers());
+  StagingRing ring(on != nullptr ? &on->driver : nullptr, StagingRing::slotsFor(writers, chunks));
   std::optional<Transfers> transfers;
   if (on != nullptr) transfers.emplace(*on, ring.all().size());
   WorkQueue<Slot*> unused, filled;

@@ -92,9 +92,17 @@ void requireSameArenas(const SnapshotReader& directory, const Manifest& manifest
   directory.refuse(manifestFile, "arenas: the program's pointers lie in arenas that this build has elsewhere");
 }
 
-// How many are read from files.
-size_t filesOf(const std::vector<ChunkPlace>& places) {
-  return static_cast<size_t>(std::ranges::count_if(places, isInFile, &ChunkPlace::form));
+// What those that are read from files are worth.
+size_t filesOf(const std::vector<ChunkPlace>& places, const Manifest& manifest) {
+  size_t chunk = 0, pieces = 0;
+  uint64_t bytes = 0;
+  for (auto plan : {planOf(manifest.blobs), planOf(manifest.state)})
+    while (auto piece = plan.next()) {
+      if (!isInFile(places[chunk++].form)) continue;
+      ++pieces;
+      bytes += piece->bytes;
+    }
+  return StagingRing::worth(pieces, bytes);
 }
 
 // Chunks that were sent ahead must have come to this worker: first those of images, which are all there or not at all, then those of
@@ -167,7 +175,7 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   saved.room = from.room;
   compareOnGpus(on.driver, saved, first, manifest.state);
   clock.end("manifest");
-  StagingRing ring(&on.driver, StagingRing::slotsFor(packsHere(), filesOf(saved.places)));
+  StagingRing ring(&on.driver, StagingRing::slotsFor(packsHere(), filesOf(saved.places, manifest)));
   clock.end("buffers");
   loadBlobs(on, ring, saved, manifest.blobs, progress);
   clock.end("images");

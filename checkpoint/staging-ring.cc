@@ -27,6 +27,10 @@ size_t StagingRing::slotsFor(unsigned threads, size_t chunks) {
   return std::min({most, std::max(slotsOfGpu, chunks / chunksOfSlot), std::max(chunks, size_t{1})});
 }
 
+size_t StagingRing::worth(size_t pieces, uint64_t bytes) {
+  return std::max<size_t>(std::min(pieces, slotsOfGpu), roundUp(bytes, snapshot::chunkBytes) / snapshot::chunkBytes);
+}
+
 StagingRing::StagingRing(const stub::Driver* driver, size_t slots) : driver(driver), bytes(slots * snapshot::chunkBytes) {
   void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED)

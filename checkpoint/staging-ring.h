@@ -29,6 +29,8 @@ class StagingRing {
  public:
   // For as many `threads` between the GPU and files; fewer for so few `chunks` that making it would take longer than copying them.
   static size_t slotsFor(unsigned threads, size_t chunks = SIZE_MAX);
+  // How many chunks so many pieces are worth, of so many bytes in all: small ones need no more room than a few that are whole.
+  static size_t worth(size_t pieces, uint64_t bytes);
   // `driver` pins it, nullptr if no device is involved. Throws kj::Exception if there is no memory for it.
   StagingRing(const stub::Driver* driver, size_t slots);
   ~StagingRing();
