@@ -8,7 +8,7 @@
 
 #include "program.h"
 
-constexpr uint32_t exchanges = 20, additions = 1000, pieceMiB = 3;
+constexpr uint32_t exchanges = 6, additions = 200, pieceMiB = 3;
 
 struct Mailbox {
   volatile uint32_t asked, answered;

@@ -13,7 +13,7 @@
 namespace vgpu::client {
 namespace {
 
-// What system calls do not take (O_DIRECT), and some processors do not cache, is not for every program (docs/virtual-machines.md).
+// A program that gives such memory to O_DIRECT, or whose machine maps it uncached, wants none (docs/virtual-machines.md).
 bool areWanted() {
   const char* copies = getenv("VGPU_PINNED_COPIES");
   return copies == nullptr || atoi(copies) == 0;

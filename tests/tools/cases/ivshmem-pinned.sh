@@ -74,8 +74,8 @@ PY
 }
 
 # Program and worker have the same places at the same addresses, and two sessions have no place in common.
-begins first pinned-exchange 60
-begins second pinned-exchange 30
+begins first pinned-exchange 24
+begins second pinned-exchange 12
 for name in first second; do
   pieces "$(programOf $name pinned-exchange)" >"$dir/$name.pieces" || fail "$name maps something else"
   workerHas a $name "$(cat "$dir/$name.pieces")" || fail "the worker of $name has other pieces than the program"
@@ -84,7 +84,7 @@ apart "$dir/first.pieces" "$dir/second.pieces" || fail "two sessions have one pl
 
 # While one is suspended, its pieces stay its own, whoever comes; another worker maps them again, of another node, and after a move.
 succeeds ctl a suspend first --to "$dir/snapshot"
-begins third pinned-exchange 30
+begins third pinned-exchange 12
 pieces "$(programOf third pinned-exchange)" >"$dir/third.pieces"
 apart "$dir/first.pieces" "$dir/second.pieces" "$dir/third.pieces" || fail "a new session has a place of another one"
 succeeds ctl b resume "$dir/snapshot"
