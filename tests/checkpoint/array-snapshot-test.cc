@@ -39,8 +39,8 @@ RecordedFrame mipmapCreate() {
 }
 
 RecordedFrame mipmapLevel() {
-  return makeFrame<api::Cuda::MipmapLevelParams>(0, api::Method::mipmapLevel, 0, [&](auto p) {
-    p.setLevel(level);
+  return makeFrame<api::Cuda::ArrayPartParams>(0, api::Method::arrayPart, 0, [&](auto p) {
+    p.setPart(level);
     p.setMipmap(mipmap);
     p.setIndex(1);
   });
