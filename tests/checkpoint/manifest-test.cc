@@ -40,6 +40,8 @@ Manifest sample() {
   m.state["eventTimes"] = {{uint64_t{5}, 1.0 / 3}, {uint64_t{6}, 2.0}};
   m.state["librarySettings"] = {{uint64_t{31}, uint64_t{0}, "cublasSetMathMode", uint64_t{9}, uint64_t{0}, "0011aaff"}};
   m.state["physical"] = {number(makeHandle(api::Kind::PHYSICAL, 0, 1, 0), 4 * MiB, 2, 5, UINT64_MAX)};
+  m.state["tiles"] = {number(makeHandle(api::Kind::ARRAY, 0, 1, 0), makeHandle(api::Kind::PHYSICAL, 0, 1, 0), 64 * KiB, 1, 0, 0, 0, 0, 0, 0,
+                             128, 128, 1)};
   m.state["launches"] = {number(makeHandle(api::Kind::FUNCTION, 1, 1, 0), 264, 256, 4096, 0)};
   m.state["graphSettings"] = {{uint64_t{41}, uint64_t{2}, api::infoOf(api::Method::graphEnable).signature, "0011223344556677"}};
   m.libraryCalls = {{9, "cublasSetMathMode"}};
