@@ -33,7 +33,7 @@ Manifest sample() {
   m.blobs = {{1, 100}};
   m.state["memory"] = {number(0, 0x2000'0000'0000, 4096), number(1, 0x2100'0000'0000, 1)};
   m.state["blocks"] = {number(77, 0x5000'0000'0000, 64 << 20), number(78, 0x5000'0800'0000, 32 << 20)};
-  m.state["modules"] = {number(0, 77, 1, 1), number(0, 78, 1, 0)};
+  m.state["modules"] = {number(0, 77, 1, 1, 0), number(0, 78, 1, 0, 5)};
   m.state["arrays"] = {number(11, 300), number(12, 16)};
   m.state["variables"] = {{uint64_t{77}, "head", uint64_t{0x7f00'0000'0100}, uint64_t{8}}};
   m.state["textures"] = {number(21, 0, 3, 0), number(22, 1, 1, 1)};

@@ -162,7 +162,7 @@ TEST_CASE("a forged file is absent: another version, absurd sizes, an image unde
     CHECK(log.count(why) > 0);
     CHECK_FALSE(std::filesystem::exists(folder.fileOf(image)));
   };
-  forged(versionAt, 2, "its format version is 2, not 4");
+  forged(versionAt, 2, "its format version is 2, not 5");
   for (uint64_t size :
        {uint64_t{0}, uint64_t{4999}, uint64_t{5001}, uint64_t{1} << 63, ~uint64_t{0}, ~uint64_t{0} - 4096}) {
     forged(imageBytesAt, size, "are not those that its header gives");
