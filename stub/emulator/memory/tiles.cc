@@ -53,7 +53,7 @@ std::shared_ptr<Tiling> tilingOf(const std::vector<CUDA_ARRAY3D_DESCRIPTOR>& lev
     tiling->levels.push_back(std::move(layout));
   }
   tiling->tailTiles = up(tailBytes, tileBytes);
-  tiling->isSingleTail = !isLayered(first) && tiling->tailTiles != 0;
+  tiling->isSingleTail = levels.size() == 1 && !isLayered(first) && tiling->tailTiles != 0;
   tiling->tail = std::make_shared<TileMemory>(tiling->tailTiles * tiling->layers);
   for (unsigned i = tiling->firstTailLevel; i < tiling->levels.size(); ++i) {
     tiling->levels[i]->memory = tiling->tail;
@@ -84,7 +84,7 @@ std::shared_ptr<Tiling> resourceOf(Driver& driver, const CUarrayMapInfo& info) {
   return array->tiling;
 }
 
-// A region that begins at a tile and ends at one, or where the level does.
+// A region that begins at a tile and ends at one, or where the level does, and not behind that.
 void addBox(Change& change, const Tiling& tiling, const CUarrayMapInfo& info) {
   const auto& box = info.subresource.sparseLevel;
   require(box.level < tiling.firstTailLevel);
@@ -103,7 +103,7 @@ void addBox(Change& change, const Tiling& tiling, const CUarrayMapInfo& info) {
     to[axis] = up(offset[axis] + extent[axis], tile);
     require(to[axis] <= count[axis]);
     const uint64_t end = (offset[axis] + extent[axis]) / side;
-    require(extent[axis] % tile == 0 || (to[axis] == count[axis] && end + 1 >= level.units[axis]));
+    require(end <= level.units[axis] && (extent[axis] % tile == 0 || end + 1 >= level.units[axis]));
   }
   for (uint64_t z = from[2]; z < to[2]; ++z)
     for (uint64_t y = from[1]; y < to[1]; ++y)
@@ -136,10 +136,7 @@ Change readChange(Context& context, const CUarrayMapInfo& info) {
     require(info.subresourceType == CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL);
     addTail(change, *tiling, info);
   }
-  if (info.memOperationType == CU_MEM_OPERATION_TYPE_UNMAP) {
-    require(info.memHandle.memHandle == 0);
-    return change;
-  }
+  if (info.memOperationType == CU_MEM_OPERATION_TYPE_UNMAP) return change;
   require(info.memOperationType == CU_MEM_OPERATION_TYPE_MAP);
   change.pool = driver.physical.get(info.memHandle.memHandle);
   change.offset = info.offset;
@@ -198,7 +195,9 @@ CUresult CUDAAPI cuMemMapArrayAsync(CUarrayMapInfo* list, unsigned count, CUstre
 
 CUresult CUDAAPI cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* properties, CUarray handle) {
   return enterContext([&](Context& context) {
-    return sparseProperties(properties, context.driver.arrays.get(handle)->tiling, false);
+    std::shared_ptr<Array> array = context.driver.arrays.get(handle);
+    require(!array->isPart);
+    return sparseProperties(properties, array->tiling, false);
   });
 }
 
