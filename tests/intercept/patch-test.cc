@@ -39,7 +39,7 @@ TEST_CASE("a program runs on our runtime whether NVIDIA's is linked into it or n
     CHECK(outcome.printed("launch cudaSuccess"));
     CHECK(outcome.called("cuMemAlloc 64"));
     CHECK(outcome.called("cuLaunchKernel 2 32 16 0"));
-    CHECK(outcome.countOf("cuModuleLoadData") == 1);
+    CHECK(outcome.countOf("cuLibraryLoadData") == 1);
   }
 }
 

@@ -119,14 +119,28 @@ CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream
   return called("cuMemcpyDtoHAsync", std::to_string(std::bit_cast<size_t>(stream)));
 }
 
+CUresult load(const void* image, const char* name) {
+  unsigned magic;
+  memcpy(&magic, image, sizeof magic);
+  return magic != 0xba55ed50 ? CUDA_ERROR_INVALID_IMAGE : called(name);
+}
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   void* place = &module_;
   *module = handleAt<CUmodule>(place);
-  unsigned magic;
-  memcpy(&magic, image, sizeof magic);
-  return magic != 0xba55ed50 ? CUDA_ERROR_INVALID_IMAGE : called("cuModuleLoadData");
+  return load(image, "cuModuleLoadData");
 }
 CUresult cuModuleUnload(CUmodule) { return called("cuModuleUnload"); }
+CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned) {
+  void* place = &module_;
+  *library = handleAt<CUlibrary>(place);
+  return load(image, "cuLibraryLoadData");
+}
+CUresult cuLibraryGetModule(CUmodule* module, CUlibrary) {
+  void* place = &module_;
+  *module = handleAt<CUmodule>(place);
+  return called("cuLibraryGetModule");
+}
+CUresult cuLibraryUnload(CUlibrary) { return called("cuLibraryUnload"); }
 CUresult cuModuleGetGlobal_v2(CUdeviceptr* address, size_t* bytes, CUmodule, const char* name) {
   *address = std::bit_cast<CUdeviceptr>(&variables[0]) + 64 * (name[0] % 16);
   *bytes = 4;
