@@ -6,12 +6,13 @@ namespace vgpu::client {
 CUresult setPeerAccess(CUcontext other, bool isEnabled) {
   return enter([&](Thread& thread) -> CUresult {
     uint64_t peer = toWire(other);
+    if (peer == 0) return CUDA_ERROR_INVALID_CONTEXT;
     if (CUresult bad = thread.resolve(api::Kind::CONTEXT, false, peer)) return bad;
     if (!thread.session.contexts.isLive(peer)) return CUDA_ERROR_INVALID_CONTEXT;
     PeerAccess& access = thread.session.peerAccess;
     if (!isEnabled) return access.disable(thread, thread.owner(), peer);
-    if (peer == thread.owner()) return CUDA_ERROR_INVALID_CONTEXT;
-    if (!thread.session.devices[thread.device()].canAccess(handleDevice(peer))) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+    const bool canAccess = peer != thread.owner() && thread.session.devices[thread.device()].canAccess(handleDevice(peer));
+    if (!canAccess) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     return access.enable(thread, thread.owner(), peer);
   });
 }

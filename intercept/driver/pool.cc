@@ -95,6 +95,7 @@ VGPU_EXPORT CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAc
       const bool isThere = session.hasDevice(location.id), isOwn = device == found.device;
       const bool may = isThere && (isOwn ? isAll : isNone || session.devices[device].canAccess(found.device));
       if (!may) return CUDA_ERROR_INVALID_DEVICE;
+      if (flags == CU_MEM_ACCESS_FLAGS_PROT_READ) return CUDA_ERROR_NOT_SUPPORTED;
     }
     for (auto& [location, flags] : std::span(map, count)) found.access[static_cast<size_t>(location.id)] = flags;
     return CUDA_SUCCESS;

@@ -1,5 +1,6 @@
 // Copies of rectangles and boxes, of memory and of arrays.
 #include "intercept/runtime/convert.h"
+#include "intercept/runtime/copy.h"
 #include "intercept/runtime/rows.h"
 #include "intercept/runtime/shape.h"
 
@@ -43,10 +44,10 @@ cudaError_t copyBox(const cudaMemcpy3DParms* parameters, Run runCopy) {
   return error != cudaSuccess ? error : runCopy(copy);
 }
 
-/// Unified addressing tells where memory is, so the devices named need no contexts of their own here.
 template <class Run>
 cudaError_t copyPeerBox(const cudaMemcpy3DPeerParms* p, Run runCopy) {
   if (p == nullptr) return cudaErrorInvalidValue;
+  if (cudaError_t error = checkDevices(p->dstDevice, p->srcDevice); error != cudaSuccess) return error;
   cudaMemcpy3DParms parameters = {p->srcArray, p->srcPos, p->srcPtr, p->dstArray,
                                   p->dstPos,   p->dstPtr, p->extent, cudaMemcpyDefault};
   return copyBox(&parameters, runCopy);

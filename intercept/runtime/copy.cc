@@ -38,14 +38,6 @@ cudaError_t symbolSize(size_t* size, const void* symbol) {
   return getAddress(symbol, address, *size);
 }
 
-/// Unified addressing tells the devices from the addresses; the named ones are only checked.
-cudaError_t checkDevices(int to, int from) {
-  int count = 0;
-  if (CUresult result = cuDeviceGetCount(&count); result != CUDA_SUCCESS) return answer(result);
-  bool known = to >= 0 && to < count && from >= 0 && from < count;
-  return known ? cudaSuccess : cudaErrorInvalidDevice;
-}
-
 cudaError_t copyPeer(void* to, int toDevice_, const void* from, int fromDevice, size_t bytes) {
   cudaError_t error = checkDevices(toDevice_, fromDevice);
   return error != cudaSuccess ? error : copy(to, from, bytes, cudaMemcpyDefault, LegacyDefaultStream());

@@ -5,6 +5,14 @@
 
 namespace vgpu::runtime {
 
+/// Unified addressing tells the devices from the addresses; those that a program names are only checked.
+inline cudaError_t checkDevices(int to, int from) {
+  int count = 0;
+  if (CUresult result = cuDeviceGetCount(&count); result != CUDA_SUCCESS) return answer(result);
+  bool known = to >= 0 && to < count && from >= 0 && from < count;
+  return known ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
 /// In a stream, in the given direction. Any other direction is cudaErrorInvalidMemcpyDirection.
 inline cudaError_t copyInStream(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, CUstream stream) {
   switch (kind) {
