@@ -9,7 +9,7 @@
 //
 // The real driver asks through the worker's own mmap() (tools/worker/driver-mappings-unsafe.cc), the emulated one through a
 // function that Driver::load gives it. Any thread may call; one mutex, held within a call alone. Nothing of it survives a
-// suspend: a snapshot keeps the blocks that a module's loading has made (stub/worker/kinds/module-groups.h).
+// suspend: a snapshot keeps the blocks that a module's loading has made (stub/worker/module-groups.h).
 #pragma once
 
 #include <atomic>

@@ -21,7 +21,7 @@
 #include "stub/worker/kinds/event-times.h"
 #include "stub/worker/kinds/green-contexts.h"
 #include "stub/worker/kinds/library-objects.h"
-#include "stub/worker/kinds/module-groups.h"
+#include "stub/worker/module-groups.h"
 #include "stub/worker/kinds/objects.h"
 #include "stub/worker/reply.h"
 #include "stub/worker/session-state.h"

@@ -23,7 +23,7 @@ namespace {
 constexpr uint64_t idleSpin = 2'000'000;  // nanoseconds
 
 // Frames that others' slow calls could be about, whoever waits for their reply: the end of all that the GPU has; and calls of a
-// library, which may load modules, as some slow calls do (kinds/module-groups.h).
+// library, which may load modules, as some slow calls do (module-groups.h).
 bool comesBehindSlowCalls(api::Method method) {
   switch (method) {
     case api::Method::contextReset:

@@ -69,7 +69,7 @@ class SessionState {
   std::atomic<const char*> residue{nullptr};
 
   // Held while modules with variables are loaded or unloaded for a GPU: where the driver puts them must not depend on what is loaded
-  // for another GPU meanwhile (kinds/module-groups.h). Before any other mutex. Whoever holds it may compile for long, so a GPU's
+  // for another GPU meanwhile (module-groups.h). Before any other mutex. Whoever holds it may compile for long, so a GPU's
   // thread takes it only if it is free, and leaves it to its SlowCalls otherwise; but for a call of a library that is captured.
   std::mutex moduleLoading;
   SharedModules sharedModules{driver};  // under it

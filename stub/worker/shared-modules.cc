@@ -20,6 +20,10 @@ CUresult SharedModules::load(uint64_t library, const void* image, const Jit& jit
   return result;
 }
 
+bool SharedModules::isShared(CUmodule real) const {
+  return std::ranges::any_of(libraries, [real](auto& each) { return each.second.live.size() > 1 && each.second.live.contains(real); });
+}
+
 void SharedModules::forget(CUmodule real) {
   for (auto& [number, shared] : libraries) shared.live.erase(real);
   std::erase_if(libraries, [](auto& each) { return each.second.live.empty(); });

@@ -28,6 +28,8 @@ class SharedModules {
   CUresult load(uint64_t library, const void* image, const Jit& jit, CUmodule& real);
   // Unloads any module: one of a library stays where it is until the last of that library is unloaded. CUDA's answer.
   CUresult unload(CUmodule real);
+  // Whether modules of other devices share its managed variables.
+  bool isShared(CUmodule real) const;
   // It is gone, with its context or its group.
   void forget(CUmodule real);
 

@@ -207,6 +207,11 @@ void visitUnsavable(const Execution& on, const Obstacle& visit) {
             fmt::format("kernels of this program ({}) use malloc on the device, whose heap cannot be saved. The program goes "
                         "on; give its kernels memory from cudaMalloc to have it suspended",
                         name));
+    else if (on.session.sharedModules.isShared(fromWire<CUmodule>(on.handles.get(api::Kind::MODULE, module))))
+      visit(name,
+            fmt::format("several devices of this program use a __managed__ variable of {}, which a driver would put elsewhere "
+                        "after a resume. The program goes on; use cudaMallocManaged to have it suspended",
+                        name));
   }
 }
 
