@@ -1,5 +1,6 @@
 // Sparse arrays: tiles that share memory, that are given other memory, and that have none; layers, volumes, levels and their tails.
 // What is mapped, and what is in the memory of no tile at the time, is there again behind the pause point.
+#include "in-session.h"
 #include "tiles.h"
 
 namespace {
