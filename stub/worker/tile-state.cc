@@ -138,8 +138,8 @@ CUresult TileState::executeOne(Execution& on, CUstream stream, const CUarrayMapI
         resource.wholeBytes != 0 ? resource.wholeBytes : tilesOf(wanted, resource.tile).count() * tileBytes;
     if (wanted.offset > pool->bytes || bytes > pool->bytes - wanted.offset) return CUDA_ERROR_INVALID_VALUE;
     real.memHandle.memHandle = pool->real;
-  } else if (memory != 0) {
-    return CUDA_ERROR_INVALID_VALUE;
+  } else {
+    real.memHandle.memHandle = 0;  // the driver does not look at it
   }
   if (CUresult error = on.driver.cuMemMapArrayAsync(&real, 1, stream)) return error;
   record(handle, std::move(resource), wanted);
