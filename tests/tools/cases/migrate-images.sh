@@ -8,6 +8,9 @@ images = json.load(sys.stdin)[0]["images"]
 print(images["sentBytes"] + images["foundBytes"])'
 }
 
+# Its object list, which is written up to a tenth of a second later, has a kernel.
+isListed() { ctl "$1" inspect listed | grep -q function; }
+
 startNode b --listen tcp:127.0.0.1:0
 # movesImages NODE TARGET: of a program that waits at a point where it has memory, no more than that memory, whose pieces are too small
 # to be digested, is copied while it is held.
@@ -17,6 +20,7 @@ movesImages() {
     --name listed -- "$program" >"$dir/listed.log" 2>&1 &
   local listed=$! images
   waitUntil test -e "$dir/at-$1.reached"
+  waitUntil isListed "$1"
   images=$(imageBytes "$1")
   [ "$images" -gt 4096 ] || fail "the program has $images bytes of images"
   ctl "$1" migrate listed --to "$2" --json >"$dir/migrate.log" 2>"$dir/migrate-errors.log" || fail "the migration returned $?"
