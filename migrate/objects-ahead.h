@@ -1,12 +1,12 @@
 // The message with which the source of a migration has its target make objects while the program runs (chunk-stream.h).
 //
-//    ┌────────────┬──────────────────┬─────────────────────────────┬───────────────────────────────┐
-//    │ digest key │ bytes of tables  │ tables (manifest.h)         │ records (vgpu/snapshot/records.h) │
-//    └────────────┴──────────────────┴─────────────────────────────┴───────────────────────────────┘
-//       16 bytes        8 bytes
+//    ┌────────────┬─────────────────┬─────────────────────┬───────────────────────────────────┐
+//    │ digest key │ bytes of tables │ tables (manifest.h) │ records (vgpu/snapshot/records.h) │
+//    └────────────┴─────────────────┴─────────────────────┴───────────────────────────────────┘
+//      16 bytes     8 bytes
 //
-// The tables are those of a snapshot that is made of these records alone: the images, rows of modules with variables, and what the
-// numbers in the frames mean. `key`: of the images' digests.
+// The tables are those of a snapshot that is made of these records alone, without a list of images: the rows of modules with variables,
+// and what the numbers in the frames mean. The key is that of the digests with which images were sent.
 #pragma once
 
 #include <cstddef>

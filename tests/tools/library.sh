@@ -165,6 +165,27 @@ stillWorks() {
 workersOn() { ctl "$1" ps --workers --json | python3 -c '
 import json, sys
 print(*[w["pid"] for w in json.load(sys.stdin) if w["session"]])'; }
+# goesOnRefused NODE PROGRAM [COMMAND WHY]...: at the program's pause point each COMMAND of vgpuctl, in which PID stands for the program, is
+# refused with WHY, and leaves nothing in $dir/x; the program goes on.
+goesOnRefused() {
+  local node=$1 name=$2 runner pid
+  shift 2
+  [ -x "$tree/tests/programs/$name" ] || skip "no program $name"
+  VGPU_PAUSE_FILE=$dir/pause ctl "$node" run -- "$tree/tests/programs/$name" >"$dir/$name.log" 2>&1 &
+  runner=$!
+  waitUntil test -e "$dir/pause.reached"
+  pid=$(cat "$dir/pause.reached")
+  for ((; $# > 0; )); do
+    refused "$2" ctl "$node" ${1//PID/$pid}
+    waitUntil isGone "$dir/x"
+    shift 2
+  done
+  hasState "$node" "$pid" running || fail "the program is $(field "$node" "$pid" state), not running"
+  : >"$dir/pause.go"
+  wait "$runner" || fail "the program returned $?"
+  says "$name" "$name: ok" || fail "the program lost something"
+}
+
 # reported NAME KEY: what `--json` has written into NAME.log.
 reported() { python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$2" <"$dir/$1.log"; }
 
