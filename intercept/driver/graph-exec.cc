@@ -24,7 +24,6 @@ CUresult instantiate(CUgraphExec* exec, CUgraph graph, unsigned long long flags,
   CUresult result = enter([&](Thread& thread) -> CUresult {
     auto found = findGraph(thread, graph);
     if (exec == nullptr || found == nullptr || (flags & ~knownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) return CUDA_ERROR_NOT_SUPPORTED;
     uint64_t made = 0, stream = toWire(upload);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
     if (CUresult error = Executable::instantiate(thread, *found, flags, made, problem)) return error;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "intercept/driver/shared.h"
+#include "intercept/session/graph/node-attributes.h"
 
 namespace vgpu::client {
 
@@ -94,7 +95,7 @@ CUresult destroyNode(CUgraphNode node) {
   return enterAny([&](Thread& thread) -> CUresult {
     GraphNode* found = findNode(thread, node);
     if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (isMemory(found->work)) return CUDA_ERROR_NOT_SUPPORTED;
+    if (isMemory(found->work) || found->isDeviceUpdatable()) return CUDA_ERROR_NOT_SUPPORTED;
     if (thread.session.captures.isActive()) thread.session.captures.forgetNode(*found);
     found->graph->remove(*found);
     return CUDA_SUCCESS;
@@ -147,33 +148,15 @@ CUresult changeEdges(CUgraph graph, const CUgraphNode* from, const CUgraphNode* 
 
 CUresult getNodeAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, CUkernelNodeAttrValue* value) {
   CUresult known = CUDA_SUCCESS;
-  CUresult found = onWork<KernelWork>(node, value, [&](Thread&, auto& work) {
-    *value = {};
-    auto* kind = findAttributeKind(attribute);
-    if (attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
-      value->cooperative = work.shape.cooperative;
-    } else if (kind == nullptr || !kind->ofNodes) {
-      known = CUDA_ERROR_NOT_SUPPORTED;
-    } else if (auto* set = findAttribute(work.attributes, attribute)) {
-      *value = set->value;
-    }
-  });
+  CUresult found = onWork<KernelWork>(node, value, [&](Thread&, auto& work) { known = getAttribute(work, attribute, *value); });
   return found != CUDA_SUCCESS ? found : known;
 }
 
 CUresult setNodeAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, const CUkernelNodeAttrValue* value) {
   CUresult known = CUDA_SUCCESS;
-  CUresult found = onWork<KernelWork>(node, value, [&](Thread&, auto& work) {
-    auto* kind = findAttributeKind(attribute);
-    if (attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
-      work.shape.cooperative = value->cooperative != 0;
-    } else if (kind == nullptr || !kind->ofNodes) {
-      known = CUDA_ERROR_NOT_SUPPORTED;
-    } else if (known = checkValue(attribute, *value); known == CUDA_SUCCESS) {
-      std::erase_if(work.attributes, [&](auto& each) { return each.id == attribute; });
-      work.attributes.push_back(attributeOf(*kind, *value));
-    }
-  });
+  // As the driver, it answers in `value`.
+  auto set = [&](Thread& thread, auto& work) { known = setAttribute(thread, work, attribute, const_cast<CUkernelNodeAttrValue&>(*value)); };
+  CUresult found = onWork<KernelWork>(node, value, set);
   return found != CUDA_SUCCESS ? found : known;
 }
 

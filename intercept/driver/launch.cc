@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "intercept/driver/shared.h"
+#include "intercept/session/graph/device-node.h"
 #include "intercept/session/kernel-parameters.h"
 #include "intercept/session/launch-attributes.h"
 
@@ -144,7 +145,10 @@ template <typename Send>
     auto describe = [&, attributes](NodeWork& work) {
       std::span<const CUlaunchAttribute> values;
       if (attributes != nullptr) values = attributes->values();
-      return describeKernel(thread, f, shape, values, kernelParams, extra, work.emplace<KernelWork>());
+      auto& kernel = work.emplace<KernelWork>();
+      CUresult described = describeKernel(thread, f, shape, values, kernelParams, extra, kernel);
+      const bool isAsked = described == CUDA_SUCCESS && attributes != nullptr && attributes->deviceNode() != nullptr;
+      return isAsked ? DeviceNode::make(thread, kernel, *attributes->deviceNode()) : described;
     };
     if (auto captured = session.captures.add(thread, stream, describe)) return *captured;
   }
@@ -168,7 +172,8 @@ CUresult post(Thread& thread, CUfunction f, const LaunchShape& shape, CUstream h
 
 CUresult postWith(Thread& thread, CUfunction f, const LaunchShape& shape, const LaunchAttributes& attributes, CUstream hStream,
                   void** kernelParams, void** extra) {
-  auto send = [&](const Ready& ready, auto gather) {
+  auto send = [&](const Ready& ready, auto gather) -> CUresult {
+    if (attributes.deviceNode() != nullptr) return CUDA_ERROR_NOT_SUPPORTED;  // a node is what a launch in a capture makes
     auto bytes = bytesOf(attributes.values());
     Call<api::Cuda::LaunchWithAttributesParams> frame(thread.of(ready.stream), api::Method::launchWithAttributes,
                                                       dataWords(ready.parameterBytes) + dataWords(bytes.size()));

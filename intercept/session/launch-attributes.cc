@@ -70,7 +70,7 @@ CUresult LaunchAttributes::read(const CUlaunchConfig& config, bool& cooperative)
     recorded[recordCount++] = {event, static_cast<unsigned>(flags)};
     return CUDA_SUCCESS;
   };
-  for (const auto& [id, pad, value] : std::span(config.attrs, config.numAttrs)) {
+  for (auto& [id, pad, value] : std::span(config.attrs, config.numAttrs)) {
     CUresult result = checkValue(id, value);
     if (auto* kind = findAttributeKind(id)) {
       set(attributeOf(*kind, value));
@@ -80,6 +80,8 @@ CUresult LaunchAttributes::read(const CUlaunchConfig& config, bool& cooperative)
       result = record(value.programmaticEvent.event, value.programmaticEvent.flags);
     } else if (id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) {
       result = record(value.launchCompletionEvent.event, value.launchCompletionEvent.flags);
+    } else if (id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE) {
+      askedNode = &value;
     } else if (id == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY) {
       result = CUDA_ERROR_INVALID_VALUE;  // of streams
     } else if (id != CU_LAUNCH_ATTRIBUTE_IGNORE) {

@@ -50,12 +50,15 @@ class LaunchAttributes {
   // Events to record behind the launch. CUDA lets such an event happen when all blocks have begun or say so, and at the latest when
   // the kernel has ended. Here it happens then, because a record is reported by its stream's completion word.
   std::span<const Record> records() const { return {recorded.data(), recordCount}; }
-  bool isEmpty() const { return count == 0 && recordCount == 0; }
+  // Where the program asks for a node that kernels may change, and gets what they know it by; null if it does not ask.
+  CUlaunchAttributeValue* deviceNode() const { return askedNode; }
+  bool isEmpty() const { return count == 0 && recordCount == 0 && askedNode == nullptr; }
 
  private:
   std::array<CUlaunchAttribute, kindCount> list;  // one of each kind at most
   std::array<Record, 2> recorded;
   size_t count = 0, recordCount = 0;
+  CUlaunchAttributeValue* askedNode = nullptr;
 };
 
 }  // namespace vgpu::client

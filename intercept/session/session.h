@@ -31,6 +31,7 @@
 #include "intercept/session/graph/captures.h"
 #include "intercept/session/graph/graph-memory.h"
 #include "intercept/session/graph/graphs.h"
+#include "intercept/session/graph/launchable-graphs.h"
 #include "intercept/session/graph/user-objects.h"
 #include "intercept/session/green-contexts.h"
 #include "intercept/session/green-resources.h"
@@ -99,6 +100,7 @@ class Session final : public SessionControl {
   Variables variables;
   Textures textures;
   Graphs graphs;
+  LaunchableGraphs launchableGraphs;
   Captures captures{*this};
   GraphMemories graphMemories{*this};
   UserObjects userObjects;

@@ -36,16 +36,18 @@ class Executable {
     uint64_t node = 0;  // of the graph, at which it was found
   };
 
-  // The handle is a new one of kind graphExec, whose entry holds the graph.
+  // The handle is a new one of kind graphExec, whose entry holds the graph; of a graph that kernels launch, what they know it by.
   static CUresult instantiate(Thread& thread, const Graph& graph, uint64_t flags, uint64_t& handle, Problem& problem);
-  // Of a live handle; nullptr if there is none.
+  // Of a live handle, of either sort; nullptr if there is none.
   static std::shared_ptr<Executable> find(Thread& thread, uint64_t handle);
   // Ends it and waits for nothing: launches that have been posted run, and what they use lives until they have.
   static CUresult end(Thread& thread, uint64_t handle);
 
   uint64_t flags() const { return wantedFlags; }
   // The driver tells no other.
-  uint64_t reportedFlags() const { return wantedFlags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH; }
+  uint64_t reportedFlags() const {
+    return wantedFlags & (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH);
+  }
 
   CUresult launch(Thread& thread, uint64_t stream);
   bool hasMemory() const { return !allocated.empty() || !freed.empty(); }
@@ -99,6 +101,10 @@ class Executable {
   static bool flatten(const Graph& graph, Shape& shape);
   static bool isConditional(const Step& step);
   static CUresult checkBodies(const Shape& shape, Problem& problem);
+  static CUresult checkLaunchable(const Shape& shape, uint64_t flags, uint32_t devices, Problem& problem);
+  static bool hasDeviceNodes(const Shape& shape);
+  void nameByAddress(uint64_t address);
+  Problem problemAt(uint32_t node, uint32_t why) const;
   CUresult sendSteps(Thread& thread, Problem& problem);
   CUresult sendStep(Thread& thread, uint32_t number, uint32_t& sent);
   // Devices of steps, by a bit each, and the one in whose ring the graph is launched.
@@ -128,11 +134,13 @@ class Executable {
   uint32_t devices = 0;  // that have nodes of it
   std::array<uint64_t, maxDevices> streams{};
   uint64_t handle = 0;
+  uint64_t address = 0;  // that kernels launch it by, if they may
   uint64_t wantedFlags = 0;
   Shape shape;
   std::unordered_map<uint64_t, uint32_t> byNode;  // steps, by the program's handle of their node
   std::vector<uint32_t> hosts, records;           // steps that a launch does something for
   std::vector<std::shared_ptr<GraphMemory>> allocated, freed;  // by a launch
+  std::vector<std::shared_ptr<DeviceNode>> deviceNodes;        // that only this one has
   std::vector<std::shared_ptr<Staging>> replaced; // of copies that launches before may still use
   uint64_t lastSequence = 0;                      // of the last launch
   StreamFence lastLaunch;                          // behind it, if launches use anything

@@ -79,7 +79,9 @@ std::shared_ptr<Graph> Graph::clone() const {
 }
 
 bool Graph::canBeCopied() const {
-  auto isBound = [](auto& node) { return isMemory(node->work) || std::holds_alternative<ConditionalWork>(node->work); };
+  auto isBound = [](auto& node) {
+    return isMemory(node->work) || std::holds_alternative<ConditionalWork>(node->work) || deviceNodeOf(node->work) != nullptr;
+  };
   return !isBody && std::ranges::none_of(nodes, isBound);
 }
 

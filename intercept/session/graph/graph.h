@@ -30,6 +30,7 @@ struct GraphNode {
   uint64_t origin = 0;            // the handle of the node of which this is the copy
 
   CUgraphNodeType type() const { return typeOf(work); }
+  bool isDeviceUpdatable() const { return deviceNodeOf(work) != nullptr; }
   std::vector<GraphEdge> after() const;  // what depends on it
 };
 
@@ -67,7 +68,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
   std::shared_ptr<Graph> clone() const;
   // The program's handle of one that something else holds.
   uint64_t lent() { return table.lend(*this); }
-  // Not if it has nodes that allocate or free memory, or conditional ones, or is the body of one.
+  // Not if it has nodes that allocate or free memory, or conditional ones, or such as kernels may change, or is the body of one.
   bool canBeCopied() const;
   // Every node behind those that it depends on, else in the order of making. Empty if there is a cycle (or no node).
   std::vector<GraphNode*> ordered() const;

@@ -19,6 +19,7 @@
 
 namespace vgpu::client {
 
+class DeviceNode;
 class Graph;
 
 struct EmptyWork {};
@@ -28,6 +29,7 @@ struct KernelWork {
   LaunchShape shape{};
   std::vector<std::byte> parameters;  // one block
   std::vector<CUlaunchAttribute> attributes;  // that are set, besides cooperation
+  std::shared_ptr<DeviceNode> deviceNode;     // if kernels may change it
   // As the program is told of them: the places of the parameters in the block, or a list of extra options with the block.
   std::vector<void*> pointers, extra;
   size_t blockBytes = 0;
@@ -99,13 +101,32 @@ inline bool isMemory(const NodeWork& work) {
   return std::holds_alternative<AllocWork>(work) || std::holds_alternative<FreeWork>(work);
 }
 
+inline bool isPageable(const CopyWork& copy) { return copy.toWhere == Where::pageable || copy.fromWhere == Where::pageable; }
+
+// Whether the program's process does a part of it at each launch.
+inline bool runsOnHost(const NodeWork& work) {
+  auto* copy = std::get_if<CopyWork>(&work);
+  return std::holds_alternative<HostWork>(work) || (copy != nullptr && isPageable(*copy));
+}
+inline bool isRecord(const NodeWork& work) {
+  auto* event = std::get_if<EventWork>(&work);
+  return event != nullptr && !event->waits;
+}
+
 // What is not among a node's parameters stays as it is when they are set.
 inline void keepAttributes(NodeWork& work, const NodeWork& before) {
   auto* kernel = std::get_if<KernelWork>(&work);
   auto* now = std::get_if<KernelWork>(&before);
   if (kernel == nullptr || now == nullptr) return;
   kernel->attributes = now->attributes;
+  kernel->deviceNode = now->deviceNode;
   kernel->shape.cooperative = now->shape.cooperative;
+}
+
+// nullptr unless it is a kernel's node that kernels may change.
+inline std::shared_ptr<DeviceNode> deviceNodeOf(const NodeWork& work) {
+  auto* kernel = std::get_if<KernelWork>(&work);
+  return kernel == nullptr ? nullptr : kernel->deviceNode;
 }
 
 inline CUgraphNodeType typeOf(const NodeWork& work) {

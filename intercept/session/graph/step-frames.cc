@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "intercept/session/graph/device-node.h"
 #include "intercept/session/launch-attributes.h"
 
 namespace vgpu::client {
@@ -23,8 +24,11 @@ class NodeFrame : public Call<Params> {
 }  // namespace
 
 CUresult sendKernel(Thread& thread, const WorkerNode& node, const KernelWork& work) {
+  auto given = work.attributes;
+  const bool moves = work.deviceNode != nullptr && !node.isSet;
+  if (moves) given.push_back(deviceUpdatable());
   NodeFrame<api::Cuda::GraphKernelParams> frame(thread, node, api::Method::graphKernel, api::Method::graphSetKernel,
-                                                work.parameters.size() + 8 + bytesOf(work.attributes).size());
+                                                work.parameters.size() + 8 + bytesOf(given).size());
   frame->setFunction(work.function);
   frame->setGridX(work.shape.gridX);
   frame->setGridY(work.shape.gridY);
@@ -36,7 +40,8 @@ CUresult sendKernel(Thread& thread, const WorkerNode& node, const KernelWork& wo
   frame->setCooperative(work.shape.cooperative);
   auto into = frame->initParameters(work.parameters.size());
   if (!work.parameters.empty()) std::memcpy(into.begin(), work.parameters.data(), into.size());
-  auto attributes = bytesOf(work.attributes);
+  if (moves) frame->setHolder(work.deviceNode->holder);
+  auto attributes = bytesOf(given);
   if (!attributes.empty())
     std::memcpy(frame->initAttributes(static_cast<uint32_t>(attributes.size())).begin(), attributes.data(), attributes.size());
   return frame.post();

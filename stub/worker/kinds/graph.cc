@@ -7,8 +7,9 @@
 
 #include "cuda-handlers.h"
 #include "stub/worker/copy.h"
+#include "stub/worker/device-graphs.h"
+#include "stub/worker/graph-restore.h"
 #include "stub/worker/kinds/function.h"
-#include "stub/worker/kinds/graph-restore.h"
 #include "stub/worker/kinds/graphs.h"
 #include "stub/worker/kinds/kind.h"
 #include "stub/worker/kinds/launch-attributes.h"
@@ -78,13 +79,16 @@ CUresult graphKernel(Execution& on, const api::FrameReader<api::Cuda::GraphKerne
   kernel.blockDimX = p.getBlockX(), kernel.blockDimY = p.getBlockY(), kernel.blockDimZ = p.getBlockZ();
   kernel.sharedMemBytes = p.getSharedBytes();
   kernel.kernelParams = pointers.data();
-  auto add = [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count) -> CUresult {
-    if (CUresult error = on.driver.cuGraphAddKernelNode_v2(node, graph, before, count, &kernel)) return error;
-    for (auto& attribute : attributes.get())
-      if (CUresult error = on.driver.cuGraphKernelNodeSetAttribute(*node, attribute.id, &attribute.value)) return error;
-    return CUDA_SUCCESS;
-  };
   KnownGraph& graph = graphOf(on, p.getGraph());
+  const KernelNode described{kernel, attributes.get()};
+  auto add = [&](CUgraphNode* node, CUgraph to, const CUgraphNode* before, size_t count) {
+    const NodePlace place{to, before, count};
+    if (!described.isDeviceUpdatable()) return addKernelNode(on, place, described, *node);
+    if (p.getHolder() != 0) return moveDeviceNode(on, p.getHolder(), graph, place, described, *node);
+    graph.held.emplace(described, parameters, found->second.parameterOffsets);
+    graph.address = deviceHandles(on).expectedOf(p.getGraph());
+    return deviceHandles(on).add(on, place, described, *node, graph.address);
+  };
   if (graph.function == 0) graph.function = p.getFunction();
   noteNeed(on, found->second, p, attributes.get());
   return execute(on, p, add, [&](CUgraphExec executable, CUgraphNode node) {
@@ -260,17 +264,23 @@ CUresult graphEnable(Execution& on, const api::FrameReader<api::Cuda::GraphEnabl
 CUresult graphInstantiate(Execution& on, const api::FrameReader<api::Cuda::GraphInstantiateParams>& p, Reply& reply) {
   KnownGraph& graph = graphOf(on, p.getGraph());
   CUresult result = graph.failure;
-  constexpr uint64_t known = CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
-  if (result == CUDA_SUCCESS) result = on.driver.cuGraphInstantiateWithFlags(&graph.executable, graph.graph, p.getFlags() & known);
+  CUDA_GRAPH_INSTANTIATE_PARAMS params{.flags = p.getFlags() & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY};
+  params.result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+  if (result == CUDA_SUCCESS && !p.getHolds()) result = instantiate(on, graph, p.getGraph(), p.getFlags(), params);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && graph.failure == CUDA_SUCCESS && !on.gpu.folded.isEmpty()) return result;  // once more
-  reply.init<api::Cuda::GraphInstantiateResults>().setResult(result);
+  auto results = reply.init<api::Cuda::GraphInstantiateResults>();
+  results.setResult(result);
+  results.setProblem(params.result_out);
+  results.setNode(static_cast<uint32_t>(std::ranges::find(graph.nodes, params.hErrNode_out, &KnownGraphNode::node) - graph.nodes.begin()));
+  results.setAddress(graph.address);
   return CUDA_SUCCESS;
 }
 
 CUresult graphUpload(Execution& on, const api::FrameReader<api::Cuda::GraphUploadParams>& p, Reply&) {
   KnownGraph& graph = graphOf(on, p.getGraph());
-  return graph.executable == nullptr ? CUDA_ERROR_INVALID_VALUE
-                                     : on.driver.cuGraphUpload(graph.executable, on.stream(p.getStream()));
+  if (graph.executable == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  noteUploaded(graph);
+  return on.driver.cuGraphUpload(graph.executable, on.stream(p.getStream()));
 }
 
 CUresult graphLaunch(Execution& on, const api::FrameReader<api::Cuda::GraphLaunchParams>& p, Reply&) {
@@ -287,6 +297,7 @@ CUresult graphLaunch(Execution& on, const api::FrameReader<api::Cuda::GraphLaunc
       return error;
   }
   for (uint32_t number : graph.records) on.eventTimes.recorded(graph.nodes[number].event);
+  if (!graph.isUploaded) noteUploaded(graph);
   return on.driver.cuGraphLaunch(graph.executable, stream);
 }
 
@@ -294,7 +305,7 @@ namespace {
 
 CUresult destroy(const Driver& driver, const KnownGraph& graph) {
   CUresult result = graph.executable == nullptr ? CUDA_SUCCESS : driver.cuGraphExecDestroy(graph.executable);
-  CUresult rest = driver.cuGraphDestroy(graph.graph);
+  CUresult rest = graph.graph == nullptr ? CUDA_SUCCESS : driver.cuGraphDestroy(graph.graph);
   return result != CUDA_SUCCESS ? result : rest;
 }
 
@@ -304,12 +315,19 @@ CUresult graphEnd(Execution& on, const api::FrameReader<api::Cuda::GraphEndParam
   KnownGraph ended = std::move(graphOf(on, p.getGraph()));
   on.kept.of<KnownGraphs>().erase(p.getGraph());
   on.handles.remove(api::Kind::GRAPH_EXEC, p.getGraph());
-  return on.afterAllWork([&driver = on.driver, ended = std::move(ended)] { return destroy(driver, ended); });
+  return on.afterAllWork([&on, ended = std::move(ended)] {
+    CUresult result = destroy(on.driver, ended);
+    for (uint64_t holder : ended.holders) takeBack(on, holder);
+    return result;
+  });
 }
 
 namespace {
 
-void drop(Execution& on) { on.kept.of<KnownGraphs>().clear(); }
+void drop(Execution& on) {
+  on.kept.of<KnownGraphs>().clear();
+  deviceHandles(on).forget();
+}
 
 CUresult destroyAll(Execution& on) {
   for (auto& [handle, graph] : std::exchange(on.kept.of<KnownGraphs>(), {})) {
@@ -327,6 +345,9 @@ const KindModule graphKind{.name = "graphSettings",
                            .columns = "nnss",
                            .isValid = isGraphRow,
                            .save = saveGraphs,
+                           .obstacles = visitChangedNodes,
+                           .prepare = expectHandles,
+                           .compare = compareHandles,
                            .restore = restoreGraphs};
 
 }  // namespace vgpu::stub

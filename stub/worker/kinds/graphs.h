@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cuda-methods.h"
+#include "stub/worker/device-handles.h"
 
 namespace vgpu::stub {
 
@@ -29,7 +30,9 @@ struct KnownGraphNode {
   std::optional<OwnWords> own;
   uint64_t event = 0;  // virtual, of a record
   std::vector<CUgraph> bodies;  // of a conditional node
-  std::map<api::Method, std::vector<capnp::word>> set;  // the latest frame of each method
+  using Settings = std::map<api::Method, std::vector<capnp::word>>;
+  Settings set;  // the latest frame of each method
+  Settings uploaded;  // the same when the graph was last uploaded, if kernels launch it
 };
 
 struct KnownGraph {
@@ -41,6 +44,12 @@ struct KnownGraph {
   std::vector<uint32_t> own, records;  // those with words of ours, and those that record events
   uint64_t function = 0;      // of its first kernel, for messages
   bool waits = false;         // for the program, somewhere
+
+  // Of a graph that kernels launch, or that has nodes which they change.
+  uint64_t address = 0;  // by which kernels know it; of a holder, its node
+  bool isUploaded = false;
+  std::vector<uint64_t> holders;    // virtual handles of graphs that its nodes have come from
+  std::optional<KeptKernelNode> held;  // of a holder: its node, which may be in another graph
 };
 
 using KnownGraphs = std::unordered_map<uint64_t, KnownGraph>;  // by virtual handle

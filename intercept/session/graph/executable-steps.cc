@@ -1,0 +1,226 @@
+// What an executable graph is made of: the steps of its graph in an order, and the frames that make the worker's nodes of them.
+#include <algorithm>
+#include <bit>
+
+#include "intercept/session/call.h"
+#include "intercept/session/graph/device-node.h"
+#include "intercept/session/graph/executable.h"
+#include "intercept/session/graph/staging.h"
+#include "intercept/session/graph/step-frames.h"
+
+namespace vgpu::client {
+
+// Sends the frames of one step.
+class Executable::Sender {
+ public:
+  Sender(Thread& thread, Executable& graph, const Step& step, std::vector<uint32_t> before, bool isSet)
+      : thread(thread), graph(graph), step(step), before(std::move(before)), isSet(isSet), next(step.first) {}
+
+  CUresult operator()(const EmptyWork&) { return sendWords(thread, node(), OwnWords::none); }
+  CUresult operator()(const KernelWork& work) { return sendKernel(thread, node(), work); }
+  CUresult operator()(const FillWork& work) { return sendFill(thread, node(), work); }
+  CUresult operator()(const MemOpsWork& work) { return sendMemOps(thread, node(), work); }
+  CUresult operator()(const LibraryWork& work) { return sendCaptured(thread, node(), work); }
+  CUresult operator()(const HostWork&) { return sendHost(); }
+  CUresult operator()(const EventWork& work) {
+    if (!work.waits) {  // the number first (docs/ring.md)
+      const WorkerNode words = node();
+      if (CUresult error = isSet ? CUDA_SUCCESS : sendWords(thread, words, OwnWords::signals, *step.word)) return error;
+    }
+    return sendEvent(thread, node(), work);
+  }
+  CUresult operator()(const CopyWork& work) {
+    if (!isPageable(work)) return sendCopy(thread, node(), work.to, work.from, work.size);
+    bool in = work.fromWhere == Where::pageable, out = work.toWhere == Where::pageable;
+    if (in && out) return sendHost();
+    const CopyEnd staging = CopyEnd::memory(step.staging->address, work.size.width, work.size.width * work.size.height);
+    if (in)
+      if (CUresult error = sendHost()) return error;
+    if (CUresult error = sendCopy(thread, node(), out ? staging : work.to, in ? staging : work.from, work.size)) return error;
+    return out ? sendHost() : CUDA_SUCCESS;
+  }
+  CUresult operator()(const AllocWork&) { return sendWords(thread, node(), OwnWords::none); }
+  CUresult operator()(const FreeWork&) { return sendWords(thread, node(), OwnWords::none); }
+  CUresult operator()(const ConditionalWork& work) { return sendConditional(thread, node(), work); }
+  CUresult operator()(const ChildWork&) { return CUDA_SUCCESS; }  // its steps are the executable graph's own
+
+  // How many of the worker's nodes there were.
+  uint32_t sent() const { return next; }
+
+ private:
+  // Its word is the same as long as the graph lives.
+  CUresult sendHost() {
+    const WorkerNode words = node(graph.device);
+    return isSet ? CUDA_SUCCESS : sendWords(thread, words, OwnWords::signalsAndWaits, *step.word);
+  }
+  // The first comes behind what the step does, each other one behind that.
+  WorkerNode node() { return node(step.device); }
+  WorkerNode node(unsigned device) {
+    graph.follow(thread, device);  // only a lost session refuses it, and then the node's frame too
+    WorkerNode made{graph.handle, next++, isSet ? std::vector<uint32_t>{} : std::move(before), isSet, device};
+    before = {made.number};
+    return made;
+  }
+
+  Thread& thread;
+  Executable& graph;
+  const Step& step;
+  std::vector<uint32_t> before;
+  const bool isSet;
+  uint32_t next;
+};
+
+// Appends a graph's steps, those without dependencies behind `entry`. `last`: those that nothing of the graph comes behind. False
+// if there is a cycle.
+bool Executable::flatten(const Graph& graph, const std::vector<uint32_t>& entry, const Place& place, Shape& shape,
+                         std::vector<uint32_t>& last) {
+  auto ordered = graph.ordered();
+  if (ordered.size() != graph.all().size()) return false;
+  shape.held.addAll(graph.held);
+  std::unordered_map<const GraphNode*, std::vector<uint32_t>> ends;  // the steps that finish a node
+  std::unordered_map<const GraphNode*, bool> isAwaited;
+  for (GraphNode* node : ordered) {
+    std::vector<uint32_t> before = node->before.empty() ? entry : std::vector<uint32_t>{};
+    for (auto& edge : node->before) {
+      isAwaited[edge.from] = true;
+      before.insert(before.end(), ends[edge.from].begin(), ends[edge.from].end());
+    }
+    std::ranges::sort(before);
+    before.erase(std::unique(before.begin(), before.end()), before.end());
+    if (auto* child = std::get_if<ChildWork>(&node->work)) {
+      size_t begin = shape.steps.size();
+      if (!flatten(*child->graph, before, place, shape, ends[node])) return false;
+      if (ends[node].empty()) ends[node] = before;
+      shape.children[node->handle] = {begin, shape.steps.size()};
+      continue;
+    }
+    const auto number = static_cast<uint32_t>(shape.steps.size());
+    shape.steps.push_back({node->handle, node->work, std::move(before), true, 0, 0, {}, nullptr, place});
+    ends[node] = {number};
+    if (auto* conditional = std::get_if<ConditionalWork>(&node->work)) {
+      auto& ofStep = std::get<ConditionalWork>(shape.steps.back().work);
+      for (auto& body : ofStep.bodies) body.reset();  // they end with the graph's node: only their number is kept
+      ofStep.handles.reset();
+      for (uint32_t body = 0; body < conditional->bodies.size(); ++body) {
+        std::vector<uint32_t> lastOfBody;
+        if (!flatten(*conditional->bodies[body], {}, {number, body}, shape, lastOfBody)) return false;
+      }
+    }
+  }
+  for (auto& node : graph.all())
+    if (!isAwaited[node.get()]) last.insert(last.end(), ends[node.get()].begin(), ends[node.get()].end());
+  return true;
+}
+
+bool Executable::flatten(const Graph& graph, Shape& shape) {
+  std::vector<uint32_t> last;
+  return flatten(graph, {}, {}, shape, last);
+}
+
+// The node, or one in a body of one.
+bool Executable::isConditional(const Step& step) {
+  return step.place.step != Place::none || std::holds_alternative<ConditionalWork>(step.work);
+}
+
+// cuda.h, CUDA_CONDITIONAL_NODE_PARAMS: bodies have no work of the host's, and no events.
+CUresult Executable::checkBodies(const Shape& shape, Problem& problem) {
+  for (auto& step : shape.steps) {
+    if (step.place.step == Place::none || !(runsOnHost(step.work) || std::holds_alternative<EventWork>(step.work))) continue;
+    problem.node = step.node;
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  return CUDA_SUCCESS;
+}
+
+// CUDA C++ Programming Guide, "Device Graph Launch": nodes of kernels, copies and fills, on one device. Which kernels and copies, the
+// driver knows.
+CUresult Executable::checkLaunchable(const Shape& shape, uint64_t flags, uint32_t devices, Problem& problem) {
+  if (shape.steps.empty() || (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0) return CUDA_ERROR_INVALID_VALUE;
+  for (auto& step : shape.steps) {
+    const CUgraphNodeType type = typeOf(step.work);
+    const bool isPart = type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMSET ||
+                        type == CU_GRAPH_NODE_TYPE_GRAPH || (type == CU_GRAPH_NODE_TYPE_MEMCPY && !runsOnHost(step.work));
+    if (isPart) continue;
+    problem.node = step.node;
+    problem.instantiate = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (std::popcount(devices) == 1) return CUDA_SUCCESS;
+  problem.instantiate = CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED;
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+bool Executable::hasDeviceNodes(const Shape& shape) {
+  return std::ranges::any_of(shape.steps, [](auto& step) { return deviceNodeOf(step.work) != nullptr; });
+}
+
+// What a step needs besides the worker's nodes.
+CUresult Executable::prepare(Thread& thread, Step& step) {
+  if (!step.word && (runsOnHost(step.work) || isRecord(step.work))) {
+    step.word = session.completionWords.take(device);
+    if (!step.word) return CUDA_ERROR_OUT_OF_MEMORY;
+    // A relay to another host asks after the words that are not 0 when the session comes to it; no frame will name this one again.
+    uint64_t unused = 0;
+    session.segment.completionWord(*step.word).answered.compare_exchange_strong(unused, 1);
+  }
+  auto* copy = std::get_if<CopyWork>(&step.work);
+  if (copy == nullptr || !isPageable(*copy) || copy->toWhere == copy->fromWhere) return CUDA_SUCCESS;
+  if (step.staging && step.staging->bytes >= copy->size.bytes()) return CUDA_SUCCESS;
+  if (step.staging) replaced.push_back(step.staging);
+  return Staging::make(thread, copy->size.bytes(), step.staging);
+}
+
+CUresult Executable::sendSteps(Thread& thread, Problem& problem) {
+  uint32_t sent = 0;
+  Place place;
+  for (uint32_t i = 0; i < shape.steps.size(); ++i) {
+    Step& step = shape.steps[i];
+    problem.node = step.node;
+    if (step.place != place) {
+      place = step.place;
+      const bool isInside = place.step != Place::none;
+      const WorkerBody body = isInside ? WorkerBody{shape.steps[place.step].first, place.body} : WorkerBody{};
+      if (CUresult error = sendBody(thread, handle, body)) return error;
+    }
+    if (CUresult error = sendStep(thread, i, sent)) return error;
+  }
+  problem.node = 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult Executable::apply(Thread& thread, Step& step, const NodeWork& work) {
+  step.work = work;
+  if (CUresult error = prepare(thread, step)) return error;
+  return std::visit(Sender(thread, *this, step, {}, true), step.work);
+}
+
+CUresult Executable::sendStep(Thread& thread, uint32_t number, uint32_t& sent) {
+  Step& step = shape.steps[number];
+  step.first = sent;
+  if (auto node = deviceNodeOf(step.work)) {
+    if (node->isInstantiated.exchange(true)) return CUDA_ERROR_NOT_SUPPORTED;
+    deviceNodes.push_back(node);
+  }
+  if (CUresult error = prepare(thread, step)) return error;
+  std::vector<uint32_t> before;
+  for (uint32_t other : step.before) before.push_back(shape.steps[other].last);
+  Sender sender(thread, *this, step, std::move(before), false);
+  if (CUresult error = std::visit(sender, step.work)) return error;
+  sent = sender.sent();
+  step.last = sent - 1;
+  byNode[step.node] = number;
+  if (runsOnHost(step.work)) hosts.push_back(number);
+  if (isRecord(step.work)) records.push_back(number);
+  if (auto* alloc = std::get_if<AllocWork>(&step.work)) {
+    if (!session.graphMemories.isThere(*alloc->memory)) return CUDA_ERROR_INVALID_VALUE;
+    if (alloc->memory->isInstantiated.exchange(true)) return CUDA_ERROR_NOT_SUPPORTED;
+    allocated.push_back(alloc->memory);
+  }
+  if (auto* free = std::get_if<FreeWork>(&step.work)) {
+    if (!session.graphMemories.isThere(*free->memory)) return CUDA_ERROR_INVALID_VALUE;
+    freed.push_back(free->memory);
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace vgpu::client

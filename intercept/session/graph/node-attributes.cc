@@ -1,0 +1,34 @@
+#include "intercept/session/graph/node-attributes.h"
+
+#include "intercept/session/graph/device-node.h"
+#include "intercept/session/launch-attributes.h"
+
+namespace vgpu::client {
+
+CUresult getAttribute(const KernelWork& work, CUlaunchAttributeID id, CUlaunchAttributeValue& value) {
+  value = {};
+  auto* kind = findAttributeKind(id);
+  if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
+    value.cooperative = work.shape.cooperative;
+  } else if (id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE) {
+    value = DeviceNode::describe(work);
+  } else if (kind == nullptr || !kind->ofNodes) {
+    return CUDA_ERROR_NOT_SUPPORTED;
+  } else if (auto* set = findAttribute(work.attributes, id)) {
+    value = set->value;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult setAttribute(Thread& thread, KernelWork& work, CUlaunchAttributeID id, CUlaunchAttributeValue& value) {
+  if (id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE) return DeviceNode::make(thread, work, value);
+  if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) return work.shape.cooperative = value.cooperative != 0, CUDA_SUCCESS;
+  auto* kind = findAttributeKind(id);
+  if (kind == nullptr || !kind->ofNodes) return CUDA_ERROR_NOT_SUPPORTED;
+  if (CUresult bad = checkValue(id, value)) return bad;
+  std::erase_if(work.attributes, [&](auto& each) { return each.id == id; });
+  work.attributes.push_back(attributeOf(*kind, value));
+  return CUDA_SUCCESS;
+}
+
+}  // namespace vgpu::client

@@ -1,0 +1,17 @@
+// Attributes of a kernel's node, as the program asks for them and sets them.
+#pragma once
+
+#include <cuda.h>
+
+#include "intercept/session/graph/node-work.h"
+
+namespace vgpu::client {
+
+class Thread;
+
+// CUDA_ERROR_NOT_SUPPORTED for one that nodes do not have.
+CUresult getAttribute(const KernelWork& work, CUlaunchAttributeID id, CUlaunchAttributeValue& value);
+// Of a node that kernels may change, `value` gets what they know it by.
+CUresult setAttribute(Thread& thread, KernelWork& work, CUlaunchAttributeID id, CUlaunchAttributeValue& value);
+
+}  // namespace vgpu::client

@@ -1,0 +1,35 @@
+// Pinned memory of an executable graph, between the program's pageable memory and the device's (executable.h).
+#pragma once
+
+#include "intercept/session/failure.h"
+#include "intercept/session/graph/executable.h"
+
+namespace vgpu::client {
+
+// One for each copy: a launch begins when the one before it has ended, so two launches never use it at one time.
+class Executable::Staging {
+ public:
+  static CUresult make(Thread& thread, uint64_t bytes, std::shared_ptr<Staging>& made) {
+    Memory& memory = thread.session.memory;
+    uint64_t address = 0;
+    if (!memory.mayShareHost()) return refuse();
+    if (CUresult error = memory.allocateHost(thread, bytes, 0, HostKind::staging, address)) return error;
+    if (!memory.isShared(address)) {
+      memory.freeHost(thread, address);
+      return refuse();
+    }
+    made = std::make_shared<Staging>(address, bytes);
+    return CUDA_SUCCESS;
+  }
+  Staging(uint64_t address, uint64_t bytes) : address(address), bytes(bytes) {}
+  const uint64_t address, bytes;
+
+ private:
+  // The function would write what the GPU has, while it waits.
+  static CUresult refuse() {
+    reportFailure("a graph that copies pageable memory needs a GPU on the program's host; give it memory of cudaMallocHost");
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+};
+
+}  // namespace vgpu::client

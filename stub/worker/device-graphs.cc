@@ -1,0 +1,44 @@
+#include "stub/worker/device-graphs.h"
+
+namespace vgpu::stub {
+
+CUresult moveDeviceNode(Execution& on, uint64_t holder, KnownGraph& graph, const NodePlace& place, const KernelNode& node,
+                        CUgraphNode& made) {
+  auto* from = fromWire<KnownGraph*>(on.handles.get(api::Kind::GRAPH_EXEC, holder));
+  if (!from->held) return CUDA_ERROR_INVALID_VALUE;
+  while (from->graph == nullptr && !on.gpu.later.isEmpty()) {
+    if (CUresult error = on.driver.cuCtxSynchronize_v2(nullptr)) return error;
+    on.gpu.later.poll(on.gpu.progress);
+  }
+  if (from->graph == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  uint64_t address = from->address;
+  graph.holders.push_back(holder);
+  deviceHandles(on).release(address, std::exchange(from->graph, nullptr));
+  return deviceHandles(on).add(on, place, node, made, address);
+}
+
+void takeBack(Execution& on, uint64_t holder) {
+  KnownGraph* to = on.kept.find<KnownGraphs>(holder);
+  if (to == nullptr || !to->held || to->graph != nullptr) return;
+  DeviceHandles& handles = deviceHandles(on);
+  if (handles.hold(on, to->held->get(), to->address, to->graph) != CUDA_SUCCESS) to->graph = nullptr;
+  handles.endSpares(on);
+}
+
+CUresult instantiate(Execution& on, KnownGraph& graph, uint64_t handle, uint64_t flags, CUDA_GRAPH_INSTANTIATE_PARAMS& params) {
+  if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) == 0)
+    return on.driver.cuGraphInstantiateWithParams(&graph.executable, graph.graph, &params);
+  params.flags |= CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
+  DeviceHandles& handles = deviceHandles(on);
+  CUresult result = handles.instantiate(on, graph.graph, handles.expectedOf(handle), params, graph.executable);
+  if (result == CUDA_SUCCESS) graph.address = toWire(graph.executable);
+  return result;
+}
+
+void noteUploaded(KnownGraph& graph) {
+  if (graph.address == 0 && graph.holders.empty()) return;
+  graph.isUploaded = true;
+  for (auto& node : graph.nodes) node.uploaded = node.set;
+}
+
+}  // namespace vgpu::stub

@@ -1,0 +1,148 @@
+#include "stub/worker/graph-restore.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "stub/worker/device-graphs.h"
+#include "stub/worker/execution.h"
+#include "stub/worker/kinds/graphs.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/base/hex.h"
+
+namespace vgpu::stub {
+
+namespace {
+
+constexpr std::array methods{api::Method::graphSetKernel, api::Method::graphSetCopy,   api::Method::graphSetFill,
+                             api::Method::graphSetEvent,  api::Method::graphSetMemOps, api::Method::graphEnable};
+
+const api::Method* findMethod(const std::string& signature) {
+  auto found = std::ranges::find_if(methods, [&](api::Method method) { return signature == api::infoOf(method).signature; });
+  return found == methods.end() ? nullptr : found;
+}
+
+// Whether all that the frame names is still there. A graph that names what is gone cannot be launched any more.
+bool isWhole(SessionState& session, api::Method method, kj::ArrayPtr<const capnp::word> words) {
+  bool whole = true;
+  api::visitEffects(method, words, [&](const api::EffectOn& one) {
+    if (!one.nullable || one.handle != 0) whole &= session.of(handleDevice(one.handle)).handles.of(one.kind).contains(one.handle);
+  });
+  return whole;
+}
+
+bool isHandle(const Row& row) { return textIn(row, 2) == "handle"; }
+bool isUpload(const Row& row) { return textIn(row, 2) == "upload"; }
+
+// Calls `visit` for each graph of a device that has not ended, in the same order whenever it is called.
+template <typename Visit>
+void forGraphs(SessionState& session, Visit&& visit) {
+  for (unsigned device = 0; device < session.deviceCount(); ++device) {
+    if (session.isEnded(device)) continue;
+    std::map<uint64_t, const KnownGraph*> ordered;
+    for (auto& [handle, graph] : session.of(device).kept.of<KnownGraphs>()) ordered.emplace(handle, &graph);
+    for (auto& [handle, graph] : ordered) visit(handle, *graph);
+  }
+}
+
+KnownGraph* graphOf(SessionState& session, const Row& row) {
+  return session.of(handleDevice(numberIn(row, 0))).kept.find<KnownGraphs>(numberIn(row, 0));
+}
+
+bool isSame(const KnownGraphNode::Settings& a, const KnownGraphNode::Settings& b) {
+  return std::ranges::equal(a, b, [](auto& one, auto& other) {
+    return one.first == other.first && one.second.size() == other.second.size() &&
+           std::memcmp(one.second.data(), other.second.data(), one.second.size() * sizeof(capnp::word)) == 0;
+  });
+}
+
+void addSettings(SessionState& session, uint64_t graph, uint64_t node, const KnownGraphNode::Settings& settings, Rows& rows) {
+  for (auto& [method, words] : settings) {
+    if (!isWhole(session, method, kj::arrayPtr(words.data(), words.size()))) continue;
+    rows.push_back({graph, node, std::string(api::infoOf(method).signature), hexOf(std::as_bytes(std::span(words)))});
+  }
+}
+
+CUresult setNode(SessionState& session, const KnownGraph& graph, const Row& row) {
+  Reply reply;
+  Execution& on = session.select(graph.nodes[numberIn(row, 1)].device);
+  auto bytes = bytesOf(textIn(row, 3));
+  std::vector<capnp::word> words(bytes.size() / sizeof(capnp::word));
+  std::memcpy(words.data(), bytes.data(), bytes.size());
+  return on.execute(*findMethod(textIn(row, 2)), kj::arrayPtr(words.data(), words.size()), 0, 0, reply);
+}
+
+CUresult upload(Execution& on, KnownGraph& graph) {
+  noteUploaded(graph);
+  return on.driver.cuGraphUpload(graph.executable, on.gpu.progress.ownStream());
+}
+
+}  // namespace
+
+bool isGraphRow(const Row& row, uint64_t devices) {
+  auto& words = textIn(row, 3);
+  if (handleDevice(numberIn(row, 0)) >= devices) return false;
+  if (isHandle(row) || isUpload(row)) return words.empty();
+  return numberIn(row, 1) <= UINT32_MAX && findMethod(textIn(row, 2)) != nullptr && isHex(words) &&
+         words.size() % (2 * sizeof(capnp::word)) == 0;
+}
+
+Rows saveGraphs(SessionState& session) {
+  visitChangedNodes(session, [](const std::string&, const std::string& why) { fail(why); });
+  Rows rows;
+  forGraphs(session, [&](uint64_t handle, const KnownGraph& graph) {
+    if (graph.address != 0) rows.push_back({handle, graph.address, std::string("handle"), std::string()});
+    if (graph.isUploaded) {
+      for (uint64_t node = 0; node < graph.nodes.size(); ++node) addSettings(session, handle, node, graph.nodes[node].uploaded, rows);
+      rows.push_back({handle, uint64_t{0}, std::string("upload"), std::string()});
+    }
+    for (uint64_t node = 0; node < graph.nodes.size(); ++node)
+      if (!graph.isUploaded || !isSame(graph.nodes[node].set, graph.nodes[node].uploaded))
+        addSettings(session, handle, node, graph.nodes[node].set, rows);
+  });
+  return rows;
+}
+
+void visitChangedNodes(SessionState& session, const Obstacle& visit) {
+  forGraphs(session, [&](uint64_t handle, const KnownGraph& graph) {
+    if (graph.holders.empty() || !graph.isUploaded) return;
+    std::string name = fmt::format("graph {:#x}", handle);
+    visit(name, fmt::format("kernels may change nodes of {} (cudaGraphKernelNodeUpdatesApply and its like), and what these do now "
+                            "cannot be read. The program goes on; destroy the executable graph to have it suspended", name));
+  });
+}
+
+void expectHandles(SessionState& session, const Rows& rows) {
+  for (auto& row : rows)
+    if (isHandle(row)) deviceHandles(session.of(handleDevice(numberIn(row, 0)))).expect(numberIn(row, 0), numberIn(row, 1));
+}
+
+void compareHandles(SessionState& session, const Rows& rows) {
+  for (auto& row : rows) {
+    if (!isHandle(row)) continue;
+    const KnownGraph* graph = graphOf(session, row);
+    if (graph != nullptr && graph->failure == CUDA_SUCCESS && graph->address == numberIn(row, 1)) continue;
+    fail(fmt::format("graph {:#x}: kernels of this program know it by the handle {:#x}, which the driver here does not give. Resume "
+                     "it on a GPU and with a driver like those that it was suspended on",
+                     numberIn(row, 0), numberIn(row, 1)));
+  }
+}
+
+void restoreGraphs(SessionState& session, const Rows& rows) {
+  for (auto& row : rows) {
+    KnownGraph* graph = graphOf(session, row);
+    if (graph == nullptr || graph->executable == nullptr || isHandle(row)) continue;
+    if (!isUpload(row) && numberIn(row, 1) >= graph->nodes.size()) continue;
+    Execution& on = session.select(handleDevice(numberIn(row, 0)));
+    CUresult result = isUpload(row) ? upload(on, *graph) : setNode(session, *graph, row);
+    if (result == CUDA_SUCCESS) continue;
+    // It names memory that is gone. Its next launch is refused, instead of doing what the node did before.
+    on.driver.cuGraphExecDestroy(graph->executable);
+    graph->executable = nullptr;
+  }
+  for (unsigned device : session.usedDevices()) deviceHandles(session.select(device)).endSpares(session.of(device));
+}
+
+}  // namespace vgpu::stub

@@ -1,0 +1,22 @@
+// What a snapshot keeps of executable graphs besides their recipes, as rows: graph, a number, what, and words.
+//
+//   node, a method's name with its fields, its frame in hexadecimal   what has been set of a node since the graph was instantiated
+//   0, "upload"                                                       the graph is uploaded: kernels launch it as the rows before say
+//   address, "handle"                                                 by which kernels know the graph, or its node
+//
+// Another build's frame of other fields is no such row.
+#pragma once
+
+#include "stub/worker/kinds/kind.h"
+
+namespace vgpu::stub {
+
+bool isGraphRow(const Row& row, uint64_t devices);
+Rows saveGraphs(SessionState& session);
+// Graphs whose nodes kernels may have changed: the driver tells nobody what they do now.
+void visitChangedNodes(SessionState& session, const Obstacle& visit);
+void expectHandles(SessionState& session, const Rows& rows);
+void compareHandles(SessionState& session, const Rows& rows);
+void restoreGraphs(SessionState& session, const Rows& rows);
+
+}  // namespace vgpu::stub
