@@ -145,7 +145,7 @@ CUresult Executable::checkLaunchable(const Shape& shape, uint64_t flags, uint32_
     problem.instantiate = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (std::popcount(devices) == 1) return CUDA_SUCCESS;
+  if (std::popcount(devices) <= 1) return CUDA_SUCCESS;  // fills and copies name none
   problem.instantiate = CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED;
   return CUDA_ERROR_INVALID_VALUE;
 }

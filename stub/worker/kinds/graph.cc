@@ -266,6 +266,7 @@ CUresult graphInstantiate(Execution& on, const api::FrameReader<api::Cuda::Graph
   CUresult result = graph.failure;
   CUDA_GRAPH_INSTANTIATE_PARAMS params{.flags = p.getFlags() & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY};
   params.result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+  if (result == CUDA_SUCCESS && p.getHolds() && !graph.held) result = CUDA_ERROR_INVALID_VALUE;
   if (result == CUDA_SUCCESS && !p.getHolds()) result = instantiate(on, graph, p.getGraph(), p.getFlags(), params);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && graph.failure == CUDA_SUCCESS && !on.gpu.folded.isEmpty()) return result;  // once more
   auto results = reply.init<api::Cuda::GraphInstantiateResults>();
