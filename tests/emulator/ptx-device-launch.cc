@@ -263,11 +263,11 @@ TEST_CASE("errors have names, and the device is the runtime's") {
 }
 
 TEST_CASE("a module that calls what the device runtime here lacks is refused, and the function is named") {
-  CHECK_THROWS_WITH_AS(LaunchingDevice(".extern .func (.param .b32 r) cudaGraphLaunch (.param .b64 g, .param .b64 s);\n" +
+  CHECK_THROWS_WITH_AS(LaunchingDevice(".extern .func (.param .b32 r) cudaCGSynchronize (.param .b64 g, .param .b32 f);\n" +
                                        launchingKernel("k",
-                                                       "{ .param .b64 g1; .param .b64 s1; .param .b32 r1; st.param.b64 [g1], 0;"
-                                                       "st.param.b64 [s1], 0; call.uni (r1), cudaGraphLaunch, (g1, s1); }")),
-                       doctest::Contains("Unresolved extern function 'cudaGraphLaunch'"), PtxError);
+                                                       "{ .param .b64 g1; .param .b32 f1; .param .b32 r1; st.param.b64 [g1], 0;"
+                                                       "st.param.b32 [f1], 0; call.uni (r1), cudaCGSynchronize, (g1, f1); }")),
+                       doctest::Contains("Unresolved extern function 'cudaCGSynchronize'"), PtxError);
 }
 
 }  // namespace vgpu::emulator

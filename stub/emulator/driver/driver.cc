@@ -32,7 +32,7 @@ std::shared_ptr<Context> Driver::createContext(Device& device, unsigned flags, b
   auto context = std::make_shared<Context>(*this, device, flags, primary);
   if (handle) {
     formerPrimaries.push_back(contexts.get(handle));
-    contexts.revive(handle, context);
+    contexts.addAs(handle, context);
   } else {
     contexts.add(context);
   }

@@ -19,6 +19,7 @@
 #include "stub/emulator/memory/texture.h"
 #include "stub/emulator/module/link.h"
 #include "stub/emulator/module/loaded-module.h"
+#include "stub/emulator/stream/device-graph-handles.h"
 #include "stub/emulator/stream/event.h"
 #include "stub/emulator/stream/graph.h"
 #include "stub/emulator/stream/scheduler.h"
@@ -66,6 +67,8 @@ class Driver {
   Registry<Graph, CUgraph> graphs{0x1d, CUDA_ERROR_INVALID_VALUE};
   Registry<GraphNode, CUgraphNode> graphNodes{0x1e, CUDA_ERROR_INVALID_VALUE};
   Registry<GraphExec, CUgraphExec> graphExecs{0x1f, CUDA_ERROR_INVALID_VALUE};
+  BlockHandles deviceGraphHandles{deviceGraphBlock + 0x74300, 192};  // of those that kernels can launch
+  DeviceNodes deviceNodes;
   std::vector<std::weak_ptr<Capture>> captures;
 
   // A primary context has the same handle all its lives; `handle` is null for the first, and for any other context.

@@ -30,8 +30,8 @@ class Registry {
     objects.emplace(number, std::move(object));
     return handle;
   }
-  // Gives a dead object's handle to its successor.
-  void revive(Handle handle, std::shared_ptr<Object> object) {
+  // The same, with a handle that is no living object's.
+  void addAs(Handle handle, std::shared_ptr<Object> object) {
     std::unique_lock lock(mutex);
     object->handle = handle;
     objects[toNumber(handle)] = std::move(object);

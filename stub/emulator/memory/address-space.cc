@@ -71,7 +71,7 @@ constexpr uint64_t managedBase = 0x340000000000, managedBytes = 4 * TiB;
 AddressSpace::AddressSpace()
     : pieces(0x300000000000, 4 * TiB),
       managed(managedBase, managedBytes),
-      heaps(0x380000000000, 8 * TiB),
+      heaps(0x380000000000, 7 * TiB),
       plain(0x4c0000000000, 4 * TiB) {}
 
 uint64_t AddressSpace::reserve(uint64_t bytes, uint64_t alignment, uint64_t wanted) {

@@ -10,6 +10,7 @@
 //   0x300000000000  variables of modules, and cuMemAddressReserve without an address
 //   0x340000000000  their managed variables
 //   0x380000000000  heaps of kernels' malloc()
+//   0x3f0000000000  handles that kernels use (device-graph-handles.h); nothing is mapped there
 //   0x400000000000  left to callers of cuMemAddressReserve with an address, too
 //   0x4c0000000000  plain device memory
 //   0x500000000000  left to a process that places blocks of variables (va-heap.h)

@@ -2,6 +2,9 @@
 #include <algorithm>
 
 #include "stub/emulator/driver/driver.h"
+#include "stub/emulator/stream/device-graph-check.h"
+#include "stub/emulator/stream/device-graph-launch.h"
+#include "stub/emulator/stream/device-graph-node.h"
 #include "stub/emulator/stream/graph-node.h"
 
 namespace vgpu::emulator::api {
@@ -82,7 +85,15 @@ GraphExec::GraphExec(const Graph& graph, unsigned long long flags)
   require(!graph.isBody);
   flatten(graph, {}, {}, steps);
   collectMemory(graph, memory);
+  forSteps([this](const Step& step) {
+    if (step.operation.type != CU_GRAPH_NODE_TYPE_KERNEL) return;
+    Function& function = *describedAs<LaunchRequest>(step.operation, step.operation.type).function;
+    launchesGraphs |= callsOf(function.kernel()).launchGraphs;
+    if (context == nullptr) context = &function.context;
+  });
 }
+
+bool GraphExec::Step::runs() const { return enabled || deviceNodeOf(operation) != nullptr; }
 
 GraphExec::Step& GraphExec::stepOf(CUgraphNode node) {
   for (Step& step : steps) {
@@ -91,16 +102,66 @@ GraphExec::Step& GraphExec::stepOf(CUgraphNode node) {
   refuse(CUDA_ERROR_INVALID_VALUE);
 }
 
+std::function<void()> GraphExec::takeChanges() {
+  struct Change {
+    std::shared_ptr<DeviceNode> node;
+    LaunchRequest request;
+    bool enabled;
+  };
+  std::vector<Change> changes;
+  forSteps([&](Step& step) {
+    std::shared_ptr<DeviceNode> node = std::exchange(step.changed, false) ? deviceNodeOf(step.operation) : nullptr;
+    if (!node) return;
+    changes.push_back({node, describedAs<LaunchRequest>(step.operation, CU_GRAPH_NODE_TYPE_KERNEL), step.enabled});
+  });
+  std::shared_ptr<const std::vector<Step>> copy = isForKernels() ? std::make_shared<const std::vector<Step>>(steps) : nullptr;
+  if (changes.empty() && !copy) return {};
+  return [self = shared_from_this(), changes = std::move(changes), copy = std::move(copy)] {
+    for (const Change& each : changes) each.node->upload(each.request, each.enabled);
+    if (copy) self->uploaded.store(copy);
+  };
+}
+
+// An upload, and where there are conditions, their first values.
+Action GraphExec::beginning(const std::shared_ptr<GraphEnvironment>& environment) {
+  std::function<void()> changes = takeChanges();
+  if (!changes && !environment && values->empty()) return {};
+  return [changes = std::move(changes), environment, values = values] {
+    if (changes) changes();
+    if (environment) environment->begin();
+    values->begin();
+    return Outcome::finished;
+  };
+}
+
+void GraphExec::upload(Stream& stream) {
+  stream.refuseCapturing();
+  std::lock_guard lock(mutex);
+  std::function<void()> changes = takeChanges();
+  if (!changes) return;
+  auto action = [changes = std::move(changes)] { return changes(), Outcome::finished; };
+  last = stream.submit({.weight = Weight::light, .action = std::move(action)}, std::span(&last, 1));
+}
+
 void GraphExec::launch(Stream& stream) {
   std::lock_guard lock(mutex);
+  const bool isCaptured = stream.capturing();
+  std::shared_ptr<GraphEnvironment> environment;
+  TaskRef complete;
+  if (!isCaptured && (launchesGraphs || isForKernels())) {
+    complete = std::make_shared<Task>(unfailing(), Weight::light, Action{});
+    environment = GraphEnvironment::ofHost(shared_from_this(), stream.context, complete);
+  }
   std::vector<GroupMember> members;
-  // Before all others, if there are conditions, these get their first values.
-  const size_t first = values->empty() ? 0 : 1;
-  auto begin = [values = values] { return values->begin(), Outcome::finished; };
-  if (first != 0) members.push_back({.operation = {.weight = Weight::light, .action = begin}});
+  if (Action begin = isCaptured ? Action{} : beginning(environment))
+    members.push_back({.operation = {.weight = Weight::light, .action = std::move(begin)}, .always = true});
+  const size_t first = members.size();
   for (const Step& step : steps) {
-    GroupMember member{.operation = step.enabled ? operationOf(stream.context, step, values)
-                                                 : Operation{.weight = Weight::light}};
+    GroupMember member{.operation = step.runs() ? operationOf(stream.context, step, values) : Operation{.weight = Weight::light}};
+    Action& action = member.operation.action;
+    const CUgraphNodeType type = step.operation.type;
+    if (environment && action && (type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_CONDITIONAL))
+      action = environment->inside(std::move(action));
     for (size_t before : step.before) member.before.push_back(before + first);
     if (first != 0 && step.before.empty()) member.before.push_back(0);
     if (step.enabled && step.event) {
@@ -116,7 +177,13 @@ void GraphExec::launch(Stream& stream) {
     }
     members.push_back(std::move(member));
   }
-  last = stream.context.streams.submitGroup(stream, std::move(members), last, *source);
+  if (environment) {
+    auto end = [environment] { return environment->end(), Outcome::finished; };
+    GroupMember behind{.operation = {.action = end}, .always = true};
+    for (size_t i = 0; i < members.size(); ++i) behind.before.push_back(i);
+    members.push_back(std::move(behind));
+  }
+  last = stream.context.streams.submitGroup(stream, std::move(members), last, *source, complete);
   if (!last) return;
   for (const Step& step : steps) {
     if (step.operation.type != CU_GRAPH_NODE_TYPE_KERNEL) continue;
@@ -129,27 +196,54 @@ void GraphExec::launch(Stream& stream) {
 
 using namespace vgpu::emulator::api;
 
-CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec* handle, CUgraph graphHandle, unsigned long long flags) {
+namespace {
+
+// `problem` becomes what is wrong, if it is not the call itself.
+void instantiate(Driver& driver, CUgraphExec* handle, CUgraph graphHandle, unsigned long long flags,
+                 std::optional<InstantiateProblem>& problem) {
+  constexpr unsigned long long known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
+                                       CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+  require(handle != nullptr && (flags & ~known) == 0);
+  require((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) == 0 || (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) == 0);
+  const uint64_t most = driver.settings.graphs;
+  if (most != 0 && driver.graphExecs.count() >= most) refuse(CUDA_ERROR_OUT_OF_MEMORY);
+  std::lock_guard lock(driver.graphMutex);
+  auto made = std::make_shared<GraphExec>(*driver.graphs.get(graphHandle), flags);
+  problem = findProblem(*made);
+  if (problem) refuse(CUDA_ERROR_INVALID_VALUE);
+  std::vector<std::shared_ptr<DeviceNode>> nodes;
+  made->forSteps([&](const GraphExec::Step& step) {
+    if (std::shared_ptr<DeviceNode> node = deviceNodeOf(step.operation)) nodes.push_back(node);
+  });
+  for (const std::shared_ptr<DeviceNode>& node : nodes) require(!node->instantiated, CUDA_ERROR_NOT_SUPPORTED);
+  for (const std::shared_ptr<DeviceNode>& node : nodes) node->instantiated = true;
+  if (!made->isForKernels()) {
+    *handle = driver.graphExecs.add(std::move(made));
+    return;
+  }
+  *handle = asHandle<CUgraphExec>(driver.deviceGraphHandles.take());
+  driver.graphExecs.addAs(*handle, std::move(made));
+}
+
+}  // namespace
+
+CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec* handle, CUgraph graph, unsigned long long flags) {
   return enterDriver([&](Driver& driver) {
-    constexpr unsigned long long known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
-                                         CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
-                                         CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
-    require(handle != nullptr);
-    if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) refuse(CUDA_ERROR_NOT_SUPPORTED);
-    require((flags & ~known) == 0);
-    const uint64_t most = driver.settings.graphs;
-    if (most != 0 && driver.graphExecs.count() >= most) refuse(CUDA_ERROR_OUT_OF_MEMORY);
-    std::lock_guard lock(driver.graphMutex);
-    *handle = driver.graphExecs.add(std::make_shared<GraphExec>(*driver.graphs.get(graphHandle), flags));
+    std::optional<InstantiateProblem> problem;
+    instantiate(driver, handle, graph, flags, problem);
   });
 }
 
 CUresult CUDAAPI cuGraphInstantiateWithParams(CUgraphExec* handle, CUgraph graph,
                                               CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
   if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUresult made = cuGraphInstantiateWithFlags(handle, graph, parameters->flags);
-  parameters->hErrNode_out = nullptr;
-  parameters->result_out = made == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
+  std::optional<InstantiateProblem> problem;
+  CUresult made = enterDriver([&](Driver& driver) { instantiate(driver, handle, graph, parameters->flags, problem); });
+  if (made == CUDA_SUCCESS && (parameters->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0)
+    made = cuGraphUpload(*handle, parameters->hUploadStream);
+  if (!problem && made != CUDA_SUCCESS) problem = {CUDA_GRAPH_INSTANTIATE_ERROR, nullptr};
+  parameters->hErrNode_out = problem ? problem->node : nullptr;
+  parameters->result_out = problem ? problem->result : CUDA_GRAPH_INSTANTIATE_SUCCESS;
   return made;
 }
 
@@ -163,6 +257,14 @@ CUresult CUDAAPI cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t* flags) {
 CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec handle) {
   return enterDriver([&](Driver& driver) {
     std::shared_ptr<GraphExec> exec = driver.graphExecs.remove(handle);
+    if (exec->isForKernels()) driver.deviceGraphHandles.give(asNumber(handle));
+    exec->forSteps([&](const GraphExec::Step& step) {
+      std::shared_ptr<DeviceNode> node = deviceNodeOf(step.operation);
+      if (!node) return;
+      node->close();
+      std::lock_guard graphs(driver.graphMutex);
+      node->instantiated = false;
+    });
     // Its memory must outlive the last launch.
     if (exec->memory.empty()) return;
     std::lock_guard lock(exec->mutex);
@@ -180,8 +282,8 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec handle, CUstream streamHandle) {
 
 CUresult CUDAAPI cuGraphUpload(CUgraphExec handle, CUstream stream) {
   return enterContext([&](Context& context) {
-    context.driver.graphExecs.get(handle);
-    streamOf(context, stream);  // there is nothing to prepare
+    std::shared_ptr<GraphExec> exec = context.driver.graphExecs.get(handle);
+    exec->upload(*streamOf(context, stream));
   });
 }
 
@@ -194,7 +296,12 @@ CUresult CUDAAPI cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph graphHandle, C
     GraphExec fresh(*driver.graphs.get(graphHandle), exec->flags);
     graphs.unlock();
     std::lock_guard lock(exec->mutex);
-    if (!fresh.values->empty() || !exec->values->empty()) {
+    bool hasDeviceNodes = false;
+    for (GraphExec* each : {&fresh, exec.get()})
+      each->forSteps([&](const GraphExec::Step& step) { hasDeviceNodes |= deviceNodeOf(step.operation) != nullptr; });
+    if (hasDeviceNodes) refuse(CUDA_ERROR_NOT_SUPPORTED);
+    const bool launchesMore = fresh.launchesGraphs && !exec->launchesGraphs && !exec->isForKernels();
+    if (!fresh.values->empty() || !exec->values->empty() || findProblem(fresh) || launchesMore) {
       result->result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
       return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     }
@@ -228,6 +335,7 @@ CUresult CUDAAPI cuGraphNodeSetEnabled(CUgraphExec handle, CUgraphNode node, uns
     require(type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
             type == CU_GRAPH_NODE_TYPE_MEMSET);
     step.enabled = enabled != 0;
+    step.changed = true;
   });
 }
 

@@ -90,6 +90,7 @@ Operation withAttributesOf(const Operation& before, Operation made) {
   LaunchRequest request = describedAs<LaunchRequest>(made, made.type);
   request.cooperative = kept.cooperative;
   request.cluster = kept.cluster;
+  request.device = kept.device;
   checkLaunch(request);
   return launchOperation(std::move(request));
 }
@@ -115,12 +116,16 @@ std::optional<MappingKind> placeOf(Driver& driver, CUmemorytype type, const void
 }
 
 // Refuses an update that an executable's step cannot take, as cuda.h says it of each cuGraphExec…SetParams.
-void checkUpdate(Driver& driver, const Operation& from, const Operation& to) {
+void checkUpdate(const GraphExec& exec, const Operation& from, const Operation& to) {
+  Driver& driver = exec.driver;
   require(from.type == to.type);
   switch (from.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
       auto &before = describedAs<LaunchRequest>(from, from.type), &after = describedAs<LaunchRequest>(to, to.type);
       require(&before.function->context == &after.function->context);
+      const KernelCalls had = callsOf(before.function->kernel()), has = callsOf(after.function->kernel());
+      require(!has.changeNodes || had.changeNodes);
+      require(!has.launchGraphs || exec.launchesGraphs || exec.isForKernels());
       return;
     }
     case CU_GRAPH_NODE_TYPE_MEMCPY: {
@@ -156,8 +161,9 @@ CUresult changeStep(CUgraphExec handle, CUgraphNode node, Make make) {
     std::shared_ptr<GraphExec> exec = context.driver.graphExecs.get(handle);
     std::lock_guard lock(exec->mutex);
     GraphExec::Step& step = exec->stepOf(node);
-    checkUpdate(context.driver, step.operation, operation);
+    checkUpdate(*exec, step.operation, operation);
     step.operation = withAttributesOf(step.operation, std::move(operation));
+    step.changed = true;
   });
 }
 
@@ -184,19 +190,6 @@ CUresult CUDAAPI cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NOD
 CUresult CUDAAPI cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* given) {
   if (given == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return changeNode(node, [&](Context& context) { return makeKernel(context, *given); });
-}
-
-CUresult CUDAAPI cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute,
-                                               const CUkernelNodeAttrValue* value) {
-  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return enterDriver([&](Driver& driver) {
-    std::lock_guard lock(driver.graphMutex);
-    std::shared_ptr<GraphNode> node = driver.graphNodes.get(handle);
-    LaunchRequest request = describedAs<LaunchRequest>(node->operation, CU_GRAPH_NODE_TYPE_KERNEL);
-    applyAttribute(attribute, *value, request);
-    checkLaunch(request);
-    node->operation = launchOperation(std::move(request));
-  });
 }
 
 CUresult CUDAAPI cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,

@@ -143,7 +143,7 @@ CUresult CUDAAPI cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, cons
                     [&](Context& context, Graph& parent, GraphNode& made) {
                       std::shared_ptr<Graph> child = context.driver.graphs.get(childHandle);
                       require(child.get() != &parent);
-                      if (child->hasConditionals()) refuse(CUDA_ERROR_NOT_SUPPORTED);
+                      if (child->hasConditionals() || child->hasDeviceNodes()) refuse(CUDA_ERROR_NOT_SUPPORTED);
                       made.child = child->clone();
                     });
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stub/emulator/driver/driver.h"
+#include "stub/emulator/stream/device-graph-node.h"
 
 namespace vgpu::emulator::api {
 
@@ -43,7 +44,7 @@ std::shared_ptr<Graph> Graph::clone() const {
   copy->memory = memory;
   std::map<const GraphNode*, GraphNode*> twin;
   for (const std::shared_ptr<GraphNode>& node : nodes) {
-    std::shared_ptr<GraphNode> made = copy->add(node->operation, {});
+    std::shared_ptr<GraphNode> made = copy->add(withoutDeviceNode(node->operation), {});
     made->child = node->child ? node->child->clone() : nullptr;
     made->event = node->event;
     made->origin = node.get();
@@ -57,6 +58,10 @@ std::shared_ptr<Graph> Graph::clone() const {
 
 bool Graph::hasConditionals() const {
   return std::any_of(nodes.begin(), nodes.end(), [](auto& node) { return node->conditional != nullptr; });
+}
+
+bool Graph::hasDeviceNodes() const {
+  return std::any_of(nodes.begin(), nodes.end(), [](auto& node) { return deviceNodeOf(node->operation) != nullptr; });
 }
 
 std::vector<GraphNode*> Graph::ordered() const {
@@ -133,8 +138,9 @@ CUresult CUDAAPI cuGraphDestroy(CUgraph handle) {
 CUresult CUDAAPI cuGraphClone(CUgraph* copy, CUgraph handle) {
   return enterGraphs([&](Driver& driver) {
     require(copy != nullptr);
-    if (driver.graphs.get(handle)->hasConditionals()) refuse(CUDA_ERROR_NOT_SUPPORTED);
-    *copy = driver.graphs.add(driver.graphs.get(handle)->clone());
+    std::shared_ptr<Graph> graph = driver.graphs.get(handle);
+    if (graph->hasConditionals() || graph->hasDeviceNodes()) refuse(CUDA_ERROR_NOT_SUPPORTED);
+    *copy = driver.graphs.add(graph->clone());
   });
 }
 
@@ -246,7 +252,9 @@ CUresult CUDAAPI cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType* type) {
 
 CUresult CUDAAPI cuGraphDestroyNode(CUgraphNode handle) {
   return enterGraphs([&](Driver& driver) {
-    std::shared_ptr<GraphNode> node = driver.graphNodes.remove(handle);
+    std::shared_ptr<GraphNode> node = driver.graphNodes.get(handle);
+    if (deviceNodeOf(node->operation)) refuse(CUDA_ERROR_NOT_SUPPORTED);
+    driver.graphNodes.remove(handle);
     for (const std::shared_ptr<GraphNode>& each : node->graph->nodes) std::erase(each->before, node.get());
     node->graph->nodes.remove(node);
   });

@@ -59,15 +59,16 @@ struct Graph : std::enable_shared_from_this<Graph> {
   std::shared_ptr<GraphNode> add(Operation operation, std::span<GraphNode* const> before);
   // This graph's nodes of those handles. Refuses where one is no node, or another graph's.
   std::vector<GraphNode*> nodesOf(std::span<const CUgraphNode> handles) const;
-  // Without conditional nodes, which no program can clone.
+  // Without conditional nodes, and with nodes that kernels cannot change: no program can clone such graphs.
   std::shared_ptr<Graph> clone() const;
   bool hasConditionals() const;
+  bool hasDeviceNodes() const;  // kernels that other kernels can change
   // Every node after all that it depends on; refuses with CUDA_ERROR_INVALID_VALUE if there is a circle.
   std::vector<GraphNode*> ordered() const;
 };
 
 // A graph that can be launched: its nodes, those of child graphs included, in an order that keeps every dependency.
-struct GraphExec {
+struct GraphExec : std::enable_shared_from_this<GraphExec> {
   struct Step {
     Operation operation;
     std::shared_ptr<Event> event;
@@ -76,6 +77,8 @@ struct GraphExec {
     bool enabled = true;
     std::shared_ptr<Conditional> conditional{};
     std::vector<std::vector<Step>> bodies{};  // of that
+    bool changed = true;  // by the host, since it was uploaded
+    bool runs() const;    // it is enabled, or a kernel may have enabled it
   };
   GraphExec(const Graph&, unsigned long long flags);
   Driver& driver;
@@ -87,10 +90,36 @@ struct GraphExec {
   std::vector<Step> steps;
   std::vector<std::shared_ptr<GraphMemory>> memory;
   const std::shared_ptr<ConditionValues> values;
-  TaskRef last;  // launches of one executable run one after another
+  TaskRef last;  // launches and uploads of one executable run one after another
+
+  // Kernels can launch it: its handle is an address in the driver's block.
+  bool isForKernels() const { return (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0; }
+  bool launchesGraphs = false;  // its kernels do
+  Context* context = nullptr;   // of its kernels, of which any; null: it has none
+  std::atomic<std::shared_ptr<const std::vector<Step>>> uploaded;  // what a launch by a kernel runs; null: none can launch it
+  std::atomic<int> running{0};                                     // launches, if kernels can launch it
 
   void launch(Stream&);
+  void upload(Stream&);
   Step& stepOf(CUgraphNode node);  // refuses where the node is not of the graph that this was made from
+  // Calls each(step) for all, those of bodies too.
+  template <class Each>
+  void forSteps(Each each) {
+    forStepsOf(steps, each);
+  }
+
+ private:
+  template <class Each>
+  static void forStepsOf(std::vector<Step>& steps, Each& each) {
+    for (Step& step : steps) {
+      each(step);
+      for (std::vector<Step>& body : step.bodies) forStepsOf(body, each);
+    }
+  }
+  // What writes what the host has changed to where kernels use it; empty if there is nothing. The mutex is held.
+  std::function<void()> takeChanges();
+  // What comes before a launch's steps; empty if nothing does.
+  Action beginning(const std::shared_ptr<class GraphEnvironment>&);
 };
 
 // Refuse with CUDA_ERROR_ILLEGAL_STATE, where the settings ask for it, what is about to be destroyed and an executable names.

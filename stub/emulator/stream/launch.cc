@@ -6,6 +6,8 @@
 #include <span>
 
 #include "stub/emulator/driver/driver.h"
+#include "stub/emulator/stream/device-graph-calls.h"
+#include "stub/emulator/stream/device-graph-node.h"
 #include "stub/emulator/stream/device-runtime.h"
 #include "stub/emulator/stream/graph-conditional.h"
 
@@ -73,6 +75,7 @@ void runKernel(const LaunchRequest& request) {
   KernelMemory memory(context.driver.space, context.device.bit(), context.peers);
   KernelViews images(context.driver.textures, context.device);
   ModuleRuntime runtime(*function.module);
+  KernelGraphs graphs(context);
   TimeLimit limit(context.driver.scheduler, settings.timeoutSeconds);
   Launch launch{
       .kernel = &function.kernel(),
@@ -92,7 +95,8 @@ void runKernel(const LaunchRequest& request) {
       .smCount = static_cast<uint32_t>(context.device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)),
       .warpsPerSm =
           static_cast<uint32_t>(context.device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)) / 32,
-      .runtime = &runtime};
+      .runtime = &runtime,
+      .graphs = &graphs};
   launch.stackBytes = static_cast<uint32_t>(std::max<size_t>(launch.stackBytes, context.limit(CU_LIMIT_STACK_SIZE)));
   if (function.module->module->usesHeap()) {  // no memory is taken for one that nothing uses
     Context::Heap heap = context.heap();
@@ -198,7 +202,10 @@ Operation launchOperation(LaunchRequest request) {
   return {.weight = Weight::heavy,
           .action =
               [kept] {
-                runKernel(*kept);
+                if (!kept->device)
+                  runKernel(*kept);
+                else if (std::optional<LaunchRequest> changed = kept->device->current())
+                  runKernel(*changed);
                 return Outcome::finished;
               },
           .type = CU_GRAPH_NODE_TYPE_KERNEL,
@@ -207,8 +214,9 @@ Operation launchOperation(LaunchRequest request) {
 
 namespace {
 
-// `request` has the launch's shape and attributes.
-CUresult launch(CUfunction handle, LaunchRequest request, CUstream streamHandle, void** kernelParams, void** extra) {
+// `request` has the launch's shape and attributes. If it asks for a node that kernels can change, `node` becomes that.
+CUresult launch(CUfunction handle, LaunchRequest request, CUstream streamHandle, void** kernelParams, void** extra,
+                CUgraphDeviceNode* node = nullptr) {
   return enterContext([&](Context& context) {
     request.function = functionFor(context, handle);
     std::shared_ptr<Stream> stream = streamOf(context, streamHandle);
@@ -219,6 +227,11 @@ CUresult launch(CUfunction handle, LaunchRequest request, CUstream streamHandle,
     if (attributesOf(kernel).explicitCluster && request.cluster[0] == 0) refuse(CUDA_ERROR_INVALID_CLUSTER_SIZE);
     context.flushOutput();
     request.parameters = readParameters(kernel, kernelParams, extra);
+    if (request.deviceUpdatable) {
+      require(stream->capturing());
+      request.device = context.driver.deviceNodes.make();
+      *node = asHandle<CUgraphDeviceNode>(request.device->handle);
+    }
     stream->submit(launchOperation(std::move(request)));
   });
 }
@@ -247,6 +260,12 @@ void applyAttribute(CUlaunchAttributeID attribute, const CUlaunchAttributeValue&
       if (cluster.x == 0 && cluster.y == 0 && cluster.z == 0) return;  // none
       require(cluster.x != 0 && cluster.y != 0 && cluster.z != 0);
       request.cluster = {cluster.x, cluster.y, cluster.z};
+      return;
+    }
+    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE: {
+      const int wanted = value.deviceUpdatableKernelNode.deviceUpdatable;
+      require((wanted == 0 && !request.device) || wanted == 1);  // a node stays what it is
+      request.deviceUpdatable = wanted != 0;
       return;
     }
     default:
@@ -282,10 +301,14 @@ CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction funct
   LaunchRequest request{.grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
                         .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
                         .dynamicSharedBytes = config->sharedMemBytes};
+  CUgraphDeviceNode* node = nullptr;
   CUresult understood = enterAlways([&] {
     require(config->numAttrs == 0 || config->attrs != nullptr);
-    for (const CUlaunchAttribute& each : std::span(config->attrs, config->numAttrs)) applyAttribute(each.id, each.value, request);
+    for (CUlaunchAttribute& each : std::span(config->attrs, config->numAttrs)) {
+      applyAttribute(each.id, each.value, request);
+      if (each.id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE) node = &each.value.deviceUpdatableKernelNode.devNode;
+    }
   });
   if (understood != CUDA_SUCCESS) return understood;
-  return launch(function, std::move(request), config->hStream, kernelParams, extra);
+  return launch(function, std::move(request), config->hStream, kernelParams, extra, node);
 }

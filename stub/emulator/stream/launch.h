@@ -11,6 +11,8 @@
 
 namespace vgpu::emulator::api {
 
+class DeviceNode;
+
 struct LaunchRequest {
   std::shared_ptr<Function> function;
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
@@ -19,6 +21,8 @@ struct LaunchRequest {
   uint32_t processors = 0;            // that its stream's green context has; 0: all
   std::array<uint32_t, 3> cluster{};  // that the launch asks for; zeros: none
   std::vector<std::byte> parameters;  // the parameter block
+  bool deviceUpdatable = false;        // asks for a node that kernels can change,
+  std::shared_ptr<DeviceNode> device;  // which is this
   std::vector<void*> pointers;        // to each parameter in the block, once it is an operation's
 };
 

@@ -43,6 +43,9 @@ class Domain {
   virtual bool failed() const = 0;
 };
 
+// Of tasks that are run whatever has failed.
+const Domain& unfailing();
+
 enum class Weight { light, heavy };  // light: microseconds at most, may run on the caller's thread
 // Of work on so many bytes of memory: waking another thread for fewer would take longer.
 constexpr Weight weightOf(uint64_t bytes) { return bytes <= 64 << 10 ? Weight::light : Weight::heavy; }

@@ -106,7 +106,8 @@ TaskRef StreamSet::submit(Stream& stream, Operation operation, std::span<const T
   return task;
 }
 
-TaskRef StreamSet::submitGroup(Stream& stream, std::vector<GroupMember> members, TaskRef previous, const Graph& child) {
+TaskRef StreamSet::submitGroup(Stream& stream, std::vector<GroupMember> members, TaskRef previous, const Graph& child,
+                               const TaskRef& complete) {
   std::vector<TaskRef> tasks;
   {
     std::lock_guard lock(mutex);
@@ -124,7 +125,8 @@ TaskRef StreamSet::submitGroup(Stream& stream, std::vector<GroupMember> members,
     collectPredecessors(stream, entry);
     auto end = std::make_shared<Task>(context, Weight::light, Action{});
     for (GroupMember& member : members) {
-      auto task = std::make_shared<Task>(context, member.operation.weight, std::move(member.operation.action));
+      const Domain& domain = member.always ? unfailing() : context;
+      auto task = std::make_shared<Task>(domain, member.operation.weight, std::move(member.operation.action));
       std::vector<TaskRef> before = member.before.empty() ? entry : std::vector<TaskRef>{};
       for (size_t each : member.before) before.push_back(tasks[each]);
       if (member.after) before.push_back(member.after);
@@ -134,6 +136,7 @@ TaskRef StreamSet::submitGroup(Stream& stream, std::vector<GroupMember> members,
     }
     scheduler.tie(end, entry);
     scheduler.tie(end, tasks);
+    scheduler.tie(end, std::span(&complete, 1));
     tasks.push_back(end);
     stream.tail = end;
   }

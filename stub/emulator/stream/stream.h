@@ -85,6 +85,7 @@ struct GroupMember {
   TaskRef after;                 // something else that it waits for
   std::shared_ptr<Event> event;  // that it records, as
   std::shared_ptr<EventRecording> recorded;
+  bool always = false;           // whether it is run in a context that has failed, too
 };
 
 // The stream that a handle means to the calling thread, the default ones included; refuses where its context has
@@ -103,8 +104,9 @@ class StreamSet {
   // Puts the operation behind the stream's work and whatever else CUDA orders it behind.
   TaskRef submit(Stream&, Operation, std::span<const TaskRef> after);
   // Puts the members behind the stream's work and behind `previous`; the stream's later work comes behind all of them.
-  // Returns the task that ends last, or, where the stream is captured, `previous`: `child` is the node then.
-  TaskRef submitGroup(Stream&, std::vector<GroupMember> members, TaskRef previous, const Graph& child);
+  // Returns the task that ends last, or, where the stream is captured, `previous`: `child` is the node then. `complete`, if there is
+  // such a task, is another that the end waits for; who has made it starts it.
+  TaskRef submitGroup(Stream&, std::vector<GroupMember> members, TaskRef previous, const Graph& child, const TaskRef& complete);
   std::shared_ptr<Graph> endCapture(Stream&);
   // All streams leave the capture; the nodes that would have come next to theirs.
   std::vector<GraphNode*> leaveCapture(const std::shared_ptr<Capture>&);

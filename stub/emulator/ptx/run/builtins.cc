@@ -129,7 +129,8 @@ constexpr BuiltinRow builtinRows[] = {
 
 const BuiltinRow* findRow(std::string_view name) {
   for (const std::span<const BuiltinRow> rows :
-       {std::span<const BuiltinRow>(builtinRows), deviceLaunchBuiltins(), deviceMemoryBuiltins(), deviceQueryBuiltins()})
+       {std::span<const BuiltinRow>(builtinRows), deviceGraphBuiltins(), deviceLaunchBuiltins(), deviceMemoryBuiltins(),
+        deviceQueryBuiltins()})
     for (const BuiltinRow& row : rows)
       if (row.name == name) return &row;
   return nullptr;

@@ -88,6 +88,7 @@ constexpr Handler answerError = answer<noting<function>>;
 std::optional<Order> orderOf(DeviceCall&, uint64_t stream);
 
 // Rows of the device runtime's functions, each file's.
+std::span<const BuiltinRow> deviceGraphBuiltins();
 std::span<const BuiltinRow> deviceLaunchBuiltins();
 std::span<const BuiltinRow> deviceMemoryBuiltins();
 std::span<const BuiltinRow> deviceQueryBuiltins();

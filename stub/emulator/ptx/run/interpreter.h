@@ -16,6 +16,8 @@
 
 namespace vgpu::emulator {
 
+class DeviceGraphs;
+
 // Device memory as kernels see it. Implemented by the device; called from many threads at once while kernels run.
 class Memory {
  public:
@@ -58,6 +60,7 @@ struct Launch {
   // What cudaGraphSetConditional() of device code does; of a kernel that no graph launches nothing.
   std::function<void(uint64_t number, uint32_t value)> setCondition = {};
   DeviceRuntime* runtime = nullptr;  // what serves CUDA calls by kernels; nullptr: they are refused
+  DeviceGraphs* graphs = nullptr;    // the same for those about graphs
 };
 
 // What a kernel did wrong, as the driver would say it, with a report for a person.

@@ -25,7 +25,13 @@ struct KernelAttributes {
 
 struct Kernel;  // program.h
 
+// What a kernel, or a function that it may call, asks CUDA for.
+struct KernelCalls {
+  bool launchKernels = false, launchGraphs = false, changeNodes = false;
+};
+
 std::span<const Parameter> parametersOf(const Kernel&);
+KernelCalls callsOf(const Kernel&);
 KernelAttributes attributesOf(const Kernel&);
 std::string_view nameOf(const Kernel&);
 

@@ -17,6 +17,19 @@ void Function::spreadConstants() {
 }
 
 std::span<const Parameter> parametersOf(const Kernel& kernel) { return kernel.parameters; }
+
+KernelCalls callsOf(const Kernel& kernel) {
+  KernelCalls calls;
+  for (const std::unique_ptr<Function>& function : kernel.functions)
+    for (const std::unique_ptr<CallSite>& site : function->calls) {
+      const std::string_view name = site->calleeName;
+      calls.launchKernels |= name.starts_with("__cudaCDP2LaunchDevice");
+      calls.launchGraphs |= name == graphLaunchCall;
+      calls.changeNodes |= name.starts_with("cudaGraphKernelNode");
+    }
+  return calls;
+}
+
 KernelAttributes attributesOf(const Kernel& kernel) { return kernel.attributes; }
 std::string_view nameOf(const Kernel& kernel) { return kernel.name; }
 

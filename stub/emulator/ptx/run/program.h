@@ -31,6 +31,7 @@ struct FrameConstant {
 };
 
 struct CallSite;
+constexpr std::string_view graphLaunchCall = "cudaGraphLaunch";  // the function of device code
 // Operands of an instruction that has more than fit into an Inst.
 struct WideOperands {
   std::vector<int32_t> outs, ins;

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "stub/emulator/ptx/run/block.h"
+#include "stub/emulator/ptx/run/device-graphs.h"
 
 namespace vgpu::emulator {
 namespace {
@@ -75,6 +76,10 @@ uint32_t smIndex(Warp& warp) {
 }
 uint32_t smCount(Warp& warp) { return warp.block().launch().smCount; }
 uint64_t gridId(Warp& warp) { return warp.block().grid().serial; }
+uint64_t currentGraph(Warp& warp) {
+  const DeviceGraphs* const graphs = warp.block().launch().graphs;
+  return graphs ? graphs->current() : 0;
+}
 uint64_t workspace(Warp& warp) { return warp.block().launch().cooperative ? workspaceWindow : 0; }
 uint32_t workspaceHigh(Warp& warp) { return static_cast<uint32_t>(workspace(warp) >> 32); }
 uint32_t workspaceLow(Warp& warp) { return static_cast<uint32_t>(workspace(warp)); }
@@ -133,6 +138,7 @@ constexpr SpecialRow specialRows[] = {
     {"%globaltimer", 8, k64<wallClock>},
     {"%globaltimer_lo", 4, k32<wallClockLow>},
     {"%globaltimer_hi", 4, k32<wallClockHigh>},
+    {"%current_graph_exec", 8, k64<currentGraph>},
     {"%envreg1", 4, k32<workspaceHigh>},
     {"%envreg2", 4, k32<workspaceLow>},
     {"%dynamic_smem_size", 4, k32<dynamicShared>},

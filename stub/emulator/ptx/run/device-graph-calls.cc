@@ -1,0 +1,124 @@
+// Functions of the device runtime about graphs.
+#include "stub/emulator/ptx/run/device-call.h"
+#include "stub/emulator/ptx/run/device-graphs.h"
+
+namespace vgpu::emulator {
+namespace {
+
+using Field = NodeChange::Field;
+
+// A cudaGraphKernelNodeUpdate as it lies in memory: its union is three words, of which a grid takes one and a half.
+struct UpdateText {
+  uint64_t node;
+  uint32_t field, unused;
+  std::array<uint64_t, 3> data;
+};
+static_assert(sizeof(UpdateText) == sizeof(cudaGraphKernelNodeUpdate));
+
+// Nothing, after a fault, if memory at the handle cannot be read: NVIDIA's device runtime looks there, and an H100 (driver 580.159)
+// faults. What it finds in memory that is no graph's is not valid.
+DeviceAnswer errorOf(DeviceCall& call, DeviceGraphs::Answer answered, uint64_t handle) {
+  uint8_t read = 0;
+  switch (answered) {
+    case DeviceGraphs::Answer::done:
+      return cudaSuccess;
+    case DeviceGraphs::Answer::refused:
+      return cudaErrorInvalidValue;
+    case DeviceGraphs::Answer::tooMany:
+      return cudaErrorLaunchPendingCountExceeded;
+    case DeviceGraphs::Answer::stranger:
+      break;
+  }
+  return call.load(handle, read) ? DeviceAnswer(cudaErrorInvalidValue) : std::nullopt;
+}
+
+// cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
+DeviceAnswer launchGraph(DeviceCall& call) {
+  const auto stream = static_cast<GraphStream>(call.argument(1));
+  if (stream != GraphStream::tail && stream != GraphStream::fireAndForget && stream != GraphStream::sibling)
+    return cudaErrorInvalidValue;
+  return errorOf(call, call.launch().graphs->launch(call.argument(0), stream), call.argument(0));
+}
+
+// The change of a parameter to `bytes` bytes at `from`; an error if there cannot be so many, nothing after a fault.
+DeviceAnswer changeParameter(DeviceCall& call, uint64_t node, uint64_t offset, uint64_t from, uint64_t bytes) {
+  if (bytes > mostParameterBytes) return cudaErrorInvalidValue;
+  NodeChange change{.field = Field::parameter, .offset = offset, .bytes = std::vector<std::byte>(bytes)};
+  for (uint64_t i = 0; i < bytes; ++i)
+    if (!call.load(from + i, change.bytes[i])) return std::nullopt;
+  return errorOf(call, call.launch().graphs->change(node, change), node);
+}
+
+DeviceAnswer changeNode(DeviceCall& call, uint64_t node, const NodeChange& change) {
+  return errorOf(call, call.launch().graphs->change(node, change), node);
+}
+
+// cudaError_t cudaGraphKernelNodeSetParam(cudaGraphDeviceNode_t node, size_t offset, const void* value, size_t size)
+DeviceAnswer setParameter(DeviceCall& call) {
+  return changeParameter(call, call.argument(0), call.argument(1), call.argument(2), call.argument(3));
+}
+
+// cudaError_t cudaGraphKernelNodeSetEnabled(cudaGraphDeviceNode_t node, bool enable)
+DeviceAnswer setEnabled(DeviceCall& call) {
+  return changeNode(call, call.argument(0), {.field = Field::enabled, .enabled = (call.argument(1) & 0xff) != 0});
+}
+
+// cudaError_t cudaGraphKernelNodeSetGridDim(cudaGraphDeviceNode_t node, dim3 gridDim)
+DeviceAnswer setGrid(DeviceCall& call) {
+  return changeNode(call, call.argument(0), {.field = Field::grid, .grid = call.dimensions(1)});
+}
+
+DeviceAnswer apply(DeviceCall& call, const UpdateText& update) {
+  switch (static_cast<Field>(update.field)) {
+    case Field::grid: {
+      NodeChange change{.field = Field::grid};
+      std::memcpy(change.grid.data(), update.data.data(), sizeof change.grid);
+      return changeNode(call, update.node, change);
+    }
+    case Field::parameter:
+      return changeParameter(call, update.node, update.data[1], update.data[0], update.data[2]);
+    case Field::enabled:
+      return changeNode(call, update.node, {.field = Field::enabled, .enabled = static_cast<uint32_t>(update.data[0]) != 0});
+  }
+  return cudaErrorInvalidValue;
+}
+
+// cudaError_t cudaGraphKernelNodeUpdatesApply(const cudaGraphKernelNodeUpdate* updates, size_t count). Those before the first that is
+// not valid are made.
+DeviceAnswer applyAll(DeviceCall& call) {
+  for (uint64_t i = 0; i < call.argument(1); ++i) {
+    UpdateText update{};
+    if (!call.load(call.argument(0) + i * sizeof update, update)) return std::nullopt;
+    const DeviceAnswer applied = apply(call, update);
+    if (!applied || *applied != cudaSuccess) return applied;
+  }
+  return cudaSuccess;
+}
+
+template <DeviceFunction function>
+const Inst* answerOfGraphs(Warp& warp, const Inst* inst) {
+  if (!warp.block().launch().graphs)
+    return warp.fault(Fault::Kind::notSupported, inst, warp.firstActive(), "a call about graphs: this launch allows none");
+  return answer<function>(warp, inst);
+}
+
+// Outside of graphs the threads end here, as on an H100 (driver 580.159).
+const Inst* launchOrEnd(Warp& warp, const Inst* inst) {
+  const DeviceGraphs* const graphs = warp.block().launch().graphs;
+  if (graphs && !graphs->inGraph()) return warp.exitLanes(warp.active, inst + 1);
+  return answerOfGraphs<launchGraph>(warp, inst);
+}
+
+constexpr BuiltinRow graphRows[] = {
+    {graphLaunchCall, 2, 1, launchOrEnd},
+    {"cudaGraphKernelNodeSetParam", 4, 1, answerOfGraphs<setParameter>},
+    {"cudaGraphKernelNodeSetEnabled", 2, 1, answerOfGraphs<setEnabled>},
+    {"cudaGraphKernelNodeSetGridDim", 2, 1, answerOfGraphs<setGrid>},
+    {"cudaGraphKernelNodeUpdatesApply", 2, 1, answerOfGraphs<applyAll>},
+};
+
+}  // namespace
+
+std::span<const BuiltinRow> deviceGraphBuiltins() { return graphRows; }
+
+}  // namespace vgpu::emulator

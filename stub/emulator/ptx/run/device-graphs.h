@@ -1,0 +1,38 @@
+// What kernels ask of CUDA graphs: to launch one, and to change nodes that may be changed so (CUDA Programming Guide, "Device Graph
+// Launch" and "Device-updatable kernel nodes").
+//
+// Called from many threads at once while kernels run. Owned by the driver; nothing of it survives a launch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace vgpu::emulator {
+
+// The streams that a kernel may launch a graph into: cudaStreamGraphTailLaunch and the others.
+enum class GraphStream : uint64_t { tail = uint64_t{1} << 56, fireAndForget = uint64_t{2} << 56, sibling = uint64_t{3} << 56 };
+
+struct NodeChange {
+  enum class Field : uint32_t { grid = 1, parameter, enabled };  // numbered as cudaGraphKernelNodeField
+  Field field;
+  std::array<uint32_t, 3> grid{};
+  uint64_t offset = 0;  // of `bytes` among the kernel's parameters
+  std::vector<std::byte> bytes;
+  bool enabled = false;
+};
+
+class DeviceGraphs {
+ public:
+  // stranger: the number is no handle that the driver has given to a graph, or a node, of this device.
+  enum class Answer { done, refused, tooMany, stranger };
+  virtual ~DeviceGraphs() = default;
+  // Whether a graph has launched the kernel; only then can it launch one.
+  virtual bool inGraph() const = 0;
+  // The handle of the graph that has launched it; 0 if kernels cannot launch that one.
+  virtual uint64_t current() const = 0;
+  virtual Answer launch(uint64_t graph, GraphStream stream) = 0;
+  virtual Answer change(uint64_t node, const NodeChange& change) = 0;
+};
+
+}  // namespace vgpu::emulator

@@ -1,0 +1,22 @@
+// What the driver answers to a kernel's calls about graphs.
+#pragma once
+
+#include "stub/emulator/stream/device-graph-launch.h"
+
+namespace vgpu::emulator::api {
+
+// Of one launch of a kernel, by the graph whose step the calling thread runs, if it runs one. Any thread may call.
+class KernelGraphs : public DeviceGraphs {
+ public:
+  explicit KernelGraphs(Context& context) : context(context), environment(GraphEnvironment::current()) {}
+  bool inGraph() const override { return environment != nullptr; }
+  uint64_t current() const override { return environment ? environment->handle() : 0; }
+  Answer launch(uint64_t graph, GraphStream stream) override;
+  Answer change(uint64_t node, const NodeChange& change) override;
+
+ private:
+  Context& context;
+  GraphEnvironment* const environment;
+};
+
+}  // namespace vgpu::emulator::api

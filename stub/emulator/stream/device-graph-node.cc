@@ -1,0 +1,86 @@
+#include "stub/emulator/stream/device-graph-node.h"
+
+#include <algorithm>
+
+#include "stub/emulator/driver/driver.h"
+#include "stub/emulator/stream/graph-node.h"
+
+namespace vgpu::emulator::api {
+
+std::shared_ptr<DeviceNode> DeviceNodes::make() {
+  auto made = std::make_shared<DeviceNode>(*this, handles.take());
+  std::lock_guard lock(mutex);
+  nodes[made->handle] = made;
+  return made;
+}
+
+std::shared_ptr<DeviceNode> DeviceNodes::find(uint64_t handle) const {
+  std::lock_guard lock(mutex);
+  auto at = nodes.find(handle);
+  return at == nodes.end() ? nullptr : at->second.lock();
+}
+
+DeviceNode::~DeviceNode() {
+  {
+    std::lock_guard lock(all.mutex);
+    all.nodes.erase(handle);
+  }
+  all.handles.give(handle);
+}
+
+void DeviceNode::upload(LaunchRequest request, bool enabled) {
+  request.device = nullptr;  // which is this
+  std::lock_guard lock(mutex);
+  state = State{std::move(request), enabled};
+  isOpen = true;
+}
+
+void DeviceNode::close() {
+  std::lock_guard lock(mutex);
+  isOpen = false;
+}
+
+DeviceGraphs::Answer DeviceNode::change(const Context& by, const NodeChange& change) {
+  std::lock_guard lock(mutex);
+  if (!isOpen) return DeviceGraphs::Answer::refused;
+  LaunchRequest& request = state->request;
+  if (&request.function->context.device != &by.device) return DeviceGraphs::Answer::stranger;
+  switch (change.field) {
+    case NodeChange::Field::grid: {
+      LaunchRequest changed = request;
+      changed.grid = change.grid;
+      if (enterAlways([&] { checkLaunch(changed); }) != CUDA_SUCCESS) return DeviceGraphs::Answer::refused;
+      request.grid = change.grid;
+      break;
+    }
+    case NodeChange::Field::parameter: {
+      std::vector<std::byte>& all = request.parameters;
+      if (change.offset > all.size() || change.bytes.size() > all.size() - change.offset) return DeviceGraphs::Answer::refused;
+      std::ranges::copy(change.bytes, all.begin() + static_cast<std::ptrdiff_t>(change.offset));
+      break;
+    }
+    case NodeChange::Field::enabled:
+      state->enabled = change.enabled;
+      break;
+  }
+  return DeviceGraphs::Answer::done;
+}
+
+std::optional<LaunchRequest> DeviceNode::current() const {
+  std::lock_guard lock(mutex);
+  return state && state->enabled ? std::optional(state->request) : std::nullopt;
+}
+
+std::shared_ptr<DeviceNode> deviceNodeOf(const Operation& operation) {
+  if (operation.type != CU_GRAPH_NODE_TYPE_KERNEL) return nullptr;
+  return describedAs<LaunchRequest>(operation, operation.type).device;
+}
+
+Operation withoutDeviceNode(const Operation& operation) {
+  if (!deviceNodeOf(operation)) return operation;
+  LaunchRequest request = describedAs<LaunchRequest>(operation, operation.type);
+  request.device = nullptr;
+  return launchOperation(std::move(request));
+}
+
+}  // namespace vgpu::emulator::api
