@@ -30,6 +30,7 @@ bool passes(const char* name, const char* settings) {
 TEST_CASE("settings make the device") {
   CHECK(passes("in a process: four small Turings", "devices=4,memory=64MiB,architecture=75,workers=1"));
   CHECK(passes("in a process: a kernel that never ends", "timeout=0.2"));
+  CHECK(passes("in a process: a graph that launches itself for ever", "timeout=0.2"));
   CHECK(passes("in a process: checked shared memory", "check=shared,faults=reset"));
   CHECK(passes("in a process: checked shared memory", "check=races,check=uninitialized,faults=reset"));
   CHECK(passes("in a process: a fault ends all contexts", "devices=2"));

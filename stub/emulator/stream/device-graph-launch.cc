@@ -49,7 +49,7 @@ void GraphEnvironment::begin() {
 }
 
 DeviceGraphs::Answer GraphEnvironment::launch(std::shared_ptr<GraphExec> other, GraphStream stream) {
-  if (!other->uploaded.load() || isLate()) return DeviceGraphs::Answer::refused;
+  if (!other->uploadedSteps() || isLate()) return DeviceGraphs::Answer::refused;
   std::shared_ptr<GraphEnvironment> made;
   {
     std::lock_guard lock(root->mutex);
@@ -111,7 +111,7 @@ void GraphEnvironment::end() {
 // Starts the steps that were uploaded last, as the graph's own work.
 void GraphEnvironment::run() {
   Scheduler& scheduler = root->context.driver.scheduler;
-  const std::shared_ptr<const std::vector<GraphExec::Step>> steps = graph->uploaded.load();
+  const std::shared_ptr<const std::vector<GraphExec::Step>> steps = graph->uploadedSteps();
   const Domain& domain = graph->context ? *graph->context : root->context;
   std::vector<TaskRef> tasks;
   for (const GraphExec::Step& step : *steps) {

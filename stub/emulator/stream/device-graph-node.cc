@@ -41,20 +41,21 @@ void DeviceNode::close() {
 }
 
 DeviceGraphs::Answer DeviceNode::change(const Context& by, const NodeChange& change) {
-  std::lock_guard lock(mutex);
+  std::unique_lock lock(mutex);
   if (!isOpen) return DeviceGraphs::Answer::refused;
-  LaunchRequest& request = state->request;
-  if (&request.function->context.device != &by.device) return DeviceGraphs::Answer::stranger;
+  if (&state->request.function->context.device != &by.device) return DeviceGraphs::Answer::stranger;
   switch (change.field) {
     case NodeChange::Field::grid: {
-      LaunchRequest changed = request;
+      LaunchRequest changed = state->request;
+      lock.unlock();
       changed.grid = change.grid;
       if (enterAlways([&] { checkLaunch(changed); }) != CUDA_SUCCESS) return DeviceGraphs::Answer::refused;
-      request.grid = change.grid;
+      lock.lock();
+      state->request.grid = change.grid;
       break;
     }
     case NodeChange::Field::parameter: {
-      std::vector<std::byte>& all = request.parameters;
+      std::vector<std::byte>& all = state->request.parameters;
       if (change.offset > all.size() || change.bytes.size() > all.size() - change.offset) return DeviceGraphs::Answer::refused;
       std::ranges::copy(change.bytes, all.begin() + static_cast<std::ptrdiff_t>(change.offset));
       break;

@@ -102,47 +102,6 @@ GraphExec::Step& GraphExec::stepOf(CUgraphNode node) {
   refuse(CUDA_ERROR_INVALID_VALUE);
 }
 
-std::function<void()> GraphExec::takeChanges() {
-  struct Change {
-    std::shared_ptr<DeviceNode> node;
-    LaunchRequest request;
-    bool enabled;
-  };
-  std::vector<Change> changes;
-  forSteps([&](Step& step) {
-    std::shared_ptr<DeviceNode> node = std::exchange(step.changed, false) ? deviceNodeOf(step.operation) : nullptr;
-    if (!node) return;
-    changes.push_back({node, describedAs<LaunchRequest>(step.operation, CU_GRAPH_NODE_TYPE_KERNEL), step.enabled});
-  });
-  std::shared_ptr<const std::vector<Step>> copy = isForKernels() ? std::make_shared<const std::vector<Step>>(steps) : nullptr;
-  if (changes.empty() && !copy) return {};
-  return [self = shared_from_this(), changes = std::move(changes), copy = std::move(copy)] {
-    for (const Change& each : changes) each.node->upload(each.request, each.enabled);
-    if (copy) self->uploaded.store(copy);
-  };
-}
-
-// An upload, and where there are conditions, their first values.
-Action GraphExec::beginning(const std::shared_ptr<GraphEnvironment>& environment) {
-  std::function<void()> changes = takeChanges();
-  if (!changes && !environment && values->empty()) return {};
-  return [changes = std::move(changes), environment, values = values] {
-    if (changes) changes();
-    if (environment) environment->begin();
-    values->begin();
-    return Outcome::finished;
-  };
-}
-
-void GraphExec::upload(Stream& stream) {
-  stream.refuseCapturing();
-  std::lock_guard lock(mutex);
-  std::function<void()> changes = takeChanges();
-  if (!changes) return;
-  auto action = [changes = std::move(changes)] { return changes(), Outcome::finished; };
-  last = stream.submit({.weight = Weight::light, .action = std::move(action)}, std::span(&last, 1));
-}
-
 void GraphExec::launch(Stream& stream) {
   std::lock_guard lock(mutex);
   const bool isCaptured = stream.capturing();
@@ -184,6 +143,7 @@ void GraphExec::launch(Stream& stream) {
     members.push_back(std::move(behind));
   }
   last = stream.context.streams.submitGroup(stream, std::move(members), last, *source, complete);
+  if (!isCaptured) haveChanged();
   if (!last) return;
   for (const Step& step : steps) {
     if (step.operation.type != CU_GRAPH_NODE_TYPE_KERNEL) continue;
@@ -239,8 +199,10 @@ CUresult CUDAAPI cuGraphInstantiateWithParams(CUgraphExec* handle, CUgraph graph
   if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::optional<InstantiateProblem> problem;
   CUresult made = enterDriver([&](Driver& driver) { instantiate(driver, handle, graph, parameters->flags, problem); });
-  if (made == CUDA_SUCCESS && (parameters->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0)
+  if (made == CUDA_SUCCESS && (parameters->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) {
     made = cuGraphUpload(*handle, parameters->hUploadStream);
+    if (made != CUDA_SUCCESS) cuGraphExecDestroy(*handle);
+  }
   if (!problem && made != CUDA_SUCCESS) problem = {CUDA_GRAPH_INSTANTIATE_ERROR, nullptr};
   parameters->hErrNode_out = problem ? problem->node : nullptr;
   parameters->result_out = problem ? problem->result : CUDA_GRAPH_INSTANTIATE_SUCCESS;

@@ -96,8 +96,12 @@ struct GraphExec : std::enable_shared_from_this<GraphExec> {
   bool isForKernels() const { return (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0; }
   bool launchesGraphs = false;  // its kernels do
   Context* context = nullptr;   // of its kernels, of which any; null: it has none
-  std::atomic<std::shared_ptr<const std::vector<Step>>> uploaded;  // what a launch by a kernel runs; null: none can launch it
-  std::atomic<int> running{0};                                     // launches, if kernels can launch it
+  std::atomic<int> running{0};  // launches, if kernels can launch it
+  // What a launch by a kernel runs; null: none can launch it yet.
+  std::shared_ptr<const std::vector<Step>> uploadedSteps() {
+    std::lock_guard lock(uploadedMutex);
+    return uploaded;
+  }
 
   void launch(Stream&);
   void upload(Stream&);
@@ -117,9 +121,16 @@ struct GraphExec : std::enable_shared_from_this<GraphExec> {
     }
   }
   // What writes what the host has changed to where kernels use it; empty if there is nothing. The mutex is held.
-  std::function<void()> takeChanges();
+  std::function<void()> changes();
+  // It is in a stream.
+  void haveChanged() {
+    forSteps([](Step& step) { step.changed = false; });
+  }
   // What comes before a launch's steps; empty if nothing does.
   Action beginning(const std::shared_ptr<class GraphEnvironment>&);
+
+  std::mutex uploadedMutex;  // a leaf
+  std::shared_ptr<const std::vector<Step>> uploaded;
 };
 
 // Refuse with CUDA_ERROR_ILLEGAL_STATE, where the settings ask for it, what is about to be destroyed and an executable names.

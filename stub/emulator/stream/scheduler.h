@@ -16,7 +16,7 @@
 //   7. DevicePool::mutex       sub-allocation of device memory
 //   8. AddressSpace::mutex     reservations, mappings, notes
 //   9. Scheduler::mutex        tasks and executors
-//   leaves: Context::outputMutex, Event::mutex, VaRange, TextureObjects, Driver::poolMutex
+//   leaves: Context::outputMutex, Event::mutex, VaRange, TextureObjects, Driver::poolMutex, those of device-graph-*.h
 #pragma once
 
 #include <atomic>

@@ -1,0 +1,54 @@
+// What an upload, or a launch by the host, brings to where kernels use a graph: its steps, if they can launch it, and what the host has
+// set of nodes that they change.
+#include "stub/emulator/driver/driver.h"
+#include "stub/emulator/stream/device-graph-launch.h"
+#include "stub/emulator/stream/device-graph-node.h"
+#include "stub/emulator/stream/graph-node.h"
+
+namespace vgpu::emulator::api {
+
+std::function<void()> GraphExec::changes() {
+  struct Change {
+    std::shared_ptr<DeviceNode> node;
+    LaunchRequest request;
+    bool enabled;
+  };
+  std::vector<Change> set;
+  forSteps([&](const Step& step) {
+    std::shared_ptr<DeviceNode> node = step.changed ? deviceNodeOf(step.operation) : nullptr;
+    if (!node) return;
+    set.push_back({node, describedAs<LaunchRequest>(step.operation, CU_GRAPH_NODE_TYPE_KERNEL), step.enabled});
+  });
+  std::shared_ptr<const std::vector<Step>> copy = isForKernels() ? std::make_shared<const std::vector<Step>>(steps) : nullptr;
+  if (set.empty() && !copy) return {};
+  return [self = shared_from_this(), set = std::move(set), copy = std::move(copy)] {
+    for (const Change& each : set) each.node->upload(each.request, each.enabled);
+    if (!copy) return;
+    std::lock_guard lock(self->uploadedMutex);
+    self->uploaded = copy;
+  };
+}
+
+// An upload, and where there are conditions, their first values.
+Action GraphExec::beginning(const std::shared_ptr<GraphEnvironment>& environment) {
+  std::function<void()> write = changes();
+  if (!write && !environment && values->empty()) return {};
+  return [write = std::move(write), environment, values = values] {
+    if (write) write();
+    if (environment) environment->begin();
+    values->begin();
+    return Outcome::finished;
+  };
+}
+
+void GraphExec::upload(Stream& stream) {
+  stream.refuseCapturing();
+  std::lock_guard lock(mutex);
+  std::function<void()> write = changes();
+  if (!write) return;
+  auto action = [write = std::move(write)] { return write(), Outcome::finished; };
+  last = stream.submit({.weight = Weight::light, .action = std::move(action)}, std::span(&last, 1));
+  haveChanged();
+}
+
+}  // namespace vgpu::emulator::api
