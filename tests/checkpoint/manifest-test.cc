@@ -43,7 +43,9 @@ Manifest sample() {
   m.state["tiles"] = {number(makeHandle(api::Kind::ARRAY, 0, 1, 0), makeHandle(api::Kind::PHYSICAL, 0, 1, 0), 64 * KiB, 1, 0, 0, 0, 0, 0, 0,
                              128, 128, 1)};
   m.state["launches"] = {number(makeHandle(api::Kind::FUNCTION, 1, 1, 0), 264, 256, 4096, 0)};
-  m.state["graphSettings"] = {{uint64_t{41}, uint64_t{2}, api::infoOf(api::Method::graphEnable).signature, "0011223344556677"}};
+  m.state["graphSettings"] = {{uint64_t{41}, uint64_t{2}, api::infoOf(api::Method::graphEnable).signature, "0011223344556677"},
+                              {uint64_t{42}, uint64_t{0x7ffd00074300}, "handle", ""},
+                              {uint64_t{42}, uint64_t{0}, "upload", ""}};
   m.libraryCalls = {{9, "cublasSetMathMode"}};
   for (const char* name : dataFiles) m.files[name] = {10, checksumOf(bytesOf(name))};
   m.packs = {0, 12, 7};
@@ -129,6 +131,8 @@ TEST_CASE("state that no kind keeps is refused by the table's name") {
           "state launches: row 0 makes no sense");
   refused([](auto& state) { state["launches"][0][2] = 1025; }, "state launches: row 0 makes no sense");
   refused([](auto& state) { state["graphSettings"][0][2] = "graphEnable(graph u64)"; }, "state graphSettings: row 0 makes no sense");
+  refused([](auto& state) { state["graphSettings"][1][3] = "0011223344556677"; }, "state graphSettings: row 1 makes no sense");
+  refused([](auto& state) { state["graphSettings"][2][2] = "uploaded"; }, "state graphSettings: row 2 makes no sense");
   refused([](auto& state) { state["graphSettings"][0][3] = "00112233445566"; }, "state graphSettings: row 0 makes no sense");
   refused([](auto& state) { state["textures"][0][1] = 7; }, "state textures: row 0 makes no sense");
   refused([](auto& state) { state["textures"][0][2] = uint64_t{1} << 40; }, "state textures: row 0 makes no sense");

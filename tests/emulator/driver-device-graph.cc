@@ -324,7 +324,7 @@ TEST_CASE("the attribute is a captured launch's, 0 or 1, and is not taken back")
   REQUIRE_CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   config.hStream = stream;
   CUfunction note = function(device.module, "note");
-  CHECK_ANSWER(cuLaunchKernelEx(&config, note, arguments, nullptr), CUDA_ERROR_INVALID_VALUE);
+  CHECK_ANSWER(cuLaunchKernelEx(&config, note, arguments, nullptr), CUDA_ERROR_NOT_SUPPORTED);
   REQUIRE_CUDA(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
   CHECK_CUDA(cuLaunchKernelEx(&config, note, arguments, nullptr));
   CUgraph graph = nullptr, copy = nullptr, parent = nullptr;
@@ -334,10 +334,12 @@ TEST_CASE("the attribute is a captured launch's, 0 or 1, and is not taken back")
   REQUIRE_CUDA(cuGraphGetNodes(graph, &node, &count));
   CHECK_EQ(letUpdate(node), attribute.value.deviceUpdatableKernelNode.devNode);
   CUkernelNodeAttrValue value{};
-  for (int wrong : {0, 2}) {
-    value.deviceUpdatableKernelNode.deviceUpdatable = wrong;
-    CHECK_ANSWER(cuGraphKernelNodeSetAttribute(node, attribute.id, &value), CUDA_ERROR_INVALID_VALUE);
-  }
+  CHECK_ANSWER(cuGraphKernelNodeSetAttribute(node, attribute.id, &value), CUDA_ERROR_NOT_SUPPORTED);
+  value.deviceUpdatableKernelNode.deviceUpdatable = 2;
+  CHECK_ANSWER(cuGraphKernelNodeSetAttribute(node, attribute.id, &value), CUDA_ERROR_INVALID_VALUE);
+  value.deviceUpdatableKernelNode.deviceUpdatable = 1;
+  CHECK_CUDA(cuGraphKernelNodeSetAttribute(node, attribute.id, &value));
+  CHECK_EQ(value.deviceUpdatableKernelNode.devNode, attribute.value.deviceUpdatableKernelNode.devNode);
   CHECK_ANSWER(cuGraphClone(&copy, graph), CUDA_ERROR_NOT_SUPPORTED);
   REQUIRE_CUDA(cuGraphCreate(&parent, 0));
   CHECK_ANSWER(cuGraphAddChildGraphNode(&child, parent, nullptr, 0, graph), CUDA_ERROR_NOT_SUPPORTED);

@@ -17,7 +17,7 @@
 
 namespace vgpu::snapshot {
 
-constexpr uint64_t snapshotVersion = 20;
+constexpr uint64_t snapshotVersion = 21;
 constexpr uint64_t maxHeaderBytes = uint64_t{64} << 10;  // with its seal
 constexpr uint64_t maxManifestBytes = uint64_t{64} << 20;
 

@@ -15,6 +15,8 @@ CUresult CUDAAPI cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeA
     applyAttribute(attribute, *value, request);
     checkLaunch(request);
     if (request.deviceUpdatable && !request.device) request.device = driver.deviceNodes.make();
+    if (request.deviceUpdatable)  // the driver answers there, although the prototype says that it reads
+      const_cast<CUkernelNodeAttrValue*>(value)->deviceUpdatableKernelNode.devNode = asHandle<CUgraphDeviceNode>(request.device->handle);
     node->operation = launchOperation(std::move(request));
   });
 }

@@ -227,8 +227,9 @@ CUresult launch(CUfunction handle, LaunchRequest request, CUstream streamHandle,
     if (attributesOf(kernel).explicitCluster && request.cluster[0] == 0) refuse(CUDA_ERROR_INVALID_CLUSTER_SIZE);
     context.flushOutput();
     request.parameters = readParameters(kernel, kernelParams, extra);
+    const bool isCaptured = stream->capturing();
+    if (!isCaptured && (request.deviceUpdatable || callsOf(kernel).launchGraphs)) refuse(CUDA_ERROR_NOT_SUPPORTED);
     if (request.deviceUpdatable) {
-      require(stream->capturing());
       request.device = context.driver.deviceNodes.make();
       *node = asHandle<CUgraphDeviceNode>(request.device->handle);
     }
@@ -264,7 +265,8 @@ void applyAttribute(CUlaunchAttributeID attribute, const CUlaunchAttributeValue&
     }
     case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE: {
       const int wanted = value.deviceUpdatableKernelNode.deviceUpdatable;
-      require((wanted == 0 && !request.device) || wanted == 1);  // a node stays what it is
+      require(wanted == 0 || wanted == 1);
+      if (wanted == 0 && request.device) refuse(CUDA_ERROR_NOT_SUPPORTED);  // a node stays what it is
       request.deviceUpdatable = wanted != 0;
       return;
     }
