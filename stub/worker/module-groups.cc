@@ -17,15 +17,13 @@ constexpr uint64_t variableGranule = 256, variableChunk = 2 * MiB;  // docs/emul
 constexpr size_t mostPlaceholders = 4096;  // of a group: 13 for each of its chunks, if all is as described
 constexpr int mostAttempts = 3;
 
-std::string placeholderOf(uint64_t bytes) {
-  return fmt::format(".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .align 1 .b8 placeholder[{}];\n", bytes);
-}
-
 bool covers(const DriverBlock& block, CUdeviceptr address) {
   return address >= block.address && address - block.address < block.bytes;
 }
 
 }  // namespace
+
+ModuleGroups::ModuleGroups(Execution& on) : on(on), placeholders(on.driver) {}
 
 bool ModuleGroups::Group::isLive() const { return std::ranges::any_of(members, &Member::live); }
 bool ModuleGroups::Group::isWhole() const { return std::ranges::all_of(members, &Member::live); }
@@ -61,22 +59,28 @@ void ModuleGroups::beginLibrarys() {
   isLibrarysTurn.store(true, std::memory_order_release);
 }
 
-// Halving sizes: each fits into what the larger ones have left. One that needs a new chunk has found no gap; with every free
-// piece of the driver's blocks reserved, that is one that has made the driver map something.
+// Loads a module of one variable, if there is a gap for it. One that needs a new chunk has found none; with every free piece of the
+// driver's blocks reserved, that is one that has made the driver map something. False if the driver refuses.
+bool ModuleGroups::fillGap(Group& group, uint64_t bytes, bool& hadGap) {
+  const void* image = placeholders.of(bytes);
+  const uint64_t before = DriverAddresses::mappings();
+  CUmodule placeholder = nullptr;
+  if (on.driver.cuModuleLoadDataEx(&placeholder, image, 0, nullptr, nullptr) != CUDA_SUCCESS) return false;
+  hadGap = DriverAddresses::mappings() == before;
+  if (hadGap) group.placeholders.push_back(placeholder);
+  else on.driver.cuModuleUnload(placeholder);
+  return true;
+}
+
+// First the smallest: mostly there is no gap at all. Then halving sizes, of which each fits into what the larger ones have left.
 void ModuleGroups::fill(Group& group) {
   if (group.isFull || !DriverAddresses::ofProcess().areAsked()) return;
   BlockPlacement placement;
-  for (uint64_t bytes = variableChunk / 2; bytes >= variableGranule; bytes /= 2)
-    while (group.placeholders.size() < mostPlaceholders) {
-      uint64_t before = DriverAddresses::mappings();
-      CUmodule placeholder = nullptr;
-      if (on.driver.cuModuleLoadDataEx(&placeholder, placeholderOf(bytes).c_str(), 0, nullptr, nullptr) != CUDA_SUCCESS) return;
-      if (DriverAddresses::mappings() != before) {
-        on.driver.cuModuleUnload(placeholder);
-        break;
-      }
-      group.placeholders.push_back(placeholder);
-    }
+  bool hadGap = false;
+  if (!fillGap(group, variableGranule, hadGap)) return;
+  for (uint64_t bytes = hadGap ? variableChunk / 2 : 0; bytes >= variableGranule; bytes /= 2)
+    for (hadGap = true; hadGap && group.placeholders.size() < mostPlaceholders;)
+      if (!fillGap(group, bytes, hadGap)) return;
   group.isFull = true;
 }
 

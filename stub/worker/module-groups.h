@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "stub/driver/driver-addresses.h"
+#include "stub/worker/placeholder-images.h"
 #include "vgpu/objects/state-table.h"
 
 namespace vgpu::stub {
@@ -40,7 +41,7 @@ class Execution;
 
 class ModuleGroups {
  public:
-  explicit ModuleGroups(Execution& on) : on(on) {}
+  explicit ModuleGroups(Execution& on);
   ModuleGroups(const ModuleGroups&) = delete;
   ModuleGroups& operator=(const ModuleGroups&) = delete;
 
@@ -101,6 +102,7 @@ class ModuleGroups {
   void beginLibrarys();
   void fillOthers();
   void fill(Group& group);
+  bool fillGap(Group& group, uint64_t bytes, bool& hadGap);
   bool isInPlace(const Group& group, const Member& member) const;
   std::vector<CUdeviceptr> addressesOf(const Member& member) const;
   CUresult loadInto(Group& group, Member& member, const Call& call);
@@ -108,6 +110,7 @@ class ModuleGroups {
   void releaseImages(const Group& group);
 
   Execution& on;
+  PlaceholderImages placeholders;
   std::list<Group> groups;                                // in the order in which they were begun
   bool servesLibrary = false;                             // one has been called
   std::atomic<bool> isLibrarysTurn{false};                // the last group is a library's, and not full

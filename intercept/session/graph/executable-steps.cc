@@ -142,7 +142,9 @@ CUresult Executable::checkLaunchable(const Shape& shape, uint64_t flags, uint32_
                         type == CU_GRAPH_NODE_TYPE_GRAPH || (type == CU_GRAPH_NODE_TYPE_MEMCPY && !runsOnHost(step.work));
     if (isPart) continue;
     problem.node = step.node;
-    problem.instantiate = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
+    // Of pageable memory the driver says that it is of another context.
+    problem.instantiate = type == CU_GRAPH_NODE_TYPE_MEMCPY ? CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED
+                                                            : CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (std::popcount(devices) <= 1) return CUDA_SUCCESS;  // fills and copies name none
