@@ -14,7 +14,6 @@ using namespace vgpu::test;
 // Keeps what it is asked for, and answers what a test says.
 class RecordedGraphs : public DeviceGraphs {
  public:
-  bool inGraph() const override { return isInGraph; }
   uint64_t current() const override { return 0x3f0000074300; }
   Answer launch(uint64_t graph, GraphStream stream) override {
     const std::lock_guard lock(mutex);
@@ -27,7 +26,6 @@ class RecordedGraphs : public DeviceGraphs {
     return changes.size() > valid ? Answer::refused : answer;
   }
 
-  bool isInGraph = true;
   Answer answer = Answer::done;
   size_t valid = 1000;  // changes, until one is refused
   std::vector<std::pair<uint64_t, GraphStream>> launches;
@@ -43,8 +41,8 @@ class GraphDevice : public LaunchingDevice {
       : LaunchingDevice(launchingKernel("k", body), std::string(launchHeader) + std::string(graphCalls)) {
     launch.graphs = &graphs;
   }
-  std::vector<uint32_t> run(uint32_t threads = 1) {
-    (*this)("k", {{1, 1, 1}, {threads, 1, 1}}, notes, uint32_t{0});
+  std::vector<uint32_t> run() {
+    (*this)("k", {{1, 1, 1}, {1, 1, 1}}, notes, uint32_t{0});
     return noted();
   }
   std::optional<Fault> fault() { return tryLaunch("k", {{1, 1, 1}, {1, 1, 1}}, notes, uint32_t{0}); }
@@ -84,16 +82,6 @@ TEST_CASE("a handle that is no graph's or node's is an address: one that cannot 
     REQUIRE(fault);
     CHECK(fault->kind == Fault::Kind::illegalAddress);
   }
-}
-
-TEST_CASE("outside of graphs the threads that launch one end at the call, and only these") {
-  GraphDevice device(takeNote("1") + "mov.u32 %r1, %tid.x; setp.ne.u32 %p, %r1, 0; @%p bra L;" + graphLaunch("77", tailStream) +
-                     takeNote("2") + "L:" + takeNote("3"));
-  device.graphs.isInGraph = false;
-  std::vector<uint32_t> notes = device.run(4);
-  std::ranges::sort(notes);
-  CHECK(notes == std::vector<uint32_t>{1, 1, 1, 1, 3, 3, 3});
-  CHECK(device.graphs.launches.empty());
 }
 
 TEST_CASE("the register of the current graph is the driver's handle, and zero where no driver is asked") {

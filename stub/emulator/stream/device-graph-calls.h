@@ -9,7 +9,6 @@ namespace vgpu::emulator::api {
 class KernelGraphs : public DeviceGraphs {
  public:
   explicit KernelGraphs(Context& context) : context(context), environment(GraphEnvironment::current()) {}
-  bool inGraph() const override { return environment != nullptr; }
   uint64_t current() const override { return environment ? environment->handle() : 0; }
   Answer launch(uint64_t graph, GraphStream stream) override;
   Answer change(uint64_t node, const NodeChange& change) override;

@@ -13,11 +13,11 @@ namespace vgpu::emulator::api {
 
 class DeviceNode;
 
-constexpr uint64_t deviceGraphBlock = 0x3f0000000000, deviceGraphBlockBytes = uint64_t{1} << 40;
+constexpr uint64_t deviceGraphBlock = 0x3f0000000000, deviceNodeBlock = 0x3f8000000000;
 
 class BlockHandles {
  public:
-  BlockHandles(uint64_t first, uint64_t bytes) : first(first), bytes(bytes), next(first) {}
+  BlockHandles(uint64_t block, uint64_t offset, uint64_t bytes) : block(block), bytes(bytes), next(block + offset) {}
   uint64_t take() {
     std::lock_guard lock(mutex);
     if (free.empty()) return std::exchange(next, next + bytes);
@@ -29,14 +29,15 @@ class BlockHandles {
     std::lock_guard lock(mutex);
     free.push_back(handle);
   }
-  // Whether the address lies in what has been given out until now, ended or not.
+  // Whether the address lies in the block, which grows by pieces.
   bool hold(uint64_t address) const {
+    constexpr uint64_t pieceBytes = uint64_t{2} << 20;
     std::lock_guard lock(mutex);
-    return address - first < next - first;
+    return address - block < (next - block) / pieceBytes * pieceBytes + pieceBytes;
   }
 
  private:
-  const uint64_t first, bytes;
+  const uint64_t block, bytes;
   mutable std::mutex mutex;
   uint64_t next;
   std::vector<uint64_t> free;
@@ -50,7 +51,7 @@ class DeviceNodes {
 
  private:
   friend class DeviceNode;
-  BlockHandles handles{deviceGraphBlock + (deviceGraphBlockBytes >> 1), 256};
+  BlockHandles handles{deviceNodeBlock, 0, 256};
   mutable std::mutex mutex;
   std::map<uint64_t, std::weak_ptr<DeviceNode>> nodes;
 };

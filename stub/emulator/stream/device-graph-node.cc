@@ -28,21 +28,21 @@ DeviceNode::~DeviceNode() {
   all.handles.give(handle);
 }
 
-void DeviceNode::upload(LaunchRequest request, bool enabled) {
+void DeviceNode::upload(const GraphExec& graph, LaunchRequest request, bool enabled) {
   request.device = nullptr;  // which is this
   std::lock_guard lock(mutex);
   state = State{std::move(request), enabled};
-  isOpen = true;
+  owner = &graph;
 }
 
-void DeviceNode::close() {
+void DeviceNode::close(const GraphExec& graph) {
   std::lock_guard lock(mutex);
-  isOpen = false;
+  if (owner == &graph) owner = nullptr;
 }
 
 DeviceGraphs::Answer DeviceNode::change(const Context& by, const NodeChange& change) {
   std::unique_lock lock(mutex);
-  if (!isOpen) return DeviceGraphs::Answer::refused;
+  if (owner == nullptr) return DeviceGraphs::Answer::refused;
   if (&state->request.function->context.device != &by.device) return DeviceGraphs::Answer::stranger;
   switch (change.field) {
     case NodeChange::Field::grid: {

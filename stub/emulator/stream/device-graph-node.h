@@ -23,10 +23,10 @@ class DeviceNode {
   const uint64_t handle;
   bool instantiated = false;  // an executable graph has it: guarded by Driver::graphMutex
 
-  // What the next launch of the node does, until it is changed.
-  void upload(LaunchRequest request, bool enabled);
-  // The executable graph has been destroyed: until another is uploaded, the node cannot be changed. Launches under way go on.
-  void close();
+  // What the next launch of the node, in that executable graph, does until it is changed.
+  void upload(const GraphExec& graph, LaunchRequest request, bool enabled);
+  // The executable graph is gone, and its launches have ended: until another is uploaded, the node cannot be changed.
+  void close(const GraphExec& graph);
   DeviceGraphs::Answer change(const Context& by, const NodeChange& change);
   // The request to launch now; nothing if the node is disabled.
   std::optional<LaunchRequest> current() const;
@@ -39,7 +39,7 @@ class DeviceNode {
   DeviceNodes& all;
   mutable std::mutex mutex;
   std::optional<State> state;
-  bool isOpen = false;
+  const GraphExec* owner = nullptr;  // that was uploaded last
 };
 
 // The node of an operation; nullptr if kernels cannot change it.

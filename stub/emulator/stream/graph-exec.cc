@@ -220,13 +220,7 @@ CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec handle) {
   return enterDriver([&](Driver& driver) {
     std::shared_ptr<GraphExec> exec = driver.graphExecs.remove(handle);
     if (exec->isForKernels()) driver.deviceGraphHandles.give(asNumber(handle));
-    exec->forSteps([&](const GraphExec::Step& step) {
-      std::shared_ptr<DeviceNode> node = deviceNodeOf(step.operation);
-      if (!node) return;
-      node->close();
-      std::lock_guard graphs(driver.graphMutex);
-      node->instantiated = false;
-    });
+    exec->close();
     // Its memory must outlive the last launch.
     if (exec->memory.empty()) return;
     std::lock_guard lock(exec->mutex);

@@ -105,6 +105,7 @@ struct GraphExec : std::enable_shared_from_this<GraphExec> {
 
   void launch(Stream&);
   void upload(Stream&);
+  void close();  // it has been destroyed: what it has of its graph's nodes that kernels change is free for another
   Step& stepOf(CUgraphNode node);  // refuses where the node is not of the graph that this was made from
   // Calls each(step) for all, those of bodies too.
   template <class Each>

@@ -102,15 +102,8 @@ const Inst* answerOfGraphs(Warp& warp, const Inst* inst) {
   return answer<function>(warp, inst);
 }
 
-// Outside of graphs the threads end here, as on an H100 (driver 580.159).
-const Inst* launchOrEnd(Warp& warp, const Inst* inst) {
-  const DeviceGraphs* const graphs = warp.block().launch().graphs;
-  if (graphs && !graphs->inGraph()) return warp.exitLanes(warp.active, inst + 1);
-  return answerOfGraphs<launchGraph>(warp, inst);
-}
-
 constexpr BuiltinRow graphRows[] = {
-    {graphLaunchCall, 2, 1, launchOrEnd},
+    {graphLaunchCall, 2, 1, answerOfGraphs<launchGraph>},
     {"cudaGraphKernelNodeSetParam", 4, 1, answerOfGraphs<setParameter>},
     {"cudaGraphKernelNodeSetEnabled", 2, 1, answerOfGraphs<setEnabled>},
     {"cudaGraphKernelNodeSetGridDim", 2, 1, answerOfGraphs<setGrid>},

@@ -27,9 +27,7 @@ class DeviceGraphs {
   // stranger: the number is no handle that the driver has given to a graph, or a node, of this device.
   enum class Answer { done, refused, tooMany, stranger };
   virtual ~DeviceGraphs() = default;
-  // Whether a graph has launched the kernel; only then can it launch one.
-  virtual bool inGraph() const = 0;
-  // The handle of the graph that has launched it; 0 if kernels cannot launch that one.
+  // The handle of the graph that has launched the kernel; 0 if none has, or one that kernels cannot launch.
   virtual uint64_t current() const = 0;
   virtual Answer launch(uint64_t graph, GraphStream stream) = 0;
   virtual Answer change(uint64_t node, const NodeChange& change) = 0;
