@@ -1,0 +1,105 @@
+// Nodes that kernels change (updated-nodes.cu), over a pause at which no executable graph with such a node is uploaded: the handles in
+// device memory are the nodes' ones afterwards too, whether the graph had been instantiated, had been changed and had ended, or neither.
+#include <memory>
+
+#include "program.h"
+
+using Node = cudaGraphDeviceNode_t;
+
+__global__ void add(unsigned* to, unsigned value) { atomicAdd(to, value); }
+__global__ void setValue(const Node* node, unsigned value, int* error) { *error = cudaGraphKernelNodeSetParam(*node, 8, value); }
+__global__ void launch(const cudaGraphExec_t* graph, int* error) { *error = cudaGraphLaunch(*graph, cudaStreamGraphFireAndForget); }
+
+namespace {
+
+template <typename... Arguments>
+cudaGraphNode_t addKernel(cudaGraph_t graph, void (*function)(Arguments...), Arguments... arguments) {
+  void* pointers[] = {&arguments...};
+  cudaKernelNodeParams params{};
+  params.func = reinterpret_cast<void*>(function);
+  params.gridDim = params.blockDim = dim3(1);
+  params.kernelParams = pointers;
+  cudaGraphNode_t node = nullptr;
+  CHECK(cudaGraphAddKernelNode(&node, graph, nullptr, 0, &params));
+  return node;
+}
+
+// A graph of one node that adds to a word; kernels change what it adds.
+class Adder {
+ public:
+  explicit Adder(unsigned long long flags = 0) : flags(flags) {
+    CHECK(cudaGraphCreate(&graph, 0));
+    cudaGraphNode_t node = addKernel<unsigned*, unsigned>(graph, add, word, 1u);
+    cudaKernelNodeAttrValue value{}, answer{};
+    value.deviceUpdatableKernelNode.deviceUpdatable = 1;
+    CHECK(cudaGraphKernelNodeSetAttribute(node, cudaLaunchAttributeDeviceUpdatableKernelNode, &value));
+    CHECK(cudaGraphKernelNodeGetAttribute(node, cudaLaunchAttributeDeviceUpdatableKernelNode, &answer));
+    nodes.upload({answer.deviceUpdatableKernelNode.devNode});
+  }
+  ~Adder() {
+    end();
+    CHECK(cudaGraphDestroy(graph));
+  }
+  Adder(const Adder&) = delete;
+  void instantiate() { CHECK(cudaGraphInstantiate(&executable, graph, flags)); }
+  void end() {
+    if (executable != nullptr) CHECK(cudaGraphExecDestroy(executable));
+    executable = nullptr;
+  }
+  // What a kernel is told that changes the node.
+  bool change(unsigned value, int expected) {
+    setValue<<<1, 1>>>(nodes, value, error);
+    return same("error", error.download(), {expected});
+  }
+  bool check(unsigned value) {
+    if (executable == nullptr) instantiate();
+    CHECK(cudaGraphUpload(executable, nullptr));
+    bool ok = change(value, cudaSuccess);
+    word.upload({0});
+    if (flags == cudaGraphInstantiateFlagDeviceLaunch) ok &= byKernel();
+    CHECK(cudaGraphLaunch(executable, nullptr));
+    return ok & same("added", word.download(), {flags == 0 ? value : 2 * value});
+  }
+
+ private:
+  // Launched by a kernel, which a graph of the host's launches.
+  bool byKernel() {
+    DeviceArray<cudaGraphExec_t> handle(std::vector<cudaGraphExec_t>{executable});
+    cudaGraph_t root = nullptr;
+    cudaGraphExec_t made = nullptr;
+    CHECK(cudaGraphCreate(&root, 0));
+    addKernel<const cudaGraphExec_t*, int*>(root, launch, handle, error);
+    CHECK(cudaGraphInstantiate(&made, root, 0));
+    CHECK(cudaGraphLaunch(made, nullptr));
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaGraphExecDestroy(made));
+    CHECK(cudaGraphDestroy(root));
+    return same("of the launch", error.download(), {cudaSuccess});
+  }
+  const unsigned long long flags;
+  DeviceArray<unsigned> word{1};
+  DeviceArray<int> error{1};
+  DeviceArray<Node> nodes{1};
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+};
+
+}  // namespace
+
+int main() {
+  const int wrong = cudaErrorInvalidValue;
+  auto gone = std::make_unique<Adder>();  // so that handles are not in the order of their making
+  Adder never, ended, early;
+  gone.reset();
+  Adder forKernels(cudaGraphInstantiateFlagDeviceLaunch), endedForKernels(cudaGraphInstantiateFlagDeviceLaunch);
+  bool ok = ended.check(3) & ended.check(4) & endedForKernels.check(5);
+  ended.end();
+  endedForKernels.end();
+  early.instantiate();
+  forKernels.instantiate();
+  ok &= never.change(6, wrong) & ended.change(6, wrong) & early.change(6, wrong) & forKernels.change(6, wrong);
+  pausePoint();
+  ok &= never.change(7, wrong) & ended.change(7, wrong) & early.change(7, wrong) & forKernels.change(7, wrong);
+  ok &= never.check(8) & ended.check(9) & early.check(10) & forKernels.check(11) & endedForKernels.check(12);
+  return verdict("nodes-again", ok);
+}
