@@ -27,8 +27,9 @@ __global__ void launchTwo(const cudaGraphExec_t* graphs, int* errors) {
 __global__ void launchBeside(const cudaGraphExec_t* graph, int* error) {
   *error = cudaGraphLaunch(*graph, cudaStreamGraphFireAndForget);
 }
-__global__ void launchSibling(const cudaGraphExec_t* graph, int* error) {
-  *error = cudaGraphLaunch(*graph, cudaStreamGraphFireAndForgetAsSibling);
+__global__ void launchSibling(const cudaGraphExec_t* graphs, int* errors) {
+  errors[0] = cudaGraphLaunch(graphs[0], cudaStreamGraphFireAndForgetAsSibling);
+  errors[1] = cudaGraphLaunch(graphs[1], cudaStreamGraphTailLaunch);
 }
 __global__ void launchBehind(const cudaGraphExec_t* graphs, int count, int* errors, unsigned what) {
   notes[atomicAdd(&noteCount, 1)] = what;
@@ -188,27 +189,29 @@ struct Beside {
   Graph graphs[3], root;
 };
 
-// ---- A sibling belongs to what is around the graph that launches it: the tail of the one around it comes behind.
+// ---- A sibling belongs to what is around the graph that launches it: the tail of the one around it comes behind, and that of the one
+// that launches it does not wait.
 struct Sibling {
   Sibling() {
-    last.kernel<unsigned*, unsigned>(add, words, 3u).kernel<unsigned*, unsigned>(add, words, 4u);
-    tail.kernel<unsigned*, const unsigned*>(store, words + 1, words);
-    handle.upload({last.uploaded()});
-    middle.kernel<const cudaGraphExec_t*, int*>(launchSibling, handle, errors);
-    handles.upload({middle.uploaded(), tail.uploaded()});
-    root.kernel<const cudaGraphExec_t*, int*>(launchBeside, handles, errors + 1);
-    root.kernel<const cudaGraphExec_t*, int, int*, unsigned>(launchBehind, handles + 1, 1, errors + 2, 0u);
+    sibling.kernel<const volatile unsigned*>(await, words).kernel<unsigned*, unsigned>(add, words + 1, 4u);
+    near.kernel<unsigned*, unsigned>(add, words, 1u);
+    far.kernel<unsigned*, const unsigned*>(store, words + 2, words + 1);
+    inner.upload({sibling.uploaded(), near.uploaded()});
+    middle.kernel<const cudaGraphExec_t*, int*>(launchSibling, inner, errors);
+    outer.upload({middle.uploaded(), far.uploaded()});
+    root.kernel<const cudaGraphExec_t*, int*>(launchBeside, outer, errors + 2);
+    root.kernel<const cudaGraphExec_t*, int, int*, unsigned>(launchBehind, outer + 1, 1, errors + 3, 0u);
     root.forKernels();
   }
   bool check() {
-    words.upload({0, 0});
+    words.upload({0, 0, 0});
     root.run();
-    return same("siblings", words.download(), {7, 7}) & same("of siblings", errors.download(), successes(3));
+    return same("siblings", words.download(), {1, 4, 4}) & same("of siblings", errors.download(), successes(4));
   }
-  DeviceArray<unsigned> words{2};
-  DeviceArray<int> errors{std::vector<int>(3, notTried)};
-  Handles handle{1}, handles{2};
-  Graph last, tail, middle, root;
+  DeviceArray<unsigned> words{3};
+  DeviceArray<int> errors{std::vector<int>(4, notTried)};
+  Handles inner{2}, outer{2};
+  Graph sibling, near, far, middle, root;
 };
 
 // ---- Graphs behind others: in the order of the calls, but what one of them launches as its tail comes before the next.
