@@ -36,17 +36,13 @@ std::vector<stub::LeasedRange> leasesOf(stub::SessionState& on) {
   return leases;
 }
 
-// What a snapshot keeps of modules with variables, up to the first one of each device whose image has not been sent: where a module's
-// variables lie depends on those before it.
+// What a snapshot keeps of modules with variables, up to the first one whose image has not been sent: where a module's variables lie
+// depends on those before it, of any device if it shares some.
 StateTables groupsOf(stub::SessionState& on, const checkpoint::ImageDigests& images) {
   StateTables groups;
   for (auto* kind : {&stub::moduleBlockKind, &stub::moduleGroupKind}) groups[kind->name] = kind->save(on);
-  std::set<unsigned> cut;
-  std::erase_if(groups[stub::moduleGroupKind.name], [&](const Row& row) {
-    unsigned device = handleDevice(numberIn(row, 1));
-    if (!images.contains({numberIn(row, 2), 0})) cut.insert(device);
-    return cut.contains(device);
-  });
+  Rows& modules = groups[stub::moduleGroupKind.name];
+  modules.erase(std::ranges::find_if(modules, [&](const Row& row) { return !images.contains({numberIn(row, 2), 0}); }), modules.end());
   return groups;
 }
 

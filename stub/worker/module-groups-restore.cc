@@ -12,11 +12,11 @@
 namespace vgpu::stub {
 
 // A row of modules: group, module, image, whether it is still the program's, library; of blocks: module, address, bytes.
-void ModuleGroups::addRows(Rows& modules, Rows& blocks) const {
+void ModuleGroups::addRows(OrderedRows& modules, Rows& blocks) const {
   uint64_t number = 0;
   for (auto& group : groups) {
     for (auto& member : group.members) {
-      modules.push_back({number, member.module, member.blob, uint64_t{member.live}, member.library});
+      modules[member.order] = {number, member.module, member.blob, uint64_t{member.live}, member.library};
       for (auto& block : member.blocks) blocks.push_back({member.module, block.address, block.bytes});
     }
     ++number;
@@ -31,7 +31,7 @@ ModuleGroups::Member ModuleGroups::memberOf(const Row& row) {
 }
 
 // How rows say that groups are.
-std::vector<std::vector<ModuleGroups::Member>> ModuleGroups::savedGroups(const Rows& modules, const Rows& blocks) const {
+std::vector<std::vector<ModuleGroups::Member>> ModuleGroups::groupsOf(const Rows& modules, const Rows& blocks) const {
   std::map<uint64_t, std::vector<DriverBlock>> places;
   for (auto& block : blocks) places[numberIn(block, 0)].push_back({numberIn(block, 1), numberIn(block, 2)});
   std::vector<std::vector<Member>> saved;
@@ -61,7 +61,7 @@ bool ModuleGroups::isBeginningOf(const Group& group, const std::vector<Member>& 
 std::vector<uint64_t> ModuleGroups::othersThan(const Rows& modules, const Rows& blocks) {
   expected.clear();
   restoredGroup.reset();
-  auto saved = savedGroups(modules, blocks);
+  auto saved = groupsOf(modules, blocks);
   auto next = saved.begin();
   bool isInOrder = true;
   std::vector<uint64_t> others;
@@ -109,11 +109,13 @@ void ModuleGroups::restore(const Row& row) {
     restoredGroup = number;
   }
   BlockPlacement placement(std::move(expected[member.module]));
-  CUresult result = on.session.sharedModules.load(member.library, blob->bytes().data(), {}, member.real);
+  CUresult result =
+      on.session.sharedModules.load(member.library, blob->bytes().data(), blob->facts().variables, {}, member.real);
   if (result != CUDA_SUCCESS)
     fail(fmt::format("the module {:#x} cannot be loaded again on {}: {}{}", member.module, on.session.nameOf(on.device()),
                      nameOf(on.driver, result), lacksCode(result)));
   member.blocks = placement.blocks();
+  member.order = ++on.session.modulesLoaded;
   if (!member.live)
     dropped.insert(member.blob);
   else if (!unclaimed.emplace(member.module, member).second)
@@ -138,6 +140,24 @@ CUmodule ModuleGroups::claim(uint64_t module, uint64_t blob) {
 void ModuleGroups::requireClaimed() const {
   if (!unclaimed.empty())
     fail(fmt::format("the snapshot keeps the module {:#x}, which no object of it makes", unclaimed.begin()->first));
+}
+
+SavedGroups savedGroups(const SessionState& session) {
+  SavedGroups saved;
+  ModuleGroups::OrderedRows modules;
+  for (unsigned device = 0; device < session.deviceCount(); ++device) session.of(device).moduleGroups.addRows(modules, saved.blocks);
+  for (auto& [order, row] : modules) saved.modules.push_back(std::move(row));
+  return saved;
+}
+
+Rows inRestoreOrder(const SessionState& session, Rows modules) {
+  auto deviceOf = [](const Row& module) { return handleDevice(numberIn(module, 1)); };
+  std::map<CUdevice, unsigned> devices;
+  bool areOneGpu = std::ranges::any_of(modules, [&](const Row& module) {
+    return devices.try_emplace(session.driver.device(deviceOf(module)), deviceOf(module)).first->second != deviceOf(module);
+  });
+  if (areOneGpu) std::ranges::stable_sort(modules, {}, deviceOf);
+  return modules;
 }
 
 std::set<uint64_t> imagesOfGroups(const Rows& rows) {

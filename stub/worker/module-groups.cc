@@ -126,7 +126,7 @@ CUresult ModuleGroups::load(uint64_t module, uint64_t blob, uint64_t library, co
   isLibrarysTurn.store(false, std::memory_order_relaxed);  // who sees it too late loads beside this, as before this
   fillOthers();
   Group& group = currentGroup();
-  Member member{.module = module, .blob = blob, .library = library};
+  Member member{.module = module, .blob = blob, .library = library, .order = ++on.session.modulesLoaded};
   CUresult result = loadInto(group, member, call);
   if (result == CUDA_SUCCESS) {
     real = member.real;
@@ -160,10 +160,8 @@ CUresult ModuleGroups::end(Group& group) {
 }
 
 void ModuleGroups::releaseImages(const Group& group) {
-  for (auto& member : group.members) {
-    on.session.sharedModules.forget(member.real);
+  for (auto& member : group.members)
     if (dropped.erase(member.blob) > 0) on.blobs.drop(member.blob);
-  }
 }
 
 CUresult ModuleGroups::endGroups() {
@@ -190,7 +188,10 @@ bool ModuleGroups::keepsImage(uint64_t blob) {
 }
 
 void ModuleGroups::forget() {
-  for (auto& group : groups) releaseImages(group);
+  for (auto& group : groups) {
+    for (auto& member : group.members) on.session.sharedModules.forget(member.real);
+    releaseImages(group);
+  }
   groups.clear();
   isLibrarysTurn = false;
 }

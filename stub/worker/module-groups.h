@@ -38,6 +38,7 @@
 namespace vgpu::stub {
 
 class Execution;
+class SessionState;
 
 class ModuleGroups {
  public:
@@ -64,7 +65,9 @@ class ModuleGroups {
   void forget();
 
   std::set<uint64_t> images() const;
-  void addRows(Rows& modules, Rows& blocks) const;
+  // Rows of modules by their order among those of all GPUs, since the first of a library places the variables that all of them share.
+  using OrderedRows = std::map<uint64_t, Row>;
+  void addRows(OrderedRows& modules, Rows& blocks) const;
 
   // Restore: says where blocks were, one after the other, then loads module after module, all before the recipes. Throws
   // kj::Exception if one cannot be loaded. Again with the rows of a later moment: loads those that are new.
@@ -85,6 +88,7 @@ class ModuleGroups {
     uint64_t module = 0, blob = 0, library = 0;  // the program's; library: with whose modules it shares variables (SharedModules)
     CUmodule real = nullptr;
     bool live = true;
+    uint64_t order = 0;  // among those of all GPUs, as they were loaded
     std::vector<DriverBlock> blocks;  // that its loading has made
   };
   struct Group {
@@ -98,7 +102,7 @@ class ModuleGroups {
   Group& currentGroup();
   static Member memberOf(const Row& row);
   static bool isBeginningOf(const Group& group, const std::vector<Member>& saved);
-  std::vector<std::vector<Member>> savedGroups(const Rows& modules, const Rows& blocks) const;
+  std::vector<std::vector<Member>> groupsOf(const Rows& modules, const Rows& blocks) const;
   void beginLibrarys();
   void fillOthers();
   void fill(Group& group);
@@ -120,6 +124,17 @@ class ModuleGroups {
   Group* restoring = nullptr;                             // and here
   std::map<uint64_t, Member> unclaimed;                   // copies, by the program's module
 };
+
+// What a snapshot keeps of the groups of all GPUs: rows of moduleGroupKind, in the order in which modules were loaded, and of
+// moduleBlockKind.
+struct SavedGroups {
+  Rows modules, blocks;
+};
+SavedGroups savedGroups(const SessionState& session);
+
+// Rows of moduleGroupKind as they are to be restored: in the order in which they were loaded. If several devices are one GPU here, device
+// after device: between modules of a group there are none of another device, which would lie in its chunks.
+Rows inRestoreOrder(const SessionState& session, Rows modules);
 
 // The images that rows of moduleGroupKind name.
 std::set<uint64_t> imagesOfGroups(const Rows& rows);

@@ -73,6 +73,7 @@ class SessionState {
   // thread takes it only if it is free, and leaves it to its SlowCalls otherwise; but for a call of a library that is captured.
   std::mutex moduleLoading;
   SharedModules sharedModules{driver};  // under it
+  uint64_t modulesLoaded = 0;           // of those in groups; under it
 
   // Has somebody free memory of the GPUs that is spare. False if there is none. Called by any GPU's thread, which waits; set
   // before calls are executed, or null.

@@ -154,6 +154,32 @@ std::string restored(unsigned seed, unsigned steps, unsigned devices, bool hasLi
   return session.inWorker([&](stub::Worker& worker) { restore(worker, second, nullptr); }, settingsOf(devices), thirdDriver);
 }
 
+// What is said when a session is resumed of which these devices have loaded one library, in this order.
+std::string restoredLibrary(const std::vector<unsigned>& loading) {
+  static const std::string image =
+      ".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .align 4 .u32 own = 7;\n"
+      ".visible .global .attribute(.managed) .align 4 .b8 shared[1000];\n";
+  TestSession session;
+  std::string path = session.scratch.path + "/snapshot";
+  std::string said = session.inWorker(
+      [&](stub::Worker& worker) {
+        worker.proceed();
+        for (uint32_t number = 0; unsigned device : loading) {
+          uint64_t blob = makeHandle(api::Kind::BLOB, device, 1, ++number);
+          bringImage(session, blob, std::as_bytes(std::span(image.c_str(), image.size() + 1)));
+          session.require(makeFrame<api::Cuda::ModuleLoadParams>(0, api::Method::moduleLoad, static_cast<uint8_t>(device), [&](auto p) {
+            p.setModule(makeHandle(api::Kind::MODULE, device, 1, number));
+            p.setBlob(blob);
+            p.setLibrary(5);
+          }));
+        }
+        saveTo(session, worker, path);
+      },
+      settingsOf(3));
+  if (!said.empty()) return said;
+  return session.inWorker([&](stub::Worker& worker) { restore(worker, path, nullptr); }, settingsOf(3));
+}
+
 // How many are tried. `make check-all` says fifty times as many: a thousand, of which none may be refused.
 unsigned long histories(unsigned usual) {
   const char* times = std::getenv("VGPU_HISTORIES");
@@ -226,6 +252,12 @@ TEST_CASE("variables of two devices are where they were after any history of loa
     CAPTURE(seed);
     CHECK(restored(seed, 30, 2) == "");
   }
+}
+
+TEST_CASE("managed variables that devices share are where they were, whichever device has loaded them first") {
+  CHECK(restoredLibrary({0, 1}) == "");
+  CHECK(restoredLibrary({1, 0}) == "");
+  CHECK(restoredLibrary({2, 0, 1}) == "");
 }
 
 TEST_CASE("variables of two devices are where they were on one GPU in the place of both, and on two again") {

@@ -1,5 +1,6 @@
 // __managed__ variables that several devices use: one memory for all of them and the host, beside a plain variable that each device
-// has for itself. They are used by one device before the other, in turn, over a pause, and by one alone when the other has ended.
+// has for itself. They are used by one device before the other, in turn, over a pause, by one alone when the other was reset, and by
+// both again, when only the plain variable is as in the beginning.
 #include "program.h"
 
 __managed__ int counter = 7;
@@ -76,5 +77,8 @@ int main() {
   CHECK(cudaDeviceSynchronize());
   CHECK(cudaDeviceReset());
   ok &= EXPECT(second.run(5) == 239) & holds(10, 145);
+  ok &= EXPECT(Side(0).run(6) == 106) & EXPECT(second.run(7) == 246) & holds(23, 158);
+  pausePoint();
+  ok &= EXPECT(second.run(1) == 247) & holds(24, 159);
   return verdict("managed-shared", ok);
 }

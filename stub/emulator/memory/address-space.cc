@@ -61,13 +61,6 @@ const RegionTable::Row* RegionTable::find(uint64_t address) const {
   return address < row.end ? &row : nullptr;
 }
 
-// Managed variables are mapped at their device addresses, and thread sanitizer leaves a program few addresses.
-#if defined(__SANITIZE_THREAD__)
-constexpr uint64_t managedBase = 0x7ec000000000, managedBytes = 64ull << 30;
-#else
-constexpr uint64_t managedBase = 0x340000000000, managedBytes = 4 * TiB;
-#endif
-
 AddressSpace::AddressSpace()
     : pieces(0x300000000000, 4 * TiB),
       managed(managedBase, managedBytes),

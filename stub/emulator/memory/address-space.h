@@ -13,7 +13,7 @@
 //   0x3f0000000000  handles that kernels use (device-graph-handles.h); nothing is mapped there
 //   0x400000000000  left to callers of cuMemAddressReserve with an address, too
 //   0x4c0000000000  plain device memory
-//   0x500000000000  left to a process that places blocks of variables (va-heap.h)
+//   0x500000000000  left to a process that places blocks of variables (va-heap.h), managed ones too
 #pragma once
 
 #include <atomic>
@@ -130,6 +130,15 @@ struct RegionTable {
   const Row* find(uint64_t address) const;
 };
 
+// Managed variables are mapped at their device addresses, and thread sanitizer leaves a program few addresses.
+#if defined(__SANITIZE_THREAD__)
+using ManagedHeap = VaRange;
+constexpr uint64_t managedBase = 0x7ec000000000, managedBytes = uint64_t{64} << 30;
+#else
+using ManagedHeap = VaHeap;
+constexpr uint64_t managedBase = 0x340000000000, managedBytes = uint64_t{4} << 40;
+#endif
+
 class AddressSpace {
  public:
   AddressSpace();
@@ -139,8 +148,9 @@ class AddressSpace {
   void unreserve(uint64_t base, uint64_t bytes);
   bool reserved(uint64_t base, uint64_t bytes) const;
 
-  VaHeap pieces;                  // of device memory; with what is reserved without an address
-  VaRange managed, heaps, plain;  // places that hand out addresses of their own
+  VaHeap pieces;          // of device memory; with what is reserved without an address
+  ManagedHeap managed;    // of managed variables
+  VaRange heaps, plain;   // places that hand out addresses of their own
 
   // Mappings. map() refuses with `taken` where the range overlaps one.
   void map(Mapping mapping, CUresult taken);

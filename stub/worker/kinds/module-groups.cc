@@ -20,22 +20,12 @@ bool isValidBlock(const Row& row, uint64_t devices) {
          bytes >= driverBlockBytes && bytes <= moduleBlocksBase + moduleBlocksBytes - address;
 }
 
-struct Saved {
-  Rows modules, blocks;
-};
-Saved saved(const SessionState& session) {
-  Saved rows;
-  for (unsigned device = 0; device < session.deviceCount(); ++device)
-    session.of(device).moduleGroups.addRows(rows.modules, rows.blocks);
-  return rows;
-}
-
 void expectBlocks(SessionState& session, const Rows& rows) {
   for (auto& row : rows) session.of(handleDevice(numberIn(row, 0))).moduleGroups.expect(row);
 }
 
 void restoreModules(SessionState& session, const Rows& rows) {
-  for (auto& row : rows) session.select(handleDevice(numberIn(row, 1))).moduleGroups.restore(row);
+  for (auto& row : inRestoreOrder(session, rows)) session.select(handleDevice(numberIn(row, 1))).moduleGroups.restore(row);
   for (unsigned device : session.usedDevices()) session.select(device).moduleGroups.endRestore();
 }
 
@@ -48,7 +38,7 @@ void requireClaimed(SessionState& session, const Rows&) {
 const KindModule moduleBlockKind{.name = "blocks",
                                  .columns = "nnn",
                                  .isValid = isValidBlock,
-                                 .save = [](SessionState& session) { return saved(session).blocks; },
+                                 .save = [](SessionState& session) { return savedGroups(session).blocks; },
                                  .prepare = expectBlocks};
 
 const KindModule moduleGroupKind{.name = "modules",
@@ -56,7 +46,7 @@ const KindModule moduleGroupKind{.name = "modules",
                                  .destroy = [](Execution& on) { return on.moduleGroups.endAll(); },
                                  .columns = "nnnnn",
                                  .isValid = isValidModule,
-                                 .save = [](SessionState& session) { return saved(session).modules; },
+                                 .save = [](SessionState& session) { return savedGroups(session).modules; },
                                  .prepare = restoreModules,
                                  .compare = requireClaimed};
 

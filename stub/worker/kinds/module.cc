@@ -35,7 +35,8 @@ void keepImage(Execution& on, Blob& blob) {
 CUresult loadReal(Execution& on, uint64_t handle, uint64_t number, uint64_t library, const Blob& blob, JitCall& jit, CUmodule& module) {
   // The driver reads PTX up to a zero byte; a blob has one behind it, whatever the program sent.
   auto call = [&](CUmodule& real) {
-    return on.session.sharedModules.load(library, blob.bytes().data(), {jit.count(), jit.options(), jit.optionValues()}, real);
+    return on.session.sharedModules.load(library, blob.bytes().data(), blob.facts().variables,
+                                         {jit.count(), jit.options(), jit.optionValues()}, real);
   };
   bool hasVariables = !blob.facts().variables.empty() || !blob.facts().unknown.empty();
   if (!hasVariables) return call(module);
@@ -207,10 +208,10 @@ void visitUnsavable(const Execution& on, const Obstacle& visit) {
             fmt::format("kernels of this program ({}) use malloc on the device, whose heap cannot be saved. The program goes "
                         "on; give its kernels memory from cudaMalloc to have it suspended",
                         name));
-    else if (on.session.sharedModules.isShared(fromWire<CUmodule>(on.handles.get(api::Kind::MODULE, module))))
+    else if (on.session.sharedModules.isTorn(fromWire<CUmodule>(on.handles.get(api::Kind::MODULE, module))))
       visit(name,
-            fmt::format("several devices of this program use a __managed__ variable of {}, which a driver would put elsewhere "
-                        "after a resume. The program goes on; use cudaMallocManaged to have it suspended",
+            fmt::format("several devices of this program share a __managed__ variable of {}, and one of them was reset since, so that "
+                        "a driver would put it elsewhere after a resume. The program goes on; use cudaMallocManaged to have it suspended",
                         name));
   }
 }
