@@ -90,12 +90,12 @@ VGPU_EXPORT CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAc
     for (auto& [location, flags] : std::span(map, count)) {
       const bool isAll = flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE, isNone = flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
       const bool isKnown = isAll || isNone || flags == CU_MEM_ACCESS_FLAGS_PROT_READ;
-      if (location.type != CU_MEM_LOCATION_TYPE_DEVICE || !isKnown) return CUDA_ERROR_INVALID_VALUE;
+      if (location.type == CU_MEM_LOCATION_TYPE_INVALID || !isKnown) return CUDA_ERROR_INVALID_VALUE;
+      if (location.type != CU_MEM_LOCATION_TYPE_DEVICE || flags == CU_MEM_ACCESS_FLAGS_PROT_READ) return CUDA_ERROR_NOT_SUPPORTED;
       const auto device = static_cast<unsigned>(location.id);
       const bool isThere = session.hasDevice(location.id), isOwn = device == found.device;
       const bool may = isThere && (isOwn ? isAll : isNone || session.devices[device].canAccess(found.device));
       if (!may) return CUDA_ERROR_INVALID_DEVICE;
-      if (flags == CU_MEM_ACCESS_FLAGS_PROT_READ) return CUDA_ERROR_NOT_SUPPORTED;
     }
     for (auto& [location, flags] : std::span(map, count)) found.access[static_cast<size_t>(location.id)] = flags;
     return CUDA_SUCCESS;

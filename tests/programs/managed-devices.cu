@@ -87,9 +87,11 @@ bool isAdvised(int* data) {
 }
 
 bool keepsAdvice(const int* data) {
+  std::vector<int> accessors(3, -7), wanted = {cudaCpuDeviceId, cudaInvalidDeviceId, cudaInvalidDeviceId};
+  if (isConcurrent(1)) wanted = {1, cudaCpuDeviceId, cudaInvalidDeviceId};
+  CHECK(cudaMemRangeGetAttribute(accessors.data(), accessors.size() * sizeof(int), cudaMemRangeAttributeAccessedBy, data, bytes));
   return EXPECT(rangeAttribute(data, cudaMemRangeAttributeReadMostly) == 1) &
-         EXPECT(rangeAttribute(data, cudaMemRangeAttributePreferredLocation) == cudaCpuDeviceId) &
-         EXPECT(rangeAttribute(data, cudaMemRangeAttributeAccessedBy) == cudaCpuDeviceId);
+         EXPECT(rangeAttribute(data, cudaMemRangeAttributePreferredLocation) == cudaCpuDeviceId) & EXPECT(accessors == wanted);
 }
 
 bool poolIsShown() {
@@ -126,8 +128,9 @@ bool poolIsShown() {
         EXPECT_ERROR(give(devices[1], cudaMemAccessFlagsProtNone), cudaSuccess) &
         EXPECT(flagsOf(1) == cudaMemAccessFlagsProtNone) &
         EXPECT_ERROR(give(devices[0], cudaMemAccessFlagsProtNone), cudaErrorInvalidDevice) &
-        EXPECT_ERROR(give({cudaMemLocationTypeDevice, 99}, cudaMemAccessFlagsProtRead), cudaErrorInvalidDevice) &
-        EXPECT_ERROR(give(host, cudaMemAccessFlagsProtReadWrite), cudaErrorInvalidValue);
+        EXPECT_ERROR(give({cudaMemLocationTypeDevice, 99}, cudaMemAccessFlagsProtReadWrite), cudaErrorInvalidDevice) &
+        EXPECT_ERROR(give({cudaMemLocationTypeDevice, 99}, cudaMemAccessFlagsProtRead), cudaErrorNotSupported) &
+        EXPECT_ERROR(give(host, cudaMemAccessFlagsProtReadWrite), cudaErrorNotSupported);
   cudaGetLastError();
   CHECK(cudaFree(data));
   CHECK(cudaMemPoolDestroy(pool));

@@ -1,6 +1,7 @@
 // Arrays for video: of several planes, each an array of its own, and of packed elements; normalized formats; and which flags arrays
 // take. What they hold is read again behind the pause point, by handles from before it.
 #include "driver-entry.h"
+#include "in-session.h"
 
 namespace {
 
@@ -99,7 +100,8 @@ bool planesBelongToTheWhole() {
   ok &= EXPECT(DRIVER(cuArray3DGetDescriptor)(&shape, image.planes[1].array) == CUDA_SUCCESS);
   ok &= EXPECT(shape.Width == 32 && shape.NumChannels == 2 && shape.Flags == CUDA_ARRAY3D_VIDEO_ENCODE_DECODE);
   CALL(cuArrayDestroy, image.whole);
-  return ok & EXPECT(DRIVER(cuArray3DGetDescriptor)(&shape, image.planes[0].array) != CUDA_SUCCESS);
+  if (inSession) ok &= EXPECT(DRIVER(cuArray3DGetDescriptor)(&shape, image.planes[0].array) != CUDA_SUCCESS);  // a driver crashes
+  return ok;
 }
 
 struct Refusal {
