@@ -46,14 +46,17 @@ SECTION(devices) {
 }
 
 SECTION(limits) {
-  for (auto limit : {cudaLimitStackSize, cudaLimitPrintfFifoSize, cudaLimitMallocHeapSize, cudaLimitMaxL2FetchGranularity,
-                     cudaLimitPersistingL2CacheSize}) {
+  for (auto limit : {cudaLimitStackSize, cudaLimitPrintfFifoSize, cudaLimitMallocHeapSize, cudaLimitMaxL2FetchGranularity}) {
     size_t value = 7;
     VALUE(limit);
     SAY(cudaDeviceGetLimit(&value, limit));
     VALUE(value);
   }
   size_t value = 0;
+  int cacheBytes = 1;
+  CHECK(cudaDeviceGetAttribute(&cacheBytes, cudaDevAttrL2CacheSize, 0));
+  SAY(cudaDeviceGetLimit(&value, cudaLimitPersistingL2CacheSize));
+  VALUE(16 * value / static_cast<size_t>(cacheBytes));
   SAY(cudaDeviceSetLimit(cudaLimitStackSize, 4096));
   SAY(cudaDeviceGetLimit(&value, cudaLimitStackSize));
   VALUE(value);
