@@ -159,6 +159,19 @@ bool badOperationsAreRefused(World& world) {
   return ok & holds(world.first, 0, 3 * tile, 0, tile, tile, 0);
 }
 
+// A list of any length: each tile of the second array is mapped and unmapped again and again, and the last time stays.
+bool listsMayBeLong(World& world) {
+  std::vector<CUarrayMapInfo> list;
+  for (unsigned i = 0; i < 1501; ++i) list.push_back(i % 2 == 0 ? tileAt(world.second, 5, 1, world.pool, 20 + i / 2 % 7) : tileAt(world.second, 5, 1));
+  bool ok = EXPECT(map(list) == CUDA_SUCCESS);
+  check(fill(world.second, 5 * tile, tile, 0, tile, tile, 99), "filling a tile");
+  ok &= holds(world.second, 5 * tile, tile, 0, tile, tile, 99);
+  list.back().memHandle.memHandle = world.pool, list.back().offset = 4096;  // no tile
+  ok &= EXPECT(map(list) == CUDA_ERROR_INVALID_VALUE);
+  check(map({tileAt(world.second, 5, 1)}), "unmapping");
+  return ok & holds(world.second, 5 * tile, tile, 0, tile, tile, 0);
+}
+
 // Not in a graph.
 bool isNotCaptured(World& world) {
   cudaStream_t stream;
@@ -197,7 +210,7 @@ int main() {
   bool ok = isRight(world);
   pausePoint();
   ok &= isRight(world) & tilesAreShared(world) & isRight(world);
-  ok &= propertiesAreThoseOfTheDevice(world) & badOperationsAreRefused(world) & isNotCaptured(world) & isRight(world);
+  ok &= propertiesAreThoseOfTheDevice(world) & badOperationsAreRefused(world) & listsMayBeLong(world) & isNotCaptured(world) & isRight(world);
   ok &= resetEndsAll();
   return verdict("sparse-arrays", ok);
 }

@@ -33,6 +33,7 @@ class ClientHalf {
     for (auto& p : row.parameters) readParameter(p);
     for (auto& clause : row.find("captured")) capture(clause);
     for (auto& clause : row.clauses) readAnswer(clause);
+    for (auto& clause : row.find("splits")) out += split(clause);
     if (row.level == "process") return out + checks + returns + "    return CUDA_SUCCESS;\n}\n\n";
     const char* enter = row.level == "any" ? "enterAny" : row.level == "context" ? "enterContext" : "enter";
     out += fmt::format("  return {}([&]([[maybe_unused]] Thread& thread) -> CUresult {{\n{}", enter, checks);
@@ -147,6 +148,16 @@ class ClientHalf {
     }
     put(field, value);
     dataWords += fmt::format(" + dataWords({})", bytes);
+  }
+
+  // What a frame has no room for, by further calls of the entry.
+  std::string split(const Clause& clause) const {
+    const std::string list = unbracketed(clause.at(1)), count = bracketed(clause[1]), most = clause.at(2);
+    KJ_REQUIRE(row.findParameter(list) != nullptr && row.findParameter(count) != nullptr, "the entry has no such parameter",
+               clause[1].c_str());
+    auto argument = [&](auto& p) { return p.name == count ? most : p.name; };
+    return fmt::format("  for (; {0} > {1}; {2} += {1}, {0} -= {1})\n    if (CUresult error = {3}({4})) return error;\n", count, most, list,
+                       row.symbol, joined(row.parameters, ", ", argument));
   }
 
   // An array that the entry writes, with room for as many elements as another parameter says.
