@@ -67,9 +67,9 @@ CUDA_MEMCPY3D common(const Description& copy) {
   return deep;
 }
 
-// Rows that would lie in each other.
-bool isTooNarrow(const CUDA_MEMCPY3D& copy, const CopyEnd& end) {
-  return (copy.Height > 1 || copy.Depth > 1) && !end.isArray() && end.pitch < copy.WidthInBytes;
+// Rows that reach over their pitch; one row needs none.
+bool isTooNarrow(const CUDA_MEMCPY3D& copy, const CopyEnd& end, uint64_t x) {
+  return !end.isArray() && (end.pitch == 0 ? copy.Height > 1 || copy.Depth > 1 : end.pitch < x || end.pitch - x < copy.WidthInBytes);
 }
 
 bool isEnd(CUmemorytype type) { return type >= CU_MEMORYTYPE_HOST && type <= CU_MEMORYTYPE_UNIFIED; }
@@ -154,14 +154,13 @@ CUresult copy3D(const CUDA_MEMCPY3D* copy, CUstream hStream, Completion completi
     return describeCopy(thread.session, *copy, work.emplace<CopyWork>());
   };
   return inStream(hStream, describe, [&](Thread& thread, uint64_t stream) -> CUresult {
-    CopyEnd destination = destinationOf(*copy), source = sourceOf(*copy);
-    if (isTooNarrow(*copy, destination) || isTooNarrow(*copy, source)) return CUDA_ERROR_INVALID_VALUE;
-    CUresult result =
-        copyBox(thread, destination, source, {copy->WidthInBytes, copy->Height, copy->Depth}, stream, completion);
+    CopyEnd to = destinationOf(*copy), from = sourceOf(*copy);
+    const bool isNarrow = isTooNarrow(*copy, to, copy->dstXInBytes) || isTooNarrow(*copy, from, copy->srcXInBytes);
+    if (!isEmpty && isNarrow) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = copyBox(thread, to, from, {copy->WidthInBytes, copy->Height, copy->Depth}, stream, completion);
     if (completion == Completion::asynchronous) return result;
     auto isDevice = [](CUmemorytype type) { return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_ARRAY; };
-    return blockingCopyEnded(thread, stream, destination, source,
-                             isDevice(copy->dstMemoryType) && isDevice(copy->srcMemoryType), result);
+    return blockingCopyEnded(thread, stream, to, from, isDevice(copy->dstMemoryType) && isDevice(copy->srcMemoryType), result);
   });
 }
 
@@ -169,7 +168,7 @@ CUresult describeCopy(Session& session, const CUDA_MEMCPY3D& copy, CopyWork& wor
   BoxSize size{copy.WidthInBytes, copy.Height, copy.Depth};
   if (size.width == 0 || size.height == 0 || size.depth == 0) return CUDA_ERROR_INVALID_VALUE;
   work = {copy, destinationOf(copy), sourceOf(copy), size};
-  if (isTooNarrow(copy, work.to) || isTooNarrow(copy, work.from)) return CUDA_ERROR_INVALID_VALUE;
+  if (isTooNarrow(copy, work.to, copy.dstXInBytes) || isTooNarrow(copy, work.from, copy.srcXInBytes)) return CUDA_ERROR_INVALID_VALUE;
   return checkCopy(session, work.to, work.from, size, {}, work.toWhere, work.fromWhere);
 }
 

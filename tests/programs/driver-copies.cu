@@ -94,8 +94,21 @@ bool ofRows(CUdeviceptr memory, CUstream stream) {
   copy.Height = height;
   bool ok = WORKS(cuMemsetD8_v2, memory, 0, count) && WORKS(cuMemcpy2DUnaligned_v2, &copy) && holds(memory, wanted);
   ok &= WORKS(cuMemsetD8_v2, memory, 0, count) && WORKS(cuMemcpy2DAsync_v2, &copy, stream) && WORKS(cuStreamSynchronize, stream);
-  copy.srcPitch = 4;
-  return ok & holds(memory, wanted) & GIVES(CUDA_ERROR_INVALID_VALUE, cuMemcpy2DUnaligned_v2, &copy);
+  ok &= holds(memory, wanted);
+  for (size_t rows : {height, size_t{1}})
+    for (size_t pitch : {4, 7}) {  // 3 and 5 bytes of a row are more
+      copy.Height = rows;
+      copy.srcPitch = pitch;
+      ok &= GIVES(CUDA_ERROR_INVALID_VALUE, cuMemcpy2DUnaligned_v2, &copy) & GIVES(CUDA_ERROR_INVALID_VALUE, cuMemcpy2D_v2, &copy) &
+            GIVES(CUDA_ERROR_INVALID_VALUE, cuMemcpy2DAsync_v2, &copy, stream);
+    }
+  for (size_t pitch : {8, 0}) {
+    copy.srcPitch = pitch;
+    ok &= WORKS(cuMemcpy2DUnaligned_v2, &copy);
+  }
+  copy.WidthInBytes = 0;
+  copy.srcPitch = 2;
+  return ok & WORKS(cuMemcpy2DUnaligned_v2, &copy);
 }
 
 // `elements` of `bytes` each in every row, of 4 rows of `pitch` bytes; the rest is 0.
