@@ -13,8 +13,11 @@ CUresult moveDeviceNode(Execution& on, uint64_t holder, KnownGraph& graph, const
   if (from->graph == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   uint64_t address = from->address;
   graph.holders.push_back(holder);
-  deviceHandles(on).release(address, std::exchange(from->graph, nullptr));
-  return deviceHandles(on).add(on, place, node, made, address);
+  DeviceHandles& handles = deviceHandles(on);
+  handles.release(address, std::exchange(from->graph, nullptr));
+  CUresult result = handles.add(on, place, node, made, address);
+  handles.endUnneeded(on);
+  return result;
 }
 
 void takeBack(Execution& on, uint64_t holder) {
@@ -22,7 +25,7 @@ void takeBack(Execution& on, uint64_t holder) {
   if (to == nullptr || !to->held || to->graph != nullptr) return;
   DeviceHandles& handles = deviceHandles(on);
   if (handles.hold(on, to->held->get(), to->address, to->graph) != CUDA_SUCCESS) to->graph = nullptr;
-  handles.endSpares(on);
+  handles.endUnneeded(on);
 }
 
 CUresult instantiate(Execution& on, KnownGraph& graph, uint64_t handle, uint64_t flags, CUDA_GRAPH_INSTANTIATE_PARAMS& params) {
@@ -38,6 +41,7 @@ CUresult instantiate(Execution& on, KnownGraph& graph, uint64_t handle, uint64_t
 void noteUploaded(KnownGraph& graph) {
   if (graph.address == 0 && graph.holders.empty()) return;
   graph.isUploaded = true;
+  graph.isSetSince = false;
   for (auto& node : graph.nodes) node.uploaded = node.set;
 }
 

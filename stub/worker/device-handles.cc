@@ -17,6 +17,8 @@ CUlaunchAttribute* findUpdatable(std::span<CUlaunchAttribute> attributes) {
   return found == attributes.end() ? nullptr : &*found;
 }
 
+uint64_t handleOf(const KernelNode& node) { return toWire(findUpdatable(node.attributes)->value.deviceUpdatableKernelNode.devNode); }
+
 // Something that can be instantiated and is never launched: a fill of a word.
 CUresult makeSpareGraph(Execution& on, CUgraph& made) {
   if (CUresult error = on.driver.cuGraphCreate(&made, 0)) return error;
@@ -25,14 +27,20 @@ CUresult makeSpareGraph(Execution& on, CUgraph& made) {
   return on.driver.cuGraphAddMemsetNode(&node, made, nullptr, 0, &fill, on.gpu.context.get());
 }
 
-// Runs `make` until `wanted` is among `spares`.
-template <typename Spares, typename Make>
-CUresult fish(const Spares& spares, uint64_t wanted, Make&& make) {
-  while (!spares.contains(wanted)) {
+// Brings the driver to give `wanted` to whatever is made next, as far as can be told. Spares are made until one has it, and that one is
+// ended; if the next spare has it too, and not something that was free before, it is so.
+template <typename Spares, typename Make, typename End>
+CUresult settle(Spares& spares, uint64_t wanted, Make&& make, End&& end) {
+  for (bool isNext = false;;) {
+    const bool isThere = spares.contains(wanted);
+    if (isThere) {
+      if (CUresult error = end(spares.extract(wanted).mapped())) return error;
+      if (isNext) return CUDA_SUCCESS;
+    }
+    isNext = isThere;
     if (spares.size() == mostSpares) return CUDA_ERROR_NOT_SUPPORTED;
     if (CUresult error = make()) return error;
   }
-  return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -66,60 +74,56 @@ uint64_t DeviceHandles::expectedOf(uint64_t graph) const {
   return found == expected.end() ? 0 : found->second;
 }
 
-CUresult DeviceHandles::fishGraph(Execution& on, uint64_t wanted) {
+CUresult DeviceHandles::settleGraph(Execution& on, uint64_t wanted) {
   CUgraph graph = nullptr;
-  CUresult result = fish(spareGraphs, wanted, [&]() -> CUresult {
-    if (graph == nullptr)
-      if (CUresult error = makeSpareGraph(on, graph)) return error;
+  if (CUresult error = makeSpareGraph(on, graph)) return error;
+  auto make = [&] {
     CUgraphExec spare = nullptr;
-    if (CUresult error = on.driver.cuGraphInstantiateWithFlags(&spare, graph, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)) return error;
-    spareGraphs[toWire(spare)] = spare;
-    return CUDA_SUCCESS;
-  });
-  if (graph != nullptr) on.driver.cuGraphDestroy(graph);
+    CUresult result = on.driver.cuGraphInstantiateWithFlags(&spare, graph, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH);
+    if (result == CUDA_SUCCESS) spareGraphs[toWire(spare)] = spare;
+    return result;
+  };
+  CUresult result = settle(spareGraphs, wanted, make, [&](CUgraphExec spare) { return on.driver.cuGraphExecDestroy(spare); });
+  on.driver.cuGraphDestroy(graph);
   return result;
 }
 
 CUresult DeviceHandles::instantiate(Execution& on, CUgraph graph, uint64_t wanted, CUDA_GRAPH_INSTANTIATE_PARAMS& params,
                                     CUgraphExec& made) {
-  constexpr int mostAttempts = 4;
-  for (int attempt = 0; attempt < mostAttempts; ++attempt) {
-    if (wanted != 0) {
-      if (CUresult error = fishGraph(on, wanted)) return error;
-      if (CUresult error = on.driver.cuGraphExecDestroy(spareGraphs.extract(wanted).mapped())) return error;
-    }
-    if (CUresult error = on.driver.cuGraphInstantiateWithParams(&made, graph, &params)) return error;
-    if (wanted == 0 || toWire(made) == wanted) return CUDA_SUCCESS;
-    if (CUresult error = on.driver.cuGraphExecDestroy(std::exchange(made, nullptr))) return error;
-  }
+  if (wanted != 0)
+    if (CUresult error = settleGraph(on, wanted)) return error;
+  if (CUresult error = on.driver.cuGraphInstantiateWithParams(&made, graph, &params)) return error;
+  if (wanted == 0 || toWire(made) == wanted) return CUDA_SUCCESS;
+  on.driver.cuGraphExecDestroy(std::exchange(made, nullptr));
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-CUresult DeviceHandles::fishNode(Execution& on, KernelNode node, uint64_t wanted) {
-  return fish(spareNodes, wanted, [&]() -> CUresult {
-    CUgraph graph = nullptr;
-    CUgraphNode made = nullptr;
-    if (CUresult error = on.driver.cuGraphCreate(&graph, 0)) return error;
-    if (CUresult error = addKernelNode(on, {graph, nullptr, 0}, node, made)) return on.driver.cuGraphDestroy(graph), error;
-    spareNodes[toWire(findUpdatable(node.attributes)->value.deviceUpdatableKernelNode.devNode)] = graph;
-    return CUDA_SUCCESS;
-  });
+CUresult DeviceHandles::makeSpareNode(Execution& on, KernelNode node) {
+  CUgraph graph = nullptr;
+  CUgraphNode made = nullptr;
+  if (CUresult error = on.driver.cuGraphCreate(&graph, 0)) return error;
+  if (CUresult error = addKernelNode(on, {graph, nullptr, 0}, node, made)) return on.driver.cuGraphDestroy(graph), error;
+  spareNodes[handleOf(node)] = graph;
+  return CUDA_SUCCESS;
 }
 
 CUresult DeviceHandles::add(Execution& on, const NodePlace& place, KernelNode node, CUgraphNode& made, uint64_t& address) {
   if (address != 0) {
-    if (CUresult error = fishNode(on, node, address)) return error;
-    if (CUresult error = on.driver.cuGraphDestroy(spareNodes.extract(address).mapped())) return error;
+    auto make = [&] { return makeSpareNode(on, node); };
+    auto end = [&](CUgraph spare) { return on.driver.cuGraphDestroy(spare); };
+    if (CUresult error = settle(spareNodes, address, make, end)) return error;
   }
   if (CUresult error = addKernelNode(on, place, node, made)) return error;
-  const uint64_t given = toWire(findUpdatable(node.attributes)->value.deviceUpdatableKernelNode.devNode);
-  if (address != 0 && given != address) return CUDA_ERROR_NOT_SUPPORTED;
-  address = given;
+  if (address != 0 && handleOf(node) != address) return CUDA_ERROR_NOT_SUPPORTED;
+  address = handleOf(node);
   return CUDA_SUCCESS;
 }
 
 CUresult DeviceHandles::hold(Execution& on, KernelNode node, uint64_t address, CUgraph& made) {
-  if (CUresult error = fishNode(on, node, address)) return error;
+  while (!spareNodes.contains(address)) {
+    if (spareNodes.size() == mostSpares) return CUDA_ERROR_NOT_SUPPORTED;
+    if (CUresult error = makeSpareNode(on, node)) return error;
+  }
   made = spareNodes.extract(address).mapped();
   return CUDA_SUCCESS;
 }

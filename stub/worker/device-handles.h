@@ -1,9 +1,10 @@
 // The handles by which kernels know graphs that they launch and nodes that they change. The driver makes them up: addresses in memory
 // that it has for itself. A program keeps them in its own memory, so they must be the same in the worker in which the session goes on.
 //
-// Observed with driver 580.159 (docs/facts.md): what was destroyed last is given again first. So to have a handle again, others are
-// made until it comes ("spares"), and the one that has it is destroyed before whatever is to have it is made. Spares that have other
-// handles stay while recipes are executed, because a graph that is still to come may have had one of theirs.
+// Observed with driver 580.159 (docs/facts.md): a handle that was given back is given again, before one that never was. So to have one again,
+// others are made until it comes ("spares"), and it is given back before whatever is to have it is made. Spares that have other handles
+// stay until then, so that no other is free; while recipes are executed they stay longer, because a graph that is still to come may have
+// had one of theirs.
 //
 // Of one GPU; used by its thread, and while no calls are executed. A snapshot keeps the handles (kinds/graph-restore.h).
 #pragma once
@@ -66,14 +67,18 @@ class DeviceHandles {
   // `graph`, of such a node alone, is needed no more: its handle may be given to the next node.
   void release(uint64_t address, CUgraph graph) { spareNodes[address] = graph; }
 
+  // Ends spares, unless recipes are being executed.
+  void endUnneeded(Execution& on) {
+    if (expected.empty()) endSpares(on);
+  }
   // All recipes have been executed.
   void endSpares(Execution& on);
   // They have ended with the context.
   void forget() { *this = {}; }
 
  private:
-  CUresult fishGraph(Execution& on, uint64_t wanted);
-  CUresult fishNode(Execution& on, KernelNode node, uint64_t wanted);
+  CUresult settleGraph(Execution& on, uint64_t wanted);
+  CUresult makeSpareNode(Execution& on, KernelNode node);
 
   std::unordered_map<uint64_t, uint64_t> expected;
   std::map<uint64_t, CUgraphExec> spareGraphs;  // by handle

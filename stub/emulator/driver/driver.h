@@ -67,7 +67,7 @@ class Driver {
   Registry<Graph, CUgraph> graphs{0x1d, CUDA_ERROR_INVALID_VALUE};
   Registry<GraphNode, CUgraphNode> graphNodes{0x1e, CUDA_ERROR_INVALID_VALUE};
   Registry<GraphExec, CUgraphExec> graphExecs{0x1f, CUDA_ERROR_INVALID_VALUE};
-  BlockHandles deviceGraphHandles{deviceGraphBlock, 0x74300, 192};  // of those that kernels can launch
+  BlockHandles deviceGraphHandles{deviceGraphBlock, 0x74300, 192, BlockHandles::Again::lastFirst};  // of those that kernels can launch
   DeviceNodes deviceNodes;
   std::vector<std::weak_ptr<Capture>> captures;
 

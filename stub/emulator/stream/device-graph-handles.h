@@ -1,13 +1,14 @@
 // Handles of graphs and nodes that kernels use. They are addresses in a block of the driver's, which holds no memory of programs and
 // which the host cannot read. As an H100's driver (580.159) gives them out: the first at a fixed place, the next ones behind each
-// other, and what was given back last first. So a process that makes and ends the same in the same order has the same handles.
+// other; before these, of graphs what was given back last first, of nodes what was given back first. So a process that makes and ends the
+// same in the same order has the same handles.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 namespace vgpu::emulator::api {
 
@@ -17,12 +18,14 @@ constexpr uint64_t deviceGraphBlock = 0x3f0000000000, deviceNodeBlock = 0x3f8000
 
 class BlockHandles {
  public:
-  BlockHandles(uint64_t block, uint64_t offset, uint64_t bytes) : block(block), bytes(bytes), next(block + offset) {}
+  enum class Again { lastFirst, firstFirst };
+  BlockHandles(uint64_t block, uint64_t offset, uint64_t bytes, Again again)
+      : block(block), bytes(bytes), again(again), next(block + offset) {}
   uint64_t take() {
     std::lock_guard lock(mutex);
     if (free.empty()) return std::exchange(next, next + bytes);
-    const uint64_t handle = free.back();
-    free.pop_back();
+    const uint64_t handle = again == Again::lastFirst ? free.back() : free.front();
+    again == Again::lastFirst ? free.pop_back() : free.pop_front();
     return handle;
   }
   void give(uint64_t handle) {
@@ -38,9 +41,10 @@ class BlockHandles {
 
  private:
   const uint64_t block, bytes;
+  const Again again;
   mutable std::mutex mutex;
   uint64_t next;
-  std::vector<uint64_t> free;
+  std::deque<uint64_t> free;
 };
 
 class DeviceNodes {
@@ -51,7 +55,7 @@ class DeviceNodes {
 
  private:
   friend class DeviceNode;
-  BlockHandles handles{deviceNodeBlock, 0, 256};
+  BlockHandles handles{deviceNodeBlock, 0, 256, BlockHandles::Again::firstFirst};
   mutable std::mutex mutex;
   std::map<uint64_t, std::weak_ptr<DeviceNode>> nodes;
 };

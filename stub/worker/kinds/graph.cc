@@ -36,6 +36,7 @@ CUresult execute(Execution& on, const Frame& p, Add&& add, Set&& set) {
     if (CUresult error = on.session.hostLeases.registerAll()) return error;
     if (CUresult error = set(graph.executable, node.node)) return error;
     node.set[on.method()].assign(on.words().begin(), on.words().end());
+    graph.isSetSince = true;
     return CUDA_SUCCESS;
   }
   if (graph.failure != CUDA_SUCCESS) return CUDA_SUCCESS;
@@ -256,6 +257,7 @@ CUresult graphEnable(Execution& on, const api::FrameReader<api::Cuda::GraphEnabl
   KnownGraphNode& node = graph.nodes[p.getNode()];
   if (CUresult error = on.driver.cuGraphNodeSetEnabled(graph.executable, node.node, p.getEnabled())) return error;
   node.set[on.method()].assign(on.words().begin(), on.words().end());
+  graph.isSetSince = true;
   return CUDA_SUCCESS;
 }
 
@@ -298,7 +300,7 @@ CUresult graphLaunch(Execution& on, const api::FrameReader<api::Cuda::GraphLaunc
       return error;
   }
   for (uint32_t number : graph.records) on.eventTimes.recorded(graph.nodes[number].event);
-  if (!graph.isUploaded) noteUploaded(graph);
+  if (!graph.isUploaded || graph.isSetSince) noteUploaded(graph);  // a launch uploads what it needs
   return on.driver.cuGraphLaunch(graph.executable, stream);
 }
 

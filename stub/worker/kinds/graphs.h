@@ -47,7 +47,7 @@ struct KnownGraph {
 
   // Of a graph that kernels launch, or that has nodes which they change.
   uint64_t address = 0;  // by which kernels know it; of a holder, its node
-  bool isUploaded = false;
+  bool isUploaded = false, isSetSince = false;
   std::vector<uint64_t> holders;    // virtual handles of graphs that its nodes have come from
   std::optional<KeptKernelNode> held;  // of a holder: its node, which may be in another graph
 };

@@ -251,6 +251,8 @@ SECTION(launchesByKernels) {
   VALUE(first());
   SAY(cudaGraphLaunch(launched, stream));
   VALUE(first());
+  SAY(cudaGraphLaunch(launches, stream));
+  VALUE(first());  // whether the host's launch has uploaded it
   launchGraph<<<1, 1>>>(other, error);
   SAY(cudaGetLastError());
 }
