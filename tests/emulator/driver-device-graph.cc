@@ -221,7 +221,7 @@ TEST_CASE("an executable graph whose kernels change its nodes may be destroyed w
   REQUIRE_CUDA(cuGraphLaunch(made, nullptr));
   CHECK_CUDA(cuGraphExecDestroy(made));
   device.instantiate(graph, false);
-  REQUIRE_CUDA(cuMemsetD32Async(word, 1, 1, free));
+  REQUIRE_CUDA(launch(function(kernels, "store"), free, 1, word, 1u));
   CHECK_CUDA(cuCtxSynchronize());
   CHECK(device.noted() == std::vector<uint32_t>{0, 5});
   REQUIRE_CUDA(device.runKernel("change", 6));
