@@ -2,9 +2,9 @@
 
 #include <chrono>
 #include <cstdio>
-#include <utility>
 
 #include "stub/emulator/driver/driver.h"
+#include "stub/emulator/stream/replaced.h"
 
 namespace vgpu::emulator::api {
 namespace {
@@ -16,16 +16,17 @@ constexpr size_t mostTails = 255;
 }  // namespace
 
 struct GraphEnvironment::Root {
+  Root(Context& context, TaskRef complete) : context(context), complete(std::move(complete)) {}
   Context& context;  // of the stream
   const TaskRef complete;
-  std::chrono::steady_clock::time_point begun{};
-  std::mutex mutex{};
+  std::chrono::steady_clock::time_point begun;
+  std::mutex mutex;
 };
 
 thread_local GraphEnvironment* GraphEnvironment::ofThread = nullptr;
 
 std::shared_ptr<GraphEnvironment> GraphEnvironment::ofHost(std::shared_ptr<GraphExec> graph, Context& context, TaskRef complete) {
-  std::shared_ptr<Root> root(new Root{context, std::move(complete)});
+  auto root = std::make_shared<Root>(context, std::move(complete));
   auto stream = std::make_shared<GraphEnvironment>(root, nullptr, nullptr);
   return std::make_shared<GraphEnvironment>(root, stream, std::move(graph));
 }
@@ -34,11 +35,7 @@ uint64_t GraphEnvironment::handle() const { return graph->isForKernels() ? asNum
 
 Action GraphEnvironment::inside(Action action) {
   return [self = shared_from_this(), action = std::move(action)] {
-    struct Scope {
-      explicit Scope(GraphEnvironment* now) : before(std::exchange(ofThread, now)) {}
-      ~Scope() { ofThread = before; }
-      GraphEnvironment* before;
-    } scope(self.get());
+    const Replaced here(ofThread, self.get());
     return action();
   };
 }

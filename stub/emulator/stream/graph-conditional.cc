@@ -1,10 +1,10 @@
 #include "stub/emulator/stream/graph-conditional.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "stub/emulator/driver/driver.h"
 #include "stub/emulator/stream/graph.h"
+#include "stub/emulator/stream/replaced.h"
 
 namespace vgpu::emulator::api {
 
@@ -31,11 +31,7 @@ bool ConditionValues::set(uint64_t number, unsigned value) {
 
 Action ConditionValues::inGraph(std::shared_ptr<ConditionValues> values, Action action) {
   return [values = std::move(values), action = std::move(action)] {
-    struct Scope {
-      explicit Scope(ConditionValues* now) : before(std::exchange(ofThread, now)) {}
-      ~Scope() { ofThread = before; }
-      ConditionValues* before;
-    } scope(values.get());
+    const Replaced here(ofThread, values.get());
     return action();
   };
 }
