@@ -1,8 +1,6 @@
 // Conditional nodes of graphs: bodies that run if a kernel says so, as long as one does, or the one of several that it names;
 // nested; made node by node or captured; launched again after a pause.
-#include <initializer_list>
-
-#include "program.h"
+#include "kernel-node.h"
 
 using Handle = cudaGraphConditionalHandle;
 
@@ -47,19 +45,6 @@ Handle condition(cudaGraph_t graph, unsigned value = 0, unsigned flags = 0) {
   return made;
 }
 
-template <typename... Arguments>
-cudaGraphNode_t kernel(cudaGraph_t graph, std::initializer_list<cudaGraphNode_t> before, void (*function)(Arguments...),
-                       Arguments... arguments) {
-  void* pointers[] = {&arguments...};
-  cudaKernelNodeParams params{};
-  params.func = reinterpret_cast<void*>(function);
-  params.gridDim = params.blockDim = dim3(1);
-  params.kernelParams = pointers;
-  cudaGraphNode_t node = nullptr;
-  CHECK(cudaGraphAddKernelNode(&node, graph, before.begin(), before.size(), &params));
-  return node;
-}
-
 cudaError_t tryConditional(cudaGraphNode_t* node, cudaGraph_t graph, cudaGraphNode_t before, Handle handle,
                            cudaGraphConditionalNodeType type, unsigned size, cudaGraph_t** bodies = nullptr) {
   cudaGraphNodeParams params{};
@@ -85,12 +70,12 @@ cudaGraph_t* conditional(cudaGraph_t graph, cudaGraphNode_t before, Handle handl
 struct Choice {
   Choice() {
     Handle handle = condition(graph);
-    auto first = kernel<Handle, const unsigned*>(graph, {}, choose, handle, value);
+    auto first = addKernel<Handle, const unsigned*>(graph, {}, choose, handle, value);
     cudaGraphNode_t node = nullptr;
     cudaGraph_t* bodies = conditional(graph, first, handle, cudaGraphCondTypeIf, 2, &node);
-    kernel(bodies[0], {}, add, sum, 1u);
-    kernel(bodies[1], {}, add, sum, 100u);
-    kernel(graph, {node}, add, sum, 10000u);
+    addKernel(bodies[0], {}, add, sum, 1u);
+    addKernel(bodies[1], {}, add, sum, 100u);
+    addKernel(graph, {node}, add, sum, 10000u);
   }
   bool check() {
     *sum = 0;
@@ -111,7 +96,7 @@ struct Loop {
     cudaGraph_t body = *conditional(graph, nullptr, handle, cudaGraphCondTypeWhile, 1);
     CHECK(cudaMalloc(&device, 2 * sizeof *device));
     Graph child;
-    kernel(child, {}, add, rounds, 1u);
+    addKernel(child, {}, add, rounds, 1u);
     cudaStream_t stream;
     CHECK(cudaStreamCreate(&stream));
     CHECK(cudaStreamBeginCaptureToGraph(stream, body, nullptr, nullptr, 0, cudaStreamCaptureModeGlobal));
@@ -144,9 +129,9 @@ struct Loop {
 struct Switch {
   Switch() {
     Handle handle = condition(graph);
-    auto first = kernel<Handle, const unsigned*>(graph, {}, choose, handle, value);
+    auto first = addKernel<Handle, const unsigned*>(graph, {}, choose, handle, value);
     cudaGraph_t* bodies = conditional(graph, first, handle, cudaGraphCondTypeSwitch, 3);
-    for (unsigned i = 0, amount = 1; i < 3; ++i, amount *= 10) kernel(bodies[i], {}, add, sum, amount);
+    for (unsigned i = 0, amount = 1; i < 3; ++i, amount *= 10) addKernel(bodies[i], {}, add, sum, amount);
   }
   bool check() {
     *sum = 0;
@@ -165,11 +150,11 @@ struct Nested {
   Nested() {
     Handle loops = condition(graph, 1, cudaGraphCondAssignDefault), decides = condition(graph);
     cudaGraph_t body = *conditional(graph, nullptr, loops, cudaGraphCondTypeWhile, 1);
-    auto asked = kernel<Handle, const unsigned*>(body, {}, isOdd, decides, left);
+    auto asked = addKernel<Handle, const unsigned*>(body, {}, isOdd, decides, left);
     cudaGraphNode_t node = nullptr;
     cudaGraph_t* inner = conditional(body, asked, decides, cudaGraphCondTypeIf, 1, &node);
-    kernel(*inner, {}, add, sum, 1u);
-    kernel(body, {node}, countDown, loops, left);
+    addKernel(*inner, {}, add, sum, 1u);
+    addKernel(body, {node}, countDown, loops, left);
   }
   bool check() {
     *sum = 0;
@@ -216,7 +201,7 @@ bool refusals() {
   *sum = 0;
   Handle always = condition(once, 1, cudaGraphCondAssignDefault);
   body = *conditional(once, nullptr, always, cudaGraphCondTypeIf, 1);
-  kernel(body, {}, add, sum, 5u);
+  addKernel(body, {}, add, sum, 5u);
   cudaGraphExecUpdateResultInfo info{};
   CHECK(cudaGraphInstantiate(&executable, once));
   ok &= EXPECT_ERROR(cudaGraphInstantiate(&another, once), cudaErrorNotSupported);

@@ -1,10 +1,9 @@
 // Graphs that kernels launch (CUDA Programming Guide, "Device Graph Launch"; nvcc -rdc=true): beside the graph that launches, behind it,
 // and beside the one around it; loops; a scheduler that picks what to launch; what cannot be launched. Their handles are kept in
 // device memory.
-#include <initializer_list>
 #include <memory>
 
-#include "program.h"
+#include "kernel-node.h"
 
 constexpr int notTried = cudaErrorUnknown;
 
@@ -81,14 +80,8 @@ class Graph {
   // Behind the node that was added last.
   template <typename... Arguments>
   Graph& kernel(void (*function)(Arguments...), Arguments... arguments) {
-    void* pointers[] = {&arguments...};
-    cudaKernelNodeParams params{};
-    params.func = reinterpret_cast<void*>(function);
-    params.gridDim = params.blockDim = dim3(1);
-    params.kernelParams = pointers;
-    return added([&](cudaGraphNode_t* node, const cudaGraphNode_t* before, size_t count) {
-      return cudaGraphAddKernelNode(node, graph, before, count, &params);
-    });
+    last = last == nullptr ? addKernel(graph, {}, function, arguments...) : addKernel(graph, {last}, function, arguments...);
+    return *this;
   }
   Graph& fill(void* to, unsigned value) {
     cudaMemsetParams params{};

@@ -2,7 +2,7 @@
 // device memory are the nodes' ones afterwards too, whether the graph had been instantiated, had been changed and had ended, or neither.
 #include <memory>
 
-#include "program.h"
+#include "kernel-node.h"
 
 using Node = cudaGraphDeviceNode_t;
 
@@ -12,24 +12,12 @@ __global__ void launch(const cudaGraphExec_t* graph, int* error) { *error = cuda
 
 namespace {
 
-template <typename... Arguments>
-cudaGraphNode_t addKernel(cudaGraph_t graph, void (*function)(Arguments...), Arguments... arguments) {
-  void* pointers[] = {&arguments...};
-  cudaKernelNodeParams params{};
-  params.func = reinterpret_cast<void*>(function);
-  params.gridDim = params.blockDim = dim3(1);
-  params.kernelParams = pointers;
-  cudaGraphNode_t node = nullptr;
-  CHECK(cudaGraphAddKernelNode(&node, graph, nullptr, 0, &params));
-  return node;
-}
-
 // A graph of one node that adds to a word; kernels change what it adds.
 class Adder {
  public:
   explicit Adder(unsigned long long flags = 0) : flags(flags) {
     CHECK(cudaGraphCreate(&graph, 0));
-    cudaGraphNode_t node = addKernel<unsigned*, unsigned>(graph, add, word, 1u);
+    cudaGraphNode_t node = addKernel<unsigned*, unsigned>(graph, {}, add, word, 1u);
     cudaKernelNodeAttrValue value{}, answer{};
     value.deviceUpdatableKernelNode.deviceUpdatable = 1;
     CHECK(cudaGraphKernelNodeSetAttribute(node, cudaLaunchAttributeDeviceUpdatableKernelNode, &value));
@@ -64,7 +52,7 @@ class Adder {
     cudaGraph_t root = nullptr;
     cudaGraphExec_t made = nullptr;
     CHECK(cudaGraphCreate(&root, 0));
-    addKernel<const cudaGraphExec_t*, int*>(root, launch, handle, error);
+    addKernel<const cudaGraphExec_t*, int*>(root, {}, launch, handle, error);
     CHECK(cudaGraphInstantiate(&made, root, 0));
     CHECK(cudaGraphLaunch(made, nullptr));
     CHECK(cudaDeviceSynchronize());

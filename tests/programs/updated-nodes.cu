@@ -3,7 +3,7 @@
 // wrong. Handles of nodes are kept in device memory.
 #include <memory>
 
-#include "program.h"
+#include "kernel-node.h"
 
 constexpr int notTried = cudaErrorUnknown;
 
@@ -53,18 +53,6 @@ __global__ void setWrong(const Node* node, const Wide* wide, int* errors) {
 
 namespace {
 
-template <typename... Arguments>
-cudaGraphNode_t addKernel(cudaGraph_t graph, cudaGraphNode_t before, void (*function)(Arguments...), Arguments... arguments) {
-  void* pointers[] = {&arguments...};
-  cudaKernelNodeParams params{};
-  params.func = reinterpret_cast<void*>(function);
-  params.gridDim = params.blockDim = dim3(1);
-  params.kernelParams = pointers;
-  cudaGraphNode_t node = nullptr;
-  CHECK(cudaGraphAddKernelNode(&node, graph, &before, before == nullptr ? 0 : 1, &params));
-  return node;
-}
-
 // From now on kernels can change the node.
 Node letUpdate(cudaGraphNode_t node) {
   cudaKernelNodeAttrValue value{}, answer{};
@@ -94,8 +82,8 @@ struct Graph {
 // ---- A graph of two nodes that add to two words; kernels that no graph launches change them.
 struct Changed {
   Changed() {
-    first = addKernel<unsigned*, unsigned>(graph.graph, nullptr, add, words, 1u);
-    second = addKernel<unsigned*, unsigned>(graph.graph, first, add, words + 1, 10u);
+    first = addKernel<unsigned*, unsigned>(graph.graph, {}, add, words, 1u);
+    second = addKernel<unsigned*, unsigned>(graph.graph, {first}, add, words + 1, 10u);
     nodes.upload({letUpdate(first), letUpdate(second)});
     setValue<<<1, 1>>>(nodes, 5, errors);  // before it is uploaded
     graph.upload();
@@ -152,8 +140,8 @@ struct Changed {
 // ---- A kernel changes the node behind it in its graph, in each launch anew.
 struct Within {
   Within() {
-    cudaGraphNode_t node = addKernel<const Node*, unsigned*, int*>(graph.graph, nullptr, setNext, nodes, words, errors);
-    nodes.upload({letUpdate(addKernel<unsigned*, unsigned>(graph.graph, node, add, words + 1, 0u))});
+    cudaGraphNode_t node = addKernel<const Node*, unsigned*, int*>(graph.graph, {}, setNext, nodes, words, errors);
+    nodes.upload({letUpdate(addKernel<unsigned*, unsigned>(graph.graph, {node}, add, words + 1, 0u))});
     graph.upload();
   }
   bool check() {
@@ -170,10 +158,10 @@ struct Within {
 // ---- A kernel changes the node of a graph, and launches it.
 struct Launched {
   Launched() {
-    nodes.upload({letUpdate(addKernel<unsigned*, unsigned>(graph.graph, nullptr, add, words, 0u))});
+    nodes.upload({letUpdate(addKernel<unsigned*, unsigned>(graph.graph, {}, add, words, 0u))});
     graph.upload(cudaGraphInstantiateFlagDeviceLaunch);
     handles.upload({graph.executable});
-    addKernel<const cudaGraphExec_t*, const Node*, unsigned, int*>(root.graph, nullptr, launch, handles, nodes, 11u, errors);
+    addKernel<const cudaGraphExec_t*, const Node*, unsigned, int*>(root.graph, {}, launch, handles, nodes, 11u, errors);
     root.upload();
   }
   bool check() {
@@ -226,7 +214,7 @@ struct Captured {
 // ---- What is wrong changes nothing.
 struct Wrong {
   Wrong() {
-    node = addKernel<unsigned*, unsigned>(graph.graph, nullptr, add, words, 2u);
+    node = addKernel<unsigned*, unsigned>(graph.graph, {}, add, words, 2u);
     nodes.upload({letUpdate(node)});
     graph.upload();
   }
