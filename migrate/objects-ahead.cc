@@ -64,6 +64,13 @@ ObjectsAhead decodeObjects(std::span<const std::byte> message) {
   return objects;
 }
 
+bool areExecuted(const std::vector<ObjectRecord>& records, const RingCut& executed) {
+  return std::ranges::all_of(records, [&](const ObjectRecord& record) {
+    auto isExecuted = [&](const RecordedFrame& frame) { return executed.hasExecuted(frame.place()); };
+    return !record.destroyed() && std::ranges::all_of(record.recipe, isExecuted);
+  });
+}
+
 std::vector<ObjectRecord> worthMakingAhead(std::vector<ObjectRecord> records, const std::function<bool(uint64_t image)>& isSent) {
   std::set<uint64_t> chosen;
   std::erase_if(records, [&](const ObjectRecord& record) {

@@ -35,4 +35,7 @@ ObjectsAhead decodeObjects(std::span<const std::byte> message);
 // the target has the image of that number.
 std::vector<ObjectRecord> worthMakingAhead(std::vector<ObjectRecord> records, const std::function<bool(uint64_t image)>& isSent);
 
+// Whether all frames that these records have, of a list, were executed: a later cut has them all too.
+bool areExecuted(const std::vector<ObjectRecord>& records, const RingCut& executed);
+
 }  // namespace vgpu::migrate

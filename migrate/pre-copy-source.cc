@@ -118,11 +118,15 @@ void PreCopySource::sendImage(uint64_t number, std::span<const std::byte> bytes)
   }
 }
 
-// The list is of a moment before the one that the rows are of, so all that it has is done unless it was posted since.
+// The list is of a moment before the one that the rows are of, so all that it has is done unless it was posted since. A large one takes
+// seconds to read: not if a round before has read it, and left out nothing that may have been executed by now.
 void PreCopySource::sendObjects() {
   std::vector<ObjectRecord> records;
-  if (access((objects + "/objects/data.mdb").c_str(), F_OK) == 0)
-    vgpu::readObjects(objects, [&](ObjectRecord&& record) { records.push_back(std::move(record)); });
+  uint64_t commit = 0;
+  if (access((objects + "/objects/data.mdb").c_str(), F_OK) == 0) {
+    if (listed == std::pair(commitNumber(objects), images.size())) return;
+    commit = vgpu::readObjects(objects, [&](ObjectRecord&& record) { records.push_back(std::move(record)); });
+  }
   RingCut executed;
   ObjectsAhead ahead{chunks.sink->key, {}, {}};
   bool isVisited = live.visit([&](stub::SessionState& on) {
@@ -130,6 +134,7 @@ void PreCopySource::sendObjects() {
     ahead.tables.state = groupsOf(on, images);
   });
   if (!isVisited) return;
+  listed = areExecuted(records, executed) ? std::pair(commit, images.size()) : std::pair(uint64_t{0}, size_t{0});
   ahead.records = worthMakingAhead(recordsAt(std::move(records), executed),
                                    [&](uint64_t image) { return images.contains({image, 0}); });
   snapshot::addMethods(ahead.tables.methods, ahead.records);

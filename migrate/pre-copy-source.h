@@ -72,6 +72,7 @@ class PreCopySource {
   checkpoint::ResidentChunks sent;
   checkpoint::ImageDigests images;                    // that the target has
   std::vector<std::byte> sentObjects;                 // the latest message
+  std::pair<uint64_t, size_t> listed{};               // if the list's commit and the number of images are these, it is of that message
   std::set<uint64_t> aheadRecords;                    // in it
   std::optional<checkpoint::HeldMemory> memory;       // for what has changed since the last round
   std::map<size_t, checkpoint::DevicePiece> inArena;  // of the capture: by chunk

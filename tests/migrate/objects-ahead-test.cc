@@ -60,6 +60,15 @@ ObjectsAhead sampleAhead() {
 
 }  // namespace
 
+TEST_CASE("a list is whole at a cut that has all its frames, and nothing that was destroyed") {
+  auto records = sample();
+  CHECK(areExecuted(records, 513));
+  CHECK_FALSE(areExecuted(records, 512));
+  CHECK_FALSE(areExecuted(records, 192));  // a change of an object, no object
+  records.front().destroyedAt = 1;
+  CHECK_FALSE(areExecuted(records, 513));
+}
+
 TEST_CASE("modules, what is in them, and libraries' handles are worth being made ahead, and nothing else") {
   CHECK(handlesOf(worthMakingAhead(sample(), [](uint64_t) { return true; })) == std::vector<uint64_t>{1, 11, 2, 12, 21});
 }

@@ -202,6 +202,24 @@ TEST_CASE("a list that is opened again goes on where it was") {
   CHECK(records[0].key() == 256);
 }
 
+TEST_CASE("a list has another commit number once something has changed, and else the same") {
+  ScratchDirectory scratch;
+  auto numberAfter = [&](auto act) {
+    {
+      auto list = ObjectList::open(scratch.path);
+      act(*list);
+      list->commit();
+    }
+    CHECK(readObjects(scratch.path, [](ObjectRecord&&) {}) == commitNumber(scratch.path));
+    return commitNumber(scratch.path);
+  };
+  const uint64_t first = numberAfter([](ObjectList& list) { list.apply(memAlloc(64, address)); });
+  CHECK(numberAfter([](ObjectList&) {}) == first);
+  const uint64_t second = numberAfter([](ObjectList& list) { list.apply(memFree(128, address)); });
+  CHECK(second > first);
+  CHECK(numberAfter([](ObjectList& list) { list.apply(memAlloc(192, address)); }) > second);
+}
+
 TEST_CASE("what was not committed is not there") {
   ScratchDirectory scratch;
   {

@@ -13,8 +13,8 @@ namespace vgpu {
 
 namespace {
 
-void readStore(RecordStore& store, const std::function<void(ObjectRecord&&)>& visit) {
-  store.read([&](uint64_t key, kj::ArrayPtr<const kj::byte> bytes) {
+uint64_t readStore(RecordStore& store, const std::function<void(ObjectRecord&&)>& visit) {
+  return store.read([&](uint64_t key, kj::ArrayPtr<const kj::byte> bytes) {
     KJ_CONTEXT("a record of the object list", key);
     ObjectRecord record = decodeRecord(bytes);
     KJ_REQUIRE(record.key() == key, "a record under another one's key", record.key());
@@ -71,10 +71,12 @@ std::unique_ptr<ObjectList> ObjectList::open(const std::string& directory, uint6
   return std::make_unique<StoredList>(directory, mostBytes == 0 ? mostListBytes : mostBytes);
 }
 
-void readObjects(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit) {
+uint64_t readObjects(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit) {
   RecordStore store(directory, RecordStore::Access::read);
-  readStore(store, visit);
+  return readStore(store, visit);
 }
+
+uint64_t commitNumber(const std::string& directory) { return RecordStore(directory, RecordStore::Access::read).commitNumber(); }
 
 void readObjectsCopied(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit) {
   RecordStore store(directory, RecordStore::Access::copy);

@@ -94,8 +94,10 @@ class ObjectList {
 // Reads the list in `directory` at one moment, from any process but the one that has it open (LMDB allows a file to be open once
 // in a process; a second time is refused). Every record in order of its first frame's number. The file's content comes from an
 // untrusted program: sizes are checked, an invalid record throws kj::Exception. LMDB itself trusts its file and takes part in its
-// lock file: this is for the program's own worker.
-void readObjects(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit);
+// lock file: this is for the program's own worker. Returns the number of the commit that it has read.
+uint64_t readObjects(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit);
+// The number of the list's latest commit: as long as it is the same, so is the list. Opened as by readObjects(), and not read.
+uint64_t commitNumber(const std::string& directory);
 
 // The same from a private copy (list-copy.h), for all other processes: it neither writes to the program's folder nor waits for
 // its locks. LMDB still trusts the copy, so processes that must not crash read it through a process that may.

@@ -202,7 +202,17 @@ void RecordStore::write(kj::ArrayPtr<const Change> changes) {
   require(error, "writing");
 }
 
-void RecordStore::read(const std::function<void(uint64_t, kj::ArrayPtr<const kj::byte>)>& visit) {
+uint64_t RecordStore::commitNumber() {
+  Transaction transaction(environment, MDB_RDONLY);
+  if (transaction.error == MDB_MAP_RESIZED) {
+    require(mdb_env_set_mapsize(environment, 0), "mapping");
+    return commitNumber();
+  }
+  require(transaction.error, "reading");
+  return mdb_txn_id(transaction.txn);
+}
+
+uint64_t RecordStore::read(const std::function<void(uint64_t, kj::ArrayPtr<const kj::byte>)>& visit) {
   Transaction transaction(environment, MDB_RDONLY);
   if (transaction.error == MDB_MAP_RESIZED) {  // the writer has grown it since we opened it
     require(mdb_env_set_mapsize(environment, 0), "mapping");
@@ -217,6 +227,7 @@ void RecordStore::read(const std::function<void(uint64_t, kj::ArrayPtr<const kj:
   for (; error == 0; error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT))
     visit(keyOf(key, path), {static_cast<const kj::byte*>(value.mv_data), value.mv_size});
   if (error != MDB_NOTFOUND) require(error, "reading");
+  return mdb_txn_id(transaction.txn);
 }
 
 void RecordStore::require(int error, const char* doing) const {

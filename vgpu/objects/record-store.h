@@ -44,8 +44,10 @@ class RecordStore {
   // All changes in one transaction. Throws kj::Exception (a full disk, a list too large); nothing is changed then.
   void write(kj::ArrayPtr<const Change> changes);
 
-  // All records of one commit, by key.
-  void read(const std::function<void(uint64_t key, kj::ArrayPtr<const kj::byte>)>& visit);
+  // All records of one commit, by key. Returns its number.
+  uint64_t read(const std::function<void(uint64_t key, kj::ArrayPtr<const kj::byte>)>& visit);
+  // The number of the latest commit: each has a larger one than those before it in the same file.
+  uint64_t commitNumber();
 
  private:
   void lock();
