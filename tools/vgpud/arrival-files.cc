@@ -12,7 +12,6 @@
 #include "tools/vgpud/sparse-pieces.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/control/text.h"
-#include "vgpu/snapshot/snapshot-files.h"
 
 namespace vgpu::daemon {
 namespace {
@@ -29,12 +28,11 @@ bool isPlainName(const std::string& name) {
 
 using NextPiece = std::function<Piece(uint64_t offset)>;
 
-// Sends what `next` returns of a file from `offset` on, piece by piece. Resolves to where it ended.
-kj::Promise<uint64_t> sendPieces(FileWork& files, control::Arrival::Client arrival, std::string name, NextPiece next,
-                                 uint64_t offset) {
+// Sends what `next` returns of a file from `offset` on, piece by piece.
+kj::Promise<void> sendPieces(FileWork& files, control::Arrival::Client arrival, std::string name, NextPiece next, uint64_t offset = 0) {
   return files.run([next, offset] { return next(offset); })
-      .then([&files, arrival, name = std::move(name), next](Piece&& piece) mutable -> kj::Promise<uint64_t> {
-        if (piece.bytes.size() == 0) return piece.offset;
+      .then([&files, arrival, name = std::move(name), next](Piece&& piece) mutable -> kj::Promise<void> {
+        if (piece.bytes.size() == 0) return kj::READY_NOW;
         auto request = arrival.putRequest();
         request.setFile(reader(name));
         request.setOffset(piece.offset);
@@ -51,10 +49,9 @@ struct OpenFile {
   std::shared_ptr<kj::AutoCloseFd> file;
 };
 
-kj::Array<OpenFile> openAll(const std::string& folder, bool onlyPacks) {
+kj::Array<OpenFile> openAll(const std::string& folder) {
   kj::Vector<OpenFile> all;
   for (auto& entry : fs::directory_iterator(folder)) {
-    if (onlyPacks && !snapshot::isPackFile(entry.path().filename())) continue;
     int fd;
     KJ_SYSCALL(fd = ::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW), entry.path().c_str());
     all.add(OpenFile{entry.path().filename(), std::make_shared<kj::AutoCloseFd>(fd)});
@@ -110,20 +107,20 @@ DepartingFiles::DepartingFiles(FileWork& files, std::string folder, kj::AutoClos
       folder(std::move(folder)),
       arena(arena.get() < 0 ? nullptr : std::make_shared<ChangedPieces>(kj::mv(arena))) {}
 
-kj::Promise<void> DepartingFiles::send(control::Arrival::Client arrival, bool onlyPacks) {
-  kj::Promise<void> first = kj::READY_NOW;
-  if (arena != nullptr) {
-    auto changed = [arena = arena](uint64_t offset) { return arena->next(offset); };
-    first = sendPieces(files, arrival, "", changed, 0).ignoreResult();
-  }
-  return first.then([this, onlyPacks] { return files.run([folder = folder, onlyPacks] { return openAll(folder, onlyPacks); }); })
+kj::Promise<void> DepartingFiles::sendAhead(control::Arrival::Client arrival) {
+  if (arena == nullptr) return kj::READY_NOW;
+  auto changed = [arena = arena](uint64_t offset) { return arena->next(offset); };
+  return sendPieces(files, kj::mv(arrival), "", changed);
+}
+
+kj::Promise<void> DepartingFiles::sendRest(control::Arrival::Client arrival) {
+  return sendAhead(arrival)
+      .then([this] { return files.run([folder = folder] { return openAll(folder); }); })
       .then([this, arrival](kj::Array<OpenFile>&& all) mutable {
         auto parts = kj::heapArrayBuilder<kj::Promise<void>>(all.size());
         for (auto& one : all) {
           auto next = [file = one.file](uint64_t offset) { return nextPiece(*file, offset); };
-          parts.add(sendPieces(files, arrival, one.name, next, sent[one.name]).then([this, name = one.name](uint64_t end) {
-            sent[name] = end;
-          }));
+          parts.add(sendPieces(files, arrival, one.name, next));
         }
         return kj::joinPromises(parts.finish());
       });

@@ -8,7 +8,6 @@
 #include <kj/async.h>
 #include <kj/io.h>
 
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -51,19 +50,15 @@ class DepartingFiles {
   // `arena`: if that is no descriptor, there is none.
   DepartingFiles(FileWork& files, std::string folder, kj::AutoCloseFd arena);
 
-  // While the program runs: what has been written of the packs, to which nobody writes meanwhile, and of the arena. Again after
-  // more was written.
-  kj::Promise<void> sendAhead(control::Arrival::Client arrival) { return send(kj::mv(arrival), true); }
-  // What has not been sent of all files, and what has changed in the arena.
-  kj::Promise<void> sendRest(control::Arrival::Client arrival) { return send(kj::mv(arrival), false); }
+  // While the program runs: what has changed in the arena since the last time.
+  kj::Promise<void> sendAhead(control::Arrival::Client arrival);
+  // The same, and all files.
+  kj::Promise<void> sendRest(control::Arrival::Client arrival);
 
  private:
-  kj::Promise<void> send(control::Arrival::Client arrival, bool onlyPacks);
-
   FileWork& files;
   const std::string folder;
   const std::shared_ptr<ChangedPieces> arena;
-  std::map<std::string, uint64_t> sent;  // by file: so many bytes, of what is only ever appended to
 };
 
 }  // namespace vgpu::daemon
