@@ -19,6 +19,7 @@
 #include <optional>
 #include <sstream>
 
+#include "checkpoint/process/work-folder.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu::process {
@@ -131,27 +132,10 @@ std::string reasonsIn(const std::string& log) {
   return reasons.empty() ? "it does not say why" : reasons;
 }
 
-// Of CRIU's log; its statistics come here too.
-class WorkFolder {
- public:
-  WorkFolder() {
-    const char* base = std::getenv("TMPDIR");
-    path = fmt::format("{}/vgpu-criu-XXXXXX", base == nullptr || *base == '\0' ? "/tmp" : base);
-    if (mkdtemp(path.data()) == nullptr) fail(fmt::format("cannot make a folder {}: {}", path, strerror(errno)));
-  }
-  ~WorkFolder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  WorkFolder(const WorkFolder&) = delete;
-  WorkFolder& operator=(const WorkFolder&) = delete;
-
-  std::string log() const {
-    std::ifstream file(path + "/log");
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  std::string path;
-};
+std::string logIn(const WorkFolder& folder) {
+  std::ifstream file(folder.path() + "/log");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 // Without root CRIU needs a capability, and leaves out what it cannot do then.
 std::vector<std::string> privilege() {
@@ -206,11 +190,11 @@ void Criu::run(const std::string& doing, std::vector<std::string> arguments, boo
   std::vector<std::string> words{path};
   words.insert(words.end(), arguments.begin(), arguments.end());
   // Control groups are the machine's, and locks on the network are for connections, which are refused.
-  for (const char* word : {"--work-dir", work.path.c_str(), "--log-file", "log", "-v1", "--manage-cgroups=ignore",
+  for (const char* word : {"--work-dir", work.path().c_str(), "--log-file", "log", "-v1", "--manage-cgroups=ignore",
                            "--network-lock", "skip", "--file-locks"})
     words.emplace_back(word);
   for (auto& word : privilege()) words.push_back(word);
-  if (!execute(words, ownGroup).succeeded) fail(fmt::format("CRIU {} cannot {}: {}", versionText, doing, reasonsIn(work.log())));
+  if (!execute(words, ownGroup).succeeded) fail(fmt::format("CRIU {} cannot {}: {}", versionText, doing, reasonsIn(logIn(work))));
 }
 
 void Criu::dump(pid_t root, const std::string& folder, bool isShellJob) const {
