@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "../refused-call.h"
 #include "../scratch-directory.h"
@@ -157,6 +158,25 @@ TEST_CASE("an owner that cannot be watched is not taken for dead") {
   Folder folder;
   auto state = folder.make("mine");
   test::withRefusedCall(SYS_pidfd_open, EMFILE, [&] { CHECK_THROWS_AS(state->livingOwner(), kj::Exception); });
+}
+
+TEST_CASE("the next state of a session takes the place of one that a removal has left, and waits for one whose owner lives") {
+  Folder folder;
+  std::string left = folder.make("left", endedProcess())->path();
+  std::ofstream(left + "/objects") << "x";
+  fs::remove(left + "/owner");
+  auto next = StateDirectory::makeNext(folder.sessions, "left", getpid());
+  CHECK(next->livingOwner() != nullptr);
+  CHECK(!fs::exists(left + "/objects"));
+  folder.make("ended", endedProcess());
+  CHECK(StateDirectory::makeNext(folder.sessions, "ended", getpid())->livingOwner() != nullptr);
+  auto lives = folder.make("lives");
+  std::thread removal([&] {
+    usleep(1'500'000);
+    lives->remove();
+  });
+  CHECK(StateDirectory::makeNext(folder.sessions, "lives", getpid())->livingOwner() != nullptr);
+  removal.join();
 }
 
 TEST_CASE("a state directory that cannot be made leaves nothing") {

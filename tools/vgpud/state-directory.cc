@@ -95,6 +95,16 @@ std::string flaw(int directory, const std::string& path, const std::string& id, 
   return "it has no owner";
 }
 
+// Whoever removed it before found something new in it, and no owner is there to do it again.
+void removeLeft(const std::string& path) {
+  kj::AutoCloseFd directory(open(path.c_str(), folderFlags));
+  if (directory.get() < 0) return;
+  KJ_IF_MAYBE (owner, readOwner(directory)) {
+    if (owner->lives()) return;
+  }
+  StateDirectory(kj::mv(directory), path).remove();
+}
+
 }  // namespace
 
 StateDirectory::Shared StateDirectory::make(const std::string& folder, const std::string& id, pid_t owner) {
@@ -115,9 +125,13 @@ StateDirectory::Shared StateDirectory::make(const std::string& folder, const std
 }
 
 StateDirectory::Shared StateDirectory::makeNext(const std::string& folder, const std::string& id, pid_t owner) {
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (fs::exists(folder + "/" + id) && std::chrono::steady_clock::now() < limit)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  using namespace std::chrono;
+  const std::string path = folder + "/" + id;
+  const auto begun = steady_clock::now();
+  for (steady_clock::duration waited{}; fs::exists(path) && waited < 10s; waited = steady_clock::now() - begun) {
+    std::this_thread::sleep_for(5ms);
+    if (waited > 1s) removeLeft(path);
+  }
   return make(folder, id, owner);
 }
 
@@ -177,12 +191,17 @@ kj::Maybe<kj::AutoCloseFd> StateDirectory::livingOwner() const {
   return nullptr;
 }
 
+// A program that has hung up may still write its object list for a moment.
 std::string StateDirectory::remove() const {
-  std::string problem = emptyFolder(directory, ownerFile);
-  struct stat status;
-  if (problem.empty() && fstat(directory, &status) == 0 && leadsTo(where, status) && rmdir(where.c_str()) < 0 &&
-      errno != ENOENT) {  // the daemon that serves the session may have been faster
+  constexpr int mostRounds = 10;
+  std::string problem;
+  for (int round = 0; round < mostRounds; ++round) {
+    problem = emptyFolder(directory, ownerFile);
+    struct stat status;
+    const bool isThere = problem.empty() && fstat(directory, &status) == 0 && leadsTo(where, status);
+    if (!isThere || rmdir(where.c_str()) == 0 || errno == ENOENT) break;  // the daemon that serves the session may have been faster
     problem = strerror(errno);
+    if (errno != ENOTEMPTY) break;
   }
   return problem.empty() ? "" : fmt::format("{} cannot be removed: {}", where, problem);
 }

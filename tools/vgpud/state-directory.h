@@ -27,7 +27,8 @@ class StateDirectory {
   // Makes FOLDER/ID (0700) for a session of process `owner`. Throws kj::Exception; nothing is left then.
   static Shared make(const std::string& folder, const std::string& id, pid_t owner);
 
-  // The same, when one of the same session that is there already has been removed: for that it waits for up to 10 s.
+  // The same, when one of the same session that is there already has been removed: for that it waits for up to 10 s. One that is still
+  // there after a second, and whose owner does not live, is a removal's that failed: it is removed.
   static Shared makeNext(const std::string& folder, const std::string& id, pid_t owner);
 
   // Checks the directory that a program passed for session `id`: of our own user, 0700, named sessions/ID, with an `owner` file
