@@ -19,29 +19,31 @@ bool alwaysWaits(Thread& thread, const CopyEnd& end) {
 // as CUDA's does: even if the program's bytes were taken long before the GPU has executed the copy.
 CUresult blockingCopyEnded(Thread& thread, uint64_t stream, const CopyEnd& to, const CopyEnd& from, bool insideDevice,
                            CUresult result) {
-  Session& session = thread.session;
   if (result != CUDA_SUCCESS) return result;
   if (alwaysWaits(thread, to) || alwaysWaits(thread, from)) return synchronizeStream(thread, stream);
-  if (!session.output.isExpected()) return CUDA_SUCCESS;
+  if (!thread.session.output.isExpected()) return CUDA_SUCCESS;
   if (!insideDevice) return synchronizeStream(thread, stream);
-  session.output.deliver(thread, thread.deviceOf(stream));
+  thread.session.output.deliver(thread, thread.deviceOf(stream));
   return CUDA_SUCCESS;
 }
 
+// Without a pitch or a height rows and slices have no gaps.
 CopyEnd destinationOf(const CUDA_MEMCPY3D& copy) {
   if (copy.dstMemoryType == CU_MEMORYTYPE_ARRAY)
     return CopyEnd::array(toWire(copy.dstArray), copy.dstXInBytes, copy.dstY, copy.dstZ);
   uint64_t address = copy.dstMemoryType == CU_MEMORYTYPE_HOST ? toWire(copy.dstHost) : copy.dstDevice;
-  uint64_t slice = copy.dstPitch * copy.dstHeight;
-  return CopyEnd::memory(address + copy.dstZ * slice + copy.dstY * copy.dstPitch + copy.dstXInBytes, copy.dstPitch, slice);
+  uint64_t pitch = copy.dstPitch != 0 ? copy.dstPitch : copy.dstXInBytes + copy.WidthInBytes;
+  uint64_t slice = pitch * (copy.dstHeight != 0 ? copy.dstHeight : copy.dstY + copy.Height);
+  return CopyEnd::memory(address + copy.dstZ * slice + copy.dstY * pitch + copy.dstXInBytes, pitch, slice);
 }
 
 CopyEnd sourceOf(const CUDA_MEMCPY3D& copy) {
   if (copy.srcMemoryType == CU_MEMORYTYPE_ARRAY)
     return CopyEnd::array(toWire(copy.srcArray), copy.srcXInBytes, copy.srcY, copy.srcZ);
   uint64_t address = copy.srcMemoryType == CU_MEMORYTYPE_HOST ? toWire(copy.srcHost) : copy.srcDevice;
-  uint64_t slice = copy.srcPitch * copy.srcHeight;
-  return CopyEnd::memory(address + copy.srcZ * slice + copy.srcY * copy.srcPitch + copy.srcXInBytes, copy.srcPitch, slice);
+  uint64_t pitch = copy.srcPitch != 0 ? copy.srcPitch : copy.srcXInBytes + copy.WidthInBytes;
+  uint64_t slice = pitch * (copy.srcHeight != 0 ? copy.srcHeight : copy.srcY + copy.Height);
+  return CopyEnd::memory(address + copy.srcZ * slice + copy.srcY * pitch + copy.srcXInBytes, pitch, slice);
 }
 
 // The fields that every form of the description has.
@@ -67,9 +69,9 @@ CUDA_MEMCPY3D common(const Description& copy) {
   return deep;
 }
 
-// Rows that reach over their pitch; one row needs none.
+// Rows that reach over their pitch.
 bool isTooNarrow(const CUDA_MEMCPY3D& copy, const CopyEnd& end, uint64_t x) {
-  return !end.isArray() && (end.pitch == 0 ? copy.Height > 1 || copy.Depth > 1 : end.pitch < x || end.pitch - x < copy.WidthInBytes);
+  return !end.isArray() && (end.pitch < x || end.pitch - x < copy.WidthInBytes);
 }
 
 bool isEnd(CUmemorytype type) { return type >= CU_MEMORYTYPE_HOST && type <= CU_MEMORYTYPE_UNIFIED; }

@@ -89,9 +89,9 @@ VGPU_EXPORT CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAc
     Session& session = *initializedSession();
     for (auto& [location, flags] : std::span(map, count)) {
       const bool isAll = flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE, isNone = flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
-      const bool isKnown = isAll || isNone || flags == CU_MEM_ACCESS_FLAGS_PROT_READ;
-      if (location.type == CU_MEM_LOCATION_TYPE_INVALID || !isKnown) return CUDA_ERROR_INVALID_VALUE;
-      if (location.type != CU_MEM_LOCATION_TYPE_DEVICE || flags == CU_MEM_ACCESS_FLAGS_PROT_READ) return CUDA_ERROR_NOT_SUPPORTED;
+      const bool isRead = flags == CU_MEM_ACCESS_FLAGS_PROT_READ;
+      if (location.type == CU_MEM_LOCATION_TYPE_INVALID || !(isAll || isNone || isRead)) return CUDA_ERROR_INVALID_VALUE;
+      if (location.type != CU_MEM_LOCATION_TYPE_DEVICE || isRead) return CUDA_ERROR_NOT_SUPPORTED;
       const auto device = static_cast<unsigned>(location.id);
       const bool isThere = session.hasDevice(location.id), isOwn = device == found.device;
       const bool may = isThere && (isOwn ? isAll : isNone || session.devices[device].canAccess(found.device));

@@ -102,13 +102,32 @@ bool ofRows(CUdeviceptr memory, CUstream stream) {
       ok &= GIVES(CUDA_ERROR_INVALID_VALUE, cuMemcpy2DUnaligned_v2, &copy) & GIVES(CUDA_ERROR_INVALID_VALUE, cuMemcpy2D_v2, &copy) &
             GIVES(CUDA_ERROR_INVALID_VALUE, cuMemcpy2DAsync_v2, &copy, stream);
     }
-  for (size_t pitch : {8, 0}) {
-    copy.srcPitch = pitch;
-    ok &= WORKS(cuMemcpy2DUnaligned_v2, &copy);
-  }
+  copy.srcPitch = 8;
+  ok &= WORKS(cuMemcpy2DUnaligned_v2, &copy);
   copy.WidthInBytes = 0;
   copy.srcPitch = 2;
   return ok & WORKS(cuMemcpy2DUnaligned_v2, &copy);
+}
+
+// Without a pitch rows have no gaps, and without a height slices; 3 and 5 bytes of each of 2 rows, behind another row, in 2 slices.
+bool withoutGaps(CUdeviceptr memory) {
+  const Bytes values = pattern(50);
+  Bytes wanted(count);
+  for (size_t slice = 0; slice < 2; ++slice)
+    for (size_t row = 0; row < 2; ++row)
+      std::copy_n(values.begin() + static_cast<ptrdiff_t>((slice * 3 + 1 + row) * 8 + 3), 5,
+                  wanted.begin() + static_cast<ptrdiff_t>((slice * 2 + row) * width));
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+  copy.srcHost = values.data();
+  copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.dstDevice = memory;
+  copy.dstPitch = width;
+  copy.srcXInBytes = 3;
+  copy.srcY = 1;
+  copy.WidthInBytes = 5;
+  copy.Height = copy.Depth = 2;
+  return WORKS(cuMemsetD8_v2, memory, 0, count) && WORKS(cuMemcpy3D_v2, &copy) && holds(memory, wanted);
 }
 
 // `elements` of `bytes` each in every row, of 4 rows of `pitch` bytes; the rest is 0.
@@ -145,7 +164,8 @@ int main() {
   bool ok = WORKS(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
   ok &= betweenContexts(one, other, stream) & throughArrays(one.memory);
   pausePoint();
-  ok &= betweenContexts(other, one, stream) & throughArrays(one.memory) & ofRows(one.memory, stream) & fills(one.memory, stream);
+  ok &= betweenContexts(other, one, stream) & throughArrays(one.memory) & ofRows(one.memory, stream);
+  ok &= withoutGaps(one.memory) & fills(one.memory, stream);
   ok &= WORKS(cuMemFree_v2, other.memory) & WORKS(cuMemFree_v2, one.memory) & WORKS(cuStreamDestroy_v2, stream);
   return verdict("driver-copies", ok);
 }
