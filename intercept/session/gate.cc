@@ -2,7 +2,6 @@
 
 #include <kj/exception.h>
 
-#include <climits>
 
 #include "vgpu/wire/futex.h"
 
@@ -63,7 +62,7 @@ void Gate::awaitOthers(const Mark& own) {
 
 void Gate::open() {
   closed.store(0);
-  futexWake(closed, INT_MAX);
+  futexWake(closed);
 }
 
 }  // namespace vgpu::client

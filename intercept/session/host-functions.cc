@@ -1,7 +1,6 @@
 #include "intercept/session/host-functions.h"
 
 #include <algorithm>
-#include <climits>
 #include <utility>
 
 #include "intercept/session/background-thread.h"
@@ -26,7 +25,7 @@ namespace {
 void ringBell(const Segment& segment, unsigned device) {
   RingHeader& ring = segment.ring(device);
   ring.doorbell.fetch_add(1);
-  wakeSleepers(segment.waking(), ring.doorbell, INT_MAX);
+  wakeSleepers(segment.waking(), ring.doorbell);
 }
 
 }  // namespace

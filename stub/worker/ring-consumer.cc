@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <climits>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -53,7 +52,7 @@ void complete(Execution& on, const Frame& frame, CUresult result, std::span<cons
   slot.done.store(frame.sequence());  // seq_cst: must not sink below the load of `sleeping`
   if (slot.sleeping.load() != 0) {
     slot.wakeups.fetch_add(1);
-    wakeSleepers(on.shared().waking(), slot.wakeups, INT_MAX);
+    wakeSleepers(on.shared().waking(), slot.wakeups);
   }
 }
 

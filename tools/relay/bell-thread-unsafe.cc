@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <climits>
 
 #include "tools/relay/bell-thread.h"
 #include "vgpu/wire/futex.h"
@@ -36,7 +35,7 @@ BellThread::BellThread(std::vector<std::atomic<uint32_t>*> all) : bells(std::mov
 BellThread::~BellThread() {
   ends = true;
   bells.front()->fetch_add(1);
-  futexWake(*bells.front(), INT_MAX);  // another relay's thread may sleep there too
+  futexWake(*bells.front());  // another relay's thread may sleep there too
   thread.join();
 }
 

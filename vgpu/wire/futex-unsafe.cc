@@ -53,8 +53,8 @@ void futexWait(std::atomic<uint32_t>& word, uint32_t expected, uint64_t nanoseco
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT, expected, &limit, nullptr, 0);
 }
 
-void futexWake(std::atomic<uint32_t>& word, int count) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE, count, nullptr, nullptr, 0);
+void futexWake(std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 void sleepOn(Waking waking, std::atomic<uint32_t>& word, uint32_t expected, uint64_t nanoseconds) {

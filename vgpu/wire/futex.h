@@ -8,8 +8,8 @@ namespace vgpu {
 
 // Sleeps while `word` is `expected`, `nanoseconds` at most. May wake early. Works across processes.
 void futexWait(std::atomic<uint32_t>& word, uint32_t expected, uint64_t nanoseconds);
-// Wakes `count` sleepers.
-void futexWake(std::atomic<uint32_t>& word, int count);
+// Wakes all sleepers.
+void futexWake(std::atomic<uint32_t>& word);
 
 // How a thread that sleeps on a word of shared memory learns that the other side has changed it. Both sides change the word
 // first, so whoever polls sees what another one is woken for.
@@ -21,8 +21,8 @@ enum class Waking : uint8_t {
 };
 // The same in either way. A thread that polls is late by a sixteenth of the time that it has slept, 4 ms at most.
 void sleepOn(Waking waking, std::atomic<uint32_t>& word, uint32_t expected, uint64_t nanoseconds);
-inline void wakeSleepers(Waking waking, std::atomic<uint32_t>& word, int count) {
-  if (waking == Waking::futex) futexWake(word, count);
+inline void wakeSleepers(Waking waking, std::atomic<uint32_t>& word) {
+  if (waking == Waking::futex) futexWake(word);
 }
 
 // The state of one wait: it spins first, as CUDA does while it waits, then sleeps for increasing times. A sleeping thread wakes

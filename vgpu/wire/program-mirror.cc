@@ -3,7 +3,6 @@
 #include <kj/debug.h>
 
 #include <algorithm>
-#include <climits>
 
 #include "vgpu/api/mirrored.h"
 #include "vgpu/wire/futex.h"
@@ -183,7 +182,7 @@ void ProgramMirror::applySlot(std::span<const std::byte> payload) {
   slot.done.store(said.done);  // seq_cst: must not sink below the load of `sleeping`
   if (slot.sleeping.load() == 0) return;
   slot.wakeups.fetch_add(1);
-  futexWake(slot.wakeups, INT_MAX);
+  futexWake(slot.wakeups);
 }
 
 void ProgramMirror::applyWord(std::span<const std::byte> payload) {

@@ -1,6 +1,5 @@
 #include <kj/debug.h>
 
-#include <climits>
 #include <cstring>
 
 #include "vgpu/wire/futex.h"
@@ -43,7 +42,7 @@ void RingTap::release(uint64_t end) {
   header.tail.store(tail);  // seq_cst: must not sink below the load of writersWaiting
   if (header.writersWaiting.load() != 0) {
     header.ringFull.fetch_add(1);
-    futexWake(header.ringFull, INT_MAX);
+    futexWake(header.ringFull);
   }
 }
 

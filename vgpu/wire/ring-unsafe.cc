@@ -3,7 +3,6 @@
 #include <kj/debug.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstring>
 
 #include "vgpu/wire/futex.h"
@@ -39,7 +38,7 @@ void RingWriter::publish(const Reservation& frame, api::Method method, uint16_t 
   // Whoever takes the mark down wakes it; the others need not, however long it takes to get up.
   if (header.consumerSleeping.load(std::memory_order_acquire) && header.consumerSleeping.exchange(0)) {
     header.doorbell.fetch_add(1);
-    wakeSleepers(waking, header.doorbell, INT_MAX);  // while a session moves, two relays may sleep there
+    wakeSleepers(waking, header.doorbell);  // while a session moves, two relays may sleep there
   }
   // The consumer's core wrote the zeros that later frames will find. Fetched now, they are here when the call after the
   // next fills them: one call ahead is not enough for all lines of a frame to come.
@@ -102,7 +101,7 @@ void RingReader::release(uint64_t end) {
   header.tail.store(tail);  // seq_cst: must not sink below the load of writersWaiting
   if (header.writersWaiting.load() != 0) {
     header.ringFull.fetch_add(1);
-    wakeSleepers(segment.waking(), header.ringFull, INT_MAX);
+    wakeSleepers(segment.waking(), header.ringFull);
   }
 }
 
@@ -118,7 +117,7 @@ void RingReader::awaitBell(uint32_t bell, uint64_t nanoseconds) { sleepOn(segmen
 
 void RingReader::wake() {
   header.doorbell.fetch_add(1);
-  wakeSleepers(segment.waking(), header.doorbell, INT_MAX);
+  wakeSleepers(segment.waking(), header.doorbell);
 }
 
 }  // namespace vgpu
