@@ -122,41 +122,24 @@ std::map<uint64_t, uint64_t> numbersOf(stub::Worker& worker) {
 
 const std::map<uint64_t, uint64_t> expectedNumbers = {{23, 3}, {25, 5}, {26, 6}, {27, 2}};
 
-struct SavedArrays {
-  SavedArrays() {
-    std::string failure = session.inWorker([&](stub::Worker& worker) {
-      worker.proceed();
-      session.require(arrayCreate(volume, width, height, depth));
-      session.require(arrayCreate(small, 3, 0, 0));
-      session.require(mipmapCreate());
-      session.require(mipmapLevel());
-      makeObjects(session);
-      fillVolume(session);
-      std::memcpy(session.segment().slab(slab), "eight by four levels are copied", 32);
-      session.post(fromSlab(level, 0, 8, 4));
-      session.require(synchronize());
-      worker.quiesce();
-      KJ_REQUIRE(numbersOf(worker) == expectedNumbers);
-      session.commit();
-      save(worker, path, session.scratch.path + "/list", someIdentity(), nullptr);
-    });
-    CHECK(failure == "");
-  }
-  std::string restored(const std::function<void(stub::Worker&)>& then) {
-    return session.inWorker([&](stub::Worker& worker) {
-      restore(worker, path, nullptr);
-      then(worker);
-    });
-  }
-
-  TestSession session;
-  std::string path = session.scratch.path + "/snapshot";
-};
+void makeArrays(TestSession& session, stub::Worker& worker) {
+  session.require(arrayCreate(volume, width, height, depth));
+  session.require(arrayCreate(small, 3, 0, 0));
+  session.require(mipmapCreate());
+  session.require(mipmapLevel());
+  makeObjects(session);
+  fillVolume(session);
+  std::memcpy(session.segment().slab(slab), "eight by four levels are copied", 32);
+  session.post(fromSlab(level, 0, 8, 4));
+  session.require(synchronize());
+  worker.quiesce();
+  KJ_REQUIRE(numbersOf(worker) == expectedNumbers);
+}
 
 }  // namespace
 
 TEST_CASE("arrays and levels have their elements again, and objects the numbers that the program knows") {
-  SavedArrays saved;
+  SavedSession saved(makeArrays);
   CHECK(saved.restored([&](stub::Worker& worker) {
     KJ_REQUIRE(numbersOf(worker) == expectedNumbers);
     worker.proceed();
@@ -172,7 +155,7 @@ TEST_CASE("arrays and levels have their elements again, and objects the numbers 
 }
 
 TEST_CASE("a snapshot whose textures cannot have their numbers is refused, and one with another array too") {
-  SavedArrays saved;
+  SavedSession saved(makeArrays);
   std::string good = readFile(saved.path + "/manifest.json");
   auto refusal = [&](auto change) {
     forgeManifest(saved.path, change);

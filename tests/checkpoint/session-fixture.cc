@@ -362,6 +362,23 @@ void requireFinished(TestSession& session) {
   KJ_REQUIRE(deferred == 0, "the place of freed memory is not free", deferred);
 }
 
+SavedSession::SavedSession(const std::function<void(TestSession&, stub::Worker&)>& make) {
+  std::string failure = session.inWorker([&](stub::Worker& worker) {
+    worker.proceed();
+    make(session, worker);
+    session.commit();
+    checkpoint::save(worker, path, session.scratch.path + "/list", someIdentity(), nullptr);
+  });
+  CHECK(failure == "");
+}
+
+std::string SavedSession::restored(const TestSession::Body& then) {
+  return session.inWorker([&](stub::Worker& worker) {
+    checkpoint::restore(worker, path, nullptr);
+    then(worker);
+  });
+}
+
 snapshot::Identity someIdentity() { return {"5e55", "test", "/bin/test", 4242, 1000, "vgpu-test"}; }
 
 bool contains(const std::string& text, const std::string& part) {

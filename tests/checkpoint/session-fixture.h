@@ -104,6 +104,16 @@ void requireFinished(TestSession& session);
 
 snapshot::Identity someIdentity();
 
+// A session that was saved in its worker. `make` builds what it has, and quiesces the worker.
+struct SavedSession {
+  explicit SavedSession(const std::function<void(TestSession&, stub::Worker&)>& make);
+  // Restores it in another worker, and runs `then` there. What the exception said that ended it.
+  std::string restored(const TestSession::Body& then = [](stub::Worker&) {});
+
+  TestSession session;
+  std::string path = session.scratch.path + "/snapshot";
+};
+
 // Checks that `text` has this part, and shows it if not.
 bool contains(const std::string& text, const std::string& part);
 

@@ -65,39 +65,22 @@ RecordedFrame row(uint64_t array, api::Method method) {
 uint32_t* words(TestSession& session) { return static_cast<uint32_t*>(static_cast<void*>(session.segment().slab(tiledSlab))); }
 
 // Tile 1 has been given memory twice, tile 3 has lost it.
-struct SavedTiles {
-  SavedTiles() {
-    std::string failure = session.inWorker([&](stub::Worker& worker) {
-      worker.proceed();
-      session.require(sparseArray(tiled));
-      session.require(physical(pool, true));
-      session.require(mapped(tiles(tiled, 0, 4, pool)));
-      session.require(mapped(tiles(tiled, 1, 1, pool, 8 * tileOf64K)));
-      session.require(mapped(tiles(tiled, 3, 1, 0)));
-      for (uint32_t i = 0; i < 512 * 128; ++i) words(session)[i] = i + 1;
-      session.post(row(tiled, api::Method::copy3d));
-      session.require(synchronize());
-      worker.quiesce();
-      session.commit();
-      save(worker, path, session.scratch.path + "/list", someIdentity(), nullptr);
-    });
-    CHECK(failure == "");
-  }
-  std::string restored(const std::function<void(stub::Worker&)>& then = [](stub::Worker&) {}) {
-    return session.inWorker([&](stub::Worker& worker) {
-      restore(worker, path, nullptr);
-      then(worker);
-    });
-  }
-
-  TestSession session;
-  std::string path = session.scratch.path + "/tiles";
-};
+void makeTiles(TestSession& session, stub::Worker& worker) {
+  session.require(sparseArray(tiled));
+  session.require(physical(pool, true));
+  session.require(mapped(tiles(tiled, 0, 4, pool)));
+  session.require(mapped(tiles(tiled, 1, 1, pool, 8 * tileOf64K)));
+  session.require(mapped(tiles(tiled, 3, 1, 0)));
+  for (uint32_t i = 0; i < 512 * 128; ++i) words(session)[i] = i + 1;
+  session.post(row(tiled, api::Method::copy3d));
+  session.require(synchronize());
+  worker.quiesce();
+}
 
 }  // namespace
 
 TEST_CASE("the tiles of an array have their memory again, and those without have none") {
-  SavedTiles saved;
+  SavedSession saved(makeTiles);
   CHECK(manifestOf(readFile(saved.path + "/manifest.json"))["state"]["tiles"].size() == 3);
   CHECK(saved.restored([&](stub::Worker& worker) {
     TestSession& session = saved.session;
@@ -119,7 +102,7 @@ TEST_CASE("the tiles of an array have their memory again, and those without have
 }
 
 TEST_CASE("a snapshot whose operations on tiles make no sense, or are about what is not there, is refused") {
-  SavedTiles saved;
+  SavedSession saved(makeTiles);
   const std::string good = readFile(saved.path + "/manifest.json");
   auto refusal = [&](size_t column, uint64_t value) {
     forgeManifest(saved.path, [&](auto& json) { json["state"]["tiles"][0][column] = value; });

@@ -94,7 +94,7 @@ waits second
 export VGPU_FAULT_LOG=$dir/faults
 VGPU_FAULT_POINT=machine.held:stop follows 100000000
 stopped() { awk '$1 == "machine.held" { print $3 }' "$dir/faults"; }
-isStopped() { [ -s "$dir/faults" ] && grep -q '^State:[[:space:]]*T' "/proc/$(stopped)/status"; }
+isStopped() { [ -s "$dir/faults" ] && stands "$(stopped)"; }
 waitUntil isStopped
 inGuest first "vgpuctl run --name late -- /bin/vector-add 1000 &"
 asks() { [ "$(ls "$dir/a/guests/vm" | wc -l)" = 3 ]; }
