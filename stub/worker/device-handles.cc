@@ -62,6 +62,7 @@ KernelNode KeptKernelNode::get() {
 
 CUresult addKernelNode(Execution& on, const NodePlace& place, const KernelNode& node, CUgraphNode& made) {
   if (CUresult error = on.driver.cuGraphAddKernelNode_v2(&made, place.graph, place.before, place.count, &node.params)) return error;
+  if (CUlaunchAttribute* updatable = findUpdatable(node.attributes)) updatable->value.deviceUpdatableKernelNode.devNode = nullptr;
   for (auto& attribute : node.attributes)
     if (CUresult error = on.driver.cuGraphKernelNodeSetAttribute(made, attribute.id, &attribute.value)) return error;
   return CUDA_SUCCESS;

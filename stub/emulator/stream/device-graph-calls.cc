@@ -13,9 +13,9 @@ DeviceGraphs::Answer KernelGraphs::launch(uint64_t graph, GraphStream stream) {
   return environment ? environment->launch(std::move(found), stream) : Answer::refused;  // the kernel's launch by another kernel
 }
 
-DeviceGraphs::Answer KernelGraphs::change(uint64_t node, const NodeChange& change) {
+DeviceGraphs::Answer KernelGraphs::change(uint64_t node, const NodeChange& change, bool isMade) {
   DeviceNodes& nodes = context.driver.deviceNodes;
-  if (std::shared_ptr<DeviceNode> found = nodes.find(node)) return found->change(context, change);
+  if (std::shared_ptr<DeviceNode> found = nodes.find(node)) return found->change(context, change, isMade);
   return nodes.hold(node) ? Answer::refused : Answer::stranger;
 }
 

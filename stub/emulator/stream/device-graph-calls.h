@@ -11,7 +11,7 @@ class KernelGraphs : public DeviceGraphs {
   explicit KernelGraphs(Context& context) : context(context), environment(GraphEnvironment::current()) {}
   uint64_t current() const override { return environment ? environment->handle() : 0; }
   Answer launch(uint64_t graph, GraphStream stream) override;
-  Answer change(uint64_t node, const NodeChange& change) override;
+  Answer change(uint64_t node, const NodeChange& change, bool isMade) override;
 
  private:
   Context& context;

@@ -50,18 +50,20 @@ DeviceGraphs::Answer GraphEnvironment::launch(std::shared_ptr<GraphExec> other, 
   std::shared_ptr<GraphEnvironment> made;
   {
     std::lock_guard lock(root->mutex);
+    int none = 0;
     if (stream == GraphStream::tail) {
       const bool isOwn = other == graph;
-      if (isOwn ? itself : other->running.load() != 0) return DeviceGraphs::Answer::refused;
-      if (tails.size() >= mostTails) return DeviceGraphs::Answer::tooMany;
+      if (tails.size() >= mostTails || (isOwn && itself)) return DeviceGraphs::Answer::refused;
+      if (isOwn) other->running.fetch_add(1);
+      else if (!other->running.compare_exchange_strong(none, 1)) return DeviceGraphs::Answer::refused;
       itself |= isOwn;
       tails.push_back(std::move(other));
       return DeviceGraphs::Answer::done;
     }
-    if (launched >= mostBeside) return DeviceGraphs::Answer::tooMany;
-    int none = 0;
+    unsigned& so = stream == GraphStream::sibling ? siblings : launched;
+    if (so >= mostBeside) return DeviceGraphs::Answer::refused;
     if (!other->running.compare_exchange_strong(none, 1)) return DeviceGraphs::Answer::refused;
-    ++launched;
+    ++so;
     std::shared_ptr<GraphEnvironment> outer = stream == GraphStream::sibling ? around : shared_from_this();
     ++outer->open;
     made = std::make_shared<GraphEnvironment>(root, std::move(outer), std::move(other));
@@ -87,7 +89,6 @@ std::shared_ptr<GraphEnvironment> GraphEnvironment::takePlace() {
   auto next = std::make_shared<GraphEnvironment>(root, around, std::move(tails.front()));
   tails.pop_front();
   next->behind = std::move(tails);
-  next->graph->running.fetch_add(1);
   return next;
 }
 

@@ -49,7 +49,7 @@ class GraphEnvironment : public std::enable_shared_from_this<GraphEnvironment> {
   const std::shared_ptr<GraphExec> graph;
   // Guarded by the root's mutex, a leaf.
   unsigned open = 1;      // what has not ended: its own work, and environments in it
-  unsigned launched = 0;  // graphs to run beside it, until now
+  unsigned launched = 0, siblings = 0;  // graphs to run beside it, and beside the one around it, until now
   bool itself = false;    // is among the tails
   Graphs tails, behind;   // that it has launched, and that waited before it began
 };

@@ -40,7 +40,7 @@ void DeviceNode::close(const GraphExec& graph) {
   if (owner == &graph) owner = nullptr;
 }
 
-DeviceGraphs::Answer DeviceNode::change(const Context& by, const NodeChange& change) {
+DeviceGraphs::Answer DeviceNode::change(const Context& by, const NodeChange& change, bool isMade) {
   std::unique_lock lock(mutex);
   if (owner == nullptr) return DeviceGraphs::Answer::refused;
   if (&state->request.function->context.device != &by.device) return DeviceGraphs::Answer::stranger;
@@ -51,17 +51,17 @@ DeviceGraphs::Answer DeviceNode::change(const Context& by, const NodeChange& cha
       changed.grid = change.grid;
       if (enterAlways([&] { checkLaunch(changed); }) != CUDA_SUCCESS) return DeviceGraphs::Answer::refused;
       lock.lock();
-      state->request.grid = change.grid;
+      if (isMade) state->request.grid = change.grid;
       break;
     }
     case NodeChange::Field::parameter: {
       std::vector<std::byte>& all = state->request.parameters;
       if (change.offset > all.size() || change.bytes.size() > all.size() - change.offset) return DeviceGraphs::Answer::refused;
-      std::ranges::copy(change.bytes, all.begin() + static_cast<std::ptrdiff_t>(change.offset));
+      if (isMade) std::ranges::copy(change.bytes, all.begin() + static_cast<std::ptrdiff_t>(change.offset));
       break;
     }
     case NodeChange::Field::enabled:
-      state->enabled = change.enabled;
+      if (isMade) state->enabled = change.enabled;
       break;
   }
   return DeviceGraphs::Answer::done;

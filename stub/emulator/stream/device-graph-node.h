@@ -27,7 +27,7 @@ class DeviceNode {
   void upload(const GraphExec& graph, LaunchRequest request, bool enabled);
   // The executable graph is gone, and its launches have ended: until another is uploaded, the node cannot be changed.
   void close(const GraphExec& graph);
-  DeviceGraphs::Answer change(const Context& by, const NodeChange& change);
+  DeviceGraphs::Answer change(const Context& by, const NodeChange& change, bool isMade);
   // The request to launch now; nothing if the node is disabled.
   std::optional<LaunchRequest> current() const;
 

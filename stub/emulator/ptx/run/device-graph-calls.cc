@@ -24,8 +24,6 @@ DeviceAnswer errorOf(DeviceCall& call, DeviceGraphs::Answer answered, uint64_t h
       return cudaSuccess;
     case DeviceGraphs::Answer::refused:
       return cudaErrorInvalidValue;
-    case DeviceGraphs::Answer::tooMany:
-      return cudaErrorLaunchPendingCountExceeded;
     case DeviceGraphs::Answer::stranger:
       break;
   }
@@ -41,16 +39,16 @@ DeviceAnswer launchGraph(DeviceCall& call) {
 }
 
 // The change of a parameter to `bytes` bytes at `from`; an error if there cannot be so many, nothing after a fault.
-DeviceAnswer changeParameter(DeviceCall& call, uint64_t node, uint64_t offset, uint64_t from, uint64_t bytes) {
+DeviceAnswer changeParameter(DeviceCall& call, uint64_t node, uint64_t offset, uint64_t from, uint64_t bytes, bool isMade = true) {
   if (bytes > mostParameterBytes) return cudaErrorInvalidValue;
   NodeChange change{.field = Field::parameter, .offset = offset, .bytes = std::vector<std::byte>(bytes)};
   for (uint64_t i = 0; i < bytes; ++i)
     if (!call.load(from + i, change.bytes[i])) return std::nullopt;
-  return errorOf(call, call.launch().graphs->change(node, change), node);
+  return errorOf(call, call.launch().graphs->change(node, change, isMade), node);
 }
 
-DeviceAnswer changeNode(DeviceCall& call, uint64_t node, const NodeChange& change) {
-  return errorOf(call, call.launch().graphs->change(node, change), node);
+DeviceAnswer changeNode(DeviceCall& call, uint64_t node, const NodeChange& change, bool isMade = true) {
+  return errorOf(call, call.launch().graphs->change(node, change, isMade), node);
 }
 
 // cudaError_t cudaGraphKernelNodeSetParam(cudaGraphDeviceNode_t node, size_t offset, const void* value, size_t size)
@@ -68,30 +66,30 @@ DeviceAnswer setGrid(DeviceCall& call) {
   return changeNode(call, call.argument(0), {.field = Field::grid, .grid = call.dimensions(1)});
 }
 
-DeviceAnswer apply(DeviceCall& call, const UpdateText& update) {
+DeviceAnswer apply(DeviceCall& call, const UpdateText& update, bool isMade) {
   switch (static_cast<Field>(update.field)) {
     case Field::grid: {
       NodeChange change{.field = Field::grid};
       std::memcpy(change.grid.data(), update.data.data(), sizeof change.grid);
-      return changeNode(call, update.node, change);
+      return changeNode(call, update.node, change, isMade);
     }
     case Field::parameter:
-      return changeParameter(call, update.node, update.data[1], update.data[0], update.data[2]);
+      return changeParameter(call, update.node, update.data[1], update.data[0], update.data[2], isMade);
     case Field::enabled:
-      return changeNode(call, update.node, {.field = Field::enabled, .enabled = static_cast<uint32_t>(update.data[0]) != 0});
+      return changeNode(call, update.node, {.field = Field::enabled, .enabled = static_cast<uint32_t>(update.data[0]) != 0}, isMade);
   }
   return cudaErrorInvalidValue;
 }
 
-// cudaError_t cudaGraphKernelNodeUpdatesApply(const cudaGraphKernelNodeUpdate* updates, size_t count). Those before the first that is
-// not valid are made.
+// cudaError_t cudaGraphKernelNodeUpdatesApply(const cudaGraphKernelNodeUpdate* updates, size_t count). None is made if one is not valid.
 DeviceAnswer applyAll(DeviceCall& call) {
-  for (uint64_t i = 0; i < call.argument(1); ++i) {
-    UpdateText update{};
-    if (!call.load(call.argument(0) + i * sizeof update, update)) return std::nullopt;
-    const DeviceAnswer applied = apply(call, update);
-    if (!applied || *applied != cudaSuccess) return applied;
-  }
+  for (const bool isMade : {false, true})
+    for (uint64_t i = 0; i < call.argument(1); ++i) {
+      UpdateText update{};
+      if (!call.load(call.argument(0) + i * sizeof update, update)) return std::nullopt;
+      const DeviceAnswer applied = apply(call, update, isMade);
+      if (!applied || *applied != cudaSuccess) return applied;
+    }
   return cudaSuccess;
 }
 

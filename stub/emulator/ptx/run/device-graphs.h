@@ -25,12 +25,13 @@ struct NodeChange {
 class DeviceGraphs {
  public:
   // stranger: the number is no handle that the driver has given to a graph, or a node, of this device.
-  enum class Answer { done, refused, tooMany, stranger };
+  enum class Answer { done, refused, stranger };
   virtual ~DeviceGraphs() = default;
   // The handle of the graph that has launched the kernel; 0 if none has, or one that kernels cannot launch.
   virtual uint64_t current() const = 0;
   virtual Answer launch(uint64_t graph, GraphStream stream) = 0;
-  virtual Answer change(uint64_t node, const NodeChange& change) = 0;
+  // Makes the change, or only answers whether it could be made.
+  virtual Answer change(uint64_t node, const NodeChange& change, bool isMade) = 0;
 };
 
 }  // namespace vgpu::emulator
