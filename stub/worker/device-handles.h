@@ -6,13 +6,12 @@
 // stay until then, so that no other is free; while recipes are executed they stay longer, because a graph that is still to come may have
 // had one of theirs.
 //
-// Of one GPU; used by its thread, and while no calls are executed. A snapshot keeps the handles (kinds/graph-restore.h).
+// Of one GPU; used by its thread, and while no calls are executed. A snapshot keeps the handles (graph-restore.h).
 #pragma once
 
 #include <cuda.h>
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <span>
 #include <unordered_map>

@@ -76,7 +76,8 @@ CUresult setNode(SessionState& session, const KnownGraph& graph, const Row& row)
 
 CUresult upload(Execution& on, KnownGraph& graph) {
   noteUploaded(graph);
-  return on.driver.cuGraphUpload(graph.executable, on.gpu.progress.ownStream());
+  if (CUresult error = on.driver.cuGraphUpload(graph.executable, on.gpu.progress.ownStream())) return error;
+  return on.driver.cuStreamSynchronize(on.gpu.progress.ownStream());  // kernels of other streams may launch it next
 }
 
 }  // namespace
@@ -123,7 +124,9 @@ void compareHandles(SessionState& session, const Rows& rows) {
   for (auto& row : rows) {
     if (!isHandle(row)) continue;
     const KnownGraph* graph = graphOf(session, row);
-    if (graph != nullptr && graph->failure == CUDA_SUCCESS && graph->address == numberIn(row, 1)) continue;
+    // One that names what is gone is of no use, and was of none before.
+    const bool isUseless = graph != nullptr && graph->failure != CUDA_SUCCESS && graph->failure != CUDA_ERROR_NOT_SUPPORTED;
+    if (isUseless || (graph != nullptr && graph->failure == CUDA_SUCCESS && graph->address == numberIn(row, 1))) continue;
     fail(fmt::format("graph {:#x}: kernels of this program know it by the handle {:#x}, which the driver here does not give. Resume "
                      "it on a GPU and with a driver like those that it was suspended on",
                      numberIn(row, 0), numberIn(row, 1)));

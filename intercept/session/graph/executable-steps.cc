@@ -200,6 +200,7 @@ CUresult Executable::sendStep(Thread& thread, uint32_t number, uint32_t& sent) {
   Step& step = shape.steps[number];
   step.first = sent;
   if (auto node = deviceNodeOf(step.work)) {
+    if (handleDevice(node->holder) != step.device) return CUDA_ERROR_INVALID_VALUE;
     if (node->isInstantiated.exchange(true)) return CUDA_ERROR_NOT_SUPPORTED;
     deviceNodes.push_back(node);
   }
