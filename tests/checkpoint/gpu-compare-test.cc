@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "session-fixture.h"
+#include "vgpu/snapshot/chunk.h"
 
 using namespace vgpu;
 using namespace vgpu::checkpoint;
