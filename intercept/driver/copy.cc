@@ -27,23 +27,23 @@ CUresult blockingCopyEnded(Thread& thread, uint64_t stream, const CopyEnd& to, c
   return CUDA_SUCCESS;
 }
 
-// Without a pitch or a height rows and slices have no gaps.
+// The box's first byte in memory. Without a pitch or a height rows and slices have no gaps.
+CopyEnd inMemory(const CUDA_MEMCPY3D& copy, uint64_t address, uint64_t pitch, uint64_t height, uint64_t x, uint64_t y, uint64_t z) {
+  if (pitch == 0) pitch = x + copy.WidthInBytes;
+  const uint64_t slice = pitch * (height != 0 ? height : y + copy.Height);
+  return CopyEnd::memory(address + z * slice + y * pitch + x, pitch, slice);
+}
+
 CopyEnd destinationOf(const CUDA_MEMCPY3D& copy) {
-  if (copy.dstMemoryType == CU_MEMORYTYPE_ARRAY)
-    return CopyEnd::array(toWire(copy.dstArray), copy.dstXInBytes, copy.dstY, copy.dstZ);
+  if (copy.dstMemoryType == CU_MEMORYTYPE_ARRAY) return CopyEnd::array(toWire(copy.dstArray), copy.dstXInBytes, copy.dstY, copy.dstZ);
   uint64_t address = copy.dstMemoryType == CU_MEMORYTYPE_HOST ? toWire(copy.dstHost) : copy.dstDevice;
-  uint64_t pitch = copy.dstPitch != 0 ? copy.dstPitch : copy.dstXInBytes + copy.WidthInBytes;
-  uint64_t slice = pitch * (copy.dstHeight != 0 ? copy.dstHeight : copy.dstY + copy.Height);
-  return CopyEnd::memory(address + copy.dstZ * slice + copy.dstY * pitch + copy.dstXInBytes, pitch, slice);
+  return inMemory(copy, address, copy.dstPitch, copy.dstHeight, copy.dstXInBytes, copy.dstY, copy.dstZ);
 }
 
 CopyEnd sourceOf(const CUDA_MEMCPY3D& copy) {
-  if (copy.srcMemoryType == CU_MEMORYTYPE_ARRAY)
-    return CopyEnd::array(toWire(copy.srcArray), copy.srcXInBytes, copy.srcY, copy.srcZ);
+  if (copy.srcMemoryType == CU_MEMORYTYPE_ARRAY) return CopyEnd::array(toWire(copy.srcArray), copy.srcXInBytes, copy.srcY, copy.srcZ);
   uint64_t address = copy.srcMemoryType == CU_MEMORYTYPE_HOST ? toWire(copy.srcHost) : copy.srcDevice;
-  uint64_t pitch = copy.srcPitch != 0 ? copy.srcPitch : copy.srcXInBytes + copy.WidthInBytes;
-  uint64_t slice = pitch * (copy.srcHeight != 0 ? copy.srcHeight : copy.srcY + copy.Height);
-  return CopyEnd::memory(address + copy.srcZ * slice + copy.srcY * pitch + copy.srcXInBytes, pitch, slice);
+  return inMemory(copy, address, copy.srcPitch, copy.srcHeight, copy.srcXInBytes, copy.srcY, copy.srcZ);
 }
 
 // The fields that every form of the description has.
@@ -70,8 +70,9 @@ CUDA_MEMCPY3D common(const Description& copy) {
 }
 
 // Rows that reach over their pitch.
-bool isTooNarrow(const CUDA_MEMCPY3D& copy, const CopyEnd& end, uint64_t x) {
-  return !end.isArray() && (end.pitch < x || end.pitch - x < copy.WidthInBytes);
+bool areTooNarrow(const CUDA_MEMCPY3D& copy, const CopyEnd& to, const CopyEnd& from) {
+  auto isOne = [&](auto& end, uint64_t x) { return !end.isArray() && (end.pitch < x || end.pitch - x < copy.WidthInBytes); };
+  return isOne(to, copy.dstXInBytes) || isOne(from, copy.srcXInBytes);
 }
 
 bool isEnd(CUmemorytype type) { return type >= CU_MEMORYTYPE_HOST && type <= CU_MEMORYTYPE_UNIFIED; }
@@ -157,8 +158,7 @@ CUresult copy3D(const CUDA_MEMCPY3D* copy, CUstream hStream, Completion completi
   };
   return inStream(hStream, describe, [&](Thread& thread, uint64_t stream) -> CUresult {
     CopyEnd to = destinationOf(*copy), from = sourceOf(*copy);
-    const bool isNarrow = isTooNarrow(*copy, to, copy->dstXInBytes) || isTooNarrow(*copy, from, copy->srcXInBytes);
-    if (!isEmpty && isNarrow) return CUDA_ERROR_INVALID_VALUE;
+    if (!isEmpty && areTooNarrow(*copy, to, from)) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = copyBox(thread, to, from, {copy->WidthInBytes, copy->Height, copy->Depth}, stream, completion);
     if (completion == Completion::asynchronous) return result;
     auto isDevice = [](CUmemorytype type) { return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_ARRAY; };
@@ -170,7 +170,7 @@ CUresult describeCopy(Session& session, const CUDA_MEMCPY3D& copy, CopyWork& wor
   BoxSize size{copy.WidthInBytes, copy.Height, copy.Depth};
   if (size.width == 0 || size.height == 0 || size.depth == 0) return CUDA_ERROR_INVALID_VALUE;
   work = {copy, destinationOf(copy), sourceOf(copy), size};
-  if (isTooNarrow(copy, work.to, copy.dstXInBytes) || isTooNarrow(copy, work.from, copy.srcXInBytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (areTooNarrow(copy, work.to, work.from)) return CUDA_ERROR_INVALID_VALUE;
   return checkCopy(session, work.to, work.from, size, {}, work.toWhere, work.fromWhere);
 }
 

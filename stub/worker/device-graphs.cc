@@ -24,7 +24,7 @@ void takeBack(Execution& on, uint64_t holder) {
   KnownGraph* to = on.kept.find<KnownGraphs>(holder);
   if (to == nullptr || !to->held || to->graph != nullptr) return;
   DeviceHandles& handles = deviceHandles(on);
-  if (handles.hold(on, to->held->get(), to->address, to->graph) != CUDA_SUCCESS) to->graph = nullptr;
+  handles.hold(on, to->held->get(), to->address, to->graph);  // else it has none
   handles.endUnneeded(on);
 }
 
@@ -38,8 +38,15 @@ CUresult instantiate(Execution& on, KnownGraph& graph, uint64_t handle, uint64_t
   return result;
 }
 
+CUresult noteSet(Execution& on, KnownGraph& graph, KnownGraphNode& node) {
+  node.set[on.method()].assign(on.words().begin(), on.words().end());
+  graph.isSetSince = true;
+  return CUDA_SUCCESS;
+}
+
 void noteUploaded(KnownGraph& graph) {
-  if (graph.address == 0 && graph.holders.empty()) return;
+  const bool isForKernels = graph.address != 0 || !graph.holders.empty();
+  if (!isForKernels || (graph.isUploaded && !graph.isSetSince)) return;
   graph.isUploaded = true;
   graph.isSetSince = false;
   for (auto& node : graph.nodes) node.uploaded = node.set;

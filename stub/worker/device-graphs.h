@@ -18,6 +18,8 @@ void takeBack(Execution& on, uint64_t holder);
 
 // Instantiates a graph as those flags say, `handle` its virtual one. The driver's answer, which is in `params` too.
 CUresult instantiate(Execution& on, KnownGraph& graph, uint64_t handle, uint64_t flags, CUDA_GRAPH_INSTANTIATE_PARAMS& params);
+// The frame that is being executed has set the node.
+CUresult noteSet(Execution& on, KnownGraph& graph, KnownGraphNode& node);
 // What has been set of its nodes is what kernels launch from now on.
 void noteUploaded(KnownGraph& graph);
 

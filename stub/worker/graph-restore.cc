@@ -124,9 +124,9 @@ void compareHandles(SessionState& session, const Rows& rows) {
   for (auto& row : rows) {
     if (!isHandle(row)) continue;
     const KnownGraph* graph = graphOf(session, row);
+    const CUresult failure = graph == nullptr ? CUDA_ERROR_NOT_SUPPORTED : graph->failure;
     // One that names what is gone is of no use, and was of none before.
-    const bool isUseless = graph != nullptr && graph->failure != CUDA_SUCCESS && graph->failure != CUDA_ERROR_NOT_SUPPORTED;
-    if (isUseless || (graph != nullptr && graph->failure == CUDA_SUCCESS && graph->address == numberIn(row, 1))) continue;
+    if (failure == CUDA_SUCCESS ? graph->address == numberIn(row, 1) : failure != CUDA_ERROR_NOT_SUPPORTED) continue;
     fail(fmt::format("graph {:#x}: kernels of this program know it by the handle {:#x}, which the driver here does not give. Resume "
                      "it on a GPU and with a driver like those that it was suspended on",
                      numberIn(row, 0), numberIn(row, 1)));

@@ -8,7 +8,7 @@
 template <typename... Arguments>
 cudaGraphNode_t addKernel(cudaGraph_t graph, std::initializer_list<cudaGraphNode_t> before, void (*function)(Arguments...),
                           Arguments... arguments) {
-  void* pointers[] = {&arguments...};
+  void* pointers[] = {&arguments..., nullptr};
   cudaKernelNodeParams params{};
   params.func = reinterpret_cast<void*>(function);
   params.gridDim = params.blockDim = dim3(1);

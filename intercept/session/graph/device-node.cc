@@ -31,11 +31,7 @@ CUresult DeviceNode::make(Thread& thread, KernelWork& work, CUlaunchAttributeVal
     const uint64_t holder = session.handles.create(api::Kind::GRAPH_EXEC, device, thread.owner());
     uint64_t address = 0;
     auto send = [&]() -> CUresult {
-      {
-        Call<api::Cuda::GraphBeginParams> frame(thread.on(device), api::Method::graphBegin);
-        frame->setGraph(holder);
-        if (CUresult error = frame.post()) return error;
-      }
+      if (CUresult error = sendBegin(thread, holder)) return error;
       KernelWork held = work;
       held.attributes.push_back(deviceUpdatable());
       if (CUresult error = sendKernel(thread, {holder, 0, {}, false, device}, held)) return error;
@@ -49,7 +45,7 @@ CUresult DeviceNode::make(Thread& thread, KernelWork& work, CUlaunchAttributeVal
     };
     if (CUresult error = send()) {
       session.handles.destroy(holder);
-      end(thread, holder);
+      sendEnd(thread, holder);
       return error;
     }
     work.deviceNode = std::make_shared<DeviceNode>(session, holder, address);
@@ -58,17 +54,11 @@ CUresult DeviceNode::make(Thread& thread, KernelWork& work, CUlaunchAttributeVal
   return CUDA_SUCCESS;
 }
 
-CUresult DeviceNode::end(Thread& thread, uint64_t holder) {
-  Call<api::Cuda::GraphEndParams> frame(thread.of(holder), api::Method::graphEnd);
-  frame->setGraph(holder);
-  return frame.post();
-}
-
 // In a child of fork() there is no session that has it; or it has ended with its context.
 DeviceNode::~DeviceNode() {
   if (Session::find() != &session || session.handles.find<api::Kind::GRAPH_EXEC>(holder) == nullptr) return;
   session.handles.destroy(holder);
-  end(Thread::current(session), holder);
+  sendEnd(Thread::current(session), holder);
 }
 
 }  // namespace vgpu::client

@@ -26,8 +26,6 @@ class DeviceNode {
   static CUresult make(Thread& thread, KernelWork& work, CUlaunchAttributeValue& value);
   // For cuGraphKernelNodeGetAttribute.
   static CUlaunchAttributeValue describe(const KernelWork& work);
-  // Ends what the worker has of one, whose handle has ended.
-  static CUresult end(Thread& thread, uint64_t holder);
 
   DeviceNode(Session& session, uint64_t holder, uint64_t address) : session(session), holder(holder), address(address) {}
   ~DeviceNode();

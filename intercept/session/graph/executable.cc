@@ -67,11 +67,7 @@ CUresult Executable::instantiate(Thread& thread, const Graph& graph, uint64_t fl
 
   auto send = [&]() -> CUresult {
     if (CUresult error = orderBehindAll(thread, device, devices & ~(1u << device))) return error;
-    {
-      Call<api::Cuda::GraphBeginParams> frame(thread.on(device), api::Method::graphBegin);
-      frame->setGraph(made);
-      if (CUresult error = frame.post()) return error;
-    }
+    if (CUresult error = sendBegin(thread, made)) return error;
     if (CUresult error = sendConditions(thread, made, graph.conditions->all())) return error;
     if (CUresult error = executable->sendSteps(thread, problem)) return error;
     if (CUresult error = executable->follow(thread, device)) return error;
@@ -116,14 +112,10 @@ CUresult Executable::end(Thread& thread, uint64_t handle) {
   handle = thread.session.launchableGraphs.resolve(handle);
   auto last = [&](GraphExecState& state) { executable = std::move(state.executable); };
   if (!thread.session.handles.destroy<api::Kind::GRAPH_EXEC>(handle, last)) return CUDA_ERROR_INVALID_VALUE;
-  if (executable == nullptr) return DeviceNode::end(thread, handle);
+  if (executable == nullptr) return sendEnd(thread, handle);  // the holder of a DeviceNode
   thread.session.launchableGraphs.remove(executable->address);
-  CUresult result = executable->follow(thread, executable->device);
-  {
-    Call<api::Cuda::GraphEndParams> frame(thread.of(handle), api::Method::graphEnd);
-    frame->setGraph(handle);
-    result = frame.post();
-  }
+  executable->follow(thread, executable->device);  // only a lost session refuses it, and then the frame too
+  CUresult result = sendEnd(thread, handle);
   for (uint64_t stream : executable->streams)
     if (stream != 0) thread.destroyStream(stream);
   executable->giveWords();

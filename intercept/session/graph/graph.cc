@@ -80,7 +80,7 @@ std::shared_ptr<Graph> Graph::clone() const {
 
 bool Graph::canBeCopied() const {
   auto isBound = [](auto& node) {
-    return isMemory(node->work) || std::holds_alternative<ConditionalWork>(node->work) || deviceNodeOf(node->work) != nullptr;
+    return isMemory(node->work) || std::holds_alternative<ConditionalWork>(node->work) || node->isDeviceUpdatable();
   };
   return !isBody && std::ranges::none_of(nodes, isBound);
 }

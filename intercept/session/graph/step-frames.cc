@@ -23,6 +23,18 @@ class NodeFrame : public Call<Params> {
 
 }  // namespace
 
+CUresult sendBegin(Thread& thread, uint64_t graph) {
+  Call<api::Cuda::GraphBeginParams> frame(thread.of(graph), api::Method::graphBegin);
+  frame->setGraph(graph);
+  return frame.post();
+}
+
+CUresult sendEnd(Thread& thread, uint64_t graph) {
+  Call<api::Cuda::GraphEndParams> frame(thread.of(graph), api::Method::graphEnd);
+  frame->setGraph(graph);
+  return frame.post();
+}
+
 CUresult sendKernel(Thread& thread, const WorkerNode& node, const KernelWork& work) {
   auto given = work.attributes;
   const bool moves = work.deviceNode != nullptr && !node.isSet;

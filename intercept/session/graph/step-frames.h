@@ -14,6 +14,9 @@ struct WorkerBody {
   static constexpr uint32_t none = UINT32_MAX;
   uint32_t node = none, body = 0;
 };
+// The beginning and the end of a graph of the worker's, in the ring of the device of its handle.
+CUresult sendBegin(Thread& thread, uint64_t graph);
+CUresult sendEnd(Thread& thread, uint64_t graph);
 CUresult sendBody(Thread& thread, uint64_t graph, const WorkerBody& body);
 CUresult sendConditions(Thread& thread, uint64_t graph, const std::vector<Condition>& conditions);
 

@@ -35,9 +35,7 @@ CUresult execute(Execution& on, const Frame& p, Add&& add, Set&& set) {
     KnownGraphNode& node = graph.nodes[p.getNode()];
     if (CUresult error = on.session.hostLeases.registerAll()) return error;
     if (CUresult error = set(graph.executable, node.node)) return error;
-    node.set[on.method()].assign(on.words().begin(), on.words().end());
-    graph.isSetSince = true;
-    return CUDA_SUCCESS;
+    return noteSet(on, graph, node);
   }
   if (graph.failure != CUDA_SUCCESS) return CUDA_SUCCESS;
   graph.failure = on.session.hostLeases.registerAll();
@@ -256,9 +254,7 @@ CUresult graphEnable(Execution& on, const api::FrameReader<api::Cuda::GraphEnabl
   if (graph.executable == nullptr || p.getNode() >= graph.nodes.size()) return CUDA_ERROR_INVALID_VALUE;
   KnownGraphNode& node = graph.nodes[p.getNode()];
   if (CUresult error = on.driver.cuGraphNodeSetEnabled(graph.executable, node.node, p.getEnabled())) return error;
-  node.set[on.method()].assign(on.words().begin(), on.words().end());
-  graph.isSetSince = true;
-  return CUDA_SUCCESS;
+  return noteSet(on, graph, node);
 }
 
 // Never an error of the call: in a worker that executes the recipe the graph may name memory that is gone. It is of no use then,
@@ -300,7 +296,7 @@ CUresult graphLaunch(Execution& on, const api::FrameReader<api::Cuda::GraphLaunc
       return error;
   }
   for (uint32_t number : graph.records) on.eventTimes.recorded(graph.nodes[number].event);
-  if (!graph.isUploaded || graph.isSetSince) noteUploaded(graph);  // a launch uploads what it needs
+  noteUploaded(graph);  // a launch uploads what it needs
   return on.driver.cuGraphLaunch(graph.executable, stream);
 }
 

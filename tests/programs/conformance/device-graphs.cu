@@ -1,4 +1,5 @@
 // Graphs that kernels launch and nodes that kernels change: what the host and a kernel are told.
+#include "../kernel-node.h"
 #include "conformance.h"
 
 using Node = cudaGraphDeviceNode_t;
@@ -23,16 +24,7 @@ static void setUp() {
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   CHECK(cudaGraphCreate(&graph, 0));
 }
-template <typename... Arguments>
-static cudaError_t addKernel(cudaGraphNode_t* node, cudaGraph_t to, void (*kernel)(Arguments...), Arguments... arguments) {
-  void* pointers[] = {&arguments..., nullptr};
-  cudaKernelNodeParams parameters{};
-  parameters.func = reinterpret_cast<void*>(kernel);
-  parameters.gridDim = parameters.blockDim = dim3(1);
-  parameters.kernelParams = pointers;
-  return cudaGraphAddKernelNode(node, to, nullptr, 0, &parameters);
-}
-static cudaError_t addAdding(cudaGraphNode_t* node, cudaGraph_t to) { return addKernel(node, to, add, values, 1, 2); }
+static cudaGraphNode_t addAdding(cudaGraph_t to) { return addKernel(to, {}, add, values, 1, 2); }
 static cudaError_t setNode(int updatable, Node* node = nullptr) {
   cudaKernelNodeAttrValue value{};
   value.deviceUpdatableKernelNode.deviceUpdatable = updatable;
@@ -57,7 +49,7 @@ static int first() {
 
 SECTION(nodesThatKernelsChange) {
   setUp();
-  CHECK(addAdding(&one, graph));
+  one = addAdding(graph);
   Node node = nullptr, again = nullptr;
   SAY(setNode(2));
   SAY(setNode(1, &node));
@@ -69,7 +61,7 @@ SECTION(nodesThatKernelsChange) {
   SAY(cudaGraphKernelNodeGetAttribute(one, cudaLaunchAttributeDeviceUpdatableKernelNode, &value));
   VALUE(value.deviceUpdatableKernelNode.deviceUpdatable);
   VALUE(value.deviceUpdatableKernelNode.devNode == node);
-  CHECK(addAdding(&two, graph));
+  two = addAdding(graph);
   SAY(cudaGraphKernelNodeCopyAttributes(two, one));
   SAY(cudaGraphKernelNodeCopyAttributes(one, two));
   SAY(cudaGraphKernelNodeGetAttribute(two, cudaLaunchAttributeDeviceUpdatableKernelNode, &value));
@@ -92,7 +84,7 @@ SECTION(nodesThatKernelsChange) {
 
 SECTION(changes) {
   setUp();
-  CHECK(addAdding(&one, graph));
+  one = addAdding(graph);
   Node node = nullptr;
   CHECK(setNode(1, &node));
   CHECK(cudaGraphInstantiate(&executable, graph, 0));
@@ -175,7 +167,7 @@ SECTION(instantiationForKernels) {
   };
   cudaGraph_t of = made();
   instantiate("no nodes", of);
-  CHECK(addAdding(&one, of));
+  one = addAdding(of);
   instantiate("a kernel", of);
   instantiate("a kernel, uploaded", of, cudaGraphInstantiateFlagUpload);
   instantiate("a kernel, freeing", of, cudaGraphInstantiateFlagAutoFreeOnLaunch);
@@ -200,7 +192,7 @@ SECTION(instantiationForKernels) {
   CHECK(cudaGraphAddEventRecordNode(&one, of, nullptr, 0, event));
   instantiate("a record", of);
   of = made();
-  CHECK(addKernel(&one, of, launchKernel));
+  one = addKernel(of, {}, launchKernel);
   instantiate("a kernel that launches one", of);
   of = made();
   cudaGraphConditionalHandle condition;
@@ -211,20 +203,20 @@ SECTION(instantiationForKernels) {
   parameters.conditional.type = cudaGraphCondTypeIf;
   parameters.conditional.size = 1;
   CHECK(cudaGraphAddNode(&one, of, nullptr, nullptr, 0, &parameters));
-  CHECK(addAdding(&two, parameters.conditional.phGraph_out[0]));
+  two = addAdding(parameters.conditional.phGraph_out[0]);
   instantiate("a conditional node", of);
 }
 
 SECTION(launchesByKernels) {
   setUp();
-  CHECK(addAdding(&one, graph));
+  one = addAdding(graph);
   cudaGraphExec_t launched, other, launches;
   CHECK(cudaGraphInstantiate(&launched, graph, cudaGraphInstantiateFlagDeviceLaunch));
   CHECK(cudaGraphInstantiate(&other, graph, cudaGraphInstantiateFlagDeviceLaunch));
   VALUE(launched != other);
   cudaGraph_t root;
   CHECK(cudaGraphCreate(&root, 0));
-  CHECK(addKernel(&two, root, launchGraph, launched, error));
+  two = addKernel(root, {}, launchGraph, launched, error);
   CHECK(cudaGraphInstantiate(&launches, root, 0));
   SAY(cudaGraphLaunch(launches, stream));
   VALUE(first());
