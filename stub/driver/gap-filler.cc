@@ -8,21 +8,34 @@ std::timed_mutex GapFiller::one;
 
 // By the system's clock: of a wait by the steady one, pthread_mutex_clocklock(), thread sanitizer of GCC 12 does not know.
 GapFiller::GapFiller(const Driver& driver) : alone(one, std::chrono::system_clock::now() + patience), driver(driver) {
+  reserveFree();
+}
+
+void GapFiller::reserveFree() {
   if (!DriverAddresses::ofProcess().areAsked()) return;
-  while (reserved.size() < most) {
-    uint64_t before = DriverAddresses::mappings();
-    CUdeviceptr piece = 0;
-    if (driver.cuMemAddressReserve(&piece, leaseGranularity, 0, 0, 0) != CUDA_SUCCESS) return;
-    if (DriverAddresses::mappings() != before) {  // none was left
-      driver.cuMemAddressFree(piece, leaseGranularity);
-      return;
+  for (uint64_t bytes = driverBlockBytes / 2; bytes >= leaseGranularity; bytes /= 2)
+    while (reserveOne(bytes)) {
     }
-    reserved.push_back(piece);
+}
+
+// False if no free piece has so many bytes.
+bool GapFiller::reserveOne(uint64_t bytes) {
+  if (reservedBytes >= mostBytes) return false;
+  uint64_t before = DriverAddresses::mappings();
+  CUdeviceptr piece = 0;
+  if (driver.cuMemAddressReserve(&piece, bytes, 0, 0, 0) != CUDA_SUCCESS) return false;
+  const bool wasFree = DriverAddresses::mappings() == before;
+  if (!wasFree) {
+    driver.cuMemAddressFree(piece, bytes);
+    return false;
   }
+  reserved.push_back({piece, bytes});
+  reservedBytes += bytes;
+  return true;
 }
 
 GapFiller::~GapFiller() {
-  for (CUdeviceptr piece : reserved) driver.cuMemAddressFree(piece, leaseGranularity);
+  for (auto& [piece, bytes] : reserved) driver.cuMemAddressFree(piece, bytes);
 }
 
 }  // namespace vgpu::stub

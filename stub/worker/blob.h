@@ -29,6 +29,8 @@ class Blob {
   std::span<const std::byte> bytes() const;
   // Found out when they are first asked for, which is once all of them are there.
   const ImageFacts& facts() const;
+  // What the store has of it, unpacked.
+  ImageCode storedCode() const { return stored ? stored->code() : ImageCode{}; }
 
   // Whether it takes memory of its own: a file of the store does not.
   bool isOwn() const { return !stored; }

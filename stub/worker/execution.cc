@@ -4,6 +4,7 @@
 
 #include "stub/worker/dispatch.h"
 #include "stub/worker/kinds/kind.h"
+#include "stub/worker/machine-code.h"
 
 namespace vgpu::stub {
 
@@ -14,13 +15,6 @@ bool isOfRings(api::Method method) { return method == api::Method::openRing || m
 
 CUresult codeOf(const BadHandle& bad) {
   return bad.kind == api::Kind::CONTEXT ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_HANDLE;
-}
-
-Majors majorOfDevice(const Driver& driver, unsigned device) {
-  int major = 0;
-  require(driver, driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, driver.device(device)),
-          "asking for a device's compute capability");
-  return majorOf(10 * static_cast<unsigned>(major));
 }
 
 // Whether a GPU's memory is what a call may find used up.
@@ -40,7 +34,8 @@ Execution::Execution(SessionState& session, unsigned device)
       handles(gpu.handles),
       moduleGroups(*this),
       eventTimes(driver),
-      blobs(session.blobUsage, {}, majorOfDevice(driver, device)),
+      blobs(session.blobUsage, {}, majorOf(computeCapability(driver, device))),
+      architecture(codeArchitecture(driver, device)),
       slow([this] { gpu.select(); }) {}
 
 CUresult Execution::begin() {

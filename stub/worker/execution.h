@@ -63,6 +63,7 @@ class Execution {
   Kept kept;
 
   Blobs blobs;  // of modules of this GPU
+  const unsigned architecture;  // of machine code that the driver takes for it (machine-code.h)
   std::unordered_map<uint32_t, std::vector<capnp::word>> longReplies;  // by slot: those that it did not take, until fetched
 
   SlowCalls slow;  // last: its thread uses all of the above

@@ -17,20 +17,36 @@ namespace vgpu::stub {
 namespace {
 
 constexpr char fileMagic[8] = {'v', 'g', 'p', 'u', 'i', 'm', 'a', 'g'};
-constexpr uint32_t fileVersion = 5;
+constexpr uint32_t fileVersion = 6;
 constexpr uint64_t pageBytes = 4096;
 constexpr uint64_t printsFlag = 1, heapFlag = 2, managedFlag = 4;
+
+struct Checksum {  // XXH3-128
+  uint64_t low, high;
+  bool operator==(const Checksum&) const = default;
+};
+Checksum checksumOf(std::span<const std::byte> bytes) {
+  XXH128_hash_t sum = XXH3_128bits(bytes.data(), bytes.size());
+  return {sum.low64, sum.high64};
+}
 
 struct FileHeader {
   char magic[8];
   uint32_t version, reserved;
-  uint64_t checksumLow, checksumHigh;  // XXH3-128 of all that follows, up to the image
+  Checksum checksum;  // of all that follows, up to the image
+  ImageDigest digest;
   uint64_t flags, imageBytes, nameBytes, majors;
+  uint64_t codeArchitecture, codeBytes;
+  Checksum imageChecksum, codeChecksum;
 };
-static_assert(sizeof(FileHeader) == 64);
-constexpr size_t uncheckedBytes = offsetof(FileHeader, flags);
+static_assert(sizeof(FileHeader) == 144);
+constexpr size_t uncheckedBytes = offsetof(FileHeader, digest);
 
 constexpr uint64_t imageOffset(uint64_t nameBytes) { return roundUp(sizeof(FileHeader) + nameBytes, pageBytes); }
+// Without code the file ends with the zero byte behind the image.
+constexpr uint64_t gapBytes(uint64_t imageBytes, uint64_t codeBytes) {
+  return codeBytes == 0 ? 1 : roundUp(imageBytes + 1, pageBytes) - imageBytes;
+}
 
 // Each name with a zero byte behind it.
 std::string joined(const std::set<std::string>& names) {
@@ -52,12 +68,13 @@ std::set<std::string> parted(std::string_view all) {
 }  // namespace
 
 StoredImage::StoredImage(StoredImage&& other) noexcept
-    : file(std::exchange(other.file, {})), image(std::exchange(other.image, {})), found(std::move(other.found)) {}
+    : file(std::exchange(other.file, {})), image(std::exchange(other.image, {})), found(std::move(other.found)), unpacked(other.unpacked) {}
 
 StoredImage& StoredImage::operator=(StoredImage&& other) noexcept {
   std::swap(file, other.file);
   std::swap(image, other.image);
   std::swap(found, other.found);
+  std::swap(unpacked, other.unpacked);
   return *this;
 }
 
@@ -81,21 +98,26 @@ std::optional<StoredImage> StoredImage::read(int fd, const ImageDigest& digest, 
   return stored;
 }
 
-// Sizes first, so that nothing is read outside; then the checksum, before what is under it is believed; then the image.
+// Sizes first, so that nothing is read outside; then the checksum, before what is under it is believed; then the name, the image and
+// the code.
 std::string StoredImage::check(const ImageDigest& digest) {
   FileHeader header;
   std::memcpy(&header, file.data(), sizeof header);
   if (std::memcmp(header.magic, fileMagic, sizeof fileMagic) != 0) return "it is no image file";
   if (header.version != fileVersion)
     return fmt::format("its format version is {}, not {}", header.version, fileVersion);
-  if (header.nameBytes > file.size() || header.imageBytes > file.size() ||
-      imageOffset(header.nameBytes) + header.imageBytes + 1 != file.size())
+  bool arePossible = header.nameBytes <= file.size() && header.imageBytes <= file.size() && header.codeBytes <= file.size();
+  uint64_t gap = arePossible ? gapBytes(header.imageBytes, header.codeBytes) : 0;
+  uint64_t codeOffset = arePossible ? imageOffset(header.nameBytes) + header.imageBytes + gap : 0;
+  if (!arePossible || codeOffset + header.codeBytes != file.size())
     return fmt::format("its {} bytes are not those that its header gives", file.size());
   auto checked = file.first(imageOffset(header.nameBytes)).subspan(uncheckedBytes);
-  XXH128_hash_t sum = XXH3_128bits(checked.data(), checked.size());
-  if (sum.low64 != header.checksumLow || sum.high64 != header.checksumHigh) return "its checksum differs";
+  if (checksumOf(checked) != header.checksum) return "its checksum differs";
   image = file.subspan(imageOffset(header.nameBytes), header.imageBytes);
-  if (digestOf(image) != digest || file.back() != std::byte{0}) return "it holds another image than its name says";
+  if (header.digest != digest) return "it holds another image than its name says";
+  unpacked = {static_cast<unsigned>(header.codeArchitecture), file.subspan(codeOffset)};
+  if (checksumOf(image) != header.imageChecksum || file[codeOffset - gap] != std::byte{0}) return "its image's checksum differs";
+  if (checksumOf(unpacked.bytes) != header.codeChecksum) return "its code's checksum differs";
   auto* names = static_cast<const char*>(static_cast<const void*>(file.data() + sizeof header));
   found = {.prints = (header.flags & printsFlag) != 0,
            .usesHeap = (header.flags & heapFlag) != 0,
@@ -105,7 +127,8 @@ std::string StoredImage::check(const ImageDigest& digest) {
   return "";
 }
 
-std::vector<std::byte> imageFileHead(std::span<const std::byte> image, const ImageFacts& facts) {
+std::vector<std::byte> imageFileHead(const ImageDigest& digest, std::span<const std::byte> image, const ImageFacts& facts,
+                                     const ImageCode& code) {
   std::string names = joined(facts.variables);
   FileHeader header{};
   std::memcpy(header.magic, fileMagic, sizeof fileMagic);
@@ -114,14 +137,21 @@ std::vector<std::byte> imageFileHead(std::span<const std::byte> image, const Ima
   header.imageBytes = image.size();
   header.nameBytes = names.size();
   header.majors = facts.majors;
+  header.digest = digest;
+  header.imageChecksum = checksumOf(image);
+  header.codeArchitecture = code.architecture;
+  header.codeBytes = code.bytes.size();
+  header.codeChecksum = checksumOf(code.bytes);
   std::vector<std::byte> head(imageOffset(names.size()));
   std::memcpy(head.data(), &header, sizeof header);
   std::memcpy(head.data() + sizeof header, names.data(), names.size());
-  XXH128_hash_t sum = XXH3_128bits(head.data() + uncheckedBytes, head.size() - uncheckedBytes);
-  header.checksumLow = sum.low64;
-  header.checksumHigh = sum.high64;
+  header.checksum = checksumOf(std::span(head).subspan(uncheckedBytes));
   std::memcpy(head.data(), &header, sizeof header);
   return head;
+}
+
+std::vector<std::byte> imageFileGap(std::span<const std::byte> image, const ImageCode& code) {
+  return std::vector<std::byte>(gapBytes(image.size(), code.bytes.size()));
 }
 
 }  // namespace vgpu::stub

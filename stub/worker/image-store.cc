@@ -38,11 +38,10 @@ std::shared_ptr<const StoredImage> ImageStore::read(const ImageDigest& digest) {
   return nullptr;
 }
 
-void ImageStore::add(const ImageDigest& digest, std::span<const std::byte> image, const ImageFacts& facts) {
+void ImageStore::add(const ImageDigest& digest, std::span<const std::byte> image, const ImageFacts& facts, const ImageCode& code) {
   std::lock_guard lock(*mutex);
-  auto head = imageFileHead(image, facts);
-  std::byte last{0};
-  if (int error = files.add(digest, {head, image, {&last, 1}})) complain(error);
+  auto head = imageFileHead(digest, image, facts, code), gap = imageFileGap(image, code);
+  if (int error = files.add(digest, {head, image, gap, code.bytes})) complain(error);
 }
 
 void ImageStore::complain(int error) {

@@ -25,12 +25,12 @@ class ImageStore {
   // folder is not private to us (private-folder.h); `problem` says why.
   static std::optional<ImageStore> open(const std::string& directory, uint64_t limitBytes, std::string& problem);
 
-  // The image of that digest, null where it is not there; counts as its last use. A file is checked when it is mapped, its
-  // content by its name, and not again as long as somebody has it. What is damaged is removed, and absent.
+  // The image of that digest, null where it is not there; counts as its last use. A file is checked when it is mapped, and
+  // not again as long as somebody has it. What is damaged is removed, and absent.
   std::shared_ptr<const StoredImage> find(const ImageDigest& digest);
 
   // Keeps an image, whose digest the caller has computed himself, in the place of those that were not used for longest.
-  void add(const ImageDigest& digest, std::span<const std::byte> image, const ImageFacts& facts);
+  void add(const ImageDigest& digest, std::span<const std::byte> image, const ImageFacts& facts, const ImageCode& code = {});
 
  private:
   explicit ImageStore(Store files) : files(std::move(files)) {}

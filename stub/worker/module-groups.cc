@@ -72,16 +72,32 @@ bool ModuleGroups::fillGap(Group& group, uint64_t bytes, bool& hadGap) {
   return true;
 }
 
-// First the smallest: mostly there is no gap at all. Then halving sizes, of which each fits into what the larger ones have left.
+// First the smallest, until there is no gap at all. Behind each the rest of its chunk is mostly one gap, which takes one of each size
+// of which its length is made; where it is several, a size that did not fit once is not tried again.
 void ModuleGroups::fill(Group& group) {
   if (group.isFull || !DriverAddresses::ofProcess().areAsked()) return;
   BlockPlacement placement;
-  bool hadGap = false;
-  if (!fillGap(group, variableGranule, hadGap)) return;
-  for (uint64_t bytes = hadGap ? variableChunk / 2 : 0; bytes >= variableGranule; bytes /= 2)
-    for (hadGap = true; hadGap && group.placeholders.size() < mostPlaceholders;)
+  uint64_t largest = variableChunk / 2;
+  while (group.placeholders.size() < mostPlaceholders) {
+    bool hadGap = false;
+    if (!fillGap(group, variableGranule, hadGap)) return;
+    if (!hadGap) break;
+    const uint64_t rest = bytesBehind(group.placeholders.back());
+    for (uint64_t bytes = largest; bytes >= variableGranule; bytes /= 2) {
+      if ((rest & bytes) == 0) continue;
       if (!fillGap(group, bytes, hadGap)) return;
+      if (!hadGap) largest = bytes / 2;
+    }
+  }
   group.isFull = true;
+}
+
+// From the end of a placeholder of the smallest size to that of its chunk.
+uint64_t ModuleGroups::bytesBehind(CUmodule placeholder) const {
+  CUdeviceptr address = 0;
+  size_t bytes = 0;
+  if (on.driver.cuModuleGetGlobal_v2(&address, &bytes, placeholder, PlaceholderImages::variable) != CUDA_SUCCESS) return 0;
+  return variableChunk - address % variableChunk - variableGranule;
 }
 
 std::vector<CUdeviceptr> ModuleGroups::addressesOf(const Member& member) const {
@@ -134,7 +150,10 @@ CUresult ModuleGroups::load(uint64_t module, uint64_t blob, uint64_t library, co
   } else if (group.members.empty()) {
     groups.remove_if([&](auto& each) { return &each == &group; });
   }
-  if (servesLibrary) beginLibrarys();
+  if (servesLibrary) {
+    filled.reserveFree();  // of the block that the load has made: only what its chunk has left is to be filled
+    beginLibrarys();
+  }
   return result;
 }
 

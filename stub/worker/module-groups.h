@@ -107,6 +107,7 @@ class ModuleGroups {
   void fillOthers();
   void fill(Group& group);
   bool fillGap(Group& group, uint64_t bytes, bool& hadGap);
+  uint64_t bytesBehind(CUmodule placeholder) const;
   bool isInPlace(const Group& group, const Member& member) const;
   std::vector<CUdeviceptr> addressesOf(const Member& member) const;
   CUresult loadInto(Group& group, Member& member, const Call& call);

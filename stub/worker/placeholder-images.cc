@@ -26,7 +26,7 @@ const void* PlaceholderImages::of(uint64_t bytes) {
   std::vector<char>& image = images[bytes];
   if (image.empty()) {
     std::string text = fmt::format(
-        ".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .align 1 .b8 placeholder[{}];\n", bytes);
+        ".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .align 1 .b8 {}[{}];\n", variable, bytes);
     if (compile(driver, text, image) != CUDA_SUCCESS || image.empty()) image.assign(text.c_str(), text.c_str() + text.size() + 1);
   }
   return image.data();

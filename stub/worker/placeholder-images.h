@@ -17,7 +17,8 @@ namespace vgpu::stub {
 class PlaceholderImages {
  public:
   explicit PlaceholderImages(const Driver& driver) : driver(driver) {}
-  // For cuModuleLoadDataEx: of a variable with that many bytes. The text, if the driver cannot compile it.
+  static constexpr char variable[] = "placeholder";
+  // For cuModuleLoadDataEx: of that variable, with so many bytes. The text, if the driver cannot compile it.
   const void* of(uint64_t bytes);
 
  private:

@@ -23,7 +23,7 @@ using namespace vgpu::test;
 namespace {
 
 constexpr uint64_t room = 1ull << 30;
-constexpr size_t versionAt = 8, imageBytesAt = 40, nameBytesAt = 48, imageAt = 4096;  // in a file
+constexpr size_t versionAt = 8, digestAt = 32, imageBytesAt = 72, nameBytesAt = 80, imageAt = 4096;  // in a file
 
 std::string refusalOf(const std::string& path) {
   std::string problem;
@@ -118,6 +118,32 @@ TEST_CASE("a digest is the SHA-256 of the bytes, and other bytes have another on
   CHECK(isSame(store.find(digestOf(image))->bytes(), image));
 }
 
+TEST_CASE("code that was unpacked is found again with its architecture, and a file whose code is bent is removed") {
+  ImageFolder folder;
+  auto image = someImage(5000), code = someImage(300'000, 2);
+  folder.open().add(digestOf(image), image, someFacts, {90, code});
+  auto found = folder.open().find(digestOf(image));
+  REQUIRE(found != nullptr);
+  CHECK(isSame(found->bytes(), image));
+  CHECK(found->bytes().data()[5000] == std::byte{0});
+  CHECK(found->facts() == someFacts);
+  CHECK(found->code().architecture == 90);
+  CHECK(isSame(found->code().bytes, code));
+  CHECK(reinterpret_cast<uintptr_t>(found->code().bytes.data()) % 4096 == 0);
+
+  std::string file = folder.fileOf(image), good = readFile(file);
+  Log log;
+  for (size_t at : {good.size() - 1, good.size() - 300'000, good.size() - 150'000}) {
+    std::string bent = good;
+    bent[at] = static_cast<char>(bent[at] ^ 1);
+    writeFile(file, bent);
+    auto store = folder.open();
+    CHECK_FALSE(has(store, image));
+    CHECK_FALSE(std::filesystem::exists(file));
+  }
+  CHECK(log.count("its code's checksum differs") == 3);
+}
+
 TEST_CASE("a file that is cut, longer or bent at any place is removed and absent, and can be stored again") {
   ImageFolder folder;
   auto store = folder.open();
@@ -162,13 +188,14 @@ TEST_CASE("a forged file is absent: another version, absurd sizes, an image unde
     CHECK(log.count(why) > 0);
     CHECK_FALSE(std::filesystem::exists(folder.fileOf(image)));
   };
-  forged(versionAt, 2, "its format version is 2, not 5");
+  forged(versionAt, 2, "its format version is 2, not 6");
   for (uint64_t size :
        {uint64_t{0}, uint64_t{4999}, uint64_t{5001}, uint64_t{1} << 63, ~uint64_t{0}, ~uint64_t{0} - 4096}) {
     forged(imageBytesAt, size, "are not those that its header gives");
     if (size != 0) forged(nameBytesAt, size, "are not those that its header gives");  // without names it is as long
   }
-  forged(imageAt + 1000, 7, "it holds another image than its name says");
+  forged(digestAt, 7, "it holds another image than its name says");
+  forged(imageAt + 1000, 7, "its image's checksum differs");
   store.add(digestOf(other), other, {});
   std::filesystem::rename(folder.fileOf(other), folder.fileOf(image));
   CHECK_FALSE(has(store, image));

@@ -11,10 +11,9 @@
 #include <tuple>
 
 #include "cuda-handlers.h"
-#include "stub/worker/image-store.h"
 #include "stub/worker/kinds/function.h"
 #include "stub/worker/kinds/kind.h"
-#include "stub/worker/kinds/link.h"
+#include "stub/worker/module-loading.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu::stub {
@@ -23,64 +22,22 @@ namespace {
 
 constexpr size_t namesBytes = 128 * KiB;  // in one reply, and the last name
 
-// Only what the driver has accepted is kept, under the digest of the bytes that it was given, and only with facts that are
-// whole: the store has no word for others.
-void keepImage(Execution& on, Blob& blob) {
-  if (on.session.images.store == nullptr || !blob.isNew() || !blob.facts().unknown.empty()) return;
-  on.session.images.store->add(digestOf(blob.bytes()), blob.bytes(), blob.facts());
-  blob.noteKept();
+CUresult note(Execution& on, const ModuleLoading& loading, CUresult loaded, Reply& reply) {
+  auto& facts = loading.blob.facts();
+  auto results = reply.init<api::Cuda::ModuleLoadResults>();
+  results.setErrors(facts.problem.empty() ? loading.jit.errors() : facts.problem.c_str());
+  results.setInfo(loading.jit.info());
+  results.setMilliseconds(loading.jit.milliseconds());
+  if (loaded != CUDA_SUCCESS) return loaded;
+  on.handles.add(api::Kind::MODULE, loading.handle, toWire(loading.real));
+  on.modules.blobs[loading.handle] = loading.number;
+  bool prints = facts.prints || !facts.unknown.empty();  // to wait for output that never comes costs time only
+  results.setPrints(prints);
+  if (prints) on.session.prints.store(true, std::memory_order_relaxed);
+  if (facts.usesHeap || !facts.unknown.empty())
+    on.session.residue = "its kernels may have taken memory from the device's heap";
+  return CUDA_SUCCESS;
 }
-
-// One without variables can be anywhere. `library`: its own, if it shares managed variables with that library's modules elsewhere.
-CUresult loadReal(Execution& on, uint64_t handle, uint64_t number, uint64_t library, const Blob& blob, JitCall& jit, CUmodule& module) {
-  // The driver reads PTX up to a zero byte; a blob has one behind it, whatever the program sent.
-  auto call = [&](CUmodule& real) {
-    return on.session.sharedModules.load(library, blob.bytes().data(), blob.facts().variables,
-                                         {jit.count(), jit.options(), jit.optionValues()}, real);
-  };
-  bool hasVariables = !blob.facts().variables.empty() || !blob.facts().unknown.empty();
-  if (!hasVariables) return call(module);
-  std::lock_guard lock(on.session.moduleLoading);
-  return on.moduleGroups.load(handle, number, library, call, module);
-}
-
-// A module on its way. The image stays while it is loaded: it is dropped behind the slow calls that are under way.
-struct Loading {
-  Loading(const api::FrameReader<api::Cuda::ModuleLoadParams>& p, Blob& blob)
-      : handle(p.getModule()), number(p.getBlob()), library(p.getLibrary()), blob(blob), jit(p.getOptions(), p.getValues()) {}
-
-  const uint64_t handle, number, library;  // number: of the image
-  Blob& blob;
-  JitCall jit;
-  CUmodule real = nullptr;
-
-  CUresult load(Execution& on) {
-    if (!blob.facts().problem.empty()) return CUDA_ERROR_INVALID_IMAGE;
-    real = on.moduleGroups.claim(handle, number);
-    if (real != nullptr) return CUDA_SUCCESS;
-    CUresult result = loadReal(on, handle, number, blob.facts().hasManaged ? library : 0, blob, jit, real);
-    if (result == CUDA_SUCCESS) keepImage(on, blob);
-    return result;
-  }
-
-  CUresult note(Execution& on, CUresult loaded, Reply& reply) {
-    auto results = reply.init<api::Cuda::ModuleLoadResults>();
-    auto& problem = blob.facts().problem;
-    results.setErrors(problem.empty() ? jit.errors() : problem.c_str());
-    results.setInfo(jit.info());
-    results.setMilliseconds(jit.milliseconds());
-    if (loaded != CUDA_SUCCESS) return loaded;
-    on.handles.add(api::Kind::MODULE, handle, toWire(real));
-    on.modules.blobs[handle] = number;
-    auto& facts = blob.facts();
-    bool prints = facts.prints || !facts.unknown.empty();  // to wait for output that never comes costs time only
-    results.setPrints(prints);
-    if (prints) on.session.prints.store(true, std::memory_order_relaxed);
-    if (facts.usesHeap || !facts.unknown.empty())
-      on.session.residue = "its kernels may have taken memory from the device's heap";
-    return CUDA_SUCCESS;
-  }
-};
 
 }  // namespace
 
@@ -91,9 +48,9 @@ CUresult moduleLoad(Execution& on, const api::FrameReader<api::Cuda::ModuleLoadP
     return CUDA_ERROR_INVALID_IMAGE;
   }
   if (on.modules.blobs.contains(p.getModule())) throw BadHandle{api::Kind::MODULE, p.getModule()};
-  auto loading = std::make_shared<Loading>(p, *blob);
+  auto loading = std::make_shared<ModuleLoading>(p, *blob);
   reply.putOff({[&on, loading] { return loading->load(on); },
-                [&on, loading](CUresult loaded, Reply& to) { return loading->note(on, loaded, to); }});
+                [&on, loading](CUresult loaded, Reply& to) { return note(on, *loading, loaded, to); }});
   return CUDA_SUCCESS;
 }
 
