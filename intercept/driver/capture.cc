@@ -28,7 +28,7 @@ CUresult beginCapture(CUstream stream, CUgraph graph, const Dependencies& before
     auto into = graph == nullptr ? graphs.make() : findGraph(thread, graph);
     if (!isMode(mode) || into == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::vector<GraphEdge> tail;
-    if (CUresult bad = edgesOf(graphs, *into, before, tail)) return bad;
+    if (CUresult bad = edgesOf(graphs, *into, before, nullptr, tail)) return bad;
     return thread.session.captures.begin(thread, handle, mode, std::move(into), std::move(tail));
   });
 }
@@ -55,6 +55,7 @@ CUresult captureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t*
     if (CUresult error = thread.session.captures.look(thread, handle, info)) return error;
     *status = info.status;
     if (info.status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
+    if (nodes != nullptr && edges == nullptr && havePorts(info.tail)) return CUDA_ERROR_LOSSY_QUERY;
     if (id != nullptr) *id = info.id;
     if (graph != nullptr) *graph = fromWire<CUgraph>(thread.session.graphs.lend(*info.graph));
     // The lists are the program's to read until it changes the capture.
@@ -81,7 +82,7 @@ CUresult setCaptureDependencies(CUstream stream, const Dependencies& nodes, unsi
     if (CUresult error = session.captures.look(thread, handle, info)) return error;
     std::vector<GraphEdge> tail;
     if (info.graph != nullptr)
-      if (CUresult bad = edgesOf(session.graphs, *info.graph, nodes, tail)) return bad;
+      if (CUresult bad = edgesOf(session.graphs, *info.graph, nodes, nullptr, tail)) return bad;
     return session.captures.setTail(handle, std::move(tail), flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
   });
 }

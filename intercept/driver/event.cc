@@ -57,14 +57,14 @@ CUresult recordIn(Thread& thread, api::Method method, EventState& event, uint64_
 
 }  // namespace
 
-CUresult vgpu::client::recordEvent(CUevent hEvent, CUstream hStream, unsigned flags) {
+CUresult vgpu::client::recordEvent(CUevent hEvent, CUstream hStream, unsigned flags, const CUgraphEdgeData& edge) {
   return onEvent(hEvent, [&](Thread& thread, EventState& event) -> CUresult {
     uint64_t stream = toWire(hStream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
     if (event.device() != thread.deviceOf(stream)) return CUDA_ERROR_INVALID_HANDLE;
     const bool isExternal = flags == CU_EVENT_RECORD_EXTERNAL;
     if (thread.session.captures.concernsEvents()) [[unlikely]]
-      if (auto captured = thread.session.captures.record(thread, toWire(hEvent), stream, isExternal)) return *captured;
+      if (auto captured = thread.session.captures.record(thread, toWire(hEvent), stream, isExternal, edge)) return *captured;
     if (isExternal) return CUDA_ERROR_INVALID_VALUE;
     // Another session may be told of the record by the program's own means: then the driver must know it.
     if (event.isShared())

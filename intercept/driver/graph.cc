@@ -65,7 +65,7 @@ CUresult addNode(CUgraphNode* node, CUgraph graph, const Dependencies& before, c
     auto found = graphs.find(toWire(graph));
     if (node == nullptr || found == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::vector<GraphEdge> edges;
-    if (CUresult bad = edgesOf(graphs, *found, before, edges)) return bad;
+    if (CUresult bad = edgesOf(graphs, *found, before, &request.params.type, edges)) return bad;
     NodeWork work;
     const bool isConditional = request.given && request.params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
     if (CUresult bad = isConditional ? describeConditional(graphs, *found, request, work) : describeNode(thread, request, work))
@@ -124,9 +124,8 @@ CUresult listEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdg
         targets.push_back({node.get()});
       }
     size_t room = *count;
-    if (to != nullptr)
-      if (CUresult bad = answerList(targets, {to, &room})) return bad;
-    return answerList(sources, {from, count, edges});
+    if (CUresult bad = answerList(sources, {from, count, edges})) return bad;
+    return to == nullptr ? CUDA_SUCCESS : answerList(targets, {to, &room});
   });
 }
 
@@ -135,11 +134,14 @@ CUresult changeEdges(CUgraph graph, const CUgraphNode* from, const CUgraphNode* 
   return onGraph(graph, [&](Graphs& graphs, Graph& found) -> CUresult {
     if (count != 0 && (from == nullptr || to == nullptr)) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; ++i) {
-      std::vector<GraphEdge> source, target;
-      if (CUresult bad = edgesOf(graphs, found, {from + i, data == nullptr ? nullptr : data + i, 1}, source)) return bad;
-      if (CUresult bad = edgesOf(graphs, found, {to + i, nullptr, 1}, target)) return bad;
-      GraphNode &first = *source[0].from, &second = *target[0].from;
-      CUresult changed = add ? found.addEdge(first, second, source[0].data) : found.removeEdge(first, second, nullptr);
+      GraphNode* second = graphs.findNode(toWire(to[i]));
+      if (second == nullptr || second->graph != &found) return CUDA_ERROR_INVALID_VALUE;
+      const CUgraphNodeType type = second->type();
+      std::vector<GraphEdge> edge;
+      // The driver removes an edge whatever its data.
+      if (CUresult bad = edgesOf(graphs, found, {from + i, data == nullptr || !add ? nullptr : data + i, 1}, &type, edge)) return bad;
+      GraphNode& first = *edge[0].from;
+      CUresult changed = add ? found.addEdge(first, *second, edge[0].data) : found.removeEdge(first, *second);
       if (changed != CUDA_SUCCESS) return changed;
     }
     return CUDA_SUCCESS;

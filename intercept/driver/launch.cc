@@ -145,12 +145,14 @@ template <typename Send>
     auto describe = [&, attributes](NodeWork& work) {
       std::span<const CUlaunchAttribute> values;
       if (attributes != nullptr) values = attributes->values();
+      if (attributes != nullptr && attributes->recordsOutside()) return CUDA_ERROR_NOT_SUPPORTED;
       auto& kernel = work.emplace<KernelWork>();
       CUresult described = describeKernel(thread, f, shape, values, kernelParams, extra, kernel);
       const bool isAsked = described == CUDA_SUCCESS && attributes != nullptr && attributes->deviceNode() != nullptr;
       return isAsked ? DeviceNode::make(thread, kernel, *attributes->deviceNode()) : described;
     };
-    if (auto captured = session.captures.add(thread, stream, describe)) return *captured;
+    const bool overlaps = attributes != nullptr && attributes->mayOverlap();
+    if (auto captured = session.captures.add(thread, stream, describe, overlaps)) return *captured;
   }
 
   std::vector<kj::byte> gathered;
@@ -186,18 +188,8 @@ CUresult postWith(Thread& thread, CUfunction f, const LaunchShape& shape, const 
   };
   CUresult result = withChecked(thread, f, shape, &attributes, hStream, kernelParams, extra, send);
   for (auto& record : attributes.records())
-    if (result == CUDA_SUCCESS) result = recordEvent(record.event, hStream, record.flags);
+    if (result == CUDA_SUCCESS) result = recordEvent(record.event, hStream, record.flags, record.edge);
   return result;
-}
-
-// cuda.h, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT: it must not measure time, nor be shared with another process.
-CUresult checkRecords(Session& session, const LaunchAttributes& attributes) {
-  for (auto& record : attributes.records()) {
-    auto* event = session.handles.find<api::Kind::EVENT>(toWire(record.event));
-    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if ((event->flags & (CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)) != CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_VALUE;
-  }
-  return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -234,7 +226,7 @@ VGPU_EXPORT CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfu
     LaunchAttributes attributes;
     if (CUresult bad = attributes.read(*config, shape.cooperative)) return bad;
     if (attributes.isEmpty()) return post(thread, f, shape, config->hStream, kernelParams, extra);
-    if (CUresult bad = checkRecords(thread.session, attributes)) return bad;
+    if (CUresult bad = attributes.checkRecords(thread.session.handles)) return bad;
     return postWith(thread, f, shape, attributes, config->hStream, kernelParams, extra);
   });
 }

@@ -181,7 +181,8 @@ inline CUresult synchronizeContext(Thread& thread, uint64_t context) {
 }
 
 // ---- events (event.cc)
-CUresult recordEvent(CUevent event, CUstream stream, unsigned flags);
+// `edge`: of what waits for it in a capture, if not as of the stream.
+CUresult recordEvent(CUevent event, CUstream stream, unsigned flags, const CUgraphEdgeData& edge = {});
 // Of all streams of a context (context-event.cc).
 CUresult recordContext(CUcontext context, CUevent event);
 CUresult delayContext(CUcontext context, CUevent event);

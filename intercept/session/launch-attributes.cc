@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "intercept/session/graph/edge-ports.h"
+#include "intercept/session/handle-table.h"
+#include "vgpu/api/wire-value.h"
+
 namespace vgpu::client {
 
 namespace {
@@ -63,11 +67,30 @@ void LaunchAttributes::set(const CUlaunchAttribute& attribute) {
   *earlier = attribute;
 }
 
+// cuda.h, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT.
+CUresult LaunchAttributes::checkRecords(const HandleTable& handles) const {
+  for (auto& record : records()) {
+    auto* event = handles.find<api::Kind::EVENT>(toWire(record.event));
+    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if ((event->flags & (CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)) != CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+
+bool LaunchAttributes::recordsOutside() const {
+  return std::ranges::any_of(records(), [](auto& record) { return record.flags == CU_EVENT_RECORD_EXTERNAL; });
+}
+
+bool LaunchAttributes::mayOverlap() const {
+  auto* found = findAttribute(values(), CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+  return found != nullptr && found->value.programmaticStreamSerializationAllowed != 0;
+}
+
 CUresult LaunchAttributes::read(const CUlaunchConfig& config, bool& cooperative) {
   if (config.numAttrs != 0 && config.attrs == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  auto record = [&](CUevent event, int flags) {
+  auto record = [&](CUevent event, int flags, const CUgraphEdgeData& edge) {
     if (recordCount == recorded.size()) return CUDA_ERROR_INVALID_VALUE;
-    recorded[recordCount++] = {event, static_cast<unsigned>(flags)};
+    recorded[recordCount++] = {event, static_cast<unsigned>(flags), edge};
     return CUDA_SUCCESS;
   };
   for (auto& [id, pad, value] : std::span(config.attrs, config.numAttrs)) {
@@ -77,9 +100,10 @@ CUresult LaunchAttributes::read(const CUlaunchConfig& config, bool& cooperative)
     } else if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
       cooperative = value.cooperative != 0;
     } else if (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT) {
-      result = record(value.programmaticEvent.event, value.programmaticEvent.flags);
+      auto& wanted = value.programmaticEvent;
+      result = record(wanted.event, wanted.flags, wanted.triggerAtBlockStart != 0 ? programmaticOrderEdge : programmaticEdge);
     } else if (id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) {
-      result = record(value.launchCompletionEvent.event, value.launchCompletionEvent.flags);
+      result = record(value.launchCompletionEvent.event, value.launchCompletionEvent.flags, orderEdge);
     } else if (id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE) {
       askedNode = &value;
     } else if (id == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY) {

@@ -12,6 +12,8 @@
 
 namespace vgpu::client {
 
+class HandleTable;
+
 using ClusterSize = std::array<uint32_t, 3>;  // in blocks
 
 struct AttributeKind {
@@ -38,7 +40,8 @@ class LaunchAttributes {
   static constexpr size_t kindCount = 10;
   struct Record {
     CUevent event;
-    unsigned flags;  // as of cuEventRecordWithFlags
+    unsigned flags;        // as of cuEventRecordWithFlags
+    CUgraphEdgeData edge;  // of what waits for it in a capture
   };
 
   // Reads a program's list. `cooperative` is part of the shape. CUDA's result.
@@ -50,6 +53,12 @@ class LaunchAttributes {
   // Events to record behind the launch. CUDA lets such an event happen when all blocks have begun or say so, and at the latest when
   // the kernel has ended. Here it happens then, because a record is reported by its stream's completion word.
   std::span<const Record> records() const { return {recorded.data(), recordCount}; }
+  // CUDA's result: such an event must not measure time, nor be shared with another process.
+  CUresult checkRecords(const HandleTable& handles) const;
+  // Whether one of them is an event for who is not captured.
+  bool recordsOutside() const;
+  // Whether the kernel may begin before the work before it in its stream has ended.
+  bool mayOverlap() const;
   // Where the program asks for a node that kernels may change, and gets what they know it by; null if it does not ask.
   CUlaunchAttributeValue* deviceNode() const { return askedNode; }
   bool isEmpty() const { return count == 0 && recordCount == 0 && askedNode == nullptr; }

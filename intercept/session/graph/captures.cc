@@ -3,15 +3,20 @@
 #include <algorithm>
 #include <set>
 
+#include "intercept/session/graph/edge-ports.h"
 #include "intercept/session/thread.h"
 
 namespace vgpu::client {
 
 namespace {
 
+// Of two different edges from one node none keeps its port, as with the driver.
 void merge(std::vector<GraphEdge>& to, const std::vector<GraphEdge>& from) {
-  for (auto& edge : from)
-    if (!std::ranges::any_of(to, [&](auto& one) { return one.from == edge.from; })) to.push_back(edge);
+  for (auto& edge : from) {
+    auto known = std::ranges::find(to, edge.from, &GraphEdge::from);
+    if (known == to.end()) to.push_back(edge);
+    else if (!isSame(known->data, edge.data)) known->data = {};
+  }
 }
 
 // The nodes from which `tail` can be reached, those of it included.
@@ -116,7 +121,7 @@ CUresult Captures::setTail(uint64_t stream, std::vector<GraphEdge> tail, bool re
   return CUDA_SUCCESS;
 }
 
-CUresult Captures::addNode(Place& place, NodeWork& work) {
+CUresult Captures::addNode(Place& place, NodeWork& work, bool overlaps) {
   Capture& capture = *place.capture;
   if (capture.invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (CUresult refused = capture.graph->admits(work)) {
@@ -124,12 +129,14 @@ CUresult Captures::addNode(Place& place, NodeWork& work) {
     capture.invalidated = true;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
+  for (auto& edge : place.tail)
+    if (overlaps && edge.from->type() == CU_GRAPH_NODE_TYPE_KERNEL) edge.data = programmaticEdge;
   GraphNode& node = capture.graph->add(std::move(work), std::move(place.tail));
   place.tail = {{&node}};
   return CUDA_SUCCESS;
 }
 
-std::optional<CUresult> Captures::add(Thread&, uint64_t stream, const Describe& describe) {
+std::optional<CUresult> Captures::add(Thread&, uint64_t stream, const Describe& describe, bool overlaps) {
   std::shared_ptr<Capture> capture;
   NodeWork work;
   {
@@ -146,7 +153,7 @@ std::optional<CUresult> Captures::add(Thread&, uint64_t stream, const Describe& 
   // Another thread has ended the capture meanwhile.
   if (found == streams.end() || found->second.capture != capture) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (described == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) capture->invalidated = true;
-  return described != CUDA_SUCCESS ? described : addNode(found->second, work);
+  return described != CUDA_SUCCESS ? described : addNode(found->second, work, overlaps);
 }
 
 CUresult Captures::refuse(uint64_t stream) {
@@ -181,7 +188,7 @@ CUresult Captures::refuseOnDevice(unsigned device) {
   return isForbidden ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
-std::optional<CUresult> Captures::record(Thread& thread, uint64_t event, uint64_t stream, bool isExternal) {
+std::optional<CUresult> Captures::record(Thread& thread, uint64_t event, uint64_t stream, bool isExternal, const CUgraphEdgeData& edge) {
   if (isExternal)
     return add(thread, stream, [&](NodeWork& work) { return work = EventWork{event, false}, CUDA_SUCCESS; });
   std::lock_guard lock(mutex);
@@ -191,7 +198,9 @@ std::optional<CUresult> Captures::record(Thread& thread, uint64_t event, uint64_
     events.erase(event);  // it is an event of executed work again
   } else {
     if (found->second.capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    events[event] = found->second;
+    Place& place = events[event] = found->second;
+    for (auto& each : place.tail)
+      if (hasPort(edge)) each.data = edge;
   }
   capturedEvents = static_cast<uint32_t>(events.size());
   return found == streams.end() ? std::nullopt : std::optional(CUDA_SUCCESS);

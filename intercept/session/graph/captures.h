@@ -47,9 +47,10 @@ class Captures {
   CUresult setTail(uint64_t stream, std::vector<GraphEdge> tail, bool replaces);
 
   // For work in a stream, when isActive(). No value if it is to be executed: no capture is concerned. Else CUDA's result: of a node
-  // that was added, which `describe` describes, or why there is none.
+  // that was added, which `describe` describes, or why there is none. `overlaps`: of a kernel that may begin before those that it
+  // comes behind have ended.
   using Describe = std::function<CUresult(NodeWork&)>;
-  std::optional<CUresult> add(Thread& thread, uint64_t stream, const Describe& describe);
+  std::optional<CUresult> add(Thread& thread, uint64_t stream, const Describe& describe, bool overlaps = false);
   // For a call that cannot be captured in a stream, success if it is to be executed.
   CUresult refuse(uint64_t stream);
   // For a call that may wait for work or order it behind that of other streams, whichever stream captures.
@@ -58,7 +59,8 @@ class Captures {
   CUresult refuseOnDevice(unsigned device);
 
   // For a record of an event and a wait for one, when concernsEvents(); as add().
-  std::optional<CUresult> record(Thread& thread, uint64_t event, uint64_t stream, bool isExternal);
+  // `edge`: how what waits for the event comes behind the nodes before, if it does otherwise than they say.
+  std::optional<CUresult> record(Thread& thread, uint64_t event, uint64_t stream, bool isExternal, const CUgraphEdgeData& edge = {});
   std::optional<CUresult> wait(Thread& thread, uint64_t event, uint64_t stream, bool isExternal);
   // For a question about an event.
   CUresult refuseEvent(uint64_t event);
@@ -86,7 +88,7 @@ class Captures {
   // The capture that a call on `stream` would touch from outside; nullptr if there is none.
   Capture* implicatedBy(uint64_t stream) const;
   bool invalidatesBy(uint64_t stream);
-  CUresult addNode(Place& place, NodeWork& work);
+  CUresult addNode(Place& place, NodeWork& work, bool overlaps);
   static bool isJoined(const Place& place, const std::vector<const GraphNode*>& joined);
   // Returns the capture's graph: what other places keep of the capture has none.
   std::shared_ptr<Graph> finish(Capture& capture);

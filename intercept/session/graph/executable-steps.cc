@@ -70,6 +70,17 @@ class Executable::Sender {
   uint32_t next;
 };
 
+namespace {
+
+// A child graph's steps come behind nodes as a whole. A capture makes edges, as the driver's does, that a graph cannot be given: a
+// programmatic one to a node that is no kernel.
+bool keepsPort(const GraphEdge& edge, const GraphNode& to) {
+  const CUgraphNodeType type = to.type();
+  return type != CU_GRAPH_NODE_TYPE_GRAPH && isPossible(edge.from->type(), &type, edge.data);
+}
+
+}  // namespace
+
 // Appends a graph's steps, those without dependencies behind `entry`. `last`: those that nothing of the graph comes behind. False
 // if there is a cycle.
 bool Executable::flatten(const Graph& graph, const std::vector<uint32_t>& entry, const Place& place, Shape& shape,
@@ -81,8 +92,13 @@ bool Executable::flatten(const Graph& graph, const std::vector<uint32_t>& entry,
   std::unordered_map<const GraphNode*, bool> isAwaited;
   for (GraphNode* node : ordered) {
     std::vector<uint32_t> before = node->before.empty() ? entry : std::vector<uint32_t>{};
+    std::vector<PortedEdge> ported;
     for (auto& edge : node->before) {
       isAwaited[edge.from] = true;
+      if (hasPort(edge.data) && keepsPort(edge, *node)) {
+        ported.push_back({ends[edge.from].front(), edge.data});
+        continue;
+      }
       before.insert(before.end(), ends[edge.from].begin(), ends[edge.from].end());
     }
     std::ranges::sort(before);
@@ -95,7 +111,7 @@ bool Executable::flatten(const Graph& graph, const std::vector<uint32_t>& entry,
       continue;
     }
     const auto number = static_cast<uint32_t>(shape.steps.size());
-    shape.steps.push_back({node->handle, node->work, std::move(before), true, 0, 0, {}, nullptr, place});
+    shape.steps.push_back({node->handle, node->work, std::move(before), std::move(ported), true, 0, 0, {}, nullptr, place});
     ends[node] = {number};
     if (auto* conditional = std::get_if<ConditionalWork>(&node->work)) {
       auto& ofStep = std::get<ConditionalWork>(shape.steps.back().work);
@@ -209,6 +225,10 @@ CUresult Executable::sendStep(Thread& thread, uint32_t number, uint32_t& sent) {
   for (uint32_t other : step.before) before.push_back(shape.steps[other].last);
   Sender sender(thread, *this, step, std::move(before), false);
   if (CUresult error = std::visit(sender, step.work)) return error;
+  for (auto& edge : step.ported) {
+    const WorkerEdge made{shape.steps[edge.from].last, step.first, edge.data};
+    if (CUresult error = sendEdge(thread, handle, step.device, made)) return error;
+  }
   sent = sender.sent();
   step.last = sent - 1;
   byNode[step.node] = number;

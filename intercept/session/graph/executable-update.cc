@@ -92,7 +92,7 @@ CUresult Executable::replace(Thread& thread, size_t begin, size_t end, Shape& wi
     if (i >= with.steps.size() || begin + i >= end) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, i);
     Step &now = shape.steps[begin + i], &wanted = with.steps[i];
     if (isConditional(now) || isConditional(wanted)) {
-      if (now.place != wanted.place || now.before != wanted.before || !isUnchanged(now.work, wanted.work))
+      if (now.place != wanted.place || now.before != wanted.before || now.ported != wanted.ported || !isUnchanged(now.work, wanted.work))
         return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, i);
       continue;
     }
@@ -101,7 +101,9 @@ CUresult Executable::replace(Thread& thread, size_t begin, size_t end, Shape& wi
     std::vector<uint32_t> own;
     for (uint32_t before : now.before)
       if (before >= begin) own.push_back(static_cast<uint32_t>(before - begin));
-    if (own != wanted.before) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, i);
+    auto portedFrom = [](const PortedEdge& edge, size_t first) { return PortedEdge{static_cast<uint32_t>(edge.from - first), edge.data}; };
+    auto hasSamePorts = [&](auto& a, auto& b) { return portedFrom(a, begin) == b; };
+    if (own != wanted.before || !std::ranges::equal(now.ported, wanted.ported, hasSamePorts)) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, i);
     if (!hasSameAttributes(now.work, wanted.work)) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED, i);
     if (check(now, wanted.work) != CUDA_SUCCESS) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, i);
   }

@@ -21,6 +21,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "intercept/session/graph/edge-ports.h"
 #include "intercept/session/graph/graph.h"
 #include "intercept/session/thread.h"
 
@@ -72,10 +73,16 @@ class Executable {
     uint32_t step = none, body = 0;
     bool operator==(const Place&) const = default;
   };
+  struct PortedEdge {
+    uint32_t from;  // an earlier step
+    CUgraphEdgeData data;
+    bool operator==(const PortedEdge& other) const { return from == other.from && isSame(data, other.data); }
+  };
   struct Step {
     uint64_t node = 0;             // of the graph, by the program's handle
     NodeWork work;
     std::vector<uint32_t> before;  // earlier steps
+    std::vector<PortedEdge> ported;  // from others, each of one kernel
     bool enabled = true;
     uint32_t first = 0, last = 0;  // of the worker's nodes
     std::optional<uint32_t> word;  // its completion word

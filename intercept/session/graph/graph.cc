@@ -55,10 +55,8 @@ CUresult Graph::addEdge(GraphNode& from, GraphNode& to, const CUgraphEdgeData& d
   return CUDA_SUCCESS;
 }
 
-CUresult Graph::removeEdge(GraphNode& from, GraphNode& to, const CUgraphEdgeData* data) {
-  auto isMeant = [&](auto& edge) {
-    return edge.from == &from && (data == nullptr || std::memcmp(data, &edge.data, sizeof edge.data) == 0);
-  };
+CUresult Graph::removeEdge(GraphNode& from, GraphNode& to) {
+  auto isMeant = [&](auto& edge) { return edge.from == &from; };
   return std::erase_if(to.before, isMeant) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -26,7 +26,7 @@ struct GraphNode {
   uint64_t handle = 0;  // the program's
   Graph* graph = nullptr;
   NodeWork work;
-  std::vector<GraphEdge> before;  // what it depends on
+  std::vector<GraphEdge> before;  // what it depends on, each node once
   uint64_t origin = 0;            // the handle of the node of which this is the copy
 
   CUgraphNodeType type() const { return typeOf(work); }
@@ -63,7 +63,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
   void remove(GraphNode& node);
   // CUDA_ERROR_INVALID_VALUE if there is such an edge, or for remove() none.
   CUresult addEdge(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data);
-  CUresult removeEdge(GraphNode& from, GraphNode& to, const CUgraphEdgeData* data);
+  CUresult removeEdge(GraphNode& from, GraphNode& to);
   // A copy, nodes of child graphs included. Without a handle.
   std::shared_ptr<Graph> clone() const;
   // The program's handle of one that something else holds.

@@ -13,7 +13,7 @@ CUresult getAttribute(const KernelWork& work, CUlaunchAttributeID id, CUlaunchAt
   } else if (id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE) {
     value = DeviceNode::describe(work);
   } else if (kind == nullptr || !kind->ofNodes) {
-    return CUDA_ERROR_NOT_SUPPORTED;
+    return CUDA_ERROR_INVALID_VALUE;
   } else if (auto* set = findAttribute(work.attributes, id)) {
     value = set->value;
   }
@@ -24,7 +24,7 @@ CUresult setAttribute(Thread& thread, KernelWork& work, CUlaunchAttributeID id, 
   if (id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE) return DeviceNode::make(thread, work, value);
   if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) return work.shape.cooperative = value.cooperative != 0, CUDA_SUCCESS;
   auto* kind = findAttributeKind(id);
-  if (kind == nullptr || !kind->ofNodes) return CUDA_ERROR_NOT_SUPPORTED;
+  if (kind == nullptr || !kind->ofNodes) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult bad = checkValue(id, value)) return bad;
   std::erase_if(work.attributes, [&](auto& each) { return each.id == id; });
   work.attributes.push_back(attributeOf(*kind, value));

@@ -9,7 +9,7 @@ namespace vgpu::client {
 
 class Thread;
 
-// CUDA_ERROR_NOT_SUPPORTED for one that nodes do not have.
+// CUDA_ERROR_INVALID_VALUE for one that nodes do not have.
 CUresult getAttribute(const KernelWork& work, CUlaunchAttributeID id, CUlaunchAttributeValue& value);
 // Of a node that kernels may change, `value` gets what they know it by.
 CUresult setAttribute(Thread& thread, KernelWork& work, CUlaunchAttributeID id, CUlaunchAttributeValue& value);

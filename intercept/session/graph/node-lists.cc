@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "intercept/session/graph/edge-ports.h"
 #include "intercept/session/handle-table.h"
 #include "vgpu/api/wire-value.h"
 
@@ -11,6 +12,7 @@ CUgraphNode programsNode(const GraphNode& node) { return fromWire<CUgraphNode>(n
 
 CUresult answerList(const std::vector<GraphEdge>& all, const NodeRoom& room) {
   if (room.count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (room.nodes != nullptr && room.edges == nullptr && havePorts(all)) return CUDA_ERROR_LOSSY_QUERY;
   const size_t size = room.nodes == nullptr && room.edges == nullptr ? 0 : *room.count;
   for (size_t i = 0; i < size; ++i) {
     if (room.nodes != nullptr) room.nodes[i] = i < all.size() ? programsNode(*all[i].from) : nullptr;
@@ -20,14 +22,19 @@ CUresult answerList(const std::vector<GraphEdge>& all, const NodeRoom& room) {
   return CUDA_SUCCESS;
 }
 
-CUresult edgesOf(Graphs& graphs, const Graph& graph, const Dependencies& before, std::vector<GraphEdge>& edges) {
+bool havePorts(const std::vector<GraphEdge>& edges) {
+  return std::ranges::any_of(edges, [](auto& edge) { return hasPort(edge.data); });
+}
+
+CUresult edgesOf(Graphs& graphs, const Graph& graph, const Dependencies& before, const CUgraphNodeType* to,
+                 std::vector<GraphEdge>& edges) {
   if (before.count != 0 && before.nodes == nullptr) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < before.count; ++i) {
     GraphNode* node = graphs.findNode(toWire(before.nodes[i]));
     if (node == nullptr || node->graph != &graph) return CUDA_ERROR_INVALID_VALUE;
     if (std::ranges::any_of(edges, [&](auto& edge) { return edge.from == node; })) return CUDA_ERROR_INVALID_VALUE;
     CUgraphEdgeData data = before.edges != nullptr ? before.edges[i] : CUgraphEdgeData{};
-    if (data.from_port != 0 || data.to_port != 0 || data.type != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!isPossible(node->type(), to, data)) return CUDA_ERROR_INVALID_VALUE;
     edges.push_back({node, data});
   }
   return CUDA_SUCCESS;

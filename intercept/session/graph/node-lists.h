@@ -23,11 +23,14 @@ struct NodeRoom {
 
 // The program's handle.
 CUgraphNode programsNode(const GraphNode& node);
-// The nodes from which the edges come.
+bool havePorts(const std::vector<GraphEdge>& edges);
+// The nodes from which the edges come. CUDA_ERROR_LOSSY_QUERY if some have ports and the program does not ask for them.
 CUresult answerList(const std::vector<GraphEdge>& all, const NodeRoom& room);
 
-// Of live graphs' dependencies, as edges. CUDA_ERROR_INVALID_VALUE if one is no node of the graph, or twice there.
-CUresult edgesOf(Graphs& graphs, const Graph& graph, const Dependencies& before, std::vector<GraphEdge>& edges);
+// Of live graphs' dependencies, as edges to a node of that type, null if it is not known yet. CUDA_ERROR_INVALID_VALUE if one is no
+// node of the graph, or twice there, or there is no such edge.
+CUresult edgesOf(Graphs& graphs, const Graph& graph, const Dependencies& before, const CUgraphNodeType* to,
+                 std::vector<GraphEdge>& edges);
 // Places what is kept of a kernel's parameters as the program reads them: valid until the node is changed.
 void placeParameters(KernelWork& work, const HandleTable& handles);
 

@@ -86,6 +86,16 @@ CUresult sendEvent(Thread& thread, const WorkerNode& node, const EventWork& work
   return frame.post();
 }
 
+CUresult sendEdge(Thread& thread, uint64_t graph, unsigned device, const WorkerEdge& edge) {
+  Call<api::Cuda::GraphEdgeParams> frame(thread.on(device), api::Method::graphEdge);
+  frame->setGraph(graph);
+  frame->setFrom(edge.from);
+  frame->setTo(edge.to);
+  frame->setPort(edge.data.from_port);
+  frame->setType(edge.data.type);
+  return frame.post();
+}
+
 CUresult sendConditions(Thread& thread, uint64_t graph, const std::vector<Condition>& conditions) {
   for (uint32_t i = 0; i < conditions.size(); ++i) {
     Call<api::Cuda::GraphConditionParams> frame(thread.of(graph), api::Method::graphCondition);

@@ -29,6 +29,14 @@ struct WorkerNode {
   unsigned device = 0;
 };
 
+// An edge with a port, from a kernel's node, by the numbers of nodes.
+struct WorkerEdge {
+  uint32_t from, to;
+  CUgraphEdgeData data;
+};
+// `device`: of the node behind it.
+CUresult sendEdge(Thread& thread, uint64_t graph, unsigned device, const WorkerEdge& edge);
+
 // What a node of ours does with its completion word.
 enum class OwnWords : uint32_t { none, signals, signalsAndWaits };
 

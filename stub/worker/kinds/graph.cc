@@ -212,6 +212,19 @@ CUresult graphMemOps(Execution& on, const api::FrameReader<api::Cuda::GraphMemOp
   });
 }
 
+CUresult graphEdge(Execution& on, const api::FrameReader<api::Cuda::GraphEdgeParams>& p, Reply&) {
+  KnownGraph& graph = graphOf(on, p.getGraph());
+  if (graph.failure != CUDA_SUCCESS) return CUDA_SUCCESS;
+  const bool areThere = p.getFrom() < graph.nodes.size() && p.getTo() < graph.nodes.size();
+  if (graph.executable != nullptr || !areThere || p.getPort() > UINT8_MAX || p.getType() > UINT8_MAX) return CUDA_ERROR_INVALID_VALUE;
+  CUgraphEdgeData data{};
+  data.from_port = static_cast<unsigned char>(p.getPort());
+  data.type = static_cast<unsigned char>(p.getType());
+  graph.failure =
+      on.driver.cuGraphAddDependencies_v2(graph.body, &graph.nodes[p.getFrom()].node, &graph.nodes[p.getTo()].node, &data, 1);
+  return CUDA_SUCCESS;
+}
+
 // A driver that counts in another way has other numbers than the program's kernels: such a graph cannot be had.
 CUresult graphCondition(Execution& on, const api::FrameReader<api::Cuda::GraphConditionParams>& p, Reply&) {
   KnownGraph& graph = graphOf(on, p.getGraph());

@@ -112,6 +112,7 @@ SECTION(changes) {
   SAY(cudaGraphNodeGetEnabled(executable, one, &enabled));
   VALUE(enabled);
   setEnabled<<<1, 1>>>(node, true, error);
+  answered();
   SAY(cudaGraphLaunch(executable, stream));
   VALUE(first());
   CHECK(cudaGraphDestroy(graph));  // the node stays in what was made of it

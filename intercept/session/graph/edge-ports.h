@@ -1,0 +1,30 @@
+// Edges with ports: they let a kernel begin before the one that it comes behind has ended (cuda.h, CUgraphEdgeData).
+#pragma once
+
+#include <cuda.h>
+
+namespace vgpu::client {
+
+// From a kernel to one that waits for it itself (cudaGridDependencySynchronize), and begins when all blocks of the former have said
+// that it may or have ended; or when they have begun.
+constexpr CUgraphEdgeData programmaticEdge{CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, 0, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC, {}};
+constexpr CUgraphEdgeData programmaticOrderEdge{CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER, 0, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC, {}};
+// From a kernel to any node, when all of its blocks have begun.
+constexpr CUgraphEdgeData orderEdge{CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER, 0, CU_GRAPH_DEPENDENCY_TYPE_DEFAULT, {}};
+
+constexpr bool isSame(const CUgraphEdgeData& a, const CUgraphEdgeData& b) {
+  return a.from_port == b.from_port && a.to_port == b.to_port && a.type == b.type;
+}
+constexpr bool hasPort(const CUgraphEdgeData& data) { return !isSame(data, {}); }
+
+// Whether there can be such an edge. `to`: null if it is not known yet what comes behind.
+constexpr bool isPossible(CUgraphNodeType from, const CUgraphNodeType* to, const CUgraphEdgeData& data) {
+  for (unsigned char each : data.reserved)
+    if (each != 0) return false;
+  if (!hasPort(data)) return true;
+  const bool toKernel = to == nullptr || *to == CU_GRAPH_NODE_TYPE_KERNEL;
+  const bool isProgrammatic = isSame(data, programmaticEdge) || isSame(data, programmaticOrderEdge);
+  return from == CU_GRAPH_NODE_TYPE_KERNEL && (isSame(data, orderEdge) || (isProgrammatic && toKernel));
+}
+
+}  // namespace vgpu::client
