@@ -55,8 +55,11 @@ CUresult LibraryCall::run() {
   if (entry.does == Does::recall) return recall(), CUDA_SUCCESS;
   if (entry.does == Does::destroy) return destroy();
   CUresult error = CUDA_SUCCESS;
-  if (!resolveStream(error) || !layOut()) return error;
+  if (!resolveStream(error) || !layOut(error)) return error;
   if (entry.does == Does::create) return create();
+  if (entry.askedOnce && answerFromMemory()) return CUDA_SUCCESS;
+  if (canWait()) return succeed(), CUDA_SUCCESS;
+  if ((error = makeObjects()) != CUDA_SUCCESS) return error;
   return acrossRings(thread, device, touched, [&] { return send(); });
 }
 
@@ -73,7 +76,7 @@ bool LibraryCall::resolveObjects() {
       answer = static_cast<uint64_t>(type.inPlaceBytes == 0 ? libraryStatus.absent : libraryStatus.invalid);
       return false;
     }
-    laidOut[i] = handle;
+    laidOut[i] = objects[i]->remote();
     if (i == 0) device = handleDevice(handle);
     touched |= 1u << handleDevice(handle);
   }
@@ -97,7 +100,7 @@ bool LibraryCall::resolveStream(CUresult& error) {
 }
 
 // The words of the argument block, the bytes behind them, and the digest of the call.
-bool LibraryCall::layOut() {
+bool LibraryCall::layOut(CUresult& error) {
   LibraryObject* modeObject = entry.modeObject == api::noArgument ? nullptr : objects[entry.modeObject];
   auto memberOf = [](LibraryObject* object, api::Member member) {
     return object == nullptr ? 0 : object->members[static_cast<size_t>(member)].load(std::memory_order_relaxed);
@@ -149,7 +152,7 @@ bool LibraryCall::layOut() {
       digest = mixed(digest, alignmentOf(word));
     }
   }
-  return replaceHeld();
+  return replaceHeld(error);
 }
 
 bool LibraryCall::refuseSize(uint64_t bytes) {
@@ -161,8 +164,8 @@ bool LibraryCall::refuseSize(uint64_t bytes) {
   return false;
 }
 
-// Bytes that are a handle of the program's become the virtual one.
-bool LibraryCall::replaceHeld() {
+// Bytes that are a handle of the program's become the worker's.
+bool LibraryCall::replaceHeld(CUresult& error) {
   for (auto& note : entry.notes) {
     if (!note.holdsObject || !isHost(note.from) || static_cast<uint32_t>(words[note.condition]) != note.value) continue;
     auto range = HostRange::of(laidOut[note.from]);
@@ -178,9 +181,28 @@ bool LibraryCall::replaceHeld() {
       return false;
     }
     touched |= 1u << handleDevice(handle);
+    if ((error = thread.session.descriptions.make(thread, *object)) != CUDA_SUCCESS) return false;
+    handle = object->remote();
     std::memcpy(held, &handle, sizeof handle);
+    namesHeld = true;
   }
   return true;
+}
+
+// Whether what is set of a description that nothing has used yet is set when something does: a call like one that has succeeded, of
+// which nothing else depends.
+bool LibraryCall::canWait() const {
+  const bool isOfPending = entry.does == Does::set && firstObject() != nullptr && firstObject()->isPending();
+  return isOfPending && !writesHost && !namesHeld && std::ranges::count(objects, nullptr) == std::ssize(objects) - 1 && seen.has(digest);
+}
+
+CUresult LibraryCall::makeObjects() {
+  for (size_t i = 0; i < count(); ++i) {
+    if (objects[i] == nullptr) continue;
+    if (CUresult error = thread.session.descriptions.make(thread, *objects[i])) return error;
+    laidOut[i] = objects[i]->remote();
+  }
+  return CUDA_SUCCESS;
 }
 
 uint64_t LibraryCall::bytesIn(size_t argument) const {
@@ -252,7 +274,7 @@ CUresult LibraryCall::capture(std::shared_ptr<CapturedCall>& made) {
     if (objects[i] == nullptr || std::ranges::find(used, laidOut[i]) != used.end()) continue;
     used.push_back(laidOut[i]);
     for (auto& call : objects[i]->calls())
-      api::addCapturedSetting(settings, {call.entry, call.hostMask, bytesOf(call.block)});
+      api::addCapturedSetting(settings, {call.row->signature, call.hostMask, bytesOf(call.block)});
   }
   const uint64_t words = frameWords() + used.size() + settings.size();
   if (words > mostDataWords) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -294,7 +316,6 @@ CUresult LibraryCall::send() {
     };
     if (auto captured = thread.session.captures.add(thread, stream, describe)) return *captured;
   }
-  if (entry.askedOnce && answerFromMemory()) return CUDA_SUCCESS;
   const uint64_t words = frameWords();
   const Target target = thread.on(device);
   const bool isKnown = entry.does != Does::query && !writesHost && seen.has(digest);
@@ -332,9 +353,13 @@ void LibraryCall::succeed() {
   uint64_t key = entry.signature;
   for (size_t i = 0; i < count(); ++i)
     if ((entry.keys >> i & 1) != 0) key = mixed(key, words[i]);
-  std::vector<std::byte> block(blockBytes());
-  writeBlock(block.data());
-  object.set({key, digest, entry.signature, hostMask, std::move(block)});
+  object.set({key, digest, &entry, hostMask, block()});
+}
+
+std::vector<std::byte> LibraryCall::block() const {
+  std::vector<std::byte> made(blockBytes());
+  writeBlock(made.data());
+  return made;
 }
 
 // What the client remembers of the object. A member that is set by bytes in host memory is a number of at most eight.
@@ -383,22 +408,20 @@ CUresult LibraryCall::create() {
   NewHandle handle(thread, api::Kind::LIBRARY_OBJECT);
   laidOut[at] = 0;
   // Nothing but its arguments decides whether a description can be made.
-  const bool isKnown = type.inPlaceBytes != 0 && seen.has(digest);
-  {
-    Call<api::Cuda::LibraryCreateParams> frame(thread, isKnown ? api::Method::libraryCreateAgain : api::Method::libraryCreate,
-                                               frameWords());
+  if (type.inPlaceBytes != 0 && seen.has(digest)) {
+    object->later = std::make_unique<LibraryObject::Later>(
+        LibraryObject::Call{0, digest, &entry, hostMask, block()}, handleDevice(handle.get()), thread.owner());
+  } else {
+    Call<api::Cuda::LibraryCreateParams> frame(thread, api::Method::libraryCreate, frameWords());
     frame->setObject(handle.get());
     fill(frame);
-    if (isKnown) {
-      if (CUresult error = frame.post()) return error;
-    } else {
-      // Recorded only if the library has made it.
-      frame.recordLater();
-      if (CUresult error = await<api::Cuda::LibraryCreateResults>(frame)) return error;
-      if (answer != 0) return CUDA_SUCCESS;
-      frame.record();
-      seen.add(digest);
-    }
+    // Recorded only if the library has made it.
+    frame.recordLater();
+    if (CUresult error = await<api::Cuda::LibraryCreateResults>(frame)) return error;
+    if (answer != 0) return CUDA_SUCCESS;
+    frame.record();
+    seen.add(digest);
+    object->isThere(handle.get());
   }
   note(*object);
   thread.session.handles.find<api::Kind::LIBRARY_OBJECT>(handle.get())->object = std::move(object);
@@ -406,7 +429,9 @@ CUresult LibraryCall::create() {
   return CUDA_SUCCESS;
 }
 
-CUresult LibraryCall::destroy() { return endLibraryObject(thread, laidOut[0], &entry); }
+CUresult LibraryCall::destroy() {
+  return endLibraryObject(thread, libraryHandleOf(api::objectTypes[entry.arguments[0].objectType], words[0]), &entry);
+}
 
 }  // namespace vgpu::client
 

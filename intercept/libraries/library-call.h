@@ -34,9 +34,12 @@ class LibraryCall {
   // Each false if `answer` says why the call is none.
   bool resolveObjects();
   bool resolveStream(CUresult& error);
-  bool layOut();
+  bool layOut(CUresult& error);
   bool refuseSize(uint64_t bytes);
-  bool replaceHeld();
+  bool replaceHeld(CUresult& error);
+
+  bool canWait() const;
+  CUresult makeObjects();
 
   CUresult send();
   CUresult capture(std::shared_ptr<CapturedCall>& made);
@@ -46,6 +49,7 @@ class LibraryCall {
   void recall();
   uint64_t blockBytes() const { return count() * sizeof(uint64_t) + dataBytes; }
   void writeBlock(void* to) const;
+  std::vector<std::byte> block() const;
   uint64_t frameWords() const;
   template <typename Frame>
   void fill(Frame& frame);
@@ -73,7 +77,7 @@ class LibraryCall {
   uint32_t touched = 0;  // a bit for each device of an object
   uint64_t stream = 0;   // resolved
   uint32_t hostMask = 0;
-  bool writesHost = false;
+  bool writesHost = false, namesHeld = false;
   uint64_t digest = 0, scaleType = 0;
   std::array<LibraryObject*, api::maxLibraryArguments> objects{};
   std::array<uint64_t, api::maxLibraryArguments> laidOut;  // the words of the argument block

@@ -20,12 +20,9 @@ void giveLibraryHandle(const api::ObjectType& type, uint64_t word, uint64_t hand
 }
 
 CUresult endLibraryObject(Thread& thread, uint64_t handle, const api::LibraryEntry* entry) {
-  kj::StringPtr symbol = entry == nullptr ? "" : entry->symbol;
-  Call<api::Cuda::LibraryDestroyParams> frame(thread.of(handle), api::Method::libraryDestroy, dataWords(symbol.size() + 1));
-  frame->setObject(handle);
-  frame->setEntry(entry == nullptr ? 0 : entry->signature);
-  frame->setSymbol(symbol);
-  CUresult result = frame.post();
+  LibraryObject* object = findLibraryObject(thread, handle);
+  const bool isDescription = object != nullptr && object->later != nullptr;
+  CUresult result = isDescription ? thread.session.descriptions.end(thread, *object, entry) : sendLibraryDestroy(thread, handle, entry);
   thread.session.handles.destroy<api::Kind::LIBRARY_OBJECT>(handle, [](LibraryObjectState& ended) { ended.reset(); });
   return result;
 }

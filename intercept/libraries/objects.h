@@ -18,7 +18,7 @@ inline LibraryObject* findLibraryObject(Thread& thread, uint64_t handle) {
 // Writes the handle of an object where the program finds it: *word, or, for one in the program's memory, there.
 void giveLibraryHandle(const api::ObjectType& type, uint64_t word, uint64_t handle, void* place);
 
-// Ends an object. CUDA's result.
+// Ends an object. The worker keeps a description for one like it (IdleDescriptions). CUDA's result.
 CUresult endLibraryObject(Thread& thread, uint64_t handle, const api::LibraryEntry* entry = nullptr);
 
 }  // namespace vgpu::client

@@ -23,6 +23,7 @@
 #include "intercept/session/children.h"
 #include "intercept/session/contexts.h"
 #include "intercept/session/control.h"
+#include "intercept/session/descriptions.h"
 #include "intercept/session/device-info.h"
 #include "intercept/session/device-output.h"
 #include "intercept/session/elapsed-times.h"
@@ -104,6 +105,7 @@ class Session final : public SessionControl {
   Captures captures{*this};
   GraphMemories graphMemories{*this};
   UserObjects userObjects;
+  Descriptions descriptions;
   ElapsedTimes elapsedTimes;
   FailedCalls failedCalls;
   Slabs slabs;

@@ -25,6 +25,11 @@ class Libraries {
 
   // nullptr if the library or that entry of it is not there; `problem` says why.
   void* find(const api::LibraryEntry& entry, std::string& problem);
+  // Whether find() need not load anything.
+  bool isLoaded(uint8_t library) {
+    std::lock_guard lock(mutex);
+    return all[library].handle != nullptr;
+  }
 
  private:
   struct Loaded {

@@ -76,7 +76,8 @@ void LibraryCall::finish(uint64_t object) {
 }
 
 bool LibraryCall::isQuick() const {
-  return function != nullptr && api::objectTypes[entry->arguments[api::madeArgument(*entry)].objectType].inPlaceBytes != 0;
+  const bool isLoaded = function != nullptr || on.session.libraries.isLoaded(entry->library);
+  return isLoaded && api::objectTypes[entry->arguments[api::madeArgument(*entry)].objectType].inPlaceBytes != 0;
 }
 
 // Copies the block; nothing of the frame is looked at afterwards.

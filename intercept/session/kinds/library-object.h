@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -27,17 +28,36 @@ class LibraryObject {
   const std::unique_ptr<void, void (*)(void*)> ours;
   std::array<std::atomic<uint64_t>, api::memberCount> members{};
 
-  // A call that has set something of it. `key`: what it sets.
+  // A call that has made it, or set something of it. `key`: what it sets.
   struct Call {
-    uint64_t key = 0, digest = 0, entry = 0;
+    uint64_t key = 0, digest = 0;
+    const api::LibraryEntry* row = nullptr;
     uint32_t hostMask = 0;
     std::vector<std::byte> block;
   };
+  // A description that the worker need not have before something uses it: how it is made, and where.
+  struct Later {
+    Call made;
+    unsigned device = 0;
+    uint64_t context = 0;
+  };
+  std::unique_ptr<Later> later;  // null: the worker has had it from the beginning
+
+  // What the worker knows it by; 0 as long as it has none.
+  uint64_t remote() const { return inWorker.load(std::memory_order_acquire); }
+  bool isPending() const { return remote() == 0; }
+  // The worker has it now, by that handle, with all that has been set: the first word of each call's block.
+  void isThere(uint64_t handle) {
+    for (auto& call : settings)
+      if (call.block.size() >= sizeof handle) std::memcpy(call.block.data(), &handle, sizeof handle);
+    inWorker.store(handle, std::memory_order_release);  // who finds it finds the blocks
+  }
 
   // A digest of how it was made and of the latest call of each key: the same for objects that are alike.
   uint64_t content() const { return whole.load(std::memory_order_relaxed); }
   // The latest call of each key, in the order in which they were made, for a captured call (captured-settings.h).
   const std::vector<Call>& calls() const { return settings; }
+  std::vector<Call> takeCalls() { return std::move(settings); }
   void set(Call call) {
     auto earlier = std::ranges::find(settings, call.key, &Call::key);
     uint64_t change = call.digest;
@@ -51,7 +71,7 @@ class LibraryObject {
 
  private:
   std::vector<Call> settings;
-  std::atomic<uint64_t> whole;
+  std::atomic<uint64_t> whole, inWorker{0};
 };
 
 struct LibraryObjectState : ObjectHead {

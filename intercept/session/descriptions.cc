@@ -1,0 +1,63 @@
+#include "intercept/session/descriptions.h"
+
+#include <cstring>
+#include <utility>
+
+#include "intercept/session/call.h"
+
+namespace vgpu::client {
+
+namespace {
+
+// A call that has been kept, of an object of that handle.
+template <typename Params>
+CUresult postAgain(Thread& thread, api::Method method, const LibraryObject::Call& call, uint64_t handle) {
+  Call<Params> frame(thread.of(handle), method, dataWords(call.block.size()) + dataWords(std::strlen(call.row->symbol) + 1));
+  if constexpr (requires { frame->setObject(handle); }) frame->setObject(handle);
+  frame->setEntry(call.row->signature);
+  frame->setHostMask(call.hostMask);
+  frame->setSymbol(call.row->symbol);
+  frame->setArguments({static_cast<const kj::byte*>(static_cast<const void*>(call.block.data())), call.block.size()});
+  return frame.post();
+}
+
+}  // namespace
+
+CUresult sendLibraryDestroy(Thread& thread, uint64_t handle, const api::LibraryEntry* destroy) {
+  kj::StringPtr symbol = destroy == nullptr ? "" : destroy->symbol;
+  Call<api::Cuda::LibraryDestroyParams> frame(thread.of(handle), api::Method::libraryDestroy, dataWords(symbol.size() + 1));
+  frame->setObject(handle);
+  frame->setEntry(destroy == nullptr ? 0 : destroy->signature);
+  frame->setSymbol(symbol);
+  return frame.post();
+}
+
+CUresult Descriptions::makeNow(Thread& thread, LibraryObject& object) {
+  std::lock_guard lock(making);
+  if (!object.isPending()) return CUDA_SUCCESS;  // another thread uses it too
+  HandleTable& handles = thread.session.handles;
+  uint64_t handle = idle.take(object);
+  // With its context it would have ended.
+  if (handle != 0 && handles.find<api::Kind::LIBRARY_OBJECT>(handle) != nullptr) return object.isThere(handle), CUDA_SUCCESS;
+  handle = handles.create(api::Kind::LIBRARY_OBJECT, object.later->device, object.later->context);
+  if (CUresult error = postAgain<api::Cuda::LibraryCreateParams>(thread, api::Method::libraryCreateAgain, object.later->made, handle)) {
+    handles.destroy(handle);
+    return error;
+  }
+  object.isThere(handle);
+  for (auto& call : object.calls())
+    if (CUresult error = postAgain<api::Cuda::LibrarySetParams>(thread, api::Method::librarySet, call, handle)) return error;
+  return CUDA_SUCCESS;
+}
+
+CUresult Descriptions::end(Thread& thread, LibraryObject& object, const api::LibraryEntry* destroy) {
+  if (object.isPending()) return CUDA_SUCCESS;  // nothing has used it
+  HandleTable& handles = thread.session.handles;
+  auto ended = idle.keep({object.remote(), destroy, object.content(), std::move(object.later->made), object.takeCalls()});
+  if (!ended || handles.find<api::Kind::LIBRARY_OBJECT>(ended->handle) == nullptr) return CUDA_SUCCESS;
+  CUresult result = sendLibraryDestroy(thread, ended->handle, ended->destroy);
+  handles.destroy(ended->handle);
+  return result;
+}
+
+}  // namespace vgpu::client
