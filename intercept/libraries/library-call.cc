@@ -189,8 +189,8 @@ bool LibraryCall::replaceHeld(CUresult& error) {
   return true;
 }
 
-// Whether what is set of a description that nothing has used yet is set when something does: a call like one that has succeeded, of
-// which nothing else depends.
+// Whether what is set of a description that nothing has used yet is set when something does: by a call like one that has succeeded, which
+// names no other object.
 bool LibraryCall::canWait() const {
   const bool isOfPending = entry.does == Does::set && firstObject() != nullptr && firstObject()->isPending();
   return isOfPending && !writesHost && !namesHeld && std::ranges::count(objects, nullptr) == std::ssize(objects) - 1 && seen.has(digest);

@@ -21,6 +21,14 @@ CUresult postAgain(Thread& thread, api::Method method, const LibraryObject::Call
   return frame.post();
 }
 
+CUresult post(Thread& thread, const LibraryObject& object, uint64_t handle) {
+  if (CUresult error = postAgain<api::Cuda::LibraryCreateParams>(thread, api::Method::libraryCreateAgain, object.later->made, handle))
+    return error;
+  for (auto& call : object.calls())
+    if (CUresult error = postAgain<api::Cuda::LibrarySetParams>(thread, api::Method::librarySet, call, handle)) return error;
+  return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 CUresult sendLibraryDestroy(Thread& thread, uint64_t handle, const api::LibraryEntry* destroy) {
@@ -36,17 +44,13 @@ CUresult Descriptions::makeNow(Thread& thread, LibraryObject& object) {
   std::lock_guard lock(making);
   if (!object.isPending()) return CUDA_SUCCESS;  // another thread uses it too
   HandleTable& handles = thread.session.handles;
-  uint64_t handle = idle.take(object);
-  // With its context it would have ended.
-  if (handle != 0 && handles.find<api::Kind::LIBRARY_OBJECT>(handle) != nullptr) return object.isThere(handle), CUDA_SUCCESS;
-  handle = handles.create(api::Kind::LIBRARY_OBJECT, object.later->device, object.later->context);
-  if (CUresult error = postAgain<api::Cuda::LibraryCreateParams>(thread, api::Method::libraryCreateAgain, object.later->made, handle)) {
-    handles.destroy(handle);
-    return error;
-  }
+  const uint64_t found = idle.take(object);
+  const bool isFound = found != 0 && handles.find<api::Kind::LIBRARY_OBJECT>(found) != nullptr;  // it may have ended with its context
+  const uint64_t handle = isFound ? found : handles.create(api::Kind::LIBRARY_OBJECT, object.later->device, object.later->context);
+  object.nameInCalls(handle);
+  if (!isFound)
+    if (CUresult error = post(thread, object, handle)) return error;  // the session is lost
   object.isThere(handle);
-  for (auto& call : object.calls())
-    if (CUresult error = postAgain<api::Cuda::LibrarySetParams>(thread, api::Method::librarySet, call, handle)) return error;
   return CUDA_SUCCESS;
 }
 

@@ -58,7 +58,7 @@ std::vector<std::string> workerEnvironment(const WorkerKind& kind) {
     if (startsWithAny(*entry, passedPrefixes) && !startsWithAny(*entry, keptBack)) environment.emplace_back(*entry);
   }
   // The driver copies a module's code into memory that it gets from malloc(): many MiB, touched for the first time.
-  if (std::getenv("GLIBC_TUNABLES") == nullptr) environment.emplace_back("GLIBC_TUNABLES=glibc.malloc.hugetlb=1");
+  environment.emplace_back("GLIBC_TUNABLES=glibc.malloc.hugetlb=1");
   if (std::string path = searchPath(); !path.empty()) environment.push_back("LD_LIBRARY_PATH=" + path);
   return environment;
 }

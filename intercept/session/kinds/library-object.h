@@ -46,12 +46,13 @@ class LibraryObject {
   // What the worker knows it by; 0 as long as it has none.
   uint64_t remote() const { return inWorker.load(std::memory_order_acquire); }
   bool isPending() const { return remote() == 0; }
-  // The worker has it now, by that handle, with all that has been set: the first word of each call's block.
-  void isThere(uint64_t handle) {
+  // What has been set is of that handle: the first word of each call's block.
+  void nameInCalls(uint64_t handle) {
     for (auto& call : settings)
       if (call.block.size() >= sizeof handle) std::memcpy(call.block.data(), &handle, sizeof handle);
-    inWorker.store(handle, std::memory_order_release);  // who finds it finds the blocks
   }
+  // The worker has it now, with all that has been set.
+  void isThere(uint64_t handle) { inWorker.store(handle, std::memory_order_release); }  // who finds it finds the calls' blocks
 
   // A digest of how it was made and of the latest call of each key: the same for objects that are alike.
   uint64_t content() const { return whole.load(std::memory_order_relaxed); }
