@@ -4,13 +4,14 @@
 #include "../kernel-node.h"
 #include "conformance.h"
 
+// Of captured ones several run at a time.
 __global__ void produce(int* to, int value) {
   cudaTriggerProgrammaticLaunchCompletion();
-  to[0] = value;
+  atomicExch(&to[0], value);
 }
 __global__ void consume(int* from, int more) {
   cudaGridDependencySynchronize();
-  from[1] = from[0] + more;
+  atomicExch(&from[1], atomicAdd(&from[0], 0) + more);
 }
 static void CUDART_CB call(void*) {}
 
@@ -242,7 +243,7 @@ static cudaError_t launch(cudaStream_t in, Attributes attributes = {}, void (*ke
   config.stream = in;
   config.attrs = attributes.all;
   config.numAttrs = attributes.count;
-  return cudaLaunchKernelEx(&config, kernel, values, 2);
+  return cudaLaunchKernelEx(&config, kernel, values + 4, 2);  // apart from what is filled
 }
 static void beginCapture() {
   launched = 0;
