@@ -34,14 +34,7 @@ kj::ArrayPtr<const kj::byte> bytesOf(const std::vector<T>& data) {
 // Of an address the alignment counts, as far as a kernel may depend on it.
 constexpr uint64_t alignmentOf(uint64_t address) { return address == 0 ? 0 : 256 | (address & 255); }
 
-uint64_t mixedBytes(uint64_t digest, const std::byte* bytes, size_t size) {
-  for (size_t at = 0; at < size; at += 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes + at, std::min<size_t>(8, size - at));
-    digest = mixed(digest, inDeviceArenas(word) || inMappedArena(word) ? alignmentOf(word) : word);
-  }
-  return digest;
-}
+uint64_t deciding(uint64_t word) { return inDeviceArenas(word) || inMappedArena(word) ? alignmentOf(word) : word; }
 
 }  // namespace
 
@@ -140,7 +133,7 @@ bool LibraryCall::layOut(CUresult& error) {
       std::byte* to = data + (range.offset - count() * sizeof(uint64_t));
       if (range.offset != 0) std::memcpy(to, fromWire<const void*>(words[i]), range.bytes);
       bool decides = isRead(argument.what) && (argument.count != api::noArgument || entry.does == Does::set);
-      digest = decides ? mixedBytes(mixed(digest, range.bytes), to, range.bytes) : mixed(digest, 1);
+      digest = decides ? mixedBytes(mixed(digest, range.bytes), {to, range.bytes}, deciding) : mixed(digest, 1);
     } else if (argument.what == Argument::object) {
       bool isChanged = entry.does == Does::set && i == 0;  // whether it may be set does not depend on what has been
       digest = mixed(digest, objects[i] == nullptr ? 0 : isChanged ? objects[i]->type : objects[i]->content());

@@ -57,7 +57,7 @@ CUresult Descriptions::makeNow(Thread& thread, LibraryObject& object) {
 CUresult Descriptions::end(Thread& thread, LibraryObject& object, const api::LibraryEntry* destroy) {
   if (object.isPending()) return CUDA_SUCCESS;  // nothing has used it
   HandleTable& handles = thread.session.handles;
-  auto ended = idle.keep({object.remote(), destroy, object.content(), std::move(object.later->made), object.takeCalls()});
+  auto ended = idle.keep({object.remote(), destroy, object.content(), std::move(*object.later), object.takeCalls()});
   if (!ended || handles.find<api::Kind::LIBRARY_OBJECT>(ended->handle) == nullptr) return CUDA_SUCCESS;
   CUresult result = sendLibraryDestroy(thread, ended->handle, ended->destroy);
   handles.destroy(ended->handle);

@@ -5,7 +5,6 @@
 // of what a snapshot has of a description, a setting may be left out that names memory which has ended.
 #pragma once
 
-#include <cstring>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -22,11 +21,11 @@ class IdleDescriptions {
     uint64_t handle = 0;                         // in the worker
     const api::LibraryEntry* destroy = nullptr;  // null: the program ended it otherwise
     uint64_t content = 0;
-    LibraryObject::Call made;
+    LibraryObject::Later later;
     std::vector<LibraryObject::Call> settings;
   };
 
-  // The handle of one that is exactly like `wanted`, no more idle; 0 if there is none.
+  // The handle of one that is exactly like `wanted`, of its device and context, no more idle; 0 if there is none.
   uint64_t take(const LibraryObject& wanted) {
     std::lock_guard lock(mutex);
     auto [from, to] = all.equal_range(keyOf(wanted.content(), wanted.later->made, wanted.calls()));
@@ -42,7 +41,7 @@ class IdleDescriptions {
   // Keeps one. Another one that is to be ended, if there are too many.
   std::optional<Idle> keep(Idle idle) {
     std::lock_guard lock(mutex);
-    const uint64_t key = keyOf(idle.content, idle.made, idle.settings);
+    const uint64_t key = keyOf(idle.content, idle.later.made, idle.settings);
     std::optional<Idle> ended;
     if (all.size() == most) {
       auto first = all.begin();
@@ -60,25 +59,18 @@ class IdleDescriptions {
   static std::span<const std::byte> givenIn(const LibraryObject::Call& setting) {
     return std::span(setting.block).subspan(std::min(setting.block.size(), sizeof(uint64_t)));
   }
-  static uint64_t added(uint64_t key, std::span<const std::byte> bytes) {
-    for (size_t at = 0; at < bytes.size(); at += 8) {
-      uint64_t word = 0;
-      std::memcpy(&word, bytes.data() + at, std::min<size_t>(8, bytes.size() - at));
-      key = mixed(key, word);
-    }
-    return key;
-  }
   static uint64_t keyOf(uint64_t content, const LibraryObject::Call& made, const std::vector<LibraryObject::Call>& settings) {
-    uint64_t key = added(content, made.block);
-    for (auto& setting : settings) key = added(key, givenIn(setting));
+    uint64_t key = mixedBytes(content, made.block);
+    for (auto& setting : settings) key = mixedBytes(key, givenIn(setting));
     return key;
   }
   static bool isLike(const Idle& idle, const LibraryObject& wanted) {
     auto isSame = [](const LibraryObject::Call& a, const LibraryObject::Call& b) {
       return a.row == b.row && a.hostMask == b.hostMask && std::ranges::equal(givenIn(a), givenIn(b));
     };
-    return idle.content == wanted.content() && idle.made.row == wanted.later->made.row && idle.made.block == wanted.later->made.block &&
-           std::ranges::equal(idle.settings, wanted.calls(), isSame);
+    const LibraryObject::Later &has = idle.later, &wants = *wanted.later;
+    return has.device == wants.device && has.context == wants.context && idle.content == wanted.content() &&
+           has.made.row == wants.made.row && has.made.block == wants.made.block && std::ranges::equal(idle.settings, wanted.calls(), isSame);
   }
 
   std::mutex mutex;

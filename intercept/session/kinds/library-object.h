@@ -39,7 +39,7 @@ class LibraryObject {
   struct Later {
     Call made;
     unsigned device = 0;
-    uint64_t context = 0;
+    uint64_t context = 0;  // with which it ends
   };
   std::unique_ptr<Later> later;  // null: the worker has had it from the beginning
 

@@ -1,0 +1,49 @@
+// Which description of a library's that is idle in the worker takes the place of a new one.
+#include "intercept/session/idle-descriptions.h"
+
+#include <doctest/doctest.h>
+
+using namespace vgpu;
+using namespace vgpu::client;
+
+namespace {
+
+std::vector<std::byte> blockOf(uint64_t first, uint64_t second) {
+  std::vector<std::byte> block(16);
+  std::memcpy(block.data(), &first, 8);
+  std::memcpy(block.data() + 8, &second, 8);
+  return block;
+}
+
+// Of that device and context, with one thing set.
+struct Description {
+  Description(unsigned device, uint64_t context, uint64_t value) {
+    object.later = std::make_unique<LibraryObject::Later>(LibraryObject::Later{{.block = blockOf(0, 7)}, device, context});
+    object.set({.key = 1, .digest = 5, .block = blockOf(0, value)});
+  }
+  uint64_t takeFrom(IdleDescriptions& idle) const { return idle.take(object); }
+  void keepIn(IdleDescriptions& idle, uint64_t handle) {
+    object.nameInCalls(handle);
+    CHECK_FALSE(idle.keep({handle, nullptr, object.content(), std::move(*object.later), object.takeCalls()}));
+  }
+
+  LibraryObject object{0, 1, nullptr, nullptr};
+};
+
+}  // namespace
+
+TEST_CASE("a description takes the place of one that is exactly like it, once") {
+  IdleDescriptions idle;
+  Description(0, 1, 40).keepIn(idle, 100);
+  CHECK(Description(0, 1, 41).takeFrom(idle) == 0);
+  CHECK(Description(0, 1, 40).takeFrom(idle) == 100);
+  CHECK(Description(0, 1, 40).takeFrom(idle) == 0);
+}
+
+TEST_CASE("a description takes the place of none that was made on another device or in another context, with which that ends") {
+  IdleDescriptions idle;
+  Description(0, 1, 40).keepIn(idle, 100);
+  CHECK(Description(1, 1, 40).takeFrom(idle) == 0);
+  CHECK(Description(0, 2, 40).takeFrom(idle) == 0);
+  CHECK(Description(0, 1, 40).takeFrom(idle) == 100);
+}
