@@ -101,8 +101,7 @@ CUresult Executable::replace(Thread& thread, size_t begin, size_t end, Shape& wi
     std::vector<uint32_t> own;
     for (uint32_t before : now.before)
       if (before >= begin) own.push_back(static_cast<uint32_t>(before - begin));
-    auto portedFrom = [](const PortedEdge& edge, size_t first) { return PortedEdge{static_cast<uint32_t>(edge.from - first), edge.data}; };
-    auto hasSamePorts = [&](auto& a, auto& b) { return portedFrom(a, begin) == b; };
+    auto hasSamePorts = [&](auto& a, auto& b) { return a.from == begin + b.from && isSame(a.data, b.data); };
     if (own != wanted.before || !std::ranges::equal(now.ported, wanted.ported, hasSamePorts)) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, i);
     if (!hasSameAttributes(now.work, wanted.work)) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED, i);
     if (check(now, wanted.work) != CUDA_SUCCESS) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, i);

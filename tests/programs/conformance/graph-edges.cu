@@ -245,6 +245,10 @@ static cudaError_t launch(cudaStream_t in, Attributes attributes = {}, void (*ke
   config.numAttrs = attributes.count;
   return cudaLaunchKernelEx(&config, kernel, values + 4, 2);  // apart from what is filled
 }
+static void comesBehind(cudaStream_t waiting, cudaStream_t awaited) {
+  CHECK(cudaEventRecord(event, awaited));
+  CHECK(cudaStreamWaitEvent(waiting, event, 0));
+}
 static void beginCapture() {
   launched = 0;
   CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
@@ -294,22 +298,18 @@ SECTION(serializedJoin) {
   setUp();
   beginCapture();
   SAY(launch(stream));
-  CHECK(cudaEventRecord(event, stream));
-  CHECK(cudaStreamWaitEvent(other, event, 0));
+  comesBehind(other, stream);
   SAY(launch(other, serialized()));
   SAY(launch(stream, serialized()));
-  CHECK(cudaEventRecord(event, other));
-  CHECK(cudaStreamWaitEvent(stream, event, 0));
+  comesBehind(stream, other);
   sayTail(stream);
   SAY(launch(stream, serialized()));
   endCapture();
   beginCapture();
-  CHECK(cudaEventRecord(event, stream));
-  CHECK(cudaStreamWaitEvent(other, event, 0));
+  comesBehind(other, stream);
   SAY(launch(stream));
   SAY(cudaMemsetAsync(values, 0, 4, other));
-  CHECK(cudaEventRecord(event, other));
-  CHECK(cudaStreamWaitEvent(stream, event, 0));
+  comesBehind(stream, other);
   SAY(launch(stream, serialized()));
   endCapture();
 }
@@ -320,8 +320,7 @@ static void recordAndWait(Attributes recorded, Attributes waiting) {
   SAY(cudaStreamWaitEvent(other, event, 0));
   sayTail(other);
   SAY(launch(other, waiting));
-  CHECK(cudaEventRecord(event, other));
-  CHECK(cudaStreamWaitEvent(stream, event, 0));
+  comesBehind(stream, other);
   sayTail(stream);
   SAY(launch(stream));
   endCapture();
@@ -344,8 +343,7 @@ SECTION(eventBeforeOtherNodes) {
   SAY(launch(stream, recording(0), produce));
   SAY(cudaStreamWaitEvent(other, event, 0));
   SAY(cudaMemsetAsync(values, 0, 4, other));
-  CHECK(cudaEventRecord(event, other));
-  CHECK(cudaStreamWaitEvent(stream, event, 0));
+  comesBehind(stream, other);
   endCapture();
 }
 
@@ -361,8 +359,7 @@ SECTION(twoEventsOfOneKernel) {
   SAY(cudaStreamWaitEvent(stream, event, 0));
   sayTail(stream);
   SAY(launch(stream, serialized()));
-  CHECK(cudaEventRecord(event, other));
-  CHECK(cudaStreamWaitEvent(stream, event, 0));
+  comesBehind(stream, other);
   endCapture();
 }
 
