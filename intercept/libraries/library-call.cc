@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "intercept/libraries/objects.h"
+#include "intercept/session/digest.h"
 #include "intercept/session/ring-order.h"
 #include "vgpu/api/captured-settings.h"
 #include "vgpu/wire/arena.h"
@@ -27,14 +28,12 @@ constexpr uint64_t keptOutputBytes = 64;
 constexpr uint64_t capturedCalls = 0xca11;
 
 template <typename T>
-kj::ArrayPtr<const kj::byte> bytesOf(const std::vector<T>& data) {
-  return {static_cast<const kj::byte*>(static_cast<const void*>(data.data())), data.size() * sizeof(T)};
+kj::ArrayPtr<const kj::byte> bytesOf(std::span<const T> data) {
+  return {static_cast<const kj::byte*>(static_cast<const void*>(data.data())), data.size_bytes()};
 }
 
 // Of an address the alignment counts, as far as a kernel may depend on it.
 constexpr uint64_t alignmentOf(uint64_t address) { return address == 0 ? 0 : 256 | (address & 255); }
-
-uint64_t deciding(uint64_t word) { return inDeviceArenas(word) || inMappedArena(word) ? alignmentOf(word) : word; }
 
 }  // namespace
 
@@ -61,6 +60,7 @@ bool LibraryCall::resolveObjects() {
   for (size_t i = 0; i < count(); ++i) {
     auto& argument = entry.arguments[i];
     laidOut[i] = words[i];
+    objects[i] = nullptr;
     if (argument.what != Argument::object || (words[i] == 0 && i != 0)) continue;
     auto& type = api::objectTypes[argument.objectType];
     uint64_t handle = libraryHandleOf(type, words[i]);
@@ -69,6 +69,7 @@ bool LibraryCall::resolveObjects() {
       answer = static_cast<uint64_t>(type.inPlaceBytes == 0 ? libraryStatus.absent : libraryStatus.invalid);
       return false;
     }
+    ++objectCount;
     laidOut[i] = objects[i]->remote();
     if (i == 0) device = handleDevice(handle);
     touched |= 1u << handleDevice(handle);
@@ -120,6 +121,12 @@ bool LibraryCall::layOut(CUresult& error) {
     writesHost |= isWritten(argument.what);
     laidOut[i] = range.word();
   }
+  uint64_t addresses = 0;
+  auto deciding = [&](uint64_t word) {
+    if (!inDeviceArenas(word) && !inMappedArena(word)) return word;
+    addresses = mixed(addresses, word);
+    return alignmentOf(word);
+  };
   dataBytes = end - count() * sizeof(uint64_t);
   if (dataBytes > maxInputBytes || results > maxResultBytes) return refuseSize(std::max(dataBytes, results));
   if (dataBytes > sizeof small) large = std::make_unique<std::byte[]>(dataBytes);
@@ -145,6 +152,7 @@ bool LibraryCall::layOut(CUresult& error) {
       digest = mixed(digest, alignmentOf(word));
     }
   }
+  exact = digest + addresses;
   return replaceHeld(error);
 }
 
@@ -186,7 +194,7 @@ bool LibraryCall::replaceHeld(CUresult& error) {
 // names no other object.
 bool LibraryCall::canWait() const {
   const bool isOfPending = entry.does == Does::set && firstObject() != nullptr && firstObject()->isPending();
-  return isOfPending && !writesHost && !namesHeld && std::ranges::count(objects, nullptr) == std::ssize(objects) - 1 && seen.has(digest);
+  return isOfPending && !writesHost && !namesHeld && objectCount == 1 && seen.has(digest);
 }
 
 CUresult LibraryCall::makeObjects() {
@@ -267,7 +275,7 @@ CUresult LibraryCall::capture(std::shared_ptr<CapturedCall>& made) {
     if (objects[i] == nullptr || std::ranges::find(used, laidOut[i]) != used.end()) continue;
     used.push_back(laidOut[i]);
     for (auto& call : objects[i]->calls())
-      api::addCapturedSetting(settings, {call.row->signature, call.hostMask, bytesOf(call.block)});
+      api::addCapturedSetting(settings, {call.row->signature, call.hostMask, bytesOf(call.block.bytes())});
   }
   const uint64_t words = frameWords() + used.size() + settings.size();
   if (words > mostDataWords) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -279,7 +287,7 @@ CUresult LibraryCall::capture(std::shared_ptr<CapturedCall>& made) {
   frame->setObjects(kj::arrayPtr(used.data(), used.size()));
   frame->setStream(stream);
   fill(frame);
-  frame->setSettings(bytesOf(settings));
+  frame->setSettings(bytesOf(std::span<const uint64_t>(settings)));
   if (isKnown) {
     if (CUresult error = frame.post()) return error;
   } else {
@@ -346,13 +354,13 @@ void LibraryCall::succeed() {
   uint64_t key = entry.signature;
   for (size_t i = 0; i < count(); ++i)
     if ((entry.keys >> i & 1) != 0) key = mixed(key, words[i]);
-  object.set({key, digest, &entry, hostMask, block()});
+  object.set(made(key));
 }
 
-std::vector<std::byte> LibraryCall::block() const {
-  std::vector<std::byte> made(blockBytes());
-  writeBlock(made.data());
-  return made;
+LibraryObject::Call LibraryCall::made(uint64_t key) const {
+  LibraryObject::Call call{key, {digest, exact}, &entry, hostMask, ArgumentBlock(blockBytes())};
+  writeBlock(call.block.bytes().data());
+  return call;
 }
 
 // What the client remembers of the object. A member that is set by bytes in host memory is a number of at most eight.
@@ -382,11 +390,11 @@ void LibraryCall::recall() {
 
 CUresult LibraryCall::create() {
   const size_t at = api::madeArgument(entry);
-  auto& made = entry.arguments[at];
+  auto& argument = entry.arguments[at];
   if (words[at] == 0) return answer = static_cast<uint64_t>(libraryStatus.invalid), CUDA_SUCCESS;
-  auto& type = api::objectTypes[made.objectType];
+  auto& type = api::objectTypes[argument.objectType];
   void* place = nullptr;
-  if (made.what == Argument::place) {
+  if (argument.what == Argument::place) {
     place = fromWire<void*>(words[at]);
     // The same memory again: what was in it is no more.
     uint64_t before = libraryHandleOf(type, words[at]);
@@ -396,14 +404,14 @@ CUresult LibraryCall::create() {
     return answer = static_cast<uint64_t>(libraryStatus.memory), CUDA_SUCCESS;
   }
   auto end = [](void* ended) { places.giveBack(ended); };
-  auto object = std::make_unique<LibraryObject>(made.objectType, digest, place, made.what == Argument::made ? +end : nullptr);
+  LibraryObject::Digests digests{digest, exact};
+  auto object = std::make_unique<LibraryObject>(argument.objectType, digests, place, argument.what == Argument::made ? +end : nullptr);
 
   NewHandle handle(thread, api::Kind::LIBRARY_OBJECT);
   laidOut[at] = 0;
   // Nothing but its arguments decides whether a description can be made.
   if (type.inPlaceBytes != 0 && seen.has(digest)) {
-    object->later = std::make_unique<LibraryObject::Later>(
-        LibraryObject::Call{0, digest, &entry, hostMask, block()}, handleDevice(handle.get()), thread.owner());
+    object->later = {made(0), handleDevice(handle.get()), thread.owner()};
   } else {
     Call<api::Cuda::LibraryCreateParams> frame(thread, api::Method::libraryCreate, frameWords());
     frame->setObject(handle.get());

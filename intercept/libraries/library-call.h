@@ -49,7 +49,7 @@ class LibraryCall {
   void recall();
   uint64_t blockBytes() const { return count() * sizeof(uint64_t) + dataBytes; }
   void writeBlock(void* to) const;
-  std::vector<std::byte> block() const;
+  LibraryObject::Call made(uint64_t key) const;
   uint64_t frameWords() const;
   template <typename Frame>
   void fill(Frame& frame);
@@ -78,8 +78,11 @@ class LibraryCall {
   uint64_t stream = 0;   // resolved
   uint32_t hostMask = 0;
   bool writesHost = false, namesHeld = false;
-  uint64_t digest = 0, scaleType = 0;
-  std::array<LibraryObject*, api::maxLibraryArguments> objects{};
+  // Of what decides whether it succeeds, and of all of it: they differ by addresses among the bytes that are set.
+  uint64_t digest = 0, exact = 0;
+  uint64_t scaleType = 0;
+  unsigned objectCount = 0;
+  std::array<LibraryObject*, api::maxLibraryArguments> objects;
   std::array<uint64_t, api::maxLibraryArguments> laidOut;  // the words of the argument block
   std::array<uint64_t, 64> small;                          // the bytes behind the words, if they are few
   std::unique_ptr<std::byte[]> large;

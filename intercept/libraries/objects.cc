@@ -1,6 +1,8 @@
 #include "intercept/libraries/objects.h"
 
 #include <cstring>
+#include <memory>
+#include <utility>
 
 #include "intercept/session/call.h"
 
@@ -21,10 +23,11 @@ void giveLibraryHandle(const api::ObjectType& type, uint64_t word, uint64_t hand
 
 CUresult endLibraryObject(Thread& thread, uint64_t handle, const api::LibraryEntry* entry) {
   LibraryObject* object = findLibraryObject(thread, handle);
-  const bool isDescription = object != nullptr && object->later != nullptr;
-  CUresult result = isDescription ? thread.session.descriptions.end(thread, *object, entry) : sendLibraryDestroy(thread, handle, entry);
-  thread.session.handles.destroy<api::Kind::LIBRARY_OBJECT>(handle, [](LibraryObjectState& ended) { ended.reset(); });
-  return result;
+  const bool isDescription = object != nullptr && object->later.has_value();
+  CUresult result = isDescription ? CUDA_SUCCESS : sendLibraryDestroy(thread, handle, entry);
+  std::unique_ptr<LibraryObject> ended;
+  thread.session.handles.destroy<api::Kind::LIBRARY_OBJECT>(handle, [&](LibraryObjectState& state) { ended = std::move(state.object); });
+  return isDescription && ended ? thread.session.descriptions.end(thread, std::move(ended), entry) : result;
 }
 
 }  // namespace vgpu::client

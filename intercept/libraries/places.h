@@ -20,20 +20,19 @@ class Places {
   // Room for a description of any type, all zeros; nullptr if the process has no memory left.
   void* take() {
     std::lock_guard lock(mutex);
-    if (spare.empty()) return std::calloc(1, bytes());
+    if (spare.empty()) return std::calloc(1, bytes);
     void* place = spare.back();
     spare.pop_back();
     return place;
   }
   void giveBack(void* place) {
-    std::memset(place, 0, bytes());
+    std::memset(place, 0, bytes);
     std::lock_guard lock(mutex);
     spare.push_back(place);
   }
 
  private:
-  static size_t bytes() { return std::ranges::max(api::objectTypes, {}, &api::ObjectType::inPlaceBytes).inPlaceBytes; }
-
+  const size_t bytes = std::ranges::max(api::objectTypes, {}, &api::ObjectType::inPlaceBytes).inPlaceBytes;
   std::mutex mutex;
   std::vector<void*> spare;
 };

@@ -12,12 +12,13 @@ namespace {
 // A call that has been kept, of an object of that handle.
 template <typename Params>
 CUresult postAgain(Thread& thread, api::Method method, const LibraryObject::Call& call, uint64_t handle) {
-  Call<Params> frame(thread.of(handle), method, dataWords(call.block.size()) + dataWords(std::strlen(call.row->symbol) + 1));
+  auto block = call.block.bytes();
+  Call<Params> frame(thread.of(handle), method, dataWords(block.size()) + dataWords(std::strlen(call.row->symbol) + 1));
   if constexpr (requires { frame->setObject(handle); }) frame->setObject(handle);
   frame->setEntry(call.row->signature);
   frame->setHostMask(call.hostMask);
   frame->setSymbol(call.row->symbol);
-  frame->setArguments({static_cast<const kj::byte*>(static_cast<const void*>(call.block.data())), call.block.size()});
+  frame->setArguments({static_cast<const kj::byte*>(static_cast<const void*>(block.data())), block.size()});
   return frame.post();
 }
 
@@ -54,13 +55,16 @@ CUresult Descriptions::makeNow(Thread& thread, LibraryObject& object) {
   return CUDA_SUCCESS;
 }
 
-CUresult Descriptions::end(Thread& thread, LibraryObject& object, const api::LibraryEntry* destroy) {
-  if (object.isPending()) return CUDA_SUCCESS;  // nothing has used it
+CUresult Descriptions::end(Thread& thread, std::unique_ptr<LibraryObject> object, const api::LibraryEntry* destroy) {
+  if (object->isPending()) return CUDA_SUCCESS;  // nothing has used it
+  object->ours.reset();
   HandleTable& handles = thread.session.handles;
-  auto ended = idle.keep({object.remote(), destroy, object.content(), std::move(*object.later), object.takeCalls()});
-  if (!ended || handles.find<api::Kind::LIBRARY_OBJECT>(ended->handle) == nullptr) return CUDA_SUCCESS;
-  CUresult result = sendLibraryDestroy(thread, ended->handle, ended->destroy);
-  handles.destroy(ended->handle);
+  auto ended = idle.keep({std::move(object), destroy});
+  if (!ended) return CUDA_SUCCESS;
+  const uint64_t handle = ended->object->remote();
+  if (handles.find<api::Kind::LIBRARY_OBJECT>(handle) == nullptr) return CUDA_SUCCESS;
+  CUresult result = sendLibraryDestroy(thread, handle, ended->destroy);
+  handles.destroy(handle);
   return result;
 }
 

@@ -6,6 +6,7 @@
 
 #include <cuda.h>
 
+#include <memory>
 #include <mutex>
 
 #include "intercept/session/idle-descriptions.h"
@@ -20,8 +21,8 @@ class Descriptions {
   CUresult make(Thread& thread, LibraryObject& object) {
     return object.isPending() ? makeNow(thread, object) : CUDA_SUCCESS;
   }
-  // The program has ended it, by that entry or otherwise (null).
-  CUresult end(Thread& thread, LibraryObject& object, const api::LibraryEntry* destroy);
+  // The program has ended it, by that entry or otherwise (null); it has no handle of the program's any more.
+  CUresult end(Thread& thread, std::unique_ptr<LibraryObject> object, const api::LibraryEntry* destroy);
 
  private:
   CUresult makeNow(Thread& thread, LibraryObject& object);

@@ -10,12 +10,11 @@
 
 namespace vgpu::client {
 
-// Two rounds of multiplication and folding (the finalizer of MurmurHash3) leave no bit unmixed.
+// The two halves of a product of 64 bits by 64, added without carry: every bit depends on every bit.
 constexpr uint64_t mixed(uint64_t digest, uint64_t word) {
-  digest ^= word + 0x9e3779b97f4a7c15;
-  digest = (digest ^ digest >> 33) * 0xff51afd7ed558ccd;
-  digest = (digest ^ digest >> 33) * 0xc4ceb9fe1a85ec53;
-  return digest ^ digest >> 33;
+  using Wide = unsigned __int128;
+  const Wide product = static_cast<Wide>(digest ^ (word + 0x9e3779b97f4a7c15)) * 0xff51afd7ed558ccd;
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
 // Words of eight bytes, the last filled with zeros; of each counts what `valueOf` makes of it.

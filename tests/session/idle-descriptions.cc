@@ -8,26 +8,27 @@ using namespace vgpu::client;
 
 namespace {
 
-std::vector<std::byte> blockOf(uint64_t first, uint64_t second) {
-  std::vector<std::byte> block(16);
-  std::memcpy(block.data(), &first, 8);
-  std::memcpy(block.data() + 8, &second, 8);
+ArgumentBlock blockOf(uint64_t first, uint64_t second) {
+  ArgumentBlock block(16);
+  std::memcpy(block.bytes().data(), &first, 8);
+  std::memcpy(block.bytes().data() + 8, &second, 8);
   return block;
 }
 
 // Of that device and context, with one thing set.
 struct Description {
   Description(unsigned device, uint64_t context, uint64_t value) {
-    object.later = std::make_unique<LibraryObject::Later>(LibraryObject::Later{{.block = blockOf(0, 7)}, device, context});
-    object.set({.key = 1, .digest = 5, .block = blockOf(0, value)});
+    object->later = {{.block = blockOf(0, 7)}, device, context};
+    object->set({.key = 1, .digests = {5, 5}, .block = blockOf(0, value)});
   }
-  uint64_t takeFrom(IdleDescriptions& idle) const { return idle.take(object); }
+  uint64_t takeFrom(IdleDescriptions& idle) const { return idle.take(*object); }
   void keepIn(IdleDescriptions& idle, uint64_t handle) {
-    object.nameInCalls(handle);
-    CHECK_FALSE(idle.keep({handle, nullptr, object.content(), std::move(*object.later), object.takeCalls()}));
+    object->nameInCalls(handle);
+    object->isThere(handle);
+    CHECK_FALSE(idle.keep({std::move(object), nullptr}));
   }
 
-  LibraryObject object{0, 1, nullptr, nullptr};
+  std::unique_ptr<LibraryObject> object = std::make_unique<LibraryObject>(0, LibraryObject::Digests{1, 1}, nullptr, nullptr);
 };
 
 }  // namespace

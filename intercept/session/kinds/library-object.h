@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -15,25 +17,46 @@
 
 namespace vgpu::client {
 
+// The argument block of a call (vgpu/api/library.h). Most are of few bytes, which need no memory of their own.
+class ArgumentBlock {
+ public:
+  explicit ArgumentBlock(size_t size = 0) : size(size) {
+    if (size > sizeof few) many = std::make_unique_for_overwrite<std::byte[]>(size);
+  }
+  std::span<std::byte> bytes() { return {many ? many.get() : few.data(), size}; }
+  std::span<const std::byte> bytes() const { return {many ? many.get() : few.data(), size}; }
+
+ private:
+  size_t size;
+  std::unique_ptr<std::byte[]> many;
+  std::array<std::byte, 48> few;
+};
+
 // An object of a library that has a face. As a library's, it is not to be changed by two threads at a time.
 class LibraryObject {
  public:
+  // Digests of how it was made or what has been set of it: of what decides whether a call succeeds, and of all of it.
+  struct Digests {
+    uint64_t deciding = 0, exact = 0;
+  };
+
   // `place`: the program's memory in which the object lies, or ours that the program has the address of, with which `end` is
   // called when the object ends; null if its handle is the virtual one.
-  LibraryObject(uint8_t type, uint64_t content, void* place, void (*end)(void*))
-      : type(type), place(place), ours(end == nullptr ? nullptr : place, end), whole(content) {}
+  LibraryObject(uint8_t type, Digests made, void* place, void (*end)(void*))
+      : type(type), place(place), ours(end == nullptr ? nullptr : place, end), deciding(made.deciding), exact(made.exact) {}
 
   const uint8_t type;  // its place in api::objectTypes
   void* const place;
-  const std::unique_ptr<void, void (*)(void*)> ours;
+  std::unique_ptr<void, void (*)(void*)> ours;
   std::array<std::atomic<uint64_t>, api::memberCount> members{};
 
   // A call that has made it, or set something of it. `key`: what it sets.
   struct Call {
-    uint64_t key = 0, digest = 0;
+    uint64_t key = 0;
+    Digests digests;
     const api::LibraryEntry* row = nullptr;
     uint32_t hostMask = 0;
-    std::vector<std::byte> block;
+    ArgumentBlock block;
   };
   // A description that the worker need not have before something uses it: how it is made, and where.
   struct Later {
@@ -41,7 +64,7 @@ class LibraryObject {
     unsigned device = 0;
     uint64_t context = 0;  // with which it ends
   };
-  std::unique_ptr<Later> later;  // null: the worker has had it from the beginning
+  std::optional<Later> later;  // none: the worker has had it from the beginning
 
   // What the worker knows it by; 0 as long as it has none.
   uint64_t remote() const { return inWorker.load(std::memory_order_acquire); }
@@ -49,30 +72,34 @@ class LibraryObject {
   // What has been set is of that handle: the first word of each call's block.
   void nameInCalls(uint64_t handle) {
     for (auto& call : settings)
-      if (call.block.size() >= sizeof handle) std::memcpy(call.block.data(), &handle, sizeof handle);
+      if (auto block = call.block.bytes(); block.size() >= sizeof handle) std::memcpy(block.data(), &handle, sizeof handle);
   }
   // The worker has it now, with all that has been set.
   void isThere(uint64_t handle) { inWorker.store(handle, std::memory_order_release); }  // who finds it finds the calls' blocks
 
-  // A digest of how it was made and of the latest call of each key: the same for objects that are alike.
-  uint64_t content() const { return whole.load(std::memory_order_relaxed); }
+  // Of how it was made and of the latest call of each key: the same for objects that are alike.
+  uint64_t content() const { return deciding.load(std::memory_order_relaxed); }
+  uint64_t exactContent() const { return exact.load(std::memory_order_relaxed); }
   // The latest call of each key, in the order in which they were made, for a captured call (captured-settings.h).
   const std::vector<Call>& calls() const { return settings; }
-  std::vector<Call> takeCalls() { return std::move(settings); }
   void set(Call call) {
+    Digests change = call.digests;
     auto earlier = std::ranges::find(settings, call.key, &Call::key);
-    uint64_t change = call.digest;
     if (earlier != settings.end()) {
-      change -= earlier->digest;
+      change.deciding -= earlier->digests.deciding;
+      change.exact -= earlier->digests.exact;
       settings.erase(earlier);
     }
-    whole.fetch_add(change, std::memory_order_relaxed);
+    deciding.fetch_add(change.deciding, std::memory_order_relaxed);
+    exact.fetch_add(change.exact, std::memory_order_relaxed);
+    if (settings.empty()) settings.reserve(usualCalls);
     settings.push_back(std::move(call));
   }
 
  private:
+  static constexpr size_t usualCalls = 6;
   std::vector<Call> settings;
-  std::atomic<uint64_t> whole, inWorker{0};
+  std::atomic<uint64_t> deciding, exact, inWorker{0};
 };
 
 struct LibraryObjectState : ObjectHead {
