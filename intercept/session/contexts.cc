@@ -9,7 +9,8 @@ uint64_t Contexts::ownerOf(uint64_t context) const {
 
 CUresult Contexts::retain(unsigned device) {
   primaries[device].retained.fetch_add(1);
-  primaries[device].active.store(true);
+  const bool isNew = !primaries[device].active.exchange(true);
+  if (isNew) handles.find<api::Kind::CONTEXT>(primary(device))->coreDumps = coreDumpSettings();
   return CUDA_SUCCESS;
 }
 

@@ -62,6 +62,7 @@ Session& Session::open() {
   KJ_REQUIRE(!forked, "CUDA was used before fork(); a child of such a process cannot use it (CUDA's own rule)");
   std::unique_ptr<Session> session(new Session(Control::open(openRequest())));
   session->start();
+  noteCoreDumps();
   pthread_atfork(nullptr, nullptr, forgetInChild);
   theSession.store(session.get(), std::memory_order_release);
   return *session.release();
