@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -101,7 +102,10 @@ void setNumber(CoreDumpSettings& settings, CUcoredumpSettings which, uint32_t va
   auto setFlags = [&](uint32_t flags, bool on) { settings.contents = on ? settings.contents | flags : settings.contents & ~flags; };
   switch (which) {
     case CU_COREDUMP_ENABLE_ON_EXCEPTION: settings.onException = value != 0; return;
-    case CU_COREDUMP_ENABLE_USER_TRIGGER: settings.onRequest = value != 0; return;
+    case CU_COREDUMP_ENABLE_USER_TRIGGER:
+      settings.onRequest = value != 0;
+      settings.onException |= settings.onRequest;
+      return;
     case CU_COREDUMP_TRIGGER_HOST: return setFlags(CU_COREDUMP_SKIP_ABORT, value == 0);
     case CU_COREDUMP_LIGHTWEIGHT: return setFlags(CU_COREDUMP_LIGHTWEIGHT_FLAGS, value != 0);
     default: settings.contents = value;
@@ -113,8 +117,8 @@ auto textOf(CUcoredumpSettings which) { return which == CU_COREDUMP_FILE ? &Core
 CUresult get(const CoreDumpSettings& settings, CUcoredumpSettings which, void* value, size_t size) {
   if (isText(which)) {
     const std::string& text = settings.*textOf(which);
-    if (size <= text.size()) return CUDA_ERROR_INVALID_VALUE;
-    std::memcpy(value, text.c_str(), text.size() + 1);
+    if (size < text.size()) return CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(value, text.c_str(), std::min(size, text.size() + 1));
     return CUDA_SUCCESS;
   }
   const size_t bytes = bytesOf(CoreDumpsOf::process, which);
@@ -128,6 +132,7 @@ CUresult set(CoreDumpSettings& settings, const CoreDumpSettings& given, CUcoredu
   const size_t bytes = bytesOf(CoreDumpsOf::process, which);
   if (isText(which)) {
     if (size == 0 || size > bytes) return CUDA_ERROR_INVALID_VALUE;
+    if (which == CU_COREDUMP_PIPE && settings.onRequest) return CUDA_ERROR_NOT_SUPPORTED;  // natively it is open now
     const char* text = static_cast<const char*>(value);
     const auto member = textOf(which);
     if ((given.*member).empty()) (settings.*member).assign(text, strnlen(text, size));

@@ -45,15 +45,23 @@ class HandleMap {
     std::lock_guard lock(mutex);
     auto taken = tables[static_cast<size_t>(kind)].extract(handle);
     if (taken.empty()) throw BadHandle{kind, handle};
+    removeChildren(handle);
     return taken.mapped();
   }
   void remove(api::Kind kind, uint64_t handle) {
     std::lock_guard lock(mutex);
     tables[static_cast<size_t>(kind)].erase(handle);
+    removeChildren(handle);
+  }
+  // The object of `handle` ends with the one of `parent`, of whatever kind.
+  void endWith(uint64_t parent, api::Kind kind, uint64_t handle) {
+    std::lock_guard lock(mutex);
+    children.emplace(parent, std::pair{kind, handle});
   }
   void removeAll(api::Kind kind) {
     std::lock_guard lock(mutex);
     tables[static_cast<size_t>(kind)].clear();
+    std::erase_if(children, [&](auto& child) { return child.second.first == kind; });
   }
 
   // For the thread of that GPU.
@@ -63,6 +71,11 @@ class HandleMap {
   void setAll(std::vector<const HandleMap*> maps) { all = std::move(maps); }
 
  private:
+  void removeChildren(uint64_t parent) {
+    auto [from, to] = children.equal_range(parent);
+    for (auto child = from; child != to; ++child) tables[static_cast<size_t>(child->second.first)].erase(child->second.second);
+    children.erase(from, to);
+  }
   uint64_t getElsewhere(api::Kind kind, uint64_t handle) const {
     unsigned device = handleDevice(handle);
     if (device >= all.size() || all[device] == this) throw BadHandle{kind, handle};
@@ -75,6 +88,7 @@ class HandleMap {
   std::vector<const HandleMap*> all;
   mutable std::mutex mutex;
   std::array<Table, api::kindCount> tables;
+  std::unordered_multimap<uint64_t, std::pair<api::Kind, uint64_t>> children;  // by parent
 };
 
 }  // namespace vgpu::stub

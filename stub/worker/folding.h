@@ -37,7 +37,7 @@ class Folding {
   bool isForced() const { return mode == FoldMode::ALWAYS; }
   // Whether it is worth reading ahead from `frame`: a few loads, when it is not.
   bool mayFold(const Frame& frame) const {
-    return mode != FoldMode::OFF && foldableOf(frame.method) != Foldable::NO && isFollowed(frame);
+    return mode != FoldMode::OFF && foldableOf(frame.method) != Foldable::NO && isFollowed(frame) && !hasReferences();
   }
   // Issues `frame` and frames behind it. The position before which all frames are issued now: that of `frame` if it must be
   // executed alone.
@@ -57,6 +57,10 @@ class Folding {
   using Runs = std::list<Run>;
 
   bool isFollowed(const Frame& frame) const;
+  // What a reference is bound to counts for a kernel at its launch, and would stay as it was in a graph's node.
+  bool hasReferences() const {
+    return !on.handles.of(api::Kind::TEXTURE_REFERENCE).empty() || !on.handles.of(api::Kind::SURFACE_REFERENCE).empty();
+  }
   std::optional<Frame> frameAfter(const Frame& frame, const std::atomic<bool>& stop);
   bool take(const Frame& frame);
   void takeWait(const Frame& frame);

@@ -1,13 +1,12 @@
 """CuPy: elementwise kernels, reductions, sort, RawKernel, RawModule, a captured graph, the stream-ordered pool."""
-import time
 
 import cupy
 import numpy
 
-from program import pause_point, show, started, timed
+from program import pause_point, show, since_start, timed
 
 first = cupy.arange(10)
-timed("import and first array", time.monotonic() - started)
+timed("import and first array", since_start())
 numbers = cupy.asarray(numpy.random.default_rng(1).standard_normal((1 << 20,), dtype=numpy.float32))
 show("elementwise", cupy.asnumpy(cupy.sqrt(cupy.abs(numbers)) * 2 + first.sum()))
 show("sum", cupy.asnumpy(numbers.sum()))

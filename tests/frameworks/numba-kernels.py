@@ -1,13 +1,12 @@
 """Numba: kernels with shared and constant memory, atomics, device functions, a reduction, random numbers, streams, events, pinned and
 mapped arrays."""
 import math
-import time
 
 import numpy
 from numba import cuda, float32, int32
 from numba.cuda.random import create_xoroshiro128p_states, xoroshiro128p_uniform_float32
 
-from program import pause_point, show, started, timed
+from program import pause_point, show, since_start, timed
 
 COUNT, TILE, SIDE = 1 << 20, 16, 256
 WEIGHTS = numpy.array([1, 4, 6, 4, 1], dtype=numpy.float32) / 16
@@ -81,7 +80,7 @@ def largest(a, b):
 
 values = numpy.random.default_rng(1).standard_normal(COUNT, dtype=numpy.float32)
 first = cuda.to_device(values)
-timed("import and first array", time.monotonic() - started)
+timed("import and first array", since_start())
 out = cuda.device_array_like(first)
 add[COUNT // 256, 256](first, first, out)
 show("sum of two", out.copy_to_host())

@@ -4,7 +4,12 @@ import os
 import sys
 import time
 
-started = time.monotonic()
+
+def since_start():
+    """Seconds since this process began, to a hundredth."""
+    with open("/proc/self/stat") as file:
+        began = int(file.read().rsplit(")", 1)[1].split()[19]) / os.sysconf("SC_CLK_TCK")
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - began
 
 
 def pause_point():

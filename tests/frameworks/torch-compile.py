@@ -1,9 +1,8 @@
 """PyTorch: a compiled function, with a graph (reduce-overhead) and without."""
-import time
 
 import torch
 
-from program import pause_point, show, started, timed
+from program import pause_point, show, since_start, timed
 
 torch.manual_seed(1)
 model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.GELU(), torch.nn.LayerNorm(512), torch.nn.Linear(512, 10)).cuda()
@@ -18,4 +17,4 @@ with torch.no_grad():
     fast = torch.compile(model, mode="reduce-overhead")
     for run in range(4):
         show(f"with a graph, run {run}", fast(batch + run).clone().cpu().numpy())
-timed("all", time.monotonic() - started)
+timed("all", since_start())

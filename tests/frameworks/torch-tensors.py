@@ -1,14 +1,13 @@
 """PyTorch: tensors, indexing, reductions, autograd, streams and events, a captured graph, expandable segments."""
 import os
-import time
 
 os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
 import torch
 
-from program import pause_point, show, started, timed
+from program import pause_point, show, since_start, timed
 
 first = torch.ones(4, device="cuda").sum().item()
-timed("import and first tensor", time.monotonic() - started)
+timed("import and first tensor", since_start())
 torch.manual_seed(1)
 print("first", first, torch.cuda.get_device_name(), torch.cuda.get_device_capability(), torch.cuda.device_count())
 values = torch.randn(1024, 1024, device="cuda")

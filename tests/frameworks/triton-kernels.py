@@ -1,12 +1,11 @@
 """Triton: vector addition, softmax, a product of matrices by tensor maps, autotuning."""
-import time
 
 import torch
 import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from program import pause_point, show, started, timed
+from program import pause_point, show, since_start, timed
 
 
 @triton.jit
@@ -42,7 +41,7 @@ def double(values, out, count, BLOCK: tl.constexpr):
 
 torch.manual_seed(1)
 a, b = torch.randn(100_000, device="cuda"), torch.randn(100_000, device="cuda")
-timed("import and first tensor", time.monotonic() - started)
+timed("import and first tensor", since_start())
 out = torch.empty_like(a)
 add[(triton.cdiv(a.numel(), 1024),)](a, b, out, a.numel(), BLOCK=1024)
 show("vector addition", out.cpu().numpy())

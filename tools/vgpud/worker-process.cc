@@ -29,11 +29,15 @@ constexpr int workerPinned = 5;    // and the node's pinned memory
 constexpr unsigned graceSeconds = 10;
 
 // All that a worker sees of our environment. What `vgpuctl run` sets for programs (LD_PRELOAD above all) is not in it; nor is how a
-// driver loads code: eagerly it loads a library into every context there is, and places variables otherwise.
+// driver loads code: eagerly it loads a library into every context there is, and places variables otherwise. Nor that a fault of the GPU
+// ends the process with a core dump.
 constexpr const char* passedPrefixes[] = {
     "PATH=", "HOME=",         "LANG=",         "LC_",           "TMPDIR=",       "CUDA_",
     "VGPU_", "ASAN_OPTIONS=", "LSAN_OPTIONS=", "TSAN_OPTIONS=", "UBSAN_OPTIONS="};
-constexpr const char* keptBack[] = {"VGPU_NODE=", "VGPU_SESSION_NAME=", "VGPU_EMULATED=", "VGPU_FOLD=", "CUDA_MODULE_LOADING="};
+constexpr const char* keptBack[] = {
+    "VGPU_NODE=",          "VGPU_SESSION_NAME=",          "VGPU_EMULATED=",
+    "VGPU_FOLD=",          "CUDA_MODULE_LOADING=",        "CUDA_COREDUMP_",
+    "CUDA_ENABLE_COREDUMP", "CUDA_ENABLE_USER_TRIGGERED_COREDUMP"};
 
 bool startsWithAny(std::string_view text, std::span<const char* const> prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(), [&](const char* prefix) { return text.starts_with(prefix); });

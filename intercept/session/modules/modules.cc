@@ -138,6 +138,8 @@ CUresult unloadModule(Thread& thread, uint64_t module) {
     if (CUresult error = frame.post()) return error;
   }
   for (uint64_t function : session.functions.drop(module)) session.handles.destroy(function);
+  dropReferences<api::Kind::TEXTURE_REFERENCE>(session.handles, module);
+  dropReferences<api::Kind::SURFACE_REFERENCE>(session.handles, module);
   session.handles.destroy(module);
   session.handles.destroy(blob);
   return dropBlob(thread, blob);

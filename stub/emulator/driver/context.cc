@@ -122,6 +122,7 @@ void Context::destroy() {
   for (const std::shared_ptr<LoadedModule>& module : driver.modules.removeIf(mine)) module->release();
   driver.links.removeIf(mine);
   driver.textures.removeOf(*this);
+  driver.textureReferences.removeIf(mine);
   deviceHeap.reset();
   driver.mipmappedArrays.removeIf(mine);
   driver.arrays.removeIf(mine);

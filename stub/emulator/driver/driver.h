@@ -16,6 +16,7 @@
 #include "stub/emulator/memory/array.h"
 #include "stub/emulator/memory/device-pool.h"
 #include "stub/emulator/memory/memory-pool.h"
+#include "stub/emulator/memory/texture-reference.h"
 #include "stub/emulator/memory/texture.h"
 #include "stub/emulator/module/link.h"
 #include "stub/emulator/module/loaded-module.h"
@@ -53,6 +54,8 @@ class Driver {
 
   Registry<MemoryPool, CUmemoryPool> memoryPools{0x1c, CUDA_ERROR_INVALID_VALUE};
   TextureObjects textures;
+  Registry<TextureReference, CUtexref> textureReferences{0x22, CUDA_ERROR_INVALID_HANDLE};
+  Registry<SurfaceReference, CUsurfref> surfaceReferences{0x23, CUDA_ERROR_INVALID_HANDLE};
 
   Registry<GreenContext, CUgreenCtx> greenContexts{0x20, CUDA_ERROR_INVALID_CONTEXT};
   Registry<ResourceDescription, CUdevResourceDesc> resourceDescriptions{0x21, CUDA_ERROR_INVALID_VALUE};

@@ -146,6 +146,12 @@ std::shared_ptr<const ImageView> textureOf(Driver& driver, const CUDA_RESOURCE_D
   return image;
 }
 
+CUresourceViewFormat viewFormatOf(CUarray_format format, unsigned channels) {
+  const auto* const found = std::ranges::find(viewedPlain, format);
+  const bool has = found != std::end(viewedPlain) && (channels == 1 || channels == 2 || channels == 4);
+  return has ? static_cast<CUresourceViewFormat>(3 * (found - viewedPlain) + channels / 2 + 1) : CU_RES_VIEW_FORMAT_NONE;
+}
+
 std::shared_ptr<const ImageView> surfaceOf(const Array& array) {
   require(!isBlock(array.format->coding));
   auto image = std::make_shared<ImageView>();

@@ -63,7 +63,7 @@ std::vector<std::shared_ptr<const ImageView>> TextureObjects::images(const Devic
 
 const ImageView* KernelViews::find(uint64_t handle) const {
   std::call_once(taken, [&] { images = objects.images(device); });
-  return handle < images.size() ? images[handle].get() : nullptr;
+  return handle < images.size() ? images[handle].get() : findReferenceView(module, references, handle);
 }
 
 namespace {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "stub/emulator/driver/context.h"
+#include "stub/emulator/memory/texture-reference.h"
 #include "stub/emulator/ptx/run/image-views.h"
 
 namespace vgpu::emulator::api {
@@ -44,15 +45,18 @@ class TextureObjects {
       freed;  // numbers, since the last object was made: a GPU may be late to give them again
 };
 
-// The objects as they are when a kernel first uses one.
+// The objects as they are when a kernel first uses one, and the references of its module as they were when it was launched.
 class KernelViews : public ImageViews {
  public:
-  KernelViews(const TextureObjects& objects, const Device& device) : objects(objects), device(device) {}
+  KernelViews(const TextureObjects& objects, const Device& device, const LoadedModule& module, const ReferenceViews* references)
+      : objects(objects), device(device), module(module), references(references) {}
   const ImageView* find(uint64_t handle) const override;
 
  private:
   const TextureObjects& objects;
   const Device& device;
+  const LoadedModule& module;
+  const ReferenceViews* const references;  // null: none was asked for
   mutable std::once_flag taken;
   mutable std::vector<std::shared_ptr<const ImageView>> images;
 };

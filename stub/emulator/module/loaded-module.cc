@@ -131,13 +131,28 @@ void LoadedModule::placeSections(std::shared_ptr<PlacedRange>* shared) {
 }
 
 void LoadedModule::release() {
+  references.end(context.driver);
   for (const std::shared_ptr<PlacedRange>& section : image)
     if (section != librarys) section->release();
 }
 
 const Variable* LoadedModule::findVariable(std::string_view name) const {
   for (const Variable& variable : module->variables()) {
-    if (variable.name == name) return &variable;
+    if (variable.name == name && !isReference(variable.type)) return &variable;
+  }
+  return nullptr;
+}
+
+const Variable* LoadedModule::findReference(std::string_view name, Type type) const {
+  for (const Variable& variable : module->variables()) {
+    if (variable.name == name && variable.type == type) return &variable;
+  }
+  return nullptr;
+}
+
+const Variable* LoadedModule::findReference(uint64_t address) const {
+  for (const Variable& variable : module->variables()) {
+    if (isReference(variable.type) && addressOf(variable) == address) return &variable;
   }
   return nullptr;
 }

@@ -10,6 +10,7 @@
 
 #include "stub/emulator/driver/context.h"
 #include "stub/emulator/memory/address-space.h"
+#include "stub/emulator/memory/texture-reference.h"
 #include "stub/emulator/module/jit-options.h"
 #include "stub/emulator/ptx/module.h"
 #include "stub/emulator/ptx/run/interpreter.h"
@@ -59,12 +60,15 @@ struct LoadedModule : std::enable_shared_from_this<LoadedModule> {
   // The kernel's decoded form; refuses where its body cannot be decoded, and says why on stderr, once a kernel.
   const Kernel& decode(const std::string& name);
   const std::vector<std::string>& kernelNames() const { return names; }
-  const Variable* findVariable(std::string_view name) const;
+  const Variable* findVariable(std::string_view name) const;  // a reference is none
+  const Variable* findReference(std::string_view name, Type) const;
+  const Variable* findReference(uint64_t address) const;
   uint64_t addressOf(const Variable& variable) const { return module->addressOf(variable); }
   // The module is unloaded, though a graph or a launch may still refer to it.
   void release();
   // The function named `name`, the same object at every call. Refuses with CUDA_ERROR_NOT_FOUND.
   std::shared_ptr<Function> function(const std::string& name);
+  ModuleReferences references;
 
  private:
   void placeSections(std::shared_ptr<PlacedRange>* shared);

@@ -91,7 +91,11 @@ CUresult CUDAAPI cuModuleGetGlobal_v2(CUdeviceptr* address, size_t* bytes, CUmod
     require(name != nullptr && *name != '\0');
     std::shared_ptr<LoadedModule> module = context.driver.modules.get(handle);
     const Variable* variable = module->findVariable(name);
-    if (!variable) refuse(std::ranges::count(module->kernelNames(), name) != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND);
+    if (!variable) {
+      const bool isOther = std::ranges::count(module->kernelNames(), name) != 0 || module->findReference(name, Type::texref) ||
+                           module->findReference(name, Type::surfref);
+      refuse(isOther ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND);
+    }
     if (address) *address = module->addressOf(*variable);
     if (bytes) *bytes = variable->bytes;
   });

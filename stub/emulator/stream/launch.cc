@@ -73,7 +73,7 @@ void runKernel(const LaunchRequest& request) {
   Context& context = function.context;
   const Settings& settings = context.driver.settings;
   KernelMemory memory(context.driver.space, context.device.bit(), context.peers);
-  KernelViews images(context.driver.textures, context.device);
+  KernelViews images(context.driver.textures, context.device, *function.module, request.references.get());
   ModuleRuntime runtime(*function.module);
   KernelGraphs graphs(context);
   TimeLimit limit(context.driver.scheduler, settings.timeoutSeconds);
@@ -233,6 +233,7 @@ CUresult launch(CUfunction handle, LaunchRequest request, CUstream streamHandle,
       request.device = context.driver.deviceNodes.make();
       *node = asHandle<CUgraphDeviceNode>(request.device->handle);
     }
+    request.references = request.function->module->references.views();
     stream->submit(launchOperation(std::move(request)));
   });
 }

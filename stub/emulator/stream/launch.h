@@ -23,6 +23,7 @@ struct LaunchRequest {
   std::vector<std::byte> parameters;  // the parameter block
   bool deviceUpdatable = false;        // asks for a node that kernels can change,
   std::shared_ptr<DeviceNode> device;  // which is this
+  std::shared_ptr<const ReferenceViews> references;  // of its module, as they were at the launch; null: none was asked for
   std::vector<void*> pointers;        // to each parameter in the block, once it is an operation's
 };
 

@@ -57,13 +57,17 @@ SECTION(process) {
     VALUE(wrong);
   }
   SAYCU(cuCoredumpSetAttributeGlobal, CU_COREDUMP_LIGHTWEIGHT, &is, &size);
+  showNumbers(false);
+  char name[2048] = "/tmp/name";
+  size_t bytes = strlen(name) + 1;
+  SAYCU(cuCoredumpSetAttributeGlobal, CU_COREDUMP_PIPE, name, &bytes);
+  SAYCU(cuCoredumpSetAttributeGlobal, CU_COREDUMP_FILE, name, &bytes);
+  showText(false, CU_COREDUMP_PIPE);
+  showText(false, CU_COREDUMP_FILE);
+  for (size_t room : {4, 9, 10}) SAYCU(cuCoredumpGetAttributeGlobal, CU_COREDUMP_FILE, name, &room);
   SAYCU(cuCoredumpSetAttributeGlobal, CU_COREDUMP_ENABLE_USER_TRIGGER, &is, &size);
   showNumbers(false);
-  char pipe[] = "/tmp/pipe";
-  size = sizeof pipe;
-  SAYCU(cuCoredumpSetAttributeGlobal, CU_COREDUMP_PIPE, pipe, &size);
-  showText(false, CU_COREDUMP_PIPE);
-  for (size_t room : {4, 9, 10}) SAYCU(cuCoredumpGetAttributeGlobal, CU_COREDUMP_PIPE, pipe, &room);
+  SAYCU(cuCoredumpSetAttributeGlobal, CU_COREDUMP_PIPE, name, &bytes);
 }
 
 SECTION(context) {

@@ -65,8 +65,9 @@ startNode a --image-cache "$dir/kept" --image-cache-size 500MiB
 workerSays "CUDA_CACHE_PATH=$dir/kept/compiled" || fail "the driver's cache has no place"
 workerSays "CUDA_CACHE_MAXSIZE=$((500 << 20))" || fail "the driver's cache has another size"
 stopNode a
-CUDA_CACHE_PATH=/somewhere startNode a --image-cache "$dir/kept"
+CUDA_CACHE_PATH=/somewhere CUDA_COREDUMP_FILE=/elsewhere startNode a --image-cache "$dir/kept"
 workerSays "CUDA_CACHE_PATH=/somewhere" || fail "the user's choice is overridden"
+workerSays "CUDA_COREDUMP_FILE=/elsewhere" && fail "a fault of the GPU would end the worker with a dump"
 
 # Every file is damaged, each in another way: the images are sent again, and found after that.
 count=0

@@ -93,6 +93,7 @@ void addField(const Table& table, Row& row, const Parameter& parameter) {
   if (kind != nullptr && (!parameter.isPointer() || effect == Effect::creates)) {
     setObject(field, *kind, effect);
     if (isNamed(row, "optional", parameter.name) && field.effect == Effect::uses) field.nullable = true;
+    field.parent = isNamed(row, "parent", parameter.name);
     row.frame.fields.push_back(field);
   } else if (isNamed(row, "address", parameter.name)) {
     row.frame.fields.push_back(field);  // as the number that it is

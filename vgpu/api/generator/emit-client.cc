@@ -162,7 +162,8 @@ class ClientHalf {
 
   // An array that the entry writes, with room for as many elements as another parameter says.
   void takeList(const Parameter& p, const Field& result) {
-    const bool isRoomKnown = row.findParameter(result.count)->isPointer();
+    const Parameter* count = row.findParameter(result.count);
+    const bool isRoomKnown = count != nullptr && count->isPointer();
     if (!isRoomKnown && !isNamed(row, "optional", p.name))
       checks += fmt::format("    if ({} == nullptr && {} != 0) return CUDA_ERROR_INVALID_VALUE;\n", p.name, result.count);
     returns += fmt::format("    answerList({}, {}{}, {}, {});\n", p.name, isRoomKnown ? "*" : "", result.count,
@@ -204,15 +205,20 @@ class ClientHalf {
     sets += fmt::format("    frame->set{}({});\n", field.accessor(), value);
   }
 
-  void create(const Parameter& p, const Field& field) {
-    checks += nullCheck(p.name) + fmt::format("    NewHandle {}Made(thread, {});\n", p.name, kindOf(field.kind));
+  // Calls `each` with what is remembered of an object, and as which member.
+  template <typename Each>
+  void remember(Each&& each) const {
     for (auto& clause : row.find("remember"))
       for (size_t i = 1; i < clause.size(); ++i)
-        if (clause[i] != "as" && clause[i - 1] != "as") {
-          const bool isRenamed = i + 2 < clause.size() && clause[i + 1] == "as";
-          remembers += fmt::format("    thread.session.handles.find<{}>({}Made.get())->{} = {};\n", kindOf(field.kind), p.name,
-                                   clause[isRenamed ? i + 2 : i], clause[i]);
-        }
+        if (clause[i] != "as" && clause[i - 1] != "as")
+          each(clause[i + 2 < clause.size() && clause[i + 1] == "as" ? i + 2 : i], clause[i]);
+  }
+
+  void create(const Parameter& p, const Field& field) {
+    checks += nullCheck(p.name) + fmt::format("    NewHandle {}Made(thread, {});\n", p.name, kindOf(field.kind));
+    remember([&](auto& member, auto& value) {
+      remembers += fmt::format("    thread.session.handles.find<{}>({}Made.get())->{} = {};\n", kindOf(field.kind), p.name, member, value);
+    });
     put(field, p.name + "Made.get()");
     returns += fmt::format("    *{0} = fromWire<{1}>({0}Made.keep());\n", p.name, p.pointee());
   }
@@ -238,8 +244,13 @@ class ClientHalf {
     if (kind.name == "stream" && !row.noWork) sets += fmt::format("    frame.inStream({}Handle);\n", p.name);
     if (field->effect == Effect::destroys)
       returns += fmt::format("    thread.destroy({}, {}Handle);\n", kindOf(kind.name), p.name);
-    if (field->effect == Effect::changes)
+    if (field->effect == Effect::changes) {
       returns += fmt::format("    thread.changed({}, {}Handle);\n", kindOf(kind.name), p.name);
+      remember([&](auto& member, auto& value) {
+        returns += fmt::format("    if (auto* changed = thread.session.handles.find<{}>({}Handle)) changed->{} = {};\n", kindOf(kind.name),
+                               p.name, member, value);
+      });
+    }
   }
 
   // In a stream that captures, all that is valid becomes a node.

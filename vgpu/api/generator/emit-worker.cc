@@ -1,6 +1,7 @@
 // The worker's half of a row: virtual handles become real ones, the driver is called, what it made is kept.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "text.h"
@@ -45,6 +46,8 @@ class WorkerHalf {
     if (field->effect == Effect::creates) {
       before += fmt::format("  {} {}{{}};\n", p.pointee(), p.name);
       after += fmt::format("  on.handles.add({}, p.get{}(), toWire({}));\n", kindOf(field->kind), field->accessor(), p.name);
+      if (auto parent = std::ranges::find(row.frame.fields, true, &Field::parent); parent != row.frame.fields.end())
+        after += fmt::format("  on.handles.endWith(p.get{}(), {}, p.get{}());\n", parent->accessor(), kindOf(field->kind), field->accessor());
       return fmt::format("&{}", p.name);
     }
     if (field->kind == "stream" && field->effect == Effect::uses && !row.noWork)
@@ -85,6 +88,7 @@ class WorkerHalf {
 
   // A field of the frame: `p.getCount()`, with what is taken away from it (COUNT-1).
   std::string read(const std::string& count) const {
+    if (isNumber(count)) return count;
     std::string name = countParameter(count);
     return fmt::format("p.get{}(){}", row.frame.find(name)->accessor(), count.substr(name.size()));
   }
@@ -98,12 +102,12 @@ class WorkerHalf {
                              result.type == Type::structure ? p.name : fmt::format("toWire({})", p.name));
       return fmt::format("&{}", p.name);
     }
-    const Parameter& count = *row.findParameter(result.count);
+    const Parameter* count = row.findParameter(result.count);
     std::string element = result.elementType == "void" ? "kj::byte" : result.elementType;
     before += fmt::format("  Room<{0}> {1}({2});\n  if (CUresult bad = {1}.check()) return bad;\n", element, p.name,
                           read(result.count));
     results += fmt::format("  results.set{}({}.filled({}));\n", result.accessor(), p.name,
-                           count.isPointer() ? result.count : read(result.count));
+                           count != nullptr && count->isPointer() ? result.count : read(result.count));
     return p.name + ".get()";
   }
 

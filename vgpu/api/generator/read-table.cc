@@ -236,9 +236,10 @@ class Reader : private TableText {
     KJ_REQUIRE(dot == std::string::npos || row.findParameter(clause[0].substr(0, dot)) != nullptr,
                "the entry has no such parameter", clause[0].c_str());
     static const std::set<std::string> verbs{"creates",  "uses",    "changes", "destroys", "optional",
-                                             "remember", "current", "reads",   "writes",   "address"};
+                                             "remember", "current", "reads",   "writes",   "address", "parent"};
     for (size_t i = 1; verbs.contains(clause[0]) && i < clause.size(); ++i) {
       std::string name = unbracketed(clause[i]), count = countParameter(bracketed(clause[i]));
+      if (isNumber(count)) count.clear();
       const bool isNoParameter = clause[i] == "as" || clause[i - 1] == "as" || (clause[0] == "remember" && name.ends_with(')'));
       KJ_REQUIRE((isNoParameter || row.findParameter(name) != nullptr) && (count.empty() || row.findParameter(count) != nullptr),
                  "the entry has no such parameter", clause[i].c_str());

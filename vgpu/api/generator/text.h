@@ -43,6 +43,7 @@ inline std::string unbracketed(const std::string& text) { return text.substr(0, 
 std::string wordBehind(const Clause& clause, const std::string& word, const std::string& otherwise);
 // COUNT of `COUNT-1`.
 inline std::string countParameter(const std::string& count) { return count.substr(0, count.find('-')); }
+inline bool isNumber(const std::string& text) { return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos; }
 // `const char * name`.
 Parameter readParameter(const std::string& text);
 

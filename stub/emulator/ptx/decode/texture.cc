@@ -1,9 +1,11 @@
-// tex, tld4, suld.b, sust.b on texture and surface objects: handles in 64-bit registers, the sampler's state part of
-// the texture (PTX ISA, "unified mode").
+// tex, tld4, suld.b, sust.b on texture and surface objects, the sampler's state part of the texture (PTX ISA, "unified
+// mode"). An object is a handle in a 64-bit register, or a reference's name, which stands for the address of that variable:
+// addresses are never as small as handles.
 #include <algorithm>
 #include <bit>
 
 #include "stub/emulator/ptx/decode/decoder.h"
+#include "stub/emulator/ptx/decode/linker.h"
 #include "stub/emulator/ptx/run/bulk-copy.h"
 #include "stub/emulator/ptx/run/texture.h"
 
@@ -25,17 +27,28 @@ bool setGeometry(Geometry& geometry, std::string_view part) {
   return false;
 }
 
-// `[handle, {coordinates}]`, and the handle's operand.
-Value handleOf(Decoder& decoder, const Operand& operand) {
+// The handle that a register holds, or the address of the reference of that type which a name names.
+Value objectOf(Decoder& decoder, const Operand& operand, Type reference) {
+  Operand object;
+  object.name = operand.name;
+  object.line = operand.line;
+  const bool isLocal = decoder.find(object.name) != nullptr;
+  const VariableDecl* const variable = isLocal ? nullptr : decoder.linker().findVariable(object.name);
+  if (operand.offset != 0 || !(variable || decoder.findRegister(object)))
+    decoder.unsupported(operand.line, "an object that is neither a register nor a reference of the module");
+  if (variable && variable->type != reference)
+    decoder.invalid(operand.line, "'" + std::string(object.name) + "' is no ." + std::string(nameOf(reference)));
+  return decoder.source(object, 8);
+}
+
+// `[object, {coordinates}]`, and the object's operand.
+Value handleOf(Decoder& decoder, const Operand& operand, Type reference) {
+  if (operand.kind == Operand::Kind::memory && operand.parts.size() == 2)
+    decoder.unsupported(operand.line, "a sampler apart from its texture (independent mode)");
   if (operand.kind != Operand::Kind::memory || operand.parts.size() != 1 ||
       operand.parts[0].kind != Operand::Kind::vector)
     decoder.unsupported(operand.line, "an object and its coordinates in another form");
-  Operand handle;
-  handle.name = operand.name;
-  handle.line = operand.line;
-  if (operand.offset != 0 || !decoder.findRegister(handle))
-    decoder.unsupported(operand.line, "texture and surface references, and samplers apart from textures,");
-  return decoder.source(handle, 8);
+  return objectOf(decoder, operand, reference);
 }
 
 // A vector of numbers; those past `used` fill it up to a length that PTX has.
@@ -46,9 +59,9 @@ void appendNumbers(Decoder& decoder, const Operand& operand, size_t used, Litera
   for (size_t i = 0; i < used; ++i) ins.push_back(decoder.source(vector ? operand.parts[i] : operand, 4, literal));
 }
 
-void appendPlace(Decoder& decoder, const Operand& operand, const Geometry& geometry, Literal literal,
+void appendPlace(Decoder& decoder, const Operand& operand, Type reference, const Geometry& geometry, Literal literal,
                  std::vector<Value>& ins) {
-  ins.push_back(handleOf(decoder, operand));
+  ins.push_back(handleOf(decoder, operand, reference));
   Operand coordinates = operand.parts[0];
   if (geometry.layered) {
     if (coordinates.parts.empty()) decoder.invalid(operand.line, "a layer is needed here");
@@ -118,7 +131,7 @@ void texture(Decoder& decoder, const Statement& statement) {
   if (resident) outs.push_back(resident);
   form.resident = static_cast<bool>(resident);
   const Literal literal = form.whole ? Literal::whole : Literal::f32;
-  appendPlace(decoder, statement.operands[1], form.geometry, literal, ins);
+  appendPlace(decoder, statement.operands[1], Type::texref, form.geometry, literal, ins);
   for (size_t i = 0; i < extra; ++i) {
     const size_t count = form.level == Level::given ? 1 : form.geometry.axes;
     appendNumbers(decoder, statement.operands[2 + i], count, literal, ins);
@@ -169,7 +182,7 @@ void surfaceLoad(Decoder& decoder, const Statement& statement) {
   std::vector<Value> outs, ins;
   for (const Operand& part : elementsOf(decoder, statement.operands[0], form))
     outs.push_back(decoder.target(part, form.elementBytes == 8 ? 8 : 4));
-  appendPlace(decoder, statement.operands[1], form.geometry, Literal::whole, ins);
+  appendPlace(decoder, statement.operands[1], Type::surfref, form.geometry, Literal::whole, ins);
   decoder.build().wide(loadSurface, outs, ins).imm = std::bit_cast<uint64_t>(form);
 }
 
@@ -177,7 +190,7 @@ void surfaceStore(Decoder& decoder, const Statement& statement) {
   const SurfaceForm form = parseSurface(decoder, statement);
   decoder.operandCount(statement, 2, 2);
   std::vector<Value> ins;
-  appendPlace(decoder, statement.operands[0], form.geometry, Literal::whole, ins);
+  appendPlace(decoder, statement.operands[0], Type::surfref, form.geometry, Literal::whole, ins);
   for (const Operand& part : elementsOf(decoder, statement.operands[1], form))
     ins.push_back(decoder.source(part, form.elementBytes == 8 ? 8 : 4));
   decoder.build().wide(storeSurface, {}, ins).imm = std::bit_cast<uint64_t>(form);
@@ -201,7 +214,7 @@ void surfaceReduce(Decoder& decoder, const Statement& statement) {
   form.elementBytes = static_cast<uint8_t>(row->bytes);
   decoder.operandCount(statement, 2, 2);
   std::vector<Value> ins;
-  appendPlace(decoder, statement.operands[0], form.geometry, Literal::whole, ins);
+  appendPlace(decoder, statement.operands[0], Type::surfref, form.geometry, Literal::whole, ins);
   ins.push_back(decoder.source(statement.operands[1], row->bytes));
   decoder.build().wide(reduceSurface, {}, ins).imm = std::bit_cast<uint64_t>(form);
 }
@@ -223,12 +236,10 @@ void query(Decoder& decoder, const Statement& statement) {
       (Surface ? *name == "normalized_coords" || name->starts_with("num") : *name == "memory_layout"))
     decoder.unsupported(statement);
   decoder.operandCount(statement, ofLevel ? 3 : 2, ofLevel ? 3 : 2);
-  Operand handle = statement.operands[1];
-  if (handle.kind != Operand::Kind::memory || !handle.parts.empty() || handle.offset) decoder.unsupported(statement);
-  handle.kind = Operand::Kind::name;
-  if (!decoder.findRegister(handle)) decoder.unsupported(statement.line, "texture and surface references");
+  const Operand& operand = statement.operands[1];
+  if (operand.kind != Operand::Kind::memory || !operand.parts.empty()) decoder.unsupported(statement);
   const Value level = ofLevel ? decoder.source(statement.operands[2], 4) : decoder.build().constant(4, 0);
-  const Value object = decoder.source(handle, 8);
+  const Value object = objectOf(decoder, operand, Surface ? Type::surfref : Type::texref);
   decoder.build().add(queryImage, {decoder.target(statement.operands[0], 4)}, {object, level}).imm =
       static_cast<uint64_t>(name - queryNames) | uint64_t{Surface} << 8;
 }

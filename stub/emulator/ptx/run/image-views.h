@@ -1,7 +1,7 @@
 // Texture and surface objects as a kernel uses them: elements in device memory, and how they are read.
 //
 // The device makes one when the program makes the object; it never changes. Kernels find it by the 64-bit handle that
-// the instruction names.
+// the instruction names. Those of references are made at each launch, and found by the address of the reference's variable.
 #pragma once
 
 #include <array>
@@ -44,7 +44,8 @@ enum class Addressing : uint8_t { wrap, clamp, mirror, border };
 
 struct ImageView {
   ElementFormat format;
-  std::vector<ElementGrid> levels;  // the largest first
+  // The largest first. If its width is 0 nothing is bound: every place reads as zero, what is written is lost.
+  std::vector<ElementGrid> levels;
   bool surface = false;
   bool line = false;  // linear memory: fetched by index, zero past its end
   // Of textures:

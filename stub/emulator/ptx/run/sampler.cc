@@ -321,6 +321,7 @@ Channels asFloats(const ImageView& image, const double (&values)[4]) {
 }  // namespace
 
 Channels sample(const ImageView& image, ElementReader& reader, const Place& asked, std::optional<float> level) {
+  if (image.levels[0].width == 0) return {};
   const Place place = asked.cube ? onFace(asked) : asked;
   if (image.line) {
     const double at = std::floor(place.at[0]) + place.offset[0];
@@ -350,6 +351,7 @@ Channels sample(const ImageView& image, ElementReader& reader, const Place& aske
 
 Channels gather(const ImageView& image, ElementReader& reader, const Place& place, int component) {
   const ElementGrid& grid = image.levels[0];
+  if (grid.width == 0) return {};
   const Sampler sampler(image, reader, grid);
   const Box box = boxAt(image, grid, place, true);
   Channels out{};

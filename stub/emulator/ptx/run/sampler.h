@@ -27,7 +27,7 @@ class ElementReader {
  public:
   virtual ~ElementReader() = default;
   virtual const std::byte* at(uint64_t address, uint32_t bytes) = 0;  // nullptr: not mapped
-  uint64_t failed = 0;
+  std::optional<uint64_t> failed;
   bool resident = true;  // false once a place of a sparse array without memory was read
 };
 

@@ -136,6 +136,7 @@ Found locate(Warp& warp, const Inst* inst, SurfaceForm form, LaneInputs& in, boo
   if (!image) return Found::failed;
   SurfacePlace place = surfacePlaceOf(form, in);
   const ElementGrid& grid = image->levels[0];
+  if (grid.width == 0) return Found::outside;
   const int64_t bytes = form.elements * form.elementBytes, rowBytes = int64_t{grid.width} * image->format.bytes();
   const auto name = [&] {
     return std::string(write ? "write" : "read") + " of " + std::to_string(bytes) + " bytes at byte " +
@@ -193,7 +194,7 @@ const Inst* fetchTexture(Warp& warp, const Inst* inst) {
     results[in.lane] = fetch(form, *image, reader, in);
     resident |= uint32_t{reader.resident} << in.lane;
     // Reports what is there instead.
-    if (reader.failed && !warp.locate(inst, in.lane, reader.failed, image->format.bytes(), 1, false)) return nullptr;
+    if (reader.failed && !warp.locate(inst, in.lane, *reader.failed, image->format.bytes(), 1, false)) return nullptr;
   }
   for (uint32_t left = warp.active; left; left &= left - 1)
     put(warp, form, operands.outs, __builtin_ctz(left), results[__builtin_ctz(left)], resident >> __builtin_ctz(left) & 1);

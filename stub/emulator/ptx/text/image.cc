@@ -24,7 +24,7 @@ void Image::layOutVariables(Space space) {
     const Layout layout = layOut(decl);
     named[decl.name] = layout;
     moduleVariables.push_back({decl.name, space == Space::global ? VariableSpace::global : VariableSpace::constant,
-                               layout.section, layout.offset, decl.bytes, decl.managed});
+                               layout.section, layout.offset, decl.bytes, decl.managed, decl.type});
   }
 }
 

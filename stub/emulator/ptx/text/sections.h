@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "stub/emulator/ptx/text/types.h"
+
 namespace vgpu::emulator {
 
 enum class VariableSpace { global, constant };
@@ -29,6 +31,7 @@ struct Variable {
   uint32_t section;
   uint64_t offset, bytes;
   bool managed = false;
+  Type type = Type::none;
 };
 
 }  // namespace vgpu::emulator

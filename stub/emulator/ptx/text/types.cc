@@ -32,6 +32,7 @@ std::string_view nameOf(Type type) { return rowOf(type).name; }
 uint32_t sizeOf(Type type) { return rowOf(type).bytes; }
 bool isSigned(Type type) { return type >= Type::s8 && type <= Type::s64; }
 bool isFloat(Type type) { return type == Type::f32 || type == Type::f64; }
+bool isReference(Type type) { return type >= Type::texref && type <= Type::surfref; }
 
 uint32_t registerBytes(Type type) {
   const uint32_t bytes = sizeOf(type);

@@ -41,6 +41,7 @@ std::string_view nameOf(Type);
 uint32_t sizeOf(Type);  // bytes in memory; 0 for pred
 bool isSigned(Type);
 bool isFloat(Type);  // f32 and f64: types whose literals are written as numbers with a point
+bool isReference(Type);  // texref, samplerref and surfref
 
 // Bytes a register of this type takes for one lane: 4, 8 or 16.
 uint32_t registerBytes(Type);

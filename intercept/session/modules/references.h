@@ -1,0 +1,64 @@
+// References to textures and surfaces, which CUDA 12 has ended for its compiler: a module has one only if its PTX was written so. What is
+// set of them is the worker's driver's; the client knows their names and the arrays that they are bound to.
+//
+// Any thread, outside the gate; no lock. All of it stays in the program's process over a suspend.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstring>
+
+#include "intercept/session/call.h"
+#include "intercept/session/modules/names.h"
+#include "intercept/session/thread.h"
+
+namespace vgpu::client {
+
+// The live reference of that name in a module, if the program has asked for it before; else 0.
+template <api::Kind kind>
+uint64_t findKnownReference(HandleTable& handles, uint64_t module, const char* name) {
+  for (uint64_t handle : handles.live(kind, handleDevice(module)))
+    if (auto* state = handles.find<kind>(handle); state != nullptr && state->module == module && state->name == name) return handle;
+  return 0;
+}
+
+// The reference of that name in a live module, one handle a name. CUDA_ERROR_NOT_FOUND if there is none.
+template <api::Kind kind, typename Params, api::Method method>
+CUresult findReference(Thread& thread, uint64_t module, const char* name, uint64_t& reference) {
+  HandleTable& handles = thread.session.handles;
+  if ((reference = findKnownReference<kind>(handles, module, name)) != 0) return CUDA_SUCCESS;
+  const size_t length = std::strlen(name);
+  if (length > maxNameBytes) return CUDA_ERROR_NOT_FOUND;
+  reference = handles.reserve(kind, handleDevice(module));
+  Call<Params> frame(thread.of(module), method, dataWords(length + 1));
+  if constexpr (kind == api::Kind::TEXTURE_REFERENCE) {
+    frame->setPTexRef(reference);
+  } else {
+    frame->setPSurfRef(reference);
+  }
+  frame->setHmod(module);
+  frame->setName(name);
+  if (CUresult error = frame.call()) return handles.abandon(reference), error;
+  handles.publish<kind>(reference, 0, [&](ReferenceState& state) {
+    state.module = module;
+    state.name = name;
+  });
+  return CUDA_SUCCESS;
+}
+
+// Ends the references of a module.
+template <api::Kind kind>
+void dropReferences(HandleTable& handles, uint64_t module) {
+  for (uint64_t handle : handles.live(kind, handleDevice(module)))
+    if (auto* state = handles.find<kind>(handle); state != nullptr && state->module == module) handles.destroy(handle);
+}
+
+// The live array, or mipmapped one, that a reference is bound to. CUDA_ERROR_INVALID_VALUE if it is bound to none of that kind.
+template <api::Kind of>
+CUresult boundImage(Thread& thread, uint64_t reference, api::Kind kind, uint64_t& image) {
+  auto* state = thread.session.handles.find<of>(reference);
+  image = state == nullptr ? 0 : state->image.load();
+  return image != 0 && thread.session.handles.isLive(kind, image) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace vgpu::client

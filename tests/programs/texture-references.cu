@@ -1,0 +1,126 @@
+// Kernels that read and write through references of their module, which only its text can have: what they are bound to counts at each
+// launch, also on another GPU.
+#include "driver-entry.h"
+
+static const char image[] = R"(
+.version 8.0
+.target sm_75
+.address_size 64
+.global .texref texels;
+.global .surfref places;
+.visible .entry read(.param .u64 out)
+{
+  .reg .b64 %rd<3>;
+  .reg .b32 %r<2>;
+  .reg .f32 %f<6>;
+  ld.param.u64 %rd1, [out];
+  mov.u32 %r1, %tid.x;
+  cvt.rn.f32.u32 %f5, %r1;
+  tex.1d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [texels, {%f5}];
+  mul.wide.u32 %rd2, %r1, 4;
+  add.u64 %rd1, %rd1, %rd2;
+  st.global.f32 [%rd1], %f1;
+  ret;
+}
+.visible .entry readLinear(.param .u64 out)
+{
+  .reg .b64 %rd<3>;
+  .reg .b32 %r<2>;
+  .reg .f32 %f<5>;
+  ld.param.u64 %rd1, [out];
+  mov.u32 %r1, %tid.x;
+  tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [texels, {%r1}];
+  mul.wide.u32 %rd2, %r1, 4;
+  add.u64 %rd1, %rd1, %rd2;
+  st.global.f32 [%rd1], %f1;
+  ret;
+}
+.visible .entry write(.param .u32 value)
+{
+  .reg .b32 %r<5>;
+  ld.param.u32 %r1, [value];
+  mov.u32 %r2, %tid.x;
+  add.u32 %r3, %r1, %r2;
+  shl.b32 %r4, %r2, 2;
+  sust.b.1d.b32.trap [places, {%r4}], {%r3};
+  ret;
+}
+)";
+
+constexpr int width = 32;
+static CUmodule module;
+
+static void launch(CUfunction kernel, CUdeviceptr out) {
+  void* parameters[] = {&out};
+  CALL(cuLaunchKernel, kernel, 1, 1, 1, width, 1, 1, 0, nullptr, parameters, nullptr);
+}
+
+static int check(const char* what, CUdeviceptr out, float first, float step) {
+  float read[width];
+  CALL(cuMemcpyDtoH, read, out, sizeof read);
+  for (int i = 0; i < width; ++i)
+    if (read[i] != first + step * static_cast<float>(i)) return std::fprintf(stderr, "%s: %g at %d\n", what, read[i], i), 1;
+  return 0;
+}
+
+int main() {
+  CHECK(cudaFree(nullptr));
+  CALL(cuModuleLoadData, &module, image);
+  CUfunction read, readLinear, write;
+  CALL(cuModuleGetFunction, &read, module, "read");
+  CALL(cuModuleGetFunction, &readLinear, module, "readLinear");
+  CALL(cuModuleGetFunction, &write, module, "write");
+  CUtexref texels;
+  CUsurfref places;
+  CUdeviceptr out;
+  CALL(cuModuleGetTexRef, &texels, module, "texels");
+  CALL(cuModuleGetSurfRef, &places, module, "places");
+  CALL(cuMemAlloc, &out, sizeof(float) * 2 * width);
+
+  // An array between whose elements is read: at i the mean of the elements i - 1 and i, and of the first one with the border.
+  CUDA_ARRAY3D_DESCRIPTOR shape{width, 0, 0, CU_AD_FORMAT_FLOAT, 1, 0};
+  CUDA_ARRAY3D_DESCRIPTOR numbers{width, 0, 0, CU_AD_FORMAT_SIGNED_INT32, 1, CUDA_ARRAY3D_SURFACE_LDST};
+  CUarray array, written, replaced;
+  CALL(cuArray3DCreate, &replaced, &shape);
+  CALL(cuTexRefSetArray, texels, replaced, CU_TRSA_OVERRIDE_FORMAT);
+  CALL(cuArray3DCreate, &array, &shape);
+  CALL(cuArray3DCreate, &written, &numbers);
+  float values[2 * width];
+  for (int i = 0; i < 2 * width; ++i) values[i] = static_cast<float>(2 * i + 1);
+  CALL(cuMemcpyHtoA, array, 0, values, sizeof(float) * width);
+  CALL(cuTexRefSetArray, texels, array, CU_TRSA_OVERRIDE_FORMAT);
+  CALL(cuArrayDestroy, replaced);
+  CALL(cuTexRefSetFilterMode, texels, CU_TR_FILTER_MODE_LINEAR);
+  CALL(cuTexRefSetAddressMode, texels, 0, CU_TR_ADDRESS_MODE_BORDER);
+  float border[4] = {-1, 0, 0, 0};
+  CALL(cuTexRefSetBorderColor, texels, border);
+  CALL(cuSurfRefSetArray, places, written, 0);
+  pausePoint();
+  launch(read, out);
+  if (check("filtered", out, 0, 2) != 0) return 1;
+
+  int first = 40;
+  void* parameters[] = {&first};
+  CALL(cuLaunchKernel, write, 1, 1, 1, width, 1, 1, 0, nullptr, parameters, nullptr);
+  int found[width];
+  CALL(cuMemcpyAtoH, found, written, 0, sizeof found);
+  for (int i = 0; i < width; ++i)
+    if (found[i] != first + i) return std::fprintf(stderr, "written: %d at %d\n", found[i], i), 1;
+
+  // Linear memory, bound to another part of it while a launch may be under way.
+  CUdeviceptr memory;
+  CALL(cuMemAlloc, &memory, 4096);
+  CALL(cuMemcpyHtoD, memory, values, sizeof(float) * width);
+  CALL(cuMemcpyHtoD, memory + 512, values + width, sizeof(float) * width);
+  CALL(cuTexRefSetFilterMode, texels, CU_TR_FILTER_MODE_POINT);
+  for (int part = 0; part < 2; ++part) {
+    size_t offset = 77;
+    CALL(cuTexRefSetAddress, &offset, texels, memory + static_cast<CUdeviceptr>(512 * part), sizeof(float) * width);
+    launch(readLinear, out + sizeof(float) * width * static_cast<CUdeviceptr>(part));
+  }
+  if (check("linear", out, 1, 2) != 0 || check("linear, bound again", out + sizeof(float) * width, 2 * width + 1, 2) != 0) return 1;
+  CUarray bound;
+  if (DRIVER(cuTexRefGetArray)(&bound, texels) == CUDA_SUCCESS) return std::fprintf(stderr, "the array is still bound\n"), 1;
+  CALL(cuModuleUnload, module);
+  return 0;
+}
