@@ -10,7 +10,7 @@ uint64_t Contexts::ownerOf(uint64_t context) const {
 CUresult Contexts::retain(unsigned device) {
   primaries[device].retained.fetch_add(1);
   const bool isNew = !primaries[device].active.exchange(true);
-  if (isNew) handles.find<api::Kind::CONTEXT>(primary(device))->coreDumps = coreDumpSettings();
+  if (isNew) inheritCoreDumps(handles.find<api::Kind::CONTEXT>(primary(device))->coreDumps);
   return CUDA_SUCCESS;
 }
 

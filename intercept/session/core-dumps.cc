@@ -164,9 +164,9 @@ CUresult with(CoreDumpsOf whose, CUcoredumpSettings which, const void* value, si
 
 }  // namespace
 
-CoreDumpSettings coreDumpSettings() {
+void inheritCoreDumps(CoreDumpSettings& context) {
   std::lock_guard lock(process().mutex);
-  return process().settings;
+  context = process().settings;
 }
 
 CUresult getCoreDumps(CoreDumpsOf whose, CUcoredumpSettings which, void* value, size_t* size, const char* entry) {

@@ -18,8 +18,8 @@ struct CoreDumpSettings {
   std::string file, pipe;  // empty: the driver's own names
 };
 
-// The process's settings at this moment.
-CoreDumpSettings coreDumpSettings();
+// To be called when a context is made: it has the process's settings at this moment.
+void inheritCoreDumps(CoreDumpSettings& context);
 
 enum class CoreDumpsOf { process, context };
 // Reads or writes one, as cuCoredumpGetAttribute and cuCoredumpSetAttribute say; without a value, its size. `entry`: the C function that

@@ -1,5 +1,5 @@
-// Texture and surface references. What is checked here is what driver 580 answered on an H100, but for memory that is no allocation,
-// which the emulator refuses when it is bound, and ended handles, which crash the driver.
+// Texture and surface references. What is checked here is what driver 580 answered on an H100, but for ended handles, which crash the
+// driver.
 #include <array>
 #include <atomic>
 #include <numeric>
@@ -221,7 +221,7 @@ TEST_CASE("a texture reference tells what it is bound to") {
   CHECK_ANSWER(cuTexRefSetAddress(nullptr, r, bindings.memory + 4, 128), CUDA_ERROR_INVALID_VALUE);
   CHECK_CUDA(cuTexRefSetAddress(nullptr, r, bindings.memory, 0));
   CHECK_ANSWER(cuTexRefSetAddress(nullptr, r, bindings.memory, size_t{1} << 40), CUDA_ERROR_INVALID_VALUE);
-  CHECK_ANSWER(cuTexRefSetAddress(&bindings.offset, r, 64, 4096), CUDA_ERROR_INVALID_VALUE);
+  CHECK_ANSWER(cuTexRefSetAddress(&bindings.offset, r, 64, 4096), CUDA_SUCCESS);  // a kernel that reads it faults
   CHECK_CUDA(cuTexRefSetAddress(&bindings.offset, r, 0, 0));
   CHECK_CUDA(cuTexRefGetAddress(&address, r));
   CHECK_EQ(address, 0);

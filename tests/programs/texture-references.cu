@@ -95,7 +95,20 @@ int main() {
   float border[4] = {-1, 0, 0, 0};
   CALL(cuTexRefSetBorderColor, texels, border);
   CALL(cuSurfRefSetArray, places, written, 0);
+
+  // One that is bound to memory which is gone.
+  CUtexref other;
+  CUdeviceptr freed;
+  size_t offset = 77;
+  CALL(cuTexRefCreate, &other);
+  CALL(cuMemAlloc, &freed, 4096);
+  CALL(cuTexRefSetAddress, &offset, other, freed, 4096);
+  CALL(cuMemFree, freed);
   pausePoint();
+  CUdeviceptr bound;
+  CALL(cuTexRefGetAddress, &bound, other);
+  if (bound != freed) return std::fprintf(stderr, "another address is bound\n"), 1;
+  CALL(cuTexRefDestroy, other);
   launch(read, out);
   if (check("filtered", out, 0, 2) != 0) return 1;
 
@@ -114,13 +127,12 @@ int main() {
   CALL(cuMemcpyHtoD, memory + 512, values + width, sizeof(float) * width);
   CALL(cuTexRefSetFilterMode, texels, CU_TR_FILTER_MODE_POINT);
   for (int part = 0; part < 2; ++part) {
-    size_t offset = 77;
     CALL(cuTexRefSetAddress, &offset, texels, memory + static_cast<CUdeviceptr>(512 * part), sizeof(float) * width);
     launch(readLinear, out + sizeof(float) * width * static_cast<CUdeviceptr>(part));
   }
   if (check("linear", out, 1, 2) != 0 || check("linear, bound again", out + sizeof(float) * width, 2 * width + 1, 2) != 0) return 1;
-  CUarray bound;
-  if (DRIVER(cuTexRefGetArray)(&bound, texels) == CUDA_SUCCESS) return std::fprintf(stderr, "the array is still bound\n"), 1;
+  CUarray still;
+  if (DRIVER(cuTexRefGetArray)(&still, texels) == CUDA_SUCCESS) return std::fprintf(stderr, "the array is still bound\n"), 1;
   CALL(cuModuleUnload, module);
   return 0;
 }

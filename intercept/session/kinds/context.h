@@ -20,7 +20,7 @@ struct ContextState : ObjectHead {
   std::mutex joining;  // guards both; posts are made under it
   Joint past, future;  // behind what cuCtxRecordEvent has found; before what cuCtxWaitEvent has delayed
   std::atomic<uint64_t> delayedBy{0};  // the event of `future`, for which new streams wait; 0: for none
-  CoreDumpSettings coreDumps;
+  CoreDumpSettings coreDumps;  // guarded by those functions
 
   void reset() {
     flags.store(0, std::memory_order_relaxed);
@@ -28,7 +28,7 @@ struct ContextState : ObjectHead {
     defaultStream.store(0, std::memory_order_relaxed);
     past = future = {};
     delayedBy.store(0, std::memory_order_relaxed);
-    coreDumps = coreDumpSettings();
+    inheritCoreDumps(coreDumps);
   }
 };
 
