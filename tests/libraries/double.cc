@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
@@ -190,8 +191,8 @@ class Recorded {
 
   // False if nobody has said go for a minute.
   static bool held() {
-    static bool wasHeld = std::getenv("VGPU_RECORD_HOLD") == nullptr;
-    if (std::exchange(wasHeld, true)) return true;
+    static std::atomic<bool> wasHeld = std::getenv("VGPU_RECORD_HOLD") == nullptr;
+    if (wasHeld.exchange(true)) return true;
     std::string folder = std::getenv("VGPU_TEST_RUN"), go = folder + "/library-go";
     close(open((folder + "/library-called").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     for (int i = 0; i < 60'000 && access(go.c_str(), F_OK) != 0; ++i) usleep(1000);
