@@ -95,6 +95,7 @@ int main() {
   float border[4] = {-1, 0, 0, 0};
   CALL(cuTexRefSetBorderColor, texels, border);
   CALL(cuSurfRefSetArray, places, written, 0);
+  CALL(cuParamSetTexRef, read, CU_PARAM_TR_DEFAULT, texels);  // takes only one that is bound
 
   // One that is bound to memory which is gone.
   CUtexref other;
