@@ -2,14 +2,15 @@
 import torch
 import torch.multiprocessing as processes
 
-from program import show
+from program import pause_point, show
 
 
 def double(queue, done):
     tensor = queue.get()
-    tensor *= 2
-    torch.cuda.synchronize()
-    done.put(True)
+    while queue.get():
+        tensor *= 2
+        torch.cuda.synchronize()
+        done.put(True)
 
 
 if __name__ == "__main__":
@@ -19,7 +20,12 @@ if __name__ == "__main__":
     child.start()
     tensor = torch.arange(1000, dtype=torch.float32, device="cuda")
     queue.put(tensor)
-    done.get()
+    for times in ("once", "twice"):
+        queue.put(True)
+        done.get()
+        show(f"doubled {times} by the other process", tensor.cpu().numpy())
+        if times == "once":
+            pause_point()
+    queue.put(False)
     child.join()
-    show("doubled by the other process", tensor.cpu().numpy())
     print("exit code", child.exitcode)
