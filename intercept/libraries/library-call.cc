@@ -27,11 +27,6 @@ constexpr uint64_t keptOutputBytes = 64;
 // Calls in a stream that captures are known by themselves.
 constexpr uint64_t capturedCalls = 0xca11;
 
-template <typename T>
-kj::ArrayPtr<const kj::byte> bytesOf(std::span<const T> data) {
-  return {static_cast<const kj::byte*>(static_cast<const void*>(data.data())), data.size_bytes()};
-}
-
 // Of an address the alignment counts, as far as a kernel may depend on it.
 constexpr uint64_t alignmentOf(uint64_t address) { return address == 0 ? 0 : 256 | (address & 255); }
 
@@ -275,7 +270,7 @@ CUresult LibraryCall::capture(std::shared_ptr<CapturedCall>& made) {
     if (objects[i] == nullptr || std::ranges::find(used, laidOut[i]) != used.end()) continue;
     used.push_back(laidOut[i]);
     for (auto& call : objects[i]->calls())
-      api::addCapturedSetting(settings, {call.row->signature, call.hostMask, bytesOf(call.block.bytes())});
+      api::addCapturedSetting(settings, {call.row->signature, call.hostMask, call.block.data()});
   }
   const uint64_t words = frameWords() + used.size() + settings.size();
   if (words > mostDataWords) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -287,7 +282,7 @@ CUresult LibraryCall::capture(std::shared_ptr<CapturedCall>& made) {
   frame->setObjects(kj::arrayPtr(used.data(), used.size()));
   frame->setStream(stream);
   fill(frame);
-  frame->setSettings(bytesOf(std::span<const uint64_t>(settings)));
+  frame->setSettings(kj::arrayPtr(settings.data(), settings.size()).asBytes());
   if (isKnown) {
     if (CUresult error = frame.post()) return error;
   } else {

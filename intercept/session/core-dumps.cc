@@ -1,6 +1,5 @@
 #include "intercept/session/core-dumps.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -114,22 +113,22 @@ void setNumber(CoreDumpSettings& settings, CUcoredumpSettings which, uint32_t va
 
 auto textOf(CUcoredumpSettings which) { return which == CU_COREDUMP_FILE ? &CoreDumpSettings::file : &CoreDumpSettings::pipe; }
 
-CUresult get(const CoreDumpSettings& settings, CUcoredumpSettings which, void* value, size_t size) {
+// `bytes`: of the setting.
+CUresult get(const CoreDumpSettings& settings, CUcoredumpSettings which, size_t bytes, void* value, size_t size) {
   if (isText(which)) {
     const std::string& text = settings.*textOf(which);
     if (size < text.size()) return CUDA_ERROR_INVALID_VALUE;
     std::memcpy(value, text.c_str(), std::min(size, text.size() + 1));
     return CUDA_SUCCESS;
   }
-  const size_t bytes = bytesOf(CoreDumpsOf::process, which);
   if (size != bytes) return CUDA_ERROR_INVALID_VALUE;
   const uint32_t number = numberOf(settings, which);
   std::memcpy(value, &number, bytes);  // the low byte first
   return CUDA_SUCCESS;
 }
 
-CUresult set(CoreDumpSettings& settings, const CoreDumpSettings& given, CUcoredumpSettings which, const void* value, size_t size) {
-  const size_t bytes = bytesOf(CoreDumpsOf::process, which);
+CUresult set(CoreDumpSettings& settings, CUcoredumpSettings which, size_t bytes, const void* value, size_t size) {
+  const CoreDumpSettings& given = process().given;
   if (isText(which)) {
     if (size == 0 || size > bytes) return CUDA_ERROR_INVALID_VALUE;
     if (which == CU_COREDUMP_PIPE && settings.onRequest) return CUDA_ERROR_NOT_SUPPORTED;  // natively it is open now
@@ -145,7 +144,7 @@ CUresult set(CoreDumpSettings& settings, const CoreDumpSettings& given, CUcoredu
   return CUDA_SUCCESS;
 }
 
-// Calls `body` with the settings that are meant.
+// Calls `body` with the settings that are meant, and the bytes of the one.
 template <typename Body>
 CUresult with(CoreDumpsOf whose, CUcoredumpSettings which, const void* value, size_t* size, Body&& body) {
   auto run = [&](CoreDumpSettings& settings) -> CUresult {
@@ -153,7 +152,7 @@ CUresult with(CoreDumpsOf whose, CUcoredumpSettings which, const void* value, si
     if (bytes == 0 || size == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (value == nullptr) return *size = bytes, CUDA_SUCCESS;
     std::lock_guard lock(process().mutex);
-    return body(settings);
+    return body(settings, bytes);
   };
   if (whose == CoreDumpsOf::process) return answerOf([&] { return run(process().settings); });
   return inContext([&](Thread& thread) -> CUresult {
@@ -170,13 +169,13 @@ void inheritCoreDumps(CoreDumpSettings& context) {
 }
 
 CUresult getCoreDumps(CoreDumpsOf whose, CUcoredumpSettings which, void* value, size_t* size, const char* entry) {
-  auto body = [&](CoreDumpSettings& settings) { return get(settings, which, value, *size); };
+  auto body = [&](CoreDumpSettings& settings, size_t bytes) { return get(settings, which, bytes, value, *size); };
   return noted(entry, with(whose, which, value, size, body));
 }
 
 CUresult setCoreDumps(CoreDumpsOf whose, CUcoredumpSettings which, const void* value, size_t* size, const char* entry) {
-  auto body = [&](CoreDumpSettings& settings) {
-    CUresult result = set(settings, process().given, which, value, *size);
+  auto body = [&](CoreDumpSettings& settings, size_t bytes) {
+    CUresult result = set(settings, which, bytes, value, *size);
     if (settings.onException) tell(process());
     return result;
   };

@@ -12,13 +12,13 @@ namespace {
 // A call that has been kept, of an object of that handle.
 template <typename Params>
 CUresult postAgain(Thread& thread, api::Method method, const LibraryObject::Call& call, uint64_t handle) {
-  auto block = call.block.bytes();
+  auto block = call.block.data();
   Call<Params> frame(thread.of(handle), method, dataWords(block.size()) + dataWords(std::strlen(call.row->symbol) + 1));
   if constexpr (requires { frame->setObject(handle); }) frame->setObject(handle);
   frame->setEntry(call.row->signature);
   frame->setHostMask(call.hostMask);
   frame->setSymbol(call.row->symbol);
-  frame->setArguments({static_cast<const kj::byte*>(static_cast<const void*>(block.data())), block.size()});
+  frame->setArguments(block);
   return frame.post();
 }
 

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "driver-entry.h"
-#include "program.h"
 
 __global__ void store(int* to) { *to = 1; }
 

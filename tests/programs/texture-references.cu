@@ -1,51 +1,7 @@
 // Kernels that read and write through references of their module, which only its text can have: what they are bound to counts at each
 // launch, also on another GPU.
 #include "driver-entry.h"
-
-static const char image[] = R"(
-.version 8.0
-.target sm_75
-.address_size 64
-.global .texref texels;
-.global .surfref places;
-.visible .entry read(.param .u64 out)
-{
-  .reg .b64 %rd<3>;
-  .reg .b32 %r<2>;
-  .reg .f32 %f<6>;
-  ld.param.u64 %rd1, [out];
-  mov.u32 %r1, %tid.x;
-  cvt.rn.f32.u32 %f5, %r1;
-  tex.1d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [texels, {%f5}];
-  mul.wide.u32 %rd2, %r1, 4;
-  add.u64 %rd1, %rd1, %rd2;
-  st.global.f32 [%rd1], %f1;
-  ret;
-}
-.visible .entry readLinear(.param .u64 out)
-{
-  .reg .b64 %rd<3>;
-  .reg .b32 %r<2>;
-  .reg .f32 %f<5>;
-  ld.param.u64 %rd1, [out];
-  mov.u32 %r1, %tid.x;
-  tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [texels, {%r1}];
-  mul.wide.u32 %rd2, %r1, 4;
-  add.u64 %rd1, %rd1, %rd2;
-  st.global.f32 [%rd1], %f1;
-  ret;
-}
-.visible .entry write(.param .u32 value)
-{
-  .reg .b32 %r<5>;
-  ld.param.u32 %r1, [value];
-  mov.u32 %r2, %tid.x;
-  add.u32 %r3, %r1, %r2;
-  shl.b32 %r4, %r2, 2;
-  sust.b.1d.b32.trap [places, {%r4}], {%r3};
-  ret;
-}
-)";
+#include "texture-reference-image.h"
 
 constexpr int width = 32;
 static CUmodule module;
@@ -66,9 +22,9 @@ static int check(const char* what, CUdeviceptr out, float first, float step) {
 int main() {
   CHECK(cudaFree(nullptr));
   CALL(cuModuleLoadData, &module, image);
-  CUfunction read, readLinear, write;
+  CUfunction read, readFiltered, write;
   CALL(cuModuleGetFunction, &read, module, "read");
-  CALL(cuModuleGetFunction, &readLinear, module, "readLinear");
+  CALL(cuModuleGetFunction, &readFiltered, module, "readFiltered");
   CALL(cuModuleGetFunction, &write, module, "write");
   CUtexref texels;
   CUsurfref places;
@@ -95,7 +51,7 @@ int main() {
   float border[4] = {-1, 0, 0, 0};
   CALL(cuTexRefSetBorderColor, texels, border);
   CALL(cuSurfRefSetArray, places, written, 0);
-  CALL(cuParamSetTexRef, read, CU_PARAM_TR_DEFAULT, texels);  // takes only one that is bound
+  CALL(cuParamSetTexRef, readFiltered, CU_PARAM_TR_DEFAULT, texels);  // takes only one that is bound
 
   // One that is bound to memory which is gone.
   CUtexref other;
@@ -110,7 +66,7 @@ int main() {
   CALL(cuTexRefGetAddress, &bound, other);
   if (bound != freed) return std::fprintf(stderr, "another address is bound\n"), 1;
   CALL(cuTexRefDestroy, other);
-  launch(read, out);
+  launch(readFiltered, out);
   if (check("filtered", out, 0, 2) != 0) return 1;
 
   int first = 40;
@@ -129,7 +85,7 @@ int main() {
   CALL(cuTexRefSetFilterMode, texels, CU_TR_FILTER_MODE_POINT);
   for (int part = 0; part < 2; ++part) {
     CALL(cuTexRefSetAddress, &offset, texels, memory + static_cast<CUdeviceptr>(512 * part), sizeof(float) * width);
-    launch(readLinear, out + sizeof(float) * width * static_cast<CUdeviceptr>(part));
+    launch(read, out + sizeof(float) * width * static_cast<CUdeviceptr>(part));
   }
   if (check("linear", out, 1, 2) != 0 || check("linear, bound again", out + sizeof(float) * width, 2 * width + 1, 2) != 0) return 1;
   CUarray still;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <kj/common.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -25,6 +27,7 @@ class ArgumentBlock {
   }
   std::span<std::byte> bytes() { return {many ? many.get() : few.data(), size}; }
   std::span<const std::byte> bytes() const { return {many ? many.get() : few.data(), size}; }
+  kj::ArrayPtr<const kj::byte> data() const { return kj::arrayPtr(bytes().data(), size).asBytes(); }  // for frames
 
  private:
   size_t size;

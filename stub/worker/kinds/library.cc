@@ -171,9 +171,8 @@ void restore(SessionState& session, const Rows& rows) {
     Execution& on = session.select(handleDevice(numberIn(row, 0)));
     on.moduleGroups.letLibraryLoad();
     auto block = bytesOf(textIn(row, 5));
-    auto bytes = kj::arrayPtr(block.data(), block.size());
     LibraryCall call(on, numberIn(row, 3), textIn(row, 2).c_str(), static_cast<uint32_t>(numberIn(row, 4)),
-                     kj::arrayPtr(static_cast<const kj::byte*>(static_cast<const void*>(bytes.begin())), bytes.size()));
+                     kj::arrayPtr(block.data(), block.size()).asBytes());
     if (setAgain(call) && call.status != 0)
       fail(fmt::format("what {} had set of the library's object {:#x} cannot be set again: the library answers {}", textIn(row, 2),
                        numberIn(row, 0), static_cast<int64_t>(call.status)));

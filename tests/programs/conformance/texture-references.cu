@@ -1,28 +1,6 @@
 // References to textures and surfaces: what is set of them, what they are bound to, what a module has.
-#define CUDA_ENABLE_DEPRECATED
+#include "../texture-reference-image.h"
 #include "conformance.h"
-
-// Its text is the only way to a module with a reference.
-static const char image[] = R"(
-.version 8.0
-.target sm_75
-.address_size 64
-.global .texref texels;
-.global .surfref places;
-.visible .entry read(.param .u64 out)
-{
-  .reg .b64 %rd<3>;
-  .reg .b32 %r<2>;
-  .reg .f32 %f<5>;
-  ld.param.u64 %rd1, [out];
-  mov.u32 %r1, %tid.x;
-  tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [texels, {%r1}];
-  mul.wide.u32 %rd2, %r1, 4;
-  add.u64 %rd1, %rd1, %rd2;
-  st.global.f32 [%rd1], %f1;
-  ret;
-}
-)";
 
 static CUmodule module;
 static CUfunction readTexels;
