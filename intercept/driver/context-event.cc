@@ -2,21 +2,12 @@
 //
 // A stream of the session's own joins them. It waits for each of the context's streams, and what is recorded in it is recorded
 // behind all; or it waits for the event, and each stream that is made later waits for it.
+#include "intercept/driver/in-context.h"
 #include "intercept/driver/shared.h"
 
 namespace vgpu::client {
 
 namespace {
-
-// Makes a context the thread's current one while it lives: the legacy stream is the current context's.
-class InContext {
- public:
-  InContext(Thread& thread, uint64_t context) : thread(thread) { thread.makeCurrent(context); }
-  ~InContext() { thread.leaveCurrent(); }
-
- private:
-  Thread& thread;
-};
 
 // In the current context. What a reset of the device has ended is made again.
 CUresult prepare(Thread& thread, ContextState::Joint& joint) {
@@ -59,7 +50,7 @@ CUresult onContext(CUcontext handle, CUevent event, Body&& body) {
     if (thread.session.captures.isActive())
       if (CUresult refused = thread.session.captures.refuseOnDevice(handleDevice(context))) return refused;
     auto& found = *thread.session.handles.find<api::Kind::CONTEXT>(context);
-    InContext inIt(thread, context);
+    InContext inIt(thread, context);  // the legacy stream is the current context's
     std::lock_guard lock(found.joining);
     return body(thread, found, state);
   });

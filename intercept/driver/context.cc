@@ -1,7 +1,6 @@
 // Contexts: a session has one for each device, made by the worker before the program starts. The program's contexts are handles
 // for it and own the objects made in them (session/contexts.h); which one is current is state of the thread.
-#include "intercept/driver/context-reset.h"
-#include "intercept/session/entry.h"
+#include "intercept/driver/shared.h"
 
 using namespace vgpu;
 using namespace vgpu::client;
@@ -16,11 +15,30 @@ CUresult createContext(CUcontext* context, unsigned flags, CUdevice device) {
     thread.session.handles.find<api::Kind::CONTEXT>(handle)->flags = flags;
     thread.makeCurrent(handle);
     *context = fromWire<CUcontext>(handle);
-    return CUDA_SUCCESS;
+    return thread.session.contexts.attach(handle);
   });
 }
 
 }  // namespace
+
+CUresult vgpu::client::endUses(CUcontext context, Uses which) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    uint64_t handle = toWire(context);
+    const bool isCurrent = handle != 0 && thread.context() == handle;
+    if (which == Uses::one) {
+      if (!isCurrent) return CUDA_ERROR_INVALID_CONTEXT;
+      if (!thread.session.contexts.detach(handle)) return CUDA_SUCCESS;
+    }
+    if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult bad = thread.resolve(api::Kind::CONTEXT, false, handle)) return bad;
+    // A green context's ends with that.
+    if (thread.session.contexts.ownerOf(handle) == thread.session.primaryContext(handleDevice(handle))) return CUDA_ERROR_INVALID_CONTEXT;
+    // Destroying it waits for its work if that is visible to the program: by the text that kernels print.
+    if (thread.session.output.isExpected()) synchronizeDevice(thread, handleDevice(handle));
+    if (isCurrent) thread.leaveCurrent();
+    return endContext(thread, handle);
+  });
+}
 
 extern "C" {
 
@@ -29,20 +47,6 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* 
   if (parameters != nullptr && (parameters->numExecAffinityParams != 0 || parameters->cigParams != nullptr))
     return CUDA_ERROR_NOT_SUPPORTED;
   return createContext(pctx, flags, dev);
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx) {
-  return enterAny([&](Thread& thread) -> CUresult {
-    uint64_t handle = toWire(ctx);
-    if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult bad = thread.resolve(api::Kind::CONTEXT, false, handle)) return bad;
-    // A green context's ends with that.
-    if (thread.session.contexts.ownerOf(handle) == thread.session.primaryContext(handleDevice(handle))) return CUDA_ERROR_INVALID_CONTEXT;
-    // Destroying it waits for its work if that is visible to the program: by the text that kernels print.
-    if (thread.session.output.isExpected()) synchronizeDevice(thread, handleDevice(handle));
-    if (thread.context() == handle) thread.leaveCurrent();
-    return endContext(thread, handle);
-  });
 }
 
 VGPU_EXPORT CUresult CUDAAPI cuCtxSetCurrent(CUcontext ctx) {

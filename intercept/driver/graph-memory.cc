@@ -43,25 +43,18 @@ CUresult countUserObject(CUuserObject object, unsigned count, bool retains) {
   });
 }
 
-CUresult holdUserObject(CUgraph graph, CUuserObject object, unsigned count, unsigned flags) {
+CUresult countHeldObject(CUgraph graph, CUuserObject object, unsigned count, unsigned flags, bool retains) {
   return enterAny([&](Thread& thread) -> CUresult {
     auto found = thread.session.graphs.find(toWire(graph));
-    auto held = thread.session.userObjects.find(toWire(object));
-    if (found == nullptr || held == nullptr || count == 0 || count > INT32_MAX || (flags & ~CU_GRAPH_USER_OBJECT_MOVE) != 0)
-      return CUDA_ERROR_INVALID_VALUE;
+    if (found == nullptr || count == 0 || count > INT32_MAX) return CUDA_ERROR_INVALID_VALUE;
+    UserObjects& objects = thread.session.userObjects;
+    std::shared_ptr<UserObject> held = objects.find(toWire(object)), last;
+    if (!retains) return found->held.remove(toWire(object), count, last) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (held == nullptr || (flags & ~CU_GRAPH_USER_OBJECT_MOVE) != 0) return CUDA_ERROR_INVALID_VALUE;
     if ((flags & CU_GRAPH_USER_OBJECT_MOVE) != 0)
-      if (CUresult error = thread.session.userObjects.release(toWire(object), count)) return error;
+      if (CUresult error = objects.release(toWire(object), count)) return error;
     found->held.add(toWire(object), held, count);
     return CUDA_SUCCESS;
-  });
-}
-
-CUresult dropUserObject(CUgraph graph, CUuserObject object, unsigned count) {
-  return enterAny([&](Thread& thread) -> CUresult {
-    auto found = thread.session.graphs.find(toWire(graph));
-    std::shared_ptr<UserObject> last;
-    if (found == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
-    return found->held.remove(toWire(object), count, last) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   });
 }
 

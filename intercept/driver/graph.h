@@ -69,8 +69,7 @@ CUresult setNodeAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, const 
 // ---- user objects (graph-memory.cc)
 CUresult makeUserObject(CUuserObject* object, void* data, CUhostFn destroy, unsigned count, unsigned flags);
 CUresult countUserObject(CUuserObject object, unsigned count, bool retains);
-CUresult holdUserObject(CUgraph graph, CUuserObject object, unsigned count, unsigned flags);
-CUresult dropUserObject(CUgraph graph, CUuserObject object, unsigned count);
+CUresult countHeldObject(CUgraph graph, CUuserObject object, unsigned count, unsigned flags, bool retains);
 
 // ---- capture (capture.cc)
 // Without a graph, into a new one.

@@ -217,6 +217,10 @@ CUresult vgpu::client::launch(CUfunction function, const LaunchShape& shape, CUs
   return enter([&](Thread& thread) { return post(thread, function, shape, stream, kernelParams, extra); });
 }
 
+CUresult vgpu::client::checkLaunch(Thread& thread, CUfunction function, const LaunchShape& shape, CUstream stream, void** kernelParams) {
+  return withChecked(thread, function, shape, nullptr, stream, kernelParams, nullptr, [](const Ready&, auto&&) { return CUDA_SUCCESS; });
+}
+
 extern "C" {
 
 VGPU_EXPORT CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams, void** extra) {

@@ -26,8 +26,17 @@ inline CUresult giveText(const char** out, const char* text) {
   return out == nullptr || text == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+// ---- contexts (context.cc)
+enum class Uses { one, all };
+// Takes back one use of the current context, or all of any: with the last one it ends.
+CUresult endUses(CUcontext context, Uses which);
+
 // ---- launches (launch.cc)
 CUresult launch(CUfunction function, const LaunchShape& shape, CUstream stream, void** kernelParams, void** extra);
+// What launch() would answer, without the launch.
+CUresult checkLaunch(Thread& thread, CUfunction function, const LaunchShape& shape, CUstream stream, void** kernelParams);
+// Cooperative launches on several devices, which begin and end together unless `flags` says otherwise (launch-together.cc).
+CUresult launchTogether(const CUDA_LAUNCH_PARAMS* launches, unsigned count, unsigned flags);
 // How many clusters of a launch are on the device at once, or the largest cluster that could be.
 CUresult clustersOf(int* value, CUfunction function, const CUlaunchConfig* config, bool isPotentialSize);
 

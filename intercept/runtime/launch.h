@@ -4,7 +4,7 @@
 
 namespace vgpu::runtime {
 
-/// The cudaKernel_t of a registered host function. Needs no driver.
+/// What nvcc's code takes for the cudaKernel_t of a registered host function: only the launch functions know it. Needs no driver.
 cudaError_t findKernel(cudaKernel_t* kernel, const void* host);
 
 }  // namespace vgpu::runtime

@@ -1,6 +1,5 @@
 // Loading code at run time, and reaching the driver's functions.
 #include "intercept/runtime/convert.h"
-#include "intercept/runtime/launch.h"
 #include "intercept/runtime/registry.h"
 #include "intercept/runtime/rows.h"
 
@@ -60,7 +59,7 @@ RUNTIME(cudaLibraryGetManaged, (void** address, size_t* bytes, cudaLibrary_t lib
         cuLibraryGetManaged(addressOut(address), bytes, library, name))
 RUNTIME(cudaLibraryGetUnifiedFunction, (void** function, cudaLibrary_t library, const char* name),
         cuLibraryGetUnifiedFunction(function, library, name))
-RUNTIME(cudaGetKernel, (cudaKernel_t * kernel, const void* function), findKernel(kernel, function))
+RUNTIME(cudaGetKernel, (cudaKernel_t * kernel, const void* function), getKernel(function, kernel))
 
 RUNTIME_ENTRIES(cudaGetDriverEntryPoint,
                (const char* symbol, void** function, unsigned long long flags, cudaDriverEntryPointQueryResult* status),

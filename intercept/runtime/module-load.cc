@@ -25,16 +25,14 @@ bool willNotChange(CUresult result) {
   }
 }
 
-bool hasManaged(const Module& module) {
-  return std::ranges::any_of(module.variables, [](auto& variable) { return variable->managedHost != nullptr; });
-}
-
-/// A driver has one managed variable for all contexts of a library.
-CUresult loadData(Module& module, const void* image, CUmodule& loaded) {
-  if (!hasManaged(module)) return cuModuleLoadData(&loaded, image);
+/// A module is a library of the driver's: so its kernels have handles that the driver API takes, and its managed variables are one
+/// each for all contexts. `isPreserved`: the image stays where it is as long as the module.
+CUresult loadData(Module& module, const void* image, bool isPreserved, CUmodule& loaded) {
   if (module.library == nullptr) {
     CUlibrary library;
-    CUresult result = cuLibraryLoadData(&library, image, nullptr, nullptr, 0, nullptr, nullptr, 0);
+    CUlibraryOption option = CU_LIBRARY_BINARY_IS_PRESERVED;
+    void* value = std::bit_cast<void*>(uintptr_t{isPreserved});
+    CUresult result = cuLibraryLoadData(&library, image, nullptr, nullptr, 0, &option, &value, 1);
     if (result != CUDA_SUCCESS) return result;
     module.library = library;
   }
@@ -45,9 +43,9 @@ CUresult loadImage(Module& module, CUmodule& loaded) {
   const FatbinaryWrapper* wrapper = module.wrapper;
   if (wrapper == nullptr || wrapper->magic != image::wrapperMagic || wrapper->image == nullptr)
     return CUDA_ERROR_INVALID_IMAGE;
-  CUresult result = loadData(module, wrapper->image, loaded);
+  CUresult result = loadData(module, wrapper->image, true, loaded);
   bool linkable = wrapper->version == 2 && wrapper->parts != nullptr && willNotChange(result);
-  return linkable ? linkParts(*wrapper, [&](const void* linked) { return loadData(module, linked, loaded); }) : result;
+  return linkable ? linkParts(*wrapper, [&](const void* linked) { return loadData(module, linked, false, loaded); }) : result;
 }
 
 /// The program knows one address of a managed variable. Of two contexts of a device each has one of its own in a session.
@@ -152,6 +150,25 @@ cudaError_t getLoaded(const void* key, LoadedFunction*& loaded) {
   return error;
 }
 
+cudaError_t getKernel(const void* key, cudaKernel_t* kernel) {
+  Function* function = findFunction(key);
+  if (kernel == nullptr) return cudaErrorInvalidValue;
+  if (function == nullptr) return cudaErrorInvalidDeviceFunction;
+  if (function->module != nullptr) {
+    if (cudaError_t error = load(*function->module); error != cudaSuccess) return error;
+    {
+      std::lock_guard lock(function->module->lock);
+      CUresult result = CUDA_SUCCESS;
+      if (function->kernel == nullptr) result = cuLibraryGetKernel(&function->kernel, function->module->library, function->name);
+      if (result == CUDA_ERROR_NOT_FOUND) return cudaErrorInvalidDeviceFunction;
+      if (result != CUDA_SUCCESS) return answer(result);
+    }
+    addKernel(function->kernel, *function);
+  }
+  *kernel = function->kernel;
+  return cudaSuccess;
+}
+
 cudaError_t getAddress(const void* key, CUdeviceptr& address, size_t& size) {
   Variable* variable = findVariable(key);
   if (variable == nullptr) return cudaErrorInvalidSymbol;
@@ -177,18 +194,7 @@ cudaError_t getPart(const void* key, size_t offset, size_t count, void*& part) {
 
 void unload(Module& module) {
   std::lock_guard lock(module.lock);
-  if (module.library != nullptr) {
-    cuLibraryUnload(std::exchange(module.library, nullptr));
-    return;
-  }
-  for (int slot = 0; slot < maxSlots; ++slot) {
-    CUmodule loaded = module.loaded.get(slot);
-    if (loaded == nullptr) continue;
-    CUcontext context = contextOf(slot);
-    if (context == nullptr || cuCtxPushCurrent(context) != CUDA_SUCCESS) continue;
-    cuModuleUnload(loaded);
-    cuCtxPopCurrent(&context);
-  }
+  if (module.library != nullptr) cuLibraryUnload(std::exchange(module.library, nullptr));
 }
 
 }  // namespace vgpu::runtime

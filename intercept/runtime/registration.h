@@ -13,6 +13,8 @@ void addVariable(Module& module, const void* host, void** managedHost, const cha
 void addVariableAddress(Variable& variable, const void* address);
 /// The driver's handle of a kernel in some context, for findByHandle(). Not under a module's lock.
 void addHandle(CUfunction handle, Function& function);
+/// The driver's kernel of a registered one, for findFunction(). Not under a module's lock.
+void addKernel(CUkernel kernel, Function& function);
 void removeModule(Module* module);
 
 }  // namespace vgpu::runtime

@@ -74,6 +74,11 @@ void addHandle(CUfunction handle, Function& function) {
   handles.set(handle, &function);
 }
 
+void addKernel(CUkernel kernel, Function& function) {
+  std::lock_guard lock(registryLock);
+  add(functions, kernel, &function);
+}
+
 void removeModule(Module* module) {
   std::unique_ptr<Module> owned(module);
   std::lock_guard lock(registryLock);
@@ -85,6 +90,7 @@ void removeModule(Module* module) {
   for (auto& function : module->functions) {
     remove(functions, function->host, function.get());
     remove(functions, function.get(), function.get());
+    if (function->kernel != nullptr) remove(functions, function->kernel, function.get());
     for (auto& loaded : function->owned) remove(handles, loaded->function, function.get());
   }
   for (auto& variable : module->variables) {

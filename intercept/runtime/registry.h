@@ -32,7 +32,7 @@ struct Module;
 
 struct Function {
   Module* module = nullptr;   ///< null for a kernel of the library API
-  CUkernel kernel = nullptr;  ///< of the library API, else null
+  CUkernel kernel = nullptr;  ///< of the library API, or once the program has asked for it (getKernel); then under the module's lock
   const void* host = nullptr;
   const char* name = nullptr;  ///< in the module; the program's own string
   PerContext<LoadedFunction*> loaded;
@@ -56,7 +56,7 @@ struct Module {
   std::mutex lock;
   std::vector<std::unique_ptr<Function>> functions;
   std::vector<std::unique_ptr<Variable>> variables;
-  CUlibrary library = nullptr;  ///< of which `loaded` are the modules, if there are managed variables; under the lock
+  CUlibrary library = nullptr;  ///< of which `loaded` are the modules; under the lock
   PerContext<CUmodule> loaded;
   PerContext<int> failed;  ///< a permanent cudaError_t: the image cannot run on the device
   Module* next = nullptr;
@@ -69,6 +69,8 @@ Variable* findVariable(const void* key);
 
 /// The kernel in the thread's context, loading its module if need be. Needs readyInContext().
 cudaError_t getLoaded(const void* key, LoadedFunction*& loaded);
+/// The driver's kernel, which belongs to no context; loads its module in the thread's if need be. Needs readyInContext().
+cudaError_t getKernel(const void* key, cudaKernel_t* kernel);
 /// Calls `use` with the driver's handle of that kernel, and returns the driver's result. Needs readyInContext().
 template <class Use>
 cudaError_t withFunction(const void* key, Use use) {

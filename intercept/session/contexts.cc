@@ -21,6 +21,20 @@ bool Contexts::release(unsigned device, bool& last) {
   return false;
 }
 
+// Only the count matters, and every change of it is one step: relaxed. What ends the context orders the rest (end()).
+CUresult Contexts::attach(uint64_t context) {
+  auto* state = handles.find<api::Kind::CONTEXT>(context);
+  if (state == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  state->uses.fetch_add(1, std::memory_order_relaxed);
+  return CUDA_SUCCESS;
+}
+
+bool Contexts::detach(uint64_t context) {
+  auto* state = handles.find<api::Kind::CONTEXT>(context);
+  if (state == nullptr || isPrimary(ownerOf(context))) return false;
+  return state->uses.fetch_sub(1, std::memory_order_relaxed) == 1;
+}
+
 bool Contexts::isLive(uint64_t context) const {
   if (isPrimary(context)) return isActive(handleDevice(context));
   return handles.find<api::Kind::CONTEXT>(context) != nullptr;

@@ -36,6 +36,11 @@ class Contexts {
   unsigned flagsOf(uint64_t context) const;
   CUresult setFlags(uint64_t context, unsigned flags);
 
+  // Counts a use of a context that is live.
+  CUresult attach(uint64_t context);
+  // Takes one back; whether it was the last. A primary context and a green one's have none to take back.
+  bool detach(uint64_t context);
+
   // Whether it is live, and with it the objects made in it.
   bool isLive(uint64_t context) const;
   // Ends it. False if another caller has ended it before.

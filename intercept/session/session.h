@@ -44,6 +44,7 @@
 #include "intercept/session/memory/shared-objects.h"
 #include "intercept/session/memory/slabs.h"
 #include "intercept/session/memory/virtual-memory.h"
+#include "intercept/session/notifications.h"
 #include "intercept/session/peer-access.h"
 #include "intercept/session/recorder.h"
 #include "intercept/session/slot-table.h"
@@ -105,6 +106,7 @@ class Session final : public SessionControl {
   Captures captures{*this};
   GraphMemories graphMemories{*this};
   UserObjects userObjects;
+  Notifications notifications;
   Descriptions descriptions;
   ElapsedTimes elapsedTimes;
   FailedCalls failedCalls;

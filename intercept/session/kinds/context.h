@@ -9,6 +9,7 @@ namespace vgpu::client {
 
 struct ContextState : ObjectHead {
   std::atomic<uint32_t> flags{0};  // as the program gave them
+  std::atomic<uint32_t> uses{0};   // of the program's (cuCtxAttach); a primary context ends otherwise
   // Of one that is a green context's (cuCtxFromGreenCtx): that one's handle, and that of the stream which the null stream means
   // in it. Else 0.
   std::atomic<uint64_t> green{0}, defaultStream{0};
@@ -24,6 +25,7 @@ struct ContextState : ObjectHead {
 
   void reset() {
     flags.store(0, std::memory_order_relaxed);
+    uses.store(0, std::memory_order_relaxed);
     green.store(0, std::memory_order_relaxed);
     defaultStream.store(0, std::memory_order_relaxed);
     past = future = {};

@@ -198,3 +198,61 @@ SECTION(contextEvents) {
   SAYCU(cuCtxWaitEvent, context, ofOther);
   SAY(cudaStreamEndCapture(stream, &captured));
 }
+
+static void ofMemory(cudaAsyncNotificationInfo_t*, void*, cudaAsyncCallbackHandle_t) {}
+
+SECTION(notifications) {
+  cudaAsyncCallbackHandle_t first = nullptr, second = nullptr;
+  SAY(cudaDeviceRegisterAsyncNotification(0, ofMemory, nullptr, &first));
+  SAY(cudaDeviceRegisterAsyncNotification(0, ofMemory, nullptr, &second));
+  VALUE(first == second);
+  SAY(cudaDeviceRegisterAsyncNotification(0, nullptr, nullptr, &second));
+  SAY(cudaDeviceRegisterAsyncNotification(99, ofMemory, nullptr, &second));
+  SAY(cudaDeviceRegisterAsyncNotification(-1, ofMemory, nullptr, &second));
+  SAY(cudaDeviceUnregisterAsyncNotification(99, first));
+  SAY(cudaDeviceUnregisterAsyncNotification(0, first));
+  SAY(cudaDeviceUnregisterAsyncNotification(0, second));
+}
+
+SECTION(notificationsOfNone) {
+  DRIVER(cuInit)(0);
+  CUasyncCallbackHandle handle = nullptr;
+  auto* function = reinterpret_cast<CUasyncCallback>(ofMemory);
+  SAYCU(cuDeviceRegisterAsyncNotification, 0, function, nullptr, &handle);
+  SAYCU(cuDeviceUnregisterAsyncNotification, 0, handle);
+  SAYCU(cuDeviceUnregisterAsyncNotification, 0, nullptr);
+}
+
+SECTION(decompression) {
+  setUp();
+  int algorithms = -1, longest = -1;
+  SAYCU(cuDeviceGetAttribute, &algorithms, CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK, 0);
+  SAYCU(cuDeviceGetAttribute, &longest, CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_MAXIMUM_LENGTH, 0);
+  VALUE(algorithms);
+  VALUE(longest);
+  char* memory = nullptr;
+  cudaStream_t stream;
+  CHECK(cudaMalloc(&memory, 1024));
+  CHECK(cudaStreamCreate(&stream));
+  CUmemDecompressParams one{};
+  one.srcNumBytes = 100;
+  one.dstNumBytes = 200;
+  one.dstActBytes = reinterpret_cast<cuuint32_t*>(memory + 512);
+  one.src = memory;
+  one.dst = memory + 256;
+  size_t wrong = 77;
+  for (int algorithm : {0, 1, 2, 4, 8}) {
+    one.algo = static_cast<CUmemDecompressAlgorithm>(algorithm);
+    SAYCU(cuMemBatchDecompressAsync, &one, 1, 0, &wrong, stream);
+    VALUE(wrong);
+  }
+  one.algo = CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE;
+  SAYCU(cuMemBatchDecompressAsync, &one, 1, 0, nullptr, stream);
+  SAYCU(cuMemBatchDecompressAsync, &one, 1, 1, &wrong, stream);
+  SAYCU(cuMemBatchDecompressAsync, &one, 1, 0, &wrong, nullptr);
+  SAYCU(cuMemBatchDecompressAsync, &one, 0, 0, &wrong, stream);
+  SAYCU(cuMemBatchDecompressAsync, nullptr, 1, 0, &wrong, stream);
+  SAYCU(cuMemBatchDecompressAsync, nullptr, 0, 0, &wrong, stream);
+  VALUE(wrong);
+  SAY(cudaStreamSynchronize(stream));
+}

@@ -1,0 +1,78 @@
+// The kernels that a program is linked with have handles which the driver API takes (cudaGetKernel), for launches, names, attributes
+// and functions; what they set is set of the kernel that <<<>>> launches, and its variables are the same. Handles stay over a pause.
+#include <string>
+
+#include "driver-entry.h"
+
+__device__ int total = 3;
+__global__ void add(int* to, int summand) {
+  extern __shared__ int space[];
+  space[0] = summand;
+  total += space[0];
+  *to = total;
+}
+
+namespace {
+
+const void* const host = reinterpret_cast<const void*>(add);
+
+int valueAt(const int* memory) {
+  int value = -1;
+  CHECK(cudaMemcpy(&value, memory, sizeof value, cudaMemcpyDeviceToHost));
+  return value;
+}
+
+// Launches it by both of its names and by the driver's, each adding `summand`.
+bool adds(CUkernel kernel, int* memory, int summand, int before) {
+  void* arguments[] = {&memory, &summand};
+  CUfunction function = nullptr;
+  add<<<1, 1, 4>>>(memory, summand);
+  CHECK(cudaLaunchKernel(kernel, dim3(1), dim3(1), arguments, 4, nullptr));
+  CALL(cuLaunchKernel, reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 1, 1, 1, 4, nullptr, arguments, nullptr);
+  CALL(cuKernelGetFunction, &function, kernel);
+  CALL(cuLaunchKernel, function, 1, 1, 1, 1, 1, 1, 4, nullptr, arguments, nullptr);
+  int now = -1;
+  CHECK(cudaMemcpyFromSymbol(&now, total, sizeof now));
+  return EXPECT(now == before + 4 * summand) & EXPECT(valueAt(memory) == now);
+}
+
+bool isDescribed(CUkernel kernel) {
+  const char* name = nullptr;
+  int threads = 0, ofFunction = 0;
+  size_t offset = 0, bytes = 0;
+  cudaFuncAttributes attributes{};
+  CALL(cuKernelGetName, &name, kernel);
+  CALL(cuKernelGetAttribute, &threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel, 0);
+  CALL(cuKernelGetParamInfo, kernel, 1, &offset, &bytes);
+  CHECK(cudaFuncGetAttributes(&attributes, host));
+  ofFunction = attributes.maxThreadsPerBlock;
+  return EXPECT(std::string(name).find("add") != std::string::npos) & EXPECT(threads == ofFunction) & EXPECT(offset == 8) & EXPECT(bytes == 4);
+}
+
+// More dynamic shared memory than a kernel may have unless it is allowed.
+bool mayHave(unsigned bytes, int* memory, cudaError_t wanted) {
+  int summand = 0;
+  void* arguments[] = {&memory, &summand};
+  cudaError_t result = cudaLaunchKernel(host, dim3(1), dim3(1), arguments, bytes, nullptr);
+  cudaGetLastError();
+  return EXPECT(result == wanted);
+}
+
+}  // namespace
+
+int main() {
+  int* memory = nullptr;
+  cudaKernel_t kernel = nullptr, again = nullptr, none = nullptr;
+  CHECK(cudaMalloc(&memory, sizeof *memory));
+  CHECK(cudaGetKernel(&kernel, host));
+  CHECK(cudaGetKernel(&again, host));
+  bool ok = EXPECT(kernel == again) & EXPECT_ERROR(cudaGetKernel(&none, &none), cudaErrorInvalidDeviceFunction);
+  ok &= isDescribed(kernel) & adds(kernel, memory, 2, 3);
+  CALL(cuKernelSetAttribute, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 50, kernel, 0);
+  pausePoint();
+  CHECK(cudaGetKernel(&again, host));
+  ok &= EXPECT(kernel == again) & isDescribed(kernel) & adds(kernel, memory, 5, 11);
+  ok &= mayHave(60000, memory, cudaErrorInvalidValue);
+  CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 60000));
+  return ok & mayHave(60000, memory, cudaSuccess) ? 0 : 1;
+}

@@ -1,0 +1,79 @@
+// cuLaunchCooperativeKernelMultiDevice on two devices: each kernel comes behind what was in the streams of both, and what follows in
+// either behind both kernels, unless the flags say otherwise. Not here if there is one device.
+#include "driver-entry.h"
+
+// The thread waits about that many clock cycles first.
+__global__ void setLater(int* to, int value, long long cycles) {
+  for (const long long begin = clock64(); clock64() - begin < cycles;) {
+  }
+  atomicExch_system(to, value);
+}
+__global__ void increase(int* mine, int* both) {
+  *mine += 1;
+  atomicAdd_system(both, 1);
+}
+__global__ void copy(int* to, const int* from) { *to = *reinterpret_cast<const volatile int*>(from); }
+
+namespace {
+
+struct Device {
+  cudaStream_t stream;
+  int *mine, *seen;
+  void* arguments[2];
+  CUDA_LAUNCH_PARAMS launch;
+};
+
+// A kernel of device 0 that ends late sets `both`; both kernels add to that, and what follows on either device sees what both have.
+bool areTogether(Device (&devices)[2], int* both, int before) {
+  CUDA_LAUNCH_PARAMS launches[] = {devices[0].launch, devices[1].launch};
+  CHECK(cudaSetDevice(0));
+  setLater<<<1, 1, 0, devices[0].stream>>>(both, 10, 20'000'000);
+  CALL(cuLaunchCooperativeKernelMultiDevice, launches, 2, 0);
+  bool ok = true;
+  for (int number : {0, 1}) {
+    CHECK(cudaSetDevice(number));
+    copy<<<1, 1, 0, devices[number].stream>>>(devices[number].seen, both);
+  }
+  for (Device& device : devices) {
+    int seen = 0, mine = 0;
+    CHECK(cudaStreamSynchronize(device.stream));
+    CHECK(cudaMemcpy(&seen, device.seen, sizeof seen, cudaMemcpyDefault));
+    CHECK(cudaMemcpy(&mine, device.mine, sizeof mine, cudaMemcpyDefault));
+    ok &= EXPECT(seen == 12) & EXPECT(mine == before + 1);
+  }
+  return ok;
+}
+
+}  // namespace
+
+int main() {
+  int count = 0;
+  CHECK(cudaGetDeviceCount(&count));
+  if (count < 2) return notHere;
+  int* both = nullptr;
+  CHECK(cudaHostAlloc(&both, sizeof *both, cudaHostAllocPortable | cudaHostAllocMapped));
+  *both = 0;
+  Device devices[2];
+  for (int number : {0, 1}) {
+    Device& device = devices[number];
+    CUfunction function = nullptr;
+    CHECK(cudaSetDevice(number));
+    CHECK(cudaStreamCreateWithFlags(&device.stream, cudaStreamNonBlocking));
+    CHECK(cudaMalloc(&device.mine, sizeof(int)));
+    CHECK(cudaMalloc(&device.seen, sizeof(int)));
+    CHECK(cudaMemset(device.mine, 0, sizeof(int)));
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaGetFuncBySymbol(&function, reinterpret_cast<const void*>(increase)));
+    device.arguments[0] = &device.mine;
+    device.arguments[1] = &both;
+    device.launch = {function, 1, 1, 1, 1, 1, 1, 0, device.stream, device.arguments};
+  }
+  bool ok = areTogether(devices, both, 0);
+  pausePoint();
+  ok &= areTogether(devices, both, 1);
+  // Without waiting for each other: each device has its own order.
+  CUDA_LAUNCH_PARAMS launches[] = {devices[0].launch, devices[1].launch};
+  CALL(cuLaunchCooperativeKernelMultiDevice, launches, 2, 3);
+  for (int number : {0, 1}) CHECK(cudaStreamSynchronize(devices[number].stream));
+  return ok & EXPECT(*both == 14) ? 0 : 1;
+}
