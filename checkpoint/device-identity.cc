@@ -13,22 +13,26 @@ namespace vgpu::checkpoint {
 
 namespace {
 
+std::string uuidOf(const stub::Driver& driver, CUdevice device) {
+  CUuuid uuid{};
+  stub::require(driver, driver.cuDeviceGetUuid_v2(&uuid, device), "describing the device");
+  std::string hex;
+  for (char byte : uuid.bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return hex;
+}
+
 Device describe(stub::SessionState& on, unsigned device) {
   auto& driver = on.driver;
   CUdevice real = driver.device(device);
   auto check = [&](CUresult result) { stub::require(driver, result, "describing the device"); };
   char name[256] = "";
-  CUuuid uuid{};
   size_t bytes = 0;
   int major = 0, minor = 0;
   check(driver.cuDeviceGetName(name, sizeof name, real));
-  check(driver.cuDeviceGetUuid_v2(&uuid, real));
   check(driver.cuDeviceTotalMem_v2(&bytes, real));
   check(driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, real));
   check(driver.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, real));
-  Device described{.name = name, .memoryBytes = bytes, .capability = static_cast<uint64_t>(major * 10 + minor)};
-  for (char byte : uuid.bytes) described.uuid += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  return described;
+  return {.name = name, .uuid = uuidOf(driver, real), .memoryBytes = bytes, .capability = static_cast<uint64_t>(major * 10 + minor)};
 }
 
 double clockOf(stub::SessionState& on, unsigned device) {
@@ -66,14 +70,27 @@ std::vector<Device> devicesOf(stub::SessionState& on) {
   return devices;
 }
 
-std::vector<CUdevice> chooseDevices(const SnapshotReader& directory, std::span<const uint32_t> wanted, unsigned count) {
+std::vector<std::string> uuidsOf(const stub::Driver& driver) {
+  int count = 0;
+  stub::require(driver, driver.cuDeviceGetCount(&count), "counting devices");
+  std::vector<std::string> uuids;
+  for (CUdevice device = 0; device < count; ++device) uuids.push_back(uuidOf(driver, device));
+  return uuids;
+}
+
+std::vector<CUdevice> chooseDevices(const SnapshotReader& directory, std::span<const uint32_t> wanted, std::span<const std::string> here) {
   Header header = readHeader(directory);
+  const auto count = static_cast<unsigned>(here.size());
   auto seen = static_cast<unsigned>(header.devices.size());
   if (wanted.size() > seen)
     fail(fmt::format("the program has {} GPUs, and --device-map names its GPU {}", seen, wanted.size() - 1));
   std::vector<CUdevice> order;
   for (unsigned device = 0; device < seen; ++device) {
     uint32_t named = device < wanted.size() ? wanted[device] : notMapped;
+    if (named == notMapped) {
+      auto same = std::ranges::find(here, header.devices[device].uuid);
+      if (same != here.end()) named = static_cast<uint32_t>(same - here.begin());
+    }
     bool isUsed = std::ranges::any_of(header.rings, [&](auto& ring) { return ring.device == device; });
     if (named != notMapped && named >= count)
       fail(fmt::format("--device-map {}={}: there is no GPU {} here, of {}", device, named, named, count));

@@ -20,10 +20,12 @@ std::vector<Device> devicesOf(stub::SessionState& on);
 
 // In a list of `devices` by the session's: one that is not named.
 constexpr uint32_t notMapped = ~uint32_t{0};
-// The driver's devices, of which there are `count`, that become those of the session in `directory`, in its order. `wanted`:
-// those that a person has named, by device of the session. Throws kj::Exception, for a person, if one that the session uses gets
-// none, or one is named that is not there.
-std::vector<CUdevice> chooseDevices(const SnapshotReader& directory, std::span<const uint32_t> wanted, unsigned count);
+// UUIDs of all of the driver's devices, as a snapshot has them.
+std::vector<std::string> uuidsOf(const stub::Driver& driver);
+// The driver's devices, whose UUIDs are `here`, that become those of the session in `directory`, in its order: those that a person has
+// named in `wanted`, by device of the session; else the one that it was made on, if that is here; else the one of its number.
+// Throws kj::Exception, for a person, if one that the session uses gets none, or one is named that is not there.
+std::vector<CUdevice> chooseDevices(const SnapshotReader& directory, std::span<const uint32_t> wanted, std::span<const std::string> here);
 
 // Throws kj::Exception, for a person, if a session with these objects has more memory than its GPUs here. The session has those
 // devices from here on.

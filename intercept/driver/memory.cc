@@ -105,6 +105,7 @@ VGPU_EXPORT CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitc
     if (CUresult refused = thread.refuseUnsafe()) return refused;
     bool elementFits = ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
     if (dptr == nullptr || pPitch == nullptr || WidthInBytes == 0 || Height == 0 || !elementFits) return CUDA_ERROR_INVALID_VALUE;
+    if (WidthInBytes > deviceArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
     auto unit = static_cast<uint64_t>(thread.session.devices[thread.device()].attribute(
         CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT));
     uint64_t pitch = roundUp(WidthInBytes, std::max<uint64_t>(512, unit));

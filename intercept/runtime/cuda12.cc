@@ -3,6 +3,11 @@
 // function here is the name with vgpu12_ before it, has the prototype of 12.9, and ends in a row of 13.
 #include "intercept/runtime/cuda12.h"
 
+#include <cuda.h>
+
+#include <vector>
+
+#include "intercept/runtime/answer.h"
 #include "intercept/runtime/last-error.h"
 #include "intercept/runtime/message.h"
 
@@ -44,6 +49,19 @@ cudaError_t readRest(DeviceProperties& to, int device) {
   for (auto& row : rows)
     if (cudaError_t error = cudaDeviceGetAttribute(&(to.*row.member), row.attribute, device)) return error;
   return cudaSuccess;
+}
+
+cudaError_t launchTogether(const LaunchParams* launches, unsigned count, unsigned flags) {
+  std::vector<CUDA_LAUNCH_PARAMS> all;
+  for (unsigned i = 0; launches != nullptr && i < count; ++i) {
+    const LaunchParams& one = launches[i];
+    cudaKernel_t kernel = nullptr;
+    if (cudaError_t error = cudaGetKernel(&kernel, one.function)) return error;
+    void* either = kernel;
+    all.push_back({static_cast<CUfunction>(either), one.grid.x, one.grid.y, one.grid.z, one.block.x, one.block.y, one.block.z,
+                   static_cast<unsigned>(one.sharedBytes), one.stream, one.arguments});
+  }
+  return remember(answer(cuLaunchCooperativeKernelMultiDevice(all.data(), static_cast<unsigned>(all.size()), flags)));
 }
 
 cudaError_t readProperties(DeviceProperties* to, int device) {
@@ -121,8 +139,8 @@ CUDA12(cudaThreadSetCacheConfig, (cudaFuncCache config), cudaDeviceSetCacheConfi
 // Of devices without double precision, of which there are none any more.
 CUDA12(cudaSetDoubleForDevice, (double*), cudaSuccess)
 CUDA12(cudaSetDoubleForHost, (double*), cudaSuccess)
-// No device says that it can (cooperativeMultiDeviceLaunch).
-CUDA12(cudaLaunchCooperativeKernelMultiDevice, (void*, unsigned, unsigned), vgpu::runtime::remember(cudaErrorNotSupported))
+CUDA12(cudaLaunchCooperativeKernelMultiDevice, (const LaunchParams* launches, unsigned count, unsigned flags),
+       launchTogether(launches, count, flags))
 
 // ------------------------------------------------------------------ memory
 

@@ -99,4 +99,14 @@ struct DeviceProperties {
 };
 static_assert(sizeof(DeviceProperties) == 1032);
 
+// cudaLaunchParams of 12.
+struct LaunchParams {
+  const void* function;
+  dim3 grid, block;
+  void** arguments;
+  size_t sharedBytes;
+  cudaStream_t stream;
+};
+static_assert(sizeof(LaunchParams) == 56);
+
 }  // namespace vgpu::runtime::cuda12

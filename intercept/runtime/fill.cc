@@ -15,10 +15,13 @@ cudaError_t fillRows(void* to, size_t pitch, int value, size_t width, size_t row
 /// Slices lie `ysize` rows apart, of which `height` are filled.
 cudaError_t fillBox(cudaPitchedPtr to, int value, cudaExtent extent, CUstream stream) {
   if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return cudaSuccess;
-  if (extent.height == to.ysize)
-    return fillRows(to.ptr, to.pitch, value, extent.width, extent.height * extent.depth, stream);
+  size_t sliceBytes, allBytes, rows;
+  if (__builtin_mul_overflow(to.pitch, to.ysize, &sliceBytes) || __builtin_mul_overflow(sliceBytes, extent.depth, &allBytes) ||
+      __builtin_mul_overflow(extent.height, extent.depth, &rows))
+    return cudaErrorInvalidValue;  // more than there are addresses
+  if (extent.height == to.ysize) return fillRows(to.ptr, to.pitch, value, extent.width, rows, stream);
   for (size_t slice = 0; slice < extent.depth; ++slice) {
-    void* start = toPointer(toDevice(to.ptr) + slice * to.pitch * to.ysize);
+    void* start = toPointer(toDevice(to.ptr) + slice * sliceBytes);
     cudaError_t error = fillRows(start, to.pitch, value, extent.width, extent.height, stream);
     if (error != cudaSuccess) return error;
   }

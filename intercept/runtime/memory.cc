@@ -33,8 +33,10 @@ CUresult allocatePitched(void** memory, size_t* pitch, size_t width, size_t rows
 }
 
 CUresult allocate3D(cudaPitchedPtr* memory, cudaExtent extent) {
+  size_t rows;
   if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUresult result = allocatePitched(&memory->ptr, &memory->pitch, extent.width, extent.height * extent.depth);
+  if (__builtin_mul_overflow(extent.height, extent.depth, &rows)) return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult result = allocatePitched(&memory->ptr, &memory->pitch, extent.width, rows);
   if (result == CUDA_SUCCESS) memory->xsize = extent.width, memory->ysize = extent.height;
   return result;
 }

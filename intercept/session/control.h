@@ -43,6 +43,7 @@ class SessionControl {
 struct OpenRequest {
   std::string node;  // the daemon, as VGPU_NODE names it: unix:DIR/vgpud.sock, that path, or DIR
   std::string name, program;
+  std::optional<std::string> visible;  // what CUDA_VISIBLE_DEVICES says, if it is set
 };
 
 class Control {

@@ -91,6 +91,7 @@ void OpenedSession::introduce(ControlChannel& channel) const {
     open.setName(reader(request.name));
     open.setProgram(reader(request.program));
     open.setSession(reader(sessionId));
+    if (request.visible) open.setVisible(reader(*request.visible));
   };
   send(channel, fill, kj::arrayPtr(memory.data(), memory.size()));
 }

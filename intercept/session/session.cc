@@ -36,11 +36,12 @@ std::string programPath() {
 }
 
 OpenRequest openRequest() {
-  const char* name = getenv("VGPU_SESSION_NAME");
+  const char *name = getenv("VGPU_SESSION_NAME"), *visible = getenv("CUDA_VISIBLE_DEVICES");
   std::string program = programPath();
   return {.node = nodeFromEnvironment(),
           .name = name != nullptr && *name != 0 ? name : std::filesystem::path(program).filename().string(),
-          .program = program};
+          .program = program,
+          .visible = visible == nullptr ? std::nullopt : std::optional<std::string>(visible)};
 }
 
 }  // namespace

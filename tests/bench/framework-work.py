@@ -11,6 +11,7 @@ if sys.argv[1] == "gpt2":
 import torch
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "frameworks"))
+from models import gpt2, mlp
 from program import since_start
 
 
@@ -22,50 +23,30 @@ imported = since_start()
 first = torch.ones(4, device="cuda").sum().item()
 answer("import and first tensor", since_start(), first)
 answer("– import alone", imported, "")
-torch.manual_seed(1)
-
-
-def mlp():
-    layers = [layer for _ in range(8) for layer in (torch.nn.Linear(256, 256), torch.nn.ReLU())]
-    model = torch.nn.Sequential(*layers, torch.nn.Linear(256, 10)).cuda()
-    inputs, targets = torch.randn(64, 256, device="cuda"), torch.randint(10, (64,), device="cuda")
-    return model, torch.optim.AdamW(model.parameters(), lr=1e-3), lambda: torch.nn.functional.cross_entropy(model(inputs), targets)
-
-
-def gpt2():
-    from transformers import GPT2Config, GPT2LMHeadModel
-    torch.use_deterministic_algorithms(True)
-    model = GPT2LMHeadModel(GPT2Config(attn_implementation="eager")).cuda()
-    tokens = torch.randint(50257, (4, 512), device="cuda")
-    return model, torch.optim.AdamW(model.parameters(), lr=1e-4), lambda: model(tokens, labels=tokens).loss, tokens
 
 
 def steps(count):
     for _ in range(count):
-        loss = forward()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        loss = step()
     torch.cuda.synchronize()
     return loss
 
 
-def generate():
+def generation():
     model.eval()
-    made = model.generate(tokens[0][:1, :16], max_new_tokens=64, do_sample=False, pad_token_id=0)
+    made = generate[0]()
     model.train()
     return made.sum().item()
 
 
-work = {"mlp": mlp, "gpt2": gpt2}[sys.argv[1]]
-model, optimizer, forward, *tokens = work()
+model, step, *generate = {"mlp": mlp, "gpt2": gpt2}[sys.argv[1]]()
 steps(5)
 print("ready", flush=True)
 for line in sys.stdin:
     asked = line.split()
     begin = time.monotonic()
     if asked[0] == "generate":
-        result = generate()
+        result = generation()
         answer(" ".join(asked), time.monotonic() - begin, result)
     else:
         count = int(asked[1])

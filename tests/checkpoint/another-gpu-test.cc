@@ -226,18 +226,19 @@ TEST_CASE("devices are chosen by their numbers, by the person's wish, and one fo
   Suspended suspended(nullptr, "devices=2");  // of which it uses the first
   SnapshotReader directory(suspended.path);
   using Order = std::vector<CUdevice>;
-  CHECK(chooseDevices(directory, {}, 2) == Order{0, 1});
-  CHECK(chooseDevices(directory, {}, 1) == Order{0, 0});
-  CHECK(chooseDevices(directory, std::array<uint32_t, 2>{1, 0}, 2) == Order{1, 0});
-  CHECK(chooseDevices(directory, std::array<uint32_t, 1>{3}, 4) == Order{3, 1});
-  CHECK(chooseDevices(directory, std::array<uint32_t, 2>{notMapped, 0}, 2) == Order{0, 0});
-  contains(refusalOf([&] { chooseDevices(directory, std::array<uint32_t, 3>{0, 1, 0}, 2); }), "the program has 2 GPUs");
-  contains(refusalOf([&] { chooseDevices(directory, std::array<uint32_t, 1>{2}, 2); }),
+  auto others = [](size_t count) { return std::vector<std::string>(count, "of another node"); };
+  CHECK(chooseDevices(directory, {}, others(2)) == Order{0, 1});
+  CHECK(chooseDevices(directory, {}, others(1)) == Order{0, 0});
+  CHECK(chooseDevices(directory, std::array<uint32_t, 2>{1, 0}, others(2)) == Order{1, 0});
+  CHECK(chooseDevices(directory, std::array<uint32_t, 1>{3}, others(4)) == Order{3, 1});
+  CHECK(chooseDevices(directory, std::array<uint32_t, 2>{notMapped, 0}, others(2)) == Order{0, 0});
+  contains(refusalOf([&] { chooseDevices(directory, std::array<uint32_t, 3>{0, 1, 0}, others(2)); }), "the program has 2 GPUs");
+  contains(refusalOf([&] { chooseDevices(directory, std::array<uint32_t, 1>{2}, others(2)); }),
            "--device-map 0=2: there is no GPU 2 here");
   std::string manifest = readFile(suspended.path + "/manifest.json");
   forgeManifest(suspended.path, [](auto& json) { json["rings"].push_back({1, 0, 0}); });  // it has used the second too
-  contains(refusalOf([&] { chooseDevices(SnapshotReader(suspended.path), {}, 1); }),
+  contains(refusalOf([&] { chooseDevices(SnapshotReader(suspended.path), {}, others(1)); }),
            "the program uses 2 GPUs, and here are 1: say by --device-map 1=N");
-  CHECK(chooseDevices(SnapshotReader(suspended.path), std::array<uint32_t, 2>{0, 0}, 1) == Order{0, 0});
+  CHECK(chooseDevices(SnapshotReader(suspended.path), std::array<uint32_t, 2>{0, 0}, others(1)) == Order{0, 0});
   writeFile(suspended.path + "/manifest.json", manifest);
 }

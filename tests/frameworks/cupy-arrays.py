@@ -34,9 +34,6 @@ module = cupy.RawModule(
 factor = cupy.ndarray((1,), numpy.float32, module.get_global("factor"))
 factor[...] = 3
 scale = module.get_function("scale<float>")
-pause_point()
-scale((4096,), (256,), (squares, squares.size))
-show("RawModule", cupy.asnumpy(squares))
 
 stream = cupy.cuda.Stream(non_blocking=True)
 with stream:
@@ -46,9 +43,21 @@ with stream:
     for _ in range(10):
         scale((4096,), (256,), (kept, kept.size))
     graph = stream.end_capture()
+
+
+def replay(name):
     graph.launch(stream)
     stream.synchronize()
-show("graph", cupy.asnumpy(kept))
+    show(name, cupy.asnumpy(kept))
+
+
+replay("graph")
+pause_point()
+scale((4096,), (256,), (squares, squares.size))
+show("RawModule", cupy.asnumpy(squares))
+with stream:
+    cupy.copyto(kept, squares)
+replay("graph, other values")
 
 pool = cupy.cuda.MemoryAsyncPool()
 cupy.cuda.set_allocator(pool.malloc)

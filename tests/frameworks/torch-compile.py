@@ -12,9 +12,18 @@ show("compiled", compiled(batch).detach().cpu().numpy())
 loss = compiled(batch).logsumexp(dim=1).sum()
 loss.backward()
 show("gradient", model[0].weight.grad.cpu().numpy())
-pause_point()
-with torch.no_grad():
-    fast = torch.compile(model, mode="reduce-overhead")
-    for run in range(4):
+fast = torch.compile(model, mode="reduce-overhead")
+
+
+def show_fast(run):
+    with torch.no_grad():
         show(f"with a graph, run {run}", fast(batch + run).clone().cpu().numpy())
+
+
+for run in range(3):  # the second one captures, the third replays
+    show_fast(run)
+pause_point()
+for run in range(3, 5):
+    show_fast(run)
+show("compiled, other inputs", compiled(batch * 2).detach().cpu().numpy())
 timed("all", since_start())

@@ -26,22 +26,28 @@ loss = torch.nn.functional.cross_entropy(values @ weight, torch.arange(1024, dev
 loss.backward()
 show("loss", loss.detach().cpu().numpy())
 show("gradient", weight.grad.cpu().numpy())
-pause_point()
 
 side, begin, end = torch.cuda.Stream(), torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-with torch.cuda.stream(side):
-    side.wait_stream(torch.cuda.default_stream())
-    begin.record()
-    scaled = values * 3
-    end.record()
-end.synchronize()
-print("the event's time is more than nothing:", begin.elapsed_time(end) > 0)
-show("other stream", scaled.cpu().numpy())
 
+
+def in_other_stream(factor):
+    with torch.cuda.stream(side):
+        side.wait_stream(torch.cuda.default_stream())
+        begin.record()
+        scaled = values * factor
+        end.record()
+    end.synchronize()
+    print("the event's time is more than nothing:", begin.elapsed_time(end) > 0)
+    show(f"other stream, times {factor}", scaled.cpu().numpy())
+
+
+def show_sums(name, tensors):
+    show(name, torch.stack([tensor.sum() for tensor in tensors]).cpu().numpy())
+
+
+in_other_stream(3)
 parts = [torch.randn(n * 100_000, device="cuda") for n in range(1, 30)]
-show("segments that grow", torch.stack([part.sum() for part in parts]).cpu().numpy())
-del parts
-torch.cuda.empty_cache()
+show_sums("segments that grow", parts)
 
 layer = torch.nn.Linear(1024, 1024).cuda()
 static = values.clone()
@@ -51,8 +57,23 @@ with torch.no_grad():
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         replayed = torch.relu(layer(static)) + 1
-    for seed in range(3):
-        static.copy_(torch.randn(1024, 1024, device="cuda"))
-        graph.replay()
-        show(f"graph, run {seed}", replayed.cpu().numpy())
+
+
+def replay(run):
+    static.copy_(torch.randn(1024, 1024, device="cuda"))
+    graph.replay()
+    show(f"graph, run {run}", replayed.cpu().numpy())
+
+
+replay(0)
+pause_point()
+replay(1)
+in_other_stream(5)
+show_sums("segments that grow, kept", parts)
+del parts
+torch.cuda.empty_cache()
+show_sums("segments that grow again", [torch.randn(n * 100_000, device="cuda") for n in range(1, 30)])
+with torch.no_grad():
+    layer.weight.mul_(2)
+replay(2)
 print("memory in use", torch.cuda.memory_allocated())

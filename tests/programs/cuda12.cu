@@ -162,6 +162,16 @@ bool tryEntries() {
   return EXPECT(found == cudaDriverEntryPointSuccess && entry != nullptr);
 }
 
+// A launch on each of a list of devices, of which there is one.
+bool tryTogether(float* data, cudaStream_t stream) {
+  float factor = 0.5f;
+  void* arguments[] = {&data, &factor};
+  cudaLaunchParams launch{reinterpret_cast<void*>(scaleBy), dim3(count / 256), dim3(256), arguments, 0, stream};
+  CHECK(cudaLaunchCooperativeKernelMultiDevice(&launch, 1, 0));
+  CHECK(cudaStreamSynchronize(stream));
+  return EXPECT_ERROR(cudaLaunchCooperativeKernelMultiDevice(&launch, 0, 0), cudaErrorInvalidValue) & holds("scaled back", data, 2);
+}
+
 int main() {
   bool ok = tryDevice();
   float *data, *out;
@@ -186,6 +196,7 @@ int main() {
   ok &= tryGraph(data, stream) & holds("and again", data, 4);
   ok &= tryDevice() & tryMemory(data) & tryTexture(data, out) & tryEntries();
   ok &= holds("what a texture reads", out, 4);
+  ok &= tryTogether(data, stream);
   CHECK(cudaEventDestroy(before));
   CHECK(cudaEventDestroy(after));
   CHECK(cudaStreamDestroy(stream));

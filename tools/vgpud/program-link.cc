@@ -35,6 +35,7 @@ ProgramOpen takeOpen(control::ToNode::Reader message, kj::ArrayPtr<kj::AutoClose
   }
   ProgramOpen request{text(open.getName()), text(open.getProgram()), text(open.getSession()), open.getPid(), open.getRelayed()};
   request.place = placeOf(open.getPlace());
+  if (open.hasVisible()) request.visible = text(open.getVisible());
   const bool answersReattach = !request.session.empty(), isOfGuest = request.relayed && descriptors.size() == 1;
   if (!answersReattach && isOfGuest) {
     request.segment = kj::mv(descriptors[0]);

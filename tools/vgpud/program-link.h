@@ -35,6 +35,7 @@ struct ProgramOpen {
   kj::AutoCloseFd segment;                    // of a virtual machine's program always,
   kj::AutoCloseFd hostArena, state;           // and these in the reply to `reattach`; the last is not checked yet
   ProgramPlace place = {};
+  std::optional<std::string> visible;         // of a new session: its program's CUDA_VISIBLE_DEVICES, if that is set
 };
 
 class ProgramLink {

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "tools/common/session-lookup.h"
 #include "tools/vgpud/log.h"
 #include "tools/vgpud/renew.h"
+#include "tools/vgpud/visible-devices.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
 #include "vgpu/control/text.h"
@@ -30,6 +32,7 @@ kj::Promise<kj::Own<WorkerProcess>> attachProgram(kj::Own<WorkerProcess> worker,
                                                   kj::AutoCloseFd segment) {
   auto request = worker->remote().attachRequest();
   request.setExchange(exchange.serve(session));
+  request.setDevices(kj::arrayPtr(session.devices.data(), session.devices.size()));
   if (segment.get() >= 0) request.setSegment(kj::heap<PassedDescriptor>(kj::mv(segment)));
   auto memory = request.send().then([](capnp::Response<control::Worker::AttachResults>&& given) {
     auto both = kj::heapArrayBuilder<kj::Promise<kj::AutoCloseFd>>(2);
@@ -103,7 +106,11 @@ kj::Promise<void> Sessions::open(kj::Own<ProgramLink>& link, ProgramOpen request
 kj::Promise<void> Sessions::begin(kj::Own<ProgramLink>& link, ProgramOpen request, StateDirectory::Shared state) {
   KJ_ON_SCOPE_FAILURE(remove(state));
   requireAdmitting();
+  std::vector<uint32_t> devices;
+  const char* own = pool.workerKind().label == "cuda" ? std::getenv("CUDA_VISIBLE_DEVICES") : nullptr;  // the emulated device reads it not
+  if (request.visible) devices = visibleDevices(*request.visible, pool.devices(), own);  // before there is anything to undo
   auto session = kj::heap<kj::Own<Session>>(kj::heap<Session>(io, processes, kj::mv(link), request, state));
+  (*session)->devices = std::move(devices);
   auto taken = kj::evalNow([this] { return pool.take(); });  // the session must be undone if none can be started
   auto ready =
       taken.then([this, &opened = **session, segment = kj::mv(request.segment)](kj::Own<WorkerProcess>&& worker) mutable {
@@ -131,7 +138,7 @@ kj::Promise<void> Sessions::begin(kj::Own<ProgramLink>& link, ProgramOpen reques
 void Sessions::keep(kj::Own<Session> owned, kj::Own<WorkerProcess> worker) {
   Session& session = *owned;
   session.worker = kj::mv(worker);
-  session.device = pool.deviceLabel();
+  session.device = pool.deviceLabel(session.devices);
   session.state = control::State::RUNNING;
   KJ_IF_MAYBE (previous, find(session.id)) {
     drop(takeOut(*previous));

@@ -284,7 +284,8 @@ void WorkerPool::learnDevices(capnp::List<control::Device>::Reader devices) {
   }
 }
 
-std::string WorkerPool::deviceLabel() const {
+std::string WorkerPool::deviceLabel(const std::vector<uint32_t>& devices) const {
+  if (!devices.empty()) return fmt::format("{} {}", kind.label, fmt::join(devices, ","));
   std::string label = kind.label + " 0";
   return found.size() < 2 ? label : label + "-" + std::to_string(found.size() - 1);
 }

@@ -54,8 +54,8 @@ class WorkerPool final : private kj::TaskSet::ErrorHandler {
   std::vector<WaitingWorker> waiting() const;
 
   const std::vector<DeviceInfo>& devices() const { return found; }
-  // "emulated 0", "cuda 0-3": what a session of this node has.
-  std::string deviceLabel() const;
+  // "emulated 0", "cuda 0-3": what a session has that may use all devices; "cuda 2,0": of one that has these.
+  std::string deviceLabel(const std::vector<uint32_t>& devices) const;
   const WorkerKind& workerKind() const { return kind; }
 
   // Kills the waiting workers and starts no more.

@@ -195,9 +195,12 @@ stub::Worker& WorkerServer::running() {
 
 kj::Promise<void> WorkerServer::attach(AttachContext context) {
   auto exchange = std::make_shared<ExchangeRelay>(context.getParams().getExchange());
+  std::vector<CUdevice> devices;
+  for (uint32_t device : context.getParams().getDevices()) devices.push_back(static_cast<CUdevice>(device));
   return receiveSegment(context.getParams())
-      .then([this, exchange](kj::AutoCloseFd&& segment) {
-        return thread.run([this, exchange, segment = kj::mv(segment)]() mutable {
+      .then([this, exchange, devices](kj::AutoCloseFd&& segment) {
+        return thread.run([this, exchange, devices, segment = kj::mv(segment)]() mutable {
+          if (!devices.empty() && useDevices(devices) && segment.get() < 0) attachNewMemory();
           running().shareBy(exchange);
           if (segment.get() >= 0)
             running().attach(adoptSegment(segment.release()), MemoryFile::create("vgpu-host-arena", hostArenaBytes));
@@ -290,7 +293,7 @@ kj::Promise<void> WorkerServer::restore(RestoreContext context) {
   auto report = memory.then([this, relay, room, exchange, directory, devices, memoryLater](auto&& received) {
     return thread.run([this, relay, room, exchange, directory, devices, memoryLater, received = kj::mv(received)]() mutable {
       auto& [memory, twin] = received;
-      useDevices(directory, devices);
+      useDevices(checkpoint::chooseDevices(snapshot::SnapshotReader(directory), devices, checkpoint::uuidsOf(*driver)));
       running().shareBy(exchange);
       running().attach(adoptSegment(memory.segment.release()), adopt(memory.hostArena));
       faultPoint("resume.memory-attached");
@@ -315,18 +318,19 @@ kj::Promise<void> WorkerServer::restore(RestoreContext context) {
                       relay).attach(kj::defer([room] { if (room) room->close(); }));
 }
 
-// A session's devices are made in their order, so those of another order are made anew: a few ten milliseconds.
-void WorkerServer::useDevices(const std::string& directory, const std::vector<uint32_t>& wanted) {
+// A session's devices are made in their order, so those of another order are made anew: a few ten milliseconds. False if they are
+// what they were; else the memory that was made ready has gone.
+bool WorkerServer::useDevices(const std::vector<CUdevice>& order) {
   int count = 0;
   stub::require(*driver, driver->cuDeviceGetCount(&count), "cuDeviceGetCount");
-  auto order = checkpoint::chooseDevices(snapshot::SnapshotReader(directory), wanted, static_cast<unsigned>(count));
   bool isAsItIs = order.size() == static_cast<size_t>(count);
   for (unsigned device = 0; device < order.size(); ++device) isAsItIs &= order[device] == static_cast<CUdevice>(device);
-  if (isAsItIs) return;
+  if (isAsItIs) return false;
   running().release();
-  driver->order = std::move(order);
+  driver->order = order;
   running().recycle();
   offerRoom();
+  return true;
 }
 
 kj::Promise<void> WorkerServer::write(WriteContext context) {

@@ -55,7 +55,7 @@ class WorkerServer final : public control::Worker::Server {
   ProcessRecord record();
   void claim(uint64_t handover);
   void registerPinned();
-  void useDevices(const std::string& directory, const std::vector<uint32_t>& wanted);
+  bool useDevices(const std::vector<CUdevice>& order);
   std::span<std::byte> pinnedBytes() const { return pinned == nullptr ? std::span<std::byte>() : pinned->bytes(); }
 
   const std::string library;

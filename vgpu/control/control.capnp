@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 21;
+const version :UInt32 = 22;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -46,6 +46,7 @@ struct Open {
   session @4 :Text;        # empty for a new session; its id when the program answers `reattach`
   relayed @5 :Bool;        # by a relay (docs/remote.md): the program is elsewhere, and shares no memory with the worker
   place @6 :GuestPlace;    # of the relay of a virtual machine's program
+  visible @7 :Text;        # of a new session: what the program's CUDA_VISIBLE_DEVICES says; null: it has none, and sees all devices
 }
 
 struct GuestPlace {
@@ -350,8 +351,9 @@ interface MigrationSource {
 interface Worker {
   hello @0 (spare :SpareMemory) -> (devices :List(Device), driverVersion :Int32);
   # `spare`: what the worker asks when a GPU has no memory left.
-  attach @1 (exchange :Exchange, segment :Descriptor) -> (segment :Descriptor, hostArena :Descriptor);
+  attach @1 (exchange :Exchange, segment :Descriptor, devices :List(UInt32)) -> (segment :Descriptor, hostArena :Descriptor);
   # Begins a new session on the memory that was made ready with the worker, or on `segment` and a new host arena, and to consume.
+  # `devices`: the node's that it has, by its own numbers. Empty: all, in their order.
   quiesce @2 (timeoutSeconds :UInt32, progress :Progress) -> (position :UInt64);
   # Stops between frames and waits for the GPU. Rejects, naming the kernel that runs, where that takes longer, and at once
   # where the caller gives up; the worker consumes nothing then until `proceed`.

@@ -1,0 +1,42 @@
+// CUDA_VISIBLE_DEVICES=2,0 of three devices: the program has two, in that order, and keeps them over a pause. Its environment is set by
+// the test (CMakeLists.txt); on a machine with fewer devices it is not here.
+#include <string>
+#include <vector>
+
+#include "driver-entry.h"
+
+__global__ void set(int* to, int value) { *to = value; }
+
+namespace {
+
+std::string busOf(int device) {
+  char bus[64] = "";
+  CHECK(cudaDeviceGetPCIBusId(bus, sizeof bus, device));
+  return bus;
+}
+
+}  // namespace
+
+int main() {
+  int count = 0;
+  CHECK(cudaGetDeviceCount(&count));
+  if (count != 2) return fprintf(stderr, "%d devices are visible\n", count), notHere;
+  const std::string first = busOf(0), second = busOf(1);
+  bool ok = EXPECT(first > second) & EXPECT_ERROR(cudaSetDevice(2), cudaErrorInvalidDevice);
+  int* memory[2];
+  for (int device : {0, 1}) {
+    CHECK(cudaSetDevice(device));
+    CHECK(cudaMalloc(&memory[device], sizeof(int)));
+    set<<<1, 1>>>(memory[device], 10 + device);
+    CHECK(cudaDeviceSynchronize());
+  }
+  pausePoint();
+  for (int device : {0, 1}) {
+    int value = 0;
+    CHECK(cudaSetDevice(device));
+    set<<<1, 1>>>(memory[device], 20 + device);
+    CHECK(cudaMemcpy(&value, memory[device], sizeof value, cudaMemcpyDeviceToHost));
+    ok &= EXPECT(value == 20 + device);
+  }
+  return ok & EXPECT(busOf(0) == first) & EXPECT(busOf(1) == second) ? 0 : 1;
+}

@@ -1,0 +1,78 @@
+#include "tools/vgpud/visible-devices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <optional>
+
+#include "vgpu/base/fail.h"
+
+namespace vgpu::daemon {
+
+namespace {
+
+std::vector<std::string_view> parts(std::string_view text) {
+  std::vector<std::string_view> found;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    found.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return found;
+}
+
+std::optional<uint32_t> numberIn(std::string_view part) {
+  part.remove_prefix(std::min(part.find_first_not_of(" \t"), part.size()));
+  uint32_t number = 0;
+  auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+  return error == std::errc{} ? std::optional(number) : std::nullopt;
+}
+
+// The numbers of the node's devices: what the daemon's environment calls them.
+std::vector<uint32_t> numbersOf(size_t count, const char* own) {
+  std::vector<uint32_t> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), 0u);
+  if (own == nullptr) return numbers;
+  const auto said = parts(own);
+  for (size_t device = 0; device < count && device < said.size(); ++device) {
+    auto number = numberIn(said[device]);
+    if (!number) break;  // a UUID: what it is otherwise is not known
+    numbers[device] = *number;
+  }
+  return numbers;
+}
+
+std::optional<uint32_t> find(std::string_view part, const std::vector<DeviceInfo>& devices, const std::vector<uint32_t>& numbers) {
+  auto hasUuid = [&](const DeviceInfo& device) { return device.uuid.starts_with(part); };
+  if (part.starts_with("GPU-")) {
+    if (std::ranges::count_if(devices, hasUuid) != 1) return std::nullopt;
+    return std::ranges::find_if(devices, hasUuid)->ordinal;
+  }
+  auto number = numberIn(part);
+  auto found = number ? std::ranges::find(numbers, *number) : numbers.end();
+  if (found == numbers.end()) return std::nullopt;
+  return devices[static_cast<size_t>(found - numbers.begin())].ordinal;
+}
+
+}  // namespace
+
+std::vector<uint32_t> visibleDevices(std::string_view text, const std::vector<DeviceInfo>& devices, const char* own) {
+  const std::vector<uint32_t> numbers = numbersOf(devices.size(), own);
+  std::vector<uint32_t> visible;
+  for (std::string_view part : parts(text)) {
+    auto device = find(part, devices, numbers);
+    if (!device) break;
+    if (std::ranges::find(visible, *device) != visible.end())
+      fail(fmt::format("CUDA_VISIBLE_DEVICES=\"{}\" names a GPU twice, and CUDA shows none then: name each once", text));
+    visible.push_back(*device);
+  }
+  if (visible.empty())
+    fail(fmt::format("CUDA_VISIBLE_DEVICES=\"{}\" names none of this node's {} GPUs: take numbers from {}, or UUIDs as `nvidia-smi -L` prints them", text,
+                     devices.size(), fmt::join(numbers, ",")));
+  const bool areAll = std::ranges::equal(visible, devices, {}, {}, &DeviceInfo::ordinal);
+  return areAll ? std::vector<uint32_t>{} : visible;
+}
+
+}  // namespace vgpu::daemon
