@@ -48,11 +48,10 @@ constexpr SessionAnswer answers[] = {
     ANSWER(DMA_BUF_SUPPORTED, 0),
     ANSWER(HOST_ALLOC_DMA_BUF_SUPPORTED, 0),
 
-    // Entries that a session does not have: function pointers of libraries, decompression.
+    // What a session does not have: kernels of several devices that wait for each other's grids, function pointers of libraries,
+    // decompression.
     ANSWER(COOPERATIVE_MULTI_DEVICE_LAUNCH, 0),
     ANSWER(UNIFIED_FUNCTION_POINTERS, 0),
-    ANSWER(MAX_PERSISTING_L2_CACHE_SIZE, 0),
-    ANSWER(MAX_ACCESS_POLICY_WINDOW_SIZE, 0),
     ANSWER(MEM_DECOMPRESS_ALGORITHM_MASK, 0),
     ANSWER(MEM_DECOMPRESS_MAXIMUM_LENGTH, 0),
 };

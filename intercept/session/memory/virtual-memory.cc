@@ -107,8 +107,11 @@ CUresult VirtualMemory::create(Thread& thread, uint64_t bytes, const CUmemAlloca
     result = ask();
   }
   if (result != CUDA_SUCCESS) return handles.destroy(made), result;
+  CUmemAllocationProp granted = *properties;  // what only is asked for: a session has neither, and its devices say so
+  granted.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_NONE;
+  granted.allocFlags.gpuDirectRDMACapable = 0;
   std::lock_guard lock(mutex);
-  physicals.emplace(made, Physical{bytes, *properties, 1, 0, {}, {}});
+  physicals.emplace(made, Physical{bytes, granted, 1, 0, {}, {}});
   *handle = made;
   return CUDA_SUCCESS;
 }

@@ -262,18 +262,15 @@ SECTION(managed) {
 }
 
 // What a capture makes of a batch: nodes, or an error.
-SECTION(captured) {
+static void capture(cudaMemcpySrcAccessOrder order) {
   setUp();
   Batch batch;
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
   size_t nodes = 0, edges = 0;
   batch.from[3] = pinned + 1;
+  batch.attributes[0] = inOrder(order);
   CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
-  SAY(batch.copy());
-  batch.attributes[0] = inOrder(cudaMemcpySrcAccessOrderDuringApiCall);
-  SAY(batch.copy());
-  batch.attributes[0] = inOrder(cudaMemcpySrcAccessOrderAny);
   SAY(batch.copy());
   SAY(cudaStreamEndCapture(stream, &graph));
   if (graph == nullptr) return;
@@ -286,6 +283,9 @@ SECTION(captured) {
   SAY(cudaStreamSynchronize(stream));
   ARRAY(others, 32);
 }
+SECTION(captured) { capture(cudaMemcpySrcAccessOrderStream); }
+SECTION(capturedDuringCall) { capture(cudaMemcpySrcAccessOrderDuringApiCall); }
+SECTION(capturedAny) { capture(cudaMemcpySrcAccessOrderAny); }
 
 SECTION(capturedBoxes) {
   setUp();

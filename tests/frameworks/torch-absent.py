@@ -1,0 +1,54 @@
+"""PyTorch: libraries without a face. Natively they work; in a session the call fails, stderr names the library, and the program goes on."""
+import os
+import sys
+import tempfile
+
+import torch
+
+from program import pause_point, show
+
+IN_SESSION = "VGPU_NODE" in os.environ
+
+
+def with_messages(call):
+    """Whether `call` returns, rather than raises, and what is written to stderr meanwhile, which is passed on."""
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            call()
+            torch.cuda.synchronize()
+            works = True
+        except RuntimeError as error:
+            print(error, file=sys.stderr, flush=True)
+            works = False
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+        file.seek(0)
+        written = file.read().decode()
+    sys.stderr.write(written)
+    return works, written
+
+
+def expect(name, library, call):
+    works, written = with_messages(call)
+    is_named = any(line.startswith("vgpu: ") and library in line for line in written.splitlines())
+    if works == IN_SESSION or is_named != IN_SESSION:
+        sys.exit(f"{name}: {'works' if works else 'fails'}, and stderr {'names' if is_named else 'does not name'} {library}")
+    print(f"{name}: as expected", flush=True)
+
+
+torch.manual_seed(1)
+matrix, image, filters = torch.randn(64, 64), torch.randn(2, 3, 32, 32), torch.randn(4, 3, 3, 3)
+on_gpu, sparse = matrix.cuda(), matrix.relu().to_sparse_csr().cuda()
+torch.backends.cuda.preferred_linalg_library("cusolver")
+expect("fft", "libcufft.so", lambda: torch.fft.fft(on_gpu))
+expect("convolution", "libcudnn", lambda: torch.nn.functional.conv2d(image.cuda(), filters.cuda()))
+expect("solve", "libcusolver.so", lambda: torch.linalg.solve(on_gpu, on_gpu))
+expect("sparse product", "libcusparse.so", lambda: sparse @ on_gpu)
+pause_point()
+show("afterwards", (on_gpu * 2).cpu().numpy())
+show("product", (on_gpu @ on_gpu).cpu().numpy())
+with torch.backends.cudnn.flags(enabled=False):
+    show("convolution without cuDNN", torch.nn.functional.conv2d(image.cuda(), filters.cuda()).cpu().numpy())
