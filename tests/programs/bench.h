@@ -26,6 +26,19 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+// The median time of one of `calls` calls of `body`, over `rounds` rounds; `after` is not counted.
+template <typename Body, typename After>
+void measure(const std::string& name, int rounds, int calls, Body body, After after) {
+  std::vector<double> times;
+  for (int round = 0; round < rounds; ++round) {
+    const auto start = Clock::now();
+    for (int i = 0; i < calls; ++i) body();
+    times.push_back(microsecondsSince(start) / calls);
+    after();
+  }
+  printFigure(name, "us", median(times));
+}
+
 // What the command line asks for. True if it asks for a benchmark.
 class Bench {
  public:

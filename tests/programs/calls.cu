@@ -29,19 +29,6 @@ void launchMany(int launches) {
   wait();
 }
 
-// The median time of one of `calls` calls of `body`, over `rounds` rounds; `after` is not counted.
-template <typename Body, typename After>
-void measure(const std::string& name, int rounds, int calls, Body body, After after) {
-  std::vector<double> times;
-  for (int round = 0; round < rounds; ++round) {
-    const auto start = Clock::now();
-    for (int i = 0; i < calls; ++i) body();
-    times.push_back(microsecondsSince(start) / calls);
-    after();
-  }
-  printFigure(name, "us", median(times));
-}
-
 std::string sizeName(size_t bytes) {
   if (bytes >= GiB) return std::to_string(bytes / GiB) + " GiB";
   if (bytes >= MiB) return std::to_string(bytes / MiB) + " MiB";

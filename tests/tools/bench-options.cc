@@ -51,7 +51,7 @@ TEST_CASE("a command line that makes no sense returns 2, help and version 0") {
 TEST_CASE("a pattern chooses cases by name, by group, or by what is behind the slash") {
   auto all = installedCases(false);
   CHECK(matching(all, {}).size() == all.size());
-  CHECK(namesOf(matching(all, {"calls"})) == Words{"calls/start", "calls/launches", "calls/allocation", "calls/queries", "calls/two-gpus", "calls/libraries"});
+  CHECK(namesOf(matching(all, {"calls"})) == Words{"calls/start", "calls/launches", "calls/allocation", "calls/queries", "calls/two-gpus", "calls/libraries", "calls/posted", "calls/graphs"});
   CHECK(namesOf(matching(all, {"scan"})) == Words{"programs/scan"});
   CHECK(namesOf(matching(all, {"copies/pin*", "together/[12]"})) == Words{"copies/pinned", "together/1", "together/2"});
   CHECK(matching(all, {"no-such-case"}).empty());

@@ -25,6 +25,9 @@ constexpr CallGroup callGroups[] = {
     {"extremes", "much-data", true},
 };
 
+// The groups of tests/programs/posted-calls.cu.
+constexpr const char* postedGroups[] = {"posted", "graphs"};
+
 // The groups of tests/programs/small-launches.cu: what folding is for.
 constexpr const char* foldingGroups[] = {"repeating", "changing", "four-streams", "in-turn", "jacobi", "chain", "long"};
 
@@ -56,6 +59,8 @@ constexpr Target targets[] = {
     {"launches folded, changing", {least, 90}},
     {"launches folded, four-streams", {least, 90}},
     {"launches folded, in-turn", {least, 90}},
+    {"call that launches a graph of *", {ratio, 0.2}},
+    {"execution of a graph of *", {ratio, 1.02}},
     {"posted launch", {ratio, 0.05}},
     {"a launch of *, two GPUs at once", {ratio, 1.05}},
     {"launch + wait, * queued on the other GPU", {ratio, 1.1}},
@@ -91,6 +96,7 @@ std::vector<Case> installedCases(bool quick) {
     cases.push_back({std::string(chart) + "/" + name, {"calls", "--bench", size, name}});
     if (wholeProcess) cases.back().wholeProcess = std::string(name) + ", whole process";
   }
+  for (const std::string name : postedGroups) cases.push_back({"calls/" + name, {"posted-calls", "--bench", size, name}});
   for (const std::string name : foldingGroups) {
     cases.push_back({"folding/" + name, {"small-launches", "--bench", size, name}});
     cases.back().countsLaunches = true;
