@@ -27,11 +27,23 @@ CUresult blockingCopyEnded(Thread& thread, uint64_t stream, const CopyEnd& to, c
   return CUDA_SUCCESS;
 }
 
-// The box's first byte in memory. Without a pitch or a height rows and slices have no gaps.
+// The box's first byte in memory. Without a pitch or a height rows and slices have no gaps. No place of memory if it lies beyond all
+// addresses, or if the rows of a slice are fewer than those of the box.
 CopyEnd inMemory(const CUDA_MEMCPY3D& copy, uint64_t address, uint64_t pitch, uint64_t height, uint64_t x, uint64_t y, uint64_t z) {
-  if (pitch == 0) pitch = x + copy.WidthInBytes;
-  const uint64_t slice = pitch * (height != 0 ? height : y + copy.Height);
-  return CopyEnd::memory(address + z * slice + y * pitch + x, pitch, slice);
+  uint64_t least, rows, slice, beforeSlice, beforeRow, begin;
+  if (__builtin_add_overflow(x, copy.WidthInBytes, &least) || __builtin_add_overflow(y, copy.Height, &rows)) return {};
+  if (pitch == 0) pitch = least;
+  if (height != 0 && height < rows && copy.Depth > 1) return {};
+  if (__builtin_mul_overflow(pitch, height != 0 ? height : rows, &slice) || __builtin_mul_overflow(z, slice, &beforeSlice) ||
+      __builtin_mul_overflow(y, pitch, &beforeRow) || __builtin_add_overflow(beforeSlice, beforeRow, &begin) ||
+      __builtin_add_overflow(begin, x, &begin) || __builtin_add_overflow(begin, address, &begin))
+    return {};
+  return CopyEnd::memory(begin, pitch, slice);
+}
+
+// Which ends the program says to be the device's.
+Ends endsOf(const CUDA_MEMCPY3D& copy) {
+  return {copy.dstMemoryType == CU_MEMORYTYPE_DEVICE, copy.srcMemoryType == CU_MEMORYTYPE_DEVICE};
 }
 
 CopyEnd destinationOf(const CUDA_MEMCPY3D& copy) {
@@ -159,7 +171,7 @@ CUresult copy3D(const CUDA_MEMCPY3D* copy, CUstream hStream, Completion completi
   return inStream(hStream, describe, [&](Thread& thread, uint64_t stream) -> CUresult {
     CopyEnd to = destinationOf(*copy), from = sourceOf(*copy);
     if (!isEmpty && areTooNarrow(*copy, to, from)) return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = copyBox(thread, to, from, {copy->WidthInBytes, copy->Height, copy->Depth}, stream, completion);
+    CUresult result = copyBox(thread, to, from, {copy->WidthInBytes, copy->Height, copy->Depth}, stream, completion, endsOf(*copy));
     if (completion == Completion::asynchronous) return result;
     auto isDevice = [](CUmemorytype type) { return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_ARRAY; };
     return blockingCopyEnded(thread, stream, to, from, isDevice(copy->dstMemoryType) && isDevice(copy->srcMemoryType), result);
@@ -171,7 +183,7 @@ CUresult describeCopy(Session& session, const CUDA_MEMCPY3D& copy, CopyWork& wor
   if (size.width == 0 || size.height == 0 || size.depth == 0) return CUDA_ERROR_INVALID_VALUE;
   work = {copy, destinationOf(copy), sourceOf(copy), size};
   if (areTooNarrow(copy, work.to, work.from)) return CUDA_ERROR_INVALID_VALUE;
-  return checkCopy(session, work.to, work.from, size, {}, work.toWhere, work.fromWhere);
+  return checkCopy(session, work.to, work.from, size, endsOf(copy), work.toWhere, work.fromWhere);
 }
 
 // One address space holds every device, so it does not matter whose memory each end is.

@@ -1,6 +1,7 @@
 // Libraries of code and their kernels, as rows of the table name them.
 #pragma once
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -21,6 +22,7 @@ CUresult withFile(const char* path, Body&& body) {
   return answerOf([&]() -> CUresult {
     std::ifstream file(path, std::ios::binary);
     if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
+    if (std::filesystem::is_directory(path)) return CUDA_ERROR_OUT_OF_MEMORY;  // as the driver, which cannot map one
     std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
     image.push_back(0);
     return body(image.data(), image.size() - 1);

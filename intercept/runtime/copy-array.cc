@@ -21,7 +21,7 @@ CUresult rowBytes(CUarray array, size_t& bytes) {
   CUresult result = cuArray3DGetDescriptor(&descriptor, array);
   size_t element = 1;
   if (result == CUDA_SUCCESS) result = elementSize(array, element);
-  bytes = descriptor.Width * element;
+  bytes = result == CUDA_SUCCESS ? descriptor.Width * element : 0;
   return result;
 }
 
@@ -83,9 +83,13 @@ cudaError_t copyBetween(cudaArray_t to, Place toAt, cudaArray_const_t from, Plac
   auto target = handle<CUarray>(to), source = handle<CUarray>(from);
   size_t row;
   if (CUresult result = rowBytes(target, row); result != CUDA_SUCCESS) return answer(result);
+  size_t start, end;  // bytes of the target before the run, and up to its end
+  if (__builtin_mul_overflow(toAt.y, row, &start) || __builtin_add_overflow(start, toAt.x, &start) ||
+      __builtin_add_overflow(start, bytes, &end))
+    return cudaErrorInvalidValue;
   return forPieces(source, fromAt, bytes, [&](const Piece& piece) {
     for (size_t y = 0; y < piece.height; ++y) {
-      size_t before = toAt.y * row + toAt.x + piece.done + y * piece.width;  // bytes of the target before this row
+      size_t before = start + piece.done + y * piece.width;  // bytes of the target before this row
       cudaError_t error = forPieces(target, {before % row, before / row}, piece.width, [&](const Piece& part) {
         return copyPiece({.array = target, .x = part.at.x, .y = part.at.y},
                          {.array = source, .x = piece.at.x + part.done, .y = piece.at.y + y}, part, kind, stream);

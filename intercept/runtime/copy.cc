@@ -6,10 +6,6 @@
 namespace vgpu::runtime {
 namespace {
 
-bool reachesDevice(cudaMemcpyKind kind, cudaMemcpyKind fromOrToHost) {
-  return kind == fromOrToHost || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
-}
-
 template <class Copy>
 cudaError_t copyTo(const void* symbol, size_t count, size_t offset, cudaMemcpyKind kind, Copy copyPart) {
   if (!reachesDevice(kind, cudaMemcpyHostToDevice)) return cudaErrorInvalidMemcpyDirection;

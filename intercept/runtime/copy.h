@@ -13,6 +13,11 @@ inline cudaError_t checkDevices(int to, int from) {
   return known ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
+/// Whether a copy to a variable (`fromOrToHost`: host to device) or from one may have that direction.
+inline bool reachesDevice(cudaMemcpyKind kind, cudaMemcpyKind fromOrToHost) {
+  return kind == fromOrToHost || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
+}
+
 /// In a stream, in the given direction. Any other direction is cudaErrorInvalidMemcpyDirection.
 inline cudaError_t copyInStream(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, CUstream stream) {
   switch (kind) {

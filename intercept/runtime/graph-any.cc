@@ -25,8 +25,15 @@ cudaError_t copy(const cudaGraphNodeParams& from, CUgraphNodeParams& to) {
   return toDriver(&from.memcpy.copyParams, to.memcpy.copyParams);
 }
 
+/// What a program must leave 0.
+bool isReserved(const cudaGraphNodeParams& p) {
+  const bool head = p.reserved0[0] != 0 || p.reserved0[1] != 0 || p.reserved0[2] != 0 || p.reserved2 != 0;
+  return head || (p.type == cudaGraphNodeTypeMemcpy && p.memcpy.flags != 0);
+}
+
 /// Starts as the same bytes, which is right for every type but those below.
 cudaError_t toDriver(const cudaGraphNodeParams& from, CUgraphNodeParams& to) {
+  if (isReserved(from)) return cudaErrorInvalidValue;
   memset(&to, 0, sizeof to);
   to.type = static_cast<CUgraphNodeType>(from.type);
   switch (from.type) {

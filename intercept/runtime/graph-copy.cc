@@ -1,4 +1,5 @@
 // Copy nodes: of boxes, of plain memory, and to and from the program's variables.
+#include "intercept/runtime/copy.h"
 #include "intercept/runtime/graph-node.h"
 
 namespace vgpu::runtime {
@@ -18,6 +19,7 @@ cudaError_t plain(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
 template <class Node>
 cudaError_t toSymbol(const void* symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind kind,
                      Node node) {
+  if (!reachesDevice(kind, cudaMemcpyHostToDevice)) return cudaErrorInvalidMemcpyDirection;
   void* part;
   cudaError_t error = getPart(symbol, offset, bytes, part);
   return error != cudaSuccess ? error : plain(part, from, bytes, kind, node);
@@ -25,6 +27,7 @@ cudaError_t toSymbol(const void* symbol, const void* from, size_t bytes, size_t 
 
 template <class Node>
 cudaError_t fromSymbol(void* to, const void* symbol, size_t bytes, size_t offset, cudaMemcpyKind kind, Node node) {
+  if (!reachesDevice(kind, cudaMemcpyDeviceToHost)) return cudaErrorInvalidMemcpyDirection;
   void* part;
   cudaError_t error = getPart(symbol, offset, bytes, part);
   return error != cudaSuccess ? error : plain(to, part, bytes, kind, node);

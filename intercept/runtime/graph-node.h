@@ -18,8 +18,8 @@ struct PlainCopy {
   cudaMemcpyKind kind;
 };
 inline cudaError_t toDriver(const PlainCopy* from, CUDA_MEMCPY3D& to) {
-  Side source{.memory = const_cast<void*>(from->from), .pitch = from->bytes};
-  Side target{.memory = from->to, .pitch = from->bytes};
+  Side source{.memory = const_cast<void*>(from->from)};
+  Side target{.memory = from->to};
   return describeCopy(target, source, {from->bytes, 1, 1}, from->kind, to);
 }
 

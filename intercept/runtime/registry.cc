@@ -1,6 +1,7 @@
 #include "intercept/runtime/registry.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "intercept/runtime/pointer-table.h"
 #include "intercept/runtime/registration.h"
@@ -10,6 +11,7 @@ namespace {
 
 constinit std::mutex registryLock;
 constinit Module* modules = nullptr;
+constinit Function* libraryKernels = nullptr;  // those of the library API
 constinit PointerTable<Function> functions;
 constinit PointerTable<Variable> variables;
 constinit PointerTable<Function> handles;
@@ -104,11 +106,15 @@ void registerKernel(CUkernel kernel) {
   if (functions.find(kernel) != nullptr) return;
   auto record = std::make_unique<Function>();
   record->kernel = kernel;
-  functions.set(kernel, record.release());  // the driver may hand the same kernel out again: kept with the process
+  auto* kept = record.release();  // the driver may hand the same kernel out again: kept with the process
+  kept->next = std::exchange(libraryKernels, kept);
+  functions.set(kernel, kept);
 }
 
 void forgetSlot(int slot) {
   std::lock_guard lock(registryLock);
+  for (Function* kernel = libraryKernels; kernel != nullptr; kernel = kernel->next)
+    if (kernel->loaded.get(slot) != nullptr) kernel->loaded.set(slot, nullptr);
   for (Module* module = modules; module != nullptr; module = module->next) {
     std::lock_guard moduleLock(module->lock);
     if (module->loaded.get(slot) != nullptr) module->loaded.set(slot, nullptr);

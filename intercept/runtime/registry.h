@@ -37,6 +37,7 @@ struct Function {
   const char* name = nullptr;  ///< in the module; the program's own string
   PerContext<LoadedFunction*> loaded;
   std::vector<std::unique_ptr<LoadedFunction>> owned;
+  Function* next = nullptr;  ///< of those of the library API
 };
 
 struct Variable {

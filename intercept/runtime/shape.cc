@@ -45,8 +45,8 @@ bool fits(const Side& side, const Box& box) {
 cudaError_t readSide(cudaArray_t array, const cudaPos& at, const cudaPitchedPtr& memory, size_t element, Side& side) {
   if ((array != nullptr) == (memory.ptr != nullptr)) return cudaErrorInvalidValue;
   side = {memory.ptr, handle<CUarray>(array), memory.pitch, memory.ysize, at.x, at.y, at.z};
-  if (array != nullptr) side.x *= element;
-  return cudaSuccess;
+  const bool wraps = array != nullptr && __builtin_mul_overflow(side.x, element, &side.x);
+  return wraps ? cudaErrorInvalidValue : cudaSuccess;
 }
 
 }  // namespace
@@ -85,7 +85,9 @@ cudaError_t describeCopy(const cudaMemcpy3DParms* parameters, CUDA_MEMCPY3D& cop
   Side to, from;
   if (cudaError_t error = readSide(p.dstArray, p.dstPos, p.dstPtr, element, to); error != cudaSuccess) return error;
   if (cudaError_t error = readSide(p.srcArray, p.srcPos, p.srcPtr, element, from); error != cudaSuccess) return error;
-  return describeCopy(to, from, {p.extent.width * element, p.extent.height, p.extent.depth}, p.kind, copy);
+  size_t width;
+  if (__builtin_mul_overflow(p.extent.width, element, &width)) return cudaErrorInvalidValue;
+  return describeCopy(to, from, {width, p.extent.height, p.extent.depth}, p.kind, copy);
 }
 
 cudaMemcpy3DParms parametersOf(const CUDA_MEMCPY3D& copy) {
@@ -94,7 +96,7 @@ cudaMemcpy3DParms parametersOf(const CUDA_MEMCPY3D& copy) {
   if (array != nullptr && elementSize(array, element) != CUDA_SUCCESS) element = 1;
   auto memory = [&](CUmemorytype type, const void* host, CUdeviceptr device, size_t pitch, size_t height) {
     void* place = type == CU_MEMORYTYPE_HOST ? const_cast<void*>(host) : toPointer(device);
-    return cudaPitchedPtr{place, pitch, copy.WidthInBytes, height};
+    return cudaPitchedPtr{place, pitch, 0, height};  // the driver keeps no width of its own
   };
   cudaMemcpy3DParms p = {};
   size_t fromElement = copy.srcArray != nullptr ? element : 1, toElement = copy.dstArray != nullptr ? element : 1;

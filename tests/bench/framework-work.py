@@ -1,4 +1,4 @@
-"""What tests/bench/framework-figures times: framework-work.py mlp | gpt2 builds a model, then does on each line of its input what that names.
+"""What tests/bench/framework-figures times: framework-work.py mlp | gpt2 builds a model, then does what each line of its input names.
 
 It answers with lines `NAME MILLISECONDS RESULT`, and `ready` when it waits. Results are the same in every process that is asked the same.
 """

@@ -13,25 +13,27 @@ def all_reduce(name, operation):
     show(name, values.cpu().numpy())
 
 
-def all_gather(name):
-    values = torch.arange(1 << 20, dtype=torch.float32).cuda()
-    gathered = torch.empty_like(values)
-    distributed.all_gather_into_tensor(gathered, values)
-    show(name, gathered.cpu().numpy())
-
-
-with tempfile.TemporaryDirectory(prefix="vgpu-nccl-") as folder:
-    distributed.init_process_group("nccl", init_method=f"file://{folder}/store", rank=0, world_size=1, device_id=torch.device("cuda", 0))
-    twice = distributed._make_nccl_premul_sum(2.0)  # alone in a group, only a factor has NCCL launch a kernel
+def collectives():
+    twice = distributed._make_nccl_premul_sum(2.0)  # in a group of one, NCCL launches a kernel only if there is a factor
     all_reduce("sum", distributed.ReduceOp.SUM)
     all_reduce("sum of twice the values", twice)
     pause_point()
     all_reduce("sum, again", distributed.ReduceOp.SUM)
     all_reduce("sum of twice the values, again", twice)
-    all_gather("gathered")
-    values = torch.arange(1000).cuda()
+
+    values = torch.arange(1000, dtype=torch.float32).cuda()
+    gathered = torch.empty_like(values)
+    distributed.all_gather_into_tensor(gathered, values)
+    show("gathered", gathered.cpu().numpy())
     distributed.broadcast(values, 0)
     show("broadcast", values.cpu().numpy())
-    distributed.barrier()
+    distributed.barrier(device_ids=[0])
     print("barrier passed")
-    distributed.destroy_process_group()
+
+
+with tempfile.TemporaryDirectory(prefix="vgpu-nccl-") as folder:
+    distributed.init_process_group("nccl", init_method=f"file://{folder}/store", rank=0, world_size=1)
+    try:
+        collectives()
+    finally:  # before the folder goes: PyTorch's heartbeat waits for the store's file
+        distributed.destroy_process_group()

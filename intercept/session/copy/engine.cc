@@ -161,9 +161,9 @@ CUresult copyBetween(Thread& thread, const CopyEnd& destination, const CopyEnd& 
 }
 
 CUresult copyBox(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t stream,
-                 Completion completion) {
+                 Completion completion, Ends ends) {
   if (size.width == 0 || size.height == 0 || size.depth == 0) return CUDA_SUCCESS;
-  return copyBetween(thread, destination, source, size, stream, completion, {});
+  return copyBetween(thread, destination, source, size, stream, completion, ends);
 }
 
 CUresult checkCopy(Session& session, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, Ends ends, Where& to,

@@ -20,7 +20,7 @@ struct Ends {
 // Copies a box between memory and arrays, each end checked against what the session has. `stream` is a resolved handle. CUDA's
 // answer.
 CUresult copyBox(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t stream,
-                 Completion completion);
+                 Completion completion, Ends ends = {});
 // The same for `bytes` of memory.
 CUresult copyBytes(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream, Completion completion,
                    Ends ends);

@@ -7,7 +7,7 @@ namespace {
 
 constexpr size_t wordCount = 256;
 int *words, *others;  // on the device
-int *pinned;
+int* pinned;
 int host[wordCount];  // pageable
 cudaStream_t stream;
 
@@ -57,7 +57,8 @@ cudaMemcpy3DOperand part(cudaArray_t array, size_t x = 0, size_t y = 0, size_t z
   operand.op.array.offset = {x, y, z};
   return operand;
 }
-cudaMemcpy3DBatchOp box(const cudaMemcpy3DOperand& to, const cudaMemcpy3DOperand& from, size_t width, size_t height = 1, size_t depth = 1) {
+cudaMemcpy3DBatchOp box(const cudaMemcpy3DOperand& to, const cudaMemcpy3DOperand& from, size_t width, size_t height = 1,
+                        size_t depth = 1) {
   cudaMemcpy3DBatchOp copy{};
   copy.src = from;
   copy.dst = to;
@@ -155,7 +156,7 @@ SECTION(beginnings) {
     for (size_t other : {0, 1, 3, 4, 5}) {
       batch.begins[0] = first;
       batch.begins[1] = other;
-      sayNumbers("attributes begin at copies", {static_cast<int64_t>(first), static_cast<int64_t>(other)});
+      sayNumbers("attributes begin at copies", {first, other});
       SAY(batch.copy());
     }
   batch.begins[0] = 0;
@@ -323,7 +324,8 @@ SECTION(boxes) {
   ARRAY(others, 72);
   clear();
   cudaMemcpy3DBatchOp ofHost[] = {box(memory(to), memory(host + 40), 12), box(memory(to + 64, 16), memory(pinned + 40, 32), 8, 2),
-                                  box(memory(host, 16), memory(from + 128, 8), 8, 2), box(memory(pinned, 16), memory(host + 80, 8), 8, 2)};
+                                  box(memory(host, 16), memory(from + 128, 8), 8, 2),
+                                  box(memory(pinned, 16), memory(host + 80, 8), 8, 2)};
   for (auto& each : ofHost) each.srcAccessOrder = cudaMemcpySrcAccessOrderDuringApiCall;
   SAY(cudaMemcpy3DBatchAsync(4, ofHost, 0, stream));
   SAY(cudaStreamSynchronize(stream));
@@ -341,7 +343,8 @@ SECTION(boxesOfArrays) {
   CHECK(cudaMallocArray(&ofShorts, &narrow, 8, 4));
   CHECK(cudaMalloc3DArray(&deep, &format, make_cudaExtent(4, 4, 4), 0));
   // Widths and lengths of rows count elements.
-  cudaMemcpy3DBatchOp in[] = {box(part(plane, 1, 1), memory(words, 4), 3, 2), box(part(deep, 0, 1, 2), memory(words + 32, 4, 4), 4, 2, 2)};
+  cudaMemcpy3DBatchOp in[] = {box(part(plane, 1, 1), memory(words, 4), 3, 2),
+                              box(part(deep, 0, 1, 2), memory(words + 32, 4, 4), 4, 2, 2)};
   SAY(cudaMemcpy3DBatchAsync(2, in, 0, stream));
   cudaMemcpy3DBatchOp between = box(part(other, 4, 0), part(plane, 1, 1), 3, 2);
   SAY(cudaMemcpy3DBatchAsync(1, &between, 0, stream));
@@ -464,8 +467,8 @@ SECTION(wrongAmongRight) {
 SECTION(wrongExtents) {
   setUp();
   const size_t half = size_t{1} << 63, all = ~size_t{0}, third = size_t{1} << 32;
-  const cudaExtent extents[] = {make_cudaExtent(all, 1, 1),     make_cudaExtent(half, 1, 1),     make_cudaExtent(4, all, 1),
-                                make_cudaExtent(4, half, 1),    make_cudaExtent(4, 1, all),      make_cudaExtent(4, third, third),
+  const cudaExtent extents[] = {make_cudaExtent(all, 1, 1),       make_cudaExtent(half, 1, 1), make_cudaExtent(4, all, 1),
+                                make_cudaExtent(4, half, 1),      make_cudaExtent(4, 1, all),  make_cudaExtent(4, third, third),
                                 make_cudaExtent(third, third, 1), make_cudaExtent(half, 2, 1), make_cudaExtent(4, half, 2)};
   for (auto& extent : extents) {
     cudaMemcpy3DBatchOp op = box(memory(others), memory(words), extent.width, extent.height, extent.depth);

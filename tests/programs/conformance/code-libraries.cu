@@ -102,7 +102,8 @@ SECTION(files) {
   char path[] = "/tmp/vgpu-conformance-XXXXXX";
   int file = mkstemp(path);
   auto put = [&](const char* content, size_t bytes) {
-    CHECK(ftruncate(file, 0) == 0 && pwrite(file, content, bytes, 0) == static_cast<ssize_t>(bytes) ? cudaSuccess : cudaErrorUnknown);
+    CHECK(ftruncate(file, 0) == 0 && pwrite(file, content, bytes, 0) == static_cast<ssize_t>(bytes) ? cudaSuccess
+                                                                                                    : cudaErrorUnknown);
   };
   auto load = [&](const char* name) { return cudaLibraryLoadFromFile(&library, name, nullptr, nullptr, 0, nullptr, nullptr, 0); };
   SAY(load("/nowhere/at-all"));
@@ -125,8 +126,8 @@ SECTION(options) {
   CHECK(cudaFree(nullptr));
   char information[1024] = {}, errors[1024] = {};
   auto number = [](size_t value) { return reinterpret_cast<void*>(value); };
-  cudaJitOption names[] = {cudaJitInfoLogBuffer, cudaJitInfoLogBufferSizeBytes, cudaJitErrorLogBuffer, cudaJitErrorLogBufferSizeBytes,
-                           cudaJitOptimizationLevel, cudaJitMaxRegisters};
+  cudaJitOption names[] = {cudaJitInfoLogBuffer,           cudaJitInfoLogBufferSizeBytes, cudaJitErrorLogBuffer,
+                           cudaJitErrorLogBufferSizeBytes, cudaJitOptimizationLevel,      cudaJitMaxRegisters};
   void* values[] = {information, number(sizeof information), errors, number(sizeof errors), number(4), number(32)};
   SAY(cudaLibraryLoadData(&library, text, names, values, 6, nullptr, nullptr, 0));
   SAY(cudaLibraryGetKernel(&kernel, library, "nothing"));
@@ -171,9 +172,8 @@ SECTION(kernels) {
   SAY(cudaLibraryEnumerateKernels(all, 4, library));
   SAY(cudaLibraryEnumerateKernels(one, 1, library));
   SAY(cudaLibraryEnumerateKernels(none, 0, library));
-  sayNumbers("kernels found of four, one, none",
-             {(all[0] != nullptr) + (all[1] != nullptr) + (all[2] != nullptr), (one[0] != nullptr) + (one[1] != nullptr),
-              none[0] != nullptr});
+  sayNumbers("kernels found of four, one, none", {(all[0] != nullptr) + (all[1] != nullptr) + (all[2] != nullptr),
+                                                  (one[0] != nullptr) + (one[1] != nullptr), none[0] != nullptr});
   VALUE(one[0] == all[0]);
   SAY(cudaLibraryGetKernel(&kernel, library, "absent"));
   SAY(cudaLibraryGetKernel(&kernel, library, ""));
@@ -189,9 +189,9 @@ SECTION(kernels) {
   VALUE(name != nullptr && std::strcmp(name, "add") == 0);
   size_t offset = 77, size = 77;
   SAY(cudaFuncGetParamInfo(kernel, 0, &offset, &size));
-  sayNumbers("offset, size", {static_cast<int64_t>(offset), static_cast<int64_t>(size)});
+  sayNumbers("offset, size", {offset, size});
   SAY(cudaFuncGetParamInfo(kernel, 1, &offset, &size));
-  sayNumbers("offset, size", {static_cast<int64_t>(offset), static_cast<int64_t>(size)});
+  sayNumbers("offset, size", {offset, size});
   SAY(cudaFuncGetParamInfo(kernel, 2, &offset, &size));
   SAY(launch(kernel, 10));
   SAY(cudaStreamSynchronize(stream));
@@ -215,9 +215,8 @@ SECTION(attributesOfKernels) {
   CHECK(cudaLibraryGetKernel(&kernel, library, "add"));
   cudaFuncAttributes attributes{};
   SAY(cudaFuncGetAttributes(&attributes, kernel));
-  sayNumbers("shared, constant, dynamic shared, cluster",
-             {static_cast<int64_t>(attributes.sharedSizeBytes), static_cast<int64_t>(attributes.constSizeBytes),
-              attributes.maxDynamicSharedSizeBytes, attributes.clusterDimMustBeSet});
+  sayNumbers("shared, constant, dynamic shared, cluster", {attributes.sharedSizeBytes, attributes.constSizeBytes,
+                                                           attributes.maxDynamicSharedSizeBytes, attributes.clusterDimMustBeSet});
   auto set = [](int attribute, int value, int device = 0) {
     return cudaKernelSetAttributeForDevice(kernel, static_cast<cudaFuncAttribute>(attribute), value, device);
   };

@@ -1,13 +1,20 @@
-// Several numbers in a line, for programs that look at many.
+// Several numbers in a line, for programs that look at many: what a structure has, what an array has.
 #pragma once
 
 #include <initializer_list>
 
 #include "conformance.h"
 
-inline void sayNumbers(const char* what, std::initializer_list<int64_t> numbers) {
+// An integer, enumeration or truth of any type.
+struct Number {
+  template <typename T>
+  Number(T value) : value(static_cast<int64_t>(value)) {}
+  int64_t value;
+};
+
+inline void sayNumbers(const char* what, std::initializer_list<Number> numbers) {
   std::printf("%s: %s is", currentSection, what);
-  for (int64_t number : numbers) std::printf(" %" PRId64, number);
+  for (Number number : numbers) std::printf(" %" PRId64, number.value);
   std::printf("\n");
 }
 
