@@ -2,8 +2,8 @@
 //
 // A stream of the session's own joins them. It waits for each of the context's streams, and what is recorded in it is recorded
 // behind all; or it waits for the event, and each stream that is made later waits for it.
-#include "intercept/driver/in-context.h"
 #include "intercept/driver/shared.h"
+#include "intercept/session/in-context.h"
 
 namespace vgpu::client {
 

@@ -13,19 +13,33 @@ bool isOrder(CUmemcpySrcAccessOrder order) {
   return order >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM && order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
 }
 
-// Before a copy that reads pageable memory in the stream's order: such memory is read at the call. A captured copy reads it whenever
-// its graph runs.
+// Where memory without a place of its own would better be; none named is right too.
+bool isHint(Thread& thread, const CUmemLocation& location) {
+  if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) return thread.session.hasDevice(location.id);
+  return location.type >= CU_MEM_LOCATION_TYPE_INVALID && location.type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+}
+
+bool isAttribute(Thread& thread, const CUmemcpyAttributes& attribute) {
+  const bool areFlags = (attribute.flags & ~unsigned{CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE}) == 0;
+  return isOrder(attribute.srcAccessOrder) && areFlags && isHint(thread, attribute.srcLocHint) && isHint(thread, attribute.dstLocHint);
+}
+
+// A batch is not captured, and does not end the capture.
+CUresult refuseCaptured(CUstream stream) {
+  CUstreamCaptureStatus status;
+  if (CUresult error = cuStreamIsCapturing(stream, &status)) return error;
+  return status == CU_STREAM_CAPTURE_STATUS_NONE ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+// Before a copy that reads pageable memory in the stream's order: such memory is read at the call.
 CUresult awaitOrder(CUstream stream, uint64_t source, uint64_t bytes, CUmemcpySrcAccessOrder order) {
   if (order != CU_MEMCPY_SRC_ACCESS_ORDER_STREAM) return CUDA_SUCCESS;
   bool isPageable = false;
-  CUstreamCaptureStatus status;
   CUresult located = enter([&](Thread& thread) {
     isPageable = locate(thread.session, source, bytes) == Where::pageable;
     return CUDA_SUCCESS;
   });
-  if (located != CUDA_SUCCESS || !isPageable) return located;
-  if (CUresult error = cuStreamIsCapturing(stream, &status)) return error;
-  return status == CU_STREAM_CAPTURE_STATUS_NONE ? cuStreamSynchronize(stream) : CUDA_SUCCESS;
+  return located != CUDA_SUCCESS || !isPageable ? located : cuStreamSynchronize(stream);
 }
 
 // A source that must be read before the call returns is waited for.
@@ -43,18 +57,19 @@ struct Operand {
 
 // Extents and lengths of rows count elements, of an array if there is one.
 CUresult elementBytesOf(const CUDA_MEMCPY3D_BATCH_OP& op, uint64_t& bytes) {
-  bytes = 1;
+  bytes = 0;
   for (auto* end : {&op.src, &op.dst}) {
     if (end->type == CU_MEMCPY_OPERAND_TYPE_POINTER) continue;
     if (end->type != CU_MEMCPY_OPERAND_TYPE_ARRAY) return CUDA_ERROR_INVALID_VALUE;
     CUresult bad = enter([&](Thread& thread) -> CUresult {
       auto* array = thread.session.handles.find<api::Kind::ARRAY>(toWire(end->op.array.array));
       if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-      bytes = array->layout->unitBytes;
-      return CUDA_SUCCESS;
+      const uint64_t unit = array->layout->unitBytes;
+      return bytes == 0 || bytes == unit ? (bytes = unit, CUDA_SUCCESS) : CUDA_ERROR_INVALID_VALUE;
     });
     if (bad != CUDA_SUCCESS) return bad;
   }
+  if (bytes == 0) bytes = 1;
   return CUDA_SUCCESS;
 }
 
@@ -68,10 +83,23 @@ Operand operandOf(const CUmemcpy3DOperand& end, const CUextent3D& extent, uint64
   return {.type = CU_MEMORYTYPE_UNIFIED, .address = rows.ptr, .pitch = length * elementBytes, .height = height};
 }
 
+// Whether rows and slices of memory are as long as the extent.
+bool isWide(const CUmemcpy3DOperand& end, const CUextent3D& extent) {
+  if (end.type != CU_MEMCPY_OPERAND_TYPE_POINTER) return true;
+  auto& rows = end.op.ptr;
+  return (rows.rowLength == 0 || rows.rowLength >= extent.width) && (rows.layerHeight == 0 || rows.layerHeight >= extent.height);
+}
+
+CUresult checkOne(const CUDA_MEMCPY3D_BATCH_OP& op, uint64_t& elementBytes) {
+  if (!isOrder(op.srcAccessOrder) || (op.flags & ~CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE) != 0) return CUDA_ERROR_INVALID_VALUE;
+  const bool isEmpty = op.extent.width == 0 || op.extent.height == 0 || op.extent.depth == 0;
+  if (isEmpty || !isWide(op.src, op.extent) || !isWide(op.dst, op.extent)) return CUDA_ERROR_INVALID_VALUE;
+  return elementBytesOf(op, elementBytes);
+}
+
 CUresult copyOne(const CUDA_MEMCPY3D_BATCH_OP& op, CUstream stream) {
   uint64_t elementBytes;
-  if (!isOrder(op.srcAccessOrder) || (op.flags & ~CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE) != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (CUresult bad = elementBytesOf(op, elementBytes)) return bad;
+  if (CUresult bad = checkOne(op, elementBytes)) return bad;
   Operand from = operandOf(op.src, op.extent, elementBytes), to = operandOf(op.dst, op.extent, elementBytes);
   CUDA_MEMCPY3D copy{};
   copy.srcMemoryType = from.type, copy.srcDevice = from.address, copy.srcArray = from.array;
@@ -109,12 +137,17 @@ CUresult copyBatch(const CUdeviceptr* dsts, const CUdeviceptr* srcs, const size_
   if (dsts == nullptr || srcs == nullptr || sizes == nullptr || attrs == nullptr || isLegacy(stream) ||
       !areBeginnings(attrsIdxs, numAttrs, count))
     return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; i < numAttrs; ++i)
-    if (!isOrder(attrs[i].srcAccessOrder)) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult bad = refuseCaptured(stream)) return bad;
+  CUresult checked = enter([&](Thread& thread) {
+    auto isRight = [&](const CUmemcpyAttributes& each) { return isAttribute(thread, each); };
+    return std::all_of(attrs, attrs + numAttrs, isRight) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  });
+  if (checked != CUDA_SUCCESS) return checked;
   size_t attribute = 0;
   return forEach(count, failed, [&](size_t i) -> CUresult {
     if (attribute + 1 < numAttrs && attrsIdxs[attribute + 1] == i) ++attribute;
     auto order = attrs[attribute].srcAccessOrder;
+    if (sizes[i] == 0) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult error = awaitOrder(stream, srcs[i], sizes[i], order)) return error;
     return copy1D(dsts[i], srcs[i], sizes[i], stream, completionOf(order), anywhere);
   });
@@ -123,6 +156,9 @@ CUresult copyBatch(const CUdeviceptr* dsts, const CUdeviceptr* srcs, const size_
 CUresult copyBatch3D(size_t count, const CUDA_MEMCPY3D_BATCH_OP* ops, size_t* failed, unsigned long long flags, CUstream stream) {
   if (failed != nullptr) *failed = SIZE_MAX;
   if (count == 0 || ops == nullptr || flags != 0 || isLegacy(stream)) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult bad = refuseCaptured(stream)) return bad;
+  uint64_t elementBytes;
+  if (CUresult bad = forEach(count, failed, [&](size_t i) { return checkOne(ops[i], elementBytes); })) return bad;
   return forEach(count, failed, [&](size_t i) { return copyOne(ops[i], stream); });
 }
 

@@ -5,8 +5,8 @@
 // (CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH).
 #include <span>
 
-#include "intercept/driver/in-context.h"
 #include "intercept/driver/shared.h"
+#include "intercept/session/in-context.h"
 
 namespace vgpu::client {
 

@@ -52,7 +52,7 @@ CUresult vgpu::client::listKernels(CUkernel* kernels, unsigned most, unsigned* c
 
 CUresult vgpu::client::giveKernel(CUkernel* kernel, CUlibrary library, const char* name) {
   return withKernels(library, [&](Thread& thread, const std::vector<std::string>& names) -> CUresult {
-    if (kernel == nullptr || name == nullptr || *name == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (kernel == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (std::ranges::find(names, name) == names.end()) return CUDA_ERROR_NOT_FOUND;
     *kernel = kernelOf(thread, toWire(library), name);
     return CUDA_SUCCESS;

@@ -18,7 +18,7 @@ CUresult readImage(const void* image, JitOptions& jit, std::span<const std::byte
 // Runs `body` with the content of a file, as an image in memory: a zero byte lies behind it.
 template <typename Body>
 CUresult withFile(const char* path, Body&& body) {
-  if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (path == nullptr || *path == 0) return CUDA_ERROR_INVALID_VALUE;
   return answerOf([&]() -> CUresult {
     std::ifstream file(path, std::ios::binary);
     if (!file) return CUDA_ERROR_FILE_NOT_FOUND;

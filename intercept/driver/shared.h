@@ -69,7 +69,11 @@ CUresult copyBatch3D(size_t count, const CUDA_MEMCPY3D_BATCH_OP* ops, size_t* fa
 template <typename Body>
 CUresult onLocation(const CUmemLocation* location, CUmemAllocationType type, Body&& body) {
   if (location == nullptr || type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-  return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? body(static_cast<CUdevice>(location->id)) : CUDA_ERROR_NOT_SUPPORTED;
+  if (location->type == CU_MEM_LOCATION_TYPE_DEVICE) {
+    CUresult result = body(static_cast<CUdevice>(location->id));
+    return result == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : result;  // it is a wrong location
+  }
+  return location->type == CU_MEM_LOCATION_TYPE_INVALID ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 // Runs `body` with the pools and the one that the program names. CUDA_ERROR_INVALID_VALUE if there is none.

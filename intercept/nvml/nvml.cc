@@ -251,6 +251,22 @@ FACE int nvmlDeviceGetMemoryInfo_v2(void* handle, MemoryV2* memory) {
   });
 }
 
+// nvmlGpuP2PCapsIndex_t and nvmlGpuP2PStatus_t: whether one device reads (0), writes (1) or reaches over PCI (4) another's memory, or has
+// atomics there (3), as CUDA says. What links there are (2) is the host's.
+FACE int nvmlDeviceGetP2PStatus(void* handle, void* other, int index, int* status) {
+  constexpr int isPossible = 0, isNot = 5;
+  return of(handle, status, [&](CUdevice device) {
+    return of(other, status, [&](CUdevice peer) -> int {
+      int can = device == peer;
+      if (index < 0 || index > 4) return invalidArgument;
+      const auto which = index == 3 ? CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED : CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED;
+      if (device != peer && cuDeviceGetP2PAttribute(&can, which, device, peer) != CUDA_SUCCESS) return unknown;
+      *status = can != 0 && index != 2 ? isPossible : isNot;
+      return success;
+    });
+  });
+}
+
 struct Utilization {
   unsigned gpu, memory;
 };

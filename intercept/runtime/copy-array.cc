@@ -43,6 +43,7 @@ std::array<Piece, 3> split(Place at, size_t row, size_t bytes) {
 template <class Use>
 cudaError_t forPieces(CUarray array, Place at, size_t bytes, Use use) {
   size_t row;
+  if (bytes == 0) return cudaSuccess;
   if (CUresult result = rowBytes(array, row); result != CUDA_SUCCESS) return answer(result);
   if (at.x >= row) return cudaErrorInvalidValue;
   for (const Piece& piece : split(at, row, bytes)) {
@@ -59,7 +60,15 @@ cudaError_t copyPiece(const Side& to, const Side& from, const Piece& piece, cuda
   return error != cudaSuccess ? error : answer(cuMemcpy3DAsync(&copy, stream));
 }
 
+/// Whether a direction may begin, and end, on the host.
+bool isDirection(cudaMemcpyKind kind, bool fromHost, bool toHost) {
+  const bool begins = kind == cudaMemcpyHostToHost || kind == cudaMemcpyHostToDevice;
+  const bool ends = kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost;
+  return (fromHost || !begins) && (toHost || !ends);
+}
+
 cudaError_t copyTo(cudaArray_t to, Place at, const void* from, size_t bytes, cudaMemcpyKind kind, CUstream stream) {
+  if (!isDirection(kind, true, false)) return cudaErrorInvalidMemcpyDirection;
   auto array = handle<CUarray>(to);
   return forPieces(array, at, bytes, [&](const Piece& piece) {
     void* start = toPointer(toDevice(from) + piece.done);
@@ -69,6 +78,7 @@ cudaError_t copyTo(cudaArray_t to, Place at, const void* from, size_t bytes, cud
 }
 
 cudaError_t copyFrom(void* to, cudaArray_const_t from, Place at, size_t bytes, cudaMemcpyKind kind, CUstream stream) {
+  if (!isDirection(kind, false, true)) return cudaErrorInvalidMemcpyDirection;
   auto array = handle<CUarray>(from);
   return forPieces(array, at, bytes, [&](const Piece& piece) {
     void* start = toPointer(toDevice(to) + piece.done);
@@ -80,6 +90,7 @@ cudaError_t copyFrom(void* to, cudaArray_const_t from, Place at, size_t bytes, c
 /// Rows of the two arrays may differ in length: the run is cut at the ends of both.
 cudaError_t copyBetween(cudaArray_t to, Place toAt, cudaArray_const_t from, Place fromAt, size_t bytes,
                         cudaMemcpyKind kind, CUstream stream) {
+  if (!isDirection(kind, false, false)) return cudaErrorInvalidMemcpyDirection;
   auto target = handle<CUarray>(to), source = handle<CUarray>(from);
   size_t row;
   if (CUresult result = rowBytes(target, row); result != CUDA_SUCCESS) return answer(result);

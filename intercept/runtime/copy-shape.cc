@@ -30,6 +30,13 @@ cudaError_t copyRows(const Side& to, const Side& from, size_t width, size_t heig
   return error != cudaSuccess ? error : run(copy, on);
 }
 
+/// The same between arrays, which are the device's.
+template <class On>
+cudaError_t copyArrays(const Side& to, const Side& from, size_t width, size_t height, cudaMemcpyKind kind, On on) {
+  const bool isInside = kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
+  return isInside ? copyRows(to, from, width, height, kind, on) : cudaErrorInvalidMemcpyDirection;
+}
+
 cudaError_t copyRowsInStream(const Side& to, const Side& from, size_t width, size_t height, cudaMemcpyKind kind,
                              CUstream stream) {
   CUDA_MEMCPY3D copy;
@@ -88,7 +95,7 @@ RUNTIME_STREAM(cudaMemcpy2DFromArrayAsync,
 RUNTIME_SYNC(cudaMemcpy2DArrayToArray,
              (cudaArray_t to, size_t toX, size_t toY, cudaArray_const_t from, size_t fromX, size_t fromY, size_t width,
               size_t height, cudaMemcpyKind kind),
-             copyRows(rowsOf(to, toX, toY), rowsOf(from, fromX, fromY), width, height, kind, on))
+             copyArrays(rowsOf(to, toX, toY), rowsOf(from, fromX, fromY), width, height, kind, on))
 
 RUNTIME_SYNC(cudaMemcpy3D, (const cudaMemcpy3DParms* p), copyBox(p, [&](auto& copy) { return run(copy, on); }))
 RUNTIME_STREAM(cudaMemcpy3DAsync, (const cudaMemcpy3DParms* p, cudaStream_t stream),

@@ -153,19 +153,17 @@ cudaError_t getLoaded(const void* key, LoadedFunction*& loaded) {
 cudaError_t getKernel(const void* key, cudaKernel_t* kernel) {
   Function* function = findFunction(key);
   if (kernel == nullptr) return cudaErrorInvalidValue;
-  if (function == nullptr) return cudaErrorInvalidDeviceFunction;
-  if (function->module != nullptr) {
-    if (cudaError_t error = load(*function->module); error != cudaSuccess) return error;
-    {
-      std::lock_guard lock(function->module->lock);
-      CUresult result = CUDA_SUCCESS;
-      if (function->kernel == nullptr) result = cuLibraryGetKernel(&function->kernel, function->module->library, function->name);
-      if (result == CUDA_ERROR_NOT_FOUND) return cudaErrorInvalidDeviceFunction;
-      if (result != CUDA_SUCCESS) return answer(result);
-    }
-    addKernel(function->kernel, *function);
+  if (function == nullptr || function->host != key) return cudaErrorInvalidDeviceFunction;  // a kernel's handle is none
+  if (cudaError_t error = load(*function->module); error != cudaSuccess) return error;
+  {
+    std::lock_guard lock(function->module->lock);
+    CUresult result = CUDA_SUCCESS;
+    if (function->kernel == nullptr) result = cuLibraryGetKernel(&function->kernel, function->module->library, function->name);
+    if (result == CUDA_ERROR_NOT_FOUND) return cudaErrorInvalidDeviceFunction;
+    if (result != CUDA_SUCCESS) return answer(result);
+    *kernel = function->kernel;
   }
-  *kernel = function->kernel;
+  addKernel(*kernel, *function);
   return cudaSuccess;
 }
 

@@ -85,7 +85,10 @@ cudaError_t describeCopy(const cudaMemcpy3DParms* parameters, CUDA_MEMCPY3D& cop
   Side to, from;
   if (cudaError_t error = readSide(p.dstArray, p.dstPos, p.dstPtr, element, to); error != cudaSuccess) return error;
   if (cudaError_t error = readSide(p.srcArray, p.srcPos, p.srcPtr, element, from); error != cudaSuccess) return error;
-  size_t width;
+  size_t width, other = element;
+  if (p.srcArray != nullptr && p.dstArray != nullptr)
+    if (CUresult result = elementSize(handle<CUarray>(p.dstArray), other); result != CUDA_SUCCESS) return answer(result);
+  if (other != element) return cudaErrorInvalidValue;
   if (__builtin_mul_overflow(p.extent.width, element, &width)) return cudaErrorInvalidValue;
   return describeCopy(to, from, {width, p.extent.height, p.extent.depth}, p.kind, copy);
 }

@@ -81,8 +81,8 @@ TEST_CASE("a library opened later is patched before its constructors run, each t
     CHECK(outcome.errors == "");
     CHECK(outcome.output == "constructor cudaSuccess\nwork 0\nconstructor cudaSuccess\nwork 0\n");
     CHECK(outcome.countOf("cuInit") == 1);
-    CHECK(outcome.countOf("cuModuleLoadData") == 2);
-    CHECK(outcome.countOf("cuModuleUnload") == 2);
+    CHECK(outcome.countOf("cuLibraryLoadData") == 2);
+    CHECK(outcome.countOf("cuLibraryUnload") == 2);
   }
 }
 

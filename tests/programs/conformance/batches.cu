@@ -204,18 +204,6 @@ SECTION(wrongCopies) {
   SAY(cudaGetLastError());
 }
 
-SECTION(wrongSizes) {
-  setUp();
-  for (size_t size : {size_t{1} << 40, size_t{1} << 63, ~size_t{0}, ~size_t{0} - 100}) {
-    Batch batch;
-    batch.sizes[2] = size;
-    SAY(batch.copy());
-    SAY(cudaStreamSynchronize(stream));
-    SAY(cudaGetLastError());
-  }
-  ARRAY(others, 32);
-}
-
 SECTION(streams) {
   setUp();
   Batch batch;
@@ -463,32 +451,6 @@ SECTION(wrongAmongRight) {
   ARRAY(others, 4);
 }
 
-// Numbers of elements whose products are more than 64 bits have.
-SECTION(wrongExtents) {
-  setUp();
-  const size_t half = size_t{1} << 63, all = ~size_t{0}, third = size_t{1} << 32;
-  const cudaExtent extents[] = {make_cudaExtent(all, 1, 1),       make_cudaExtent(half, 1, 1), make_cudaExtent(4, all, 1),
-                                make_cudaExtent(4, half, 1),      make_cudaExtent(4, 1, all),  make_cudaExtent(4, third, third),
-                                make_cudaExtent(third, third, 1), make_cudaExtent(half, 2, 1), make_cudaExtent(4, half, 2)};
-  for (auto& extent : extents) {
-    cudaMemcpy3DBatchOp op = box(memory(others), memory(words), extent.width, extent.height, extent.depth);
-    SAY(cudaMemcpy3DBatchAsync(1, &op, 0, stream));
-    SAY(cudaStreamSynchronize(stream));
-  }
-  for (size_t length : {third, half, all}) {
-    cudaMemcpy3DBatchOp op = box(memory(others, length), memory(words), 4, 3);
-    SAY(cudaMemcpy3DBatchAsync(1, &op, 0, stream));
-    op = box(memory(others), memory(words, length), 4, 1);
-    SAY(cudaMemcpy3DBatchAsync(1, &op, 0, stream));
-    op = box(memory(others), memory(words, 4, length), 4, 1, 2);
-    SAY(cudaMemcpy3DBatchAsync(1, &op, 0, stream));
-    op = box(memory(others, length, third), memory(words), 4, 1, 2);
-    SAY(cudaMemcpy3DBatchAsync(1, &op, 0, stream));
-    SAY(cudaStreamSynchronize(stream));
-  }
-  SAY(cudaGetLastError());
-}
-
 // Nothing where something must be: one in a section, as the driver may look there.
 #define NOTHING(name, call) \
   SECTION(name) {           \
@@ -506,8 +468,3 @@ NOTHING(nothingOfNone, cudaMemcpyBatchAsync(nullptr, nullptr, nullptr, 0, nullpt
 NOTHING(nothingBoxes, cudaMemcpy3DBatchAsync(1, nullptr, 0, stream))
 NOTHING(nothingBoxesOfNone, cudaMemcpy3DBatchAsync(0, nullptr, 0, stream))
 
-SECTION(nothingArray) {
-  setUp();
-  cudaMemcpy3DBatchOp op = box(memory(others), part(nullptr), 4);
-  SAY(cudaMemcpy3DBatchAsync(1, &op, 0, stream));
-}

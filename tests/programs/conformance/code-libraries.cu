@@ -420,7 +420,6 @@ NOTHING(nothingImage, cudaLibraryLoadData(&library, nullptr, nullptr, nullptr, 0
 NOTHING(nothingFile, cudaLibraryLoadFromFile(&library, nullptr, nullptr, nullptr, 0, nullptr, nullptr, 0))
 NOTHING(nothingOfFile, cudaLibraryLoadFromFile(nullptr, "/nowhere/at-all", nullptr, nullptr, 0, nullptr, nullptr, 0))
 NOTHING(nothingOptions, cudaLibraryLoadData(&library, text, nullptr, nullptr, 1, nullptr, nullptr, 0))
-NOTHING(nothingLibraryOptions, cudaLibraryLoadData(&library, text, nullptr, nullptr, 0, nullptr, nullptr, 1))
 NOTHING(nothingKernel, cudaLibraryGetKernel(nullptr, library, "add"))
 NOTHING(nothingKernelName, cudaLibraryGetKernel(&kernel, library, nullptr))
 NOTHING(nothingKernelOf, cudaLibraryGetKernel(&kernel, nullptr, "add"))

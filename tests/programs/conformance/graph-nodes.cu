@@ -661,7 +661,6 @@ SECTION(children) {
   CHECK(cudaGraphAddEmptyNode(&second, graph, nullptr, 0));
   SAY(cudaGraphExecChildGraphNodeSetParams(executable, second, child));
   SAY(cudaGraphChildGraphNodeGetGraph(second, &got));
-  SAY(cudaGraphAddChildGraphNode(&second, graph, nullptr, 0, graph));
   SAY(cudaGraphAddChildGraphNode(&second, graph, nullptr, 0, nullptr));
   SAY(cudaGraphDestroy(child));
   run();
@@ -834,7 +833,6 @@ NOTHING(nothingHostExec, cudaGraphExecHostNodeSetParams(executable, node, nullpt
 NOTHING(nothingHostAdd, cudaGraphAddHostNode(&second, graph, nullptr, 0, nullptr))
 NOTHING(nothingKernelGet, cudaGraphKernelNodeGetParams(node, nullptr))
 NOTHING(nothingKernelSet, cudaGraphKernelNodeSetParams(node, nullptr))
-NOTHING(nothingKernelExec, cudaGraphExecKernelNodeSetParams(executable, node, nullptr))
 NOTHING(nothingRecordGet, cudaGraphEventRecordNodeGetEvent(node, nullptr))
 NOTHING(nothingWaitGet, cudaGraphEventWaitNodeGetEvent(node, nullptr))
 NOTHING(nothingChildGet, cudaGraphChildGraphNodeGetGraph(node, nullptr))
