@@ -65,7 +65,7 @@ CUresult vgpu::client::giveLibraryVariable(CUlibrary library, const char* name, 
     KnownVariable variable;
     if (name == nullptr || *name == 0) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult error = findVariable(thread, module, name, variable)) return error;
-    return variable.isManaged == isManaged ? giveVariable(thread, module, name, address, bytes) : CUDA_ERROR_NOT_FOUND;
+    return variable.isManaged || !isManaged ? giveVariable(thread, module, name, address, bytes) : CUDA_ERROR_NOT_FOUND;
   });
 }
 

@@ -175,6 +175,7 @@ CUresult listFunctions(Thread& thread, uint64_t module, std::vector<std::string>
 }
 
 CUresult setAttribute(Thread& thread, uint64_t function, CUfunction_attribute attribute, int value) {
+  if (attribute < 0 || attribute > 63) return CUDA_ERROR_INVALID_VALUE;  // at -1 a driver reads outside of its table (580)
   Call<api::Cuda::FuncSetAttributeParams> frame(thread.of(function), api::Method::funcSetAttribute);
   frame->setHfunc(function);
   frame->setAttrib(attribute);

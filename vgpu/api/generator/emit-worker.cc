@@ -52,6 +52,8 @@ class WorkerHalf {
     }
     if (field->kind == "stream" && field->effect == Effect::uses && !row.noWork)
       return fmt::format("on.stream(p.get{}())", field->accessor());
+    // A device is the session's, which the driver may know by another number.
+    if (p.type == "CUdevice") return fmt::format("on.driver.device(static_cast<unsigned>(p.get{}()))", field->accessor());
     if (field->effect == Effect::none) return fmt::format("fromWire<{}>(p.get{}())", p.type, field->accessor());
     if (field->effect == Effect::destroys)
       after += fmt::format("  on.handles.remove({}, p.get{}());\n", kindOf(field->kind), field->accessor());
