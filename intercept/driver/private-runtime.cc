@@ -1,6 +1,6 @@
-// Libraries with a copy of NVIDIA's runtime that could not be redirected to ours (docs/interposition.md). Many programs load some
-// and never use them, so no message is printed when they are loaded; such a runtime first asks the driver for a private table of
-// NVIDIA's, and the message is printed then.
+// Libraries that want NVIDIA's own driver: most have a copy of its runtime that could not be redirected to ours (docs/interposition.md).
+// Many programs load some and never use them, so no message is printed when they are loaded; they first ask the driver for a private
+// table of NVIDIA's, and the message is printed then. The compilers ask too, and do without.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -24,11 +24,11 @@ void nameOnce(const std::string& object) {
   static auto& mutex = *new std::mutex;
   static auto& named = *new std::set<std::string>;
   std::lock_guard lock(mutex);
-  if (!named.insert(object).second) return;
+  if (object.find("libnvrtc") != object.npos || object.find("libnvJitLink") != object.npos || !named.insert(object).second) return;
   fprintf(stderr,
-          "vgpu: %s has a CUDA runtime of its own inside, which wants NVIDIA's driver: its CUDA calls fail. Link it with "
-          "`nvcc -cudart shared` of CUDA 13 or keep its symbol table; if it is not yours to link (cuBLAS, cuFFT, ...), it "
-          "cannot be used yet\n",
+          "vgpu: %s asks for private tables of NVIDIA's driver, which a session has not: its CUDA calls fail. If a CUDA runtime is "
+          "linked into it, link it with `nvcc -cudart shared` of CUDA 13 or keep its symbol table; if it is not yours to link (cuDNN, "
+          "cuFFT, ...), it cannot be used yet\n",
           object.c_str());
 }
 

@@ -82,6 +82,10 @@ int main() {
   ok &= EXPECT(after.used >= 256 << 20);
   unsigned utilization[2] = {999, 999};
   CHECK(cudaDeviceSynchronize());
+  int reaches = -1, linked = -1;  // itself
+  ok &= EXPECT(ask("nvmlDeviceGetP2PStatus", device, device, 0, &reaches) == success) && EXPECT(reaches == 0);
+  ok &= EXPECT(ask("nvmlDeviceGetP2PStatus", device, device, 2, &linked) == success) && EXPECT(linked != 0);
+  ok &= EXPECT(ask("nvmlDeviceGetP2PStatus", device, device, 9, &linked) == 2);
   ok &= EXPECT(ask("nvmlDeviceGetUtilizationRates", device, utilization) == success) && EXPECT(utilization[0] <= 100);
   ok &= EXPECT(ask("nvmlShutdown") == success);
   ok &= EXPECT(ask("nvmlDeviceGetCount_v2", &count) == uninitialized);
