@@ -2,9 +2,9 @@
 # make demo-process   a program is saved with its process, ended, and goes on from the file on another node (docs/processes.md)
 # make demo-vm  a virtual machine moves, and goes to disk and comes back with its program's GPU (docs/virtual-machines.md)
 # make check    all tests, of what repeats others a sample
-# make check-all  these, which entries succeed, all programs in every flavour, with folding forced and saved with their processes, a thousand kills of program,
-#                 worker, daemon and client, a thousand random histories of objects that are suspended and resumed, and a thousand of
-#                 modules; takes an hour on two cores
+# make check-all  these, which entries succeed, all programs in every flavour, with folding forced and saved with their processes,
+#                 a thousand kills of program, worker, daemon and client, a thousand random histories of objects that are suspended
+#                 and resumed, and a thousand of modules; takes an hour on two cores
 # make stage    a release, installed into build/stage; its debug information in build/stage-debug
 # make asan, make tsan   the tests under a sanitizer          make bench    figures, never asserted
 # make fuzz     libFuzzer on what strangers send, a minute each (clang)
