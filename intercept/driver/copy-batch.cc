@@ -90,16 +90,18 @@ bool isWide(const CUmemcpy3DOperand& end, const CUextent3D& extent) {
   return (rows.rowLength == 0 || rows.rowLength >= extent.width) && (rows.layerHeight == 0 || rows.layerHeight >= extent.height);
 }
 
-CUresult checkOne(const CUDA_MEMCPY3D_BATCH_OP& op, uint64_t& elementBytes) {
+CUresult checkOne(const CUDA_MEMCPY3D_BATCH_OP& op) {
+  uint64_t elementBytes;
   if (!isOrder(op.srcAccessOrder) || (op.flags & ~CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE) != 0) return CUDA_ERROR_INVALID_VALUE;
   const bool isEmpty = op.extent.width == 0 || op.extent.height == 0 || op.extent.depth == 0;
   if (isEmpty || !isWide(op.src, op.extent) || !isWide(op.dst, op.extent)) return CUDA_ERROR_INVALID_VALUE;
   return elementBytesOf(op, elementBytes);
 }
 
+// One that has been checked.
 CUresult copyOne(const CUDA_MEMCPY3D_BATCH_OP& op, CUstream stream) {
   uint64_t elementBytes;
-  if (CUresult bad = checkOne(op, elementBytes)) return bad;
+  if (CUresult bad = elementBytesOf(op, elementBytes)) return bad;
   Operand from = operandOf(op.src, op.extent, elementBytes), to = operandOf(op.dst, op.extent, elementBytes);
   CUDA_MEMCPY3D copy{};
   copy.srcMemoryType = from.type, copy.srcDevice = from.address, copy.srcArray = from.array;
@@ -157,8 +159,7 @@ CUresult copyBatch3D(size_t count, const CUDA_MEMCPY3D_BATCH_OP* ops, size_t* fa
   if (failed != nullptr) *failed = SIZE_MAX;
   if (count == 0 || ops == nullptr || flags != 0 || isLegacy(stream)) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult bad = refuseCaptured(stream)) return bad;
-  uint64_t elementBytes;
-  if (CUresult bad = forEach(count, failed, [&](size_t i) { return checkOne(ops[i], elementBytes); })) return bad;
+  if (CUresult bad = forEach(count, failed, [&](size_t i) { return checkOne(ops[i]); })) return bad;
   return forEach(count, failed, [&](size_t i) { return copyOne(ops[i], stream); });
 }
 

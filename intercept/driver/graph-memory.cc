@@ -47,12 +47,12 @@ CUresult countHeldObject(CUgraph graph, CUuserObject object, unsigned count, uns
   return enterAny([&](Thread& thread) -> CUresult {
     auto found = thread.session.graphs.find(toWire(graph));
     if (found == nullptr || count == 0 || count > INT32_MAX) return CUDA_ERROR_INVALID_VALUE;
-    UserObjects& objects = thread.session.userObjects;
-    std::shared_ptr<UserObject> held = objects.find(toWire(object)), last;
+    std::shared_ptr<UserObject> last;
     if (!retains) return found->held.remove(toWire(object), count, last) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    auto held = thread.session.userObjects.find(toWire(object));
     if (held == nullptr || (flags & ~CU_GRAPH_USER_OBJECT_MOVE) != 0) return CUDA_ERROR_INVALID_VALUE;
     if ((flags & CU_GRAPH_USER_OBJECT_MOVE) != 0)
-      if (CUresult error = objects.release(toWire(object), count)) return error;
+      if (CUresult error = thread.session.userObjects.release(toWire(object), count)) return error;
     found->held.add(toWire(object), held, count);
     return CUDA_SUCCESS;
   });

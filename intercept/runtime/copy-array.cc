@@ -4,6 +4,7 @@
 #include <array>
 
 #include "intercept/runtime/convert.h"
+#include "intercept/runtime/copy.h"
 #include "intercept/runtime/rows.h"
 #include "intercept/runtime/shape.h"
 
@@ -60,15 +61,11 @@ cudaError_t copyPiece(const Side& to, const Side& from, const Piece& piece, cuda
   return error != cudaSuccess ? error : answer(cuMemcpy3DAsync(&copy, stream));
 }
 
-/// Whether a direction may begin, and end, on the host.
-bool isDirection(cudaMemcpyKind kind, bool fromHost, bool toHost) {
-  const bool begins = kind == cudaMemcpyHostToHost || kind == cudaMemcpyHostToDevice;
-  const bool ends = kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost;
-  return (fromHost || !begins) && (toHost || !ends);
-}
+/// Whether it is another direction than `wanted`, or one inside the device. A number that is none is refused with the copy.
+bool isOther(cudaMemcpyKind kind, cudaMemcpyKind wanted) { return !reachesDevice(kind, wanted) && unsigned{kind} <= cudaMemcpyDefault; }
 
 cudaError_t copyTo(cudaArray_t to, Place at, const void* from, size_t bytes, cudaMemcpyKind kind, CUstream stream) {
-  if (!isDirection(kind, true, false)) return cudaErrorInvalidMemcpyDirection;
+  if (isOther(kind, cudaMemcpyHostToDevice)) return cudaErrorInvalidMemcpyDirection;
   auto array = handle<CUarray>(to);
   return forPieces(array, at, bytes, [&](const Piece& piece) {
     void* start = toPointer(toDevice(from) + piece.done);
@@ -78,7 +75,7 @@ cudaError_t copyTo(cudaArray_t to, Place at, const void* from, size_t bytes, cud
 }
 
 cudaError_t copyFrom(void* to, cudaArray_const_t from, Place at, size_t bytes, cudaMemcpyKind kind, CUstream stream) {
-  if (!isDirection(kind, false, true)) return cudaErrorInvalidMemcpyDirection;
+  if (isOther(kind, cudaMemcpyDeviceToHost)) return cudaErrorInvalidMemcpyDirection;
   auto array = handle<CUarray>(from);
   return forPieces(array, at, bytes, [&](const Piece& piece) {
     void* start = toPointer(toDevice(to) + piece.done);
@@ -90,7 +87,7 @@ cudaError_t copyFrom(void* to, cudaArray_const_t from, Place at, size_t bytes, c
 /// Rows of the two arrays may differ in length: the run is cut at the ends of both.
 cudaError_t copyBetween(cudaArray_t to, Place toAt, cudaArray_const_t from, Place fromAt, size_t bytes,
                         cudaMemcpyKind kind, CUstream stream) {
-  if (!isDirection(kind, false, false)) return cudaErrorInvalidMemcpyDirection;
+  if (isOther(kind, cudaMemcpyDeviceToDevice)) return cudaErrorInvalidMemcpyDirection;
   auto target = handle<CUarray>(to), source = handle<CUarray>(from);
   size_t row;
   if (CUresult result = rowBytes(target, row); result != CUDA_SUCCESS) return answer(result);

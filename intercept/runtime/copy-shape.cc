@@ -33,7 +33,7 @@ cudaError_t copyRows(const Side& to, const Side& from, size_t width, size_t heig
 /// The same between arrays, which are the device's.
 template <class On>
 cudaError_t copyArrays(const Side& to, const Side& from, size_t width, size_t height, cudaMemcpyKind kind, On on) {
-  const bool isInside = kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
+  const bool isInside = reachesDevice(kind, cudaMemcpyDeviceToDevice);
   return isInside ? copyRows(to, from, width, height, kind, on) : cudaErrorInvalidMemcpyDirection;
 }
 

@@ -13,7 +13,7 @@ inline cudaError_t checkDevices(int to, int from) {
   return known ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
-/// Whether a copy to a variable (`fromOrToHost`: host to device) or from one may have that direction.
+/// Whether a copy to a variable or an array (`fromOrToHost`: host to device), from one, or between them may have that direction.
 inline bool reachesDevice(cudaMemcpyKind kind, cudaMemcpyKind fromOrToHost) {
   return kind == fromOrToHost || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
 }

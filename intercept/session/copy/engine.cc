@@ -178,12 +178,11 @@ CUresult checkCopy(Session& session, const CopyEnd& destination, const CopyEnd& 
 }
 
 CUresult checkFill(Session& session, uint64_t destination, uint64_t pitch, uint32_t elementBytes, uint64_t width, uint64_t height) {
-  uint64_t rowBytes, before, bytes;  // of a row; of all rows but the last; of all
+  uint64_t rowBytes;
   if (__builtin_mul_overflow(width, elementBytes, &rowBytes)) return CUDA_ERROR_INVALID_VALUE;
   if (destination % elementBytes != 0 || (height > 1 && (pitch < rowBytes || pitch % elementBytes != 0))) return CUDA_ERROR_INVALID_VALUE;
-  if (height == 1) pitch = 0;  // it means nothing
-  if (__builtin_mul_overflow(height - 1, pitch, &before) || __builtin_add_overflow(before, rowBytes, &bytes)) return CUDA_ERROR_INVALID_VALUE;
-  Where to = locate(session, destination, bytes);
+  auto bytes = reachOf(CopyEnd::memory(destination, pitch), {rowBytes, height, 1});
+  Where to = bytes ? locate(session, destination, *bytes) : Where::nowhere;
   return to == Where::device || to == Where::arena ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
