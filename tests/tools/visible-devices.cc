@@ -44,8 +44,18 @@ TEST_CASE("a UUID, or a beginning that only one has, names a device") {
   CHECK(visibleDevices("GPU-bb,GPU-aa", three) == Ordinals{2});
 }
 
+TEST_CASE("a list has numbers or UUIDs, as its first part is: another one ends it") {
+  CHECK(visibleDevices("2,GPU-aa1,1", three) == Ordinals{2});
+  CHECK(visibleDevices("GPU-aa1,2,GPU-bb", three) == Ordinals{0});
+}
+
+TEST_CASE("a number is read as the driver reads it") {
+  for (const char* one : {"01", "+1", "1.5", "1a", "1 ", "1;0", "1:0", "4294967297"}) CHECK(visibleDevices(one, three) == Ordinals{1});
+  CHECK(visibleDevices("0x1", three) == Ordinals{0});
+}
+
 TEST_CASE("a list that names no device, or one twice, is refused, and the message has the list") {
-  for (const char* none : {"", "-1", "NoDevFiles", "3", "GPU-cc", "GPU-"})
+  for (const char* none : {"", ",0", "-1", "NoDevFiles", "3", "GPU-cc", "GPU-", "gpu-bb33-2", "bb33-2"})
     CHECK(refusal(none).find("CUDA_VISIBLE_DEVICES=\"" + std::string(none) + "\" names none of this node's 3 GPUs") != std::string::npos);
   CHECK(refusal("0,1,0").find("names a GPU twice") != std::string::npos);
 }

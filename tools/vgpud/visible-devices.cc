@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <cstdlib>
 #include <numeric>
 #include <optional>
 
@@ -23,11 +23,12 @@ std::vector<std::string_view> parts(std::string_view text) {
   return found;
 }
 
+// As the driver reads it: in decimal, up to what is no digit, and the lower 32 bits of that. Measured on two H100 (580).
 std::optional<uint32_t> numberIn(std::string_view part) {
-  part.remove_prefix(std::min(part.find_first_not_of(" \t"), part.size()));
-  uint32_t number = 0;
-  auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
-  return error == std::errc{} ? std::optional(number) : std::nullopt;
+  const std::string text(part);
+  char* end = nullptr;
+  const long long number = std::strtoll(text.c_str(), &end, 10);
+  return end == text.c_str() ? std::nullopt : std::optional(static_cast<uint32_t>(number));
 }
 
 // The numbers of the node's devices: what the daemon's environment calls them.
@@ -44,9 +45,11 @@ std::vector<uint32_t> numbersOf(size_t count, const char* own) {
   return numbers;
 }
 
+bool isUuid(std::string_view part) { return part.starts_with("GPU-"); }
+
 std::optional<uint32_t> find(std::string_view part, const std::vector<DeviceInfo>& devices, const std::vector<uint32_t>& numbers) {
   auto hasUuid = [&](const DeviceInfo& device) { return device.uuid.starts_with(part); };
-  if (part.starts_with("GPU-")) {
+  if (isUuid(part)) {
     if (std::ranges::count_if(devices, hasUuid) != 1) return std::nullopt;
     return std::ranges::find_if(devices, hasUuid)->ordinal;
   }
@@ -63,7 +66,7 @@ std::vector<uint32_t> visibleDevices(std::string_view text, const std::vector<De
   std::vector<uint32_t> visible;
   for (std::string_view part : parts(text)) {
     auto device = find(part, devices, numbers);
-    if (!device) break;
+    if (!device || isUuid(part) != isUuid(text)) break;
     if (std::ranges::find(visible, *device) != visible.end())
       fail(fmt::format("CUDA_VISIBLE_DEVICES=\"{}\" names a GPU twice, and CUDA shows none then: name each once", text));
     visible.push_back(*device);
