@@ -32,17 +32,15 @@ CallBase::CallBase(Target target, api::Method method, uint64_t words, Waiter* le
       method(method),
       words(words),
       executingDevice(ready(target)),
-      waiter(lent != nullptr ? lent : takeWaiter(thread, method, own)) {
+      waiter(lent != nullptr ? lent : takeWaiter(thread, method, own)),
+      isRecorded(api::infoOf(method).replay == api::Replay::BUILD) {
   KJ_REQUIRE(words <= maxMessageWords, "a frame larger than the ring takes", api::infoOf(method).name, words);
-  if (api::infoOf(method).replay == api::Replay::BUILD) {
-    recipe.emplace_back();
-    recipe.back().words = kj::heapArray<capnp::word>(words);
-  }
+  if (isRecorded && waiter != nullptr) message = kj::heapArray<capnp::word>(words);
   if (!inside) enterGate();
   if (waiter == nullptr || waiter->hasSlot()) {
     Session& session = thread.session;
     RingWriter& ring = session.ring(executingDevice);
-    uint64_t position = recipe.empty() ? ring.claim(words) : session.claimNumbered(executingDevice, words, recipe.back().number);
+    uint64_t position = isRecorded ? session.claimNumbered(executingDevice, words, number) : ring.claim(words);
     reservation = ring.occupy(position, words, session.lost);
   }
   if (reservation) {
@@ -90,7 +88,7 @@ void CallBase::inStream(uint64_t stream) {
 void CallBase::publish() {
   auto& info = api::infoOf(method);
   Session& session = thread.session;
-  if (!recipe.empty()) std::memcpy(recipe.back().words.begin(), space().begin(), words * sizeof(capnp::word));
+  if (message != nullptr) std::memcpy(message.begin(), space().begin(), words * sizeof(capnp::word));
   if (!info.noWork) raise(session.progress[executingDevice].lastWork, sequenceOf);
   const uint16_t slot = waiter != nullptr ? waiter->slotIndex() : uint16_t{0};  // ignored for a posted frame
   session.ring(executingDevice).publish(*reservation, method, slot);
@@ -105,8 +103,8 @@ void CallBase::fillPlace() {
 
 CUresult CallBase::post() {
   if (!reservation) return thread.session.lossResult();
+  if (isRecorded) addToList(space());
   publish();
-  if (!recordsLater) record();
   if (depth == nullptr) return CUDA_SUCCESS;
   uint64_t frames = depth->count(thread);
   if (!depth->isDue(frames)) [[likely]] return CUDA_SUCCESS;
@@ -166,14 +164,12 @@ CUresult CallBase::signal() {
 }
 
 void CallBase::record() {
-  if (recipe.empty()) return;
-  RecordedFrame& frame = recipe.back();
-  frame.position = sequenceOf - 1;
-  frame.method = method;
-  frame.device = static_cast<uint8_t>(executingDevice);
-  frame.address = rangeAddress;
-  frame.bytes = rangeBytes;
-  thread.session.recorder->add(recipe);
+  if (isRecorded) addToList(message);
+}
+
+void CallBase::addToList(kj::ArrayPtr<const capnp::word> words) {
+  const FrameFacts facts{sequenceOf - 1, number, rangeAddress, rangeBytes, method, static_cast<uint8_t>(executingDevice)};
+  thread.session.recorder->add(facts, words);
 }
 
 }  // namespace vgpu::client

@@ -30,9 +30,11 @@ class CallBase {
   CallBase& operator=(const CallBase&) = delete;
 
   kj::ArrayPtr<capnp::word> space();
-  kj::ArrayPtr<const capnp::word> replyWords() const;
 
  public:
+  // Of a successful call(). They live as long as this object.
+  kj::ArrayPtr<const capnp::word> replyWords() const;
+
   // Sends the frame and does not wait for its execution, but waits if the stream is full. CUDA_SUCCESS, or the error of a lost
   // session.
   CUresult post();
@@ -58,12 +60,12 @@ class CallBase {
   // That stream's completion word; nullptr if the stream has been destroyed meanwhile.
   StreamCompletion* streamCompletion() const { return depth == nullptr ? nullptr : &depth->completion; }
 
-  // For the object list: the address range of the object that this frame makes.
+  // For the object list: the address range of the object that this frame makes. Before it is posted, or before record().
   void describe(uint64_t address, uint64_t bytes) {
     rangeAddress = address;
     rangeBytes = bytes;
   }
-  // A call whose reply contains the range is recorded later, by record(); see moduleVariable.
+  // A call whose reply contains the range, or says whether it made anything, is recorded later, by record(); see moduleVariable.
   void recordLater() { recordsLater = true; }
   void record();
 
@@ -74,6 +76,7 @@ class CallBase {
   void enterGate();
   void publish();
   void fillPlace();
+  void addToList(kj::ArrayPtr<const capnp::word> words);
   CUresult fetchLongReply(uint64_t words);
 
   api::Method method;
@@ -84,10 +87,12 @@ class CallBase {
   std::optional<Gate::Pass> pass;
   std::optional<Reservation> reservation;  // until it is published
   uint64_t sequenceOf = 0;
+  bool isRecorded;  // belongs into the object list
   bool recordsLater = false;
+  uint64_t number = 0;  // of a recorded frame
+  kj::Array<capnp::word> message;  // of one that is recorded when it has been executed, because it may have been consumed then
   uint64_t workStream = 0;
   StreamDepth* depth = nullptr;    // of workStream; nullptr: the frame is work in none
-  Recorder::Queue recipe;          // holds this frame if it belongs into the object list; allocated before it is sent
   kj::Array<capnp::word> nowhere;  // buffer for a frame of a lost session
   kj::Array<capnp::word> longReply;  // a reply too large for the slot
   uint64_t rangeAddress = 0, rangeBytes = 0;

@@ -5,6 +5,7 @@
 // the worker is asked for others.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -39,6 +40,7 @@ class ElapsedTimes {
 
   mutable std::mutex mutex;
   std::unordered_map<uint64_t, End> ends;
+  std::atomic<bool> isUsed{false};  // most programs measure no times
 };
 
 }  // namespace vgpu::client

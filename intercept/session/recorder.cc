@@ -19,17 +19,15 @@ Recorder::Recorder(std::unique_ptr<ObjectList> opened, std::function<RingCut()> 
   thread = startBackgroundThread("vgpu-recorder", [this] { write(); });
 }
 
-void Recorder::add(Queue& frames) {
+void Recorder::add(const FrameFacts& facts, kj::ArrayPtr<const capnp::word> words) {
   std::unique_lock lock(mutex);
-  if (queuedBytes >= mostQueuedBytes) [[unlikely]] {
+  if (isFull()) [[unlikely]] {
     CancellationOff untilThereIsRoom;  // a cancelled thread cannot unwind out of a condition variable
-    changed.wait(lock, [&] { return queuedBytes < mostQueuedBytes; });
+    changed.wait(lock, [&] { return !isFull(); });
   }
-  const bool isFirst = added == committed;
-  for (auto& frame : frames) queuedBytes += sizeof(frame) + frame.words.asBytes().size();
-  added += frames.size();
-  queue.splice(queue.end(), frames);
-  if (isFirst || queuedBytes >= mostQueuedBytes) changed.notify_all();
+  const bool isFirst = added++ == committed;
+  queue.add(facts, words);
+  if (isFirst || isFull()) changed.notify_all();
 }
 
 bool Recorder::flush(const std::function<bool()>& givesUp) {
@@ -61,21 +59,21 @@ void Recorder::enter(const std::string& directory) {
 // The thread lives as long as the process: the session is never taken down (session.h).
 void Recorder::write() {
   std::unique_lock lock(mutex);
+  RecordQueue batch(capacity);
   for (uint64_t applied = 0;;) {
     changed.wait(lock, [&] { return added > committed; });
-    changed.wait_for(lock, std::chrono::milliseconds(50),
-                     [&] { return flushWanted > committed || queuedBytes >= mostQueuedBytes; });
-    Queue batch;
-    batch.swap(queue);
-    applied += batch.size();
-    bool wasFull = std::exchange(queuedBytes, 0) >= mostQueuedBytes;
+    changed.wait_for(lock, std::chrono::milliseconds(50), [&] { return flushWanted > committed || isFull(); });
+    const bool wasFull = isFull();
+    std::swap(batch, queue);
+    applied += batch.frames();
     lock.unlock();
     if (wasFull) changed.notify_all();
     kj::Maybe<kj::Exception> caught;
     auto keep = [&](kj::Maybe<kj::Exception> exception) {
       if (caught == nullptr) caught = kj::mv(exception);
     };
-    for (auto& frame : batch) keep(kj::runCatchingExceptions([&] { list->apply(kj::mv(frame)); }));
+    batch.visit([&](RecordedFrame&& frame) { keep(kj::runCatchingExceptions([&] { list->apply(kj::mv(frame)); })); });
+    batch.clear();
     auto uncommitted = kj::runCatchingExceptions([&] { list->commit(executed()); });
     KJ_IF_MAYBE(exception, uncommitted) tell(*exception);
     keep(kj::mv(uncommitted));

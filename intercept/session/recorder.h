@@ -11,12 +11,12 @@
 
 #include <condition_variable>
 #include <functional>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 
+#include "intercept/session/record-queue.h"
 #include "vgpu/objects/object-list.h"
 
 namespace vgpu::client {
@@ -29,11 +29,9 @@ class Recorder {
   // Takes a list that is open already.
   Recorder(std::unique_ptr<ObjectList> list, std::function<RingCut()> executed);
 
-  // Any thread that is inside the gate. Takes the frames out of `frames`; splicing a list cannot fail. Waits while
-  // `mostQueuedBytes` are queued.
+  // A frame that is executed, or will be. Any thread that is inside the gate. Cannot fail. Waits while `mostQueuedBytes` are queued.
   static constexpr size_t mostQueuedBytes = size_t{16} << 20;
-  using Queue = std::list<RecordedFrame>;
-  void add(Queue& frames);
+  void add(const FrameFacts& facts, kj::ArrayPtr<const capnp::word> words);
 
   // Returns true when everything queued is committed, false if `givesUp`, polled between waits, returns true before (a disk that
   // hangs). Throws kj::Exception if the commit fails (a full disk). Nothing is lost then: the next flush tries again.
@@ -52,8 +50,10 @@ class Recorder {
   std::function<RingCut()> executed;
   std::mutex mutex;
   std::condition_variable changed;
-  Queue queue;
-  size_t queuedBytes = 0;
+  bool isFull() const { return queue.bytes() >= mostQueuedBytes; }
+
+  static constexpr size_t capacity = mostQueuedBytes + RecordQueue::mostBytesOfFrame();
+  RecordQueue queue{capacity};
   uint64_t added = 0, committed = 0, flushWanted = 0;
   kj::Maybe<kj::Exception> failure;  // of the last commit
   bool hasReported = false;              // to the program's user, that commits fail; the recorder's thread only

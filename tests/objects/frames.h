@@ -21,7 +21,7 @@ RecordedFrame makeFrame(uint64_t position, api::Method method, uint8_t device, F
   std::vector<capnp::word> words;
   api::FrameBuilder<Params> builder(words);
   fill(builder);
-  return {position, method, device, kj::heapArray<capnp::word>(words.data(), words.size()), 0, 0, position};
+  return {{position, position, 0, 0, method, device}, kj::heapArray<capnp::word>(words.data(), words.size())};
 }
 
 inline RecordedFrame memAlloc(uint64_t position, uint64_t address, uint64_t bytes = 256) {

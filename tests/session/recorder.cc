@@ -17,7 +17,7 @@ constexpr size_t frameBytes = 4096;
 constexpr size_t framesQueued = Recorder::mostQueuedBytes / frameBytes;
 
 RecordedFrame frame(uint64_t position) {
-  return {position, api::Method::memAlloc, 0, kj::heapArray<capnp::word>(frameBytes / sizeof(capnp::word)), 0, 0, position};
+  return {{position, position, 0, 0, api::Method::memAlloc, 0}, kj::heapArray<capnp::word>(frameBytes / sizeof(capnp::word))};
 }
 
 // The recorder's thread lives as long as the process, and so does what it uses.
@@ -89,11 +89,7 @@ bool flushes(Recorder& recorder) {
   return kj::runCatchingExceptions([&] { recorder.flush([] { return false; }); }) == nullptr;
 }
 
-void add(Recorder& recorder, RecordedFrame frame) {
-  Recorder::Queue frames;
-  frames.push_back(kj::mv(frame));
-  recorder.add(frames);
-}
+void add(Recorder& recorder, const RecordedFrame& frame) { recorder.add(frame, frame.words); }
 
 }  // namespace
 

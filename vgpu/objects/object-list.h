@@ -21,18 +21,23 @@
 
 namespace vgpu {
 
-// An executed frame that belongs to recipes, as the recorder hands it over.
-struct RecordedFrame {
+// What the list keeps of a frame beside its message.
+struct FrameFacts {
   uint64_t position = 0;  // in the ring of `device`
-  api::Method method{};
-  uint8_t device = 0;
-  kj::Array<capnp::word> words;     // the frame's message (one segment, without a segment table)
-  uint64_t address = 0, bytes = 0;  // the range that it made, if that is memory or a variable
   // Counts the session's building frames, those of all rings: recipes are executed again in this order. Within a ring it is the
   // order of positions.
   uint64_t number = 0;
+  uint64_t address = 0, bytes = 0;  // the range that it made, if that is memory or a variable
+  api::Method method{};
+  uint8_t device = 0;
 
   FramePlace place() const { return {device, position}; }
+};
+
+// A frame that belongs to recipes, as the recorder hands it over.
+struct RecordedFrame : FrameFacts {
+  kj::Array<capnp::word> words;  // the frame's message (one segment, without a segment table)
+
   RecordedFrame clone() const;
 };
 

@@ -64,7 +64,7 @@ const char* kindName(api::Kind kind) {
 }
 
 RecordedFrame RecordedFrame::clone() const {
-  return {position, method, device, kj::heapArray<capnp::word>(words.begin(), words.size()), address, bytes, number};
+  return {*this, kj::heapArray<capnp::word>(words.begin(), words.size())};
 }
 
 std::vector<api::EffectOn> effectsOf(api::Method method, kj::ArrayPtr<const capnp::word> words) {
