@@ -19,45 +19,62 @@ uint64_t KnownReplies::generation() const {
 }
 
 std::optional<uint64_t> KnownReplies::find(const Question& question) const {
-  uint64_t reply = 0;
-  return findWords(question, {&reply, 1}) ? std::optional(reply) : std::nullopt;
+  std::lock_guard lock(mutex);
+  if (repliesGeneration != now()) return std::nullopt;
+  auto place = placeOf(replies, question);
+  return place != replies.end() && place->first == question ? std::optional(place->second) : std::nullopt;
 }
 
 void KnownReplies::keep(uint64_t generation, const Question& question, uint64_t reply) {
-  keepWords(generation, question, {&reply, 1});
+  std::lock_guard lock(mutex);
+  if (beginsToKeep(generation, 1)) put(question, reply);
 }
 
-bool KnownReplies::findWords(Question question, std::span<uint64_t> words) const {
+size_t KnownReplies::find(Question question, std::span<uint64_t, mostWords> words) const {
   std::lock_guard lock(mutex);
-  if (repliesGeneration != now()) return false;
+  if (repliesGeneration != now()) return 0;
   auto place = placeOf(replies, question);
-  for (uint64_t& word : words) {
-    if (place == replies.end() || place->first != question) return false;
-    word = place++->second;
+  if (place == replies.end() || place->first != question) return 0;
+  const size_t count = place->second;
+  for (size_t i = 0; i < count; ++i) words[i] = (++place)->second;
+  return count;
+}
+
+void KnownReplies::keep(uint64_t generation, Question question, std::span<const uint64_t> words) {
+  std::lock_guard lock(mutex);
+  if (words.size() > mostWords || !beginsToKeep(generation, words.size() + 1)) return;
+  put(question, words.size());
+  for (uint64_t word : words) {
     ++question.arguments.back();
+    put(question, word);
   }
+}
+
+// Whether a reply of that generation may be kept, of so many words.
+bool KnownReplies::beginsToKeep(uint64_t generation, size_t words) {
+  if (generation != now()) return false;
+  if (generation != repliesGeneration || replies.size() + words > most) replies.clear();
+  repliesGeneration = generation;
   return true;
 }
 
-void KnownReplies::keepWords(uint64_t generation, Question question, std::span<const uint64_t> words) {
-  std::lock_guard lock(mutex);
-  if (generation != now()) return;
-  if (generation != repliesGeneration || replies.size() + words.size() > most) replies.clear();
-  repliesGeneration = generation;
-  for (uint64_t word : words) {
-    auto place = placeOf(replies, question);
-    if (place != replies.end() && place->first == question) {
-      place->second = word;
-    } else {
-      replies.insert(place, {question, word});
-    }
-    ++question.arguments.back();
+void KnownReplies::put(const Question& question, uint64_t reply) {
+  auto place = placeOf(replies, question);
+  if (place != replies.end() && place->first == question) {
+    place->second = reply;
+  } else {
+    replies.insert(place, {question, reply});
   }
 }
 
 void KnownReplies::forget() {
   std::lock_guard lock(mutex);
   ++changes;
+}
+
+void Reply::keep(kj::ArrayPtr<const capnp::word> answered) {
+  replies.keep(generation, question, {reinterpret_cast<const uint64_t*>(answered.begin()), answered.size()});
+  longer = kj::heapArray<capnp::word>(answered.begin(), answered.size());
 }
 
 }  // namespace vgpu::client

@@ -8,19 +8,22 @@
 // anew: the device is another one then, and its driver may be.
 #pragma once
 
+#include <capnp/common.h>
+#include <kj/array.h>
+
 #include <array>
 #include <atomic>
 #include <compare>
 #include <cstdint>
-#include <cstring>
 #include <mutex>
 #include <optional>
 #include <span>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "cuda-methods.h"
+#include "intercept/session/digest.h"
+#include "vgpu/api/flat-frame.h"
 
 namespace vgpu::client {
 
@@ -31,6 +34,27 @@ class KnownReplies {
     std::array<uint64_t, 3> arguments{};
     auto operator<=>(const Question&) const = default;
   };
+  // A question of any arguments, told from others by 128 bits of digests.
+  class Asked {
+   public:
+    explicit Asked(api::Method method) : method(method) {}
+    Asked& add(uint64_t number) {
+      one = mixed(one, number);
+      other = mixed(other, ~number);
+      return *this;
+    }
+    Asked& add(kj::ArrayPtr<const kj::byte> bytes) {
+      const std::span words(reinterpret_cast<const std::byte*>(bytes.begin()), bytes.size());
+      one = mixedBytes(mixed(one, bytes.size()), words);
+      other = mixedBytes(other, words, [](uint64_t word) { return ~word; });
+      return *this;
+    }
+    operator Question() const { return {method, {one, other}}; }
+
+   private:
+    api::Method method;
+    uint64_t one = 0, other = 1;
+  };
 
   // `deviceChanges` is incremented by a change that affects the driver's replies for all objects of the device.
   explicit KnownReplies(const std::atomic<uint64_t>& deviceChanges) : deviceChanges(deviceChanges) {}
@@ -38,31 +62,17 @@ class KnownReplies {
   uint64_t generation() const;
   std::optional<uint64_t> find(const Question& question) const;
   void keep(uint64_t generation, const Question& question, uint64_t reply);
-  // The same for a structure, whose words are the replies to questions with the words' places as their last argument.
-  template <typename Value>
-  requires std::is_class_v<Value> || std::is_union_v<Value>
-  bool find(const Question& question, Value& value) const {
-    std::array<uint64_t, wordsOf<Value>> words;
-    if (!findWords(question, words)) return false;
-    std::memcpy(&value, words.data(), sizeof value);
-    return true;
-  }
-  template <typename Value>
-  requires std::is_class_v<Value> || std::is_union_v<Value>
-  void keep(uint64_t generation, const Question& question, const Value& value) {
-    std::array<uint64_t, wordsOf<Value>> words;
-    std::memcpy(words.data(), &value, sizeof value);
-    keepWords(generation, question, words);
-  }
+  // The same for a reply of several words: the answers to questions that differ in their last argument, which is 0: the first is their
+  // number. Longer ones are not kept.
+  static constexpr size_t mostWords = 32;
+  size_t find(Question question, std::span<uint64_t, mostWords> words) const;
+  void keep(uint64_t generation, Question question, std::span<const uint64_t> words);
   // The object has changed.
   void forget();
 
  private:
-  template <typename Value>
-  static constexpr size_t wordsOf = sizeof(Value) / sizeof(uint64_t);
-
-  bool findWords(Question question, std::span<uint64_t> words) const;
-  void keepWords(uint64_t generation, Question question, std::span<const uint64_t> words);
+  bool beginsToKeep(uint64_t generation, size_t words);
+  void put(const Question& question, uint64_t reply);
 
   // Both only grow, so the sum differs after any change.
   uint64_t now() const { return changes + deviceChanges.load(); }
@@ -75,6 +85,29 @@ class KnownReplies {
   std::vector<std::pair<Question, uint64_t>> replies;  // by question
   uint64_t repliesGeneration = 0;
   uint64_t changes = 0;
+};
+
+// The reply to one query, known or asked for. A call's own.
+class Reply {
+ public:
+  // `changes`: it may be another one each time.
+  Reply(KnownReplies& replies, const KnownReplies::Question& question, bool changes = false)
+      : replies(replies), question(question), generation(replies.generation()), known(changes ? 0 : replies.find(question, words)) {}
+
+  bool isKnown() const { return known != 0; }
+  void keep(kj::ArrayPtr<const capnp::word> answered);
+  template <typename Results>
+  api::FrameReader<Results> results() const {
+    return api::FrameReader<Results>(isKnown() ? kj::arrayPtr(reinterpret_cast<const capnp::word*>(words.data()), known) : longer);
+  }
+
+ private:
+  KnownReplies& replies;
+  const KnownReplies::Question question;
+  const uint64_t generation;
+  std::array<uint64_t, KnownReplies::mostWords> words;
+  size_t known;
+  kj::Array<capnp::word> longer;
 };
 
 }  // namespace vgpu::client

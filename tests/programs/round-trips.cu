@@ -150,6 +150,60 @@ bool attributesOfAStreamCrossOnce(Crossings& crossings) {
   return ok;
 }
 
+// Frameworks describe a tensor anew for each launch.
+bool tensorMapsAreEncodedOnce(Crossings& crossings) {
+  int hasMaps = 0;
+  CALL(cuDeviceGetAttribute, &hasMaps, CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED, 0);
+  if (hasMaps == 0) return true;
+  DeviceArray<float> tensor(64 * 32);
+  const cuuint64_t sizes[] = {64, 32}, pitch = 64 * sizeof(float);
+  const cuuint32_t box[] = {16, 8}, other[] = {8, 8}, steps[] = {1, 1};
+  const auto encode = [&](const cuuint32_t* boxOf) {
+    return [&, boxOf](CUtensorMap* map) {
+      CALL(cuTensorMapEncodeTiled, map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, static_cast<float*>(tensor), sizes, &pitch, boxOf, steps,
+           CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+           CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    };
+  };
+  bool ok = asksOnce<CUtensorMap>(crossings, "a tensor map encoded again", encode(box));
+  CUtensorMap one, two;
+  encode(box)(&one);
+  encode(other)(&two);
+  return ok & EXPECT(std::memcmp(&one, &two, sizeof one) != 0);
+}
+
+bool listsAreAskedOnce(Crossings& crossings) {
+  struct Capabilities {
+    unsigned of[2];
+  };
+  const CUatomicOperation operations[] = {CU_ATOMIC_OPERATION_INTEGER_ADD, CU_ATOMIC_OPERATION_EXCHANGE};
+  return asksOnce<Capabilities>(crossings, "atomics with the host, again", [&](Capabilities* capabilities) {
+    CALL(cuDeviceGetHostAtomicCapabilities, capabilities->of, operations, 2, 0);
+  });
+}
+
+bool referencesAreAskedAgainAfterAChange(Crossings& crossings) {
+  struct Format {
+    CUarray_format format;
+    int channels;
+  };
+  CUtexref reference;
+  CALL(cuTexRefCreate, &reference);
+  const auto format = [&](Format* found) { CALL(cuTexRefGetFormat, &found->format, &found->channels, reference); };
+  const auto flags = [&](unsigned* found) { CALL(cuTexRefGetFlags, found, reference); };
+  bool ok = asksOnce<Format>(crossings, "a reference's format, again", format);
+  ok &= asksOnce<unsigned>(crossings, "its flags, again", flags);
+  CALL(cuTexRefSetFormat, reference, CU_AD_FORMAT_SIGNED_INT16, 2);
+  CALL(cuTexRefSetFlags, reference, CU_TRSF_NORMALIZED_COORDINATES);
+  Format changed{};
+  unsigned normalized = 0;
+  format(&changed);
+  flags(&normalized);
+  CALL(cuTexRefDestroy, reference);
+  return ok & EXPECT(changed.format == CU_AD_FORMAT_SIGNED_INT16 && changed.channels == 2) &
+         EXPECT((normalized & CU_TRSF_NORMALIZED_COORDINATES) != 0);
+}
+
 // No array of a session is sparse or mapped later, so none has requirements or properties of such.
 bool memoryOfArraysIsKnown(Crossings& crossings) {
   CUDA_ARRAY_DESCRIPTOR shape{64, 64, CU_AD_FORMAT_UNSIGNED_INT8, 4};
@@ -237,6 +291,9 @@ int main() {
   ok &= settingsOfTheDeviceCrossOnce(crossings);
   ok &= attributesOfAStreamCrossOnce(crossings);
   ok &= memoryOfArraysIsKnown(crossings);
+  ok &= tensorMapsAreEncodedOnce(crossings);
+  ok &= listsAreAskedOnce(crossings);
+  ok &= referencesAreAskedAgainAfterAChange(crossings);
   ok &= unloadedKernelsAreForgotten(crossings);
   ok &= answersOutliveThePause(crossings);
   ok &= rowsTravelTogether(crossings);

@@ -2,6 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+#include <vector>
+
+#include "cuda-frames.h"
+
 using namespace vgpu;
 using namespace vgpu::client;
 
@@ -10,6 +15,24 @@ namespace {
 KnownReplies::Question blocksOf(uint64_t size, uint64_t shared) {
   return {api::Method::occupancyTable, {size, shared, 0}};
 }
+
+using Asked = KnownReplies::Asked;
+
+// A question about some text.
+KnownReplies::Question about(const std::string& text) {
+  return Asked(api::Method::tensorMapEncodeTiled).add(text.size()).add(kj::arrayPtr(text.data(), text.size()).asBytes());
+}
+
+// The reply to a question: how many there are.
+struct Counted {
+  std::vector<capnp::word> words;
+  explicit Counted(uint32_t count) {
+    api::FrameBuilder<api::Cuda::DescribeResults> builder(words);
+    builder.setCount(count);
+  }
+  kj::ArrayPtr<const capnp::word> get() const { return kj::arrayPtr(words.data(), words.size()); }
+};
+uint32_t countOf(const Reply& reply) { return reply.results<api::Cuda::DescribeResults>().getCount(); }
 
 }  // namespace
 
@@ -63,4 +86,36 @@ TEST_CASE("ever other questions do not take ever more memory") {
   for (uint64_t shared = 0; shared < 100'000; ++shared) replies.keep(replies.generation(), blocksOf(64, shared), shared);
   CHECK(replies.find(blocksOf(64, 99'999)) == 99'999u);
   CHECK(!replies.find(blocksOf(64, 0)));
+}
+
+TEST_CASE("a reply of several words is known to the very question that was asked") {
+  std::atomic<uint64_t> device{0};
+  KnownReplies replies(device);
+  const std::string texts[] = {"", "a", "aa", "aaaaaaaa", "aaaaaaab", "baaaaaaa", "aaaaaaaaa"};
+  for (uint32_t i = 0; auto& text : texts) {
+    Reply reply(replies, about(text));
+    REQUIRE(!reply.isKnown());
+    reply.keep(Counted(++i).get());
+    CHECK(countOf(reply) == i);
+  }
+  for (uint32_t i = 0; auto& text : texts) {
+    Reply reply(replies, about(text));
+    REQUIRE(reply.isKnown());
+    CHECK(countOf(reply) == ++i);
+  }
+  CHECK(Reply(replies, about("a")).isKnown());
+  CHECK(!Reply(replies, about("a"), true).isKnown());
+  replies.forget();
+  CHECK(!Reply(replies, about("a")).isKnown());
+}
+
+TEST_CASE("a reply that is longer than what is kept is there for who asked") {
+  std::atomic<uint64_t> device{0};
+  KnownReplies replies(device);
+  Counted counted(7);
+  counted.words.resize(KnownReplies::mostWords + 1);
+  Reply reply(replies, about("long"));
+  reply.keep(counted.get());
+  CHECK(countOf(reply) == 7);
+  CHECK(!Reply(replies, about("long")).isKnown());
 }

@@ -113,8 +113,8 @@ class ClientHalf {
   }
 
   std::string resultOf(const Field& field, const std::string& type) const {
-    return fmt::format("frame.results<api::Cuda::{}Results>().get{}{}()", row.typeName(), field.accessor(),
-                       field.type == Type::structure ? "<" + type + ">" : "");
+    return fmt::format("{}.results<api::Cuda::{}Results>().get{}{}()", row.find("cached").empty() ? "frame" : "reply",
+                       row.typeName(), field.accessor(), field.type == Type::structure ? "<" + type + ">" : "");
   }
 
   static std::string numberOf(const Field& field, const std::string& value) {
@@ -379,45 +379,39 @@ class ClientHalf {
     if (!dataWords.empty())
       out += fmt::format("    const uint64_t words = 0{};\n    if (words > mostDataWords) return CUDA_ERROR_OUT_OF_MEMORY;\n",
                          dataWords);
-    out += fmt::format("    Call<api::Cuda::{}Params> frame({}, api::Method::{}{});\n{}", row.typeName(), target, row.name,
-                       dataWords.empty() ? "" : ", words", sets);
-    out += fmt::format("    if (CUresult error = frame.{}()) return error;\n", row.route == Route::post ? "post" : "call");
-    if (!cached.empty()) {
-      auto& result = row.results.fields.front();
-      std::string reply = resultOf(result, row.findParameter(result.name)->pointee());
-      out += fmt::format("    replies.keep(generation, question, {});\n", result.isNumber() ? asPart(reply) : reply);
-    }
+    std::string call = fmt::format("    Call<api::Cuda::{}Params> frame({}, api::Method::{}{});\n{}", row.typeName(), target, row.name,
+                                   dataWords.empty() ? "" : ", words", sets);
+    call += fmt::format("    if (CUresult error = frame.{}()) return error;\n", row.route == Route::post ? "post" : "call");
+    out += cached.empty() ? call : fmt::format("    if (!reply.isKnown()) {{\n{}    reply.keep(frame.replyWords());\n    }}\n", call);
     if (isNamed(row, "renews", "functions")) out += "    ++thread.session.functionChanges[frame.device()];\n";
     if (isNamed(row, "renews", "device")) out += "    thread.session.deviceReplies[frame.device()].forget();\n";
     return out;
   }
 
-  // A number of a question to `KnownReplies`, or the answer.
-  static std::string asPart(const std::string& number) { return fmt::format("static_cast<uint64_t>({})", number); }
-
-  // The reply may be known: one number or one structure. The question's parts are numbers.
+  // The reply may be known. A question's parts are numbers, if they are few, else digests.
   std::string lookUp(const Clause& cached) {
-    std::string replies = fmt::format("thread.session.deviceReplies[Target({}).device]", target), parts;
+    std::string replies = fmt::format("thread.session.deviceReplies[Target({}).device]", target), parts, added;
     if (cached[1] != "device") replies = cached[1] + "Entry->replies()";
+    size_t numbers = 0;
+    bool onlyNumbers = true;
     for (auto& field : row.frame.fields) {
       if (field.name == cached[1]) continue;
       const Parameter* p = row.findParameter(field.name);
-      KJ_REQUIRE(p != nullptr && field.isNumber(), "what a remembered reply depends on is a parameter, and a number",
-                 field.name.c_str());
+      KJ_REQUIRE(p != nullptr, "what a remembered reply depends on is a parameter", field.name.c_str());
       const bool isObject = table.findKindOfType(p->type) != nullptr;
-      parts += asPart(isObject ? field.name + "Handle" : fmt::format("toWire({})", field.name)) + ", ";
+      const std::string part = !field.isNumber() ? field.name + "Data.get()"
+                                                 : fmt::format("static_cast<uint64_t>({})", isObject ? field.name + "Handle"
+                                                                                                     : "toWire(" + field.name + ")");
+      onlyNumbers &= field.isNumber();
+      ++numbers;
+      parts += part + ", ";
+      added += fmt::format(".add({})", part);
     }
-    KJ_REQUIRE(row.results.fields.size() == 1, "a reply that is remembered is one number or structure", row.symbol.c_str());
-    const Field& result = row.results.fields.front();
-    const char* answer = result.isNumber()
-                             ? "    if (auto known = replies.find(question); {}known) return answer({}, *known), CUDA_SUCCESS;\n"
-                             : "    if ({}replies.find(question, *{})) return CUDA_SUCCESS;\n";
-    const std::string unless = cached.size() > 4 ? fmt::format("{} != {} && ", cached[3], cached[4]) : "";
-    return fmt::format(
-               "    KnownReplies& replies = {};\n"
-               "    const KnownReplies::Question question{{api::Method::{}, {{{}}}}};\n",
-               replies, row.name, parts) +
-           fmt::format(fmt::runtime(answer), unless, result.name) + "    uint64_t generation = replies.generation();\n";
+    const std::string question = onlyNumbers && numbers <= 2
+                                     ? fmt::format("KnownReplies::Question{{api::Method::{}, {{{}}}}}", row.name, parts)
+                                     : fmt::format("KnownReplies::Asked(api::Method::{}){}", row.name, added);
+    return fmt::format("    Reply reply({}, {}{});\n", replies, question,
+                       cached.size() > 4 ? fmt::format(", {} == {}", cached[3], cached[4]) : "");
   }
 
   static constexpr const char* invalidValue = "CUDA_ERROR_INVALID_VALUE";
