@@ -63,11 +63,4 @@ void answerCount(Count* out, bool hasRoom, uint64_t count) {
   *out = static_cast<Count>(hasRoom ? std::min<uint64_t>(*out, count) : count);
 }
 
-// Whether an enumeration has the value, of those from `first` to `last`.
-template <typename Enumeration>
-constexpr bool isWithin(Enumeration value, int64_t first, int64_t last) {
-  auto number = static_cast<int64_t>(static_cast<std::underlying_type_t<Enumeration>>(value));
-  return number >= first && number <= last;
-}
-
 }  // namespace vgpu::client

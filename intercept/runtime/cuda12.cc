@@ -188,27 +188,10 @@ CUDA12(cudaGetSurfaceObjectResourceDesc, (cudaResourceDesc * to, cudaSurfaceObje
   Grown<cudaResourceDesc> resource(to);
   return resource.give(cudaGetSurfaceObjectResourceDesc(resource.out(), object), to);
 }())
-CUDA12(cudaImportExternalMemory, (cudaExternalMemory_t * memory, const cudaExternalMemoryHandleDesc* from),
-       cudaImportExternalMemory(memory, Grown(from).in()))
-CUDA12(cudaExternalMemoryGetMappedBuffer, (void** to, cudaExternalMemory_t memory, const cudaExternalMemoryBufferDesc* from),
-       cudaExternalMemoryGetMappedBuffer(to, memory, Grown(from).in()))
-CUDA12(cudaExternalMemoryGetMappedMipmappedArray,
-       (cudaMipmappedArray_t * to, cudaExternalMemory_t memory, const cudaExternalMemoryMipmappedArrayDesc* from),
-       cudaExternalMemoryGetMappedMipmappedArray(to, memory, Grown(from).in()))
-CUDA12(cudaImportExternalSemaphore, (cudaExternalSemaphore_t * to, const cudaExternalSemaphoreHandleDesc* from),
-       cudaImportExternalSemaphore(to, Grown(from).in()))
-CUDA12_STREAM(cudaSignalExternalSemaphoresAsync_v2, cudaSignalExternalSemaphoresAsync,
-              (const cudaExternalSemaphore_t* all, const cudaExternalSemaphoreSignalParams* parameters, unsigned count,
-               cudaStream_t stream),
-              now(all, parameters, count, stream))
-CUDA12_STREAM(cudaWaitExternalSemaphoresAsync_v2, cudaWaitExternalSemaphoresAsync,
-              (const cudaExternalSemaphore_t* all, const cudaExternalSemaphoreWaitParams* parameters, unsigned count,
-               cudaStream_t stream),
-              now(all, parameters, count, stream))
-CUDA12(cudaSignalExternalSemaphoresAsync, (), refuse("cudaSignalExternalSemaphoresAsync"))
-CUDA12(cudaSignalExternalSemaphoresAsync_ptsz, (), refuse("cudaSignalExternalSemaphoresAsync"))
-CUDA12(cudaWaitExternalSemaphoresAsync, (), refuse("cudaWaitExternalSemaphoresAsync"))
-CUDA12(cudaWaitExternalSemaphoresAsync_ptsz, (), refuse("cudaWaitExternalSemaphoresAsync"))
+CUDA12(cudaSignalExternalSemaphoresAsync_v2, (), cudaSignalExternalSemaphoresAsync(nullptr, nullptr, 0, nullptr))
+CUDA12(cudaSignalExternalSemaphoresAsync_v2_ptsz, (), cudaSignalExternalSemaphoresAsync(nullptr, nullptr, 0, nullptr))
+CUDA12(cudaWaitExternalSemaphoresAsync_v2, (), cudaWaitExternalSemaphoresAsync(nullptr, nullptr, 0, nullptr))
+CUDA12(cudaWaitExternalSemaphoresAsync_v2_ptsz, (), cudaWaitExternalSemaphoresAsync(nullptr, nullptr, 0, nullptr))
 
 // ------------------------------------------------------------------ events, captures, graphs
 

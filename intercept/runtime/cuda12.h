@@ -19,14 +19,6 @@ template <>
 inline constexpr size_t oldBytes<cudaResourceDesc> = 64;
 template <>
 inline constexpr size_t oldBytes<cudaResourceViewDesc> = 48;
-template <>
-inline constexpr size_t oldBytes<cudaExternalMemoryHandleDesc> = 40;
-template <>
-inline constexpr size_t oldBytes<cudaExternalMemoryBufferDesc> = 24;
-template <>
-inline constexpr size_t oldBytes<cudaExternalMemoryMipmappedArrayDesc> = 64;
-template <>
-inline constexpr size_t oldBytes<cudaExternalSemaphoreHandleDesc> = 32;
 
 /// A structure of 13 for one of 12 that a caller has, or none.
 template <class T>

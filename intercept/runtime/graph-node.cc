@@ -60,28 +60,3 @@ RUNTIME_DEVICE(cudaDeviceGetGraphMemAttribute, (int device, cudaGraphMemAttribut
                cuDeviceGetGraphMemAttribute(device, static_cast<CUgraphMem_attribute>(attribute), value))
 RUNTIME_DEVICE(cudaDeviceSetGraphMemAttribute, (int device, cudaGraphMemAttributeType attribute, void* value),
                cuDeviceSetGraphMemAttribute(device, static_cast<CUgraphMem_attribute>(attribute), value))
-
-RUNTIME(cudaGraphAddExternalSemaphoresSignalNode, (NODE_PLACE, const cudaExternalSemaphoreSignalNodeParams* parameters),
-        cuGraphAddExternalSemaphoresSignalNode(PLACE, same<CUDA_EXT_SEM_SIGNAL_NODE_PARAMS>(parameters)))
-RUNTIME(cudaGraphExternalSemaphoresSignalNodeGetParams,
-        (cudaGraphNode_t node, cudaExternalSemaphoreSignalNodeParams* parameters),
-        cuGraphExternalSemaphoresSignalNodeGetParams(node, same<CUDA_EXT_SEM_SIGNAL_NODE_PARAMS>(parameters)))
-RUNTIME(cudaGraphExternalSemaphoresSignalNodeSetParams,
-        (cudaGraphNode_t node, const cudaExternalSemaphoreSignalNodeParams* parameters),
-        cuGraphExternalSemaphoresSignalNodeSetParams(node, same<CUDA_EXT_SEM_SIGNAL_NODE_PARAMS>(parameters)))
-RUNTIME(cudaGraphExecExternalSemaphoresSignalNodeSetParams,
-        (cudaGraphExec_t executable, cudaGraphNode_t node, const cudaExternalSemaphoreSignalNodeParams* parameters),
-        cuGraphExecExternalSemaphoresSignalNodeSetParams(executable, node,
-                                                         same<CUDA_EXT_SEM_SIGNAL_NODE_PARAMS>(parameters)))
-RUNTIME(cudaGraphAddExternalSemaphoresWaitNode, (NODE_PLACE, const cudaExternalSemaphoreWaitNodeParams* parameters),
-        cuGraphAddExternalSemaphoresWaitNode(PLACE, same<CUDA_EXT_SEM_WAIT_NODE_PARAMS>(parameters)))
-RUNTIME(cudaGraphExternalSemaphoresWaitNodeGetParams,
-        (cudaGraphNode_t node, cudaExternalSemaphoreWaitNodeParams* parameters),
-        cuGraphExternalSemaphoresWaitNodeGetParams(node, same<CUDA_EXT_SEM_WAIT_NODE_PARAMS>(parameters)))
-RUNTIME(cudaGraphExternalSemaphoresWaitNodeSetParams,
-        (cudaGraphNode_t node, const cudaExternalSemaphoreWaitNodeParams* parameters),
-        cuGraphExternalSemaphoresWaitNodeSetParams(node, same<CUDA_EXT_SEM_WAIT_NODE_PARAMS>(parameters)))
-RUNTIME(cudaGraphExecExternalSemaphoresWaitNodeSetParams,
-        (cudaGraphExec_t executable, cudaGraphNode_t node, const cudaExternalSemaphoreWaitNodeParams* parameters),
-        cuGraphExecExternalSemaphoresWaitNodeSetParams(executable, node,
-                                                       same<CUDA_EXT_SEM_WAIT_NODE_PARAMS>(parameters)))

@@ -27,4 +27,11 @@ constexpr T fromWire(W value) {
   }
 }
 
+// Whether an enumeration has the value, of those from `first` to `last`.
+template <typename Enumeration>
+constexpr bool isWithin(Enumeration value, int64_t first, int64_t last) {
+  auto number = static_cast<int64_t>(static_cast<std::underlying_type_t<Enumeration>>(value));
+  return number >= first && number <= last;
+}
+
 }  // namespace vgpu

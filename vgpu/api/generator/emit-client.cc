@@ -4,9 +4,7 @@
 #include <kj/debug.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
-#include <set>
 #include <span>
 
 #include "text.h"
@@ -181,24 +179,8 @@ class ClientHalf {
 
   // A value that the header has, unless a clause says which.
   void checkEnumeration(const Parameter& p) {
-    const VendorType* type = table.types.find(p.type);
-    if (type == nullptr || type->what != VendorType::enumeration) return;
-    std::string error = invalidValue;
-    for (auto& clause : row.find(p.name)) {
-      if (clause.at(1) == "=") continue;
-      if (clause[1] != "valid" || wordBehind(clause, "valid", "") == "anything") return;  // what a driver looks at itself
-      error = wordBehind(clause, "else", invalidValue);
-    }
-    std::set<int64_t> values;
-    for (auto& [name, value] : type->values) values.insert(value);
-    std::string ranges;
-    for (auto first = values.begin(); first != values.end();) {
-      auto last = first;
-      while (std::next(last) != values.end() && *std::next(last) == *last + 1) ++last;
-      ranges += fmt::format("{}isWithin({}, {}, {})", ranges.empty() ? "" : " || ", p.name, *first, *last);
-      first = std::next(last);
-    }
-    checks += fmt::format("    if (!({})) return {};\n", ranges, error);
+    if (auto values = checkedValuesOf(table, row, p))
+      checks += fmt::format("    if (!({})) return {};\n", isAmong(p.name, values->values), values->error);
   }
 
   void put(const Field& field, const std::string& value) {

@@ -54,7 +54,12 @@ class WorkerHalf {
       return fmt::format("on.stream(p.get{}())", field->accessor());
     // A device is the session's, which the driver may know by another number.
     if (p.type == "CUdevice") return fmt::format("on.driver.device(static_cast<unsigned>(p.get{}()))", field->accessor());
-    if (field->effect == Effect::none) return fmt::format("fromWire<{}>(p.get{}())", p.type, field->accessor());
+    if (field->effect == Effect::none) {
+      const std::string value = fmt::format("fromWire<{}>(p.get{}())", p.type, field->accessor());
+      if (auto checked = checkedValuesOf(table, row, p))
+        before += fmt::format("  if (!({})) return {};\n", isAmong(value, checked->values), checked->error);
+      return value;
+    }
     if (field->effect == Effect::destroys)
       after += fmt::format("  on.handles.remove({}, p.get{}());\n", kindOf(field->kind), field->accessor());
     return fmt::format("fromWire<{}>(on.real({}, p.get{}(), {}))", p.type, kindOf(field->kind), field->accessor(),

@@ -1,8 +1,10 @@
 #include "text.h"
 
+#include <fmt/format.h>
 #include <kj/debug.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace vgpu::generator {
@@ -97,6 +99,30 @@ bool TableText::next() {
     (continues && body.empty() ? head : body) += (continues ? " " : "; ") + trimmed(text);
   }
   return true;
+}
+
+std::optional<CheckedValues> checkedValuesOf(const Table& table, const Row& row, const Parameter& p) {
+  const VendorType* type = table.types.find(p.type);
+  if (type == nullptr || type->what != VendorType::enumeration) return std::nullopt;
+  CheckedValues checked;
+  for (auto& clause : row.find(p.name)) {
+    if (clause.at(1) == "=") continue;
+    if (clause[1] != "valid" || wordBehind(clause, "valid", "") == "anything") return std::nullopt;
+    checked.error = wordBehind(clause, "else", checked.error);
+  }
+  for (auto& [name, value] : type->values) checked.values.insert(value);
+  return checked;
+}
+
+std::string isAmong(const std::string& value, const std::set<int64_t>& values) {
+  std::string ranges;
+  for (auto first = values.begin(); first != values.end();) {
+    auto last = first;
+    while (std::next(last) != values.end() && *std::next(last) == *last + 1) ++last;
+    ranges += fmt::format("{}isWithin({}, {}, {})", ranges.empty() ? "" : " || ", value, *first, *last);
+    first = std::next(last);
+  }
+  return ranges;
 }
 
 }  // namespace vgpu::generator

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <fstream>
 #include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,6 +48,16 @@ inline std::string countParameter(const std::string& count) { return count.subst
 inline bool isNumber(const std::string& text) { return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos; }
 // `const char * name`.
 Parameter readParameter(const std::string& text);
+
+// The values that a parameter may have, and the error of any other; nothing of one that is no enumeration, or that the driver looks at
+// itself.
+struct CheckedValues {
+  std::set<int64_t> values;
+  std::string error = "CUDA_ERROR_INVALID_VALUE";
+};
+std::optional<CheckedValues> checkedValuesOf(const Table& table, const Row& row, const Parameter& p);
+// C++ that says whether `value`, C++ too, is one of them.
+std::string isAmong(const std::string& value, const std::set<int64_t>& values);
 
 // A table's entries, one after the other: a row or a line about the whole table, and the lines behind it that begin with spaces.
 class TableText {
