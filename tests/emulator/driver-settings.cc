@@ -35,6 +35,7 @@ TEST_CASE("settings make the device") {
   CHECK(passes("in a process: checked shared memory", "check=races,check=uninitialized,faults=reset"));
   CHECK(passes("in a process: a fault ends all contexts", "devices=2"));
   CHECK(passes("in a process: physical memory of another device", "devices=2"));
+  CHECK(passes("in a process: devices that are no peers", "devices=2,peers=0"));
   CHECK(passes("in a process: slow links", "devices=2,link=16MiB,peer-link=8MiB"));
   CHECK(passes("in a process: slow links", "devices=2,link=8MiB,peer-link=16MiB"));
 }
@@ -101,6 +102,29 @@ TEST_CASE("in a process: physical memory of another device" * doctest::skip()) {
   CHECK_CUDA(cuMemsetD32(far, 9, 1));
   CHECK_CUDA(cuMemcpyDtoD(near, far, 4));
   CHECK_EQ(first.read(near), 9);
+}
+
+TEST_CASE("in a process: devices that are no peers" * doctest::skip()) {
+  Device first(0), second(1);
+  int can = 1, value = 1;
+  CHECK_CUDA(cuDeviceCanAccessPeer(&can, 0, 1));
+  CHECK_CUDA(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 1));
+  CHECK_EQ(can, 0);
+  CHECK_EQ(value, 0);
+  CUdeviceptr far = second.allocate(4), mapped = 0;
+  CHECK_ANSWER(cuCtxEnablePeerAccess(first.context, 0), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+  constexpr size_t bytes = 2 << 20;
+  CUmemAllocationProp properties{.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 1}};
+  CUmemGenericAllocationHandle physical = 0;
+  REQUIRE_CUDA(cuMemCreate(&physical, bytes, &properties, 0));
+  REQUIRE_CUDA(cuMemAddressReserve(&mapped, bytes, 0, 0, 0));
+  REQUIRE_CUDA(cuMemMap(mapped, bytes, 0, physical, 0));
+  CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, {0}}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CHECK_ANSWER(cuMemSetAccess(mapped, bytes, &access, 1), CUDA_ERROR_INVALID_DEVICE);
+  access.location.id = 1;
+  CHECK_CUDA(cuMemSetAccess(mapped, bytes, &access, 1));
+  REQUIRE_CUDA(cuCtxSetCurrent(first.context));
+  CHECK_CUDA(cuMemcpyPeer(far, second.context, first.allocate(4), first.context, 4));  // through the host
 }
 
 TEST_CASE("in a process: a fault ends all contexts" * doctest::skip()) {

@@ -1,4 +1,4 @@
-// Access of one device's kernels to another's memory. All emulated devices are peers of each other.
+// Access of one device's kernels to another's memory. All emulated devices are peers of each other, or none (peers=0).
 #include "stub/emulator/driver/driver.h"
 
 using namespace vgpu::emulator::api;
@@ -6,7 +6,8 @@ using namespace vgpu::emulator::api;
 CUresult CUDAAPI cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
   return enterDriver([&](Driver& driver) {
     require(can != nullptr);
-    *can = &driver.device(device) != &driver.device(peer);
+    const bool areTwo = &driver.device(device) != &driver.device(peer);
+    *can = areTwo && driver.settings.arePeers;
   });
 }
 
@@ -17,7 +18,7 @@ CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext handle, unsigned flags) {
     peer->check();
     uint64_t bit = peer->device.bit();
     if (peer.get() == &context) refuse(CUDA_ERROR_INVALID_CONTEXT);
-    if (&peer->device == &context.device) refuse(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+    if (&peer->device == &context.device || !context.driver.settings.arePeers) refuse(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
     if (context.peers.fetch_or(bit) & bit) refuse(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
   });
 }
@@ -56,7 +57,7 @@ CUresult CUDAAPI cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attri
       case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
       case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
       case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
-        *value = 1;
+        *value = driver.settings.arePeers;
         return;
       case CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED:
         *value = 0;

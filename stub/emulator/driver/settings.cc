@@ -14,7 +14,8 @@ namespace {
 constexpr const char* accepted =
     "VGPU_EMULATED takes devices=1..64, memory=BYTES|KiB|MiB|GiB, architecture=75..121, workers=1..1024, "
     "schedule=SEED, timeout=SECONDS, link=BYTES|KiB|MiB|GiB (a second), peer-link=BYTES|KiB|MiB|GiB (a second), "
-    "check=uninitialized|races|shared, faults=final|reset, pageable=0|1, graphs=COUNT, graph-names=0|1, separated by commas";
+    "check=uninitialized|races|shared, faults=final|reset, peers=0|1, pageable=0|1, graphs=COUNT, graph-names=0|1, separated by "
+    "commas";
 
 [[noreturn]] void refuseSetting(std::string_view item, const char* why) {
   std::string message(item);
@@ -85,6 +86,8 @@ void parseItem(Settings& settings, std::string_view item) {
     settings.peerLink = parseBytes(item, value);
   } else if (key == "check") {
     settings.checks |= parseCheck(item, value);
+  } else if (key == "peers") {
+    settings.arePeers = parseNumber(item, value, 0, 1) != 0;
   } else if (key == "pageable") {
     settings.pageableAccess = parseNumber(item, value, 0, 1) != 0;
   } else if (key == "graphs") {

@@ -15,6 +15,7 @@ struct Settings {
   double timeoutSeconds = 0;                 // of one kernel; 0: none
   uint32_t checks = 0;                       // Launch::checks
   uint64_t hostLink = 0, peerLink = 0;       // bytes a second, in either direction; 0: as fast as memory
+  bool arePeers = true;                      // devices reach each other's memory
   bool pageableAccess = false;               // says that kernels reach the process's own memory; they do not
   uint64_t graphs = 0;                       // how many executable graphs there is memory for; 0: for any number
   bool graphNames = false;                   // what an executable graph names cannot be destroyed

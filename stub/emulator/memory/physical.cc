@@ -47,6 +47,13 @@ void checkProperties(Driver& driver, const CUmemAllocationProp* properties) {
   require(handles == 0 || (properties->allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) == 0);
 }
 
+// Devices that are no peers have access to their own memory alone.
+void requireReach(Driver& driver, int device, uint64_t address) {
+  if (driver.settings.arePeers) return;
+  std::optional<Mapping> mapping = driver.space.find(address);
+  if (mapping && mapping->physical && mapping->physical->device.ordinal() != device) refuse(CUDA_ERROR_INVALID_DEVICE);
+}
+
 bool isPiece(uint64_t value) { return value % pieceBytes == 0; }
 
 }  // namespace
@@ -145,6 +152,7 @@ CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAc
     for (size_t i = 0; i < count; ++i) {
       if (descriptions[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) refuse(CUDA_ERROR_NOT_SUPPORTED);
       require(descriptions[i].location.id >= 0 && descriptions[i].location.id < driver.deviceCount());
+      requireReach(driver, descriptions[i].location.id, address);
       CUmemAccess_flags access = descriptions[i].flags;
       require(access == CU_MEM_ACCESS_FLAGS_PROT_NONE || access == CU_MEM_ACCESS_FLAGS_PROT_READ ||
               access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
