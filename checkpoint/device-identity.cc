@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "stub/worker/execution.h"
 #include "vgpu/base/fail.h"
@@ -52,6 +53,20 @@ std::map<CUdevice, uint64_t> memoryOf(const stub::SessionState& on, const std::v
             api::FrameReader<api::Cuda::PhysicalCreateParams>(frame.words).getBytes();
     }
   return bytes;
+}
+
+// All devices of a session use what managed memory it has of any of them.
+void requireReach(const stub::SessionState& on, const std::vector<ObjectRecord>& records) {
+  std::set<unsigned> owners;
+  for (auto& record : records)
+    for (auto& frame : record.recipe)
+      if (frame.method == api::Method::lease && inManagedPart(api::FrameReader<api::Cuda::LeaseParams>(frame.words).getAddress()))
+        owners.insert(frame.device);
+  for (unsigned owner : owners)
+    if (auto other = on.findUnreaching(owner))
+      fail(fmt::format("the program's GPU {} has managed memory, which its GPU {} uses as a peer, and {} does not reach the memory of "
+                       "{}: resume it on GPUs that are peers, or on one in the place of all by --device-map",
+                       owner, *other, on.nameOf(*other), on.nameOf(owner)));
 }
 
 }  // namespace
@@ -116,6 +131,7 @@ void adoptDevices(stub::SessionState& on, const std::vector<Device>& seen, const
   }
   on.seen.clear();
   for (auto& device : seen) on.seen.push_back({device.name, device.uuid, device.memoryBytes, device.capability});
+  requireReach(on, records);
 }
 
 }  // namespace vgpu::checkpoint

@@ -27,8 +27,8 @@ std::vector<std::string> uuidsOf(const stub::Driver& driver);
 // Throws kj::Exception, for a person, if one that the session uses gets none, or one is named that is not there.
 std::vector<CUdevice> chooseDevices(const SnapshotReader& directory, std::span<const uint32_t> wanted, std::span<const std::string> here);
 
-// Throws kj::Exception, for a person, if a session with these objects has more memory than its GPUs here. The session has those
-// devices from here on.
+// Throws kj::Exception, for a person, if a session with these objects has more memory than its GPUs here, or if these do not reach
+// each other's managed memory. The session has those devices from here on.
 void adoptDevices(stub::SessionState& on, const std::vector<Device>& seen, const std::vector<ObjectRecord>& records);
 
 }  // namespace vgpu::checkpoint

@@ -127,19 +127,20 @@ struct Common {
 
 namespace vgpu::client {
 
-// On several devices it is pinned memory, which all of them reach (CONCURRENT_MANAGED_ACCESS is 0 then).
+// If a device of several does not reach another one's memory (CONCURRENT_MANAGED_ACCESS is 0 then), it is pinned memory, which all
+// reach. So it is if they reached it only before the session was resumed on other GPUs: the worker says that.
 CUresult allocateManaged(CUdeviceptr* address, size_t bytes, unsigned flags) {
   return enter([&](Thread& thread) -> CUresult {
     if (address == nullptr) return CUDA_ERROR_INVALID_VALUE;
     auto& memory = thread.session.memory;
     uint64_t made = 0;
-    CUresult result;
-    if (!isConcurrent(thread.session, thread.device())) {
-      result = memory.allocateHost(thread, bytes, flags, HostKind::managed, made);
-    } else {
+    CUresult result = CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+    if (isConcurrent(thread.session, thread.device())) {
       serveTouches();
       result = memory.allocateManaged(thread, bytes, made);
     }
+    if (result == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED)
+      result = memory.allocateHost(thread, bytes, flags, HostKind::managed, made);
     if (result == CUDA_SUCCESS) *address = made;
     return result;
   });
@@ -210,7 +211,7 @@ CUresult managedAttributes(void** data, size_t* sizes, CUmem_range_attribute* at
 }
 
 // Of all of an allocation or variable, to a stream of its own. A hint: streams and host may access managed memory at the same
-// time, on one device because it says so, on several because it is pinned memory.
+// time, because the devices say so or because it is pinned memory.
 CUresult attachManaged(CUstream stream, CUdeviceptr address, size_t bytes, unsigned flags) {
   return onStream(stream, [&](Thread& thread, uint64_t handle) -> CUresult {
     auto piece = findPointer(thread, address);

@@ -64,4 +64,11 @@ void DeviceInfo::limitToSession() {
     if (auto index = static_cast<size_t>(answer.attribute); index < attributes.size()) attributes[index] = answer.value;
 }
 
+bool areAllPeers(const std::vector<DeviceInfo>& devices) {
+  for (unsigned from = 0; from < devices.size(); ++from)
+    for (unsigned to = 0; to < devices.size(); ++to)
+      if (from != to && !devices[from].canAccess(to)) return false;
+  return true;
+}
+
 }  // namespace vgpu::client

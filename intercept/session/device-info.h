@@ -32,4 +32,7 @@ struct DeviceInfo {
   void limitToSession();
 };
 
+// Whether each of them can access each other's memory.
+bool areAllPeers(const std::vector<DeviceInfo>& devices);
+
 }  // namespace vgpu::client

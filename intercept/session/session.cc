@@ -152,8 +152,8 @@ void Session::describeDevices() {
     info.limitToSession();
     devices.push_back(std::move(info));
   }
-  // One device has the memory at a time; that of several is pinned memory, which cannot be prefetched (docs/managed-memory.md).
-  if (devices.size() > 1 || !programHasDeviceArenas)
+  // All use the memory where it is, on one of them; else it is pinned memory, which cannot be prefetched (docs/managed-memory.md).
+  if (!areAllPeers(devices) || !programHasDeviceArenas)
     for (auto& info : devices) info.attributes[CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS] = 0;
 }
 

@@ -76,7 +76,9 @@ CUresult replyPart(Execution& on, const api::FrameReader<api::Cuda::ReplyPartPar
   return CUDA_SUCCESS;
 }
 
+// Of managed memory only if all devices can use it: the program takes pinned memory otherwise.
 CUresult lease(Execution& on, const api::FrameReader<api::Cuda::LeaseParams>& p, Reply&) {
+  if (inManagedPart(p.getAddress()) && on.session.findUnreaching(on.device())) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
   return on.gpu.leases.lease(p.getAddress(), p.getBytes());
 }
 

@@ -107,6 +107,17 @@ CUresult SessionState::use(unsigned device) {
   return CUDA_SUCCESS;
 }
 
+std::optional<unsigned> SessionState::findUnreaching(unsigned device) const {
+  const auto count = seen.empty() ? deviceCount() : static_cast<unsigned>(seen.size());
+  for (unsigned other = 0; other < count; ++other) {
+    const CUdevice from = driver.device(other), to = driver.device(device);
+    int reaches = 1;
+    if (from != to) require(driver, driver.cuDeviceCanAccessPeer(&reaches, from, to), "asking for peers");
+    if (reaches == 0) return other;
+  }
+  return std::nullopt;
+}
+
 bool SessionState::isUsed(unsigned device) const { return of(device).hasBegun(); }
 
 std::vector<unsigned> SessionState::usedDevices() const {

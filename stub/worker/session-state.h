@@ -116,6 +116,8 @@ class SessionState {
     uint64_t memoryBytes = 0, capability = 0;  // capability: major * 10 + minor
   };
   std::vector<SeenDevice> seen;
+  // One of the session's devices that cannot reach the memory of `device`; nothing if all of them do. Throws kj::Exception.
+  std::optional<unsigned> findUnreaching(unsigned device) const;
   // Whether the session uses it. Any thread.
   bool isUsed(unsigned device) const;
   // Those that it uses, in order.

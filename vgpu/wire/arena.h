@@ -47,6 +47,9 @@ constexpr uint64_t deviceArena(uint64_t device) { return deviceArenaBase + devic
 constexpr bool inDeviceArenas(uint64_t address) {
   return address >= deviceArenaBase && address < deviceArenaBase + maxDevices * deviceArenaBytes;
 }
+constexpr bool inManagedPart(uint64_t address) {
+  return inDeviceArenas(address) && (address - deviceArenaBase) % deviceArenaBytes >= managedPart;
+}
 constexpr bool inMappedArena(uint64_t address) {
   return address >= mappedArenaBase && address < mappedArenaBase + mappedArenaBytes;
 }

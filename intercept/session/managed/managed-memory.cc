@@ -36,6 +36,14 @@ CUresult awaitStream(Thread& thread, uint64_t stream) {
   return frame.reach();
 }
 
+// How much work the devices have been given: a number that grows with each frame of any of them, as each one's count does.
+uint64_t workGiven(const Session& session) {
+  uint64_t sum = 0;
+  for (unsigned device = 0; device < session.devices.size(); ++device)
+    sum += session.progress[device].lastWork.load(std::memory_order_relaxed);
+  return sum;
+}
+
 // A thread that touches memory may have no context; moving bytes needs one, of that device.
 class InContext {
  public:
@@ -89,8 +97,7 @@ CUresult ManagedMemory::add(Thread& thread, unsigned device, uint64_t address, u
   if (!pages) return CUDA_ERROR_OUT_OF_MEMORY;
   ManagedRange range(std::move(*pages), {address, bytes}, device, allocationBlock);
   range.shared = {{range.place}};
-  if (thread.session.devices.size() == 1)  // else another may write it, and counts for itself
-    range.zeroUntil = thread.session.progress[device].lastWork.load(std::memory_order_relaxed);
+  range.zeroUntil = workGiven(thread.session);
   insert(std::move(range));
   return CUDA_SUCCESS;
 }
@@ -269,9 +276,8 @@ void ManagedMemory::giveToDevice(Thread& thread) {
 
 // No work is outstanding that may use the range, and none comes while `mutex` is held.
 void ManagedMemory::bring(Thread& thread, ManagedRange& range, uint64_t address, HostAccess access) {
-  const uint64_t lastWork = thread.session.progress[range.device].lastWork.load(std::memory_order_relaxed);
   const auto run = range.touched(address);
-  const bool isZero = range.zeroUntil && *range.zeroUntil == lastWork;
+  const bool isZero = range.zeroUntil && *range.zeroUntil == workGiven(thread.session);
   if (run.access == HostAccess::none && !isZero) {
     range.zeroUntil.reset();
     if (!isSameInWorker(thread, range)) moveRun(thread, range, range.spanOf(run), false);

@@ -1,5 +1,5 @@
-// A piece of managed memory: one address, and two copies of its bytes, in device memory and in pages of the program. Of each
-// block, the program may access its pages, or the device has the newer bytes.
+// A piece of managed memory: one address, and two copies of its bytes, in memory of a device, which all devices of the session
+// use, and in pages of the program. Of each block, the program may access its pages, or the device has the newer bytes.
 //
 // Plain state of ManagedMemory, which synchronizes it. Stays in the program's process over a suspend, as its pages do.
 #pragma once
@@ -34,8 +34,7 @@ class ManagedRange {
     uint64_t module = 0;
   };
   std::vector<Shared> shared;
-  // Until the device may have written it: up to which frame that device had been given work when this was made. What the device
-  // has are zeros.
+  // Until a device may have written it: how much work the devices had been given when this was made. What the device has are zeros.
   std::optional<uint64_t> zeroUntil;
 
   // Blocks with the same access, from first to last.

@@ -34,7 +34,7 @@ Memory::Memory(const Segment& segment, CompletionWords& lines, const MemoryFile&
 
 Arena& Memory::arenaOf(uint64_t address) {
   const uint64_t device = (address - deviceArenaBase) / deviceArenaBytes;
-  return address - deviceArena(device) < managedPart ? devices[device] : managedParts[device];
+  return inManagedPart(address) ? managedParts[device] : devices[device];
 }
 
 CUresult Memory::allocate(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address) {
@@ -177,6 +177,8 @@ CUresult Memory::free(Thread& thread, uint64_t address) {
     std::lock_guard lock(mutex);
     if (!arenaOf(address).at(address) || pools.isPendingFree(address) || isFreedLater(address)) return CUDA_ERROR_INVALID_VALUE;
   }
+  if (inManagedPart(address))  // kernels of any device may use it; their errors are for calls about them
+    for (unsigned each = 0; each < thread.session.devices.size(); ++each) awaitDevice(thread, each);
   if (CUresult error = synchronizeDevice(thread, device)) return error;
   thread.session.managed.remove(address);
   const bool wasGiven = thread.session.shared.freed(address);

@@ -1,0 +1,30 @@
+# Devices that are peers use each other's managed memory. Such a program does not go on on GPUs that are none, and is told so; it does
+# on one in the place of both. Without managed memory it goes on on any, and gets pinned memory there when it asks for managed memory.
+VGPU_EMULATED=devices=2 startNode peers
+VGPU_EMULATED=devices=2,peers=0 startNode apart
+
+# begin NAME [ARGUMENT]: managed-devices, up to its pause point.
+begin() {
+  VGPU_PAUSE_FILE=$dir/$1 ctl peers run --name "$1" -- "$tree/tests/programs/managed-devices" "${@:2}" >"$dir/$1.log" 2>&1 &
+  runner[$1]=$!
+  waitUntil test -e "$dir/$1.reached"
+}
+goOn() {
+  touch "$dir/$1.go"
+  wait "${runner[$1]}" || fail "$1 returned $?"
+  says "$1" '^managed-devices: ok' || fail "$1 did not say that all is well"
+}
+
+begin both
+why="GPU [01] has managed memory, which its GPU [01] uses as a peer, and GPU [01] here, .* does not reach the memory of GPU [01] here"
+refused "$why" ctl peers migrate both --to "$dir/apart"
+hasState peers both running || fail "after a migration that was refused it is $(field peers both state)"
+succeeds ctl peers suspend both --to "$dir/both-saved"
+refused "$why.*resume it on GPUs that are peers" ctl apart resume "$dir/both-saved"
+succeeds ctl apart resume "$dir/both-saved" --device-map 0=1,1=1
+goOn both
+
+begin later later
+succeeds ctl peers suspend later --to "$dir/later-saved"
+succeeds ctl apart resume "$dir/later-saved"
+goOn later
