@@ -1,18 +1,24 @@
-// Functions of the C library through which programs hand managed memory to the kernel (system-access.h), and the program's actions for
+// Functions of the C library through which programs hand managed memory to the kernel (system-call.h), and the program's actions for
 // the signal of a fault, which is ours, and its signal masks.
 #include <dlfcn.h>
+#include <poll.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <sys/types.h>
-#include <sys/uio.h>
-#include <unistd.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <type_traits>
 
 #include "intercept/session/entry.h"
-#include "intercept/session/managed/system-access.h"
+#include "intercept/session/managed/system-call.h"
 #include "intercept/session/managed/touch-faults.h"
 
 using namespace vgpu::client;
@@ -27,31 +33,100 @@ Function next(const char* name) {
 
 constexpr ManagedAccess managed{bringForSystem, managedBytesFrom};
 
-// `call(memory, bytes)`, in which the kernel accesses that.
-template <typename Memory, typename Call>
-ssize_t accessedBy(Memory* memory, size_t bytes, bool kernelWrites, Call&& call) {
-  const iovec one{const_cast<void*>(static_cast<const void*>(memory)), bytes};
-  auto callWith = [&](const iovec* vectors, int) { return call(static_cast<Memory*>(vectors->iov_base), vectors->iov_len); };
-  return accessedBy(&one, 1, kernelWrites, managed, callWith);
+// Calls of our own library have nothing to do with managed memory, and may hold locks that a touch needs.
+extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start[], _end[];
+bool isOurs(const void* caller) { return caller >= __ehdr_start && caller < _end; }
+
+// What `number` does, as the C library's syscall() does it.
+inline uint64_t systemCall(long number, const CallArguments& arguments) {
+  const auto& [first, second, third, fourth, fifth, sixth] = arguments;
+  register uint64_t r10 asm("r10") = fourth;
+  register uint64_t r8 asm("r8") = fifth;
+  register uint64_t r9 asm("r9") = sixth;
+  long result;
+  asm volatile("syscall"
+               : "=a"(result)
+               : "a"(number), "D"(first), "S"(second), "d"(third), "r"(r10), "r"(r8), "r"(r9)
+               : "rcx", "r11", "memory");
+  if (result >= 0 || result < -4095) return static_cast<uint64_t>(result);
+  errno = static_cast<int>(-result);
+  return UINT64_MAX;
 }
 
-// `call(message)`, which sends it, or receives it unless it is constant.
-template <typename Message, typename Call>
-ssize_t movedMessage(Message* message, Call&& call) {
-  if (message == nullptr) return call(message);
-  auto callWith = [&](const iovec* vectors, size_t count) {
-    msghdr own = *message;
-    own.msg_iov = const_cast<iovec*>(vectors);
-    own.msg_iovlen = count;
-    const ssize_t result = call(&own);
-    if constexpr (!std::is_const_v<Message>) {
-      message->msg_namelen = own.msg_namelen;
-      message->msg_controllen = own.msg_controllen;
-      message->msg_flags = own.msg_flags;
-    }
-    return result;
-  };
-  return accessedBy(message->msg_iov, message->msg_iovlen, !std::is_const_v<Message>, managed, callWith);
+#define CALL(name, ...) constexpr SystemCall row_##name{__VA_ARGS__};
+#define FUNCTION CALL
+#define NUMBER(name, ...) constexpr SystemCall number_##name{__VA_ARGS__};
+#include "intercept/libc/system-calls.inc"
+#undef CALL
+#undef FUNCTION
+#undef NUMBER
+
+const SystemCall* findSystemCall(long number) {
+  switch (number) {
+#define CALL(name, ...) \
+  case SYS_##name: return &row_##name;
+#define FUNCTION(name, ...)
+#define NUMBER(name, ...) \
+  case SYS_##name: return &number_##name;
+#include "intercept/libc/system-calls.inc"
+#undef CALL
+#undef FUNCTION
+#undef NUMBER
+    default: return nullptr;
+  }
+}
+
+// A function of the C library with up to six arguments, each in a register, whatever it declares. Found when our library is loaded,
+// because a signal handler or a child of fork() may be its first caller; or at a call before that.
+class LibraryFunction {
+ public:
+  explicit constexpr LibraryFunction(const char* name) : name(name) {}
+  void find() { found.store(next<Pointer>(name), std::memory_order_relaxed); }  // the same whoever finds it
+  uint64_t operator()(const CallArguments& with) {
+    if (found.load(std::memory_order_relaxed) == nullptr) find();
+    return found.load(std::memory_order_relaxed)(with[0], with[1], with[2], with[3], with[4], with[5]);
+  }
+
+ private:
+  using Pointer = uint64_t (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+  const char* name;
+  std::atomic<Pointer> found{nullptr};
+};
+
+#define CALL(name, ...) constinit LibraryFunction next_##name{#name};
+#define FUNCTION CALL
+#define NUMBER(...)
+#include "intercept/libc/system-calls.inc"
+#undef CALL
+#undef FUNCTION
+#undef NUMBER
+
+__attribute__((constructor)) void findFunctions() {
+#define CALL(name, ...) next_##name.find();
+#define FUNCTION CALL
+#define NUMBER(...)
+#include "intercept/libc/system-calls.inc"
+#undef CALL
+#undef FUNCTION
+#undef NUMBER
+}
+
+// Apart from its callers, so that these need no memory of their own as long as there is no managed memory.
+__attribute__((noinline)) uint64_t called(const SystemCall& row, const CallArguments& arguments, LibraryFunction& function) {
+  return calledWith(row, arguments, managed, function);
+}
+__attribute__((noinline)) uint64_t called(long number, const CallArguments& arguments) {
+  auto call = [&](const CallArguments& given) { return systemCall(number, given); };
+  if (number == SYS_sendmsg || number == SYS_recvmsg) {
+    auto move = [&](msghdr* message) {
+      CallArguments given = arguments;
+      given[1] = toWire(message);
+      return static_cast<ssize_t>(call(given));
+    };
+    return static_cast<uint64_t>(movedMessage(fromWire<msghdr*>(arguments[1]), number == SYS_recvmsg, managed, move));
+  }
+  const SystemCall* row = findSystemCall(number);
+  return row == nullptr ? call(arguments) : calledWith(*row, arguments, managed, call);
 }
 
 }  // namespace
@@ -78,32 +153,36 @@ VGPU_EXPORT int sigprocmask(int how, const sigset_t* mask, sigset_t* before) {
   return error == 0 ? 0 : -1;
 }
 
-// ROW(name, parameters, whether the kernel writes to `bytes` at `memory`, arguments)
-#define ROW(name, parameters, writes, arguments)                                                                       \
-  VGPU_EXPORT ssize_t name parameters {                                                                                \
-    static const auto system = next<ssize_t(*) parameters>(#name);                                                     \
-    return accessedBy(memory, bytes, writes, [&](decltype(memory) memory, size_t bytes) { return system arguments; }); \
+#define ARGUMENTS uint64_t first, uint64_t second, uint64_t third, uint64_t fourth, uint64_t fifth, uint64_t sixth
+#define CALL(name, ...)                                                                                              \
+  VGPU_EXPORT uint64_t entry_##name(ARGUMENTS) asm(#name);                                                           \
+  uint64_t entry_##name(ARGUMENTS) {                                                                                 \
+    const CallArguments arguments{first, second, third, fourth, fifth, sixth};                                       \
+    if (!servesTouches() || isOurs(__builtin_return_address(0))) [[likely]] return next_##name(arguments);           \
+    return called(row_##name, arguments, next_##name);                                                               \
   }
-ROW(read, (int file, void* memory, size_t bytes), true, (file, memory, bytes))
-ROW(write, (int file, const void* memory, size_t bytes), false, (file, memory, bytes))
-ROW(pread, (int file, void* memory, size_t bytes, off_t at), true, (file, memory, bytes, at))
-ROW(pread64, (int file, void* memory, size_t bytes, off64_t at), true, (file, memory, bytes, at))
-ROW(pwrite, (int file, const void* memory, size_t bytes, off_t at), false, (file, memory, bytes, at))
-ROW(pwrite64, (int file, const void* memory, size_t bytes, off64_t at), false, (file, memory, bytes, at))
-ROW(recv, (int socket, void* memory, size_t bytes, int flags), true, (socket, memory, bytes, flags))
-ROW(send, (int socket, const void* memory, size_t bytes, int flags), false, (socket, memory, bytes, flags))
-ROW(recvfrom, (int socket, void* memory, size_t bytes, int flags, struct sockaddr* from, socklen_t* fromBytes), true,
-    (socket, memory, bytes, flags, from, fromBytes))
-ROW(sendto, (int socket, const void* memory, size_t bytes, int flags, const struct sockaddr* to, socklen_t toBytes), false,
-    (socket, memory, bytes, flags, to, toBytes))
-// As a compiler calls them that checks the room at `memory` (-D_FORTIFY_SOURCE, the default of some distributions).
-ROW(__read_chk, (int file, void* memory, size_t bytes, size_t room), true, (file, memory, bytes, room))
-ROW(__pread_chk, (int file, void* memory, size_t bytes, off_t at, size_t room), true, (file, memory, bytes, at, room))
-ROW(__pread64_chk, (int file, void* memory, size_t bytes, off64_t at, size_t room), true, (file, memory, bytes, at, room))
-ROW(__recv_chk, (int socket, void* memory, size_t bytes, size_t room, int flags), true, (socket, memory, bytes, room, flags))
-ROW(__recvfrom_chk, (int socket, void* memory, size_t bytes, size_t room, int flags, struct sockaddr* from, socklen_t* fromBytes),
-    true, (socket, memory, bytes, room, flags, from, fromBytes))
-#undef ROW
+#define FUNCTION CALL
+#define NUMBER(...)
+#include "intercept/libc/system-calls.inc"
+#undef CALL
+#undef FUNCTION
+#undef NUMBER
+
+VGPU_EXPORT uint64_t entry_syscall(long number, ARGUMENTS) asm("syscall");
+uint64_t entry_syscall(long number, ARGUMENTS) {
+  const CallArguments arguments{first, second, third, fourth, fifth, sixth};
+  if (!servesTouches() || isOurs(__builtin_return_address(0))) [[likely]] return systemCall(number, arguments);
+  return called(number, arguments);
+}
+#undef ARGUMENTS
+
+// The one with seven arguments.
+VGPU_EXPORT ssize_t __recvfrom_chk(int socket, void* memory, size_t bytes, size_t room, int flags, struct sockaddr* from,
+                                   socklen_t* fromBytes) {
+  static const auto system = next<ssize_t (*)(int, void*, size_t, size_t, int, struct sockaddr*, socklen_t*)>("__recvfrom_chk");
+  if (bytes > room) return system(socket, memory, bytes, room, flags, from, fromBytes);  // ends the program
+  return recvfrom(socket, memory, bytes, flags, from, fromBytes);
+}
 
 // ROW(name, parameters, whether the C library writes to the memory, arguments, arguments of a call for `bytes` at `memory`)
 #define ROW(name, parameters, writes, arguments, bytewise)                              \
@@ -120,30 +199,29 @@ ROW(fwrite, (const void* memory, size_t size, size_t count, FILE* file), false, 
     (memory, 1, bytes, file))
 #undef ROW
 
-// ROW(name, parameters, whether the kernel writes to what the vectors name, arguments)
-#define ROW(name, parameters, writes, arguments)                                          \
-  VGPU_EXPORT ssize_t name parameters {                                                   \
-    static const auto system = next<ssize_t(*) parameters>(#name);                        \
-    auto call = [&](const struct iovec* vectors, int count) { return system arguments; }; \
-    return accessedBy(vectors, count, writes, managed, call);                             \
-  }
-#define VECTORS int file, const struct iovec *vectors, int count
-ROW(readv, (VECTORS), true, (file, vectors, count))
-ROW(writev, (VECTORS), false, (file, vectors, count))
-ROW(preadv, (VECTORS, off_t at), true, (file, vectors, count, at))
-ROW(preadv64, (VECTORS, off64_t at), true, (file, vectors, count, at))
-ROW(pwritev, (VECTORS, off_t at), false, (file, vectors, count, at))
-ROW(pwritev64, (VECTORS, off64_t at), false, (file, vectors, count, at))
-ROW(preadv2, (VECTORS, off_t at, int flags), true, (file, vectors, count, at, flags))
-ROW(preadv64v2, (VECTORS, off64_t at, int flags), true, (file, vectors, count, at, flags))
-ROW(pwritev2, (VECTORS, off_t at, int flags), false, (file, vectors, count, at, flags))
-ROW(pwritev64v2, (VECTORS, off64_t at, int flags), false, (file, vectors, count, at, flags))
-#undef VECTORS
-#undef ROW
-#define ROW(name, Message)                                                                  \
-  VGPU_EXPORT ssize_t name(int socket, Message* message, int flags) {                       \
-    static const auto system = next<ssize_t (*)(int, Message*, int)>(#name);                \
-    return movedMessage(message, [&](Message* own) { return system(socket, own, flags); }); \
+// Text that is longer than the file's buffer is given to the kernel as it is.
+VGPU_EXPORT int fputs(const char* text, FILE* file) {
+  static const auto system = next<int (*)(const char*, FILE*)>("fputs");
+  if (!servesTouches() || managedBytesFrom(text) == 0) return system(text, file);
+  const size_t bytes = strlen(text);
+  return fwrite(text, 1, bytes, file) == bytes ? 1 : EOF;
+}
+
+VGPU_EXPORT int puts(const char* text) {
+  static const auto system = next<int (*)(const char*)>("puts");
+  if (!servesTouches() || managedBytesFrom(text) == 0) return system(text);
+  flockfile(stdout);
+  const int result = fputs(text, stdout) == EOF ? EOF : putchar_unlocked('\n');
+  funlockfile(stdout);
+  return result;
+}
+
+#define ROW(name, Message)                                                                              \
+  VGPU_EXPORT ssize_t name(int socket, Message* message, int flags) {                                   \
+    static const auto system = next<ssize_t (*)(int, Message*, int)>(#name);                            \
+    if (!servesTouches() || isOurs(__builtin_return_address(0))) return system(socket, message, flags); \
+    return movedMessage(const_cast<msghdr*>(message), !std::is_const_v<Message>, managed,               \
+                        [&](msghdr* own) { return system(socket, own, flags); });                       \
   }
 ROW(recvmsg, struct msghdr)
 ROW(sendmsg, const struct msghdr)

@@ -7,6 +7,9 @@
 #include <string>
 #include <string_view>
 
+#include "vgpu/api/wire-value.h"
+
+using namespace vgpu;
 using namespace vgpu::client;
 
 namespace {
@@ -34,15 +37,15 @@ class Pipe {
   ~Pipe() {
     for (int end : ends) close(end);
   }
-  ssize_t write(const iovec* vectors, int count) {
-    for (int i = 0; i < count; ++i)
+  ssize_t write(const iovec* vectors, size_t count) {
+    for (size_t i = 0; i < count; ++i)
       if (isRefused(vectors[i].iov_base)) return -1;
-    return writev(ends[1], vectors, count);
+    return writev(ends[1], vectors, static_cast<int>(count));
   }
-  ssize_t read(const iovec* vectors, int count) {
-    for (int i = 0; i < count; ++i)
+  ssize_t read(const iovec* vectors, size_t count) {
+    for (size_t i = 0; i < count; ++i)
       if (isRefused(vectors[i].iov_base)) return -1;
-    return readv(ends[0], vectors, count);
+    return readv(ends[0], vectors, static_cast<int>(count));
   }
 
  private:
@@ -57,11 +60,11 @@ TEST_CASE("a system call moves managed memory that another thread takes whenever
   std::string_view("managed").copy(taken.data(), taken.size());
   const iovec out[] = {{own.data(), own.size()}, {taken.data(), 7}};
   errno = 3;
-  CHECK(accessedBy(out, 2, false, takenAccess, [&](auto* vectors, int count) { return pipe.write(vectors, count); }) == 12);
+  CHECK(accessedBy(out, 2, false, takenAccess, [&](auto* vectors, size_t count) { return pipe.write(vectors, count); }) == 12);
   CHECK(errno == 3);
   taken.fill(' ');
   const iovec in[] = {{back.data(), 3}, {taken.data() + 50, 9}};
-  CHECK(accessedBy(in, 2, true, takenAccess, [&](auto* vectors, int count) { return pipe.read(vectors, count); }) == 12);
+  CHECK(accessedBy(in, 2, true, takenAccess, [&](auto* vectors, size_t count) { return pipe.read(vectors, count); }) == 12);
   CHECK(back.substr(0, 3) == "own");
   CHECK(std::string_view(taken.data() + 49, 11) == " , managed ");
 }
@@ -70,7 +73,7 @@ TEST_CASE("a system call beyond the end of managed memory moves what is managed"
   Pipe pipe;
   taken.fill('x');
   const iovec out{taken.data() + taken.size() - 10, 4096};
-  CHECK(accessedBy(&out, 1, false, takenAccess, [&](auto* vectors, int count) { return pipe.write(vectors, count); }) == 10);
+  CHECK(accessedBy(&out, 1, false, takenAccess, [&](auto* vectors, size_t count) { return pipe.write(vectors, count); }) == 10);
 }
 
 TEST_CASE("a system call moves memory that becomes managed while the kernel accesses it") {
@@ -80,7 +83,7 @@ TEST_CASE("a system call moves memory that becomes managed while the kernel acce
   Pipe pipe;
   std::string_view("late").copy(taken.data(), taken.size());
   const iovec out{taken.data(), 4};
-  auto becomesManaged = [&](auto* vectors, int count) {
+  auto becomesManaged = [&](auto* vectors, size_t count) {
     isManaged = true;
     return pipe.write(vectors, count);
   };
@@ -91,11 +94,34 @@ TEST_CASE("a system call moves memory that becomes managed while the kernel acce
   CHECK(std::string_view(back, 4) == "late");
 }
 
+TEST_CASE("what the kernel could store in managed memory only by chance is received in memory of our own, and once") {
+  taken.fill(' ');
+  int calls = 0;
+  auto receive = [&](const iovec* vectors, size_t) {
+    ++calls;
+    if (isRefused(vectors->iov_base)) return ssize_t{-1};  // a datagram would be lost
+    return static_cast<ssize_t>(std::string_view("datagram").copy(static_cast<char*>(vectors->iov_base), vectors->iov_len));
+  };
+  const iovec in{taken.data(), 100};
+  CHECK(accessedBy(&in, 1, true, takenAccess, receive) == 8);
+  CHECK(calls == 1);
+  CHECK(std::string_view(taken.data(), 9) == "datagram ");
+}
+
+TEST_CASE("vectors that lie in managed memory themselves are found by the kernel") {
+  Pipe pipe;
+  char byte = 'v';
+  auto* out = reinterpret_cast<iovec*>(taken.data() + 64 - toWire(taken.data()) % 16);
+  *out = {&byte, 1};
+  auto write = [&](const iovec* vectors, size_t count) { return isRefused(vectors) ? -1 : pipe.write(vectors, count); };
+  CHECK(accessedBy(out, 1, false, takenAccess, write) == 1);
+}
+
 TEST_CASE("an access of other memory that the kernel refuses stays refused") {
   int calls = 0;
   char byte;
   const iovec other{&byte, 1};
-  auto refuse = [&](auto*, int) -> ssize_t { return ++calls, errno = EFAULT, -1; };
+  auto refuse = [&](auto*, size_t) -> ssize_t { return ++calls, errno = EFAULT, -1; };
   CHECK(accessedBy(&other, 1, true, takenAccess, refuse) == -1);
   CHECK(errno == EFAULT);
   CHECK(calls == 1);

@@ -1,9 +1,11 @@
 // Calls in which the kernel accesses memory of the program that may be managed: its access of a page that the program may not
 // access is an error (EFAULT) and no fault that anybody could serve. So the pages are brought first. Where another thread has
 // given them to the device again before the call accessed them, the call is made with memory of our own instead, which nobody
-// takes: bytes are copied between that and the program's by touching it.
+// takes: bytes are copied between that and the program's by touching it. What a call receives may be lost if the kernel cannot store
+// it (a datagram, the count of an eventfd), so few bytes are received in memory of our own at once.
 #pragma once
 
+#include <limits.h>
 #include <stdio.h>
 #include <sys/uio.h>
 
@@ -56,27 +58,39 @@ class OwnVectors {
   std::vector<std::unique_ptr<char[]>> pieces;
 };
 
+// What the kernel writes at once in memory of our own: more than a datagram or a record has.
+constexpr size_t mostReceivedAtOnce = 64 << 10;
+
 // `call(vectors, count)`, in which the kernel accesses what the vectors name.
-template <typename Count, typename Call>
-ssize_t accessedBy(const iovec* vectors, Count count, bool kernelWrites, const ManagedAccess& access, Call&& call) {
+template <typename Call>
+ssize_t accessedBy(const iovec* vectors, size_t count, bool kernelWrites, const ManagedAccess& access, Call&& call) {
+  if (vectors == nullptr || count > IOV_MAX) return call(vectors, count);  // the kernel says what is wrong
   const int before = errno;
+  size_t bytes = 0;
   bool isManaged = false;
-  for (Count i = 0; i < count && vectors != nullptr; ++i)
-    isManaged |= access.bring(vectors[i].iov_base, vectors[i].iov_len, kernelWrites);
+  auto look = [&] {
+    isManaged = access.bytesFrom(vectors) != 0;
+    for (size_t i = 0; i < count; ++i) isManaged |= access.bytesFrom(vectors[i].iov_base) != 0;
+  };
+  auto callWithOwn = [&] {
+    const OwnVectors own(vectors, count, kernelWrites, access);
+    errno = before;
+    const ssize_t result = call(own.data(), own.size());
+    const int after = errno;
+    if (result > 0) own.finish(static_cast<size_t>(result));
+    errno = after;
+    return result;
+  };
+  look();
+  for (size_t i = 0; i < count && isManaged; ++i) bytes += vectors[i].iov_len;
+  if (isManaged && kernelWrites && bytes <= mostReceivedAtOnce) return callWithOwn();
+  for (size_t i = 0; i < count && isManaged; ++i) access.bring(vectors[i].iov_base, vectors[i].iov_len, kernelWrites);
   errno = before;
-  ssize_t result = call(vectors, count);
+  const ssize_t result = call(vectors, count);
   if (result != -1 || errno != EFAULT) return result;
-  for (Count i = 0; i < count && vectors != nullptr; ++i)  // it may have become so meanwhile
-    isManaged |= access.bytesFrom(vectors[i].iov_base) != 0;
+  look();  // it may have become so meanwhile
   errno = EFAULT;
-  if (!isManaged) return result;
-  const OwnVectors own(vectors, static_cast<size_t>(count), kernelWrites, access);
-  errno = before;
-  result = call(own.data(), static_cast<Count>(own.size()));
-  const int after = errno;
-  if (result > 0) own.finish(static_cast<size_t>(result));
-  errno = after;
-  return result;
+  return isManaged ? callWithOwn() : result;
 }
 
 // The same for a file of the C library, which moves large pieces by system calls of its own: `move(memory, bytes)` moves some of

@@ -17,6 +17,9 @@ namespace vgpu::client {
 // Installs the handler, once. Before any managed memory is given to the program.
 void serveTouches();
 
+// Whether it is installed: there may be managed memory.
+bool servesTouches();
+
 // sigaction(2), after serveTouches() has been called or before: for SIGSEGV the program's action is what we pass its faults to.
 int setAction(int number, const struct sigaction* action, struct sigaction* before);
 
