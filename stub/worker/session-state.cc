@@ -64,13 +64,15 @@ void SessionState::endSharing(api::Kind kind, uint64_t handle) {
   }
 }
 
-CUresult SessionState::whileIdle(Execution& on, const std::function<CUresult()>& work) {
+CUresult SessionState::moveWhileIdle(Execution& on, const std::function<CUresult()>& move) {
   CUresult result = CUDA_SUCCESS;
   auto idle = [&] {
     result = synchronize();
     if (result == CUDA_SUCCESS) dropGraphs();
     on.gpu.select();
-    if (result == CUDA_SUCCESS) result = work();
+    if (result == CUDA_SUCCESS) result = move();
+    if (driver.noteAllocation == nullptr) return;  // an emulated device forgets what is allocated in memory that is unmapped
+    for (auto [address, bytes] : on.handles.of(api::Kind::MEMORY)) driver.noteAllocation(address, bytes, "cudaMalloc");
   };
   if (stopOthers) {
     stopOthers(idle);

@@ -91,7 +91,8 @@ class SessionState {
   // Runs `work` on the thread of a GPU, which executes a call, while no other thread does and no GPU has any work. Set by the
   // worker.
   std::function<void(const std::function<void()>& work)> stopOthers;
-  CUresult whileIdle(Execution& on, const std::function<CUresult()>& work);
+  // Likewise `move`, which maps other physical memory in the place of some of that GPU's.
+  CUresult moveWhileIdle(Execution& on, const std::function<CUresult()>& move);
 
   // How many of the GPUs' threads sleep until another ring has come far enough. Whoever executes a frame wakes them: any thread;
   // set by the worker.

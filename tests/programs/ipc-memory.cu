@@ -149,10 +149,11 @@ int parent(Pause pause) {
   unsigned* since;
   CHECK(cudaMalloc(&since, small * sizeof(unsigned)));
   fill(since, small, 500);
+  fill(before, small, 3);
   other.meet();
   other.meet();
   ok &= EXPECT(other.ended());
-  ok &= holds("memory allocated since", since, small, 500) & holds("memory before it, at last", before, small, 1);
+  ok &= holds("memory allocated since", since, small, 500) & holds("memory before it, at last", before, small, 3);
 
   if (pause == Pause::atEnd) pausePoint();  // nobody has what is shared
   ok &= holds("the large memory, later", big, large, 400) & holds("memory behind it, later", after, small, 2);

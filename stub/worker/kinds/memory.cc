@@ -23,7 +23,7 @@ CUresult memFree(Execution& on, const api::FrameReader<api::Cuda::MemFreeParams>
   if (on.driver.forgetAllocation != nullptr) on.driver.forgetAllocation(p.getAddress());
   if (!on.session.sharedNames.has(api::Kind::MEMORY, p.getAddress())) return CUDA_SUCCESS;
   on.session.endSharing(api::Kind::MEMORY, p.getAddress());
-  return on.session.whileIdle(on, [&] { return on.gpu.leases.unshare(p.getAddress(), bytes); });
+  return on.session.moveWhileIdle(on, [&] { return on.gpu.leases.unshare(p.getAddress(), bytes); });
 }
 
 CUresult hostAlloc(Execution& on, const api::FrameReader<api::Cuda::HostAllocParams>& p, Reply&) {

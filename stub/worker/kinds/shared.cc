@@ -99,14 +99,14 @@ CUresult memoryShare(Execution& on, const api::FrameReader<api::Cuda::MemoryShar
   if (on.session.exchange == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   if (on.session.sharedNames.has(api::Kind::MEMORY, address)) return CUDA_ERROR_INVALID_VALUE;
   std::vector<DeviceLeases::Part> parts;
-  if (CUresult error = on.session.whileIdle(on, [&] { return on.gpu.leases.share(address, bytes, parts); })) return error;
+  if (CUresult error = on.session.moveWhileIdle(on, [&] { return on.gpu.leases.share(address, bytes, parts); })) return error;
   SharedObject object{.kind = api::Kind::MEMORY, .offset = address % leaseGranularity, .size = bytes};
   for (auto& part : parts) {
     object.parts.push_back(part.bytes);
     object.bytes += part.bytes;
   }
   auto descriptors = owned(parts);
-  auto undo = [&on, address, bytes] { on.session.whileIdle(on, [&] { return on.gpu.leases.unshare(address, bytes); }); };
+  auto undo = [&on, address, bytes] { on.session.moveWhileIdle(on, [&] { return on.gpu.leases.unshare(address, bytes); }); };
   if (CUresult error = uuidOf(on.driver, on.device(), object.device)) return undo(), error;
   reply.putOff(publishing(on, address, {p.getFirst(), p.getSecond()}, std::move(object), std::move(descriptors), undo));
   return CUDA_SUCCESS;
