@@ -61,6 +61,7 @@ constexpr Target targets[] = {
     {"launches folded, in-turn", {least, 90}},
     {"call that launches a graph of *", {ratio, 0.2}},
     {"execution of a graph of *", {ratio, 1.02}},
+    {"kernel over * of managed memory", {ratio, 1.02}},
     {"posted launch", {ratio, 0.05}},
     {"a launch of *, two GPUs at once", {ratio, 1.05}},
     {"launch + wait, * queued on the other GPU", {ratio, 1.1}},
@@ -97,6 +98,7 @@ std::vector<Case> installedCases(bool quick) {
     if (wholeProcess) cases.back().wholeProcess = std::string(name) + ", whole process";
   }
   for (const std::string name : postedGroups) cases.push_back({"calls/" + name, {"posted-calls", "--bench", size, name}});
+  cases.push_back({"copies/managed", {"managed-figures", "--bench", size, "managed"}});
   for (const std::string name : foldingGroups) {
     cases.push_back({"folding/" + name, {"small-launches", "--bench", size, name}});
     cases.back().countsLaunches = true;
