@@ -2,7 +2,6 @@
 #include <cstring>
 
 #include "intercept/driver/shared.h"
-#include "intercept/session/managed/touch-faults.h"
 
 using namespace vgpu;
 using namespace vgpu::client;
@@ -135,12 +134,8 @@ CUresult allocateManaged(CUdeviceptr* address, size_t bytes, unsigned flags) {
     auto& memory = thread.session.memory;
     uint64_t made = 0;
     CUresult result = CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-    if (isConcurrent(thread.session, thread.device())) {
-      serveTouches();
-      result = memory.allocateManaged(thread, bytes, made);
-    }
-    if (result == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED)
-      result = memory.allocateHost(thread, bytes, flags, HostKind::managed, made);
+    if (isConcurrent(thread.session, thread.device())) result = memory.allocateManaged(thread, bytes, made);
+    if (result == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED) result = memory.allocateHost(thread, bytes, flags, HostKind::managed, made);
     if (result == CUDA_SUCCESS) *address = made;
     return result;
   });

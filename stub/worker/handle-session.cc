@@ -111,9 +111,8 @@ CUresult memGetInfo(Execution& on, const api::FrameReader<api::Cuda::MemGetInfoP
   size_t free = 0, total = 0;
   if (CUresult error = on.driver.cuMemGetInfo_v2(&free, &total)) return error;
   if (on.device() < on.session.seen.size()) total = on.session.seen[on.device()].memoryBytes;  // as its properties say
-  free = std::min(free, total);
   auto results = reply.init<api::Cuda::MemGetInfoResults>();
-  results.setFree(free);
+  results.setFree(std::min(free, total));
   results.setTotal(total);
   return CUDA_SUCCESS;
 }

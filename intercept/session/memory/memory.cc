@@ -1,6 +1,7 @@
 #include "intercept/session/memory/memory.h"
 
 #include "intercept/session/call.h"
+#include "intercept/session/managed/touch-faults.h"
 #include "intercept/session/wait.h"
 
 namespace vgpu::client {
@@ -225,6 +226,7 @@ CUresult Memory::allocateManaged(Thread& thread, uint64_t bytes, uint64_t& addre
   const unsigned device = thread.device();
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > managedPartBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  serveTouches();
   const uint64_t whole = roundUp(bytes, hostPageBytes);
   if (CUresult error = place(thread, device, managedParts[device], bytes, thread.owner(), address)) return error;
   CUresult result = postAllocation(thread, device, address, whole);
