@@ -60,6 +60,12 @@ void Gate::awaitOthers(const Mark& own) {
       if (!backoff.spin()) futexWait(mark->inside, 1, backoff.sleepNanoseconds());
 }
 
+Thread* Gate::findThread(pid_t id) const {
+  for (Mark* mark = newest.load(std::memory_order_acquire); mark != nullptr; mark = mark->older)
+    if (mark->threadId.load(std::memory_order_acquire) == id) return mark->thread.load(std::memory_order_relaxed);
+  return nullptr;
+}
+
 void Gate::open() {
   closed.store(0);
   futexWake(closed);

@@ -13,6 +13,8 @@
 // before the closer's work (release, acquire).
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -23,6 +25,8 @@
 
 namespace vgpu::client {
 
+class Thread;
+
 class Gate {
  public:
   // A thread's, from join() to part().
@@ -31,6 +35,9 @@ class Gate {
     Mark(uint32_t number, Mark* older) : number(number), older(older) {}
     // Threads that have a mark at the same time have different numbers; the smallest free ones are used.
     const uint32_t number;
+    // Whose it is now: for a thread that knows another one by its id, and that it cannot end meanwhile.
+    std::atomic<pid_t> threadId{0};
+    std::atomic<Thread*> thread{nullptr};
 
    private:
     friend class Gate;
@@ -86,6 +93,8 @@ class Gate {
   void open();
   // Returns when each other thread has been seen outside, since when what the caller has stored before is visible to it.
   void awaitOthers(const Mark& own);
+  // nullptr if that thread has no mark.
+  Thread* findThread(pid_t id) const;
   bool isClosed() const { return closed.load() != 0; }
 
  private:

@@ -31,11 +31,15 @@ Thread& Thread::first(Session& session) {
   return *known;
 }
 
-Thread::Thread(Session& session) : session(session), mark(session.gate.join()) {}
+Thread::Thread(Session& session) : session(session), mark(session.gate.join()) {
+  mark.thread.store(this, std::memory_order_relaxed);
+  mark.threadId.store(gettid(), std::memory_order_release);
+}
 
 // The program enters the library at a thread's end as it does by a call: our own failures are caught here.
 Thread::~Thread() {
   kj::runCatchingExceptions([this] { endOwnStreams(); });
+  mark.threadId.store(0, std::memory_order_relaxed);
   session.gate.part(mark);
 }
 

@@ -341,9 +341,42 @@ bool isRefusedAsElsewhere() {
   return ok & EXPECT(syscall(-5) == -1) & EXPECT(errno == ENOSYS);
 }
 
+// No function of the C library: only the kernel knows of the call.
+long bare(long number, const void* first, const void* second, long third) {
+  long result;
+  asm volatile("syscall" : "=a"(result) : "a"(number), "D"(first), "S"(second), "d"(third) : "rcx", "r11", "memory");
+  return result;
+}
+long bare(long number, int first, const void* second, long third) {
+  return bare(number, reinterpret_cast<const void*>(static_cast<long>(first)), second, third);
+}
+
+// If the kernel's own accesses of managed memory are served: on a GPU, and in a session that watches its pages by userfaultfd.
+bool isCalledBarely() {
+  char* noise = managed(char{}, 64);
+  const long got = given([&] { return bare(SYS_getrandom, noise, reinterpret_cast<const void*>(64), 0); });
+  const char* wish = std::getenv("VGPU_MANAGED_FAULTS");
+  const int watch = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC));
+  const bool mayBeRefused = wish == nullptr || std::strcmp(wish, "userfaultfd") != 0 || watch < 0;
+  if (watch >= 0) close(watch);
+  if (got != 64) return EXPECT(got == -EFAULT) & EXPECT(mayBeRefused);
+  const Ends ends = pipeEnds();
+  constexpr long bytes = 50'000;
+  char *from = managed(char{5}, bytes), *to = managed(char{}, bytes);
+  bool ok = EXPECT(isRandom(noise));
+  give();
+  ok &= EXPECT(bare(SYS_write, ends.write, from, bytes) == bytes);
+  give();
+  ok &= EXPECT(bare(SYS_read, ends.read, to, bytes) == bytes) & EXPECT(std::memcmp(from, to, bytes) == 0);
+  auto* facts = managed<struct stat>({});
+  char* name = managed(folder);
+  give();
+  return ok & EXPECT(bare(SYS_stat, name, facts, 0) == 0) & EXPECT(S_ISDIR(facts->st_mode));
+}
+
 bool isCalled() {
   bool ok = true;
-  for (auto* part : {movesBytes, movesBetweenFiles, namesFiles, connects, movesMessages, makesAndWaits, asksTheSystem, isRefusedAsElsewhere}) {
+  for (auto* part : {movesBytes, movesBetweenFiles, namesFiles, connects, movesMessages, makesAndWaits, asksTheSystem, isRefusedAsElsewhere, isCalledBarely}) {
     used = 0;
     ok &= part();
   }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "intercept/session/managed/host-pages.h"
+#include "vgpu/wire/arena.h"
 
 namespace vgpu::client {
 
@@ -37,20 +38,23 @@ std::optional<HostPages> HostPages::at(uint64_t address, uint64_t bytes) {
     munmap(seen, bytes);
     return std::nullopt;
   }
+  PageWatch* watch = PageWatch::find();
+  if (watch != nullptr && mprotect(seen, bytes, PROT_READ | PROT_WRITE) == 0 && watch->add(address, bytes, pages->always))
+    pages->watch = watch;
   pages->take();
   return pages;
 }
 
 void HostPages::take() {
   isTaken = true;
-  allow(first, bytes, HostAccess::none);
+  allow(first, bytes, HostAccess::none, HostAccess::none);
   // A child would share the memory with its parent, and has no session that brings it up to date.
   madvise(pointer(first), bytes, MADV_DONTFORK);
   madvise(always, bytes, MADV_DONTFORK);
 }
 
 HostPages::HostPages(HostPages&& other) noexcept
-    : first(other.first), bytes(other.bytes), always(std::exchange(other.always, nullptr)), isTaken(other.isTaken) {}
+    : first(other.first), bytes(other.bytes), always(std::exchange(other.always, nullptr)), isTaken(other.isTaken), watch(other.watch) {}
 
 HostPages::~HostPages() {
   if (always == nullptr) return;
@@ -58,8 +62,14 @@ HostPages::~HostPages() {
   munmap(always, bytes);
 }
 
-bool HostPages::allow(uint64_t address, uint64_t count, HostAccess access) const {
+bool HostPages::allow(uint64_t address, uint64_t count, HostAccess before, HostAccess access) const {
+  if (watch != nullptr) return watch->allow(address, count, ours(address), before, access);
   return mprotect(pointer(address), count, protectionOf(access)) == 0;
+}
+
+void HostPages::allowAgain(uint64_t address, HostAccess access) const {
+  const uint64_t page = address / hostPageBytes * hostPageBytes;
+  if (watch != nullptr) watch->allowAgain(page, ours(page), access);
 }
 
 }  // namespace vgpu::client

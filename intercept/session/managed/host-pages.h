@@ -8,11 +8,10 @@
 #include <cstdint>
 #include <optional>
 
+#include "intercept/session/managed/page-watch.h"
 #include "vgpu/base/memory-file.h"
 
 namespace vgpu::client {
-
-enum class HostAccess : uint8_t { none, read, write };
 
 class HostPages {
  public:
@@ -28,8 +27,10 @@ class HostPages {
   HostPages& operator=(HostPages&&) = delete;
   ~HostPages();
 
-  // From now on, of whole pages among them. False if the system has no memory for another mapping.
-  bool allow(uint64_t address, uint64_t bytes, HostAccess access) const;
+  // From now on, of whole pages among them with which it could do `before`. False if the system has no memory for another mapping.
+  bool allow(uint64_t address, uint64_t bytes, HostAccess before, HostAccess access) const;
+  // It may do that already, but touches the page at `address` as if not: the system has dropped its entry.
+  void allowAgain(uint64_t address, HostAccess access) const;
 
   // Where we access what the program sees at `address`.
   std::byte* ours(uint64_t address) const { return always + (address - first); }
@@ -40,6 +41,7 @@ class HostPages {
   uint64_t first, bytes;
   std::byte* always;     // nullptr: moved away
   bool isTaken = false;  // the mapping at the program's address is ours
+  PageWatch* watch = nullptr;  // nullptr: by protection
 };
 
 }  // namespace vgpu::client

@@ -288,11 +288,12 @@ void ManagedMemory::bring(Thread& thread, ManagedRange& range, uint64_t address,
   KJ_REQUIRE(range.allow(run, access), "the system refuses access to managed memory; vm.max_map_count may be too low");
 }
 
-bool ManagedMemory::touch(Thread& thread, uint64_t address, bool writes) {
+bool ManagedMemory::touch(Thread& thread, uint64_t address, bool writes, Thread* other) {
   const HostAccess wanted = writes ? HostAccess::write : HostAccess::read;
-  Gate::Outside meanwhile(thread.session.gate, thread.mark);
+  Thread& toucher = other == nullptr ? thread : *other;
+  Gate::Outside meanwhile(thread.session.gate, toucher.mark);
   UsesManaged ownFrames(thread, false);
-  thread.hasTouched = true;
+  toucher.hasTouched = true;
   std::unique_lock lock(mutex);
   int waits = 0;
   KJ_DEFER({
@@ -301,9 +302,12 @@ bool ManagedMemory::touch(Thread& thread, uint64_t address, bool writes) {
   for (;;) {
     auto found = rangeOf(address);
     if (found == ranges.end()) return false;
-    if (found->second.accessAt(address) >= wanted) return true;
+    if (const HostAccess access = found->second.accessAt(address); access >= wanted) {
+      found->second.pages.allowAgain(address, access);
+      return true;
+    }
     touched.store(true, std::memory_order_relaxed);
-    if (isExcluded || thread.runsHostFunctions) {
+    if (isExcluded || toucher.runsHostFunctions) {
       bring(thread, found->second, address, wanted);
       return true;
     }

@@ -73,8 +73,9 @@ class ManagedMemory {
   void expect(uint64_t address);
 
   // The program may read, or write, the bytes at `address` when this returns. False if it is none of ours. Any state of the
-  // calling thread, except between a frame's reservation and its publication.
-  bool touch(Thread& thread, uint64_t address, bool writes);
+  // calling thread, except between a frame's reservation and its publication. `toucher`: another thread, which waits for that in a
+  // page fault (page-watch.h); nullptr: `thread` itself.
+  bool touch(Thread& thread, uint64_t address, bool writes, Thread* toucher = nullptr);
   // The same of all bytes, one block after the other: for a system call, which the kernel does not wait in.
   void touchAll(Thread& thread, uint64_t address, uint64_t bytes, bool writes);
   // Whether a copy or fill in `stream` that begins at one of these addresses uses managed memory. Our own copies do not: they are

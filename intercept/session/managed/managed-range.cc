@@ -35,13 +35,13 @@ void ManagedRange::expect(uint64_t address) {
 
 bool ManagedRange::allow(const Run& run, HostAccess access) {
   ByteSpan span = spanOf(run);
-  if (!pages.allow(span.address, span.bytes, access)) return false;
+  if (!pages.allow(span.address, span.bytes, run.access, access)) return false;
   std::fill(blocks.begin() + static_cast<ptrdiff_t>(run.begin), blocks.begin() + static_cast<ptrdiff_t>(run.end), access);
   return true;
 }
 
 void ManagedRange::allowAll(HostAccess access) {
-  pages.allow(place.address, place.bytes, access);
+  pages.allow(place.address, place.bytes, HostAccess::none, access);
   std::ranges::fill(blocks, access);
 }
 

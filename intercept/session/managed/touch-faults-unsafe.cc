@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "intercept/session/failure.h"
+#include "intercept/session/managed/page-watch.h"
 #include "intercept/session/managed/touch-faults.h"
 #include "intercept/session/thread.h"
 
@@ -54,12 +55,14 @@ std::mutex mutex;  // a leaf
 std::atomic<bool> serves{false};
 struct sigaction programs {};  // the program's action, once we serve
 
-bool serve(uint64_t address, bool writes) {
+// `toucher`: the thread that touches; 0: the calling one.
+bool serve(uint64_t address, bool writes, pid_t toucher) {
   Session* session = Session::find();
   if (session == nullptr || !session->managed.mayHold(address)) return false;
   bool brought = false;
   CUresult result = answerOf([&] {
-    brought = session->managed.touch(Thread::current(*session), address, writes);
+    brought = session->managed.touch(Thread::current(*session), address, writes,
+                                     toucher == 0 ? nullptr : session->gate.findThread(toucher));
     return CUDA_SUCCESS;
   });
   return brought && result == CUDA_SUCCESS;
@@ -88,7 +91,7 @@ void onFault(int number, siginfo_t* info, void* context) {
   constexpr greg_t writeFault = 2;  // of the processor's error code: the access was a write
   const auto& interrupted = *static_cast<ucontext_t*>(context);
   bool writes = (interrupted.uc_mcontext.gregs[REG_ERR] & writeFault) != 0;
-  bool isTouch = info->si_code == SEGV_ACCERR && serve(reinterpret_cast<uint64_t>(info->si_addr), writes);
+  bool isTouch = info->si_code == SEGV_ACCERR && serve(reinterpret_cast<uint64_t>(info->si_addr), writes, 0);
   errno = error;
   if (!isTouch) passOn(number, info, context, interrupted.uc_sigmask);
 }
@@ -105,6 +108,7 @@ void serveTouches() {
   sigemptyset(&ours.sa_mask);
   KJ_REQUIRE(systemAction()(SIGSEGV, &ours, &programs) == 0, "no handler for managed memory can be installed", errno);
   programs.sa_mask = programMask(programs.sa_mask);
+  PageWatch::start(serve);
   serves.store(true, std::memory_order_release);
 }
 
