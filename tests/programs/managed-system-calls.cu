@@ -179,7 +179,8 @@ bool namesFiles() {
   ok &= EXPECT(given(syscall, SYS_getcwd, path, 4096ul) == static_cast<long>(std::strlen(path)) + 1) & EXPECT(fchdir(here) == 0);
   close(here);
   close(parent);
-  return ok & EXPECT(given(rmdir, below) == 0) & EXPECT(given(static_cast<int (*)(const char*)>(std::remove), name) == 0) & EXPECT(access(name, R_OK) == -1);
+  int (*removes)(const char*) = std::remove;
+  return ok & EXPECT(given(rmdir, below) == 0) & EXPECT(given(removes, name) == 0) & EXPECT(access(name, R_OK) == -1);
 }
 
 bool connects() {

@@ -165,8 +165,9 @@ uint64_t calledWith(const SystemCall& row, CallArguments arguments, const Manage
     const auto use = row[large].use;
     const bool kernelWrites = use == CallArgument::Use::takes || use == CallArgument::Use::takesVectors;
     if (use >= CallArgument::Use::givesVectors) {
-      result = static_cast<uint64_t>(
-          accessedBy(fromWire<const iovec*>(arguments[large]), static_cast<uint32_t>(arguments[large + 1]), kernelWrites, access, callWith));
+      const auto* vectors = fromWire<const iovec*>(arguments[large]);
+      const auto count = static_cast<uint32_t>(arguments[large + 1]);
+      result = static_cast<uint64_t>(accessedBy(vectors, count, kernelWrites, access, callWith));
     } else {
       const iovec one{fromWire<void*>(arguments[large]), row[large].bytes.in(arguments)};
       result = static_cast<uint64_t>(accessedBy(&one, 1, kernelWrites, access, callWith));
