@@ -37,6 +37,7 @@ CUresult sendBlob(Thread& thread, uint64_t blob, std::span<const std::byte> imag
     frame->setTotalBytes(image.size());
     frame->setSlab(*slab);
     frame->setBytes(static_cast<uint32_t>(piece.size()));
+    session.slabs.lend(*slab, frame.device(), frame.sequence());
     if (CUresult error = frame.post()) return error;
   }
   return CUDA_SUCCESS;
