@@ -210,12 +210,12 @@ void TileState::drop(unsigned device) {
       if (handleDevice(handle) == device) ended.push_back(handle);
   }
   for (uint64_t handle : ended) forget(handle);
-  windows.erase(device);
+  windows[device].reset();
 }
 
 CUresult TileState::endDevice(Execution& on) {
-  auto window = windows.find(on.device());
-  CUresult result = window != windows.end() ? window->second->end() : CUDA_SUCCESS;
+  auto& window = windows[on.device()];
+  CUresult result = window != nullptr ? window->end() : CUDA_SUCCESS;
   drop(on.device());
   return result;
 }

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "vgpu/objects/state-table.h"
+#include "vgpu/wire/arena.h"
 
 namespace vgpu::stub {
 
@@ -83,7 +84,7 @@ class TileState {
   std::map<uint64_t, Resource> resources;
   std::map<uint64_t, Operation> operations;  // by number
   uint64_t next = 1;
-  std::map<unsigned, std::unique_ptr<Window>> windows;  // by device; while no calls are executed
+  std::array<std::unique_ptr<Window>, maxDevices> windows;  // by device: of its thread, or while no calls are executed
 };
 
 }  // namespace vgpu::stub
