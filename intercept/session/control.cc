@@ -19,7 +19,6 @@
 #include "intercept/session/background-thread.h"
 #include "intercept/session/control-messages.h"
 #include "intercept/session/event-descriptor.h"
-#include "intercept/session/managed/page-watch.h"
 #include "intercept/session/opened-session.h"
 #include "intercept/session/renewal.h"
 #include "intercept/session/resume-offer.h"
@@ -283,7 +282,6 @@ void ProgramControl::park() {
   if (phase != Phase::suspended || isInMemory) refusal = "it is not suspended to disk";
   if (offer) refusal = "it is being resumed by another vgpud";
   if (opened.hostArena().bytes() == 0) refusal = "its GPU is on another host";
-  if (PageWatch::find() != nullptr) refusal = "its managed memory is watched by a userfaultfd (VGPU_MANAGED_FAULTS), which CRIU does not save";
   if (!refusal.empty()) return send(*connection, [&](control::ToNode::Builder answer) { answer.setRefused(reader(refusal)); });
   place.emplace(opened.id());
   leaveNode();
