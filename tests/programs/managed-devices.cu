@@ -179,8 +179,9 @@ bool freeWaitsForAll() {
   CHECK(cudaFree(data));
   int* next = managed(0);
   CHECK(cudaSetDevice(1));
+  add<<<1, 128>>>(next, count, 1);
   CHECK(cudaDeviceSynchronize());
-  const bool ok = EXPECT(next == data) & holds(next, 0);
+  const bool ok = EXPECT(next == data) & holds(next, 1);
   CHECK(cudaFree(next));
   return ok;
 }
