@@ -4,7 +4,8 @@
 # make check    all tests, of what repeats others a sample
 # make check-all  these, which entries succeed, all programs in every flavour, with folding forced and saved with their processes,
 #                 a thousand kills of program, worker, daemon and client, a thousand random histories of objects that are suspended
-#                 and resumed, and a thousand of modules; takes an hour on two cores
+#                 and resumed, a thousand of modules, and a hundred threads for a minute under thread sanitizer; takes an hour and a
+#                 half on two cores
 # make stage    a release, installed into build/stage; its debug information in build/stage-debug
 # make asan, make tsan   the tests under a sanitizer          make bench    figures, never asserted
 # make fuzz     libFuzzer on what strangers send, a minute each (clang)
@@ -47,6 +48,9 @@ check-all: check
 	@tests/campaign/kill-campaign build/release --rounds 1000 --each 10 --jobs $(JOBS)
 	@tests/campaign/history-campaign build/release --seeds 1000 --jobs $(JOBS)
 	@VGPU_HISTORIES=50 build/release/tests/checkpoint/snapshot-test --test-case='variables*are where they were*'
+	@cmake --preset tsan -DVGPU_PROGRAM_OBJECTS=$(CURDIR)/build/release/tests/programs >/dev/null
+	@cmake --build --preset tsan --parallel $(JOBS) --target $(parts) vgpu_double_cublas vgpu_double_cublasLt tests/programs/many-families
+	@ctest --preset tsan -C forced -R '^virtual/many-families-minute$$'
 
 demo: setup
 	@$(call build,release,$(demo))

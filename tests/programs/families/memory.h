@@ -1,0 +1,182 @@
+// Memory of every kind, and copies.
+#pragma once
+
+#include "place.h"
+
+namespace families {
+
+inline bool memory(const Place& place) {
+  uint32_t* data = nullptr;
+  CHECK(cudaMalloc(&data, place.bytes()));
+  place.write(data, place.numbers());
+  place.add(data, 1);
+  const bool ok = place.holds("memory", data, 1);
+  CHECK(cudaFree(data));
+  return ok;
+}
+
+inline bool pool(const Place& place) {
+  uint32_t *data = nullptr, *copy = nullptr;
+  CHECK(cudaMallocAsync(&data, place.bytes(), place.stream));
+  CHECK(cudaMallocAsync(&copy, place.bytes(), place.stream));
+  place.write(data, place.numbers());
+  CHECK(cudaMemsetAsync(copy, 0xff, place.bytes(), place.stream));
+  place.add(data, 2);
+  CHECK(cudaMemcpyAsync(copy, data, place.bytes(), cudaMemcpyDeviceToDevice, place.stream));
+  CHECK(cudaFreeAsync(data, place.stream));
+  const bool ok = place.holds("pool", copy, 2);
+  CHECK(cudaFreeAsync(copy, place.stream));
+  return ok;
+}
+
+// A pool of the thread's own, which could be given to other processes.
+inline bool sharedPool(const Place& place) {
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location = {cudaMemLocationTypeDevice, 0};
+  properties.handleTypes = cudaMemHandleTypePosixFileDescriptor;
+  cudaMemPool_t pool;
+  CHECK(cudaMemPoolCreate(&pool, &properties));
+  int descriptor = -1;
+  CHECK(cudaMemPoolExportToShareableHandle(&descriptor, pool, cudaMemHandleTypePosixFileDescriptor, 0));
+  uint32_t* data = nullptr;
+  cudaMemPoolPtrExportData exported{};
+  uint64_t used = 0;
+  CHECK(cudaMallocFromPoolAsync(&data, place.bytes(), pool, place.stream));
+  place.write(data, place.numbers());
+  place.wait();
+  CHECK(cudaMemPoolExportPointer(&exported, data));
+  place.add(data, 3);
+  bool ok = EXPECT(descriptor >= 0) & place.holds("pool to be shared", data, 3);
+  CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+  ok &= EXPECT(used >= place.bytes());
+  CHECK(cudaFreeAsync(data, place.stream));
+  place.wait();
+  close(descriptor);
+  CHECK(cudaMemPoolTrimTo(pool, 0));
+  CHECK(cudaMemPoolDestroy(pool));
+  return ok;
+}
+
+inline bool pinned(const Place& place) {
+  uint32_t* data = nullptr;
+  CHECK(cudaMallocHost(&data, place.bytes()));
+  const Numbers values = place.numbers();
+  std::copy(values.begin(), values.end(), data);
+  place.add(data, 3);
+  place.wait();
+  const bool ok = same("pinned", Numbers(data, data + place.count()), place.numbers(3));
+  CHECK(cudaFreeHost(data));
+  return ok;
+}
+
+inline bool managed(const Place& place) {
+  uint32_t* data = nullptr;
+  CHECK(cudaMallocManaged(&data, place.bytes()));
+  CHECK(cudaStreamAttachMemAsync(place.stream, data, 0, cudaMemAttachSingle));
+  place.wait();
+  const Numbers values = place.numbers();
+  std::copy(values.begin(), values.end(), data);
+  place.add(data, 11);
+  place.wait();
+  const bool ok = same("managed", Numbers(data, data + place.count()), place.numbers(11));
+  CHECK(cudaFree(data));
+  return ok;
+}
+
+// Prefetched before either side uses it, if the device can.
+inline bool prefetched(const Place& place) {
+  int concurrent = 0;
+  CHECK(cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, 0));
+  if (concurrent == 0) return true;
+  const cudaMemLocation device{cudaMemLocationTypeDevice, 0}, host{cudaMemLocationTypeHost, 0};
+  uint32_t* data = nullptr;
+  CHECK(cudaMallocManaged(&data, place.bytes()));
+  CHECK(cudaMemAdvise(data, place.bytes(), cudaMemAdviseSetPreferredLocation, device));
+  const Numbers values = place.numbers();
+  std::copy(values.begin(), values.end(), data);
+  CHECK(cudaMemPrefetchAsync(data, place.bytes(), device, 0, place.stream));
+  place.add(data, 4);
+  CHECK(cudaMemPrefetchAsync(data, place.bytes(), host, 0, place.stream));
+  place.wait();
+  const bool ok = same("prefetched", Numbers(data, data + place.count()), place.numbers(4));
+  CHECK(cudaFree(data));
+  return ok;
+}
+
+// Memory that the program maps itself: at one address, and, through a descriptor, at another.
+inline bool virtualMemory(const Place& place) {
+  CUmemAllocationProp of{};
+  of.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  of.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  of.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  CUmemAccessDesc access{of.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  size_t bytes = 0;
+  CUdeviceptr address;
+  CUmemGenericAllocationHandle physical, again;
+  int descriptor = -1;
+  CALL(cuMemGetAllocationGranularity, &bytes, &of, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+  CALL(cuMemAddressReserve, &address, 2 * bytes, 0, 0, 0);
+  CALL(cuMemCreate, &physical, bytes, &of, 0);
+  CALL(cuMemExportToShareableHandle, &descriptor, physical, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  CALL(cuMemImportFromShareableHandle, &again, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)),
+       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  close(descriptor);
+  CALL(cuMemMap, address, bytes, 0, physical, 0);
+  CALL(cuMemMap, address + bytes, bytes, 0, again, 0);
+  CALL(cuMemSetAccess, address, 2 * bytes, &access, 1);
+  auto *data = reinterpret_cast<uint32_t*>(address), *other = reinterpret_cast<uint32_t*>(address + bytes);
+  place.write(data, place.numbers());
+  place.add(data, 12);
+  place.wait();  // the two addresses are ordered between kernels only (CUDA Programming Guide, "Virtual Aliasing Support")
+  bool ok = place.holds("mapped again", other, 12);
+  place.add(other, 1);
+  place.wait();
+  ok &= place.holds("virtual memory", data, 13);
+  CALL(cuMemUnmap, address, bytes);
+  CALL(cuMemUnmap, address + bytes, bytes);
+  CALL(cuMemRelease, physical);
+  CALL(cuMemRelease, again);
+  CALL(cuMemAddressFree, address, 2 * bytes);
+  return ok;
+}
+
+// A batch of copies, of every direction, and rows with pitches.
+inline bool batches(const Place& place) {
+  const size_t row = 16 * sizeof(uint32_t), pitch = 3 * row, rows = place.count() / 16;
+  DeviceArray<uint32_t> first(place.count()), second(place.count()), apart(3 * place.count());
+  uint32_t* pinned = nullptr;
+  CHECK(cudaMallocHost(&pinned, place.bytes()));
+  const Numbers values = place.numbers();
+  Numbers found(place.count()), inRows(16 * rows);
+  std::copy(values.begin(), values.end(), pinned);
+  cudaMemcpyAttributes inOrder{};
+  inOrder.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  size_t begins = 0, sizes[] = {place.bytes(), place.bytes()};
+  void *to[] = {first, second}, *back[] = {found.data(), pinned};
+  const void *from[] = {pinned, values.data()}, *out[] = {first, second};
+  CHECK(cudaMemcpyBatchAsync(to, from, sizes, 2, &inOrder, &begins, 1, place.stream));
+  place.add(first, 5);
+  place.add(second, 6);
+  CHECK(cudaMemcpy2DAsync(apart, pitch, first, row, row, rows, cudaMemcpyDeviceToDevice, place.stream));
+  CHECK(cudaMemcpy2DAsync(inRows.data(), row, apart, pitch, row, rows, cudaMemcpyDeviceToHost, place.stream));
+  CHECK(cudaMemcpyBatchAsync(back, out, sizes, 2, &inOrder, &begins, 1, place.stream));
+  place.wait();
+  bool ok = same("batch", found, place.numbers(5)) & same("pinned of a batch", Numbers(pinned, pinned + place.count()), place.numbers(6));
+  found.resize(inRows.size());
+  ok &= same("rows", inRows, found);
+  CHECK(cudaFreeHost(pinned));
+  return ok;
+}
+
+// A refused call leaves its error with the thread that made it, and nothing else.
+inline bool errors(const Place& place) {
+  void* data = nullptr;
+  bool ok = EXPECT(cudaPeekAtLastError() == cudaSuccess);
+  ok &= EXPECT_ERROR(cudaMalloc(&data, size_t{1} << 60), cudaErrorMemoryAllocation);
+  ok &= EXPECT_ERROR(cudaGetLastError(), cudaErrorMemoryAllocation);
+  ok &= EXPECT_ERROR(cudaMemsetAsync(nullptr, 0, 4, place.stream), cudaErrorInvalidValue);
+  return ok & EXPECT_ERROR(cudaGetLastError(), cudaErrorInvalidValue);
+}
+
+}  // namespace families
