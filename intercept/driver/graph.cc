@@ -82,7 +82,7 @@ CUresult setNode(CUgraphNode node, const NodeRequest& request) {
     GraphNode* found = thread.session.graphs.findNode(toWire(node));
     NodeWork work;
     if (found == nullptr || !request.given || request.params.type != typeOf(found->work)) return CUDA_ERROR_INVALID_VALUE;
-    if (isMemory(found->work) || std::holds_alternative<ChildWork>(found->work)) return CUDA_ERROR_INVALID_VALUE;
+    if (isMemory(found->work)) return CUDA_ERROR_NOT_SUPPORTED;
     if (CUresult bad = describeNode(thread, request, work)) return bad;
     if (CUresult refused = found->graph->admits(work)) return refused;
     keepAttributes(work, found->work);

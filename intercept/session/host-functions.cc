@@ -12,10 +12,58 @@ namespace {
 constexpr uint64_t spinTime = 200'000;  // nanoseconds; short, because the program does not expect this thread
 }
 
+void HostFunctions::start() {
+  if (!thread.joinable()) thread = startBackgroundThread("vgpu-callbacks", [this] { serve(); });
+}
+
 void HostFunctions::add(uint32_t completion, unsigned device, uint64_t sequence, std::function<void()> function, Word word) {
   std::lock_guard lock(mutex);
-  if (!thread.joinable()) thread = startBackgroundThread("vgpu-callbacks", [this] { serve(); });
+  start();
   waiting.push_back({completion, device, sequence, std::move(function), word});
+  changed.notify_all();
+}
+
+std::shared_ptr<HostFunctions::OfNode> HostFunctions::addOfNode(uint32_t completion, unsigned device, std::function<void()> function) {
+  auto made = std::make_shared<OfNode>(completion, device);
+  // The word may have been another's, which has left its last number there.
+  made->called = segment.completionWord(completion).done.load(std::memory_order_acquire);
+  made->expected.store(made->called, std::memory_order_relaxed);
+  std::lock_guard lock(mutex);
+  start();
+  made->versions.push_back({std::make_shared<const std::function<void()>>(std::move(function)), UINT64_MAX});
+  return ofNodes.emplace_back(std::move(made));
+}
+
+void HostFunctions::change(OfNode& node, std::function<void()> function) {
+  auto made = std::make_shared<const std::function<void()>>(std::move(function));
+  std::lock_guard lock(mutex);
+  const uint64_t last = node.expected.load(std::memory_order_relaxed);
+  auto& versions = node.versions;
+  const bool isCalled = last != node.called && (versions.size() == 1 || versions[versions.size() - 2].last != last);
+  isCalled ? void(versions.back().last = last) : versions.pop_back();
+  versions.push_back({std::move(made), UINT64_MAX});
+}
+
+void HostFunctions::end(OfNode& node) {
+  std::lock_guard lock(mutex);
+  node.hasEnded = true;
+  if (node.expected.load(std::memory_order_relaxed) == node.called)
+    std::erase_if(ofNodes, [&](auto& one) { return one.get() == &node; });
+}
+
+void HostFunctions::OfNode::forget(uint64_t before, uint64_t reached) {
+  uint64_t last = expected.load(std::memory_order_relaxed);
+  if (last < before && last > reached) expected.compare_exchange_strong(last, std::max(called, reached), std::memory_order_relaxed);
+}
+
+bool HostFunctions::isAnyExpected() const {
+  return std::ranges::any_of(ofNodes, [](auto& node) { return node->expected.load() != node->called; });
+}
+
+// The thread holds the mutex from its flag to its sleep.
+void HostFunctions::wake() {
+  if (!isAsleep.exchange(false)) return;  // another launch does it
+  std::lock_guard lock(mutex);
   changed.notify_all();
 }
 
@@ -37,6 +85,8 @@ void HostFunctions::giveBack(const Waiting& one) {
 void HostFunctions::drop(unsigned device, uint64_t sequence) {
   std::vector<Waiting> dropped;  // ends without the lock: with it may end what is the program's
   std::lock_guard lock(mutex);
+  for (auto& node : ofNodes)
+    if (node->device == device) node->forget(sequence, segment.completionWord(node->completion).done.load(std::memory_order_acquire));
   std::erase_if(waiting, [&](Waiting& w) {
     bool due = segment.completionWord(w.completion).done.load(std::memory_order_acquire) >= w.sequence;
     if (w.device != device || w.sequence >= sequence || due) return false;
@@ -53,6 +103,17 @@ std::vector<HostFunctions::Waiting> HostFunctions::takeDue() {
   });
   std::vector<Waiting> taken(std::make_move_iterator(due), std::make_move_iterator(waiting.end()));
   waiting.erase(due, waiting.end());
+  std::erase_if(ofNodes, [&](auto& node) {
+    const uint64_t last = node->expected.load(std::memory_order_relaxed);
+    if (last == node->called) return node->hasEnded;
+    // The word may be another's by now, if this one has ended: it has larger numbers then.
+    const uint64_t reached = std::min(segment.completionWord(node->completion).done.load(std::memory_order_acquire), last);
+    if (reached <= node->called) return false;
+    while (node->versions.front().last < reached) node->versions.pop_front();
+    taken.push_back({node->completion, node->device, reached, [run = node->versions.front().function] { if (*run) (*run)(); }, Word::kept});
+    node->called = reached;
+    return node->hasEnded && reached == last;
+  });
   std::sort(taken.begin(), taken.end(), [](auto& a, auto& b) { return std::pair(a.device, a.sequence) < std::pair(b.device, b.sequence); });
   return taken;
 }
@@ -69,9 +130,14 @@ void HostFunctions::serve() {
     std::vector<Waiting> dropped;  // ends without the lock
     {
       std::unique_lock lock(mutex);
-      if (lost.load(std::memory_order_relaxed)) dropped.swap(waiting);
-      if (waiting.empty() && dropped.empty()) {
-        changed.wait(lock);
+      if (lost.load(std::memory_order_relaxed)) {
+        dropped.swap(waiting);
+        for (auto& node : ofNodes) node->called = node->expected.load(std::memory_order_relaxed);
+      }
+      if (waiting.empty() && dropped.empty() && !isAnyExpected()) {
+        isAsleep.store(true);
+        if (!isAnyExpected()) changed.wait(lock);
+        isAsleep.store(false, std::memory_order_relaxed);
         backoff = Backoff(spinTime);
       }
     }

@@ -1,12 +1,18 @@
 // Functions of the program that a stream calls (cuLaunchHostFunc): the GPU writes that it has reached one and waits; a thread of
 // ours runs it in the program's process and writes that it is done.
 //
-// `mutex` guards the list of functions that the GPU has not reached yet, and is not held while one runs. The thread starts with
-// the first function. A suspend waits for those that the worker has issued; the others are pending frames of the snapshot.
+// A node of an executable graph is reached again and again. Its function is added once, and a launch only says its number: it takes
+// no lock, and makes a system call only if the thread sleeps because nothing was left to be reached.
+//
+// `mutex` guards the functions, and is not held while one runs. The thread starts with the first function. A suspend waits for
+// those that the worker has issued; the others are pending frames of the snapshot.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -27,6 +33,41 @@ class HostFunctions {
   // Drops those of frames before `sequence`, which the GPU will not reach because its context has ended.
   void drop(unsigned device, uint64_t sequence);
 
+  // The function of a node, which each launch of its graph calls when the GPU has come to it.
+  class OfNode {
+   public:
+    OfNode(uint32_t completion, unsigned device) : completion(completion), device(device) {}
+    // That launch will call it. Before its frame is published; launched() follows.
+    void expect(uint64_t sequence) { expected.store(sequence); }
+
+   private:
+    friend class HostFunctions;
+    struct Version {
+      std::shared_ptr<const std::function<void()>> function;
+      uint64_t last;  // launch that calls this one
+    };
+    // Launches before that number do not call it any more, unless the GPU has come to it.
+    void forget(uint64_t before, uint64_t reached);
+
+    const uint32_t completion;
+    const unsigned device;
+    std::atomic<uint64_t> expected{0};
+    // The rest under the mutex of all.
+    uint64_t called = 0;            // the last launch that has called it, or been given up
+    std::deque<Version> versions;   // the last one is that of launches to come
+    bool hasEnded = false;
+  };
+  std::shared_ptr<OfNode> addOfNode(uint32_t completion, unsigned device, std::function<void()> function);
+  // What launches from now on call; an empty function does nothing.
+  void change(OfNode& node, std::function<void()> function);
+  // No launch from now on calls it.
+  void end(OfNode& node);
+  // A launch has said its number to its nodes. Both are sequentially consistent, and so is what the thread does before it sleeps: it
+  // sets `isAsleep`, then looks at the numbers. So it sees this launch's, or this sees that it sleeps.
+  void launched() {
+    if (isAsleep.load()) [[unlikely]] wake();
+  }
+
  private:
   struct Waiting {
     uint32_t completion;
@@ -35,7 +76,10 @@ class HostFunctions {
     std::function<void()> function;
     Word word;
   };
+  void start();
   void serve();
+  void wake();
+  bool isAnyExpected() const;
   void giveBack(const Waiting& one);
   // Those that a GPU has reached, those of one GPU in the order of their frames.
   std::vector<Waiting> takeDue();
@@ -46,6 +90,8 @@ class HostFunctions {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<Waiting> waiting;
+  std::vector<std::shared_ptr<OfNode>> ofNodes;
+  std::atomic<bool> isAsleep{false};
   std::thread thread;
 };
 

@@ -72,18 +72,22 @@ CUresult awaitWorker(Thread& thread, unsigned device) {
   return behind.call();
 }
 
+StreamCompletion* findCompletion(Thread& thread, uint64_t stream) {
+  if (stream == 0) return &thread.session.defaultStreamDepths[thread.deviceOf(stream)].completion;
+  auto* entry = thread.session.handles.find<api::Kind::STREAM>(stream);
+  return entry == nullptr ? nullptr : &entry->depth.completion;
+}
+
 CUresult fenceStream(Thread& thread, uint64_t stream, StreamFence& fence) {
-  Session& session = thread.session;
   const unsigned device = thread.deviceOf(stream);
-  auto* entry = session.handles.find<api::Kind::STREAM>(stream);
-  if (stream != 0 && entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  auto& completion = stream == 0 ? session.defaultStreamDepths[device].completion : entry->depth.completion;
-  auto word = completion.take(session.completionWords, device);
+  StreamCompletion* completion = findCompletion(thread, stream);
+  if (completion == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  auto word = completion->take(thread.session.completionWords, device);
   if (!word) return CUDA_ERROR_OUT_OF_MEMORY;
   Call<api::Cuda::StreamFenceParams> frame(thread.on(device), api::Method::streamFence);
   frame->setStream(stream);  // not counted
   frame->setLine(*word);
-  completion.expect(frame.sequence());
+  completion->expect(frame.sequence());
   fence = {device, {frame.sequence(), *word}};
   return frame.post();
 }

@@ -23,6 +23,8 @@ inline CUresult finishLaunch(Thread& thread, uint64_t stream, CUresult result) {
 }
 // Whether the client knows, without asking, that nothing is outstanding in a stream (a resolved handle).
 bool isKnownIdle(Thread& thread, uint64_t stream);
+// The completion word of a stream (a resolved handle); nullptr if the stream has ended.
+StreamCompletion* findCompletion(Thread& thread, uint64_t stream);
 // Lets the GPU write into the completion word of a stream (a resolved handle) when it has executed all that the stream has been
 // given. CUDA_ERROR_OUT_OF_MEMORY if no completion word is left.
 CUresult fenceStream(Thread& thread, uint64_t stream, StreamFence& fence);

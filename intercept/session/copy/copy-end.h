@@ -24,6 +24,7 @@ struct CopyEnd {
   static CopyEnd slab(uint32_t slab) { return {api::Place::slab(slab)}; }
   static CopyEnd ofCall() { return {}; }
 
+  bool operator==(const CopyEnd&) const = default;
   bool isArray() const { return place.isArray(); }
   // Of memory: where the box begins, and a place in it.
   uint64_t address() const { return place.number(); }

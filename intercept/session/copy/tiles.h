@@ -9,6 +9,7 @@ namespace vgpu::client {
 struct BoxSize {
   uint64_t width, height, depth;  // bytes, rows, slices
 
+  bool operator==(const BoxSize&) const = default;
   bool isRow() const { return height == 1 && depth == 1; }
   uint64_t bytes() const { return isRow() ? width : width * height * depth; }
 };

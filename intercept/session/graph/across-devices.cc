@@ -23,8 +23,9 @@ bool isOfGraphsDevice(const NodeWork& work, bool isConditional) {
   return isConditional || (event != nullptr && !event->waits);
 }
 
-// `stream` waits for that place in another stream.
-CUresult awaitFence(Thread& thread, uint64_t stream, const StreamFence& fence) {
+}  // namespace
+
+CUresult Executable::awaitFence(Thread& thread, uint64_t stream, const StreamFence& fence) {
   const unsigned device = thread.deviceOf(stream);
   if (CUresult error = orderBehind(thread, device, fence.device, fence.record.sequence)) return error;
   Call<api::Cuda::StreamAwaitRecordParams> frame(thread.on(device), api::Method::streamAwaitRecord);
@@ -33,8 +34,6 @@ CUresult awaitFence(Thread& thread, uint64_t stream, const StreamFence& fence) {
   frame.setStream(stream);
   return frame.post();
 }
-
-}  // namespace
 
 uint32_t Executable::devicesNamed(Session& session, const NodeWork& work) {
   if (auto* kernel = std::get_if<KernelWork>(&work)) return 1u << handleDevice(kernel->function);

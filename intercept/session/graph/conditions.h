@@ -14,6 +14,8 @@ namespace vgpu::client {
 struct Condition {
   unsigned value, flags;  // at the beginning of a launch, if the flags say so
   bool isUsed = false;    // by a node
+
+  bool operator==(const Condition&) const = default;
 };
 
 class Conditions {

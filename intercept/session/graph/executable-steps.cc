@@ -31,8 +31,8 @@ class Executable::Sender {
   }
   CUresult operator()(const CopyWork& work) {
     if (!isPageable(work)) return sendCopy(thread, node(), work.to, work.from, work.size);
-    bool in = work.fromWhere == Where::pageable, out = work.toWhere == Where::pageable;
-    if (in && out) return sendHost();
+    const bool in = formOf(work) == CopyForm::fromProgram, out = formOf(work) == CopyForm::toProgram;
+    if (!in && !out) return sendHost();
     const CopyEnd staging = CopyEnd::memory(step.staging->address, work.size.width, work.size.width * work.size.height);
     if (in)
       if (CUresult error = sendHost()) return error;
@@ -111,7 +111,7 @@ bool Executable::flatten(const Graph& graph, const std::vector<uint32_t>& entry,
       continue;
     }
     const auto number = static_cast<uint32_t>(shape.steps.size());
-    shape.steps.push_back({node->handle, node->work, std::move(before), std::move(ported), true, 0, 0, {}, nullptr, place});
+    shape.steps.push_back({.node = node->handle, .work = node->work, .before = std::move(before), .ported = std::move(ported), .place = place});
     ends[node] = {number};
     if (auto* conditional = std::get_if<ConditionalWork>(&node->work)) {
       auto& ofStep = std::get<ConditionalWork>(shape.steps.back().work);
@@ -177,18 +177,26 @@ CUresult Executable::prepare(Thread& thread, Step& step) {
   if (!step.word && (runsOnHost(step.work) || isRecord(step.work))) {
     step.word = session.completionWords.take(device);
     if (!step.word) return CUDA_ERROR_OUT_OF_MEMORY;
+    step.takenAt = lastSequence;
     // A relay to another host asks after the words that are not 0 when the session comes to it; no frame will name this one again.
     uint64_t unused = 0;
     session.segment.completionWord(*step.word).answered.compare_exchange_strong(unused, 1);
   }
   auto* copy = std::get_if<CopyWork>(&step.work);
-  if (copy == nullptr || !isPageable(*copy) || copy->toWhere == copy->fromWhere) return CUDA_SUCCESS;
-  if (step.staging && step.staging->bytes >= copy->size.bytes()) return CUDA_SUCCESS;
-  if (step.staging) replaced.push_back(step.staging);
-  return Staging::make(thread, copy->size.bytes(), step.staging);
+  const bool isStaged = copy != nullptr && isPageable(*copy) && formOf(*copy) != CopyForm::inProgram;
+  if (isStaged && !(step.staging && step.staging->bytes >= copy->size.bytes())) {
+    if (step.staging) replaced.push_back(step.staging);
+    if (CUresult error = Staging::make(thread, copy->size.bytes(), step.staging)) return error;
+  }
+  if (!runsOnHost(step.work)) return CUDA_SUCCESS;
+  if (step.function) session.hostFunctions.change(*step.function, functionOf(step));
+  else step.function = session.hostFunctions.addOfNode(*step.word, device, functionOf(step));
+  return CUDA_SUCCESS;
 }
 
 CUresult Executable::sendSteps(Thread& thread, Problem& problem) {
+  hosts.clear();
+  records.clear();
   uint32_t sent = 0;
   Place place;
   for (uint32_t i = 0; i < shape.steps.size(); ++i) {
@@ -206,25 +214,19 @@ CUresult Executable::sendSteps(Thread& thread, Problem& problem) {
   return CUDA_SUCCESS;
 }
 
-CUresult Executable::apply(Thread& thread, Step& step, const NodeWork& work) {
-  step.work = work;
-  if (CUresult error = prepare(thread, step)) return error;
+CUresult Executable::sendSet(Thread& thread, const Step& step) {
   return std::visit(Sender(thread, *this, step, {}, true), step.work);
 }
 
 CUresult Executable::sendStep(Thread& thread, uint32_t number, uint32_t& sent) {
   Step& step = shape.steps[number];
   step.first = sent;
-  if (auto node = deviceNodeOf(step.work)) {
-    if (handleDevice(node->holder) != step.device) return CUDA_ERROR_INVALID_VALUE;
-    if (node->isInstantiated.exchange(true)) return CUDA_ERROR_NOT_SUPPORTED;
-    deviceNodes.push_back(node);
-  }
   if (CUresult error = prepare(thread, step)) return error;
   std::vector<uint32_t> before;
   for (uint32_t other : step.before) before.push_back(shape.steps[other].last);
   Sender sender(thread, *this, step, std::move(before), false);
-  if (CUresult error = std::visit(sender, step.work)) return error;
+  const bool isLeftOut = !step.enabled && step.place.step != Place::none;
+  if (CUresult error = isLeftOut ? sender(EmptyWork{}) : std::visit(sender, step.work)) return error;
   for (auto& edge : step.ported) {
     const WorkerEdge made{shape.steps[edge.from].last, step.first, edge.data};
     if (CUresult error = sendEdge(thread, handle, step.device, made)) return error;
@@ -234,6 +236,15 @@ CUresult Executable::sendStep(Thread& thread, uint32_t number, uint32_t& sent) {
   byNode[step.node] = number;
   if (runsOnHost(step.work)) hosts.push_back(number);
   if (isRecord(step.work)) records.push_back(number);
+  return CUDA_SUCCESS;
+}
+
+CUresult Executable::claim(const Step& step) {
+  if (auto node = deviceNodeOf(step.work)) {
+    if (handleDevice(node->holder) != step.device) return CUDA_ERROR_INVALID_VALUE;
+    if (node->isInstantiated.exchange(true)) return CUDA_ERROR_NOT_SUPPORTED;
+    deviceNodes.push_back(node);
+  }
   if (auto* alloc = std::get_if<AllocWork>(&step.work)) {
     if (!session.graphMemories.isThere(*alloc->memory)) return CUDA_ERROR_INVALID_VALUE;
     if (alloc->memory->isInstantiated.exchange(true)) return CUDA_ERROR_NOT_SUPPORTED;

@@ -62,30 +62,39 @@ CUresult Executable::instantiate(Thread& thread, const Graph& graph, uint64_t fl
   executable->wantedFlags = flags;
   executable->devices = devices;
   if (hasConditions) executable->claimsConditions = graph.conditions->claim();
+  executable->conditions = graph.conditions->all();
   executable->shape = std::move(shape);
   session.handles.find<api::Kind::GRAPH_EXEC>(made)->executable = executable;
 
-  auto send = [&]() -> CUresult {
-    if (CUresult error = orderBehindAll(thread, device, devices & ~(1u << device))) return error;
-    if (CUresult error = sendBegin(thread, made)) return error;
-    if (CUresult error = sendConditions(thread, made, graph.conditions->all())) return error;
-    if (CUresult error = executable->sendSteps(thread, problem)) return error;
-    if (CUresult error = executable->follow(thread, device)) return error;
-    Call<api::Cuda::GraphInstantiateParams> frame(thread.on(device), api::Method::graphInstantiate);
-    frame->setGraph(made);
-    frame->setFlags(flags);
-    if (CUresult error = frame.call()) return error;
-    auto results = frame.results<api::Cuda::GraphInstantiateResults>();
-    if (results.getResult() == CUDA_SUCCESS) return executable->nameByAddress(results.getAddress()), CUDA_SUCCESS;
-    if (isLaunchable) problem = executable->problemAt(results.getNode(), results.getProblem());
-    return static_cast<CUresult>(results.getResult());
+  auto make = [&]() -> CUresult {
+    for (auto& step : executable->shape.steps) {
+      problem.node = step.node;
+      if (CUresult error = executable->claim(step)) return error;
+    }
+    return executable->sendGraph(thread, problem);
   };
-  if (CUresult error = send()) {
+  if (CUresult error = make()) {
     end(thread, made);
     return error;
   }
   handle = isLaunchable ? executable->address : made;
   return CUDA_SUCCESS;
+}
+
+CUresult Executable::sendGraph(Thread& thread, Problem& problem) {
+  if (CUresult error = orderBehindAll(thread, device, devices & ~(1u << device))) return error;
+  if (CUresult error = sendBegin(thread, handle)) return error;
+  if (CUresult error = sendConditions(thread, handle, conditions)) return error;
+  if (CUresult error = sendSteps(thread, problem)) return error;
+  if (CUresult error = follow(thread, device)) return error;
+  Call<api::Cuda::GraphInstantiateParams> frame(thread.on(device), api::Method::graphInstantiate);
+  frame->setGraph(handle);
+  frame->setFlags(wantedFlags);
+  if (CUresult error = frame.call()) return error;
+  auto results = frame.results<api::Cuda::GraphInstantiateResults>();
+  if (results.getResult() == CUDA_SUCCESS) return nameByAddress(results.getAddress()), CUDA_SUCCESS;
+  if ((wantedFlags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) problem = problemAt(results.getNode(), results.getProblem());
+  return static_cast<CUresult>(results.getResult());
 }
 
 // Kernels know it by that address of the driver's, so the program does.
@@ -115,15 +124,14 @@ CUresult Executable::end(Thread& thread, uint64_t handle) {
   if (executable == nullptr) return sendEnd(thread, handle);  // the holder of a DeviceNode
   thread.session.launchableGraphs.remove(executable->address);
   executable->follow(thread, executable->device);  // only a lost session refuses it, and then the frame too
-  CUresult result = sendEnd(thread, handle);
+  CUresult result = sendEnd(thread, executable->handle);
+  if (executable->handle != handle) thread.session.handles.destroy<api::Kind::GRAPH_EXEC>(executable->handle, [](GraphExecState&) {});
   for (uint64_t stream : executable->streams)
     if (stream != 0) thread.destroyStream(stream);
-  executable->giveWords();
+  for (auto& step : executable->shape.steps) executable->release(step);
   executable->giveObjects();
   for (auto& memory : executable->allocated) memory->isInstantiated = false;
   for (auto& node : executable->deviceNodes) node->isInstantiated = false;
-  for (auto& step : executable->shape.steps)
-    if (step.staging) executable->replaced.push_back(step.staging);
   for (auto& staging : executable->replaced) thread.session.memory.freeBehind(thread, staging->address, executable->lastLaunch);
   return result;
 }
@@ -131,15 +139,6 @@ CUresult Executable::end(Thread& thread, uint64_t handle) {
 bool Executable::holdsAnything() const {
   return hasMemory() || !shape.held.isEmpty() || !replaced.empty() ||
          std::ranges::any_of(hosts, [&](uint32_t i) { return shape.steps[i].staging != nullptr; });
-}
-
-// Launches run one after the other, so the last one's fence is behind all.
-CUresult Executable::fenceLaunch(Thread& thread, uint64_t stream) {
-  CUresult result = fenceStream(thread, stream, lastLaunch);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY) result = awaitDevice(thread, device);  // nobody would know when it has ended
-  for (auto* memories : {&allocated, &freed})
-    for (auto& memory : *memories) session.graphMemories.used(*memory, lastLaunch);
-  return result;
 }
 
 // Their functions are the program's, and run when launches do not use them any more.
@@ -151,10 +150,14 @@ void Executable::giveObjects() {
       word, device, sequence, [held]() mutable { held.reset(); }, HostFunctions::Word::kept);
 }
 
-// The GPU writes the number of the last launch into each, and then the program answers, before the word is used again.
-void Executable::giveWords() {
-  for (auto& step : shape.steps)
-    if (step.word) session.completionWords.give(*step.word, device, lastSequence);
+// The GPU writes the number of the last launch into its word, and then the program answers, before the word is used again.
+void Executable::release(Step& step) {
+  if (step.function) session.hostFunctions.end(*step.function);
+  if (step.word) session.completionWords.give(*step.word, device, lastSequence == step.takenAt ? 0 : lastSequence);
+  if (step.staging) replaced.push_back(std::move(step.staging));
+  step.function.reset();
+  step.word.reset();
+  step.staging.reset();
 }
 
 // What the graph allocates must be free. What it frees it has allocated itself, or another launch before.
@@ -176,29 +179,13 @@ CUresult Executable::launch(Thread& thread, uint64_t stream) {
   return others == 0 ? launchHere(thread, stream) : launchAcross(thread, stream, others);
 }
 
-CUresult Executable::launchHere(Thread& thread, uint64_t stream) {
-  if (session.output.isExpected()) [[unlikely]] session.output.deliverWaiting(thread);
-  Call<api::Cuda::GraphLaunchParams> frame(thread.of(stream), api::Method::graphLaunch);
+template <typename Frame>
+CUresult Executable::sendLaunch(Frame& frame, uint64_t stream) {
   frame->setGraph(handle);
   frame.setStream(stream);
   lastSequence = frame.sequence();
-  for (uint32_t i : hosts) {
-    const Step& step = shape.steps[i];
-    std::function<void()> run;
-    if (auto* host = std::get_if<HostWork>(&step.work)) {
-      run = [&session = session, given = host->given] {
-        session.managed.runInStream(session, [given] { given.fn(given.userData); });
-      };
-    } else if (auto& copy = std::get<CopyWork>(step.work); step.staging == nullptr || copy.toWhere == copy.fromWhere) {
-      run = [copy] { copyOnHost(copy); };
-    } else {
-      bool out = copy.toWhere == Where::pageable;
-      run = [memory = out ? copy.to : copy.from, size = copy.size, packed = fromWire<std::byte*>(step.staging->address), out] {
-        copyRuns(memory, size, packed, out);
-      };
-    }
-    session.hostFunctions.add(*step.word, device, lastSequence, std::move(run), HostFunctions::Word::kept);
-  }
+  for (uint32_t i : hosts) shape.steps[i].function->expect(lastSequence);
+  if (!hosts.empty()) session.hostFunctions.launched();
   for (uint32_t i : records) {
     const Step& step = shape.steps[i];
     auto* event = session.handles.find<api::Kind::EVENT>(std::get<EventWork>(step.work).event);
@@ -206,8 +193,53 @@ CUresult Executable::launchHere(Thread& thread, uint64_t stream) {
     event->stream.store(stream, std::memory_order_relaxed);
     event->record.set({lastSequence, *step.word});
   }
-  CUresult result = frame.post();
-  return result == CUDA_SUCCESS && holdsAnything() ? fenceLaunch(thread, stream) : result;
+  return frame.post();
+}
+
+CUresult Executable::launchHere(Thread& thread, uint64_t stream) {
+  if (session.output.isExpected()) [[unlikely]] session.output.deliverWaiting(thread);
+  if (before.record.sequence != 0) [[unlikely]]
+    if (CUresult error = awaitBefore(thread, stream)) return error;
+  lastStream = stream;
+  if (holdsAnything()) return launchFenced(thread, stream);
+  Call<api::Cuda::GraphLaunchParams> frame(thread.of(stream), api::Method::graphLaunch);
+  return sendLaunch(frame, stream);
+}
+
+// Launches run one after the other, so the last one's fence is behind all.
+CUresult Executable::launchFenced(Thread& thread, uint64_t stream) {
+  StreamCompletion* completion = findCompletion(thread, stream);
+  if (completion == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  CUresult result = CUDA_SUCCESS;
+  if (auto word = completion->take(session.completionWords, thread.deviceOf(stream))) {
+    Call<api::Cuda::GraphLaunchFencedParams> frame(thread.of(stream), api::Method::graphLaunchFenced);
+    frame->setLine(*word);
+    completion->expect(frame.sequence());
+    lastLaunch = {frame.device(), {frame.sequence(), *word}};
+    result = sendLaunch(frame, stream);
+  } else {
+    Call<api::Cuda::GraphLaunchParams> frame(thread.of(stream), api::Method::graphLaunch);
+    result = sendLaunch(frame, stream);
+    if (result == CUDA_SUCCESS) result = awaitDevice(thread, device);  // nobody would know when it has ended
+  }
+  for (auto* memories : {&allocated, &freed})
+    for (auto& memory : *memories) session.graphMemories.used(*memory, lastLaunch);
+  return result;
+}
+
+// What the program's process does for a step, at each launch.
+std::function<void()> Executable::functionOf(const Step& step) {
+  if (!step.enabled) return {};
+  if (auto* host = std::get_if<HostWork>(&step.work))
+    return [&session = session, given = host->given] {
+      session.managed.runInStream(session, [given] { given.fn(given.userData); });
+    };
+  auto& copy = std::get<CopyWork>(step.work);
+  if (copy.toWhere == copy.fromWhere) return [copy] { copyOnHost(copy); };
+  const bool out = copy.toWhere == Where::pageable;
+  return [memory = out ? copy.to : copy.from, size = copy.size, packed = fromWire<std::byte*>(step.staging->address), out] {
+    copyRuns(memory, size, packed, out);
+  };
 }
 
 CUresult Executable::upload(Thread& thread, uint64_t stream) {

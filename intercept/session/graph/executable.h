@@ -6,6 +6,9 @@
 //   copy of pageable      a host function that copies between the program's memory and pinned memory, before or behind a copy
 //   conditional node      the driver's, in whose bodies the steps of its bodies are, which come behind it in the order
 //
+// A change that the driver's graph cannot take, because it needs other nodes or is in a body, makes the worker's graph anew
+// (executable-remake.cc).
+//
 // Its nodes may be on several devices, and it may be launched into a stream of any: it has one ring, that of its own device, in which
 // it is launched, and each node's frames are in the ring of the node's device (across-devices.cc).
 //
@@ -23,6 +26,7 @@
 
 #include "intercept/session/graph/edge-ports.h"
 #include "intercept/session/graph/graph.h"
+#include "intercept/session/host-functions.h"
 #include "intercept/session/thread.h"
 
 namespace vgpu::client {
@@ -86,6 +90,8 @@ class Executable {
     bool enabled = true;
     uint32_t first = 0, last = 0;  // of the worker's nodes
     std::optional<uint32_t> word;  // its completion word
+    uint64_t takenAt = 0;          // behind that launch: the word has the numbers of later ones
+    std::shared_ptr<HostFunctions::OfNode> function;  // of a step of which the program's process does a part
     std::shared_ptr<Staging> staging;
     Place place;
     unsigned device = 0;  // whose ring has the frames of its node
@@ -112,8 +118,14 @@ class Executable {
   static bool hasDeviceNodes(const Shape& shape);
   void nameByAddress(uint64_t address);
   Problem problemAt(uint32_t node, uint32_t why) const;
+  // All of the worker's graph, in the ring of its device and of its nodes'.
+  CUresult sendGraph(Thread& thread, Problem& problem);
   CUresult sendSteps(Thread& thread, Problem& problem);
   CUresult sendStep(Thread& thread, uint32_t number, uint32_t& sent);
+  CUresult sendSet(Thread& thread, const Step& step);
+  CUresult sendEnabled(Thread& thread, const Step& step);
+  // What only one executable graph has at a time.
+  CUresult claim(const Step& step);
   // Devices of steps, by a bit each, and the one in whose ring the graph is launched.
   static uint32_t devicesNamed(Session& session, const NodeWork& work);
   static CUresult placeSteps(Thread& thread, Shape& shape, unsigned& device, uint32_t& devices, Problem& problem);
@@ -124,14 +136,28 @@ class Executable {
   CUresult launchAcross(Thread& thread, uint64_t stream, uint32_t others);
   CUresult launchHere(Thread& thread, uint64_t stream);
   CUresult prepare(Thread& thread, Step& step);
+  std::function<void()> functionOf(const Step& step);
+  void release(Step& step);
   CUresult check(const Step& step, const NodeWork& work) const;
-  CUresult apply(Thread& thread, Step& step, const NodeWork& work);
+  struct Change {
+    uint32_t step;
+    NodeWork work;
+  };
+  // Checked ones. If one fails, nothing is changed.
+  CUresult apply(Thread& thread, const std::vector<Change>& changes);
+  static bool isInPlace(const Step& step, const NodeWork& work);
+  CUresult remake(Thread& thread, const std::vector<Change>& changes);
+  void takeBack(const std::vector<Step>& steps);
+  // The stream waits for that place in another one.
+  static CUresult awaitFence(Thread& thread, uint64_t stream, const StreamFence& fence);
+  CUresult awaitBefore(Thread& thread, uint64_t stream);
   CUresult replace(Thread& thread, size_t begin, size_t end, Shape& with, Problem& problem);
   Step* findStep(uint64_t node);
   // What a launch uses besides the driver's graph, which must outlive it.
   bool holdsAnything() const;
-  CUresult fenceLaunch(Thread& thread, uint64_t stream);
-  void giveWords();
+  template <typename Frame>
+  CUresult sendLaunch(Frame& frame, uint64_t stream);
+  CUresult launchFenced(Thread& thread, uint64_t stream);
   void giveObjects();
   CUresult takeMemory();
 
@@ -140,7 +166,7 @@ class Executable {
   unsigned lastRing;     // in which a frame was sent for it
   uint32_t devices = 0;  // that have nodes of it
   std::array<uint64_t, maxDevices> streams{};
-  uint64_t handle = 0;
+  uint64_t handle = 0;   // of the worker's graph: the program's, until it is made anew
   uint64_t address = 0;  // that kernels launch it by, if they may
   uint64_t wantedFlags = 0;
   Shape shape;
@@ -149,7 +175,11 @@ class Executable {
   std::vector<std::shared_ptr<GraphMemory>> allocated, freed;  // by a launch
   std::vector<std::shared_ptr<DeviceNode>> deviceNodes;        // that only this one has
   std::vector<std::shared_ptr<Staging>> replaced; // of copies that launches before may still use
+  std::vector<Condition> conditions;              // as the driver's graph has them
+  bool hasNewConditions = false;                  // while it is updated: it has not yet
   uint64_t lastSequence = 0;                      // of the last launch
+  uint64_t lastStream = 0;                        // in which it was
+  StreamFence before;                             // behind launches of a graph of the worker's that this one has replaced
   StreamFence lastLaunch;                          // behind it, if launches use anything
   std::shared_ptr<const void> claimsConditions;   // of the graph, if it has any
 };

@@ -101,7 +101,13 @@ inline bool isMemory(const NodeWork& work) {
   return std::holds_alternative<AllocWork>(work) || std::holds_alternative<FreeWork>(work);
 }
 
-inline bool isPageable(const CopyWork& copy) { return copy.toWhere == Where::pageable || copy.fromWhere == Where::pageable; }
+// How many of the driver's nodes are made of it, and where the program's process comes in.
+enum class CopyForm { onDevice, fromProgram, toProgram, inProgram };
+inline CopyForm formOf(const CopyWork& copy) {
+  const bool in = copy.fromWhere == Where::pageable, out = copy.toWhere == Where::pageable;
+  return in && out ? CopyForm::inProgram : in ? CopyForm::fromProgram : out ? CopyForm::toProgram : CopyForm::onDevice;
+}
+inline bool isPageable(const CopyWork& copy) { return formOf(copy) != CopyForm::onDevice; }
 
 // Whether the program's process does a part of it at each launch.
 inline bool runsOnHost(const NodeWork& work) {

@@ -137,10 +137,13 @@ void checkUpdate(const GraphExec& exec, const Operation& from, const Operation& 
               placeOf(driver, after.dstMemoryType, after.dstHost, after.dstDevice));
       return;
     }
-    case CU_GRAPH_NODE_TYPE_MEMSET:
-      require(describedAs<CUDA_MEMSET_NODE_PARAMS>(from, from.type).height == 1);
-      require(describedAs<CUDA_MEMSET_NODE_PARAMS>(to, to.type).height == 1);
+    case CU_GRAPH_NODE_TYPE_MEMSET: {
+      auto& was = describedAs<CUDA_MEMSET_NODE_PARAMS>(from, from.type);
+      auto& is = describedAs<CUDA_MEMSET_NODE_PARAMS>(to, to.type);
+      require(was.height == is.height);
+      require(is.height == 1 || (was.width == is.width && was.pitch == is.pitch && was.elementSize == is.elementSize));
       return;
+    }
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
       auto &before = describedAs<MemOps>(from, from.type), &after = describedAs<MemOps>(to, to.type);
       require(before.context == after.context && before.operations.size() == after.operations.size());

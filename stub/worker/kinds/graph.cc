@@ -8,6 +8,7 @@
 #include "cuda-handlers.h"
 #include "stub/worker/copy.h"
 #include "stub/worker/device-graphs.h"
+#include "stub/worker/graph-launch.h"
 #include "stub/worker/graph-restore.h"
 #include "stub/worker/kinds/function.h"
 #include "stub/worker/kinds/graphs.h"
@@ -145,28 +146,6 @@ CUresult graphCaptured(Execution& on, const api::FrameReader<api::Cuda::GraphCap
 
 namespace {
 
-// The operations of a node of the session's own, in the launch of that number.
-struct OwnOperations {
-  OwnOperations(Execution& on, const OwnWords& own, uint64_t number) {
-    CompletionWord& word = on.shared().completionWord(own.line);
-    operations[0].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
-    operations[0].writeValue.address = on.session.gpuAddress(&word.done);
-    operations[0].writeValue.value64 = number;
-    operations[0].writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
-    operations[1].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_64;
-    operations[1].waitValue.address = on.session.gpuAddress(&word.answered);
-    operations[1].waitValue.value64 = number;
-    operations[1].waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;
-    node.ctx = on.gpu.context.get();
-    node.count = own.waits ? 2 : 1;
-    node.paramArray = operations;
-  }
-  OwnOperations(const OwnOperations&) = delete;
-
-  CUstreamBatchMemOpParams operations[2]{};
-  CUDA_BATCH_MEM_OP_NODE_PARAMS node{};
-};
-
 // The program's own: 64 or 32 bits of the session's memory each, or a barrier.
 bool areOwn(Execution& on, std::span<const CUstreamBatchMemOpParams> operations) {
   return std::ranges::all_of(operations, [&](auto& one) {
@@ -296,21 +275,14 @@ CUresult graphUpload(Execution& on, const api::FrameReader<api::Cuda::GraphUploa
 }
 
 CUresult graphLaunch(Execution& on, const api::FrameReader<api::Cuda::GraphLaunchParams>& p, Reply&) {
-  KnownGraph& graph = graphOf(on, p.getGraph());
-  if (graph.executable == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUstream stream = on.stream(p.getStream());
-  if (graph.function != 0) on.gpu.launched(p.getStream(), graph.function);
-  if (on.session.prints) on.noteLaunch();
-  if (graph.waits && p.getStream() != 0)  // see DeviceProgress
-    if (CUresult error = on.gpu.progress.joinLegacy()) return error;
-  for (uint32_t number : graph.own) {
-    OwnOperations now(on, *graph.nodes[number].own, on.sequence());
-    if (CUresult error = on.driver.cuGraphExecBatchMemOpNodeSetParams(graph.executable, graph.nodes[number].node, &now.node))
-      return error;
-  }
-  for (uint32_t number : graph.records) on.eventTimes.recorded(graph.nodes[number].event);
-  noteUploaded(graph);  // a launch uploads what it needs
-  return on.driver.cuGraphLaunch(graph.executable, stream);
+  return launchGraph(on, graphOf(on, p.getGraph()), p.getStream());
+}
+
+CUresult graphLaunchFenced(Execution& on, const api::FrameReader<api::Cuda::GraphLaunchFencedParams>& p, Reply&) {
+  if (p.getLine() >= completionWordCount) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult result = launchGraph(on, graphOf(on, p.getGraph()), p.getStream());
+  const CUresult behind = on.signal(on.stream(p.getStream()), on.shared().completionWord(p.getLine()).done, on.sequence());
+  return result != CUDA_SUCCESS ? result : behind;
 }
 
 namespace {
