@@ -28,6 +28,7 @@
 #include <functional>
 #include <thread>
 
+#include "in-session.h"
 #include "program.h"
 
 __global__ void touch(int* data) { ++*data; }
@@ -318,6 +319,7 @@ bool asksTheSystem() {
   char* text = managed(large);
   ok &= EXPECT(given(std::fputs, text, file) >= 0) & EXPECT(std::fflush(file) == 0) & EXPECT(std::ftell(file) == 100'000);
   std::fclose(file);
+  if (!inSession) return ok;  // where pages are the driver's, they have no futexes
   auto* limited = managed(timespec{0, 1000});
   give();
   ok &= EXPECT(syscall(SYS_futex, word, FUTEX_WAIT, 2, limited) == -1) & EXPECT(errno == EAGAIN);

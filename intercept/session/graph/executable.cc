@@ -84,6 +84,7 @@ CUresult Executable::instantiate(Thread& thread, const Graph& graph, uint64_t fl
 CUresult Executable::sendGraph(Thread& thread, Problem& problem) {
   if (CUresult error = orderBehindAll(thread, device, devices & ~(1u << device))) return error;
   if (CUresult error = sendBegin(thread, handle)) return error;
+  isBegun = true;
   if (CUresult error = sendConditions(thread, handle, conditions)) return error;
   if (CUresult error = sendSteps(thread, problem)) return error;
   if (CUresult error = follow(thread, device)) return error;
@@ -124,7 +125,7 @@ CUresult Executable::end(Thread& thread, uint64_t handle) {
   if (executable == nullptr) return sendEnd(thread, handle);  // the holder of a DeviceNode
   thread.session.launchableGraphs.remove(executable->address);
   executable->follow(thread, executable->device);  // only a lost session refuses it, and then the frame too
-  CUresult result = sendEnd(thread, executable->handle);
+  CUresult result = executable->isBegun ? sendEnd(thread, executable->handle) : CUDA_SUCCESS;
   if (executable->handle != handle) thread.session.handles.destroy<api::Kind::GRAPH_EXEC>(executable->handle, [](GraphExecState&) {});
   for (uint64_t stream : executable->streams)
     if (stream != 0) thread.destroyStream(stream);

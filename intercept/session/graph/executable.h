@@ -167,6 +167,7 @@ class Executable {
   uint32_t devices = 0;  // that have nodes of it
   std::array<uint64_t, maxDevices> streams{};
   uint64_t handle = 0;   // of the worker's graph: the program's, until it is made anew
+  bool isBegun = false;  // the worker has a graph of that handle
   uint64_t address = 0;  // that kernels launch it by, if they may
   uint64_t wantedFlags = 0;
   Shape shape;
