@@ -103,12 +103,7 @@ VGPU_EXPORT CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent,
     }
     const EventRecord::Value record = event.record.get();
     if (record.sequence == 0) return CUDA_SUCCESS;  // never recorded
-    if (CUresult error = orderBehind(thread, device, event.device(), record.sequence)) return error;
-    Call<api::Cuda::StreamAwaitRecordParams> frame(thread.on(device), api::Method::streamAwaitRecord);
-    frame->setLine(record.completion);
-    frame->setSequence(record.sequence);
-    frame.setStream(stream);
-    return frame.post();
+    return awaitFence(thread, stream, {event.device(), record});
   });
 }
 

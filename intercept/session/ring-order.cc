@@ -12,6 +12,16 @@ CUresult orderBehind(Thread& thread, unsigned waiting, unsigned awaited, uint64_
   return frame.post();
 }
 
+CUresult awaitFence(Thread& thread, uint64_t stream, const StreamFence& fence) {
+  const unsigned device = thread.deviceOf(stream);
+  if (CUresult error = orderBehind(thread, device, fence.device, fence.record.sequence)) return error;
+  Call<api::Cuda::StreamAwaitRecordParams> frame(thread.on(device), api::Method::streamAwaitRecord);
+  frame->setLine(fence.record.completion);
+  frame->setSequence(fence.record.sequence);
+  frame.setStream(stream);
+  return frame.post();
+}
+
 uint64_t makeOwnStream(Thread& thread, unsigned device, int priority) {
   const uint64_t stream = thread.session.handles.create(api::Kind::STREAM, device);
   Call<api::Cuda::StreamCreateParams> frame(thread.of(stream), api::Method::streamCreate);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "intercept/session/copy/copy-end.h"
+#include "intercept/session/event-record.h"
 #include "intercept/session/thread.h"
 
 namespace vgpu::client {
@@ -14,6 +15,9 @@ namespace vgpu::client {
 // Lets the frames that are sent to `waiting` from now on come behind those that were sent to `awaited` before `position`. Nothing
 // is sent if these have been executed. CUDA_SUCCESS, or the error of a lost session.
 CUresult orderBehind(Thread& thread, unsigned waiting, unsigned awaited, uint64_t position);
+
+// Lets a stream wait until the GPU has passed that place in one of any device. Its frame has been sent.
+CUresult awaitFence(Thread& thread, uint64_t stream, const StreamFence& fence);
 
 // A stream of our own on a device, for work that the program has not given to any.
 uint64_t makeOwnStream(Thread& thread, unsigned device, int priority);

@@ -25,16 +25,6 @@ bool isOfGraphsDevice(const NodeWork& work, bool isConditional) {
 
 }  // namespace
 
-CUresult Executable::awaitFence(Thread& thread, uint64_t stream, const StreamFence& fence) {
-  const unsigned device = thread.deviceOf(stream);
-  if (CUresult error = orderBehind(thread, device, fence.device, fence.record.sequence)) return error;
-  Call<api::Cuda::StreamAwaitRecordParams> frame(thread.on(device), api::Method::streamAwaitRecord);
-  frame->setLine(fence.record.completion);
-  frame->setSequence(fence.record.sequence);
-  frame.setStream(stream);
-  return frame.post();
-}
-
 uint32_t Executable::devicesNamed(Session& session, const NodeWork& work) {
   if (auto* kernel = std::get_if<KernelWork>(&work)) return 1u << handleDevice(kernel->function);
   if (auto* event = std::get_if<EventWork>(&work)) return 1u << handleDevice(event->event);

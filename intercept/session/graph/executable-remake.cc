@@ -6,6 +6,7 @@
 #include "intercept/session/graph/executable.h"
 #include "intercept/session/graph/staging.h"
 #include "intercept/session/graph/step-frames.h"
+#include "intercept/session/ring-order.h"
 #include "intercept/session/wait.h"
 
 namespace vgpu::client {

@@ -236,8 +236,8 @@ std::function<void()> Executable::functionOf(const Step& step) {
       session.managed.runInStream(session, [given] { given.fn(given.userData); });
     };
   auto& copy = std::get<CopyWork>(step.work);
-  if (copy.toWhere == copy.fromWhere) return [copy] { copyOnHost(copy); };
-  const bool out = copy.toWhere == Where::pageable;
+  if (formOf(copy) == CopyForm::inProgram) return [copy] { copyOnHost(copy); };
+  const bool out = formOf(copy) == CopyForm::toProgram;
   return [memory = out ? copy.to : copy.from, size = copy.size, packed = fromWire<std::byte*>(step.staging->address), out] {
     copyRuns(memory, size, packed, out);
   };

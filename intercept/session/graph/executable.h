@@ -148,8 +148,6 @@ class Executable {
   static bool isInPlace(const Step& step, const NodeWork& work);
   CUresult remake(Thread& thread, const std::vector<Change>& changes);
   void takeBack(const std::vector<Step>& steps);
-  // The stream waits for that place in another one.
-  static CUresult awaitFence(Thread& thread, uint64_t stream, const StreamFence& fence);
   CUresult awaitBefore(Thread& thread, uint64_t stream);
   CUresult replace(Thread& thread, size_t begin, size_t end, Shape& with, Problem& problem);
   Step* findStep(uint64_t node);
