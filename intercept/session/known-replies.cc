@@ -1,6 +1,7 @@
 #include "intercept/session/known-replies.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace vgpu::client {
 
@@ -30,23 +31,25 @@ void KnownReplies::keep(uint64_t generation, const Question& question, uint64_t 
   if (beginsToKeep(generation, 1)) put(question, reply);
 }
 
-size_t KnownReplies::find(Question question, std::span<uint64_t, mostWords> words) const {
+size_t KnownReplies::find(Question question, std::span<capnp::word, mostWords> words) const {
   std::lock_guard lock(mutex);
   if (repliesGeneration != now()) return 0;
   auto place = placeOf(replies, question);
   if (place == replies.end() || place->first != question) return 0;
   const size_t count = place->second;
-  for (size_t i = 0; i < count; ++i) words[i] = (++place)->second;
+  for (size_t i = 0; i < count; ++i) std::memcpy(static_cast<void*>(&words[i]), &(++place)->second, sizeof(capnp::word));
   return count;
 }
 
-void KnownReplies::keep(uint64_t generation, Question question, std::span<const uint64_t> words) {
+void KnownReplies::keep(uint64_t generation, Question question, kj::ArrayPtr<const capnp::word> words) {
   std::lock_guard lock(mutex);
   if (words.size() > mostWords || !beginsToKeep(generation, words.size() + 1)) return;
   put(question, words.size());
-  for (uint64_t word : words) {
+  for (auto& word : words) {
+    uint64_t number;
+    std::memcpy(&number, &word, sizeof number);
     ++question.arguments.back();
-    put(question, word);
+    put(question, number);
   }
 }
 
@@ -73,8 +76,8 @@ void KnownReplies::forget() {
 }
 
 void Reply::keep(kj::ArrayPtr<const capnp::word> answered) {
-  replies.keep(generation, question, {reinterpret_cast<const uint64_t*>(answered.begin()), answered.size()});
-  longer = kj::heapArray<capnp::word>(answered.begin(), answered.size());
+  replies.keep(generation, question, answered);
+  asked = kj::heapArray<capnp::word>(answered.begin(), answered.size());
 }
 
 }  // namespace vgpu::client

@@ -44,7 +44,7 @@ class KnownReplies {
       return *this;
     }
     Asked& add(kj::ArrayPtr<const kj::byte> bytes) {
-      const std::span words(reinterpret_cast<const std::byte*>(bytes.begin()), bytes.size());
+      const auto words = std::as_bytes(std::span(bytes.begin(), bytes.size()));
       one = mixedBytes(mixed(one, bytes.size()), words);
       other = mixedBytes(other, words, [](uint64_t word) { return ~word; });
       return *this;
@@ -65,8 +65,8 @@ class KnownReplies {
   // The same for a reply of several words: the answers to questions that differ in their last argument, which is 0: the first is their
   // number. Longer ones are not kept.
   static constexpr size_t mostWords = 32;
-  size_t find(Question question, std::span<uint64_t, mostWords> words) const;
-  void keep(uint64_t generation, Question question, std::span<const uint64_t> words);
+  size_t find(Question question, std::span<capnp::word, mostWords> words) const;
+  void keep(uint64_t generation, Question question, kj::ArrayPtr<const capnp::word> words);
   // The object has changed.
   void forget();
 
@@ -92,22 +92,25 @@ class Reply {
  public:
   // `changes`: it may be another one each time.
   Reply(KnownReplies& replies, const KnownReplies::Question& question, bool changes = false)
-      : replies(replies), question(question), generation(replies.generation()), known(changes ? 0 : replies.find(question, words)) {}
+      : replies(replies),
+        question(question),
+        known(changes ? 0 : replies.find(question, words)),
+        generation(isKnown() ? 0 : replies.generation()) {}
 
   bool isKnown() const { return known != 0; }
   void keep(kj::ArrayPtr<const capnp::word> answered);
   template <typename Results>
   api::FrameReader<Results> results() const {
-    return api::FrameReader<Results>(isKnown() ? kj::arrayPtr(reinterpret_cast<const capnp::word*>(words.data()), known) : longer);
+    return api::FrameReader<Results>(isKnown() ? kj::arrayPtr(words.data(), known) : asked);
   }
 
  private:
   KnownReplies& replies;
   const KnownReplies::Question question;
-  const uint64_t generation;
-  std::array<uint64_t, KnownReplies::mostWords> words;
-  size_t known;
-  kj::Array<capnp::word> longer;
+  std::array<capnp::word, KnownReplies::mostWords> words;
+  const size_t known;         // of these; 0: asked for
+  const uint64_t generation;  // in which it is asked for
+  kj::Array<capnp::word> asked;
 };
 
 }  // namespace vgpu::client

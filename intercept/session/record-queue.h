@@ -17,16 +17,16 @@ namespace vgpu::client {
 
 class RecordQueue {
  public:
-  explicit RecordQueue(size_t capacity) : buffer(std::make_unique_for_overwrite<std::byte[]>(capacity)) {}
+  // So many bytes, and a frame.
+  explicit RecordQueue(size_t bytes)
+      : buffer(std::make_unique_for_overwrite<capnp::word[]>(bytes / sizeof(capnp::word) + headWords + maxMessageWords)) {}
 
-  // Of one with the largest message.
-  static constexpr size_t mostBytesOfFrame() { return bytesFor(maxMessageWords); }
-  // There is room for it.
+  // As long as there are no more bytes than that.
   void add(const FrameFacts& facts, kj::ArrayPtr<const capnp::word> words) {
     const Head head{facts, words.size()};
-    std::memcpy(buffer.get() + used, &head, sizeof head);
-    std::memcpy(buffer.get() + used + sizeof head, words.begin(), words.size() * sizeof(capnp::word));
-    used += bytesFor(words.size());
+    std::memcpy(static_cast<void*>(buffer.get() + used), &head, sizeof head);
+    std::memcpy(buffer.get() + used + headWords, words.begin(), words.size() * sizeof(capnp::word));
+    used += headWords + words.size();
     ++count;
   }
 
@@ -35,15 +35,15 @@ class RecordQueue {
   void visit(Visit&& visit) const {
     for (size_t at = 0; at < used;) {
       Head head;
-      std::memcpy(&head, buffer.get() + at, sizeof head);
-      auto* words = reinterpret_cast<capnp::word*>(buffer.get() + at + sizeof head);
+      std::memcpy(static_cast<void*>(&head), buffer.get() + at, sizeof head);
+      capnp::word* words = buffer.get() + at + headWords;
       visit(RecordedFrame{head.facts, kj::Array<capnp::word>(words, head.words, kj::NullArrayDisposer::instance)});
-      at += bytesFor(head.words);
+      at += headWords + head.words;
     }
   }
   void clear() { used = count = 0; }
 
-  size_t bytes() const { return used; }
+  size_t bytes() const { return used * sizeof(capnp::word); }
   size_t frames() const { return count; }
 
  private:
@@ -51,11 +51,11 @@ class RecordQueue {
     FrameFacts facts;
     size_t words;
   };
-  static constexpr size_t bytesFor(size_t words) { return sizeof(Head) + words * sizeof(capnp::word); }
+  static constexpr size_t headWords = sizeof(Head) / sizeof(capnp::word);
   static_assert(sizeof(Head) % sizeof(capnp::word) == 0);
 
-  std::unique_ptr<std::byte[]> buffer;  // of the system's untouched pages, until they are used
-  size_t used = 0, count = 0;
+  std::unique_ptr<capnp::word[]> buffer;  // of the system's untouched pages, until they are used
+  size_t used = 0, count = 0;             // words of it; frames
 };
 
 }  // namespace vgpu::client

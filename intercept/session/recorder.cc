@@ -59,7 +59,7 @@ void Recorder::enter(const std::string& directory) {
 // The thread lives as long as the process: the session is never taken down (session.h).
 void Recorder::write() {
   std::unique_lock lock(mutex);
-  RecordQueue batch(capacity);
+  RecordQueue batch(mostQueuedBytes);
   for (uint64_t applied = 0;;) {
     changed.wait(lock, [&] { return added > committed; });
     changed.wait_for(lock, std::chrono::milliseconds(50), [&] { return flushWanted > committed || isFull(); });

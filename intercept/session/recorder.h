@@ -52,8 +52,7 @@ class Recorder {
   std::condition_variable changed;
   bool isFull() const { return queue.bytes() >= mostQueuedBytes; }
 
-  static constexpr size_t capacity = mostQueuedBytes + RecordQueue::mostBytesOfFrame();
-  RecordQueue queue{capacity};
+  RecordQueue queue{mostQueuedBytes};
   uint64_t added = 0, committed = 0, flushWanted = 0;
   kj::Maybe<kj::Exception> failure;  // of the last commit
   bool hasReported = false;              // to the program's user, that commits fail; the recorder's thread only
