@@ -57,9 +57,6 @@ inline uint64_t systemCall(long number, const CallArguments& arguments) {
 #define FUNCTION CALL
 #define NUMBER(name, ...) constexpr SystemCall number_##name{__VA_ARGS__};
 #include "intercept/libc/system-calls.inc"
-#undef CALL
-#undef FUNCTION
-#undef NUMBER
 
 const SystemCall* findSystemCall(long number) {
   switch (number) {
@@ -69,9 +66,6 @@ const SystemCall* findSystemCall(long number) {
 #define NUMBER(name, ...) \
   case SYS_##name: return &number_##name;
 #include "intercept/libc/system-calls.inc"
-#undef CALL
-#undef FUNCTION
-#undef NUMBER
     default: return nullptr;
   }
 }
@@ -97,18 +91,12 @@ class LibraryFunction {
 #define FUNCTION CALL
 #define NUMBER(...)
 #include "intercept/libc/system-calls.inc"
-#undef CALL
-#undef FUNCTION
-#undef NUMBER
 
 __attribute__((constructor)) void findFunctions() {
 #define CALL(name, ...) next_##name.find();
 #define FUNCTION CALL
 #define NUMBER(...)
 #include "intercept/libc/system-calls.inc"
-#undef CALL
-#undef FUNCTION
-#undef NUMBER
 }
 
 // Apart from its callers, so that these need no memory of their own as long as there is no managed memory.
@@ -164,9 +152,6 @@ VGPU_EXPORT int sigprocmask(int how, const sigset_t* mask, sigset_t* before) {
 #define FUNCTION CALL
 #define NUMBER(...)
 #include "intercept/libc/system-calls.inc"
-#undef CALL
-#undef FUNCTION
-#undef NUMBER
 
 VGPU_EXPORT uint64_t entry_syscall(long number, ARGUMENTS) asm("syscall");
 uint64_t entry_syscall(long number, ARGUMENTS) {
