@@ -2,6 +2,7 @@
 // memory with another, which has mapped it twice and is the only one that still has it. All goes on as it was: what one writes the
 // other reads, and the one waits for what the other has recorded.
 #include "driver-entry.h"
+#include "exportable-pool.h"
 #include "processes.h"
 #include "shared-physical.h"
 
@@ -158,17 +159,6 @@ cudaEvent_t sharedEvent(cudaIpcEventHandle_t& handle) {
   return event;
 }
 
-cudaMemPool_t sharedPool(int& descriptor) {
-  cudaMemPoolProps properties{};
-  properties.allocType = cudaMemAllocationTypePinned;
-  properties.location = {cudaMemLocationTypeDevice, 0};
-  properties.handleTypes = cudaMemHandleTypePosixFileDescriptor;
-  cudaMemPool_t pool;
-  CHECK(cudaMemPoolCreate(&pool, &properties));
-  CHECK(cudaMemPoolExportToShareableHandle(&descriptor, pool, cudaMemHandleTypePosixFileDescriptor, 0));
-  return pool;
-}
-
 int parent() {
   CUmemGenericAllocationHandle physical = 0;
   CUmemAllocationProp properties = exportable();
@@ -184,7 +174,7 @@ int parent() {
   giveAway(second, physical, mapped);
 
   Handles handles;
-  cudaMemPool_t pool = sharedPool(poolDescriptor);
+  cudaMemPool_t pool = exportablePool(poolDescriptor);
   unsigned *before = filled(1), *memory = filled(10), *word = filled(0), *inPool = pooled(pool, 20);
   cudaEvent_t mine = sharedEvent(handles.mine), yours = sharedEvent(handles.yours);
   CHECK(cudaIpcGetMemHandle(&handles.memory, memory));

@@ -2,7 +2,7 @@
 // lost. And what either side writes plainly, the other sees after synchronization.
 #include <thread>
 
-#include "program.h"
+#include "managed.h"
 
 __global__ void addToAll(unsigned* words, int words_count, int rounds) {
   for (int i = 0; i < rounds; ++i)
@@ -67,9 +67,7 @@ bool seesPlainWrites() {
 }  // namespace
 
 int main() {
-  int concurrent = 0;
-  CHECK(cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, 0));
-  if (concurrent == 0) return notHere;
+  if (!isConcurrent()) return notHere;
   unsigned* managed = nullptr;
   CHECK(cudaMallocManaged(&managed, words * sizeof(unsigned)));
   bool ok = losesNoAddition(managed) & seesPlainWrites();

@@ -1,5 +1,5 @@
 // Managed memory that is prefetched and discarded in batches.
-#include "program.h"
+#include "managed.h"
 
 __global__ void add(unsigned* data, unsigned value) { data[threadIdx.x] += value; }
 
@@ -39,9 +39,7 @@ bool prefetches(void** memory, size_t* sizes, cudaStream_t stream) {
 }  // namespace
 
 int main() {
-  int concurrent = 0;
-  CHECK(cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, 0));
-  if (concurrent == 0) return notHere;
+  if (!isConcurrent()) return notHere;
   void* memory[ranges];
   size_t sizes[ranges] = {bytes, bytes, bytes}, firsts[] = {0, 2}, late[] = {1}, beyond[] = {0, ranges};
   cudaMemLocation places[] = {device, host}, nowhere[] = {{cudaMemLocationTypeDevice, 99}};

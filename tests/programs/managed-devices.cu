@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "in-session.h"
+#include "managed.h"
 #include "peer-devices.h"
 
 __global__ void add(int* data, int count, int value) {
@@ -35,12 +36,6 @@ int* managed(int device = 0) {
   CHECK(cudaSetDevice(device));
   CHECK(cudaMallocManaged(&data, bytes));
   return data;
-}
-
-bool isConcurrent(int device) {
-  int value = 1;
-  CHECK(cudaDeviceGetAttribute(&value, cudaDevAttrConcurrentManagedAccess, device));
-  return value != 0;
 }
 
 bool holds(const int* data, int value) {

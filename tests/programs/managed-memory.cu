@@ -9,7 +9,7 @@
 #include <cstring>
 #include <thread>
 
-#include "program.h"
+#include "managed.h"
 
 __global__ void addToEven(int* data, int count, int value) {
   const int i = 2 * (blockIdx.x * blockDim.x + threadIdx.x);
@@ -326,9 +326,7 @@ bool leavesOtherFaultsAlone() {
 }  // namespace
 
 int main() {
-  int concurrent = 0;
-  CHECK(cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, 0));
-  if (concurrent == 0) return notHere;
+  if (!isConcurrent()) return notHere;
   bool ok = sharesPages();
   ok &= isZeroWhereNobodyWrote();
   ok &= isCopiedAndFilled();

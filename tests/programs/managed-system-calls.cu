@@ -29,7 +29,7 @@
 #include <thread>
 
 #include "in-session.h"
-#include "program.h"
+#include "managed.h"
 
 __global__ void touch(int* data) { ++*data; }
 
@@ -407,9 +407,7 @@ bool isCalledBesideLaunches() {
 }  // namespace
 
 int main() {
-  int concurrent = 0;
-  CHECK(cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, 0));
-  if (concurrent == 0) return notHere;
+  if (!isConcurrent()) return notHere;
   char name[] = "/tmp/managed-system-calls-XXXXXX";
   folder = mkdtemp(name);
   CHECK(cudaMallocManaged(&pool, poolBytes));

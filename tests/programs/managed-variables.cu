@@ -1,6 +1,6 @@
 // __managed__ variables: one address on both sides. The host writes them before any kernel has run, a kernel reads what it
 // wrote and writes, and the host reads that, again and again.
-#include "program.h"
+#include "managed.h"
 
 __managed__ int counter = 7;
 __managed__ float table[1000];
@@ -38,9 +38,7 @@ void doubleOnDevice() {
 }  // namespace
 
 int main() {
-  int concurrent = 0;
-  CHECK(cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, 0));
-  if (concurrent == 0) return notHere;
+  if (!isConcurrent()) return notHere;
   bool ok = EXPECT(counter == 7) & EXPECT(table[count - 1] == 0);
   counter = 10;
   place = table;

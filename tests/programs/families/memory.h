@@ -1,6 +1,8 @@
 // Memory of every kind, and copies.
 #pragma once
 
+#include "../exportable-pool.h"
+#include "../managed.h"
 #include "place.h"
 
 namespace families {
@@ -31,14 +33,8 @@ inline bool pool(const Place& place) {
 
 // A pool of the thread's own, which could be given to other processes.
 inline bool sharedPool(const Place& place) {
-  cudaMemPoolProps properties{};
-  properties.allocType = cudaMemAllocationTypePinned;
-  properties.location = {cudaMemLocationTypeDevice, 0};
-  properties.handleTypes = cudaMemHandleTypePosixFileDescriptor;
-  cudaMemPool_t pool;
-  CHECK(cudaMemPoolCreate(&pool, &properties));
   int descriptor = -1;
-  CHECK(cudaMemPoolExportToShareableHandle(&descriptor, pool, cudaMemHandleTypePosixFileDescriptor, 0));
+  const cudaMemPool_t pool = exportablePool(descriptor);
   uint32_t* data = nullptr;
   cudaMemPoolPtrExportData exported{};
   uint64_t used = 0;
@@ -86,9 +82,7 @@ inline bool managed(const Place& place) {
 
 // Prefetched before either side uses it, if the device can.
 inline bool prefetched(const Place& place) {
-  int concurrent = 0;
-  CHECK(cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, 0));
-  if (concurrent == 0) return true;
+  if (!isConcurrent()) return true;
   const cudaMemLocation device{cudaMemLocationTypeDevice, 0}, host{cudaMemLocationTypeHost, 0};
   uint32_t* data = nullptr;
   CHECK(cudaMallocManaged(&data, place.bytes()));

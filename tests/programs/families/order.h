@@ -54,28 +54,29 @@ inline bool words(const Place& place) {
   return place.holds("words", data, 5 + 6) & EXPECT(cudaStreamQuery(other.stream) == cudaSuccess);
 }
 
-struct Sum {
-  const Numbers& of;
-  uint64_t value = 0;
-  void take() {
-    for (uint32_t each : of) value += each;
-  }
-};
-
 inline uint64_t sumOf(const Numbers& values) {
   uint64_t sum = 0;
   for (uint32_t value : values) sum += value;
   return sum;
 }
 
+// The thread's numbers, with more added by the device, on their way to the host, which makes their sum in the stream.
+struct Sum {
+  Sum(const Place& place, uint32_t more) : data(place.count()), given(place.numbers()), found(place.count()) {
+    place.write(data, given);
+    place.add(data, more);
+    CHECK(cudaMemcpyAsync(found.data(), data, place.bytes(), cudaMemcpyDeviceToHost, place.stream));
+  }
+  void take() { value += sumOf(found); }
+
+  DeviceArray<uint32_t> data;
+  const Numbers given;
+  Numbers found;
+  uint64_t value = 0;
+};
+
 inline bool hostFunctions(const Place& place) {
-  DeviceArray<uint32_t> data(place.count());
-  const Numbers values = place.numbers();
-  Numbers found(place.count());
-  Sum sum{found};
-  place.write(data, values);
-  place.add(data, 5);
-  CHECK(cudaMemcpyAsync(found.data(), data, place.bytes(), cudaMemcpyDeviceToHost, place.stream));
+  Sum sum(place, 5);
   CHECK(cudaLaunchHostFunc(place.stream, [](void* to) { static_cast<Sum*>(to)->take(); }, &sum));
   place.wait();
   return EXPECT(sum.value == sumOf(place.numbers(5)));
@@ -84,13 +85,7 @@ inline bool hostFunctions(const Place& place) {
 // A callback, with work before it and a host function behind it. Neither reads pinned memory, which under a node that shares none with the
 // program waits for the GPU's work (docs/remote.md).
 inline bool callbacks(const Place& place) {
-  DeviceArray<uint32_t> data(place.count());
-  const Numbers values = place.numbers();
-  Numbers found(place.count());
-  Sum sum{found};
-  place.write(data, values);
-  place.add(data, 8);
-  CHECK(cudaMemcpyAsync(found.data(), data, place.bytes(), cudaMemcpyDeviceToHost, place.stream));
+  Sum sum(place, 8);
   CHECK(cudaStreamAddCallback(
       place.stream, [](cudaStream_t, cudaError_t status, void* to) { if (status == cudaSuccess) static_cast<Sum*>(to)->take(); }, &sum, 0));
   CHECK(cudaLaunchHostFunc(place.stream, [](void* to) { static_cast<Sum*>(to)->value *= 3; }, &sum));

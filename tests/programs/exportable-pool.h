@@ -1,0 +1,15 @@
+// A pool that other processes can be given.
+#pragma once
+
+#include "program.h"
+
+inline cudaMemPool_t exportablePool(int& descriptor) {
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location = {cudaMemLocationTypeDevice, 0};
+  properties.handleTypes = cudaMemHandleTypePosixFileDescriptor;
+  cudaMemPool_t pool;
+  CHECK(cudaMemPoolCreate(&pool, &properties));
+  CHECK(cudaMemPoolExportToShareableHandle(&descriptor, pool, cudaMemHandleTypePosixFileDescriptor, 0));
+  return pool;
+}
