@@ -49,9 +49,9 @@ CUresult recordIn(Thread& thread, api::Method method, EventState& event, uint64_
   auto completion = streamCompletion->take(thread.session.completionWords, frame.device());
   if (!completion) return CUDA_ERROR_OUT_OF_MEMORY;
   frame->setLine(*completion);
-  streamCompletion->expect(frame.sequence());
+  streamCompletion->expect(&thread, frame.sequence());
   event.stream.store(stream, std::memory_order_relaxed);
-  event.record.set({frame.sequence(), *completion});
+  event.record.set(&thread, {frame.sequence(), *completion});
   return event.isShared() ? frame.call() : frame.post();
 }
 

@@ -78,7 +78,7 @@ void CallBase::inStream(uint64_t stream) {
   KJ_REQUIRE(thread.deviceOf(stream) == executingDevice, "a frame of another device than its stream's");
   workStream = stream;
   if (auto* entry = thread.session.handles.find<api::Kind::STREAM>(stream)) {
-    raise(entry->lastWork, sequenceOf);
+    entry->lastWork.raise(&thread, sequenceOf);
     depth = &entry->depth;
   } else if (stream == 0) {
     depth = &thread.session.defaultStreamDepths[executingDevice];
@@ -89,7 +89,7 @@ void CallBase::publish() {
   auto& info = api::infoOf(method);
   Session& session = thread.session;
   if (message != nullptr) std::memcpy(message.begin(), space().begin(), words * sizeof(capnp::word));
-  if (!info.noWork) raise(session.progress[executingDevice].lastWork, sequenceOf);
+  if (!info.noWork) session.progress[executingDevice].lastWork.raise(&thread, sequenceOf);
   const uint16_t slot = waiter != nullptr ? waiter->slotIndex() : uint16_t{0};  // ignored for a posted frame
   session.ring(executingDevice).publish(*reservation, method, slot);
   reservation.reset();

@@ -30,7 +30,7 @@ void DeviceOutput::deliver(Thread& thread, unsigned device) {
   CancellationOff untilWritten;  // the text that has been taken exists nowhere else
   std::lock_guard lock(mutex);
   bool waits = session.segment.header().outputWaits.load(std::memory_order_acquire) != 0;
-  uint64_t last = progress.lastWork.load(std::memory_order_relaxed);
+  uint64_t last = progress.lastWork.get();
   bool wasIdle = progress.isIdle();
   if (!waits && taken[device].load(std::memory_order_relaxed) >= last) return;
   std::string text;

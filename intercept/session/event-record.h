@@ -3,9 +3,9 @@
 // the event meanwhile; the later position in the ring wins, as it does in the worker. Any thread, without locks.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
+#include "intercept/session/latest-number.h"
 #include "vgpu/wire/segment.h"
 
 namespace vgpu::client {
@@ -18,17 +18,15 @@ class EventRecord {
   };
 
   Value get() const {
-    uint64_t word = latest.load(std::memory_order_acquire);
+    uint64_t word = latest.get(std::memory_order_acquire);
     uint64_t unit = word >> wordBits;
     return {unit == 0 ? 0 : (unit - 1) * frameUnit + 1, static_cast<uint32_t>(word % completionWordCount)};
   }
-  void set(Value record) {
-    uint64_t word = (record.sequence + frameUnit - 1) / frameUnit << wordBits | record.completion;
-    uint64_t seen = latest.load(std::memory_order_relaxed);
-    while (seen < word && !latest.compare_exchange_weak(seen, word, std::memory_order_release, std::memory_order_relaxed)) {
-    }
+  // `thread` is as LatestNumber::raise() has it.
+  void set(const void* thread, Value record) {
+    latest.raise(thread, (record.sequence + frameUnit - 1) / frameUnit << wordBits | record.completion, std::memory_order_release);
   }
-  void reset() { latest.store(0, std::memory_order_relaxed); }
+  void reset() { latest.reset(); }
 
  private:
   // A sequence number is one more than a multiple of frameUnit (docs/ring.md): 49 bits for it are 32 PiB of frames, a year of
@@ -36,7 +34,7 @@ class EventRecord {
   static constexpr unsigned wordBits = 15;
   static_assert(completionWordCount == 1 << wordBits);
 
-  std::atomic<uint64_t> latest{0};
+  LatestNumber latest;
 };
 
 // A place in a stream of `device`, which its GPU has passed when that number is in that completion word (fenceStream).

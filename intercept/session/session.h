@@ -39,6 +39,7 @@
 #include "intercept/session/handle-table.h"
 #include "intercept/session/host-functions.h"
 #include "intercept/session/known-replies.h"
+#include "intercept/session/latest-number.h"
 #include "intercept/session/managed/managed-memory.h"
 #include "intercept/session/memory/memory.h"
 #include "intercept/session/memory/shared-objects.h"
@@ -135,10 +136,9 @@ class Session final : public SessionControl {
   // Work on a device: the sequence number, in its ring, of its last frame that leaves work on the GPU, and one up to which all is
   // known done.
   struct alignas(128) Progress {
-    std::atomic<uint64_t> lastWork{0}, knownDone{0};
-    bool isIdle() const {
-      return knownDone.load(std::memory_order_relaxed) >= lastWork.load(std::memory_order_relaxed);
-    }
+    LatestNumber lastWork;
+    std::atomic<uint64_t> knownDone{0};
+    bool isIdle() const { return knownDone.load(std::memory_order_relaxed) >= lastWork.get(); }
   };
   std::array<Progress, maxDevices> progress;
   std::array<StreamDepth, maxDevices> defaultStreamDepths;  // the other streams' are in their entries

@@ -2,20 +2,13 @@
 
 namespace vgpu::client {
 
-std::optional<uint32_t> StreamCompletion::take(CompletionWords& completions, unsigned device) {
-  uint32_t own = completion.load(std::memory_order_relaxed);
-  if (own != none) [[likely]] return own;
+std::optional<uint32_t> StreamCompletion::takeFirst(CompletionWords& completions, unsigned device) {
+  uint32_t own = none;
   auto fresh = completions.take(device);
   if (!fresh) return find();
   if (completion.compare_exchange_strong(own, *fresh)) return fresh;
   completions.give(*fresh, device);  // another thread was faster
   return own;
-}
-
-void StreamCompletion::expect(uint64_t sequence) {
-  uint64_t seen = last.load(std::memory_order_relaxed);
-  while (seen < sequence && !last.compare_exchange_weak(seen, sequence, std::memory_order_relaxed)) {
-  }
 }
 
 std::optional<uint32_t> StreamCompletion::find() const {
@@ -25,12 +18,12 @@ std::optional<uint32_t> StreamCompletion::find() const {
 
 void StreamCompletion::end(CompletionWords& completions, unsigned device) {
   uint32_t own = completion.exchange(none);
-  if (own != none) completions.give(own, device, last.load());
+  if (own != none) completions.give(own, device, last.get());
 }
 
 void StreamCompletion::reset() {
   completion.store(none, std::memory_order_relaxed);
-  last.store(0, std::memory_order_relaxed);
+  last.reset();
 }
 
 }  // namespace vgpu::client

@@ -12,15 +12,19 @@
 #include <optional>
 
 #include "intercept/session/completion-words.h"
+#include "intercept/session/latest-number.h"
 
 namespace vgpu::client {
 
 class StreamCompletion {
  public:
   // Nothing if all completion words are taken.
-  std::optional<uint32_t> take(CompletionWords& completions, unsigned device);
-  // The GPU is going to write this. To be called before the frame is published.
-  void expect(uint64_t sequence);
+  std::optional<uint32_t> take(CompletionWords& completions, unsigned device) {
+    const uint32_t own = completion.load(std::memory_order_relaxed);
+    return own != none ? std::optional(own) : takeFirst(completions, device);
+  }
+  // The GPU is going to write this. To be called before the frame is published. `thread` is as LatestNumber::raise() has it.
+  void expect(const void* thread, uint64_t sequence) { last.raise(thread, sequence); }
   // Nothing before the first use.
   std::optional<uint32_t> find() const;
 
@@ -32,8 +36,10 @@ class StreamCompletion {
  private:
   static constexpr uint32_t none = ~uint32_t{0};
 
+  std::optional<uint32_t> takeFirst(CompletionWords& completions, unsigned device);
+
   std::atomic<uint32_t> completion{none};
-  std::atomic<uint64_t> last{0};
+  LatestNumber last;
 };
 
 }  // namespace vgpu::client

@@ -56,7 +56,7 @@ CUresult StreamDepth::postFence(Thread& thread, uint64_t stream) {
   Call<api::Cuda::StreamFenceParams> frame(thread.of(stream), api::Method::streamFence);
   frame->setStream(stream);  // not counted
   frame->setLine(*own);
-  completion.expect(frame.sequence());
+  completion.expect(&thread, frame.sequence());
   fence.store(frame.sequence(), std::memory_order_release);
   return frame.post();
 }

@@ -45,7 +45,7 @@ CUresult synchronizeHostMemory(Thread& thread, unsigned device) {
 bool isKnownIdle(Thread& thread, uint64_t stream) {
   if (thread.session.progress[thread.deviceOf(stream)].isIdle()) return true;
   auto* entry = thread.session.handles.find<api::Kind::STREAM>(stream);
-  return entry != nullptr && entry->knownDone.load(std::memory_order_relaxed) >= entry->lastWork.load(std::memory_order_relaxed);
+  return entry != nullptr && entry->knownDone.load(std::memory_order_relaxed) >= entry->lastWork.get();
 }
 
 namespace {
@@ -87,7 +87,7 @@ CUresult fenceStream(Thread& thread, uint64_t stream, StreamFence& fence) {
   Call<api::Cuda::StreamFenceParams> frame(thread.on(device), api::Method::streamFence);
   frame->setStream(stream);  // not counted
   frame->setLine(*word);
-  completion->expect(frame.sequence());
+  completion->expect(&thread, frame.sequence());
   fence = {device, {frame.sequence(), *word}};
   return frame.post();
 }

@@ -14,19 +14,19 @@ constexpr uint64_t sequenceAt(uint64_t frame) { return frame * frameUnit + 1; }
 TEST_CASE("an event that was never recorded has no sequence number") {
   EventRecord record;
   CHECK(record.get().sequence == 0);
-  record.set({0, 5});  // as a record of a session that is lost
+  record.set(&record, {0, 5});  // as a record of a session that is lost
   CHECK(record.get().sequence == 0);
 }
 
 TEST_CASE("the record of the later place in the ring stands, whichever thread comes first") {
   EventRecord record;
-  record.set({sequenceAt(7), 3});
-  record.set({sequenceAt(4), 2});
+  record.set(&record, {sequenceAt(7), 3});
+  record.set(&record, {sequenceAt(4), 2});
   CHECK(record.get().sequence == sequenceAt(7));
   CHECK(record.get().completion == 3);
-  record.set({sequenceAt(0), 1});
+  record.set(&record, {sequenceAt(0), 1});
   CHECK(record.get().completion == 3);
-  record.set({sequenceAt(uint64_t{1} << 48), completionWordCount - 1});
+  record.set(&record, {sequenceAt(uint64_t{1} << 48), completionWordCount - 1});
   CHECK(record.get().sequence == sequenceAt(uint64_t{1} << 48));
   CHECK(record.get().completion == completionWordCount - 1);
 }
@@ -34,7 +34,7 @@ TEST_CASE("the record of the later place in the ring stands, whichever thread co
 TEST_CASE("stamp and line are of the same record while others record") {
   EventRecord record;
   auto recordEvery = [&](uint64_t first) {
-    for (uint64_t i = first; i < 20'000; i += 2) record.set({sequenceAt(i), static_cast<uint32_t>(i % completionWordCount)});
+    for (uint64_t i = first; i < 20'000; i += 2) record.set(&i, {sequenceAt(i), static_cast<uint32_t>(i % completionWordCount)});
   };
   std::thread even(recordEvery, 0), odd(recordEvery, 1);
   bool agree = true;

@@ -46,12 +46,12 @@ TEST_CASE("an object is nobody's before it is published") {
 TEST_CASE("an object finds nothing of the one that had its place before") {
   HandleTable table;
   uint64_t first = table.create(api::Kind::STREAM, 0);
-  table.find<api::Kind::STREAM>(first)->lastWork = 7;
+  table.find<api::Kind::STREAM>(first)->lastWork.raise(&table, 7);
   table.destroy(first);
   uint64_t next = 0;
   do {
     next = table.create(api::Kind::STREAM, 0);
-    CHECK(table.find<api::Kind::STREAM>(next)->lastWork == 0);
+    CHECK(table.find<api::Kind::STREAM>(next)->lastWork.get() == 0);
   } while (handleIndex(next) != handleIndex(first));
   CHECK(table.find<api::Kind::STREAM>(first) == nullptr);
 }

@@ -23,9 +23,9 @@ TEST_CASE("the line of a stream that is gone is another's only when the GPU has 
   CompletionWords completions(segment);
   StreamCompletion gone, next, last;
   auto completion = gone.take(completions, 0);
-  gone.expect(65);
-  gone.expect(129);
-  gone.expect(1);  // two threads record at once
+  gone.expect(&gone, 65);
+  gone.expect(&gone, 129);
+  gone.expect(&gone, 1);  // two threads record at once
   gone.end(completions, 0);
   segment.completionWord(*completion).done.store(65);
   CHECK(next.take(completions, 0) != completion);

@@ -181,7 +181,7 @@ CUresult Executable::launch(Thread& thread, uint64_t stream) {
 }
 
 template <typename Frame>
-CUresult Executable::sendLaunch(Frame& frame, uint64_t stream) {
+CUresult Executable::sendLaunch(Thread& thread, Frame& frame, uint64_t stream) {
   frame->setGraph(handle);
   frame.setStream(stream);
   lastSequence = frame.sequence();
@@ -192,7 +192,7 @@ CUresult Executable::sendLaunch(Frame& frame, uint64_t stream) {
     auto* event = session.handles.find<api::Kind::EVENT>(std::get<EventWork>(step.work).event);
     if (event == nullptr) continue;
     event->stream.store(stream, std::memory_order_relaxed);
-    event->record.set({lastSequence, *step.word});
+    event->record.set(&thread, {lastSequence, *step.word});
   }
   return frame.post();
 }
@@ -204,7 +204,7 @@ CUresult Executable::launchHere(Thread& thread, uint64_t stream) {
   lastStream = stream;
   if (holdsAnything()) return launchFenced(thread, stream);
   Call<api::Cuda::GraphLaunchParams> frame(thread.of(stream), api::Method::graphLaunch);
-  return sendLaunch(frame, stream);
+  return sendLaunch(thread, frame, stream);
 }
 
 // Launches run one after the other, so the last one's fence is behind all.
@@ -215,12 +215,12 @@ CUresult Executable::launchFenced(Thread& thread, uint64_t stream) {
   if (auto word = completion->take(session.completionWords, thread.deviceOf(stream))) {
     Call<api::Cuda::GraphLaunchFencedParams> frame(thread.of(stream), api::Method::graphLaunchFenced);
     frame->setLine(*word);
-    completion->expect(frame.sequence());
+    completion->expect(&thread, frame.sequence());
     lastLaunch = {frame.device(), {frame.sequence(), *word}};
-    result = sendLaunch(frame, stream);
+    result = sendLaunch(thread, frame, stream);
   } else {
     Call<api::Cuda::GraphLaunchParams> frame(thread.of(stream), api::Method::graphLaunch);
-    result = sendLaunch(frame, stream);
+    result = sendLaunch(thread, frame, stream);
     if (result == CUDA_SUCCESS) result = awaitDevice(thread, device);  // nobody would know when it has ended
   }
   for (auto* memories : {&allocated, &freed})

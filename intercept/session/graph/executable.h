@@ -154,7 +154,7 @@ class Executable {
   // What a launch uses besides the driver's graph, which must outlive it.
   bool holdsAnything() const;
   template <typename Frame>
-  CUresult sendLaunch(Frame& frame, uint64_t stream);
+  CUresult sendLaunch(Thread& thread, Frame& frame, uint64_t stream);
   CUresult launchFenced(Thread& thread, uint64_t stream);
   void giveObjects();
   CUresult takeMemory();

@@ -1,19 +1,20 @@
 #pragma once
 
 #include "intercept/session/kinds/head.h"
+#include "intercept/session/latest-number.h"
 #include "intercept/session/stream-depth.h"
 
 namespace vgpu::client {
 
 struct StreamState : ObjectHead {
-  std::atomic<uint64_t> lastWork{0};   // sequence number of its last frame
+  LatestNumber lastWork;               // sequence number of its last frame
   std::atomic<uint64_t> knownDone{0};  // everything up to this sequence number has ended
   std::atomic<uint32_t> flags{0};
   int32_t priority = 0;
   StreamDepth depth;
 
   void reset() {
-    lastWork.store(0, std::memory_order_relaxed);
+    lastWork.reset();
     knownDone.store(0, std::memory_order_relaxed);
     depth.reset();
   }

@@ -40,7 +40,7 @@ CUresult awaitStream(Thread& thread, uint64_t stream) {
 uint64_t workGiven(const Session& session) {
   uint64_t sum = 0;
   for (unsigned device = 0; device < session.devices.size(); ++device)
-    sum += session.progress[device].lastWork.load(std::memory_order_relaxed);
+    sum += session.progress[device].lastWork.get();
   return sum;
 }
 

@@ -1,0 +1,46 @@
+// A number that only grows and that any thread may raise, such as the position of the last frame of a stream. Usually one thread
+// raises it: the first one has a word of its own, which it stores without a locked operation. Any thread, without locks.
+//
+// Memory order: whoever reads a number that was raised with `release` sees what the raising thread had stored before.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+namespace vgpu::client {
+
+class LatestNumber {
+ public:
+  // To at least `number`. `thread` tells the calling thread from all others that live: the address of its Thread.
+  void raise(const void* thread, uint64_t number, std::memory_order order = std::memory_order_relaxed) {
+    if (owner.load(std::memory_order_relaxed) == thread) [[likely]] {
+      if (owned.load(std::memory_order_relaxed) < number) owned.store(number, order);
+    } else {
+      raiseShared(thread, number, order);
+    }
+  }
+  uint64_t get(std::memory_order order = std::memory_order_relaxed) const { return std::max(owned.load(order), shared.load(order)); }
+  // For another object: no thread raises it meanwhile.
+  void reset() {
+    owner.store(nullptr, std::memory_order_relaxed);
+    owned.store(0, std::memory_order_relaxed);
+    shared.store(0, std::memory_order_relaxed);
+  }
+
+ private:
+  void raiseShared(const void* thread, uint64_t number, std::memory_order order) {
+    const void* nobody = nullptr;
+    if (owner.compare_exchange_strong(nobody, thread, std::memory_order_relaxed)) return owned.store(number, order);
+    uint64_t seen = shared.load(std::memory_order_relaxed);
+    while (seen < number && !shared.compare_exchange_weak(seen, number, order, std::memory_order_relaxed)) {
+    }
+  }
+
+  // The first thread that has raised it. Another one that gets the same address afterwards is its successor: what the first has
+  // stored happens before, because its Thread was freed before this one's was made.
+  std::atomic<const void*> owner{nullptr};
+  std::atomic<uint64_t> owned{0}, shared{0};
+};
+
+}  // namespace vgpu::client
