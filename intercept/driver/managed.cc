@@ -8,11 +8,6 @@ using namespace vgpu::client;
 
 namespace {
 
-bool isHost(const CUmemLocation& location) {
-  return location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
-         location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
-}
-
 bool isConcurrent(Session& session, unsigned device) {
   return session.devices[device].attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) != 0;
 }

@@ -139,6 +139,7 @@ CUresult synchronizeEvent(Thread& thread, const EventState& event) {
   EventRecord::Value wanted = event.record.get();
   while ((state = event.isShared() ? askDriver(thread, event) : queryRecord(thread, event, wanted)) == CUDA_ERROR_NOT_READY)
     if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
+  expectWork(thread.session, event.device());
   return delivered(thread, event.device(), state != CUDA_SUCCESS ? state : thread.session.takeError(event.device()));
 }
 

@@ -39,6 +39,7 @@ CUresult Waiter::await(unsigned device, uint64_t sequence, For whom) {
     if (mine.done.load() < sequence) sleepOn(session.segment.waking(), mine.wakeups, seen, backoff.sleepNanoseconds());
     mine.sleeping.store(0);
   }
+  if (whom == For::gpu) expectWork(session, device);
   return static_cast<CUresult>(mine.result);
 }
 

@@ -9,8 +9,15 @@
 #include <optional>
 
 #include "intercept/session/thread.h"
+#include "vgpu/wire/futex.h"
 
 namespace vgpu::client {
+
+// At the end of a wait for the GPU, after which most programs give it work: if the wait was long the worker sleeps, and getting up
+// takes it longer than the program takes to its next call. With few cores it sleeps after every wait, and is woken by that call.
+inline void expectWork(const Session& session, unsigned device) {
+  if (Backoff::isLong()) session.ring(device).wakeConsumer();
+}
 
 class Waiter {
  public:

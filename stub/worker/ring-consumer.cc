@@ -128,6 +128,7 @@ void RingConsumer::rest(Backoff& backoff, const std::atomic<bool>& stop) {
     awaitOthers(bell, nanoseconds);
   } else {
     reader.sleep(bell, nanoseconds);
+    if (reader.bell() != bell) backoff = Backoff(idleSpin);  // frames come soon, if none has (RingWriter::wakeConsumer)
   }
   if (isBusy) watch();
 }

@@ -261,6 +261,35 @@ bool rowsTravelTogether(Crossings& crossings) {
   return ok;
 }
 
+__global__ void count(int* values) { values[blockIdx.x * blockDim.x + threadIdx.x] += 1; }
+
+// The host looks at every second piece of 64 KiB that a kernel has written, then at the others.
+bool memoryThatPrefersTheHostComesTogether(Crossings& crossings) {
+  constexpr size_t numbers = 1 << 20, piece = 64 * 1024 / sizeof(int);
+  int* values;
+  CHECK(cudaMallocManaged(&values, numbers * sizeof(int)));
+  int rounds = 0;
+  bool ok = true;
+  auto look = [&] {
+    count<<<numbers / 256, 256>>>(values);
+    CHECK(cudaDeviceSynchronize());
+    ++rounds;
+    crossings.restart();
+    for (size_t first : {size_t{0}, piece})
+      for (size_t i = first; i < numbers; i += 2 * piece) ok &= values[i] == rounds;
+    return crossings.units();
+  };
+  look();  // which also finds the kernel
+  const uint64_t apart = look();
+  CHECK(cudaMemAdvise(values, numbers * sizeof(int), cudaMemAdviseSetPreferredLocation, {cudaMemLocationTypeHost, 0}));
+  const uint64_t together = look();
+  CHECK(cudaMemAdvise(values, numbers * sizeof(int), cudaMemAdviseUnsetPreferredLocation, {cudaMemLocationTypeHost, 0}));
+  const uint64_t apartAgain = look();
+  ok &= EXPECT(4 * together <= apart) & EXPECT(4 * together <= apartAgain);
+  CHECK(cudaFree(values));
+  return EXPECT(ok);
+}
+
 // The GPU behind the pause is another one, and is asked: once.
 bool answersOutliveThePause(Crossings& crossings) {
   cudaFuncAttributes before{}, after{};
@@ -297,6 +326,7 @@ int main() {
   ok &= unloadedKernelsAreForgotten(crossings);
   ok &= answersOutliveThePause(crossings);
   ok &= rowsTravelTogether(crossings);
+  ok &= memoryThatPrefersTheHostComesTogether(crossings);
   ok &= EXPECT(value.download()[0] == 3);
   return verdict("round-trips", ok);
 }

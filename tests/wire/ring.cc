@@ -182,6 +182,22 @@ TEST_CASE("a consumer that goes to sleep is woken by the next frame, however clo
   writer.join();
 }
 
+TEST_CASE("a consumer that sleeps is woken without a frame, and one that does not is left alone") {
+  Pair pair;
+  const uint32_t bell = pair.reader.bell();
+  pair.writer.wakeConsumer();
+  CHECK(pair.reader.bell() == bell);
+  std::atomic<bool> isUp{false};
+  std::thread waker([&] {
+    while (!isUp.load()) pair.writer.wakeConsumer();
+  });
+  while (pair.reader.bell() == bell) pair.reader.sleep(bell, 3'600'000'000'000);  // for ever, if nobody rings
+  isUp = true;
+  waker.join();
+  CHECK(pair.reader.bell() == bell + 1);
+  CHECK(!pair.reader.next());
+}
+
 TEST_CASE("a consumer that was woken since it read the bell does not sleep") {
   Pair pair;
   uint32_t bell = pair.reader.bell();

@@ -35,15 +35,18 @@ void RingWriter::publish(const Reservation& frame, api::Method method, uint16_t 
   own.slot = slot;
   own.device = device;
   own.sequence.store(frame.sequence(), std::memory_order_release);
-  // Whoever takes the mark down wakes it; the others need not, however long it takes to get up.
-  if (header.consumerSleeping.load(std::memory_order_acquire) && header.consumerSleeping.exchange(0)) {
-    header.doorbell.fetch_add(1);
-    wakeSleepers(waking, header.doorbell);  // while a session moves, two relays may sleep there
-  }
+  wakeConsumer();
   // The consumer's core wrote the zeros that later frames will find. Fetched now, they are here when the call after the
   // next fills them: one call ahead is not enough for all lines of a frame to come.
   const std::byte* later = frame.frame + 2 * frame.bytes;
   for (uint64_t line = 0; line < 4; ++line) __builtin_prefetch(later + line * frameUnit, 1);
+}
+
+// Whoever takes the mark down wakes it; the others need not, however long it takes to get up.
+void RingWriter::ringBell() const {
+  if (!header.consumerSleeping.exchange(0)) return;
+  header.doorbell.fetch_add(1);
+  wakeSleepers(waking, header.doorbell);  // while a session moves, two relays may sleep there
 }
 
 RingReader::RingReader(const Segment& segment, uint64_t position, unsigned device)

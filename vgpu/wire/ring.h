@@ -66,7 +66,13 @@ class RingWriter {
   // Completes the frame and wakes the worker if it sleeps. Afterwards the writer must not touch the frame's memory.
   void publish(const Reservation& frame, api::Method method, uint16_t slot) const;
 
+  // Wakes the worker if it sleeps: frames are expected soon, and the first need not do it.
+  void wakeConsumer() const {
+    if (header.consumerSleeping.load(std::memory_order_acquire)) [[unlikely]] ringBell();
+  }
+
  private:
+  void ringBell() const;
   // Waits until the ring has room up to the position `end`. False once `abandoned` is true.
   bool awaitRoom(uint64_t end, const std::atomic<bool>& abandoned) const;
 

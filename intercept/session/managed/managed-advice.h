@@ -1,11 +1,12 @@
-// What the program has said about pieces of managed memory: advice, and where it has last prefetched them to. Nothing here changes
-// where bytes are; CUDA lets a program ask what it has said.
+// What the program has said about pieces of managed memory: advice, and where it has last prefetched them to. CUDA lets a program
+// ask what it has said; of memory whose preferred location is the host a touch brings more at once.
 //
 // Any thread; the mutex is a leaf. Stays in the program's process over a suspend.
 #pragma once
 
 #include <cuda.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -20,6 +21,11 @@ struct Advice {
   bool byHost = false;                      // so does the host
 };
 
+inline bool isHost(const CUmemLocation& location) {
+  return location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+         location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+}
+
 class ManagedAdvice {
  public:
   // Of [address, address + bytes), `change` the advice, piece by piece.
@@ -27,12 +33,21 @@ class ManagedAdvice {
   void change(uint64_t address, uint64_t bytes, Change&& change) {
     std::lock_guard lock(mutex);
     auto last = cutAt(address + bytes);
-    for (auto piece = cutAt(address); piece != last; ++piece) change(piece->second);
+    for (auto piece = cutAt(address); piece != last; ++piece) {
+      change(piece->second);
+      if (isHost(piece->second.preferred)) anyPreferred.store(true, std::memory_order_relaxed);
+    }
   }
   // Calls `visit` with the advice of each piece of [address, address + bytes).
   template <typename Visit>
   void visit(uint64_t address, uint64_t bytes, Visit&& visit) {
     change(address, bytes, [&](Advice& advice) { visit(static_cast<const Advice&>(advice)); });
+  }
+  bool prefersHost(uint64_t address) {
+    if (!anyPreferred.load(std::memory_order_relaxed)) return false;
+    std::lock_guard lock(mutex);
+    auto next = pieces.upper_bound(address);
+    return next != pieces.begin() && isHost(std::prev(next)->second.preferred);
   }
   // Forgets what was said of an allocation.
   void forget(uint64_t address, uint64_t bytes) {
@@ -53,6 +68,7 @@ class ManagedAdvice {
 
   std::mutex mutex;
   Pieces pieces;
+  std::atomic<bool> anyPreferred{false};  // of the host, so far
 };
 
 }  // namespace vgpu::client

@@ -276,6 +276,7 @@ void ManagedMemory::giveToDevice(Thread& thread) {
 
 // No work is outstanding that may use the range, and none comes while `mutex` is held.
 void ManagedMemory::bring(Thread& thread, ManagedRange& range, uint64_t address, HostAccess access) {
+  if (advice.prefersHost(address)) range.expect(address);
   const auto run = range.touched(address);
   const bool isZero = range.zeroUntil && *range.zeroUntil == workGiven(thread.session);
   if (run.access == HostAccess::none && !isZero) {
