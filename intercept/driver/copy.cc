@@ -99,11 +99,12 @@ CUDA_MEMCPY3D flat(const CUDA_MEMCPY2D& copy) {
 
 namespace {
 
-// The end as a program describes one.
-void describe(const CopyEnd& end, Where where, CUmemorytype& type, const void** host, CUdeviceptr& device, CUarray& array, size_t& pitch) {
-  type = end.isArray() ? CU_MEMORYTYPE_ARRAY : where == Where::device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+// The end as a program describes one. `isAny`: it has not said where it is.
+void describe(const CopyEnd& end, Where where, bool isAny, CUmemorytype& type, const void** host, CUdeviceptr& device, CUarray& array,
+              size_t& pitch) {
+  type = end.isArray() ? CU_MEMORYTYPE_ARRAY : isAny ? CU_MEMORYTYPE_UNIFIED : where == Where::device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
   if (type == CU_MEMORYTYPE_ARRAY) array = fromWire<CUarray>(end.place.number());
-  if (type == CU_MEMORYTYPE_DEVICE) device = end.address();
+  if (type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_UNIFIED) device = end.address();
   if (type == CU_MEMORYTYPE_HOST) *host = fromWire<const void*>(end.address());
   pitch = end.pitch;
 }
@@ -120,9 +121,10 @@ CUresult describeEnds(Session& session, const CopyEnd& to, const CopyEnd& from, 
   if (CUresult bad = checkCopy(session, to, from, size, ends, work.toWhere, work.fromWhere)) return bad;
   CUDA_MEMCPY3D& given = work.given;
   const void* host = nullptr;
-  describe(to, work.toWhere, given.dstMemoryType, &host, given.dstDevice, given.dstArray, given.dstPitch);
+  const bool isAny = !ends.destinationOnGpu && !ends.sourceOnGpu && !to.isArray() && !from.isArray();
+  describe(to, work.toWhere, isAny, given.dstMemoryType, &host, given.dstDevice, given.dstArray, given.dstPitch);
   given.dstHost = const_cast<void*>(host);
-  describe(from, work.fromWhere, given.srcMemoryType, &given.srcHost, given.srcDevice, given.srcArray, given.srcPitch);
+  describe(from, work.fromWhere, isAny, given.srcMemoryType, &given.srcHost, given.srcDevice, given.srcArray, given.srcPitch);
   given.dstXInBytes = to.x;
   given.srcXInBytes = from.x;
   given.WidthInBytes = size.width;

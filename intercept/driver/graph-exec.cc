@@ -81,7 +81,7 @@ CUresult updateExec(CUgraphExec exec, CUgraph graph, CUgraphNode* errorNode, CUg
     CUresult updated = found.update(thread, *with, problem);
     if (errorNode != nullptr) *errorNode = fromWire<CUgraphNode>(problem.node);
     if (result != nullptr) *result = problem.update;
-    if (from != nullptr) *from = nullptr;
+    if (from != nullptr) *from = fromWire<CUgraphNode>(problem.from);
     return updated;
   });
 }

@@ -85,6 +85,7 @@ CUresult describeNode(Thread& thread, const NodeRequest& request, NodeWork& work
       auto& alloc = params.alloc;
       return allocateNode(thread, {alloc.poolProps, alloc.accessDescs, alloc.accessDescCount, alloc.bytesize, 0}, request.address, work);
     }
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return CUDA_ERROR_NOT_SUPPORTED;  // it is added, and not changed
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT: return CUDA_ERROR_NOT_SUPPORTED;  // as the semaphores that they name
     default: return CUDA_ERROR_INVALID_VALUE;

@@ -1,6 +1,9 @@
 // Nodes of any type through one structure: a union whose kernel, copy, fill and condition differ between the
 // interfaces.
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <span>
 
 #include "intercept/runtime/graph-node.h"
 
@@ -25,10 +28,23 @@ cudaError_t copy(const cudaGraphNodeParams& from, CUgraphNodeParams& to) {
   return toDriver(&from.memcpy.copyParams, to.memcpy.copyParams);
 }
 
-/// What a program must leave 0.
+/// Of the types whose parameters differ between the interfaces; the driver looks at the others.
+size_t bytesOf(const cudaGraphNodeParams& p) {
+  switch (p.type) {
+    case cudaGraphNodeTypeKernel: return sizeof p.kernel;
+    case cudaGraphNodeTypeMemcpy: return sizeof p.memcpy;
+    case cudaGraphNodeTypeMemset: return sizeof p.memset;
+    case cudaGraphNodeTypeConditional: return sizeof p.conditional;
+    default: return sizeof p.reserved1;
+  }
+}
+
+/// What a program must leave 0 is not.
 bool isReserved(const cudaGraphNodeParams& p) {
-  const bool head = p.reserved0[0] != 0 || p.reserved0[1] != 0 || p.reserved0[2] != 0 || p.reserved2 != 0;
-  return head || (p.type == cudaGraphNodeTypeMemcpy && p.memcpy.flags != 0);
+  auto isSet = [](auto each) { return each != decltype(each){}; };
+  const bool isCopy = p.type == cudaGraphNodeTypeMemcpy && (p.memcpy.flags != 0 || std::ranges::any_of(p.memcpy.reserved, isSet));
+  return isCopy || p.reserved2 != 0 || std::ranges::any_of(p.reserved0, isSet) ||
+         std::ranges::any_of(std::as_bytes(std::span(p.reserved1)).subspan(bytesOf(p)), isSet);
 }
 
 /// Starts as the same bytes, which is right for every type but those below.

@@ -1,6 +1,7 @@
 #include "intercept/session/host-functions.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "intercept/session/background-thread.h"
@@ -28,20 +29,21 @@ std::shared_ptr<HostFunctions::OfNode> HostFunctions::addOfNode(uint32_t complet
   // The word may have been another's, which has left its last number there.
   made->called = segment.completionWord(completion).done.load(std::memory_order_acquire);
   made->expected.store(made->called, std::memory_order_relaxed);
+  made->versions = HostFunctions::made(std::move(function));
   std::lock_guard lock(mutex);
   start();
-  made->versions.push_back({std::make_shared<const std::function<void()>>(std::move(function)), UINT64_MAX});
   return ofNodes.emplace_back(std::move(made));
 }
 
-void HostFunctions::change(OfNode& node, std::function<void()> function) {
-  auto made = std::make_shared<const std::function<void()>>(std::move(function));
+void HostFunctions::change(OfNode& node, Made made) noexcept {
+  Made ended;  // without the lock: with it may end what is the program's
   std::lock_guard lock(mutex);
   const uint64_t last = node.expected.load(std::memory_order_relaxed);
   auto& versions = node.versions;
-  const bool isCalled = last != node.called && (versions.size() == 1 || versions[versions.size() - 2].last != last);
-  isCalled ? void(versions.back().last = last) : versions.pop_back();
-  versions.push_back({std::move(made), UINT64_MAX});
+  const bool isCalled = last != node.called && (versions.size() == 1 || (*std::prev(versions.end(), 2))->last != last);
+  if (isCalled) versions.back()->last = last;
+  else ended.splice(ended.end(), versions, std::prev(versions.end()));
+  versions.splice(versions.end(), made);
 }
 
 void HostFunctions::end(OfNode& node) {
@@ -109,8 +111,8 @@ std::vector<HostFunctions::Waiting> HostFunctions::takeDue() {
     // The word may be another's by now, if this one has ended: it has larger numbers then.
     const uint64_t reached = std::min(segment.completionWord(node->completion).done.load(std::memory_order_acquire), last);
     if (reached <= node->called) return false;
-    while (node->versions.front().last < reached) node->versions.pop_front();
-    taken.push_back({node->completion, node->device, reached, [run = node->versions.front().function] { if (*run) (*run)(); }, Word::kept});
+    while (node->versions.front()->last < reached) node->versions.pop_front();
+    taken.push_back({node->completion, node->device, reached, [run = node->versions.front()] { if (run->function) run->function(); }, Word::kept});
     node->called = reached;
     return node->hasEnded && reached == last;
   });

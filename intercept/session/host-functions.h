@@ -10,8 +10,8 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -33,6 +33,14 @@ class HostFunctions {
   // Drops those of frames before `sequence`, which the GPU will not reach because its context has ended.
   void drop(unsigned device, uint64_t sequence);
 
+  // A function that a node may be given: with it, that cannot fail. An empty function does nothing.
+  struct Version {
+    std::function<void()> function;
+    uint64_t last;  // launch that calls this one
+  };
+  using Made = std::list<std::shared_ptr<Version>>;
+  static Made made(std::function<void()> function) { return {std::make_shared<Version>(Version{std::move(function), UINT64_MAX})}; }
+
   // The function of a node, which each launch of its graph calls when the GPU has come to it.
   class OfNode {
    public:
@@ -42,10 +50,6 @@ class HostFunctions {
 
    private:
     friend class HostFunctions;
-    struct Version {
-      std::shared_ptr<const std::function<void()>> function;
-      uint64_t last;  // launch that calls this one
-    };
     // Launches before that number do not call it any more, unless the GPU has come to it.
     void forget(uint64_t before, uint64_t reached);
 
@@ -53,13 +57,13 @@ class HostFunctions {
     const unsigned device;
     std::atomic<uint64_t> expected{0};
     // The rest under the mutex of all.
-    uint64_t called = 0;            // the last launch that has called it, or been given up
-    std::deque<Version> versions;   // the last one is that of launches to come
+    uint64_t called = 0;  // the last launch that has called it, or been given up
+    Made versions;        // the last one is that of launches to come
     bool hasEnded = false;
   };
   std::shared_ptr<OfNode> addOfNode(uint32_t completion, unsigned device, std::function<void()> function);
-  // What launches from now on call; an empty function does nothing.
-  void change(OfNode& node, std::function<void()> function);
+  // What launches from now on call.
+  void change(OfNode& node, Made made) noexcept;
   // No launch from now on calls it.
   void end(OfNode& node);
   // A launch has said its number to its nodes. Both are sequentially consistent, and so is what the thread does before it sleeps: it

@@ -37,7 +37,7 @@ CUresult checkValue(CUlaunchAttributeID id, const CUlaunchAttributeValue& value)
   bool isCluster = id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION || id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION;
   const auto& cluster = value.clusterDim;  // and preferredClusterDim, which is laid out alike
   const bool isNone = cluster.x == 0 && cluster.y == 0 && cluster.z == 0;  // as the driver has it
-  return isCluster && !isNone && (cluster.x == 0 || cluster.y == 0 || cluster.z == 0) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  return isCluster && !isNone && (cluster.x == 0 || cluster.y == 0 || cluster.z == 0) ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
 }
 
 CUlaunchAttribute attributeOf(const AttributeKind& kind, const CUlaunchAttributeValue& value) {

@@ -24,7 +24,7 @@ struct AttributeKind {
 // Null if it is not among them.
 const AttributeKind* findAttributeKind(CUlaunchAttributeID id);
 
-// CUDA_ERROR_INVALID_VALUE for a value that is none.
+// CUDA_ERROR_INVALID_CLUSTER_SIZE for clusters that are none.
 CUresult checkValue(CUlaunchAttributeID id, const CUlaunchAttributeValue& value);
 // With zeros behind what has a meaning, so that attributes can be compared.
 CUlaunchAttribute attributeOf(const AttributeKind& kind, const CUlaunchAttributeValue& value);

@@ -67,6 +67,10 @@ class Session final : public SessionControl {
   static Session& open();
   // The open session; nullptr if there is none in this process.
   static Session* find();
+  // One besides the process's, of a test that is its daemon and its worker (tests/session/fake-session.h). It is never destroyed
+  // either.
+  explicit Session(std::unique_ptr<Control> control);
+  void start();
 
   Segment segment;
   // The ring of a device. A frame may be sent when the worker consumes it: see use().
@@ -174,10 +178,8 @@ class Session final : public SessionControl {
   void lose(const std::string& why) override;
 
  private:
-  explicit Session(std::unique_ptr<Control> control);
   static void forgetInChild();
   void readEnvironment();
-  void start();
   void describeDevices();
   void openRing(Thread& thread, unsigned device);
 

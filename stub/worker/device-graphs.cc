@@ -39,7 +39,8 @@ CUresult instantiate(Execution& on, KnownGraph& graph, uint64_t handle, uint64_t
 }
 
 CUresult noteSet(Execution& on, KnownGraph& graph, KnownGraphNode& node) {
-  node.set[on.method()].assign(on.words().begin(), on.words().end());
+  const api::Method method = on.method() == api::Method::graphChangeKernel ? api::Method::graphSetKernel : on.method();
+  node.set[method].assign(on.words().begin(), on.words().end());
   graph.isSetSince = true;
   return CUDA_SUCCESS;
 }

@@ -1,11 +1,13 @@
-// Changes of executable graphs that need other nodes than were instantiated: a copy between the device and pinned memory becomes one of
-// pageable memory and the other way round, bodies of conditional nodes change, and copies of pageable memory are left out. Launches that
-// were given before a change do what the graph did then, whichever stream they are in.
+// Changes of executable graphs. Such as need other nodes than were instantiated: a copy between the device and pinned memory becomes one of
+// pageable memory and the other way round, bodies of conditional nodes change, copies of pageable memory are left out, kernels get other
+// attributes. And of memory nodes, functions of kernels and copies of arrays. Launches that were given before a change do what the graph did
+// then, whichever stream they are in.
 #include "kernel-node.h"
 
 using Handle = cudaGraphConditionalHandle;
 
 __global__ void add(unsigned* to, unsigned value) { *to += value; }
+__global__ void addTwice(unsigned* to, unsigned value) { *to += 2 * value; }
 
 namespace {
 
@@ -118,13 +120,111 @@ struct Body {
   cudaGraphExec_t executable;
 };
 
+// ---- Memory of nodes, which becomes that of another graph's, a kernel between that becomes another one with another attribute, and its
+// place in the order of the nodes.
+struct MemoryNodes {
+  struct One {
+    One(unsigned* to, void (*kernel)(unsigned*, unsigned), unsigned amount, bool hasPriority) {
+      cudaMemAllocNodeParams memory{};
+      memory.poolProps.allocType = cudaMemAllocationTypePinned;
+      memory.poolProps.location.type = cudaMemLocationTypeDevice;
+      memory.bytesize = 4 * bytes;
+      cudaGraphNode_t allocated, filled, copied, freed;
+      CHECK(cudaGraphAddMemAllocNode(&allocated, graph, nullptr, 0, &memory));
+      auto* place = static_cast<unsigned*>(memory.dptr);
+      cudaMemsetParams fill{place, 0, 100, bytes, 1, 1};
+      CHECK(cudaGraphAddMemsetNode(&filled, graph, &allocated, 1, &fill));
+      cudaGraphNode_t added = addKernel<unsigned*, unsigned>(graph, {filled}, kernel, place, amount);
+      cudaKernelNodeAttrValue priority{};
+      priority.priority = -1;
+      if (hasPriority) CHECK(cudaGraphKernelNodeSetAttribute(added, cudaLaunchAttributePriority, &priority));
+      CHECK(cudaGraphAddMemcpyNode1D(&copied, graph, &added, 1, to, place, bytes, cudaMemcpyDeviceToDevice));
+      CHECK(cudaGraphAddMemFreeNode(&freed, graph, &copied, 1, place));
+    }
+    cudaGraph_t graph = graphOf();
+  };
+  MemoryNodes() { CHECK(cudaGraphInstantiate(&executable, first.graph, 0)); }
+  void update(const One& with) {
+    cudaGraphExecUpdateResultInfo info{};
+    CHECK(cudaGraphExecUpdate(executable, with.graph, &info));
+  }
+  bool has(unsigned value) {
+    sum.upload({0});
+    CHECK(cudaGraphLaunch(executable, nullptr));
+    return same("copied from memory of a node", sum.download(), {value});
+  }
+  // The memory that it has no more is another executable graph's.
+  bool isFree(const One& one, unsigned value) {
+    cudaGraphExec_t other, busy;
+    CHECK(cudaGraphInstantiate(&other, one.graph, 0));
+    bool ok = EXPECT_ERROR(cudaGraphInstantiate(&busy, one.graph, 0), cudaErrorNotSupported);
+    sum.upload({0});
+    CHECK(cudaGraphLaunch(other, nullptr));
+    ok &= same("in another graph", sum.download(), {value});
+    CHECK(cudaGraphExecDestroy(other));
+    return ok;
+  }
+  bool check() {
+    update(first);
+    bool ok = has(101);
+    update(second);
+    ok &= has(140) & isFree(first, 101);
+    update(third);
+    ok &= has(103) & isFree(second, 140);
+    update(second);
+    return ok;
+  }
+  DeviceArray<unsigned> sum{1};
+  One first{sum, add, 1, false}, second{sum, addTwice, 20, true}, third{sum, add, 3, false};
+  cudaGraphExec_t executable;
+};
+
+// ---- A row out of an array, that becomes one out of another.
+struct Arrays {
+  Arrays() {
+    cudaMemcpy3DParms params = rowOf(made(7), 0);
+    CHECK(cudaGraphAddMemcpyNode(&node, graph, nullptr, 0, &params));
+    CHECK(cudaGraphInstantiate(&executable, graph, 0));
+    params = rowOf(made(70), 1);
+    CHECK(cudaGraphExecMemcpyNodeSetParams(executable, node, &params));
+  }
+  static cudaArray_t made(unsigned first) {
+    const cudaChannelFormatDesc format = cudaCreateChannelDesc<unsigned>();
+    cudaArray_t array;
+    unsigned values[] = {first, first + 1};
+    CHECK(cudaMallocArray(&array, &format, 2, 1));
+    CHECK(cudaMemcpy2DToArray(array, 0, 0, values, sizeof values, sizeof values, 1, cudaMemcpyHostToDevice));
+    return array;
+  }
+  cudaMemcpy3DParms rowOf(cudaArray_t array, size_t x) {
+    cudaMemcpy3DParms params{};
+    params.srcArray = array;
+    params.srcPos = make_cudaPos(x, 0, 0);
+    params.dstPtr = make_cudaPitchedPtr(value, bytes, 1, 1);
+    params.extent = make_cudaExtent(1, 1, 1);
+    params.kind = cudaMemcpyDeviceToDevice;
+    return params;
+  }
+  bool has(unsigned expected) {
+    value.upload({0});
+    CHECK(cudaGraphLaunch(executable, nullptr));
+    return same("out of an array", value.download(), {expected});
+  }
+  cudaGraph_t graph = graphOf();
+  DeviceArray<unsigned> value{1};
+  cudaGraphNode_t node;
+  cudaGraphExec_t executable;
+};
+
 }  // namespace
 
 int main() {
   Copies copies;
   Body body;
-  bool ok = copies.check() & body.check();
+  MemoryNodes memory;
+  Arrays arrays;
+  bool ok = copies.check() & body.check() & memory.check() & arrays.has(71);
   pausePoint();
-  ok &= copies.checkAgain() & body.adds(20) & body.check();
+  ok &= copies.checkAgain() & body.adds(20) & body.check() & memory.has(140) & memory.check() & arrays.has(71);
   return verdict("changed-graphs", ok);
 }

@@ -129,6 +129,7 @@ CUresult Captures::addNode(Place& place, NodeWork& work, bool overlaps) {
     capture.invalidated = true;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
+  if (std::holds_alternative<EmptyWork>(work)) return CUDA_SUCCESS;  // a copy or a fill of nothing
   for (auto& edge : place.tail)
     if (overlaps && edge.from->type() == CU_GRAPH_NODE_TYPE_KERNEL) edge.data = programmaticEdge;
   GraphNode& node = capture.graph->add(std::move(work), std::move(place.tail));

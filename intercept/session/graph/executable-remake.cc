@@ -1,9 +1,14 @@
 // Changes of steps: set in the worker's graph, or by a new graph of the worker's if that one has no such nodes, cannot lose some, or
 // cannot have what is in its conditional nodes' bodies set. The program's handle stays; the worker's graph has another one then.
+#include <kj/common.h>
+#include <kj/exception.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "intercept/session/call.h"
 #include "intercept/session/graph/executable.h"
+#include "intercept/session/graph/node-attributes.h"
 #include "intercept/session/graph/staging.h"
 #include "intercept/session/graph/step-frames.h"
 #include "intercept/session/ring-order.h"
@@ -11,23 +16,70 @@
 
 namespace vgpu::client {
 
+// Attributes of a kernel's node the driver exchanges with all nodes only.
 bool Executable::isInPlace(const Step& step, const NodeWork& work) {
-  auto* copy = std::get_if<CopyWork>(&work);
-  return step.place.step == Place::none && (copy == nullptr || formOf(*copy) == formOf(std::get<CopyWork>(step.work)));
+  if (step.place.step != Place::none) return false;
+  if (auto* copy = std::get_if<CopyWork>(&work)) return formOf(*copy) == formOf(std::get<CopyWork>(step.work));
+  auto *kernel = std::get_if<KernelWork>(&work), *now = std::get_if<KernelWork>(&step.work);
+  return kernel == nullptr || hasSameAttributes(*kernel, *now);
 }
 
-CUresult Executable::apply(Thread& thread, const std::vector<Change>& changes) {
-  bool areInPlace = !hasNewConditions;
-  for (auto& change : changes) areInPlace = areInPlace && isInPlace(shape.steps[change.step], change.work);
-  if (!areInPlace) return remake(thread, changes);
+bool Executable::hasOtherFunction(const Step& step, const NodeWork& work) {
+  auto *kernel = std::get_if<KernelWork>(&work), *now = std::get_if<KernelWork>(&step.work);
+  return kernel != nullptr && kernel->function != now->function;
+}
+
+// Whether the driver takes another function only it knows (cuda.h, cuGraphExecKernelNodeSetParams), so these are the first, and what has
+// been changed by then is changed back.
+CUresult Executable::changeFunctions(Thread& thread, const std::vector<Change>& changes, Problem& problem) {
+  std::vector<std::pair<Step*, NodeWork>> done;
   for (auto& change : changes) {
     Step& step = shape.steps[change.step];
-    step.work = change.work;
+    if (!hasOtherFunction(step, change.work)) continue;
+    Step wanted = step;
+    wanted.work = change.work;
+    const CUresult result = sendSet(thread, wanted, true);
+    if (result == CUDA_SUCCESS) {
+      done.push_back({&step, std::exchange(step.work, std::move(wanted.work))});
+      continue;
+    }
+    for (auto& [changed, was] : done) {
+      changed->work = std::move(was);
+      sendSet(thread, *changed);
+    }
+    if (result == CUDA_ERROR_INVALID_VALUE) problem.update = CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE, problem.node = change.from;
+    return result;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Executable::apply(Thread& thread, const std::vector<Change>& changes, Problem& problem) {
+  std::vector<const Change*> others;  // than of functions
+  bool areInPlace = !hasNewConditions;
+  for (auto& change : changes) {
+    const Step& step = shape.steps[change.step];
+    areInPlace = areInPlace && isInPlace(step, change.work);
+    if (!hasOtherFunction(step, change.work)) others.push_back(&change);
+  }
+  if (!areInPlace) return remake(thread, changes);
+  if (CUresult refused = changeFunctions(thread, changes, problem)) return refused;
+  for (auto* change : others) {
+    Step& step = shape.steps[change->step];
+    step.work = change->work;
+    if (isMemory(step.work)) continue;  // the worker's node does nothing
     if (CUresult error = prepare(thread, step)) return error;
     if (CUresult error = sendSet(thread, step)) return error;
   }
   return CUDA_SUCCESS;
 }
+
+// What there is before something is tried, and the functions of the program with which it goes on if that fails.
+struct Executable::Before {
+  uint64_t handle;
+  std::vector<Step> steps;
+  std::vector<uint32_t> hosts, records;
+  std::vector<HostFunctions::Made> functions;
+};
 
 // Launches of one graph run one after the other, and so do those of the two graphs of the worker's.
 CUresult Executable::remake(Thread& thread, const std::vector<Change>& changes) {
@@ -38,40 +90,51 @@ CUresult Executable::remake(Thread& thread, const std::vector<Change>& changes) 
     if (fenced != CUDA_SUCCESS) fenced = awaitDevice(thread, device);  // the stream has ended: nobody would know when that launch has
     if (fenced != CUDA_SUCCESS) return fenced;
   }
-  const auto steps = shape.steps;
-  const auto ofHost = hosts, ofRecords = records;
-  const uint64_t replacedHandle = handle;
-  for (auto& change : changes) shape.steps[change.step].work = change.work;
-  handle = session.handles.create(api::Kind::GRAPH_EXEC, device, thread.owner());
-  Problem problem;
-  CUresult result = sendGraph(thread, problem);
+  Before was{handle, shape.steps, hosts, records, {}};
   for (auto& step : shape.steps)
-    if (result == CUDA_SUCCESS && !step.enabled && step.place.step == Place::none) result = sendEnabled(thread, step);
-  const uint64_t ended = result == CUDA_SUCCESS ? replacedHandle : std::exchange(handle, replacedHandle);
-  sendEnd(thread, ended);
-  if (result != CUDA_SUCCESS) {
-    takeBack(steps);
-    hosts = ofHost, records = ofRecords;
-    return result;
+    was.functions.push_back(step.function ? HostFunctions::made(functionOf(step, step.enabled)) : HostFunctions::Made{});
+  replaced.reserve(replaced.size() + 2 * shape.steps.size());
+  const uint64_t made = session.handles.create(api::Kind::GRAPH_EXEC, device, thread.owner());
+  CUresult result = CUDA_SUCCESS;
+  {
+    KJ_ON_SCOPE_FAILURE(takeBack(thread, was, made));
+    isBegun = false;
+    handle = made;
+    for (auto& change : changes) shape.steps[change.step].work = change.work, shape.steps[change.step].enabled = change.enabled;
+    Problem problem;
+    result = sendGraph(thread, problem);
+    for (auto& step : shape.steps)
+      if (result == CUDA_SUCCESS && !step.enabled && step.place.step == Place::none) result = sendEnabled(thread, step, false);
+    if (result == CUDA_SUCCESS) result = sendEnd(thread, was.handle);
   }
+  if (result != CUDA_SUCCESS) return takeBack(thread, was, made), result;
+  // The program's stays, which holds this.
+  if (session.handles.find<api::Kind::GRAPH_EXEC>(was.handle)->executable == nullptr) session.handles.destroy(was.handle);
   before = behind;
   for (auto& step : shape.steps)
     if (!runsOnHost(step.work) && !isRecord(step.work)) release(step);
   return CUDA_SUCCESS;
 }
 
-// The steps are again as they were: what they have been given since is of no launch.
-void Executable::takeBack(const std::vector<Step>& steps) {
-  for (size_t i = 0; i < steps.size(); ++i) {
-    Step& tried = shape.steps[i];
-    const Step& was = steps[i];
-    if (tried.function && !was.function) session.hostFunctions.end(*tried.function);
-    if (tried.word && !was.word) session.completionWords.give(*tried.word, device);
-    if (tried.staging && tried.staging != was.staging) replaced.push_back(tried.staging);
-    if (was.staging) std::erase(replaced, was.staging);
-    tried = was;
-    if (was.function) session.hostFunctions.change(*was.function, functionOf(was));
+// The steps are again as they were: what they have been given since is of no launch. Ends what the worker has of the graph that was tried.
+void Executable::takeBack(Thread& thread, Before& was, uint64_t tried) {
+  takeBack(was);
+  if (std::exchange(isBegun, true)) sendEnd(thread, tried);
+  session.handles.destroy(tried);
+}
+
+void Executable::takeBack(Before& was) noexcept {
+  handle = was.handle;
+  for (size_t i = 0; i < was.steps.size(); ++i) {
+    Step &tried = shape.steps[i], &step = was.steps[i];
+    if (tried.function && !step.function) session.hostFunctions.end(*tried.function);
+    if (tried.word && !step.word) session.completionWords.give(*tried.word, device);
+    if (tried.staging && tried.staging != step.staging) replaced.push_back(tried.staging);
+    if (step.staging) std::erase(replaced, step.staging);
+    if (step.function) session.hostFunctions.change(*step.function, std::move(was.functions[i]));
   }
+  shape.steps.swap(was.steps);
+  hosts.swap(was.hosts), records.swap(was.records);
 }
 
 CUresult Executable::awaitBefore(Thread& thread, uint64_t stream) {

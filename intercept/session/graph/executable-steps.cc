@@ -13,8 +13,8 @@ namespace vgpu::client {
 // Sends the frames of one step.
 class Executable::Sender {
  public:
-  Sender(Thread& thread, Executable& graph, const Step& step, std::vector<uint32_t> before, bool isSet)
-      : thread(thread), graph(graph), step(step), before(std::move(before)), isSet(isSet), next(step.first) {}
+  Sender(Thread& thread, Executable& graph, const Step& step, std::vector<uint32_t> before, bool isSet, bool isOther = false)
+      : thread(thread), graph(graph), step(step), before(std::move(before)), isSet(isSet), isOther(isOther), next(step.first) {}
 
   CUresult operator()(const EmptyWork&) { return sendWords(thread, node(), OwnWords::none); }
   CUresult operator()(const KernelWork& work) { return sendKernel(thread, node(), work); }
@@ -57,7 +57,7 @@ class Executable::Sender {
   WorkerNode node() { return node(step.device); }
   WorkerNode node(unsigned device) {
     graph.follow(thread, device);  // only a lost session refuses it, and then the node's frame too
-    WorkerNode made{graph.handle, next++, isSet ? std::vector<uint32_t>{} : std::move(before), isSet, device};
+    WorkerNode made{graph.handle, next++, isSet ? std::vector<uint32_t>{} : std::move(before), isSet, device, isOther};
     before = {made.number};
     return made;
   }
@@ -66,7 +66,7 @@ class Executable::Sender {
   Executable& graph;
   const Step& step;
   std::vector<uint32_t> before;
-  const bool isSet;
+  const bool isSet, isOther;
   uint32_t next;
 };
 
@@ -104,10 +104,8 @@ bool Executable::flatten(const Graph& graph, const std::vector<uint32_t>& entry,
     std::ranges::sort(before);
     before.erase(std::unique(before.begin(), before.end()), before.end());
     if (auto* child = std::get_if<ChildWork>(&node->work)) {
-      size_t begin = shape.steps.size();
       if (!flatten(*child->graph, before, place, shape, ends[node])) return false;
       if (ends[node].empty()) ends[node] = before;
-      shape.children[node->handle] = {begin, shape.steps.size()};
       continue;
     }
     const auto number = static_cast<uint32_t>(shape.steps.size());
@@ -168,8 +166,13 @@ CUresult Executable::checkLaunchable(const Shape& shape, uint64_t flags, uint32_
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-bool Executable::hasDeviceNodes(const Shape& shape) {
-  return std::ranges::any_of(shape.steps, [](auto& step) { return deviceNodeOf(step.work) != nullptr; });
+// Children have none.
+bool Executable::hasDeviceNodes(const Graph& graph) {
+  return std::ranges::any_of(graph.all(), [](auto& node) {
+    auto* conditional = std::get_if<ConditionalWork>(&node->work);
+    return node->isDeviceUpdatable() ||
+           (conditional != nullptr && std::ranges::any_of(conditional->bodies, [](auto& body) { return hasDeviceNodes(*body); }));
+  });
 }
 
 // What a step needs besides the worker's nodes.
@@ -189,8 +192,9 @@ CUresult Executable::prepare(Thread& thread, Step& step) {
     if (CUresult error = Staging::make(thread, copy->size.bytes(), step.staging)) return error;
   }
   if (!runsOnHost(step.work)) return CUDA_SUCCESS;
-  if (step.function) session.hostFunctions.change(*step.function, functionOf(step));
-  else step.function = session.hostFunctions.addOfNode(*step.word, device, functionOf(step));
+  auto function = functionOf(step, step.enabled);
+  if (step.function) session.hostFunctions.change(*step.function, HostFunctions::made(std::move(function)));
+  else step.function = session.hostFunctions.addOfNode(*step.word, device, std::move(function));
   return CUDA_SUCCESS;
 }
 
@@ -214,8 +218,8 @@ CUresult Executable::sendSteps(Thread& thread, Problem& problem) {
   return CUDA_SUCCESS;
 }
 
-CUresult Executable::sendSet(Thread& thread, const Step& step) {
-  return std::visit(Sender(thread, *this, step, {}, true), step.work);
+CUresult Executable::sendSet(Thread& thread, const Step& step, bool isOther) {
+  return std::visit(Sender(thread, *this, step, {}, true, isOther), step.work);
 }
 
 CUresult Executable::sendStep(Thread& thread, uint32_t number, uint32_t& sent) {

@@ -1,10 +1,14 @@
 // Changes of an executable graph: of a node, of all nodes by another graph of the same shape, and nodes that are left out.
+#include <kj/common.h>
+#include <kj/exception.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "intercept/session/call.h"
 #include "intercept/session/graph/executable.h"
+#include "intercept/session/graph/node-attributes.h"
 #include "intercept/session/graph/step-frames.h"
 
 namespace vgpu::client {
@@ -19,9 +23,12 @@ bool isSame(const NodeWork& a, const NodeWork& b) {
   if (copy != nullptr && otherCopy != nullptr)
     return copy->to == otherCopy->to && copy->from == otherCopy->from && copy->size == otherCopy->size;
   auto *kernel = std::get_if<KernelWork>(&a), *other = std::get_if<KernelWork>(&b);
-  if (kernel == nullptr || other == nullptr) return false;
-  return kernel->function == other->function && kernel->shape == other->shape &&
-         kernel->parameters == other->parameters;
+  if (kernel != nullptr && other != nullptr)
+    return kernel->function == other->function && kernel->shape == other->shape && kernel->parameters == other->parameters &&
+           hasSameAttributes(*kernel, *other);
+  if (auto* alloc = std::get_if<AllocWork>(&a)) return alloc->memory == std::get<AllocWork>(b).memory;
+  if (auto* free = std::get_if<FreeWork>(&a)) return free->memory == std::get<FreeWork>(b).memory;
+  return std::holds_alternative<ConditionalWork>(a);  // what is in its bodies are steps of their own
 }
 
 // The same conditions, types and numbers of bodies: what is in the bodies are steps of their own.
@@ -30,19 +37,18 @@ bool isSameConditional(const NodeWork& a, const NodeWork& b) {
   return one.condition == other.condition && one.type == other.type && one.bodies.size() == other.bodies.size();
 }
 
-bool isSameMemory(const NodeWork& a, const NodeWork& b) {
-  if (auto* alloc = std::get_if<AllocWork>(&a)) return alloc->memory == std::get<AllocWork>(b).memory;
-  return std::get<FreeWork>(a).memory == std::get<FreeWork>(b).memory;
-}
-
-// What the driver takes of a copy (cuGraphExecMemcpyNodeSetParams): of rows in memory all but the kind of their ends, as the program
-// has given it, and whether an end is the device's or the host's; others as they are.
+// What the driver takes of a copy (cuGraphExecMemcpyNodeSetParams): of rows all but the kind of their ends, as the program has given it;
+// others as they are. It also takes pageable memory in the place of the device's if that kind is any, and reads it on the GPU, which
+// faults.
 bool isLikeCopy(const CopyWork& now, const CopyWork& wanted) {
-  auto isRow = [](const CopyWork& one) { return one.size.isRow() && !one.to.isArray() && !one.from.isArray(); };
-  auto isHost = [](Where where) { return where != Where::device; };
-  if (now.given.dstMemoryType != wanted.given.dstMemoryType || now.given.srcMemoryType != wanted.given.srcMemoryType) return false;
-  if (isHost(now.toWhere) != isHost(wanted.toWhere) || isHost(now.fromWhere) != isHost(wanted.fromWhere)) return false;
-  return isRow(now) ? isRow(wanted) : now.to == wanted.to && now.from == wanted.from && now.size == wanted.size;
+  auto isLikeEnd = [](CUmemorytype given, CUmemorytype otherGiven, Where where, Where other) {
+    const bool isOnHost = where != Where::device, isOtherOnHost = other != Where::device;
+    const bool mayMove = given == CU_MEMORYTYPE_UNIFIED && where != Where::pageable && other != Where::pageable;
+    return given == otherGiven && (isOnHost == isOtherOnHost || mayMove);
+  };
+  if (!isLikeEnd(now.given.dstMemoryType, wanted.given.dstMemoryType, now.toWhere, wanted.toWhere)) return false;
+  if (!isLikeEnd(now.given.srcMemoryType, wanted.given.srcMemoryType, now.fromWhere, wanted.fromWhere)) return false;
+  return now.size.isRow() ? wanted.size.isRow() : now.to == wanted.to && now.from == wanted.from && now.size == wanted.size;
 }
 
 // Of rectangles address and value (cuGraphExecUpdate).
@@ -51,15 +57,17 @@ bool isLikeFill(const CUDA_MEMSET_NODE_PARAMS& now, const CUDA_MEMSET_NODE_PARAM
   return now.width == wanted.width && now.height == wanted.height && now.pitch == wanted.pitch && now.elementSize == wanted.elementSize;
 }
 
-// Attributes are part of what was instantiated.
-bool hasSameAttributes(const NodeWork& a, const NodeWork& b) {
-  auto *kernel = std::get_if<KernelWork>(&a), *other = std::get_if<KernelWork>(&b);
-  if (kernel == nullptr || other == nullptr) return true;
-  if (kernel->shape.cooperative != other->shape.cooperative || kernel->attributes.size() != other->attributes.size()) return false;
-  return std::ranges::all_of(kernel->attributes, [&](auto& each) {
-    auto* found = findAttribute(other->attributes, each.id);
-    return found != nullptr && std::memcmp(found, &each, sizeof each) == 0;
-  });
+// Those that the driver does not exchange; without one it is 0.
+bool hasSameFixedAttributes(const KernelWork& a, const KernelWork& b, uint64_t flags) {
+  auto value = [](const KernelWork& work, CUlaunchAttributeID id) {
+    auto* found = findAttribute(work.attributes, id);
+    return found == nullptr ? CUlaunchAttributeValue{} : found->value;
+  };
+  auto isSameIn = [&](CUlaunchAttributeID id, auto CUlaunchAttributeValue::*member) { return value(a, id).*member == value(b, id).*member; };
+  const bool hasPriorities = (flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY) != 0;
+  return a.shape.cooperative == b.shape.cooperative &&
+         isSameIn(CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING, &CUlaunchAttributeValue::nvlinkUtilCentricScheduling) &&
+         (!hasPriorities || isSameIn(CU_LAUNCH_ATTRIBUTE_PRIORITY, &CUlaunchAttributeValue::priority));
 }
 
 }  // namespace
@@ -69,14 +77,23 @@ Executable::Step* Executable::findStep(uint64_t node) {
   return found == byNode.end() ? nullptr : &shape.steps[found->second];
 }
 
+// cuda.h: the owning context of a kernel's function cannot change.
+bool Executable::hasSameContext(const NodeWork& a, const NodeWork& b) const {
+  auto contextOf = [&](const NodeWork& work) -> uint64_t {
+    auto* kernel = std::get_if<KernelWork>(&work);
+    auto* function = kernel == nullptr ? nullptr : session.handles.find<api::Kind::FUNCTION>(kernel->function);
+    return function == nullptr ? 0 : function->layout->context;
+  };
+  const uint64_t now = contextOf(a), wanted = contextOf(b);
+  return now == wanted || now == 0 || wanted == 0;  // a function that is gone has none
+}
+
 // What cuda.h says of each cuGraphExec…SetParams.
 CUresult Executable::check(const Step& step, const NodeWork& work) const {
-  if (typeOf(step.work) != typeOf(work)) return CUDA_ERROR_INVALID_VALUE;
+  if (typeOf(step.work) != typeOf(work) || !hasSameContext(step.work, work)) return CUDA_ERROR_INVALID_VALUE;
   const uint32_t may = devicesNamed(session, step.work) | 1u << step.device;
   if ((devicesNamed(session, work) & ~may) != 0) return CUDA_ERROR_INVALID_VALUE;
   bool isLike = !std::holds_alternative<LibraryWork>(work) || isSame(step.work, work);
-  if (isMemory(work)) isLike = isSameMemory(step.work, work);
-  if (std::holds_alternative<ConditionalWork>(work)) isLike = isSameConditional(step.work, work);
   if (auto* copy = std::get_if<CopyWork>(&work)) {
     isLike = isLikeCopy(std::get<CopyWork>(step.work), *copy);
   } else if (auto* fill = std::get_if<FillWork>(&work)) {
@@ -93,83 +110,129 @@ CUresult Executable::set(Thread& thread, uint64_t node, const NodeWork& work) {
   if (step == nullptr || typeOf(step->work) != typeOf(work)) return CUDA_ERROR_INVALID_VALUE;
   if (isMemory(work)) return CUDA_ERROR_NOT_SUPPORTED;
   if (CUresult bad = check(*step, work)) return bad;
-  Change change{byNode[node], work};
+  Change change{byNode[node], work, step->enabled};
   keepAttributes(change.work, step->work);
   if (step->place.step != Place::none && (runsOnHost(work) || std::holds_alternative<EventWork>(work))) return CUDA_ERROR_NOT_SUPPORTED;
   const bool isNoChange = std::holds_alternative<CopyWork>(work) && isSame(step->work, work);  // kernels may have changed a kernel's
-  return isNoChange ? CUDA_SUCCESS : apply(thread, {change});
+  Problem problem;
+  return isNoChange ? CUDA_SUCCESS : apply(thread, {change}, problem);
 }
 
+CUgraphExecUpdateResult Executable::compare(const Step& step, const NodeWork& wanted) const {
+  auto *kernel = std::get_if<KernelWork>(&step.work), *other = std::get_if<KernelWork>(&wanted);
+  const bool isInBody = step.place.step != Place::none;
+  if (isInBody && (runsOnHost(wanted) || std::holds_alternative<EventWork>(wanted))) return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
+  if (step.work.index() != wanted.index()) return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;  // a call of a library is like a child
+  if (std::holds_alternative<ConditionalWork>(wanted) && !isSameConditional(step.work, wanted)) return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
+  if (kernel != nullptr && !hasSameContext(step.work, wanted)) return CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
+  if (kernel != nullptr && !hasSameFixedAttributes(*kernel, *other, wantedFlags)) return CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED;
+  return check(step, wanted) == CUDA_SUCCESS ? CU_GRAPH_EXEC_UPDATE_SUCCESS : CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+}
+
+namespace {
+
+// A driver leaves a kernel its clusters if the node that is taken for it says nothing of them.
+NodeWork withClusters(const NodeWork& wanted, const NodeWork& now) {
+  NodeWork work = wanted;
+  auto* kernel = std::get_if<KernelWork>(&work);
+  auto* kept = kernel == nullptr ? nullptr : findAttribute(std::get<KernelWork>(now).attributes, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+  if (kept != nullptr && findAttribute(kernel->attributes, kept->id) == nullptr) kernel->attributes.push_back(*kept);
+  return work;
+}
+
+}  // namespace
+
 // All is checked before anything is changed.
-CUresult Executable::replace(Thread& thread, size_t begin, size_t end, Shape& with, Problem& problem) {
-  auto refuse = [&](CUgraphExecUpdateResult why, size_t at) {
-    problem.update = why;
-    if (at < with.steps.size()) problem.node = with.steps[at].node;
-    return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-  };
-  std::vector<Change> changes;
-  for (size_t i = 0; i < std::max(with.steps.size(), end - begin); ++i) {
-    if (i >= with.steps.size() || begin + i >= end) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, i);
-    Step &now = shape.steps[begin + i], &wanted = with.steps[i];
-    if (typeOf(now.work) != typeOf(wanted.work)) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, i);
-    // What comes before the whole of a child graph is not its own, nor is the body that it is in.
-    std::vector<uint32_t> own;
-    for (uint32_t before : now.before)
-      if (before >= begin) own.push_back(static_cast<uint32_t>(before - begin));
-    auto hasSamePorts = [&](auto& a, auto& b) { return a.from == begin + b.from && isSame(a.data, b.data); };
-    const bool isThere = end - begin != shape.steps.size() || now.place == wanted.place;
-    if (own != wanted.before || !isThere || !std::ranges::equal(now.ported, wanted.ported, hasSamePorts))
-      return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, i);
-    if (!hasSameAttributes(now.work, wanted.work)) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED, i);
-    if (check(now, wanted.work) != CUDA_SUCCESS) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, i);
-    const bool isFixed = isMemory(wanted.work) || std::holds_alternative<ConditionalWork>(wanted.work);
-    if (!isFixed && !isSame(now.work, wanted.work)) changes.push_back({static_cast<uint32_t>(begin + i), wanted.work});
+CUresult Executable::changesOf(const std::vector<OutlinePair>& pairs, std::vector<Change>& changes, Problem& problem) const {
+  for (auto& [now, wanted] : pairs) {
+    auto found = byNode.find(now);
+    if (found == byNode.end()) continue;  // a child, whose nodes are among the pairs
+    const Step& step = shape.steps[found->second];
+    const NodeWork& work = session.graphs.findNode(wanted)->work;
+    problem.update = compare(step, work);
+    problem.node = wanted;
+    if (problem.update != CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+    NodeWork taken = withClusters(work, step.work);
+    if (!isSame(step.work, taken)) changes.push_back({found->second, std::move(taken), step.enabled, wanted});
   }
-  if (CUresult error = apply(thread, changes)) return error;
-  problem.update = CU_GRAPH_EXEC_UPDATE_SUCCESS;
+  problem.node = 0;
   return CUDA_SUCCESS;
 }
 
-CUresult Executable::update(Thread& thread, const Graph& graph, Problem& problem) {
-  Shape fresh;
-  if (!flatten(graph, fresh)) return CUDA_ERROR_INVALID_VALUE;
-  if (hasDeviceNodes(shape) || hasDeviceNodes(fresh)) {
-    problem.update = CU_GRAPH_EXEC_UPDATE_SUCCESS;  // as the driver says
-    return CUDA_ERROR_NOT_SUPPORTED;
+CUresult Executable::replace(Thread& thread, const std::optional<OutlineProblem>& unlike, const std::vector<OutlinePair>& pairs, Problem& problem) {
+  if (unlike) {
+    problem.update = unlike->result, problem.node = unlike->node, problem.from = unlike->from;
+    return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   }
-  if (checkBodies(fresh, problem) != CUDA_SUCCESS || conditions.size() != graph.conditions->all().size()) {
+  std::vector<Change> changes;
+  if (CUresult refused = changesOf(pairs, changes, problem)) return refused;
+  if (CUresult error = apply(thread, changes, problem))
+    return problem.update == CU_GRAPH_EXEC_UPDATE_SUCCESS ? error : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  noteMemory();
+  return CUDA_SUCCESS;
+}
+
+// Memory of a node is in one executable graph at a time.
+bool Executable::mayHaveMemory(const Graph& graph) const {
+  return std::ranges::none_of(graph.all(), [&](auto& node) {
+    auto* alloc = std::get_if<AllocWork>(&node->work);
+    return alloc != nullptr && alloc->memory->isInstantiated && std::ranges::find(allocated, alloc->memory) == allocated.end();
+  });
+}
+
+void Executable::noteMemory() {
+  if (!hasMemory()) return;
+  for (auto& memory : allocated) memory->isInstantiated = false;
+  allocated.clear(), freed.clear();
+  for (auto& step : shape.steps) {
+    if (auto* alloc = std::get_if<AllocWork>(&step.work)) allocated.push_back(alloc->memory);
+    if (auto* free = std::get_if<FreeWork>(&step.work)) freed.push_back(free->memory);
+  }
+  for (auto& memory : allocated) memory->isInstantiated = true;
+}
+
+CUresult Executable::update(Thread& thread, const Graph& graph, Problem& problem) {
+  problem.update = CU_GRAPH_EXEC_UPDATE_SUCCESS;  // as the driver says of what is not supported
+  if (!deviceNodes.empty() || hasDeviceNodes(graph) || !mayHaveMemory(graph)) return CUDA_ERROR_NOT_SUPPORTED;
+  std::vector<OutlinePair> pairs;
+  const auto unlike = pairByEdges(outline, Outline(graph), pairs);
+  if (!unlike && conditions.size() != graph.conditions->all().size()) {
     problem.update = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
     return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   }
-  auto now = std::exchange(conditions, graph.conditions->all());
-  hasNewConditions = conditions != now;
-  CUresult result = replace(thread, 0, shape.steps.size(), fresh, problem);
-  if (result != CUDA_SUCCESS) conditions = std::move(now);
-  hasNewConditions = false;
+  auto wanted = graph.conditions->all();
+  hasNewConditions = !unlike && conditions != wanted;
+  std::swap(conditions, wanted);
+  KJ_DEFER(hasNewConditions = false);
+  KJ_ON_SCOPE_FAILURE(conditions = std::move(wanted));
+  CUresult result = replace(thread, unlike, pairs, problem);
+  if (result != CUDA_SUCCESS) conditions = std::move(wanted);
   return result;
 }
 
 CUresult Executable::setChild(Thread& thread, uint64_t node, const Graph& child) {
-  auto found = shape.children.find(node);
-  Shape fresh;
+  const Outline* now = outline.findChild(node);
+  if (now == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<OutlinePair> pairs;
   Problem problem;
-  if (found == shape.children.end() || !flatten(child, fresh)) return CUDA_ERROR_INVALID_VALUE;
-  return replace(thread, found->second.begin, found->second.end, fresh, problem);
+  return replace(thread, pairByOrder(*now, Outline(child), pairs), pairs, problem);
 }
 
 CUresult Executable::setEnabled(Thread& thread, uint64_t node, bool enabled) {
   if (findEnabled(node) == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Step& step = *findStep(node);
   if (step.enabled == enabled) return CUDA_SUCCESS;
+  if (step.place.step != Place::none) return remake(thread, {{byNode[node], step.work, enabled}});
+  HostFunctions::Made made;
+  if (step.function) made = HostFunctions::made(functionOf(step, enabled));
+  if (CUresult error = sendEnabled(thread, step, enabled)) return error;
   step.enabled = enabled;
-  if (step.function) session.hostFunctions.change(*step.function, functionOf(step));
-  const CUresult result = step.place.step == Place::none ? sendEnabled(thread, step) : remake(thread, {});
-  if (result != CUDA_SUCCESS) step.enabled = !enabled;
-  return result;
+  if (step.function) session.hostFunctions.change(*step.function, std::move(made));
+  return CUDA_SUCCESS;
 }
 
 // The copy alone: the program's part does nothing then (functionOf).
-CUresult Executable::sendEnabled(Thread& thread, const Step& step) {
+CUresult Executable::sendEnabled(Thread& thread, const Step& step, bool enabled) {
   auto* copy = std::get_if<CopyWork>(&step.work);
   const CopyForm form = copy == nullptr ? CopyForm::onDevice : formOf(*copy);
   if (form == CopyForm::inProgram) return CUDA_SUCCESS;
@@ -177,7 +240,7 @@ CUresult Executable::sendEnabled(Thread& thread, const Step& step) {
   Call<api::Cuda::GraphEnableParams> frame(thread.of(handle), api::Method::graphEnable);
   frame->setGraph(handle);
   frame->setNode(form == CopyForm::fromProgram ? step.last : step.first);
-  frame->setEnabled(step.enabled);
+  frame->setEnabled(enabled);
   return frame.post();
 }
 

@@ -57,7 +57,7 @@ CUresult Executable::instantiate(Thread& thread, const Graph& graph, uint64_t fl
 
   Session& session = thread.session;
   uint64_t made = session.handles.create(api::Kind::GRAPH_EXEC, device, thread.owner());
-  std::shared_ptr<Executable> executable(new Executable(thread, device));
+  std::shared_ptr<Executable> executable(new Executable(thread, graph, device));
   executable->handle = made;
   executable->wantedFlags = flags;
   executable->devices = devices;
@@ -229,8 +229,8 @@ CUresult Executable::launchFenced(Thread& thread, uint64_t stream) {
 }
 
 // What the program's process does for a step, at each launch.
-std::function<void()> Executable::functionOf(const Step& step) {
-  if (!step.enabled) return {};
+std::function<void()> Executable::functionOf(const Step& step, bool enabled) {
+  if (!enabled) return {};
   if (auto* host = std::get_if<HostWork>(&step.work))
     return [&session = session, given = host->given] {
       session.managed.runInStream(session, [given] { given.fn(given.userData); });

@@ -26,6 +26,7 @@
 
 #include "intercept/session/graph/edge-ports.h"
 #include "intercept/session/graph/graph.h"
+#include "intercept/session/graph/outline.h"
 #include "intercept/session/host-functions.h"
 #include "intercept/session/thread.h"
 
@@ -39,6 +40,7 @@ class Executable {
     CUgraphInstantiateResult instantiate = CUDA_GRAPH_INSTANTIATE_ERROR;
     CUgraphExecUpdateResult update = CU_GRAPH_EXEC_UPDATE_ERROR;
     uint64_t node = 0;  // of the graph, at which it was found
+    uint64_t from = 0;  // the other end of an edge
   };
 
   // The handle is a new one of kind graphExec, whose entry holds the graph; of a graph that kernels launch, what they know it by.
@@ -60,7 +62,7 @@ class Executable {
   // What a node does from the next launch on. CUDA_ERROR_INVALID_VALUE if it is no node of the graph that this was made of, or
   // cannot be changed so.
   CUresult set(Thread& thread, uint64_t node, const NodeWork& work);
-  // The same for all nodes, of a graph of the same shape.
+  // The same for all nodes, of a graph of the same shape; memory of nodes becomes that of its nodes.
   CUresult update(Thread& thread, const Graph& graph, Problem& problem);
   CUresult setChild(Thread& thread, uint64_t node, const Graph& child);
   CUresult setEnabled(Thread& thread, uint64_t node, bool enabled);
@@ -96,18 +98,14 @@ class Executable {
     Place place;
     unsigned device = 0;  // whose ring has the frames of its node
   };
-  // The steps of a child node are those of its graph: [begin, end).
-  struct Child {
-    size_t begin, end;
-  };
   struct Shape {
     std::vector<Step> steps;
-    std::unordered_map<uint64_t, Child> children;  // by the node's handle
     UserReferences held;
   };
   class Sender;
 
-  Executable(Thread& thread, unsigned device) : session(thread.session), device(device), lastRing(device) {}
+  Executable(Thread& thread, const Graph& graph, unsigned device)
+      : session(thread.session), device(device), lastRing(device), outline(graph) {}
 
   static bool flatten(const Graph& graph, const std::vector<uint32_t>& entry, const Place& place, Shape& shape,
                       std::vector<uint32_t>& last);
@@ -115,15 +113,16 @@ class Executable {
   static bool isConditional(const Step& step);
   static CUresult checkBodies(const Shape& shape, Problem& problem);
   static CUresult checkLaunchable(const Shape& shape, uint64_t flags, uint32_t devices, Problem& problem);
-  static bool hasDeviceNodes(const Shape& shape);
+  static bool hasDeviceNodes(const Graph& graph);
   void nameByAddress(uint64_t address);
   Problem problemAt(uint32_t node, uint32_t why) const;
   // All of the worker's graph, in the ring of its device and of its nodes'.
   CUresult sendGraph(Thread& thread, Problem& problem);
   CUresult sendSteps(Thread& thread, Problem& problem);
   CUresult sendStep(Thread& thread, uint32_t number, uint32_t& sent);
-  CUresult sendSet(Thread& thread, const Step& step);
-  CUresult sendEnabled(Thread& thread, const Step& step);
+  // `isOther`: a kernel's function changes, and whether the driver takes that is the result.
+  CUresult sendSet(Thread& thread, const Step& step, bool isOther = false);
+  CUresult sendEnabled(Thread& thread, const Step& step, bool enabled);
   // What only one executable graph has at a time.
   CUresult claim(const Step& step);
   // Devices of steps, by a bit each, and the one in whose ring the graph is launched.
@@ -136,20 +135,32 @@ class Executable {
   CUresult launchAcross(Thread& thread, uint64_t stream, uint32_t others);
   CUresult launchHere(Thread& thread, uint64_t stream);
   CUresult prepare(Thread& thread, Step& step);
-  std::function<void()> functionOf(const Step& step);
+  std::function<void()> functionOf(const Step& step, bool enabled);
   void release(Step& step);
   CUresult check(const Step& step, const NodeWork& work) const;
   struct Change {
     uint32_t step;
     NodeWork work;
+    bool enabled;
+    uint64_t from = 0;  // of another graph, the node that has it so
   };
-  // Checked ones. If one fails, nothing is changed.
-  CUresult apply(Thread& thread, const std::vector<Change>& changes);
+  // Of each step what the node is that is taken for its own.
+  CUresult changesOf(const std::vector<OutlinePair>& pairs, std::vector<Change>& changes, Problem& problem) const;
+  CUgraphExecUpdateResult compare(const Step& step, const NodeWork& wanted) const;
+  bool hasSameContext(const NodeWork& a, const NodeWork& b) const;
+  CUresult replace(Thread& thread, const std::optional<OutlineProblem>& unlike, const std::vector<OutlinePair>& pairs, Problem& problem);
+  // Checked ones. If one fails, nothing is changed. `problem`: a function that the driver does not take.
+  CUresult apply(Thread& thread, const std::vector<Change>& changes, Problem& problem);
+  CUresult changeFunctions(Thread& thread, const std::vector<Change>& changes, Problem& problem);
   static bool isInPlace(const Step& step, const NodeWork& work);
+  static bool hasOtherFunction(const Step& step, const NodeWork& work);
   CUresult remake(Thread& thread, const std::vector<Change>& changes);
-  void takeBack(const std::vector<Step>& steps);
+  struct Before;
+  void takeBack(Before& was) noexcept;
+  void takeBack(Thread& thread, Before& was, uint64_t tried);
+  bool mayHaveMemory(const Graph& graph) const;
+  void noteMemory();
   CUresult awaitBefore(Thread& thread, uint64_t stream);
-  CUresult replace(Thread& thread, size_t begin, size_t end, Shape& with, Problem& problem);
   Step* findStep(uint64_t node);
   // What a launch uses besides the driver's graph, which must outlive it.
   bool holdsAnything() const;
@@ -169,6 +180,7 @@ class Executable {
   uint64_t address = 0;  // that kernels launch it by, if they may
   uint64_t wantedFlags = 0;
   Shape shape;
+  const Outline outline;  // of the graph that it was made of
   std::unordered_map<uint64_t, uint32_t> byNode;  // steps, by the program's handle of their node
   std::vector<uint32_t> hosts, records;           // steps that a launch does something for
   std::vector<std::shared_ptr<GraphMemory>> allocated, freed;  // by a launch

@@ -38,6 +38,7 @@ GraphNode& Graph::add(NodeWork work, std::vector<GraphEdge> before) {
   node->graph = this;
   node->work = std::move(work);
   node->before = std::move(before);
+  node->endsSince = ++lastEnd;
   node->handle = table.enter(*node);
   return *nodes.emplace_back(std::move(node));
 }
@@ -45,7 +46,14 @@ GraphNode& Graph::add(NodeWork work, std::vector<GraphEdge> before) {
 void Graph::remove(GraphNode& node) {
   for (auto& other : nodes) std::erase_if(other->before, [&](const GraphEdge& edge) { return edge.from == &node; });
   table.leave(node);
+  const auto before = std::move(node.before);
   std::erase_if(nodes, [&](auto& other) { return other.get() == &node; });
+  for (auto& edge : before) noteEnd(*edge.from);
+}
+
+void Graph::noteEnd(GraphNode& node) {
+  auto comesBehind = [&](auto& other) { return std::ranges::find(other->before, &node, &GraphEdge::from) != other->before.end(); };
+  if (std::ranges::none_of(nodes, comesBehind)) node.endsSince = ++lastEnd;
 }
 
 CUresult Graph::addEdge(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data) {
@@ -57,18 +65,22 @@ CUresult Graph::addEdge(GraphNode& from, GraphNode& to, const CUgraphEdgeData& d
 
 CUresult Graph::removeEdge(GraphNode& from, GraphNode& to) {
   auto isMeant = [&](auto& edge) { return edge.from == &from; };
-  return std::erase_if(to.before, isMeant) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (std::erase_if(to.before, isMeant) == 0) return CUDA_ERROR_INVALID_VALUE;
+  noteEnd(from);
+  return CUDA_SUCCESS;
 }
 
 std::shared_ptr<Graph> Graph::clone() const {
   auto copy = table.make();
   copy->held = held;
+  copy->lastEnd = lastEnd;
   std::unordered_map<const GraphNode*, GraphNode*> copies;
   for (auto& node : nodes) {
     NodeWork work = node->work;
     if (auto* child = std::get_if<ChildWork>(&work)) child->graph = child->graph->clone();
     GraphNode& made = copy->add(std::move(work), {});
     made.origin = node->handle;
+    made.endsSince = node->endsSince;
     copies[node.get()] = &made;
   }
   for (auto& node : nodes)

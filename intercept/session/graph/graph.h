@@ -28,6 +28,7 @@ struct GraphNode {
   NodeWork work;
   std::vector<GraphEdge> before;  // what it depends on, each node once
   uint64_t origin = 0;            // the handle of the node of which this is the copy
+  uint64_t endsSince = 0;         // a larger number the later nothing came behind it any more
 
   CUgraphNodeType type() const { return typeOf(work); }
   bool isDeviceUpdatable() const { return deviceNodeOf(work) != nullptr; }
@@ -74,8 +75,12 @@ class Graph : public std::enable_shared_from_this<Graph> {
   std::vector<GraphNode*> ordered() const;
 
  private:
+  // What came behind a node does not any more.
+  void noteEnd(GraphNode& node);
+
   Graphs& table;
   std::vector<std::unique_ptr<GraphNode>> nodes;
+  uint64_t lastEnd = 0;
   std::set<const GraphMemory*> freed;  // by nodes, which cannot be removed
 };
 

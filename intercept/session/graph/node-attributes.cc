@@ -1,9 +1,22 @@
 #include "intercept/session/graph/node-attributes.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "intercept/session/graph/device-node.h"
 #include "intercept/session/launch-attributes.h"
 
 namespace vgpu::client {
+
+namespace {
+
+// Before compute capability 10 a driver has no such attribute of nodes.
+bool hasPreferredClusters(const Session& session, const KernelWork& work) {
+  auto& attributes = session.devices[handleDevice(work.function)].attributes;
+  return attributes.size() > CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR && attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] >= 10;
+}
+
+}  // namespace
 
 CUresult getAttribute(const KernelWork& work, CUlaunchAttributeID id, CUlaunchAttributeValue& value) {
   value = {};
@@ -25,10 +38,18 @@ CUresult setAttribute(Thread& thread, KernelWork& work, CUlaunchAttributeID id, 
   if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) return work.shape.cooperative = value.cooperative != 0, CUDA_SUCCESS;
   auto* kind = findAttributeKind(id);
   if (kind == nullptr || !kind->ofNodes) return CUDA_ERROR_INVALID_VALUE;
+  if (id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION && !hasPreferredClusters(thread.session, work)) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult bad = checkValue(id, value)) return bad;
   std::erase_if(work.attributes, [&](auto& each) { return each.id == id; });
   work.attributes.push_back(attributeOf(*kind, value));
   return CUDA_SUCCESS;
+}
+
+bool hasSameAttributes(const KernelWork& a, const KernelWork& b) {
+  return a.attributes.size() == b.attributes.size() && std::ranges::all_of(a.attributes, [&](auto& each) {
+    auto* found = findAttribute(b.attributes, each.id);
+    return found != nullptr && std::memcmp(found, &each, sizeof each) == 0;
+  });
 }
 
 }  // namespace vgpu::client

@@ -14,4 +14,7 @@ CUresult getAttribute(const KernelWork& work, CUlaunchAttributeID id, CUlaunchAt
 // Of a node that kernels may change, `value` gets what they know it by.
 CUresult setAttribute(Thread& thread, KernelWork& work, CUlaunchAttributeID id, CUlaunchAttributeValue& value);
 
+// In any order.
+bool hasSameAttributes(const KernelWork& a, const KernelWork& b);
+
 }  // namespace vgpu::client

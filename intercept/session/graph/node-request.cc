@@ -1,5 +1,9 @@
 #include "intercept/session/graph/node-request.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
 namespace vgpu::client {
 
 namespace {
@@ -12,6 +16,34 @@ NodeRequest request(CUgraphNodeType type, const Params* params, Fill&& fill) {
   made.given = params != nullptr;
   if (made.given) fill(made.params, *params);
   return made;
+}
+
+// What parameters of a type have of the structure for all.
+size_t bytesOf(const CUgraphNodeParams& params) {
+  switch (params.type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL: return sizeof params.kernel;
+    case CU_GRAPH_NODE_TYPE_MEMCPY: return sizeof params.memcpy;
+    case CU_GRAPH_NODE_TYPE_MEMSET: return sizeof params.memset;
+    case CU_GRAPH_NODE_TYPE_HOST: return sizeof params.host;
+    case CU_GRAPH_NODE_TYPE_GRAPH: return sizeof params.graph;
+    case CU_GRAPH_NODE_TYPE_EMPTY: return 0;
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return sizeof params.eventWait;
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return sizeof params.eventRecord;
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return sizeof params.alloc;
+    case CU_GRAPH_NODE_TYPE_MEM_FREE: return sizeof params.free;
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return sizeof params.memOp;
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return sizeof params.conditional;
+    default: return sizeof params.reserved1;
+  }
+}
+
+// cuda.h: what is reserved, and bytes behind what a type has, are 0.
+bool hasUnknown(const CUgraphNodeParams& params) {
+  auto isSet = [](auto each) { return each != 0; };
+  auto rest = std::as_bytes(std::span(params.reserved1)).subspan(bytesOf(params));
+  const bool isCopy = params.type == CU_GRAPH_NODE_TYPE_MEMCPY && (params.memcpy.flags != 0 || params.memcpy.reserved != 0);
+  return isCopy || params.reserved2 != 0 || std::ranges::any_of(params.reserved0, isSet) ||
+         std::ranges::any_of(rest, [](std::byte each) { return each != std::byte{}; });
 }
 
 }  // namespace
@@ -48,7 +80,7 @@ NodeRequest requestOf(const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
   });
 }
 NodeRequest requestOf(CUgraphNodeParams* params) {
-  if (params == nullptr) return {.given = false};
+  if (params == nullptr || hasUnknown(*params)) return {.given = false};
   return {*params, true, &params->alloc.dptr, &params->conditional.phGraph_out};
 }
 NodeRequest allocationOf(CUDA_MEM_ALLOC_NODE_PARAMS* params) {

@@ -6,7 +6,7 @@
 
 namespace vgpu::client {
 
-// The parameters of any node. `given` is false if the program gave none.
+// The parameters of any node. `given` is false if the program gave none, or such as no type has.
 struct NodeRequest {
   CUgraphNodeParams params{};
   bool given = true;

@@ -39,7 +39,8 @@ CUresult sendKernel(Thread& thread, const WorkerNode& node, const KernelWork& wo
   auto given = work.attributes;
   const bool moves = work.deviceNode != nullptr && !node.isSet;
   if (moves) given.push_back(deviceUpdatable());
-  NodeFrame<api::Cuda::GraphKernelParams> frame(thread, node, api::Method::graphKernel, api::Method::graphSetKernel,
+  const api::Method set = node.isOther ? api::Method::graphChangeKernel : api::Method::graphSetKernel;
+  NodeFrame<api::Cuda::GraphKernelParams> frame(thread, node, api::Method::graphKernel, set,
                                                 work.parameters.size() + 8 + bytesOf(given).size());
   frame->setFunction(work.function);
   frame->setGridX(work.shape.gridX);
@@ -56,7 +57,7 @@ CUresult sendKernel(Thread& thread, const WorkerNode& node, const KernelWork& wo
   auto attributes = bytesOf(given);
   if (!attributes.empty())
     std::memcpy(frame->initAttributes(static_cast<uint32_t>(attributes.size())).begin(), attributes.data(), attributes.size());
-  return frame.post();
+  return node.isOther ? frame.call() : frame.post();
 }
 
 CUresult sendCopy(Thread& thread, const WorkerNode& node, const CopyEnd& to, const CopyEnd& from, const BoxSize& size) {

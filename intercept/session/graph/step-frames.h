@@ -27,6 +27,7 @@ struct WorkerNode {
   std::vector<uint32_t> before;
   bool isSet = false;
   unsigned device = 0;
+  bool isOther = false;  // set to another function: the driver says whether it takes that
 };
 
 // An edge with a port, from a kernel's node, by the numbers of nodes.

@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint64_t continueProtected = 1 << 1;  // UFFDIO_CONTINUE_MODE_WP, newer than some headers
 
-void* pointer(uint64_t address) { return fromWire<void*>(address); }
+void* pageAt(uint64_t address) { return fromWire<void*>(address); }
 
 // One that serves the kernel's accesses too.
 kj::AutoCloseFd openWatch() {
@@ -79,7 +79,7 @@ void PageWatch::readFaults() {
     // If it cannot be served, the thread goes on to a fault that it gets as a signal.
     if (!serve(fault.address, (fault.flags & (UFFD_PAGEFAULT_FLAG_WRITE | UFFD_PAGEFAULT_FLAG_WP)) != 0,
                static_cast<pid_t>(fault.feat.ptid)))
-      mprotect(pointer(page), hostPageBytes, PROT_NONE);
+      mprotect(pageAt(page), hostPageBytes, PROT_NONE);
     uffdio_range one{page, hostPageBytes};
     ioctl(fd, UFFDIO_WAKE, &one);
     waiting.fetch_add(1, std::memory_order_relaxed);
@@ -100,7 +100,7 @@ bool PageWatch::add(uint64_t address, uint64_t bytes, void* always) {
 }
 
 bool PageWatch::allow(uint64_t address, uint64_t bytes, void* always, HostAccess before, HostAccess access) {
-  if (access == HostAccess::none) return madvise(pointer(address), bytes, MADV_DONTNEED) == 0;
+  if (access == HostAccess::none) return madvise(pageAt(address), bytes, MADV_DONTNEED) == 0;
   return before == HostAccess::none ? map(address, bytes, always, access) : makeWritable(address, bytes);
 }
 

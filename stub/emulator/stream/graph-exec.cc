@@ -85,10 +85,11 @@ GraphExec::GraphExec(const Graph& graph, unsigned long long flags)
   require(!graph.isBody);
   flatten(graph, {}, {}, steps);
   collectMemory(graph, memory);
-  forSteps([this](const Step& step) {
+  forSteps([this](Step& step) {
     if (step.operation.type != CU_GRAPH_NODE_TYPE_KERNEL) return;
     Function& function = *describedAs<LaunchRequest>(step.operation, step.operation.type).function;
-    launchesGraphs |= callsOf(function.kernel()).launchGraphs;
+    step.calls = callsOf(function.kernel());
+    launchesGraphs |= step.calls.launchGraphs;
     if (context == nullptr) context = &function.context;
   });
 }

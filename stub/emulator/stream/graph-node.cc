@@ -109,22 +109,25 @@ CUresult changeNode(CUgraphNode handle, Make make) {
 
 bool isOneDimensional(const CUDA_MEMCPY3D& copy) { return copy.Height == 1 && copy.Depth == 1; }
 
-// Where a copy's end is: an update must leave it there.
+// Where a copy's end is: an update must leave it there, or in memory that the device can use if the program has not said where.
 std::optional<MappingKind> placeOf(Driver& driver, CUmemorytype type, const void* host, CUdeviceptr device) {
   std::optional<Mapping> mapping = driver.space.find(type == CU_MEMORYTYPE_HOST ? asNumber(host) : device);
+  if (mapping && type == CU_MEMORYTYPE_UNIFIED) return MappingKind{};
   return mapping ? std::optional(mapping->kind) : std::nullopt;
 }
 
 // Refuses an update that an executable's step cannot take, as cuda.h says it of each cuGraphExec…SetParams.
-void checkUpdate(const GraphExec& exec, const Operation& from, const Operation& to) {
+void checkUpdate(const GraphExec& exec, const GraphExec::Step& step, const Operation& to) {
   Driver& driver = exec.driver;
+  const Operation& from = step.operation;
   require(from.type == to.type);
   switch (from.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
       auto &before = describedAs<LaunchRequest>(from, from.type), &after = describedAs<LaunchRequest>(to, to.type);
       require(&before.function->context == &after.function->context);
-      const KernelCalls had = callsOf(before.function->kernel()), has = callsOf(after.function->kernel());
-      require(!has.changeNodes || had.changeNodes);
+      const KernelCalls has = callsOf(after.function->kernel());
+      require(!has.launchKernels || step.calls.launchKernels);
+      require(!has.changeNodes || step.calls.changeNodes);
       require(!has.launchGraphs || exec.launchesGraphs || exec.isForKernels());
       return;
     }
@@ -164,7 +167,7 @@ CUresult changeStep(CUgraphExec handle, CUgraphNode node, Make make) {
     std::shared_ptr<GraphExec> exec = context.driver.graphExecs.get(handle);
     std::lock_guard lock(exec->mutex);
     GraphExec::Step& step = exec->stepOf(node);
-    checkUpdate(*exec, step.operation, operation);
+    checkUpdate(*exec, step, operation);
     step.operation = withAttributesOf(step.operation, std::move(operation));
     step.changed = true;
   });

@@ -78,6 +78,7 @@ struct GraphExec : std::enable_shared_from_this<GraphExec> {
     std::shared_ptr<Conditional> conditional{};
     std::vector<std::vector<Step>> bodies{};  // of that
     bool changed = true;  // by the host, since it was uploaded
+    KernelCalls calls{};  // of the kernel that it was made of
     bool runs() const;    // it is enabled, or a kernel may have enabled it
   };
   GraphExec(const Graph&, unsigned long long flags);

@@ -1,0 +1,144 @@
+// A session without daemon, worker and GPU, for what needs to see or refuse its frames: a thread takes them in their order, answers those
+// that are waited for, and does of them what a GPU would as far as the program sees it: a launch of a graph writes its number into the
+// words of the graph's nodes. There is one in the process, and it does not end.
+#pragma once
+
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../scratch-directory.h"
+#include "cuda-frames.h"
+#include "intercept/session/control.h"
+#include "intercept/session/session.h"
+#include "intercept/session/thread.h"
+#include "vgpu/api/effects.h"
+#include "vgpu/wire/ring.h"
+
+namespace vgpu::client {
+
+class FakeControl final : public Control {
+ public:
+  void leave() override {}
+  const MemoryFile& segment() const override { return ofSegment; }
+  const MemoryFile& hostArena() const override { return ofHost; }
+  const std::string& session() const override { return id; }
+  const std::string& directory() const override { return folder(); }
+  void serve(SessionControl&) override {}
+  std::string renew() override { return "there is no other worker"; }
+
+ private:
+  static const std::string& folder() {
+    static test::ScratchDirectory scratch;  // ends with the process
+    return scratch.path;
+  }
+  MemoryFile ofSegment = Segment::create(), ofHost = MemoryFile::create("host arena", hostArenaBytes);
+  std::string id = "fake";
+};
+
+class FakeSession {
+ public:
+  static FakeSession& one() {
+    static FakeSession& made = *new FakeSession;
+    return made;
+  }
+  Session& session;
+  Thread& thread() { return Thread::current(session); }
+
+  // What calls of that method are answered with from now on.
+  void answer(api::Method method, CUresult result) {
+    std::lock_guard lock(mutex);
+    answers[method] = result;
+  }
+  // How many frames of that method there have been, of all that were sent.
+  size_t count(api::Method method) {
+    awaitAll();
+    std::lock_guard lock(mutex);
+    return counts[method];
+  }
+  // The graph of the worker's that was launched last, when the program has answered all its nodes.
+  uint64_t launched() {
+    awaitAll();
+    std::lock_guard lock(mutex);
+    for (uint32_t word : waiting[lastLaunched]) {
+      const CompletionWord& completion = session.segment.completionWord(word);
+      while (completion.answered.load() != completion.done.load()) std::this_thread::yield();
+    }
+    return lastLaunched;
+  }
+  // Where the last copy that was added to a graph reads.
+  uint64_t copiedFrom() {
+    awaitAll();
+    std::lock_guard lock(mutex);
+    return lastFrom;
+  }
+
+ private:
+  FakeSession() : session(*new Session(std::make_unique<FakeControl>())) {
+    std::thread([this] { serve(); }).detach();
+    session.start();
+    thread().makeCurrent(session.primaryContext(0));
+  }
+  void awaitAll() {
+    const uint64_t sent = session.segment.ring(0).head.load();
+    while (taken.load() < sent) std::this_thread::yield();
+  }
+  void serve() {
+    for (RingReader reader(session.segment, 0);;) {
+      const uint32_t bell = reader.bell();
+      if (auto frame = reader.next()) {
+        execute(*frame);
+        reader.release();
+        taken.store(reader.position());
+      } else {
+        reader.sleep(bell, 1'000'000'000);
+      }
+    }
+  }
+  void execute(const Frame& frame) {
+    std::lock_guard lock(mutex);
+    ++counts[frame.method];
+    if (frame.method == api::Method::graphMemOps) {
+      api::FrameReader<api::Cuda::GraphMemOpsParams> own(frame.words);
+      if (own.getOurs() == 2) waiting[own.getGraph()].push_back(own.getLine());
+    } else if (frame.method == api::Method::graphCopy) {
+      lastFrom = api::FrameReader<api::Cuda::GraphCopyParams>(frame.words).getFrom();
+    } else if (frame.method == api::Method::graphLaunch) {
+      launch(api::FrameReader<api::Cuda::GraphLaunchParams>(frame.words).getGraph(), frame.sequence());
+    } else if (frame.method == api::Method::graphLaunchFenced) {
+      launch(api::FrameReader<api::Cuda::GraphLaunchFencedParams>(frame.words).getGraph(), frame.sequence());
+    }
+    if (api::infoOf(frame.method).route != api::Route::POST) reply(frame);
+  }
+  void launch(uint64_t graph, uint64_t sequence) {
+    lastLaunched = graph;
+    for (uint32_t word : waiting[graph]) session.segment.completionWord(word).done.store(sequence);
+  }
+  void reply(const Frame& frame) {
+    std::vector<capnp::word> message;
+    if (frame.method == api::Method::describe) api::FrameBuilder<api::Cuda::DescribeResults>(message).setCount(1);
+    if (frame.method == api::Method::graphInstantiate)
+      api::FrameBuilder<api::Cuda::GraphInstantiateResults>(message).setResult(answers[frame.method]);
+    Slot& slot = session.segment.slot(frame.slot);
+    if (!message.empty()) std::memcpy(session.segment.reply(frame.slot), message.data(), message.size() * sizeof(capnp::word));
+    slot.replyWords = static_cast<uint32_t>(message.size());
+    slot.result = CUDA_SUCCESS;
+    slot.done.store(frame.sequence());
+    slot.wakeups.fetch_add(1);
+    wakeSleepers(session.segment.waking(), slot.wakeups);
+  }
+
+  std::atomic<uint64_t> taken{0};
+  std::mutex mutex;  // of the rest
+  std::map<api::Method, CUresult> answers;
+  std::map<api::Method, size_t> counts;
+  std::map<uint64_t, std::vector<uint32_t>> waiting;  // words of nodes that wait for the program, by the worker's graph
+  uint64_t lastLaunched = 0, lastFrom = 0;
+};
+
+}  // namespace vgpu::client

@@ -1,0 +1,112 @@
+#include "intercept/session/host-functions.h"
+
+#include <doctest/doctest.h>
+
+#include <thread>
+#include <vector>
+
+#include "vgpu/wire/segment.h"
+
+namespace vgpu::client {
+namespace {
+
+// The functions' thread lives as long as the process, and so does what it uses.
+struct NodeFunctions {
+  Segment& segment = *new Segment(Segment::create());
+  CompletionWords& completions = *new CompletionWords(segment);
+  std::atomic<bool>& lost = *new std::atomic<bool>(false);
+  HostFunctions& all = *new HostFunctions(segment, completions, lost);
+  std::mutex& mutex = *new std::mutex;
+  std::vector<int>& calls = *new std::vector<int>;
+  const uint32_t word = *completions.take(0);
+
+  std::function<void()> noting(int number) {
+    return [&mutex = mutex, &calls = calls, number] {
+      std::lock_guard lock(mutex);
+      calls.push_back(number);
+    };
+  }
+  void launch(HostFunctions::OfNode& node, uint64_t sequence) {
+    node.expect(sequence);
+    all.launched();
+  }
+  // The GPU comes to the node in that launch, and goes on when the program has answered.
+  void reach(uint64_t sequence) {
+    segment.completionWord(word).done.store(sequence);
+    while (segment.completionWord(word).answered.load() != sequence) std::this_thread::yield();
+  }
+  std::vector<int> called() {
+    std::lock_guard lock(mutex);
+    return calls;
+  }
+};
+
+TEST_CASE("the function of a node is called once in each launch, when the GPU has come to it") {
+  NodeFunctions functions;
+  auto node = functions.all.addOfNode(functions.word, 0, functions.noting(1));
+  functions.launch(*node, 65);
+  functions.launch(*node, 129);
+  CHECK(functions.called().empty());
+  functions.reach(65);
+  CHECK(functions.called() == std::vector{1});
+  functions.reach(129);
+  CHECK(functions.called() == std::vector{1, 1});
+}
+
+TEST_CASE("launches before a change call the function of then, those behind it the new one") {
+  NodeFunctions functions;
+  auto node = functions.all.addOfNode(functions.word, 0, functions.noting(1));
+  functions.launch(*node, 65);
+  functions.all.change(*node, HostFunctions::made(functions.noting(2)));
+  functions.launch(*node, 129);
+  functions.launch(*node, 193);
+  functions.all.change(*node, HostFunctions::made(functions.noting(3)));
+  functions.all.change(*node, HostFunctions::made(functions.noting(4)));  // no launch calls the one before
+  functions.launch(*node, 257);
+  for (uint64_t sequence : {65, 129, 193, 257}) functions.reach(sequence);
+  CHECK(functions.called() == std::vector{1, 2, 2, 4});
+}
+
+TEST_CASE("a node that is left out and comes back answers every launch") {
+  NodeFunctions functions;
+  auto node = functions.all.addOfNode(functions.word, 0, functions.noting(1));
+  functions.all.change(*node, HostFunctions::made({}));
+  functions.launch(*node, 65);
+  functions.all.change(*node, HostFunctions::made(functions.noting(2)));
+  functions.launch(*node, 129);
+  functions.reach(65);
+  functions.reach(129);
+  CHECK(functions.called() == std::vector{2});
+}
+
+TEST_CASE("launches before the end of a node call its function") {
+  NodeFunctions functions;
+  auto node = functions.all.addOfNode(functions.word, 0, functions.noting(1));
+  functions.launch(*node, 65);
+  functions.all.end(*node);
+  functions.reach(65);
+  CHECK(functions.called() == std::vector{1});
+}
+
+TEST_CASE("the number that a word has from before is no launch of the node that gets it") {
+  NodeFunctions functions;
+  functions.segment.completionWord(functions.word).done.store(65);
+  auto node = functions.all.addOfNode(functions.word, 0, functions.noting(1));
+  functions.launch(*node, 129);
+  functions.reach(129);
+  CHECK(functions.called() == std::vector{1});
+}
+
+TEST_CASE("launches of a context that has ended call nothing, later ones do") {
+  NodeFunctions functions;
+  auto node = functions.all.addOfNode(functions.word, 0, functions.noting(1));
+  functions.launch(*node, 65);
+  functions.all.drop(0, 100);
+  functions.all.change(*node, HostFunctions::made(functions.noting(2)));
+  functions.launch(*node, 129);
+  functions.reach(129);
+  CHECK(functions.called() == std::vector{2});
+}
+
+}  // namespace
+}  // namespace vgpu::client
