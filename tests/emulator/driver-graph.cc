@@ -266,7 +266,10 @@ TEST_CASE("an executable's nodes refuse what an update cannot change") {
   bytes.dstDevice = b + 64;
   CHECK_CUDA(cuGraphExecMemcpyNodeSetParams(exec, copy, &bytes, device.context));
   bytes.srcDevice = reinterpret_cast<CUdeviceptr>(host);
+  CHECK_CUDA(cuGraphExecMemcpyNodeSetParams(exec, copy, &bytes, device.context));  // of any memory that the device can use
+  bytes.srcMemoryType = CU_MEMORYTYPE_DEVICE;
   CHECK_ANSWER(cuGraphExecMemcpyNodeSetParams(exec, copy, &bytes, device.context), CUDA_ERROR_INVALID_VALUE);
+  bytes.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
   bytes.srcDevice = a;
   bytes.Height = 2;
   bytes.srcPitch = bytes.dstPitch = 32;

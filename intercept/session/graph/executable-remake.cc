@@ -94,7 +94,7 @@ CUresult Executable::remake(Thread& thread, const std::vector<Change>& changes) 
   for (auto& step : shape.steps)
     was.functions.push_back(step.function ? HostFunctions::made(functionOf(step, step.enabled)) : HostFunctions::Made{});
   replaced.reserve(replaced.size() + 2 * shape.steps.size());
-  const uint64_t made = session.handles.create(api::Kind::GRAPH_EXEC, device, thread.owner());
+  const uint64_t made = session.handles.reserve(api::Kind::GRAPH_EXEC, device);  // no object of the program's
   CUresult result = CUDA_SUCCESS;
   {
     KJ_ON_SCOPE_FAILURE(takeBack(thread, was, made));
@@ -108,8 +108,7 @@ CUresult Executable::remake(Thread& thread, const std::vector<Change>& changes) 
     if (result == CUDA_SUCCESS) result = sendEnd(thread, was.handle);
   }
   if (result != CUDA_SUCCESS) return takeBack(thread, was, made), result;
-  // The program's stays, which holds this.
-  if (session.handles.find<api::Kind::GRAPH_EXEC>(was.handle)->executable == nullptr) session.handles.destroy(was.handle);
+  if (!session.handles.isLive(api::Kind::GRAPH_EXEC, was.handle)) session.handles.abandon(was.handle);
   before = behind;
   for (auto& step : shape.steps)
     if (!runsOnHost(step.work) && !isRecord(step.work)) release(step);
@@ -120,7 +119,7 @@ CUresult Executable::remake(Thread& thread, const std::vector<Change>& changes) 
 void Executable::takeBack(Thread& thread, Before& was, uint64_t tried) {
   takeBack(was);
   if (std::exchange(isBegun, true)) sendEnd(thread, tried);
-  session.handles.destroy(tried);
+  session.handles.abandon(tried);
 }
 
 void Executable::takeBack(Before& was) noexcept {

@@ -126,7 +126,7 @@ CUresult Executable::end(Thread& thread, uint64_t handle) {
   thread.session.launchableGraphs.remove(executable->address);
   executable->follow(thread, executable->device);  // only a lost session refuses it, and then the frame too
   CUresult result = executable->isBegun ? sendEnd(thread, executable->handle) : CUDA_SUCCESS;
-  if (executable->handle != handle) thread.session.handles.destroy<api::Kind::GRAPH_EXEC>(executable->handle, [](GraphExecState&) {});
+  if (executable->handle != handle) thread.session.handles.abandon(executable->handle);
   for (uint64_t stream : executable->streams)
     if (stream != 0) thread.destroyStream(stream);
   for (auto& step : executable->shape.steps) executable->release(step);

@@ -102,6 +102,26 @@ TEST_CASE("if the worker's graph cannot be made anew, launches are of the one be
   CHECK(second == 1);
 }
 
+TEST_CASE("what the worker has of a graph that was made anew is no object that ends with its context") {
+  FakeSession& fake = FakeSession::one();
+  Thread& thread = fake.thread();
+  std::atomic<int> counter{0};
+  Conditional now(fake, counter, 1);
+  auto live = [&] { return fake.session.handles.live(api::Kind::GRAPH_EXEC, 0, thread.owner()); };
+  const size_t others = live().size();
+  auto executable = instantiate(thread, *now.graph);
+  const auto handles = live();
+  REQUIRE(handles.size() == others + 1);
+  const size_t ended = fake.count(api::Method::graphEnd);
+  for (bool enabled : {false, true}) CHECK(executable->setEnabled(thread, now.fill, enabled) == CUDA_SUCCESS);
+  CHECK(live() == handles);
+  CHECK(fake.count(api::Method::graphEnd) == ended + 2);
+  for (uint64_t handle : handles)
+    if (Executable::find(thread, handle) == executable) CHECK(Executable::end(thread, handle) == CUDA_SUCCESS);
+  CHECK(live().size() == others);
+  CHECK(fake.count(api::Method::graphEnd) == ended + 3);
+}
+
 TEST_CASE("a word that only a graph had that could not be made is another's again") {
   FakeSession& fake = FakeSession::one();
   Thread& thread = fake.thread();
