@@ -5,10 +5,10 @@ namespace vgpu::client {
 
 CUresult allocateNode(Thread& thread, const CUDA_MEM_ALLOC_NODE_PARAMS& given, CUdeviceptr* address, NodeWork& work) {
   const CUmemLocation& location = given.poolProps.location;
-  if (given.poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED || given.bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (given.poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE || location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-      !thread.session.hasDevice(location.id))
-    return CUDA_ERROR_INVALID_VALUE;
+  PoolPlace place;
+  if (given.bytesize == 0 || given.poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult bad = PoolPlace::ofNew(given.poolProps, thread.session.devices.size(), place)) return bad;
+  if (!place.isOnDevice()) return CUDA_ERROR_NOT_SUPPORTED;
   AllocWork made{given, nullptr};
   made.given.accessDescs = nullptr;
   made.given.accessDescCount = 0;

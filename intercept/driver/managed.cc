@@ -14,20 +14,23 @@ bool isConcurrent(Session& session, unsigned device) {
 
 // A processor that may be at managed memory while others are. `absent`: the error for a number that no device has.
 CUresult checkLocation(Session& session, const CUmemLocation& location, CUresult absent = CUDA_ERROR_INVALID_DEVICE) {
-  if (isHost(location)) return CUDA_SUCCESS;
+  if (isHost(location))  // one node
+    return location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA && location.id != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
   if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
   if (!session.hasDevice(location.id)) return absent;
   return isConcurrent(session, static_cast<unsigned>(location.id)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-// Runs `body` if all of [address, address + bytes), in whole pages, is one managed piece.
+bool isOfPool(const PointerInfo& piece) { return piece.context == 0; }
+
+// Runs `body` if all of [address, address + bytes), in whole pages, is one managed piece. `ofPool`: the error if it is a pool's.
 template <typename Body>
-CUresult onManaged(uint64_t address, size_t bytes, Body&& body) {
+CUresult onManaged(uint64_t address, size_t bytes, Body&& body, CUresult ofPool = CUDA_SUCCESS) {
   return enter([&](Thread& thread) -> CUresult {
     auto piece = findPointer(thread, address);
     if (!piece || !piece->managed || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     if (bytes > roundUp(piece->start + piece->bytes, hostPageBytes) - address) return CUDA_ERROR_INVALID_VALUE;
-    return body(thread);
+    return isOfPool(*piece) && ofPool != CUDA_SUCCESS ? ofPool : body(thread);
   });
 }
 
@@ -60,6 +63,8 @@ CUdevice numberOf(const CUmemLocation& location) {
   if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) return location.id;
   return location.type == CU_MEM_LOCATION_TYPE_INVALID ? CU_DEVICE_INVALID : CU_DEVICE_CPU;
 }
+
+int idOf(const CUmemLocation& location) { return location.type == CU_MEM_LOCATION_TYPE_INVALID ? CU_DEVICE_INVALID : location.id; }
 
 // Whether `numbers` can be the operations from which each location of a batch applies: the first is 0, and all are of the batch.
 // They need not grow.
@@ -98,9 +103,9 @@ struct Common {
       case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION: return put(numberOf(preferred));
       case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION: return put(numberOf(prefetched));
       case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE: return put(preferred.type);
-      case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID: return put(preferred.id);
+      case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID: return put(idOf(preferred));
       case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE: return put(prefetched.type);
-      case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID: return put(prefetched.id);
+      case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID: return put(idOf(prefetched));
       case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY: return listAccessors(static_cast<int*>(data), bytes);
       default: return CUDA_ERROR_INVALID_VALUE;
     }
@@ -121,16 +126,11 @@ struct Common {
 
 namespace vgpu::client {
 
-// If a device of several does not reach another one's memory (CONCURRENT_MANAGED_ACCESS is 0 then), it is pinned memory, which all
-// reach. So it is if they reached it only before the session was resumed on other GPUs: the worker says that.
 CUresult allocateManaged(CUdeviceptr* address, size_t bytes, unsigned flags) {
   return enter([&](Thread& thread) -> CUresult {
     if (address == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    auto& memory = thread.session.memory;
     uint64_t made = 0;
-    CUresult result = CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-    if (isConcurrent(thread.session, thread.device())) result = memory.allocateManaged(thread, bytes, made);
-    if (result == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED) result = memory.allocateHost(thread, bytes, flags, HostKind::managed, made);
+    CUresult result = thread.session.memory.allocateManaged(thread, thread.device(), bytes, flags, thread.owner(), made);
     if (result == CUDA_SUCCESS) *address = made;
     return result;
   });
@@ -142,7 +142,7 @@ CUresult adviseManaged(CUdeviceptr address, size_t bytes, CUmem_advise what, con
     CUresult result = CUDA_SUCCESS;
     thread.session.managed.advice.change(address, bytes, [&](Advice& advice) { result = advise(advice, what, location); });
     return result;
-  });
+  }, CUDA_ERROR_NOT_SUPPORTED);
 }
 
 // To the device at once. To the host with the program's next touch, which brings more than usual: nothing can be ordered in the
@@ -206,7 +206,7 @@ CUresult attachManaged(CUstream stream, CUdeviceptr address, size_t bytes, unsig
   return onStream(stream, [&](Thread& thread, uint64_t handle) -> CUresult {
     auto piece = findPointer(thread, address);
     const bool isOne = flags == CU_MEM_ATTACH_SINGLE ? handle != 0 : flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST;
-    const bool isWhole = piece && piece->managed && address == piece->start && (bytes == 0 || bytes == piece->bytes);
+    const bool isWhole = piece && piece->managed && !isOfPool(*piece) && address == piece->start && (bytes == 0 || bytes == piece->bytes);
     return isOne && isWhole ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   });
 }

@@ -54,7 +54,10 @@ std::optional<PointerInfo> vgpu::client::findPointer(Thread& thread, uint64_t po
                        .bytes = host.bytes, .managed = host.kind == HostKind::managed, .context = host.context, .id = id,
                        .hostKind = host.kind, .hostFlags = host.flags, .isReached = isReached};
   };
-  if (auto host = session.memory.findHost(pointer)) return ofHost(*host, host->address / allocationAlignment, true);
+  if (auto host = session.memory.findHost(pointer)) {
+    const bool isReached = host->kind != HostKind::pooled || session.memory.isReached(host->address, thread.device());
+    return ofHost(*host, host->address / allocationAlignment, isReached);
+  }
   if (auto host = session.memory.findRegistered(pointer, false))
     return ofHost(*host, host->address, session.memory.findRegistered(pointer, true).has_value());
   if (auto variable = session.variables.at(pointer))
@@ -69,7 +72,9 @@ CUresult vgpu::client::pointerAttribute(Session& session, const PointerInfo& inf
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: return put(data, fromWire<CUcontext>(info.context));
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return put(data, static_cast<unsigned>(info.managed ? CU_MEMORYTYPE_DEVICE : info.type));
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put<CUdeviceptr>(data, pointer);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      if (info.hostKind == HostKind::pooled && !info.isReached) return CUDA_ERROR_INVALID_VALUE;
+      return put<CUdeviceptr>(data, pointer);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       if (!host) return CUDA_ERROR_INVALID_VALUE;
       return put(data, fromWire<void*>(pointer));
@@ -82,7 +87,7 @@ CUresult vgpu::client::pointerAttribute(Session& session, const PointerInfo& inf
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put<size_t>(data, info.bytes);
     case CU_POINTER_ATTRIBUTE_MAPPED: return put(data, 1u);
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put<unsigned>(data, session.memory.isSynchronizing(pointer));
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put<unsigned>(data, info.managed || session.memory.isSynchronizing(pointer));
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
       return put<unsigned>(data, canBeShared(session, info));
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
@@ -129,8 +134,8 @@ VGPU_EXPORT CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr) {
       if (CUresult error = synchronizeDevice(thread, ofGraph->device)) return error;
       return thread.session.graphMemories.free(dptr) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
-    auto managed = thread.session.memory.findHost(dptr);
-    if (managed && managed->kind == HostKind::managed) return thread.session.memory.freeHost(thread, dptr);
+    auto host = thread.session.memory.findHost(dptr);
+    if (host && (host->kind == HostKind::managed || host->kind == HostKind::pooled)) return thread.session.memory.freeHost(thread, dptr);
     return thread.session.memory.free(thread, dptr);
   });
 }

@@ -17,7 +17,7 @@ struct PointerInfo {
   std::optional<VirtualMemory::Mapped> mapped;  // of memory that the program has mapped itself
   std::optional<HostKind> hostKind;             // of the host's memory
   unsigned hostFlags = 0;
-  bool isReached = false;  // by GPUs, at the same address
+  bool isReached = true;  // by GPUs, at the same address; of a pool's: by the current one
 
   // Of the device that has the memory.
   unsigned access() const { return mapped ? mapped->access[device] : unsigned{CU_MEM_ACCESS_FLAGS_PROT_READWRITE}; }

@@ -64,16 +64,13 @@ CUresult copyBatch(const CUdeviceptr* dsts, const CUdeviceptr* srcs, const size_
                    const size_t* attrsIdxs, size_t numAttrs, size_t* failed, CUstream stream);
 CUresult copyBatch3D(size_t count, const CUDA_MEMCPY3D_BATCH_OP* ops, size_t* failed, unsigned long long flags, CUstream stream);
 
-// ---- pools by location
-// Runs `body` with the device of a location, for pools of memory on devices alone.
+// ---- pools
+// Runs `body` with the pools and a place of some.
 template <typename Body>
-CUresult onLocation(const CUmemLocation* location, CUmemAllocationType type, Body&& body) {
-  if (location == nullptr || type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-  if (location->type == CU_MEM_LOCATION_TYPE_DEVICE) {
-    CUresult result = body(static_cast<CUdevice>(location->id));
-    return result == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : result;  // it is a wrong location
-  }
-  return location->type == CU_MEM_LOCATION_TYPE_INVALID ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+CUresult onPlace(Thread& thread, const CUmemLocation& location, CUmemAllocationType type, Body&& body) {
+  PoolPlace place;
+  if (CUresult bad = PoolPlace::find(type, location, thread.session.devices.size(), place)) return bad;
+  return thread.session.memory.withPools(thread, [&](StreamPools& pools) -> CUresult { return body(pools, place); });
 }
 
 // Runs `body` with the pools and the one that the program names. CUDA_ERROR_INVALID_VALUE if there is none.
@@ -89,7 +86,7 @@ CUresult withPool(Thread& thread, CUmemoryPool handle, Body&& body) {
 template <typename Body>
 CUresult onAttribute(Thread& thread, CUmemoryPool handle, CUmemPool_attribute which, Body&& body) {
   return withPool(thread, handle, [&](StreamPools& pools, StreamPool& pool) {
-    if (!pools.hasPendingFree(pool.device)) pool.trim(pool.releaseThreshold);
+    if (!pools.hasPendingFree(pool)) pool.trim(pool.releaseThreshold);
     return body(pool.attribute(which));
   });
 }

@@ -85,7 +85,7 @@ CUresult client::openSharedPool(CUmemoryPool* pool, void* descriptor, CUmemAlloc
     auto name = ExportedMemory::nameIn(static_cast<int>(toWire(descriptor)), ExportedMemory::What::pool);
     if (!name) return CUDA_ERROR_INVALID_VALUE;
     return thread.session.memory.withPools(thread, [&](StreamPools& pools) -> CUresult {
-      *pool = pools.create(thread.device(), 0);
+      *pool = pools.create(PoolPlace::at(thread.device()), 0);
       StreamPool& opened = *pools.find(*pool);
       opened.name = name;
       opened.isTaken = true;

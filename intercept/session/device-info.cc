@@ -32,8 +32,10 @@ constexpr SessionAnswer answers[] = {
 
     // What a session shares, it shares with others of its user on its node.
     ANSWER(MEMPOOL_SUPPORTED_HANDLE_TYPES, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-    ANSWER(HOST_MEMORY_POOLS_SUPPORTED, 0),
-    ANSWER(HOST_NUMA_MEMORY_POOLS_SUPPORTED, 0),
+    // Pools of pinned memory are the client's, whatever the GPU's driver has. The host of a program is one node.
+    ANSWER(HOST_MEMORY_POOLS_SUPPORTED, 1),
+    ANSWER(HOST_NUMA_MEMORY_POOLS_SUPPORTED, 1),
+    ANSWER(HOST_NUMA_ID, 0),
     ANSWER(HOST_NUMA_MULTINODE_IPC_SUPPORTED, 0),
     ANSWER(TIMELINE_SEMAPHORE_INTEROP_SUPPORTED, 0),
     ANSWER(D3D12_CIG_SUPPORTED, 0),

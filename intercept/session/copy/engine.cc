@@ -19,7 +19,8 @@ Where locate(Session& session, uint64_t address, uint64_t bytes) {
   if (inMappedArena(address)) return session.virtualMemory.covers(address, bytes) ? Where::device : Where::nowhere;
   if (inHostArena(address)) {
     auto found = session.memory.findHost(address);
-    return found && holds(found->address, roundUp(found->bytes, allocationAlignment)) ? Where::arena : Where::nowhere;
+    if (!found || !holds(found->address, roundUp(found->bytes, allocationAlignment))) return Where::nowhere;
+    return found->kind == HostKind::pooled ? Where::pooled : Where::arena;
   }
   if (auto variable = session.variables.at(address))
     return holds(variable->address, variable->bytes) ? Where::device : Where::nowhere;
@@ -63,7 +64,8 @@ CUresult check(Session& session, const CopyEnd& end, const BoxSize& size, bool o
   if (end.place.type() != api::PlaceType::ADDRESS) return CUDA_ERROR_INVALID_VALUE;  // null, or what no memory has
   auto bytes = size.isRow() ? size.width : reachOf(end, size);
   checked.where = bytes ? locate(session, end.address(), *bytes) : Where::nowhere;
-  bool isWrong = checked.where == Where::nowhere || (onGpu && checked.where == Where::pageable);
+  const bool isWrong = checked.where == Where::nowhere || (onGpu && checked.where != Where::device && checked.where != Where::arena);
+  if (checked.where == Where::pooled) checked.where = Where::arena;
   return isWrong ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
@@ -183,7 +185,8 @@ CUresult checkFill(Session& session, uint64_t destination, uint64_t pitch, uint3
   if (destination % elementBytes != 0 || (height > 1 && (pitch < rowBytes || pitch % elementBytes != 0))) return CUDA_ERROR_INVALID_VALUE;
   auto bytes = reachOf(CopyEnd::memory(destination, pitch), {rowBytes, height, 1});
   Where to = bytes ? locate(session, destination, *bytes) : Where::nowhere;
-  return to == Where::device || to == Where::arena ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (to == Where::pooled && !session.memory.isReached(destination)) return CUDA_ERROR_INVALID_VALUE;
+  return to == Where::device || to == Where::arena || to == Where::pooled ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult fillRows(Thread& thread, uint64_t destination, uint64_t pitch, uint32_t value, uint32_t elementBytes,

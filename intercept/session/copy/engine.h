@@ -30,7 +30,7 @@ Where locate(Session& session, uint64_t address, uint64_t bytes);
 // Whether they are the session's: a device can use them.
 inline bool ownsMemory(Session& session, uint64_t address, uint64_t bytes) {
   Where where = locate(session, address, bytes);
-  return where == Where::device || where == Where::arena;
+  return where == Where::device || where == Where::arena || where == Where::pooled;
 }
 
 // What copyBox() would refuse at once of these ends, else where each lies.

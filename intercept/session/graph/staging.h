@@ -13,7 +13,7 @@ class Executable::Staging {
     Memory& memory = thread.session.memory;
     uint64_t address = 0;
     if (!memory.mayShareHost()) return refuse();
-    if (CUresult error = memory.allocateHost(thread, bytes, 0, HostKind::staging, address)) return error;
+    if (CUresult error = memory.allocateHost(thread, bytes, 0, HostKind::staging, thread.owner(), address)) return error;
     if (!memory.isShared(address)) {
       memory.freeHost(thread, address);
       return refuse();

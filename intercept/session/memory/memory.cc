@@ -34,6 +34,7 @@ Memory::Memory(const Segment& segment, CompletionWords& lines, const MemoryFile&
 }
 
 Arena& Memory::arenaOf(uint64_t address) {
+  if (inHostArena(address)) return host;
   const uint64_t device = (address - deviceArenaBase) / deviceArenaBytes;
   return inManagedPart(address) ? managedParts[device] : devices[device];
 }
@@ -199,17 +200,18 @@ CUresult Memory::free(Thread& thread, uint64_t address) {
 
 CUresult Memory::freeAll(Thread& thread, unsigned device, uint64_t context) {
   std::vector<uint64_t> held, heldHost, heldRegistered;
-  auto ends = [&](uint64_t owner) { return context == 0 ? handleDevice(owner) == device : owner == context; };
+  // Of pools, only what they have of the device's own memory.
+  auto ends = [&](uint64_t owner) { return context == 0 ? owner != 0 && handleDevice(owner) == device : owner == context; };
   collect(thread, device, context == 0);  // of another context's streams, some may have work again
   freePassed(thread);
   {
     std::lock_guard lock(mutex);
     for (auto* arena : {&devices[device], &managedParts[device]})
       for (auto& [address, allocation] : arena->allocations())
-        if ((context == 0 || allocation.owner == context) && !pools.isPendingFree(address) && !isFreedLater(address))
+        if (ends(allocation.owner) && !pools.isPendingFree(address) && !isFreedLater(address))
           held.push_back(address);
     for (auto& [address, allocation] : hostAllocations)
-      if (ends(allocation.context) && !isFreedLater(address)) heldHost.push_back(address);
+      if (ends(allocation.context) && !isFreedLater(address) && !pools.isPendingFree(address)) heldHost.push_back(address);
     for (auto& [address, entry] : registered)
       if (ends(entry.allocation.context)) heldRegistered.push_back(address);
   }
@@ -222,13 +224,21 @@ CUresult Memory::freeAll(Thread& thread, unsigned device, uint64_t context) {
   return CUDA_SUCCESS;
 }
 
-CUresult Memory::allocateManaged(Thread& thread, uint64_t bytes, uint64_t& address) {
-  const unsigned device = thread.device();
+// So it is pinned memory if the devices reached each other only before the session was resumed on other GPUs: the worker says that.
+CUresult Memory::allocateManaged(Thread& thread, unsigned device, uint64_t bytes, unsigned flags, uint64_t owner, uint64_t& address) {
+  CUresult result = CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+  if (thread.session.devices[device].attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) != 0)
+    result = allocateOnDevices(thread, device, bytes, owner, address);
+  if (result != CUDA_ERROR_PEER_ACCESS_UNSUPPORTED) return result;
+  return allocateHost(thread, bytes, flags, HostKind::managed, owner, address);
+}
+
+CUresult Memory::allocateOnDevices(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > managedPartBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   serveTouches();
   const uint64_t whole = roundUp(bytes, hostPageBytes);
-  if (CUresult error = place(thread, device, managedParts[device], bytes, thread.owner(), address)) return error;
+  if (CUresult error = place(thread, device, managedParts[device], bytes, owner, address)) return error;
   CUresult result = postAllocation(thread, device, address, whole);
   if (result == CUDA_SUCCESS) result = thread.session.managed.add(thread, device, address, whole);
   if (result != CUDA_SUCCESS) free(thread, address);

@@ -28,13 +28,13 @@ class Session;
 class Thread;
 struct AdoptedPages;
 
-// staging: of graphs that copy pageable memory.
-enum class HostKind { pinned, managed, registered, staging };
+// pooled: pinned memory of a pool. staging: of graphs that copy pageable memory.
+enum class HostKind { pinned, pooled, managed, registered, staging };
 struct HostAllocation {
   uint64_t address, bytes;
   unsigned flags;
   HostKind kind;
-  uint64_t context;  // that it was made in and ends with
+  uint64_t context;  // that it was made in and ends with; 0 for memory of a pool
 };
 
 class Memory {
@@ -54,10 +54,12 @@ class Memory {
   // memory of a pool, which ends with none.
   CUresult allocate(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address);
   CUresult free(Thread& thread, uint64_t address);
-  // The same in a stream (a resolved handle): an allocation from `pool`, and a free that waits for nothing (stream-pools.cc).
+  // The same in a stream (a resolved handle): an allocation from `pool`, and a free that waits for nothing (ordered-memory.cc).
   CUresult allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool pool, uint64_t stream, uint64_t& address);
   CUresult freeOrdered(Thread& thread, uint64_t address, uint64_t stream);
   CUmemoryPool poolOf(uint64_t address) const;
+  // Whether pinned memory of a pool has been given to that device; to any.
+  bool isReached(uint64_t address, std::optional<unsigned> device = std::nullopt) const;
   CUresult trimPool(Thread& thread, CUmemoryPool pool, uint64_t keepBytes);
   // Calls `body` with the pools, after the current device's freed memory has been collected as far as its streams have come.
   template <typename Body>
@@ -66,16 +68,17 @@ class Memory {
     std::lock_guard lock(mutex);
     return body(pools);
   }
-  // The default pool of a device, or its current one.
+  // The default pool of a device, or of another place by its number (PoolPlace); or its current one.
   CUmemoryPool poolOn(Thread& thread, CUdevice device, CUmemoryPool (StreamPools::*which)(unsigned) const) {
     return withPools(thread, [&](StreamPools& pools) { return (pools.*which)(static_cast<unsigned>(device)); });
   }
 
   // Everything the program has made in `context`, of `device`, which is idle. 0: in any context of it, and of its pools.
   CUresult freeAll(Thread& thread, unsigned device, uint64_t context);
-  CUresult allocateHost(Thread& thread, uint64_t bytes, unsigned flags, HostKind kind, uint64_t& address);
-  // Memory of the current device that the program accesses at the same address (ManagedMemory).
-  CUresult allocateManaged(Thread& thread, uint64_t bytes, uint64_t& address);
+  CUresult allocateHost(Thread& thread, uint64_t bytes, unsigned flags, HostKind kind, uint64_t owner, uint64_t& address);
+  // Memory of a device that the program accesses at the same address (ManagedMemory). If a device of several does not reach another
+  // one's memory (CONCURRENT_MANAGED_ACCESS is 0 then), it is pinned memory, which all reach.
+  CUresult allocateManaged(Thread& thread, unsigned device, uint64_t bytes, unsigned flags, uint64_t owner, uint64_t& address);
   CUresult freeHost(Thread& thread, uint64_t address);
   // Frees memory of a device or pinned memory that is used up to a place in a stream, and waits for nothing (free-behind.cc).
   void freeBehind(Thread& thread, uint64_t address, const StreamFence& fence);
@@ -113,20 +116,25 @@ class Memory {
 
  private:
   bool lookSynchronizing(uint64_t address) const;
-  // The part of a device's arena that an address is in.
+  // The part of a device's arena that an address is in; or that of the host.
   Arena& arenaOf(uint64_t address);
   // Takes `bytes` of one of the device's arenas, which grows if it must.
   CUresult place(Thread& thread, unsigned device, Arena& arena, uint64_t bytes, uint64_t owner, uint64_t& address);
   CUresult postAllocation(Thread& thread, unsigned device, uint64_t address, uint64_t bytes);
   CUresult postFree(Thread& thread, unsigned device, uint64_t address);
   CUresult postHostFree(Thread& thread, uint64_t address);
+  CUresult allocateFor(Thread& thread, const PoolSource& source, uint64_t bytes, uint64_t& address);
+  CUresult allocateOnDevices(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address);
+  // How much was wanted of an allocation. Under `mutex`.
+  void setAsked(uint64_t address, uint64_t asked);
   // Completes what freeBehind() has left, as far as the GPUs have come.
   void freePassed(Thread& thread);
   void settlePassed(Thread& thread, uint64_t address);
   bool isFreedLater(uint64_t address) const { return freedLater.contains(address); }  // under `mutex`
   // Completes frees in streams that the GPU has executed past them (StreamPools::takePast).
   void collect(Thread& thread, unsigned device, bool all);
-  void collect(Thread& thread);  // of the current device
+  void collect(Thread& thread);     // of the current device
+  void collectAll(Thread& thread);  // of all devices
   // Waits for the other devices in whose streams memory of `device` was freed.
   void awaitFrees(Thread& thread, unsigned device);
   CUresult adopt(Thread& thread, const AdoptedPages& pages);
@@ -145,6 +153,7 @@ class Memory {
   bool isSharedHere(uint64_t address) const { return sharesHost() || pieces.hold(address); }  // under `mutex`
 
   void trim(Thread& thread, unsigned device, Arena& arena, uint64_t keepBytes);
+  void trimHost(Thread& thread, uint64_t keepBytes);
   static uint64_t keptFor(const Arena& arena);
 
   mutable std::mutex mutex;

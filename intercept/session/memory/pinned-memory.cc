@@ -23,24 +23,26 @@ bool Memory::isShared(uint64_t address) const {
   return isSharedHere(address);
 }
 
-CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, HostKind kind, uint64_t& address) {
+CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, HostKind kind, uint64_t owner, uint64_t& address) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > hostArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   bool shares = true;
-  for (;;) {
+  for (bool waited = false;;) {
+    collectAll(thread);
     freePassed(thread);
     {
       std::lock_guard lock(mutex);
       // Whole pages: what the program pins does not share a page with what it pins elsewhere.
       if (auto found = host.allocate(roundUp(bytes, hostPageBytes))) {
         address = *found;
-        hostAllocations[address] = {address, bytes, flags, kind, thread.owner()};
+        hostAllocations[address] = {address, bytes, flags, kind, owner};
         shares = isSharedHere(address);
         break;
       }
     }
     if (CUresult error = growHost(thread, bytes)) {
-      if (error != CUDA_ERROR_OUT_OF_MEMORY || !anyFreedLater.load(std::memory_order_relaxed)) return error;
+      if (error != CUDA_ERROR_OUT_OF_MEMORY || waited) return error;
+      waited = true;
       for (unsigned device = 0; device < thread.session.devices.size(); ++device) awaitDevice(thread, device);
     }
   }
@@ -66,7 +68,7 @@ CUresult Memory::freeHost(Thread& thread, uint64_t address) {
   {
     std::lock_guard lock(mutex);
     auto found = hostAllocations.find(address);
-    if (found == hostAllocations.end()) return CUDA_ERROR_INVALID_VALUE;
+    if (found == hostAllocations.end() || pools.isPendingFree(address)) return CUDA_ERROR_INVALID_VALUE;
     freed = found->second;
   }
   if (CUresult error = synchronizeHostMemory(thread, handleDevice(freed.context))) return error;
@@ -82,11 +84,21 @@ CUresult Memory::freeHost(Thread& thread, uint64_t address) {
   {
     std::lock_guard lock(mutex);
     host.free(address);
+    pools.freed(address);
     if (host.freeBytes() <= keptFor(host)) return CUDA_SUCCESS;
   }
   CUresult result = CUDA_SUCCESS;
   endIdleHostLease(thread, result);
   return result;
+}
+
+void Memory::trimHost(Thread& thread, uint64_t keepBytes) {
+  auto isMuch = [&] {
+    std::lock_guard lock(mutex);
+    return host.freeBytes() > keepBytes;
+  };
+  for (CUresult result = CUDA_SUCCESS; isMuch() && endIdleHostLease(thread, result);) {
+  }
 }
 
 bool Memory::endIdleHostLease(Thread& thread, CUresult& result) {

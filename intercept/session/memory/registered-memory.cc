@@ -25,8 +25,8 @@ CUresult Memory::registerHost(Thread& thread, uint64_t address, uint64_t bytes, 
   if (address == 0 || bytes == 0 || address + bytes < address) return CUDA_ERROR_INVALID_VALUE;
   if (inHostArena(address)) {  // pinned from the beginning
     auto allocation = findHost(address);
-    const bool isManaged = allocation && allocation->kind == HostKind::managed;
-    return isManaged ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    const bool isOther = allocation && (allocation->kind == HostKind::managed || allocation->kind == HostKind::pooled);
+    return isOther ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   }
   if (thread.session.managed.find(address)) return CUDA_ERROR_INVALID_VALUE;
   AdoptedPages pages{firstPage(address), roundUp(address + bytes, hostPageBytes) - firstPage(address), 0};

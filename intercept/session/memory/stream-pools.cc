@@ -1,11 +1,9 @@
 #include "intercept/session/memory/stream-pools.h"
 
 #include <algorithm>
-#include <bit>
+#include <span>
 
 #include "intercept/session/call.h"
-#include "intercept/session/ring-order.h"
-#include "intercept/session/wait.h"
 #include "vgpu/api/wire-value.h"
 
 namespace vgpu::client {
@@ -30,6 +28,38 @@ void StreamPool::trim(uint64_t keepBytes) {
   reserved = std::max(roundUp(used, poolPiece), std::min(reserved, keepBytes / poolPiece * poolPiece));
 }
 
+StreamPool::StreamPool(const PoolPlace& place, bool isDefault) : place(place), isDefault(isDefault) {
+  if (!place.isManaged()) access[*accessor(place.location, maxDevices)] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+}
+
+std::optional<unsigned> StreamPool::accessor(const CUmemLocation& location, size_t devices) {
+  if (location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA) return maxDevices;
+  const bool isDevice = location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id >= 0 && static_cast<size_t>(location.id) < devices;
+  return isDevice ? std::optional(static_cast<unsigned>(location.id)) : std::nullopt;
+}
+
+CUresult StreamPool::checkAccess(const CUmemAccessDesc& wanted, const std::vector<DeviceInfo>& devices) const {
+  const bool isOfDevice = !place.isManaged() && place.isOnDevice(), isNone = wanted.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  if (wanted.flags == CU_MEM_ACCESS_FLAGS_PROT_READ) return CUDA_ERROR_NOT_SUPPORTED;
+  if (!isNone && wanted.flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return CUDA_ERROR_INVALID_VALUE;
+  const auto who = accessor(wanted.location, devices.size());
+  if (wanted.location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
+    if (!who) return CUDA_ERROR_INVALID_DEVICE;
+    const auto own = static_cast<unsigned>(place.location.id);
+    const bool may = !isOfDevice || (*who == own ? !isNone : isNone || devices[*who].canAccess(own));
+    return may ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  }
+  if (isOfDevice) return CUDA_ERROR_NOT_SUPPORTED;
+  if (!who) return CUDA_ERROR_INVALID_VALUE;
+  return isNone && !place.isManaged() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+PoolSource StreamPool::sourceFor(unsigned streamDevice) const {
+  const unsigned device = place.isOnDevice() ? static_cast<unsigned>(place.location.id) : streamDevice;
+  if (place.isManaged()) return {PoolSource::Kind::managed, device};
+  return place.isOnDevice() ? PoolSource{PoolSource::Kind::device, device} : PoolSource{PoolSource::Kind::host, hostMemoryDevice};
+}
+
 MemoryAttribute StreamPool::attribute(CUmemPool_attribute which) {
   switch (which) {
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES: return {.toggle = &reuse[0]};
@@ -45,9 +75,9 @@ MemoryAttribute StreamPool::attribute(CUmemPool_attribute which) {
 }
 
 StreamPools::StreamPools(const Segment& segment, CompletionWords& completions) : segment(segment), completions(completions) {
-  for (unsigned device = 0; device < maxDevices; ++device) {
-    current[device] = defaultOf(device);
-    pools[current[device]] = {.device = device, .isDefault = true};
+  for (unsigned place = 0; place < PoolPlace::count; ++place) {
+    current[place] = defaultOf(place);
+    pools.emplace(current[place], StreamPool(PoolPlace::at(place), true));
   }
 }
 
@@ -56,34 +86,44 @@ StreamPool* StreamPools::find(CUmemoryPool pool) {
   return found == pools.end() || found->second.destroyed ? nullptr : &found->second;
 }
 
-CUmemoryPool StreamPools::defaultOf(unsigned device) const { return fromWire<CUmemoryPool>(firstHandle + device * 16); }
+CUmemoryPool StreamPools::defaultOf(unsigned place) const { return fromWire<CUmemoryPool>(firstHandle + place * 16); }
 
-CUmemoryPool StreamPools::create(unsigned device, uint64_t mostBytes) {
-  auto handle = fromWire<CUmemoryPool>(firstHandle + (maxDevices + created++) * 16);
-  pools[handle] = {.device = device, .mostBytes = mostBytes};
+CUmemoryPool StreamPools::create(const PoolPlace& place, uint64_t mostBytes) {
+  auto handle = fromWire<CUmemoryPool>(firstHandle + (PoolPlace::count + created++) * 16);
+  pools.emplace(handle, StreamPool(place)).first->second.mostBytes = roundUp(mostBytes, poolPiece);
   return handle;
+}
+
+CUresult StreamPools::setCurrent(PoolPlace place, CUmemoryPool pool, bool ofAnyType) {
+  const StreamPool* chosen = find(pool);
+  if (chosen != nullptr && ofAnyType) place.type = chosen->place.type;
+  if (chosen == nullptr || chosen->isTaken || !(chosen->place == place)) return CUDA_ERROR_INVALID_VALUE;
+  current[place.number()] = pool;
+  return CUDA_SUCCESS;
 }
 
 CUresult StreamPools::describe(CUmemoryPool pool, unsigned device, uint64_t bytes, CUDA_MEM_ALLOC_NODE_PARAMS& params) {
   const StreamPool* from = find(pool != nullptr ? pool : currentOf(device));
-  if (from == nullptr || from->isTaken) return CUDA_ERROR_INVALID_VALUE;
+  if (from == nullptr || from->isTaken || from->place.location.type == CU_MEM_LOCATION_TYPE_NONE) return CUDA_ERROR_INVALID_VALUE;
+  if (!from->place.isOnDevice()) return CUDA_ERROR_NOT_SUPPORTED;
   params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(from->device)};
+  params.poolProps.location = from->place.location;
   params.bytesize = bytes;
   return CUDA_SUCCESS;
 }
 
 void StreamPools::destroy(CUmemoryPool pool) {
   StreamPool& gone = pools.at(pool);
-  if (current[gone.device] == pool) current[gone.device] = defaultOf(gone.device);
+  const unsigned place = gone.place.number();
+  if (current[place] == pool) current[place] = defaultOf(place);
   if (gone.used == 0)
     pools.erase(pool);
   else
     gone.destroyed = true;
 }
 
-void StreamPools::allocated(uint64_t address, uint64_t bytes, CUmemoryPool pool) {
-  owned[address] = {pool, bytes};
+void StreamPools::allocated(uint64_t address, uint64_t bytes, CUmemoryPool pool, const PoolSource& source) {
+  owned[address] = {pool, bytes, source};
   pools.at(pool).add(bytes);
 }
 
@@ -101,6 +141,19 @@ CUmemoryPool StreamPools::poolOf(uint64_t address) const {
   return found == owned.end() ? nullptr : found->second.pool;
 }
 
+std::optional<PoolSource> StreamPools::sourceOf(uint64_t address) const {
+  auto found = owned.find(address);
+  return found == owned.end() ? std::nullopt : std::optional(found->second.source);
+}
+
+bool StreamPools::hasAccess(uint64_t address, std::optional<unsigned> device) const {
+  auto found = owned.find(address);
+  if (found == owned.end()) return false;
+  auto devices = std::span(pools.at(found->second.pool).access).first(maxDevices);
+  if (device) devices = devices.subspan(*device, 1);
+  return std::ranges::any_of(devices, [](auto flags) { return flags != CU_MEM_ACCESS_FLAGS_PROT_NONE; });
+}
+
 std::optional<uint32_t> StreamPools::lineOf(unsigned device, uint64_t stream) {
   auto found = fencesByStream.find({device, stream});
   if (found != fencesByStream.end()) return found->second.completion;
@@ -109,12 +162,13 @@ std::optional<uint32_t> StreamPools::lineOf(unsigned device, uint64_t stream) {
   return completion;
 }
 
-std::optional<uint64_t> StreamPools::takeOfStream(unsigned device, unsigned streamDevice, uint64_t stream, uint64_t bytes) {
+std::optional<uint64_t> StreamPools::takeOfStream(const PoolSource& source, unsigned streamDevice, uint64_t stream, uint64_t bytes) {
+  const uint64_t waste = source.kind == PoolSource::Kind::device ? bytes / 4 : 0;
   auto best = pendingFrees.end();
   for (auto entry = pendingFrees.begin(); entry != pendingFrees.end(); ++entry) {
     auto& freed = entry->second;
-    bool fits = freed.bytes >= bytes && freed.bytes - bytes <= bytes / 4;
-    if (freed.device != device || freed.streamDevice != streamDevice || freed.stream != stream) continue;
+    bool fits = freed.bytes >= bytes && freed.bytes - bytes <= waste;
+    if (freed.source != source || freed.streamDevice != streamDevice || freed.stream != stream) continue;
     if (freed.sequence == nobodys || !fits) continue;
     if (best == pendingFrees.end() || freed.bytes < best->second.bytes) best = entry;
   }
@@ -142,21 +196,23 @@ void StreamPools::setSequence(uint64_t address, uint64_t sequence) {
   last = std::max(last, sequence);
 }
 
-bool StreamPools::hasPendingFree(unsigned device) const {
-  return std::any_of(pendingFrees.begin(), pendingFrees.end(), [&](auto& entry) { return entry.second.device == device; });
+bool StreamPools::hasPendingFree(const StreamPool& pool) const {
+  return std::ranges::any_of(pendingFrees, [&](auto& entry) { return pool.sourceFor(entry.second.source.device) == entry.second.source; });
 }
 
 uint32_t StreamPools::freeingDevices(unsigned device) const {
   uint32_t devices = 0;
   for (auto& [address, freed] : pendingFrees)
-    if (freed.device == device) devices |= 1u << freed.streamDevice;
+    if (freed.source.device == device) devices |= 1u << freed.streamDevice;
   return devices;
 }
 
 std::vector<uint64_t> StreamPools::takePast(unsigned device, bool all) {
   std::vector<uint64_t> past;
   for (auto& [address, freed] : pendingFrees) {
-    if (freed.device != device || freed.sequence == nobodys || (!all && !isPast(freed))) continue;
+    const bool isOwn = freed.source == PoolSource{PoolSource::Kind::device, device};
+    const bool isOver = all && (isOwn || freed.streamDevice == device);
+    if (freed.sequence == nobodys || !(isOver || (freed.source.device == device && isPast(freed)))) continue;
     freed.sequence = nobodys;
     past.push_back(address);
   }
@@ -178,130 +234,6 @@ void StreamPools::dropLines(const HandleTable& handles) {
     completions.give(entry.second.completion, device, entry.second.lastSequence);
     return true;
   });
-}
-
-CUmemoryPool Memory::poolOf(uint64_t address) const {
-  std::lock_guard lock(mutex);
-  return pools.poolOf(address);
-}
-
-void Memory::collect(Thread& thread) { collect(thread, thread.device(), false); }
-
-// The error is for the call that waits for that device.
-void Memory::awaitFrees(Thread& thread, unsigned device) {
-  uint32_t devices;
-  {
-    std::lock_guard lock(mutex);
-    devices = pools.freeingDevices(device) & ~(1u << device);
-  }
-  for (; devices != 0; devices &= devices - 1) awaitDevice(thread, static_cast<unsigned>(std::countr_zero(devices)));
-}
-
-void Memory::collect(Thread& thread, unsigned device, bool all) {
-  if (!pools.hasAny()) return;
-  std::vector<uint64_t> past;
-  {
-    std::lock_guard lock(mutex);
-    past = pools.takePast(device, all);
-  }
-  // The frame that frees each goes into the ring before another allocation can get its addresses.
-  for (uint64_t address : past) postFree(thread, device, address);
-  std::lock_guard lock(mutex);
-  for (uint64_t address : past) {
-    devices[device].free(address);
-    pools.drop(address);
-  }
-}
-
-// Memory freed in this stream is reused first: it needs no waiting, no other memory, and no frame. What is new is there before
-// work that the stream, which may be another device's, is given from now on.
-CUresult Memory::allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool pool, uint64_t stream,
-                                 uint64_t& address) {
-  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (bytes > deviceArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  const uint64_t asked = bytes;
-  bytes = roundUp(bytes, allocationAlignment);  // all of it, because another allocation may reuse it
-  const unsigned streamDevice = thread.deviceOf(stream);
-  unsigned device;
-  std::optional<uint64_t> reused;
-  {
-    std::lock_guard lock(mutex);
-    StreamPool* from = pools.find(pool);
-    if (from == nullptr || from->isTaken) return CUDA_ERROR_INVALID_VALUE;
-    device = from->device;
-    if (device != streamDevice && !thread.session.devices[streamDevice].canAccess(device)) return CUDA_ERROR_INVALID_DEVICE;
-    if (from->mostBytes != 0 && (bytes > from->mostBytes || from->used > from->mostBytes - bytes))
-      return CUDA_ERROR_OUT_OF_MEMORY;
-    reused = pools.takeOfStream(device, streamDevice, stream, bytes);
-    if (reused) {
-      pools.allocated(*reused, bytes, pool);
-      devices[device].setAsked(*reused, asked);
-    }
-  }
-  if (reused) return address = *reused, CUDA_SUCCESS;
-  if (CUresult error = allocate(thread, device, bytes, 0, address)) return error;
-  if (device != streamDevice)
-    if (CUresult error = orderBehindAll(thread, streamDevice, 1u << device)) return error;
-  std::lock_guard lock(mutex);
-  pools.allocated(address, bytes, pool);
-  devices[device].setAsked(address, asked);
-  return CUDA_SUCCESS;
-}
-
-CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) {
-  const unsigned streamDevice = thread.deviceOf(stream);
-  SharedObjects& shared = thread.session.shared;
-  if (shared.isTaken(address)) {
-    if (!shared.isTakenOfPool(address)) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult error = synchronizeStream(thread, stream)) return error;
-    return shared.closeMemory(thread, address, true);
-  }
-  const auto device = static_cast<unsigned>((address - deviceArenaBase) / deviceArenaBytes);
-  if (!inDeviceArenas(address) || device >= thread.session.devices.size()) return CUDA_ERROR_INVALID_VALUE;
-  const bool isGiven = shared.isGiven(address);
-  std::optional<uint32_t> completion;
-  {
-    std::lock_guard lock(mutex);
-    pools.dropLines(thread.session.handles);
-    auto found = devices[device].at(address);
-    if (!found || pools.isPendingFree(address) || isFreedLater(address)) return CUDA_ERROR_INVALID_VALUE;
-    completion = pools.lineOf(streamDevice, stream);
-    if (completion) {
-      uint64_t again = pools.poolOf(address) != nullptr && !isGiven ? found->bytes : 0;
-      pools.freed(address);
-      pools.cool(address, {device, again, streamDevice, stream, StreamPools::nobodys});
-    }
-  }
-  if (!completion) {  // all are taken: wait
-    CUresult waited = device == streamDevice ? CUDA_SUCCESS : synchronizeStream(thread, stream);
-    return waited != CUDA_SUCCESS ? waited : free(thread, address);
-  }
-  if (isGiven) shared.freed(address);
-  uint64_t sequence;
-  {
-    Call<api::Cuda::StreamFenceParams> frame(thread.of(stream), api::Method::streamFence);
-    frame.setStream(stream);
-    frame->setLine(*completion);
-    sequence = frame.sequence();
-    if (CUresult error = frame.post()) return error;
-  }
-  std::lock_guard lock(mutex);
-  pools.setSequence(address, sequence);
-  return CUDA_SUCCESS;
-}
-
-CUresult Memory::trimPool(Thread& thread, CUmemoryPool pool, uint64_t keepBytes) {
-  collect(thread);
-  unsigned device;
-  {
-    std::lock_guard lock(mutex);
-    StreamPool* trimmed = pools.find(pool);
-    if (trimmed == nullptr || trimmed->isTaken) return CUDA_ERROR_INVALID_VALUE;
-    device = trimmed->device;
-    trimmed->trim(keepBytes);
-  }
-  trim(thread, device, keepBytes);
-  return CUDA_SUCCESS;
 }
 
 }  // namespace vgpu::client

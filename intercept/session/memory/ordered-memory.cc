@@ -1,0 +1,194 @@
+// Allocations and frees in streams (cudaMallocAsync), of whichever arena the pool's memory is (stream-pools.h).
+#include <bit>
+
+#include "intercept/session/call.h"
+#include "intercept/session/memory/memory.h"
+#include "intercept/session/ring-order.h"
+#include "intercept/session/wait.h"
+
+namespace vgpu::client {
+
+namespace {
+
+using Kind = PoolSource::Kind;
+
+unsigned deviceOf(uint64_t address) {
+  return inHostArena(address) ? hostMemoryDevice : static_cast<unsigned>((address - deviceArenaBase) / deviceArenaBytes);
+}
+
+// Nobody else has a part of a unit of an allocation: another one may reuse it.
+uint64_t wholeOf(const PoolSource& source, uint64_t bytes) {
+  return roundUp(bytes, source.kind == Kind::device ? allocationAlignment : hostPageBytes);
+}
+
+}  // namespace
+
+CUmemoryPool Memory::poolOf(uint64_t address) const {
+  std::lock_guard lock(mutex);
+  return pools.poolOf(address);
+}
+
+bool Memory::isReached(uint64_t address, std::optional<unsigned> device) const {
+  std::lock_guard lock(mutex);
+  auto next = hostAllocations.upper_bound(address);
+  return next != hostAllocations.begin() && pools.hasAccess(std::prev(next)->first, device);
+}
+
+void Memory::collect(Thread& thread) { collect(thread, thread.device(), false); }
+
+void Memory::collectAll(Thread& thread) {
+  for (unsigned device = 0; device < thread.session.devices.size(); ++device) collect(thread, device, false);
+}
+
+// The error is for the call that waits for that device.
+void Memory::awaitFrees(Thread& thread, unsigned device) {
+  uint32_t devices;
+  {
+    std::lock_guard lock(mutex);
+    devices = pools.freeingDevices(device) & ~(1u << device);
+  }
+  for (; devices != 0; devices &= devices - 1) awaitDevice(thread, static_cast<unsigned>(std::countr_zero(devices)));
+}
+
+void Memory::collect(Thread& thread, unsigned device, bool all) {
+  if (!pools.hasAny()) return;
+  std::vector<uint64_t> past;
+  {
+    std::lock_guard lock(mutex);
+    past = pools.takePast(device, all);
+  }
+  // The frame that frees each goes into the ring before another allocation can get its addresses.
+  for (uint64_t address : past) {
+    if (inHostArena(address) || inManagedPart(address)) thread.session.managed.remove(address);
+    inHostArena(address) ? postHostFree(thread, address) : postFree(thread, deviceOf(address), address);
+  }
+  std::lock_guard lock(mutex);
+  for (uint64_t address : past) {
+    arenaOf(address).free(address);
+    hostAllocations.erase(address);
+    pools.drop(address);
+  }
+}
+
+CUresult Memory::allocateFor(Thread& thread, const PoolSource& source, uint64_t bytes, uint64_t& address) {
+  switch (source.kind) {
+    case Kind::device: return allocate(thread, source.device, bytes, 0, address);
+    case Kind::managed: return allocateManaged(thread, source.device, bytes, CU_MEM_ATTACH_GLOBAL, 0, address);
+    case Kind::host: return allocateHost(thread, bytes, 0, HostKind::pooled, 0, address);
+  }
+  KJ_UNREACHABLE;
+}
+
+void Memory::setAsked(uint64_t address, uint64_t asked) {
+  if (inHostArena(address)) hostAllocations.at(address).bytes = asked;
+  else arenaOf(address).setAsked(address, asked);
+}
+
+// Memory freed in this stream is reused first: it needs no waiting, no other memory, and no frame. What is new is there before
+// work that the stream, which may be another device's, is given from now on.
+CUresult Memory::allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool pool, uint64_t stream,
+                                 uint64_t& address) {
+  if (bytes > deviceArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  const uint64_t asked = bytes;
+  const unsigned streamDevice = thread.deviceOf(stream);
+  PoolSource source;
+  CUmemLocation preferred;
+  std::optional<uint64_t> reused;
+  {
+    std::lock_guard lock(mutex);
+    StreamPool* from = pools.find(pool);
+    if (from == nullptr || from->isTaken) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes == 0) return address = 0, CUDA_SUCCESS;
+    preferred = from->place.location;
+    source = from->sourceFor(streamDevice);
+    const bool isOthers = source.kind == Kind::device && source.device != streamDevice;
+    if (isOthers && !thread.session.devices[streamDevice].canAccess(source.device)) return CUDA_ERROR_INVALID_DEVICE;
+    bytes = wholeOf(source, bytes);
+    if (from->mostBytes != 0 && (bytes > from->mostBytes || from->used > from->mostBytes - bytes))
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    reused = pools.takeOfStream(source, streamDevice, stream, bytes);
+    if (reused) {
+      pools.allocated(*reused, asked, pool, source);
+      setAsked(*reused, asked);
+    }
+  }
+  if (reused) address = *reused;
+  else if (CUresult error = allocateFor(thread, source, bytes, address)) return error;
+  if (source.kind == Kind::managed && preferred.type != CU_MEM_LOCATION_TYPE_NONE)
+    thread.session.managed.advice.change(address, bytes, [&](Advice& advice) { advice.preferred = preferred; });
+  if (reused) return CUDA_SUCCESS;
+  if (const unsigned device = deviceOf(address); device != streamDevice)
+    if (CUresult error = orderBehindAll(thread, streamDevice, 1u << device)) return error;
+  std::lock_guard lock(mutex);
+  pools.allocated(address, asked, pool, source);
+  setAsked(address, asked);
+  return CUDA_SUCCESS;
+}
+
+CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) {
+  const unsigned streamDevice = thread.deviceOf(stream);
+  SharedObjects& shared = thread.session.shared;
+  if (shared.isTaken(address)) {
+    if (!shared.isTakenOfPool(address)) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult error = synchronizeStream(thread, stream)) return error;
+    return shared.closeMemory(thread, address, true);
+  }
+  if (!(inDeviceArenas(address) || inHostArena(address)) || deviceOf(address) >= thread.session.devices.size())
+    return CUDA_ERROR_INVALID_VALUE;
+  const bool isGiven = shared.isGiven(address);
+  std::optional<PoolSource> source;
+  std::optional<uint32_t> completion;
+  uint64_t bytes = 0;
+  {
+    std::lock_guard lock(mutex);
+    pools.dropLines(thread.session.handles);
+    source = pools.sourceOf(address);
+    auto found = arenaOf(address).at(address);
+    if (!found || pools.isPendingFree(address) || isFreedLater(address)) return CUDA_ERROR_INVALID_VALUE;
+    if (const bool isDevices = !inHostArena(address) && !inManagedPart(address); !source && !isDevices) {
+      const bool isPinned = inHostArena(address) && hostAllocations.at(address).kind != HostKind::managed;
+      return isPinned ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+    }
+    completion = pools.lineOf(streamDevice, stream);
+    if (completion) {
+      bytes = found->bytes;
+      pools.freed(address);
+      pools.cool(address, {source.value_or(PoolSource{Kind::device, deviceOf(address)}), source && !isGiven ? bytes : 0, streamDevice,
+                           stream, StreamPools::nobodys});
+    }
+  }
+  if (!completion) {  // all are taken: wait
+    CUresult waited = deviceOf(address) == streamDevice ? CUDA_SUCCESS : synchronizeStream(thread, stream);
+    return waited != CUDA_SUCCESS ? waited : inHostArena(address) ? freeHost(thread, address) : free(thread, address);
+  }
+  if (isGiven) shared.freed(address);
+  if (source && source->kind == Kind::managed) thread.session.managed.advice.forget(address, bytes);
+  uint64_t sequence;
+  {
+    Call<api::Cuda::StreamFenceParams> frame(thread.of(stream), api::Method::streamFence);
+    frame.setStream(stream);
+    frame->setLine(*completion);
+    sequence = frame.sequence();
+    if (CUresult error = frame.post()) return error;
+  }
+  std::lock_guard lock(mutex);
+  pools.setSequence(address, sequence);
+  return CUDA_SUCCESS;
+}
+
+CUresult Memory::trimPool(Thread& thread, CUmemoryPool pool, uint64_t keepBytes) {
+  collect(thread);
+  PoolSource source;
+  {
+    std::lock_guard lock(mutex);
+    StreamPool* trimmed = pools.find(pool);
+    if (trimmed == nullptr || trimmed->isTaken) return CUDA_ERROR_INVALID_VALUE;
+    source = trimmed->sourceFor(thread.device());
+    trimmed->trim(keepBytes);
+  }
+  if (source.kind == Kind::host) trimHost(thread, keepBytes);
+  else trim(thread, source.device, keepBytes);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace vgpu::client
