@@ -200,15 +200,14 @@ CUresult Memory::free(Thread& thread, uint64_t address) {
 
 CUresult Memory::freeAll(Thread& thread, unsigned device, uint64_t context) {
   std::vector<uint64_t> held, heldHost, heldRegistered;
-  // Of pools, only what they have of the device's own memory.
-  auto ends = [&](uint64_t owner) { return context == 0 ? owner != 0 && handleDevice(owner) == device : owner == context; };
+  auto ends = [&](uint64_t owner) { return context == 0 ? handleDevice(owner) == device : owner == context; };
   collect(thread, device, context == 0);  // of another context's streams, some may have work again
   freePassed(thread);
   {
     std::lock_guard lock(mutex);
     for (auto* arena : {&devices[device], &managedParts[device]})
       for (auto& [address, allocation] : arena->allocations())
-        if (ends(allocation.owner) && !pools.isPendingFree(address) && !isFreedLater(address))
+        if ((context == 0 || allocation.owner == context) && !pools.isPendingFree(address) && !isFreedLater(address))
           held.push_back(address);
     for (auto& [address, allocation] : hostAllocations)
       if (ends(allocation.context) && !isFreedLater(address) && !pools.isPendingFree(address)) heldHost.push_back(address);

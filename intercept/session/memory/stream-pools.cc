@@ -123,22 +123,23 @@ void StreamPools::destroy(CUmemoryPool pool) {
 }
 
 void StreamPools::allocated(uint64_t address, uint64_t bytes, CUmemoryPool pool, const PoolSource& source) {
-  owned[address] = {pool, bytes, source};
-  pools.at(pool).add(bytes);
+  StreamPool& from = pools.at(pool);
+  owned[address] = {pool, &from, bytes, source};
+  from.add(bytes);
 }
 
 void StreamPools::freed(uint64_t address) {
   auto found = owned.find(address);
   if (found == owned.end()) return;
-  auto pool = pools.find(found->second.pool);
-  pool->second.remove(found->second.bytes);
-  if (pool->second.destroyed && pool->second.used == 0) pools.erase(pool);
+  StreamPool& from = *found->second.pool;
+  from.remove(found->second.bytes);
+  if (from.destroyed && from.used == 0) pools.erase(found->second.handle);
   owned.erase(found);
 }
 
 CUmemoryPool StreamPools::poolOf(uint64_t address) const {
   auto found = owned.find(address);
-  return found == owned.end() ? nullptr : found->second.pool;
+  return found == owned.end() ? nullptr : found->second.handle;
 }
 
 std::optional<PoolSource> StreamPools::sourceOf(uint64_t address) const {
@@ -149,7 +150,7 @@ std::optional<PoolSource> StreamPools::sourceOf(uint64_t address) const {
 bool StreamPools::hasAccess(uint64_t address, std::optional<unsigned> device) const {
   auto found = owned.find(address);
   if (found == owned.end()) return false;
-  auto devices = std::span(pools.at(found->second.pool).access).first(maxDevices);
+  auto devices = std::span(found->second.pool->access).first(maxDevices);
   if (device) devices = devices.subspan(*device, 1);
   return std::ranges::any_of(devices, [](auto flags) { return flags != CU_MEM_ACCESS_FLAGS_PROT_NONE; });
 }
@@ -210,9 +211,8 @@ uint32_t StreamPools::freeingDevices(unsigned device) const {
 std::vector<uint64_t> StreamPools::takePast(unsigned device, bool all) {
   std::vector<uint64_t> past;
   for (auto& [address, freed] : pendingFrees) {
-    const bool isOwn = freed.source == PoolSource{PoolSource::Kind::device, device};
-    const bool isOver = all && (isOwn || freed.streamDevice == device);
-    if (freed.sequence == nobodys || !(isOver || (freed.source.device == device && isPast(freed)))) continue;
+    const bool isOwn = freed.source.device == device, isOver = all && (isOwn || freed.streamDevice == device);
+    if (freed.sequence == nobodys || !(isOver || (isOwn && isPast(freed)))) continue;
     freed.sequence = nobodys;
     past.push_back(address);
   }

@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "intercept/session/completion-words.h"
@@ -116,8 +117,8 @@ class StreamPools {
   // The smallest range from there that was freed in that very stream and holds `bytes` without much waste; of managed and host
   // memory, one of that size.
   std::optional<uint64_t> takeOfStream(const PoolSource& source, unsigned streamDevice, uint64_t stream, uint64_t bytes);
-  // The ranges of `device` whose streams have passed their frees; if `all`, as the device is idle or its context has ended, all of
-  // its own memory, and all that was freed in its streams. The caller must free them, then drop them.
+  // The ranges of `device` whose streams have passed their frees; if `all`, as its contexts have ended, all of them and all that was
+  // freed in its streams. The caller must free them, then drop them.
   std::vector<uint64_t> takePast(unsigned device, bool all);
   void drop(uint64_t address);
   // Gives back the completion words of destroyed streams.
@@ -127,13 +128,14 @@ class StreamPools {
   bool isPast(const Freed& freed) const;
 
   struct Owned {
-    CUmemoryPool pool;
+    CUmemoryPool handle;
+    StreamPool* pool;  // of `pools`, which has it until it has nothing in use
     uint64_t bytes;
     PoolSource source;
   };
   const Segment& segment;
   CompletionWords& completions;
-  std::map<CUmemoryPool, StreamPool> pools;
+  std::unordered_map<CUmemoryPool, StreamPool> pools;
   std::map<uint64_t, Owned> owned;    // by address
   std::map<uint64_t, Freed> pendingFrees;  // by address
   struct Fences {

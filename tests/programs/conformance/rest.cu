@@ -146,7 +146,7 @@ SECTION(poolsOfWrongTypes) {
   SAY(cudaGetLastError());
 }
 
-// Pools of other places, which a session does not have.
+// Pools of other places (pools.cu).
 SECTION(poolsOfOthers) {
   cudaMemPool_t pool = nullptr, ofDevice = nullptr;
   CHECK(cudaDeviceGetDefaultMemPool(&ofDevice, 0));

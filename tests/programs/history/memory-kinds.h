@@ -80,6 +80,23 @@ struct ManagedMemory : HostMemory {
   }
 };
 
+// Of the pool of the host, or of managed memory, that there is by itself. It is freed behind what the device does with it.
+struct SharedPoolMemory : HostMemory {
+  SharedPoolMemory(World& world, int device, size_t bytes) : HostMemory(world, device, bytes) {
+    cudaStream_t stream = world.enter(slot);
+    const auto type = world.oneIn(2) ? cudaMemAllocationTypePinned : cudaMemAllocationTypeManaged;
+    cudaMemPool_t pool;
+    cudaMemLocation place{};
+    place.type = cudaMemLocationTypeHost;
+    CHECK(cudaMemGetDefaultMemPool(&pool, &place, type));
+    cudaMemAccessDesc access{{cudaMemLocationTypeDevice, device}, cudaMemAccessFlagsProtReadWrite};
+    CHECK(cudaMemPoolSetAccess(pool, &access, 1));
+    CHECK(cudaMallocFromPoolAsync(&data, bytes, pool, stream));
+    fillAll();
+  }
+  ~SharedPoolMemory() override { CHECK(cudaFreeAsync(data, world.enter(slot))); }
+};
+
 struct PinnedMemory : HostMemory {
   PinnedMemory(World& world, int device, size_t bytes) : HostMemory(world, device, bytes) {
     world.enter(slot);
@@ -192,6 +209,7 @@ inline std::shared_ptr<Object> makeMemory(World& world) {
     case 4: return std::make_shared<PinnedMemory>(world, device, bytes);
     case 5: return std::make_shared<RegisteredMemory>(world, device, bytes);
     case 6: return std::make_shared<MappedMemory>(world, device);
+    case 7: return std::make_shared<SharedPoolMemory>(world, device, bytes);
     default: return makeDeviceMemory(world, device, bytes);
   }
 }
