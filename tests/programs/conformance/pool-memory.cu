@@ -9,7 +9,7 @@ namespace {
 
 void setAccess(CUmemoryPool pool) {
   for (CUmemLocationType place : allPlaces)
-    for (int flags : {0, 1, 2, 3}) {
+    for (int flags : {0, 1, 3}) {
       CUmemAccessDesc access{{place, 0}, static_cast<CUmemAccess_flags>(flags)};
       sayCase("set access: place, flags", {place, flags}, DRIVER(cuMemPoolSetAccess)(pool, &access, 1));
     }
@@ -254,6 +254,15 @@ void tryKind(Kind kind) {
   SAY(cudaGetLastError());
 }
 
+void sayPreferred(Kind kind) {
+  CHECK(cudaFree(nullptr));
+  CUmemoryPool pool = create(kind);
+  CUdeviceptr address = 0;
+  SAYCU(cuMemAllocFromPoolAsync, &address, 5000, pool, nullptr);
+  SAY(cudaDeviceSynchronize());
+  sayRange(address, 4096);
+}
+
 // Natively only the host may use memory of such a pool at first.
 void useWithoutAccess(Kind kind, bool copies) {
   CHECK(cudaFree(nullptr));
@@ -282,14 +291,19 @@ void useWithoutAccess(Kind kind, bool copies) {
 SECTION(ofDevice) { tryKind({pinned, device}); }
 SECTION(ofHost) { tryKind({pinned, host}); }
 SECTION(ofManaged) { tryKind({managed, none}); }
+// The others differ from that in where their memory should be.
+SECTION(ofManagedDevice) { sayPreferred({managed, device}); }
+SECTION(ofManagedHost) { sayPreferred({managed, host}); }
+SECTION(ofManagedNode) { sayPreferred({managed, numa}); }
 
 SECTION(kernelWithoutAccess) { useWithoutAccess({pinned, host}, false); }
-SECTION(copiesWithoutAccess) { useWithoutAccess({pinned, numa}, true); }
+SECTION(copiesWithoutAccess) { useWithoutAccess({pinned, host}, true); }
 
 // Of pools that there are.
-SECTION(ofDefaults) {
+SECTION(currentOnes) {
   CHECK(cudaFree(nullptr));
   for (Kind kind : kinds) {
+    if (kind.type == pinned && kind.place == device) continue;
     CUmemLocation location{kind.place, 0};
     CUmemoryPool pool = nullptr;
     CUdeviceptr address = 0, other = 0;
@@ -299,7 +313,6 @@ SECTION(ofDefaults) {
     SAY(cudaDeviceSynchronize());
     sayPointer<unsigned>("MEMORY_TYPE", CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address, pool, address);
     sayPointer<uint64_t>("MEMPOOL_HANDLE", CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address, pool, address);
-    if (kind.type == managed) sayRange(address, 4096);
     sayAmounts(pool);
     SAYCU(cuMemFreeAsync, address, nullptr);
     SAYCU(cuMemAllocAsync, &other, 5000, nullptr);

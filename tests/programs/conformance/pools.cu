@@ -120,7 +120,6 @@ SECTION(defaults) {
     sayAccess(pool);
     SAYCU(cuMemPoolDestroy, pool);
   }
-  sayAttributes(seen.back());
 }
 
 SECTION(setting) {
@@ -220,4 +219,5 @@ ALONE(setNowhere, SAYCU(cuMemSetMemPool, nullptr, pinned, pool))
 ALONE(accessOfNowhere, SAYCU(cuMemPoolGetAccess, &flags, pool, nullptr))
 ALONE(accessToNothing, SAYCU(cuMemPoolGetAccess, nullptr, pool, &location))
 ALONE(destroyedTwice, CALL(cuMemPoolDestroy, pool); SAYCU(cuMemPoolDestroy, pool))
-ALONE(destroyedAsked, CALL(cuMemPoolDestroy, pool); SAYCU(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value))
+ALONE(destroyedOfAttribute, CALL(cuMemPoolDestroy, pool);
+      SAYCU(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value))

@@ -82,6 +82,12 @@ struct ManagedMemory : HostMemory {
 
 // Of the pool of the host, or of managed memory, that there is by itself. It is freed behind what the device does with it.
 struct SharedPoolMemory : HostMemory {
+  // Not without a session: the emulated device has none.
+  static bool exists(int device) {
+    int supported = 0;
+    CHECK(cudaDeviceGetAttribute(&supported, cudaDevAttrHostMemoryPoolsSupported, device));
+    return supported != 0;
+  }
   SharedPoolMemory(World& world, int device, size_t bytes) : HostMemory(world, device, bytes) {
     cudaStream_t stream = world.enter(slot);
     const auto type = world.oneIn(2) ? cudaMemAllocationTypePinned : cudaMemAllocationTypeManaged;
@@ -209,7 +215,9 @@ inline std::shared_ptr<Object> makeMemory(World& world) {
     case 4: return std::make_shared<PinnedMemory>(world, device, bytes);
     case 5: return std::make_shared<RegisteredMemory>(world, device, bytes);
     case 6: return std::make_shared<MappedMemory>(world, device);
-    case 7: return std::make_shared<SharedPoolMemory>(world, device, bytes);
+    case 7:
+      if (SharedPoolMemory::exists(device)) return std::make_shared<SharedPoolMemory>(world, device, bytes);
+      [[fallthrough]];
     default: return makeDeviceMemory(world, device, bytes);
   }
 }
