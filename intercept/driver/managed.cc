@@ -64,7 +64,9 @@ CUdevice numberOf(const CUmemLocation& location) {
   return location.type == CU_MEM_LOCATION_TYPE_INVALID ? CU_DEVICE_INVALID : CU_DEVICE_CPU;
 }
 
-int idOf(const CUmemLocation& location) { return location.type == CU_MEM_LOCATION_TYPE_INVALID ? CU_DEVICE_INVALID : location.id; }
+int idOf(const CUmemLocation& location) {
+  return location.type == CU_MEM_LOCATION_TYPE_INVALID ? CU_DEVICE_INVALID : location.id;
+}
 
 // Whether `numbers` can be the operations from which each location of a batch applies: the first is 0, and all are of the batch.
 // They need not grow.
@@ -206,7 +208,8 @@ CUresult attachManaged(CUstream stream, CUdeviceptr address, size_t bytes, unsig
   return onStream(stream, [&](Thread& thread, uint64_t handle) -> CUresult {
     auto piece = findPointer(thread, address);
     const bool isOne = flags == CU_MEM_ATTACH_SINGLE ? handle != 0 : flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST;
-    const bool isWhole = piece && piece->managed && !isOfPool(*piece) && address == piece->start && (bytes == 0 || bytes == piece->bytes);
+    const bool canBe = piece && piece->managed && !isOfPool(*piece);
+    const bool isWhole = canBe && address == piece->start && (bytes == 0 || bytes == piece->bytes);
     return isOne && isWhole ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   });
 }

@@ -135,7 +135,8 @@ VGPU_EXPORT CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr) {
       return thread.session.graphMemories.free(dptr) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
     auto host = thread.session.memory.findHost(dptr);
-    if (host && (host->kind == HostKind::managed || host->kind == HostKind::pooled)) return thread.session.memory.freeHost(thread, dptr);
+    if (host && (host->kind == HostKind::managed || host->kind == HostKind::pooled))
+      return thread.session.memory.freeHost(thread, dptr);
     return thread.session.memory.free(thread, dptr);
   });
 }

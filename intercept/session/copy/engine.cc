@@ -64,7 +64,8 @@ CUresult check(Session& session, const CopyEnd& end, const BoxSize& size, bool o
   if (end.place.type() != api::PlaceType::ADDRESS) return CUDA_ERROR_INVALID_VALUE;  // null, or what no memory has
   auto bytes = size.isRow() ? size.width : reachOf(end, size);
   checked.where = bytes ? locate(session, end.address(), *bytes) : Where::nowhere;
-  const bool isWrong = checked.where == Where::nowhere || (onGpu && checked.where != Where::device && checked.where != Where::arena);
+  const bool isGpus = checked.where == Where::device || checked.where == Where::arena;
+  const bool isWrong = checked.where == Where::nowhere || (onGpu && !isGpus);
   if (checked.where == Where::pooled) checked.where = Where::arena;
   return isWrong ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }

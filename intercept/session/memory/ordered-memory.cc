@@ -145,7 +145,7 @@ CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) 
     source = pools.sourceOf(address);
     auto found = arenaOf(address).at(address);
     if (!found || pools.isPendingFree(address) || isFreedLater(address)) return CUDA_ERROR_INVALID_VALUE;
-    if (const bool isDevices = !inHostArena(address) && !inManagedPart(address); !source && !isDevices) {
+    if (!source && (inHostArena(address) || inManagedPart(address))) {  // of no pool, and not the device's alone
       const bool isPinned = inHostArena(address) && hostAllocations.at(address).kind != HostKind::managed;
       return isPinned ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
     }
@@ -153,8 +153,9 @@ CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) 
     if (completion) {
       bytes = found->bytes;
       pools.freed(address);
-      pools.cool(address, {source.value_or(PoolSource{Kind::device, deviceOf(address)}), source && !isGiven ? bytes : 0, streamDevice,
-                           stream, StreamPools::nobodys});
+      const uint64_t again = source && !isGiven ? bytes : 0;
+      if (!source) source = {Kind::device, deviceOf(address)};
+      pools.cool(address, {*source, again, streamDevice, stream, StreamPools::nobodys});
     }
   }
   if (!completion) {  // all are taken: wait

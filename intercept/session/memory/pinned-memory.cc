@@ -41,7 +41,8 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
       }
     }
     if (CUresult error = growHost(thread, bytes)) {
-      if (error != CUDA_ERROR_OUT_OF_MEMORY || waited) return error;
+      const bool isSomeFreed = anyFreedLater.load(std::memory_order_relaxed) || pools.hasAny();
+      if (error != CUDA_ERROR_OUT_OF_MEMORY || waited || !isSomeFreed) return error;
       waited = true;
       for (unsigned device = 0; device < thread.session.devices.size(); ++device) awaitDevice(thread, device);
     }

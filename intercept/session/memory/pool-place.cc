@@ -32,7 +32,8 @@ PoolPlace PoolPlace::at(unsigned number) {
 
 // CUDA looks for the location's type first.
 CUresult PoolPlace::find(CUmemAllocationType type, const CUmemLocation& location, size_t devices, PoolPlace& place) {
-  if (location.type < CU_MEM_LOCATION_TYPE_NONE || location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA) return CUDA_ERROR_NOT_SUPPORTED;
+  const bool isPlace = location.type >= CU_MEM_LOCATION_TYPE_NONE && location.type <= CU_MEM_LOCATION_TYPE_HOST_NUMA;
+  if (!isPlace) return CUDA_ERROR_NOT_SUPPORTED;
   const bool isPinned = type == CU_MEM_ALLOCATION_TYPE_PINNED && location.type != CU_MEM_LOCATION_TYPE_NONE;
   if (!isPinned && type != CU_MEM_ALLOCATION_TYPE_MANAGED) return CUDA_ERROR_INVALID_VALUE;
   place = {type, {location.type, 0}};
@@ -55,7 +56,8 @@ CUresult PoolPlace::ofNew(const CUmemPoolProps& properties, size_t devices, Pool
   CUresult bad = find(properties.allocType, location, devices, place);
   if (bad != CUDA_SUCCESS) return isManaged ? bad : CUDA_ERROR_INVALID_VALUE;
   if (handles != 0 && location.type == CU_MEM_LOCATION_TYPE_HOST) return CUDA_ERROR_INVALID_VALUE;
-  if (handles != 0 && !(place.isOnDevice() && handles == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)) return CUDA_ERROR_NOT_SUPPORTED;
+  const bool isDescriptor = handles == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  if (handles != 0 && !(place.isOnDevice() && isDescriptor)) return CUDA_ERROR_NOT_SUPPORTED;
   return properties.maxSize > deviceArenaBytes ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 

@@ -34,8 +34,9 @@ StreamPool::StreamPool(const PoolPlace& place, bool isDefault) : place(place), i
 
 std::optional<unsigned> StreamPool::accessor(const CUmemLocation& location, size_t devices) {
   if (location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA) return maxDevices;
-  const bool isDevice = location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id >= 0 && static_cast<size_t>(location.id) < devices;
-  return isDevice ? std::optional(static_cast<unsigned>(location.id)) : std::nullopt;
+  if (location.type != CU_MEM_LOCATION_TYPE_DEVICE || location.id < 0) return std::nullopt;
+  const auto device = static_cast<unsigned>(location.id);
+  return device < devices ? std::optional(device) : std::nullopt;
 }
 
 CUresult StreamPool::checkAccess(const CUmemAccessDesc& wanted, const std::vector<DeviceInfo>& devices) const {
@@ -163,7 +164,8 @@ std::optional<uint32_t> StreamPools::lineOf(unsigned device, uint64_t stream) {
   return completion;
 }
 
-std::optional<uint64_t> StreamPools::takeOfStream(const PoolSource& source, unsigned streamDevice, uint64_t stream, uint64_t bytes) {
+std::optional<uint64_t> StreamPools::takeOfStream(const PoolSource& source, unsigned streamDevice, uint64_t stream,
+                                                  uint64_t bytes) {
   const uint64_t waste = source.kind == PoolSource::Kind::device ? bytes / 4 : 0;
   auto best = pendingFrees.end();
   for (auto entry = pendingFrees.begin(); entry != pendingFrees.end(); ++entry) {
@@ -198,7 +200,10 @@ void StreamPools::setSequence(uint64_t address, uint64_t sequence) {
 }
 
 bool StreamPools::hasPendingFree(const StreamPool& pool) const {
-  return std::ranges::any_of(pendingFrees, [&](auto& entry) { return pool.sourceFor(entry.second.source.device) == entry.second.source; });
+  return std::ranges::any_of(pendingFrees, [&](auto& entry) {
+    const PoolSource& source = entry.second.source;
+    return pool.sourceFor(source.device) == source;
+  });
 }
 
 uint32_t StreamPools::freeingDevices(unsigned device) const {

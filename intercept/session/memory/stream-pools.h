@@ -117,8 +117,8 @@ class StreamPools {
   // The smallest range from there that was freed in that very stream and holds `bytes` without much waste; of managed and host
   // memory, one of that size.
   std::optional<uint64_t> takeOfStream(const PoolSource& source, unsigned streamDevice, uint64_t stream, uint64_t bytes);
-  // The ranges of `device` whose streams have passed their frees; if `all`, as its contexts have ended, all of them and all that was
-  // freed in its streams. The caller must free them, then drop them.
+  // The ranges of `device` whose streams have passed their frees; if `all`, as its contexts have ended, all of them and all that
+  // was freed in its streams. The caller must free them, then drop them.
   std::vector<uint64_t> takePast(unsigned device, bool all);
   void drop(uint64_t address);
   // Gives back the completion words of destroyed streams.
