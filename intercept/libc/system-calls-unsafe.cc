@@ -20,7 +20,9 @@
 #include "intercept/session/entry.h"
 #include "intercept/session/managed/system-call.h"
 #include "intercept/session/managed/touch-faults.h"
+#include "vgpu/api/wire-value.h"
 
+using namespace vgpu;
 using namespace vgpu::client;
 
 namespace {

@@ -13,6 +13,8 @@
 
 namespace vgpu::client {
 
+std::atomic<bool> touchesAreServed{false};
+
 namespace {
 
 using SetAction = int (*)(int, const struct sigaction*, struct sigaction*);
@@ -52,7 +54,6 @@ __attribute__((constructor)) void takeInheritedMask() {
 }
 
 std::mutex mutex;  // a leaf
-std::atomic<bool> serves{false};
 struct sigaction programs {};  // the program's action, once we serve
 
 // `toucher`: the thread that touches; 0: the calling one.
@@ -100,7 +101,7 @@ void onFault(int number, siginfo_t* info, void* context) {
 
 void serveTouches() {
   std::lock_guard lock(mutex);
-  if (serves.load(std::memory_order_relaxed)) return;
+  if (touchesAreServed.load(std::memory_order_relaxed)) return;
   struct sigaction ours {};
   ours.sa_sigaction = onFault;
   // Not on an alternate stack, which a program makes for few frames: bringing bytes takes as much stack as a copy.
@@ -109,11 +110,8 @@ void serveTouches() {
   KJ_REQUIRE(systemAction()(SIGSEGV, &ours, &programs) == 0, "no handler for managed memory can be installed", errno);
   programs.sa_mask = programMask(programs.sa_mask);
   PageWatch::start(serve);
-  serves.store(true, std::memory_order_release);
+  touchesAreServed.store(true, std::memory_order_release);
 }
-
-// Relaxed: who has been told of managed memory has been told of this before.
-bool servesTouches() { return serves.load(std::memory_order_relaxed); }
 
 int setAction(int number, const struct sigaction* action, struct sigaction* before) {
   struct sigaction real {};
@@ -122,7 +120,7 @@ int setAction(int number, const struct sigaction* action, struct sigaction* befo
     real.sa_mask = realMask(action->sa_mask);
   }
   const struct sigaction* given = action == nullptr ? nullptr : &real;
-  if (number != SIGSEGV || !serves.load(std::memory_order_acquire)) {
+  if (number != SIGSEGV || !touchesAreServed.load(std::memory_order_acquire)) {
     const int result = systemAction()(number, given, before);
     if (result == 0 && before != nullptr) before->sa_mask = programMask(before->sa_mask);
     return result;
@@ -142,7 +140,7 @@ int setMask(int how, const sigset_t* mask, sigset_t* before) {
 }
 
 bool bringForSystem(const void* memory, uint64_t bytes, bool writes) {
-  if (!serves.load(std::memory_order_relaxed)) return false;
+  if (!touchesAreServed.load(std::memory_order_relaxed)) return false;
   Session* session = Session::find();
   auto address = reinterpret_cast<uint64_t>(memory);
   if (session == nullptr || bytes == 0 || !(session->managed.mayHold(address) || session->managed.mayHold(address + bytes - 1)))

@@ -10,6 +10,7 @@
 
 #include <signal.h>
 
+#include <atomic>
 #include <cstdint>
 
 namespace vgpu::client {
@@ -17,8 +18,9 @@ namespace vgpu::client {
 // Installs the handler, once. Before any managed memory is given to the program.
 void serveTouches();
 
-// Whether it is installed: there may be managed memory.
-bool servesTouches();
+// Whether it is installed: there may be managed memory. Relaxed: who has been told of managed memory has been told of this before.
+extern std::atomic<bool> touchesAreServed;
+inline bool servesTouches() { return touchesAreServed.load(std::memory_order_relaxed); }
 
 // sigaction(2), after serveTouches() has been called or before: for SIGSEGV the program's action is what we pass its faults to.
 int setAction(int number, const struct sigaction* action, struct sigaction* before);
