@@ -16,10 +16,15 @@
 
 namespace vgpu::client {
 
-// Attributes of a kernel's node the driver exchanges with all nodes only.
+// Attributes of a kernel's node the driver exchanges with all nodes only. A copy it changes if both ends stay where they are, on the
+// device or the host: what the program has given it as of any kind, the worker has given its own kind.
 bool Executable::isInPlace(const Step& step, const NodeWork& work) {
   if (step.place.step != Place::none) return false;
-  if (auto* copy = std::get_if<CopyWork>(&work)) return formOf(*copy) == formOf(std::get<CopyWork>(step.work));
+  if (auto* copy = std::get_if<CopyWork>(&work)) {
+    auto& was = std::get<CopyWork>(step.work);
+    auto isSameSide = [](Where one, Where other) { return (one == Where::device) == (other == Where::device); };
+    return formOf(*copy) == formOf(was) && isSameSide(copy->toWhere, was.toWhere) && isSameSide(copy->fromWhere, was.fromWhere);
+  }
   auto *kernel = std::get_if<KernelWork>(&work), *now = std::get_if<KernelWork>(&step.work);
   return kernel == nullptr || hasSameAttributes(*kernel, *now);
 }
