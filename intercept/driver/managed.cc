@@ -8,17 +8,13 @@ using namespace vgpu::client;
 
 namespace {
 
-bool isConcurrent(Session& session, unsigned device) {
-  return session.devices[device].attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) != 0;
-}
-
 // A processor that may be at managed memory while others are. `absent`: the error for a number that no device has.
 CUresult checkLocation(Session& session, const CUmemLocation& location, CUresult absent = CUDA_ERROR_INVALID_DEVICE) {
   if (isHost(location))  // one node
     return location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA && location.id != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
   if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
   if (!session.hasDevice(location.id)) return absent;
-  return isConcurrent(session, static_cast<unsigned>(location.id)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  return session.devices[static_cast<size_t>(location.id)].sharesManaged() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 bool isOfPool(const PointerInfo& piece) { return piece.context == 0; }
@@ -155,7 +151,7 @@ CUresult prefetchRange(CUdeviceptr address, size_t bytes, const CUmemLocation& l
     uint64_t handle = toWire(stream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, handle)) return bad;
     if (CUresult bad = checkLocation(thread.session, location)) return bad;
-    if (!isConcurrent(thread.session, thread.deviceOf(handle))) return CUDA_ERROR_INVALID_DEVICE;
+    if (!thread.session.devices[thread.deviceOf(handle)].sharesManaged()) return CUDA_ERROR_INVALID_DEVICE;
     auto& managed = thread.session.managed;
     managed.advice.change(address, bytes, [&](Advice& advice) { advice.prefetched = location; });
     if (isHost(location)) managed.expect(address);

@@ -27,6 +27,8 @@ struct DeviceInfo {
     auto index = static_cast<size_t>(which);
     return index < attributes.size() ? attributes[index] : 0;
   }
+  // Host and devices may be at managed memory at the same time; else it is pinned memory.
+  bool sharesManaged() const { return attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) != 0; }
 
   // Replaces attributes of the GPU by what a session supports.
   void limitToSession();

@@ -10,6 +10,13 @@
 
 namespace vgpu::client {
 
+// Raises `value` to at least `least`.
+inline void raise(std::atomic<uint64_t>& value, uint64_t least, std::memory_order order = std::memory_order_relaxed) {
+  uint64_t seen = value.load(std::memory_order_relaxed);
+  while (seen < least && !value.compare_exchange_weak(seen, least, order, std::memory_order_relaxed)) {
+  }
+}
+
 class LatestNumber {
  public:
   // To at least `number`. `thread` tells the calling thread from all others that live: the address of its Thread.
@@ -32,9 +39,7 @@ class LatestNumber {
   void raiseShared(const void* thread, uint64_t number, std::memory_order order) {
     const void* nobody = nullptr;
     if (owner.compare_exchange_strong(nobody, thread, std::memory_order_relaxed)) return owned.store(number, order);
-    uint64_t seen = shared.load(std::memory_order_relaxed);
-    while (seen < number && !shared.compare_exchange_weak(seen, number, order, std::memory_order_relaxed)) {
-    }
+    client::raise(shared, number, order);
   }
 
   // The first thread that has raised it. Another one that gets the same address afterwards is its successor: what the first has

@@ -192,11 +192,4 @@ class Session final : public SessionControl {
   uint64_t handovers = 0;  // the number of the last one; control thread only
 };
 
-// Raises `value` to at least `least`. Relaxed: nothing else is ordered by these numbers.
-inline void raise(std::atomic<uint64_t>& value, uint64_t least) {
-  uint64_t seen = value.load(std::memory_order_relaxed);
-  while (seen < least && !value.compare_exchange_weak(seen, least, std::memory_order_relaxed)) {
-  }
-}
-
 }  // namespace vgpu::client

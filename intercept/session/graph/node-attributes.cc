@@ -12,8 +12,7 @@ namespace {
 
 // Before compute capability 10 a driver has no such attribute of nodes.
 bool hasPreferredClusters(const Session& session, const KernelWork& work) {
-  auto& attributes = session.devices[handleDevice(work.function)].attributes;
-  return attributes.size() > CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR && attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] >= 10;
+  return session.devices[handleDevice(work.function)].attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 10;
 }
 
 }  // namespace

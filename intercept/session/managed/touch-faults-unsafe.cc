@@ -101,7 +101,7 @@ void onFault(int number, siginfo_t* info, void* context) {
 
 void serveTouches() {
   std::lock_guard lock(mutex);
-  if (touchesAreServed.load(std::memory_order_relaxed)) return;
+  if (servesTouches()) return;
   struct sigaction ours {};
   ours.sa_sigaction = onFault;
   // Not on an alternate stack, which a program makes for few frames: bringing bytes takes as much stack as a copy.
@@ -140,7 +140,7 @@ int setMask(int how, const sigset_t* mask, sigset_t* before) {
 }
 
 bool bringForSystem(const void* memory, uint64_t bytes, bool writes) {
-  if (!touchesAreServed.load(std::memory_order_relaxed)) return false;
+  if (!servesTouches()) return false;
   Session* session = Session::find();
   auto address = reinterpret_cast<uint64_t>(memory);
   if (session == nullptr || bytes == 0 || !(session->managed.mayHold(address) || session->managed.mayHold(address + bytes - 1)))

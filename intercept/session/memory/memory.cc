@@ -226,8 +226,7 @@ CUresult Memory::freeAll(Thread& thread, unsigned device, uint64_t context) {
 // So it is pinned memory if the devices reached each other only before the session was resumed on other GPUs: the worker says that.
 CUresult Memory::allocateManaged(Thread& thread, unsigned device, uint64_t bytes, unsigned flags, uint64_t owner, uint64_t& address) {
   CUresult result = CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-  if (thread.session.devices[device].attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) != 0)
-    result = allocateOnDevices(thread, device, bytes, owner, address);
+  if (thread.session.devices[device].sharesManaged()) result = allocateOnDevices(thread, device, bytes, owner, address);
   if (result != CUDA_ERROR_PEER_ACCESS_UNSUPPORTED) return result;
   return allocateHost(thread, bytes, flags, HostKind::managed, owner, address);
 }

@@ -72,11 +72,14 @@ std::shared_ptr<Executable> instantiate(Thread& thread, const Graph& graph) {
   return Executable::find(thread, made);
 }
 
-TEST_CASE("if the worker's graph cannot be made anew, launches are of the one before and the program does what it did") {
+struct TwoGraphs {
   FakeSession& fake = FakeSession::one();
   Thread& thread = fake.thread();
   std::atomic<int> first{0}, second{0};
-  Conditional now(fake, first, 1), wanted(fake, second, 0);
+  Conditional now{fake, first, 1}, wanted{fake, second, 0};
+};
+
+TEST_CASE_FIXTURE(TwoGraphs, "if the worker's graph cannot be made anew, launches are of the one before and the program does what it did") {
   auto executable = instantiate(thread, *now.graph);
   REQUIRE(executable->launch(thread, 0) == CUDA_SUCCESS);
   const uint64_t before = fake.launched();
@@ -122,11 +125,7 @@ TEST_CASE("what the worker has of a graph that was made anew is no object that e
   CHECK(fake.count(api::Method::graphEnd) == ended + 3);
 }
 
-TEST_CASE("a word that only a graph had that could not be made is another's again") {
-  FakeSession& fake = FakeSession::one();
-  Thread& thread = fake.thread();
-  std::atomic<int> first{0}, second{0};
-  Conditional now(fake, first, 1), wanted(fake, second, 0);
+TEST_CASE_FIXTURE(TwoGraphs, "a word that only a graph had that could not be made is another's again") {
   const int from = 5, other = 6;
   int to = 0;
   auto onHost = [&](const int& source, Where where) {
@@ -193,11 +192,7 @@ TEST_CASE("a copy of pageable memory that could not be left out is made") {
   CHECK(*staged == value - 1);
 }
 
-TEST_CASE("if the program has no memory left while the worker's graph is made anew, launches are of the one before") {
-  FakeSession& fake = FakeSession::one();
-  Thread& thread = fake.thread();
-  std::atomic<int> first{0}, second{0};
-  Conditional now(fake, first, 1), wanted(fake, second, 0);
+TEST_CASE_FIXTURE(TwoGraphs, "if the program has no memory left while the worker's graph is made anew, launches are of the one before") {
   auto executable = instantiate(thread, *now.graph);
   REQUIRE(executable->launch(thread, 0) == CUDA_SUCCESS);
   const uint64_t before = fake.launched();
