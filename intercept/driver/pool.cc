@@ -27,9 +27,7 @@ CUresult vgpu::client::allocateInStream(CUdeviceptr* dptr, size_t bytes, CUmemor
       };
       if (auto captured = thread.session.captures.add(thread, stream, describe)) return *captured;
     }
-    auto current = [&](StreamPools& pools) { return pools.currentOf(thread.deviceOf(stream)); };
-    CUmemoryPool from = pool != nullptr ? pool : thread.session.memory.withPools(thread, current);
-    if (CUresult error = thread.session.memory.allocateOrdered(thread, bytes, from, stream, address)) return error;
+    if (CUresult error = thread.session.memory.allocateOrdered(thread, bytes, pool, stream, address)) return error;
     *dptr = address;
     return CUDA_SUCCESS;
   });

@@ -8,59 +8,24 @@
 
 namespace vgpu::client {
 
-namespace {
-
-// The waiter of a call, in `own`; nullptr if the method is not waited for.
-Waiter* takeWaiter(Thread& thread, api::Method method, std::optional<Waiter>& own) {
-  switch (api::infoOf(method).route) {
-    case api::Route::CALL: return &own.emplace(thread, SlotTable::forCalls);
-    case api::Route::SIGNAL: return &own.emplace(thread, SlotTable::forWaits);
-    default: return nullptr;
-  }
-}
-
-// The device, once the worker consumes its ring. Before the call takes a slot or enters the gate.
-unsigned ready(const Target& target) {
-  target.thread.session.use(target.thread, target.device);
-  return target.device;
-}
-
-}  // namespace
-
-CallBase::CallBase(Target target, api::Method method, uint64_t words, Waiter* lent, bool inside)
-    : thread(target.thread),
-      method(method),
-      words(words),
-      executingDevice(ready(target)),
-      waiter(lent != nullptr ? lent : takeWaiter(thread, method, own)),
-      isRecorded(api::infoOf(method).replay == api::Replay::BUILD) {
-  KJ_REQUIRE(words <= maxMessageWords, "a frame larger than the ring takes", api::infoOf(method).name, words);
-  if (isRecorded && waiter != nullptr) message = kj::heapArray<capnp::word>(words);
-  if (!inside) enterGate();
-  if (waiter == nullptr || waiter->hasSlot()) {
-    Session& session = thread.session;
-    RingWriter& ring = session.ring(executingDevice);
-    uint64_t position = isRecorded ? session.claimNumbered(executingDevice, words, number) : ring.claim(words);
-    reservation = ring.occupy(position, words, session.lost);
-  }
-  if (reservation) {
-    sequenceOf = reservation->sequence();
-  } else {
-    nowhere = kj::heapArray<capnp::word>(words);
-    std::memset(nowhere.begin(), 0, words * sizeof(capnp::word));
-  }
-}
-
 // With managed memory, if the frame may use it, on the devices. It is looked at inside the gate (ManagedMemory::exclude).
-void CallBase::enterGate() {
-  for (auto& managed = thread.session.managed;;) {
-    pass.emplace(thread.session.gate, thread.mark);
-    if (!managed.isTouched()) [[likely]] return;
+void CallBase::giveManaged() {
+  auto& managed = thread.session.managed;
+  while (managed.isTouched()) {
     if (!ManagedMemory::mayBeUsedBy(method) && !ManagedMemory::isMemoryOperation(method) && !thread.usesManaged) return;
     pass.reset();
     managed.giveToDevice(thread);
+    pass.emplace(thread.session.gate, thread.mark);
   }
 }
+
+void CallBase::goNowhere() {
+  nowhere = kj::heapArray<capnp::word>(words);
+  std::memset(nowhere.begin(), 0, words * sizeof(capnp::word));
+}
+
+void CallBase::failOtherDevice() const { KJ_FAIL_REQUIRE("a frame of another device than its stream's", api::infoOf(method).name); }
+void CallBase::failTooLarge() const { KJ_FAIL_REQUIRE("a frame larger than the ring takes", api::infoOf(method).name, words); }
 
 kj::ArrayPtr<capnp::word> CallBase::space() {
   if (!reservation) return nowhere;
@@ -74,42 +39,10 @@ kj::ArrayPtr<const capnp::word> CallBase::replyWords() const {
   return kj::arrayPtr(reinterpret_cast<const capnp::word*>(waiter->answer()), answered);
 }
 
-void CallBase::inStream(uint64_t stream) {
-  KJ_REQUIRE(thread.deviceOf(stream) == executingDevice, "a frame of another device than its stream's");
-  workStream = stream;
-  if (auto* entry = thread.session.handles.find<api::Kind::STREAM>(stream)) {
-    entry->lastWork.raise(&thread, sequenceOf);
-    depth = &entry->depth;
-  } else if (stream == 0) {
-    depth = &thread.session.defaultStreamDepths[executingDevice];
-  }
-}
-
-void CallBase::publish() {
-  auto& info = api::infoOf(method);
-  Session& session = thread.session;
-  if (message != nullptr) std::memcpy(message.begin(), space().begin(), words * sizeof(capnp::word));
-  if (!info.noWork) session.progress[executingDevice].lastWork.raise(&thread, sequenceOf);
-  const uint16_t slot = waiter != nullptr ? waiter->slotIndex() : uint16_t{0};  // ignored for a posted frame
-  session.ring(executingDevice).publish(*reservation, method, slot);
-  reservation.reset();
-}
-
 // The worker waits for a frame at this position, and so do all frames behind it.
 void CallBase::fillPlace() {
   std::memset(reservation->body(), 0, words * sizeof(capnp::word));
   thread.session.ring(executingDevice).publish(*reservation, api::Method::nothing, 0);
-}
-
-CUresult CallBase::post() {
-  if (!reservation) return thread.session.lossResult();
-  if (isRecorded) addToList(space());
-  publish();
-  if (depth == nullptr) return CUDA_SUCCESS;
-  uint64_t frames = depth->count(thread);
-  if (!depth->isDue(frames)) [[likely]] return CUDA_SUCCESS;
-  pass.reset();
-  return depth->await(thread, workStream, frames);
 }
 
 CUresult CallBase::call() {

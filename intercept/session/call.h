@@ -9,6 +9,7 @@
 // between, the destructor publishes a frame that does nothing.
 #pragma once
 
+#include <cstring>
 #include <optional>
 
 #include "cuda-frames.h"
@@ -21,8 +22,23 @@ namespace vgpu::client {
 class CallBase {
  protected:
   // `lent`: the waiter to use instead of one of its own. `inside`: the thread is inside the gate already, because of an enclosing
-  // call.
-  CallBase(Target target, api::Method method, uint64_t words, Waiter* lent, bool inside);
+  // call. Compiled where the method is known: most calls post a frame that leaves no object, and need little of what follows.
+  [[gnu::always_inline]] CallBase(Target target, api::Method method, uint64_t words, Waiter* lent, bool inside)
+      : thread(target.thread),
+        method(method),
+        words(words),
+        executingDevice(ready(target)),
+        waiter(lent != nullptr ? lent : takeWaiter(thread, method, own)),
+        isRecorded(api::natureOf(method).replay == api::Replay::BUILD) {
+    if (words > maxMessageWords) [[unlikely]] failTooLarge();
+    if (isRecorded && waiter != nullptr) message = kj::heapArray<capnp::word>(words);
+    if (!inside) enterGate();
+    if (waiter == nullptr || waiter->hasSlot()) claim();
+    if (reservation) [[likely]]
+      sequenceOf = reservation->sequence();
+    else
+      goNowhere();
+  }
   ~CallBase() {
     if (reservation) [[unlikely]] fillPlace();
   }
@@ -37,7 +53,16 @@ class CallBase {
 
   // Sends the frame and does not wait for its execution, but waits if the stream is full. CUDA_SUCCESS, or the error of a lost
   // session.
-  CUresult post();
+  CUresult post() {
+    if (!reservation) [[unlikely]] return thread.session.lossResult();
+    if (isRecorded) addToList(space());
+    publish();
+    if (depth == nullptr) return CUDA_SUCCESS;
+    const uint64_t frames = depth->count(thread);
+    if (!depth->isDue(frames)) [[likely]] return CUDA_SUCCESS;
+    pass.reset();
+    return depth->await(thread, workStream, frames);
+  }
   // Waits for the worker's reply and returns CUDA's result.
   CUresult call();
   // Whether the reply of a call has results; that of a failed call may have some too.
@@ -56,7 +81,16 @@ class CallBase {
   // The device that executes this frame.
   unsigned device() const { return executingDevice; }
   // Sets the stream, of that device, in which this frame is work: the client records it as outstanding there.
-  void inStream(uint64_t stream);
+  void inStream(uint64_t stream) {
+    if (thread.deviceOf(stream) != executingDevice) [[unlikely]] failOtherDevice();
+    workStream = stream;
+    if (auto* entry = thread.session.handles.find<api::Kind::STREAM>(stream)) {
+      entry->lastWork.raise(&thread, sequenceOf);
+      depth = &entry->depth;
+    } else if (stream == 0) {
+      depth = &thread.session.defaultStreamDepths[executingDevice];
+    }
+  }
   // That stream's completion word; nullptr if the stream has been destroyed meanwhile.
   StreamCompletion* streamCompletion() const { return depth == nullptr ? nullptr : &depth->completion; }
 
@@ -73,8 +107,39 @@ class CallBase {
   Thread& thread;
 
  private:
-  void enterGate();
-  void publish();
+  // The device, once the worker consumes its ring. Before the call takes a slot or enters the gate.
+  static unsigned ready(const Target& target) {
+    target.thread.session.use(target.thread, target.device);
+    return target.device;
+  }
+  // The waiter of a call, in `own`; nullptr if the method is not waited for.
+  static Waiter* takeWaiter(Thread& thread, api::Method method, std::optional<Waiter>& own) {
+    const api::Route route = api::natureOf(method).route;
+    if (route == api::Route::POST) return nullptr;
+    return &own.emplace(thread, route == api::Route::CALL ? SlotTable::forCalls : SlotTable::forWaits);
+  }
+  void enterGate() {
+    pass.emplace(thread.session.gate, thread.mark);
+    if (thread.session.managed.isTouched()) [[unlikely]] giveManaged();
+  }
+  void claim() {
+    Session& session = thread.session;
+    RingWriter& ring = session.ring(executingDevice);
+    const uint64_t position = isRecorded ? session.claimNumbered(executingDevice, words, number) : ring.claim(words);
+    reservation = ring.occupy(position, words, session.lost);
+  }
+  void publish() {
+    Session& session = thread.session;
+    if (message != nullptr) std::memcpy(message.begin(), space().begin(), words * sizeof(capnp::word));
+    if (!api::natureOf(method).noWork) session.progress[executingDevice].lastWork.raise(&thread, sequenceOf);
+    const uint16_t slot = waiter != nullptr ? waiter->slotIndex() : uint16_t{0};  // ignored for a posted frame
+    session.ring(executingDevice).publish(*reservation, method, slot);
+    reservation.reset();
+  }
+  void giveManaged();
+  void goNowhere();
+  [[noreturn]] void failTooLarge() const;
+  [[noreturn]] void failOtherDevice() const;
   void fillPlace();
   void addToList(kj::ArrayPtr<const capnp::word> words);
   CUresult fetchLongReply(uint64_t words);
@@ -108,7 +173,7 @@ template <typename Params, typename Builder = api::FrameBuilder<Params>>
 class Call : public CallBase {
  public:
   // `extraWords`: of the Data lists that the parameters will hold.
-  Call(Target target, api::Method method, uint64_t extraWords = 0, Waiter* lent = nullptr, bool inside = false)
+  [[gnu::always_inline]] Call(Target target, api::Method method, uint64_t extraWords = 0, Waiter* lent = nullptr, bool inside = false)
       : CallBase(target, method, Builder::words + extraWords, lent, inside), params(space()) {}
 
   Builder* operator->() { return &params; }

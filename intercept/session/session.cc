@@ -104,7 +104,7 @@ RingCut Session::executed() const {
   return cut;
 }
 
-uint64_t Session::claimNumbered(unsigned device, uint64_t words, uint64_t& number) {
+uint64_t Session::claimCounted(unsigned device, uint64_t words, uint64_t& number) {
   std::lock_guard lock(numbering);
   number = ++lastNumber;
   return ring(device).claim(words);

@@ -84,8 +84,13 @@ class Session final : public SessionControl {
   // Up to where the worker has executed the frames of each ring.
   RingCut executed() const;
   // Reserves a place in a ring for a frame that builds an object, and numbers it: in one ring, numbers are in the order of
-  // places.
-  uint64_t claimNumbered(unsigned device, uint64_t words, uint64_t& number);
+  // places. Where there is one ring they are its sequence numbers, and no lock is needed.
+  uint64_t claimNumbered(unsigned device, uint64_t words, uint64_t& number) {
+    if (devices.size() > 1) return claimCounted(device, words, number);
+    const uint64_t position = ring(device).claim(words);
+    number = position + 1;
+    return position;
+  }
   Gate gate;
   SlotTable slots;
   HandleTable handles;
@@ -182,13 +187,14 @@ class Session final : public SessionControl {
   void readEnvironment();
   void describeDevices();
   void openRing(Thread& thread, unsigned device);
+  uint64_t claimCounted(unsigned device, uint64_t words, uint64_t& number);
 
   Mapping hostArena;
   std::vector<std::unique_ptr<RingWriter>> rings;  // by device
   std::atomic<uint32_t> openRings{1};              // a bit a device: the worker consumes the first ring from the beginning
   std::mutex ringOpening;                          // a call is made under it
   std::mutex numbering;                            // a leaf
-  uint64_t lastNumber = 0;                         // of frames that build objects
+  uint64_t lastNumber = 0;                         // of frames that build objects, if there are several devices
   uint64_t handovers = 0;  // the number of the last one; control thread only
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "intercept/session/memory/found-memory.h"
 #include "intercept/session/session.h"
 
 namespace vgpu::client {
@@ -52,6 +53,8 @@ class Thread {
   bool runsHostFunctions = false;
   // It has touched managed memory that it did not have (ManagedMemory::runInStream).
   bool hasTouched = false;
+
+  FoundMemory foundMemory;
 
   // While set, this thread's frames use managed memory (ManagedMemory): see UsesManaged.
   bool usesManaged = false;

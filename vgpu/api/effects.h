@@ -14,18 +14,6 @@
 
 namespace vgpu::api {
 
-enum class Route : uint8_t {
-  POST,    // the frame is written and the call returns; errors are CUDA's asynchronous ones
-  CALL,    // waits for the worker's reply
-  SIGNAL,  // waits until the GPU has come to this place of the stream and writes it into the caller's slot
-};
-
-enum class Replay : uint8_t {
-  QUERY,  // changes nothing that outlives it; never kept
-  BUILD,  // part of the recipe of an object
-  WORK,   // has an effect on memory; kept by the log, not by the object list
-};
-
 enum class Effect : uint8_t { creates, uses, changes, destroys };
 
 // A number of a frame: its offset in the structure and its size, in bytes.
@@ -54,13 +42,10 @@ struct SlabField {
   std::span<const NumberField> bytes;
 };
 
-struct MethodInfo {
+struct MethodInfo : Nature {
   const char* name;   // nullptr: no frame has that number any more
   const char* entry;  // exported symbol, or nullptr
   const char* signature;  // name and fields: streamDestroy(hStream u64)
-  Route route;
-  Replay replay;
-  bool noWork;  // leaves nothing for the GPU to do
   std::span<const EffectField> effects;
   // A setting takes an earlier one's place if these numbers are equal; the others are the value.
   bool isSetting;

@@ -10,18 +10,35 @@
 
 namespace vgpu::client {
 
-Where locate(Session& session, uint64_t address, uint64_t bytes) {
-  auto holds = [&](uint64_t start, uint64_t size) { return bytes <= size - (address - start); };
-  if (inDeviceArenas(address)) {
-    auto found = session.memory.findDevice(address);
-    return found && holds(found->address, found->bytes) ? Where::device : Where::nowhere;
-  }
-  if (inMappedArena(address)) return session.virtualMemory.covers(address, bytes) ? Where::device : Where::nowhere;
+namespace {
+
+// Of an address in an arena whose allocations are Memory's.
+Where locateAllocated(Session& session, uint64_t address, uint64_t bytes) {
+  FoundMemory& known = Thread::current(session).foundMemory;
+  const uint64_t endings = session.memory.endings();
+  if (auto where = known.find(address, bytes, endings)) [[likely]] return *where;
+  Where where = Where::device;
+  uint64_t start, size;
   if (inHostArena(address)) {
     auto found = session.memory.findHost(address);
-    if (!found || !holds(found->address, roundUp(found->bytes, allocationAlignment))) return Where::nowhere;
-    return found->kind == HostKind::pooled ? Where::pooled : Where::arena;
+    if (!found) return Where::nowhere;
+    start = found->address, size = roundUp(found->bytes, allocationAlignment);
+    where = found->kind == HostKind::pooled ? Where::pooled : Where::arena;
+  } else {
+    auto found = session.memory.findDevice(address);
+    if (!found) return Where::nowhere;
+    start = found->address, size = found->bytes;
   }
+  known.add(address, start, size, where, endings);
+  return bytes <= size - (address - start) ? where : Where::nowhere;
+}
+
+}  // namespace
+
+Where locate(Session& session, uint64_t address, uint64_t bytes) {
+  auto holds = [&](uint64_t start, uint64_t size) { return bytes <= size - (address - start); };
+  if (inDeviceArenas(address) || inHostArena(address)) return locateAllocated(session, address, bytes);
+  if (inMappedArena(address)) return session.virtualMemory.covers(address, bytes) ? Where::device : Where::nowhere;
   if (auto variable = session.variables.at(address))
     return holds(variable->address, variable->bytes) ? Where::device : Where::nowhere;
   if (auto adopted = session.memory.findRegistered(address, true); adopted && holds(adopted->address, adopted->bytes))

@@ -23,6 +23,7 @@ CUresult GraphMemories::make(Thread& thread, unsigned device, uint64_t bytes, st
   uint64_t address = 0;
   if (CUresult error = session.memory.allocate(thread, device, bytes, 0, address)) return error;
   made = std::make_shared<GraphMemory>(*this, device, address, bytes);
+  anyMade.store(true, std::memory_order_relaxed);
   std::lock_guard lock(mutex);
   known[address] = made.get();
   Amounts& amount = amounts[device];
@@ -32,6 +33,7 @@ CUresult GraphMemories::make(Thread& thread, unsigned device, uint64_t bytes, st
 }
 
 std::shared_ptr<GraphMemory> GraphMemories::find(uint64_t address) const {
+  if (!anyMade.load(std::memory_order_relaxed)) return nullptr;
   std::lock_guard lock(mutex);
   auto found = known.find(address);
   return found == known.end() ? nullptr : found->second->weak_from_this().lock();

@@ -83,6 +83,7 @@ class GraphMemories {
   };
 
   Session& session;
+  std::atomic<bool> anyMade{false};  // ever
   mutable std::mutex mutex;
   std::map<uint64_t, GraphMemory*> known;                      // by address
   std::map<uint64_t, std::shared_ptr<GraphMemory>> allocated;  // those that are

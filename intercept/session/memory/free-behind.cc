@@ -38,10 +38,8 @@ void Memory::settlePassed(Thread& thread, uint64_t address) {
   bool isMuch = false;
   {
     std::lock_guard lock(mutex);
-    Arena& arena = isHost ? host : arenaOf(address);
-    arena.free(address);
-    isMuch = !isHost && arena.freeBytes() > keptFor(arena);
-    hostAllocations.erase(address);
+    remove(address);
+    isMuch = !isHost && arenaOf(address).freeBytes() > keptFor(arenaOf(address));
     freedLater.erase(address);
     anyFreedLater.store(!freedLater.empty(), std::memory_order_relaxed);
   }

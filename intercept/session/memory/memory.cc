@@ -188,7 +188,7 @@ CUresult Memory::free(Thread& thread, uint64_t address) {
   if (wasGiven) awaitWorker(thread, device);  // until then others could open it
   Arena& arena = arenaOf(address);
   std::unique_lock lock(mutex);
-  arena.free(address);
+  remove(address);
   pools.freed(address);
   const uint64_t keep = keptFor(arena);
   if (arena.freeBytes() <= keep) return CUDA_SUCCESS;
@@ -270,6 +270,13 @@ void Memory::addShared(uint64_t address, uint64_t bytes, uint64_t owner) {
 void Memory::dropShared(uint64_t lease, uint64_t address) {
   std::lock_guard lock(mutex);
   arenaOf(lease).dropShared(lease, address);
+  ended.fetch_add(1, std::memory_order_release);
+}
+
+void Memory::remove(uint64_t address) {
+  arenaOf(address).free(address);
+  hostAllocations.erase(address);
+  ended.fetch_add(1, std::memory_order_release);
 }
 
 bool Memory::setSynchronizing(uint64_t address, bool synchronizes) {

@@ -54,7 +54,8 @@ class Memory {
   // memory of a pool, which ends with none.
   CUresult allocate(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address);
   CUresult free(Thread& thread, uint64_t address);
-  // The same in a stream (a resolved handle): an allocation from `pool`, and a free that waits for nothing (ordered-memory.cc).
+  // The same in a stream (a resolved handle): an allocation from `pool` (null: the current one of its device), and a free that waits
+  // for nothing (ordered-memory.cc).
   CUresult allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool pool, uint64_t stream, uint64_t& address);
   CUresult freeOrdered(Thread& thread, uint64_t address, uint64_t stream);
   CUmemoryPool poolOf(uint64_t address) const;
@@ -88,6 +89,8 @@ class Memory {
   CUresult unregisterHost(Thread& thread, uint64_t address);
   std::optional<HostAllocation> findRegistered(uint64_t address, bool adoptedOnly) const;
 
+  // Counts what has ended of what findDevice() and findHost() find: while it stays the same, what they have found is there.
+  uint64_t endings() const { return ended.load(std::memory_order_acquire); }
   // The allocation that holds `address`.
   std::optional<Arena::Range> findDevice(uint64_t address) const;
   std::optional<HostAllocation> findHost(uint64_t address) const;
@@ -125,6 +128,8 @@ class Memory {
   CUresult postHostFree(Thread& thread, uint64_t address);
   CUresult allocateFor(Thread& thread, const PoolSource& source, uint64_t bytes, uint64_t& address);
   CUresult allocateOnDevices(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address);
+  // The allocation is no more. Under `mutex`.
+  void remove(uint64_t address);
   // How much was wanted of an allocation. Under `mutex`.
   void setAsked(uint64_t address, uint64_t asked);
   // Completes what freeBehind() has left, as far as the GPUs have come.
@@ -162,6 +167,7 @@ class Memory {
   IdleMemory idleMemory;
   StreamPools pools;
   std::map<uint64_t, HostAllocation> hostAllocations;
+  std::atomic<uint64_t> ended{0};  // allocations; raised under `mutex`
   std::atomic<bool> anySynchronizing{false};  // has ever been set for any
   struct FreedLater {
     StreamFence fence;

@@ -64,8 +64,7 @@ void Memory::collect(Thread& thread, unsigned device, bool all) {
   }
   std::lock_guard lock(mutex);
   for (uint64_t address : past) {
-    arenaOf(address).free(address);
-    hostAllocations.erase(address);
+    remove(address);
     pools.drop(address);
   }
 }
@@ -80,8 +79,9 @@ CUresult Memory::allocateFor(Thread& thread, const PoolSource& source, uint64_t 
 }
 
 void Memory::setAsked(uint64_t address, uint64_t asked) {
-  if (inHostArena(address)) hostAllocations.at(address).bytes = asked;
-  else arenaOf(address).setAsked(address, asked);
+  if (!inHostArena(address)) return arenaOf(address).setAsked(address, asked);
+  hostAllocations.at(address).bytes = asked;
+  ended.fetch_add(1, std::memory_order_release);  // it may be shorter now
 }
 
 // Memory freed in this stream is reused first: it needs no waiting, no other memory, and no frame. What is new is there before
@@ -96,6 +96,7 @@ CUresult Memory::allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool po
   std::optional<uint64_t> reused;
   {
     std::lock_guard lock(mutex);
+    if (pool == nullptr) pool = pools.currentOf(streamDevice);
     StreamPool* from = pools.find(pool);
     if (from == nullptr || from->isTaken) return CUDA_ERROR_INVALID_VALUE;
     if (bytes == 0) return address = 0, CUDA_SUCCESS;
@@ -137,11 +138,11 @@ CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) 
     return CUDA_ERROR_INVALID_VALUE;
   const bool isGiven = shared.isGiven(address);
   std::optional<PoolSource> source;
-  std::optional<uint32_t> completion;
+  StreamPools::Fences* fences;
+  StreamPools::Cooling* cooling = nullptr;
   uint64_t bytes = 0;
   {
     std::lock_guard lock(mutex);
-    pools.dropLines(thread.session.handles);
     source = pools.sourceOf(address);
     auto found = arenaOf(address).at(address);
     if (!found || pools.isPendingFree(address) || isFreedLater(address)) return CUDA_ERROR_INVALID_VALUE;
@@ -149,31 +150,27 @@ CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) 
       const bool isPinned = inHostArena(address) && hostAllocations.at(address).kind != HostKind::managed;
       return isPinned ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
     }
-    completion = pools.lineOf(streamDevice, stream);
-    if (completion) {
+    fences = pools.fencesOf(streamDevice, stream, thread.session.handles);
+    if (fences != nullptr) {
       bytes = found->bytes;
       pools.freed(address);
       const uint64_t again = source && !isGiven ? bytes : 0;
       if (!source) source = {Kind::device, deviceOf(address)};
-      pools.cool(address, {*source, again, streamDevice, stream, StreamPools::nobodys});
+      cooling = &pools.cool(address, {*source, again, streamDevice, stream}, *fences);
     }
   }
-  if (!completion) {  // all are taken: wait
+  if (cooling == nullptr) {  // all are taken: wait
     CUresult waited = deviceOf(address) == streamDevice ? CUDA_SUCCESS : synchronizeStream(thread, stream);
     return waited != CUDA_SUCCESS ? waited : inHostArena(address) ? freeHost(thread, address) : free(thread, address);
   }
   if (isGiven) shared.freed(address);
   if (source && source->kind == Kind::managed) thread.session.managed.advice.forget(address, bytes);
-  uint64_t sequence;
-  {
-    Call<api::Cuda::StreamFenceParams> frame(thread.of(stream), api::Method::streamFence);
-    frame.setStream(stream);
-    frame->setLine(*completion);
-    sequence = frame.sequence();
-    if (CUresult error = frame.post()) return error;
-  }
-  std::lock_guard lock(mutex);
-  pools.setSequence(address, sequence);
+  Call<api::Cuda::StreamFenceParams> frame(thread.of(stream), api::Method::streamFence);
+  frame.setStream(stream);
+  frame->setLine(fences->completion);
+  const uint64_t sequence = frame.sequence();
+  if (CUresult error = frame.post()) return error;
+  cooling->isFenced(sequence);
   return CUDA_SUCCESS;
 }
 

@@ -125,7 +125,14 @@ void StreamPools::destroy(CUmemoryPool pool) {
 
 void StreamPools::allocated(uint64_t address, uint64_t bytes, CUmemoryPool pool, const PoolSource& source) {
   StreamPool& from = pools.at(pool);
-  owned[address] = {pool, &from, bytes, source};
+  const Owned entry{pool, &from, bytes, source};
+  if (spareOwned) {
+    spareOwned.key() = address;
+    spareOwned.mapped() = entry;
+    owned.insert(std::move(spareOwned));
+  } else {
+    owned.emplace(address, entry);
+  }
   from.add(bytes);
 }
 
@@ -135,7 +142,7 @@ void StreamPools::freed(uint64_t address) {
   StreamPool& from = *found->second.pool;
   from.remove(found->second.bytes);
   if (from.destroyed && from.used == 0) pools.erase(found->second.handle);
-  owned.erase(found);
+  spareOwned = owned.extract(found);
 }
 
 CUmemoryPool StreamPools::poolOf(uint64_t address) const {
@@ -156,12 +163,12 @@ bool StreamPools::hasAccess(uint64_t address, std::optional<unsigned> device) co
   return std::ranges::any_of(devices, [](auto flags) { return flags != CU_MEM_ACCESS_FLAGS_PROT_NONE; });
 }
 
-std::optional<uint32_t> StreamPools::lineOf(unsigned device, uint64_t stream) {
+StreamPools::Fences* StreamPools::fencesOf(unsigned device, uint64_t stream, const HandleTable& handles) {
   auto found = fencesByStream.find({device, stream});
-  if (found != fencesByStream.end()) return found->second.completion;
+  if (found != fencesByStream.end()) return &found->second;
+  dropFences(handles);
   auto completion = completions.take(device);
-  if (completion) fencesByStream[{device, stream}] = {*completion};
-  return completion;
+  return completion ? &fencesByStream.try_emplace({device, stream}, *completion).first->second : nullptr;
 }
 
 std::optional<uint64_t> StreamPools::takeOfStream(const PoolSource& source, unsigned streamDevice, uint64_t stream,
@@ -169,11 +176,11 @@ std::optional<uint64_t> StreamPools::takeOfStream(const PoolSource& source, unsi
   const uint64_t waste = source.kind == PoolSource::Kind::device ? bytes / 4 : 0;
   auto best = pendingFrees.end();
   for (auto entry = pendingFrees.begin(); entry != pendingFrees.end(); ++entry) {
-    auto& freed = entry->second;
+    auto& freed = entry->second.freed;
     bool fits = freed.bytes >= bytes && freed.bytes - bytes <= waste;
-    if (freed.source != source || freed.streamDevice != streamDevice || freed.stream != stream) continue;
-    if (freed.sequence == nobodys || !fits) continue;
-    if (best == pendingFrees.end() || freed.bytes < best->second.bytes) best = entry;
+    if (freed.source != source || freed.streamDevice != streamDevice || freed.stream != stream || !fits) continue;
+    if (entry->second.sequence.load(std::memory_order_acquire) == unsent) continue;
+    if (best == pendingFrees.end() || freed.bytes < best->second.freed.bytes) best = entry;
   }
   if (best == pendingFrees.end()) return std::nullopt;
   uint64_t address = best->first;
@@ -181,62 +188,64 @@ std::optional<uint64_t> StreamPools::takeOfStream(const PoolSource& source, unsi
   return address;
 }
 
-void StreamPools::cool(uint64_t address, const Freed& freed) {
-  pendingFrees.emplace(address, freed);
+StreamPools::Cooling& StreamPools::cool(uint64_t address, const Freed& freed, Fences& fences) {
+  AllCooling::iterator entry;
+  if (spareCooling) {
+    spareCooling.key() = address;
+    entry = pendingFrees.insert(std::move(spareCooling)).position;
+  } else {
+    entry = pendingFrees.try_emplace(address).first;
+  }
+  Cooling& cooling = entry->second;
+  cooling.freed = freed;
+  cooling.fences = &fences;
+  cooling.sequence.store(unsent, std::memory_order_relaxed);
   pendingFreeCount.store(pendingFrees.size(), std::memory_order_relaxed);
+  return cooling;
 }
 
 void StreamPools::drop(uint64_t address) {
-  pendingFrees.erase(address);
+  spareCooling = pendingFrees.extract(address);
   pendingFreeCount.store(pendingFrees.size(), std::memory_order_relaxed);
-}
-
-void StreamPools::setSequence(uint64_t address, uint64_t sequence) {
-  auto found = pendingFrees.find(address);
-  if (found == pendingFrees.end()) return;
-  found->second.sequence = sequence;
-  auto& last = fencesByStream[{found->second.streamDevice, found->second.stream}].lastSequence;
-  last = std::max(last, sequence);
 }
 
 bool StreamPools::hasPendingFree(const StreamPool& pool) const {
   return std::ranges::any_of(pendingFrees, [&](auto& entry) {
-    const PoolSource& source = entry.second.source;
+    const PoolSource& source = entry.second.freed.source;
     return pool.sourceFor(source.device) == source;
   });
 }
 
 uint32_t StreamPools::freeingDevices(unsigned device) const {
   uint32_t devices = 0;
-  for (auto& [address, freed] : pendingFrees)
-    if (freed.source.device == device) devices |= 1u << freed.streamDevice;
+  for (auto& [address, cooling] : pendingFrees)
+    if (cooling.freed.source.device == device) devices |= 1u << cooling.freed.streamDevice;
   return devices;
 }
 
 std::vector<uint64_t> StreamPools::takePast(unsigned device, bool all) {
   std::vector<uint64_t> past;
-  for (auto& [address, freed] : pendingFrees) {
-    const bool isOwn = freed.source.device == device, isOver = all && (isOwn || freed.streamDevice == device);
-    if (freed.sequence == nobodys || !(isOver || (isOwn && isPast(freed)))) continue;
-    freed.sequence = nobodys;
+  for (auto& [address, cooling] : pendingFrees) {
+    const bool isOwn = cooling.freed.source.device == device, isOver = all && (isOwn || cooling.freed.streamDevice == device);
+    if (cooling.sequence.load(std::memory_order_acquire) == unsent || !(isOver || (isOwn && isPast(cooling)))) continue;
+    cooling.sequence.store(unsent, std::memory_order_relaxed);
     past.push_back(address);
   }
   return past;
 }
 
-bool StreamPools::isPast(const Freed& freed) const {
-  auto fences = fencesByStream.find({freed.streamDevice, freed.stream});
-  return fences == fencesByStream.end() ||
-         segment.completionWord(fences->second.completion).done.load(std::memory_order_acquire) >= freed.sequence;
+bool StreamPools::isPast(const Cooling& cooling) const {
+  return segment.completionWord(cooling.fences->completion).done.load(std::memory_order_acquire) >=
+         cooling.sequence.load(std::memory_order_relaxed);
 }
 
-void StreamPools::dropLines(const HandleTable& handles) {
+void StreamPools::dropFences(const HandleTable& handles) {
   std::erase_if(fencesByStream, [&](auto& entry) {
     auto [device, stream] = entry.first;
     if (stream == 0 || handles.find<api::Kind::STREAM>(stream) != nullptr) return false;
-    for (auto& [address, freed] : pendingFrees)
-      if (freed.streamDevice == device && freed.stream == stream) return false;
-    completions.give(entry.second.completion, device, entry.second.lastSequence);
+    for (auto& [address, cooling] : pendingFrees)
+      if (cooling.fences == &entry.second) return false;
+    completions.give(entry.second.completion, device, entry.second.lastSequence.load(std::memory_order_relaxed));
     return true;
   });
 }

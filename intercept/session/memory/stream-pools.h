@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "intercept/session/completion-words.h"
+#include "intercept/session/latest-number.h"
 #include "intercept/session/memory/memory-attribute.h"
 #include "intercept/session/memory/pool-place.h"
 #include "intercept/session/memory/shared-objects.h"
@@ -99,14 +100,30 @@ class StreamPools {
     PoolSource source;
     uint64_t bytes;  // 0: cannot be reused as it is
     unsigned streamDevice;
-    uint64_t stream, sequence;
+    uint64_t stream;
   };
-  // The completion word of a stream's fences, and the last of them; nothing if no completion word is left.
-  std::optional<uint32_t> lineOf(unsigned device, uint64_t stream);
-  // `sequence` is `nobodys` until the fence has been sent.
-  static constexpr uint64_t nobodys = UINT64_MAX;
-  void cool(uint64_t address, const Freed& freed);
-  void setSequence(uint64_t address, uint64_t sequence);
+  // A stream's fences: their completion word, and the last of them.
+  struct Fences {
+    uint32_t completion;
+    std::atomic<uint64_t> lastSequence{0};
+  };
+  // What is freed, and the fence behind it: `unsent` until that has been sent, which no lock is needed for (isFenced). Until then
+  // the memory is nobody's.
+  static constexpr uint64_t unsent = UINT64_MAX;
+  struct Cooling {
+    Freed freed;
+    Fences* fences;
+    std::atomic<uint64_t> sequence;
+    // Memory order: whoever takes the memory sees what the freeing thread has done before.
+    void isFenced(uint64_t by) {
+      raise(fences->lastSequence, by);
+      sequence.store(by, std::memory_order_release);
+    }
+  };
+  // The fences of a stream; nullptr if no completion word is left. Those of destroyed streams are given back when there is another
+  // stream.
+  Fences* fencesOf(unsigned device, uint64_t stream, const HandleTable& handles);
+  Cooling& cool(uint64_t address, const Freed& freed, Fences& fences);
   bool isPendingFree(uint64_t address) const { return pendingFrees.contains(address); }
   // Of memory that could be that pool's.
   bool hasPendingFree(const StreamPool& pool) const;
@@ -121,11 +138,11 @@ class StreamPools {
   // was freed in its streams. The caller must free them, then drop them.
   std::vector<uint64_t> takePast(unsigned device, bool all);
   void drop(uint64_t address);
-  // Gives back the completion words of destroyed streams.
-  void dropLines(const HandleTable& handles);
 
  private:
-  bool isPast(const Freed& freed) const;
+  bool isPast(const Cooling& cooling) const;
+  // Gives back the completion words of destroyed streams.
+  void dropFences(const HandleTable& handles);
 
   struct Owned {
     CUmemoryPool handle;
@@ -136,13 +153,15 @@ class StreamPools {
   const Segment& segment;
   CompletionWords& completions;
   std::unordered_map<CUmemoryPool, StreamPool> pools;
-  std::map<uint64_t, Owned> owned;    // by address
-  std::map<uint64_t, Freed> pendingFrees;  // by address
-  struct Fences {
-    uint32_t completion;
-    uint64_t lastSequence = 0;
-  };
-  std::map<std::pair<unsigned, uint64_t>, Fences> fencesByStream;
+  // By address. An entry that is taken out is the next one that is put in, so that a program that frees what it allocates allocates
+  // nothing here.
+  using AllOwned = std::map<uint64_t, Owned>;
+  using AllCooling = std::map<uint64_t, Cooling>;
+  AllOwned owned;
+  AllCooling pendingFrees;
+  AllOwned::node_type spareOwned;
+  AllCooling::node_type spareCooling;
+  std::map<std::pair<unsigned, uint64_t>, Fences> fencesByStream;  // entries stay where they are
   std::array<CUmemoryPool, PoolPlace::count> current{};  // by the number of a place
   std::atomic<size_t> pendingFreeCount{0};
   uint64_t created = 0;

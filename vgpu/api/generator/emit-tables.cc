@@ -128,11 +128,17 @@ std::string emitKindEnds(const Table& table) {
 }
 
 std::string emitMethodsHeader(const Table& table) {
-  std::string out = header("#include <cstddef>\n#include <cstdint>\n");
+  std::string out = header("#include <cstddef>\n#include <cstdint>\n\n#include \"vgpu/api/nature.h\"\n"), natures;
   out += "enum class Method : uint16_t {\n";
-  for (auto* row : table.frames)
+  for (auto* row : table.frames) {
     if (row != nullptr) out += fmt::format("  {} = {},\n", row->name, row->number);
+    natures += row == nullptr ? "  {},\n"
+                              : fmt::format("  {{Route::{}, Replay::{}, {}}},\n", enumerantOf(nameOf(*row->route)),
+                                            enumerantOf(nameOf(row->replay)), row->noWork);
+  }
   out += fmt::format("}};\n\nconstexpr size_t methodCount = {};\n\n", table.frames.size());
+  out += fmt::format("inline constexpr Nature natures[methodCount] = {{\n{}}};\n", natures);
+  out += "constexpr const Nature& natureOf(Method method) { return natures[static_cast<size_t>(method)]; }\n\n";
   return out + "}  // namespace vgpu::api\n";
 }
 
@@ -153,9 +159,8 @@ std::string emitMethodsSource(const Table& table) {
     const std::string effects = array("EffectField", "Effects", effectsOf(table, *row));
     const auto sets = row->find("sets");
     const std::string keys = array("NumberField", "Keys", joined(sets, "", [&](auto& set) { return fieldsOf(*row, set, 1); }));
-    rows += fmt::format("  {{\"{}\", {}, \"{}\", Route::{}, Replay::{}, {}, {}, {}, {}, {}}},\n", row->name, quoted(row->symbol),
-                        signatureOf(*row), enumerantOf(nameOf(*row->route)), enumerantOf(nameOf(row->replay)), row->noWork,
-                        effects, !sets.empty(), keys, array("SlabField", "Slabs", slabs));
+    rows += fmt::format("  {{natureOf(Method::{0}), \"{0}\", {1}, \"{2}\", {3}, {4}, {5}, {6}}},\n", row->name, quoted(row->symbol),
+                        signatureOf(*row), effects, !sets.empty(), keys, array("SlabField", "Slabs", slabs));
     const std::string filled = array("SlabField", "Fills", fills);
     mirrored += fmt::format("  {{{}, {}}},\n", filled, array("CompletionField", "Completions", completionsOf(*row)));
   }
