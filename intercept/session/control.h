@@ -48,7 +48,8 @@ struct OpenRequest {
 
 class Control {
  public:
-  // Opens a session with the daemon. Throws kj::Exception with the daemon's reason, or that there is no daemon.
+  // Opens a session with the daemon. Throws kj::Exception with the daemon's reason, or that there is no daemon;
+  // InvalidDevices with its reason.
   static std::unique_ptr<Control> open(const OpenRequest& request);
   virtual ~Control() = default;
 

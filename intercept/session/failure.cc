@@ -38,6 +38,11 @@ CUresult reportFailure(const char* text) noexcept {
   return Session::find() == nullptr ? CUDA_ERROR_NO_DEVICE : CUDA_ERROR_UNKNOWN;
 }
 
+CUresult reportFailure(const std::exception& failure) noexcept {
+  const CUresult result = reportFailure(failure.what());
+  return dynamic_cast<const InvalidDevices*>(&failure) != nullptr ? CUDA_ERROR_INVALID_DEVICE : result;
+}
+
 CUresult refuseInSession(const char* what) noexcept {
   say(what, " is not possible in a session; the call returns CUDA_ERROR_NOT_SUPPORTED");
   return CUDA_ERROR_NOT_SUPPORTED;

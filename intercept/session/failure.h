@@ -7,12 +7,19 @@
 
 #include <exception>
 #include <new>
+#include <stdexcept>
 
 namespace vgpu::client {
+
+// There is no session, because CUDA_VISIBLE_DEVICES names what CUDA refuses with CUDA_ERROR_INVALID_DEVICE.
+struct InvalidDevices : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 // Prints our failure on stderr and returns the code for it: CUDA_ERROR_NO_DEVICE if the session could not be opened, else
 // CUDA_ERROR_UNKNOWN.
 CUresult reportFailure(const char* text) noexcept;
+CUresult reportFailure(const std::exception& failure) noexcept;
 
 // `body`'s result; CUDA_ERROR_OUT_OF_MEMORY if the program's own memory is not enough for the call.
 template <typename Body>
@@ -23,7 +30,7 @@ CUresult answerOf(Body&& body) try {
 } catch (const std::bad_alloc&) {
   return CUDA_ERROR_OUT_OF_MEMORY;
 } catch (const std::exception& failure) {
-  return reportFailure(failure.what());
+  return reportFailure(failure);
 }
 
 }  // namespace vgpu::client

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "intercept/session/control-messages.h"
+#include "intercept/session/failure.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/control/unix-socket.h"
 #include "vgpu/wire/segment.h"
@@ -64,7 +65,11 @@ ControlChannel OpenedSession::open(int wake) {
 
 void OpenedSession::readAnswer(ControlMessage& answer) {
   auto message = answer.reader->getRoot<control::ToSession>();
-  if (message.isRefused()) fail("vgpud refused the session: " + text(message.getRefused()));
+  if (message.isRefused()) {
+    const std::string why = "vgpud refused the session: " + text(message.getRefused());
+    if (message.getInvalidDevice()) throw InvalidDevices(why);
+    fail(why);
+  }
   if (!message.isOpened()) fail("vgpud on " + request.node + " answered with something else than a session");
   if (answer.descriptors.empty()) fail("vgpud on " + request.node + " opened a session without its memory");
   segmentFile = adoptSegment(answer.descriptors[0].release());

@@ -111,7 +111,7 @@ class Session final : public SessionControl {
   SharedObjects shared;
   Variables variables;
   Textures textures;
-  Graphs graphs;
+  Graphs graphs{graphMemories};
   LaunchableGraphs launchableGraphs;
   Captures captures{*this};
   GraphMemories graphMemories{*this};

@@ -1,5 +1,8 @@
 // CUDA_VISIBLE_DEVICES=2,0 of three devices: the program has two, in that order, and keeps them over a pause. Its environment is set by
 // the test (CMakeLists.txt); on a machine with fewer devices it is not here.
+// A process whose list names a device twice has none.
+#include <sys/wait.h>
+
 #include <string>
 #include <vector>
 
@@ -15,14 +18,26 @@ std::string busOf(int device) {
   return bus;
 }
 
+bool refusesTwice() {
+  const pid_t child = fork();
+  if (child == 0) {
+    int count = 0;
+    setenv("CUDA_VISIBLE_DEVICES", "0,0", 1);
+    _exit(EXPECT_ERROR(cudaGetDeviceCount(&count), cudaErrorInvalidDevice) ? 0 : 1);
+  }
+  int status = 1;
+  return EXPECT(waitpid(child, &status, 0) == child) & EXPECT(status == 0);
+}
+
 }  // namespace
 
 int main() {
+  const bool isRefused = refusesTwice();  // before this process uses CUDA
   int count = 0;
   CHECK(cudaGetDeviceCount(&count));
   if (count != 2) return fprintf(stderr, "%d devices are visible\n", count), notHere;
   const std::string first = busOf(0), second = busOf(1);
-  bool ok = EXPECT(first > second) & EXPECT_ERROR(cudaSetDevice(2), cudaErrorInvalidDevice);
+  bool ok = isRefused & EXPECT(first > second) & EXPECT_ERROR(cudaSetDevice(2), cudaErrorInvalidDevice);
   int* memory[2];
   for (int device : {0, 1}) {
     CHECK(cudaSetDevice(device));

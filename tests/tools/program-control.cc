@@ -16,6 +16,7 @@
 
 #include "../scratch-directory.h"
 #include "intercept/session/control.h"
+#include "intercept/session/failure.h"
 #include "vgpu/control/channel.h"
 #include "vgpu/control/control.capnp.h"
 #include "vgpu/control/parked-program.h"
@@ -193,6 +194,17 @@ TEST_CASE("a daemon's refusal is the program's error, word for word") {
   } else {
     FAIL("a refused session was opened");
   }
+}
+
+TEST_CASE("a refusal of devices that CUDA calls invalid is an error of its own") {
+  Node node;
+  std::thread daemon([&] {
+    Daemon refusing = node.accept();
+    refusing.hear(1);
+    refusing.say([](control::ToSession::Builder message) { message.setRefused("one twice"), message.setInvalidDevice(true); });
+  });
+  CHECK_THROWS_WITH_AS(Control::open({node.path, "n", "/p"}), "vgpud refused the session: one twice", InvalidDevices);
+  daemon.join();
 }
 
 TEST_CASE("a session without its memory is none") {

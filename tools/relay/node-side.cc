@@ -230,11 +230,11 @@ void NodeSide::takeOpen(std::span<const std::byte> bytes) {
   KJ_IF_MAYBE (exception, caught) {
     why = reasonOf(*exception);
   }
-  if (answer && !isOpened() && answer->reader->getRoot<control::ToSession>().isRefused())
-    why = answer->reader->getRoot<control::ToSession>().getRefused().cStr();
   if (isOpened()) return;
   capnp::MallocMessageBuilder refusal;
-  refusal.initRoot<control::ToSession>().setRefused(reader(why));
+  const bool isRefused = answer && answer->reader->getRoot<control::ToSession>().isRefused();
+  if (isRefused) refusal.setRoot(answer->reader->getRoot<control::ToSession>());
+  else refusal.initRoot<control::ToSession>().setRefused(reader(why));
   auto words = capnp::messageToFlatArray(refusal);
   send(link, RelayMessage::control, OnChannel{0}, bytesOf(words));
   passClosed(0);

@@ -106,11 +106,17 @@ kj::Promise<void> Sessions::open(kj::Own<ProgramLink>& link, ProgramOpen request
 kj::Promise<void> Sessions::begin(kj::Own<ProgramLink>& link, ProgramOpen request, StateDirectory::Shared state) {
   KJ_ON_SCOPE_FAILURE(remove(state));
   requireAdmitting();
-  std::vector<uint32_t> devices;
+  VisibleDevices visible;
   const char* own = pool.workerKind().label == "cuda" ? std::getenv("CUDA_VISIBLE_DEVICES") : nullptr;  // the emulated device reads it not
-  if (request.visible) devices = visibleDevices(*request.visible, pool.devices(), own);  // before there is anything to undo
+  if (request.visible) visible = visibleDevices(*request.visible, pool.devices(), own);
+  if (!visible.refusal.empty()) {
+    warnLimited("admission", 0, "no session: " + visible.refusal);
+    remove(state);
+    refuse(kj::mv(link), visible.refusal, visible.isInvalid);
+    return kj::READY_NOW;
+  }
   auto session = kj::heap<kj::Own<Session>>(kj::heap<Session>(io, processes, kj::mv(link), request, state));
-  (*session)->devices = std::move(devices);
+  (*session)->devices = std::move(visible.ordinals);
   auto taken = kj::evalNow([this] { return pool.take(); });  // the session must be undone if none can be started
   auto ready =
       taken.then([this, &opened = **session, segment = kj::mv(request.segment)](kj::Own<WorkerProcess>&& worker) mutable {
@@ -249,8 +255,11 @@ kj::Promise<void> Sessions::retireWorker(Session& session, bool isKept) {
   return kj::READY_NOW;
 }
 
-void Sessions::refuse(kj::Own<ProgramLink> link, const std::string& reason) {
-  link->send([&](control::ToSession::Builder message) { message.setRefused(reader(reason)); });
+void Sessions::refuse(kj::Own<ProgramLink> link, const std::string& reason, bool isInvalidDevice) {
+  link->send([&](control::ToSession::Builder message) {
+    message.setRefused(reader(reason));
+    message.setInvalidDevice(isInvalidDevice);
+  });
   auto reported = link->flushed().exclusiveJoin(io.provider->getTimer().afterDelay(farewellLimit));
   cleanups.add(reported.attach(kj::mv(link)));
 }

@@ -53,7 +53,7 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   void keep(kj::Own<Session> session, kj::Own<WorkerProcess> worker);
 
   // Reports to a program that it gets no worker; its connection ends when that has been sent.
-  void refuse(kj::Own<ProgramLink> link, const std::string& reason);
+  void refuse(kj::Own<ProgramLink> link, const std::string& reason, bool isInvalidDevice = false);
   void refuse(kj::Own<Session> session, const std::string& reason);
 
   // What sessions have launched whose workers are no longer theirs.

@@ -7,8 +7,6 @@
 #include <numeric>
 #include <optional>
 
-#include "vgpu/base/fail.h"
-
 namespace vgpu::daemon {
 
 namespace {
@@ -61,21 +59,23 @@ std::optional<uint32_t> find(std::string_view part, const std::vector<DeviceInfo
 
 }  // namespace
 
-std::vector<uint32_t> visibleDevices(std::string_view text, const std::vector<DeviceInfo>& devices, const char* own) {
+VisibleDevices visibleDevices(std::string_view text, const std::vector<DeviceInfo>& devices, const char* own) {
   const std::vector<uint32_t> numbers = numbersOf(devices.size(), own);
-  std::vector<uint32_t> visible;
+  VisibleDevices visible;
+  auto& ordinals = visible.ordinals;
   for (std::string_view part : parts(text)) {
     auto device = find(part, devices, numbers);
     if (!device || isUuid(part) != isUuid(text)) break;
-    if (std::ranges::find(visible, *device) != visible.end())
-      fail(fmt::format("CUDA_VISIBLE_DEVICES=\"{}\" names a GPU twice, and CUDA shows none then: name each once", text));
-    visible.push_back(*device);
+    if (std::ranges::find(ordinals, *device) != ordinals.end())
+      return {.refusal = fmt::format("CUDA_VISIBLE_DEVICES=\"{}\" names a GPU twice, and CUDA shows none then: name each once", text),
+              .isInvalid = true};
+    ordinals.push_back(*device);
   }
-  if (visible.empty())
-    fail(fmt::format("CUDA_VISIBLE_DEVICES=\"{}\" names none of this node's {} GPUs: take numbers from {}, or UUIDs as `nvidia-smi -L` prints them", text,
-                     devices.size(), fmt::join(numbers, ",")));
-  const bool areAll = std::ranges::equal(visible, devices, {}, {}, &DeviceInfo::ordinal);
-  return areAll ? std::vector<uint32_t>{} : visible;
+  if (ordinals.empty())
+    visible.refusal = fmt::format("CUDA_VISIBLE_DEVICES=\"{}\" names none of this node's {} GPUs: take numbers from {}, or UUIDs as `nvidia-smi -L` prints them", text,
+                                  devices.size(), fmt::join(numbers, ","));
+  if (std::ranges::equal(ordinals, devices, {}, {}, &DeviceInfo::ordinal)) ordinals.clear();
+  return visible;
 }
 
 }  // namespace vgpu::daemon

@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 22;
+const version :UInt32 = 23;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -88,6 +88,7 @@ struct ToSession {
     left @15 :Void;          # to the relay of a virtual machine's program here: the machine has moved, and another daemon has the
                              # session, or it is on disk with it. Answered by moved, and that relay ends
   }
+  invalidDevice @17 :Bool;   # with `refused`: the program gets CUDA_ERROR_INVALID_DEVICE, else CUDA_ERROR_NO_DEVICE
 }
 
 struct Approach {

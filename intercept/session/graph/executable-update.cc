@@ -9,6 +9,7 @@
 #include "intercept/session/call.h"
 #include "intercept/session/graph/executable.h"
 #include "intercept/session/graph/node-attributes.h"
+#include "intercept/session/graph/owned-memory.h"
 #include "intercept/session/graph/step-frames.h"
 
 namespace vgpu::client {
@@ -110,10 +111,13 @@ CUresult Executable::set(Thread& thread, uint64_t node, const NodeWork& work) {
   if (step == nullptr || typeOf(step->work) != typeOf(work)) return CUDA_ERROR_INVALID_VALUE;
   if (isMemory(work)) return CUDA_ERROR_NOT_SUPPORTED;
   if (CUresult bad = check(*step, work)) return bad;
+  auto* copy = std::get_if<CopyWork>(&work);
+  const bool leaves = copy != nullptr && leavesOwnMemory(session.graphMemories, std::get<CopyWork>(step->work), *copy);
+  if (leaves || !mayName(session.graphMemories, ownGraph, work)) return CUDA_ERROR_INVALID_VALUE;
   Change change{byNode[node], work, step->enabled};
   keepAttributes(change.work, step->work);
   if (step->place.step != Place::none && (runsOnHost(work) || std::holds_alternative<EventWork>(work))) return CUDA_ERROR_NOT_SUPPORTED;
-  const bool isNoChange = std::holds_alternative<CopyWork>(work) && isSame(step->work, work);  // kernels may have changed a kernel's
+  const bool isNoChange = copy != nullptr && isSame(step->work, work);  // kernels may have changed a kernel's
   Problem problem;
   return isNoChange ? CUDA_SUCCESS : apply(thread, {change}, problem);
 }
@@ -126,7 +130,10 @@ CUgraphExecUpdateResult Executable::compare(const Step& step, const NodeWork& wa
   if (std::holds_alternative<ConditionalWork>(wanted) && !isSameConditional(step.work, wanted)) return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
   if (kernel != nullptr && !hasSameContext(step.work, wanted)) return CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
   if (kernel != nullptr && !hasSameFixedAttributes(*kernel, *other, wantedFlags)) return CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED;
-  return check(step, wanted) == CUDA_SUCCESS ? CU_GRAPH_EXEC_UPDATE_SUCCESS : CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+  if (check(step, wanted) != CUDA_SUCCESS) return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+  // A driver sets a fill as if it alone were set, but takes the other graph's own memory in copies.
+  const bool isFill = std::holds_alternative<FillWork>(wanted);
+  return isFill && !mayName(session.graphMemories, ownGraph, wanted) ? CU_GRAPH_EXEC_UPDATE_ERROR : CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
 
 namespace {

@@ -105,7 +105,7 @@ class Executable {
   class Sender;
 
   Executable(Thread& thread, const Graph& graph, unsigned device)
-      : session(thread.session), device(device), lastRing(device), outline(graph) {}
+      : session(thread.session), device(device), lastRing(device), outline(graph), ownGraph(graph.conditions) {}
 
   static bool flatten(const Graph& graph, const std::vector<uint32_t>& entry, const Place& place, Shape& shape,
                       std::vector<uint32_t>& last);
@@ -181,6 +181,7 @@ class Executable {
   uint64_t wantedFlags = 0;
   Shape shape;
   const Outline outline;  // of the graph that it was made of
+  const std::shared_ptr<const Conditions> ownGraph;  // that graph, as owned-memory.h knows it
   std::unordered_map<uint64_t, uint32_t> byNode;  // steps, by the program's handle of their node
   std::vector<uint32_t> hosts, records;           // steps that a launch does something for
   std::vector<std::shared_ptr<GraphMemory>> allocated, freed;  // by a launch

@@ -39,6 +39,24 @@ std::shared_ptr<GraphMemory> GraphMemories::find(uint64_t address) const {
   return found == known.end() ? nullptr : found->second->weak_from_this().lock();
 }
 
+void GraphMemories::allocatedIn(GraphMemory& memory, std::shared_ptr<const Conditions> graph) {
+  std::lock_guard lock(mutex);
+  memory.graph = std::move(graph);
+}
+
+void GraphMemories::freedIn(GraphMemory& memory, const std::shared_ptr<const Conditions>& graph) {
+  std::lock_guard lock(mutex);
+  memory.isOwn = memory.isOwn || memory.graph == graph;
+}
+
+std::shared_ptr<const Conditions> GraphMemories::ownerOf(uint64_t address) const {
+  std::lock_guard lock(mutex);
+  auto behind = known.upper_bound(address);
+  if (behind == known.begin()) return nullptr;
+  const GraphMemory& memory = *std::prev(behind)->second;
+  return memory.isOwn && address - memory.address < memory.bytes ? memory.graph : nullptr;
+}
+
 bool GraphMemories::isThere(const GraphMemory& memory) const {
   std::lock_guard lock(mutex);
   auto found = known.find(memory.address);

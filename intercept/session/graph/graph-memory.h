@@ -3,6 +3,9 @@
 // graphs; here each allocation has its own for that time, so what a driver calls reserved is what nodes have. What ends it waits
 // for nothing: the memory is free when the GPU has passed its last use (Memory::freeBehind).
 //
+// Memory that the graph with the allocation node frees too is that graph's own: no fill or copy of another graph names it
+// (owned-memory.h). A graph is known here by its conditions, which the bodies of its conditional nodes have too.
+//
 // Any thread; `mutex` is a leaf, not held while memory is freed. All of it stays in the program over a suspend, the bytes are an
 // allocation's like any other.
 #pragma once
@@ -22,6 +25,7 @@
 
 namespace vgpu::client {
 
+class Conditions;
 class Session;
 class Thread;
 class GraphMemories;
@@ -41,7 +45,10 @@ class GraphMemory : public std::enable_shared_from_this<GraphMemory> {
 
  private:
   friend class GraphMemories;
-  StreamFence lastUse;  // under the mutex of all
+  // Under the mutex of all.
+  StreamFence lastUse;
+  std::shared_ptr<const Conditions> graph;  // that has the allocation node
+  bool isOwn = false;                       // of that graph, which also has the node that frees it
 };
 
 class GraphMemories {
@@ -52,6 +59,12 @@ class GraphMemories {
   CUresult make(Thread& thread, unsigned device, uint64_t bytes, std::shared_ptr<GraphMemory>& made);
   // nullptr if the address is not the beginning of such memory.
   std::shared_ptr<GraphMemory> find(uint64_t address) const;
+
+  // A graph gets the node that allocates the memory, or one that frees it. Memory nodes are never removed.
+  void allocatedIn(GraphMemory& memory, std::shared_ptr<const Conditions> graph);
+  void freedIn(GraphMemory& memory, const std::shared_ptr<const Conditions>& graph);
+  // Whose own the memory at that address is; nullptr if it is no graph's.
+  std::shared_ptr<const Conditions> ownerOf(uint64_t address) const;
 
   // False once the context of its device has ended.
   bool isThere(const GraphMemory& memory) const;

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "intercept/session/graph/owned-memory.h"
+
 namespace vgpu::client {
 
 Graph::~Graph() {
@@ -33,7 +35,11 @@ std::vector<GraphEdge> Graph::roots() const {
 }
 
 GraphNode& Graph::add(NodeWork work, std::vector<GraphEdge> before) {
-  if (auto* free = std::get_if<FreeWork>(&work)) freed.insert(free->memory.get());
+  if (auto* alloc = std::get_if<AllocWork>(&work)) table.memories.allocatedIn(*alloc->memory, conditions);
+  if (auto* free = std::get_if<FreeWork>(&work)) {
+    freed.insert(free->memory.get());
+    table.memories.freedIn(*free->memory, conditions);
+  }
   auto node = std::make_unique<GraphNode>();
   node->graph = this;
   node->work = std::move(work);
@@ -98,6 +104,7 @@ bool Graph::canBeCopied() const {
 CUresult Graph::admits(const NodeWork& work) const {
   if (auto* free = std::get_if<FreeWork>(&work); free != nullptr && freed.contains(free->memory.get()))
     return CUDA_ERROR_INVALID_VALUE;
+  if (!mayName(table.memories, conditions, work)) return CUDA_ERROR_INVALID_VALUE;
   if (!isBody) return CUDA_SUCCESS;
   bool may = !isMemory(work) && !std::holds_alternative<MemOpsWork>(work) && !std::holds_alternative<LibraryWork>(work);
   if (auto* child = std::get_if<ChildWork>(&work))

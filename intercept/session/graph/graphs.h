@@ -12,10 +12,13 @@ namespace vgpu::client {
 
 class Conditions;
 class Graph;
+class GraphMemories;
 struct GraphNode;
 
 class Graphs {
  public:
+  explicit Graphs(GraphMemories& memories) : memories(memories) {}
+
   // An empty graph, without a handle; one that is the body of a node of a graph with these conditions.
   std::shared_ptr<Graph> make();
   std::shared_ptr<Graph> makeBody(std::shared_ptr<Conditions> conditions);
@@ -42,6 +45,7 @@ class Graphs {
     std::shared_ptr<Graph> owned;  // null: something else holds it
     Graph* graph;
   };
+  GraphMemories& memories;
   mutable std::mutex mutex;
   std::unordered_map<uint64_t, Known> graphs;
   std::unordered_map<uint64_t, GraphNode*> nodes;
