@@ -76,16 +76,14 @@ CUresult addNode(CUgraphNode* node, CUgraph graph, const Dependencies& before, c
   });
 }
 
-// An attribute of a kernel's node stays as it is.
 CUresult setNode(CUgraphNode node, const NodeRequest& request) {
   return enter([&](Thread& thread) -> CUresult {
     GraphNode* found = thread.session.graphs.findNode(toWire(node));
     NodeWork work;
     if (found == nullptr || !request.given || request.params.type != typeOf(found->work)) return CUDA_ERROR_INVALID_VALUE;
     if (isMemory(found->work)) return CUDA_ERROR_NOT_SUPPORTED;
-    if (CUresult bad = describeNode(thread, request, work)) return bad;
+    if (CUresult bad = describeChange(thread, request, found->work, work)) return bad;
     if (CUresult refused = found->graph->admits(work)) return refused;
-    keepAttributes(work, found->work);
     found->work = std::move(work);
     return CUDA_SUCCESS;
   });
@@ -156,8 +154,12 @@ CUresult getNodeAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, CUkern
 
 CUresult setNodeAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, const CUkernelNodeAttrValue* value) {
   CUresult known = CUDA_SUCCESS;
-  // As the driver, it answers in `value`.
-  auto set = [&](Thread& thread, auto& work) { known = setAttribute(thread, work, attribute, const_cast<CUkernelNodeAttrValue&>(*value)); };
+  auto set = [&](Thread& thread, auto& work) {
+    auto before = work.attributes;
+    known = setAttribute(thread, work, attribute, const_cast<CUkernelNodeAttrValue&>(*value));  // it answers there, as the driver does
+    if (known == CUDA_SUCCESS) known = checkClusters(thread, work);
+    if (known != CUDA_SUCCESS) work.attributes = std::move(before);
+  };
   CUresult found = onWork<KernelWork>(node, value, set);
   return found != CUDA_SUCCESS ? found : known;
 }

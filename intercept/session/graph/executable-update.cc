@@ -78,6 +78,11 @@ Executable::Step* Executable::findStep(uint64_t node) {
   return found == byNode.end() ? nullptr : &shape.steps[found->second];
 }
 
+const NodeWork* Executable::findWork(uint64_t node) const {
+  auto found = byNode.find(node);
+  return found == byNode.end() ? nullptr : &shape.steps[found->second].work;
+}
+
 // cuda.h: the owning context of a kernel's function cannot change.
 bool Executable::hasSameContext(const NodeWork& a, const NodeWork& b) const {
   auto contextOf = [&](const NodeWork& work) -> uint64_t {
@@ -114,8 +119,7 @@ CUresult Executable::set(Thread& thread, uint64_t node, const NodeWork& work) {
   auto* copy = std::get_if<CopyWork>(&work);
   const bool leaves = copy != nullptr && leavesOwnMemory(session.graphMemories, std::get<CopyWork>(step->work), *copy);
   if (leaves || !mayName(session.graphMemories, ownGraph, work)) return CUDA_ERROR_INVALID_VALUE;
-  Change change{byNode[node], work, step->enabled};
-  keepAttributes(change.work, step->work);
+  const Change change{byNode[node], work, step->enabled};
   if (step->place.step != Place::none && (runsOnHost(work) || std::holds_alternative<EventWork>(work))) return CUDA_ERROR_NOT_SUPPORTED;
   const bool isNoChange = copy != nullptr && isSame(step->work, work);  // kernels may have changed a kernel's
   Problem problem;

@@ -59,7 +59,9 @@ class Executable {
   CUresult launch(Thread& thread, uint64_t stream);
   bool hasMemory() const { return !allocated.empty() || !freed.empty(); }
   CUresult upload(Thread& thread, uint64_t stream);
-  // What a node does from the next launch on. CUDA_ERROR_INVALID_VALUE if it is no node of the graph that this was made of, or
+  // What a node does at the next launch. nullptr for a child, and if there is no such node.
+  const NodeWork* findWork(uint64_t node) const;
+  // What a node does from the next launch on, its attributes too. CUDA_ERROR_INVALID_VALUE if it is no node of the graph that this was made of, or
   // cannot be changed so.
   CUresult set(Thread& thread, uint64_t node, const NodeWork& work);
   // The same for all nodes, of a graph of the same shape; memory of nodes becomes that of its nodes.
