@@ -3,6 +3,7 @@
 
 #include "intercept/driver/shared.h"
 #include "intercept/session/graph/node-attributes.h"
+#include "intercept/session/graph/owned-memory.h"
 
 namespace vgpu::client {
 
@@ -70,6 +71,8 @@ CUresult addNode(CUgraphNode* node, CUgraph graph, const Dependencies& before, c
     const bool isConditional = request.given && request.params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
     if (CUresult bad = isConditional ? describeConditional(graphs, *found, request, work) : describeNode(thread, request, work))
       return bad;
+    // Of its own graph's memory neither, once that has the node that frees it: the new one does not come before that.
+    if (!mayName(thread.session.graphMemories, nullptr, work)) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = found->admits(work)) return refused;
     *node = programsNode(found->add(std::move(work), std::move(edges)));
     return CUDA_SUCCESS;
@@ -83,6 +86,7 @@ CUresult setNode(CUgraphNode node, const NodeRequest& request) {
     if (found == nullptr || !request.given || request.params.type != typeOf(found->work)) return CUDA_ERROR_INVALID_VALUE;
     if (isMemory(found->work)) return CUDA_ERROR_NOT_SUPPORTED;
     if (CUresult bad = describeChange(thread, request, found->work, work)) return bad;
+    if (!mayName(thread.session.graphMemories, found->graph->conditions, work)) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = found->graph->admits(work)) return refused;
     found->work = std::move(work);
     return CUDA_SUCCESS;
