@@ -53,8 +53,9 @@ CUresult graphUpload(CUgraphExec exec, CUstream hStream) {
 
 CUresult setNode(CUgraphExec exec, CUgraphNode node, const NodeRequest& request) {
   return onExec(exec, [&](Thread& thread, Executable& found) -> CUresult {
+    const NodeWork* before = found.findWork(toWire(node));
     NodeWork work;
-    if (CUresult bad = describeNode(thread, request, work)) return bad;
+    if (CUresult bad = before == nullptr ? describeNode(thread, request, work) : describeChange(thread, request, *before, work)) return bad;
     if (auto* child = std::get_if<ChildWork>(&work)) return found.setChild(thread, toWire(node), *child->graph);
     return found.set(thread, toWire(node), work);
   });

@@ -92,6 +92,13 @@ CUresult describeNode(Thread& thread, const NodeRequest& request, NodeWork& work
   }
 }
 
+CUresult describeChange(Thread& thread, const NodeRequest& request, const NodeWork& before, NodeWork& work) {
+  if (CUresult bad = describeNode(thread, request, work)) return bad;
+  keepAttributes(work, before);
+  auto* kernel = std::get_if<KernelWork>(&work);
+  return kernel == nullptr ? CUDA_SUCCESS : checkClusters(thread, *kernel);
+}
+
 // A condition of the graph that no node has, and as many bodies as that type of node may have.
 CUresult describeConditional(Graphs& graphs, Graph& graph, const NodeRequest& request, NodeWork& work) {
   constexpr unsigned most = 65000;  // of all that a graph may be made of (executable.cc)

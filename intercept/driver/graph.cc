@@ -3,6 +3,7 @@
 
 #include "intercept/driver/shared.h"
 #include "intercept/session/graph/node-attributes.h"
+#include "intercept/session/graph/owned-memory.h"
 
 namespace vgpu::client {
 
@@ -70,22 +71,23 @@ CUresult addNode(CUgraphNode* node, CUgraph graph, const Dependencies& before, c
     const bool isConditional = request.given && request.params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
     if (CUresult bad = isConditional ? describeConditional(graphs, *found, request, work) : describeNode(thread, request, work))
       return bad;
+    // Of its own graph's memory neither, once that has the node that frees it: the new one does not come before that.
+    if (!mayName(thread.session.graphMemories, nullptr, work)) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = found->admits(work)) return refused;
     *node = programsNode(found->add(std::move(work), std::move(edges)));
     return CUDA_SUCCESS;
   });
 }
 
-// An attribute of a kernel's node stays as it is.
 CUresult setNode(CUgraphNode node, const NodeRequest& request) {
   return enter([&](Thread& thread) -> CUresult {
     GraphNode* found = thread.session.graphs.findNode(toWire(node));
     NodeWork work;
     if (found == nullptr || !request.given || request.params.type != typeOf(found->work)) return CUDA_ERROR_INVALID_VALUE;
     if (isMemory(found->work)) return CUDA_ERROR_NOT_SUPPORTED;
-    if (CUresult bad = describeNode(thread, request, work)) return bad;
+    if (CUresult bad = describeChange(thread, request, found->work, work)) return bad;
+    if (!mayName(thread.session.graphMemories, found->graph->conditions, work)) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = found->graph->admits(work)) return refused;
-    keepAttributes(work, found->work);
     found->work = std::move(work);
     return CUDA_SUCCESS;
   });
@@ -156,8 +158,12 @@ CUresult getNodeAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, CUkern
 
 CUresult setNodeAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, const CUkernelNodeAttrValue* value) {
   CUresult known = CUDA_SUCCESS;
-  // As the driver, it answers in `value`.
-  auto set = [&](Thread& thread, auto& work) { known = setAttribute(thread, work, attribute, const_cast<CUkernelNodeAttrValue&>(*value)); };
+  auto set = [&](Thread& thread, auto& work) {
+    auto before = work.attributes;
+    known = setAttribute(thread, work, attribute, const_cast<CUkernelNodeAttrValue&>(*value));  // it answers there, as the driver does
+    if (known == CUDA_SUCCESS) known = checkClusters(thread, work);
+    if (known != CUDA_SUCCESS) work.attributes = std::move(before);
+  };
   CUresult found = onWork<KernelWork>(node, value, set);
   return found != CUDA_SUCCESS ? found : known;
 }

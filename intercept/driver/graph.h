@@ -17,9 +17,13 @@ namespace vgpu::client {
 // ---- what a node does (graph-work.cc)
 // Checks a request as CUDA does at once. CUDA's error for what cannot be a node.
 CUresult describeNode(Thread& thread, const NodeRequest& request, NodeWork& work);
+// The same for a node that is set: what is not among its parameters stays as it was.
+CUresult describeChange(Thread& thread, const NodeRequest& request, const NodeWork& before, NodeWork& work);
 CUresult describeConditional(Graphs& graphs, Graph& graph, const NodeRequest& request, NodeWork& work);
 CUresult describeKernel(Thread& thread, CUfunction function, const LaunchShape& shape, std::span<const CUlaunchAttribute> attributes,
                         void** kernelParams, void** extra, KernelWork& work);  // launch.cc
+// Whether a kernel's node may have the clusters that its attributes say, by the rule for launches.
+CUresult checkClusters(Thread& thread, const KernelWork& work);  // launch.cc
 CUresult allocateNode(Thread& thread, const CUDA_MEM_ALLOC_NODE_PARAMS& given, CUdeviceptr* address,
                       NodeWork& work);  // graph-memory.cc
 CUresult freeNode(Session& session, CUdeviceptr address, NodeWork& work);

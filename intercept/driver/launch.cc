@@ -136,7 +136,11 @@ template <typename Send>
   const DeviceInfo& device = session.devices[entry->device()];
   std::optional<ClusterSize> cluster;
   if (attributes != nullptr) cluster = clusterIn(attributes->values());
-  if (CUresult refused = check(device, f, function, shape, attributes == nullptr ? nullptr : &cluster)) return refused;
+  if (CUresult refused = check(device, f, function, shape, attributes == nullptr ? nullptr : &cluster)) {
+    // A driver finds such clusters when it makes the node, and so invalidates the capture.
+    if (refused == CUDA_ERROR_INVALID_CLUSTER_SIZE && session.captures.isActive()) (void)session.captures.refuse(stream);
+    return refused;
+  }
   if (shape.cooperative)
     if (CUresult refused = checkCooperative(thread, stream, f, shape)) return refused;
   KernelParameters parameters;
@@ -211,6 +215,13 @@ CUresult vgpu::client::describeKernel(Thread& thread, CUfunction f, const Launch
   for (auto& attribute : attributes)
     if (findAttributeKind(attribute.id)->ofNodes) work.attributes.push_back(attribute);
   return CUDA_SUCCESS;
+}
+
+CUresult vgpu::client::checkClusters(Thread& thread, const KernelWork& work) {
+  auto* entry = thread.session.handles.find<api::Kind::FUNCTION>(work.function);
+  if (entry == nullptr) return CUDA_SUCCESS;  // its module is gone
+  const DeviceInfo& device = thread.session.devices[entry->device()];
+  return ::checkClusters(device, fromWire<CUfunction>(work.function), *entry->layout, work.shape, clusterIn(work.attributes));
 }
 
 CUresult vgpu::client::launch(CUfunction function, const LaunchShape& shape, CUstream stream, void** kernelParams, void** extra) {

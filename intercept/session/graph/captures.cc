@@ -4,6 +4,7 @@
 #include <set>
 
 #include "intercept/session/graph/edge-ports.h"
+#include "intercept/session/graph/owned-memory.h"
 #include "intercept/session/thread.h"
 
 namespace vgpu::client {
@@ -124,6 +125,9 @@ CUresult Captures::setTail(uint64_t stream, std::vector<GraphEdge> tail, bool re
 CUresult Captures::addNode(Place& place, NodeWork& work, bool overlaps) {
   Capture& capture = *place.capture;
   if (capture.invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  // A driver takes fills of any memory here, and refuses them when the graph is instantiated.
+  const bool isFill = std::holds_alternative<FillWork>(work);
+  if (!isFill && !mayName(session.graphMemories, capture.graph->conditions, work)) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult refused = capture.graph->admits(work)) {
     if (refused != CUDA_ERROR_NOT_SUPPORTED) return refused;
     capture.invalidated = true;

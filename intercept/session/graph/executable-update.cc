@@ -78,6 +78,11 @@ Executable::Step* Executable::findStep(uint64_t node) {
   return found == byNode.end() ? nullptr : &shape.steps[found->second];
 }
 
+const NodeWork* Executable::findWork(uint64_t node) const {
+  auto found = byNode.find(node);
+  return found == byNode.end() ? nullptr : &shape.steps[found->second].work;
+}
+
 // cuda.h: the owning context of a kernel's function cannot change.
 bool Executable::hasSameContext(const NodeWork& a, const NodeWork& b) const {
   auto contextOf = [&](const NodeWork& work) -> uint64_t {
@@ -96,7 +101,8 @@ CUresult Executable::check(const Step& step, const NodeWork& work) const {
   if ((devicesNamed(session, work) & ~may) != 0) return CUDA_ERROR_INVALID_VALUE;
   bool isLike = !std::holds_alternative<LibraryWork>(work) || isSame(step.work, work);
   if (auto* copy = std::get_if<CopyWork>(&work)) {
-    isLike = isLikeCopy(std::get<CopyWork>(step.work), *copy);
+    auto& now = std::get<CopyWork>(step.work);
+    isLike = isLikeCopy(now, *copy) && isInSameKind(session.graphMemories, now, *copy);
   } else if (auto* fill = std::get_if<FillWork>(&work)) {
     isLike = isLikeFill(std::get<FillWork>(step.work).given, fill->given);
   } else if (auto* words = std::get_if<MemOpsWork>(&work)) {
@@ -112,10 +118,8 @@ CUresult Executable::set(Thread& thread, uint64_t node, const NodeWork& work) {
   if (isMemory(work)) return CUDA_ERROR_NOT_SUPPORTED;
   if (CUresult bad = check(*step, work)) return bad;
   auto* copy = std::get_if<CopyWork>(&work);
-  const bool leaves = copy != nullptr && leavesOwnMemory(session.graphMemories, std::get<CopyWork>(step->work), *copy);
-  if (leaves || !mayName(session.graphMemories, ownGraph, work)) return CUDA_ERROR_INVALID_VALUE;
-  Change change{byNode[node], work, step->enabled};
-  keepAttributes(change.work, step->work);
+  if (!mayName(session.graphMemories, copy == nullptr ? fillsGraph : ownGraph, work)) return CUDA_ERROR_INVALID_VALUE;
+  const Change change{byNode[node], work, step->enabled};
   if (step->place.step != Place::none && (runsOnHost(work) || std::holds_alternative<EventWork>(work))) return CUDA_ERROR_NOT_SUPPORTED;
   const bool isNoChange = copy != nullptr && isSame(step->work, work);  // kernels may have changed a kernel's
   Problem problem;
@@ -133,7 +137,7 @@ CUgraphExecUpdateResult Executable::compare(const Step& step, const NodeWork& wa
   if (check(step, wanted) != CUDA_SUCCESS) return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
   // A driver sets a fill as if it alone were set, but takes the other graph's own memory in copies.
   const bool isFill = std::holds_alternative<FillWork>(wanted);
-  return isFill && !mayName(session.graphMemories, ownGraph, wanted) ? CU_GRAPH_EXEC_UPDATE_ERROR : CU_GRAPH_EXEC_UPDATE_SUCCESS;
+  return isFill && !mayName(session.graphMemories, fillsGraph, wanted) ? CU_GRAPH_EXEC_UPDATE_ERROR : CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
 
 namespace {
@@ -213,7 +217,8 @@ CUresult Executable::update(Thread& thread, const Graph& graph, Problem& problem
   KJ_DEFER(hasNewConditions = false);
   KJ_ON_SCOPE_FAILURE(conditions = std::move(wanted));
   CUresult result = replace(thread, unlike, pairs, problem);
-  if (result != CUDA_SUCCESS) conditions = std::move(wanted);
+  if (result == CUDA_SUCCESS) fillsGraph = graph.conditions;
+  else conditions = std::move(wanted);
   return result;
 }
 

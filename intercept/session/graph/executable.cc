@@ -5,6 +5,7 @@
 
 #include "intercept/session/call.h"
 #include "intercept/session/graph/device-node.h"
+#include "intercept/session/graph/owned-memory.h"
 #include "intercept/session/graph/staging.h"
 #include "intercept/session/graph/step-frames.h"
 #include "intercept/session/ring-order.h"
@@ -46,6 +47,9 @@ CUresult Executable::instantiate(Thread& thread, const Graph& graph, uint64_t fl
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (CUresult refused = checkBodies(shape, problem)) return refused;
+  // Memory may have become another graph's own since a node was added.
+  auto isRefused = [&](const Step& step) { return !mayName(thread.session.graphMemories, graph.conditions, step.work); };
+  if (std::ranges::any_of(shape.steps, isRefused)) return CUDA_ERROR_INVALID_VALUE;
   const bool hasConditions = !graph.conditions->all().empty();
   if (hasConditions && graph.conditions->isClaimed()) return CUDA_ERROR_NOT_SUPPORTED;
   uint32_t devices = 0;

@@ -59,8 +59,10 @@ class Executable {
   CUresult launch(Thread& thread, uint64_t stream);
   bool hasMemory() const { return !allocated.empty() || !freed.empty(); }
   CUresult upload(Thread& thread, uint64_t stream);
-  // What a node does from the next launch on. CUDA_ERROR_INVALID_VALUE if it is no node of the graph that this was made of, or
-  // cannot be changed so.
+  // What a node does at the next launch. nullptr for a child, and if there is no such node.
+  const NodeWork* findWork(uint64_t node) const;
+  // What a node does from the next launch on, its attributes too. CUDA_ERROR_INVALID_VALUE if it is no node of the graph that this was
+  // made of, or cannot be changed so.
   CUresult set(Thread& thread, uint64_t node, const NodeWork& work);
   // The same for all nodes, of a graph of the same shape; memory of nodes becomes that of its nodes.
   CUresult update(Thread& thread, const Graph& graph, Problem& problem);
@@ -105,7 +107,7 @@ class Executable {
   class Sender;
 
   Executable(Thread& thread, const Graph& graph, unsigned device)
-      : session(thread.session), device(device), lastRing(device), outline(graph), ownGraph(graph.conditions) {}
+      : session(thread.session), device(device), lastRing(device), outline(graph), ownGraph(graph.conditions), fillsGraph(graph.conditions) {}
 
   static bool flatten(const Graph& graph, const std::vector<uint32_t>& entry, const Place& place, Shape& shape,
                       std::vector<uint32_t>& last);
@@ -181,7 +183,9 @@ class Executable {
   uint64_t wantedFlags = 0;
   Shape shape;
   const Outline outline;  // of the graph that it was made of
-  const std::shared_ptr<const Conditions> ownGraph;  // that graph, as owned-memory.h knows it
+  // That graph, as owned-memory.h knows it, and the one that it was updated by last, whose memory fills may name.
+  const std::shared_ptr<const Conditions> ownGraph;
+  std::shared_ptr<const Conditions> fillsGraph;
   std::unordered_map<uint64_t, uint32_t> byNode;  // steps, by the program's handle of their node
   std::vector<uint32_t> hosts, records;           // steps that a launch does something for
   std::vector<std::shared_ptr<GraphMemory>> allocated, freed;  // by a launch

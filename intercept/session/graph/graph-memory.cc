@@ -49,12 +49,22 @@ void GraphMemories::freedIn(GraphMemory& memory, const std::shared_ptr<const Con
   memory.isOwn = memory.isOwn || memory.graph == graph;
 }
 
-std::shared_ptr<const Conditions> GraphMemories::ownerOf(uint64_t address) const {
-  std::lock_guard lock(mutex);
+const GraphMemory* GraphMemories::around(uint64_t address) const {
   auto behind = known.upper_bound(address);
   if (behind == known.begin()) return nullptr;
   const GraphMemory& memory = *std::prev(behind)->second;
-  return memory.isOwn && address - memory.address < memory.bytes ? memory.graph : nullptr;
+  return address - memory.address < memory.bytes ? &memory : nullptr;
+}
+
+std::shared_ptr<const Conditions> GraphMemories::ownerOf(uint64_t address) const {
+  std::lock_guard lock(mutex);
+  auto* memory = around(address);
+  return memory != nullptr && memory->isOwn ? memory->graph : nullptr;
+}
+
+bool GraphMemories::isOfNode(uint64_t address) const {
+  std::lock_guard lock(mutex);
+  return around(address) != nullptr;
 }
 
 bool GraphMemories::isThere(const GraphMemory& memory) const {

@@ -65,6 +65,8 @@ class GraphMemories {
   void freedIn(GraphMemory& memory, const std::shared_ptr<const Conditions>& graph);
   // Whose own the memory at that address is; nullptr if it is no graph's.
   std::shared_ptr<const Conditions> ownerOf(uint64_t address) const;
+  // Whether memory of an allocation node is there.
+  bool isOfNode(uint64_t address) const;
 
   // False once the context of its device has ended.
   bool isThere(const GraphMemory& memory) const;
@@ -90,6 +92,8 @@ class GraphMemories {
 
  private:
   friend class GraphMemory;
+  // Under the mutex. nullptr if no such memory is there.
+  const GraphMemory* around(uint64_t address) const;
   struct Amounts {
     uint64_t used = 0, usedHigh = 0, reserved = 0, reservedHigh = 0;
     MemoryAttribute attribute(CUgraphMem_attribute which);

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "intercept/session/graph/owned-memory.h"
 
 namespace vgpu::client {
 
@@ -104,7 +103,6 @@ bool Graph::canBeCopied() const {
 CUresult Graph::admits(const NodeWork& work) const {
   if (auto* free = std::get_if<FreeWork>(&work); free != nullptr && freed.contains(free->memory.get()))
     return CUDA_ERROR_INVALID_VALUE;
-  if (!mayName(table.memories, conditions, work)) return CUDA_ERROR_INVALID_VALUE;
   if (!isBody) return CUDA_SUCCESS;
   bool may = !isMemory(work) && !std::holds_alternative<MemOpsWork>(work) && !std::holds_alternative<LibraryWork>(work);
   if (auto* child = std::get_if<ChildWork>(&work))

@@ -17,11 +17,9 @@ bool mayName(const GraphMemories& memories, const std::shared_ptr<const Conditio
   return copy == nullptr || (isGraphs(ownerOf(memories, copy->to)) && isGraphs(ownerOf(memories, copy->from)));
 }
 
-bool leavesOwnMemory(const GraphMemories& memories, const CopyWork& now, const CopyWork& wanted) {
-  auto leaves = [&](const CopyEnd& from, const CopyEnd& to) {
-    return ownerOf(memories, from) != nullptr && ownerOf(memories, to) == nullptr;
-  };
-  return leaves(now.to, wanted.to) || leaves(now.from, wanted.from);
+bool isInSameKind(const GraphMemories& memories, const CopyWork& now, const CopyWork& wanted) {
+  auto isOfNode = [&](const CopyEnd& end) { return !end.isArray() && memories.isOfNode(end.address()); };
+  return isOfNode(now.to) == isOfNode(wanted.to) && isOfNode(now.from) == isOfNode(wanted.from);
 }
 
 }  // namespace vgpu::client

@@ -9,9 +9,10 @@
 
 namespace vgpu::client {
 
-// Whether a node of that graph may do this.
+// Whether a node of that graph may do this; of nullptr, memory that is no graph's own.
 bool mayName(const GraphMemories& memories, const std::shared_ptr<const Conditions>& graph, const NodeWork& work);
-// Whether an end of a copy that is in a graph's own memory would be elsewhere: a node of an executable graph is not set so.
-bool leavesOwnMemory(const GraphMemories& memories, const CopyWork& now, const CopyWork& wanted);
+// Whether each end stays in memory of allocation nodes, a graph's own or not, or stays elsewhere: no copy of an executable graph becomes
+// another.
+bool isInSameKind(const GraphMemories& memories, const CopyWork& now, const CopyWork& wanted);
 
 }  // namespace vgpu::client

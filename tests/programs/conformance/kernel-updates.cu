@@ -10,6 +10,9 @@ __global__ void countBlocks(int* to, int value) {
 __global__ void sayCluster(int* to, int value) {
   if (blockIdx.x == 0 && threadIdx.x == 0) to[0] = static_cast<int>(cooperative_groups::this_cluster().num_blocks()), to[1] = value;
 }
+__global__ void __cluster_dims__(2, 1, 1) ownClusters(int* to, int value) {
+  if (blockIdx.x == 0 && threadIdx.x == 0) to[0] = static_cast<int>(cooperative_groups::this_cluster().num_blocks()), to[1] = value;
+}
 __global__ void sumUp(int* to, int value) {
   atomicAdd(to, value);
   cooperative_groups::this_grid().sync();
@@ -313,6 +316,87 @@ SECTION(severalAttributes) {
   changeAttributes("in another order", one, two);
   Attributes none = cluster(0);
   changeAttributes("without to the default", {}, none);
+}
+
+// ---- Clusters that do not divide the grid, or are too large.
+namespace {
+
+// A node's parameters, with what they point to.
+struct ClusterNode {
+  explicit ClusterNode(unsigned blocks, void (*kernel)(int*, int) = sayCluster) : parameters(kernelNode(kernel, arguments)) {
+    parameters.gridDim = dim3(blocks);
+  }
+  ClusterNode(const ClusterNode&) = delete;
+  ClusterNode& operator=(const ClusterNode&) = delete;
+
+  int value = 1;
+  void* arguments[2] = {&words, &value};
+  cudaKernelNodeParams parameters;
+};
+
+cudaError_t setCluster(cudaGraphNode_t of, unsigned x) {
+  return cudaGraphKernelNodeSetAttribute(of, cudaLaunchAttributeClusterDimension, &cluster(x)[0].value);
+}
+
+}  // namespace
+
+SECTION(clustersOfNodes) {
+  setUp();
+  struct { unsigned blocks, cluster; } cases[] = {{3, 2}, {4, 3}, {1, 2}, {4, 2}, {4, 1}, {16, 16}, {32, 32}, {8, 8}};
+  for (auto [blocks, size] : cases) {
+    const std::string what = std::to_string(blocks) + " blocks, clusters of " + std::to_string(size);
+    cudaGraph_t of = newGraph();
+    ClusterNode wanted(blocks);
+    CHECK(cudaGraphAddKernelNode(&node, of, nullptr, 0, &wanted.parameters));
+    tried(what.c_str(), setCluster(node, size));
+    cudaKernelNodeAttrValue value{};
+    CHECK(cudaGraphKernelNodeGetAttribute(node, cudaLaunchAttributeClusterDimension, &value));
+    VALUE(value.clusterDim.x);
+    CHECK(cudaGraphInstantiate(&executable, of, 0));
+    showWords("then", executable, {0});
+  }
+}
+
+SECTION(gridsOfNodesWithClusters) {
+  setUp();
+  ClusterNode first(4), wanted(3);
+  CHECK(cudaGraphAddKernelNode(&node, graph, nullptr, 0, &first.parameters));
+  CHECK(setCluster(node, 2));
+  CHECK(cudaGraphInstantiate(&executable, graph, 0));
+  tried("in the executable graph", cudaGraphExecKernelNodeSetParams(executable, node, &wanted.parameters));
+  showWords("then", executable, {0});
+  tried("in the graph", cudaGraphKernelNodeSetParams(node, &wanted.parameters));
+  updateBy("an update", executable, graph);
+  showWords("then", executable, {0});
+}
+
+SECTION(kernelsWithClusters) {
+  setUp();
+  ClusterNode first(4, ownClusters), wanted(3, ownClusters);
+  tried("another grid", cudaGraphAddKernelNode(&node, graph, nullptr, 0, &wanted.parameters));
+  tried("one that they divide", cudaGraphAddKernelNode(&node, graph, nullptr, 0, &first.parameters));
+  tried("other clusters", setCluster(node, 4));
+  CHECK(cudaGraphInstantiate(&executable, graph, 0));
+  showWords("then", executable, {0});
+  tried("in the executable graph", cudaGraphExecKernelNodeSetParams(executable, node, &wanted.parameters));
+  showWords("then", executable, {0});
+}
+
+SECTION(capturedClusters) {
+  setUp();
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  Attributes attributes = cluster(2);
+  cudaLaunchAttribute attribute{};
+  attribute.id = attributes[0].id;
+  attribute.val = attributes[0].value;
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = dim3(3);
+  launch.blockDim = dim3(1);
+  launch.stream = stream;
+  launch.attrs = &attribute;
+  launch.numAttrs = 1;
+  tried("a launch", cudaLaunchKernelEx(&launch, sayCluster, words, 1));
+  tried("the end", cudaStreamEndCapture(stream, &graph));
 }
 
 SECTION(attributesOfChildren) {

@@ -3,7 +3,8 @@
 
 namespace {
 
-// An allocation, then a node for each letter (k: a kernel that stores there, f: a fill, i and o: a copy into it and out of it), maybe a free.
+// An allocation, then a node for each letter (k: a kernel that stores there, f: a fill, i and o: a copy into it and out of it; q and p: a
+// fill and a copy of other memory), maybe a free.
 struct Memory {
   Memory(const char* letters, bool frees, int value = 1, size_t bytes = 16) : of(newGraph()) {
     cudaMemAllocNodeParams parameters{};
@@ -20,6 +21,9 @@ struct Memory {
       if (*letter == 'f') CHECK(cudaGraphAddMemsetNode(&made, of, &last, 1, &fill)), named("the fill", made);
       if (*letter == 'i') CHECK(cudaGraphAddMemcpyNode1D(&made, of, &last, 1, place, words, 4, cudaMemcpyDeviceToDevice)), named("the copy", made);
       if (*letter == 'o') CHECK(cudaGraphAddMemcpyNode1D(&made, of, &last, 1, words, place, 4, cudaMemcpyDeviceToDevice)), named("the copy", made);
+      if (*letter == 'p') CHECK(cudaGraphAddMemcpyNode1D(&made, of, &last, 1, words, words + 4, 4, cudaMemcpyDeviceToDevice)), named("the copy", made);
+      fill.dst = words;
+      if (*letter == 'q') CHECK(cudaGraphAddMemsetNode(&made, of, &last, 1, &fill)), named("the fill", made);
       if (first == nullptr) first = made;
       last = made;
     }
@@ -95,6 +99,68 @@ SECTION(copies) {
   set("from memory of no node", words + 4);
   set("from its own again", own.place);
   tried("in the graph, from another's", cudaGraphMemcpyNodeSetParams1D(own.first, words, other.place, 4, cudaMemcpyDeviceToDevice));
+}
+
+// Each end stays in memory of allocation nodes, or elsewhere.
+static void copyEnds(const char* letter, bool frees) {
+  Memory own(letter, frees), other(letter, frees), plain("p", frees);
+  CHECK(cudaGraphInstantiate(&executable, own.of, 0));
+  const std::string prefix = std::string(letter) + (frees ? ", freed, " : ", not freed, ");
+  auto set = [&](const char* what, int* to, int* from) {
+    tried((prefix + what).c_str(), cudaGraphExecMemcpyNodeSetParams1D(executable, own.first, to, from, 4, cudaMemcpyDeviceToDevice));
+  };
+  set("out of it", words, own.place);
+  set("into it", own.place, words);
+  set("other memory", words, words + 4);
+  set("within it", own.place, own.place + 2);
+  set("out of another's", words, other.place);
+  set("into another's", other.place, words);
+  updateBy((prefix + "to other memory").c_str(), executable, plain.of);
+  updateBy((prefix + "to another's").c_str(), executable, other.of);
+  set("then out of it", words, own.place);
+  set("then out of another's", words, other.place);
+}
+SECTION(endsOfCopies) {
+  setUp();
+  for (bool frees : {true, false})
+    for (const char* letter : {"o", "i", "p"}) copyEnds(letter, frees);
+}
+
+// Fills may name memory of the graph that the executable graph was updated by.
+SECTION(fillsAfterUpdates) {
+  setUp();
+  for (bool frees : {true, false}) {
+    Memory own("q", frees), other("f", frees), plain("q", frees);
+    CHECK(cudaGraphInstantiate(&executable, own.of, 0));
+    updateBy("to other memory", executable, plain.of);
+    updateBy("to another's", executable, other.of);
+    auto set = [&](const char* what, int* place) {
+      cudaMemsetParams fill = fillOf(place, 5, 4, 1);
+      tried(what, cudaGraphExecMemsetNodeSetParams(executable, own.first, &fill));
+    };
+    set("to what it has now", plain.place);
+    set("to what it had", own.place);
+  }
+}
+
+SECTION(nodesBesideTheFree) {
+  setUp();
+  Memory own("", false);
+  cudaGraph_t other = newGraph();
+  cudaMemsetParams fill = fillOf(own.place, 7, 4, 1);
+  tried("another graph's fill before", cudaGraphAddMemsetNode(&node, other, nullptr, 0, &fill));
+  cudaGraphNode_t allocation;
+  size_t many = 1;
+  CHECK(cudaGraphGetNodes(own.of, &allocation, &many));
+  CHECK(cudaGraphAddMemFreeNode(&node, own.of, &allocation, 1, own.place));
+  tried("another graph's fill behind", cudaGraphAddMemsetNode(&node, other, nullptr, 0, &fill));
+  tried("another graph's copy", cudaGraphAddMemcpyNode1D(&node, other, nullptr, 0, words, own.place, 4, cudaMemcpyDeviceToDevice));
+  tried("the other's instantiation", cudaGraphInstantiate(&executable, other, 0));
+  tried("its own fill", cudaGraphAddMemsetNode(&node, own.of, &allocation, 1, &fill));
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  tried("a captured fill", cudaMemsetAsync(own.place, 0, 4, stream));
+  tried("a captured copy", cudaMemcpyAsync(words, own.place, 4, cudaMemcpyDeviceToDevice, stream));
+  tried("the end", cudaStreamEndCapture(stream, &graph));
 }
 
 // A graph without memory nodes.
