@@ -173,14 +173,14 @@ CUresult copyBetween(Thread& thread, const CopyEnd& destination, const CopyEnd& 
 
 }  // namespace
 
-// Flattened: the commonest copy is compiled for a row of memory, without what only boxes and arrays need.
+// Both are flattened: the commonest copy is compiled for a row of memory, without what only boxes and arrays need.
 [[gnu::flatten]] CUresult copyBytes(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream, Completion completion,
                    Ends ends) {
   if (bytes == 0) return CUDA_SUCCESS;
   return copyBetween(thread, CopyEnd::memory(destination), CopyEnd::memory(source), {bytes, 1, 1}, stream, completion, ends);
 }
 
-CUresult copyBox(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t stream,
+[[gnu::flatten]] CUresult copyBox(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t stream,
                  Completion completion, Ends ends) {
   if (size.width == 0 || size.height == 0 || size.depth == 0) return CUDA_SUCCESS;
   return copyBetween(thread, destination, source, size, stream, completion, ends);
