@@ -121,7 +121,11 @@ class FakeSession {
   }
   void reply(const Frame& frame) {
     std::vector<capnp::word> message;
-    if (frame.method == api::Method::describe) api::FrameBuilder<api::Cuda::DescribeResults>(message).setCount(1);
+    if (frame.method == api::Method::describe) {
+      api::FrameBuilder<api::Cuda::DescribeResults> results(message);
+      results.setCount(1);
+      results.initAttributes(CU_DEVICE_ATTRIBUTE_MAX);  // all 0
+    }
     if (frame.method == api::Method::graphInstantiate)
       api::FrameBuilder<api::Cuda::GraphInstantiateResults>(message).setResult(answers[frame.method]);
     Slot& slot = session.segment.slot(frame.slot);

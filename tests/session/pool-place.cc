@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
+#include "intercept/session/memory/stream-pools.h"
+
 using namespace vgpu;
 using namespace vgpu::client;
 
@@ -29,4 +33,17 @@ TEST_CASE("a location of the host is one place whatever its number, a node of it
   CHECK(find(pinned, {CU_MEM_LOCATION_TYPE_DEVICE, 1}) == 1);
   CHECK(find(pinned, {CU_MEM_LOCATION_TYPE_DEVICE, 2}) == -CUDA_ERROR_INVALID_VALUE);
   CHECK(find(managed, {CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0}) == -CUDA_ERROR_NOT_SUPPORTED);
+}
+
+TEST_CASE("memory of a pool is given to the place that it is at, if that can have any") {
+  for (unsigned number = 0; number < PoolPlace::count; ++number) {
+    const PoolPlace place = PoolPlace::at(number);
+    CAPTURE(number);
+    const StreamPool pool(place);
+    const auto own = StreamPool::accessor(place.location, maxDevices);
+    const auto given = std::ranges::count(pool.access, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    CHECK(given == (own && !place.isManaged() ? 1 : 0));
+    CHECK(static_cast<size_t>(given + std::ranges::count(pool.access, CU_MEM_ACCESS_FLAGS_PROT_NONE)) == pool.access.size());
+    if (given == 1) CHECK(pool.access[*own] == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  }
 }

@@ -29,7 +29,8 @@ void StreamPool::trim(uint64_t keepBytes) {
 }
 
 StreamPool::StreamPool(const PoolPlace& place, bool isDefault) : place(place), isDefault(isDefault) {
-  if (!place.isManaged()) access[*accessor(place.location, maxDevices)] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  const auto own = accessor(place.location, maxDevices);
+  if (own && !place.isManaged()) access[*own] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 }
 
 std::optional<unsigned> StreamPool::accessor(const CUmemLocation& location, size_t devices) {
