@@ -15,16 +15,6 @@ using namespace vgpu::client;
 
 namespace {
 
-bool isOnDevice(const DeviceInfo& device, const LaunchShape& shape) {
-  auto within = [&](unsigned value, CUdevice_attribute limit) {
-    return value != 0 && value <= static_cast<unsigned>(device.attribute(limit));
-  };
-  return within(shape.gridX, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) && within(shape.gridY, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y) &&
-         within(shape.gridZ, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z) && within(shape.blockX, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) &&
-         within(shape.blockY, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y) &&
-         within(shape.blockZ, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z);
-}
-
 // More threads than the function allows: because of registers, its launch bounds or the device's limit.
 CUresult tooManyThreads(const DeviceInfo& device, CUfunction function, uint64_t threads) {
   auto limit = [&](CUdevice_attribute which) { return static_cast<uint64_t>(device.attribute(which)); };
@@ -72,7 +62,7 @@ CUresult checkClusters(const DeviceInfo& device, CUfunction handle, const Functi
 CUresult check(const DeviceInfo& device, CUfunction handle, const FunctionLayout& function, const LaunchShape& shape,
                const std::optional<ClusterSize>* asked = nullptr) {
   uint64_t threads = uint64_t{shape.blockX} * shape.blockY * shape.blockZ;
-  if (!isOnDevice(device, shape)) return CUDA_ERROR_INVALID_VALUE;
+  if (!device.allows(shape)) return CUDA_ERROR_INVALID_VALUE;
   if (threads > function.maxPlainThreads || asked != nullptr) [[unlikely]] {
     if (threads > function.maxThreadsPerBlock) return tooManyThreads(device, handle, threads);
     if (CUresult refused = checkClusters(device, handle, function, shape, asked == nullptr ? std::nullopt : *asked)) return refused;

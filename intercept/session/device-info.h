@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "intercept/session/launch-shape.h"
+
 namespace vgpu::client {
 
 struct DeviceInfo {
@@ -29,6 +31,14 @@ struct DeviceInfo {
   }
   // Host and devices may be at managed memory at the same time; else it is pinned memory.
   bool sharesManaged() const { return attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) != 0; }
+
+  // Whether it has grids and blocks of that size.
+  bool allows(const LaunchShape& shape) const {
+    auto within = [&](unsigned value, CUdevice_attribute limit) { return value != 0 && value <= static_cast<unsigned>(attribute(limit)); };
+    return within(shape.gridX, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) && within(shape.gridY, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y) &&
+           within(shape.gridZ, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z) && within(shape.blockX, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) &&
+           within(shape.blockY, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y) && within(shape.blockZ, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z);
+  }
 
   // Replaces attributes of the GPU by what a session supports.
   void limitToSession();
