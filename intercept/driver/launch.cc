@@ -128,7 +128,7 @@ template <typename Send>
   if (attributes != nullptr) cluster = clusterIn(attributes->values());
   if (CUresult refused = check(device, f, function, shape, attributes == nullptr ? nullptr : &cluster)) {
     // A driver finds such clusters when it makes the node, and so invalidates the capture.
-    if (refused == CUDA_ERROR_INVALID_CLUSTER_SIZE && session.captures.isActive()) (void)session.captures.refuse(stream);
+    if (refused == CUDA_ERROR_INVALID_CLUSTER_SIZE) (void)thread.refuseCaptured(stream);
     return refused;
   }
   if (shape.cooperative)

@@ -3,6 +3,7 @@
 // attributes. And of memory nodes, functions of kernels and copies of arrays. Launches that were given before a change do what the graph did
 // then, whichever stream they are in.
 #include "kernel-node.h"
+#include "memory-node.h"
 
 using Handle = cudaGraphConditionalHandle;
 
@@ -126,10 +127,7 @@ struct Body {
 struct MemoryNodes {
   struct One {
     One(unsigned* to, void (*kernel)(unsigned*, unsigned), unsigned amount, bool hasPriority) {
-      cudaMemAllocNodeParams memory{};
-      memory.poolProps.allocType = cudaMemAllocationTypePinned;
-      memory.poolProps.location.type = cudaMemLocationTypeDevice;
-      memory.bytesize = 4 * bytes;
+      cudaMemAllocNodeParams memory = memoryNode(4 * bytes);
       cudaGraphNode_t allocated, copied, freed;
       CHECK(cudaGraphAddMemAllocNode(&allocated, graph, nullptr, 0, &memory));
       auto* place = static_cast<unsigned*>(memory.dptr);

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "in-session.h"
+#include "memory-node.h"
 #include "program.h"
 
 __device__ int counter = 7;
@@ -98,10 +99,7 @@ bool leavesNewMemoryToTheProgram() {
   constexpr size_t bytes = 4096;
   cudaGraph_t graph;
   CHECK(cudaGraphCreate(&graph, 0));
-  cudaMemAllocNodeParams params{};
-  params.poolProps.allocType = cudaMemAllocationTypePinned;
-  params.poolProps.location.type = cudaMemLocationTypeDevice;
-  params.bytesize = bytes;
+  cudaMemAllocNodeParams params = memoryNode(bytes);
   cudaGraphNode_t node;
   CHECK(cudaGraphAddMemAllocNode(&node, graph, nullptr, 0, &params));
   storeAt<<<1, 1>>>(reinterpret_cast<int*>(uintptr_t(0x7000000000000)));

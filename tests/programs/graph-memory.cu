@@ -1,5 +1,6 @@
 // Memory that graphs allocate and free: explicit nodes, captured stream-ordered allocations, memory that outlives a launch, and the
 // objects of the program that graphs hold. Suspended while a graph's memory is allocated.
+#include "memory-node.h"
 #include "program.h"
 
 constexpr int count = 1 << 12, block = 256, blocks = count / block;
@@ -69,10 +70,7 @@ bool captured() {
 bool kept() {
   cudaGraph_t graph;
   CHECK(cudaGraphCreate(&graph, 0));
-  cudaMemAllocNodeParams params{};
-  params.poolProps.allocType = cudaMemAllocationTypePinned;
-  params.poolProps.location.type = cudaMemLocationTypeDevice;
-  params.bytesize = count * sizeof(int);
+  cudaMemAllocNodeParams params = memoryNode(count * sizeof(int));
   cudaGraphNode_t alloc, kernel;
   CHECK(cudaGraphAddMemAllocNode(&alloc, graph, nullptr, 0, &params));
   int start = 100, *values = static_cast<int*>(params.dptr);
@@ -120,10 +118,7 @@ bool freedElsewhere() {
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   cudaGraph_t allocates, unused, frees;
   CHECK(cudaGraphCreate(&allocates, 0));
-  cudaMemAllocNodeParams params{};
-  params.poolProps.allocType = cudaMemAllocationTypePinned;
-  params.poolProps.location.type = cudaMemLocationTypeDevice;
-  params.bytesize = count * sizeof(int);
+  cudaMemAllocNodeParams params = memoryNode(count * sizeof(int));
   cudaGraphNode_t node;
   CHECK(cudaGraphAddMemAllocNode(&node, allocates, nullptr, 0, &params));
   cudaGraphExec_t first, second;

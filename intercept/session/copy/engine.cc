@@ -30,7 +30,7 @@ Where locateAllocated(Session& session, uint64_t address, uint64_t bytes) {
     start = found->address, size = found->bytes;
   }
   known.add(address, start, size, where, endings);
-  return bytes <= size - (address - start) ? where : Where::nowhere;
+  return known.find(address, bytes, endings).value_or(Where::nowhere);
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // Streams that are captured: what the program gives them becomes nodes of a graph instead of frames. All of it is decided here,
 // and the worker knows nothing of it (docs/graphs.md), so a suspend in the middle of a capture has nothing to do.
 //
-// Any thread; `mutex` guards everything but the counts, and after it only those of Graphs and GraphMemories are taken: what a node does is described,
-// and a graph that nobody gets ends, without it. A call that captures nothing reads one count. All of it stays in the program
-// over a suspend.
+// Any thread; `mutex` guards everything but the counts, and after it only those of Graphs and GraphMemories are taken: what a node
+// does is described, and a graph that nobody gets ends, without it. A call that captures nothing reads one count. All of it stays in
+// the program over a suspend.
 #pragma once
 
 #include <cuda.h>

@@ -78,9 +78,9 @@ Executable::Step* Executable::findStep(uint64_t node) {
   return found == byNode.end() ? nullptr : &shape.steps[found->second];
 }
 
-const NodeWork* Executable::findWork(uint64_t node) const {
-  auto found = byNode.find(node);
-  return found == byNode.end() ? nullptr : &shape.steps[found->second].work;
+const NodeWork* Executable::findWork(uint64_t node) {
+  Step* step = findStep(node);
+  return step == nullptr ? nullptr : &step->work;
 }
 
 // cuda.h: the owning context of a kernel's function cannot change.

@@ -60,7 +60,7 @@ class Executable {
   bool hasMemory() const { return !allocated.empty() || !freed.empty(); }
   CUresult upload(Thread& thread, uint64_t stream);
   // What a node does at the next launch. nullptr for a child, and if there is no such node.
-  const NodeWork* findWork(uint64_t node) const;
+  const NodeWork* findWork(uint64_t node);
   // What a node does from the next launch on, its attributes too. CUDA_ERROR_INVALID_VALUE if it is no node of the graph that this was
   // made of, or cannot be changed so.
   CUresult set(Thread& thread, uint64_t node, const NodeWork& work);

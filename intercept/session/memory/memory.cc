@@ -270,13 +270,13 @@ void Memory::addShared(uint64_t address, uint64_t bytes, uint64_t owner) {
 void Memory::dropShared(uint64_t lease, uint64_t address) {
   std::lock_guard lock(mutex);
   arenaOf(lease).dropShared(lease, address);
-  ended.fetch_add(1, std::memory_order_release);
+  noteEnding();
 }
 
 void Memory::remove(uint64_t address) {
   arenaOf(address).free(address);
   hostAllocations.erase(address);
-  ended.fetch_add(1, std::memory_order_release);
+  noteEnding();
 }
 
 bool Memory::setSynchronizing(uint64_t address, bool synchronizes) {

@@ -130,6 +130,8 @@ class Memory {
   CUresult allocateOnDevices(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address);
   // The allocation is no more. Under `mutex`.
   void remove(uint64_t address);
+  // The same for what threads have found of allocations: it is looked for again.
+  void noteEnding() { ended.fetch_add(1, std::memory_order_release); }
   // How much was wanted of an allocation. Under `mutex`.
   void setAsked(uint64_t address, uint64_t asked);
   // Completes what freeBehind() has left, as far as the GPUs have come.

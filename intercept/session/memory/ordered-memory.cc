@@ -81,7 +81,7 @@ CUresult Memory::allocateFor(Thread& thread, const PoolSource& source, uint64_t 
 void Memory::setAsked(uint64_t address, uint64_t asked) {
   if (!inHostArena(address)) return arenaOf(address).setAsked(address, asked);
   hostAllocations.at(address).bytes = asked;
-  ended.fetch_add(1, std::memory_order_release);  // it may be shorter now
+  noteEnding();  // it may be shorter now
 }
 
 // Memory freed in this stream is reused first: it needs no waiting, no other memory, and no frame. What is new is there before
@@ -138,7 +138,6 @@ CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) 
     return CUDA_ERROR_INVALID_VALUE;
   const bool isGiven = shared.isGiven(address);
   std::optional<PoolSource> source;
-  StreamPools::Fences* fences;
   StreamPools::Cooling* cooling = nullptr;
   uint64_t bytes = 0;
   {
@@ -150,8 +149,7 @@ CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) 
       const bool isPinned = inHostArena(address) && hostAllocations.at(address).kind != HostKind::managed;
       return isPinned ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
     }
-    fences = pools.fencesOf(streamDevice, stream, thread.session.handles);
-    if (fences != nullptr) {
+    if (auto* fences = pools.fencesOf(streamDevice, stream, thread.session.handles)) {
       bytes = found->bytes;
       pools.freed(address);
       const uint64_t again = source && !isGiven ? bytes : 0;
@@ -167,7 +165,7 @@ CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) 
   if (source && source->kind == Kind::managed) thread.session.managed.advice.forget(address, bytes);
   Call<api::Cuda::StreamFenceParams> frame(thread.of(stream), api::Method::streamFence);
   frame.setStream(stream);
-  frame->setLine(fences->completion);
+  frame->setLine(cooling->fences->completion);
   const uint64_t sequence = frame.sequence();
   if (CUresult error = frame.post()) return error;
   cooling->isFenced(sequence);

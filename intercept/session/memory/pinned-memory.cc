@@ -77,7 +77,7 @@ CUresult Memory::freeHost(Thread& thread, uint64_t address) {
   {
     std::lock_guard lock(mutex);
     if (hostAllocations.erase(address) == 0) return CUDA_ERROR_INVALID_VALUE;  // another thread frees it
-    ended.fetch_add(1, std::memory_order_release);
+    noteEnding();
     shares = isSharedHere(address);
   }
   if (!shares) thread.session.managed.remove(address);

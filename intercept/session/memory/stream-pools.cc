@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "intercept/session/call.h"
 #include "vgpu/api/wire-value.h"
@@ -14,6 +15,14 @@ namespace {
 constexpr uint64_t poolPiece = 32 * MiB;
 // Not an address, and nothing that another handle could be.
 constexpr uint64_t firstHandle = uint64_t{0x706f'6f6c} << 16;
+
+// What is at that address; a new entry is the spare one, if there is one.
+template <typename Entries>
+typename Entries::mapped_type& entryAt(Entries& entries, typename Entries::node_type& spare, uint64_t address) {
+  if (!spare) return entries.try_emplace(address).first->second;
+  spare.key() = address;
+  return entries.insert(std::move(spare)).position->second;
+}
 
 }  // namespace
 
@@ -126,14 +135,7 @@ void StreamPools::destroy(CUmemoryPool pool) {
 
 void StreamPools::allocated(uint64_t address, uint64_t bytes, CUmemoryPool pool, const PoolSource& source) {
   StreamPool& from = pools.at(pool);
-  const Owned entry{pool, &from, bytes, source};
-  if (spareOwned) {
-    spareOwned.key() = address;
-    spareOwned.mapped() = entry;
-    owned.insert(std::move(spareOwned));
-  } else {
-    owned.emplace(address, entry);
-  }
+  entryAt(owned, spareOwned, address) = {pool, &from, bytes, source};
   from.add(bytes);
 }
 
@@ -190,14 +192,7 @@ std::optional<uint64_t> StreamPools::takeOfStream(const PoolSource& source, unsi
 }
 
 StreamPools::Cooling& StreamPools::cool(uint64_t address, const Freed& freed, Fences& fences) {
-  AllCooling::iterator entry;
-  if (spareCooling) {
-    spareCooling.key() = address;
-    entry = pendingFrees.insert(std::move(spareCooling)).position;
-  } else {
-    entry = pendingFrees.try_emplace(address).first;
-  }
-  Cooling& cooling = entry->second;
+  Cooling& cooling = entryAt(pendingFrees, spareCooling, address);
   cooling.freed = freed;
   cooling.fences = &fences;
   cooling.sequence.store(unsent, std::memory_order_relaxed);

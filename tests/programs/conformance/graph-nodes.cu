@@ -1,5 +1,6 @@
 // Parameters of graph nodes by the runtime: what is read of a node, what it and its copy in an executable graph can be set to,
 // and what a launch then does.
+#include "../memory-node.h"
 #include "graph-nodes.h"
 
 #include <sys/mman.h>
@@ -679,10 +680,7 @@ SECTION(wrongTypes) {
   cudaEvent_t event, recorded = nullptr;
   CHECK(cudaGraphCreate(&child, 0));
   CHECK(cudaEventCreate(&event));
-  cudaMemAllocNodeParams allocation{};
-  allocation.poolProps.allocType = cudaMemAllocationTypePinned;
-  allocation.poolProps.location.type = cudaMemLocationTypeDevice;
-  allocation.bytesize = 64;
+  cudaMemAllocNodeParams allocation = memoryNode(64);
   cudaGraphNode_t nodes[10];
   CHECK(cudaGraphAddKernelNode(&nodes[0], graph, nullptr, 0, &kernel));
   CHECK(cudaGraphAddMemcpyNode1D(&nodes[1], graph, nullptr, 0, others, words, 16, cudaMemcpyDeviceToDevice));

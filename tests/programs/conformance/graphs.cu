@@ -1,4 +1,5 @@
 // Graphs: nodes and edges, what cannot be instantiated or updated, memory and user objects.
+#include "../memory-node.h"
 #include "conformance.h"
 
 __global__ void add(int* value) { *value += 1; }
@@ -161,9 +162,7 @@ SECTION(memoryNodes) {
   };
   cudaMemAllocNodeParams parameters{};
   SAY(cudaGraphAddMemAllocNode(&one, graph, nullptr, 0, &parameters));
-  parameters.poolProps.allocType = cudaMemAllocationTypePinned;
-  parameters.poolProps.location.type = cudaMemLocationTypeDevice;
-  parameters.bytesize = 1 << 20;
+  parameters = memoryNode(1 << 20);
   SAY(cudaGraphAddMemAllocNode(&one, graph, nullptr, 0, &parameters));
   VALUE(parameters.dptr != nullptr);
   SAY(cudaGraphAddMemFreeNode(&two, graph, &one, 1, parameters.dptr));
@@ -197,10 +196,7 @@ SECTION(memoryThatStays) {
     CHECK(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrUsedMemCurrent, &bytes));
     return bytes;
   };
-  cudaMemAllocNodeParams parameters{};
-  parameters.poolProps.allocType = cudaMemAllocationTypePinned;
-  parameters.poolProps.location.type = cudaMemLocationTypeDevice;
-  parameters.bytesize = 1 << 20;
+  cudaMemAllocNodeParams parameters = memoryNode(1 << 20);
   CHECK(cudaGraphAddMemAllocNode(&one, graph, nullptr, 0, &parameters));
   SAY(cudaGraphInstantiate(&executable, graph, 0));
   SAY(cudaGraphLaunch(executable, stream));

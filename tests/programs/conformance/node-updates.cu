@@ -1,5 +1,6 @@
 // Changes of executable graphs by another graph: memory, fills, copies, functions of the program and events; and copies of arrays that are
 // set.
+#include "../memory-node.h"
 #include "graph-updates.h"
 
 // ---- Memory nodes: an allocation, a store there, a copy from there, a free.
@@ -7,10 +8,7 @@ namespace {
 
 struct Memory {
   explicit Memory(const char* name, int value, size_t bytes = 1024, bool frees = true) : of(newGraph()) {
-    cudaMemAllocNodeParams parameters{};
-    parameters.poolProps.allocType = cudaMemAllocationTypePinned;
-    parameters.poolProps.location.type = cudaMemLocationTypeDevice;
-    parameters.bytesize = bytes;
+    cudaMemAllocNodeParams parameters = memoryNode(bytes);
     CHECK(cudaGraphAddMemAllocNode(&alloc, of, nullptr, 0, &parameters));
     place = static_cast<int*>(parameters.dptr);
     stored = addKernel(of, {alloc}, store, place, value);
@@ -167,10 +165,7 @@ SECTION(memoryOfOtherShapes) {
   updateBy("memory in order", made, fourth.of);
   // A failed update leaves the memory free.
   cudaGraph_t alloc = newGraph();
-  cudaMemAllocNodeParams parameters{};
-  parameters.poolProps.allocType = cudaMemAllocationTypePinned;
-  parameters.poolProps.location.type = cudaMemLocationTypeDevice;
-  parameters.bytesize = 64;
+  cudaMemAllocNodeParams parameters = memoryNode(64);
   cudaGraphNode_t node1, node2;
   CHECK(cudaGraphAddMemAllocNode(&node1, alloc, nullptr, 0, &parameters));
   cudaMemsetParams fill = fillOf(parameters.dptr, 1, 4, 2, 1);

@@ -1,4 +1,5 @@
 // Memory of an allocation node in fills and copies: that of a graph that also frees it is that graph's own, other memory is anyone's.
+#include "../memory-node.h"
 #include "graph-updates.h"
 
 namespace {
@@ -7,10 +8,7 @@ namespace {
 // fill and a copy of other memory), maybe a free.
 struct Memory {
   Memory(const char* letters, bool frees, int value = 1, size_t bytes = 16) : of(newGraph()) {
-    cudaMemAllocNodeParams parameters{};
-    parameters.poolProps.allocType = cudaMemAllocationTypePinned;
-    parameters.poolProps.location.type = cudaMemLocationTypeDevice;
-    parameters.bytesize = bytes;
+    cudaMemAllocNodeParams parameters = memoryNode(bytes);
     cudaGraphNode_t last;
     CHECK(cudaGraphAddMemAllocNode(&last, of, nullptr, 0, &parameters));
     place = static_cast<int*>(parameters.dptr);
