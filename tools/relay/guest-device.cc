@@ -24,7 +24,7 @@ constexpr const char* pciDevices = "/sys/bus/pci/devices";
 constexpr const char* ivshmemVendor = "0x1af4";
 constexpr const char* ivshmemDevice = "0x1110";
 constexpr const char* sharedMemory = "resource2";  // BAR 2
-constexpr std::chrono::seconds servedLimit{10}, beatLimit{3};
+constexpr std::chrono::seconds servedLimit{10}, beatLimit{3}, returnedLimit{3};
 
 std::string firstWord(const fs::path& file) {
   std::ifstream in(file);
@@ -83,6 +83,22 @@ bool tryClaim(GuestPlace& place) {
   return true;
 }
 
+bool tryClaimAny(GuestPlace& place) {
+  for (place.slot = 0; place.slot < place.file->slots(); ++place.slot)
+    if (tryClaim(place)) return true;
+  return false;
+}
+
+// Whether a slot's session has ended, and the host has not yet made it free.
+bool anyReturns(const GuestFile& file) {
+  for (uint64_t slot = 0; slot < file.slots(); ++slot) {
+    const GuestSlot& words = file.slot(slot);
+    const uint64_t claim = words.claimed.load(std::memory_order_acquire);
+    if (claim != 0 && words.released.load(std::memory_order_acquire) == claim) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::shared_ptr<GuestFile> openGuestDevice(const Endpoint& device) {
@@ -103,11 +119,16 @@ GuestPlace claimSlot(std::shared_ptr<GuestFile> file) {
   releaseAbandoned(*file);
   requireHost(*file);
   GuestPlace place{kj::mv(file), 0, newClaim()};
-  while (!tryClaim(place))
-    if (++place.slot == place.file->slots())
-      fail("all " + std::to_string(place.slot) +
+  const auto returned = std::chrono::steady_clock::now() + returnedLimit;
+  while (true) {
+    const bool waits = anyReturns(*place.file);  // asked first: what the host makes free behind this is claimed
+    if (tryClaimAny(place)) break;
+    if (!waits || std::chrono::steady_clock::now() > returned)
+      fail("all " + std::to_string(place.file->slots()) +
            " slots of the memory that this machine shares with its host are taken, by sessions or by what they have pinned: give it "
            "more (vgpud --guest NAME=FILE,SIZE)");
+    std::this_thread::sleep_for(milliseconds(1));
+  }
   const auto limit = std::chrono::steady_clock::now() + servedLimit;
   while (place.words().served.load(std::memory_order_acquire) != place.claim) {
     if (std::chrono::steady_clock::now() > limit) {
