@@ -121,7 +121,8 @@ void ProgramLink::send(kj::FunctionParam<void(control::ToSession::Builder)> fill
 
 kj::Promise<void> ProgramLink::write(capnp::MessageBuilder& message, kj::ArrayPtr<const kj::AutoCloseFd> descriptors) {
   auto numbers = KJ_MAP(fd, descriptors) { return fd.get(); };
-  auto done = capnp::writeMessage(*stream, numbers, message);
+  // Where the program has ended, the write throws instead of breaking its promise.
+  auto done = kj::evalNow([&] { return capnp::writeMessage(*stream, numbers, message); });
   return done.attach(kj::mv(numbers))
       .catch_([](kj::Exception&& exception) {
         spdlog::debug("a program did not get its message: {}", reasonOf(exception));

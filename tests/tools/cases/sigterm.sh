@@ -25,6 +25,16 @@ waitUntil isGone "$state"
 stopNode b
 [ -z "$(processesOfRun vgpu-worker)" ] || fail "workers are left"
 
+# Programs that end with it, so that it writes to who is not there any more.
+startNode e
+for name in one two three; do startDouble e "$name"; done
+stopProcess "${daemon[e]}"
+kill -TERM "${daemon[e]}"
+for name in one two three; do kill -KILL "${double[$name]}" && waitUntil ended "${double[$name]}"; done
+kill -CONT "${daemon[e]}"
+waitUntil ended "${daemon[e]}"
+wait "${daemon[e]}" || fail "vgpud ended with code $? beside its programs"
+
 # A driver that does not come up holds nobody: a worker that never answers.
 slow=$dir/slow
 mkdir -p "$slow/bin" "$slow/lib/vgpu"
