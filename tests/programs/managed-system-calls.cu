@@ -29,6 +29,7 @@
 #include <thread>
 
 #include "in-session.h"
+#include "io-ring.h"
 #include "managed.h"
 
 __global__ void touch(int* data) { ++*data; }
@@ -374,7 +375,16 @@ bool isCalledBarely() {
   auto* facts = managed<struct stat>({});
   char* name = managed(folder);
   give();
-  return ok & EXPECT(bare(SYS_stat, name, facts, 0) == 0) & EXPECT(S_ISDIR(facts->st_mode));
+  ok &= EXPECT(bare(SYS_stat, name, facts, 0) == 0) & EXPECT(S_ISDIR(facts->st_mode));
+  IoRing ring;
+  for (uint8_t thread : {0, int{IOSQE_ASYNC}}) {
+    if (!ring.isThere()) break;
+    std::memset(to, 0, bytes);
+    ok &= EXPECT(given([&] { return ring.run(IORING_OP_WRITE, ends.write, from, bytes, thread); }) == bytes) &
+          EXPECT(given([&] { return ring.run(IORING_OP_READ, ends.read, to, bytes, thread); }) == bytes) &
+          EXPECT(std::memcmp(from, to, bytes) == 0);
+  }
+  return ok;
 }
 
 bool isCalled() {
