@@ -20,6 +20,7 @@ shown := linked-list linked-list-shared contents working-set
 # What the demo needs of the build tree, which has the shape of an installed one.
 parts := vgpud vgpuctl vgpu-relay vgpu-worker vgpu_cuda vgpu_cudart vgpu_emulator
 demo := $(parts) $(shown:%=tests/programs/%)
+cublas := vgpu_face_cublas vgpu_face_cublasLt vgpu_double_cublas vgpu_double_cublasLt
 
 # $(call build,PRESET,TARGETS): configures it and builds these targets, all of them where none is named.
 build = cmake --preset $(1) >/dev/null && cmake --build --preset $(1) --parallel $(JOBS) $(if $(2),--target $(2))
@@ -49,7 +50,7 @@ check-all: check
 	@tests/campaign/history-campaign build/release --seeds 1000 --jobs $(JOBS)
 	@VGPU_HISTORIES=50 build/release/tests/checkpoint/snapshot-test --test-case='variables*are where they were*'
 	@cmake --preset tsan -DVGPU_PROGRAM_OBJECTS=$(CURDIR)/build/release/tests/programs >/dev/null
-	@cmake --build --preset tsan --parallel $(JOBS) --target $(parts) vgpu_double_cublas vgpu_double_cublasLt tests/programs/many-families
+	@cmake --build --preset tsan --parallel $(JOBS) --target $(parts) $(cublas) tests/programs/many-families
 	@ctest --preset tsan -C forced -R '^virtual/many-families-minute$$'
 
 demo: setup
