@@ -357,6 +357,34 @@ TEST_CASE("a parked program has nothing of its node, and goes on in the director
   CHECK_FALSE(ParkedProgram::find(getpid(), "s1"));
 }
 
+TEST_CASE("a parked program that has ended is not waited for, also if its parent has not seen that") {
+  int ready[2];
+  REQUIRE(pipe(ready) == 0);
+  pid_t child = fork();
+  if (child == 0) {
+    ParkingPlace place("s7");
+    if (write(ready[1], "", 1) == 1) pause();
+    _exit(0);
+  }
+  char byte;
+  REQUIRE(read(ready[0], &byte, 1) == 1);
+  auto parked = ParkedProgram::find(child, "s7");
+  REQUIRE(parked);
+  kill(child, SIGKILL);
+  siginfo_t ended;
+  REQUIRE(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) == 0);
+  for (bool isReaped : {false, true}) {
+    if (isReaped) waitpid(child, nullptr, 0);
+    auto failure = kj::runCatchingExceptions([&] { parked->attach("/tmp", "s7", std::chrono::seconds(10)); });
+    KJ_IF_MAYBE (exception, failure) {
+      CHECK(std::string(exception->getDescription().cStr()).find("has ended") != std::string::npos);
+    } else {
+      FAIL("it was attached");
+    }
+  }
+  for (int end : ready) close(end);
+}
+
 TEST_CASE("a program that is not suspended to disk is not parked") {
   Program program;
   auto park = [](control::ToSession::Builder message) { message.setPark(); };

@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 #include <kj/debug.h>
 #include <kj/io.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -23,6 +25,7 @@ constexpr const char* fileName = "vgpu-parked";
 constexpr const char* linkText = "/memfd:vgpu-parked (deleted)";  // as /proc/PID/fd shows it
 constexpr uint64_t fileBytes = 4096;
 constexpr off_t stateAt = 0, sessionAt = 8, textAt = 32;
+constexpr int lookMilliseconds = 2;
 constexpr size_t sessionBytes = textAt - sessionAt, textBytes = fileBytes - textAt;
 
 enum class State : uint32_t { waits, called, attached, failed };
@@ -98,13 +101,17 @@ void ParkedProgram::attach(const std::string& directory, const std::string& sess
   setText(file, textAt, textBytes, directory);
   setText(file, sessionAt, sessionBytes, session);
   setState(file, State::called);
-  if (isStopped(pid)) kill(pid, SIGCONT);
-  for (auto end = std::chrono::steady_clock::now() + limit; std::chrono::steady_clock::now() < end; usleep(2000)) {
+  kj::AutoCloseFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (process.get() < 0 && errno != ESRCH) KJ_FAIL_SYSCALL("pidfd_open", errno, pid);
+  if (process.get() >= 0 && isStopped(pid)) kill(pid, SIGCONT);
+  for (auto end = std::chrono::steady_clock::now() + limit; std::chrono::steady_clock::now() < end;) {
     State state = stateOf(file);
     if (state == State::attached) return;
     if (state == State::failed)
       fail(fmt::format("the parked program (pid {}) cannot go on in {}: {}", pid, directory, textOf(file, textAt, textBytes)));
-    if (kill(pid, 0) != 0 && errno == ESRCH) fail(fmt::format("the parked program (pid {}) has ended", pid));
+    // Also if nobody has waited for it yet.
+    pollfd ended{process, POLLIN, 0};
+    if (process.get() < 0 || poll(&ended, 1, lookMilliseconds) > 0) fail(fmt::format("the parked program (pid {}) has ended", pid));
   }
   fail(fmt::format("the parked program (pid {}) does not answer: is it traced?", pid));
 }
