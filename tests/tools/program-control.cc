@@ -357,6 +357,28 @@ TEST_CASE("a parked program has nothing of its node, and goes on in the director
   CHECK_FALSE(ParkedProgram::find(getpid(), "s1"));
 }
 
+TEST_CASE("a parked program that stops while it is called goes on") {
+  int ready[2];
+  REQUIRE(pipe(ready) == 0);
+  pid_t child = fork();
+  if (child == 0) {
+    ParkingPlace place("s7");
+    if (write(ready[1], "", 1) != 1) _exit(1);
+    while (!place.called()) usleep(1000);
+    raise(SIGSTOP);
+    place.attached();
+    pause();
+  }
+  char byte;
+  REQUIRE(read(ready[0], &byte, 1) == 1);
+  auto parked = ParkedProgram::find(child, "s7");
+  REQUIRE(parked);
+  CHECK_NOTHROW(parked->attach("/tmp", "s7", std::chrono::seconds(10)));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  for (int end : ready) close(end);
+}
+
 TEST_CASE("a parked program that has ended is not waited for, also if its parent has not seen that") {
   int ready[2];
   REQUIRE(pipe(ready) == 0);

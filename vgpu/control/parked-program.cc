@@ -103,8 +103,9 @@ void ParkedProgram::attach(const std::string& directory, const std::string& sess
   setState(file, State::called);
   kj::AutoCloseFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (process.get() < 0 && errno != ESRCH) KJ_FAIL_SYSCALL("pidfd_open", errno, pid);
-  if (process.get() >= 0 && isStopped(pid)) kill(pid, SIGCONT);
   for (auto end = std::chrono::steady_clock::now() + limit; std::chrono::steady_clock::now() < end;) {
+    // Each time: one that CRIU has just restored stops only when it next gets a processor.
+    if (process.get() >= 0 && isStopped(pid)) kill(pid, SIGCONT);
     State state = stateOf(file);
     if (state == State::attached) return;
     if (state == State::failed)
