@@ -78,6 +78,18 @@ TEST_CASE("a fatbinary without PTX for the device is refused") {
   CHECK_ANSWER(cuModuleLoadData(&module, fatbinary({}).data()), CUDA_ERROR_NO_BINARY_FOR_GPU);
 }
 
+TEST_CASE("who has PTX for a later device alone is told how to have such a one") {
+  Device device;
+  CUmodule module = nullptr;
+  std::array<char, 512> log{};
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
+  std::string future = fatbinary(member(2, 90, "\x7f" "ELF", Packing::plain) + member(1, 120, kernels, Packing::zstd) +
+                                 member(1, 100, kernels, Packing::zstd));
+  CHECK_ANSWER(cuModuleLoadDataEx(&module, future.data(), 2, options, values), CUDA_ERROR_NO_BINARY_FOR_GPU);
+  CHECK_NE(std::string_view(log.data()).find("VGPU_EMULATED=architecture=100."), std::string_view::npos);
+}
+
 TEST_CASE("a fatbinary is found through its wrapper") {
   Device device;
   std::string container = fatbinary(member(1, 75, kernels, Packing::zstd));
