@@ -118,6 +118,7 @@ bool settingsOfTheDeviceCrossOnce(Crossings& crossings) {
   size_t enlarged = 0;
   heap(&enlarged);
   ok &= EXPECT(enlarged >= 2 * bytes);
+  CALL(cuCtxSetLimit, CU_LIMIT_MALLOC_HEAP_SIZE, bytes);
   CALL(cuCtxSetCacheConfig, CU_FUNC_CACHE_PREFER_L1);
   CUfunc_cache config = CU_FUNC_CACHE_PREFER_NONE;
   cache(&config);
