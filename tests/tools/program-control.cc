@@ -8,10 +8,12 @@
 
 #include <condition_variable>
 #include <cstdlib>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "../scratch-directory.h"
@@ -137,6 +139,45 @@ struct Node {
     REQUIRE(fd >= 0);
     return Daemon(kj::AutoCloseFd(fd));
   }
+};
+
+// A process that is a parked program of session s7, and does that then.
+class ParkedChild {
+ public:
+  explicit ParkedChild(const std::function<void(const ParkingPlace&)>& does) {
+    int ready[2];
+    REQUIRE(pipe(ready) == 0);
+    process = fork();
+    if (process == 0) {
+      ParkingPlace place("s7");
+      if (write(ready[1], "", 1) == 1) does(place);
+      _exit(0);
+    }
+    char byte;
+    REQUIRE(read(ready[0], &byte, 1) == 1);
+    for (int end : ready) close(end);
+    parked = ParkedProgram::find(process, "s7");
+    REQUIRE(parked);
+  }
+  ParkedChild(const ParkedChild&) = delete;
+  ~ParkedChild() {
+    if (process == 0) return;
+    kill(process, SIGKILL);
+    reap();
+  }
+
+  // It is not reaped.
+  void end() {
+    kill(process, SIGKILL);
+    siginfo_t ended;
+    REQUIRE(waitid(P_PID, static_cast<id_t>(process), &ended, WEXITED | WNOWAIT) == 0);
+  }
+  void reap() { waitpid(std::exchange(process, 0), nullptr, 0); }
+
+  std::optional<ParkedProgram> parked;
+
+ private:
+  pid_t process = 0;
 };
 
 // A program with an open session, and its daemon.
@@ -358,53 +399,27 @@ TEST_CASE("a parked program has nothing of its node, and goes on in the director
 }
 
 TEST_CASE("a parked program that stops while it is called goes on") {
-  int ready[2];
-  REQUIRE(pipe(ready) == 0);
-  pid_t child = fork();
-  if (child == 0) {
-    ParkingPlace place("s7");
-    if (write(ready[1], "", 1) != 1) _exit(1);
+  ParkedChild child([](const ParkingPlace& place) {
     while (!place.called()) usleep(1000);
     raise(SIGSTOP);
     place.attached();
     pause();
-  }
-  char byte;
-  REQUIRE(read(ready[0], &byte, 1) == 1);
-  auto parked = ParkedProgram::find(child, "s7");
-  REQUIRE(parked);
-  CHECK_NOTHROW(parked->attach("/tmp", "s7", std::chrono::seconds(10)));
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
-  for (int end : ready) close(end);
+  });
+  CHECK_NOTHROW(child.parked->attach("/tmp", "s7", std::chrono::seconds(10)));
 }
 
 TEST_CASE("a parked program that has ended is not waited for, also if its parent has not seen that") {
-  int ready[2];
-  REQUIRE(pipe(ready) == 0);
-  pid_t child = fork();
-  if (child == 0) {
-    ParkingPlace place("s7");
-    if (write(ready[1], "", 1) == 1) pause();
-    _exit(0);
-  }
-  char byte;
-  REQUIRE(read(ready[0], &byte, 1) == 1);
-  auto parked = ParkedProgram::find(child, "s7");
-  REQUIRE(parked);
-  kill(child, SIGKILL);
-  siginfo_t ended;
-  REQUIRE(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) == 0);
+  ParkedChild child([](const ParkingPlace&) { pause(); });
+  child.end();
   for (bool isReaped : {false, true}) {
-    if (isReaped) waitpid(child, nullptr, 0);
-    auto failure = kj::runCatchingExceptions([&] { parked->attach("/tmp", "s7", std::chrono::seconds(10)); });
+    if (isReaped) child.reap();
+    auto failure = kj::runCatchingExceptions([&] { child.parked->attach("/tmp", "s7", std::chrono::seconds(10)); });
     KJ_IF_MAYBE (exception, failure) {
       CHECK(std::string(exception->getDescription().cStr()).find("has ended") != std::string::npos);
     } else {
       FAIL("it was attached");
     }
   }
-  for (int end : ready) close(end);
 }
 
 TEST_CASE("a program that is not suspended to disk is not parked") {
