@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "driver-entry.h"
+#include "in-session.h"
 
 namespace {
 
@@ -82,9 +83,6 @@ bool featuresWork() {
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
   CUaccessPolicyWindow window{};
   CUstreamAttrValue policy{};
-  CUmulticastObjectProp multicast{};
-  multicast.numDevices = 1;
-  multicast.size = 32 << 20;
   CALL(cuMemAlloc, &word, 4096);
   window.base_ptr = reinterpret_cast<void*>(word);
   window.num_bytes = 4096;
@@ -92,7 +90,6 @@ bool featuresWork() {
   int dmaBuf = -1;
   bool ok = KEEPS_WORD(VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, TRY(cuMemAddressReserve, &address, 64ul << 20, 0, 0, 0)) &
             KEEPS_WORD(HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, TRY(cuMemCreate, &memory, 64ul << 20, &properties, 0)) &
-            KEEPS_WORD(MULTICAST_SUPPORTED, TRY(cuMulticastCreate, &memory, &multicast)) &
             KEEPS_WORD(MEMORY_POOLS_SUPPORTED, createPool(CU_MEM_HANDLE_TYPE_NONE)) &
             KEEPS_WORD(MEMPOOL_SUPPORTED_HANDLE_TYPES, createPool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)) &
             KEEPS_WORD(IPC_EVENT_SUPPORTED, TRY(cuEventCreate, &event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING)) &
@@ -107,6 +104,21 @@ bool featuresWork() {
   CHECK(cudaDeviceSynchronize());
   CALL(cuMemFree, word);
   return ok;
+}
+
+// A session has no multicast objects, and says so. Natively they would take something of the switch that all GPUs of a host share.
+bool hasNoMulticast() {
+  if (!inSession) return true;
+  CUmulticastObjectProp properties{};
+  properties.numDevices = 1;
+  properties.size = 32 << 20;
+  CUmemGenericAllocationHandle object = 0;
+  size_t granularity = 0;
+  auto isRefused = [](CUresult result) { return result == CUDA_ERROR_NOT_SUPPORTED; };
+  return EXPECT(attribute(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED) == 0) & EXPECT(isRefused(TRY(cuMulticastCreate, &object, &properties))) &
+         EXPECT(isRefused(TRY(cuMulticastGetGranularity, &granularity, &properties, CU_MULTICAST_GRANULARITY_MINIMUM))) &
+         EXPECT(isRefused(TRY(cuMulticastAddDevice, object, 0))) & EXPECT(isRefused(TRY(cuMulticastBindMem, object, 0, object, 0, 4096, 0))) &
+         EXPECT(isRefused(TRY(cuMulticastBindAddr, object, 0, 0, 4096, 0))) & EXPECT(isRefused(TRY(cuMulticastUnbind, object, 0, 0, 4096)));
 }
 
 // Peers say of each other what enabling access does.
@@ -139,5 +151,5 @@ bool propertiesAgree() {
 
 int main() {
   CHECK(cudaFree(nullptr));
-  return verdict("capabilities", featuresWork() & peersKeepTheirWord() & propertiesAgree());
+  return verdict("capabilities", featuresWork() & hasNoMulticast() & peersKeepTheirWord() & propertiesAgree());
 }
