@@ -20,7 +20,7 @@ std::string refusal(const std::string& image, CUresult expected = CUDA_ERROR_INV
   std::array<char, 512> log{};
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
-  CHECK_EQ(cuModuleLoadDataEx(&module, image.data(), 2, options, values), expected);
+  CHECK_EQ(nameOf(cuModuleLoadDataEx(&module, image.data(), 2, options, values)), nameOf(expected));
   return log.data();
 }
 

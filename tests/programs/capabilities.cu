@@ -114,11 +114,13 @@ bool hasNoMulticast() {
   properties.size = 32 << 20;
   CUmemGenericAllocationHandle object = 0;
   size_t granularity = 0;
-  auto isRefused = [](CUresult result) { return result == CUDA_ERROR_NOT_SUPPORTED; };
-  return EXPECT(attribute(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED) == 0) & EXPECT(isRefused(TRY(cuMulticastCreate, &object, &properties))) &
-         EXPECT(isRefused(TRY(cuMulticastGetGranularity, &granularity, &properties, CU_MULTICAST_GRANULARITY_MINIMUM))) &
-         EXPECT(isRefused(TRY(cuMulticastAddDevice, object, 0))) & EXPECT(isRefused(TRY(cuMulticastBindMem, object, 0, object, 0, 4096, 0))) &
-         EXPECT(isRefused(TRY(cuMulticastBindAddr, object, 0, 0, 4096, 0))) & EXPECT(isRefused(TRY(cuMulticastUnbind, object, 0, 0, 4096)));
+  constexpr CUresult refused = CUDA_ERROR_NOT_SUPPORTED;
+  return EXPECT(attribute(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED) == 0) & EXPECT(DRIVER(cuMulticastCreate)(&object, &properties) == refused) &
+         EXPECT(DRIVER(cuMulticastGetGranularity)(&granularity, &properties, CU_MULTICAST_GRANULARITY_MINIMUM) == refused) &
+         EXPECT(DRIVER(cuMulticastAddDevice)(object, 0) == refused) &
+         EXPECT(DRIVER(cuMulticastBindMem)(object, 0, object, 0, 4096, 0) == refused) &
+         EXPECT(DRIVER(cuMulticastBindAddr)(object, 0, 0, 4096, 0) == refused) &
+         EXPECT(DRIVER(cuMulticastUnbind)(object, 0, 0, 4096) == refused);
 }
 
 // Peers say of each other what enabling access does.

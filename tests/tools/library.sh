@@ -81,8 +81,13 @@ startNode() {
 
 # stopNode NAME: by SIGTERM; must end with code 0.
 stopNode() {
-  local code=0
   kill -TERM "${daemon[$1]}" || fail "vgpud $1 had ended by itself"
+  endsCleanly "$1"
+}
+
+# endsCleanly NAME: one that was told to end does, with code 0.
+endsCleanly() {
+  local code=0
   waitUntil ended "${daemon[$1]}"
   wait "${daemon[$1]}" || code=$?
   unset "daemon[$1]"

@@ -64,6 +64,15 @@ std::optional<MemoryFile> open(pid_t pid, const std::string& descriptor) {
   return MemoryFile::adopt(fd, fileBytes, fileBytes);
 }
 
+// By a signal.
+bool isStopped(pid_t pid) {
+  std::ifstream status(fmt::format("/proc/{}/stat", pid));
+  std::string text;
+  std::getline(status, text);
+  size_t end = text.rfind(')');  // the name before it may hold anything
+  return end != text.npos && end + 2 < text.size() && text[end + 2] == 'T';
+}
+
 }  // namespace
 
 ParkingPlace::ParkingPlace(const std::string& session) : file(MemoryFile::create(fileName, fileBytes)) {
@@ -101,28 +110,21 @@ void ParkedProgram::attach(const std::string& directory, const std::string& sess
   setText(file, textAt, textBytes, directory);
   setText(file, sessionAt, sessionBytes, session);
   setState(file, State::called);
+  const std::string ended = fmt::format("the parked program (pid {}) has ended", pid);
   kj::AutoCloseFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (process.get() < 0 && errno != ESRCH) KJ_FAIL_SYSCALL("pidfd_open", errno, pid);
-  for (auto end = std::chrono::steady_clock::now() + limit; std::chrono::steady_clock::now() < end;) {
+  if (process.get() < 0 && errno == ESRCH) fail(ended);
+  if (process.get() < 0) KJ_FAIL_SYSCALL("pidfd_open", errno, pid);
+  for (const auto late = std::chrono::steady_clock::now() + limit; std::chrono::steady_clock::now() < late;) {
     // Each time: one that CRIU has just restored stops only when it next gets a processor.
-    if (process.get() >= 0 && isStopped(pid)) kill(pid, SIGCONT);
+    if (isStopped(pid)) kill(pid, SIGCONT);
     State state = stateOf(file);
     if (state == State::attached) return;
     if (state == State::failed)
       fail(fmt::format("the parked program (pid {}) cannot go on in {}: {}", pid, directory, textOf(file, textAt, textBytes)));
-    // Also if nobody has waited for it yet.
-    pollfd ended{process, POLLIN, 0};
-    if (process.get() < 0 || poll(&ended, 1, lookMilliseconds) > 0) fail(fmt::format("the parked program (pid {}) has ended", pid));
+    pollfd end{process, POLLIN, 0};  // also if nobody has waited for it yet
+    if (poll(&end, 1, lookMilliseconds) > 0) fail(ended);
   }
   fail(fmt::format("the parked program (pid {}) does not answer: is it traced?", pid));
-}
-
-bool isStopped(pid_t pid) {
-  std::ifstream status(fmt::format("/proc/{}/stat", pid));
-  std::string text;
-  std::getline(status, text);
-  size_t end = text.rfind(')');  // the name before it may hold anything
-  return end != text.npos && end + 2 < text.size() && text[end + 2] == 'T';
 }
 
 }  // namespace vgpu

@@ -58,7 +58,4 @@ class ParkedProgram {
   MemoryFile file;
 };
 
-// Whether a process is stopped by a signal.
-bool isStopped(pid_t pid);
-
 }  // namespace vgpu

@@ -43,17 +43,17 @@ std::string ptxOfFatbinary(image::Fatbinary fatbinary, int architecture) {
   auto rank = [](const image::Member& m) {
     return std::pair(m.architecture, m.flags & (architectureSpecific | familySpecific));
   };
-  std::optional<image::Member> best, later;
+  std::optional<image::Member> best, other;
   std::string there;
   while (auto member = fatbinary.next()) {
     if (runsOn(*member, architecture) && (!best || rank(*member) > rank(*best))) best = member;
-    if (runsOn(*member, static_cast<int>(member->architecture)) && (!later || rank(*member) < rank(*later))) later = member;
+    if (member->kind == image::ptx && (!other || rank(*member) < rank(*other))) other = member;
     there += (there.empty() ? "" : ", ") + label(*member);
   }
   if (!fatbinary.problem().empty()) refuseImage(fatbinary.problem());
   if (!best) {
     std::string what = "Compile with -gencode arch=compute_75,code=compute_75 or the like";
-    if (later) what += ", or have a device that runs " + label(*later) + ": VGPU_EMULATED=architecture=" + std::to_string(later->architecture);
+    if (other) what += ", or have a device that runs " + label(*other) + ": VGPU_EMULATED=architecture=" + std::to_string(other->architecture);
     refuse(CUDA_ERROR_NO_BINARY_FOR_GPU, "the fatbinary has no PTX for sm_" + std::to_string(architecture) +
                                              "; it has: " + (there.empty() ? "nothing" : there) + ". " + what + ".");
   }

@@ -49,13 +49,6 @@ timeout "$limit" "$tree/bin/vgpuctl" evacuate "unix:$dir/a/vgpud.sock" --to "uni
 [ "$code" = 1 ] || fail "an evacuation that leaves sessions returned $code"
 says nowhere "(near) stays: .*migrate it to the same model" || fail "it does not say why one stays"
 
-# endsAfterAll NODE: the daemon, which was told to, ends as ever.
-endsAfterAll() {
-  waitUntil ended "${daemon[$1]}"
-  wait "${daemon[$1]}" || fail "vgpud $1 returned $?"
-  unset "daemon[$1]"
-}
-
 # Told to end: what runs there leaves, and nothing comes meanwhile.
 succeeds ctl a migrate near --to "unix:$dir/c/vgpud.sock"
 worker=$(field c near workerPid)
@@ -72,7 +65,7 @@ grep -q "no node of .* has 1 GPU" "$dir/refused.log" || fail "a program was run 
 succeeds env VGPU_NODES="$dir/going" timeout "$limit" "$tree/bin/vgpuctl" nodes
 says succeeds "^going .*it is ending" || fail "nodes does not say that one is ending"
 kill -CONT "$worker"
-endsAfterAll c
+endsCleanly c
 hasState a near running || hasState b near running || fail "the session ended with its node"
 
 # Told so twice: it ends at once, with what it has. Likewise if its sessions are to end with it.
@@ -83,7 +76,7 @@ stopProcess "$worker"
 kill -TERM "${daemon[c]}"
 waitUntil says c "sessions have 60 s to leave for other nodes"
 kill -TERM "${daemon[c]}"
-endsAfterAll c
+endsCleanly c
 says c "the evacuation was given up" || fail "the evacuation was not given up"
 startNode c --evacuate 0
 startDouble c ends

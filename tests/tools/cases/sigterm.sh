@@ -32,8 +32,7 @@ stopProcess "${daemon[e]}"
 kill -TERM "${daemon[e]}"
 for name in one two three; do kill -KILL "${double[$name]}" && waitUntil ended "${double[$name]}"; done
 kill -CONT "${daemon[e]}"
-waitUntil ended "${daemon[e]}"
-wait "${daemon[e]}" || fail "vgpud ended with code $? beside its programs"
+endsCleanly e
 
 # A driver that does not come up holds nobody: a worker that never answers.
 slow=$dir/slow
@@ -47,8 +46,7 @@ for signal in TERM INT; do
   daemon[d]=$!
   waitUntil hasWorker
   kill -"$signal" "${daemon[d]}"
-  waitUntil ended "${daemon[d]}"
-  wait "${daemon[d]}" || fail "SIG$signal is no clean end of a daemon that waits for its driver"
+  endsCleanly d
   waitUntil hasNoWorker
   isGone "$dir/d/vgpud.sock" || fail "its socket is left"
 done
@@ -56,5 +54,4 @@ done
 # A signal before it is ready, and SIGINT, are as good.
 startNode c
 kill -INT "${daemon[c]}"
-waitUntil ended "${daemon[c]}"
-wait "${daemon[c]}" || fail "SIGINT is no clean end"
+endsCleanly c

@@ -120,15 +120,11 @@ beginToWrite() {
   kill -TERM "${daemon[h]}"
   waitUntil says h "ending on signal"
 }
-endsWell() {
-  waitUntil ended "${daemon[h]}"
-  wait "${daemon[h]}" || fail "vgpud ended with code $?"
-}
 beginToWrite seven write.writing
 sleep 0.2  # in which it would have ended
 alive "${daemon[h]}" || fail "vgpud ended although it was writing a snapshot"
 kill -CONT "$(stoppedWriter write.writing)"
-endsWell
+endsCleanly h
 isIn b "$VGPU_STORE/snapshots/seven" disk || fail "it is in '$(place b "$VGPU_STORE/snapshots/seven")'"
 succeeds ctl b resume seven
 memoryIsRight seven
@@ -136,14 +132,12 @@ endContents seven
 
 # A second signal ends it at once, and the snapshot is lost; one whose manifest has its name is not.
 beginToWrite eight write.writing
-kill -TERM "${daemon[h]}"
-endsWell
+stopNode h
 wait "${runner[eight]}" && fail "a program that has lost its snapshot ended well"
 says eight "its snapshot was in the memory of its vgpud, which was ended" || fail "the program does not say so"
 isGone "$VGPU_STORE/snapshots/eight" || fail "what was written of it is left"
 beginToWrite nine write.manifest-named
-kill -TERM "${daemon[h]}"
-endsWell
+stopNode h
 isIn b "$VGPU_STORE/snapshots/nine" disk || fail "it is in '$(place b "$VGPU_STORE/snapshots/nine")'"
 succeeds ctl b resume nine
 memoryIsRight nine
