@@ -40,15 +40,6 @@ CUresult graphDestroy(CUgraph graph) {
   });
 }
 
-CUresult makeCondition(CUgraphConditionalHandle* handle, CUgraph graph, CUcontext context, unsigned value, unsigned flags) {
-  return onGraph(graph, [&](Graphs&, Graph& found) -> CUresult {
-    const bool areFlags = (flags & ~unsigned{CU_GRAPH_COND_ASSIGN_DEFAULT}) == 0;
-    if (handle == nullptr || context == nullptr || !areFlags) return CUDA_ERROR_INVALID_VALUE;
-    *handle = found.conditions->add(value, flags);
-    return CUDA_SUCCESS;
-  });
-}
-
 CUresult findInClone(CUgraphNode* node, CUgraphNode original, CUgraph clone) {
   return onGraph(clone, [&](Graphs&, Graph& graph) -> CUresult {
     if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;

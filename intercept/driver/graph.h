@@ -59,7 +59,7 @@ CUresult getKernelNode(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* params);
 CUresult getEvent(CUgraphNode node, CUgraphNodeType type, CUevent* event);
 
 CUresult graphDestroy(CUgraph graph);
-CUresult makeCondition(CUgraphConditionalHandle* handle, CUgraph graph, CUcontext context, unsigned value, unsigned flags);
+inline CUgraphConditionalHandle addCondition(Graph& graph, unsigned value, unsigned flags) { return graph.conditions->add(value, flags); }
 CUresult findInClone(CUgraphNode* node, CUgraphNode original, CUgraph clone);
 CUresult addNode(CUgraphNode* node, CUgraph graph, const Dependencies& before, const NodeRequest& request);
 CUresult setNode(CUgraphNode node, const NodeRequest& request);

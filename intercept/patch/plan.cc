@@ -49,11 +49,18 @@ bool holdsFatbinaryWrapper(const image::Elf& file) {
 
 Plan refuse(std::string reason) { return {Plan::Verdict::refuse, {}, std::move(reason)}; }
 
-Plan planWithoutRuntimeSymbols(const image::Elf& file, const std::string& path, bool callsSharedRuntime) {
-  if (callsSharedRuntime) return {};
+/// True if it calls functions of the shared runtime: not the landmark, if it has no device code.
+bool callsSharedRuntime(const image::Elf& file, std::span<const Export> exports) {
+  auto table = file.findSection(SHT_DYNSYM);
+  return table && std::ranges::any_of(file.symbolsOf(*table), [&](const Elf64_Sym& symbol) {
+           return symbol.st_shndx == SHN_UNDEF && findExport(exports, file.nameOf(*table, symbol)) != nullptr;
+         });
+}
+
+Plan planWithoutRuntimeSymbols(const image::Elf& file, const std::string& path, std::span<const Export> exports) {
   bool registers =
       file.sections().empty() ? holdsFatbinaryWrapper(file) : file.findSection(".nvFatBinSegment").has_value();
-  if (!registers) return {};
+  if (!registers || callsSharedRuntime(file, exports)) return {};
   return refuse(
       path +
       " has the CUDA runtime linked into it and its symbol table stripped, so vgpu cannot put its own runtime "
@@ -132,14 +139,12 @@ Plan planForRuntime(const image::Elf& file, const Elf64_Shdr& table, const std::
 Plan planFor(const image::Elf& file, const std::string& path, std::span<const Export> exports,
              std::span<const Export> exports12) {
   if (file.findSection(ownSection)) return {};
-  bool mentioned = false;
   for (uint32_t type : {SHT_SYMTAB, SHT_DYNSYM}) {
     auto table = file.findSection(type);
-    if (!table || !mentionsRuntime(file, *table)) continue;
-    if (defines(file, *table, landmark)) return planForRuntime(file, *table, path, exports, exports12);
-    mentioned = true;
+    if (table && mentionsRuntime(file, *table) && defines(file, *table, landmark))
+      return planForRuntime(file, *table, path, exports, exports12);
   }
-  return planWithoutRuntimeSymbols(file, path, mentioned);
+  return planWithoutRuntimeSymbols(file, path, exports);
 }
 
 Plan planForLibrary(const image::Elf& file, const std::string& path, std::span<const Export> exports) {

@@ -43,6 +43,13 @@ TEST_CASE("a program on the shared runtime has nothing to patch") {
   CHECK(planOf("sample-shared-stripped").verdict == Plan::Verdict::leave);
 }
 
+TEST_CASE("a program without device code is known by the runtime that it has, not by the sections that nvcc gives it") {
+  CHECK(planOf("host-only").verdict == Plan::Verdict::patch);
+  CHECK(planOf("host-only-stripped").verdict == Plan::Verdict::refuse);
+  CHECK(planOf("host-only-shared").verdict == Plan::Verdict::leave);
+  CHECK(planOf("host-only-shared-stripped").verdict == Plan::Verdict::leave);
+}
+
 TEST_CASE("a function without room for a jump refuses its object by name") {
   Plan plan = planOf("no-room.so");
   CHECK(plan.verdict == Plan::Verdict::refuse);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "in-session.h"
@@ -113,12 +114,35 @@ bool isTold(Told& told, Told& other) {
   return ok & EXPECT(told.lines.size() == quiet);
 }
 
+struct Slow {
+  std::atomic<bool> hasBegun{false}, hasEnded{false};
+};
+void CUDART_CB tellSlowly(void* data, cudaLogLevel, char*, size_t) {
+  auto& slow = *static_cast<Slow*>(data);
+  slow.hasBegun = true;
+  usleep(50000);
+  slow.hasEnded = true;
+}
+
+// Who has removed a function may free what it uses. (What a driver does here is not documented.)
+bool runsNoMoreWhenRemoved() {
+  Slow slow;
+  cudaLogsCallbackHandle listener;
+  CHECK(cudaLogsRegisterCallback(tellSlowly, &slow, &listener));
+  std::thread failing(fail);
+  while (!slow.hasBegun) usleep(100);
+  CHECK(cudaLogsUnregisterCallback(listener));
+  const bool ok = EXPECT(slow.hasEnded);
+  failing.join();
+  return ok;
+}
+
 }  // namespace
 
 int main() {
   CHECK(cudaFree(nullptr));
   bool ok = isDumped() & isBounded() & isInFile();
-  if (inSession) ok &= isAsDocumented();
+  if (inSession) ok &= isAsDocumented() & runsNoMoreWhenRemoved();
   Told first, second;
   cudaLogsCallbackHandle one, two;
   CHECK(cudaLogsRegisterCallback(tell, &first, &one));

@@ -10,6 +10,7 @@
 #include "families/code.h"
 #include "families/contexts.h"
 #include "families/graphs.h"
+#include "families/launches.h"
 #include "families/memory.h"
 #include "families/order.h"
 
@@ -30,7 +31,8 @@ constexpr Family known[] = {
     FAMILY(graphs),   FAMILY(updatedGraphs), FAMILY(graphMemory),  FAMILY(deviceGraphs),  FAMILY(conditionalGraphs),
     FAMILY(textures), FAMILY(surfaces),      FAMILY(userObjects),  FAMILY(modules),       FAMILY(linked),
     FAMILY(contexts), FAMILY(references),    FAMILY(codeLibraries), FAMILY(greenContexts), FAMILY(peers),
-    FAMILY(handles),  FAMILY(blas)};
+    FAMILY(handles),  FAMILY(blas),          FAMILY(clusters),     FAMILY(followingLaunches), FAMILY(deviceLaunches),
+    FAMILY(tensorMaps), FAMILY(sparseArrays), FAMILY(logs),        FAMILY(graphsAcross)};
 
 using Clock = std::chrono::steady_clock;
 

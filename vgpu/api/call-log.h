@@ -1,8 +1,8 @@
 // The log of failed calls that cuLogs* reads (cuda.h, "Error Log Management"): lines, of which the newest hundred are kept, and
 // the functions that are told of each. The program's side has one, and so has the emulated device.
 //
-// Any thread; `mutex` is a leaf. A function is called without it, by the thread that adds the line. A suspend keeps nothing of it: the
-// program's own stays in its process.
+// Any thread; `mutex` is a leaf. A function is called without it, by the thread that adds the line, and not any more once it has been
+// removed. A suspend keeps nothing of it: the program's own stays in its process.
 #pragma once
 
 #include <cuda.h>
@@ -12,11 +12,13 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -46,30 +48,42 @@ class CallLog {
   }
 
   void add(std::string line) {
-    std::vector<Listener> told;
-    {
-      std::lock_guard lock(mutex);
-      told = listeners;
-      lines.push_back(line.substr(0, mostLineBytes - 1));
-      for (; lines.size() > mostLines; ++first) lines.pop_front();
+    std::unique_lock lock(mutex);
+    lines.push_back(line.substr(0, mostLineBytes - 1));
+    for (; lines.size() > mostLines; ++first) lines.pop_front();
+    const auto told = listeners;
+    for (auto& each : told) {
+      if (each->isRemoved) continue;
+      ++each->running, ++tells;
+      lock.unlock();
+      each->function(each->data, CU_LOG_LEVEL_ERROR, line.data(), line.size());
+      lock.lock();
+      --each->running, --tells;
+      returned.notify_all();
     }
-    for (auto& each : told) each.function(each.data, CU_LOG_LEVEL_ERROR, line.data(), line.size());
   }
 
   bool hasListeners() const {
     std::lock_guard lock(mutex);
     return !listeners.empty();
   }
-  // Adds a function, whose handle `added` gets if it is not null, or removes the one with that handle.
+  // Adds a function, whose handle `added` gets if it is not null, or removes the one with that handle and waits until it does not run:
+  // what it uses may be freed then. A function that removes one does not wait, for it may be what it would wait for.
   CUresult listen(CUlogsCallback function, void* data, CUlogsCallbackHandle* added, CUlogsCallbackHandle removed) {
-    std::lock_guard lock(mutex);
+    std::unique_lock lock(mutex);
     if (function != nullptr) {
-      listeners.push_back({++lastListener, function, data});
+      listeners.push_back(std::make_shared<Listener>(Listener{++lastListener, function, data}));
       if (added != nullptr) *added = std::bit_cast<CUlogsCallbackHandle>(lastListener);
       return CUDA_SUCCESS;
     }
     const auto number = std::bit_cast<uint64_t>(removed);
-    return std::erase_if(listeners, [&](auto& each) { return each.number == number; }) == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    const auto found = std::ranges::find_if(listeners, [&](auto& each) { return each->number == number; });
+    if (found == listeners.end()) return CUDA_ERROR_INVALID_VALUE;
+    const auto listener = *found;
+    listener->isRemoved = true;
+    listeners.erase(found);
+    if (tells == 0) returned.wait(lock, [&] { return listener->running == 0; });
+    return CUDA_SUCCESS;
   }
 
   // Where lines go that are read.
@@ -98,7 +112,10 @@ class CallLog {
     uint64_t number;
     CUlogsCallback function;
     void* data;
+    unsigned running = 0;  // calls of it
+    bool isRemoved = false;
   };
+  static thread_local inline unsigned tells = 0;  // how many of them the calling thread is in
   static constexpr std::string_view gone = "[CUDA] The oldest messages are missing: there was no room for them.\n";
 
   CUresult readInto(const char* path, CUlogIterator begin, bool areGone) const {
@@ -134,7 +151,8 @@ class CallLog {
   mutable std::mutex mutex;
   std::deque<std::string> lines;
   CUlogIterator first = 0;  // the number of the oldest line
-  std::vector<Listener> listeners;
+  std::condition_variable returned;  // from a function
+  std::vector<std::shared_ptr<Listener>> listeners;
   uint64_t lastListener = 0;
 };
 

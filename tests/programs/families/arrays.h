@@ -1,6 +1,7 @@
 // Arrays, with the textures and surfaces by which kernels use them.
 #pragma once
 
+#include "../tiles.h"
 #include "place.h"
 
 namespace families {
@@ -88,6 +89,30 @@ inline bool surfaces(const Place& place) {
   CHECK(cudaDestroySurfaceObject(ofLevel));
   CHECK(cudaFreeMipmappedArray(levels));
   CHECK(cudaFreeArray(volume));
+  return ok;
+}
+
+// A sparse array: one tile gets memory of the program's, is written and read, and loses it; another never has any.
+inline bool sparseArrays(const Place& place) {
+  constexpr unsigned tile = 128;  // elements of 4 bytes, in both directions
+  static Few few;                 // the smallest pool of tiles has two megabytes
+  const Few::Entered entered(few);
+  const CUmemGenericAllocationHandle memory = makePool(2 * MiB);
+  const CUarray array = makeArray(2 * tile, tile, 0, CUDA_ARRAY3D_SPARSE);
+  const uint32_t value = 1 + place.seed % 60000;
+  auto mapTile = [&](CUmemGenericAllocationHandle to) {
+    CUarrayMapInfo info = change(array, {0, 0, 0, 0, 0, tile, tile, 1}, to);
+    CALL(cuMemMapArrayAsync, &info, 1, place.stream);
+    place.wait();
+  };
+  mapTile(memory);
+  check(fill(array, 0, 0, 0, tile, tile, value), "filling a tile");
+  check(fill(array, tile, 0, 0, tile, tile, value), "filling a tile without memory");
+  bool ok = ::holds(array, 0, 0, 0, tile, tile, value) & ::holds(array, tile, 0, 0, tile, tile, 0);
+  mapTile(0);
+  ok &= ::holds(array, 0, 0, 0, tile, tile, 0);
+  CALL(cuArrayDestroy, array);
+  CALL(cuMemRelease, memory);
   return ok;
 }
 

@@ -116,6 +116,52 @@ inline bool peers(const Place& place) {
   return ok;
 }
 
+// A graph with a kernel on each device and a copy between them, launched into streams of both; if they reach each other.
+inline bool graphsAcross(const Place& place) {
+  static const bool reachable = devicesReachEachOther();
+  if (!reachable) return true;
+  DeviceArray<uint32_t> here(place.count());
+  const Numbers values = place.numbers();
+  const int count = place.count();
+  cudaGraph_t graph;
+  CHECK(cudaGraphCreate(&graph, 0));
+  auto addNode = [&](std::vector<cudaGraphNode_t> before, uint32_t* data, uint32_t value) {
+    void* arguments[] = {&data, const_cast<int*>(&count), &value};
+    cudaKernelNodeParams params{};
+    params.func = reinterpret_cast<void*>(addTo);
+    params.gridDim = dim3(place.blocks());
+    params.blockDim = dim3(128);
+    params.kernelParams = arguments;
+    cudaGraphNode_t node;
+    CHECK(cudaGraphAddKernelNode(&node, graph, before.data(), before.size(), &params));
+    return node;
+  };
+  place.write(here, values);
+  place.wait();
+  const cudaGraphNode_t first = addNode({}, here, 30);
+  CHECK(cudaSetDevice(1));
+  bool ok = true;
+  {
+    const Place other(static_cast<int>(place.seed), 5);
+    DeviceArray<uint32_t> there(place.count());
+    cudaGraphNode_t copy;
+    cudaGraphExec_t executable;
+    CHECK(cudaGraphAddMemcpyNode1D(&copy, graph, &first, 1, there, here, place.bytes(), cudaMemcpyDefault));
+    addNode({copy}, there, 1);
+    CHECK(cudaGraphInstantiate(&executable, graph, 0));
+    CHECK(cudaGraphLaunch(executable, other.stream));
+    other.wait();
+    CHECK(cudaSetDevice(0));
+    CHECK(cudaGraphLaunch(executable, place.stream));
+    ok = place.holds("graphs across devices", here, 60) & place.holds("graphs across devices", there, 61);
+    CHECK(cudaGraphExecDestroy(executable));
+    CHECK(cudaSetDevice(1));
+  }
+  CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaSetDevice(0));
+  return ok;
+}
+
 // What another process would need: it is the same each time, and of this object alone. (Programs of several processes open it.)
 inline bool handles(const Place& place) {
   DeviceArray<uint32_t> data(place.count()), more(place.count());

@@ -3,6 +3,8 @@
 
 #include "../exportable-pool.h"
 #include "../managed.h"
+#include <cstring>
+
 #include "place.h"
 
 namespace families {
@@ -171,6 +173,25 @@ inline bool errors(const Place& place) {
   ok &= EXPECT_ERROR(cudaGetLastError(), cudaErrorMemoryAllocation);
   ok &= EXPECT_ERROR(cudaMemsetAsync(nullptr, 0, 4, place.stream), cudaErrorInvalidValue);
   return ok & EXPECT_ERROR(cudaGetLastError(), cudaErrorInvalidValue);
+}
+
+// Each failed call is told to every listener, with whatever other threads' calls fail meanwhile, and is in the log.
+inline bool logs(const Place& place) {
+  std::atomic<unsigned> told{0};
+  cudaLogsCallbackHandle listener;
+  auto hear = [](void* data, cudaLogLevel, char* message, size_t) {
+    *static_cast<std::atomic<unsigned>*>(data) += std::strstr(message, "cuStreamWaitEvent") != nullptr;
+  };
+  CHECK(cudaLogsRegisterCallback(hear, &told, &listener));
+  cudaLogIterator at = 0;
+  CHECK(cudaLogsCurrent(&at, 0));
+  bool ok = EXPECT_ERROR(cudaStreamWaitEvent(place.stream, nullptr, 0), cudaErrorInvalidResourceHandle);
+  cudaGetLastError();
+  std::vector<char> lines(32 * 1024);
+  size_t size = lines.size();
+  CHECK(cudaLogsDumpToMemory(&at, lines.data(), &size, 0));
+  CHECK(cudaLogsUnregisterCallback(listener));
+  return ok & EXPECT(told != 0) & EXPECT(size > 0);
 }
 
 }  // namespace families
