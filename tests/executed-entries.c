@@ -1,9 +1,11 @@
-// What tests/executed-entries puts between a program and libcuda.so.1: a wrapper of each entry, which writes the entry's name
-// into the file VGPU_EXECUTED when it has succeeded for the first time in its process.
+// What tests/executed-entries puts between a program and libcuda.so.1, and libcudart.so.13: a wrapper of each function, which writes
+// the function's name into the file VGPU_EXECUTED when it has succeeded for the first time in its process.
 #define _GNU_SOURCE
 #define __CUDA_API_VERSION_INTERNAL  // every version under its own name
 #include <cuda.h>
 #include <cudaProfiler.h>
+#include <cuda_profiler_api.h>
+#include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -26,9 +28,15 @@ static Find* systemsDlsym(void) {
 }
 
 static void findAll(void) {
-  static void* driver;
-  if (driver != NULL || (driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)) == NULL) return;
-  for (struct Entry* entry = entries; entry->name != NULL; ++entry) entry->next = systemsDlsym()(driver, entry->name);
+  static int areFound;  // by a thread that has found all; several may look at once
+  if (__atomic_load_n(&areFound, __ATOMIC_ACQUIRE)) return;
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (driver == NULL) return;
+  for (struct Entry* entry = entries; entry->name != NULL; ++entry) {
+    const int isRuntimes = strncmp(entry->name, "cuda", 4) == 0;
+    entry->next = systemsDlsym()(isRuntimes ? RTLD_NEXT : driver, entry->name);
+  }
+  __atomic_store_n(&areFound, 1, __ATOMIC_RELEASE);
 }
 
 static void* nextOf(struct Entry* entry) {
@@ -77,6 +85,13 @@ static void takeFound(void** found) {
     return result_;                                                     \
   }
 #define WRAP(symbol_, parameters, arguments) WRAP_FINDING(symbol_, NULL, parameters, arguments)
+#define WRAP_RUNTIME(symbol_, parameters, arguments)                               \
+  cudaError_t CUDARTAPI symbol_ parameters {                                       \
+    struct Entry* entry_ = &entries[number_##symbol_];                             \
+    cudaError_t result_ = ((cudaError_t(CUDARTAPI*) parameters)nextOf(entry_))arguments; \
+    if (result_ == cudaSuccess) executed(entry_);                                  \
+    return result_;                                                                \
+  }
 #include "wraps.inc"
 
 static struct Entry entries[] = {

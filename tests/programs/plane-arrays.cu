@@ -68,6 +68,9 @@ bool isRight(const Image& image) {
     ok &= EXPECT(copy(plane.array, found.data(), plane.width, plane.height, false) == CUDA_SUCCESS);
     ok &= EXPECT(found == pattern(found.size(), image.seed + i));
     ok &= EXPECT(DRIVER(cuArrayGetPlane)(&again, image.whole, i) == CUDA_SUCCESS && again == plane.array);
+    cudaArray_t ofRuntime{};  // the same handle
+    CHECK(cudaArrayGetPlane(&ofRuntime, reinterpret_cast<cudaArray_t>(image.whole), i));
+    ok &= EXPECT(reinterpret_cast<CUarray>(ofRuntime) == plane.array);
   }
   return ok;
 }

@@ -38,6 +38,12 @@ int main() {
   if (count != 2) return fprintf(stderr, "%d devices are visible\n", count), notHere;
   const std::string first = busOf(0), second = busOf(1);
   bool ok = isRefused & EXPECT(first > second) & EXPECT_ERROR(cudaSetDevice(2), cudaErrorInvalidDevice);
+  int both[] = {0, 1}, more[] = {0, 2}, current = -1;
+  CHECK(cudaSetValidDevices(both, 2));
+  ok &= EXPECT_ERROR(cudaSetValidDevices(more, 2), cudaErrorInvalidDevice) & EXPECT_ERROR(cudaInitDevice(2, 0, 0), cudaErrorInvalidDevice);
+  CHECK(cudaInitDevice(1, 0, 0));  // makes no other current
+  CHECK(cudaGetDevice(&current));
+  ok &= EXPECT(current == 0);
   int* memory[2];
   for (int device : {0, 1}) {
     CHECK(cudaSetDevice(device));
