@@ -1,6 +1,7 @@
 // The driver's copies and fills by their own names: between contexts, from and to arrays, of rows that nothing aligns, and fills
 // of each width, in a stream or not.
 #include "exported-entry.h"
+#include "in-session.h"
 
 #include <algorithm>
 #include <numeric>
@@ -64,6 +65,13 @@ bool betweenContexts(const Device& one, const Device& other, CUstream stream) {
   copy = box(one, other);
   ok &= WORKS(cuMemcpyHtoD_v2, other.memory, second.data(), count) && WORKS(cuMemcpy3DPeerAsync, &copy, stream);
   ok &= WORKS(cuStreamSynchronize, stream) && holds(one.memory, second);
+  // Contexts are looked at although addresses say which device has the memory.
+  if (inSession) {  // a driver looks into what it is given
+    const auto none = reinterpret_cast<CUcontext>(0x10);
+    ok &= GIVES(CUDA_ERROR_INVALID_CONTEXT, cuMemcpyPeer, other.memory, nullptr, one.memory, one.context, count);
+    ok &= GIVES(CUDA_ERROR_INVALID_CONTEXT, cuMemcpyPeer, other.memory, other.context, one.memory, none, count);
+    ok &= GIVES(CUDA_ERROR_INVALID_CONTEXT, cuMemcpyPeerAsync, other.memory, none, one.memory, one.context, count, stream);
+  }
   return ok & GIVES(CUDA_ERROR_INVALID_VALUE, cuMemcpyPeer, 0x10, one.context, other.memory, other.context, count);
 }
 

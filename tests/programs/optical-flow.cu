@@ -46,8 +46,9 @@ __global__ void differentiate(cudaTextureObject_t first, cudaTextureObject_t sec
   if (x >= extent.width || y >= extent.height) return;
   const int i = y * extent.width + x;
   const float u = x + 0.5f, v = y + 0.5f, tx = u + flow[i].x, ty = v + flow[i].y;
-  const float dx = 0.25f * (tex2D<float>(first, u + 1, v) - tex2D<float>(first, u - 1, v) + tex2D<float>(second, tx + 1, ty) - tex2D<float>(second, tx - 1, ty));
-  const float dy = 0.25f * (tex2D<float>(first, u, v + 1) - tex2D<float>(first, u, v - 1) + tex2D<float>(second, tx, ty + 1) - tex2D<float>(second, tx, ty - 1));
+  auto across = [](cudaTextureObject_t from, float px, float py) { return tex2D<float>(from, px + 1, py) - tex2D<float>(from, px - 1, py); };
+  auto down = [](cudaTextureObject_t from, float px, float py) { return tex2D<float>(from, px, py + 1) - tex2D<float>(from, px, py - 1); };
+  const float dx = 0.25f * (across(first, u, v) + across(second, tx, ty)), dy = 0.25f * (down(first, u, v) + down(second, tx, ty));
   changes[i] = {dx, dy, tex2D<float>(second, tx, ty) - tex2D<float>(first, u, v), 0};
 }
 

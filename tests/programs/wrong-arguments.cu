@@ -1,8 +1,9 @@
 // Every function of CUDA's driver and runtime, called with each handle that it must refuse: one that never was, one of an object that
 // is destroyed or of another kind, an address of the program's own memory. The call fails, no object is the worse for it, and the
 // program goes on. It does so too after null instead of each handle and each place, which many functions take, and after values that
-// no enumeration has. Natively such calls may end a program: this is for a session. What is called is generated: wrong-arguments-driver.inc and -runtime.inc, ENTRY(name) for each supported function.
-// Compiled as C++.
+// no enumeration has. Natively such calls may end a program: this is for a session.
+//
+// What is called is generated: wrong-arguments-driver.inc and -runtime.inc, ENTRY(name) for each supported function. Compiled as C++.
 #include <cuda_runtime_api.h>
 #define __CUDA_RUNTIME_H__  // what it adds to that, overloads for C++, makes functions' names ambiguous
 
@@ -71,8 +72,8 @@ Objects makeObjects(CUcontext current) {
 // All but the description of resources, which nothing destroys.
 bool destroy(Objects& made) {
   made.resources = nullptr;
-  bool ok = WORKS(cuLinkDestroy, made.link) && WORKS(cuGreenCtxDestroy, made.greenContext) && WORKS(cuUserObjectRelease, made.userObject, 1);
-  ok = ok && WORKS(cuMemPoolDestroy, made.pool) && WORKS(cuGraphExecDestroy, made.graphExec) && WORKS(cuGraphDestroy, made.graph);
+  bool ok = WORKS(cuLinkDestroy, made.link) && WORKS(cuGreenCtxDestroy, made.greenContext);
+  ok = ok && WORKS(cuUserObjectRelease, made.userObject, 1) && WORKS(cuMemPoolDestroy, made.pool) && WORKS(cuGraphExecDestroy, made.graphExec) && WORKS(cuGraphDestroy, made.graph);
   ok = ok && WORKS(cuTexRefDestroy, made.textureReference) && WORKS(cuMipmappedArrayDestroy, made.mipmappedArray);
   ok = ok && WORKS(cuArrayDestroy, made.array) && WORKS(cuLibraryUnload, made.library) && WORKS(cuModuleUnload, made.module);
   return ok && WORKS(cuEventDestroy_v2, made.event) && WORKS(cuStreamDestroy_v2, made.stream) && WORKS(cuCtxDestroy_v2, made.context);
@@ -103,7 +104,7 @@ CUlinkState of(const Objects& all, CUlinkState) { return all.link; }
 cudaArray_t of(const Objects& all, cudaArray_t) { return reinterpret_cast<cudaArray_t>(all.array); }
 cudaArray_const_t of(const Objects& all, cudaArray_const_t) { return reinterpret_cast<cudaArray_t>(all.array); }
 cudaMipmappedArray_t of(const Objects& all, cudaMipmappedArray_t) { return reinterpret_cast<cudaMipmappedArray_t>(all.mipmappedArray); }
-cudaMipmappedArray_const_t of(const Objects& all, cudaMipmappedArray_const_t) { return reinterpret_cast<cudaMipmappedArray_t>(all.mipmappedArray); }
+cudaMipmappedArray_const_t of(const Objects& all, cudaMipmappedArray_const_t) { return of(all, cudaMipmappedArray_t()); }
 // Of these there is none, so that only made-up ones are tried.
 CUsurfref of(const Objects&, CUsurfref) { return nullptr; }
 CUasyncCallbackHandle of(const Objects&, CUasyncCallbackHandle) { return nullptr; }
@@ -116,7 +117,8 @@ constexpr bool isHandle<T, std::void_t<decltype(of(living, std::declval<T>()))>>
 
 // `const HANDLE*`: handles that a call takes.
 template <typename T>
-constexpr bool isHandles = std::is_pointer_v<T> && std::is_const_v<std::remove_pointer_t<T>> && isHandle<std::remove_const_t<std::remove_pointer_t<T>>>;
+constexpr bool isHandles =
+    std::is_pointer_v<T> && std::is_const_v<std::remove_pointer_t<T>> && isHandle<std::remove_const_t<std::remove_pointer_t<T>>>;
 
 template <typename Function>
 struct Harmless;
@@ -256,7 +258,8 @@ void callAll(Sweep& sweep) {
 
 void tell(int number) {
   char line[256];
-  const int bytes = std::snprintf(line, sizeof line, "signal %d in %s, parameter %d: %s\n", number, Sweep::function, Sweep::parameter, Sweep::value);
+  const int bytes = std::snprintf(line, sizeof line, "signal %d in %s, parameter %d: %s\n", number, Sweep::function,
+                                  Sweep::parameter, Sweep::value);
   [[maybe_unused]] const ssize_t put = write(STDERR_FILENO, line, static_cast<size_t>(bytes));
   _exit(1);
 }
@@ -278,7 +281,8 @@ bool allLive(CUdeviceptr memory) {
   ok &= WORKS(cuMipmappedArrayGetLevel, &level, living.mipmappedArray, 1) && WORKS(cuTexRefSetFlags, living.textureReference, 0);
   ok &= WORKS(cuGraphGetNodes, living.graph, &node, &count) && EXPECT(node == living.node);
   ok &= WORKS(cuGraphLaunch, living.graphExec, living.stream) && WORKS(cuMemAllocFromPoolAsync, &memory, 64, living.pool, living.stream);
-  ok &= WORKS(cuMemFreeAsync, memory, living.stream) && WORKS(cuUserObjectRetain, living.userObject, 1) && WORKS(cuUserObjectRelease, living.userObject, 1);
+  ok &= WORKS(cuMemFreeAsync, memory, living.stream) && WORKS(cuUserObjectRetain, living.userObject, 1);
+  ok &= WORKS(cuUserObjectRelease, living.userObject, 1);
   ok &= WORKS(cuGreenCtxStreamCreate, &stream, living.greenContext, CU_STREAM_NON_BLOCKING, 0) && WORKS(cuStreamDestroy_v2, stream);
   ok &= WORKS(cuGreenCtxGetDevResource, living.greenContext, &resource, CU_DEV_RESOURCE_TYPE_SM);
   return ok && WORKS(cuStreamSynchronize, living.stream) && WORKS(cuCtxSynchronize);

@@ -41,7 +41,7 @@ SECTION(properties) {
 SECTION(shapes) {
   CHECK(cudaFree(nullptr));
   CUarray array;
-  auto make = [&](const char* what, CUDA_ARRAY3D_DESCRIPTOR shape) { say(what, findInDriver<decltype(&cuArray3DCreate)>("cuArray3DCreate")(&array, &shape)); };
+  auto make = [&](const char* what, CUDA_ARRAY3D_DESCRIPTOR shape) { say(what, DRIVER(cuArray3DCreate)(&array, &shape)); };
   make("a row", {256, 0, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_SPARSE});
   make("layers", {256, 256, 3, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_LAYERED});
   make("a volume", {64, 64, 32, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_SPARSE});
