@@ -72,9 +72,10 @@ int main(int argc, char** argv) {
   const double seconds = argc > 1 ? std::atof(argv[1]) : 5;
   const int count = argc > 2 ? std::atoi(argv[2]) : 100;
   const uint64_t seed = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1;
-  auto isNamed = [&](const Family& family) { return std::find(argv + std::min(argc, 4), argv + argc, std::string(family.name)) != argv + argc; };
+  const std::vector<std::string> names(argv + std::min(argc, 4), argv + argc);
+  auto isNamed = [&](const Family& family) { return std::find(names.begin(), names.end(), family.name) != names.end(); };
   for (const Family& family : known)
-    if (argc <= 4 || isNamed(family)) chosen.push_back(family);
+    if (names.empty() || isNamed(family)) chosen.push_back(family);
   for (const Family& family : named)
     if (isNamed(family)) chosen.push_back(family);
   CHECK(cudaFree(nullptr));

@@ -73,7 +73,8 @@ Objects makeObjects(CUcontext current) {
 bool destroy(Objects& made) {
   made.resources = nullptr;
   bool ok = WORKS(cuLinkDestroy, made.link) && WORKS(cuGreenCtxDestroy, made.greenContext);
-  ok = ok && WORKS(cuUserObjectRelease, made.userObject, 1) && WORKS(cuMemPoolDestroy, made.pool) && WORKS(cuGraphExecDestroy, made.graphExec) && WORKS(cuGraphDestroy, made.graph);
+  ok = ok && WORKS(cuUserObjectRelease, made.userObject, 1) && WORKS(cuMemPoolDestroy, made.pool);
+  ok = ok && WORKS(cuGraphExecDestroy, made.graphExec) && WORKS(cuGraphDestroy, made.graph);
   ok = ok && WORKS(cuTexRefDestroy, made.textureReference) && WORKS(cuMipmappedArrayDestroy, made.mipmappedArray);
   ok = ok && WORKS(cuArrayDestroy, made.array) && WORKS(cuLibraryUnload, made.library) && WORKS(cuModuleUnload, made.module);
   return ok && WORKS(cuEventDestroy_v2, made.event) && WORKS(cuStreamDestroy_v2, made.stream) && WORKS(cuCtxDestroy_v2, made.context);

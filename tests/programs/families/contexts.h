@@ -3,6 +3,7 @@
 
 #include "../peer-devices.h"
 #include "code.h"
+#include "graphs.h"
 
 namespace families {
 
@@ -121,24 +122,11 @@ inline bool graphsAcross(const Place& place) {
   static const bool reachable = devicesReachEachOther();
   if (!reachable) return true;
   DeviceArray<uint32_t> here(place.count());
-  const Numbers values = place.numbers();
-  const int count = place.count();
   cudaGraph_t graph;
   CHECK(cudaGraphCreate(&graph, 0));
-  auto addNode = [&](std::vector<cudaGraphNode_t> before, uint32_t* data, uint32_t value) {
-    void* arguments[] = {&data, const_cast<int*>(&count), &value};
-    cudaKernelNodeParams params{};
-    params.func = reinterpret_cast<void*>(addTo);
-    params.gridDim = dim3(place.blocks());
-    params.blockDim = dim3(128);
-    params.kernelParams = arguments;
-    cudaGraphNode_t node;
-    CHECK(cudaGraphAddKernelNode(&node, graph, before.data(), before.size(), &params));
-    return node;
-  };
-  place.write(here, values);
+  place.write(here, place.numbers());
   place.wait();
-  const cudaGraphNode_t first = addNode({}, here, 30);
+  const cudaGraphNode_t first = Adder(place, here, 30).in(graph);
   CHECK(cudaSetDevice(1));
   bool ok = true;
   {
@@ -147,7 +135,7 @@ inline bool graphsAcross(const Place& place) {
     cudaGraphNode_t copy;
     cudaGraphExec_t executable;
     CHECK(cudaGraphAddMemcpyNode1D(&copy, graph, &first, 1, there, here, place.bytes(), cudaMemcpyDefault));
-    addNode({copy}, there, 1);
+    Adder(place, there, 1).in(graph, copy);
     CHECK(cudaGraphInstantiate(&executable, graph, 0));
     CHECK(cudaGraphLaunch(executable, other.stream));
     other.wait();

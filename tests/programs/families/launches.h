@@ -8,6 +8,18 @@
 
 namespace families {
 
+// A launch of `blocks` in the place's stream.
+template <size_t Count>
+cudaLaunchConfig_t launchWith(cudaLaunchAttribute (&attributes)[Count], const Place& place, int blocks) {
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = dim3(blocks);
+  launch.blockDim = dim3(128);
+  launch.stream = place.stream;
+  launch.attrs = attributes;
+  launch.numAttrs = Count;
+  return launch;
+}
+
 // Adds what the other block of its cluster has in its shared memory.
 __global__ void addNeighbours(uint32_t* data, int count, uint32_t value) {
   __shared__ uint32_t part;
@@ -28,12 +40,7 @@ inline bool clusters(const Place& place) {
   attributes[0].val.clusterDim = {2, 1, 1};
   attributes[1].id = cudaLaunchAttributeMemSyncDomain;
   attributes[1].val.memSyncDomain = cudaLaunchMemSyncDomainRemote;
-  cudaLaunchConfig_t launch{};
-  launch.gridDim = dim3((place.blocks() + 1) / 2 * 2);
-  launch.blockDim = dim3(128);
-  launch.stream = place.stream;
-  launch.attrs = attributes;
-  launch.numAttrs = 2;
+  const cudaLaunchConfig_t launch = launchWith(attributes, place, (place.blocks() + 1) / 2 * 2);
   int atOnce = 0;
   CHECK(cudaOccupancyMaxActiveClusters(&atOnce, addNeighbours, &launch));
   place.write(data, values);
@@ -60,12 +67,7 @@ inline bool followingLaunches(const Place& place) {
   attributes[1].val.priority = 0;
   attributes[2].id = cudaLaunchAttributeLaunchCompletionEvent;
   attributes[2].val.launchCompletionEvent = {begun, 0};
-  cudaLaunchConfig_t launch{};
-  launch.gridDim = dim3(place.blocks());
-  launch.blockDim = dim3(128);
-  launch.stream = place.stream;
-  launch.attrs = attributes;
-  launch.numAttrs = 3;
+  const cudaLaunchConfig_t launch = launchWith(attributes, place, place.blocks());
   place.write(data, values);
   place.add(data, 1);
   for (uint32_t value : {2u, 3u})
