@@ -92,6 +92,58 @@ TEST_CASE("a copy may run across mappings that touch") {
   REQUIRE_CUDA(cuMemAddressFree(base, 2 * piece));
 }
 
+TEST_CASE("a graph's nodes use what is mapped at their addresses when they run") {
+  Device device;
+  CUmemAllocationProp properties = propertiesOf(0);
+  CUmemAccessDesc access = readWrite(0);
+  CUmemGenericAllocationHandle first = 0, second = 0;
+  CUdeviceptr base = 0, source = device.allocate(4);
+  REQUIRE_CUDA(cuMemAddressReserve(&base, piece, 0, 0, 0));
+  REQUIRE_CUDA(cuMemCreate(&first, piece, &properties, 0));
+  REQUIRE_CUDA(cuMemCreate(&second, piece, &properties, 0));
+  auto map = [&](CUmemGenericAllocationHandle memory) {
+    REQUIRE_CUDA(cuMemMap(base, piece, 0, memory, 0));
+    REQUIRE_CUDA(cuMemSetAccess(base, piece, &access, 1));
+  };
+  map(first);
+  REQUIRE_CUDA(cuMemsetD32(base, 1, piece / 4));
+  REQUIRE_CUDA(cuMemsetD32(source, 8, 1));
+  CUgraph graph = nullptr;
+  CUgraphNode node = nullptr;
+  REQUIRE_CUDA(cuGraphCreate(&graph, 0));
+  CUDA_MEMSET_NODE_PARAMS fill{base, 0, 7, 4, 1, 1};
+  REQUIRE_CUDA(cuGraphAddMemsetNode(&node, graph, nullptr, 0, &fill, device.context));
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = source;
+  copy.dstDevice = base + 4;
+  copy.WidthInBytes = 4;
+  copy.Height = copy.Depth = 1;
+  REQUIRE_CUDA(cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &copy, device.context));
+  CUstreamBatchMemOpParams write{};
+  write.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+  write.writeValue.address = base + 8;
+  write.writeValue.value = 9;
+  CUDA_BATCH_MEM_OP_NODE_PARAMS words{device.context, 1, &write, 0};
+  REQUIRE_CUDA(cuGraphAddBatchMemOpNode(&node, graph, nullptr, 0, &words));
+  CUgraphExec exec = nullptr;
+  REQUIRE_CUDA(cuGraphInstantiate(&exec, graph, 0));
+  REQUIRE_CUDA(cuMemUnmap(base, piece));
+  map(second);
+  REQUIRE_CUDA(cuGraphLaunch(exec, nullptr));
+  REQUIRE_CUDA(cuCtxSynchronize());
+  for (unsigned i = 0; i < 3; ++i) CHECK_EQ(device.read(base + 4 * i), 7 + i);
+  REQUIRE_CUDA(cuMemUnmap(base, piece));
+  map(first);
+  for (unsigned i = 0; i < 3; ++i) CHECK_EQ(device.read(base + 4 * i), 1);
+  REQUIRE_CUDA(cuGraphExecDestroy(exec));
+  REQUIRE_CUDA(cuGraphDestroy(graph));
+  REQUIRE_CUDA(cuMemUnmap(base, piece));
+  REQUIRE_CUDA(cuMemRelease(first));
+  REQUIRE_CUDA(cuMemRelease(second));
+  REQUIRE_CUDA(cuMemAddressFree(base, piece));
+}
+
 TEST_CASE("physical memory is shared by file descriptor") {
   Device device;
   CUmemAllocationProp properties = propertiesOf(0);

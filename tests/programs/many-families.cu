@@ -31,17 +31,14 @@ constexpr Family known[] = {
     FAMILY(graphs),   FAMILY(updatedGraphs), FAMILY(graphMemory),  FAMILY(deviceGraphs),  FAMILY(conditionalGraphs),
     FAMILY(textures), FAMILY(surfaces),      FAMILY(userObjects),  FAMILY(modules),       FAMILY(linked),
     FAMILY(contexts), FAMILY(references),    FAMILY(codeLibraries), FAMILY(greenContexts), FAMILY(peers),
-    FAMILY(handles),  FAMILY(blas)};
-// Used if they are named. Beside all others, in one of 20 runs on busy cores, two threads are given the same memory, or one does not
-// end: open. A few of them at a time have not shown it, nor has one program by itself.
-constexpr Family named[] = {FAMILY(clusters),   FAMILY(followingLaunches), FAMILY(deviceLaunches), FAMILY(tensorMaps),
-                            FAMILY(sparseArrays), FAMILY(logs),            FAMILY(graphsAcross)};
+    FAMILY(handles),  FAMILY(blas),          FAMILY(clusters),     FAMILY(followingLaunches), FAMILY(deviceLaunches),
+    FAMILY(tensorMaps), FAMILY(sparseArrays), FAMILY(logs),        FAMILY(graphsAcross)};
 
 using Clock = std::chrono::steady_clock;
 
 std::atomic<bool> ok{true}, goesOn{true};
 std::vector<Family> chosen;
-std::atomic<unsigned> used[std::size(known) + std::size(named)];
+std::atomic<unsigned> used[std::size(known)];
 
 void work(int thread, uint64_t seed) {
   uint64_t state = seed * 1000 + static_cast<uint64_t>(thread);
@@ -76,8 +73,6 @@ int main(int argc, char** argv) {
   auto isNamed = [&](const Family& family) { return std::find(names.begin(), names.end(), family.name) != names.end(); };
   for (const Family& family : known)
     if (names.empty() || isNamed(family)) chosen.push_back(family);
-  for (const Family& family : named)
-    if (isNamed(family)) chosen.push_back(family);
   CHECK(cudaFree(nullptr));
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i) threads.emplace_back(work, i, seed);

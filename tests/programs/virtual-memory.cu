@@ -184,6 +184,54 @@ bool isExported() {
   return ok;
 }
 
+// A graph's nodes name addresses: each launch uses what is mapped there then.
+bool isUsedByGraphs() {
+  const size_t bytes = granularity(), count = 1000;
+  const Handle memories[] = {create(bytes), create(bytes)};
+  const CUdeviceptr address = reserve(bytes);
+  auto map = [&](int which) {
+    if (!EXPECT(tryToMap(address, bytes, memories[which]) == CUDA_SUCCESS)) std::exit(1);
+    allow(address, bytes);
+  };
+  DeviceArray<unsigned> source(count), out(count);
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  fillWith<<<8, 256>>>(source, count, 100);
+  CHECK(cudaDeviceSynchronize());
+  map(0);
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  CHECK(cudaMemsetAsync(at(address), 0, bytes, stream));
+  CHECK(cudaMemcpyAsync(at(address), source, count * sizeof(unsigned), cudaMemcpyDeviceToDevice, stream));
+  addOne<<<8, 256, 0, stream>>>(at(address), count);
+  CALL(cuStreamWriteValue32, stream, address + count * sizeof(unsigned), 101 + count, 0);
+  CHECK(cudaMemcpyAsync(out, at(address), count * sizeof(unsigned), cudaMemcpyDeviceToDevice, stream));
+  CHECK(cudaStreamEndCapture(stream, &graph));
+  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  bool ok = true;
+  for (int which : {0, 1, 0, 1}) {  // uploaded by its first launch, and not again
+    CALL(cuMemUnmap, address, bytes);
+    map(which);
+    fillWith<<<8, 256>>>(at(address), bytes / sizeof(unsigned), 5);
+    CHECK(cudaMemset(out, 0, count * sizeof(unsigned)));
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    std::vector<unsigned> rest(1, 1);
+    CHECK(cudaMemcpy(rest.data(), at(address + bytes) - 1, sizeof(unsigned), cudaMemcpyDeviceToHost));
+    ok &= holds(address, count + 1, 101) & holds(reinterpret_cast<CUdeviceptr>(static_cast<unsigned*>(out)), count, 101) &
+          same("the rest", rest, {0});
+  }
+  CHECK(cudaGraphExecDestroy(exec));
+  CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaStreamDestroy(stream));
+  CALL(cuMemUnmap, address, bytes);
+  for (Handle memory : memories) CALL(cuMemRelease, memory);
+  CALL(cuMemAddressFree, address, bytes);
+  return ok;
+}
+
 // Memory of another device lies beside that of the first.
 bool worksOnLastDevice() {
   int count = 0;
@@ -266,7 +314,7 @@ int main() {
   CALL(cuDeviceGetAttribute, &supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0);
   if (!supported) return notHere;
 
-  bool ok = refusesWrongUses() & isExported() & worksOnLastDevice();
+  bool ok = refusesWrongUses() & isExported() & isUsedByGraphs() & worksOnLastDevice();
   Segment segment;
   ok &= growsAndShrinks(segment);
   Alias alias;

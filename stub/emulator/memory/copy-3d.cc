@@ -21,6 +21,11 @@ struct Side {
   uint64_t start = 0, pitch = 0, slicePitch = 0;
   std::shared_ptr<Array> array;
   uint64_t at(uint64_t y, uint64_t z) const { return start + z * slicePitch + y * pitch; }
+  Side current() const {
+    Side side = *this;
+    side.span = span.current();
+    return side;
+  }
 };
 
 struct Place {
@@ -134,12 +139,13 @@ Plan planOf(Context& context, const CUDA_MEMCPY3D& copy, uint64_t devices) {
                     .action =
                         [from = std::move(from), to = std::move(to), route, width, height, depth] {
                           route.carry(width * height * depth);
+                          const Side target = to.current(), source = from.current();
                           for (uint64_t z = 0; z < depth; ++z) {
                             for (uint64_t y = 0; y < height; ++y) {
-                              if (to.tiles || from.tiles)
-                                copyRowOfTiles(to, from, y, z, width);
+                              if (target.tiles || source.tiles)
+                                copyRowOfTiles(target, source, y, z, width);
                               else
-                                copyBytes(to.span, to.at(y, z), from.span, from.at(y, z), width);
+                                copyBytes(target.span, target.at(y, z), source.span, source.at(y, z), width);
                             }
                           }
                           return Outcome::finished;

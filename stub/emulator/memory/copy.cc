@@ -16,7 +16,7 @@ Operation copyOperation(MemorySpan to, MemorySpan from) {
           .action =
               [to = std::move(to), from = std::move(from), route] {
                 route.carry(from.bytes());
-                copyBytes(to, 0, from, 0, from.bytes());
+                copyBytes(to.current(), 0, from.current(), 0, from.bytes());
                 return Outcome::finished;
               },
           .type = CU_GRAPH_NODE_TYPE_MEMCPY};

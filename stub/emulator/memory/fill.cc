@@ -34,8 +34,9 @@ Operation fillOperation(Context& context, const Fill& request) {
   return {.weight = weightOf(bytes),
           .action =
               [span = std::move(span), request, rowBytes, pitch] {
+                const MemorySpan now = span.current();
                 for (uint64_t row = 0; row < request.height; ++row) {
-                  fillBytes(span, row * pitch, rowBytes, request.value, request.valueBytes);
+                  fillBytes(now, row * pitch, rowBytes, request.value, request.valueBytes);
                 }
                 return Outcome::finished;
               },

@@ -22,6 +22,9 @@ MemorySpan MemorySpan::ofDevice(const AddressSpace& space, uint64_t address, uin
     refuse(CUDA_ERROR_INVALID_VALUE, "no mapped memory holds all of the range: " + space.describe(address));
   MemorySpan span;
   span.pieces = std::move(*pieces);
+  span.space = &space;
+  span.address = address;
+  span.devices = devices;
   span.length = bytes;
   span.owner = mapping->hostKind() ? nullptr : mapping->device;
   return span;
@@ -31,6 +34,13 @@ MemorySpan MemorySpan::ofEither(const AddressSpace& space, uint64_t address, uin
   if (space.find(address)) return ofDevice(space, address, bytes, devices);
   if (space.isDeviceAddress(address)) refuse(CUDA_ERROR_INVALID_VALUE, space.describe(address));
   return ofHost(asHostPointer(address), bytes);
+}
+
+MemorySpan MemorySpan::current() const {
+  MemorySpan span = *this;
+  if (space == nullptr) return span;
+  if (std::optional<std::vector<Piece>> now = space->resolve(address, length, devices)) span.pieces = std::move(*now);
+  return span;
 }
 
 MemorySpan MemorySpan::ofCopy(const MemorySpan& source) {

@@ -19,6 +19,9 @@ class MemorySpan {
   static MemorySpan ofDevice(const AddressSpace&, uint64_t address, uint64_t bytes, uint64_t devices);
   // Whichever of the two `address` is.
   static MemorySpan ofEither(const AddressSpace&, uint64_t address, uint64_t bytes, uint64_t devices);
+  // The range as it is now: work that runs later, or again, uses what is mapped at its addresses then. Where nothing is any more,
+  // what has been there, which the span keeps.
+  MemorySpan current() const;
   // Bytes of its own, which the span keeps: what a pageable source held when the copy was asked for.
   static MemorySpan ofCopy(const MemorySpan& source);
 
@@ -47,6 +50,8 @@ class MemorySpan {
 
  private:
   std::vector<Piece> pieces;
+  const AddressSpace* space = nullptr;  // of mapped memory, with its address and who needs access
+  uint64_t address = 0, devices = 0;
   uint64_t length = 0;
   bool isPageable = false;
   Device* owner = nullptr;

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "stub/emulator/driver/driver.h"
+#include "stub/emulator/memory/span.h"
 #include "stub/emulator/stream/graph-node.h"
 
 namespace vgpu::emulator::api {
@@ -11,17 +12,30 @@ namespace {
 
 constexpr unsigned mostBatched = 256;  // cuda.h, cuStreamBatchMemOp
 
-struct Word {
-  std::byte* host = nullptr;
-  std::shared_ptr<HostView> view;
-};
+// A word of mapped memory, of whichever device.
+template <class Value>
+class Word {
+ public:
+  Word(Context& context, CUdeviceptr address) : span(MemorySpan::ofDevice(context.driver.space, address, sizeof(Value), everyDevice)) {
+    require(address % sizeof(Value) == 0);
+  }
+  // Release: who sees the value sees all that the stream did before.
+  void store(Value value) const {
+    visit([&](std::atomic_ref<Value> word) { word.store(value, std::memory_order_release); });
+  }
+  Value load() const {
+    Value value{};
+    visit([&](std::atomic_ref<Value> word) { value = word.load(std::memory_order_acquire); });
+    return value;
+  }
 
-Word wordAt(Context& context, CUdeviceptr address, uint64_t bytes) {
-  require(address != 0 && address % bytes == 0);
-  std::optional<std::vector<Piece>> pieces = context.driver.space.resolve(address, bytes);
-  require(pieces.has_value());
-  return {pieces->front().host, pieces->front().view};
-}
+ private:
+  void visit(const auto& use) const {
+    const MemorySpan now = span.current();
+    now.forEach(0, sizeof(Value), [&](std::byte* host, uint64_t) { use(std::atomic_ref(valueAt<Value>(host))); });
+  }
+  MemorySpan span;
+};
 
 template <class Value>
 bool holds(Value now, Value wanted, unsigned condition) {
@@ -41,9 +55,8 @@ bool holds(Value now, Value wanted, unsigned condition) {
 template <class Value>
 Action writeAction(Context& context, CUdeviceptr address, Value value, unsigned flags) {
   require((flags & ~unsigned{CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER}) == 0);
-  return [word = wordAt(context, address, sizeof value), value] {
-    // Release: who sees the value sees all that the stream did before.
-    std::atomic_ref<Value>(valueAt<Value>(word.host)).store(value, std::memory_order_release);
+  return [word = Word<Value>(context, address), value] {
+    word.store(value);
     return Outcome::finished;
   };
 }
@@ -52,9 +65,8 @@ template <class Value>
 Action waitAction(Context& context, CUdeviceptr address, Value value, unsigned flags) {
   if (flags & CU_STREAM_WAIT_VALUE_FLUSH) refuse(CUDA_ERROR_NOT_SUPPORTED);  // CAN_FLUSH_REMOTE_WRITES is 0
   require(flags <= CU_STREAM_WAIT_VALUE_NOR);
-  return [word = wordAt(context, address, sizeof value), value, flags] {
-    Value now = std::atomic_ref<Value>(valueAt<Value>(word.host)).load(std::memory_order_acquire);
-    return holds(now, value, flags) ? Outcome::finished : Outcome::waiting;
+  return [word = Word<Value>(context, address), value, flags] {
+    return holds(word.load(), value, flags) ? Outcome::finished : Outcome::waiting;
   };
 }
 
