@@ -44,11 +44,12 @@ CUresult checkCooperative(Thread& thread, uint64_t stream, CUfunction function, 
 // Clusters" (8 blocks), and cuFuncSetAttribute.
 CUresult checkClusters(const DeviceInfo& device, CUfunction handle, const FunctionLayout& function, const LaunchShape& shape,
                        const std::optional<ClusterSize>& asked) {
-  const bool hasOwn = function.cluster[0] != 0;
+  const bool hasOwn = function.hasCluster();
   if (!asked && !hasOwn) return CUDA_SUCCESS;
-  const ClusterSize& cluster = asked ? *asked : function.cluster;
-  if (hasOwn && cluster != function.cluster) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  const ClusterSize own{function.cluster[0], function.cluster[1], function.cluster[2]}, cluster = asked.value_or(own);
+  if (hasOwn && cluster != own) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   uint64_t blocks = std::min<uint64_t>(uint64_t{cluster[0]} * cluster[1], UINT32_MAX) * cluster[2];
+  if (blocks == 0) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   if (blocks > 1 && device.attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) return CUDA_ERROR_NOT_SUPPORTED;
   int allowsMore = 0;
   constexpr uint64_t portable = 8, most = 16;
@@ -63,7 +64,7 @@ CUresult check(const DeviceInfo& device, CUfunction handle, const FunctionLayout
                const std::optional<ClusterSize>* asked = nullptr) {
   uint64_t threads = uint64_t{shape.blockX} * shape.blockY * shape.blockZ;
   if (!device.allows(shape)) return CUDA_ERROR_INVALID_VALUE;
-  if (threads > function.maxPlainThreads || asked != nullptr) [[unlikely]] {
+  if (threads > function.maxPlainThreads.load(std::memory_order_relaxed) || asked != nullptr) [[unlikely]] {
     if (threads > function.maxThreadsPerBlock) return tooManyThreads(device, handle, threads);
     if (CUresult refused = checkClusters(device, handle, function, shape, asked == nullptr ? std::nullopt : *asked)) return refused;
   }

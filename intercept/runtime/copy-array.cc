@@ -46,7 +46,8 @@ cudaError_t forPieces(CUarray array, Place at, size_t bytes, Use use) {
   size_t row;
   if (bytes == 0) return cudaSuccess;
   if (CUresult result = rowBytes(array, row); result != CUDA_SUCCESS) return answer(result);
-  if (at.x >= row) return cudaErrorInvalidValue;
+  if (at.x > row) return cudaErrorInvalidValue;
+  if (at.x == row) at = {0, at.y + 1};
   for (const Piece& piece : split(at, row, bytes)) {
     if (piece.width == 0 || piece.height == 0) continue;
     if (cudaError_t error = use(piece); error != cudaSuccess) return error;
@@ -61,11 +62,12 @@ cudaError_t copyPiece(const Side& to, const Side& from, const Piece& piece, cuda
   return error != cudaSuccess ? error : answer(cuMemcpy3DAsync(&copy, stream));
 }
 
-/// Whether it is another direction than `wanted`, or one inside the device. A number that is none is refused with the copy.
-bool isOther(cudaMemcpyKind kind, cudaMemcpyKind wanted) { return !reachesDevice(kind, wanted) && unsigned{kind} <= cudaMemcpyDefault; }
+/// What is no direction is any (docs/facts.md).
+cudaMemcpyKind knownOf(cudaMemcpyKind kind) { return unsigned{kind} > cudaMemcpyDefault ? cudaMemcpyDefault : kind; }
 
 cudaError_t copyTo(cudaArray_t to, Place at, const void* from, size_t bytes, cudaMemcpyKind kind, CUstream stream) {
-  if (isOther(kind, cudaMemcpyHostToDevice)) return cudaErrorInvalidMemcpyDirection;
+  kind = knownOf(kind);
+  if (!reachesDevice(kind, cudaMemcpyHostToDevice)) return cudaErrorInvalidMemcpyDirection;
   auto array = handle<CUarray>(to);
   return forPieces(array, at, bytes, [&](const Piece& piece) {
     void* start = toPointer(toDevice(from) + piece.done);
@@ -75,7 +77,8 @@ cudaError_t copyTo(cudaArray_t to, Place at, const void* from, size_t bytes, cud
 }
 
 cudaError_t copyFrom(void* to, cudaArray_const_t from, Place at, size_t bytes, cudaMemcpyKind kind, CUstream stream) {
-  if (isOther(kind, cudaMemcpyDeviceToHost)) return cudaErrorInvalidMemcpyDirection;
+  kind = knownOf(kind);
+  if (!reachesDevice(kind, cudaMemcpyDeviceToHost)) return cudaErrorInvalidMemcpyDirection;
   auto array = handle<CUarray>(from);
   return forPieces(array, at, bytes, [&](const Piece& piece) {
     void* start = toPointer(toDevice(to) + piece.done);
@@ -87,11 +90,12 @@ cudaError_t copyFrom(void* to, cudaArray_const_t from, Place at, size_t bytes, c
 /// Rows of the two arrays may differ in length: the run is cut at the ends of both.
 cudaError_t copyBetween(cudaArray_t to, Place toAt, cudaArray_const_t from, Place fromAt, size_t bytes,
                         cudaMemcpyKind kind, CUstream stream) {
-  if (isOther(kind, cudaMemcpyDeviceToDevice)) return cudaErrorInvalidMemcpyDirection;
+  if (!reachesDevice(kind, cudaMemcpyDeviceToDevice)) return cudaErrorInvalidMemcpyDirection;
   auto target = handle<CUarray>(to), source = handle<CUarray>(from);
   size_t row;
   if (CUresult result = rowBytes(target, row); result != CUDA_SUCCESS) return answer(result);
   size_t start, end;  // bytes of the target before the run, and up to its end
+  if (toAt.x > row) return cudaErrorInvalidValue;
   if (__builtin_mul_overflow(toAt.y, row, &start) || __builtin_add_overflow(start, toAt.x, &start) ||
       __builtin_add_overflow(start, bytes, &end))
     return cudaErrorInvalidValue;

@@ -34,6 +34,10 @@ const AttributeKind* findAttributeKind(CUlaunchAttributeID id) {
 }
 
 CUresult checkValue(CUlaunchAttributeID id, const CUlaunchAttributeValue& value) {
+  if (id == CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE) {
+    const unsigned policy = value.clusterSchedulingPolicyPreference;
+    return policy > CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  }
   bool isCluster = id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION || id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION;
   const auto& cluster = value.clusterDim;  // and preferredClusterDim, which is laid out alike
   const bool isNone = cluster.x == 0 && cluster.y == 0 && cluster.z == 0;  // as the driver has it
@@ -106,10 +110,8 @@ CUresult LaunchAttributes::read(const CUlaunchConfig& config, bool& cooperative)
       result = record(value.launchCompletionEvent.event, value.launchCompletionEvent.flags, orderEdge);
     } else if (id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE) {
       askedNode = &value;
-    } else if (id == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY) {
-      result = CUDA_ERROR_INVALID_VALUE;  // of streams
     } else if (id != CU_LAUNCH_ATTRIBUTE_IGNORE) {
-      result = CUDA_ERROR_NOT_SUPPORTED;
+      result = CUDA_ERROR_INVALID_VALUE;  // of streams only, or of none
     }
     if (result != CUDA_SUCCESS) return result;
   }

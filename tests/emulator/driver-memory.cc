@@ -108,6 +108,7 @@ TEST_CASE("a graph's nodes use what is mapped at their addresses when they run")
   map(first);
   REQUIRE_CUDA(cuMemsetD32(base, 1, piece / 4));
   REQUIRE_CUDA(cuMemsetD32(source, 8, 1));
+  REQUIRE_CUDA(cuCtxSynchronize());
   CUgraph graph = nullptr;
   CUgraphNode node = nullptr;
   REQUIRE_CUDA(cuGraphCreate(&graph, 0));

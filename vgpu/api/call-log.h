@@ -119,7 +119,7 @@ class CallLog {
   static constexpr std::string_view gone = "[CUDA] The oldest messages are missing: there was no room for them.\n";
 
   CUresult readInto(const char* path, CUlogIterator begin, bool areGone) const {
-    FILE* file = path == nullptr || *path == 0 ? nullptr : std::fopen(path, "ae");
+    FILE* file = path == nullptr || *path == 0 ? nullptr : std::fopen(path, "we");
     if (file == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (areGone) std::fwrite(gone.data(), 1, gone.size(), file);
     for (size_t i = begin - first; i < lines.size(); ++i) std::fprintf(file, "%s\n", lines[i].c_str());

@@ -64,7 +64,8 @@ CUresult checkArray(Session& session, const CopyEnd& end, const BoxSize& size, C
   checked.unit = array.unitBytes;
   bool inside = fits(end.x, size.width, array.rowBytes()) && fits(end.row, size.height, array.rows()) &&
                 fits(end.z, size.depth, array.slices());
-  return inside && end.x % checked.unit == 0 && size.width % checked.unit == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  const bool isWhole = end.x % checked.unit == 0 && size.width % checked.unit == 0;
+  return inside && (isWhole || array.isOfBytes()) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 // Bytes from the first to the last of a box in memory. No value if they are more than any memory has.

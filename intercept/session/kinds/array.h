@@ -19,6 +19,8 @@ struct ArrayLayout {
   uint64_t rowBytes() const { return units(shape.Width) * unitBytes; }
   uint64_t rows() const { return shape.Height == 0 ? 1 : units(shape.Height); }
   uint64_t slices() const { return shape.Depth == 0 ? 1 : shape.Depth; }
+  // Whether copies may begin and end within what is copied, as they may within an element and not within a block.
+  bool isOfBytes() const { return unitSide == 1; }
   CUDA_ARRAY_DESCRIPTOR flatShape() const { return {shape.Width, shape.Height, shape.Format, shape.NumChannels}; }
 
  private:

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -33,9 +35,21 @@ struct FunctionLayout {
   std::vector<Parameter> parameters;
   uint32_t parameterBytes = 0;
   uint32_t maxThreadsPerBlock = 0, staticSharedBytes = 0;
-  uint32_t maxPlainThreads = 0;  // as maxThreadsPerBlock; 0 if launches have clusters although they ask for none
-  ClusterSize cluster{};         // of every launch; zeros: what it asks for
+  std::atomic<uint32_t> maxPlainThreads{0};  // as maxThreadsPerBlock; 0 if launches have clusters although they ask for none
+  std::array<std::atomic<uint32_t>, 3> cluster{};  // of every launch, in blocks; zeros: what it asks for
   std::atomic<uint32_t> maxDynamicSharedBytes{0};
+  // Launches are checked against what is set of a function.
+  void set(CUfunction_attribute attribute, int value) {
+    const int axis = attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH;  // then height, then depth
+    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) maxDynamicSharedBytes = static_cast<uint32_t>(value);
+    if (axis < 0 || axis > 2) return;
+    cluster[axis] = static_cast<uint32_t>(value);
+    maxPlainThreads = hasCluster() ? 0 : maxThreadsPerBlock;
+  }
+  bool hasCluster() const {
+    return std::ranges::any_of(cluster, [](auto& side) { return side.load(std::memory_order_relaxed) != 0; });
+  }
+
   KnownReplies replies;  // to queries about the function
   std::unique_ptr<NextLaunch> next;  // null: nothing is set
 };

@@ -46,11 +46,10 @@ std::unique_ptr<FunctionLayout> layoutOf(Thread& thread, uint64_t module, const 
                ? static_cast<uint32_t>(reported.getAttributes()[static_cast<unsigned>(which)]) : 0;
   };
   layout->maxThreadsPerBlock = attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-  layout->cluster = {attribute(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH), attribute(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT),
-                     attribute(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH)};
-  layout->maxPlainThreads = layout->cluster[0] == 0 ? layout->maxThreadsPerBlock : 0;
   layout->staticSharedBytes = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
-  layout->maxDynamicSharedBytes = attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+  for (auto which : {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
+                     CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES})
+    layout->set(which, static_cast<int>(attribute(which)));
   keepAttributes(layout->replies, layout->replies.generation(), reported);
   return layout;
 }
@@ -183,8 +182,7 @@ CUresult setAttribute(Thread& thread, uint64_t function, CUfunction_attribute at
   if (CUresult error = frame.call()) return error;
   thread.changed(api::Kind::FUNCTION, function);
   auto* entry = thread.session.handles.find<api::Kind::FUNCTION>(function);
-  if (entry != nullptr && attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
-    entry->layout->maxDynamicSharedBytes = static_cast<uint32_t>(value);  // launches are checked against it
+  if (entry != nullptr) entry->layout->set(attribute, value);
   return CUDA_SUCCESS;
 }
 

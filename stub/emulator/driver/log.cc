@@ -46,12 +46,12 @@ CUresult CUDAAPI cuLogsCurrent(CUlogIterator* end, unsigned flags) {
   return enterAlways([&] { return flags != 0 ? CUDA_ERROR_INVALID_VALUE : callLog().read(end, {.reads = false}); });
 }
 
-CUresult CUDAAPI cuLogsDumpToFile(CUlogIterator* from, const char* path, unsigned flags) {
-  return enterAlways([&] { return flags != 0 ? CUDA_ERROR_INVALID_VALUE : callLog().read(from, {.path = path}); });
+CUresult CUDAAPI cuLogsDumpToFile(CUlogIterator* from, const char* path, unsigned) {
+  return enterAlways([&] { return callLog().read(from, {.path = path}); });
 }
 
-CUresult CUDAAPI cuLogsDumpToMemory(CUlogIterator* from, char* buffer, size_t* size, unsigned flags) {
+CUresult CUDAAPI cuLogsDumpToMemory(CUlogIterator* from, char* buffer, size_t* size, unsigned) {
   return enterAlways([&] {
-    return flags != 0 || size == nullptr ? CUDA_ERROR_INVALID_VALUE : callLog().read(from, {.buffer = buffer, .size = size});
+    return size == nullptr ? CUDA_ERROR_INVALID_VALUE : callLog().read(from, {.buffer = buffer, .size = size});
   });
 }

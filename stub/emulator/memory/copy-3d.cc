@@ -16,8 +16,8 @@ constexpr uint64_t mostBytes = uint64_t{1} << 47;
 // One side of a copy: where row `y` of slice `z` begins in the span.
 struct Side {
   MemorySpan span;
-  std::shared_ptr<const TileLayout> tiles;  // of an array without a span: x, y and z of the first unit
-  std::array<uint64_t, 3> unit{};
+  std::shared_ptr<const TileLayout> tiles;  // of an array without a span: where it begins, x in bytes
+  std::array<uint64_t, 3> first{};
   uint64_t start = 0, pitch = 0, slicePitch = 0;
   std::shared_ptr<Array> array;
   uint64_t at(uint64_t y, uint64_t z) const { return start + z * slicePitch + y * pitch; }
@@ -44,13 +44,14 @@ uint64_t product(uint64_t a, uint64_t b) {
 Side arraySide(Context& context, const Place& place, const CUDA_MEMCPY3D& copy) {
   std::shared_ptr<Array> array = context.driver.arrays.get(place.array);
   require(array->planes.empty());
-  require(place.xBytes % array->element == 0 && copy.WidthInBytes % array->element == 0);
+  const bool isWhole = place.xBytes % array->element == 0 && copy.WidthInBytes % array->element == 0;
+  require(isWhole || !isBlock(array->format->coding));
   require(place.xBytes <= array->rowBytes && copy.WidthInBytes <= array->rowBytes - place.xBytes);
   require(place.y <= array->rows && copy.Height <= array->rows - place.y);
   require(place.z <= array->slices && copy.Depth <= array->slices - place.z);
   if (array->tiles && !array->tiling->hasMemory) refuse(CUDA_ERROR_LAUNCH_FAILED);
   if (array->tiles)
-    return {.tiles = array->tiles, .unit = {place.xBytes / array->element, place.y, place.z}, .array = array};
+    return {.tiles = array->tiles, .first = {place.xBytes, place.y, place.z}, .array = array};
   return {.span = MemorySpan::ofDevice(context.driver.space, array->address, array->bytes(), everyDevice),
           .start = (place.z * array->rows + place.y) * array->rowBytes + place.xBytes,
           .pitch = array->rowBytes,
@@ -92,9 +93,10 @@ template <class Each>
 void forParts(const Side& side, uint64_t y, uint64_t z, uint64_t width, Each each) {
   if (!side.tiles) return side.span.forEach(side.at(y, z), width, each);
   for (uint64_t done = 0; done < width;) {
-    const auto run = side.tiles->runAt(side.unit[0] + done / side.tiles->unitBytes, side.unit[1] + y, side.unit[2] + z);
-    const uint64_t bytes = std::min(run.bytes, width - done);
-    each(run.at, bytes);
+    const uint64_t x = side.first[0] + done, within = x % side.tiles->unitBytes;
+    const auto run = side.tiles->runAt(x / side.tiles->unitBytes, side.first[1] + y, side.first[2] + z);
+    const uint64_t bytes = std::min(run.bytes - within, width - done);
+    each(run.at ? run.at + within : nullptr, bytes);
     done += bytes;
   }
 }

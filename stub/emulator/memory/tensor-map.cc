@@ -39,7 +39,6 @@ void requireFormats(const Arguments& given) {
   require(given.promotion >= 0 && given.promotion <= CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
   require(given.fill >= 0 && given.fill <= CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA);
   require(given.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE || given.rank >= 3);
-  require(given.interleave != CU_TENSOR_MAP_INTERLEAVE_32B || given.swizzle == CU_TENSOR_MAP_SWIZZLE_32B);
   const bool known = given.type < std::size(tensorElements) && given.swizzle < static_cast<int>(std::size(swizzleSpans));
   if (!known) refuse(CUDA_ERROR_NOT_SUPPORTED, "tensor maps of packed elements, or with a swizzle of other than 16-byte units");
   if (given.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) refuse(CUDA_ERROR_NOT_SUPPORTED, "tensor maps of interleaved layouts");
@@ -51,7 +50,7 @@ TensorMap encode(const Arguments& given) {
   require(given.map && isAligned(given.map, 64) && given.rank >= 1 && given.rank <= mostTensorDimensions);
   require(given.extents && given.steps && given.strides);  // those of a single dimension too, which has none
   requireFormats(given);
-  require(given.address && isAligned(given.address, 16) && asNumber(given.address) < addressLimit);
+  require(isAligned(given.address, 16) && asNumber(given.address) < addressLimit);
   TensorMap map;
   map.mark = TensorMap::marked;
   map.type = static_cast<uint8_t>(given.type);

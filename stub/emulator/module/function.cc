@@ -32,6 +32,11 @@ uint32_t Function::dynamicSharedLimit() {
   return fixed < most ? most - fixed : 0;
 }
 
+std::array<uint32_t, 3> Function::requiredCluster() {
+  const auto own = attributesOf(kernel()).cluster;
+  return own[0] != 0 ? own : std::array<uint32_t, 3>{setCluster[0], setCluster[1], setCluster[2]};
+}
+
 int Function::attribute(CUfunction_attribute which) {
   KernelAttributes known = attributesOf(kernel());
   switch (which) {
@@ -56,13 +61,11 @@ int Function::attribute(CUfunction_attribute which) {
     case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
       return 0;
     case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
-      return known.explicitCluster;
+      return known.explicitCluster || known.cluster[0] != 0;
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
-      return static_cast<int>(known.cluster[0]);
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
-      return static_cast<int>(known.cluster[1]);
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-      return static_cast<int>(known.cluster[2]);
+      return static_cast<int>(requiredCluster()[which - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH]);
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
       return allowsNonPortable;
     case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
@@ -85,8 +88,13 @@ void Function::setAttribute(CUfunction_attribute which, int value) {
       carveout = value;
       return;
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-      require(value == 0 || value == 1);
       allowsNonPortable = value != 0;
+      return;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+      require(value >= 0 && attributesOf(kernel()).cluster[0] == 0);
+      setCluster[which - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] = static_cast<uint32_t>(value);
       return;
     case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
       require(value >= CU_CLUSTER_SCHEDULING_POLICY_DEFAULT && value <= CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING);

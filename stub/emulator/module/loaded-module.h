@@ -94,11 +94,14 @@ struct Function {
   int attribute(CUfunction_attribute);
   void setAttribute(CUfunction_attribute, int value);
   uint32_t dynamicSharedLimit();  // bytes that a launch may ask for
+  // Of every launch: the kernel's own, or what is set. Zeros: what it asks for.
+  std::array<uint32_t, 3> requiredCluster();
   uint32_t mostClusterBlocks() const { return allowsNonPortable ? 16 : 8; }
 
   std::atomic<int> maxDynamicShared{-1}, carveout{-1};  // -1: never set
   std::atomic<bool> allowsNonPortable{false};
   std::atomic<int> clusterPolicy{0};
+  std::array<std::atomic<uint32_t>, 3> setCluster{};
 };
 
 // What a launch means by a CUfunction, which may be a CUkernel.

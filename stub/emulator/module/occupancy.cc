@@ -137,7 +137,7 @@ CUresult CUDAAPI cuOccupancyMaxActiveClusters(int* clusters, CUfunction handle, 
     require(config->numAttrs == 0 || config->attrs != nullptr);
     LaunchRequest asked;
     for (const CUlaunchAttribute& each : std::span(config->attrs, config->numAttrs)) applyAttribute(each.id, each.value, asked);
-    const uint64_t blocks = blocksOf(clusterOf(function->kernel(), asked.cluster));
+    const uint64_t blocks = blocksOf(clusterOf(*function, asked.cluster));
     if (blocks > function->mostClusterBlocks()) refuse(CUDA_ERROR_INVALID_CLUSTER_SIZE);
     *clusters = blocksAtOnce(context, *function, *config) / static_cast<int>(blocks);
   });

@@ -81,8 +81,8 @@ void runKernel(const LaunchRequest& request) {
       .kernel = &function.kernel(),
       .grid = request.grid,
       .block = request.block,
-      .cluster = clusterOf(function.kernel(), request.cluster),
-      .explicitCluster = request.cluster[0] != 0 || attributesOf(function.kernel()).cluster[0] != 0,
+      .cluster = clusterOf(function, request.cluster),
+      .explicitCluster = request.cluster[0] != 0 || function.requiredCluster()[0] != 0,
       .dynamicSharedBytes = request.dynamicSharedBytes,
       .cooperative = request.cooperative,
       .parameters = request.parameters,
@@ -155,10 +155,12 @@ std::vector<std::byte> readParameters(const Kernel& kernel, void** kernelParams,
   return block;
 }
 
-std::array<uint32_t, 3> clusterOf(const Kernel& kernel, const std::array<uint32_t, 3>& asked) {
-  if (asked[0] != 0) return asked;
-  const auto own = attributesOf(kernel).cluster;
-  return own[0] != 0 ? own : std::array<uint32_t, 3>{1, 1, 1};
+std::array<uint32_t, 3> clusterOf(Function& function, const std::array<uint32_t, 3>& asked) {
+  constexpr std::array<uint32_t, 3> none{};
+  const auto own = function.requiredCluster();
+  if (own == none) return asked[0] != 0 ? asked : std::array<uint32_t, 3>{1, 1, 1};
+  if (blocksOf(own) == 0 || (asked[0] != 0 && asked != own)) refuse(CUDA_ERROR_INVALID_CLUSTER_SIZE);
+  return own;
 }
 
 void checkLaunch(const LaunchRequest& request) {
@@ -179,8 +181,7 @@ void checkLaunch(const LaunchRequest& request) {
   KernelAttributes kernel = attributesOf(request.function->kernel());
   require(threads <= kernel.maxThreadsPerBlock);
   require(request.dynamicSharedBytes <= request.function->dynamicSharedLimit());
-  const auto cluster = clusterOf(request.function->kernel(), request.cluster);
-  if (kernel.cluster[0] != 0 && cluster != kernel.cluster) refuse(CUDA_ERROR_INVALID_CLUSTER_SIZE);
+  const auto cluster = clusterOf(*request.function, request.cluster);
   if (blocksOf(cluster) > request.function->mostClusterBlocks()) refuse(CUDA_ERROR_INVALID_CLUSTER_SIZE);
   for (int axis = 0; axis < 3; ++axis)
     if (request.grid[axis] % cluster[axis] != 0) refuse(CUDA_ERROR_INVALID_CLUSTER_SIZE);

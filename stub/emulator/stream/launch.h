@@ -41,8 +41,8 @@ inline uint64_t blocksOf(const std::array<uint32_t, 3>& shape) {
   const uint64_t layer = uint64_t{shape[0]} * shape[1];
   return layer > UINT32_MAX ? layer : layer * shape[2];
 }
-// The cluster that a launch asks for, or else the kernel's own, or else one block.
-std::array<uint32_t, 3> clusterOf(const Kernel&, const std::array<uint32_t, 3>& asked);
+// The cluster that a launch asks for, or else the function's, or else one block. Refuses what is not the function's.
+std::array<uint32_t, 3> clusterOf(Function&, const std::array<uint32_t, 3>& asked);
 // How many blocks of the kernel fit on one multiprocessor, by the rules of the device's architecture.
 int residentBlocks(Function&, uint32_t blockThreads, uint64_t dynamicSharedBytes);
 

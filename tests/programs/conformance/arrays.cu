@@ -197,6 +197,57 @@ SECTION(wrongRuns) {
   SAY(cudaGetLastError());
 }
 
+// Copies begin and end at bytes, also within an element.
+SECTION(bytes) {
+  setUp();
+  const auto of = [](void* memory) { return static_cast<unsigned char*>(memory); };
+  unsigned char* const all = of(host);
+  for (int i = 0; i < 256; ++i) all[i] = static_cast<unsigned char>(i + 1);
+  CHECK(cudaMemcpy(words, host, sizeof host, cudaMemcpyHostToDevice));
+  unsigned char got[width * height * 4];
+  auto show = [&](cudaArray_t one) {
+    CHECK(cudaMemcpy2DFromArray(got, 32, one, 0, 0, 32, height, cudaMemcpyDeviceToHost));
+    ARRAY(got, sizeof got);
+  };
+  SAY(cudaMemcpyToArray(array, 1, 0, host, 1, cudaMemcpyHostToDevice));
+  SAY(cudaMemcpyToArray(array, 31, 0, words, 6, cudaMemcpyDefault));
+  SAY(cudaMemcpy2DToArray(array, 3, 2, host, 16, 7, 2, cudaMemcpyHostToDevice));
+  SAY(cudaMemcpy2DToArray(array, 30, 2, host, 16, 3, 1, cudaMemcpyHostToDevice));
+  show(array);
+  SAY(cudaMemcpyArrayToArray(other, 5, 0, array, 1, 0, 3));
+  SAY(cudaMemcpy2DArrayToArray(other, 1, 1, array, 3, 2, 5, 2));
+  show(other);
+  cudaChannelFormatDesc wide = cudaCreateChannelDesc<int4>();
+  cudaArray_t third;
+  CHECK(cudaMallocArray(&third, &wide, 2, height));
+  CHECK(cudaMemcpy2DToArray(third, 0, 0, host, 32, 32, height, cudaMemcpyHostToDevice));
+  SAY(cudaMemcpyArrayToArray(third, 17, 1, array, 31, 0, 6));
+  show(third);
+  std::memset(got, 0, sizeof got);
+  SAY(cudaMemcpyFromArray(got, third, 18, 1, 3, cudaMemcpyDeviceToHost));
+  SAY(cudaMemcpy2DFromArray(got + 8, 16, third, 13, 0, 5, 3, cudaMemcpyDeviceToHost));
+  ARRAY(got, 48);
+  SAY(cudaGetLastError());
+}
+
+// A number that is no direction.
+SECTION(noDirection) {
+  setUp();
+  for (int number : {5, -1}) {
+    const auto none = static_cast<cudaMemcpyKind>(number);
+    int got[4];
+    SAY(cudaMemcpyToArray(array, 0, 0, host, 4, none));
+    SAY(cudaMemcpyToArrayAsync(array, 0, 0, words, 4, none, stream));
+    SAY(cudaMemcpyFromArray(got, array, 0, 0, 4, none));
+    SAY(cudaMemcpyFromArrayAsync(words, array, 0, 0, 4, none, stream));
+    SAY(cudaMemcpyArrayToArray(other, 0, 0, array, 0, 0, 4, none));
+    SAY(cudaMemcpy2DToArray(array, 0, 0, host, 4, 4, 1, none));
+    SAY(cudaMemcpy2DFromArray(got, 4, array, 0, 0, 4, 1, none));
+  }
+  SAY(cudaStreamSynchronize(stream));
+  SAY(cudaGetLastError());
+}
+
 // Of numbers that are more than there is, and sums of them.
 SECTION(sizesOfRuns) {
   setUp();

@@ -117,6 +117,48 @@ SECTION(ranks) {
   for (unsigned rank : found) VALUE(rank);
 }
 
+// Required of a kernel by a call, as by __cluster_dims__.
+SECTION(required) {
+  unsigned* ranks = nullptr;
+  CHECK(cudaMalloc(&ranks, 8 * sizeof *ranks));
+  void* arguments[] = {&ranks};
+  const void* kernel = pointer(rankOf);
+  auto launch = [&](unsigned blocks) {
+    CHECK(cudaMemset(ranks, 0xff, 8 * sizeof *ranks));
+    SAY(cudaLaunchKernel(kernel, dim3(blocks), dim3(32), arguments, 0, nullptr));
+    unsigned found[8]{};
+    SAY(cudaMemcpy(found, ranks, sizeof found, cudaMemcpyDeviceToHost));
+    for (unsigned rank : found) VALUE(static_cast<int>(rank));
+    SAY(cudaGetLastError());
+  };
+  cudaFuncAttributes attributes{};
+  SAY(cudaFuncSetAttribute(kernel, cudaFuncAttributeRequiredClusterWidth, -1));
+  SAY(cudaFuncSetAttribute(kernel, cudaFuncAttributeRequiredClusterWidth, 64));
+  SAY(cudaFuncGetAttributes(&attributes, kernel));
+  VALUE(attributes.requiredClusterWidth);
+  SAY(cudaFuncSetAttribute(kernel, cudaFuncAttributeRequiredClusterWidth, 4));
+  launch(8);
+  SAY(cudaFuncSetAttribute(kernel, cudaFuncAttributeRequiredClusterHeight, 1));
+  SAY(cudaFuncSetAttribute(kernel, cudaFuncAttributeRequiredClusterDepth, 1));
+  SAY(cudaFuncGetAttributes(&attributes, kernel));
+  VALUE(attributes.requiredClusterWidth);
+  VALUE(attributes.clusterDimMustBeSet);
+  launch(8);
+  launch(6);
+  SAY(cudaLaunchKernelExC(Launch(8, 2).get(), kernel, arguments));
+  SAY(cudaLaunchKernelExC(Launch(8, 4).get(), kernel, arguments));
+  int clusters = 0;
+  SAY(cudaOccupancyMaxActiveClusters(&clusters, kernel, Launch(8, 2).get()));
+  SAY(cudaGetLastError());
+  for (auto which : {cudaFuncAttributeRequiredClusterWidth, cudaFuncAttributeRequiredClusterHeight, cudaFuncAttributeRequiredClusterDepth})
+    SAY(cudaFuncSetAttribute(kernel, which, 0));
+  launch(6);
+  SAY(cudaFuncSetAttribute(kernel, cudaFuncAttributeClusterSchedulingPolicyPreference, 1));
+  SAY(cudaFuncSetAttribute(kernel, cudaFuncAttributeClusterSchedulingPolicyPreference, 9));
+  SAY(cudaFuncSetAttribute(kernel, cudaFuncAttributeClusterDimMustBeSet, 1));
+  SAY(cudaGetLastError());
+}
+
 SECTION(otherAttributes) {
   Launch launch(8, 2);
   launch.config.numAttrs = 2;

@@ -48,8 +48,14 @@ SECTION(files) {
   fail();
   char path[] = "/tmp/logs-XXXXXX";
   const int file = mkstemp(path);
+  SAY(cudaLogsDumpToFile(&begin, path, 1));
+  VALUE(lseek(file, 0, SEEK_END) > 0);
   SAY(cudaLogsDumpToFile(&begin, path, 0));
   VALUE(lseek(file, 0, SEEK_END) > 0);
+  SAY(cudaLogsDumpToFile(nullptr, path, 0));
+  const auto all = lseek(file, 0, SEEK_END);
+  SAY(cudaLogsDumpToFile(nullptr, path, 0));
+  VALUE(lseek(file, 0, SEEK_END) == all);
   unlink(path);
   SAY(cudaLogsDumpToFile(&begin, "/nowhere/at/all", 0));
 }

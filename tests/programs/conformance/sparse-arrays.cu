@@ -45,6 +45,13 @@ SECTION(shapes) {
   make("a row", {256, 0, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_SPARSE});
   make("layers", {256, 256, 3, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_LAYERED});
   make("a volume", {64, 64, 32, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_SPARSE});
+  make("a large cube", {512, 512, 6, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_CUBEMAP});
+  make("layers of cubes", {256, 256, 12, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED});
+  CUmipmappedArray levels;
+  CUDA_ARRAY3D_DESCRIPTOR cube{512, 512, 6, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_CUBEMAP};
+  SAYCU(cuMipmappedArrayCreate, &levels, &cube, 3);
+  cube.Flags |= CUDA_ARRAY3D_LAYERED;
+  SAYCU(cuMipmappedArrayCreate, &levels, &cube, 3);
   make("a cube", {128, 128, 6, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_CUBEMAP});
   make("bytes", {256, 256, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1, CUDA_ARRAY3D_SPARSE});
   make("deferred too", {256, 256, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING});
@@ -72,6 +79,31 @@ SECTION(mapping) {
   MAPPED(m.memOperationType = CU_MEM_OPERATION_TYPE_UNMAP; m.memHandle.memHandle = 0);
   MAPPED(m.memOperationType = CU_MEM_OPERATION_TYPE_UNMAP);
   SAY(cudaDeviceSynchronize());
+}
+
+// Copies begin and end at bytes, also within an element, over two tiles.
+SECTION(bytes) {
+  CHECK(cudaFree(nullptr));
+  const CUarray sparse = makeArray(2 * tile, tile, 0, CUDA_ARRAY3D_SPARSE);
+  const CUmemGenericAllocationHandle pool = makePool(2 * MiB);
+  CHECK(static_cast<cudaError_t>(map({change(sparse, {0, 0, 0, 0, 0, 2 * tile, tile, 1}, pool)})));
+  std::vector<uint32_t> words(2 * tile), got(2 * tile);
+  for (size_t i = 0; i < words.size(); ++i) words[i] = 0x04030201 + 0x04040404 * static_cast<uint32_t>(i % 16);
+  auto copy = [&](const char* what, size_t x, size_t width, bool isUpload, uint32_t* memory) {
+    CUDA_MEMCPY3D box = boxOf(sparse, 0, 0, 0, 2 * tile, 1, isUpload, memory);
+    (isUpload ? box.dstXInBytes : box.srcXInBytes) = x;
+    box.WidthInBytes = width;
+    say(what, DRIVER(cuMemcpy3D)(&box));
+  };
+  copy("zeros", 0, 8 * tile, true, got.data());
+  copy("over two tiles", 4 * tile - 2, 5, true, words.data());
+  copy("within an element", 7, 1, true, words.data());
+  copy("too far", 8 * tile - 1, 2, true, words.data());
+  copy("all", 0, 8 * tile, false, got.data());
+  for (unsigned i : {0u, 1u, 2u, tile - 2, tile - 1, tile, tile + 1, 2 * tile - 1}) VALUE(got[i]);
+  got.assign(2, 0);
+  copy("back", 4 * tile - 1, 3, false, got.data());
+  VALUE(got[0]);
 }
 
 SECTION(otherMemory) {
