@@ -63,6 +63,18 @@ kj::AutoCloseFd emptyMemory(off_t bytes) {
 
 }  // namespace
 
+TEST_CASE("what nobody waits for any more while it is made is removed all the same") {
+  kj::AsyncIoContext io = kj::setupAsyncIo();
+  test::ScratchDirectory scratch("/tmp");
+  FileWork work{1};
+  ArrivalFiles files(work);
+  { auto dropped = files.open(scratch.path, "session-1"); }
+  StateDirectory::Shared made = files.discard().wait(io.waitScope);
+  REQUIRE(made != nullptr);
+  CHECK_EQ(made->remove(), "");
+  CHECK(fs::is_empty(scratch.path));
+}
+
 TEST_CASE("pieces of a file make the file, in whatever order they come") {
   Arriving arriving;
   arriving.put("manifest.json", 4, "-two");

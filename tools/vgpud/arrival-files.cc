@@ -65,13 +65,7 @@ kj::Promise<void> ArrivalFiles::open(std::string in, std::string name) {
   int fd;
   KJ_SYSCALL(fd = memfd_create("vgpu-arriving", MFD_CLOEXEC));
   arena = std::make_shared<kj::AutoCloseFd>(fd);
-  auto made = files.run([in = std::move(in), name = std::move(name)] { return StateDirectory::make(in, name, getpid()); });
-  return made
-      .then([this](StateDirectory::Shared&& shared) {
-        directory = std::move(shared);
-        return folder->open(path());
-      })
-      .ignoreResult();
+  return directory.make(files, std::move(in), std::move(name), getpid()).then([this] { return folder->open(path()); }).ignoreResult();
 }
 
 kj::Promise<void> ArrivalFiles::put(std::string file, uint64_t offset, kj::Array<kj::byte> bytes) {
@@ -99,7 +93,7 @@ kj::Promise<void> ArrivalFiles::fillArena(int to) {
 }
 
 kj::Promise<StateDirectory::Shared> ArrivalFiles::discard() {
-  return folder->discard().then([this] { return std::move(directory); });
+  return folder->discard().then([this] { return directory.take(); });
 }
 
 DepartingFiles::DepartingFiles(FileWork& files, std::string folder, kj::AutoCloseFd arena)

@@ -14,7 +14,7 @@
 
 #include "tools/common/file-work.h"
 #include "tools/vgpud/changed-pieces.h"
-#include "tools/vgpud/state-directory.h"
+#include "tools/vgpud/passing-folder.h"
 #include "tools/vgpud/target-folder.h"
 #include "vgpu/control/control.capnp.h"
 
@@ -33,14 +33,14 @@ class ArrivalFiles {
   kj::Promise<void> fillArena(int arena);
 
   // Where the snapshot is.
-  std::string path() const { return directory->path() + "/snapshot"; }
-  // Removes all of it. Returns what was made and is to be removed after that.
+  std::string path() const { return directory.path() + "/snapshot"; }
+  // Removes all of it, also of what open() is still making. Returns what was made and is to be removed after that.
   kj::Promise<StateDirectory::Shared> discard();
 
  private:
   FileWork& files;
   kj::Own<TargetFolder> folder;
-  StateDirectory::Shared directory;
+  PassingFolder directory;
   std::shared_ptr<kj::AutoCloseFd> arena;  // a memory file, sparse
 };
 

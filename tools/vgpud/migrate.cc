@@ -17,6 +17,7 @@
 #include "tools/common/reason.h"
 #include "tools/vgpud/arrival-files.h"
 #include "tools/vgpud/elapsed.h"
+#include "tools/vgpud/passing-folder.h"
 #include "tools/vgpud/target-folder.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
@@ -250,13 +251,9 @@ class Migration final : public kj::Refcounted {
 
   // A folder of the daemon's own, as for a new worker.
   kj::Promise<void> openFolder() {
-    auto made = sessions.files.run([in = sessions.directory.renewals(), name = id + "-" + newSessionId(), pid = session->pid] {
-      return StateDirectory::make(in, name, pid);
-    });
-    return made
-        .then([this](StateDirectory::Shared&& directory) {
-          state = kj::mv(directory);
-          path = state->path() + "/snapshot";
+    return state.make(sessions.files, sessions.directory.renewals(), id + "-" + newSessionId(), session->pid)
+        .then([this] {
+          path = state.path() + "/snapshot";
           kj::AutoCloseFd arena;
           if (isFar()) arena = duplicate(session->hostArena);  // else the target's worker gets it
           departing = kj::heap<DepartingFiles>(sessions.files, path, kj::mv(arena));
@@ -326,8 +323,9 @@ class Migration final : public kj::Refcounted {
   // First the snapshot in it: two that remove the same files get into each other's way.
   void removeFolderAfter(kj::Promise<void> writerEnded) {
     auto cleared = TargetFolder::discardAfter(kj::mv(writerEnded), kj::mv(folder));
-    sessions.spawn(cleared.then([&sessions = sessions, state = kj::mv(state)]() mutable {
-      if (state != nullptr) sessions.remove(kj::mv(state));
+    auto taken = cleared.then([made = state.take()]() mutable { return kj::mv(made); });
+    sessions.spawn(taken.then([&sessions = sessions](StateDirectory::Shared&& made) {
+      if (made != nullptr) sessions.remove(std::move(made));
     }));
   }
 
@@ -397,7 +395,7 @@ class Migration final : public kj::Refcounted {
   kj::Maybe<control::MigrationSource::Client> source;
   std::string streamSocket, token, path;
   std::vector<Reached> streams;  // their sockets are the worker's after a while
-  StateDirectory::Shared state;
+  PassingFolder state;
   kj::Own<TargetFolder> folder;
   kj::Own<DepartingFiles> departing;
   kj::AutoCloseFd target;  // on its way to the worker
