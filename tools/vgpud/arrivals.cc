@@ -89,16 +89,20 @@ class Arrivals::Server final : public control::Arrival::Server {
  protected:
   void enter(kj::Own<ProgramLink> link) {
     program = kj::mv(link);
-    auto made = sessions.files.run([in = sessions.directory.arrived(), id = session, owner = program->peer().pid] {
+    auto work = sessions.files.run([in = sessions.directory.arrived(), id = session, owner = program->peer().pid] {
       return StateDirectory::makeNext(in, id, owner);
     });
-    entering = made.then([this](StateDirectory::Shared&& made) {
+    auto made = work.fork();
+    auto watched = made.addBranch().then(  // whatever becomes of the session, and of this
+        [&sessions = sessions](StateDirectory::Shared&& made) { sessions.removeAfterProgram(std::move(made)); }, [](kj::Exception&&) {});
+    sessions.spawn(kj::mv(watched));
+    entering = made.addBranch()
+                   .then([this](StateDirectory::Shared&& made) {
                      program->send([&](control::ToSession::Builder message) {
                        auto opened = message.initOpened();
                        opened.setSession(reader(session));
                        opened.setDirectory(reader(made->path()));
                      });
-                     sessions.removeAfterProgram(std::move(made));  // whatever becomes of the session
                      programCame.fulfiller->fulfill();
                    })
                    .eagerlyEvaluate([this](kj::Exception&& exception) { programCame.fulfiller->reject(kj::mv(exception)); });
