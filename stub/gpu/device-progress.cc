@@ -35,6 +35,7 @@ void DeviceProgress::note(uint64_t stream) {
 }
 
 CUresult DeviceProgress::joinStream(CUstream stream) {
+  if (CUresult state = driver.cuStreamQuery(stream); state != CUDA_ERROR_NOT_READY) return state;
   if (CUresult error = driver.cuEventRecord(joined, stream)) return error;
   isFenceDue = true;
   return driver.cuStreamWaitEvent(own, joined, 0);  // for this record: the event may be recorded again meanwhile
@@ -42,9 +43,7 @@ CUresult DeviceProgress::joinStream(CUstream stream) {
 
 CUresult DeviceProgress::joinLegacy() {
   if (!touched.contains(0)) return CUDA_SUCCESS;
-  CUresult state = driver.cuStreamQuery(nullptr);
-  if (state == CUDA_ERROR_NOT_READY) state = joinStream(nullptr);
-  if (state != CUDA_SUCCESS) return state;
+  if (CUresult error = joinStream(nullptr)) return error;
   touched.erase(0);
   if (lastUsed == 0) lastUsed = none;
   return CUDA_SUCCESS;

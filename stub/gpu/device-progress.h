@@ -5,9 +5,9 @@
 // into a word of memory that the program does not share. Fences pass in their order, so one word is enough. What waits for a
 // fence is a continuation (continuations.h). At a barrier every fence has passed: of this a suspend keeps nothing.
 //
-// The legacy default stream is the exception: an event in it comes behind all streams that block, and holds up what they are
-// given later. So it is asked first whether it has anything left, and is joined before a stream is made to wait for the
-// program (hostFunction): what it was given until then ends without the program.
+// A stream is asked first whether it has anything left: an event in one that blocks would come behind the work of the legacy default
+// stream, and one in that behind all streams that block, and it holds up what they are given later. So it is also joined before
+// a stream is made to wait for the program (hostFunction): what it was given until then ends without the program.
 #pragma once
 
 #include <atomic>

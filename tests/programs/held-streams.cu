@@ -122,6 +122,31 @@ bool fillsDefaultStream() {
   return EXPECT(got.ran == launches) & EXPECT(got.wrong == 0);
 }
 
+// A stream whose work is over says so while the legacy default stream, behind which its next work would be, is held and another
+// thread waits for the device.
+bool isOverBesideDefaultStream() {
+  Held held;
+  int *done, *later;
+  cudaStream_t blocking;
+  CHECK(cudaMallocHost(&done, 2 * sizeof *done));
+  later = done + 1;
+  *done = *later = 0;
+  CHECK(cudaStreamCreate(&blocking));
+  raise<<<1, 1, 0, blocking>>>(done);
+  while (*static_cast<Flag*>(done) == 0) usleep(100);
+  awaitFlag<<<1, 1>>>(later);
+  CHECK(cudaGetLastError());
+  std::thread waiter([] { CHECK(cudaDeviceSynchronize()); });
+  usleep(50000);  // for its call
+  cudaError_t state = cudaErrorNotReady;
+  for (int i = 0; i < 2000 && state == cudaErrorNotReady; ++i, usleep(1000)) state = cudaStreamQuery(blocking);
+  *static_cast<Flag*>(later) = 1;
+  waiter.join();
+  CHECK(cudaStreamDestroy(blocking));
+  CHECK(cudaFreeHost(done));
+  return EXPECT(state == cudaSuccess);
+}
+
 }  // namespace
 
 int main() {
@@ -134,5 +159,6 @@ int main() {
   ok &= overfillsOneStream(false);
   ok &= overfillsOneStream(true);
   ok &= fillsDefaultStream();
+  ok &= isOverBesideDefaultStream();
   return verdict("held-streams", ok);
 }
