@@ -1,4 +1,5 @@
-// Libraries of code: loaded at once where the caller is, so that a bad image is refused there; elsewhere at their first use.
+// Libraries of code: loaded at once where the caller is, elsewhere at their first use. What cannot be translated is refused when something
+// of it is used (docs/facts.md).
 #include <algorithm>
 
 #include "intercept/driver/shared.h"
@@ -51,8 +52,13 @@ CUresult vgpu::client::listKernels(CUkernel* kernels, unsigned most, unsigned* c
 }
 
 CUresult vgpu::client::giveKernel(CUkernel* kernel, CUlibrary library, const char* name) {
-  return withKernels(library, [&](Thread& thread, const std::vector<std::string>& names) -> CUresult {
+  return withLibrary(library, [&](Thread& thread, CodeLibrary& code) -> CUresult {
     if (kernel == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const uint64_t context = contextOn(thread, thread.device());
+    uint64_t module = 0;
+    std::vector<std::string> names;
+    if (CUresult error = code.moduleIn(thread, context, module)) return error;
+    if (CUresult error = code.listKernels(thread, context, names)) return error;
     if (std::ranges::find(names, name) == names.end()) return CUDA_ERROR_NOT_FOUND;
     *kernel = kernelOf(thread, toWire(library), name);
     return CUDA_SUCCESS;
@@ -64,7 +70,9 @@ CUresult vgpu::client::giveLibraryVariable(CUlibrary library, const char* name, 
   return withModuleOf(library, [&](Thread& thread, uint64_t module) -> CUresult {
     KnownVariable variable;
     if (name == nullptr || *name == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult error = findVariable(thread, module, name, variable)) return error;
+    CUresult error = findVariable(thread, module, name, variable);
+    if (isManaged && error == CUDA_ERROR_INVALID_VALUE) error = CUDA_ERROR_NOT_FOUND;  // of a kernel's name, for which modules have that
+    if (error != CUDA_SUCCESS) return error;
     return variable.isManaged || !isManaged ? giveVariable(thread, module, name, address, bytes) : CUDA_ERROR_NOT_FOUND;
   });
 }
@@ -88,7 +96,7 @@ VGPU_EXPORT CUresult CUDAAPI cuLibraryLoadData(CUlibrary* library, const void* c
     auto made = std::make_unique<CodeLibrary>(handle, image, isPreserved, std::move(jit));
     CUresult result = made->moduleIn(thread, contextOn(thread, thread.device()), module);
     made->forgetPlaces();
-    if (result != CUDA_SUCCESS) return handles.abandon(handle), result;
+    if (result != CUDA_SUCCESS && !isOfCode(result)) return handles.abandon(handle), result;
     handles.publish<api::Kind::LIBRARY>(handle, 0, [&](CodeLibraryState& state) { state.code = std::move(made); });
     *library = fromWire<CUlibrary>(handle);
     return CUDA_SUCCESS;

@@ -58,6 +58,12 @@ cudaError_t inspect(cudaChannelFormatDesc* element, cudaExtent* extent, unsigned
   return element == nullptr ? cudaSuccess : readElement(element, descriptor);
 }
 
+/// Nothing, where another handle that is none is one of no array.
+template <typename Array, typename Ask>
+cudaError_t ofArray(Array array, Ask ask) {
+  return array == nullptr ? cudaErrorInvalidValue : answer(ask());
+}
+
 /// By reference, as the two structures have the same members in the same order.
 static_assert(sizeof(cudaArrayMemoryRequirements) == sizeof(CUDA_ARRAY_MEMORY_REQUIREMENTS));
 static_assert(sizeof(cudaArraySparseProperties) == sizeof(CUDA_ARRAY_SPARSE_PROPERTIES));
@@ -85,21 +91,25 @@ RUNTIME(cudaFreeMipmappedArray, (cudaMipmappedArray_t array), destroyLevels(arra
 RUNTIME(cudaArrayGetInfo, (cudaChannelFormatDesc * element, cudaExtent* extent, unsigned* flags, cudaArray_t array),
         inspect(element, extent, flags, array))
 RUNTIME(cudaGetChannelDesc, (cudaChannelFormatDesc * element, cudaArray_const_t array),
-        inspect(element, nullptr, nullptr, array))
+        element == nullptr ? cudaErrorInvalidValue : inspect(element, nullptr, nullptr, array))
 RUNTIME(cudaArrayGetPlane, (cudaArray_t * plane, cudaArray_t array, unsigned index),
         cuArrayGetPlane(same<CUarray>(plane), handle<CUarray>(array), index))
 RUNTIME(cudaArrayGetMemoryRequirements, (cudaArrayMemoryRequirements * requirements, cudaArray_t array, int device),
-        cuArrayGetMemoryRequirements(same<CUDA_ARRAY_MEMORY_REQUIREMENTS>(requirements), handle<CUarray>(array),
-                                     device))
+        ofArray(array, [&] {
+          return cuArrayGetMemoryRequirements(same<CUDA_ARRAY_MEMORY_REQUIREMENTS>(requirements), handle<CUarray>(array), device);
+        }))
 RUNTIME(cudaMipmappedArrayGetMemoryRequirements,
         (cudaArrayMemoryRequirements * requirements, cudaMipmappedArray_t array, int device),
-        cuMipmappedArrayGetMemoryRequirements(same<CUDA_ARRAY_MEMORY_REQUIREMENTS>(requirements),
-                                              handle<CUmipmappedArray>(array), device))
+        ofArray(array, [&] {
+          return cuMipmappedArrayGetMemoryRequirements(same<CUDA_ARRAY_MEMORY_REQUIREMENTS>(requirements),
+                                                       handle<CUmipmappedArray>(array), device);
+        }))
 RUNTIME(cudaArrayGetSparseProperties, (cudaArraySparseProperties * properties, cudaArray_t array),
         cuArrayGetSparseProperties(same<CUDA_ARRAY_SPARSE_PROPERTIES>(properties), handle<CUarray>(array)))
 RUNTIME(cudaMipmappedArrayGetSparseProperties, (cudaArraySparseProperties * properties, cudaMipmappedArray_t array),
-        cuMipmappedArrayGetSparseProperties(same<CUDA_ARRAY_SPARSE_PROPERTIES>(properties),
-                                            handle<CUmipmappedArray>(array)))
+        ofArray(array, [&] {
+          return cuMipmappedArrayGetSparseProperties(same<CUDA_ARRAY_SPARSE_PROPERTIES>(properties), handle<CUmipmappedArray>(array));
+        }))
 
 extern "C" cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind kind) {
   return {x, y, z, w, kind};

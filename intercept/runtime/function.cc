@@ -55,6 +55,7 @@ cudaError_t setAttribute(const void* key, cudaFuncAttribute attribute, int value
 /// For a kernel in the context of a device that need not be the thread's.
 cudaError_t setAttributeOn(cudaKernel_t kernel, cudaFuncAttribute attribute, int value, int device) {
   int before;
+  if (kernel == nullptr) return cudaErrorInvalidResourceHandle;
   if (cudaError_t error = currentDevice(before); error != cudaSuccess) return error;
   if (cudaError_t error = chooseDevice(device); error != cudaSuccess) return error;
   cudaError_t error = setAttribute(kernel, attribute, value);

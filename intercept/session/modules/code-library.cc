@@ -25,7 +25,8 @@ CUresult CodeLibrary::moduleIn(Thread& thread, uint64_t context, uint64_t& modul
 
 CUresult CodeLibrary::listKernels(Thread& thread, uint64_t context, std::vector<std::string>& all) {
   uint64_t module = 0;
-  if (CUresult error = moduleIn(thread, context, module)) return error;
+  all.clear();
+  if (CUresult error = moduleIn(thread, context, module)) return isOfCode(error) ? CUDA_SUCCESS : error;
   std::lock_guard lock(loading);
   if (!names) {
     std::vector<std::string> found;

@@ -26,6 +26,11 @@ namespace vgpu::client {
 
 class Thread;
 
+// Of code that cannot be translated: a driver loads a library of it, and says so when something of it is used.
+constexpr bool isOfCode(CUresult error) {
+  return error == CUDA_ERROR_INVALID_IMAGE || error == CUDA_ERROR_INVALID_PTX || error == CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+}
+
 class CodeLibrary {
  public:
   // `handle`: the library's own. A preserved image stays where the program has it; another one is copied.
@@ -35,7 +40,7 @@ class CodeLibrary {
   CUresult moduleIn(Thread& thread, uint64_t context, uint64_t& module);
   // From now on the program is not told what the JIT says: its buffers are its own again.
   void forgetPlaces() { jit.forgetPlaces(); }
-  // The names of all kernels; loads the library into `context` if it is in none.
+  // The names of all kernels; loads the library into `context` if it is in none. Code that cannot be translated has none.
   CUresult listKernels(Thread& thread, uint64_t context, std::vector<std::string>& names);
   // The contexts of `device` into which it is loaded.
   std::vector<uint64_t> contextsOn(Thread& thread, unsigned device);

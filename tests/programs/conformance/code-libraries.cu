@@ -41,7 +41,7 @@ static const char* const text = R"(.version 7.5
   ret;
 }
 )";
-static const char* const broken = ".version 7.5\n.target sm_75\n.address_size 64\nnonsense";
+static const char* const wrong = ".version 7.5\n.target sm_75\n.address_size 64\nnonsense";
 static const char* const empty = ".version 7.5\n.target sm_75\n.address_size 64\n";
 
 namespace {
@@ -81,7 +81,7 @@ SECTION(loading) {
   SAY(loadText(&library, "nonsense"));
   SAY(loadText(&library, ".version 99.0\n.target sm_75\n.address_size 64\n"));
   SAY(loadText(&library, ".version 7.5\n.target sm_999\n.address_size 64\n"));
-  SAY(loadText(&library, broken));
+  SAY(loadText(&library, wrong));
   SAY(loadText(&library, empty));
   unsigned count = 9;
   SAY(cudaLibraryGetKernelCount(&count, library));
@@ -96,6 +96,41 @@ SECTION(loading) {
   VALUE(count);
   SAY(cudaLibraryUnload(library));
   SAY(cudaGetLastError());
+}
+
+// What cannot be translated, when it is used.
+SECTION(broken) {
+  for (const char* image : {"", "nonsense", ".version 99.0\n.target sm_75\n.address_size 64\n",
+                            ".version 7.5\n.target sm_999\n.address_size 64\n", wrong}) {
+    CHECK(loadText(&library, image));
+    unsigned count = 9;
+    cudaKernel_t kernels[2]{};
+    CUmodule module = nullptr;
+    void* address = nullptr;
+    size_t bytes = 0;
+    SAY(cudaLibraryGetKernelCount(&count, library));
+    VALUE(count);
+    SAY(cudaLibraryGetKernel(&kernel, library, "add"));
+    SAY(cudaLibraryEnumerateKernels(kernels, 2, library));
+    SAY(cudaLibraryGetGlobal(&address, &bytes, library, "counter"));
+    SAY(cudaLibraryGetManaged(&address, &bytes, library, "shared"));
+    SAY(cudaLibraryGetUnifiedFunction(&address, library, "helper"));
+    SAYCU(cuLibraryGetModule, &module, reinterpret_cast<CUlibrary>(library));
+    SAY(cudaGetLastError());
+    SAY(cudaLibraryUnload(library));
+  }
+}
+
+// Whether the program is told of it, and when.
+SECTION(brokenLog) {
+  static char log[4096];
+  cudaJitOption options[] = {cudaJitErrorLogBuffer, cudaJitErrorLogBufferSizeBytes};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+  SAY(cudaLibraryLoadData(&library, wrong, options, values, 2, nullptr, nullptr, 0));
+  VALUE(log[0] != 0);
+  SAY(cudaLibraryGetKernel(&kernel, library, "add"));
+  VALUE(log[0] != 0);
+  SAY(cudaLibraryUnload(library));
 }
 
 SECTION(files) {
