@@ -62,6 +62,8 @@ size_t Context::limit(CUlimit which) const {
 void Context::setLimit(CUlimit which, size_t value) {
   constexpr size_t mostStack = 512 * 1024;  // CUDA C++ Programming Guide, Compute Capabilities: local memory per thread
   require(which >= 0 && which < CU_LIMIT_MAX && (which != CU_LIMIT_STACK_SIZE || value <= mostStack));
+  const auto mostPersisting = static_cast<size_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE));
+  require(which != CU_LIMIT_PERSISTING_L2_CACHE_SIZE || value <= mostPersisting);
   std::lock_guard lock(outputMutex);
   auto at = limits.find(which);
   if (at == limits.end()) refuse(CUDA_ERROR_UNSUPPORTED_LIMIT);
