@@ -1,10 +1,18 @@
 #include "stub/worker/graph-launch.h"
 
+#include <algorithm>
+
 #include "stub/worker/device-graphs.h"
 
 namespace vgpu::stub {
 
-CUresult launchGraph(Execution& on, KnownGraph& graph, uint64_t stream) {
+uint64_t OtherNumbers::find(uint32_t line, uint64_t otherwise) const {
+  for (size_t i = 0; i < std::min(lines.size(), numbers.size()); ++i)
+    if (lines[i] == line) return numbers[i];
+  return otherwise;
+}
+
+CUresult launchGraph(Execution& on, KnownGraph& graph, uint64_t stream, const OtherNumbers& others) {
   if (graph.executable == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUstream real = on.stream(stream);
   if (graph.function != 0) on.gpu.launched(stream, graph.function);
@@ -12,11 +20,13 @@ CUresult launchGraph(Execution& on, KnownGraph& graph, uint64_t stream) {
   if (graph.waits && stream != 0)  // see DeviceProgress
     if (CUresult error = on.gpu.progress.joinLegacy()) return error;
   for (uint32_t number : graph.own) {
-    OwnOperations now(on, *graph.nodes[number].own, on.sequence());
+    const OwnWords& own = *graph.nodes[number].own;
+    OwnOperations now(on, own, others.find(own.line, on.sequence()));
     if (CUresult error = on.driver.cuGraphExecBatchMemOpNodeSetParams(graph.executable, graph.nodes[number].node, &now.node))
       return error;
   }
-  for (uint32_t number : graph.records) on.eventTimes.recorded(graph.nodes[number].event);
+  for (uint32_t number : graph.records)  // of another device's event that device's thread knows (eventNumbered)
+    if (const uint64_t event = graph.nodes[number].event; handleDevice(event) == on.device()) on.eventTimes.recorded(event);
   noteUploaded(graph);  // a launch uploads what it needs
   return on.driver.cuGraphLaunch(graph.executable, real);
 }

@@ -28,7 +28,15 @@ struct OwnOperations {
   CUDA_BATCH_MEM_OP_NODE_PARAMS node{};
 };
 
+// What some completion words get instead of the launch's number.
+struct OtherNumbers {
+  api::ElementsReader<uint32_t> lines{nullptr};
+  api::ElementsReader<uint64_t> numbers{nullptr};  // one a line
+
+  uint64_t find(uint32_t line, uint64_t otherwise) const;
+};
+
 // Sets the number of this launch in these nodes, and gives the graph to the stream of that virtual handle.
-CUresult launchGraph(Execution& on, KnownGraph& graph, uint64_t stream);
+CUresult launchGraph(Execution& on, KnownGraph& graph, uint64_t stream, const OtherNumbers& others = {});
 
 }  // namespace vgpu::stub

@@ -249,6 +249,100 @@ bool recordsAndWaits(const Side& first, const Side& second) {
   return ok;
 }
 
+// A graph that records events of both devices, which streams and the host of both wait for, beside records by streams.
+struct RecordedOnBoth {
+  RecordedOnBoth(const Side& first, const Side& second) {
+    for (auto* side : {&first, &second}) {
+      CHECK(cudaSetDevice(side->device));
+      CHECK(cudaEventCreate(&begun[side->device]));
+      CHECK(cudaEventCreate(&ended[side->device]));
+    }
+    CHECK(cudaGraphCreate(&graph, 0));
+    cudaGraphNode_t last = nullptr;
+    for (auto* side : {&first, &second}) {
+      last = record(last, begun[side->device]);
+      last = kernelNode(graph, *side, {last}, side->data, 1, addSlowly);
+      last = record(last, ended[side->device]);
+    }
+    lastRecord = last;
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  }
+  ~RecordedOnBoth() {
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+    for (int device : {0, 1}) {
+      CHECK(cudaEventDestroy(begun[device]));
+      CHECK(cudaEventDestroy(ended[device]));
+    }
+  }
+  cudaGraphNode_t record(cudaGraphNode_t before, cudaEvent_t event) const {
+    cudaGraphNode_t node;
+    CHECK(cudaGraphAddEventRecordNode(&node, graph, &before, before == nullptr ? 0 : 1, event));
+    return node;
+  }
+  // What each device has is copied by streams of both when its event has happened.
+  bool isWaitedFor(const Side& first, const Side& second) const {
+    const Side* const sides[] = {&first, &second};
+    const int was[] = {first.last(), second.last()};
+    int* copies[2][2];
+    for (auto* side : sides) {
+      CHECK(cudaSetDevice(side->device));
+      for (int from : {0, 1}) CHECK(cudaMalloc(&copies[from][side->device], count * sizeof(int)));
+      addSlowly<<<blocksFor(count, 256), 256, 0, side->stream>>>(side->data, 0);
+      CHECK(cudaEventRecord(ended[side->device], side->stream));  // the graph's record is a later one
+      CHECK(cudaStreamSynchronize(side->stream));
+    }
+    CHECK(cudaSetDevice(second.device));
+    CHECK(cudaGraphLaunch(exec, second.stream));
+    for (auto* from : sides)
+      for (auto* to : sides) {
+        CHECK(cudaSetDevice(to->device));
+        CHECK(cudaStreamWaitEvent(to->stream, ended[from->device], 0));
+        CHECK(cudaMemcpyAsync(copies[from->device][to->device], from->data, count * sizeof(int), cudaMemcpyDefault, to->stream));
+      }
+    bool ok = true;
+    for (auto* from : sides) {
+      float milliseconds = -1;
+      CHECK(cudaEventSynchronize(ended[from->device]));
+      ok &= EXPECT(from->last() == was[from->device] + 1) & EXPECT_ERROR(cudaEventQuery(ended[from->device]), cudaSuccess);
+      CHECK(cudaEventElapsedTime(&milliseconds, begun[from->device], ended[from->device]));
+      ok &= EXPECT(milliseconds >= 0);
+    }
+    for (auto* to : sides) {
+      CHECK(cudaSetDevice(to->device));
+      CHECK(cudaStreamSynchronize(to->stream));
+      for (int from : {0, 1}) {
+        int copy = 0;
+        CHECK(cudaMemcpy(&copy, copies[from][to->device] + count - 1, sizeof copy, cudaMemcpyDefault));
+        ok &= EXPECT(copy == was[from] + 1);
+        CHECK(cudaFree(copies[from][to->device]));
+      }
+    }
+    return ok;
+  }
+  // Another event of the same device takes the last one's place, for one launch.
+  bool recordsAnother(const Side& first, const Side& second) const {
+    cudaEvent_t other;
+    CHECK(cudaSetDevice(second.device));
+    CHECK(cudaEventCreateWithFlags(&other, cudaEventDisableTiming));
+    CHECK(cudaGraphExecEventRecordNodeSetEvent(exec, lastRecord, other));
+    CHECK(cudaSetDevice(first.device));
+    const int was = second.last();
+    CHECK(cudaGraphLaunch(exec, first.stream));
+    CHECK(cudaEventSynchronize(other));
+    const bool ok = EXPECT(second.last() == was + 1);
+    CHECK(cudaGraphExecEventRecordNodeSetEvent(exec, lastRecord, ended[second.device]));
+    CHECK(cudaEventDestroy(other));
+    CHECK(cudaStreamSynchronize(first.stream));
+    return ok;
+  }
+
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  cudaGraphNode_t lastRecord;
+  cudaEvent_t begun[2], ended[2];
+};
+
 }  // namespace
 
 int main() {
@@ -264,9 +358,20 @@ int main() {
   pair.setSecond(second, 20);
   ok &= worksOnBoth(first, second, pair, 4 * 111, 3, 20);
   ok &= runsInOthersStream(first, second);
+  const RecordedOnBoth recorded(first, second);
+  ok &= recorded.isWaitedFor(first, second) & recorded.recordsAnother(first, second);
   cudaGraphExec_t fromStreams = captured(first, second);
   ok &= runsCaptured(first, second, fromStreams);
+  CHECK(cudaGraphLaunch(recorded.exec, first.stream));  // what it records is asked for behind the pause
   pausePoint();
+  float milliseconds = -1;
+  for (int device : {0, 1}) {
+    CHECK(cudaEventSynchronize(recorded.ended[device]));
+    CHECK(cudaEventElapsedTime(&milliseconds, recorded.begun[device], recorded.ended[device]));
+    ok &= EXPECT(milliseconds >= 0);
+  }
+  CHECK(cudaStreamSynchronize(first.stream));
+  ok &= recorded.isWaitedFor(first, second) & recorded.recordsAnother(first, second);
   ok &= runsCaptured(first, second, fromStreams);
   ok &= worksOnBoth(first, second, pair, 9, 2, 20);
   const int before = second.last();

@@ -2,7 +2,9 @@
 //
 // A graph's launches, and the numbers that they write into its completion words, are in one ring: that of the graph's device. A launch
 // into a stream of another device is one into a stream of the graph's own, which waits for that stream and which that stream waits
-// for. Devices that have nodes count as working until then: what waits for one of them waits for the launch.
+// for. Devices that have nodes count as working until then: what waits for one of them waits for the launch. The record of another
+// device's event has a number of that device's ring.
+#include <algorithm>
 #include <bit>
 
 #include "intercept/session/call.h"
@@ -16,12 +18,6 @@ namespace vgpu::client {
 namespace {
 
 unsigned firstOf(uint32_t devices) { return static_cast<unsigned>(std::countr_zero(devices)); }
-
-// What a launch's number is written for, and what the driver wants on one device (cuda.h, CUDA_CONDITIONAL_NODE_PARAMS).
-bool isOfGraphsDevice(const NodeWork& work, bool isConditional) {
-  auto* event = std::get_if<EventWork>(&work);
-  return isConditional || (event != nullptr && !event->waits);
-}
 
 }  // namespace
 
@@ -37,20 +33,45 @@ uint32_t Executable::devicesNamed(Session& session, const NodeWork& work) {
 
 CUresult Executable::placeSteps(Thread& thread, Shape& shape, unsigned& device, uint32_t& devices, Problem& problem) {
   Session& session = thread.session;
-  uint32_t fixed = 0;
+  uint32_t fixed = 0, recorded = 0;
   for (auto& step : shape.steps) {
     const uint32_t named = devicesNamed(session, step.work);
     devices |= named;
-    if (isOfGraphsDevice(step.work, isConditional(step))) fixed |= named;
+    if (isRecord(step.work)) recorded |= named;
+    if (isConditional(step)) fixed |= named;
     if (std::popcount(fixed) < 2) continue;
     problem.node = step.node;
-    return refuseInSession("a graph that records events of several devices, or has conditional work on several,");
+    return refuseInSession("a graph that has conditional work on several devices,");
   }
+  if (fixed == 0) fixed = recorded;
   device = fixed != 0 ? firstOf(fixed) : thread.device();
   if (fixed == 0 && devices != 0 && (devices >> device & 1) == 0) device = firstOf(devices);
   for (auto& step : shape.steps) {
     const uint32_t named = devicesNamed(session, step.work);
     step.device = named == 0 || (named >> device & 1) != 0 || std::holds_alternative<EventWork>(step.work) ? device : firstOf(named);
+  }
+  return CUDA_SUCCESS;
+}
+
+unsigned Executable::wordDevice(const Step& step) const {
+  return isRecord(step.work) ? handleDevice(std::get<EventWork>(step.work).event) : device;
+}
+
+bool Executable::recordsElsewhere() const {
+  return std::popcount(devices) > 1 && std::ranges::any_of(records, [&](uint32_t i) { return wordDevice(shape.steps[i]) != device; });
+}
+
+// What waits for an event compares its number with others of the event's ring: it is that of a frame there, which is sent before the
+// launch is reserved in this one.
+CUresult Executable::numberRecords(Thread& thread) {
+  for (uint32_t i : records) {
+    Step& step = shape.steps[i];
+    const uint64_t event = std::get<EventWork>(step.work).event;
+    if (wordDevice(step) == device || !session.handles.isLive(api::Kind::EVENT, event)) continue;
+    Call<api::Cuda::EventNumberedParams> frame(thread.of(event), api::Method::eventNumbered);
+    frame->setEvent(event);
+    step.number = frame.sequence();
+    if (CUresult error = frame.post()) return error;
   }
   return CUDA_SUCCESS;
 }

@@ -7,6 +7,7 @@
 #include "intercept/session/graph/executable.h"
 #include "intercept/session/graph/staging.h"
 #include "intercept/session/graph/step-frames.h"
+#include "intercept/session/ring-order.h"
 
 namespace vgpu::client {
 
@@ -178,9 +179,9 @@ bool Executable::hasDeviceNodes(const Graph& graph) {
 // What a step needs besides the worker's nodes.
 CUresult Executable::prepare(Thread& thread, Step& step) {
   if (!step.word && (runsOnHost(step.work) || isRecord(step.work))) {
-    step.word = session.completionWords.take(device);
+    step.word = session.completionWords.take(wordDevice(step));
     if (!step.word) return CUDA_ERROR_OUT_OF_MEMORY;
-    step.takenAt = lastSequence;
+    step.number = 0;
     // A relay to another host asks after the words that are not 0 when the session comes to it; no frame will name this one again.
     uint64_t unused = 0;
     session.segment.completionWord(*step.word).answered.compare_exchange_strong(unused, 1);
@@ -218,7 +219,10 @@ CUresult Executable::sendSteps(Thread& thread, Problem& problem) {
   return CUDA_SUCCESS;
 }
 
+// What it names may have been made in another device's ring just now.
 CUresult Executable::sendSet(Thread& thread, const Step& step, bool isOther) {
+  const uint32_t others = devicesNamed(session, step.work) & ~(1u << step.device);
+  if (CUresult error = orderBehindAll(thread, step.device, others)) return error;
   return std::visit(Sender(thread, *this, step, {}, true, isOther), step.work);
 }
 

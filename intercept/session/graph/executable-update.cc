@@ -99,6 +99,7 @@ CUresult Executable::check(const Step& step, const NodeWork& work) const {
   if (typeOf(step.work) != typeOf(work) || !hasSameContext(step.work, work)) return CUDA_ERROR_INVALID_VALUE;
   const uint32_t may = devicesNamed(session, step.work) | 1u << step.device;
   if ((devicesNamed(session, work) & ~may) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (isRecord(work) && devicesNamed(session, work) != devicesNamed(session, step.work)) return CUDA_ERROR_INVALID_VALUE;
   bool isLike = !std::holds_alternative<LibraryWork>(work) || isSame(step.work, work);
   if (auto* copy = std::get_if<CopyWork>(&work)) {
     auto& now = std::get<CopyWork>(step.work);

@@ -142,7 +142,7 @@ CUresult Executable::end(Thread& thread, uint64_t handle) {
 }
 
 bool Executable::holdsAnything() const {
-  return hasMemory() || !shape.held.isEmpty() || !replaced.empty() ||
+  return hasMemory() || !shape.held.isEmpty() || !replaced.empty() || recordsElsewhere() ||
          std::ranges::any_of(hosts, [&](uint32_t i) { return shape.steps[i].staging != nullptr; });
 }
 
@@ -158,7 +158,7 @@ void Executable::giveObjects() {
 // The GPU writes the number of the last launch into its word, and then the program answers, before the word is used again.
 void Executable::release(Step& step) {
   if (step.function) session.hostFunctions.end(*step.function);
-  if (step.word) session.completionWords.give(*step.word, device, lastSequence == step.takenAt ? 0 : lastSequence);
+  if (step.word) session.completionWords.give(*step.word, wordDevice(step), step.number);
   if (step.staging) replaced.push_back(std::move(step.staging));
   step.function.reset();
   step.word.reset();
@@ -189,14 +189,18 @@ CUresult Executable::sendLaunch(Thread& thread, Frame& frame, uint64_t stream) {
   frame->setGraph(handle);
   frame.setStream(stream);
   lastSequence = frame.sequence();
-  for (uint32_t i : hosts) shape.steps[i].function->expect(lastSequence);
+  for (uint32_t i : hosts) {
+    shape.steps[i].number = lastSequence;
+    shape.steps[i].function->expect(lastSequence);
+  }
   if (!hosts.empty()) session.hostFunctions.launched();
   for (uint32_t i : records) {
-    const Step& step = shape.steps[i];
+    Step& step = shape.steps[i];
+    if (wordDevice(step) == device) step.number = lastSequence;
     auto* event = session.handles.find<api::Kind::EVENT>(std::get<EventWork>(step.work).event);
     if (event == nullptr) continue;
     event->stream.store(stream, std::memory_order_relaxed);
-    event->record.set(&thread, {lastSequence, *step.word});
+    event->record.set(&thread, {step.number, *step.word});
   }
   return frame.post();
 }
@@ -216,12 +220,31 @@ CUresult Executable::launchFenced(Thread& thread, uint64_t stream) {
   StreamCompletion* completion = findCompletion(thread, stream);
   if (completion == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   CUresult result = CUDA_SUCCESS;
-  if (auto word = completion->take(session.completionWords, thread.deviceOf(stream))) {
-    Call<api::Cuda::GraphLaunchFencedParams> frame(thread.of(stream), api::Method::graphLaunchFenced);
+  auto word = completion->take(session.completionWords, thread.deviceOf(stream));
+  auto send = [&](auto& frame) {
     frame->setLine(*word);
     completion->expect(&thread, frame.sequence());
     lastLaunch = {frame.device(), {frame.sequence(), *word}};
-    result = sendLaunch(thread, frame, stream);
+    return sendLaunch(thread, frame, stream);
+  };
+  if (recordsElsewhere()) {
+    if (!word) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (CUresult error = numberRecords(thread)) return error;
+    std::vector<uint32_t> lines;
+    std::vector<uint64_t> numbers;
+    for (uint32_t i : records) {
+      if (wordDevice(shape.steps[i]) == device) continue;
+      lines.push_back(*shape.steps[i].word);
+      numbers.push_back(shape.steps[i].number);
+    }
+    const size_t words = dataWords(lines.size() * sizeof lines[0]) + dataWords(numbers.size() * sizeof numbers[0]);
+    Call<api::Cuda::GraphLaunchNumberedParams> frame(thread.of(stream), api::Method::graphLaunchNumbered, words);
+    frame->setLines(kj::arrayPtr(lines.data(), lines.size()));
+    frame->setNumbers(kj::arrayPtr(numbers.data(), numbers.size()));
+    result = send(frame);
+  } else if (word) {
+    Call<api::Cuda::GraphLaunchFencedParams> frame(thread.of(stream), api::Method::graphLaunchFenced);
+    result = send(frame);
   } else {
     Call<api::Cuda::GraphLaunchParams> frame(thread.of(stream), api::Method::graphLaunch);
     result = sendLaunch(thread, frame, stream);

@@ -94,7 +94,7 @@ class Executable {
     bool enabled = true;
     uint32_t first = 0, last = 0;  // of the worker's nodes
     std::optional<uint32_t> word;  // its completion word
-    uint64_t takenAt = 0;          // behind that launch: the word has the numbers of later ones
+    uint64_t number = 0;           // of the last launch, in the ring of the word's device; 0: none has written the word
     std::shared_ptr<HostFunctions::OfNode> function;  // of a step of which the program's process does a part
     std::shared_ptr<Staging> staging;
     Place place;
@@ -130,6 +130,11 @@ class Executable {
   // Devices of steps, by a bit each, and the one in whose ring the graph is launched.
   static uint32_t devicesNamed(Session& session, const NodeWork& work);
   static CUresult placeSteps(Thread& thread, Shape& shape, unsigned& device, uint32_t& devices, Problem& problem);
+  // In whose ring the numbers of a step's word count: an event's own, else the graph's.
+  unsigned wordDevice(const Step& step) const;
+  bool recordsElsewhere() const;
+  // Gives the records of other devices' events their numbers for the launch that comes.
+  CUresult numberRecords(Thread& thread);
   // Lets the frames that are sent to a device's ring from now on come behind all that were sent for this graph.
   CUresult follow(Thread& thread, unsigned ring);
   // A stream of the graph's own, in which no program gives work.

@@ -57,7 +57,8 @@ class ManagedMemory {
   // Whether a frame's work may use any memory: nobody but the GPU knows which.
   static constexpr bool mayBeUsedBy(api::Method method) {
     return method == api::Method::launchKernel || method == api::Method::launchWithAttributes || method == api::Method::graphLaunch ||
-           method == api::Method::graphLaunchFenced || method == api::Method::libraryPost || method == api::Method::libraryCall;
+           method == api::Method::graphLaunchFenced || method == api::Method::graphLaunchNumbered ||
+           method == api::Method::libraryPost || method == api::Method::libraryCall;
   }
   // Whether a frame's work is an operation of its stream on memory: on pinned memory, which may be kept as managed memory is
   // (Memory::allocateHost).

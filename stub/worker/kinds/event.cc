@@ -25,6 +25,11 @@ CUresult eventRecordShared(Execution& on, const api::FrameReader<api::Cuda::Even
   return record(on, p);
 }
 
+CUresult eventNumbered(Execution& on, const api::FrameReader<api::Cuda::EventNumberedParams>& p, Reply&) {
+  on.eventTimes.recorded(p.getEvent());
+  return CUDA_SUCCESS;
+}
+
 CUresult eventDestroy(Execution& on, const api::FrameReader<api::Cuda::EventDestroyParams>& p, Reply&) {
   auto event = fromWire<CUevent>(on.handles.take(api::Kind::EVENT, p.getHEvent()));
   on.eventTimes.forget(p.getHEvent());

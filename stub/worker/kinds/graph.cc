@@ -278,11 +278,24 @@ CUresult graphLaunch(Execution& on, const api::FrameReader<api::Cuda::GraphLaunc
   return launchGraph(on, graphOf(on, p.getGraph()), p.getStream());
 }
 
-CUresult graphLaunchFenced(Execution& on, const api::FrameReader<api::Cuda::GraphLaunchFencedParams>& p, Reply&) {
+namespace {
+
+template <typename Frame>
+CUresult launchFenced(Execution& on, const Frame& p, const OtherNumbers& others = {}) {
   if (p.getLine() >= completionWordCount) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult result = launchGraph(on, graphOf(on, p.getGraph()), p.getStream());
+  const CUresult result = launchGraph(on, graphOf(on, p.getGraph()), p.getStream(), others);
   const CUresult behind = on.signal(on.stream(p.getStream()), on.shared().completionWord(p.getLine()).done, on.sequence());
   return result != CUDA_SUCCESS ? result : behind;
+}
+
+}  // namespace
+
+CUresult graphLaunchFenced(Execution& on, const api::FrameReader<api::Cuda::GraphLaunchFencedParams>& p, Reply&) {
+  return launchFenced(on, p);
+}
+
+CUresult graphLaunchNumbered(Execution& on, const api::FrameReader<api::Cuda::GraphLaunchNumberedParams>& p, Reply&) {
+  return launchFenced(on, p, {p.getLines(), p.getNumbers()});
 }
 
 namespace {
