@@ -54,8 +54,7 @@ CUresult vgpu::client::listKernels(CUkernel* kernels, unsigned most, unsigned* c
 CUresult vgpu::client::giveKernel(CUkernel* kernel, CUlibrary library, const char* name) {
   return withLibrary(library, [&](Thread& thread, CodeLibrary& code) -> CUresult {
     if (kernel == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const uint64_t context = contextOn(thread, thread.device());
-    uint64_t module = 0;
+    uint64_t context = contextOn(thread, thread.device()), module = 0;
     std::vector<std::string> names;
     if (CUresult error = code.moduleIn(thread, context, module)) return error;
     if (CUresult error = code.listKernels(thread, context, names)) return error;
@@ -70,9 +69,8 @@ CUresult vgpu::client::giveLibraryVariable(CUlibrary library, const char* name, 
   return withModuleOf(library, [&](Thread& thread, uint64_t module) -> CUresult {
     KnownVariable variable;
     if (name == nullptr || *name == 0) return CUDA_ERROR_INVALID_VALUE;
-    CUresult error = findVariable(thread, module, name, variable);
-    if (isManaged && error == CUDA_ERROR_INVALID_VALUE) error = CUDA_ERROR_NOT_FOUND;  // of a kernel's name, for which modules have that
-    if (error != CUDA_SUCCESS) return error;
+    if (CUresult error = findVariable(thread, module, name, variable))  // INVALID_VALUE: of a kernel's name
+      return isManaged && error == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_NOT_FOUND : error;
     return variable.isManaged || !isManaged ? giveVariable(thread, module, name, address, bytes) : CUDA_ERROR_NOT_FOUND;
   });
 }

@@ -211,6 +211,7 @@ CUresult Executable::sendSteps(Thread& thread, Problem& problem) {
       place = step.place;
       const bool isInside = place.step != Place::none;
       const WorkerBody body = isInside ? WorkerBody{shape.steps[place.step].first, place.body} : WorkerBody{};
+      if (CUresult error = follow(thread, device)) return error;
       if (CUresult error = sendBody(thread, handle, body)) return error;
     }
     if (CUresult error = sendStep(thread, i, sent)) return error;

@@ -87,6 +87,7 @@ CUresult Executable::instantiate(Thread& thread, const Graph& graph, uint64_t fl
 
 CUresult Executable::sendGraph(Thread& thread, Problem& problem) {
   if (CUresult error = orderBehindAll(thread, device, devices & ~(1u << device))) return error;
+  if (CUresult error = follow(thread, device)) return error;
   if (CUresult error = sendBegin(thread, handle)) return error;
   isBegun = true;
   if (CUresult error = sendConditions(thread, handle, conditions)) return error;
