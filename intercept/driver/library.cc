@@ -18,16 +18,6 @@ bool readOptions(const CUlibraryOption* options, void** values, unsigned count, 
   return true;
 }
 
-// Runs `body` with the names of a library's kernels.
-template <typename Body>
-CUresult withKernels(CUlibrary library, Body&& body) {
-  return withLibrary(library, [&](Thread& thread, CodeLibrary& code) -> CUresult {
-    std::vector<std::string> names;
-    if (CUresult error = code.listKernels(thread, contextOn(thread, thread.device()), names)) return error;
-    return body(thread, names);
-  });
-}
-
 // The handle of a kernel that the library has: one a name.
 CUkernel kernelOf(Thread& thread, uint64_t library, const std::string& name) {
   Session& session = thread.session;
@@ -44,7 +34,10 @@ CUkernel kernelOf(Thread& thread, uint64_t library, const std::string& name) {
 }  // namespace
 
 CUresult vgpu::client::listKernels(CUkernel* kernels, unsigned most, unsigned* count, CUlibrary library) {
-  return withKernels(library, [&](Thread& thread, const std::vector<std::string>& names) -> CUresult {
+  return withLibrary(library, [&](Thread& thread, CodeLibrary& code) -> CUresult {
+    std::vector<std::string> names;  // none of code that cannot be translated
+    CUresult error = code.listKernels(thread, contextOn(thread, thread.device()), names);
+    if (error != CUDA_SUCCESS && !isOfCode(error)) return error;
     if (count != nullptr) *count = static_cast<unsigned>(names.size());
     for (size_t i = 0; i < std::min<size_t>(most, names.size()); ++i) kernels[i] = kernelOf(thread, toWire(library), names[i]);
     return CUDA_SUCCESS;
@@ -54,10 +47,8 @@ CUresult vgpu::client::listKernels(CUkernel* kernels, unsigned most, unsigned* c
 CUresult vgpu::client::giveKernel(CUkernel* kernel, CUlibrary library, const char* name) {
   return withLibrary(library, [&](Thread& thread, CodeLibrary& code) -> CUresult {
     if (kernel == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    uint64_t context = contextOn(thread, thread.device()), module = 0;
     std::vector<std::string> names;
-    if (CUresult error = code.moduleIn(thread, context, module)) return error;
-    if (CUresult error = code.listKernels(thread, context, names)) return error;
+    if (CUresult error = code.listKernels(thread, contextOn(thread, thread.device()), names)) return error;
     if (std::ranges::find(names, name) == names.end()) return CUDA_ERROR_NOT_FOUND;
     *kernel = kernelOf(thread, toWire(library), name);
     return CUDA_SUCCESS;

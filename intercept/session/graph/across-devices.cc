@@ -63,15 +63,19 @@ bool Executable::recordsElsewhere() const {
 
 // What waits for an event compares its number with others of the event's ring: it is that of a frame there, which is sent before the
 // launch is reserved in this one.
-CUresult Executable::numberRecords(Thread& thread) {
+CUresult Executable::numberRecords(Thread& thread, std::vector<uint32_t>& words, std::vector<uint64_t>& numbers) {
   for (uint32_t i : records) {
     Step& step = shape.steps[i];
     const uint64_t event = std::get<EventWork>(step.work).event;
-    if (wordDevice(step) == device || !session.handles.isLive(api::Kind::EVENT, event)) continue;
-    Call<api::Cuda::EventNumberedParams> frame(thread.of(event), api::Method::eventNumbered);
-    frame->setEvent(event);
-    step.number = frame.sequence();
-    if (CUresult error = frame.post()) return error;
+    if (wordDevice(step) == device) continue;
+    if (session.handles.isLive(api::Kind::EVENT, event)) {
+      Call<api::Cuda::EventNumberedParams> frame(thread.of(event), api::Method::eventNumbered);
+      frame->setEvent(event);
+      step.number = frame.sequence();
+      if (CUresult error = frame.post()) return error;
+    }
+    words.push_back(*step.word);
+    numbers.push_back(step.number);
   }
   return CUDA_SUCCESS;
 }

@@ -230,14 +230,9 @@ CUresult Executable::launchFenced(Thread& thread, uint64_t stream) {
   };
   if (recordsElsewhere()) {
     if (!word) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (CUresult error = numberRecords(thread)) return error;
     std::vector<uint32_t> lines;
     std::vector<uint64_t> numbers;
-    for (uint32_t i : records) {
-      if (wordDevice(shape.steps[i]) == device) continue;
-      lines.push_back(*shape.steps[i].word);
-      numbers.push_back(shape.steps[i].number);
-    }
+    if (CUresult error = numberRecords(thread, lines, numbers)) return error;
     const size_t words = dataWords(lines.size() * sizeof lines[0]) + dataWords(numbers.size() * sizeof numbers[0]);
     Call<api::Cuda::GraphLaunchNumberedParams> frame(thread.of(stream), api::Method::graphLaunchNumbered, words);
     frame->setLines(kj::arrayPtr(lines.data(), lines.size()));

@@ -133,8 +133,8 @@ class Executable {
   // In whose ring the numbers of a step's word count: an event's own, else the graph's.
   unsigned wordDevice(const Step& step) const;
   bool recordsElsewhere() const;
-  // Gives the records of other devices' events their numbers for the launch that comes.
-  CUresult numberRecords(Thread& thread);
+  // Gives the records of other devices' events their numbers for the launch that comes: one for each of these words.
+  CUresult numberRecords(Thread& thread, std::vector<uint32_t>& words, std::vector<uint64_t>& numbers);
   // Lets the frames that are sent to a device's ring from now on come behind all that were sent for this graph.
   CUresult follow(Thread& thread, unsigned ring);
   // A stream of the graph's own, in which no program gives work.

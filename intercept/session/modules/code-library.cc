@@ -25,8 +25,7 @@ CUresult CodeLibrary::moduleIn(Thread& thread, uint64_t context, uint64_t& modul
 
 CUresult CodeLibrary::listKernels(Thread& thread, uint64_t context, std::vector<std::string>& all) {
   uint64_t module = 0;
-  all.clear();
-  if (CUresult error = moduleIn(thread, context, module)) return isOfCode(error) ? CUDA_SUCCESS : error;
+  if (CUresult error = moduleIn(thread, context, module)) return error;
   std::lock_guard lock(loading);
   if (!names) {
     std::vector<std::string> found;

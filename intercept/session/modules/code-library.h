@@ -40,7 +40,7 @@ class CodeLibrary {
   CUresult moduleIn(Thread& thread, uint64_t context, uint64_t& module);
   // From now on the program is not told what the JIT says: its buffers are its own again.
   void forgetPlaces() { jit.forgetPlaces(); }
-  // The names of all kernels; loads the library into `context` if it is in none. Code that cannot be translated has none.
+  // The names of all kernels; loads the library into `context` if it is in none.
   CUresult listKernels(Thread& thread, uint64_t context, std::vector<std::string>& names);
   // The contexts of `device` into which it is loaded.
   std::vector<uint64_t> contextsOn(Thread& thread, unsigned device);
