@@ -81,8 +81,8 @@ void runKernel(const LaunchRequest& request) {
       .kernel = &function.kernel(),
       .grid = request.grid,
       .block = request.block,
-      .cluster = clusterOf(function, request.cluster),
-      .explicitCluster = request.cluster[0] != 0 || function.requiredCluster()[0] != 0,
+      .cluster = request.shape.cluster,
+      .explicitCluster = request.shape.isExplicit,
       .dynamicSharedBytes = request.dynamicSharedBytes,
       .cooperative = request.cooperative,
       .parameters = request.parameters,
@@ -196,6 +196,7 @@ void checkLaunch(const LaunchRequest& request) {
 
 Operation launchOperation(LaunchRequest request) {
   auto kept = std::make_shared<LaunchRequest>(std::move(request));
+  kept->shape = {clusterOf(*kept->function, kept->cluster), kept->cluster[0] != 0 || kept->function->requiredCluster()[0] != 0};
   kept->pointers.clear();  // those of the request that this one is a copy of
   for (const Parameter& each : parametersOf(kept->function->kernel())) {
     kept->pointers.push_back(kept->parameters.data() + each.offset);

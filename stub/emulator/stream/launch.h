@@ -25,6 +25,11 @@ struct LaunchRequest {
   std::shared_ptr<DeviceNode> device;  // which is this
   std::shared_ptr<const ReferenceViews> references;  // of its module, as they were at the launch; null: none was asked for
   std::vector<void*> pointers;        // to each parameter in the block, once it is an operation's
+  // Its clusters, as the function required them when it was launched: what is set of it later is for later launches.
+  struct {
+    std::array<uint32_t, 3> cluster{1, 1, 1};
+    bool isExplicit = false;
+  } shape;
 };
 
 // Reads kernelParams, or `extra` with CU_LAUNCH_PARAM_BUFFER_POINTER; refuses where both or neither are given.
