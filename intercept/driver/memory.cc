@@ -46,13 +46,17 @@ std::optional<PointerInfo> vgpu::client::findPointer(Thread& thread, uint64_t po
     return PointerInfo{CU_MEMORYTYPE_DEVICE, static_cast<unsigned>((pointer - deviceArenaBase) / deviceArenaBytes),
                        range->address, range->asked, session.managed.find(pointer).has_value(), range->owner,
                        range->address / allocationAlignment};
-  if (auto mapped = session.virtualMemory.find(pointer))
-    return PointerInfo{.type = CU_MEMORYTYPE_DEVICE, .device = mapped->device, .start = mapped->address, .bytes = mapped->bytes,
-                       .id = mapped->address / allocationAlignment, .mapped = mapped};
+  if (auto mapped = session.virtualMemory.find(pointer)) {
+    const bool isReached = mapped->access[thread.device()] != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    return PointerInfo{.type = mapped->isHosts ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE, .device = mapped->device,
+                       .start = mapped->address, .bytes = mapped->bytes, .id = mapped->address / allocationAlignment, .mapped = mapped,
+                       .isReached = isReached, .isHostPointer = isReached};
+  }
   auto ofHost = [&](const HostAllocation& host, uint64_t id, bool isReached) {
     return PointerInfo{.type = CU_MEMORYTYPE_HOST, .device = handleDevice(host.context), .start = host.address,
                        .bytes = host.bytes, .managed = host.kind == HostKind::managed, .context = host.context, .id = id,
-                       .hostKind = host.kind, .hostFlags = host.flags, .isReached = isReached};
+                       .hostKind = host.kind, .hostFlags = host.flags, .isReached = isReached,
+                       .isHostPointer = host.kind != HostKind::managed && host.kind != HostKind::pooled};
   };
   if (auto host = session.memory.findHost(pointer)) {
     const bool isReached = host->kind != HostKind::pooled || session.memory.isReached(host->address, thread.device());
@@ -66,26 +70,36 @@ std::optional<PointerInfo> vgpu::client::findPointer(Thread& thread, uint64_t po
   return std::nullopt;
 }
 
+CUresult PointerInfo::accessOf(const Session& session, const CUmemLocation& location, unsigned long long* flags) const {
+  const bool isHost = location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+  const bool isDevice = location.type == CU_MEM_LOCATION_TYPE_DEVICE && session.hasDevice(location.id);
+  if (!isHost && !isDevice) return CUDA_ERROR_INVALID_DEVICE;
+  *flags = isHost ? static_cast<unsigned>(mapped->hostAccess) : unsigned{mapped->access[static_cast<size_t>(location.id)]};
+  return CUDA_SUCCESS;
+}
+
 CUresult vgpu::client::pointerAttribute(Session& session, const PointerInfo& info, uint64_t pointer,
                                         CUpointer_attribute attribute, void* data) {
-  bool host = info.type == CU_MEMORYTYPE_HOST || info.managed;
+  const bool isTouchable = info.mapped ? info.mapped->hostAccess != CU_MEM_ACCESS_FLAGS_PROT_NONE
+                                       : info.type == CU_MEMORYTYPE_HOST || info.managed;
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: return put(data, fromWire<CUcontext>(info.context));
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return put(data, static_cast<unsigned>(info.managed ? CU_MEMORYTYPE_DEVICE : info.type));
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-      if (info.hostKind == HostKind::pooled && !info.isReached) return CUDA_ERROR_INVALID_VALUE;
+      if ((info.mapped || info.hostKind == HostKind::pooled) && !info.isReached) return CUDA_ERROR_INVALID_VALUE;
       return put<CUdeviceptr>(data, pointer);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      if (!host) return CUDA_ERROR_INVALID_VALUE;
+      if (!isTouchable) return CUDA_ERROR_INVALID_VALUE;
       return put(data, fromWire<void*>(pointer));
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: return put<unsigned long long>(data, info.id);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(data, static_cast<unsigned>(info.managed));
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(data, static_cast<int>(info.device));
-    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put<CUdeviceptr>(data, info.start);
-    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put<size_t>(data, info.bytes);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return put<CUdeviceptr>(data, info.start);
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return put<size_t>(data, info.bytes);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return put<CUdeviceptr>(data, info.mapped ? info.mapped->reservedAddress : info.start);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put<size_t>(data, info.mapped ? info.mapped->reservedBytes : info.bytes);
     case CU_POINTER_ATTRIBUTE_MAPPED: return put(data, 1u);
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put<unsigned>(data, info.managed || session.memory.isSynchronizing(pointer));
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:

@@ -17,12 +17,14 @@ struct PointerInfo {
   std::optional<VirtualMemory::Mapped> mapped;  // of memory that the program has mapped itself
   std::optional<HostKind> hostKind;             // of the host's memory
   unsigned hostFlags = 0;
-  bool isReached = true;  // by GPUs, at the same address; of a pool's: by the current one
+  bool isReached = true;  // by GPUs, at the same address; of a pool's and of what the program has mapped: by the current one
+  bool isHostPointer = false;  // that cuMemHostGetDevicePointer and cuMemHostGetFlags take
 
   // Of the device that has the memory.
   unsigned access() const { return mapped ? mapped->access[device] : unsigned{CU_MEM_ACCESS_FLAGS_PROT_READWRITE}; }
+  // CUDA's answer for memory that the program has mapped: what a device, or the host, may do with it.
+  CUresult accessOf(const Session& session, const CUmemLocation& location, unsigned long long* flags) const;
 };
-constexpr int maxMappedDevice = maxDevices - 1;
 
 // Nothing if it is not CUDA's memory.
 std::optional<PointerInfo> findPointer(Thread& thread, uint64_t pointer);

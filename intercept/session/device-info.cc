@@ -25,10 +25,7 @@ constexpr SessionAnswer answers[] = {
     ANSWER(HANDLE_TYPE_WIN32_HANDLE_SUPPORTED, 0),
     ANSWER(HANDLE_TYPE_WIN32_KMT_HANDLE_SUPPORTED, 0),
     ANSWER(HANDLE_TYPE_FABRIC_SUPPORTED, 0),
-    ANSWER(GENERIC_COMPRESSION_SUPPORTED, 0),
     ANSWER(MULTICAST_SUPPORTED, 0),
-    ANSWER(HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0),
-    ANSWER(HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0),
 
     // What a session shares, it shares with others of its user on its node.
     ANSWER(MEMPOOL_SUPPORTED_HANDLE_TYPES, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
@@ -61,9 +58,14 @@ constexpr SessionAnswer answers[] = {
 
 }  // namespace
 
-void DeviceInfo::limitToSession() {
-  for (auto& answer : answers)
-    if (auto index = static_cast<size_t>(answer.attribute); index < attributes.size()) attributes[index] = answer.value;
+void DeviceInfo::limitToSession(bool sharesHost) {
+  auto set = [&](CUdevice_attribute attribute, int value) {
+    if (auto index = static_cast<size_t>(attribute); index < attributes.size()) attributes[index] = value;
+  };
+  for (auto& answer : answers) set(answer.attribute, answer.value);
+  // Physical memory of the host is pinned memory, whatever the GPU's driver has of it (VirtualMemory).
+  set(CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, sharesHost);
+  set(CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, sharesHost);
 }
 
 bool areAllPeers(const std::vector<DeviceInfo>& devices) {

@@ -61,7 +61,7 @@ uint32_t deviceBit(Session& session, uint64_t address) {
   if (inDeviceArenas(address)) return (1u << (address - deviceArenaBase) / deviceArenaBytes) & known;
   if (inMappedArena(address)) {
     auto mapped = session.virtualMemory.find(address);
-    return mapped ? 1u << mapped->device : 0;
+    return mapped && !mapped->isHosts ? 1u << mapped->device : 0;
   }
   if (inHostArena(address)) return 0;
   auto variable = session.variables.at(address);

@@ -92,7 +92,7 @@ CUresult hostLease(Execution& on, const api::FrameReader<api::Cuda::HostLeasePar
 }
 
 CUresult endHostLease(Execution& on, const api::FrameReader<api::Cuda::EndHostLeaseParams>& p, Reply&) {
-  return on.session.hostLeases.endLease(p.getAddress(), on.session.hostArenaFile());
+  return on.session.endHostLease(p.getAddress());
 }
 
 // The driver pins all pages at once: 50 ms a GiB and more.

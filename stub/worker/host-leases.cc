@@ -271,4 +271,16 @@ bool HostLeases::owns(uint64_t address, uint64_t bytes) const {
   return isCovered(leases, address, bytes, bytesOf);
 }
 
+// A session that has pieces of a machine's memory shares no other.
+bool HostLeases::ownsArena(uint64_t arenaAddress, uint64_t bytes) const {
+  std::lock_guard lock(mutex);
+  return isInArena(arenaAddress, bytes) && usedPieces.empty() && isCovered(leases, arenaAddress, bytes, bytesOf);
+}
+
+uint64_t HostLeases::bytesAt(uint64_t address) const {
+  std::lock_guard lock(mutex);
+  auto found = leases.find(address);
+  return found == leases.end() ? 0 : found->second.bytes;
+}
+
 }  // namespace vgpu::stub

@@ -62,6 +62,10 @@ class HostLeases {
 
   // Whether [address, address + bytes) lies within one run of leased memory: what a session may name in a copy.
   bool owns(uint64_t address, uint64_t bytes) const;
+  // Whether all of that part of the host arena is leased, and is the arena's own memory.
+  bool ownsArena(uint64_t arenaAddress, uint64_t bytes) const;
+  // The bytes of the lease at `address`; 0 if there is none.
+  uint64_t bytesAt(uint64_t address) const;
 
  private:
   struct Lease {

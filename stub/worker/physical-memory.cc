@@ -1,6 +1,10 @@
 #include "stub/worker/physical-memory.h"
 
 #include <fmt/format.h>
+#include <kj/debug.h>
+#include <sys/mman.h>
+
+#include <algorithm>
 
 #include "stub/gpu/ranges.h"
 #include "vgpu/api/handle.h"
@@ -15,6 +19,19 @@ namespace {
 constexpr auto bytesOfMapping = [](auto& mapping) { return mapping.bytes; };
 
 bool isPiece(uint64_t value) { return value % leaseGranularity == 0; }
+
+// A range of whole pieces within the addresses that a program may reserve.
+bool isRange(uint64_t address, uint64_t bytes) {
+  return bytes != 0 && isPiece(address) && isPiece(bytes) && inMappedArena(address) && bytes <= mappedArenaBase + mappedArenaBytes - address;
+}
+
+// More would leave this process none of the mappings that the system lets it have.
+constexpr size_t mostHostMappings = 16 * 1024;
+
+// Nothing may be at the address any more, which stays reserved.
+bool clear(uint64_t address, uint64_t bytes) {
+  return mmap(fromWire<void*>(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
 
 CUmemAllocationProp onDevice(const Driver& driver, unsigned device) {
   CUmemAllocationProp properties{};
@@ -47,14 +64,23 @@ CUresult PhysicalMemory::reserveArenas() {
                    mappedArenaBase));
 }
 
-CUresult PhysicalMemory::create(uint64_t physical, uint64_t bytes, bool isShareable, bool isTilePool) {
+// Compression is a wish: another GPU may not have it.
+CUresult PhysicalMemory::create(uint64_t physical, uint64_t bytes, const Wanted& wanted) {
   if (bytes == 0 || !isPiece(bytes) || bytes > deviceArenaBytes) return CUDA_ERROR_INVALID_VALUE;
   CUmemAllocationProp properties = onDevice(driver, handleDevice(physical));
-  if (isShareable) properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  if (isTilePool) properties.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
+  if (wanted.isShareable) properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  if (wanted.isTilePool) properties.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
+  int isSupported = 0;
+  if (wanted.isCompressible)
+    driver.cuDeviceGetAttribute(&isSupported, CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED, properties.location.id);
+  if (isSupported != 0) properties.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_GENERIC;
   CUmemGenericAllocationHandle real = 0;
   if (CUresult error = driver.cuMemCreate(&real, bytes, &properties, 0)) return error;
-  return add(physical, bytes, real, isTilePool);
+  Object object{.real = real, .bytes = bytes, .isTilePool = wanted.isTilePool};
+  CUmemAllocationProp granted{};
+  if (isSupported != 0 && driver.cuMemGetAllocationPropertiesFromHandle(&granted, real) == CUDA_SUCCESS)
+    object.isCompressed = granted.allocFlags.compressionType != CU_MEM_ALLOCATION_COMP_NONE;
+  return add(physical, object);
 }
 
 CUresult PhysicalMemory::share(uint64_t physical, uint64_t& bytes, int& descriptor) {
@@ -74,13 +100,13 @@ CUresult PhysicalMemory::adopt(uint64_t physical, uint64_t bytes, int descriptor
   auto handle = fromWire<void*>(static_cast<uint64_t>(descriptor));
   if (CUresult error = driver.cuMemImportFromShareableHandle(&real, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
     return error;
-  return add(physical, bytes, real);
+  return add(physical, Object{.real = real, .bytes = bytes});
 }
 
-CUresult PhysicalMemory::add(uint64_t physical, uint64_t bytes, CUmemGenericAllocationHandle real, bool isTilePool) {
+CUresult PhysicalMemory::add(uint64_t physical, const Object& object) {
   std::lock_guard lock(mutex);
-  if (objects.try_emplace(physical, Object{real, bytes, 0, 0, isTilePool}).second) return CUDA_SUCCESS;
-  driver.cuMemRelease(real);
+  if (objects.try_emplace(physical, object).second) return CUDA_SUCCESS;
+  driver.cuMemRelease(object.real);
   return CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -100,9 +126,7 @@ CUresult PhysicalMemory::release(uint64_t physical) {
 }
 
 CUresult PhysicalMemory::map(uint64_t address, uint64_t bytes, uint64_t offset, uint64_t physical) {
-  if (bytes == 0 || !isPiece(address) || !isPiece(bytes) || !isPiece(offset) || !inMappedArena(address) ||
-      bytes > mappedArenaBase + mappedArenaBytes - address)
-    return CUDA_ERROR_INVALID_VALUE;
+  if (!isRange(address, bytes) || !isPiece(offset)) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult error = reserveArenas()) return error;
   CUmemGenericAllocationHandle real;
   {
@@ -113,13 +137,34 @@ CUresult PhysicalMemory::map(uint64_t address, uint64_t bytes, uint64_t offset, 
       return CUDA_ERROR_INVALID_VALUE;
     real = found->second.real;
     ++found->second.mappings;
-    mappings.emplace(address, Mapping{bytes, physical});
+    mappings.emplace(address, Mapping{.bytes = bytes, .physical = physical});
   }
   CUresult result = driver.cuMemMap(address, bytes, offset, real, 0);
   if (result == CUDA_SUCCESS) return result;
   std::lock_guard lock(mutex);
   mappings.erase(address);
   --objects.at(physical).mappings;
+  return result;
+}
+
+CUresult PhysicalMemory::mapHost(uint64_t address, uint64_t bytes, uint64_t arenaAddress, const MemoryFile& arena) {
+  if (!isRange(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult error = reserveArenas()) return error;
+  std::lock_guard lock(mutex);
+  if (!isFree(mappings, address, bytes, bytesOfMapping)) return CUDA_ERROR_INVALID_VALUE;
+  auto isHosts = [](auto& one) { return one.second.arenaAddress != 0; };
+  if (static_cast<size_t>(std::ranges::count_if(mappings, isHosts)) >= mostHostMappings) return CUDA_ERROR_OUT_OF_MEMORY;
+  void* mapped = mmap(fromWire<void*>(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, arena.fd(),
+                      static_cast<off_t>(arenaAddress - hostArenaBase));
+  if (mapped == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+  madvise(mapped, bytes, MADV_DONTDUMP);
+  mappings.emplace(address, Mapping{.bytes = bytes, .arenaAddress = arenaAddress});
+  return CUDA_SUCCESS;
+}
+
+CUresult PhysicalMemory::endHost(uint64_t address, const Mapping& mapping) {
+  CUresult result = mapping.users == 0 ? CUDA_SUCCESS : driver.cuMemHostUnregister(fromWire<void*>(address));
+  KJ_REQUIRE(clear(address, mapping.bytes), "the system refuses a mapping", mapping.bytes);
   return result;
 }
 
@@ -131,21 +176,37 @@ CUresult PhysicalMemory::unmap(uint64_t address) {
     if (found == mappings.end()) return CUDA_ERROR_INVALID_VALUE;
     mapping = found->second;
     mappings.erase(found);
-    --objects.at(mapping.physical).mappings;
+    if (mapping.arenaAddress == 0) --objects.at(mapping.physical).mappings;
   }
+  if (mapping.arenaAddress != 0) return ended(endHost(address, mapping));
   return ended(driver.cuMemUnmap(address, mapping.bytes));
 }
 
 CUresult PhysicalMemory::setAccess(uint64_t address, unsigned device, CUmemAccess_flags flags) {
-  uint64_t bytes;
+  Mapping mapping;
   {
     std::lock_guard lock(mutex);
     auto found = mappings.find(address);
     if (found == mappings.end()) return CUDA_ERROR_INVALID_VALUE;
-    bytes = found->second.bytes;
+    mapping = found->second;
   }
+  if (mapping.arenaAddress != 0) return setHostAccess(address, mapping, device, flags != CU_MEM_ACCESS_FLAGS_PROT_NONE);
   CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, {driver.device(device)}}, flags};
-  return driver.cuMemSetAccess(address, bytes, &access, 1);
+  return driver.cuMemSetAccess(address, mapping.bytes, &access, 1);
+}
+
+// Memory that is registered all devices may use, to read and to write: the driver has nothing smaller.
+CUresult PhysicalMemory::setHostAccess(uint64_t address, const Mapping& mapping, unsigned device, bool isUser) {
+  const uint32_t users = isUser ? mapping.users | 1u << device : mapping.users & ~(1u << device);
+  void* memory = fromWire<void*>(address);
+  CUresult result = CUDA_SUCCESS;
+  if (mapping.users == 0 && users != 0)
+    result = driver.cuMemHostRegister_v2(memory, mapping.bytes, CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE);
+  if (mapping.users != 0 && users == 0) result = driver.cuMemHostUnregister(memory);
+  if (result != CUDA_SUCCESS) return result;
+  std::lock_guard lock(mutex);
+  mappings.at(address).users = users;
+  return CUDA_SUCCESS;
 }
 
 bool PhysicalMemory::owns(uint64_t address, uint64_t bytes) const {
@@ -158,7 +219,16 @@ std::optional<unsigned> PhysicalMemory::deviceAt(uint64_t address) const {
   auto next = mappings.upper_bound(address);
   if (next == mappings.begin()) return std::nullopt;
   auto& [begin, mapping] = *std::prev(next);
-  return address - begin < mapping.bytes ? std::optional(handleDevice(mapping.physical)) : std::nullopt;
+  const bool isDevices = mapping.arenaAddress == 0 && address - begin < mapping.bytes;
+  return isDevices ? std::optional(handleDevice(mapping.physical)) : std::nullopt;
+}
+
+bool PhysicalMemory::mapsHost(uint64_t arenaAddress, uint64_t bytes) const {
+  std::lock_guard lock(mutex);
+  return std::ranges::any_of(mappings, [&](auto& one) {
+    const Mapping& mapping = one.second;
+    return mapping.arenaAddress != 0 && mapping.arenaAddress < arenaAddress + bytes && arenaAddress < mapping.arenaAddress + mapping.bytes;
+  });
 }
 
 CUresult PhysicalMemory::endDevice(unsigned device) {
@@ -166,7 +236,7 @@ CUresult PhysicalMemory::endDevice(unsigned device) {
   {
     std::lock_guard lock(mutex);
     for (auto& [address, mapping] : mappings)
-      if (handleDevice(mapping.physical) == device) addresses.push_back(address);
+      if (handleDevice(mapping.physical) == device) addresses.push_back(address);  // the host's with the first device
     for (auto& [handle, object] : objects)
       if (handleDevice(handle) == device) handles.push_back(handle);
   }
@@ -183,7 +253,7 @@ std::optional<PhysicalMemory::Found> PhysicalMemory::find(uint64_t physical) con
   std::lock_guard lock(mutex);
   auto found = objects.find(physical);
   if (found == objects.end()) return std::nullopt;
-  return Found{found->second.real, found->second.bytes, found->second.isTilePool};
+  return Found{found->second.real, found->second.bytes, found->second.isTilePool, found->second.isCompressed};
 }
 
 std::map<uint64_t, uint64_t> PhysicalMemory::live() const {

@@ -1,6 +1,10 @@
 // Physical memory of a session's GPUs that the program maps itself (virtual memory management): each of its objects is one of the
 // driver's. Leases (stub/gpu/device-leases.h) are what the session's own allocations lie in, and have nothing to do with it.
 //
+// Physical memory of the host is pinned memory of the session (host-leases.h), which has its own address; a mapping of it is that memory
+// a second time, registered with the driver while a device may use it. It lies within the addresses that are reserved, which the driver
+// takes (docs/facts.md).
+//
 // An object that nobody has mapped has bytes too: for a snapshot it is mapped a second time, in a window at addresses of ours.
 //
 // Owned by the session: what is made on one GPU may be mapped for others. An object is changed by its GPU's thread; any GPU's thread
@@ -17,6 +21,7 @@
 #include <vector>
 
 #include "stub/driver/driver.h"
+#include "vgpu/base/memory-file.h"
 
 namespace vgpu::stub {
 
@@ -29,18 +34,25 @@ class PhysicalMemory {
 
   // CUDA's answers; invalid value for what the client does not do: objects that are not there, ranges that overlap. The device is the
   // handle's.
-  CUresult create(uint64_t physical, uint64_t bytes, bool isShareable, bool isTilePool = false);
+  struct Wanted {
+    bool isShareable = false, isTilePool = false, isCompressible = false;
+  };
+  CUresult create(uint64_t physical, uint64_t bytes, const Wanted& wanted);
   // A descriptor of an object that other processes can map; the caller's to close. And an object of theirs, whose stays the
   // caller's.
   CUresult share(uint64_t physical, uint64_t& bytes, int& descriptor);
   CUresult adopt(uint64_t physical, uint64_t bytes, int descriptor);
   CUresult release(uint64_t physical);
   CUresult map(uint64_t address, uint64_t bytes, uint64_t offset, uint64_t physical);
+  // Of that part of the host arena, which is leased.
+  CUresult mapHost(uint64_t address, uint64_t bytes, uint64_t arenaAddress, const MemoryFile& arena);
   CUresult unmap(uint64_t address);
   CUresult setAccess(uint64_t address, unsigned device, CUmemAccess_flags flags);
 
   // Any thread. Whether mappings cover [address, address + bytes).
   bool owns(uint64_t address, uint64_t bytes) const;
+  // Any thread. Whether any of that part of the host arena is mapped.
+  bool mapsHost(uint64_t arenaAddress, uint64_t bytes) const;
 
   // Any thread. The device whose memory is mapped there, if any is.
   std::optional<unsigned> deviceAt(uint64_t address) const;
@@ -52,7 +64,7 @@ class PhysicalMemory {
   struct Found {
     CUmemGenericAllocationHandle real;
     uint64_t bytes;
-    bool isTilePool;
+    bool isTilePool, isCompressed;
   };
   std::optional<Found> find(uint64_t physical) const;
 
@@ -65,13 +77,17 @@ class PhysicalMemory {
   struct Object {
     CUmemGenericAllocationHandle real = 0;
     uint64_t bytes = 0, window = 0, mappings = 0;
-    bool isTilePool = false;
+    bool isTilePool = false, isCompressed = false;
   };
   struct Mapping {
     uint64_t bytes = 0, physical = 0;
+    uint64_t arenaAddress = 0;  // of the host's memory, which is no object
+    uint32_t users = 0;         // a bit for each device that may use that
   };
 
-  CUresult add(uint64_t physical, uint64_t bytes, CUmemGenericAllocationHandle real, bool isTilePool = false);
+  CUresult add(uint64_t physical, const Object& object);
+  CUresult setHostAccess(uint64_t address, const Mapping& mapping, unsigned device, bool isUser);
+  CUresult endHost(uint64_t address, const Mapping& mapping);
   CUresult reserveArenas();
   CUresult openWindow(uint64_t physical, uint64_t& address);
 

@@ -141,6 +141,16 @@ class SessionState {
     return place == 0 ? hostLeases.lease(address, bytes, hostArena)
                       : hostLeases.leasePiece(address, bytes, place, segmentFile, hostArena);
   }
+  // What is mapped a second time cannot end.
+  CUresult endHostLease(uint64_t address) {
+    if (physical.mapsHost(address, hostLeases.bytesAt(address))) return CUDA_ERROR_INVALID_VALUE;
+    return hostLeases.endLease(address, hostArena);
+  }
+  // Pinned memory at an address that the program has reserved.
+  CUresult mapHost(uint64_t address, uint64_t bytes, uint64_t arenaAddress) {
+    if (!hostLeases.ownsArena(arenaAddress, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    return physical.mapHost(address, bytes, arenaAddress, hostArena);
+  }
   CUdeviceptr gpuAddress(const void* inSegment) const;
   // Has the driver know the slab's memory, before a GPU is given work with it. Any GPU's thread. CUDA's answer.
   CUresult registerSlab(uint32_t slab) {

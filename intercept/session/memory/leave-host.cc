@@ -16,10 +16,14 @@ std::string Memory::whatMustStay(const Session& session) const {
   };
   auto adopted = std::ranges::count_if(registered, [](auto& one) { return one.second.arenaAddress != 0; });
   auto staged = std::ranges::count_if(hostAllocations, isStaging);
+  auto physical = std::ranges::count_if(hostAllocations, [](auto& one) { return one.second.kind == HostKind::physical; });
   std::string what;
-  if (adopted != 0) what = std::to_string(adopted) + " pieces of memory of its own that are registered (cudaHostRegister)";
-  if (staged != 0)
-    what += (what.empty() ? "" : " and ") + std::to_string(staged) + " copies of pageable memory in graphs";
+  auto add = [&](auto count, const char* of) {
+    if (count != 0) what += (what.empty() ? "" : " and ") + std::to_string(count) + of;
+  };
+  add(adopted, " pieces of memory of its own that are registered (cudaHostRegister)");
+  add(staged, " copies of pageable memory in graphs");
+  add(physical, " pieces of physical memory of the host (cuMemCreate)");
   return what;
 }
 

@@ -210,7 +210,8 @@ CUresult Memory::freeAll(Thread& thread, unsigned device, uint64_t context) {
         if ((context == 0 || allocation.owner == context) && !pools.isPendingFree(address) && !isFreedLater(address))
           held.push_back(address);
     for (auto& [address, allocation] : hostAllocations)
-      if (ends(allocation.context) && !isFreedLater(address) && !pools.isPendingFree(address)) heldHost.push_back(address);
+      if (ends(allocation.context) && allocation.kind != HostKind::physical && !isFreedLater(address) && !pools.isPendingFree(address))
+        heldHost.push_back(address);
     for (auto& [address, entry] : registered)
       if (ends(entry.allocation.context)) heldRegistered.push_back(address);
   }

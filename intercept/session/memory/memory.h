@@ -19,6 +19,7 @@
 #include "intercept/session/memory/arena.h"
 #include "intercept/session/memory/guest-pieces.h"
 #include "intercept/session/memory/idle-memory.h"
+#include "intercept/session/memory/second-mapping.h"
 #include "intercept/session/memory/stream-pools.h"
 
 namespace vgpu::client {
@@ -28,8 +29,9 @@ class Session;
 class Thread;
 struct AdoptedPages;
 
-// pooled: pinned memory of a pool. staging: of graphs that copy pageable memory.
-enum class HostKind { pinned, pooled, managed, registered, staging };
+// pooled: pinned memory of a pool. staging: of graphs that copy pageable memory. physical: what cuMemCreate has made, which the program
+// maps elsewhere (VirtualMemory).
+enum class HostKind { pinned, pooled, managed, registered, staging, physical };
 struct HostAllocation {
   uint64_t address, bytes;
   unsigned flags;
@@ -81,6 +83,10 @@ class Memory {
   // one's memory (CONCURRENT_MANAGED_ACCESS is 0 then), it is pinned memory, which all reach.
   CUresult allocateManaged(Thread& thread, unsigned device, uint64_t bytes, unsigned flags, uint64_t owner, uint64_t& address);
   CUresult freeHost(Thread& thread, uint64_t address);
+  // Pinned memory from `hostAddress` on, at `address` of the program too. Nothing if the system refuses.
+  std::optional<SecondMapping> mapAgain(uint64_t hostAddress, uint64_t bytes, uint64_t address) const {
+    return SecondMapping::at(address, bytes, hostAddress, arenaFile);
+  }
   // Frees memory of a device or pinned memory that is used up to a place in a stream, and waits for nothing (free-behind.cc).
   void freeBehind(Thread& thread, uint64_t address, const StreamFence& fence);
 

@@ -25,17 +25,43 @@ bool isAccess(CUmemAccess_flags flags) {
 // The memory is for the tiles of sparse arrays, and for arrays of deferred mapping: it has no address.
 bool isTilePool(const CUmemAllocationProp& properties) { return (properties.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) != 0; }
 
-// What CUDA refuses of the properties of physical memory in a session.
+bool isHost(const CUmemLocation& location) {
+  return location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+}
+
+constexpr auto descriptors = static_cast<unsigned>(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+
+// What CUDA refuses of the properties of physical memory of a device, in a session.
+CUresult checkOnDevice(const Thread& thread, const CUmemAllocationProp& properties) {
+  if (!thread.session.hasDevice(properties.location.id)) return CUDA_ERROR_INVALID_DEVICE;
+  auto types = static_cast<unsigned>(properties.requestedHandleTypes);
+  if ((types & ~descriptors) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  const bool isCompressible = properties.allocFlags.compressionType == CU_MEM_ALLOCATION_COMP_GENERIC;
+  if (!isCompressible && properties.allocFlags.compressionType != CU_MEM_ALLOCATION_COMP_NONE) return CUDA_ERROR_INVALID_VALUE;
+  return isTilePool(properties) && (types != 0 || isCompressible) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+// And of the host, which is one node. Others than the program's process cannot have it.
+CUresult checkOnHost(const Thread& thread, const CUmemAllocationProp& properties) {
+  const bool isNode = properties.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+  auto types = static_cast<unsigned>(properties.requestedHandleTypes);
+  if (!isHost(properties.location) || (isNode && properties.location.id != 0) || (types & ~descriptors) != 0 ||
+      (types != 0 && !isNode) || properties.allocFlags.compressionType != CU_MEM_ALLOCATION_COMP_NONE)
+    return CUDA_ERROR_INVALID_VALUE;
+  return types != 0 || !thread.session.memory.sharesHost() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
 CUresult checkProperties(const Thread& thread, const CUmemAllocationProp* properties) {
   if (properties == nullptr || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-  if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;  // memory of the host
-  if (!thread.session.hasDevice(properties->location.id)) return CUDA_ERROR_INVALID_DEVICE;
-  auto types = static_cast<unsigned>(properties->requestedHandleTypes);
-  if ((types & ~static_cast<unsigned>(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)) != 0) return CUDA_ERROR_NOT_SUPPORTED;
-  return isTilePool(*properties) && types != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  return properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? checkOnDevice(thread, *properties)
+                                                                  : checkOnHost(thread, *properties);
 }
 
 }  // namespace
+
+unsigned VirtualMemory::Physical::device() const {
+  return isHosts() ? hostMemoryDevice : static_cast<unsigned>(properties.location.id);
+}
 
 // ------------------------------------------------------------------ addresses
 
@@ -90,16 +116,24 @@ CUresult VirtualMemory::create(Thread& thread, uint64_t bytes, const CUmemAlloca
   if (bytes > mappedArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   std::lock_guard change(changing);
   if (CUresult error = endUnused(thread)) return error;
+  if (isHost(properties->location)) return createOnHost(thread, bytes, *properties, handle);
   HandleTable& handles = thread.session.handles;
   auto device = static_cast<unsigned>(properties->location.id);
   uint64_t made = handles.create(api::Kind::PHYSICAL, device);
+  CUmemAllocationProp granted = *properties;  // network cards reach none of a session's memory, and devices say so
+  granted.allocFlags.gpuDirectRDMACapable = 0;
+  granted.allocFlags.usage = 0;
   auto ask = [&] {
     Call<api::Cuda::PhysicalCreateParams> frame(thread.on(device), api::Method::physicalCreate);
     frame->setPhysical(made);
     frame->setBytes(bytes);
     frame->setIsShareable(properties->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE);
     frame->setIsTilePool(isTilePool(*properties));
-    return frame.call();
+    frame->setIsCompressible(properties->allocFlags.compressionType != CU_MEM_ALLOCATION_COMP_NONE);
+    CUresult result = frame.call();
+    if (result == CUDA_SUCCESS)
+      granted.allocFlags.compressionType = frame.results<api::Cuda::PhysicalCreateResults>().getIsCompressible();
+    return result;
   };
   CUresult result = ask();
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {  // but for what the session has leased and not given out
@@ -107,13 +141,35 @@ CUresult VirtualMemory::create(Thread& thread, uint64_t bytes, const CUmemAlloca
     result = ask();
   }
   if (result != CUDA_SUCCESS) return handles.destroy(made), result;
-  CUmemAllocationProp granted = *properties;  // what only is asked for: a session has neither, and its devices say so
-  granted.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_NONE;
-  granted.allocFlags.gpuDirectRDMACapable = 0;
   std::lock_guard lock(mutex);
-  physicals.emplace(made, Physical{bytes, granted, 1, 0, {}, {}});
+  physicals.emplace(made, Physical{bytes, granted});
   *handle = made;
   return CUDA_SUCCESS;
+}
+
+CUresult VirtualMemory::createOnHost(Thread& thread, uint64_t bytes, const CUmemAllocationProp& properties,
+                                     CUmemGenericAllocationHandle* handle) {
+  Memory& memory = thread.session.memory;
+  uint64_t hostAddress = 0;
+  if (CUresult error = memory.allocateHost(thread, bytes, 0, HostKind::physical, 0, hostAddress)) return error;
+  if (!memory.isShared(hostAddress)) {  // it has left its host meanwhile
+    memory.freeHost(thread, hostAddress);
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  CUmemAllocationProp granted = properties;
+  granted.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
+  granted.allocFlags = {};
+  *handle = thread.session.handles.create(api::Kind::PHYSICAL, hostMemoryDevice);
+  std::lock_guard lock(mutex);
+  physicals.emplace(*handle, Physical{.bytes = bytes, .properties = granted, .hostAddress = hostAddress});
+  return CUDA_SUCCESS;
+}
+
+CUresult VirtualMemory::end(Thread& thread, CUmemGenericAllocationHandle handle, const Physical& physical) {
+  if (physical.isHosts()) return thread.session.memory.freeHost(thread, physical.hostAddress);
+  Call<api::Cuda::PhysicalReleaseParams> frame(thread.on(physical.device()), api::Method::physicalRelease);
+  frame->setPhysical(handle);
+  return frame.call();
 }
 
 // Ends what nobody can reach any more.
@@ -125,16 +181,12 @@ CUresult VirtualMemory::endUnused(Thread& thread) {
       ++each;
       continue;
     }
-    {
-      Call<api::Cuda::PhysicalReleaseParams> frame(thread.on(physical.device()), api::Method::physicalRelease);
-      frame->setPhysical(handle);
-      CUresult error = frame.call();
-      if (error == CUDA_ERROR_NOT_READY) {  // arrays have its memory still
-        ++each;
-        continue;
-      }
-      if (error != CUDA_SUCCESS) return error;
+    CUresult error = end(thread, handle, physical);
+    if (error == CUDA_ERROR_NOT_READY) {  // arrays have its memory still
+      ++each;
+      continue;
     }
+    if (error != CUDA_SUCCESS) return error;
     thread.session.handles.destroy(handle);
     std::lock_guard lock(mutex);
     each = physicals.erase(each);
@@ -217,7 +269,7 @@ CUresult VirtualMemory::importFrom(Thread& thread, int descriptor, CUmemAllocati
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(handleDevice(made))};
   std::lock_guard lock(mutex);
-  physicals.emplace(made, Physical{bytes, properties, 1, 0, {}, {}});
+  physicals.emplace(made, Physical{bytes, properties});
   *handle = made;
   return CUDA_SUCCESS;
 }
@@ -246,10 +298,10 @@ std::vector<uint64_t> VirtualMemory::mappingsOf(uint64_t address, uint64_t bytes
 CUresult VirtualMemory::map(Thread& thread, uint64_t address, uint64_t bytes, uint64_t offset,
                             CUmemGenericAllocationHandle handle) {
   std::lock_guard change(changing);
-  unsigned device;
+  const Physical* physical;
   {
     std::lock_guard lock(mutex);
-    const Physical* physical = findLive(handle);
+    physical = findLive(handle);
     if (physical == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (offset != 0 || bytes != physical->bytes) return CUDA_ERROR_NOT_SUPPORTED;  // cuda.h and the driver: it is mapped whole
     if (!isRange(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
@@ -261,10 +313,12 @@ CUresult VirtualMemory::map(Thread& thread, uint64_t address, uint64_t bytes, ui
     auto next = mappings.lower_bound(address);
     if (holding(address) != mappings.end() || (next != mappings.end() && next->first - address < bytes))
       return CUDA_ERROR_INVALID_VALUE;
-    device = physical->device();
   }
-  {
-    Call<api::Cuda::PhysicalMapParams> frame(thread.on(device), api::Method::physicalMap);
+  std::optional<SecondMapping> host;
+  if (physical->isHosts()) {
+    if (CUresult error = mapHost(thread, address, *physical, host)) return error;
+  } else {
+    Call<api::Cuda::PhysicalMapParams> frame(thread.on(physical->device()), api::Method::physicalMap);
     frame->setAddress(address);
     frame->setBytes(bytes);
     frame->setOffset(offset);
@@ -274,13 +328,27 @@ CUresult VirtualMemory::map(Thread& thread, uint64_t address, uint64_t bytes, ui
   }
   std::lock_guard lock(mutex);
   ++physicals.at(handle).mappings;
-  mappings.emplace(address, Mapping{bytes, offset, handle, {}});
+  mappings.emplace(address, Mapping{bytes, offset, handle, {}, std::move(host)});
+  return CUDA_SUCCESS;
+}
+
+// In this process first: that needs no undoing if the worker refuses.
+CUresult VirtualMemory::mapHost(Thread& thread, uint64_t address, const Physical& physical, std::optional<SecondMapping>& made) {
+  std::optional<SecondMapping> here = thread.session.memory.mapAgain(physical.hostAddress, physical.bytes, address);
+  if (!here) return CUDA_ERROR_OUT_OF_MEMORY;
+  Call<api::Cuda::PhysicalMapHostParams> frame(thread.on(hostMemoryDevice), api::Method::physicalMapHost);
+  frame->setAddress(address);
+  frame->setBytes(physical.bytes);
+  frame->setArenaAddress(physical.hostAddress);
+  frame.describe(address, physical.bytes);
+  if (CUresult error = frame.call()) return error;
+  made.emplace(std::move(*here));
   return CUDA_SUCCESS;
 }
 
 // Waits for the devices that may be using it.
 CUresult VirtualMemory::unmapOne(Thread& thread, uint64_t address) {
-  const Mapping mapping = mappings.at(address);
+  const Mapping& mapping = mappings.at(address);
   for (unsigned device = 0; device < thread.session.devices.size(); ++device)
     if (mapping.access[device] != CU_MEM_ACCESS_FLAGS_PROT_NONE && thread.session.fault(device) == CUDA_SUCCESS)
       if (CUresult error = synchronizeDevice(thread, device)) return error;
@@ -316,22 +384,29 @@ CUresult VirtualMemory::unmap(Thread& thread, uint64_t address, uint64_t bytes) 
 CUresult VirtualMemory::setAccess(Thread& thread, uint64_t address, uint64_t bytes, std::span<const CUmemAccessDesc> access) {
   if (access.data() == nullptr || access.empty()) return CUDA_ERROR_INVALID_VALUE;
   for (auto& each : access) {
-    if (each.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-    if (!thread.session.hasDevice(each.location.id)) return CUDA_ERROR_INVALID_VALUE;
-    if (!isAccess(each.flags)) return CUDA_ERROR_INVALID_VALUE;
+    const bool isDevice = each.location.type == CU_MEM_LOCATION_TYPE_DEVICE && thread.session.hasDevice(each.location.id);
+    if (!(isDevice || isHost(each.location)) || !isAccess(each.flags)) return CUDA_ERROR_INVALID_VALUE;
   }
   std::lock_guard change(changing);
   auto whole = mappingsOf(address, bytes);
   if (whole.empty()) return CUDA_ERROR_INVALID_VALUE;
-  auto reaches = [&](const CUmemAccessDesc& each, uint64_t mapping) {
-    const auto device = static_cast<unsigned>(each.location.id), owner = handleDevice(mappings.at(mapping).physical);
-    return device == owner || each.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || thread.session.devices[device].canAccess(owner);
+  // The host reaches its own memory alone, which all devices reach.
+  auto check = [&](const CUmemAccessDesc& each, const Mapping& mapping) -> CUresult {
+    if (isHost(each.location)) return mapping.host ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+    const auto device = static_cast<unsigned>(each.location.id), owner = handleDevice(mapping.physical);
+    if (mapping.host || device == owner || each.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE) return CUDA_SUCCESS;
+    return thread.session.devices[device].canAccess(owner) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
   };
   for (uint64_t mapping : whole)
     for (auto& each : access)
-      if (!reaches(each, mapping)) return CUDA_ERROR_INVALID_DEVICE;
+      if (CUresult bad = check(each, mappings.at(mapping))) return bad;
   for (uint64_t mapping : whole)
     for (auto& each : access) {
+      if (isHost(each.location)) {
+        std::lock_guard lock(mutex);
+        if (!mappings.at(mapping).host->allow(each.flags)) return CUDA_ERROR_OUT_OF_MEMORY;
+        continue;
+      }
       thread.session.use(thread, static_cast<unsigned>(each.location.id));
       {
         Call<api::Cuda::PhysicalAccessParams> frame(thread.on(handleDevice(mappings.at(mapping).physical)),
@@ -369,16 +444,27 @@ std::optional<VirtualMemory::Mapped> VirtualMemory::find(uint64_t address) const
   auto found = holding(address);
   if (found == mappings.end()) return std::nullopt;
   auto& mapping = found->second;
+  auto& reserved = *std::prev(reservations.upper_bound(address));
   const Physical& physical = physicals.at(mapping.physical);
-  return Mapped{found->first,  mapping.bytes, mapping.physical, physical.device(), physical.properties.requestedHandleTypes,
-                mapping.access};
+  return Mapped{.address = found->first,
+                .bytes = mapping.bytes,
+                .id = mapping.physical,
+                .device = physical.device(),
+                .exportable = physical.properties.requestedHandleTypes,
+                .access = mapping.access,
+                .reservedAddress = reserved.first,
+                .reservedBytes = reserved.second,
+                .isHosts = physical.isHosts(),
+                .hostAccess = mapping.host ? mapping.host->allowed() : CU_MEM_ACCESS_FLAGS_PROT_NONE};
 }
 
 bool VirtualMemory::covers(uint64_t address, uint64_t bytes) const {
   std::lock_guard lock(mutex);
-  for (auto each = holding(address); each != mappings.end(); ++each) {
+  auto first = holding(address);
+  for (auto each = first; each != mappings.end() && each->second.host.has_value() == first->second.host.has_value(); ++each) {
     uint64_t inside = each->second.bytes - (address - each->first);
-    bool isUsable = std::ranges::any_of(each->second.access, [](uint8_t flags) { return flags != CU_MEM_ACCESS_FLAGS_PROT_NONE; });
+    bool isUsable = std::ranges::any_of(each->second.access, [](uint8_t flags) { return flags != CU_MEM_ACCESS_FLAGS_PROT_NONE; }) ||
+                    (each->second.host && each->second.host->allowed() != CU_MEM_ACCESS_FLAGS_PROT_NONE);
     if (!isUsable) return false;
     if (bytes <= inside) return true;
     bytes -= inside;

@@ -4,6 +4,9 @@
 // All is decided here, as CUDA decides it; the worker makes and maps physical memory and knows nothing of reservations. Physical
 // memory lives while the program has a handle of it, a mapping, or an open descriptor that it was exported to.
 //
+// Memory of the host is pinned memory (Memory::allocateHost), which a mapping shows at another address too: here as far as the program
+// has given the host access (SecondMapping), and in the worker for the devices.
+//
 // Any thread. `changing` is held over a change, and calls are made under it; then `mutex`, a leaf, guards the state, which other
 // threads' copies read. Stays in the program's process over a suspend, because the program has pointers to its addresses; the worker
 // maps the same again by the recipes of kinds physical and mapping.
@@ -20,6 +23,7 @@
 #include <vector>
 
 #include "intercept/session/memory/exported-memory.h"
+#include "intercept/session/memory/second-mapping.h"
 #include "vgpu/wire/arena.h"
 
 namespace vgpu::client {
@@ -52,9 +56,12 @@ class VirtualMemory {
     unsigned device;
     CUmemAllocationHandleType exportable;
     std::array<uint8_t, maxDevices> access;  // CUmemAccess_flags
+    uint64_t reservedAddress, reservedBytes;  // the reservation that it is in
+    bool isHosts = false;                     // memory of the host,
+    CUmemAccess_flags hostAccess = CU_MEM_ACCESS_FLAGS_PROT_NONE;
   };
   std::optional<Mapped> find(uint64_t address) const;
-  // Whether mappings cover [address, address + bytes) and their own devices may use them.
+  // Whether mappings cover [address, address + bytes), all of devices' memory or all of the host's, and somebody may use them.
   bool covers(uint64_t address, uint64_t bytes) const;
 
  private:
@@ -62,13 +69,17 @@ class VirtualMemory {
     uint64_t bytes;
     CUmemAllocationProp properties;
     uint64_t handles = 1, mappings = 0;
-    std::vector<ExportedMemory> exports;
-    std::optional<SharedName> name;  // by which other sessions find it, once it has been exported
-    unsigned device() const { return static_cast<unsigned>(properties.location.id); }
+    std::vector<ExportedMemory> exports{};
+    std::optional<SharedName> name{};  // by which other sessions find it, once it has been exported
+    uint64_t hostAddress = 0;          // of the host's memory: where in the host arena it is
+    bool isHosts() const { return hostAddress != 0; }
+    // Whose thread its frames are for.
+    unsigned device() const;
   };
   struct Mapping {
     uint64_t bytes, offset, physical;
     std::array<uint8_t, maxDevices> access{};  // CUmemAccess_flags
+    std::optional<SecondMapping> host{};       // of the host's memory
   };
   using Mappings = std::map<uint64_t, Mapping>;
 
@@ -77,6 +88,10 @@ class VirtualMemory {
   // The mappings that make up exactly that range; empty if none do.
   std::vector<uint64_t> mappingsOf(uint64_t address, uint64_t bytes) const;
   std::optional<uint64_t> place(uint64_t bytes, uint64_t alignment, uint64_t wanted) const;
+  CUresult createOnHost(Thread& thread, uint64_t bytes, const CUmemAllocationProp& properties, CUmemGenericAllocationHandle* handle);
+  // Gives it back to where it is from.
+  CUresult end(Thread& thread, CUmemGenericAllocationHandle handle, const Physical& physical);
+  CUresult mapHost(Thread& thread, uint64_t address, const Physical& physical, std::optional<SecondMapping>& made);
   CUresult unmapOne(Thread& thread, uint64_t address);
   CUresult endUnused(Thread& thread);
   Mappings::const_iterator holding(uint64_t address) const;  // under `mutex`

@@ -10,9 +10,13 @@
 
 namespace vgpu::stub {
 
-CUresult physicalCreate(Execution& on, const api::FrameReader<api::Cuda::PhysicalCreateParams>& p, Reply&) {
+CUresult physicalCreate(Execution& on, const api::FrameReader<api::Cuda::PhysicalCreateParams>& p, Reply& reply) {
   if (handleDevice(p.getPhysical()) != on.device()) return CUDA_ERROR_INVALID_DEVICE;
-  return on.session.physical.create(p.getPhysical(), p.getBytes(), p.getIsShareable(), p.getIsTilePool());
+  PhysicalMemory& memory = on.session.physical;
+  CUresult result = memory.create(p.getPhysical(), p.getBytes(), {p.getIsShareable(), p.getIsTilePool(), p.getIsCompressible()});
+  if (result != CUDA_SUCCESS) return result;
+  reply.init<api::Cuda::PhysicalCreateResults>().setIsCompressible(memory.find(p.getPhysical())->isCompressed);
+  return CUDA_SUCCESS;
 }
 
 CUresult physicalRelease(Execution& on, const api::FrameReader<api::Cuda::PhysicalReleaseParams>& p, Reply&) {
@@ -23,6 +27,10 @@ CUresult physicalRelease(Execution& on, const api::FrameReader<api::Cuda::Physic
 
 CUresult physicalMap(Execution& on, const api::FrameReader<api::Cuda::PhysicalMapParams>& p, Reply&) {
   return on.session.physical.map(p.getAddress(), p.getBytes(), p.getOffset(), p.getPhysical());
+}
+
+CUresult physicalMapHost(Execution& on, const api::FrameReader<api::Cuda::PhysicalMapHostParams>& p, Reply&) {
+  return on.session.mapHost(p.getAddress(), p.getBytes(), p.getArenaAddress());
 }
 
 CUresult physicalUnmap(Execution& on, const api::FrameReader<api::Cuda::PhysicalUnmapParams>& p, Reply&) {

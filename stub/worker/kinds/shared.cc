@@ -217,7 +217,7 @@ CUresult publishPhysical(Execution& on, uint64_t physical, const SharedName& nam
 CUresult makeInherited(Execution& on, uint64_t physical, uint64_t bytes, const SharedName& name, Reply& reply) {
   const uint64_t first = on.session.sharedNames.firstOf(name, physical);
   if (first == physical) {
-    if (CUresult error = on.session.physical.create(physical, bytes, true)) return error;
+    if (CUresult error = on.session.physical.create(physical, bytes, {.isShareable = true})) return error;
     return publishPhysical(on, physical, name, reply);
   }
   uint64_t found = 0;
