@@ -71,7 +71,7 @@ std::optional<PointerInfo> vgpu::client::findPointer(Thread& thread, uint64_t po
 }
 
 CUresult PointerInfo::accessOf(const Session& session, const CUmemLocation& location, unsigned long long* flags) const {
-  const bool isHost = location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+  const bool isHost = VirtualMemory::isHost(location);
   const bool isDevice = location.type == CU_MEM_LOCATION_TYPE_DEVICE && session.hasDevice(location.id);
   if (!isHost && !isDevice) return CUDA_ERROR_INVALID_DEVICE;
   *flags = isHost ? static_cast<unsigned>(mapped->hostAccess) : unsigned{mapped->access[static_cast<size_t>(location.id)]};

@@ -222,5 +222,5 @@ int main() {
   allow(onHost, place, piece, CU_MEM_ACCESS_FLAGS_PROT_READ);
   ok &= hasNumbers(place, 1000, 31) & EXPECT(!canTouch(place, true));
   exchange.end();
-  return finish(ok);
+  return verdict("host-physical", ok);
 }

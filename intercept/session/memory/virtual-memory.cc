@@ -25,10 +25,6 @@ bool isAccess(CUmemAccess_flags flags) {
 // The memory is for the tiles of sparse arrays, and for arrays of deferred mapping: it has no address.
 bool isTilePool(const CUmemAllocationProp& properties) { return (properties.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) != 0; }
 
-bool isHost(const CUmemLocation& location) {
-  return location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
-}
-
 constexpr auto descriptors = static_cast<unsigned>(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 
 // What CUDA refuses of the properties of physical memory of a device, in a session.
@@ -45,7 +41,7 @@ CUresult checkOnDevice(const Thread& thread, const CUmemAllocationProp& properti
 CUresult checkOnHost(const Thread& thread, const CUmemAllocationProp& properties) {
   const bool isNode = properties.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
   auto types = static_cast<unsigned>(properties.requestedHandleTypes);
-  if (!isHost(properties.location) || (isNode && properties.location.id != 0) || (types & ~descriptors) != 0 ||
+  if (!VirtualMemory::isHost(properties.location) || (isNode && properties.location.id != 0) || (types & ~descriptors) != 0 ||
       (types != 0 && !isNode) || properties.allocFlags.compressionType != CU_MEM_ALLOCATION_COMP_NONE)
     return CUDA_ERROR_INVALID_VALUE;
   return types != 0 || !thread.session.memory.sharesHost() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;

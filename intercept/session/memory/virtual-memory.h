@@ -32,6 +32,11 @@ class Thread;
 
 class VirtualMemory {
  public:
+  // Whether physical memory may be there on the host, or the host use it: the current node has none, unlike for managed memory.
+  static bool isHost(const CUmemLocation& location) {
+    return location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+  }
+
   // CUDA's results.
   CUresult reserve(uint64_t bytes, uint64_t alignment, uint64_t wanted, CUdeviceptr* address);
   CUresult unreserve(uint64_t address, uint64_t bytes);
