@@ -36,7 +36,8 @@ CUresult awaitOrder(CUstream stream, uint64_t source, uint64_t bytes, CUmemcpySr
   if (order != CU_MEMCPY_SRC_ACCESS_ORDER_STREAM) return CUDA_SUCCESS;
   bool isPageable = false;
   CUresult located = enter([&](Thread& thread) {
-    isPageable = locate(thread.session, source, bytes) == Where::pageable;
+    const Where where = locate(thread.session, source, bytes);
+    isPageable = where == Where::pageable || where == Where::hosts;
     return CUDA_SUCCESS;
   });
   return located != CUDA_SUCCESS || !isPageable ? located : cuStreamSynchronize(stream);

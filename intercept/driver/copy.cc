@@ -6,7 +6,8 @@ namespace vgpu::client {
 namespace {
 
 bool isOnDevice(Thread& thread, uint64_t address) {
-  return inDeviceArenas(address) || inMappedArena(address) || thread.session.variables.at(address);
+  if (inMappedArena(address)) return thread.session.virtualMemory.locate(address, 1) == Where::device;
+  return inDeviceArenas(address) || thread.session.variables.at(address);
 }
 
 // Whether the program wants synchronous operations there to be over when they return.

@@ -50,7 +50,7 @@ std::optional<PointerInfo> vgpu::client::findPointer(Thread& thread, uint64_t po
     const bool isReached = mapped->access[thread.device()] != CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return PointerInfo{.type = mapped->isHosts ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE, .device = mapped->device,
                        .start = mapped->address, .bytes = mapped->bytes, .id = mapped->address / allocationAlignment, .mapped = mapped,
-                       .isReached = isReached, .isHostPointer = isReached};
+                       .hostFlags = CU_MEMHOSTALLOC_PORTABLE, .isReached = isReached, .isHostPointer = isReached};
   }
   auto ofHost = [&](const HostAllocation& host, uint64_t id, bool isReached) {
     return PointerInfo{.type = CU_MEMORYTYPE_HOST, .device = handleDevice(host.context), .start = host.address,

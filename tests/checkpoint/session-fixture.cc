@@ -217,6 +217,8 @@ void TestSession::begin(RecordedFrame frame) {
   begun = ask(std::move(frame), otherSlotIndex);
 }
 
+bool TestSession::isAnswered() const { return mapped->slot(otherSlotIndex).done.load() >= begun.value(); }
+
 int32_t TestSession::finish() { return await(*std::exchange(begun, std::nullopt), otherSlotIndex); }
 
 // Sends a frame and returns its position.

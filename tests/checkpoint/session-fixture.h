@@ -41,6 +41,7 @@ class TestSession {
   // Sends one as another thread of the program does, and does not wait: finish() does, and returns CUDA's result. One at a time.
   void begin(RecordedFrame frame);
   int32_t finish();
+  bool isAnswered() const;  // what was begun
   // Hands the list what was posted, and closes it: another process, or save(), reads it next.
   void commit();
 

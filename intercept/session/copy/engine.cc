@@ -38,7 +38,7 @@ Where locateAllocated(Session& session, uint64_t address, uint64_t bytes) {
 Where locate(Session& session, uint64_t address, uint64_t bytes) {
   auto holds = [&](uint64_t start, uint64_t size) { return bytes <= size - (address - start); };
   if (inDeviceArenas(address) || inHostArena(address)) return locateAllocated(session, address, bytes);
-  if (inMappedArena(address)) return session.virtualMemory.covers(address, bytes) ? Where::device : Where::nowhere;
+  if (inMappedArena(address)) return session.virtualMemory.locate(address, bytes);
   if (auto variable = session.variables.at(address))
     return holds(variable->address, variable->bytes) ? Where::device : Where::nowhere;
   if (auto adopted = session.memory.findRegistered(address, true); adopted && holds(adopted->address, adopted->bytes))
@@ -82,9 +82,10 @@ CUresult check(Session& session, const CopyEnd& end, const BoxSize& size, bool o
   if (end.place.type() != api::PlaceType::ADDRESS) return CUDA_ERROR_INVALID_VALUE;  // null, or what no memory has
   auto bytes = size.isRow() ? size.width : reachOf(end, size);
   checked.where = bytes ? locate(session, end.address(), *bytes) : Where::nowhere;
-  const bool isGpus = checked.where == Where::device || checked.where == Where::arena;
-  const bool isWrong = checked.where == Where::nowhere || (onGpu && !isGpus);
+  const bool canBeGpus = checked.where == Where::device || checked.where == Where::arena || checked.where == Where::hosts;
+  const bool isWrong = checked.where == Where::nowhere || (onGpu && !canBeGpus);
   if (checked.where == Where::pooled) checked.where = Where::arena;
+  if (checked.where == Where::hosts) checked.where = Where::pageable;
   return isWrong ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 

@@ -28,7 +28,7 @@ CUresult Memory::registerHost(Thread& thread, uint64_t address, uint64_t bytes, 
     const bool isOther = allocation && (allocation->kind == HostKind::managed || allocation->kind == HostKind::pooled);
     return isOther ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   }
-  if (thread.session.managed.find(address)) return CUDA_ERROR_INVALID_VALUE;
+  if (inMappedArena(address) || thread.session.managed.find(address)) return CUDA_ERROR_INVALID_VALUE;
   AdoptedPages pages{firstPage(address), roundUp(address + bytes, hostPageBytes) - firstPage(address), 0};
   PageKind kind = kindOfPages(pages.address, pages.bytes);
   if (kind == PageKind::unmapped) return CUDA_ERROR_INVALID_VALUE;

@@ -454,20 +454,25 @@ std::optional<VirtualMemory::Mapped> VirtualMemory::find(uint64_t address) const
                 .hostAccess = mapping.host ? mapping.host->allowed() : CU_MEM_ACCESS_FLAGS_PROT_NONE};
 }
 
-bool VirtualMemory::covers(uint64_t address, uint64_t bytes) const {
+Where VirtualMemory::Mapping::where() const {
+  const bool isDevices = std::ranges::any_of(access, [](uint8_t flags) { return flags != CU_MEM_ACCESS_FLAGS_PROT_NONE; });
+  const bool isHosts = host && host->allowed() == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  if (isHosts) return isDevices ? Where::arena : Where::hosts;
+  return isDevices ? Where::device : Where::nowhere;
+}
+
+Where VirtualMemory::locate(uint64_t address, uint64_t bytes) const {
   std::lock_guard lock(mutex);
   auto first = holding(address);
-  for (auto each = first; each != mappings.end() && each->second.host.has_value() == first->second.host.has_value(); ++each) {
-    uint64_t inside = each->second.bytes - (address - each->first);
-    bool isUsable = std::ranges::any_of(each->second.access, [](uint8_t flags) { return flags != CU_MEM_ACCESS_FLAGS_PROT_NONE; }) ||
-                    (each->second.host && each->second.host->allowed() != CU_MEM_ACCESS_FLAGS_PROT_NONE);
-    if (!isUsable) return false;
-    if (bytes <= inside) return true;
+  if (first == mappings.end()) return Where::nowhere;
+  const Where where = first->second.where();
+  for (auto each = first; each != mappings.end() && each->first <= address && each->second.where() == where; ++each) {
+    const uint64_t inside = each->second.bytes - (address - each->first);
+    if (bytes <= inside) return where;
     bytes -= inside;
     address += inside;
-    if (auto next = std::next(each); next == mappings.end() || next->first != address) return false;
   }
-  return false;
+  return Where::nowhere;
 }
 
 }  // namespace vgpu::client

@@ -22,6 +22,7 @@
 #include <span>
 #include <vector>
 
+#include "intercept/session/copy/where.h"
 #include "intercept/session/memory/exported-memory.h"
 #include "intercept/session/memory/second-mapping.h"
 #include "vgpu/wire/arena.h"
@@ -66,8 +67,9 @@ class VirtualMemory {
     CUmemAccess_flags hostAccess = CU_MEM_ACCESS_FLAGS_PROT_NONE;
   };
   std::optional<Mapped> find(uint64_t address) const;
-  // Whether mappings cover [address, address + bytes), all of devices' memory or all of the host's, and somebody may use them.
-  bool covers(uint64_t address, uint64_t bytes) const;
+  // Where [address, address + bytes) is, if mappings that are used alike cover it: on a device, whose may use it; of the host's memory
+  // as pinned memory is if devices may use it too.
+  Where locate(uint64_t address, uint64_t bytes) const;
 
  private:
   struct Physical {
@@ -85,6 +87,7 @@ class VirtualMemory {
     uint64_t bytes, offset, physical;
     std::array<uint8_t, maxDevices> access{};  // CUmemAccess_flags
     std::optional<SecondMapping> host{};       // of the host's memory
+    Where where() const;
   };
   using Mappings = std::map<uint64_t, Mapping>;
 

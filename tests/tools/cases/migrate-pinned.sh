@@ -1,5 +1,6 @@
 # A program with pinned memory that it shares with its GPU's host, or that has had some, leaves that host: from then on the memory has
-# two copies, and works. One that has registered memory of its own is refused before anything is sent.
+# two copies, and works. One that has registered memory of its own, or physical memory of the
+# host, is refused before anything is sent.
 program=$tree/tests/programs/pinned-later
 [ -x "$program" ] || skip "no program pinned-later"
 export VGPU_FAULT_LOG=$dir/faults
@@ -36,12 +37,16 @@ leaves() {
 leaves later "$program"
 leaves having "$tree/tests/programs/memory"
 
-runPaused registered "$tree/tests/programs/host-register"
-refused "the program cannot leave its host: it has .* pieces of memory of its own that are registered" \
-  ctl a migrate registered --to "$(addressOf b)"
-! memoryIsSent || fail "memory of a program that cannot leave was sent"
-hasState a registered running || fail "the program that cannot leave is $(field a registered state)"
-goesOn registered
+# stays NAME PROGRAM WHY: at its pause point it has what only its host has, and goes on there.
+stays() {
+  runPaused "$1" "$2"
+  refused "the program cannot leave its host: it has .* $3" ctl a migrate "$1" --to "$(addressOf b)"
+  ! memoryIsSent || fail "memory of a program that cannot leave was sent"
+  hasState a "$1" running || fail "the program that cannot leave is $(field a "$1" state)"
+  goesOn "$1"
+}
+stays registered "$tree/tests/programs/host-register" "pieces of memory of its own that are registered"
+stays physical "$tree/tests/programs/host-physical" "pieces of physical memory of the host"
 
 # One whose migration fails after it has given up sharing stays, and can leave later.
 runPaused staying "$tree/tests/programs/memory"
