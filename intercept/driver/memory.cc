@@ -1,5 +1,6 @@
 // Memory: allocations are decided by the client's arenas, which also serve queries about pointers.
 #include "intercept/driver/pointer.h"
+#include "intercept/session/memory/physical-properties.h"
 
 using namespace vgpu;
 using namespace vgpu::client;
@@ -71,7 +72,7 @@ std::optional<PointerInfo> vgpu::client::findPointer(Thread& thread, uint64_t po
 }
 
 CUresult PointerInfo::accessOf(const Session& session, const CUmemLocation& location, unsigned long long* flags) const {
-  const bool isHost = VirtualMemory::isHost(location);
+  const bool isHost = isOfHost(location);
   const bool isDevice = location.type == CU_MEM_LOCATION_TYPE_DEVICE && session.hasDevice(location.id);
   if (!isHost && !isDevice) return CUDA_ERROR_INVALID_DEVICE;
   *flags = isHost ? static_cast<unsigned>(mapped->hostAccess) : unsigned{mapped->access[static_cast<size_t>(location.id)]};
@@ -98,8 +99,8 @@ CUresult vgpu::client::pointerAttribute(Session& session, const PointerInfo& inf
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return put<CUdeviceptr>(data, info.start);
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return put<size_t>(data, info.bytes);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-      return put<CUdeviceptr>(data, info.mapped ? info.mapped->reservedAddress : info.start);
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put<size_t>(data, info.mapped ? info.mapped->reservedBytes : info.bytes);
+      return put<CUdeviceptr>(data, info.mapped ? info.mapped->reserved.address : info.start);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put<size_t>(data, info.mapped ? info.mapped->reserved.bytes : info.bytes);
     case CU_POINTER_ATTRIBUTE_MAPPED: return put(data, 1u);
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put<unsigned>(data, info.managed || session.memory.isSynchronizing(pointer));
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:

@@ -58,7 +58,7 @@ CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes) {
     return CUDA_SUCCESS;
   }
   endAhead(address, bytes);
-  if (bytes == 0 || bytes % leaseGranularity != 0 || address % leaseGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes == 0 || !isGranular(bytes) || !isGranular(address)) return CUDA_ERROR_INVALID_VALUE;
   if (address < deviceArena(device) || bytes > movingPart || address - deviceArena(device) > movingPart - bytes)
     return CUDA_ERROR_INVALID_VALUE;
   if (!isFree(leases, address, bytes, bytesOf)) return CUDA_ERROR_INVALID_VALUE;
@@ -130,7 +130,7 @@ CUresult DeviceLeases::adopt(uint64_t address, const std::vector<Part>& parts) {
   Pieces pieces;
   uint64_t bytes = 0;
   for (auto& part : parts) bytes += part.bytes;
-  if (bytes == 0 || bytes % leaseGranularity != 0 || address % leaseGranularity != 0 || address < deviceArena(device) ||
+  if (bytes == 0 || !isGranular(bytes) || !isGranular(address) || address < deviceArena(device) ||
       bytes > managedPart || address - deviceArena(device) > managedPart - bytes || !isFree(leases, address, bytes, bytesOf))
     return CUDA_ERROR_INVALID_VALUE;
   uint64_t at = address;

@@ -18,13 +18,6 @@ namespace {
 
 constexpr auto bytesOfMapping = [](auto& mapping) { return mapping.bytes; };
 
-bool isPiece(uint64_t value) { return value % leaseGranularity == 0; }
-
-// A range of whole pieces within the addresses that a program may reserve.
-bool isRange(uint64_t address, uint64_t bytes) {
-  return bytes != 0 && isPiece(address) && isPiece(bytes) && inMappedArena(address) && bytes <= mappedArenaBase + mappedArenaBytes - address;
-}
-
 // More would leave this process none of the mappings that the system lets it have.
 constexpr size_t mostHostMappings = 16 * 1024;
 
@@ -66,7 +59,7 @@ CUresult PhysicalMemory::reserveArenas() {
 
 // Compression is a wish: another GPU may not have it.
 CUresult PhysicalMemory::create(uint64_t physical, uint64_t bytes, const Wanted& wanted) {
-  if (bytes == 0 || !isPiece(bytes) || bytes > deviceArenaBytes) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes == 0 || !isGranular(bytes) || bytes > deviceArenaBytes) return CUDA_ERROR_INVALID_VALUE;
   CUmemAllocationProp properties = onDevice(driver, handleDevice(physical));
   if (wanted.isShareable) properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   if (wanted.isTilePool) properties.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
@@ -126,7 +119,7 @@ CUresult PhysicalMemory::release(uint64_t physical) {
 }
 
 CUresult PhysicalMemory::map(uint64_t address, uint64_t bytes, uint64_t offset, uint64_t physical) {
-  if (!isRange(address, bytes) || !isPiece(offset)) return CUDA_ERROR_INVALID_VALUE;
+  if (!isMappedRange(address, bytes) || !isGranular(offset)) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult error = reserveArenas()) return error;
   CUmemGenericAllocationHandle real;
   {
@@ -148,7 +141,7 @@ CUresult PhysicalMemory::map(uint64_t address, uint64_t bytes, uint64_t offset, 
 }
 
 CUresult PhysicalMemory::mapHost(uint64_t address, uint64_t bytes, uint64_t arenaAddress, const MemoryFile& arena) {
-  if (!isRange(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (!isMappedRange(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult error = reserveArenas()) return error;
   std::lock_guard lock(mutex);
   if (!isFree(mappings, address, bytes, bytesOfMapping)) return CUDA_ERROR_INVALID_VALUE;

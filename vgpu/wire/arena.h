@@ -53,6 +53,13 @@ constexpr bool inManagedPart(uint64_t address) {
 constexpr bool inMappedArena(uint64_t address) {
   return address >= mappedArenaBase && address < mappedArenaBase + mappedArenaBytes;
 }
+// Whether a number of bytes, or an address, is of whole pieces of physical memory; and whether such a range is one that a program may
+// reserve.
+constexpr bool isGranular(uint64_t value) { return value % leaseGranularity == 0; }
+constexpr bool isMappedRange(uint64_t address, uint64_t bytes) {
+  return bytes != 0 && isGranular(address) && isGranular(bytes) && inMappedArena(address) &&
+         bytes <= mappedArenaBase + mappedArenaBytes - address;
+}
 constexpr bool inHostArena(uint64_t address) {
   return address >= hostArenaBase && address < hostArenaBase + hostArenaBytes;
 }

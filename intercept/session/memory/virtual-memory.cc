@@ -3,54 +3,16 @@
 #include <algorithm>
 
 #include "intercept/session/call.h"
+#include "intercept/session/memory/physical-properties.h"
 #include "intercept/session/wait.h"
 
 namespace vgpu::client {
 
 namespace {
 
-bool isPiece(uint64_t value) { return value % leaseGranularity == 0; }
-
-// A range of whole pieces within the addresses that a program may reserve.
-bool isRange(uint64_t address, uint64_t bytes) {
-  return isPiece(address) && isPiece(bytes) && bytes != 0 && inMappedArena(address) &&
-         bytes <= mappedArenaBase + mappedArenaBytes - address;
-}
-
 bool isAccess(CUmemAccess_flags flags) {
   return flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
          flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-}
-
-// The memory is for the tiles of sparse arrays, and for arrays of deferred mapping: it has no address.
-bool isTilePool(const CUmemAllocationProp& properties) { return (properties.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) != 0; }
-
-constexpr auto descriptors = static_cast<unsigned>(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-
-// What CUDA refuses of the properties of physical memory of a device, in a session.
-CUresult checkOnDevice(const Thread& thread, const CUmemAllocationProp& properties) {
-  if (!thread.session.hasDevice(properties.location.id)) return CUDA_ERROR_INVALID_DEVICE;
-  auto types = static_cast<unsigned>(properties.requestedHandleTypes);
-  if ((types & ~descriptors) != 0) return CUDA_ERROR_NOT_SUPPORTED;
-  const bool isCompressible = properties.allocFlags.compressionType == CU_MEM_ALLOCATION_COMP_GENERIC;
-  if (!isCompressible && properties.allocFlags.compressionType != CU_MEM_ALLOCATION_COMP_NONE) return CUDA_ERROR_INVALID_VALUE;
-  return isTilePool(properties) && (types != 0 || isCompressible) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-
-// And of the host, which is one node. Others than the program's process cannot have it.
-CUresult checkOnHost(const Thread& thread, const CUmemAllocationProp& properties) {
-  const bool isNode = properties.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
-  auto types = static_cast<unsigned>(properties.requestedHandleTypes);
-  if (!VirtualMemory::isHost(properties.location) || (isNode && properties.location.id != 0) || (types & ~descriptors) != 0 ||
-      (types != 0 && !isNode) || properties.allocFlags.compressionType != CU_MEM_ALLOCATION_COMP_NONE)
-    return CUDA_ERROR_INVALID_VALUE;
-  return types != 0 || !thread.session.memory.sharesHost() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
-}
-
-CUresult checkProperties(const Thread& thread, const CUmemAllocationProp* properties) {
-  if (properties == nullptr || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-  return properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? checkOnDevice(thread, *properties)
-                                                                  : checkOnHost(thread, *properties);
 }
 
 }  // namespace
@@ -61,41 +23,16 @@ unsigned VirtualMemory::Physical::device() const {
 
 // ------------------------------------------------------------------ addresses
 
-std::optional<uint64_t> VirtualMemory::place(uint64_t bytes, uint64_t alignment, uint64_t wanted) const {
-  auto isFree = [&](uint64_t address) {
-    auto next = reservations.lower_bound(address);
-    if (next != reservations.end() && next->first - address < bytes) return false;
-    return next == reservations.begin() || std::prev(next)->first + std::prev(next)->second <= address;
-  };
-  if (wanted % alignment == 0 && isRange(wanted, bytes) && isFree(wanted)) return wanted;
-  uint64_t at = mappedArenaBase;  // a multiple of every alignment that fits
-  for (auto& [address, size] : reservations) {
-    if (at <= address && address - at >= bytes) break;
-    at = std::max(at, roundUp(address + size, alignment));
-  }
-  return isRange(at, bytes) ? std::optional(at) : std::nullopt;
-}
-
 CUresult VirtualMemory::reserve(uint64_t bytes, uint64_t alignment, uint64_t wanted, CUdeviceptr* address) {
-  if (bytes == 0 || !isPiece(bytes) || (alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (bytes > mappedArenaBytes || alignment > mappedArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   std::lock_guard lock(mutex);
-  auto found = place(bytes, std::max(alignment, leaseGranularity), wanted);
-  if (!found) return CUDA_ERROR_OUT_OF_MEMORY;
-  reservations.emplace(*found, bytes);
-  *address = *found;
-  return CUDA_SUCCESS;
+  return reservations.reserve(bytes, alignment, wanted, address);
 }
 
 CUresult VirtualMemory::unreserve(uint64_t address, uint64_t bytes) {
   std::lock_guard change(changing);
   std::lock_guard lock(mutex);
-  auto found = reservations.find(address);
-  if (found == reservations.end() || found->second != bytes) return CUDA_ERROR_INVALID_VALUE;
-  auto mapping = mappings.lower_bound(address);
-  if (mapping != mappings.end() && mapping->first < address + bytes) return CUDA_ERROR_INVALID_VALUE;
-  reservations.erase(found);
-  return CUDA_SUCCESS;
+  if (!mappings.isFree(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  return reservations.free(address, bytes);
 }
 
 // ------------------------------------------------------------------ physical memory
@@ -107,12 +44,12 @@ VirtualMemory::Physical* VirtualMemory::findLive(CUmemGenericAllocationHandle ha
 
 CUresult VirtualMemory::create(Thread& thread, uint64_t bytes, const CUmemAllocationProp* properties,
                                CUmemGenericAllocationHandle* handle) {
-  if (CUresult bad = checkProperties(thread, properties)) return bad;
-  if (bytes == 0 || !isPiece(bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult bad = checkProperties(thread.session, properties)) return bad;
+  if (bytes == 0 || !isGranular(bytes)) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > mappedArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   std::lock_guard change(changing);
   if (CUresult error = endUnused(thread)) return error;
-  if (isHost(properties->location)) return createOnHost(thread, bytes, *properties, handle);
+  if (isOfHost(properties->location)) return createOnHost(thread, bytes, *properties, handle);
   HandleTable& handles = thread.session.handles;
   auto device = static_cast<unsigned>(properties->location.id);
   uint64_t made = handles.create(api::Kind::PHYSICAL, device);
@@ -204,8 +141,8 @@ CUresult VirtualMemory::release(Thread& thread, CUmemGenericAllocationHandle han
 CUresult VirtualMemory::retain(uint64_t address, CUmemGenericAllocationHandle* handle) {
   std::lock_guard change(changing);
   std::lock_guard lock(mutex);
-  auto mapping = holding(address);
-  if (mapping == mappings.end()) return CUDA_ERROR_INVALID_VALUE;
+  auto* mapping = mappings.holding(address);
+  if (mapping == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *handle = mapping->second.physical;
   ++physicals.at(mapping->second.physical).handles;
   return CUDA_SUCCESS;
@@ -272,25 +209,6 @@ CUresult VirtualMemory::importFrom(Thread& thread, int descriptor, CUmemAllocati
 
 // ------------------------------------------------------------------ mappings
 
-VirtualMemory::Mappings::const_iterator VirtualMemory::holding(uint64_t address) const {
-  auto next = mappings.upper_bound(address);
-  if (next == mappings.begin()) return mappings.end();
-  --next;
-  return address - next->first < next->second.bytes ? next : mappings.end();
-}
-
-std::vector<uint64_t> VirtualMemory::mappingsOf(uint64_t address, uint64_t bytes) const {
-  std::lock_guard lock(mutex);
-  std::vector<uint64_t> whole;
-  uint64_t at = address;
-  for (auto each = mappings.find(address); each != mappings.end() && each->first == at && at - address < bytes; ++each) {
-    whole.push_back(at);
-    at += each->second.bytes;
-  }
-  if (at - address != bytes) whole.clear();
-  return whole;
-}
-
 CUresult VirtualMemory::map(Thread& thread, uint64_t address, uint64_t bytes, uint64_t offset,
                             CUmemGenericAllocationHandle handle) {
   std::lock_guard change(changing);
@@ -300,15 +218,8 @@ CUresult VirtualMemory::map(Thread& thread, uint64_t address, uint64_t bytes, ui
     physical = findLive(handle);
     if (physical == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (offset != 0 || bytes != physical->bytes) return CUDA_ERROR_NOT_SUPPORTED;  // cuda.h and the driver: it is mapped whole
-    if (!isRange(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
-    auto reserved = reservations.upper_bound(address);
-    if (reserved == reservations.begin()) return CUDA_ERROR_INVALID_VALUE;
-    --reserved;
-    if (address - reserved->first > reserved->second || bytes > reserved->second - (address - reserved->first))
-      return CUDA_ERROR_INVALID_VALUE;
-    auto next = mappings.lower_bound(address);
-    if (holding(address) != mappings.end() || (next != mappings.end() && next->first - address < bytes))
-      return CUDA_ERROR_INVALID_VALUE;
+    if (!isMappedRange(address, bytes) || !reservations.find(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    if (!mappings.isFree(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   }
   std::optional<SecondMapping> host;
   if (physical->isHosts()) {
@@ -324,7 +235,7 @@ CUresult VirtualMemory::map(Thread& thread, uint64_t address, uint64_t bytes, ui
   }
   std::lock_guard lock(mutex);
   ++physicals.at(handle).mappings;
-  mappings.emplace(address, Mapping{bytes, offset, handle, {}, std::move(host)});
+  mappings.add(address, {.bytes = bytes, .physical = handle, .host = std::move(host)});
   return CUDA_SUCCESS;
 }
 
@@ -344,7 +255,7 @@ CUresult VirtualMemory::mapHost(Thread& thread, uint64_t address, const Physical
 
 // Waits for the devices that may be using it.
 CUresult VirtualMemory::unmapOne(Thread& thread, uint64_t address) {
-  const Mapping& mapping = mappings.at(address);
+  const MemoryMapping& mapping = mappings.at(address);
   for (unsigned device = 0; device < thread.session.devices.size(); ++device)
     if (mapping.access[device] != CU_MEM_ACCESS_FLAGS_PROT_NONE && thread.session.fault(device) == CUDA_SUCCESS)
       if (CUresult error = synchronizeDevice(thread, device)) return error;
@@ -355,24 +266,16 @@ CUresult VirtualMemory::unmapOne(Thread& thread, uint64_t address) {
   }
   std::lock_guard lock(mutex);
   --physicals.at(mapping.physical).mappings;
-  mappings.erase(address);
+  mappings.remove(address);
   return CUDA_SUCCESS;
 }
 
 CUresult VirtualMemory::unmap(Thread& thread, uint64_t address, uint64_t bytes) {
   std::lock_guard change(changing);
-  if (!isRange(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  std::vector<uint64_t> whole;
-  {
-    // What of the range is not mapped stays so; no mapping may reach out of it.
-    std::lock_guard lock(mutex);
-    if (auto first = holding(address); first != mappings.end() && first->first != address) return CUDA_ERROR_INVALID_VALUE;
-    for (auto each = mappings.lower_bound(address); each != mappings.end() && each->first - address < bytes; ++each) {
-      if (each->second.bytes > bytes - (each->first - address)) return CUDA_ERROR_INVALID_VALUE;
-      whole.push_back(each->first);
-    }
-  }
-  for (uint64_t each : whole)
+  if (!isMappedRange(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  auto whole = mappings.within(address, bytes);  // what of the range is not mapped stays so
+  if (!whole) return CUDA_ERROR_INVALID_VALUE;
+  for (uint64_t each : *whole)
     if (CUresult error = unmapOne(thread, each)) return error;
   return endUnused(thread);
 }
@@ -381,14 +284,14 @@ CUresult VirtualMemory::setAccess(Thread& thread, uint64_t address, uint64_t byt
   if (access.data() == nullptr || access.empty()) return CUDA_ERROR_INVALID_VALUE;
   for (auto& each : access) {
     const bool isDevice = each.location.type == CU_MEM_LOCATION_TYPE_DEVICE && thread.session.hasDevice(each.location.id);
-    if (!(isDevice || isHost(each.location)) || !isAccess(each.flags)) return CUDA_ERROR_INVALID_VALUE;
+    if (!(isDevice || isOfHost(each.location)) || !isAccess(each.flags)) return CUDA_ERROR_INVALID_VALUE;
   }
   std::lock_guard change(changing);
-  auto whole = mappingsOf(address, bytes);
+  auto whole = mappings.exactly(address, bytes);
   if (whole.empty()) return CUDA_ERROR_INVALID_VALUE;
   // The host reaches its own memory alone, which all devices reach.
-  auto check = [&](const CUmemAccessDesc& each, const Mapping& mapping) -> CUresult {
-    if (isHost(each.location)) return mapping.host ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+  auto check = [&](const CUmemAccessDesc& each, const MemoryMapping& mapping) -> CUresult {
+    if (isOfHost(each.location)) return mapping.host ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
     const auto device = static_cast<unsigned>(each.location.id), owner = handleDevice(mapping.physical);
     if (mapping.host || device == owner || each.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE) return CUDA_SUCCESS;
     return thread.session.devices[device].canAccess(owner) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
@@ -398,7 +301,7 @@ CUresult VirtualMemory::setAccess(Thread& thread, uint64_t address, uint64_t byt
       if (CUresult bad = check(each, mappings.at(mapping))) return bad;
   for (uint64_t mapping : whole)
     for (auto& each : access) {
-      if (isHost(each.location)) {
+      if (isOfHost(each.location)) {
         std::lock_guard lock(mutex);
         if (!mappings.at(mapping).host->allow(each.flags)) return CUDA_ERROR_OUT_OF_MEMORY;
         continue;
@@ -420,11 +323,8 @@ CUresult VirtualMemory::setAccess(Thread& thread, uint64_t address, uint64_t byt
 
 CUresult VirtualMemory::endDevice(Thread& thread, unsigned device) {
   std::lock_guard change(changing);
-  std::vector<uint64_t> ended;
-  for (auto& [address, mapping] : mappings)
-    if (handleDevice(mapping.physical) == device) ended.push_back(address);
   CUresult first = CUDA_SUCCESS;
-  for (uint64_t address : ended)
+  for (uint64_t address : mappings.ofDevice(device))
     if (CUresult error = unmapOne(thread, address); first == CUDA_SUCCESS) first = error;
   for (auto& [handle, physical] : physicals)
     if (physical.device() == device) physical.handles = 0, physical.exports.clear();
@@ -437,10 +337,9 @@ CUresult VirtualMemory::endDevice(Thread& thread, unsigned device) {
 std::optional<VirtualMemory::Mapped> VirtualMemory::find(uint64_t address) const {
   if (!inMappedArena(address)) return std::nullopt;
   std::lock_guard lock(mutex);
-  auto found = holding(address);
-  if (found == mappings.end()) return std::nullopt;
+  auto* found = mappings.holding(address);
+  if (found == nullptr) return std::nullopt;
   auto& mapping = found->second;
-  auto& reserved = *std::prev(reservations.upper_bound(address));
   const Physical& physical = physicals.at(mapping.physical);
   return Mapped{.address = found->first,
                 .bytes = mapping.bytes,
@@ -448,31 +347,9 @@ std::optional<VirtualMemory::Mapped> VirtualMemory::find(uint64_t address) const
                 .device = physical.device(),
                 .exportable = physical.properties.requestedHandleTypes,
                 .access = mapping.access,
-                .reservedAddress = reserved.first,
-                .reservedBytes = reserved.second,
+                .reserved = *reservations.find(found->first, mapping.bytes),
                 .isHosts = physical.isHosts(),
                 .hostAccess = mapping.host ? mapping.host->allowed() : CU_MEM_ACCESS_FLAGS_PROT_NONE};
-}
-
-Where VirtualMemory::Mapping::where() const {
-  const bool isDevices = std::ranges::any_of(access, [](uint8_t flags) { return flags != CU_MEM_ACCESS_FLAGS_PROT_NONE; });
-  const bool isHosts = host && host->allowed() == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  if (isHosts) return isDevices ? Where::arena : Where::hosts;
-  return isDevices ? Where::device : Where::nowhere;
-}
-
-Where VirtualMemory::locate(uint64_t address, uint64_t bytes) const {
-  std::lock_guard lock(mutex);
-  auto first = holding(address);
-  if (first == mappings.end()) return Where::nowhere;
-  const Where where = first->second.where();
-  for (auto each = first; each != mappings.end() && each->first <= address && each->second.where() == where; ++each) {
-    const uint64_t inside = each->second.bytes - (address - each->first);
-    if (bytes <= inside) return where;
-    bytes -= inside;
-    address += inside;
-  }
-  return Where::nowhere;
 }
 
 }  // namespace vgpu::client

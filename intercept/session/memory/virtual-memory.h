@@ -22,9 +22,9 @@
 #include <span>
 #include <vector>
 
-#include "intercept/session/copy/where.h"
 #include "intercept/session/memory/exported-memory.h"
-#include "intercept/session/memory/second-mapping.h"
+#include "intercept/session/memory/mappings.h"
+#include "intercept/session/memory/reservations.h"
 #include "vgpu/wire/arena.h"
 
 namespace vgpu::client {
@@ -33,11 +33,6 @@ class Thread;
 
 class VirtualMemory {
  public:
-  // Whether physical memory may be there on the host, or the host use it: the current node has none, unlike for managed memory.
-  static bool isHost(const CUmemLocation& location) {
-    return location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
-  }
-
   // CUDA's results.
   CUresult reserve(uint64_t bytes, uint64_t alignment, uint64_t wanted, CUdeviceptr* address);
   CUresult unreserve(uint64_t address, uint64_t bytes);
@@ -62,14 +57,15 @@ class VirtualMemory {
     unsigned device;
     CUmemAllocationHandleType exportable;
     std::array<uint8_t, maxDevices> access;  // CUmemAccess_flags
-    uint64_t reservedAddress, reservedBytes;  // the reservation that it is in
+    Reservations::Range reserved;             // that it is in
     bool isHosts = false;                     // memory of the host,
     CUmemAccess_flags hostAccess = CU_MEM_ACCESS_FLAGS_PROT_NONE;
   };
   std::optional<Mapped> find(uint64_t address) const;
-  // Where [address, address + bytes) is, if mappings that are used alike cover it: on a device, whose may use it; of the host's memory
-  // as pinned memory is if devices may use it too.
-  Where locate(uint64_t address, uint64_t bytes) const;
+  Where locate(uint64_t address, uint64_t bytes) const {
+    std::lock_guard lock(mutex);
+    return mappings.locate(address, bytes);
+  }
 
  private:
   struct Physical {
@@ -83,32 +79,21 @@ class VirtualMemory {
     // Whose thread its frames are for.
     unsigned device() const;
   };
-  struct Mapping {
-    uint64_t bytes, offset, physical;
-    std::array<uint8_t, maxDevices> access{};  // CUmemAccess_flags
-    std::optional<SecondMapping> host{};       // of the host's memory
-    Where where() const;
-  };
-  using Mappings = std::map<uint64_t, Mapping>;
 
   // Under `changing`; they take `mutex`.
   Physical* findLive(CUmemGenericAllocationHandle handle);  // that the program has a handle of
-  // The mappings that make up exactly that range; empty if none do.
-  std::vector<uint64_t> mappingsOf(uint64_t address, uint64_t bytes) const;
-  std::optional<uint64_t> place(uint64_t bytes, uint64_t alignment, uint64_t wanted) const;
   CUresult createOnHost(Thread& thread, uint64_t bytes, const CUmemAllocationProp& properties, CUmemGenericAllocationHandle* handle);
   // Gives it back to where it is from.
   CUresult end(Thread& thread, CUmemGenericAllocationHandle handle, const Physical& physical);
   CUresult mapHost(Thread& thread, uint64_t address, const Physical& physical, std::optional<SecondMapping>& made);
   CUresult unmapOne(Thread& thread, uint64_t address);
   CUresult endUnused(Thread& thread);
-  Mappings::const_iterator holding(uint64_t address) const;  // under `mutex`
 
   std::mutex changing;
   mutable std::mutex mutex;
-  std::map<uint64_t, uint64_t> reservations;  // address to bytes
-  std::map<uint64_t, Physical> physicals;     // by handle
-  Mappings mappings;                          // by address
+  Reservations reservations;
+  std::map<uint64_t, Physical> physicals;  // by handle
+  Mappings mappings;
 };
 
 }  // namespace vgpu::client

@@ -84,7 +84,7 @@ void prepare(SessionState& session, const Rows& rows) {
 bool isValid(const Row& row, uint64_t devices) {
   Saved saved = savedIn(row);
   return handleKind(saved.handle) == static_cast<unsigned>(api::Kind::PHYSICAL) && handleDevice(saved.handle) < devices &&
-         saved.whose <= Whose::inherited && saved.bytes > 0 && saved.bytes % leaseGranularity == 0 &&
+         saved.whose <= Whose::inherited && saved.bytes > 0 && isGranular(saved.bytes) &&
          saved.bytes <= deviceArenaBytes;
 }
 
