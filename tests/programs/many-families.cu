@@ -1,7 +1,8 @@
 // Every family of calls from a hundred threads at once, each with objects of its own: no thread sees a result or an error of
 // another, and none waits for ever. Each goes through all families again and again, in an order that it draws anew each time, until
 // SECONDS have passed since the pause and every family has been used.
-//   many-families [SECONDS [THREADS [SEED [FAMILY...]]]]    of all families below if none is named
+//   many-families [SECONDS [THREADS [SEED [FAMILY...]]]]    of all families below if none is named, but for imports, which need another
+//                                                           process; with them if the only one is called all
 #include <chrono>
 #include <thread>
 
@@ -10,6 +11,7 @@
 #include "families/code.h"
 #include "families/contexts.h"
 #include "families/graphs.h"
+#include "families/imports.h"
 #include "families/launches.h"
 #include "families/memory.h"
 #include "families/order.h"
@@ -32,7 +34,8 @@ constexpr Family known[] = {
     FAMILY(textures), FAMILY(surfaces),      FAMILY(userObjects),  FAMILY(modules),       FAMILY(linked),
     FAMILY(contexts), FAMILY(references),    FAMILY(codeLibraries), FAMILY(greenContexts), FAMILY(peers),
     FAMILY(handles),  FAMILY(blas),          FAMILY(clusters),     FAMILY(followingLaunches), FAMILY(deviceLaunches),
-    FAMILY(tensorMaps), FAMILY(sparseArrays), FAMILY(logs),        FAMILY(graphsAcross)};
+    FAMILY(tensorMaps), FAMILY(sparseArrays), FAMILY(logs),        FAMILY(graphsAcross),
+    FAMILY(hostPhysical), FAMILY(imports)};
 
 using Clock = std::chrono::steady_clock;
 
@@ -66,13 +69,18 @@ unsigned leastUsed() { return *std::min_element(used, used + chosen.size()); }
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (isChild(argc, argv, "give")) return give(parentOf(argv));
   const double seconds = argc > 1 ? std::atof(argv[1]) : 5;
   const int count = argc > 2 ? std::atoi(argv[2]) : 100;
   const uint64_t seed = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1;
   const std::vector<std::string> names(argv + std::min(argc, 4), argv + argc);
   auto isNamed = [&](const Family& family) { return std::find(names.begin(), names.end(), family.name) != names.end(); };
-  for (const Family& family : known)
-    if (names.empty() || isNamed(family)) chosen.push_back(family);
+  const bool isAll = names == std::vector<std::string>{"all"};
+  for (const Family& family : known) {
+    const bool needsOther = family.use == imports;
+    if (isAll || isNamed(family) || (names.empty() && !needsOther)) chosen.push_back(family);
+    if (needsOther && chosen.back().use == imports) giver = std::make_unique<Giver>();
+  }
   CHECK(cudaFree(nullptr));
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i) threads.emplace_back(work, i, seed);
@@ -85,5 +93,6 @@ int main(int argc, char** argv) {
   for (const auto& family : used) uses += family;
   std::fprintf(stderr, "%d threads have used %zu families %llu times, each at least %u times\n", count, chosen.size(), uses, leastUsed());
   CHECK(cudaDeviceSynchronize());
+  if (giver != nullptr) ok = giver->end() && ok;
   return verdict("many-families", ok);
 }

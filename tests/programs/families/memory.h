@@ -137,6 +137,33 @@ inline bool virtualMemory(const Place& place) {
   return ok;
 }
 
+// Physical memory of the host, which the program and its GPU use at one address, and at a second one.
+inline bool hostPhysical(const Place& place) {
+  CUmemAllocationProp of{};
+  of.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  of.location = {CU_MEM_LOCATION_TYPE_HOST, 0};
+  const CUmemAccessDesc access[] = {{of.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
+                                    {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE}};
+  size_t bytes = 0;
+  CUdeviceptr address;
+  CUmemGenericAllocationHandle physical;
+  CALL(cuMemGetAllocationGranularity, &bytes, &of, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+  CALL(cuMemAddressReserve, &address, 2 * bytes, 0, 0, 0);
+  CALL(cuMemCreate, &physical, bytes, &of, 0);
+  for (CUdeviceptr at : {address, address + bytes}) CALL(cuMemMap, at, bytes, 0, physical, 0);
+  CALL(cuMemRelease, physical);
+  CALL(cuMemSetAccess, address, 2 * bytes, access, 2);
+  auto *data = reinterpret_cast<uint32_t*>(address), *other = reinterpret_cast<uint32_t*>(address + bytes);
+  const Numbers values = place.numbers();
+  std::copy(values.begin(), values.end(), data);
+  place.add(other, 14);
+  place.wait();
+  const bool ok = same("the host's physical memory", Numbers(data, data + place.count()), place.numbers(14));
+  CALL(cuMemUnmap, address, 2 * bytes);
+  CALL(cuMemAddressFree, address, 2 * bytes);
+  return ok;
+}
+
 // A batch of copies, of every direction, and rows with pitches.
 inline bool batches(const Place& place) {
   const size_t row = 16 * sizeof(uint32_t), pitch = 3 * row, rows = place.count() / 16;
