@@ -58,14 +58,14 @@ constexpr SessionAnswer answers[] = {
 
 }  // namespace
 
-void DeviceInfo::limitToSession(bool sharesHost) {
+void DeviceInfo::limitToSession(bool mapsHost) {
   auto set = [&](CUdevice_attribute attribute, int value) {
     if (auto index = static_cast<size_t>(attribute); index < attributes.size()) attributes[index] = value;
   };
   for (auto& answer : answers) set(answer.attribute, answer.value);
   // Physical memory of the host is pinned memory, whatever the GPU's driver has of it (VirtualMemory).
-  set(CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, sharesHost);
-  set(CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, sharesHost);
+  set(CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, mapsHost);
+  set(CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, mapsHost);
 }
 
 bool areAllPeers(const std::vector<DeviceInfo>& devices) {

@@ -40,8 +40,8 @@ struct DeviceInfo {
            within(shape.blockY, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y) && within(shape.blockZ, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z);
   }
 
-  // Replaces attributes of the GPU by what a session supports. `sharesHost`: its pinned memory is the GPU's host's.
-  void limitToSession(bool sharesHost);
+  // Replaces attributes of the GPU by what a session supports. `mapsHost`: it has physical memory of the host.
+  void limitToSession(bool mapsHost);
 };
 
 // Whether each of them can access each other's memory.

@@ -149,7 +149,7 @@ void Session::describeDevices() {
       info.peers[i / DeviceInfo::peerFacts][i % DeviceInfo::peerFacts] = peers[i];
     info.leastPriority = reported.getLeastPriority();
     info.greatestPriority = reported.getGreatestPriority();
-    info.limitToSession(memory.sharesHost());
+    info.limitToSession(memory.canMapHost());
     devices.push_back(std::move(info));
   }
   // All use the memory where it is, on one of them; else it is pinned memory, which cannot be prefetched (docs/managed-memory.md).

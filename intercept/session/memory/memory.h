@@ -46,6 +46,8 @@ class Memory {
   // virtual machine's memory.
   bool sharesHost() const { return sharesAll.load(std::memory_order_relaxed); }
   bool mayShareHost() const { return sharesHost() || pieces.canBe(); }
+  // Whether the program can map such memory at addresses that it has reserved: it has them, but for a sanitizer.
+  bool canMapHost() const { return sharesHost() && programHasDeviceArenas; }
   // The same of the pinned memory at `address`.
   bool isShared(uint64_t address) const;
   // It does not any more: `arena`, the program's mapping, ends, and what pinned memory is there has two copies (ManagedMemory::take).

@@ -25,7 +25,7 @@ CUresult checkOnHost(const Session& session, const CUmemAllocationProp& properti
   if (!isOfHost(properties.location) || (isNode && properties.location.id != 0) || (types & ~descriptors) != 0 ||
       (types != 0 && !isNode) || properties.allocFlags.compressionType != CU_MEM_ALLOCATION_COMP_NONE)
     return CUDA_ERROR_INVALID_VALUE;
-  return types != 0 || !session.memory.sharesHost() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+  return types != 0 || !session.memory.canMapHost() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
 }  // namespace

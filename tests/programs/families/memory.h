@@ -139,6 +139,9 @@ inline bool virtualMemory(const Place& place) {
 
 // Physical memory of the host, which the program and its GPU use at one address, and at a second one.
 inline bool hostPhysical(const Place& place) {
+  int isSupported = 0;
+  CALL(cuDeviceGetAttribute, &isSupported, CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0);
+  if (!isSupported) return true;
   CUmemAllocationProp of{};
   of.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   of.location = {CU_MEM_LOCATION_TYPE_HOST, 0};
