@@ -7,9 +7,22 @@
 
 #include "vgpu/wire/futex.h"
 
+#if defined(__SANITIZE_THREAD__)
+extern "C" void __tsan_release(void* address);
+#endif
+
 namespace vgpu {
 
 namespace {
+
+// The consumer, which reads the frame before it raises `tail`, is another process: thread sanitizer has to be told that whoever then
+// loads `tail` comes after whoever wrote the frame.
+void noteFrame([[maybe_unused]] std::atomic<uint64_t>& tail) {
+#if defined(__SANITIZE_THREAD__)
+  __tsan_release(&tail);
+#endif
+}
+
 FrameHeader& headerAt(std::byte* frame) { return *reinterpret_cast<FrameHeader*>(frame); }
 }  // namespace
 
@@ -34,6 +47,7 @@ void RingWriter::publish(const Reservation& frame, api::Method method, uint16_t 
   own.method = static_cast<uint16_t>(method);
   own.slot = slot;
   own.device = device;
+  noteFrame(header.tail);
   own.sequence.store(frame.sequence(), std::memory_order_release);
   wakeConsumer();
   // The consumer's core wrote the zeros that later frames will find. Fetched now, they are here when the call after the
