@@ -24,6 +24,7 @@ void noteFrame([[maybe_unused]] std::atomic<uint64_t>& tail) {
 }
 
 FrameHeader& headerAt(std::byte* frame) { return *reinterpret_cast<FrameHeader*>(frame); }
+
 }  // namespace
 
 bool RingWriter::awaitRoom(uint64_t end, const std::atomic<bool>& abandoned) const {
@@ -47,8 +48,8 @@ void RingWriter::publish(const Reservation& frame, api::Method method, uint16_t 
   own.method = static_cast<uint16_t>(method);
   own.slot = slot;
   own.device = device;
-  noteFrame(header.tail);
   own.sequence.store(frame.sequence(), std::memory_order_release);
+  noteFrame(header.tail);
   wakeConsumer();
   // The consumer's core wrote the zeros that later frames will find. Fetched now, they are here when the call after the
   // next fills them: one call ahead is not enough for all lines of a frame to come.
