@@ -44,13 +44,14 @@ class KernelParameters {
       std::memset(into + blockBytes, 0, function.parameterBytes - blockBytes);  // missing parameters are zero
       return;
     }
-    for (size_t i = 0; i < function.parameters.size(); ++i) {
-      auto& parameter = function.parameters[i];
+    void* const* from = pointers;
+    for (auto& parameter : function.parameters) {
       kj::byte* to = into + parameter.offset;
+      const void* value = *from++;
       switch (parameter.bytes) {  // nearly all have one of two sizes, which need no call
-        case 4: std::memcpy(to, pointers[i], 4); break;
-        case 8: std::memcpy(to, pointers[i], 8); break;
-        default: std::memcpy(to, pointers[i], parameter.bytes);
+        case 4: std::memcpy(to, value, 4); break;
+        case 8: std::memcpy(to, value, 8); break;
+        default: std::memcpy(to, value, parameter.bytes);
       }
     }
   }
