@@ -109,13 +109,30 @@ TEST_CASE("arguments that cuda.h does not allow for tensor maps are refused, and
   for (const Spoiled& row : pixelwise) refuses(row, &Arguments::pixelwise);
 }
 
-TEST_CASE("interleaved layouts and packed elements of tensor maps are not supported") {
+TEST_CASE("tensor maps of interleaved layouts have units of 16 or 32 bytes, to which address and strides are aligned") {
+  REQUIRE_CUDA(cuInit(0));
+  for (auto layout : {CU_TENSOR_MAP_INTERLEAVE_16B, CU_TENSOR_MAP_INTERLEAVE_32B}) {
+    Arguments given;
+    given.interleave = layout;
+    CHECK_CUDA(given.tiled());
+    CHECK_CUDA(given.pixelwise());
+    auto checkHalf = [&] {  // of a large unit
+      if (layout == CU_TENSOR_MAP_INTERLEAVE_32B) CHECK_ANSWER(given.tiled(), CUDA_ERROR_INVALID_VALUE);
+      else CHECK_CUDA(given.tiled());
+    };
+    given.address += 16;
+    checkHalf();
+    given.address -= 16;
+    given.strides[0] += 16;
+    checkHalf();
+    given.rank = 2;
+    CHECK_ANSWER(given.tiled(), CUDA_ERROR_INVALID_VALUE);
+  }
+}
+
+TEST_CASE("packed elements of tensor maps are not supported") {
   REQUIRE_CUDA(cuInit(0));
   Arguments given;
-  given.interleave = CU_TENSOR_MAP_INTERLEAVE_16B;
-  CHECK_ANSWER(given.tiled(), CUDA_ERROR_NOT_SUPPORTED);
-  given = {};
-  given.map = given.maps;
   given.type = CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B;
   CHECK_ANSWER(given.tiled(), CUDA_ERROR_NOT_SUPPORTED);
 }

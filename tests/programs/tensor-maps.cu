@@ -249,6 +249,134 @@ bool takesPixels(int step) {
   return ok;
 }
 
+// Of interleaved layouts, whose elements are units of 16 or 32 bytes of channels: rows of units, and dimensions of rows. The last
+// dimension but one are slices of channels, of which a copy takes one.
+struct Units {
+  int rank, bytes;
+  Places extents, box, steps;
+  CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_NONE;
+
+  int numbers() const { return bytes / 4; }  // of a unit
+  int slices() const { return rank - 2; }
+  size_t count() const {
+    size_t all = static_cast<size_t>(numbers());
+    for (int i = 0; i < rank; ++i) all *= static_cast<size_t>(extents[i]);
+    return all;
+  }
+  CUtensorMapInterleave layout() const { return bytes == 16 ? CU_TENSOR_MAP_INTERLEAVE_16B : CU_TENSOR_MAP_INTERLEAVE_32B; }
+  // The number in memory at which the unit begins; -1 outside.
+  long indexOf(const Places& place) const {
+    long index = 0, scale = numbers();
+    for (int i = 0; i < rank; ++i) {
+      if (place[i] < 0 || place[i] >= extents[i]) return -1;
+      index += place[i] * scale;
+      scale *= extents[i];
+    }
+    return index;
+  }
+};
+
+struct UnitShape {
+  cuuint64_t extents[most], strides[most];
+  cuuint32_t box[most], steps[most];
+  explicit UnitShape(const Units& tensor) {
+    cuuint64_t stride = static_cast<cuuint64_t>(tensor.bytes);
+    for (int i = 0; i < tensor.rank; ++i) {
+      extents[i] = static_cast<cuuint64_t>(tensor.extents[i]);
+      strides[i] = stride *= extents[i];
+      box[i] = static_cast<cuuint32_t>(tensor.box[i]);
+      steps[i] = static_cast<cuuint32_t>(tensor.steps[i]);
+    }
+  }
+};
+
+CUtensorMap mapOfUnits(const Units& tensor, void* data) {
+  alignas(64) CUtensorMap map;
+  const UnitShape of(tensor);
+  const CUresult result = driverEntry<decltype(&cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled")(
+      &map, CU_TENSOR_MAP_DATA_TYPE_UINT32, static_cast<cuuint32_t>(tensor.rank), data, of.extents, of.strides, of.box, of.steps,
+      tensor.layout(), tensor.swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result == CUDA_SUCCESS) return map;
+  std::fprintf(stderr, "an interleaved tensor map: %d\n", static_cast<int>(result));
+  std::exit(1);
+}
+
+template <int Rank>
+bool copiesUnits(const Units& tensor, Places at, Places to, Mode mode) {
+  const std::vector<unsigned> values = numbered(tensor.count());
+  DeviceArray<unsigned> source(values), target(std::vector<unsigned>(tensor.count(), 7)), seen(room / 4);
+  std::vector<unsigned> boxes(room / 4), stored(tensor.count(), 7);
+  const int slices = tensor.slices();
+  Places in{};
+  unsigned bytes = 0;
+  for (int dimension = 0; dimension < Rank;) {
+    Places from = at, into = to;
+    for (int i = 0; i < Rank; ++i) from[i] += in[i] * tensor.steps[i], into[i] += in[i] * tensor.steps[i];
+    const long begin = tensor.indexOf(from), end = tensor.indexOf(into);
+    for (int i = 0; i < tensor.numbers(); ++i, bytes += 4) {
+      const unsigned value = begin < 0 ? 0 : values[static_cast<size_t>(begin + i)];
+      boxes[swizzledByte(tensor.swizzle, bytes) / 4] = value;
+      if (end >= 0) stored[static_cast<size_t>(end + i)] = value + (mode == added ? 7 : 0);
+    }
+    for (dimension = 0; dimension < Rank; in[dimension++] = 0)
+      if (dimension != slices && ++in[dimension] * tensor.steps[dimension] < tensor.box[dimension]) break;
+  }
+  copyBox<Rank><<<1, threads>>>(mapOfUnits(tensor, source), mapOfUnits(tensor, target), Copy{Rank, at, to, {}, bytes, mode}, seen);
+  CHECK(cudaGetLastError());
+  return same("units", seen.download(), boxes) && same("tensor of units", target.download(), stored);
+}
+
+bool copiesInterleaved() {
+  const Places ones{{1, 1, 1, 1, 1}}, extents{{7, 6, 5, 4, 3}};
+  bool ok = true;
+  for (int bytes : {16, 32}) {
+    ok &= copiesUnits<3>({3, bytes, extents, {4, 1, 2}, ones}, {1, 2, 1}, {0, 3, 2}, tiled);
+    ok &= copiesUnits<3>({3, bytes, extents, {8, 4, 3}, ones}, {-2, 5, 3}, {5, 0, 0}, tiled);
+    ok &= copiesUnits<3>({3, bytes, extents, {8, 9, 2}, {2, 1, 1}}, {1, 6, 0}, {0, 1, 1}, tiled);
+    ok &= copiesUnits<4>({4, bytes, extents, {4, 3, 2, 2}, {1, 2, 1, 1}}, {3, -1, 4, 2}, {3, 1, 4, 0}, tiled);
+    ok &= copiesUnits<5>({5, bytes, {7, 4, 3, 3, 2}, {4, 2, 2, 1, 2}, ones}, {1, 1, -1, 2, 1}, {0, 0, 1, 1, 0}, tiled);
+    for (const CUtensorMapSwizzle swizzle : {CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_SWIZZLE_64B, CU_TENSOR_MAP_SWIZZLE_128B})
+      ok &= copiesUnits<3>({3, bytes, {30, 3, 4}, {16, 1, 4}, ones, swizzle}, {5, 1, 0}, {10, 2, 0}, tiled);
+  }
+  return ok;
+}
+
+// Pixels of a slice of channels of images, as takesPixels().
+bool takesUnits(int bytes, int step) {
+  constexpr int width = 10, height = 7, sliced = 3, images = 2, taken = 64, slice = 1;
+  const Units tensor{4, bytes, {width, height, sliced, images}, {}, {step, step, 1, 1}};
+  const std::vector<unsigned> values = numbered(tensor.count());
+  DeviceArray<unsigned> source(values), seen(room / 4);
+  alignas(64) CUtensorMap map;
+  const UnitShape of(tensor);
+  const int lower[] = {-1, -1}, upper[] = {-1, -1};
+  if (!EXPECT(driverEntry<decltype(&cuTensorMapEncodeIm2col)>("cuTensorMapEncodeIm2col")(
+                  &map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 4, static_cast<unsigned*>(source), of.extents, of.strides, lower, upper,
+                  static_cast<cuuint32_t>(tensor.numbers()), taken, of.steps, tensor.layout(), CU_TENSOR_MAP_SWIZZLE_NONE,
+                  CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS))
+    return false;
+  bool ok = true;
+  for (const Places filter : {Places{{0, 0}}, Places{{2, 1}}, Places{{1, 2}}}) {
+    std::vector<unsigned> expected(room / 4);
+    int w = -1, h = -1, n = 0;
+    for (int pixel = 0; pixel < taken; ++pixel) {
+      const long begin = tensor.indexOf({w + filter[0], h + filter[1], slice, n});
+      for (int i = 0; i < tensor.numbers() && begin >= 0; ++i)
+        expected[static_cast<size_t>(pixel * tensor.numbers() + i)] = values[static_cast<size_t>(begin + i)];
+      if ((w += step) < width - 1) continue;
+      w = -1;
+      if ((h += step) < height - 1) continue;
+      h = -1;
+      ++n;
+    }
+    const auto size = static_cast<unsigned>(taken * bytes);
+    copyBox<4><<<1, threads>>>(map, map, Copy{4, {-1, -1, slice, 0}, {}, filter, size, pixels}, seen);
+    CHECK(cudaGetLastError());
+    ok &= same("pixels of units", seen.download(), expected);
+  }
+  return ok;
+}
+
 // The first block of each pair loads for both.
 __global__ void __cluster_dims__(2, 1, 1) loadForBoth(const __grid_constant__ CUtensorMap map, unsigned* sums) {
   __shared__ __align__(128) unsigned box[64];
@@ -326,7 +454,8 @@ int main(int argc, char** argv) {
   if (argc > 1) return verdict("tensor-maps", faults(argv[1]));
   DeviceArray<unsigned> values(numbered(128)), sums(4);
   const CUtensorMap kept = mapOf({1, {128}, {64}, {1}}, values);
-  bool ok = copiesEveryKind() & refuses();
+  bool ok = copiesEveryKind() & copiesInterleaved() & refuses();
+  for (int bytes : {16, 32}) ok &= takesUnits(bytes, 1) & takesUnits(bytes, 2);
 
   pausePoint();  // a map that was made before is of use behind it
 

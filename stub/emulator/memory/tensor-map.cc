@@ -1,4 +1,5 @@
 // Tensor maps: what cuTensorMapEncode… asks of their arguments (cuda.h), and the map that the interpreter reads.
+#include <algorithm>
 #include <cstring>
 
 #include "stub/emulator/driver/casts-unsafe.h"
@@ -41,7 +42,6 @@ void requireFormats(const Arguments& given) {
   require(given.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE || given.rank >= 3);
   const bool known = given.type < std::size(tensorElements) && given.swizzle < static_cast<int>(std::size(swizzleSpans));
   if (!known) refuse(CUDA_ERROR_NOT_SUPPORTED, "tensor maps of packed elements, or with a swizzle of other than 16-byte units");
-  if (given.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) refuse(CUDA_ERROR_NOT_SUPPORTED, "tensor maps of interleaved layouts");
   require(given.fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE || tensorElements[given.type].isFloat);
 }
 
@@ -50,30 +50,33 @@ TensorMap encode(const Arguments& given) {
   require(given.map && isAligned(given.map, 64) && given.rank >= 1 && given.rank <= mostTensorDimensions);
   require(given.extents && given.steps && given.strides);  // those of a single dimension too, which has none
   requireFormats(given);
-  require(isAligned(given.address, 16) && asNumber(given.address) < addressLimit);
+  const uint32_t unit = std::max(interleavedUnits[given.interleave], 16u);
+  require(isAligned(given.address, unit) && asNumber(given.address) < addressLimit);
   TensorMap map;
   map.mark = TensorMap::marked;
   map.type = static_cast<uint8_t>(given.type);
   map.rank = static_cast<uint8_t>(given.rank);
   map.swizzle = static_cast<uint8_t>(given.swizzle);
+  map.interleave = static_cast<uint8_t>(given.interleave);
   map.promotion = static_cast<uint8_t>(given.promotion);
   map.fillsNan = given.fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE;
   map.address = asNumber(given.address);
   for (uint32_t i = 0; i < given.rank; ++i) {
     require(given.extents[i] >= 1 && given.extents[i] <= mostExtent && given.steps[i] >= 1 && given.steps[i] <= mostStep);
     map.lastIndex[i] = static_cast<uint32_t>(given.extents[i] - 1);
-    map.steps[i] = static_cast<uint8_t>(i == 0 ? 1 : given.steps[i]);
+    map.steps[i] = static_cast<uint8_t>(i == 0 && given.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE ? 1 : given.steps[i]);
     if (i == 0) continue;
-    require(given.strides[i - 1] % 16 == 0 && given.strides[i - 1] < strideLimit);
+    require(given.strides[i - 1] % unit == 0 && given.strides[i - 1] < strideLimit);
     map.strides[i - 1] = given.strides[i - 1];
   }
   return map;
 }
 
-// A row of the box is whole units of 16 bytes, and no longer than what the swizzle exchanges units in.
+// A row of the box is whole units of 16 bytes, and no longer than what the swizzle exchanges units in. That of an interleaved tensor has
+// as many units as it says elements, and the number is asked to be as good (docs/facts.md).
 void setRow(TensorMap& map, cuuint32_t elements) {
   const uint32_t bytes = elements * tensorElements[map.type].bytes, span = swizzleSpans[map.swizzle];
-  require(elements >= 1 && elements <= mostBox && bytes % 16 == 0 && (span == 0 || bytes <= span));
+  require(elements >= 1 && elements <= mostBox && bytes % 16 == 0 && (span == 0 || bytes <= span || map.interleave != 0));
   map.box[0] = static_cast<uint16_t>(elements);
 }
 
@@ -83,9 +86,10 @@ void give(CUtensorMap* to, const TensorMap& map) { std::memcpy(to, &map, sizeof 
 void setCorners(TensorMap& map, const int* lower, const int* upper) {
   require(lower && upper);
   const int limit = map.rank == 3 ? 32768 : map.rank == 4 ? 128 : 16;
+  const uint32_t spatial = map.interleave == 0 ? 1 : 0;  // the first such dimension
   for (uint32_t i = 0; i + 2 < map.rank; ++i) {
     require(lower[i] >= -limit && lower[i] < limit && upper[i] >= -limit && upper[i] < limit);
-    require(int64_t{map.lastIndex[i + 1]} + 1 + upper[i] > lower[i]);  // the box has pixels
+    require(int64_t{map.lastIndex[i + spatial]} + 1 + upper[i] > lower[i]);  // the box has pixels
     map.lower[i] = static_cast<int16_t>(lower[i]);
     map.upper[i] = static_cast<int16_t>(upper[i]);
   }

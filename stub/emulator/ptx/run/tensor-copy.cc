@@ -36,13 +36,17 @@ class TensorCopy : public BulkLane {
     if (!from) return false;
     std::memcpy(&map, from, sizeof map);
     const bool pixels = map.mode == TensorMap::Mode::imageToColumn;
-    const bool known =
-        map.mark == TensorMap::marked && map.type < std::size(tensorElements) && map.swizzle < std::size(swizzleSpans);
+    const bool known = map.mark == TensorMap::marked && map.type < std::size(tensorElements) &&
+                       map.swizzle < std::size(swizzleSpans) && map.interleave < std::size(interleavedUnits);
     if (!known || map.rank != form.rank || (form.offsets && !pixels))
       return refuse("no tensor map of " + std::to_string(form.rank) + " dimensions, for this kind of copy, is at " +
                         hex(operand<uint64_t>(1)),
                     Fault::Kind::illegalInstruction);
     element = tensorElements[map.type];
+    unit = interleavedUnits[map.interleave];
+    if (isInterleaved() && map.rank < 3)
+      return refuse("an interleaved tensor map of " + std::to_string(map.rank) + " dimensions", Fault::Kind::illegalInstruction);
+    if (isInterleaved()) return rowBytes = pitch = unit, true;
     rowBytes = uint32_t{map.box[0]} * element.bytes;
     const uint32_t span = swizzleSpans[map.swizzle];
     pitch = std::max(rowBytes, span);
@@ -54,7 +58,7 @@ class TensorCopy : public BulkLane {
   // A box begins at a multiple of 16 bytes of its row; what is stored does not begin before the tensor. It may pass the tensor's
   // end.
   bool checkPlace() {
-    if (start[0] * element.bytes % 16)
+    if (!isInterleaved() && start[0] * element.bytes % 16)
       return refuse("a box of a tensor that begins at byte " + std::to_string(start[0] * element.bytes) + " of a row",
                     Fault::Kind::illegalInstruction);
     for (uint32_t i = 0; i < map.rank; ++i)
@@ -64,9 +68,14 @@ class TensorCopy : public BulkLane {
     return true;
   }
 
+  bool isInterleaved() const { return unit != 0; }
+  // Of the dimensions whose elements are copied by themselves: all but that of a row's elements.
+  uint32_t first() const { return isInterleaved() ? 0 : 1; }
+  uint64_t stride(uint32_t dimension) const { return dimension == 0 ? unit : map.strides[dimension - 1]; }
   int64_t extent(uint32_t dimension) const { return int64_t{map.lastIndex[dimension]} + 1; }
   // Of steps other than one, as many elements as the box spans.
   uint32_t count(uint32_t dimension) const {
+    if (isInterleaved() && dimension == map.rank - 2u) return 1;
     const uint32_t step = std::max<uint32_t>(map.steps[dimension], 1);
     return (map.box[dimension] + step - 1) / step;
   }
@@ -75,9 +84,9 @@ class TensorCopy : public BulkLane {
     std::array<uint32_t, mostTensorDimensions> at{};
     for (;;) {
       Coordinates place = start;
-      for (uint32_t i = 1; i < map.rank; ++i) place[i] += int64_t{at[i]} * std::max<uint32_t>(map.steps[i], 1);
+      for (uint32_t i = first(); i < map.rank; ++i) place[i] += int64_t{at[i]} * std::max<uint32_t>(map.steps[i], 1);
       if (!copyRow(place)) return false;
-      uint32_t i = 1;
+      uint32_t i = first();
       while (i < map.rank && ++at[i] == count(i)) at[i++] = 0;
       if (i >= map.rank) return true;
     }
@@ -89,13 +98,14 @@ class TensorCopy : public BulkLane {
     Coordinates pixel = start;
     for (uint32_t done = 0; done < map.box[1]; ++done) {
       Coordinates place = pixel;
-      for (uint32_t i = 0; i < spatial && form.offsets; ++i) place[i + 1] += operand<uint32_t>(4 + map.rank + i) & 0xffff;
+      for (uint32_t i = 0; i < spatial && form.offsets; ++i) place[i + first()] += operand<uint32_t>(4 + map.rank + i) & 0xffff;
       if (!copyRow(place)) return false;
       uint32_t i = 0;
       for (; i < spatial; ++i) {
-        pixel[i + 1] += std::max<uint32_t>(map.steps[i + 1], 1);
-        if (pixel[i + 1] < extent(i + 1) + map.upper[i]) break;
-        pixel[i + 1] = map.lower[i];
+        const uint32_t along = i + first();
+        pixel[along] += std::max<uint32_t>(map.steps[along], 1);
+        if (pixel[along] < extent(along) + map.upper[i]) break;
+        pixel[along] = map.lower[i];
       }
       if (i == spatial) ++pixel[map.rank - 1u];
     }
@@ -105,18 +115,22 @@ class TensorCopy : public BulkLane {
   bool copyRow(const Coordinates& place) {
     uint64_t address = map.address;
     bool inside = true;
-    for (uint32_t i = 1; i < map.rank; ++i) {
+    for (uint32_t i = first(); i < map.rank; ++i) {
       inside &= place[i] >= 0 && place[i] < extent(i);
-      address += static_cast<uint64_t>(place[i]) * map.strides[i - 1];
+      address += static_cast<uint64_t>(place[i]) * stride(i);
     }
-    // Elements [first, end) of the row are the tensor's.
-    const int64_t first = inside ? std::clamp<int64_t>(-place[0], 0, map.box[0]) : map.box[0],
-                  end = inside ? std::clamp<int64_t>(extent(0) - place[0], first, map.box[0]) : map.box[0];
-    address += static_cast<uint64_t>((place[0] + first) * element.bytes);
-    const auto bytes = static_cast<uint32_t>((end - first) * element.bytes);
     const uint64_t row = shared + uint64_t{rows++} * pitch;
-    return form.toShared ? load(row, address, static_cast<uint32_t>(first * element.bytes), bytes)
-                         : store(row, address, static_cast<uint32_t>(first * element.bytes), bytes);
+    if (isInterleaved()) return move(row, address, 0, inside ? unit : 0);
+    // Elements [begin, end) of the row are the tensor's.
+    const int64_t begin = inside ? std::clamp<int64_t>(-place[0], 0, map.box[0]) : map.box[0],
+                  end = inside ? std::clamp<int64_t>(extent(0) - place[0], begin, map.box[0]) : map.box[0];
+    address += static_cast<uint64_t>((place[0] + begin) * element.bytes);
+    const auto bytes = static_cast<uint32_t>((end - begin) * element.bytes);
+    return move(row, address, static_cast<uint32_t>(begin * element.bytes), bytes);
+  }
+
+  bool move(uint64_t row, uint64_t address, uint32_t skipped, uint32_t bytes) {
+    return form.toShared ? load(row, address, skipped, bytes) : store(row, address, skipped, bytes);
   }
 
   bool load(uint64_t row, uint64_t address, uint32_t skipped, uint32_t bytes) {
@@ -182,6 +196,7 @@ class TensorCopy : public BulkLane {
   Coordinates start{};
   uint64_t shared = 0;
   uint32_t rowBytes = 0, pitch = 0, rows = 0;
+  uint32_t unit = 0;  // bytes, of an interleaved tensor
 };
 
 }  // namespace
@@ -214,6 +229,7 @@ bool replace(TensorMap& map, TensorField field, uint32_t which, uint64_t value) 
     case TensorField::type:
       return value < std::size(elementNumbers) && (map.type = elementNumbers[value], true);
     case TensorField::interleave:
+      return map.interleave = static_cast<uint8_t>(value), value < std::size(interleavedUnits);
     case TensorField::atomicity:
       return value == 0;
     case TensorField::swizzle:

@@ -21,8 +21,9 @@ struct TensorMap {
   uint8_t swizzle = 0;  // CUtensorMapSwizzle
   bool fillsNan = false;
   Mode mode = Mode::tiled;
-  uint8_t interleave = 0, promotion = 0;     // as given; a map that interleaves is not made
-  uint8_t steps[mostTensorDimensions] = {};  // elements from one to the next that is taken; of dimension 0 always one
+  uint8_t interleave = 0;                    // CUtensorMapInterleave
+  uint8_t promotion = 0;                     // as given
+  uint8_t steps[mostTensorDimensions] = {};  // from one element to the next that is taken; of dimension 0 always one, if not interleaved
   uint64_t address = 0;
   uint32_t lastIndex[mostTensorDimensions] = {};  // extents, less one
   uint16_t box[mostTensorDimensions] = {};        // elements that a copy spans; of imageToColumn channels, then pixels
@@ -45,6 +46,10 @@ constexpr TensorElement tensorElements[] = {{1, false, false, "u8"},  {2, false,
                                             {2, true, false, "f16"},  {4, true, false, "f32"},  {8, true, false, "f64"},
                                             {2, true, false, "bf16"}, {4, true, true, "f32"},   {4, true, false, "f32"},
                                             {4, true, true, "f32"}};
+
+// Bytes of a unit, by CUtensorMapInterleave; 0: the layout is none of units. An interleaved tensor's elements are units of channels, which
+// lie side by side along dimension 0; its last dimension but one are the slices of channels, of which a copy takes one.
+constexpr uint32_t interleavedUnits[] = {0, 16, 32};
 
 // Bytes within which 16-byte units are exchanged, by CUtensorMapSwizzle; 0: not at all.
 constexpr uint32_t swizzleSpans[] = {0, 32, 64, 128};
