@@ -48,10 +48,12 @@ std::optional<PointerInfo> vgpu::client::findPointer(Thread& thread, uint64_t po
                        range->address, range->asked, session.managed.find(pointer).has_value(), range->owner,
                        range->address / allocationAlignment};
   if (auto mapped = session.virtualMemory.find(pointer)) {
-    const bool isReached = mapped->access[thread.device()] != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    const unsigned access = mapped->access[thread.device()];
+    const bool isReached = access != CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return PointerInfo{.type = mapped->isHosts ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE, .device = mapped->device,
                        .start = mapped->address, .bytes = mapped->bytes, .id = mapped->address / allocationAlignment, .mapped = mapped,
-                       .hostFlags = CU_MEMHOSTALLOC_PORTABLE, .isReached = isReached, .isHostPointer = isReached};
+                       .hostFlags = CU_MEMHOSTALLOC_PORTABLE, .isReached = isReached, .isHostPointer = isReached,
+                       .access = access};
   }
   auto ofHost = [&](const HostAllocation& host, uint64_t id, bool isReached) {
     return PointerInfo{.type = CU_MEMORYTYPE_HOST, .device = handleDevice(host.context), .start = host.address,
@@ -109,7 +111,7 @@ CUresult vgpu::client::pointerAttribute(Session& session, const PointerInfo& inf
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put(data, 0u);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       return put<unsigned long long>(data, info.mapped ? static_cast<unsigned>(info.mapped->exportable) : 0);
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put(data, info.access());
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put(data, info.access);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return put(data, session.memory.poolOf(info.start));
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS: return CUDA_ERROR_NOT_SUPPORTED;  // of a module of the host's kernel

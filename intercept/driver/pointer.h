@@ -19,9 +19,8 @@ struct PointerInfo {
   unsigned hostFlags = 0;
   bool isReached = true;  // by GPUs, at the same address; of a pool's and of what the program has mapped: by the current one
   bool isHostPointer = false;  // that cuMemHostGetDevicePointer and cuMemHostGetFlags take
+  unsigned access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;  // of what the program has mapped: the current device's
 
-  // Of the device that has the memory.
-  unsigned access() const { return mapped ? mapped->access[device] : unsigned{CU_MEM_ACCESS_FLAGS_PROT_READWRITE}; }
   // CUDA's answer for memory that the program has mapped: what a device, or the host, may do with it.
   CUresult accessOf(const Session& session, const CUmemLocation& location, unsigned long long* flags) const;
 };

@@ -46,6 +46,27 @@ struct Mapped {
   CUmemGenericAllocationHandle memory = 0;
 };
 
+// What a pointer to it says is about the current device's access; the memory is its owner's.
+bool describes(const Mapped& mapped, int owner) {
+  bool ok = true;
+  for (int device : {0, 1}) {
+    CHECK(cudaSetDevice(device));
+    const bool isReached = mapped.accessFor(device) != noAccess;
+    int ordinal = -1;
+    unsigned flags = 99;
+    CUdeviceptr pointer = 0, start = 0;
+    size_t size = 0;
+    CALL(cuPointerGetAttribute, &ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, mapped.address);
+    CALL(cuPointerGetAttribute, &flags, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, mapped.address);
+    const CUresult found = DRIVER(cuPointerGetAttribute)(&pointer, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, mapped.address);
+    const CUresult ranged = DRIVER(cuMemGetAddressRange)(&start, &size, mapped.address + 4);
+    ok &= EXPECT(ordinal == owner) & EXPECT(flags == mapped.accessFor(device));
+    ok &= EXPECT(found == (isReached ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE));
+    ok &= EXPECT(ranged == (isReached ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND));
+  }
+  return ok;
+}
+
 // Kernels of both devices add to it, and both copy it.
 bool bothUse(const Mapped& mapped, unsigned before) {
   for (int device : {0, 1}) {
@@ -97,6 +118,7 @@ int main() {
     CALL(cuMemSetAccess, there.address, there.bytes, &withdrawn, 1);
     pausePoint();
     ok &= EXPECT(there.accessFor(0) == noAccess) & EXPECT(there.accessFor(1) == readWrite) & EXPECT(here.accessFor(1) == readWrite);
+    ok &= describes(here, 0) & describes(there, 1);
     ok &= copiedAsPeers(here, there);
     const CUmemAccessDesc again = accessOf(0, readWrite);
     CALL(cuMemSetAccess, there.address, there.bytes, &again, 1);
