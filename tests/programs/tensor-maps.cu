@@ -209,6 +209,18 @@ bool copiesEveryKind() {
   return ok;
 }
 
+// Pixels of images with a padding of one, in the order in which a convolution takes them.
+struct Pixel {
+  int w = -1, h = -1, n = 0;
+};
+void goOn(Pixel& at, int step, int width, int height) {
+  if ((at.w += step) < width - 1) return;
+  at.w = -1;
+  if ((at.h += step) < height - 1) return;
+  at.h = -1;
+  ++at.n;
+}
+
 // Images of eight channels and their pixels under an element of a 3 x 3 filter, with a padding of one, as a convolution takes
 // them.
 bool takesPixels(int step) {
@@ -229,18 +241,14 @@ bool takesPixels(int step) {
   bool ok = true;
   for (const Places filter : {Places{{0, 0}}, Places{{2, 1}}, Places{{1, 2}}}) {
     std::vector<unsigned> expected(room / 4);
-    int w = -1, h = -1, n = 0;
+    Pixel at;
     for (int pixel = 0; pixel < taken; ++pixel) {
-      const int x = w + filter[0], y = h + filter[1];
-      const bool inside = x >= 0 && x < width && y >= 0 && y < height && n < images;
+      const int x = at.w + filter[0], y = at.h + filter[1];
+      const bool inside = x >= 0 && x < width && y >= 0 && y < height && at.n < images;
       for (int c = 0; c < channels && inside; ++c)
         expected[static_cast<size_t>(pixel * channels + c)] =
-            values[static_cast<size_t>(((n * height + y) * width + x) * channels + c)];
-      if ((w += step) < width - 1) continue;
-      w = -1;
-      if ((h += step) < height - 1) continue;
-      h = -1;
-      ++n;
+            values[static_cast<size_t>(((at.n * height + y) * width + x) * channels + c)];
+      goOn(at, step, width, height);
     }
     copyBox<4><<<1, threads>>>(map, map, Copy{4, {0, -1, -1, 0}, {}, filter, taken * channels * 4, pixels}, seen);
     CHECK(cudaGetLastError());
@@ -358,16 +366,12 @@ bool takesUnits(int bytes, int step) {
   bool ok = true;
   for (const Places filter : {Places{{0, 0}}, Places{{2, 1}}, Places{{1, 2}}}) {
     std::vector<unsigned> expected(room / 4);
-    int w = -1, h = -1, n = 0;
+    Pixel at;
     for (int pixel = 0; pixel < taken; ++pixel) {
-      const long begin = tensor.indexOf({w + filter[0], h + filter[1], slice, n});
+      const long begin = tensor.indexOf({at.w + filter[0], at.h + filter[1], slice, at.n});
       for (int i = 0; i < tensor.numbers() && begin >= 0; ++i)
         expected[static_cast<size_t>(pixel * tensor.numbers() + i)] = values[static_cast<size_t>(begin + i)];
-      if ((w += step) < width - 1) continue;
-      w = -1;
-      if ((h += step) < height - 1) continue;
-      h = -1;
-      ++n;
+      goOn(at, step, width, height);
     }
     const auto size = static_cast<unsigned>(taken * bytes);
     copyBox<4><<<1, threads>>>(map, map, Copy{4, {-1, -1, slice, 0}, {}, filter, size, pixels}, seen);
