@@ -65,15 +65,6 @@ uint64_t absentMappedBytes(uint64_t address, uint64_t bytes) {
   return static_cast<uint64_t>(std::ranges::count_if(resident, [](auto one) { return (one & 1) == 0; })) * hostPageBytes;
 }
 
-bool mapOver(uint64_t address, uint64_t bytes, int file, uint64_t place) {
-  void* mapped = mmap(fromWire<void*>(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file,
-                      static_cast<off_t>(place));
-  if (mapped == MAP_FAILED) return false;
-  madvise(mapped, bytes, MADV_DONTDUMP);
-  madvise(mapped, bytes, MADV_HUGEPAGE);  // as all of the arena (Mapping)
-  return true;
-}
-
 void punch(int file, uint64_t place, uint64_t bytes) {
   constexpr int hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
   KJ_SYSCALL(fallocate(file, hole, static_cast<off_t>(place), static_cast<off_t>(bytes)));
@@ -88,6 +79,15 @@ constexpr auto bytesOf = [](auto& lease) { return lease.bytes; };
 constexpr auto itself = [](uint64_t bytes) { return bytes; };
 
 }  // namespace
+
+bool mapOver(uint64_t address, uint64_t bytes, int file, uint64_t place) {
+  void* mapped = mmap(fromWire<void*>(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file,
+                      static_cast<off_t>(place));
+  if (mapped == MAP_FAILED) return false;
+  madvise(mapped, bytes, MADV_DONTDUMP);
+  madvise(mapped, bytes, MADV_HUGEPAGE);  // as all of the arena (Mapping)
+  return true;
+}
 
 HostLimits HostLimits::ofThisMachine() {
   auto pages = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)), pageBytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));

@@ -31,6 +31,9 @@ struct HostLimits {
   static HostLimits ofThisMachine();
 };
 
+// Maps what `file` has from `place` on in the place of whatever is at the address. False if the system refuses.
+bool mapOver(uint64_t address, uint64_t bytes, int file, uint64_t place);
+
 class HostLeases {
  public:
   explicit HostLeases(const Driver& driver, HostLimits limits = HostLimits::ofThisMachine())

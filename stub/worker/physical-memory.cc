@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "stub/gpu/ranges.h"
+#include "stub/worker/host-leases.h"
 #include "vgpu/api/handle.h"
 #include "vgpu/api/wire-value.h"
 #include "vgpu/base/fail.h"
@@ -147,10 +148,7 @@ CUresult PhysicalMemory::mapHost(uint64_t address, uint64_t bytes, uint64_t aren
   if (!isFree(mappings, address, bytes, bytesOfMapping)) return CUDA_ERROR_INVALID_VALUE;
   auto isHosts = [](auto& one) { return one.second.arenaAddress != 0; };
   if (static_cast<size_t>(std::ranges::count_if(mappings, isHosts)) >= mostHostMappings) return CUDA_ERROR_OUT_OF_MEMORY;
-  void* mapped = mmap(fromWire<void*>(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, arena.fd(),
-                      static_cast<off_t>(arenaAddress - hostArenaBase));
-  if (mapped == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-  madvise(mapped, bytes, MADV_DONTDUMP);
+  if (!mapOver(address, bytes, arena.fd(), arenaAddress - hostArenaBase)) return CUDA_ERROR_OUT_OF_MEMORY;
   mappings.emplace(address, Mapping{.bytes = bytes, .arenaAddress = arenaAddress});
   return CUDA_SUCCESS;
 }

@@ -76,11 +76,10 @@ int main(int argc, char** argv) {
   const std::vector<std::string> names(argv + std::min(argc, 4), argv + argc);
   auto isNamed = [&](const Family& family) { return std::find(names.begin(), names.end(), family.name) != names.end(); };
   const bool isAll = names == std::vector<std::string>{"all"};
-  for (const Family& family : known) {
-    const bool needsOther = family.use == imports;
-    if (isAll || isNamed(family) || (names.empty() && !needsOther)) chosen.push_back(family);
-    if (needsOther && chosen.back().use == imports) giver = std::make_unique<Giver>();
-  }
+  auto needsOther = [](const Family& family) { return family.use == imports; };
+  for (const Family& family : known)
+    if (isAll || isNamed(family) || (names.empty() && !needsOther(family))) chosen.push_back(family);
+  if (std::any_of(chosen.begin(), chosen.end(), needsOther)) giver = std::make_unique<Giver>();
   CHECK(cudaFree(nullptr));
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i) threads.emplace_back(work, i, seed);

@@ -115,18 +115,26 @@ struct Tensor {
   }
 };
 
-CUresult encode(CUtensorMap* map, const Tensor& tensor, void* data) {
+// A tensor's dimensions as the driver takes them, without gaps between its elements of so many bytes.
+struct Shape {
   cuuint64_t extents[most], strides[most];
   cuuint32_t box[most], steps[most];
-  cuuint64_t stride = sizeof(unsigned);
-  for (int i = 0; i < tensor.rank; ++i) {
-    extents[i] = static_cast<cuuint64_t>(tensor.extents[i]);
-    strides[i] = stride *= extents[i];
-    box[i] = static_cast<cuuint32_t>(tensor.box[i]);
-    steps[i] = static_cast<cuuint32_t>(tensor.steps[i]);
+  template <typename AnyTensor>
+  Shape(const AnyTensor& tensor, cuuint64_t elementBytes) {
+    cuuint64_t stride = elementBytes;
+    for (int i = 0; i < tensor.rank; ++i) {
+      extents[i] = static_cast<cuuint64_t>(tensor.extents[i]);
+      strides[i] = stride *= extents[i];
+      box[i] = static_cast<cuuint32_t>(tensor.box[i]);
+      steps[i] = static_cast<cuuint32_t>(tensor.steps[i]);
+    }
   }
+};
+
+CUresult encode(CUtensorMap* map, const Tensor& tensor, void* data) {
+  const Shape of(tensor, sizeof(unsigned));
   return driverEntry<decltype(&cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled")(
-      map, CU_TENSOR_MAP_DATA_TYPE_UINT32, static_cast<cuuint32_t>(tensor.rank), data, extents, strides, box, steps,
+      map, CU_TENSOR_MAP_DATA_TYPE_UINT32, static_cast<cuuint32_t>(tensor.rank), data, of.extents, of.strides, of.box, of.steps,
       CU_TENSOR_MAP_INTERLEAVE_NONE, tensor.swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
@@ -284,23 +292,9 @@ struct Units {
   }
 };
 
-struct UnitShape {
-  cuuint64_t extents[most], strides[most];
-  cuuint32_t box[most], steps[most];
-  explicit UnitShape(const Units& tensor) {
-    cuuint64_t stride = static_cast<cuuint64_t>(tensor.bytes);
-    for (int i = 0; i < tensor.rank; ++i) {
-      extents[i] = static_cast<cuuint64_t>(tensor.extents[i]);
-      strides[i] = stride *= extents[i];
-      box[i] = static_cast<cuuint32_t>(tensor.box[i]);
-      steps[i] = static_cast<cuuint32_t>(tensor.steps[i]);
-    }
-  }
-};
-
 CUtensorMap mapOfUnits(const Units& tensor, void* data) {
   alignas(64) CUtensorMap map;
-  const UnitShape of(tensor);
+  const Shape of(tensor, static_cast<cuuint64_t>(tensor.bytes));
   const CUresult result = driverEntry<decltype(&cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled")(
       &map, CU_TENSOR_MAP_DATA_TYPE_UINT32, static_cast<cuuint32_t>(tensor.rank), data, of.extents, of.strides, of.box, of.steps,
       tensor.layout(), tensor.swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
@@ -356,7 +350,7 @@ bool takesUnits(int bytes, int step) {
   const std::vector<unsigned> values = numbered(tensor.count());
   DeviceArray<unsigned> source(values), seen(room / 4);
   alignas(64) CUtensorMap map;
-  const UnitShape of(tensor);
+  const Shape of(tensor, static_cast<cuuint64_t>(tensor.bytes));
   const int lower[] = {-1, -1}, upper[] = {-1, -1};
   if (!EXPECT(driverEntry<decltype(&cuTensorMapEncodeIm2col)>("cuTensorMapEncodeIm2col")(
                   &map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 4, static_cast<unsigned*>(source), of.extents, of.strides, lower, upper,

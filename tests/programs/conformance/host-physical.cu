@@ -130,7 +130,7 @@ SECTION(compressible) {
   VALUE(words[1]);
 }
 
-// At `base`, `bytes` of the host's memory, which nobody may use yet.
+// `bytes` of memory there, at the beginning of `reserved` addresses, which nobody may use yet.
 static CUdeviceptr mapped(CUmemLocation location, size_t bytes, size_t reserved) {
   Handle handle = 0;
   CUdeviceptr base = 0;
