@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "checkpoint/lease-placements.h"
 #include "stub/worker/execution.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/sizes.h"
@@ -44,14 +45,17 @@ double clockOf(stub::SessionState& on, unsigned device) {
 // What the session has of each device's memory, by the driver's device.
 std::map<CUdevice, uint64_t> memoryOf(const stub::SessionState& on, const std::vector<ObjectRecord>& records) {
   std::map<CUdevice, uint64_t> bytes;
-  for (auto& record : records)
+  for (auto& record : records) {
+    const auto placements = placementsOf(record, on.deviceCount());
+    for (auto& placement : placements) bytes[on.driver.device(placement.device)] += placement.bytes;
     for (auto& frame : record.recipe) {
-      if (frame.method == api::Method::lease)
+      if (frame.method == api::Method::lease && placements.empty())
         bytes[on.driver.device(frame.device)] += api::FrameReader<api::Cuda::LeaseParams>(frame.words).getBytes();
       if (frame.method == api::Method::physicalCreate)
         bytes[on.driver.device(handleDevice(record.id.handle))] +=
             api::FrameReader<api::Cuda::PhysicalCreateParams>(frame.words).getBytes();
     }
+  }
   return bytes;
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "checkpoint/device-identity.h"
+#include "checkpoint/lease-placements.h"
 #include "checkpoint/pinned-chunks.h"
 #include "checkpoint/progress.h"
 #include "checkpoint/recipes.h"
@@ -158,6 +159,7 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
     directory.refuse(manifestFile, fmt::format("devices: {}, and this worker has {}", manifest.devices.size(), on.deviceCount()));
   auto records = loadRecords(directory, manifest);
   adoptDevices(on, manifest.devices, records);
+  planLeases(on, records);
   PendingCalls pending = loadPendingCalls(directory, manifest);
   auto output = directory.readWhole(outputFile, manifest.files.at(outputFile), stub::DeviceOutput::mostBytes);
   if (!from.memoryLater) requireSamePlace(pending, on.shared());

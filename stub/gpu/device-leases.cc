@@ -2,12 +2,16 @@
 
 #include <kj/debug.h>
 
+#include <algorithm>
+
 #include "stub/gpu/ranges.h"
 #include "vgpu/api/wire-value.h"
 
 namespace vgpu::stub {
 
 namespace {
+
+constexpr uint64_t mostManagedOfSeveral = 256 * MiB;
 
 constexpr auto bytesOf = [](auto& lease) { return lease.bytes; };
 
@@ -22,7 +26,7 @@ DeviceLeases::~DeviceLeases() {
   if (isReserved) driver.cuMemAddressFree(deviceArena(device), deviceArenaBytes);
 }
 
-void DeviceLeases::reserveArena() {
+void DeviceLeases::reserveArena(bool isOneOfSeveral) {
   CUdeviceptr got = 0;
   require(driver, driver.cuMemAddressReserve(&got, deviceArenaBytes, 0, deviceArena(device), 0),
           "reserving the device arena");
@@ -31,6 +35,7 @@ void DeviceLeases::reserveArena() {
     KJ_FAIL_REQUIRE("the driver put the device arena elsewhere", device, kj::hex(deviceArena(device)), kj::hex(got));
   }
   isReserved = true;
+  if (isOneOfSeveral) mostManaged = mostManagedOfSeveral;
   int hasDescriptors = 0;
   driver.cuDeviceGetAttribute(&hasDescriptors, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
                               driver.device(device));
@@ -51,7 +56,9 @@ void DeviceLeases::letReach(unsigned other) {
     require(driver, driver.cuMemSetAccess(address, lease.bytes, &access.back(), 1), "letting a device reach another's memory");
 }
 
-CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes) {
+CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes) { return lease(address, bytes, false); }
+
+CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes, bool isAhead) {
   if (auto ahead = leases.find(address); ahead != leases.end() && ahead->second.isAhead && ahead->second.bytes == bytes) {
     std::lock_guard lock(mutex);
     ahead->second.isAhead = false;
@@ -62,20 +69,57 @@ CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes) {
   if (address < deviceArena(device) || bytes > movingPart || address - deviceArena(device) > movingPart - bytes)
     return CUDA_ERROR_INVALID_VALUE;
   if (!isFree(leases, address, bytes, bytesOf)) return CUDA_ERROR_INVALID_VALUE;
-  Piece piece{bytes, 0};
-  if (CUresult error = make(bytes, piece.physical)) return error;
-  return add(address, bytes, {{address, piece}});
+  Pieces pieces;
+  if (CUresult error = makeLease(address, bytes, isAhead, pieces)) return error;
+  return add(address, bytes, std::move(pieces));
+}
+
+CUresult DeviceLeases::makeLease(uint64_t address, uint64_t bytes, bool isAhead, Pieces& pieces) {
+  const uint64_t most = inManagedPart(address) ? mostManaged : bytes;
+  const auto others = isAhead && inManagedPart(address) ? gpusThatReach() : std::vector{driver.device(device)};
+  std::vector<Placement> placements{{bytes, device}};
+  if (auto plan = planned.extract(address); plan && areWhole(plan.mapped(), bytes)) placements = plan.mapped();
+  uint64_t at = address;
+  for (auto& placement : placements) {
+    const CUdevice gpu = driver.device(placement.device);
+    for (const uint64_t end = at + placement.bytes; at < end;) {
+      Piece piece{};
+      CUresult error = make(std::min(most, end - at), gpu, piece);
+      for (CUdevice other : others)
+        if (error == CUDA_ERROR_OUT_OF_MEMORY && other != gpu) error = make(piece.bytes, other, piece);
+      if (error != CUDA_SUCCESS) return release(pieces), error;
+      pieces.emplace(at, piece);
+      at += piece.bytes;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+// First this one.
+std::vector<CUdevice> DeviceLeases::gpusThatReach() const {
+  std::lock_guard lock(mutex);
+  std::vector<CUdevice> gpus;
+  for (auto& each : access) gpus.push_back(each.location.id);
+  return gpus;
+}
+
+// Of pieces that are mapped nowhere.
+void DeviceLeases::release(const Pieces& pieces) {
+  for (auto& [at, piece] : pieces) driver.cuMemRelease(piece.physical);
 }
 
 CUresult DeviceLeases::leaseAhead(uint64_t address, uint64_t bytes) {
   endAhead(address, bytes);
-  if (CUresult error = lease(address, bytes)) return error;
+  if (CUresult error = lease(address, bytes, true)) return error;
   std::lock_guard lock(mutex);
   leases.at(address).isAhead = true;
   return CUDA_SUCCESS;
 }
 
-void DeviceLeases::endUnclaimed() { endAhead(deviceArena(device), deviceArenaBytes); }
+void DeviceLeases::endUnclaimed() {
+  planned.clear();
+  endAhead(deviceArena(device), deviceArenaBytes);
+}
 
 void DeviceLeases::endAhead(uint64_t address, uint64_t bytes) {
   std::vector<uint64_t> overlapping;
@@ -91,12 +135,13 @@ std::vector<LeasedRange> DeviceLeases::ranges() const {
   return all;
 }
 
-CUresult DeviceLeases::make(uint64_t bytes, CUmemGenericAllocationHandle& physical) {
+CUresult DeviceLeases::make(uint64_t bytes, CUdevice gpu, Piece& piece) {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, driver.device(device)};
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, gpu};
   properties.requestedHandleTypes = handleType;
-  return driver.cuMemCreate(&physical, bytes, &properties, 0);
+  piece = {bytes, 0, gpu};
+  return driver.cuMemCreate(&piece.physical, bytes, &properties, 0);
 }
 
 // With the access that leases have. Under `mutex`.
@@ -119,10 +164,9 @@ CUresult DeviceLeases::add(uint64_t address, uint64_t bytes, Pieces pieces) {
     mappedUpTo = at + piece.bytes;
   }
   if (error == CUDA_SUCCESS) return leases.emplace(address, Lease{bytes, std::move(pieces)}), CUDA_SUCCESS;
-  for (auto& [at, piece] : pieces) {
+  for (auto& [at, piece] : pieces)
     if (at < mappedUpTo) driver.cuMemUnmap(at, piece.bytes);
-    driver.cuMemRelease(piece.physical);
-  }
+  release(pieces);
   return error;
 }
 
@@ -135,13 +179,10 @@ CUresult DeviceLeases::adopt(uint64_t address, const std::vector<Part>& parts) {
     return CUDA_ERROR_INVALID_VALUE;
   uint64_t at = address;
   for (auto& part : parts) {
-    Piece piece{part.bytes, 0};
+    Piece piece{part.bytes, 0, driver.device(device)};
     auto descriptor = fromWire<void*>(static_cast<uint64_t>(part.descriptor));
     CUresult error = driver.cuMemImportFromShareableHandle(&piece.physical, descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    if (error != CUDA_SUCCESS) {
-      for (auto& each : pieces) driver.cuMemRelease(each.second.physical);
-      return error;
-    }
+    if (error != CUDA_SUCCESS) return release(pieces), error;
     pieces.emplace(at, piece);
     at += part.bytes;
   }

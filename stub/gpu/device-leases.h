@@ -1,8 +1,9 @@
 // Physical memory of one GPU, leased to the session in large pieces and mapped at the fixed addresses of that GPU's arena.
 //
-// A lease is one object of the driver's, or several, if parts of it are shared with other processes: these see whole objects. A
-// shared allocation shares no more than the granules that it touches, of which only the first and the last may hold others' bytes
-// too. So these two are objects by themselves, however many allocations in them are shared, and what lies between is one.
+// A lease is one object of the driver's, or several: if parts of it are shared with other processes, which see whole objects, or lie
+// in memory of another GPU. A shared allocation shares no more than the granules that it touches, of which only the first and the
+// last may hold others' bytes too. So these two are objects by themselves, however many allocations in them are shared, and what
+// lies between is one.
 //
 // Owned and changed by the thread of its GPU; any other GPU's thread may ask owns(), because copies reach all of a session's
 // memory. `mutex` is a leaf; access is given under it, so that a lease and a device that come at one time do not miss each other.
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "stub/driver/driver.h"
@@ -35,20 +37,30 @@ class DeviceLeases {
   DeviceLeases(const DeviceLeases&) = delete;
   DeviceLeases& operator=(const DeviceLeases&) = delete;
 
-  // Reserves the arena. Throws kj::Exception if the driver does not give that very address.
-  void reserveArena();
+  // Reserves the arena. `isOneOfSeveral`: managed memory may be placed in memory of other GPUs. Throws kj::Exception if the driver
+  // does not give that very address.
+  void reserveArena(bool isOneOfSeveral);
   // Lets `other`, whose context is there, use what is leased and what will be, if it can reach this GPU's memory. Any thread. Throws
   // kj::Exception.
   void letReach(unsigned other);
+
+  // Where the next `bytes` of a lease are to be: in memory of one of the session's devices, which has a context.
+  struct Placement {
+    uint64_t bytes;
+    unsigned device;
+  };
+  // lease() will make the lease there, but for what there is no room for.
+  void plan(uint64_t address, std::vector<Placement> placements) { planned[address] = std::move(placements); }
 
   // Backs [address, address + bytes) of the arena. CUDA's answer: out of memory, or invalid value if the range is not free in
   // the arena or not in whole granules.
   CUresult lease(uint64_t address, uint64_t bytes);
   CUresult endLease(uint64_t address);
   // The same as lease(), for a session that is not there yet: the memory is there, and owned by nobody until lease() asks for this very
-  // range. What overlaps it and was leased ahead before ends.
+  // range. What overlaps it and was leased ahead before ends. Of managed memory, which may have been moved where it comes from, what
+  // there is no room for is in memory of another GPU.
   CUresult leaseAhead(uint64_t address, uint64_t bytes);
-  // Ends what was leased ahead and not asked for since.
+  // Ends what was leased ahead, or planned, and not asked for since.
   void endUnclaimed();
 
   // Memory that another process maps too: a part is an object of the driver's.
@@ -64,6 +76,17 @@ class DeviceLeases {
   CUresult unshare(uint64_t address, uint64_t bytes);
   // A lease of another process's memory, in the order of its parts, whose descriptors stay the caller's. Ended as any.
   CUresult adopt(uint64_t address, const std::vector<Part>& parts);
+
+  // A part of an object that is to be in memory of a GPU, which has the driver's number.
+  struct Move {
+    uint64_t begin, end;
+    CUdevice gpu;
+  };
+  // What of a lease of managed memory is elsewhere. Nothing if the placements, in order, are not whole granules and all of such a lease.
+  std::optional<std::vector<Move>> findMoves(uint64_t address, const std::vector<Placement>& placements) const;
+  // While no GPU uses it. CUDA's answer, and some of it may have been moved then: out of memory, or another one if that GPU does not reach
+  // this one's memory.
+  CUresult move(const std::vector<Move>& moves);
 
   // An object of the driver's that holds leased memory, for a process that copies from it.
   struct Shown {
@@ -82,10 +105,11 @@ class DeviceLeases {
   std::vector<LeasedRange> ranges() const;
 
  private:
-  // One object of the driver's, and how many allocations in it are shared.
+  // One object of the driver's, the driver's number of its GPU, and how many allocations in it are shared.
   struct Piece {
     uint64_t bytes;
     CUmemGenericAllocationHandle physical;
+    CUdevice gpu;
     unsigned shared = 0;
   };
   using Pieces = std::map<uint64_t, Piece>;  // by address
@@ -98,7 +122,14 @@ class DeviceLeases {
     uint64_t begin, end;
   };
 
-  CUresult make(uint64_t bytes, CUmemGenericAllocationHandle& physical);
+  // A new object that is nowhere yet; on this GPU.
+  CUresult make(uint64_t bytes, CUdevice gpu, Piece& piece);
+  CUresult make(uint64_t bytes, Piece& piece) { return make(bytes, driver.device(device), piece); }
+  static bool areWhole(const std::vector<Placement>& placements, uint64_t bytes);
+  std::vector<CUdevice> gpusThatReach() const;
+  CUresult lease(uint64_t address, uint64_t bytes, bool isAhead);
+  CUresult makeLease(uint64_t address, uint64_t bytes, bool isAhead, Pieces& pieces);
+  void release(const Pieces& pieces);
   CUresult mapAside(uint64_t bytes, CUmemGenericAllocationHandle physical, uint64_t at);
   CUresult map(uint64_t address, const Piece& piece);
   CUresult add(uint64_t address, uint64_t bytes, Pieces pieces);
@@ -113,11 +144,13 @@ class DeviceLeases {
   const Driver& driver;
   const unsigned device;
   bool isReserved = false;
+  uint64_t mostManaged = UINT64_MAX;  // bytes of an object of managed memory: while one is divided, as much is needed again
   CUmemAllocationHandleType handleType = CU_MEM_HANDLE_TYPE_NONE;  // of all objects, so that other processes can have them
   // Of this GPU, and of the others that are used and reach its memory: a copy between two GPUs is executed by one of them, and the
   // driver refuses it to one that may not (docs/facts.md). So a program's kernels reach it without having enabled it, too.
   std::vector<CUmemAccessDesc> access;
   std::map<uint64_t, Lease> leases;
+  std::map<uint64_t, std::vector<Placement>> planned;  // by address
   mutable std::mutex mutex;  // held to change `leases` and `access`, and to read them on another thread
 };
 

@@ -1,5 +1,4 @@
-// What of leased memory other processes share, moved to objects of the driver's own, and back; and copies from what they have
-// leased.
+// What of leased memory other processes share, in objects of the driver's own, and no more; and copies from what they have leased.
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,8 +50,8 @@ CUresult DeviceLeases::shareOne(const Range& range, std::vector<Part>& parts) {
   auto found = pieces.find(range.begin);
   const bool isThere = found != pieces.end() && found->second.shared != 0 && found->second.bytes == range.end - range.begin;
   if (!isThere) {
-    Piece own{range.end - range.begin, 0};
-    if (CUresult error = make(own.bytes, own.physical)) return error;
+    Piece own{};
+    if (CUresult error = make(range.end - range.begin, own)) return error;
     if (CUresult error = replace(pieces, range, {{range.begin, own}})) return error;
   }
   Piece& shared = pieces.at(range.begin);
@@ -76,19 +75,9 @@ CUresult DeviceLeases::unshareOne(const Range& range) {
   auto found = pieces.find(range.begin);
   if (found == pieces.end() || found->second.shared == 0) return CUDA_ERROR_INVALID_VALUE;
   if (--found->second.shared != 0) return CUDA_SUCCESS;
-  Piece own{found->second.bytes, 0};
-  if (CUresult error = make(own.bytes, own.physical)) return error;
+  Piece own{};
+  if (CUresult error = make(found->second.bytes, own)) return error;
   return replace(pieces, range, {{range.begin, own}});
-}
-
-// For copies, at an address of the part of the arena that is for that.
-CUresult DeviceLeases::mapAside(uint64_t bytes, CUmemGenericAllocationHandle physical, uint64_t at) {
-  const CUmemAccessDesc ours{{CU_MEM_LOCATION_TYPE_DEVICE, {driver.device(device)}}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  CUresult error = driver.cuMemMap(at, bytes, 0, physical, 0);
-  if (error != CUDA_SUCCESS) return error;
-  error = driver.cuMemSetAccess(at, bytes, &ours, 1);
-  if (error != CUDA_SUCCESS) driver.cuMemUnmap(at, bytes);
-  return error;
 }
 
 std::vector<DeviceLeases::Shown> DeviceLeases::show(size_t most) const {
@@ -127,49 +116,6 @@ CUresult DeviceLeases::copyFrom(const Shown& shown, const std::vector<LeasedRang
   }
   driver.cuMemRelease(physical);
   return error;
-}
-
-// Maps `by`, objects that are nowhere yet, in the place of `range`, with its bytes. What the pieces that touch the range have
-// besides gets objects too. If that fails before anything is unmapped, `by` ends and all is as before.
-CUresult DeviceLeases::replace(Pieces& pieces, const Range& range, Pieces by) {
-  auto first = std::prev(pieces.upper_bound(range.begin)), last = pieces.lower_bound(range.end);
-  const uint64_t begin = first->first, end = std::prev(last)->first + std::prev(last)->second.bytes;
-  CUresult error = end - begin > movingPartBytes ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
-  auto besides = [&](uint64_t from, uint64_t to) {
-    if (from == to || error != CUDA_SUCCESS) return;
-    Piece rest{to - from, 0};
-    error = make(rest.bytes, rest.physical);
-    if (error == CUDA_SUCCESS) by.emplace(from, rest);
-  };
-  besides(begin, range.begin);
-  besides(range.end, end);
-
-  const uint64_t aside = deviceArena(device) + movingPart - begin;
-  std::vector<uint64_t> mapped;
-  for (auto& [at, piece] : by) {
-    if (error == CUDA_SUCCESS) error = mapAside(piece.bytes, piece.physical, at + aside);
-    if (error != CUDA_SUCCESS) break;
-    mapped.push_back(at);
-    error = driver.cuMemcpyDtoD_v2(at + aside, at, piece.bytes);
-  }
-  if (error == CUDA_SUCCESS) error = driver.cuCtxSynchronize_v2(nullptr);
-  for (uint64_t at : mapped) driver.cuMemUnmap(at + aside, by.at(at).bytes);
-  if (error == CUDA_SUCCESS) error = driver.cuMemUnmap(first->first, first->second.bytes);
-  if (error != CUDA_SUCCESS) {
-    for (auto& each : by) driver.cuMemRelease(each.second.physical);
-    return error;
-  }
-  // From here on there is no way back.
-  for (auto each = first; each != last; ++each) {
-    if (each != first)
-      require(driver, driver.cuMemUnmap(each->first, each->second.bytes), "unmapping memory that has been moved");
-    driver.cuMemRelease(each->second.physical);
-  }
-  pieces.erase(first, last);
-  std::lock_guard lock(mutex);
-  for (auto& [at, piece] : by) require(driver, map(at, piece), "mapping memory that has been moved");
-  pieces.merge(by);
-  return CUDA_SUCCESS;
 }
 
 }  // namespace vgpu::stub

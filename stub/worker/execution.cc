@@ -41,7 +41,7 @@ Execution::Execution(SessionState& session, unsigned device)
 CUresult Execution::begin() {
   if (CUresult refused = gpu.context.take()) return refused;
   gpu.select();
-  gpu.leases.reserveArena();
+  gpu.leases.reserveArena(session.deviceCount() > 1);
   eventTimes.start();
   require(driver, gpu.progress.start(), "preparing to wait for a device");
   if (driver.noteAllocation == nullptr) gpu.digests.load();  // the emulated device's memory is digested by the host

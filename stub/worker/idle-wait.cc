@@ -1,5 +1,5 @@
-// Waiting for the GPU when a session is to be saved: how long that takes is the program's affair, so whoever waits is told
-// for which kernel, and may give up.
+// Waiting for the GPUs: when a session is to be saved, how long that takes is the program's affair, so whoever waits is told for which
+// kernel, and may give up; when memory is to be moved, not for long.
 #include <cxxabi.h>
 
 #include <chrono>
@@ -25,20 +25,33 @@ std::string readable(const std::string& name) {
 
 }  // namespace
 
-CUresult SessionState::awaitIdle(const Waiting& waiting) {
-  auto reported = std::chrono::steady_clock::now();
+bool SessionState::pollIdle(const std::function<bool(unsigned device)>& goesOn) {
   for (unsigned device : usedDevices()) {
     Backoff backoff;
     while (!isEnded(device) && select(device).gpu.query() == CUDA_ERROR_NOT_READY) {
       if (backoff.spin()) continue;
       std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
-      auto now = std::chrono::steady_clock::now();
-      if (!waiting || now - reported < reportInterval) continue;
-      reported = now;
-      waiting(busyKernel(device));
+      if (!goesOn(device)) return false;
     }
   }
+  return true;
+}
+
+CUresult SessionState::awaitIdle(const Waiting& waiting) {
+  auto reported = std::chrono::steady_clock::now();
+  pollIdle([&](unsigned device) {
+    auto now = std::chrono::steady_clock::now();
+    if (!waiting || now - reported < reportInterval) return true;
+    reported = now;
+    waiting(busyKernel(device));
+    return true;
+  });
   return synchronize();
+}
+
+bool SessionState::isIdleWithin(std::chrono::milliseconds patience) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  return pollIdle([&](unsigned) { return std::chrono::steady_clock::now() < until; });
 }
 
 std::string SessionState::busyKernel(unsigned device) {

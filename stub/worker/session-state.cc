@@ -64,10 +64,11 @@ void SessionState::endSharing(api::Kind kind, uint64_t handle) {
   }
 }
 
-CUresult SessionState::moveWhileIdle(Execution& on, const std::function<CUresult()>& move) {
+CUresult SessionState::moveWhileIdle(Execution& on, const std::function<CUresult()>& move,
+                                     std::optional<std::chrono::milliseconds> patience) {
   CUresult result = CUDA_SUCCESS;
   auto idle = [&] {
-    result = synchronize();
+    result = patience && !isIdleWithin(*patience) ? CUDA_ERROR_NOT_READY : synchronize();
     if (result == CUDA_SUCCESS) dropGraphs();
     on.gpu.select();
     if (result == CUDA_SUCCESS) result = move();

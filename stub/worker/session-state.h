@@ -91,8 +91,9 @@ class SessionState {
   // Runs `work` on the thread of a GPU, which executes a call, while no other thread does and no GPU has any work. Set by the
   // worker.
   std::function<void(const std::function<void()>& work)> stopOthers;
-  // Likewise `move`, which maps other physical memory in the place of some of that GPU's.
-  CUresult moveWhileIdle(Execution& on, const std::function<CUresult()>& move);
+  // Likewise `move`, which maps other physical memory in the place of some of that GPU's. With `patience`: not if a GPU has work until
+  // then, which is CUDA_ERROR_NOT_READY.
+  CUresult moveWhileIdle(Execution& on, const std::function<CUresult()>& move, std::optional<std::chrono::milliseconds> patience = {});
 
   // How many of the GPUs' threads sleep until another ring has come far enough. Whoever executes a frame wakes them: any thread;
   // set by the worker.
@@ -176,6 +177,8 @@ class SessionState {
   // that throws comes out here.
   using Waiting = std::function<void(const std::string& kernel)>;
   CUresult awaitIdle(const Waiting& waiting);
+  // Waits so long at most. False if a GPU has work then.
+  bool isIdleWithin(std::chrono::milliseconds patience);
   // The kernel that was launched last into a stream that has work, as a person knows it; empty if that is not known.
   std::string busyKernel(unsigned device);
   // Waits for the slow calls of all devices, for each so long at most. False if some are left.
@@ -194,6 +197,8 @@ class SessionState {
   std::optional<unsigned> deviceAt(uint64_t address) const;
 
  private:
+  // Until no device has work, or `goesOn`, called of one that has, returns false; so does this function then.
+  bool pollIdle(const std::function<bool(unsigned device)>& goesOn);
   void detach();
   CUresult registerSegment(std::byte* base);  // in the current context, for all of them
   CUresult registerSlabGroup(uint32_t group);

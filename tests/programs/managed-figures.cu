@@ -1,5 +1,6 @@
-// What managed memory costs: kernels that use it where it is, and bytes that the program and the device hand to each other.
-//   managed-figures --bench full|quick managed
+// What managed memory costs: kernels that use it where it is, and bytes that the program and the device hand to each other. And of two
+// devices: kernels of the second before and behind a prefetch to it, the prefetch, and one to where the memory is.
+//   managed-figures --bench full|quick managed|managed-devices
 #include <numeric>
 #include <string>
 
@@ -85,7 +86,37 @@ void measureManaged(const Bench& bench) {
   if (sum == 0) std::exit(1);
 }
 
-constexpr Group groups[] = {{"managed", measureManaged}};
+// Half of the memory goes there and back, with a kernel on it each time.
+void measureDevices(const Bench& bench) {
+  const size_t size = bench.size<size_t>(1024, 8), part = (size << 20) / 2;
+  const std::string half = std::to_string(size / 2) + " MiB";
+  CHECK(cudaSetDevice(0));
+  Memory memory(size, true);
+  const auto wait = [] { CHECK(cudaDeviceSynchronize()); };
+  const auto prefetch = [&](int device, size_t bytes) {
+    CHECK(cudaMemPrefetchAsync(memory.values, bytes, {cudaMemLocationTypeDevice, device}, 0, nullptr));
+    wait();
+  };
+  memory.launch();
+  prefetch(0, size << 20);
+  std::vector<double> there, back;
+  for (int round = 0; round < bench.size(7, 1); ++round)
+    for (int device : {1, 0}) {
+      const auto start = Clock::now();
+      prefetch(device, part);
+      (device == 1 ? there : back).push_back(microsecondsSince(start));
+      memory.launch();
+      wait();
+    }
+  printFigure("prefetch of " + half + " to another device", "us", median(there));
+  printFigure("prefetch of " + half + " back", "us", median(back));
+  measure("prefetch of " + half + " to where it is", 7, bench.size(50, 2), [&] { prefetch(0, part); }, wait);
+  CHECK(cudaSetDevice(1));
+  prefetch(1, size << 20);
+  measureKernel(bench, std::to_string(size) + " MiB that was prefetched to another device", memory);
+}
+
+constexpr Group groups[] = {{"managed", measureManaged}, {"managed-devices", measureDevices}};
 
 }  // namespace
 

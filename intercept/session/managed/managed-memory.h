@@ -26,6 +26,7 @@
 
 #include "cuda-methods.h"
 #include "intercept/session/managed/managed-advice.h"
+#include "intercept/session/managed/managed-places.h"
 #include "intercept/session/managed/managed-range.h"
 #include "vgpu/wire/arena.h"
 
@@ -96,6 +97,7 @@ class ManagedMemory {
   uint64_t bytesFrom(uint64_t address) const;
 
   ManagedAdvice advice;
+  ManagedPlaces places;
 
   // Runs a host function that a stream is waiting for. What it touches waits for no work, of which some waits for it; what it
   // writes is on the device before the stream goes on.

@@ -107,6 +107,14 @@ void Arena::dropShared(uint64_t lease, uint64_t address) {
   leases.erase(lease);
 }
 
+std::optional<Arena::Range> Arena::findLease(uint64_t address) const {
+  auto next = leases.upper_bound(address);
+  if (next == leases.begin()) return std::nullopt;
+  auto& [begin, lease] = *std::prev(next);
+  if (address >= begin + lease.bytes) return std::nullopt;
+  return Range{begin, lease.bytes};
+}
+
 std::optional<Arena::Range> Arena::find(uint64_t address) const {
   auto found = holding(address);
   if (found == held.end()) return std::nullopt;

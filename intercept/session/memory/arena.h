@@ -48,7 +48,9 @@ class Arena {
   void addShared(uint64_t address, uint64_t bytes, uint64_t owner);
   void dropShared(uint64_t lease, uint64_t address);
 
-  // The allocation that holds `address`; nothing if none does.
+  // The lease that holds `address`; nothing if none does.
+  std::optional<Range> findLease(uint64_t address) const;
+  // The allocation that holds it.
   std::optional<Range> find(uint64_t address) const;
   // The one that begins there.
   std::optional<Range> at(uint64_t address) const;

@@ -141,6 +141,7 @@ void Memory::trim(Thread& thread, unsigned device, Arena& arena, uint64_t keepBy
       idle = arena.takeIdleLease();
     }
     if (!idle) return;
+    if (&arena == &managedParts[device]) thread.session.managed.places.forget(idle->address);
     {
       Call<api::Cuda::EndLeaseParams> frame(thread.on(device), api::Method::endLease);
       frame->setAddress(idle->address);
@@ -239,6 +240,7 @@ CUresult Memory::allocateOnDevices(Thread& thread, unsigned device, uint64_t byt
   const uint64_t whole = roundUp(bytes, hostPageBytes);
   if (CUresult error = place(thread, device, managedParts[device], bytes, owner, address)) return error;
   CUresult result = postAllocation(thread, device, address, whole);
+  thread.session.managed.places.bringHome(thread, {address, whole}, device);
   if (result == CUDA_SUCCESS) result = thread.session.managed.add(thread, device, address, whole);
   if (result != CUDA_SUCCESS) free(thread, address);
   return result;
@@ -254,6 +256,11 @@ std::optional<Arena::Range> Memory::findDevice(uint64_t address) const {
   if (!inDeviceArenas(address)) return std::nullopt;
   std::lock_guard lock(mutex);
   return const_cast<Memory*>(this)->arenaOf(address).find(address);
+}
+
+std::optional<Arena::Range> Memory::findLease(uint64_t address) const {
+  std::lock_guard lock(mutex);
+  return const_cast<Memory*>(this)->arenaOf(address).findLease(address);
 }
 
 std::optional<uint64_t> Memory::reserveShared(unsigned device, uint64_t bytes) {

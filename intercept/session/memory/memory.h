@@ -102,6 +102,8 @@ class Memory {
   // The allocation that holds `address`.
   std::optional<Arena::Range> findDevice(uint64_t address) const;
   std::optional<HostAllocation> findHost(uint64_t address) const;
+  // The lease that holds an address of a device.
+  std::optional<Arena::Range> findLease(uint64_t address) const;
 
   // Addresses of a device for `bytes` (whole granules) of another session's memory; then the allocation in it, of a context; and
   // the end of both, or of the addresses alone. For SharedObjects.

@@ -82,16 +82,20 @@ inline bool managed(const Place& place) {
   return ok;
 }
 
-// Prefetched before either side uses it, if the device can.
+// Prefetched before either side uses it, if the devices can; to any of them. Of a quarter there is enough that it moves.
 inline bool prefetched(const Place& place) {
-  if (!isConcurrent()) return true;
-  const cudaMemLocation device{cudaMemLocationTypeDevice, 0}, host{cudaMemLocationTypeHost, 0};
+  int devices = 0;
+  CHECK(cudaGetDeviceCount(&devices));
+  for (int device = 0; device < devices; ++device)
+    if (!isConcurrent(device)) return true;
+  const cudaMemLocation device{cudaMemLocationTypeDevice, static_cast<int>(place.seed / 4) % devices}, host{cudaMemLocationTypeHost, 0};
+  const size_t size = place.seed % 4 == 0 ? 2 << 20 : place.bytes();
   uint32_t* data = nullptr;
-  CHECK(cudaMallocManaged(&data, place.bytes()));
+  CHECK(cudaMallocManaged(&data, size));
   CHECK(cudaMemAdvise(data, place.bytes(), cudaMemAdviseSetPreferredLocation, device));
   const Numbers values = place.numbers();
   std::copy(values.begin(), values.end(), data);
-  CHECK(cudaMemPrefetchAsync(data, place.bytes(), device, 0, place.stream));
+  CHECK(cudaMemPrefetchAsync(data, size, device, 0, place.stream));
   place.add(data, 4);
   CHECK(cudaMemPrefetchAsync(data, place.bytes(), host, 0, place.stream));
   place.wait();

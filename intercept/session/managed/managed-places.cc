@@ -1,0 +1,72 @@
+#include "intercept/session/managed/managed-places.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "intercept/session/call.h"
+
+namespace vgpu::client {
+
+namespace {
+
+static_assert(maxDevices <= UINT8_MAX);
+
+// How long the worker may wait until the devices have no work: its threads stand still meanwhile. For what was wanted before it does not.
+constexpr auto patience = std::chrono::milliseconds(100), noPatience = std::chrono::milliseconds(0);
+
+// Of a lease, as the worker is told. Finer divisions stay with the program.
+constexpr size_t mostRuns = 4096;
+
+unsigned arenaOf(uint64_t address) { return static_cast<unsigned>((address - deviceArenaBase) / deviceArenaBytes); }
+
+}  // namespace
+
+void ManagedPlaces::want(Thread& thread, ByteSpan span, unsigned device) {
+  std::lock_guard lock(mutex);
+  for (auto& [address, lease] : leases)
+    if (lease.isBusy) send(thread, address, lease, noPatience);
+  auto whole = thread.session.memory.findLease(span.address);
+  if (!whole) return;
+  auto known = leases.find(whole->address);
+  const unsigned home = arenaOf(span.address);
+  if (known == leases.end()) {
+    if (device == home) return;
+    const Lease atHome{std::vector(whole->bytes / leaseGranularity, static_cast<uint8_t>(home))};
+    known = leases.emplace(whole->address, atHome).first;
+    anyMoved.store(true, std::memory_order_relaxed);  // who frees and allocates memory is ordered by its own calls
+  }
+  auto middleIn = [&](uint64_t at) { return (at - whole->address + leaseGranularity / 2) / leaseGranularity; };
+  auto& devices = known->second.devices;
+  auto first = devices.begin() + static_cast<ptrdiff_t>(middleIn(span.address)),
+       last = devices.begin() + static_cast<ptrdiff_t>(middleIn(span.end()));
+  auto isElsewhere = [&](uint8_t each) { return each != device; };
+  if (std::none_of(first, last, isElsewhere)) return;
+  std::fill(first, last, static_cast<uint8_t>(device));
+  send(thread, known->first, known->second, patience);
+}
+
+void ManagedPlaces::forget(uint64_t lease) {
+  std::lock_guard lock(mutex);
+  leases.erase(lease);
+}
+
+// An error of work that has failed is the program's next call's, and memory is used where it is.
+void ManagedPlaces::send(Thread& thread, uint64_t address, Lease& lease, std::chrono::milliseconds mostWait) {
+  std::vector<uint32_t> granules, devices;
+  for (auto at = lease.devices.begin(); at != lease.devices.end();) {
+    auto end = std::find_if(at, lease.devices.end(), [&](uint8_t device) { return device != *at; });
+    granules.push_back(static_cast<uint32_t>(end - at));
+    devices.push_back(*at);
+    at = end;
+  }
+  if (granules.size() > mostRuns) return;
+  const size_t words = dataWords(granules.size() * sizeof granules[0]) + dataWords(devices.size() * sizeof devices[0]);
+  Call<api::Cuda::LeasePlaceParams> frame(thread.on(arenaOf(address)), api::Method::leasePlace, words);
+  frame->setAddress(address);
+  frame->setMilliseconds(static_cast<uint32_t>(mostWait.count()));
+  frame->setGranules(kj::arrayPtr(granules.data(), granules.size()));
+  frame->setDevices(kj::arrayPtr(devices.data(), devices.size()));
+  lease.isBusy = frame.call() == CUDA_SUCCESS && frame.results<api::Cuda::LeasePlaceResults>().getIsBusy();
+}
+
+}  // namespace vgpu::client

@@ -1,0 +1,94 @@
+// Leased memory that moves to other objects of the driver's at the same addresses: to some that other processes may share
+// (shared-leases.cc), or to memory of another GPU of the session, where its kernels use it at full speed.
+#include <algorithm>
+
+#include "stub/gpu/device-leases.h"
+
+namespace vgpu::stub {
+
+// For copies, at an address of the part of the arena that is for that. With the access that leases have: what cannot have it is not
+// mapped as one.
+CUresult DeviceLeases::mapAside(uint64_t bytes, CUmemGenericAllocationHandle physical, uint64_t at) {
+  CUresult error = driver.cuMemMap(at, bytes, 0, physical, 0);
+  if (error != CUDA_SUCCESS) return error;
+  std::lock_guard lock(mutex);
+  error = driver.cuMemSetAccess(at, bytes, access.data(), access.size());
+  if (error != CUDA_SUCCESS) driver.cuMemUnmap(at, bytes);
+  return error;
+}
+
+// Maps `by`, objects that are nowhere yet, in the place of `range`, with its bytes. What the pieces that touch the range have
+// besides gets objects too. If that fails before anything is unmapped, `by` ends and all is as before.
+CUresult DeviceLeases::replace(Pieces& pieces, const Range& range, Pieces by) {
+  auto first = std::prev(pieces.upper_bound(range.begin)), last = pieces.lower_bound(range.end);
+  const uint64_t begin = first->first, end = std::prev(last)->first + std::prev(last)->second.bytes;
+  CUresult error = end - begin > movingPartBytes ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+  auto besides = [&](uint64_t from, uint64_t to) {
+    if (from == to || error != CUDA_SUCCESS) return;
+    Piece rest{};
+    error = make(to - from, std::prev(pieces.upper_bound(from))->second.gpu, rest);
+    if (error == CUDA_SUCCESS) by.emplace(from, rest);
+  };
+  besides(begin, range.begin);
+  besides(range.end, end);
+
+  const uint64_t aside = deviceArena(device) + movingPart - begin;
+  std::vector<uint64_t> mapped;
+  for (auto& [at, piece] : by) {
+    if (error == CUDA_SUCCESS) error = mapAside(piece.bytes, piece.physical, at + aside);
+    if (error != CUDA_SUCCESS) break;
+    mapped.push_back(at);
+    error = driver.cuMemcpyDtoD_v2(at + aside, at, piece.bytes);
+  }
+  if (error == CUDA_SUCCESS) error = driver.cuCtxSynchronize_v2(nullptr);
+  for (uint64_t at : mapped) driver.cuMemUnmap(at + aside, by.at(at).bytes);
+  if (error == CUDA_SUCCESS) error = driver.cuMemUnmap(first->first, first->second.bytes);
+  if (error != CUDA_SUCCESS) return release(by), error;
+  // From here on there is no way back.
+  for (auto each = first; each != last; ++each) {
+    if (each != first)
+      require(driver, driver.cuMemUnmap(each->first, each->second.bytes), "unmapping memory that has been moved");
+    driver.cuMemRelease(each->second.physical);
+  }
+  pieces.erase(first, last);
+  std::lock_guard lock(mutex);
+  for (auto& [at, piece] : by) require(driver, map(at, piece), "mapping memory that has been moved");
+  pieces.merge(by);
+  return CUDA_SUCCESS;
+}
+
+bool DeviceLeases::areWhole(const std::vector<Placement>& placements, uint64_t bytes) {
+  for (auto& placement : placements) {
+    if (placement.bytes == 0 || !isGranular(placement.bytes) || placement.bytes > bytes) return false;
+    bytes -= placement.bytes;
+  }
+  return bytes == 0;
+}
+
+std::optional<std::vector<DeviceLeases::Move>> DeviceLeases::findMoves(uint64_t address,
+                                                                       const std::vector<Placement>& placements) const {
+  auto lease = leases.find(address);
+  if (lease == leases.end() || !inManagedPart(address) || !areWhole(placements, lease->second.bytes)) return std::nullopt;
+  const Pieces& pieces = lease->second.pieces;
+  std::vector<Move> moves;
+  uint64_t begin = address;
+  for (auto& placement : placements) {
+    const uint64_t end = begin + placement.bytes;
+    const CUdevice gpu = driver.device(placement.device);
+    for (auto at = std::prev(pieces.upper_bound(begin)); at != pieces.end() && at->first < end; ++at)
+      if (at->second.gpu != gpu) moves.push_back({std::max(begin, at->first), std::min(end, at->first + at->second.bytes), gpu});
+    begin = end;
+  }
+  return moves;
+}
+
+CUresult DeviceLeases::move(const std::vector<Move>& moves) {
+  for (auto& [begin, end, gpu] : moves) {
+    Piece moved{};
+    if (CUresult error = make(end - begin, gpu, moved)) return error;
+    if (CUresult error = replace(leaseOf(begin).pieces, {begin, end}, {{begin, moved}})) return error;
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace vgpu::stub
