@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
-#include "checkpoint/lease-placements.h"
 #include "stub/worker/execution.h"
+#include "stub/worker/lease-placements.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/sizes.h"
 
@@ -46,7 +46,7 @@ double clockOf(stub::SessionState& on, unsigned device) {
 std::map<CUdevice, uint64_t> memoryOf(const stub::SessionState& on, const std::vector<ObjectRecord>& records) {
   std::map<CUdevice, uint64_t> bytes;
   for (auto& record : records) {
-    const auto placements = placementsOf(record, on.deviceCount());
+    const auto placements = stub::placementsOf(record, on.deviceCount());
     for (auto& placement : placements) bytes[on.driver.device(placement.device)] += placement.bytes;
     for (auto& frame : record.recipe) {
       if (frame.method == api::Method::lease && placements.empty())

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "checkpoint/device-identity.h"
-#include "checkpoint/lease-placements.h"
 #include "checkpoint/pinned-chunks.h"
 #include "checkpoint/progress.h"
 #include "checkpoint/recipes.h"
@@ -17,6 +16,7 @@
 #include "checkpoint/state.h"
 #include "checkpoint/twin-memory.h"
 #include "stub/worker/execution.h"
+#include "stub/worker/lease-placements.h"
 #include "vgpu/base/fault-point.h"
 #include "vgpu/snapshot/library-calls.h"
 #include "vgpu/snapshot/methods.h"
@@ -159,7 +159,7 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
     directory.refuse(manifestFile, fmt::format("devices: {}, and this worker has {}", manifest.devices.size(), on.deviceCount()));
   auto records = loadRecords(directory, manifest);
   adoptDevices(on, manifest.devices, records);
-  planLeases(on, records);
+  stub::planLeases(on, records);
   PendingCalls pending = loadPendingCalls(directory, manifest);
   auto output = directory.readWhole(outputFile, manifest.files.at(outputFile), stub::DeviceOutput::mostBytes);
   if (!from.memoryLater) requireSamePlace(pending, on.shared());

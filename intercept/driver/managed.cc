@@ -30,11 +30,6 @@ CUresult onManaged(uint64_t address, size_t bytes, Body&& body, CUresult ofPool 
   });
 }
 
-// On that device from now on, if it is memory of a device.
-void want(Thread& thread, uint64_t address, size_t bytes, const CUmemLocation& location) {
-  if (inManagedPart(address)) thread.session.managed.places.want(thread, {address, bytes}, static_cast<unsigned>(location.id));
-}
-
 bool isAboutAccess(CUmem_advise what) { return what == CU_MEM_ADVISE_SET_ACCESSED_BY || what == CU_MEM_ADVISE_UNSET_ACCESSED_BY; }
 
 CUresult advise(Advice& advice, CUmem_advise what, const CUmemLocation& location) {
@@ -144,8 +139,7 @@ CUresult adviseManaged(CUdeviceptr address, size_t bytes, CUmem_advise what, con
     if (CUresult bad = checkAdvised(thread.session, what, location)) return bad;
     CUresult result = CUDA_SUCCESS;
     thread.session.managed.advice.change(address, bytes, [&](Advice& advice) { result = advise(advice, what, location); });
-    const bool isPlace = what == CU_MEM_ADVISE_SET_PREFERRED_LOCATION && !isHost(location);
-    if (result == CUDA_SUCCESS && isPlace) want(thread, address, bytes, location);
+    if (what == CU_MEM_ADVISE_SET_PREFERRED_LOCATION) thread.session.managed.places.want(thread, {address, bytes}, location);
     return result;
   }, CUDA_ERROR_NOT_SUPPORTED);
 }
@@ -161,9 +155,9 @@ CUresult prefetchRange(CUdeviceptr address, size_t bytes, const CUmemLocation& l
     if (!thread.session.devices[thread.deviceOf(handle)].sharesManaged()) return CUDA_ERROR_INVALID_DEVICE;
     auto& managed = thread.session.managed;
     managed.advice.change(address, bytes, [&](Advice& advice) { advice.prefetched = location; });
-    if (isHost(location)) return managed.expect(address), CUDA_SUCCESS;
-    managed.giveToDevice(thread);
-    want(thread, address, bytes, location);
+    if (isHost(location)) managed.expect(address);
+    else managed.giveToDevice(thread);
+    managed.places.want(thread, {address, bytes}, location);
     return CUDA_SUCCESS;
   });
 }

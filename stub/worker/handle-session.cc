@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cuda-handlers.h"
+#include "stub/worker/lease-placements.h"
 
 namespace vgpu::stub {
 
@@ -86,24 +87,10 @@ CUresult endLease(Execution& on, const api::FrameReader<api::Cuda::EndLeaseParam
   return on.gpu.leases.endLease(p.getAddress());
 }
 
-// A wish: in a recipe it stands also if there was no memory for it, or no time. A device for each run of granules.
 CUresult leasePlace(Execution& on, const api::FrameReader<api::Cuda::LeasePlaceParams>& p, Reply& reply) {
-  constexpr auto mostPatience = std::chrono::milliseconds(100);  // the other GPUs' threads stand still
-  auto granules = p.getGranules(), devices = p.getDevices();
-  if (granules.size() != devices.size()) return CUDA_ERROR_INVALID_VALUE;
-  std::vector<DeviceLeases::Placement> placements;
-  for (unsigned i = 0; i < granules.size(); ++i) {
-    if (devices[i] >= on.session.deviceCount()) return CUDA_ERROR_INVALID_DEVICE;
-    if (CUresult error = on.session.use(devices[i])) return error;
-    placements.push_back({granules[i] * leaseGranularity, devices[i]});
-  }
-  auto moves = on.gpu.leases.findMoves(p.getAddress(), placements);
-  if (!moves) return CUDA_ERROR_INVALID_VALUE;
-  auto patience = std::min(std::chrono::milliseconds(p.getMilliseconds()), mostPatience);
-  CUresult result = CUDA_SUCCESS;
-  if (!moves->empty()) result = on.session.moveWhileIdle(on, [&] { return on.gpu.leases.move(*moves); }, patience);
+  CUresult result = place(on, p.getAddress(), placementsIn(p, on.session.deviceCount()), p.getMilliseconds());
   reply.init<api::Cuda::LeasePlaceResults>().setIsBusy(result == CUDA_ERROR_NOT_READY);
-  return result == CUDA_ERROR_NOT_READY || result == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_SUCCESS : result;
+  return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
 }
 
 // And as hostPiece, which who does not know of pieces refuses.

@@ -204,3 +204,33 @@ TEST_CASE("what is told of the objects while they are rebuilt are the bytes of t
   CHECK(told.objectsDone == bytes);
   CHECK(told.objectsTotal == bytes);
 }
+
+TEST_CASE("placements of managed memory that are wrong are refused, and the memory stays where it is") {
+  const uint64_t memory = deviceArena(0) + managedPart;
+  TestSession session;
+  auto placed = [&](uint64_t address, std::vector<uint32_t> granules, std::vector<uint32_t> devices) {
+    return session.call(makeFrame<api::Cuda::LeasePlaceParams>(0, api::Method::leasePlace, 0, [&](auto& p) {
+      p.setAddress(address);
+      p.setGranules(kj::arrayPtr(granules.data(), granules.size()));
+      p.setDevices(kj::arrayPtr(devices.data(), devices.size()));
+    }));
+  };
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    worker.proceed();
+    auto lease = makeFrame<api::Cuda::LeaseParams>(0, api::Method::lease, 0, [&](auto& p) {
+      p.setAddress(memory);
+      p.setBytes(4 * leaseGranularity);
+    });
+    session.require(std::move(lease));
+    KJ_REQUIRE(placed(memory, {4}, {2}) == CUDA_ERROR_INVALID_VALUE);
+    KJ_REQUIRE(placed(memory, {2, 2}, {1}) == CUDA_ERROR_INVALID_VALUE);
+    KJ_REQUIRE(placed(memory, {2, 3}, {1, 0}) == CUDA_ERROR_INVALID_VALUE);
+    KJ_REQUIRE(placed(memory, {4, UINT32_MAX}, {1, 0}) == CUDA_ERROR_INVALID_VALUE);
+    KJ_REQUIRE(placed(memory, {}, {}) == CUDA_ERROR_INVALID_VALUE);
+    KJ_REQUIRE(placed(memory + leaseGranularity, {3}, {1}) != CUDA_SUCCESS);
+    KJ_REQUIRE(placed(memory, {1, 2, 1}, {1, 0, 1}) == CUDA_SUCCESS);
+    KJ_REQUIRE(placed(memory, {4}, {0}) == CUDA_SUCCESS);
+    session.require(synchronize());
+    session.commit();
+  }, "devices=2") == "");
+}

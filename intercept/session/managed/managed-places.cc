@@ -21,7 +21,9 @@ unsigned arenaOf(uint64_t address) { return static_cast<unsigned>((address - dev
 
 }  // namespace
 
-void ManagedPlaces::want(Thread& thread, ByteSpan span, unsigned device) {
+void ManagedPlaces::want(Thread& thread, ByteSpan span, const CUmemLocation& location) {
+  if (location.type != CU_MEM_LOCATION_TYPE_DEVICE || !inManagedPart(span.address)) return;
+  const auto device = static_cast<unsigned>(location.id);
   std::lock_guard lock(mutex);
   for (auto& [address, lease] : leases)
     if (lease.isBusy) send(thread, address, lease, noPatience);

@@ -25,11 +25,12 @@ class Thread;
 
 class ManagedPlaces {
  public:
-  // All of `span` is to lie on `device`. Moves it if the devices have no work soon, and what could not move before if they have none now.
-  void want(Thread& thread, ByteSpan span, unsigned device);
+  // All of `span` is to lie there, if that is a device of several that reach each other. Moves it if the devices have no work soon, and
+  // what could not move before if they have none now.
+  void want(Thread& thread, ByteSpan span, const CUmemLocation& location);
   // The same if any of it may be elsewhere, for memory that the program gets: it wants no other place yet.
   void bringHome(Thread& thread, ByteSpan span, unsigned device) {
-    if (anyMoved.load(std::memory_order_relaxed)) want(thread, span, device);
+    if (anyMoved.load(std::memory_order_relaxed)) want(thread, span, {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(device)});
   }
   // The lease ends.
   void forget(uint64_t lease);
