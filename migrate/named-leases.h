@@ -8,7 +8,8 @@
 #include <iterator>
 #include <map>
 
-#include "stub/gpu/ranges.h"
+#include "vgpu/base/ranges.h"
+
 
 namespace vgpu::migrate {
 
@@ -27,7 +28,7 @@ class NamedLeases {
   }
   // Whether all of that range is leased, by one or by several that touch each other.
   bool cover(uint64_t address, uint64_t bytes) const {
-    return stub::isCovered(leases, address, bytes, [](uint64_t size) { return size; });
+    return isCovered(leases, address, bytes);
   }
 
  private:

@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "vgpu/base/ranges.h"
+
 namespace vgpu::client {
 
 void Variables::add(const std::string& name, const KnownVariable& variable) {
@@ -19,11 +21,8 @@ std::optional<KnownVariable> Variables::find(uint64_t module, const std::string&
 
 std::optional<KnownVariable> Variables::at(uint64_t address) const {
   std::lock_guard lock(mutex);
-  auto next = byAddress.upper_bound(address);
-  if (next == byAddress.begin()) return std::nullopt;
-  auto& variable = std::prev(next)->second;
-  if (address - variable.address >= variable.bytes) return std::nullopt;
-  return variable;
+  auto found = holding(byAddress, address);
+  return found == byAddress.end() ? std::nullopt : std::optional(found->second);
 }
 
 void Variables::dropModule(uint64_t module) {

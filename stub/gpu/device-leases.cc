@@ -4,16 +4,14 @@
 
 #include <algorithm>
 
-#include "stub/gpu/ranges.h"
 #include "vgpu/api/wire-value.h"
+#include "vgpu/base/ranges.h"
 
 namespace vgpu::stub {
 
 namespace {
 
 constexpr uint64_t mostManagedOfSeveral = 256 * MiB;
-
-constexpr auto bytesOf = [](auto& lease) { return lease.bytes; };
 
 CUmemAccessDesc accessOf(CUdevice device) {
   return {{CU_MEM_LOCATION_TYPE_DEVICE, {device}}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -68,7 +66,7 @@ CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes, bool isAhead) {
   if (bytes == 0 || !isGranular(bytes) || !isGranular(address)) return CUDA_ERROR_INVALID_VALUE;
   if (address < deviceArena(device) || bytes > movingPart || address - deviceArena(device) > movingPart - bytes)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!isFree(leases, address, bytes, bytesOf)) return CUDA_ERROR_INVALID_VALUE;
+  if (!isFree(leases, address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   Pieces pieces;
   if (CUresult error = makeLease(address, bytes, isAhead, pieces)) return error;
   return add(address, bytes, std::move(pieces));
@@ -175,7 +173,7 @@ CUresult DeviceLeases::adopt(uint64_t address, const std::vector<Part>& parts) {
   uint64_t bytes = 0;
   for (auto& part : parts) bytes += part.bytes;
   if (bytes == 0 || !isGranular(bytes) || !isGranular(address) || address < deviceArena(device) ||
-      bytes > managedPart || address - deviceArena(device) > managedPart - bytes || !isFree(leases, address, bytes, bytesOf))
+      bytes > managedPart || address - deviceArena(device) > managedPart - bytes || !isFree(leases, address, bytes))
     return CUDA_ERROR_INVALID_VALUE;
   uint64_t at = address;
   for (auto& part : parts) {

@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include "stub/gpu/ranges.h"
 #include "vgpu/api/wire-value.h"
 #include "vgpu/base/machine-memory.h"
+#include "vgpu/base/ranges.h"
 
 namespace vgpu::stub {
 
@@ -74,9 +74,6 @@ void punch(int file, uint64_t place, uint64_t bytes) {
 bool allocate(int file, const GuestLocks::Range& range) {
   return fallocate(file, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(range.place), static_cast<off_t>(range.bytes)) == 0;
 }
-
-constexpr auto bytesOf = [](auto& lease) { return lease.bytes; };
-constexpr auto itself = [](uint64_t bytes) { return bytes; };
 
 }  // namespace
 
@@ -155,7 +152,7 @@ void HostLeases::giveBack(const Lease& lease) {
 
 CUresult HostLeases::lease(uint64_t address, uint64_t bytes, const MemoryFile& arena) {
   std::lock_guard lock(mutex);
-  if (!isInArena(address, bytes) || !isFree(usedArena, address, bytes, itself)) return CUDA_ERROR_INVALID_VALUE;
+  if (!isInArena(address, bytes) || !isFree(usedArena, address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   uint64_t absent = absentBytes(arena, address, bytes);
   if (!hasRoom(bytes, absent, arena)) return CUDA_ERROR_OUT_OF_MEMORY;
   const Lease lease{.bytes = bytes, .arenaAddress = address};
@@ -172,14 +169,14 @@ bool HostLeases::isFreePiece(const GuestLocks::Range& piece, const MemoryFile& s
   KJ_SYSCALL(fstat(segment.fd(), &status));
   if (!segment.isPiece() || !GuestLayout::isPiece(piece, static_cast<uint64_t>(status.st_size))) return false;
   const GuestLocks::Range slot = GuestLayout::slot(GuestLayout::slotOf(segment.offset()));
-  return (piece.end() <= slot.place || piece.place >= slot.end()) && isFree(usedPieces, piece.place, piece.bytes, itself);
+  return (piece.end() <= slot.place || piece.place >= slot.end()) && isFree(usedPieces, piece.place, piece.bytes);
 }
 
 CUresult HostLeases::leasePiece(uint64_t address, uint64_t bytes, uint64_t place, const MemoryFile& segment,
                                 const MemoryFile& arena) {
   const GuestLocks::Range piece{place, bytes};
   std::lock_guard lock(mutex);
-  if (!isInArena(address, bytes) || !isFree(usedArena, address, bytes, itself) || !isFreePiece(piece, segment))
+  if (!isInArena(address, bytes) || !isFree(usedArena, address, bytes) || !isFreePiece(piece, segment))
     return CUDA_ERROR_INVALID_VALUE;
   const GuestLocks locks(segment.fd(), GuestLocks::Side::host);
   if (locks.findOthers(piece)) return CUDA_ERROR_ALREADY_MAPPED;
@@ -236,7 +233,7 @@ CUresult HostLeases::adopt(uint64_t address, uint64_t arenaAddress, uint64_t byt
   const Lease lease{.bytes = bytes, .arenaAddress = arenaAddress, .registered = true};
   {
     std::lock_guard lock(mutex);
-    if (!isFree(usedArena, arenaAddress, bytes, itself)) return CUDA_ERROR_INVALID_VALUE;
+    if (!isFree(usedArena, arenaAddress, bytes)) return CUDA_ERROR_INVALID_VALUE;
     if (!hasRoom(bytes, absentBytes(arena, arenaAddress, bytes), arena)) return CUDA_ERROR_OUT_OF_MEMORY;
     take(lease);
   }
@@ -268,13 +265,13 @@ CUresult HostLeases::release(uint64_t address, const MemoryFile& arena) {
 
 bool HostLeases::owns(uint64_t address, uint64_t bytes) const {
   std::lock_guard lock(mutex);
-  return isCovered(leases, address, bytes, bytesOf);
+  return isCovered(leases, address, bytes);
 }
 
 // A session that has pieces of a machine's memory shares no other.
 bool HostLeases::ownsArena(uint64_t arenaAddress, uint64_t bytes) const {
   std::lock_guard lock(mutex);
-  return isInArena(arenaAddress, bytes) && usedPieces.empty() && isCovered(leases, arenaAddress, bytes, bytesOf);
+  return isInArena(arenaAddress, bytes) && usedPieces.empty() && isCovered(leases, arenaAddress, bytes);
 }
 
 uint64_t HostLeases::bytesAt(uint64_t address) const {

@@ -6,18 +6,16 @@
 
 #include <algorithm>
 
-#include "stub/gpu/ranges.h"
 #include "stub/worker/host-leases.h"
 #include "vgpu/api/handle.h"
 #include "vgpu/api/wire-value.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/base/ranges.h"
 #include "vgpu/wire/arena.h"
 
 namespace vgpu::stub {
 
 namespace {
-
-constexpr auto bytesOfMapping = [](auto& mapping) { return mapping.bytes; };
 
 // More would leave this process none of the mappings that the system lets it have.
 constexpr size_t mostHostMappings = 16 * 1024;
@@ -127,7 +125,7 @@ CUresult PhysicalMemory::map(uint64_t address, uint64_t bytes, uint64_t offset, 
     std::lock_guard lock(mutex);
     auto found = objects.find(physical);
     if (found == objects.end() || offset > found->second.bytes || bytes > found->second.bytes - offset ||
-        !isFree(mappings, address, bytes, bytesOfMapping))
+        !isFree(mappings, address, bytes))
       return CUDA_ERROR_INVALID_VALUE;
     real = found->second.real;
     ++found->second.mappings;
@@ -145,7 +143,7 @@ CUresult PhysicalMemory::mapHost(uint64_t address, uint64_t bytes, uint64_t aren
   if (!isMappedRange(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult error = reserveArenas()) return error;
   std::lock_guard lock(mutex);
-  if (!isFree(mappings, address, bytes, bytesOfMapping)) return CUDA_ERROR_INVALID_VALUE;
+  if (!isFree(mappings, address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   auto isHosts = [](auto& one) { return one.second.arenaAddress != 0; };
   if (static_cast<size_t>(std::ranges::count_if(mappings, isHosts)) >= mostHostMappings) return CUDA_ERROR_OUT_OF_MEMORY;
   if (!mapOver(address, bytes, arena.fd(), arenaAddress - hostArenaBase)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -202,16 +200,14 @@ CUresult PhysicalMemory::setHostAccess(uint64_t address, const Mapping& mapping,
 
 bool PhysicalMemory::owns(uint64_t address, uint64_t bytes) const {
   std::lock_guard lock(mutex);
-  return isCovered(mappings, address, bytes, bytesOfMapping);
+  return isCovered(mappings, address, bytes);
 }
 
 std::optional<unsigned> PhysicalMemory::deviceAt(uint64_t address) const {
   std::lock_guard lock(mutex);
-  auto next = mappings.upper_bound(address);
-  if (next == mappings.begin()) return std::nullopt;
-  auto& [begin, mapping] = *std::prev(next);
-  const bool isDevices = mapping.arenaAddress == 0 && address - begin < mapping.bytes;
-  return isDevices ? std::optional(handleDevice(mapping.physical)) : std::nullopt;
+  auto found = holding(mappings, address);
+  if (found == mappings.end() || found->second.arenaAddress != 0) return std::nullopt;
+  return handleDevice(found->second.physical);
 }
 
 bool PhysicalMemory::mapsHost(uint64_t arenaAddress, uint64_t bytes) const {

@@ -1,5 +1,5 @@
 // What managed memory costs: kernels that use it where it is, and bytes that the program and the device hand to each other. And of two
-// devices: kernels of the second before and behind a prefetch to it, the prefetch, and one to where the memory is.
+// devices: kernels of the second on memory of the first and behind a prefetch, the prefetch, and one to where the memory is.
 //   managed-figures --bench full|quick managed|managed-devices
 #include <numeric>
 #include <string>
@@ -112,6 +112,7 @@ void measureDevices(const Bench& bench) {
   printFigure("prefetch of " + half + " back", "us", median(back));
   measure("prefetch of " + half + " to where it is", 7, bench.size(50, 2), [&] { prefetch(0, part); }, wait);
   CHECK(cudaSetDevice(1));
+  measureKernel(bench, std::to_string(size) + " MiB of another device's managed memory", memory);
   prefetch(1, size << 20);
   measureKernel(bench, std::to_string(size) + " MiB that was prefetched to another device", memory);
 }

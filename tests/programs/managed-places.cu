@@ -1,12 +1,14 @@
 // Managed memory is in the memory of the device to which it was prefetched last, slice by slice, or which is its preferred location,
 // also behind a pause; what host and kernels have written is there wherever it lies. A prefetch returns while work is outstanding
 // that waits for the program, and memory that could not move then moves with a later one. With an argument device 0 then is so full that
-// what has moved does not fit into it any more, and stays with device 1 over the pause.
+// what has moved does not fit into it any more, and stays with device 1 over the pause. How much a device has in use is looked at in
+// a session only: natively a driver takes more than is moved, and keeps what has moved away.
 #include <atomic>
 #include <chrono>
 #include <thread>
 #include <vector>
 
+#include "in-session.h"
 #include "managed.h"
 #include "peer-devices.h"
 
@@ -48,6 +50,7 @@ bool holds(const int* data, int value) {
 
 // Whether device 1 has `size` bytes more in use than when it had `before` free, but for what the driver takes besides.
 bool hasTaken(size_t before, size_t size) {
+  if (!inSession) return true;
   const size_t now = freeOn(1), taken = before > now ? before - now : 0;
   const bool ok = size == 0 ? taken < 8 * MiB : taken > size - 8 * MiB && taken < size + 8 * MiB;
   if (!ok) std::printf("device 1 has taken %zu bytes instead of %zu\n", taken, size);
@@ -120,7 +123,7 @@ int staysAway() {
   CHECK(cudaMemset(other, 7, size));
   CHECK(cudaDeviceSynchronize());
   pausePoint();
-  bool ok = holds(data, 4) & EXPECT(freeOn(0) < size);
+  bool ok = holds(data, 4) & EXPECT(!inSession || freeOn(0) < size);
   int value = 0;
   CHECK(cudaMemcpy(&value, other + size / sizeof(int) - 1, sizeof value, cudaMemcpyDefault));
   ok &= EXPECT(value == 0x07070707);
@@ -158,7 +161,8 @@ int main(int argc, char**) {
   const size_t moved = freeOn(1);
   prefetch(data, bytes, 0);
   const size_t back = freeOn(1);
-  ok &= EXPECT(back > moved && back - moved > bytes - 8 * MiB && back - moved < bytes + 8 * MiB) & holds(data, 9);
+  if (inSession) ok &= EXPECT(back > moved && back - moved > bytes - 8 * MiB && back - moved < bytes + 8 * MiB);
+  ok &= holds(data, 9);
   ok &= isMoved(data, back, 9) & isDivided(data, back, 11);
   CHECK(cudaFree(data));
 

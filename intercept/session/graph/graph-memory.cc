@@ -4,6 +4,7 @@
 
 #include "intercept/session/thread.h"
 #include "intercept/session/wait.h"
+#include "vgpu/base/ranges.h"
 
 namespace vgpu::client {
 
@@ -50,10 +51,8 @@ void GraphMemories::freedIn(GraphMemory& memory, const std::shared_ptr<const Con
 }
 
 const GraphMemory* GraphMemories::around(uint64_t address) const {
-  auto behind = known.upper_bound(address);
-  if (behind == known.begin()) return nullptr;
-  const GraphMemory& memory = *std::prev(behind)->second;
-  return address - memory.address < memory.bytes ? &memory : nullptr;
+  auto found = holding(known, address, [](const GraphMemory* memory) { return memory->bytes; });
+  return found == known.end() ? nullptr : found->second;
 }
 
 std::shared_ptr<const Conditions> GraphMemories::ownerOf(uint64_t address) const {

@@ -9,6 +9,7 @@
 #include "intercept/session/copy/staged-copy.h"
 #include "intercept/session/ring-order.h"
 #include "intercept/session/wait.h"
+#include "vgpu/base/ranges.h"
 
 namespace vgpu::client {
 
@@ -60,10 +61,7 @@ class InContext {
 
 
 ManagedMemory::Ranges::iterator ManagedMemory::rangeOf(uint64_t address) {
-  auto next = ranges.upper_bound(address);
-  if (next == ranges.begin()) return ranges.end();
-  auto found = std::prev(next);
-  return address < found->second.place.end() ? found : ranges.end();
+  return holding(ranges, address, [](const ManagedRange& range) { return range.place.bytes; });
 }
 
 ManagedRange& ManagedMemory::insert(ManagedRange range) {

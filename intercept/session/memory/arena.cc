@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "vgpu/base/ranges.h"
+
 namespace vgpu::client {
 
 Arena::FreeEntries Arena::FreeEntries::make() {
@@ -51,10 +53,9 @@ void Arena::take(Ranges::iterator range, uint64_t address, uint64_t bytes) {
 }
 
 Arena::Ranges::iterator Arena::freeRangeOf(uint64_t address, uint64_t bytes) {
-  auto range = freeByAddress.upper_bound(address);
-  if (range == freeByAddress.begin()) return freeByAddress.end();
-  --range;
-  return range->first + range->second >= address + bytes ? range : freeByAddress.end();
+  auto range = holding(freeByAddress, address);
+  if (range == freeByAddress.end() || range->first + range->second < address + bytes) return freeByAddress.end();
+  return range;
 }
 
 bool Arena::free(uint64_t address) noexcept {
@@ -108,15 +109,13 @@ void Arena::dropShared(uint64_t lease, uint64_t address) {
 }
 
 std::optional<Arena::Range> Arena::findLease(uint64_t address) const {
-  auto next = leases.upper_bound(address);
-  if (next == leases.begin()) return std::nullopt;
-  auto& [begin, lease] = *std::prev(next);
-  if (address >= begin + lease.bytes) return std::nullopt;
-  return Range{begin, lease.bytes};
+  auto lease = holding(leases, address);
+  if (lease == leases.end()) return std::nullopt;
+  return Range{lease->first, lease->second.bytes};
 }
 
 std::optional<Arena::Range> Arena::find(uint64_t address) const {
-  auto found = holding(address);
+  auto found = holding(held, address);
   if (found == held.end()) return std::nullopt;
   return Range{found->first, found->second.bytes, found->second.owner, found->second.asked};
 }
@@ -126,22 +125,15 @@ void Arena::setAsked(uint64_t address, uint64_t asked) {
 }
 
 bool Arena::mark(uint64_t address, bool marked) {
-  auto found = holding(address);
+  auto found = holding(held, address);
   if (found == held.end()) return false;
-  held.at(found->first).marked = marked;
+  found->second.marked = marked;
   return true;
 }
 
 bool Arena::isMarked(uint64_t address) const {
-  auto found = holding(address);
+  auto found = holding(held, address);
   return found != held.end() && found->second.marked;
-}
-
-Arena::Allocations::const_iterator Arena::holding(uint64_t address) const {
-  auto next = held.upper_bound(address);
-  if (next == held.begin()) return held.end();
-  --next;
-  return address - next->first < next->second.bytes ? next : held.end();
 }
 
 std::optional<Arena::Range> Arena::at(uint64_t address) const {

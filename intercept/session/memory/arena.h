@@ -85,7 +85,6 @@ class Arena {
     FreeEntries entries;  // for when it is granted
   };
 
-  Allocations::const_iterator holding(uint64_t address) const;
   // Takes an allocation, or [address, address + bytes) alone, out of a free range that holds it.
   uint64_t allocateIn(Ranges::iterator range, uint64_t address, uint64_t asked, uint64_t owner);
   void take(Ranges::iterator range, uint64_t address, uint64_t bytes);

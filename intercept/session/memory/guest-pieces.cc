@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "vgpu/api/wire-value.h"
+#include "vgpu/base/ranges.h"
 
 namespace vgpu::client {
 namespace {
@@ -87,8 +88,7 @@ void GuestPieces::drop(uint64_t address) {
 bool GuestPieces::hold(uint64_t address) const {
   if (!canBe()) return false;
   std::lock_guard lock(mutex);
-  auto next = pieces.upper_bound(address);
-  return next != pieces.begin() && address - std::prev(next)->first < std::prev(next)->second.bytes;
+  return holding(pieces, address) != pieces.end();
 }
 
 }  // namespace vgpu::client

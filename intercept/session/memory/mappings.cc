@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "vgpu/api/handle.h"
+#include "vgpu/base/ranges.h"
 
 namespace vgpu::client {
 
@@ -14,15 +15,12 @@ Where MemoryMapping::where() const {
 }
 
 const Mappings::Entry* Mappings::holding(uint64_t address) const {
-  auto next = entries.upper_bound(address);
-  if (next == entries.begin()) return nullptr;
-  auto& entry = *std::prev(next);
-  return address - entry.first < entry.second.bytes ? &entry : nullptr;
+  auto found = vgpu::holding(entries, address);
+  return found == entries.end() ? nullptr : &*found;
 }
 
 bool Mappings::isFree(uint64_t address, uint64_t bytes) const {
-  auto next = entries.lower_bound(address);
-  return holding(address) == nullptr && (next == entries.end() || next->first - address >= bytes);
+  return vgpu::isFree(entries, address, bytes);
 }
 
 Where Mappings::locate(uint64_t address, uint64_t bytes) const {

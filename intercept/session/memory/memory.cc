@@ -3,6 +3,7 @@
 #include "intercept/session/call.h"
 #include "intercept/session/managed/touch-faults.h"
 #include "intercept/session/wait.h"
+#include "vgpu/base/ranges.h"
 
 namespace vgpu::client {
 
@@ -303,11 +304,8 @@ bool Memory::lookSynchronizing(uint64_t address) const {
 std::optional<HostAllocation> Memory::findHost(uint64_t address) const {
   if (!inHostArena(address)) return std::nullopt;
   std::lock_guard lock(mutex);
-  auto next = hostAllocations.upper_bound(address);
-  if (next == hostAllocations.begin()) return std::nullopt;
-  auto& allocation = std::prev(next)->second;
-  if (address - allocation.address >= allocation.bytes) return std::nullopt;
-  return allocation;
+  auto found = holding(hostAllocations, address);
+  return found == hostAllocations.end() ? std::nullopt : std::optional(found->second);
 }
 
 uint64_t Memory::freeBytes(unsigned device) const {

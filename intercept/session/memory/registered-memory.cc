@@ -9,6 +9,7 @@
 #include "intercept/session/call.h"
 #include "intercept/session/memory/page-adoption.h"
 #include "intercept/session/wait.h"
+#include "vgpu/base/ranges.h"
 
 namespace vgpu::client {
 
@@ -154,10 +155,8 @@ std::optional<HostAllocation> Memory::findRegistered(uint64_t address, bool adop
 }
 
 const Memory::Registered* Memory::registeredAt(uint64_t address) const {
-  auto next = registered.upper_bound(address);
-  if (next == registered.begin()) return nullptr;
-  const Registered& entry = std::prev(next)->second;
-  return address - entry.allocation.address < entry.allocation.bytes ? &entry : nullptr;
+  auto found = holding(registered, address, [](const Registered& entry) { return entry.allocation.bytes; });
+  return found == registered.end() ? nullptr : &found->second;
 }
 
 }  // namespace vgpu::client

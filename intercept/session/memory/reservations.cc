@@ -2,15 +2,12 @@
 
 #include <algorithm>
 
+#include "vgpu/base/ranges.h"
+
 namespace vgpu::client {
 
 std::optional<uint64_t> Reservations::place(uint64_t bytes, uint64_t alignment, uint64_t wanted) const {
-  auto isFree = [&](uint64_t address) {
-    auto next = ranges.lower_bound(address);
-    if (next != ranges.end() && next->first - address < bytes) return false;
-    return next == ranges.begin() || std::prev(next)->first + std::prev(next)->second <= address;
-  };
-  if (wanted % alignment == 0 && isMappedRange(wanted, bytes) && isFree(wanted)) return wanted;
+  if (wanted % alignment == 0 && isMappedRange(wanted, bytes) && isFree(ranges, wanted, bytes)) return wanted;
   uint64_t at = mappedArenaBase;  // a multiple of every alignment that fits
   for (auto& [address, size] : ranges) {
     if (at <= address && address - at >= bytes) break;
@@ -37,12 +34,9 @@ CUresult Reservations::free(uint64_t address, uint64_t bytes) {
 }
 
 std::optional<Reservations::Range> Reservations::find(uint64_t address, uint64_t bytes) const {
-  auto next = ranges.upper_bound(address);
-  if (next == ranges.begin()) return std::nullopt;
-  auto& [begin, size] = *std::prev(next);
-  const uint64_t offset = address - begin;
-  if (offset > size || bytes > size - offset) return std::nullopt;
-  return Range{begin, size};
+  auto found = holding(ranges, address);
+  if (found == ranges.end() || bytes > found->second - (address - found->first)) return std::nullopt;
+  return Range{found->first, found->second};
 }
 
 }  // namespace vgpu::client
