@@ -10,7 +10,6 @@
 
 #include "vgpu/base/ranges.h"
 
-
 namespace vgpu::migrate {
 
 class NamedLeases {

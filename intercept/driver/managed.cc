@@ -144,8 +144,8 @@ CUresult adviseManaged(CUdeviceptr address, size_t bytes, CUmem_advise what, con
   }, CUDA_ERROR_NOT_SUPPORTED);
 }
 
-// To the device at once, if no work is outstanding there that goes on for long. To the host with the program's next touch, which brings more than usual: nothing can be ordered in the
-// stream that the program does not wait for anyway.
+// To the device at once, if no work is outstanding that goes on for long. To the host with the program's next touch, which brings more
+// than usual: nothing can be ordered in the stream that the program does not wait for anyway.
 CUresult prefetchRange(CUdeviceptr address, size_t bytes, const CUmemLocation& location, unsigned flags, CUstream stream) {
   return onManaged(address, bytes, [&](Thread& thread) -> CUresult {
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;

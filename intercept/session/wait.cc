@@ -45,7 +45,13 @@ CUresult synchronizeHostMemory(Thread& thread, unsigned device) {
 bool isKnownIdle(Thread& thread, uint64_t stream) {
   if (thread.session.progress[thread.deviceOf(stream)].isIdle()) return true;
   auto* entry = thread.session.handles.find<api::Kind::STREAM>(stream);
-  return entry != nullptr && entry->knownDone.load(std::memory_order_relaxed) >= entry->lastWork.get();
+  if (entry == nullptr) return false;
+  const uint64_t last = entry->lastWork.get();
+  if (entry->knownDone.load(std::memory_order_relaxed) >= last) return true;
+  // Or its last frame was a record or a fence, whose number the GPU has written. The driver may call the stream busy a moment longer.
+  const auto word = entry->depth.completion.find();
+  return word && !thread.session.output.isExpected() &&
+         thread.session.segment.completionWord(*word).done.load(std::memory_order_acquire) >= last;
 }
 
 namespace {

@@ -206,6 +206,29 @@ bool referencesAreAskedAgainAfterAChange(Crossings& crossings) {
 }
 
 // No array of a session is sparse or mapped later, so none has requirements or properties of such.
+// Whose last work is a record that another stream was waiting for: it is over, too.
+bool aStreamUpToARecordIsKnown(Crossings& crossings) {
+  DeviceArray<int> value(1);
+  cudaStream_t first, second;
+  cudaEvent_t event;
+  CHECK(cudaStreamCreate(&first));
+  CHECK(cudaStreamCreate(&second));
+  CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  warmUp<<<1, 1, 0, first>>>(value);
+  CHECK(cudaEventRecord(event, first));
+  CHECK(cudaStreamWaitEvent(second, event, 0));
+  warmUp<<<1, 1, 0, second>>>(value);
+  CHECK(cudaStreamSynchronize(second));
+  const bool ok = crosses(crossings, "a stream that ends with a record which has happened", nothing, [&] {
+    CHECK(cudaStreamQuery(first));
+    CHECK(cudaStreamSynchronize(first));
+  });
+  CHECK(cudaEventDestroy(event));
+  CHECK(cudaStreamDestroy(first));
+  CHECK(cudaStreamDestroy(second));
+  return ok;
+}
+
 bool memoryOfArraysIsKnown(Crossings& crossings) {
   CUDA_ARRAY_DESCRIPTOR shape{64, 64, CU_AD_FORMAT_UNSIGNED_INT8, 4};
   CUarray array;
@@ -320,6 +343,7 @@ int main() {
   ok &= occupancyCrossesOnce(crossings);
   ok &= settingsOfTheDeviceCrossOnce(crossings);
   ok &= attributesOfAStreamCrossOnce(crossings);
+  ok &= aStreamUpToARecordIsKnown(crossings);
   ok &= memoryOfArraysIsKnown(crossings);
   ok &= tensorMapsAreEncodedOnce(crossings);
   ok &= listsAreAskedOnce(crossings);

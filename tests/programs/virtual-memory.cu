@@ -153,12 +153,26 @@ bool describesItself(CUdeviceptr address, size_t bytes) {
          EXPECT(properties.location.id == 0);
 }
 
+int exported(Handle memory) {
+  int descriptor = -1;
+  CALL(cuMemExportToShareableHandle, &descriptor, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  return descriptor;
+}
+
+// And closes the descriptor.
+Handle imported(int descriptor) {
+  Handle memory = 0;
+  void* shareable = reinterpret_cast<void*>(static_cast<intptr_t>(descriptor));
+  CALL(cuMemImportFromShareableHandle, &memory, shareable, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  close(descriptor);
+  return memory;
+}
+
 // Through a descriptor, within the process; the memory lives as long as that is open.
 bool isExported() {
   const size_t bytes = granularity();
-  Handle memory = create(bytes, true), again = 0, closed = 0;
-  int descriptor = -1;
-  CALL(cuMemExportToShareableHandle, &descriptor, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  Handle memory = create(bytes, true), closed = 0;
+  int descriptor = exported(memory);
   CUdeviceptr address = reserve(bytes);
   bool ok = EXPECT(tryToMap(address, bytes, memory) == CUDA_SUCCESS);
   allow(address, bytes);
@@ -166,9 +180,7 @@ bool isExported() {
   CHECK(cudaDeviceSynchronize());
   CALL(cuMemUnmap, address, bytes);
   CALL(cuMemRelease, memory);
-  void* shareable = reinterpret_cast<void*>(static_cast<intptr_t>(descriptor));
-  CALL(cuMemImportFromShareableHandle, &again, shareable, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-  close(descriptor);
+  const Handle again = imported(descriptor);
   ok &= EXPECT(tryToMap(address, bytes, again) == CUDA_SUCCESS);
   allow(address, bytes);
   ok &= holds(address, bytes / 4, 5);
@@ -320,17 +332,22 @@ int main() {
   Alias alias;
   ok &= alias.isOne(1000) & describesItself(alias.one, alias.bytes) & describesItself(segment.base + segment.piece, segment.piece);
 
-  // Memory that is mapped nowhere keeps its bytes.
+  // Memory that is mapped nowhere keeps its bytes, also if only a descriptor holds it.
   const size_t bytes = granularity();
-  Handle unmapped = create(bytes);
+  Handle unmapped = create(bytes, true);
   CUdeviceptr place = reserve(bytes);
   ok &= EXPECT(tryToMap(place, bytes, unmapped) == CUDA_SUCCESS);
   allow(place, bytes);
   fillWith<<<8, 256>>>(at(place), bytes / 4, 31);
   CHECK(cudaDeviceSynchronize());
   CALL(cuMemUnmap, place, bytes);
+  const int descriptor = exported(unmapped), copy = dup(descriptor);
+  CALL(cuMemRelease, unmapped);
 
   pausePoint();
+
+  unmapped = imported(descriptor);
+  const Handle again = imported(copy);
 
   ok &= holds(segment.base, segment.piece / 4, 7) & holds(segment.base + segment.piece, segment.piece / 4, 100);
   ok &= holds(alias.one, alias.bytes / 4, 1001) & holds(alias.other, alias.bytes / 4, 1001) & alias.isOne(2000);
@@ -338,7 +355,12 @@ int main() {
   allow(place, bytes, CU_MEM_ACCESS_FLAGS_PROT_READ);
   ok &= holds(place, bytes / 4, 31);
   CALL(cuMemUnmap, place, bytes);
+  ok &= EXPECT(tryToMap(place, bytes, again) == CUDA_SUCCESS);
+  allow(place, bytes);
+  ok &= holds(place, bytes / 4, 31);
+  CALL(cuMemUnmap, place, bytes);
   CALL(cuMemRelease, unmapped);
+  CALL(cuMemRelease, again);
   CALL(cuMemAddressFree, place, bytes);
   segment.grow(1);
   addOne<<<64, 256>>>(at(segment.base), 6 * segment.piece / 4);

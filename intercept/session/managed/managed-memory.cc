@@ -89,6 +89,7 @@ CUresult ManagedMemory::fillWithZeros(Thread& thread, unsigned device, ByteSpan 
 }
 
 CUresult ManagedMemory::add(Thread& thread, unsigned device, uint64_t address, uint64_t bytes) {
+  places.begin(thread, {address, bytes}, device);
   std::lock_guard lock(mutex);
   if (CUresult error = fillWithZeros(thread, device, {address, bytes})) return error;
   auto pages = HostPages::at(address, bytes);

@@ -11,8 +11,8 @@ namespace {
 
 static_assert(maxDevices <= UINT8_MAX);
 
-// How long the worker may wait until the devices have no work: its threads stand still meanwhile. For what was wanted before it does not.
-constexpr auto patience = std::chrono::milliseconds(100), noPatience = std::chrono::milliseconds(0);
+// How long the worker may wait until the devices have no work: its threads stand still meanwhile.
+constexpr std::chrono::milliseconds ofPrefetch(100), none(0);
 
 // Of a lease, as the worker is told. Finer divisions stay with the program.
 constexpr size_t mostRuns = 4096;
@@ -22,11 +22,14 @@ unsigned arenaOf(uint64_t address) { return static_cast<unsigned>((address - dev
 }  // namespace
 
 void ManagedPlaces::want(Thread& thread, ByteSpan span, const CUmemLocation& location) {
-  if (location.type != CU_MEM_LOCATION_TYPE_DEVICE || !inManagedPart(span.address)) return;
-  const auto device = static_cast<unsigned>(location.id);
+  if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) want(thread, span, static_cast<unsigned>(location.id), ofPrefetch);
+}
+
+void ManagedPlaces::want(Thread& thread, ByteSpan span, unsigned device, std::chrono::milliseconds patience) {
+  if (!inManagedPart(span.address)) return;  // pinned memory
   std::lock_guard lock(mutex);
   for (auto& [address, lease] : leases)
-    if (lease.isBusy) send(thread, address, lease, noPatience);
+    if (lease.isBusy) send(thread, address, lease, none);
   auto whole = thread.session.memory.findLease(span.address);
   if (!whole) return;
   auto known = leases.find(whole->address);
@@ -53,7 +56,7 @@ void ManagedPlaces::forget(uint64_t lease) {
 }
 
 // An error of work that has failed is the program's next call's, and memory is used where it is.
-void ManagedPlaces::send(Thread& thread, uint64_t address, Lease& lease, std::chrono::milliseconds mostWait) {
+void ManagedPlaces::send(Thread& thread, uint64_t address, Lease& lease, std::chrono::milliseconds patience) {
   std::vector<uint32_t> granules, devices;
   for (auto at = lease.devices.begin(); at != lease.devices.end();) {
     auto end = std::find_if(at, lease.devices.end(), [&](uint8_t device) { return device != *at; });
@@ -65,7 +68,7 @@ void ManagedPlaces::send(Thread& thread, uint64_t address, Lease& lease, std::ch
   const size_t words = dataWords(granules.size() * sizeof granules[0]) + dataWords(devices.size() * sizeof devices[0]);
   Call<api::Cuda::LeasePlaceParams> frame(thread.on(arenaOf(address)), api::Method::leasePlace, words);
   frame->setAddress(address);
-  frame->setMilliseconds(static_cast<uint32_t>(mostWait.count()));
+  frame->setMilliseconds(static_cast<uint32_t>(patience.count()));
   frame->setGranules(kj::arrayPtr(granules.data(), granules.size()));
   frame->setDevices(kj::arrayPtr(devices.data(), devices.size()));
   lease.isBusy = frame.call() == CUDA_SUCCESS && frame.results<api::Cuda::LeasePlaceResults>().getIsBusy();

@@ -28,9 +28,9 @@ class ManagedPlaces {
   // All of `span` is to lie there, if that is a device of several that reach each other. Moves it if the devices have no work soon, and
   // what could not move before if they have none now.
   void want(Thread& thread, ByteSpan span, const CUmemLocation& location);
-  // The same if any of it may be elsewhere, for memory that the program gets: it wants no other place yet.
-  void bringHome(Thread& thread, ByteSpan span, unsigned device) {
-    if (anyMoved.load(std::memory_order_relaxed)) want(thread, span, {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(device)});
+  // The program gets it, and wants no other place yet than that device. Does not wait.
+  void begin(Thread& thread, ByteSpan span, unsigned device) {
+    if (anyMoved.load(std::memory_order_relaxed)) want(thread, span, device, std::chrono::milliseconds(0));
   }
   // The lease ends.
   void forget(uint64_t lease);
@@ -40,6 +40,7 @@ class ManagedPlaces {
     std::vector<uint8_t> devices;  // of each granule
     bool isBusy = false;           // the worker could not move all of it yet
   };
+  void want(Thread& thread, ByteSpan span, unsigned device, std::chrono::milliseconds patience);
   void send(Thread& thread, uint64_t address, Lease& lease, std::chrono::milliseconds patience);
 
   std::mutex mutex;

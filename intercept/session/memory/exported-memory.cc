@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -10,12 +9,6 @@
 namespace vgpu::client {
 
 namespace {
-
-std::optional<ino_t> inodeOf(int descriptor) {
-  struct stat status {};
-  if (fstat(descriptor, &status) != 0 || !S_ISSOCK(status.st_mode)) return std::nullopt;
-  return status.st_ino;
-}
 
 struct Content {
   ExportedMemory::What what;
@@ -27,7 +20,7 @@ struct Content {
 std::optional<ExportedMemory> ExportedMemory::make(int& descriptor, What what, const SharedName& name) {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return std::nullopt;
-  ExportedMemory made(ends[0], inodeOf(ends[1]).value_or(0));
+  ExportedMemory made(ends[0]);
   const Content content{what, name};
   if (send(ends[0], &content, sizeof content, MSG_NOSIGNAL) != sizeof content) return close(ends[1]), std::nullopt;
   descriptor = ends[1];
@@ -36,7 +29,6 @@ std::optional<ExportedMemory> ExportedMemory::make(int& descriptor, What what, c
 
 std::optional<SharedName> ExportedMemory::nameIn(int descriptor, What what) {
   Content content{};
-  if (!inodeOf(descriptor)) return std::nullopt;
   if (recv(descriptor, &content, sizeof content, MSG_PEEK | MSG_DONTWAIT) != sizeof content) return std::nullopt;
   return content.what == what ? std::optional(content.name) : std::nullopt;
 }
@@ -49,7 +41,5 @@ bool ExportedMemory::isOpen() const {
   pollfd end{ours, POLLIN, 0};
   return poll(&end, 1, 0) == 0 || (end.revents & POLLHUP) == 0;
 }
-
-bool ExportedMemory::is(int descriptor) const { return inode != 0 && inodeOf(descriptor) == inode; }
 
 }  // namespace vgpu::client

@@ -7,8 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include <sys/types.h>
-
 #include "intercept/session/memory/shared-objects.h"
 
 namespace vgpu::client {
@@ -21,24 +19,20 @@ class ExportedMemory {
   static std::optional<ExportedMemory> make(int& descriptor, What what, const SharedName& name);
   // The name in a descriptor of any session; nothing if it is none of `what`.
   static std::optional<SharedName> nameIn(int descriptor, What what);
-  ExportedMemory(ExportedMemory&& other) noexcept : ours(std::exchange(other.ours, -1)), inode(other.inode) {}
+  ExportedMemory(ExportedMemory&& other) noexcept : ours(std::exchange(other.ours, -1)) {}
   ExportedMemory& operator=(ExportedMemory&& other) noexcept {
     std::swap(ours, other.ours);
-    std::swap(inode, other.inode);
     return *this;
   }
   ~ExportedMemory();
 
   // Whether the program, or whoever it has given it to, still has the descriptor open.
   bool isOpen() const;
-  // Whether `descriptor` is a copy of it.
-  bool is(int descriptor) const;
 
  private:
-  ExportedMemory(int ours, ino_t inode) : ours(ours), inode(inode) {}
+  explicit ExportedMemory(int ours) : ours(ours) {}
 
   int ours;
-  ino_t inode;  // of the program's end
 };
 
 }  // namespace vgpu::client

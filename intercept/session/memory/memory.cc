@@ -241,7 +241,6 @@ CUresult Memory::allocateOnDevices(Thread& thread, unsigned device, uint64_t byt
   const uint64_t whole = roundUp(bytes, hostPageBytes);
   if (CUresult error = place(thread, device, managedParts[device], bytes, owner, address)) return error;
   CUresult result = postAllocation(thread, device, address, whole);
-  thread.session.managed.places.bringHome(thread, {address, whole}, device);
   if (result == CUDA_SUCCESS) result = thread.session.managed.add(thread, device, address, whole);
   if (result != CUDA_SUCCESS) free(thread, address);
   return result;

@@ -184,17 +184,17 @@ CUresult VirtualMemory::importFrom(Thread& thread, int descriptor, CUmemAllocati
                                    CUmemGenericAllocationHandle* handle) {
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
   std::lock_guard change(changing);
+  auto name = ExportedMemory::nameIn(descriptor, ExportedMemory::What::physical);
+  if (!name) return CUDA_ERROR_INVALID_VALUE;
   {
     std::lock_guard lock(mutex);
     for (auto& [made, physical] : physicals)
-      if (std::ranges::any_of(physical.exports, [&](auto& exported) { return exported.is(descriptor); })) {
+      if (physical.name == name) {
         ++physical.handles;
         *handle = made;
         return CUDA_SUCCESS;
       }
   }
-  auto name = ExportedMemory::nameIn(descriptor, ExportedMemory::What::physical);
-  if (!name) return CUDA_ERROR_INVALID_VALUE;
   uint64_t made = 0, bytes = 0;
   if (CUresult error = thread.session.shared.takePhysical(thread, *name, made, bytes))
     return error == CUDA_ERROR_INVALID_HANDLE ? CUDA_ERROR_INVALID_VALUE : error;  // whoever exported it has ended
