@@ -1,5 +1,5 @@
 // CUDA_VISIBLE_DEVICES=2,0 of three devices: the program has two, in that order, and keeps them over a pause. Its environment is set by
-// the test (CMakeLists.txt); on a machine with fewer devices it is not here.
+// the test (CMakeLists.txt); without, and on a machine with fewer devices, it is not here.
 // A process whose list names a device twice has none.
 #include <sys/wait.h>
 
@@ -32,6 +32,7 @@ bool refusesTwice() {
 }  // namespace
 
 int main() {
+  if (std::getenv("CUDA_VISIBLE_DEVICES") == nullptr) return notHere;
   const bool isRefused = refusesTwice();  // before this process uses CUDA
   int count = 0;
   CHECK(cudaGetDeviceCount(&count));
