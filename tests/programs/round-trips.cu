@@ -278,10 +278,6 @@ bool rowsTravelTogether(Crossings& crossings) {
   crossings.restart();
   CHECK(cudaMemcpy2D(out.data(), hostPitch, device, devicePitch, width, height, cudaMemcpyDeviceToHost));
   ok &= EXPECT(crossings.units() <= few);
-  DeviceArray<char> packed(width * height);
-  ok &= crosses(crossings, "a copy of rows on the device", 2, [&] {
-    CHECK(cudaMemcpy2DAsync(packed, width, device, devicePitch, width, height, cudaMemcpyDeviceToDevice));
-  });
   for (size_t i = 0; i < in.size(); ++i) {
     const char wanted = i % hostPitch < width ? in[i] : 0;
     if (out[i] != wanted) return EXPECT(out[i] == wanted);

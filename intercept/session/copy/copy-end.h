@@ -45,21 +45,15 @@ struct CopyEnd {
   }
 };
 
-// Sets what a frame of a copy has of a box besides its width: its other sizes, and where its rows and slices lie in memory.
+// Sets what a frame of a copy has of a box besides its width: its other sizes, and where it lies at either end.
 template <typename Frame>
-void setRows(Frame& frame, const CopyEnd& to, const CopyEnd& from, const BoxSize& size) {
+void setBox(Frame& frame, const CopyEnd& to, const CopyEnd& from, const BoxSize& size) {
   frame->setHeight(size.height);
   frame->setDepth(size.depth);
   frame->setToPitch(to.pitch);
   frame->setToSlice(to.slice);
   frame->setFromPitch(from.pitch);
   frame->setFromSlice(from.slice);
-}
-
-// The same, and where it begins in arrays.
-template <typename Frame>
-void setBox(Frame& frame, const CopyEnd& to, const CopyEnd& from, const BoxSize& size) {
-  setRows(frame, to, from, size);
   frame->setToX(to.x);
   frame->setToRow(to.row);
   frame->setToZ(to.z);

@@ -1,5 +1,5 @@
 // The frames of copies, each no longer than its ends need: 64 bytes for a row between addresses, slabs and a slot, and for a few
-// bytes in the frame; 128 for a box of memory; 192 with an array.
+// bytes in the frame; 192 for a box.
 #pragma once
 
 #include "intercept/session/call.h"
@@ -7,10 +7,9 @@
 
 namespace vgpu::client {
 
-// The parts of copy3d (vgpu/api/cuda.table): its first fields up to `stream` and the data, up to `width`, and up to `fromSlice`.
+// The parts of copy3d (vgpu/api/cuda.table): its first fields up to `stream` and the data, and up to `width`.
 using InlineCopy = api::FramePart<api::Cuda::Copy3dParams, 2, 1>;
 using RowCopy = api::FramePart<api::Cuda::Copy3dParams, 4, 0>;
-using MemoryCopy = api::FramePart<api::Cuda::Copy3dParams, 10, 0>;
 using BoxCopy = api::FramePart<api::Cuda::Copy3dParams, 16, 0>;
 
 template <typename Part>
@@ -34,12 +33,6 @@ CUresult withCopy(Thread& thread, const CopyEnd& to, const CopyEnd& from, const 
   if (to.isPacked(size) && from.isPacked(size)) {
     CopyCall<RowCopy> frame(thread.of(stream), method, 0, waiter);
     setEnds(frame, to, from, size.bytes(), stream);
-    return send(frame);
-  }
-  if (!to.isArray() && !from.isArray()) {
-    CopyCall<MemoryCopy> frame(thread.of(stream), method, 0, waiter);
-    setEnds(frame, to, from, size.width, stream);
-    setRows(frame, to, from, size);
     return send(frame);
   }
   CopyCall<BoxCopy> frame(thread.of(stream), method, 0, waiter);
