@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "vgpu/api/wire-value.h"
+#include "vgpu/base/helper-threads.h"
 #include "vgpu/base/machine-memory.h"
 #include "vgpu/base/ranges.h"
 
@@ -33,9 +34,7 @@ void populate(std::span<std::byte> memory) {
       madvise(part.data(), part.size(), MADV_POPULATE_WRITE);
     }
   };
-  std::vector<std::jthread> helpers;
-  while (helpers.size() + 1 < threads) helpers.emplace_back(work);
-  work();
+  if (threads != 0) runWithHelpers(threads - 1, work);
 }
 
 // Whether [address, address + bytes) are whole pages of the host arena.

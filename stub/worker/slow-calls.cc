@@ -1,5 +1,6 @@
 #include "stub/worker/slow-calls.h"
 
+#include <exception>
 #include <utility>
 
 namespace vgpu::stub {
@@ -25,10 +26,14 @@ void SlowCalls::afterAll(std::function<void()> rest) {
 
 void SlowCalls::beginFirst() {
   if (calls.front().work == nullptr || std::exchange(started, true)) return;
-  std::lock_guard lock(mutex);
+  std::unique_lock lock(mutex);
   given = &calls.front().work;
-  changed.notify_all();
-  if (!thread.joinable()) thread = std::thread([this] { run(); });
+  if (thread.joinable()) return changed.notify_all();
+  try {
+    thread = std::thread([this] { run(); });
+  } catch (const std::exception&) {  // the system has none: the ring waits for this one
+    runGiven(lock, false);
+  }
 }
 
 void SlowCalls::poll() {
@@ -73,27 +78,30 @@ void SlowCalls::setWake(std::function<void()> to) {
   wake = std::move(to);
 }
 
-// Our own failures come out where the GPU's thread takes the result.
 void SlowCalls::run() {
   std::unique_lock lock(mutex);
-  bool begun = false;
-  for (;;) {
+  for (bool isFirst = true;; isFirst = false) {
     changed.wait(lock, [&] { return ending || given != nullptr; });
     if (ending) return;
-    const Work& work = *std::exchange(given, nullptr);
-    lock.unlock();
-    CUresult ofWork = CUDA_SUCCESS;
-    auto caught = kj::runCatchingExceptions([&] {
-      if (!std::exchange(begun, true)) begin();
-      ofWork = work();
-    });
-    lock.lock();
-    result = ofWork;
-    failure = kj::mv(caught);
-    done = true;
+    runGiven(lock, isFirst);
     changed.notify_all();
     if (wake) wake();
   }
+}
+
+// Our own failures come out where the GPU's thread takes the result. The lock is held but for the work.
+void SlowCalls::runGiven(std::unique_lock<std::mutex>& lock, bool isFirst) {
+  const Work& work = *std::exchange(given, nullptr);
+  lock.unlock();
+  CUresult ofWork = CUDA_SUCCESS;
+  auto caught = kj::runCatchingExceptions([&] {
+    if (isFirst) begin();
+    ofWork = work();
+  });
+  lock.lock();
+  result = ofWork;
+  failure = kj::mv(caught);
+  done = true;
 }
 
 }  // namespace vgpu::stub

@@ -5,9 +5,10 @@
 // order in which they were added, and a call's work begins after the end of the one before it. So what only such calls use
 // (ModuleGroups, what is known of an image) needs no lock.
 //
-// The GPU's thread owns it, or the one that works while no calls are executed. The helper thread is started by the first call.
-// `mutex` guards what the two share; only
-// `wake` is called under it. At a barrier all have ended (Worker::quiesce): of this a suspend keeps nothing.
+// The GPU's thread owns it, or the one that works while no calls are executed. The helper thread is started by the first call;
+// where the system has no thread for it, a call's work runs on the thread that begins it, and the next call tries again. `mutex`
+// guards what the two share; only `wake` is called under it. At a barrier all have ended (Worker::quiesce): of this a suspend keeps
+// nothing.
 #pragma once
 
 #include <cuda.h>
@@ -59,6 +60,7 @@ class SlowCalls {
     const char* name = "";
   };
   void run();
+  void runGiven(std::unique_lock<std::mutex>& lock, bool isFirst);
   void beginFirst();
   bool takeResult(CUresult& result);
 

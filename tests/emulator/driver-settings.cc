@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "../no-more-threads.h"
 #include "driver-fixture.h"
 
 using namespace vgpu::test;
@@ -38,6 +39,7 @@ TEST_CASE("settings make the device") {
   CHECK(passes("in a process: devices that are no peers", "devices=2,peers=0"));
   CHECK(passes("in a process: slow links", "devices=2,link=16MiB,peer-link=8MiB"));
   CHECK(passes("in a process: slow links", "devices=2,link=8MiB,peer-link=16MiB"));
+  CHECK(passes("in a process: no more threads", "workers=4"));
 }
 
 TEST_CASE("settings that make no sense are refused") {
@@ -102,6 +104,30 @@ TEST_CASE("in a process: physical memory of another device" * doctest::skip()) {
   CHECK_CUDA(cuMemsetD32(far, 9, 1));
   CHECK_CUDA(cuMemcpyDtoD(near, far, 4));
   CHECK_EQ(first.read(near), 9);
+}
+
+// Those that there are run everything.
+TEST_CASE("in a process: no more threads" * doctest::skip()) {
+  constexpr unsigned blocks = 64, count = blocks * 32;
+  Device device;
+  CUdeviceptr squares = device.allocate(count * 4), word = device.allocate(4), many = device.allocate(4 << 20);
+  NoMoreThreads limit;
+  CUstream stream = nullptr, other = nullptr;
+  REQUIRE_CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  REQUIRE_CUDA(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  int calls = 0;
+  unsigned n = count;
+  void* arguments[] = {&squares, &n};
+  CHECK_CUDA(cuLaunchKernel(function(device.load(), "square"), blocks, 1, 1, 32, 1, 1, 0, stream, arguments, nullptr));
+  CHECK_CUDA(cuLaunchHostFunc(stream, [](void* counted) { ++*static_cast<int*>(counted); }, &calls));
+  CHECK_CUDA(cuStreamWaitValue32(stream, word, 1, CU_STREAM_WAIT_VALUE_EQ));
+  CHECK_CUDA(cuMemsetD32Async(many, 7, 1 << 20, stream));
+  CHECK_ANSWER(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+  CHECK_CUDA(cuStreamWriteValue32(other, word, 1, CU_STREAM_WRITE_VALUE_DEFAULT));
+  CHECK_CUDA(cuStreamSynchronize(stream));
+  CHECK_EQ(calls, 1);
+  CHECK_EQ(device.read(many + (4 << 20) - 4), 7);
+  for (unsigned i : {0u, 33u, count - 1}) CHECK_EQ(device.read(squares + i * 4), i * i);
 }
 
 TEST_CASE("in a process: devices that are no peers" * doctest::skip()) {

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <string>
 
+#include "../no-more-threads.h"
+
 using namespace vgpu::stub;
 
 namespace {
@@ -41,6 +43,21 @@ TEST_CASE_FIXTURE(Fixture, "slow calls run one at a time, each to its end") {
   CHECK(said == "aAbBcC");
   CHECK(begun == 1);
   CHECK(slow.isEmpty());
+}
+
+TEST_CASE_FIXTURE(Fixture, "a slow call runs on the caller's thread where the system has no other, and the next on one of its own") {
+  {
+    vgpu::test::NoMoreThreads limit;
+    add('a');
+    CHECK(said == "a");
+    CHECK(slow.isDue());
+    slow.poll();
+  }
+  addHeld();
+  mayEnd = true;
+  CHECK(slow.finish(longTime));
+  CHECK(said == "aA!");
+  CHECK(begun == 1);
 }
 
 TEST_CASE_FIXTURE(Fixture, "what comes behind the slow calls waits for them, and runs at once without any") {

@@ -12,6 +12,7 @@
 
 #include "tools/vgpud/group-memory.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/base/helper-threads.h"
 #include "vgpu/base/machine-memory.h"
 #include "vgpu/base/sizes.h"
 #include "vgpu/store/pinned-place.h"
@@ -37,11 +38,8 @@ int populate(const MemoryFile& memory) {
     for (uint64_t at; error == 0 && (at = next.fetch_add(bytesOfThread)) < mapping.bytes();)
       if (madvise(mapping.data() + at, std::min(bytesOfThread, mapping.bytes() - at), MADV_POPULATE_WRITE) != 0) error = errno;
   };
-  std::vector<std::thread> threads;
-  unsigned count = std::clamp(std::thread::hardware_concurrency(), 1u, mostThreads);
-  for (unsigned thread = 1; thread < count && thread * bytesOfThread < mapping.bytes(); ++thread) threads.emplace_back(work);
-  work();
-  for (auto& thread : threads) thread.join();
+  uint64_t parts = (mapping.bytes() + bytesOfThread - 1) / bytesOfThread;
+  runWithHelpers(std::min<uint64_t>(std::clamp(std::thread::hardware_concurrency(), 1u, mostThreads), parts) - 1, work);
   return error;
 }
 

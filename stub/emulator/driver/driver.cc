@@ -20,6 +20,7 @@ Driver::Driver(const Settings& settings) : settings(settings), primaries(static_
     memoryPools.add(pool);
     poolStates.push_back({pool, pool});
   }
+  scheduler.startClock();
 }
 
 Device& Driver::device(CUdevice ordinal) {

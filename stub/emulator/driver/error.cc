@@ -1,6 +1,7 @@
 // CUDA's error codes: their names and texts, and how exceptions become them.
 #include <cstdio>
 #include <new>
+#include <system_error>
 
 #include "stub/emulator/driver/cuda-api.h"
 
@@ -148,6 +149,9 @@ CUresult answerFor(std::exception_ptr failure) noexcept {
     return refusal.code;
   } catch (const std::bad_alloc&) {
     return CUDA_ERROR_OUT_OF_MEMORY;
+  } catch (const std::system_error& error) {
+    std::fprintf(stderr, "vgpu emulator: the system refused: %s\n", error.what());
+    return CUDA_ERROR_OPERATING_SYSTEM;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "vgpu emulator: internal error: %s\n", error.what());
     return CUDA_ERROR_UNKNOWN;

@@ -46,33 +46,36 @@ void Scheduler::start(const TaskRef& task) {
 void Scheduler::release(const TaskRef& task, Ready& ready) {
   if (--task->pending != 0) return;
   if (task->weight == Weight::light) {
-    ready.light.push_back(task);
+    ready.own.push_back(task);
   } else if (ready.takesHeavy && !ready.heavy) {
     ready.heavy = task;
-  } else {
-    enqueue(task);
-  }
-}
-
-// The mutex is held.
-void Scheduler::enqueue(TaskRef task) {
-  readyTasks.push_back(std::move(task));
-  if (idle > woken) {
+  } else if (idle > woken) {
+    readyTasks.push_back(task);
     ++woken;
     work.notify_one();
-  } else if (executors < maximumExecutors) {
-    ++executors;
-    std::thread([this] { executorLoop(); }).detach();
+  } else if ((executors < maximumExecutors && startExecutor()) || executors > 0) {
+    readyTasks.push_back(task);
+  } else {
+    ready.own.push_back(task);  // it has no thread but the caller's
   }
 }
 
-// Runs light tasks and whatever light ones become ready by it, without recursion.
+// False if the system has no thread for it. The mutex is held.
+bool Scheduler::startExecutor() try {
+  std::thread([this] { executorLoop(); }).detach();
+  ++executors;
+  return true;
+} catch (const std::exception&) {
+  return false;
+}
+
+// Runs the tasks, and whatever becomes ready by it for this thread, without recursion.
 void Scheduler::execute(Ready& ready) {
-  for (size_t i = 0; i < ready.light.size(); ++i) {
-    TaskRef task = std::move(ready.light[i]);
+  for (size_t i = 0; i < ready.own.size(); ++i) {
+    TaskRef task = std::move(ready.own[i]);
     if (runAction(task)) finish(task, ready);
   }
-  ready.light.clear();
+  ready.own.clear();
 }
 
 // False if the task has to be asked again; the clock does that.
@@ -88,7 +91,7 @@ bool Scheduler::runAction(const TaskRef& task) {
   if (outcome == Outcome::finished) return true;
   std::lock_guard lock(mutex);
   waiters.push_back(task);
-  wakeClock();
+  clock.notify_one();
   return false;
 }
 
@@ -133,14 +136,7 @@ void Scheduler::executorLoop() {
   }
 }
 
-// The mutex is held.
-void Scheduler::wakeClock() {
-  if (!clockRuns) {
-    clockRuns = true;
-    std::thread([this] { clockLoop(); }).detach();
-  }
-  clock.notify_one();
-}
+void Scheduler::startClock() { std::thread([this] { clockLoop(); }).detach(); }
 
 std::vector<TaskRef> Scheduler::takeFinishedWaiters(std::unique_lock<std::mutex>& lock) {
   std::vector<TaskRef> asked, finished;
@@ -195,7 +191,7 @@ void Scheduler::clockLoop() {
 uint64_t Scheduler::setAlarm(Deadline deadline, std::function<void()> expired) {
   std::lock_guard lock(mutex);
   alarms.push_back({nextAlarm, deadline, std::move(expired)});
-  wakeClock();
+  clock.notify_one();
   return nextAlarm++;
 }
 

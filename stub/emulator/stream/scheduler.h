@@ -2,8 +2,9 @@
 //
 // A task whose predecessors are done is run: a light one at once on the thread that found it ready, any other by an
 // executor thread. Executors sleep while nothing is ready; one more is started when something is ready and all are
-// busy, so a task that blocks (a host function, a kernel that waits for another) never keeps others from running. One
-// clock thread exists while stream waits on memory or kernel deadlines are pending; it is the only thing that polls.
+// busy, so a task that blocks (a host function, a kernel that waits for another) never keeps others from running. Where
+// the system has no more threads, those that there are do it, at last the caller's. The clock thread looks after stream waits
+// on memory and deadlines of kernels; it is the only thing that polls.
 //
 // Lock order of the whole emulator, outermost first; a thread takes locks downward only and calls no outside code (host
 // functions, kernels, actions) while it holds one:
@@ -76,6 +77,10 @@ class Scheduler {
   Scheduler() = default;
   Scheduler(const Scheduler&) = delete;
 
+  // Once, before all else. From here on the scheduler lives as long as the process. Throws std::system_error if the system has no
+  // thread for it.
+  void startClock();
+
   // Ties `task` behind `predecessors`. It does not run before start(); others may be tied behind it meanwhile.
   void tie(const TaskRef& task, std::span<const TaskRef> predecessors);
   void start(const TaskRef& task);
@@ -92,10 +97,10 @@ class Scheduler {
     Deadline deadline;
     std::function<void()> expired;
   };
-  // Tasks that became ready: light ones for the caller to run, and where an executor asks for one, a heavy one that it
-  // goes on with itself.
+  // Tasks that became ready: those for the caller to run, light ones where there are executors, and where an executor asks for
+  // one, a heavy one that it goes on with itself.
   struct Ready {
-    std::vector<TaskRef> light;
+    std::vector<TaskRef> own;
     TaskRef heavy;
     bool takesHeavy = false;
   };
@@ -103,11 +108,10 @@ class Scheduler {
   bool runAction(const TaskRef& task);
   void finish(const TaskRef& task, Ready& ready);
   void release(const TaskRef& task, Ready& ready);
-  void enqueue(TaskRef task);
+  bool startExecutor();
   TaskRef nextReady();
   void executorLoop();
   void clockLoop();
-  void wakeClock();
   std::vector<TaskRef> takeFinishedWaiters(std::unique_lock<std::mutex>& lock);
 
   std::mutex mutex;
@@ -117,7 +121,6 @@ class Scheduler {
   std::vector<TaskRef> waiters;            // tasks whose action said `waiting`
   std::vector<Alarm> alarms;
   uint64_t nextAlarm = 1, ringing = 0;
-  bool clockRuns = false;
 };
 
 }  // namespace vgpu::emulator::api

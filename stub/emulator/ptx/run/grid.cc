@@ -198,8 +198,10 @@ std::optional<Fault> runGrid(const Launch& launch, WaitingWork& waiting, std::st
   OutputOrder texts;
   const auto workers =
       static_cast<int>(std::clamp<uint64_t>(source.count(), 1, static_cast<uint64_t>(std::max(1, launch.workers))));
-  const size_t resident = launch.cooperative ? (source.count() + workers - 1) / workers * grid.clusterBlocks() : 1;
-  runOnWorkers(workers, [&](int) { Worker(grid, source, texts).run(resident); });
+  runOnWorkers(workers, [&](int n) {
+    const size_t resident = launch.cooperative ? (source.count() + n - 1) / n * grid.clusterBlocks() : 1;
+    Worker(grid, source, texts).run(resident);
+  });
   texts.append(output);
   if (!grid.fault && grid.stopped)
     grid.fault = Fault{Fault::Kind::timeout, "kernel " + launch.kernel->name + ": cancelled"};

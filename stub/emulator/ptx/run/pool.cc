@@ -1,7 +1,9 @@
 #include "stub/emulator/ptx/run/pool.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -21,30 +23,39 @@ class Pool {
   }
 
   void run(int workers, const std::function<void(int)>& work) {
-    Round round{&work, workers - 1};
+    Round round{work};
     {
       const std::lock_guard lock(mutex);
-      for (int i = 1; i < workers; ++i) tasks.push_back({&round, i});
-      while (idle + static_cast<int>(starting) < static_cast<int>(tasks.size())) {
-        ++starting;
-        threads.emplace_back([this] { serve(); });
+      while (free() < workers - 1 && startThread()) {
       }
+      round.workers = std::min(workers, 1 + free());
+      round.left = round.workers - 1;
+      tasks.insert(tasks.end(), static_cast<size_t>(round.left), &round);
     }
     wake.notify_all();
-    work(0);
+    work(round.workers);
     std::unique_lock lock(mutex);
     done.wait(lock, [&] { return round.left == 0; });
   }
 
  private:
   struct Round {
-    const std::function<void(int)>* work;
-    int left;
+    const std::function<void(int)>& work;
+    int workers = 1;
+    int left = 0;  // of the others, those that have not returned
   };
-  struct Task {
-    Round* round;
-    int index;
-  };
+
+  // Threads for which there is no task. The mutex is held.
+  int free() const { return idle + starting - static_cast<int>(tasks.size()); }
+
+  // False if the system has none. The mutex is held.
+  bool startThread() try {
+    threads.emplace_back([this] { serve(); });
+    ++starting;
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
 
   void serve() {
     std::unique_lock lock(mutex);
@@ -54,18 +65,18 @@ class Pool {
       wake.wait(lock, [&] { return ending || !tasks.empty(); });
       --idle;
       if (tasks.empty()) return;
-      const Task task = tasks.front();
+      Round& round = *tasks.front();
       tasks.pop_front();
       lock.unlock();
-      (*task.round->work)(task.index);
+      round.work(round.workers);
       lock.lock();
-      if (--task.round->left == 0) done.notify_all();
+      if (--round.left == 0) done.notify_all();
     }
   }
 
   std::mutex mutex;
   std::condition_variable wake, done;
-  std::deque<Task> tasks;
+  std::deque<Round*> tasks;  // one entry for each thread that is to come
   std::vector<std::thread> threads;
   int idle = 0, starting = 0;
   bool ending = false;
@@ -74,7 +85,7 @@ class Pool {
 }  // namespace
 
 void runOnWorkers(int workers, const std::function<void(int)>& work) {
-  if (workers <= 1) return work(0);
+  if (workers <= 1) return work(1);
   static Pool pool;
   pool.run(workers, work);
 }

@@ -6,8 +6,8 @@
 
 namespace vgpu::emulator {
 
-// Calls `work(0)` on this thread and `work(1)` … `work(workers - 1)` on others, and returns when all have returned.
-// `work` must not throw.
-void runOnWorkers(int workers, const std::function<void(int)>& work);
+// Calls `work(n)` on this thread and on n - 1 others at the same time, and returns when all have returned. n is `workers`, or
+// less where the system has no threads for so many. `work` must not throw.
+void runOnWorkers(int workers, const std::function<void(int n)>& work);
 
 }  // namespace vgpu::emulator
