@@ -54,27 +54,28 @@ void DeviceLeases::letReach(unsigned other) {
     require(driver, driver.cuMemSetAccess(address, lease.bytes, &access.back(), 1), "letting a device reach another's memory");
 }
 
-CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes) { return lease(address, bytes, false); }
-
-CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes, bool isAhead) {
+CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes) {
   if (auto ahead = leases.find(address); ahead != leases.end() && ahead->second.isAhead && ahead->second.bytes == bytes) {
     std::lock_guard lock(mutex);
     ahead->second.isAhead = false;
     return CUDA_SUCCESS;
   }
+  return makeLease(address, bytes, {driver.device(device)});
+}
+
+CUresult DeviceLeases::makeLease(uint64_t address, uint64_t bytes, const std::vector<CUdevice>& gpus) {
   endAhead(address, bytes);
   if (bytes == 0 || !isGranular(bytes) || !isGranular(address)) return CUDA_ERROR_INVALID_VALUE;
   if (address < deviceArena(device) || bytes > movingPart || address - deviceArena(device) > movingPart - bytes)
     return CUDA_ERROR_INVALID_VALUE;
   if (!isFree(leases, address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   Pieces pieces;
-  if (CUresult error = makeLease(address, bytes, isAhead, pieces)) return error;
+  if (CUresult error = makePieces(address, bytes, gpus, pieces)) return error;
   return add(address, bytes, std::move(pieces));
 }
 
-CUresult DeviceLeases::makeLease(uint64_t address, uint64_t bytes, bool isAhead, Pieces& pieces) {
+CUresult DeviceLeases::makePieces(uint64_t address, uint64_t bytes, const std::vector<CUdevice>& gpus, Pieces& pieces) {
   const uint64_t most = inManagedPart(address) ? mostManaged : bytes;
-  const auto others = isAhead && inManagedPart(address) ? gpusThatReach() : std::vector{driver.device(device)};
   std::vector<Placement> placements{{bytes, device}};
   if (auto plan = planned.extract(address); plan && areWhole(plan.mapped(), bytes)) placements = plan.mapped();
   uint64_t at = address;
@@ -83,7 +84,7 @@ CUresult DeviceLeases::makeLease(uint64_t address, uint64_t bytes, bool isAhead,
     for (const uint64_t end = at + placement.bytes; at < end;) {
       Piece piece{};
       CUresult error = make(std::min(most, end - at), gpu, piece);
-      for (CUdevice other : others)
+      for (CUdevice other : gpus)
         if (error == CUDA_ERROR_OUT_OF_MEMORY && other != gpu) error = make(piece.bytes, other, piece);
       if (error != CUDA_SUCCESS) return release(pieces), error;
       pieces.emplace(at, piece);
@@ -107,8 +108,7 @@ void DeviceLeases::release(const Pieces& pieces) {
 }
 
 CUresult DeviceLeases::leaseAhead(uint64_t address, uint64_t bytes) {
-  endAhead(address, bytes);
-  if (CUresult error = lease(address, bytes, true)) return error;
+  if (CUresult error = makeLease(address, bytes, inManagedPart(address) ? gpusThatReach() : std::vector{driver.device(device)})) return error;
   std::lock_guard lock(mutex);
   leases.at(address).isAhead = true;
   return CUDA_SUCCESS;

@@ -127,8 +127,9 @@ class DeviceLeases {
   CUresult make(uint64_t bytes, Piece& piece) { return make(bytes, driver.device(device), piece); }
   static bool areWhole(const std::vector<Placement>& placements, uint64_t bytes);
   std::vector<CUdevice> gpusThatReach() const;
-  CUresult lease(uint64_t address, uint64_t bytes, bool isAhead);
-  CUresult makeLease(uint64_t address, uint64_t bytes, bool isAhead, Pieces& pieces);
+  // Where it is planned to be, or on this GPU; what there is no room for on the first of `gpus` that has it.
+  CUresult makeLease(uint64_t address, uint64_t bytes, const std::vector<CUdevice>& gpus);
+  CUresult makePieces(uint64_t address, uint64_t bytes, const std::vector<CUdevice>& gpus, Pieces& pieces);
   void release(const Pieces& pieces);
   CUresult mapAside(uint64_t bytes, CUmemGenericAllocationHandle physical, uint64_t at);
   CUresult map(uint64_t address, const Piece& piece);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stub/gpu/device-leases.h"
+#include "vgpu/base/ranges.h"
 
 namespace vgpu::stub {
 
@@ -20,13 +21,13 @@ CUresult DeviceLeases::mapAside(uint64_t bytes, CUmemGenericAllocationHandle phy
 // Maps `by`, objects that are nowhere yet, in the place of `range`, with its bytes. What the pieces that touch the range have
 // besides gets objects too. If that fails before anything is unmapped, `by` ends and all is as before.
 CUresult DeviceLeases::replace(Pieces& pieces, const Range& range, Pieces by) {
-  auto first = std::prev(pieces.upper_bound(range.begin)), last = pieces.lower_bound(range.end);
+  auto first = holding(pieces, range.begin), last = pieces.lower_bound(range.end);
   const uint64_t begin = first->first, end = std::prev(last)->first + std::prev(last)->second.bytes;
   CUresult error = end - begin > movingPartBytes ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
   auto besides = [&](uint64_t from, uint64_t to) {
     if (from == to || error != CUDA_SUCCESS) return;
     Piece rest{};
-    error = make(to - from, std::prev(pieces.upper_bound(from))->second.gpu, rest);
+    error = make(to - from, holding(pieces, from)->second.gpu, rest);
     if (error == CUDA_SUCCESS) by.emplace(from, rest);
   };
   besides(begin, range.begin);
@@ -75,7 +76,7 @@ std::optional<std::vector<DeviceLeases::Move>> DeviceLeases::findMoves(uint64_t 
   for (auto& placement : placements) {
     const uint64_t end = begin + placement.bytes;
     const CUdevice gpu = driver.device(placement.device);
-    for (auto at = std::prev(pieces.upper_bound(begin)); at != pieces.end() && at->first < end; ++at)
+    for (auto at = holding(pieces, begin); at != pieces.end() && at->first < end; ++at)
       if (at->second.gpu != gpu) moves.push_back({std::max(begin, at->first), std::min(end, at->first + at->second.bytes), gpu});
     begin = end;
   }

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "stub/gpu/device-leases.h"
+#include "vgpu/base/ranges.h"
 #include "vgpu/api/wire-value.h"
 
 namespace vgpu::stub {
@@ -27,7 +28,7 @@ std::vector<DeviceLeases::Range> DeviceLeases::partsOf(uint64_t address, uint64_
 }
 
 // That holds the address, which is leased.
-DeviceLeases::Lease& DeviceLeases::leaseOf(uint64_t address) { return std::prev(leases.upper_bound(address))->second; }
+DeviceLeases::Lease& DeviceLeases::leaseOf(uint64_t address) { return holding(leases, address)->second; }
 
 CUresult DeviceLeases::share(uint64_t address, uint64_t bytes, std::vector<Part>& parts) {
   if (bytes == 0 || !owns(address, bytes)) return CUDA_ERROR_INVALID_VALUE;

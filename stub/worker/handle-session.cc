@@ -88,7 +88,7 @@ CUresult endLease(Execution& on, const api::FrameReader<api::Cuda::EndLeaseParam
 }
 
 CUresult leasePlace(Execution& on, const api::FrameReader<api::Cuda::LeasePlaceParams>& p, Reply& reply) {
-  CUresult result = place(on, p.getAddress(), placementsIn(p, on.session.deviceCount()), p.getMilliseconds());
+  CUresult result = place(on, p.getAddress(), placementsIn(p, on.session.deviceCount()), p.getMayWait());
   reply.init<api::Cuda::LeasePlaceResults>().setIsBusy(result == CUDA_ERROR_NOT_READY);
   return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
 }

@@ -1,6 +1,6 @@
 #include "stub/worker/lease-placements.h"
 
-#include <algorithm>
+#include <chrono>
 
 #include "stub/worker/execution.h"
 
@@ -8,7 +8,8 @@ namespace vgpu::stub {
 
 namespace {
 
-constexpr uint32_t mostMilliseconds = 100;  // the other GPUs' threads stand still
+// The GPUs' threads stand still meanwhile.
+constexpr std::chrono::milliseconds moment(100), none(0);
 
 }  // namespace
 
@@ -31,14 +32,13 @@ Placements placementsOf(const ObjectRecord& record, unsigned deviceCount) {
   return last;
 }
 
-CUresult place(Execution& on, uint64_t lease, const Placements& placements, uint32_t milliseconds) {
+CUresult place(Execution& on, uint64_t lease, const Placements& placements, bool mayWait) {
   for (auto& placement : placements)
     if (CUresult error = on.session.use(placement.device)) return error;
   auto moves = on.gpu.leases.findMoves(lease, placements);
   if (!moves) return CUDA_ERROR_INVALID_VALUE;
   if (moves->empty()) return CUDA_SUCCESS;
-  const std::chrono::milliseconds patience(std::min(milliseconds, mostMilliseconds));
-  CUresult result = on.session.moveWhileIdle(on, [&] { return on.gpu.leases.move(*moves); }, patience);
+  CUresult result = on.session.moveWhileIdle(on, [&] { return on.gpu.leases.move(*moves); }, mayWait ? moment : none);
   return result == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_SUCCESS : result;
 }
 

@@ -19,8 +19,8 @@ Placements placementsIn(const api::FrameReader<api::Cuda::LeasePlaceParams>& fra
 Placements placementsOf(const ObjectRecord& record, unsigned deviceCount);
 
 // Moves what of a lease is elsewhere, on the thread of its GPU. A wish: what there is no room for stays. CUDA's answer:
-// CUDA_ERROR_NOT_READY if GPUs have work for longer than that.
-CUresult place(Execution& on, uint64_t lease, const Placements& placements, uint32_t milliseconds);
+// CUDA_ERROR_NOT_READY if GPUs have work; mayWait: and still have it a moment later.
+CUresult place(Execution& on, uint64_t lease, const Placements& placements, bool mayWait);
 
 // Before the recipes of a snapshot are executed: where they make leases.
 void planLeases(SessionState& session, const std::vector<ObjectRecord>& records);

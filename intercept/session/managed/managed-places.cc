@@ -1,7 +1,6 @@
 #include "intercept/session/managed/managed-places.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "intercept/session/call.h"
 
@@ -11,9 +10,6 @@ namespace {
 
 static_assert(maxDevices <= UINT8_MAX);
 
-// How long the worker may wait until the devices have no work: its threads stand still meanwhile.
-constexpr std::chrono::milliseconds ofPrefetch(100), none(0);
-
 // Of a lease, as the worker is told. Finer divisions stay with the program.
 constexpr size_t mostRuns = 4096;
 
@@ -22,14 +18,14 @@ unsigned arenaOf(uint64_t address) { return static_cast<unsigned>((address - dev
 }  // namespace
 
 void ManagedPlaces::want(Thread& thread, ByteSpan span, const CUmemLocation& location) {
-  if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) want(thread, span, static_cast<unsigned>(location.id), ofPrefetch);
+  if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) want(thread, span, static_cast<unsigned>(location.id), true);
 }
 
-void ManagedPlaces::want(Thread& thread, ByteSpan span, unsigned device, std::chrono::milliseconds patience) {
+void ManagedPlaces::want(Thread& thread, ByteSpan span, unsigned device, bool mayWait) {
   if (!inManagedPart(span.address)) return;  // pinned memory
   std::lock_guard lock(mutex);
   for (auto& [address, lease] : leases)
-    if (lease.isBusy) send(thread, address, lease, none);
+    if (lease.isBusy) send(thread, address, lease, false);
   auto whole = thread.session.memory.findLease(span.address);
   if (!whole) return;
   auto known = leases.find(whole->address);
@@ -47,7 +43,7 @@ void ManagedPlaces::want(Thread& thread, ByteSpan span, unsigned device, std::ch
   auto isElsewhere = [&](uint8_t each) { return each != device; };
   if (std::none_of(first, last, isElsewhere)) return;
   std::fill(first, last, static_cast<uint8_t>(device));
-  send(thread, known->first, known->second, patience);
+  send(thread, known->first, known->second, mayWait);
 }
 
 void ManagedPlaces::forget(uint64_t lease) {
@@ -56,7 +52,7 @@ void ManagedPlaces::forget(uint64_t lease) {
 }
 
 // An error of work that has failed is the program's next call's, and memory is used where it is.
-void ManagedPlaces::send(Thread& thread, uint64_t address, Lease& lease, std::chrono::milliseconds patience) {
+void ManagedPlaces::send(Thread& thread, uint64_t address, Lease& lease, bool mayWait) {
   std::vector<uint32_t> granules, devices;
   for (auto at = lease.devices.begin(); at != lease.devices.end();) {
     auto end = std::find_if(at, lease.devices.end(), [&](uint8_t device) { return device != *at; });
@@ -68,7 +64,7 @@ void ManagedPlaces::send(Thread& thread, uint64_t address, Lease& lease, std::ch
   const size_t words = dataWords(granules.size() * sizeof granules[0]) + dataWords(devices.size() * sizeof devices[0]);
   Call<api::Cuda::LeasePlaceParams> frame(thread.on(arenaOf(address)), api::Method::leasePlace, words);
   frame->setAddress(address);
-  frame->setMilliseconds(static_cast<uint32_t>(patience.count()));
+  frame->setMayWait(mayWait);
   frame->setGranules(kj::arrayPtr(granules.data(), granules.size()));
   frame->setDevices(kj::arrayPtr(devices.data(), devices.size()));
   lease.isBusy = frame.call() == CUDA_SUCCESS && frame.results<api::Cuda::LeasePlaceResults>().getIsBusy();

@@ -11,7 +11,6 @@
 #include <cuda.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -30,7 +29,7 @@ class ManagedPlaces {
   void want(Thread& thread, ByteSpan span, const CUmemLocation& location);
   // The program gets it, and wants no other place yet than that device. Does not wait.
   void begin(Thread& thread, ByteSpan span, unsigned device) {
-    if (anyMoved.load(std::memory_order_relaxed)) want(thread, span, device, std::chrono::milliseconds(0));
+    if (anyMoved.load(std::memory_order_relaxed)) want(thread, span, device, false);
   }
   // The lease ends.
   void forget(uint64_t lease);
@@ -40,8 +39,8 @@ class ManagedPlaces {
     std::vector<uint8_t> devices;  // of each granule
     bool isBusy = false;           // the worker could not move all of it yet
   };
-  void want(Thread& thread, ByteSpan span, unsigned device, std::chrono::milliseconds patience);
-  void send(Thread& thread, uint64_t address, Lease& lease, std::chrono::milliseconds patience);
+  void want(Thread& thread, ByteSpan span, unsigned device, bool mayWait);
+  void send(Thread& thread, uint64_t address, Lease& lease, bool mayWait);
 
   std::mutex mutex;
   std::map<uint64_t, Lease> leases;  // by address: those of which something has been wanted elsewhere
