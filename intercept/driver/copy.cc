@@ -157,8 +157,10 @@ CUresult fill(CUstream hStream, CUdeviceptr destination, uint64_t pitch, uint32_
   };
   return inStream(hStream, describe, [&](Thread& thread, uint64_t stream) -> CUresult {
     CUresult result = fillRows(thread, destination, pitch, value, elementBytes, width, height, stream);
-    const bool isOver = completion == Completion::asynchronous || !alwaysWaits(thread, CopyEnd::memory(destination));
-    return result != CUDA_SUCCESS || isOver ? result : synchronizeStream(thread, stream);
+    if (result != CUDA_SUCCESS || completion == Completion::asynchronous) return result;
+    // The host may look at its own memory at once. That it looks at managed memory is noticed (managed-memory.h).
+    const bool waits = !isOnDevice(thread, destination) || alwaysWaits(thread, CopyEnd::memory(destination));
+    return waits && width != 0 && height != 0 ? synchronizeStream(thread, stream) : CUDA_SUCCESS;
   });
 }
 

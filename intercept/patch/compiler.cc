@@ -1,49 +1,86 @@
 #include "intercept/patch/compiler.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstdlib>
+#include <memory>
 #include <string_view>
+#include <vector>
+
+#include "intercept/runtime/compilers.h"
+#include "vgpu/image/bytes.h"
 
 namespace vgpu::runtime {
 namespace {
 
-/// Set by `vgpuctl run` for programs on such a node.
-constexpr const char* variable = "VGPU_RUNS_PTX";
-
-struct Pair {
-  const char *from, *to;
+struct Compiler {
+  const char* file;  ///< how its name begins
+  std::span<const CompilerRow> (*rows)();
+  size_t copies;  ///< that have been loaded
 };
-constexpr std::array<Pair, 2> pairs{{{"nvrtcGetCUBIN", "nvrtcGetPTX"}, {"nvrtcGetCUBINSize", "nvrtcGetPTXSize"}}};
+constinit Compiler compilers[] = {{"libnvrtc.so", nvrtcRows, 0}, {"libnvJitLink.so", nvJitLinkRows, 0}};
 
-/// Where the library has a function, in the file's address space; 0 if it has none of that name.
-uint64_t addressOf(const image::Elf& file, const Elf64_Shdr& table, std::string_view name) {
-  for (const auto& symbol : file.symbolsOf(table)) {
-    if (symbol.st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || file.nameOf(table, symbol) != name) continue;
-    return symbol.st_size >= jumpBytes ? symbol.st_value : 0;
+/// Set by `vgpuctl run` for programs on such a node.
+bool runsPtx() { return std::getenv("VGPU_RUNS_PTX") != nullptr; }
+
+/// nvJitLinkCreate, of __nvJitLinkCreate_13_0, which is what the header calls it.
+std::string_view plainName(std::string_view name) {
+  if (!name.starts_with("__")) return name;
+  name.remove_prefix(2);
+  return name.substr(0, name.find('_'));
+}
+
+/// Where a function that is nothing but a direct jump leads, in the file's address space.
+std::optional<uint64_t> targetOf(const image::Elf& file, const Elf64_Sym& function) {
+  constexpr uint64_t bytes = 5;
+  auto code = file.bytesAt(function.st_value);
+  if (function.st_size != bytes || code.size() < bytes || code[0] != std::byte{0xe9}) return std::nullopt;
+  const auto distance = image::read<int32_t>(code, 1);
+  return function.st_value + bytes + static_cast<uint64_t>(static_cast<int64_t>(distance));
+}
+
+Plan refuse(const std::string& path, std::string_view name) {
+  return {Plan::Verdict::refuse, {}, path + ": there is no " + std::string(name) + " that a jump can be written over"};
+}
+
+Plan planFor(const Compiler& compiler, const image::Elf& file, const std::string& path, const LoadedObject& object) {
+  auto table = file.findSection(SHT_DYNSYM);
+  if (!table || compiler.copies == mostCopies) return {};
+  const auto rows = compiler.rows();
+  auto& targets = *std::make_unique<std::vector<Export>>(rows.size()).release();
+  const auto starts = startsIn(file, *table);
+  std::vector<bool> found(rows.size());
+  Plan plan{Plan::Verdict::patch, {}, {}};
+  for (const auto& symbol : file.symbolsOf(*table)) {
+    const std::string_view name = file.nameOf(*table, symbol);
+    const auto row = std::ranges::find(rows, plainName(name), &CompilerRow::name);
+    if (row == rows.end() || !isFunction(symbol)) continue;
+    const auto ours = row->ours[compiler.copies];
+    auto address = ours != nullptr && row->note != nullptr ? targetOf(file, symbol) : symbol.st_value;
+    if (!address || (ours != nullptr && !hasRoom(file, symbol, starts))) return refuse(path, name);
+    if (row->note != nullptr) row->note(compiler.copies, object.base + *address);
+    const auto at = static_cast<size_t>(row - rows.begin());
+    found[at] = true;
+    if (ours == nullptr) continue;
+    targets[at] = {row->name, ours};
+    plan.jumps.push_back({&targets[at], symbol.st_value});
   }
-  return 0;
+  for (size_t at = 0; at < rows.size(); ++at)
+    if (!found[at]) return refuse(path, rows[at].name);
+  std::ranges::sort(plan.jumps, {}, &Jump::address);
+  return plan;
 }
 
 }  // namespace
 
 std::optional<Plan> planForCompiler(const image::Elf& file, const std::string& path, const LoadedObject& object) {
-  static std::array<Export, pairs.size()> targets;
-  if (!std::string_view(path).substr(path.rfind('/') + 1).starts_with("libnvrtc.so") || std::getenv(variable) == nullptr)
-    return std::nullopt;
-  Plan plan{Plan::Verdict::patch, {}, {}};
-  auto table = file.findSection(SHT_DYNSYM);
-  for (size_t i = 0; i < pairs.size(); ++i) {
-    const uint64_t from = table ? addressOf(file, *table, pairs[i].from) : 0,
-                   to = table ? addressOf(file, *table, pairs[i].to) : 0;
-    if (from == 0 || to == 0)
-      return Plan{Plan::Verdict::refuse, {}, path + ": there is no " + pairs[i].from + " or no room in it for a jump"};
-    targets[i] = {pairs[i].from, std::bit_cast<void (*)()>(object.base + to)};
-    plan.jumps.push_back({&targets[i], from});
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  for (auto& compiler : compilers) {
+    if (!name.starts_with(compiler.file) || !runsPtx()) continue;
+    Plan plan = planFor(compiler, file, path, object);
+    if (plan.verdict == Plan::Verdict::patch) ++compiler.copies;
+    return plan;
   }
-  std::ranges::sort(plan.jumps, {}, &Jump::address);
-  return plan;
+  return std::nullopt;
 }
 
 }  // namespace vgpu::runtime

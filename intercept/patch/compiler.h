@@ -1,6 +1,7 @@
-// NVRTC, a compiler that runs in the program as it is, on a node whose devices are emulated: these run PTX alone. So a program
-// that asks it for machine code (nvrtcGetCUBIN) gets the PTX of the same compilation, by a jump from the one function to the
-// other of that very library. Nothing else of it is changed, and nowhere else.
+// NVRTC and nvJitLink on a node whose devices are emulated (intercept/runtime/compilers.h): the names of some of their functions lead to
+// ours. Where ours call the function of that name themselves, the name has to be a jump of five bytes to it, as all of nvJitLink's
+// are (12.9 to 13.5): ours is written over that jump, and the function stays as it is. Nothing else of the libraries is changed, and
+// nowhere else.
 //
 // Under the linker's lock, or while the process has one thread.
 #pragma once
@@ -13,7 +14,7 @@
 
 namespace vgpu::runtime {
 
-/// The plan for such a library on such a node; nothing for any other object. The plan's targets are valid until the next call.
+/// The plan for such a library on such a node; nothing for any other object. The plan's targets are valid for the life of the process.
 std::optional<Plan> planForCompiler(const image::Elf& file, const std::string& path, const LoadedObject& object);
 
 }  // namespace vgpu::runtime

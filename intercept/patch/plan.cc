@@ -21,10 +21,6 @@ const Export* findExport(std::span<const Export> rows, std::string_view name) {
   return row != rows.end() && row->name == name ? &*row : nullptr;
 }
 
-bool isFunction(const Elf64_Sym& symbol) {
-  return symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_value != 0;
-}
-
 /// True if the table's strings hold the landmark, whether as a definition or as a reference. Looking through the strings first
 /// avoids the walk over the symbols of ordinary objects.
 bool mentionsRuntime(const image::Elf& file, const Elf64_Shdr& table) {
@@ -77,15 +73,6 @@ bool isPadding(Bytes bytes) {
       bytes, [&](std::byte byte) { return std::ranges::binary_search(padding, std::to_integer<unsigned char>(byte)); });
 }
 
-/// True if a jump fits at the function: inside it, or over the padding behind it when nothing else starts there.
-bool hasRoom(const image::Elf& file, const Elf64_Sym& function, const std::vector<uint64_t>& starts) {
-  if (function.st_size >= jumpBytes) return true;
-  auto next = std::ranges::upper_bound(starts, function.st_value);
-  if (next != starts.end() && *next - function.st_value < jumpBytes) return false;
-  auto bytes = file.bytesAt(function.st_value);
-  return bytes.size() >= jumpBytes && isPadding(bytes.subspan(function.st_size, jumpBytes - function.st_size));
-}
-
 bool isExecutable(const image::Elf& file, uint64_t address) {
   auto segment = file.findSegment(address);
   return segment && (segment->p_flags & PF_X) != 0 && segment->p_filesz >= address - segment->p_vaddr + jumpBytes;
@@ -112,10 +99,7 @@ Plan planForRuntime(const image::Elf& file, const Elf64_Shdr& table, const std::
                   "). vgpu speaks CUDA 12 and 13: rebuild it with one of these");
   auto exports = is12 ? exports12 : exports13;
   auto symbols = file.symbolsOf(table);
-  std::vector<uint64_t> starts;
-  for (const auto& symbol : symbols)
-    if (isFunction(symbol)) starts.push_back(symbol.st_value);
-  std::ranges::sort(starts);
+  const auto starts = startsIn(file, table);
   Plan plan{Plan::Verdict::patch, {}, {}};
   for (const auto& symbol : symbols) {
     if (!isFunction(symbol)) continue;
@@ -135,6 +119,26 @@ Plan planForRuntime(const image::Elf& file, const Elf64_Shdr& table, const std::
 }
 
 }  // namespace
+
+bool isFunction(const Elf64_Sym& symbol) {
+  return symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_value != 0;
+}
+
+std::vector<uint64_t> startsIn(const image::Elf& file, const Elf64_Shdr& table) {
+  std::vector<uint64_t> starts;
+  for (const auto& symbol : file.symbolsOf(table))
+    if (isFunction(symbol)) starts.push_back(symbol.st_value);
+  std::ranges::sort(starts);
+  return starts;
+}
+
+bool hasRoom(const image::Elf& file, const Elf64_Sym& function, const std::vector<uint64_t>& starts) {
+  if (function.st_size >= jumpBytes) return true;
+  auto next = std::ranges::upper_bound(starts, function.st_value);
+  if (next != starts.end() && *next - function.st_value < jumpBytes) return false;
+  auto bytes = file.bytesAt(function.st_value);
+  return bytes.size() >= jumpBytes && isPadding(bytes.subspan(function.st_size, jumpBytes - function.st_size));
+}
 
 Plan planFor(const image::Elf& file, const std::string& path, std::span<const Export> exports,
              std::span<const Export> exports12) {

@@ -7,32 +7,66 @@ namespace {
 
 unsigned char toByte(int value) { return static_cast<unsigned char>(value); }
 
-cudaError_t fillRows(void* to, size_t pitch, int value, size_t width, size_t rows, CUstream stream) {
+/// Rows of memory, in a stream.
+struct InStream {
+  CUstream stream;
+  CUresult operator()(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t rows) const {
+    return cuMemsetD2D8Async(to, pitch, value, width, rows, stream);
+  }
+};
+
+/// By a function without a stream. What it fills is ordered by the default stream: the host's memory has been filled when it returns,
+/// a device's is as with a stream (CUDA Runtime API, "API synchronization behavior", Memset).
+template <class On>
+struct Blocking;
+
+template <>
+struct Blocking<LegacyDefaultStream> {
+  CUresult operator()(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t rows) const {
+    return cuMemsetD2D8(to, pitch, value, width, rows);
+  }
+};
+
+template <>
+struct Blocking<PerThreadDefaultStream> {
+  CUresult operator()(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t rows) const {
+    CUresult result = cuMemsetD2D8Async(to, pitch, value, width, rows, CU_STREAM_PER_THREAD);
+    if (result != CUDA_SUCCESS) return result;
+    CUmemorytype type = CU_MEMORYTYPE_DEVICE;
+    unsigned waits = 0;
+    CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS};
+    void* answers[] = {&type, &waits};
+    cuPointerGetAttributes(2, asked, answers, to);
+    return type == CU_MEMORYTYPE_HOST || waits != 0 ? cuStreamSynchronize(CU_STREAM_PER_THREAD) : CUDA_SUCCESS;
+  }
+};
+
+template <class Fill>
+cudaError_t fillRows(void* to, size_t pitch, int value, size_t width, size_t rows, Fill fill) {
   if (width == 0 || rows == 0) return cudaSuccess;
-  return answer(cuMemsetD2D8Async(toDevice(to), pitch, toByte(value), width, rows, stream));
+  return answer(fill(toDevice(to), pitch, toByte(value), width, rows));
 }
 
 /// Slices lie `ysize` rows apart, of which `height` are filled.
-cudaError_t fillBox(cudaPitchedPtr to, int value, cudaExtent extent, CUstream stream) {
+template <class Fill>
+cudaError_t fillBox(cudaPitchedPtr to, int value, cudaExtent extent, Fill fill) {
   if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return cudaSuccess;
   size_t sliceBytes, allBytes, rows;
   if (__builtin_mul_overflow(to.pitch, to.ysize, &sliceBytes) || __builtin_mul_overflow(sliceBytes, extent.depth, &allBytes) ||
       __builtin_mul_overflow(extent.height, extent.depth, &rows))
     return cudaErrorInvalidValue;  // more than there are addresses
-  if (extent.height == to.ysize) return fillRows(to.ptr, to.pitch, value, extent.width, rows, stream);
+  if (extent.height == to.ysize) return fillRows(to.ptr, to.pitch, value, extent.width, rows, fill);
   for (size_t slice = 0; slice < extent.depth; ++slice) {
     void* start = toPointer(toDevice(to.ptr) + slice * sliceBytes);
-    cudaError_t error = fillRows(start, to.pitch, value, extent.width, extent.height, stream);
+    cudaError_t error = fillRows(start, to.pitch, value, extent.width, extent.height, fill);
     if (error != cudaSuccess) return error;
   }
   return cudaSuccess;
 }
 
-/// The functions without a stream: what they fill is ordered by the default stream, and on the device they are as
-/// asynchronous as the ones with a stream (CUDA Runtime API, "API synchronization behavior", Memset).
 template <class On>
-CUstream defaultStream(On on) {
-  return on(nullptr);
+Blocking<On> blocking(On) {
+  return {};
 }
 
 }  // namespace
@@ -40,16 +74,13 @@ CUstream defaultStream(On on) {
 
 using namespace vgpu::runtime;
 
-RUNTIME_SYNC(cudaMemset, (void* to, int value, size_t bytes),
-             on.perThread ? cuMemsetD8Async(toDevice(to), toByte(value), bytes, defaultStream(on))
-                          : cuMemsetD8(toDevice(to), toByte(value), bytes))
+RUNTIME_SYNC(cudaMemset, (void* to, int value, size_t bytes), blocking(on)(toDevice(to), 0, toByte(value), bytes, 1))
 RUNTIME_STREAM(cudaMemsetAsync, (void* to, int value, size_t bytes, cudaStream_t stream),
                cuMemsetD8Async(toDevice(to), toByte(value), bytes, on(stream)))
 RUNTIME_SYNC(cudaMemset2D, (void* to, size_t pitch, int value, size_t width, size_t height),
-             fillRows(to, pitch, value, width, height, defaultStream(on)))
+             fillRows(to, pitch, value, width, height, blocking(on)))
 RUNTIME_STREAM(cudaMemset2DAsync, (void* to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream),
-               fillRows(to, pitch, value, width, height, on(stream)))
-RUNTIME_SYNC(cudaMemset3D, (cudaPitchedPtr to, int value, cudaExtent extent),
-             fillBox(to, value, extent, defaultStream(on)))
+               fillRows(to, pitch, value, width, height, InStream{on(stream)}))
+RUNTIME_SYNC(cudaMemset3D, (cudaPitchedPtr to, int value, cudaExtent extent), fillBox(to, value, extent, blocking(on)))
 RUNTIME_STREAM(cudaMemset3DAsync, (cudaPitchedPtr to, int value, cudaExtent extent, cudaStream_t stream),
-               fillBox(to, value, extent, on(stream)))
+               fillBox(to, value, extent, InStream{on(stream)}))

@@ -51,6 +51,8 @@ bool operationsWait(char* memory, char* other) {
     CHECK(cudaDeviceSynchronize());
   };
   behindSlow([&] { CHECK(cudaMemset(memory, 3, oddBytes)); });
+  behindSlow([&] { CHECK(cudaMemset2D(memory, 100, 3, 50, 10)); });
+  behindSlow([&] { CHECK(cudaMemset3D(make_cudaPitchedPtr(memory, 50, 50, 4), 3, make_cudaExtent(50, 3, 2))); });
   behindSlow([&] { CHECK(cudaMemcpy(other, memory, oddBytes, cudaMemcpyDeviceToDevice)); });
   behindSlow([&] { CHECK(cudaMemcpy(memory, other, oddBytes, cudaMemcpyDeviceToDevice)); });
   behindSlow([&] { CHECK(cudaMemcpy(memory, &byte, 1, cudaMemcpyHostToDevice)); });

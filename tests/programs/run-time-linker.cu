@@ -1,8 +1,12 @@
-// Kernels that NVRTC compiles and nvJitLink links while the program runs: to PTX, which every device takes, and to machine code
-// of the device's architecture, which an emulated device refuses by name.
+// Kernels that NVRTC compiles and nvJitLink links while the program runs, for the device's own architecture: to PTX and to machine
+// code, from LTO-IR, from PTX, from a file of it, from both at once, and from what it is left to find out.
 #include <dlfcn.h>
 #include <nvJitLink.h>
 #include <nvrtc.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <utility>
 
 #include "driver-entry.h"
 
@@ -27,47 +31,107 @@ void callOf(void* library, const char* name, Arguments... arguments) {
   if (const int result = function(arguments...)) std::fprintf(stderr, "%s: error %d\n", name, result), std::exit(1);
 }
 #define NVRTC(name, ...) callOf<decltype(name)>(compiler, #name, __VA_ARGS__)
-#define LINKER(name, ...) callOf<decltype(name)>(linker, #name, __VA_ARGS__)
+void* linker() {
+  static void* library = open("libnvJitLink.so.13");
+  return library;
+}
+#define LINKER(name, ...) callOf<decltype(name)>(linker(), #name, __VA_ARGS__)
 
-std::vector<char> compile(const char* source, const std::string& architecture) {
+std::vector<char> compile(const char* source, const std::string& architecture, bool toPtx) {
   static void* compiler = open("libnvrtc.so.13");
   nvrtcProgram program = nullptr;
   size_t bytes = 0;
   const std::string option = "--gpu-architecture=" + architecture;
-  const char* options[] = {option.c_str(), "-dlto"};
+  const char* options[] = {option.c_str(), toPtx ? "-rdc=true" : "-dlto"};
   NVRTC(nvrtcCreateProgram, &program, source, "part.cu", 0, nullptr, nullptr);
   NVRTC(nvrtcCompileProgram, program, 2, options);
-  NVRTC(nvrtcGetLTOIRSize, program, &bytes);
-  std::vector<char> code(bytes);
-  NVRTC(nvrtcGetLTOIR, program, code.data());
+  std::vector<char> code;
+  if (toPtx) {
+    NVRTC(nvrtcGetPTXSize, program, &bytes);
+    code.resize(bytes);
+    NVRTC(nvrtcGetPTX, program, code.data());
+  } else {
+    NVRTC(nvrtcGetLTOIRSize, program, &bytes);
+    code.resize(bytes);
+    NVRTC(nvrtcGetLTOIR, program, code.data());
+  }
   NVRTC(nvrtcDestroyProgram, &program);
   return code;
 }
 
-std::vector<char> link(const std::string& architecture, bool toPtx) {
-  static void* linker = open("libnvJitLink.so.13");
+enum class Part { ltoIr, ptx, file, anyLtoIr, anyPtx };
+
+void add(nvJitLinkHandle handle, const char* source, Part how, const std::string& architecture) {
+  const bool isPtx = how != Part::ltoIr && how != Part::anyLtoIr;
+  const std::vector<char> part = compile(source, architecture, isPtx);
+  if (how == Part::file) {
+    char path[] = "/tmp/run-time-linker-XXXXXX";
+    std::FILE* file = fdopen(mkstemp(path), "w");
+    std::fwrite(part.data(), 1, part.size(), file);
+    std::fclose(file);
+    LINKER(nvJitLinkAddFile, handle, NVJITLINK_INPUT_PTX, path);
+    unlink(path);
+    return;
+  }
+  const bool isAny = how == Part::anyLtoIr || how == Part::anyPtx;
+  const nvJitLinkInputType type = isAny ? NVJITLINK_INPUT_ANY : isPtx ? NVJITLINK_INPUT_PTX : NVJITLINK_INPUT_LTOIR;
+  LINKER(nvJitLinkAddData, handle, type, part.data(), part.size(), "part");
+}
+
+std::vector<char> linkedPtx(const std::string& architecture) {
   nvJitLinkHandle handle = nullptr;
   const std::string option = "-arch=" + architecture;
   const char* options[] = {option.c_str(), "-lto", "-ptx"};
-  LINKER(nvJitLinkCreate, &handle, toPtx ? 3u : 2u, options);
-  for (const char* source : {caller, callee}) {
-    const std::vector<char> part = compile(source, architecture);
-    LINKER(nvJitLinkAddData, handle, NVJITLINK_INPUT_LTOIR, part.data(), part.size(), "part");
-  }
+  LINKER(nvJitLinkCreate, &handle, 3u, options);
+  for (const char* source : {caller, callee}) add(handle, source, Part::ltoIr, architecture);
   LINKER(nvJitLinkComplete, handle);
   size_t bytes = 0;
-  std::vector<char> image;
-  if (toPtx) {
-    LINKER(nvJitLinkGetLinkedPtxSize, handle, &bytes);
-    image.resize(bytes + 1);
-    LINKER(nvJitLinkGetLinkedPtx, handle, image.data());
-  } else {
-    LINKER(nvJitLinkGetLinkedCubinSize, handle, &bytes);
-    image.resize(bytes);
-    LINKER(nvJitLinkGetLinkedCubin, handle, image.data());
-  }
+  LINKER(nvJitLinkGetLinkedPtxSize, handle, &bytes);
+  std::vector<char> image(bytes + 1);
+  LINKER(nvJitLinkGetLinkedPtx, handle, image.data());
   LINKER(nvJitLinkDestroy, &handle);
   return image;
+}
+
+std::vector<char> linkedCode(const std::string& architecture, Part first, Part second) {
+  nvJitLinkHandle handle = nullptr;
+  const std::string option = "-arch=" + architecture;
+  const char* options[] = {option.c_str(), "-lto"};
+  auto isLto = [](Part part) { return part == Part::ltoIr || part == Part::anyLtoIr; };
+  LINKER(nvJitLinkCreate, &handle, isLto(first) || isLto(second) ? 2u : 1u, options);
+  add(handle, caller, first, architecture);
+  add(handle, callee, second, architecture);
+  LINKER(nvJitLinkComplete, handle);
+  size_t bytes = 0;
+  LINKER(nvJitLinkGetLinkedCubinSize, handle, &bytes);
+  std::vector<char> image(bytes);
+  LINKER(nvJitLinkGetLinkedCubin, handle, image.data());
+  LINKER(nvJitLinkDestroy, &handle);
+  return image;
+}
+
+// What is missing is the linker's to refuse, and its words are in the log.
+bool refusesWhatIsMissing(const std::string& architecture) {
+  nvJitLinkHandle handle = nullptr;
+  const std::string option = "-arch=" + architecture;
+  const char* options[] = {option.c_str()};
+  LINKER(nvJitLinkCreate, &handle, 1u, options);
+  add(handle, caller, Part::ptx, architecture);
+  auto* complete = reinterpret_cast<decltype(&nvJitLinkComplete)>(dlsym(linker(), "nvJitLinkComplete"));
+  bool ok = EXPECT(complete(handle) != NVJITLINK_SUCCESS);
+  size_t bytes = 0;
+  LINKER(nvJitLinkGetErrorLogSize, handle, &bytes);
+  std::string log(bytes, ' ');
+  LINKER(nvJitLinkGetErrorLog, handle, log.data());
+  ok &= EXPECT(log.find("changed") != std::string::npos);
+  LINKER(nvJitLinkDestroy, &handle);
+  return ok & EXPECT(handle == nullptr);
+}
+
+CUmodule load(const std::vector<char>& image) {
+  CUmodule module = nullptr;
+  CALL(cuModuleLoadData, &module, image.data());
+  return module;
 }
 
 bool run(CUmodule module) {
@@ -87,13 +151,13 @@ int main() {
   cudaDeviceProp device;
   CHECK(cudaGetDeviceProperties(&device, 0));
   const std::string architecture = "sm_" + std::to_string(device.major * 10 + device.minor);
-  CUmodule ptx = nullptr, machineCode = nullptr;
-  CALL(cuModuleLoadData, &ptx, link(architecture, true).data());
-  const CUresult loaded = DRIVER(cuModuleLoadData)(&machineCode, link(architecture, false).data());
-  bool ok = EXPECT(loaded == CUDA_SUCCESS || loaded == CUDA_ERROR_NO_BINARY_FOR_GPU) & run(ptx);
-  if (loaded == CUDA_SUCCESS) ok &= run(machineCode);
+  std::vector<CUmodule> modules = {load(linkedPtx(architecture))};
+  constexpr std::pair<Part, Part> parts[] = {{Part::ltoIr, Part::ltoIr}, {Part::ptx, Part::ptx},       {Part::ptx, Part::file},
+                                             {Part::ltoIr, Part::ptx},   {Part::anyPtx, Part::anyPtx}, {Part::anyLtoIr, Part::anyLtoIr}};
+  for (auto [first, second] : parts) modules.push_back(load(linkedCode(architecture, first, second)));
+  bool ok = refusesWhatIsMissing(architecture);
+  for (CUmodule module : modules) ok &= run(module);
   pausePoint();
-  ok &= run(ptx);
-  if (loaded == CUDA_SUCCESS) ok &= run(machineCode);
+  for (CUmodule module : modules) ok &= run(module);
   return verdict("run-time-linker", ok);
 }

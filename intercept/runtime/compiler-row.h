@@ -1,0 +1,22 @@
+// What the rows of compilers.h are made with.
+#pragma once
+#include <bit>
+#include <type_traits>
+
+#include "intercept/runtime/compilers.h"
+
+namespace vgpu::runtime {
+
+/// Notes a function in `copies`, an array with an element for each copy.
+template <auto& copies, auto member>
+void note(size_t copy, uint64_t address) {
+  auto& function = copies[copy].*member;
+  function = std::bit_cast<std::remove_reference_t<decltype(function)>>(address);
+}
+
+template <typename Function>
+void (*asTarget(Function* function))() {
+  return std::bit_cast<void (*)()>(function);
+}
+
+}  // namespace vgpu::runtime

@@ -1,0 +1,29 @@
+// NVRTC and nvJitLink, which run in the program as they are, on a node whose devices are emulated: these run PTX alone. So a program
+// that asks them for machine code gets PTX of the same code. Options, errors, logs and all else are the libraries' own.
+//
+// A library is known by its rows: those with a function of ours lead there (intercept/patch/compiler.h), and ours call the library's.
+// A program may have that of CUDA 12 and that of 13; each copy has functions of ours for itself.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace vgpu::runtime {
+
+constexpr size_t mostCopies = 2;
+
+struct CompilerRow {
+  const char* name;
+  void (*note)(size_t copy, uint64_t address);  ///< where the copy's function is; null: it is not needed
+  void (*ours[mostCopies])();                   ///< called in its place; null: none is
+};
+std::span<const CompilerRow> nvrtcRows();
+std::span<const CompilerRow> nvJitLinkRows();
+
+/// A newer compiler's text would be refused by the device's driver, which takes that compiler's machine code: it is made text of the
+/// driver's version. What that one has not is refused by name. In place, of the same size.
+void lowerPtxVersion(std::span<char> text);
+
+}  // namespace vgpu::runtime
