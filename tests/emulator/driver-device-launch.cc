@@ -127,7 +127,7 @@ TEST_CASE("cudaMalloc() of a kernel takes from the device's heap, and a child us
   CHECK(device.noted() == std::vector<uint32_t>{1, 2, 0, 1234, 0, 17, 0});
 }
 
-TEST_CASE("CUDA's device runtime among the inputs of a link is left out, as the device has its own") {
+TEST_CASE("CUDA's device runtime among the inputs of a link is replaced, as the device has its own") {
   const std::string text = std::string(launchHeader) + launchingKernel("k", launchOf("note", "3"));
   for (const bool isRuntime : {true, false}) {
     Device device;
@@ -149,4 +149,74 @@ TEST_CASE("CUDA's device runtime among the inputs of a link is left out, as the 
     CHECK_EQ(device.read(notes + 4), 3);
     REQUIRE_CUDA(cuLinkDestroy(state));
   }
+}
+
+TEST_CASE("the device runtime gives a cooperative launch the group of its grid: handle, ranks, size and barrier") {
+  // Every thread adds 1 to out[0]; behind the barrier each looks at the sum, three times, and the last one leaves its rank, the size, and how
+  // many sums were wrong.
+  const std::string text = R"(.version 8.0
+.target sm_75
+.address_size 64
+.extern .func (.param .b64 handle) cudaCGGetIntrinsicHandle(.param .b32 scope);
+.extern .func (.param .b32 error) cudaCGSynchronize(.param .b64 handle, .param .b32 flags);
+.extern .func (.param .b32 error) cudaCGSynchronizeGrid(.param .b64 handle, .param .b32 flags);
+.extern .func (.param .b32 error) cudaCGGetSize(.param .b64 threads, .param .b64 grids, .param .b64 handle);
+.extern .func (.param .b32 error) cudaCGGetRank(.param .b64 thread, .param .b64 grid, .param .b64 handle);
+.visible .entry k(.param .u64 p)
+{
+  .local .align 4 .b32 mine; .reg .b32 %r<12>; .reg .b64 %d<8>; .reg .pred %p<4>;
+  ld.param.u64 %d0, [p];
+  mov.u64 %d2, mine; cvta.local.u64 %d2, %d2;
+  { .param .b32 s; .param .b64 h; st.param.b32 [s], 1; call.uni (h), cudaCGGetIntrinsicHandle, (s); ld.param.b64 %d1, [h]; }
+  { .param .b64 a, b, h; .param .b32 e; st.param.b64 [a], %d2; st.param.b64 [b], 0; st.param.b64 [h], %d1;
+    call.uni (e), cudaCGGetSize, (a, b, h); ld.param.b32 %r9, [e]; }
+  ld.u32 %r1, [%d2];
+  { .param .b64 a, b, h; .param .b32 e; st.param.b64 [a], %d2; st.param.b64 [b], 0; st.param.b64 [h], %d1;
+    call.uni (e), cudaCGGetRank, (a, b, h); ld.param.b32 %r9, [e]; }
+  ld.u32 %r2, [%d2];
+  mov.u32 %r3, 0; mov.u32 %r4, 0;
+again:
+  add.u32 %r3, %r3, 1;
+  atom.global.add.u32 %r5, [%d0], 1;
+  { .param .b64 h; .param .b32 f, e; st.param.b64 [h], %d1; st.param.b32 [f], 0;
+    call.uni (e), cudaCGSynchronize, (h, f); ld.param.b32 %r9, [e]; }
+  add.u32 %r4, %r4, %r9;
+  ld.volatile.global.u32 %r6, [%d0];
+  mul.lo.u32 %r7, %r3, %r1;
+  setp.ne.u32 %p0, %r6, %r7;
+  @%p0 add.u32 %r4, %r4, 1;
+  { .param .b64 h; .param .b32 f, e; st.param.b64 [h], %d1; st.param.b32 [f], 0;
+    call.uni (e), cudaCGSynchronizeGrid, (h, f); ld.param.b32 %r9, [e]; }
+  setp.lt.u32 %p0, %r3, 3;
+  @%p0 bra again;
+  atom.global.add.u32 %r5, [%d0+4], %r4;
+  atom.global.max.u32 %r5, [%d0+8], %r2;
+  st.global.u32 [%d0+12], %r1;
+  ret;
+}
+)";
+  Device device;
+  CUlinkState state = nullptr;
+  REQUIRE_CUDA(cuLinkCreate(0, nullptr, nullptr, &state));
+  std::string runtime = machineCode("__cudaCDP2LaunchDeviceV2", true);
+  REQUIRE_CUDA(cuLinkAddData(state, CU_JIT_INPUT_PTX, const_cast<char*>(text.c_str()), text.size() + 1, "k", 0, nullptr, nullptr));
+  REQUIRE_CUDA(cuLinkAddData(state, CU_JIT_INPUT_FATBINARY, runtime.data(), runtime.size(), "libcudadevrt", 0, nullptr, nullptr));
+  void* image = nullptr;
+  CUmodule module = nullptr;
+  REQUIRE_CUDA(cuLinkComplete(state, &image, nullptr));
+  REQUIRE_CUDA(cuModuleLoadData(&module, image));
+  CUdeviceptr out = device.allocate(16);
+  void* parameters[] = {&out};
+  REQUIRE_CUDA(cuLaunchCooperativeKernel(function(module, "k"), 2, 3, 1, 8, 4, 2, 0, nullptr, parameters));
+  REQUIRE_CUDA(cuCtxSynchronize());
+  CHECK_EQ(device.read(out), 3 * 384);
+  CHECK_EQ(device.read(out + 4), 0);
+  CHECK_EQ(device.read(out + 8), 383);
+  CHECK_EQ(device.read(out + 12), 384);
+  // Of another launch there is no such group: its barrier is an error.
+  REQUIRE_CUDA(cuMemsetD32(out, 0, 4));
+  REQUIRE_CUDA(cuLaunchKernel(function(module, "k"), 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+  REQUIRE_CUDA(cuCtxSynchronize());
+  CHECK_EQ(device.read(out + 4), 3);
+  REQUIRE_CUDA(cuLinkDestroy(state));
 }

@@ -272,6 +272,45 @@ TEST_CASE("a guard makes of any instruction one for the lanes it holds for") {
   for (uint32_t t = 0; t < 32; ++t) CHECK(result[t] == (t < 3 ? 0 : t < 7 ? 12 : 1 + 3 * t));
 }
 
+TEST_CASE("threads of a warp that are in different functions at a time keep their registers") {
+  // Thread 0 waits in `holds`, which has wide registers, until the others have been in `counts`, which has narrow ones.
+  const std::string functions = R"(
+    .func holds(.param .b64 p)
+    {
+      .reg .pred %p; .reg .b32 %now; .reg .b64 %a, %b, %c, %place;
+      ld.param.b64 %place, [p];
+      mov.b64 %a, 0x1111111122222222; mov.b64 %b, 0x3333333344444444; add.u64 %c, %a, %b;
+    wait:
+      ld.volatile.global.u32 %now, [%place+32];
+      setp.lt.u32 %p, %now, 31;
+      @%p bra wait;
+      st.global.u64 [%place], %a; st.global.u64 [%place+8], %b; st.global.u64 [%place+16], %c;
+      ret;
+    }
+    .func counts(.param .b64 p)
+    {
+      .reg .b32 %r<8>; .reg .b64 %place;
+      ld.param.b64 %place, [p];
+      mov.u32 %r1, %tid.x; add.u32 %r2, %r1, 1; add.u32 %r3, %r2, 1; add.u32 %r4, %r3, 1; add.u32 %r5, %r4, 1;
+      mul.lo.u32 %r6, %r5, %r4; mul.lo.u32 %r7, %r6, %r3;
+      st.volatile.global.u32 [%place+40], %r7;
+      atom.global.add.u32 %r1, [%place+32], 1;
+      ret;
+    })";
+  Device device(kernelText(outParameter, std::string(threadProlog) + R"(
+    setp.eq.u32 %p0, %r0, 0;
+    @!%p0 bra OTHERS;
+    { .param .b64 a; st.param.b64 [a], %rd0; call.uni holds, (a); }
+    ret;
+  OTHERS:
+    { .param .b64 a; st.param.b64 [a], %rd0; call.uni counts, (a); }
+    ret;
+  )", functions));
+  const uint64_t out = device.upload(std::vector<uint64_t>(8));
+  device("k", {{1, 1, 1}, {32, 1, 1}}, out);
+  CHECK(device.download<uint64_t>(out, 3) == std::vector<uint64_t>{0x1111111122222222, 0x3333333344444444, 0x4444444466666666});
+}
+
 TEST_CASE("grid-wide synchronization of a cooperative launch works with any number of workers") {
   // What cooperative groups emit for this_grid().sync().
   Device device(kernelText(outParameter, std::string(threadProlog) + R"(

@@ -53,6 +53,20 @@ TEST_CASE("misaligned, read-only, shared and local accesses out of bounds are fa
   CHECK(device.tryLaunch("k", {}, out)->kind == Fault::Kind::illegalAddress);
 }
 
+TEST_CASE("a vector of which a part is in shared memory may be read, as on hardware, and not be written") {
+  const std::string begin = ".shared .align 16 .b8 s[20]; .reg .b32 %v<4>; mov.u32 %r1, s; st.shared.u32 [%r1+16], 7; bar.sync 0;";
+  Device device(kernelText(".param .u64 out", faultProlog + begin + "ld.shared.v4.u32 {%v0, %v1, %v2, %v3}, [%r1+16]; st.global.u32 [%d2], %v0; ret;"));
+  const uint64_t out = device.upload(std::vector<uint32_t>(32));
+  for (const uint32_t checks : {0u, static_cast<uint32_t>(checkRaces)}) {
+    device.launch.checks = checks;
+    CHECK(!device.tryLaunch("k", {}, out));
+    CHECK(device.download<uint32_t>(out, 1)[0] == 7);
+  }
+  says(faultOf(begin + "ld.shared.v4.u32 {%v0, %v1, %v2, %v3}, [%r1+32]; ret;"), "shared memory offset 0x20 of 20 bytes");
+  says(faultOf(begin + "st.shared.v4.u32 [%r1+16], {%v0, %v1, %v2, %v3}; ret;"), "shared memory offset 0x10 of 20 bytes");
+  says(faultOf(begin + "ld.shared.u32 %v0, [%r1+20]; ret;"), "shared memory offset 0x14 of 20 bytes");
+}
+
 TEST_CASE("trap, assert, and a call to no function") {
   CHECK(faultOf("setp.eq.u32 %p0, %r0, 9; @%p0 trap; ret;").kind == Fault::Kind::trap);
   says(faultOf("setp.eq.u32 %p0, %r0, 9; @%p0 trap; ret;"), "thread (9, 0, 0)");

@@ -6,6 +6,7 @@
 
 #include "stub/emulator/driver/driver.h"
 #include "stub/emulator/module/container.h"
+#include "stub/emulator/module/group-functions.h"
 #include "vgpu/image/archive.h"
 
 namespace vgpu::emulator::api {
@@ -36,7 +37,8 @@ void add(Link& link, CUjitInputType type, std::span<const std::byte> image, cons
     if (!carriesPtx)
       refuse(CUDA_ERROR_NOT_SUPPORTED, "only PTX, and fatbinaries, objects and libraries that carry PTX can be linked");
     auto addPiece = [&](std::span<const std::byte> piece) {
-      if (!isDeviceRuntime(piece)) problems = link.linker.add(called, findPtx(piece, link.context.device.architecture()));
+      const bool isRuntime = isDeviceRuntime(piece);
+      problems = link.linker.add(called, isRuntime ? std::string(groupFunctions) : findPtx(piece, link.context.device.architecture()));
     };
     if (type != CU_JIT_INPUT_LIBRARY || !image::isArchive(image)) {
       addPiece(image);

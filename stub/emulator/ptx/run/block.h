@@ -77,6 +77,8 @@ class Block {
   uint64_t linear() const { return number; }
   std::byte* shared() { return sharedMemory.data(); }
   uint64_t sharedBytes() const { return sharedSize; }
+  // Hardware gives it in larger units: compilers read a whole vector of which only a part is there.
+  uint64_t readableSharedBytes() const { return (sharedSize + largestVector - 1) / largestVector * largestVector; }
   uint32_t threads() const { return threadCount; }
   SharedCheck* check() { return activeCheck; }  // nullptr if the launch asks for none
 
@@ -116,6 +118,7 @@ class Block {
   std::vector<std::unique_ptr<Warp>> warps;
   std::vector<uint32_t> order;
   size_t warpCount = 0;
+  static constexpr uint64_t largestVector = 16;
   std::vector<std::byte> sharedMemory;
   uint64_t sharedSize = 0;
   SharedCheck* activeCheck = nullptr;

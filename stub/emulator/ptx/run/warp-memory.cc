@@ -35,13 +35,17 @@ const Warp::Span* Warp::findSpan(uint64_t address, uint64_t bytes, bool write) {
     if (address - span.base < span.bytes && bytes <= span.bytes - (address - span.base) && (span.writable || !write))
       return &span;
   Span found;
+  uint64_t readable = 0;  // if that is more than it has
   Grid& grid = owner->grid();
   const uint64_t window = windowOf(address);
   if (window == sharedWindow) {
     const uint64_t rank = rankIn(address);
     const auto& blocks = owner->cluster().blocks;
     Block* const block = rank == ownRank ? owner : rank < blocks.size() ? blocks[rank] : nullptr;
-    if (block != nullptr) found = {address >> rankShift << rankShift, block->sharedBytes(), block->shared(), true};
+    if (block != nullptr) {
+      found = {address >> rankShift << rankShift, block->sharedBytes(), block->shared(), true};
+      readable = block->readableSharedBytes();
+    }
   } else if (window == paramWindow) {
     found = {paramWindow, grid.parameters.size(), grid.parameters.data(), false};
   } else if (window == workspaceWindow) {
@@ -54,8 +58,9 @@ const Warp::Span* Warp::findSpan(uint64_t address, uint64_t bytes, bool write) {
   } else if (const auto region = grid.launch.memory->find(address)) {
     found = {region->base, region->bytes, region->host, region->writable};
   }
-  if (address - found.base >= found.bytes || bytes > found.bytes - (address - found.base) || (write && !found.writable))
-    return nullptr;
+  const uint64_t offset = address - found.base;
+  if (offset >= found.bytes || (write && !found.writable)) return nullptr;
+  if (bytes > (readable > found.bytes && !write ? readable : found.bytes) - offset) return nullptr;
   Span& slot = spans[nextSpan++ % spans.size()];
   slot = found;
   return &slot;
@@ -90,7 +95,8 @@ bool Warp::check(const Inst* inst, int lane, const std::byte* place, uint32_t by
   if (place < owner->shared() || offset >= owner->sharedBytes()) return true;
   const uint32_t thread = number * laneCount + static_cast<uint32_t>(lane);
   const bool changesNothing = written && std::memcmp(place, written, bytes) == 0;
-  const auto found = owner->check()->touch(access, thread, offset, bytes, changesNothing);
+  const auto touched = static_cast<uint32_t>(std::min<uint64_t>(bytes, owner->sharedBytes() - offset));
+  const auto found = owner->check()->touch(access, thread, offset, touched, changesNothing);
   if (!found) return true;
   std::string what = found->what;
   if (found->other) what += ": thread " + list(threadAt(*found->other));

@@ -145,6 +145,16 @@ void Warp::enterFrame(const Function& function, uint32_t frameOffset) {
       }
 }
 
+// Threads that are elsewhere may be in functions whose registers would lie otherwise in the same bytes.
+uint32_t Warp::endOfFrames() const {
+  const auto endOf = [](const Activation& each) { return each.frame + each.function->frameBytes; };
+  uint32_t end = endOf(activations[currentActivation]);
+  if (mode == 0) return end;
+  for (const Activation& each : activations)
+    if (each.references > 0) end = std::max(end, endOf(each));
+  return end;
+}
+
 const Inst* Warp::call(const Inst* inst, const CallSite& site, const Function& callee) {
   if (!callee.refusal.empty())
     return fault(Fault::Kind::notSupported, inst, firstActive(), "a call to '" + callee.name + "': " + callee.refusal);
@@ -152,7 +162,7 @@ const Inst* Warp::call(const Inst* inst, const CallSite& site, const Function& c
     return fault(Fault::Kind::invalidPc, inst, firstActive(),
                  "'" + callee.name + "' is called with arguments of another shape");
   const Activation caller = activation();
-  const uint32_t frameOffset = caller.frame + caller.function->frameBytes;
+  const uint32_t frameOffset = endOfFrames();
   const uint64_t localBase = roundUp(caller.localTop, 16), localTop = localBase + callee.localBytes + callBytes;
   if (localTop > std::max(owner->launch().stackBytes, owner->kernel().entry->localBytes + 1024) ||
       frameOffset + size_t{callee.frameBytes} > mostRegisterBytes || (callee.localBytes && !growLocal(localTop)))

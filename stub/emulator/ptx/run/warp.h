@@ -152,6 +152,7 @@ class Warp : public LaneFrame {
   void dropJoins();
   void shrinkJoins(uint32_t gone);
   void setMode(uint32_t mask);
+  uint32_t endOfFrames() const;
   void enterFrame(const Function&, uint32_t frameOffset);
   void growRegisters(size_t bytes);
 
