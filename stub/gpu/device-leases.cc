@@ -108,7 +108,8 @@ void DeviceLeases::release(const Pieces& pieces) {
 }
 
 CUresult DeviceLeases::leaseAhead(uint64_t address, uint64_t bytes) {
-  if (CUresult error = makeLease(address, bytes, inManagedPart(address) ? gpusThatReach() : std::vector{driver.device(device)})) return error;
+  const auto gpus = inManagedPart(address) ? gpusThatReach() : std::vector{driver.device(device)};
+  if (CUresult error = makeLease(address, bytes, gpus)) return error;
   std::lock_guard lock(mutex);
   leases.at(address).isAhead = true;
   return CUDA_SUCCESS;

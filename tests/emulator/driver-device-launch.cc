@@ -152,8 +152,8 @@ TEST_CASE("CUDA's device runtime among the inputs of a link is replaced, as the 
 }
 
 TEST_CASE("the device runtime gives a cooperative launch the group of its grid: handle, ranks, size and barrier") {
-  // Every thread adds 1 to out[0]; behind the barrier each looks at the sum, three times, and the last one leaves its rank, the size, and how
-  // many sums were wrong.
+  // Every thread adds 1 to out[0], and looks at the sum behind the barrier, three times. Then out has how many sums were wrong, the
+  // highest rank, and the size.
   const std::string text = R"(.version 8.0
 .target sm_75
 .address_size 64

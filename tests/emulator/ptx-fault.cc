@@ -55,7 +55,8 @@ TEST_CASE("misaligned, read-only, shared and local accesses out of bounds are fa
 
 TEST_CASE("a vector of which a part is in shared memory may be read, as on hardware, and not be written") {
   const std::string begin = ".shared .align 16 .b8 s[20]; .reg .b32 %v<4>; mov.u32 %r1, s; st.shared.u32 [%r1+16], 7; bar.sync 0;";
-  Device device(kernelText(".param .u64 out", faultProlog + begin + "ld.shared.v4.u32 {%v0, %v1, %v2, %v3}, [%r1+16]; st.global.u32 [%d2], %v0; ret;"));
+  const std::string reads = "ld.shared.v4.u32 {%v0, %v1, %v2, %v3}, [%r1+16]; st.global.u32 [%d2], %v0; ret;";
+  Device device(kernelText(".param .u64 out", faultProlog + begin + reads));
   const uint64_t out = device.upload(std::vector<uint32_t>(32));
   for (const uint32_t checks : {0u, static_cast<uint32_t>(checkRaces)}) {
     device.launch.checks = checks;
