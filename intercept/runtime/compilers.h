@@ -7,8 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
-#include <vector>
 
 namespace vgpu::runtime {
 
@@ -21,9 +19,5 @@ struct CompilerRow {
 };
 std::span<const CompilerRow> nvrtcRows();
 std::span<const CompilerRow> nvJitLinkRows();
-
-/// A newer compiler's text would be refused by the device's driver, which takes that compiler's machine code: it is made text of the
-/// driver's version. What that one has not is refused by name. In place, of the same size.
-void lowerPtxVersion(std::span<char> text);
 
 }  // namespace vgpu::runtime

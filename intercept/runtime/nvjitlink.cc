@@ -16,6 +16,7 @@
 
 #include "intercept/runtime/compiler-row.h"
 #include "intercept/runtime/process.h"
+#include "intercept/runtime/ptx-version.h"
 #include "vgpu/image/archive.h"
 #include "vgpu/image/fatbinary.h"
 
