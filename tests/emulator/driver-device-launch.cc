@@ -191,7 +191,7 @@ again:
   @%p0 bra again;
   atom.global.add.u32 %r5, [%d0+4], %r4;
   atom.global.max.u32 %r5, [%d0+8], %r2;
-  st.global.u32 [%d0+12], %r1;
+  atom.global.max.u32 %r5, [%d0+12], %r1;
   ret;
 }
 )";
