@@ -8,65 +8,48 @@ namespace {
 unsigned char toByte(int value) { return static_cast<unsigned char>(value); }
 
 /// Rows of memory, in a stream.
-struct InStream {
-  CUstream stream;
-  CUresult operator()(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t rows) const {
-    return cuMemsetD2D8Async(to, pitch, value, width, rows, stream);
-  }
-};
+CUresult fill(CUdeviceptr to, size_t pitch, int value, size_t width, size_t rows, CUstream stream) {
+  return cuMemsetD2D8Async(to, pitch, toByte(value), width, rows, stream);
+}
 
-/// By a function without a stream. What it fills is ordered by the default stream: the host's memory has been filled when it returns,
-/// a device's is as with a stream (CUDA Runtime API, "API synchronization behavior", Memset).
+/// The same by a function without a stream. What it fills is ordered by the default stream: the host's memory has been filled when it
+/// returns, a device's is as with a stream (CUDA Runtime API, "API synchronization behavior", Memset).
+CUresult fill(CUdeviceptr to, size_t pitch, int value, size_t width, size_t rows, LegacyDefaultStream) {
+  return cuMemsetD2D8(to, pitch, toByte(value), width, rows);
+}
+
+CUresult fill(CUdeviceptr to, size_t pitch, int value, size_t width, size_t rows, PerThreadDefaultStream) {
+  CUresult result = fill(to, pitch, value, width, rows, CU_STREAM_PER_THREAD);
+  if (result != CUDA_SUCCESS) return result;
+  CUmemorytype type = CU_MEMORYTYPE_DEVICE;
+  unsigned waits = 0;
+  CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS};
+  void* answers[] = {&type, &waits};
+  cuPointerGetAttributes(2, asked, answers, to);
+  return type == CU_MEMORYTYPE_HOST || waits != 0 ? cuStreamSynchronize(CU_STREAM_PER_THREAD) : CUDA_SUCCESS;
+}
+
 template <class On>
-struct Blocking;
-
-template <>
-struct Blocking<LegacyDefaultStream> {
-  CUresult operator()(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t rows) const {
-    return cuMemsetD2D8(to, pitch, value, width, rows);
-  }
-};
-
-template <>
-struct Blocking<PerThreadDefaultStream> {
-  CUresult operator()(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t rows) const {
-    CUresult result = cuMemsetD2D8Async(to, pitch, value, width, rows, CU_STREAM_PER_THREAD);
-    if (result != CUDA_SUCCESS) return result;
-    CUmemorytype type = CU_MEMORYTYPE_DEVICE;
-    unsigned waits = 0;
-    CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS};
-    void* answers[] = {&type, &waits};
-    cuPointerGetAttributes(2, asked, answers, to);
-    return type == CU_MEMORYTYPE_HOST || waits != 0 ? cuStreamSynchronize(CU_STREAM_PER_THREAD) : CUDA_SUCCESS;
-  }
-};
-
-template <class Fill>
-cudaError_t fillRows(void* to, size_t pitch, int value, size_t width, size_t rows, Fill fill) {
+cudaError_t fillRows(void* to, size_t pitch, int value, size_t width, size_t rows, On on) {
   if (width == 0 || rows == 0) return cudaSuccess;
-  return answer(fill(toDevice(to), pitch, toByte(value), width, rows));
+  return answer(fill(toDevice(to), pitch, value, width, rows, on));
 }
 
 /// Slices lie `ysize` rows apart, of which `height` are filled.
-template <class Fill>
-cudaError_t fillBox(cudaPitchedPtr to, int value, cudaExtent extent, Fill fill) {
+template <class On>
+cudaError_t fillBox(cudaPitchedPtr to, int value, cudaExtent extent, On on) {
   if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return cudaSuccess;
   size_t sliceBytes, allBytes, rows;
   if (__builtin_mul_overflow(to.pitch, to.ysize, &sliceBytes) || __builtin_mul_overflow(sliceBytes, extent.depth, &allBytes) ||
       __builtin_mul_overflow(extent.height, extent.depth, &rows))
     return cudaErrorInvalidValue;  // more than there are addresses
-  if (extent.height == to.ysize) return fillRows(to.ptr, to.pitch, value, extent.width, rows, fill);
+  if (extent.height == to.ysize) return fillRows(to.ptr, to.pitch, value, extent.width, rows, on);
   for (size_t slice = 0; slice < extent.depth; ++slice) {
     void* start = toPointer(toDevice(to.ptr) + slice * sliceBytes);
-    cudaError_t error = fillRows(start, to.pitch, value, extent.width, extent.height, fill);
+    cudaError_t error = fillRows(start, to.pitch, value, extent.width, extent.height, on);
     if (error != cudaSuccess) return error;
   }
   return cudaSuccess;
-}
-
-template <class On>
-Blocking<On> blocking(On) {
-  return {};
 }
 
 }  // namespace
@@ -74,13 +57,13 @@ Blocking<On> blocking(On) {
 
 using namespace vgpu::runtime;
 
-RUNTIME_SYNC(cudaMemset, (void* to, int value, size_t bytes), blocking(on)(toDevice(to), 0, toByte(value), bytes, 1))
+RUNTIME_SYNC(cudaMemset, (void* to, int value, size_t bytes), fill(toDevice(to), 0, value, bytes, 1, on))
 RUNTIME_STREAM(cudaMemsetAsync, (void* to, int value, size_t bytes, cudaStream_t stream),
                cuMemsetD8Async(toDevice(to), toByte(value), bytes, on(stream)))
 RUNTIME_SYNC(cudaMemset2D, (void* to, size_t pitch, int value, size_t width, size_t height),
-             fillRows(to, pitch, value, width, height, blocking(on)))
+             fillRows(to, pitch, value, width, height, on))
 RUNTIME_STREAM(cudaMemset2DAsync, (void* to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream),
-               fillRows(to, pitch, value, width, height, InStream{on(stream)}))
-RUNTIME_SYNC(cudaMemset3D, (cudaPitchedPtr to, int value, cudaExtent extent), fillBox(to, value, extent, blocking(on)))
+               fillRows(to, pitch, value, width, height, on(stream)))
+RUNTIME_SYNC(cudaMemset3D, (cudaPitchedPtr to, int value, cudaExtent extent), fillBox(to, value, extent, on))
 RUNTIME_STREAM(cudaMemset3DAsync, (cudaPitchedPtr to, int value, cudaExtent extent, cudaStream_t stream),
-               fillBox(to, value, extent, InStream{on(stream)}))
+               fillBox(to, value, extent, on(stream)))

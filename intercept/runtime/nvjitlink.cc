@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "intercept/runtime/compiler-row.h"
@@ -65,15 +66,19 @@ bool startsWith(std::string_view bytes, uint32_t magic) {
   return bytes.size() >= sizeof magic && std::memcmp(bytes.data(), &magic, sizeof magic) == 0;
 }
 
-/// What a program that does not say it gives.
-int typeOf(const Input& input) {
+/// What a program gives that does not say it.
+int findType(const std::string& input) {
   constexpr uint32_t ltoIrMagic = 0x7f4e43ed;
-  if (input.type != any) return input.type;
-  const auto bytes = std::as_bytes(std::span(input.bytes));
-  if (startsWith(input.bytes, ltoIrMagic)) return ltoIr;
+  const auto bytes = std::as_bytes(std::span(input));
+  if (startsWith(input, ltoIrMagic)) return ltoIr;
   if (image::isArchive(bytes)) return library;
   if (image::isFatbinary(bytes)) return fatbinary;
-  return input.bytes.starts_with("\177ELF") ? object : ptx;
+  return input.starts_with("\177ELF") ? object : ptx;
+}
+
+void keep(Link& link, int type, std::string bytes, const char* name) {
+  if (type == any) type = findType(bytes);
+  link.inputs.push_back({type, std::move(bytes), name != nullptr ? name : ""});
 }
 
 CUjitInputType asDriverType(int type) {
@@ -95,7 +100,7 @@ std::string linkLtoIr(const NvJitLink& genuine, const Link& link) {
   if (genuine.create(&handle, static_cast<uint32_t>(options.size()), options.data()) != 0) return {};
   bool isGood = true;
   for (auto& input : link.inputs)
-    if (typeOf(input) == ltoIr)
+    if (input.type == ltoIr)
       isGood = isGood && genuine.addData(handle, ltoIr, input.bytes.data(), input.bytes.size(), input.name.c_str()) == 0;
   size_t bytes = 0;
   std::string text;
@@ -107,7 +112,8 @@ std::string linkLtoIr(const NvJitLink& genuine, const Link& link) {
   return text;
 }
 
-CUresult addTo(CUlinkState state, int type, std::string& bytes, const std::string& name) {
+CUresult addTo(CUlinkState state, Input& input) {
+  auto& [type, bytes, name] = input;
   if (type == ptx) lowerPtxVersion(bytes);
   return cuLinkAddData(state, asDriverType(type), bytes.data(), bytes.size(), name.c_str(), 0, nullptr, nullptr);
 }
@@ -115,16 +121,15 @@ CUresult addTo(CUlinkState state, int type, std::string& bytes, const std::strin
 CUresult linkAll(const NvJitLink& genuine, Link& link, CUlinkState state, std::string& text) {
   bool hasLtoIr = false;
   for (auto& input : link.inputs) {
-    const int type = typeOf(input);
-    if (type == ltoIr) {
+    if (input.type == ltoIr) {
       hasLtoIr = true;
-    } else if (CUresult error = addTo(state, type, input.bytes, input.name); error != CUDA_SUCCESS) {
+    } else if (CUresult error = addTo(state, input); error != CUDA_SUCCESS) {
       return error;
     }
   }
   if (hasLtoIr) {
-    std::string linked = linkLtoIr(genuine, link);
-    if (CUresult error = addTo(state, ptx, linked, "lto.ptx"); error != CUDA_SUCCESS) return error;
+    Input linked{ptx, linkLtoIr(genuine, link), "lto.ptx"};
+    if (CUresult error = addTo(state, linked); error != CUDA_SUCCESS) return error;
   }
   void* image = nullptr;
   size_t bytes = 0;
@@ -176,7 +181,7 @@ struct Ours {
   static int addData(void* handle, int type, const void* data, size_t bytes, const char* name) {
     int result = genuine().addData(handle, type, data, bytes, name);
     if (Link* link = findLink(handle); result == 0 && link != nullptr)
-      link->inputs.push_back({type, std::string(static_cast<const char*>(data), bytes), name != nullptr ? name : ""});
+      keep(*link, type, std::string(static_cast<const char*>(data), bytes), name);
     return result;
   }
 
@@ -184,7 +189,7 @@ struct Ours {
     int result = genuine().addFile(handle, type, path);
     if (Link* link = findLink(handle); result == 0 && link != nullptr) {
       std::ifstream file(path, std::ios::binary);
-      link->inputs.push_back({type, std::string(std::istreambuf_iterator<char>(file), {}), path});
+      keep(*link, type, std::string(std::istreambuf_iterator<char>(file), {}), path);
     }
     return result;
   }

@@ -60,10 +60,10 @@ std::vector<char> compile(const char* source, const std::string& architecture, b
 }
 
 enum class Part { ltoIr, ptx, file, anyLtoIr, anyPtx };
+bool isLtoIr(Part part) { return part == Part::ltoIr || part == Part::anyLtoIr; }
 
 void add(nvJitLinkHandle handle, const char* source, Part how, const std::string& architecture) {
-  const bool isPtx = how != Part::ltoIr && how != Part::anyLtoIr;
-  const std::vector<char> part = compile(source, architecture, isPtx);
+  const std::vector<char> part = compile(source, architecture, !isLtoIr(how));
   if (how == Part::file) {
     char path[] = "/tmp/run-time-linker-XXXXXX";
     std::FILE* file = fdopen(mkstemp(path), "w");
@@ -74,7 +74,7 @@ void add(nvJitLinkHandle handle, const char* source, Part how, const std::string
     return;
   }
   const bool isAny = how == Part::anyLtoIr || how == Part::anyPtx;
-  const nvJitLinkInputType type = isAny ? NVJITLINK_INPUT_ANY : isPtx ? NVJITLINK_INPUT_PTX : NVJITLINK_INPUT_LTOIR;
+  const nvJitLinkInputType type = isAny ? NVJITLINK_INPUT_ANY : isLtoIr(how) ? NVJITLINK_INPUT_LTOIR : NVJITLINK_INPUT_PTX;
   LINKER(nvJitLinkAddData, handle, type, part.data(), part.size(), "part");
 }
 
@@ -97,8 +97,7 @@ std::vector<char> linkedCode(const std::string& architecture, Part first, Part s
   nvJitLinkHandle handle = nullptr;
   const std::string option = "-arch=" + architecture;
   const char* options[] = {option.c_str(), "-lto"};
-  auto isLto = [](Part part) { return part == Part::ltoIr || part == Part::anyLtoIr; };
-  LINKER(nvJitLinkCreate, &handle, isLto(first) || isLto(second) ? 2u : 1u, options);
+  LINKER(nvJitLinkCreate, &handle, isLtoIr(first) || isLtoIr(second) ? 2u : 1u, options);
   add(handle, caller, first, architecture);
   add(handle, callee, second, architecture);
   LINKER(nvJitLinkComplete, handle);

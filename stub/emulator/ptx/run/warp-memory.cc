@@ -1,4 +1,5 @@
 // Where a warp's addresses lead.
+#include <algorithm>
 #include <cstring>
 
 #include "stub/emulator/ptx/run/block.h"
@@ -60,7 +61,7 @@ const Warp::Span* Warp::findSpan(uint64_t address, uint64_t bytes, bool write) {
   }
   const uint64_t offset = address - found.base;
   if (offset >= found.bytes || (write && !found.writable)) return nullptr;
-  if (bytes > (readable > found.bytes && !write ? readable : found.bytes) - offset) return nullptr;
+  if (bytes > (write ? found.bytes : std::max(found.bytes, readable)) - offset) return nullptr;
   Span& slot = spans[nextSpan++ % spans.size()];
   slot = found;
   return &slot;
