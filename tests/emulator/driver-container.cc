@@ -88,6 +88,19 @@ TEST_CASE("a fatbinary without PTX for the device is refused") {
   CHECK_ANSWER(cuModuleLoadData(&module, fatbinary({}).data()), CUDA_ERROR_NO_BINARY_FOR_GPU);
 }
 
+TEST_CASE("a newer compiler's PTX is taken in place of its machine code for the device, and refused without it") {
+  Device device;
+  std::string text = marked("newer");
+  text.replace(text.find("8.0"), 3, "9.2");
+  const std::string ptx = member(1, 75, text, Packing::zstd);
+  auto code = [](uint32_t architecture) { return member(2, architecture, "\x7f" "ELF", Packing::plain); };
+  CHECK(has(loaded(fatbinary(code(90) + ptx)), "newer"));
+  CHECK(has(loaded(fatbinary(ptx + code(90))), "newer"));
+  CHECK_EQ(refusal(fatbinary(ptx), CUDA_ERROR_UNSUPPORTED_PTX_VERSION), "the PTX is of version 9.2, newer than 9.0");
+  refusal(fatbinary(code(80) + code(100) + ptx), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+  refusal(text, CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+}
+
 TEST_CASE("who has PTX for a later device alone is told how to have such a one") {
   Device device;
   std::string code = member(2, 90, "\x7f" "ELF", Packing::plain);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <optional>
 #include <utility>
 
@@ -28,14 +29,25 @@ std::string label(const image::Member& member) {
   return kind + std::to_string(member.architecture) + suffix;
 }
 
-// PTX for an architecture runs on it and every later one; with the suffix `a` on that one alone; with `f` on those of
-// the same major version from it on (PTX ISA, ".target").
-bool runsOn(const image::Member& member, int architecture) {
+// PTX for an architecture runs on it and every later one; with the suffix `a` on that one alone; with `f`, and machine code, on
+// those of the same major version from it on (PTX ISA, ".target"; CUDA C++ Programming Guide, "Binary Compatibility").
+bool isFor(const image::Member& member, int architecture) {
   auto device = static_cast<uint32_t>(architecture);
-  if (member.kind != image::ptx || member.architecture > device) return false;
+  if (member.architecture > device) return false;
   if (member.flags & architectureSpecific) return member.architecture == device;
-  if (member.flags & familySpecific) return member.architecture / 10 == device / 10;
+  if (member.flags & familySpecific || member.kind == image::machineCode) return member.architecture / 10 == device / 10;
   return true;
+}
+
+void checkVersion(std::string_view ptx) {
+  constexpr int newest = 90;  // PTX ISA 9.0, CUDA 13.0
+  const size_t at = ptx.find(".version");
+  if (at == std::string_view::npos) return;
+  const std::string number(ptx.substr(at + 8, 16));
+  int major = 0, minor = 0;
+  if (std::sscanf(number.c_str(), " %d.%d", &major, &minor) != 2 || major * 10 + minor <= newest) return;
+  refuse(CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+         "the PTX is of version " + std::to_string(major) + "." + std::to_string(minor) + ", newer than 9.0");
 }
 
 std::string ptxOfFatbinary(image::Fatbinary fatbinary, int architecture) {
@@ -44,9 +56,11 @@ std::string ptxOfFatbinary(image::Fatbinary fatbinary, int architecture) {
     return std::pair(m.architecture, m.flags & (architectureSpecific | familySpecific));
   };
   std::optional<image::Member> best, other;
+  bool hasMachineCode = false;  // for the device
   std::string there;
   while (auto member = fatbinary.next()) {
-    if (runsOn(*member, architecture) && (!best || rank(*member) > rank(*best))) best = member;
+    if (member->kind == image::machineCode) hasMachineCode |= isFor(*member, architecture);
+    if (member->kind == image::ptx && isFor(*member, architecture) && (!best || rank(*member) > rank(*best))) best = member;
     if (member->kind == image::ptx && (!other || rank(*member) < rank(*other))) other = member;
     there += (there.empty() ? "" : ", ") + label(*member);
   }
@@ -61,7 +75,9 @@ std::string ptxOfFatbinary(image::Fatbinary fatbinary, int architecture) {
   auto content = image::contentOf(*best, room);
   if (!content)
     refuseImage("the " + label(*best) + " member is damaged: it does not decompress to what its header says");
-  return ptxOf(*content);
+  std::string ptx = ptxOf(*content);
+  if (!hasMachineCode) checkVersion(ptx);  // a newer compiler's machine code would be taken by the driver, and is what this PTX is
+  return ptx;
 }
 
 // A host object or executable keeps fatbinaries in .nv_fatbin, of relocatable device code in __nv_relfatbin; a device one has machine
@@ -98,6 +114,7 @@ std::string ptxOfText(std::string_view text) {
   if (text.empty() || !std::all_of(start.begin(), start.end(), readable)) {
     refuseImage("the module is neither PTX text nor a fatbinary nor an ELF file");
   }
+  checkVersion(text);
   return std::string(text);
 }
 

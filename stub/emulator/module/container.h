@@ -9,7 +9,8 @@
 namespace vgpu::emulator::api {
 
 // The PTX text for a device of `architecture` (major * 10 + minor): the newest that the device can run. Throws Refusal:
-// CUDA_ERROR_INVALID_IMAGE, or CUDA_ERROR_NO_BINARY_FOR_GPU with the list of what is there.
+// CUDA_ERROR_INVALID_IMAGE, CUDA_ERROR_NO_BINARY_FOR_GPU with the list of what is there, or CUDA_ERROR_UNSUPPORTED_PTX_VERSION where
+// a newer compiler's text comes without machine code for the device.
 std::string findPtx(std::span<const std::byte> image, int architecture);
 
 // Whether the image is a part of CUDA's device runtime (libcudadevrt.a), which has machine code for most GPUs and PTX for the newest
