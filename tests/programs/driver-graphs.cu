@@ -44,6 +44,42 @@ unsigned read(const unsigned* value) {
   return got;
 }
 
+std::string printed(CUgraph graph, unsigned flags) {
+  const std::string path = "/tmp/vgpu-driver-graphs-" + std::to_string(getpid()) + ".dot";
+  CALL(cuGraphDebugDotPrint, graph, path.c_str(), flags);
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  unlink(path.c_str());
+  return text.str();
+}
+
+// What a printed graph says of a node is what the flags ask for.
+bool checkPrinted(unsigned* values) {
+  CUgraph graph;
+  CUgraphNode kernel, fill;
+  CALL(cuGraphCreate, &graph, 0);
+  void* arguments[2];
+  unsigned kept, *place;
+  CUgraphNodeParams params = adds(values, 1, arguments, &kept, &place);
+  params.kernel.sharedMemBytes = 1234;
+  CALL(cuGraphAddNode, &kernel, graph, nullptr, nullptr, 0, &params);
+  params = CUgraphNodeParams{};
+  params.type = CU_GRAPH_NODE_TYPE_MEMSET;
+  params.memset = {reinterpret_cast<CUdeviceptr>(values), 0, 4, 4, 7, 1, nullptr};
+  CALL(cuGraphAddNode, &fill, graph, &kernel, nullptr, 1, &params);
+  auto says = [&](unsigned flags, const char* word) { return printed(graph, flags).find(word) != std::string::npos; };
+  const std::string little = printed(graph, 0);
+  bool ok = EXPECT(!says(0, "1234")) & EXPECT(says(0, "add"));
+  ok &= EXPECT(says(CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_PARAMS, "1234"));
+  ok &= EXPECT(!says(CU_GRAPH_DEBUG_DOT_FLAGS_MEMSET_NODE_PARAMS, "1234"));
+  ok &= EXPECT(says(CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE, "1234"));
+  ok &= EXPECT(printed(graph, CU_GRAPH_DEBUG_DOT_FLAGS_MEMSET_NODE_PARAMS) != little);
+  ok &= EXPECT(printed(graph, CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES) != little);
+  ok &= EXPECT(printed(graph, CU_GRAPH_DEBUG_DOT_FLAGS_HOST_NODE_PARAMS) == little);
+  CALL(cuGraphDestroy, graph);
+  return ok;
+}
+
 // A fill of 4, plus 1, written twice with words beside it: by the entry for any type.
 bool checkAny(unsigned* values) {
   CUgraph graph;
@@ -189,12 +225,7 @@ bool checkAttributes(unsigned* values) {
   unsigned before = read(values);
   CALL(cuGraphLaunch, exec, nullptr);
   ok &= EXPECT(read(values) == before + 2);
-  const std::string path = "/tmp/vgpu-driver-graphs-" + std::to_string(getpid()) + ".dot";
-  CALL(cuGraphDebugDotPrint, graph, path.c_str(), 0);
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  unlink(path.c_str());
-  ok &= EXPECT(text.str().find("digraph") == 0) & EXPECT(text.str().find("->") != std::string::npos);
+  ok &= EXPECT(printed(graph, 0).find("digraph") == 0) & EXPECT(printed(graph, 0).find("->") != std::string::npos);
   CALL(cuGraphExecDestroy, exec);
   CALL(cuGraphDestroy, graph);
   return ok;
@@ -208,5 +239,6 @@ int main() {
   bool ok = checkAny(values);
   ok &= checkEvents(values);
   ok &= checkAttributes(values);
+  ok &= checkPrinted(values);
   return verdict("driver-graphs", ok);
 }

@@ -34,7 +34,8 @@ CUresult edgesOf(Graphs& graphs, const Graph& graph, const Dependencies& before,
 // Places what is kept of a kernel's parameters as the program reads them: valid until the node is changed.
 void placeParameters(KernelWork& work, const HandleTable& handles);
 
-// Writes the graph in the language of Graphviz. `handles`: for the names of kernels. CUDA's result.
-CUresult printGraph(const Graph& graph, const HandleTable& handles, const char* path);
+// Writes the graph in the language of Graphviz, with what `flags` (CUgraphDebugDot_flags) ask for; those that CUDA does not know mean
+// nothing. `handles`: for the names of kernels. CUDA's result.
+CUresult printGraph(const Graph& graph, const HandleTable& handles, const char* path, unsigned flags);
 
 }  // namespace vgpu::client
