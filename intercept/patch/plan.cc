@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "intercept/patch/stripped-runtime.h"
 #include "vgpu/image/fatbinary.h"
 
 namespace vgpu::runtime {
@@ -59,10 +60,9 @@ Plan planWithoutRuntimeSymbols(const image::Elf& file, const std::string& path, 
   if (!registers || callsSharedRuntime(file, exports)) return {};
   return refuse(
       path +
-      " has the CUDA runtime linked into it and its symbol table stripped, so vgpu cannot put its own runtime "
-      "in place. Link it with `nvcc -cudart shared`, or keep the symbol table (no -s, no strip; "
-      "`strip --strip-debug` is fine). A library that is not yours to link, such as cuBLAS or cuDNN, cannot be used "
-      "yet");
+      " has the CUDA runtime linked into it and its symbol table stripped, and vgpu does not find the runtime's functions, so it "
+      "cannot put its own in place. Link it with `nvcc -cudart shared`, or keep the symbol table (no -s, no strip; "
+      "`strip --strip-debug` is fine)");
 }
 
 /// True if the bytes are what compilers and linkers put between functions: breakpoints, zeros and the pieces of
@@ -91,25 +91,35 @@ bool defines(const image::Elf& file, const Elf64_Shdr& table, std::string_view n
                              [&](const Elf64_Sym& symbol) { return isFunction(symbol) && file.nameOf(table, symbol) == name; });
 }
 
-Plan planForRuntime(const image::Elf& file, const Elf64_Shdr& table, const std::string& path, std::span<const Export> exports13,
-                    std::span<const Export> exports12) {
-  const bool is12 = defines(file, table, since12);
-  if (!is12 && defines(file, table, until12))
+/// The functions of the table that may be a runtime's, by their symbols.
+std::vector<RuntimeFunction> functionsIn(const image::Elf& file, const Elf64_Shdr& table) {
+  const auto starts = startsIn(file, table);
+  std::vector<RuntimeFunction> functions;
+  for (const auto& symbol : file.symbolsOf(table)) {
+    const std::string_view name = file.nameOf(table, symbol);
+    if (isFunction(symbol) && (name.starts_with("cuda") || name.starts_with("__cuda")))
+      functions.push_back({name, symbol.st_value, hasRoom(file, symbol, starts)});
+  }
+  return functions;
+}
+
+/// For an object that has these functions, a runtime's among them.
+Plan planForRuntime(const image::Elf& file, const std::vector<RuntimeFunction>& functions, const std::string& path,
+                    std::span<const Export> exports13, std::span<const Export> exports12) {
+  auto has = [&](std::string_view name) { return std::ranges::find(functions, name, &RuntimeFunction::name) != functions.end(); };
+  const bool is12 = has(since12);
+  if (!is12 && has(until12))
     return refuse(path + " has a CUDA runtime older than 12 linked into it (it contains " + std::string(until12) +
                   "). vgpu speaks CUDA 12 and 13: rebuild it with one of these");
   auto exports = is12 ? exports12 : exports13;
-  auto symbols = file.symbolsOf(table);
-  const auto starts = startsIn(file, table);
   Plan plan{Plan::Verdict::patch, {}, {}};
-  for (const auto& symbol : symbols) {
-    if (!isFunction(symbol)) continue;
-    std::string_view name = file.nameOf(table, symbol);
-    const Export* to = findExport(exports, name);
+  for (const RuntimeFunction& function : functions) {
+    const Export* to = findExport(exports, function.name);
     if (to == nullptr) continue;
-    if (!isExecutable(file, symbol.st_value) || !hasRoom(file, symbol, starts))
-      return refuse(path + " has the CUDA runtime linked into it, but there is no room at " + std::string(name) +
+    if (!isExecutable(file, function.address) || !function.hasRoom)
+      return refuse(path + " has the CUDA runtime linked into it, but there is no room at " + std::string(function.name) +
                     " for a jump to vgpu's. Link it with `nvcc -cudart shared`");
-    plan.jumps.push_back({to, symbol.st_value});
+    plan.jumps.push_back({to, function.address});
   }
   std::ranges::sort(plan.jumps, {}, &Jump::address);
   if (std::string conflict = conflictIn(plan.jumps); !conflict.empty())
@@ -146,8 +156,10 @@ Plan planFor(const image::Elf& file, const std::string& path, std::span<const Ex
   for (uint32_t type : {SHT_SYMTAB, SHT_DYNSYM}) {
     auto table = file.findSection(type);
     if (table && mentionsRuntime(file, *table) && defines(file, *table, landmark))
-      return planForRuntime(file, *table, path, exports, exports12);
+      return planForRuntime(file, functionsIn(file, *table), path, exports, exports12);
   }
+  if (auto functions = findStrippedRuntime(file); !functions.empty())
+    return planForRuntime(file, functions, path, exports, exports12);
   return planWithoutRuntimeSymbols(file, path, exports);
 }
 

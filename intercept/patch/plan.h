@@ -6,18 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "intercept/patch/jump.h"
 #include "intercept/runtime/export-table.h"
 #include "vgpu/image/elf.h"
 
 namespace vgpu::runtime {
-
-/// `jmp *0(%rip)` and the eight bytes of its target: reaches everywhere and changes no register.
-constexpr size_t jumpBytes = 14;
-
-struct Jump {
-  const Export* to;
-  uint64_t address;  ///< of the function in the file's address space
-};
 
 struct Plan {
   enum class Verdict { leave, patch, refuse };

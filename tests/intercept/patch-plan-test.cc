@@ -45,9 +45,25 @@ TEST_CASE("a program on the shared runtime has nothing to patch") {
 
 TEST_CASE("a program without device code is known by the runtime that it has, not by the sections that nvcc gives it") {
   CHECK(planOf("host-only").verdict == Plan::Verdict::patch);
-  CHECK(planOf("host-only-stripped").verdict == Plan::Verdict::refuse);
+  CHECK(planOf("host-only-stripped").verdict == Plan::Verdict::patch);
   CHECK(planOf("host-only-shared").verdict == Plan::Verdict::leave);
   CHECK(planOf("host-only-shared-stripped").verdict == Plan::Verdict::leave);
+}
+
+TEST_CASE("a stripped program gets the jumps that its symbols would have given") {
+  for (std::string name : {"sample", "host-only"}) {
+    const Plan plan = planOf(name), stripped = planOf(name + "-stripped");
+    REQUIRE(stripped.verdict == Plan::Verdict::patch);
+    CHECK(std::ranges::equal(plan.jumps, stripped.jumps,
+                             [](const Jump& a, const Jump& b) { return a.to == b.to && a.address == b.address; }));
+  }
+}
+
+TEST_CASE("a stripped program whose functions are not found is refused, with what to do") {
+  const Plan plan = planOf("sample-no-unwind-stripped");
+  CHECK(plan.verdict == Plan::Verdict::refuse);
+  CHECK(plan.reason.find("does not find the runtime's functions") != std::string::npos);
+  CHECK(plan.reason.find("nvcc -cudart shared") != std::string::npos);
 }
 
 TEST_CASE("a function without room for a jump refuses its object by name") {

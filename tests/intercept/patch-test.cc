@@ -74,7 +74,7 @@ TEST_CASE("a program that exports the runtime linked into it does not turn our c
 }
 
 TEST_CASE("a library opened later is patched before its constructors run, each time it is opened") {
-  for (std::string plugin : {"plugin.so", "plugin-shared.so"}) {
+  for (std::string plugin : {"plugin.so", "plugin-shared.so", "plugin-stripped.so"}) {
     CAPTURE(plugin);
     Outcome outcome = runPreloaded({folder + "plugin-host", folder + plugin});
     CHECK(outcome.status == 0);
@@ -86,8 +86,20 @@ TEST_CASE("a library opened later is patched before its constructors run, each t
   }
 }
 
-TEST_CASE("a stripped program with the runtime inside is refused before main, with what to do") {
+TEST_CASE("a stripped program runs on our runtime, without its section headers too") {
   for (const std::string& program : {folder + "sample-stripped", withoutSectionHeaders(folder + "sample-stripped")}) {
+    CAPTURE(program);
+    Outcome outcome = runPreloaded({program});
+    CHECK(outcome.status == 0);
+    CHECK(outcome.errors == "");
+    CHECK(outcome.printed("launch cudaSuccess"));
+    CHECK(outcome.called("cuLaunchKernel 2 32 16 0"));
+  }
+}
+
+TEST_CASE("a stripped program whose runtime is not found is refused before main, with what to do") {
+  const std::string stripped = folder + "sample-no-unwind-stripped";
+  for (const std::string& program : {stripped, withoutSectionHeaders(stripped)}) {
     CAPTURE(program);
     Outcome outcome = runPreloaded({program});
     CHECK(outcome.status == 127);
@@ -105,7 +117,7 @@ TEST_CASE("a stripped program that uses the shared runtime runs") {
 }
 
 TEST_CASE("a library that keeps its own runtime is loaded without a word, at start and later, and the program goes on") {
-  for (std::string plugin : {"plugin-stripped.so", "older.so", "no-room.so"}) {
+  for (std::string plugin : {"plugin-no-unwind-stripped.so", "older.so", "no-room.so"}) {
     CAPTURE(plugin);
     Outcome later = runPreloaded({folder + "plugin-host", folder + plugin});
     CHECK(later.errors.find("vgpu: ") == std::string::npos);

@@ -1,0 +1,215 @@
+#include "intercept/patch/stripped-runtime.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "intercept/patch/jump.h"
+#include "vgpu/image/function-starts.h"
+
+namespace vgpu::runtime {
+namespace {
+
+using image::Bytes;
+
+/// A part of the file that is loaded at that address.
+struct Part {
+  Bytes bytes;
+  uint64_t address;
+};
+
+// The function with a name among those without. Behind its name lie those of the API, with nothing between them: the longest such
+// list, as there are others (of errors).
+constexpr std::string_view anchor = "__cudaInitModule";
+constexpr uint64_t mostBytesToNames = 64 << 10;  // there are 4 KiB
+constexpr size_t fewestNames = 300;              // 12.9 has 420, 13.0 has 406
+// Of a runtime's code; that of 13.5 has 0.66 MB.
+constexpr uint64_t mostCodeBytes = 1 << 20;
+// The functions of the API lie together in some 200 KiB, and none has a KiB: looking into a piece of each stride finds them, and
+// most of a large library stays unread.
+constexpr uint64_t strideBytes = 64 << 10, pieceBytes = 4 << 10;
+
+// From the anchor on, by how many functions before or behind it.
+constexpr std::pair<int, std::string_view> byOrder[] = {
+    {-8, "cudaGetExportTable"},
+    {-7, "__cudaRegisterFatBinary"},
+    {-6, "__cudaRegisterFatBinaryEnd"},
+    {-5, "__cudaUnregisterFatBinary"},
+    {-4, "__cudaRegisterVar"},
+    {-3, "__cudaRegisterManagedVar"},
+    {-2, "__cudaRegisterHostVar"},
+    {-1, "__cudaRegisterFunction"},
+    {1, "__cudaPushCallConfiguration"},
+    {2, "__cudaPopCallConfiguration"},
+    {3, "__cudaGetKernel"},
+    {4, "__cudaLaunchKernel"},
+    {5, "__cudaLaunchKernel_ptsz"},
+    {6, "__cudaRegisterUnifiedTable"},
+};
+// Of these, the ones that jump to a function of the API.
+constexpr std::pair<int, std::string_view> confirming[] = {{4, "cudaLaunchKernel"}, {5, "cudaLaunchKernel_ptsz"}};
+
+/// False for most objects: a runtime opens the driver.
+bool opensLibraries(const image::Elf& file) {
+  auto table = file.findSection(SHT_DYNSYM);
+  if (!table) return file.sections().empty();
+  if (table->sh_link >= file.sections().size()) return false;
+  return image::textOf(file.bytesOf(file.sections()[table->sh_link])).find("dlsym") != std::string_view::npos;
+}
+
+std::vector<Part> constantsOf(const image::Elf& file) {
+  if (auto section = file.findSection(".rodata")) return {{file.bytesOf(*section), section->sh_addr}};
+  std::vector<Part> parts;
+  for (const auto& segment : file.segments())
+    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_W) == 0) parts.push_back({file.bytesOf(segment), segment.p_vaddr});
+  return parts;
+}
+
+bool isName(std::string_view text) {
+  auto isUpper = [](char each) { return each >= 'A' && each <= 'Z'; };
+  auto isOfName = [&](char each) { return isUpper(each) || (each >= 'a' && each <= 'z') || (each >= '0' && each <= '9') || each == '_'; };
+  return text.starts_with("cuda") && text.size() > 4 && isUpper(text[4]) && std::ranges::all_of(text, isOfName);
+}
+
+/// The string that begins there, in the text of a part.
+std::string_view stringAt(std::string_view text, size_t at) { return text.substr(at, text.find('\0', at) - at); }
+
+/// The names that follow each other from there on.
+std::vector<RuntimeFunction> namesFrom(const Part& part, size_t at) {
+  const std::string_view text = image::textOf(part.bytes);
+  std::vector<RuntimeFunction> names;
+  for (; at < text.size(); ++at) {
+    if (text[at] == '\0') continue;
+    const std::string_view name = stringAt(text, at);
+    if (!isName(name)) break;
+    names.push_back({name, part.address + at, false});
+    at += name.size();
+  }
+  return names;
+}
+
+/// Where the anchor's name is next; npos if nowhere.
+size_t findAnchor(std::string_view text, size_t from) {
+  size_t at = text.find(anchor, std::max<size_t>(from, 1));
+  while (at != std::string_view::npos && (text[at - 1] != '\0' || stringAt(text, at) != anchor)) at = text.find(anchor, at + 1);
+  return at;
+}
+
+/// The anchor that is there and the names of the API, with their own addresses; sorted by these.
+std::vector<RuntimeFunction> namesBehind(const Part& part, size_t at) {
+  const std::string_view text = image::textOf(part.bytes);
+  std::vector<RuntimeFunction> names{{anchor, part.address + at, false}}, longest;
+  const size_t limit = std::min(text.size(), at + mostBytesToNames);
+  for (at += anchor.size(); at < limit; ++at) {
+    if (text[at - 1] != '\0' || text[at] != 'c') continue;
+    auto run = namesFrom(part, at);
+    if (run.empty()) continue;
+    at = run.back().address - part.address;
+    if (run.size() > longest.size()) longest = std::move(run);
+  }
+  names.insert(names.end(), longest.begin(), longest.end());
+  return names;
+}
+
+/// Visits each instruction in the bytes that takes an address relative to itself (`lea`), until one visit returns true.
+template <typename Visit>
+bool visitAddresses(const Part& code, Visit&& visit) {
+  constexpr size_t bytes = 7;
+  constexpr char operation = '\x8d';  // behind one byte of prefix, before one of registers and four of distance
+  const std::string_view text = image::textOf(code.bytes);
+  for (size_t i = 1; (i = text.find(operation, i)) != std::string_view::npos && i - 1 + bytes <= text.size(); ++i) {
+    if ((text[i - 1] & 0xfb) != 0x48 || (text[i + 1] & 0xc7) != 0x05) continue;
+    const uint64_t instruction = code.address + i - 1;
+    const auto distance = int64_t{image::read<int32_t>(code.bytes, i + 2)};
+    if (visit(instruction, instruction + bytes + static_cast<uint64_t>(distance))) return true;
+  }
+  return false;
+}
+
+Part partOf(const Part& whole, uint64_t offset, uint64_t bytes) {
+  return {whole.bytes.subspan(offset, std::min<uint64_t>(bytes, whole.bytes.size() - offset)), whole.address + offset};
+}
+
+/// Where functions are that take one of the addresses between the two, and the code around them.
+std::optional<Part> findCode(const image::Elf& file, uint64_t first, uint64_t last) {
+  for (const auto& segment : file.segments()) {
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
+    const Part whole{file.bytesOf(segment), segment.p_vaddr};
+    for (uint64_t offset = 0; offset < whole.bytes.size(); offset += strideBytes) {
+      if (!visitAddresses(partOf(whole, offset, pieceBytes), [&](uint64_t, uint64_t to) { return to >= first && to <= last; })) continue;
+      const uint64_t from = offset < mostCodeBytes ? 0 : offset - mostCodeBytes;
+      return partOf(whole, from, offset + mostCodeBytes - from);
+    }
+  }
+  return std::nullopt;
+}
+
+/// Puts the function that has it in the place of each name's address. False unless each is had by one, and none has two.
+bool findFunctions(const Part& code, const image::FunctionStarts& starts, std::vector<RuntimeFunction>& names) {
+  std::vector<uint64_t> found(names.size());
+  const bool isAmbiguous = visitAddresses(code, [&](uint64_t instruction, uint64_t to) {
+    auto name = std::ranges::lower_bound(names, to, {}, &RuntimeFunction::address);
+    auto function = starts.find(instruction);
+    if (name == names.end() || name->address != to || !function) return false;
+    uint64_t& address = found[name - names.begin()];
+    return std::exchange(address, starts[*function]) != 0 && address != starts[*function];
+  });
+  if (isAmbiguous || std::ranges::find(found, 0) != found.end()) return false;
+  for (size_t i = 0; i < names.size(); ++i) names[i].address = found[i];
+  std::ranges::sort(found);
+  return std::ranges::adjacent_find(found) == found.end();
+}
+
+/// True if the function's first instructions end with a jump to that address.
+bool jumpsTo(const image::Elf& file, uint64_t function, uint64_t to) {
+  constexpr size_t before = 12, instructionBytes = 5;
+  const Bytes bytes = file.bytesAt(function);
+  for (size_t i = 0; i < before && i + instructionBytes <= bytes.size(); ++i) {
+    if (bytes[i] != std::byte{0xe9}) continue;
+    const auto distance = image::read<int32_t>(bytes, i + 1);
+    if (function + i + instructionBytes + static_cast<uint64_t>(int64_t{distance}) == to) return true;
+  }
+  return false;
+}
+
+/// Adds those that are known by their order. False if it is not confirmed.
+bool addByOrder(const image::Elf& file, const image::FunctionStarts& starts, std::vector<RuntimeFunction>& functions) {
+  const auto middle = starts.find(functions.front().address);
+  constexpr int first = std::begin(byOrder)->first, last = std::rbegin(byOrder)->first;
+  if (!middle || *middle < size_t{-first} || *middle + last >= starts.size()) return false;
+  for (auto [distance, name] : confirming) {
+    auto to = std::ranges::find(functions, name, &RuntimeFunction::name);
+    if (to == functions.end() || !jumpsTo(file, starts[*middle + distance], to->address)) return false;
+  }
+  for (auto [distance, name] : byOrder) functions.push_back({name, starts[*middle + distance], false});
+  return true;
+}
+
+/// The functions with these names and those by their order; empty if there is no such runtime.
+std::vector<RuntimeFunction> functionsOf(const image::Elf& file, std::vector<RuntimeFunction> names) {
+  if (names.size() < fewestNames) return {};
+  const auto code = findCode(file, names.front().address, names.back().address);
+  const image::FunctionStarts starts(file);
+  if (!code || !findFunctions(*code, starts, names) || !addByOrder(file, starts, names)) return {};
+  for (RuntimeFunction& each : names) {
+    const auto index = starts.find(each.address);
+    each.hasRoom = *index + 1 == starts.size() || starts[*index + 1] - each.address >= jumpBytes;
+  }
+  return names;
+}
+
+}  // namespace
+
+std::vector<RuntimeFunction> findStrippedRuntime(const image::Elf& file) {
+  if (!opensLibraries(file)) return {};
+  for (const Part& constants : constantsOf(file)) {
+    const std::string_view text = image::textOf(constants.bytes);
+    // The same text may be a constant of the program's as well.
+    for (size_t at = findAnchor(text, 0); at != std::string_view::npos; at = findAnchor(text, at + 1))
+      if (auto functions = functionsOf(file, namesBehind(constants, at)); !functions.empty()) return functions;
+  }
+  return {};
+}
+
+}  // namespace vgpu::runtime
