@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "intercept/patch/stripped-runtime.h"
+#include "vgpu/image/constants.h"
 #include "vgpu/image/fatbinary.h"
 
 namespace vgpu::runtime {
@@ -12,6 +13,9 @@ using image::Bytes;
 
 // Every copy of the runtime has this function, and every object that uses one calls it.
 constexpr std::string_view landmark = "__cudaRegisterFatBinary";
+// What every copy says of an old driver. An object that has the functions without it hands them on to a runtime that it opens, as
+// XLA does: that one is ours.
+constexpr std::string_view text = "CUDA driver version is insufficient for CUDA runtime version";
 // Functions of every runtime of CUDA 12, and of no other: the first came with it, and CUDA 13 has neither.
 constexpr std::string_view since12 = "cudaGetDeviceProperties_v2", until12 = "cudaThreadExit";
 // A section of ours: another copy of this library must not be patched to call us while it patches us to call it.
@@ -91,6 +95,11 @@ bool defines(const image::Elf& file, const Elf64_Shdr& table, std::string_view n
                              [&](const Elf64_Sym& symbol) { return isFunction(symbol) && file.nameOf(table, symbol) == name; });
 }
 
+bool hasText(const image::Elf& file) {
+  return std::ranges::any_of(image::constantsOf(file),
+                             [](const image::Part& part) { return image::textOf(part.bytes).find(text) != std::string_view::npos; });
+}
+
 /// The functions of the table that may be a runtime's, by their symbols.
 std::vector<RuntimeFunction> functionsIn(const image::Elf& file, const Elf64_Shdr& table) {
   const auto starts = startsIn(file, table);
@@ -156,7 +165,7 @@ Plan planFor(const image::Elf& file, const std::string& path, std::span<const Ex
   for (uint32_t type : {SHT_SYMTAB, SHT_DYNSYM}) {
     auto table = file.findSection(type);
     if (table && mentionsRuntime(file, *table) && defines(file, *table, landmark))
-      return planForRuntime(file, functionsIn(file, *table), path, exports, exports12);
+      return !hasText(file) ? Plan{} : planForRuntime(file, functionsIn(file, *table), path, exports, exports12);
   }
   if (auto functions = findStrippedRuntime(file); !functions.empty())
     return planForRuntime(file, functions, path, exports, exports12);

@@ -6,18 +6,13 @@
 #include <utility>
 
 #include "intercept/patch/jump.h"
+#include "vgpu/image/constants.h"
 #include "vgpu/image/function-starts.h"
 
 namespace vgpu::runtime {
 namespace {
 
-using image::Bytes;
-
-/// A part of the file that is loaded at that address.
-struct Part {
-  Bytes bytes;
-  uint64_t address;
-};
+using image::Bytes, image::Part;
 
 // The function with a name among those without. Behind its name lie those of the API, with nothing between them: the longest such
 // list, as there are others (of errors).
@@ -56,14 +51,6 @@ bool opensLibraries(const image::Elf& file) {
   if (!table) return file.sections().empty();
   if (table->sh_link >= file.sections().size()) return false;
   return image::textOf(file.bytesOf(file.sections()[table->sh_link])).find("dlsym") != std::string_view::npos;
-}
-
-std::vector<Part> constantsOf(const image::Elf& file) {
-  if (auto section = file.findSection(".rodata")) return {{file.bytesOf(*section), section->sh_addr}};
-  std::vector<Part> parts;
-  for (const auto& segment : file.segments())
-    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_W) == 0) parts.push_back({file.bytesOf(segment), segment.p_vaddr});
-  return parts;
 }
 
 bool isName(std::string_view text) {
@@ -203,7 +190,7 @@ std::vector<RuntimeFunction> functionsOf(const image::Elf& file, std::vector<Run
 
 std::vector<RuntimeFunction> findStrippedRuntime(const image::Elf& file) {
   if (!opensLibraries(file)) return {};
-  for (const Part& constants : constantsOf(file)) {
+  for (const Part& constants : image::constantsOf(file)) {
     const std::string_view text = image::textOf(constants.bytes);
     // The same text may be a constant of the program's as well.
     for (size_t at = findAnchor(text, 0); at != std::string_view::npos; at = findAnchor(text, at + 1))

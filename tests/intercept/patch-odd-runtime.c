@@ -1,7 +1,10 @@
-// Libraries that look like a CUDA runtime linked into an object, each with something that stands against patching it.
-// The tests look at them as files only. The macro chooses: NO_ROOM has functions that follow each other without a gap,
-// OLDER has a function that CUDA 13 took out, OF12 one that came with CUDA 12 as well, SHARED_CODE has two functions at one address.
+// Libraries that look like a CUDA runtime linked into an object, most with something that stands against patching it.
+// The tests look at them as files only. The macro chooses: FORWARDS has the functions and none of a runtime's texts, NO_ROOM has
+// functions that follow each other without a gap, OLDER has a function that CUDA 13 took out, OF12 one that came with CUDA 12 as well, SHARED_CODE has two functions at one address.
 __asm__(
+#ifndef FORWARDS
+    ".section .rodata\n .asciz \"CUDA driver version is insufficient for CUDA runtime version\"\n"
+#endif
     ".text\n"
     ".p2align 4\n .globl __cudaRegisterFatBinary\n .type __cudaRegisterFatBinary, @function\n"
     "__cudaRegisterFatBinary: ret\n .size __cudaRegisterFatBinary, 1\n"

@@ -77,6 +77,10 @@ TEST_CASE("short functions with room around them are patched") {
   CHECK(planOf("short.so").verdict == Plan::Verdict::patch);
 }
 
+TEST_CASE("an object that hands the runtime's functions on to the runtime that it opens is left as it is") {
+  CHECK(planOf("forwards.so").verdict == Plan::Verdict::leave);
+}
+
 TEST_CASE("two functions that share their code refuse their object") {
   Plan plan = planOf("shared-code.so");
   CHECK(plan.verdict == Plan::Verdict::refuse);

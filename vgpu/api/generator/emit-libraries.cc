@@ -156,6 +156,7 @@ std::string emitLibraryParity(const LibraryTable& table) {
   for (auto& [name, bytes] : table.structures) out += fmt::format("static_assert(sizeof({}) == {});\n", name, bytes);
   for (auto& object : table.objects) out += fmt::format("static_assert(std::is_pointer_v<{}>);\n", object.type);
   for (auto& row : table.rows) {
+    if (!row.isDeclared) continue;
     out += fmt::format("[[maybe_unused]] constexpr auto check_{0} = static_cast<{1} (*)({2})>(&::{0});\n", row.symbol,
                        row.result.empty() ? "cublasStatus_t" : row.result, joined(row.parameters, ", ", &LibraryParameter::type));
     if (row.answered != Answered::called) continue;

@@ -38,6 +38,7 @@ struct LibraryRow {
   uint8_t modeObject = api::noArgument, streamFrom = api::noArgument, recalled = 0;
   uint32_t keys = 0;
   bool askedOnce = false;
+  bool isDeclared = true;  // by a header
 
   // What its frames mean: symbol and classes.
   std::string signature() const;

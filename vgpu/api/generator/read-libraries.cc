@@ -144,6 +144,10 @@ class Reader : private TableText {
 
   void readClause(LibraryRow& row, const std::string& text) {
     auto all = words(text);
+    if (text.starts_with("no header:")) {
+      row.isDeclared = false;
+      return;
+    }
     if (all[0] == "remember" || (all.size() > 1 && all[1] == "holds")) return readNote(row, all);
     bool isKnown = all[0] == "host" || all[0] == "update" || (all.size() > 2 && (all[1] == "of" || all[1] == "="));
     KJ_REQUIRE(isKnown, "a clause is host, update, remember, holds, of or =", text.c_str());

@@ -1,0 +1,24 @@
+// The parts of a file that hold its constants, texts among them.
+#pragma once
+
+#include <vector>
+
+#include "vgpu/image/elf.h"
+
+namespace vgpu::image {
+
+struct Part {
+  Bytes bytes;
+  uint64_t address;  // where it is loaded
+};
+
+// .rodata; of a file without section headers, every segment that is not written to.
+inline std::vector<Part> constantsOf(const Elf& file) {
+  if (auto section = file.findSection(".rodata")) return {{file.bytesOf(*section), section->sh_addr}};
+  std::vector<Part> parts;
+  for (const auto& segment : file.segments())
+    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_W) == 0) parts.push_back({file.bytesOf(segment), segment.p_vaddr});
+  return parts;
+}
+
+}  // namespace vgpu::image
