@@ -78,8 +78,8 @@ std::vector<RuntimeFunction> namesFrom(const Part& part, size_t at) {
 
 /// Where the anchor's name is next; npos if nowhere.
 size_t findAnchor(std::string_view text, size_t from) {
-  size_t at = text.find(anchor, std::max<size_t>(from, 1));
-  while (at != std::string_view::npos && (text[at - 1] != '\0' || stringAt(text, at) != anchor)) at = text.find(anchor, at + 1);
+  size_t at = text.find(anchor, from);
+  while (at != std::string_view::npos && stringAt(text, at) != anchor) at = text.find(anchor, at + 1);
   return at;
 }
 
@@ -99,17 +99,51 @@ std::vector<RuntimeFunction> namesBehind(const Part& part, size_t at) {
   return names;
 }
 
-/// Visits each instruction in the bytes that takes an address relative to itself (`lea`), until one visit returns true.
+/// A place where a name's address is: the name itself, or a word of data with it.
+struct Place {
+  uint64_t address;
+  size_t name;
+};
+
+/// The words of data that the dynamic linker makes addresses of names, and those that are.
+void addWords(const image::Elf& file, const std::vector<RuntimeFunction>& names, std::vector<Place>& places) {
+  auto add = [&](uint64_t at, uint64_t value) {
+    auto name = std::ranges::lower_bound(names, value, {}, &RuntimeFunction::address);
+    if (name != names.end() && name->address == value) places.push_back({at, static_cast<size_t>(name - names.begin())});
+  };
+  for (const auto& section : file.sections()) {
+    if (section.sh_type == SHT_RELA)
+      for (const auto& each : image::Table<Elf64_Rela>(file.bytesOf(section)))
+        if (ELF64_R_TYPE(each.r_info) == R_X86_64_RELATIVE) add(each.r_offset, static_cast<uint64_t>(each.r_addend));
+    const bool isRelocated = section.sh_type == SHT_PROGBITS && (section.sh_flags & SHF_WRITE) != 0;
+    if (!isRelocated || (file.header().e_type != ET_EXEC && !file.findSection(".relr.dyn"))) continue;
+    const Bytes bytes = file.bytesOf(section);
+    for (size_t at = 0; at + sizeof(uint64_t) <= bytes.size(); at += sizeof(uint64_t))
+      add(section.sh_addr + at, image::read<uint64_t>(bytes, at));
+  }
+}
+
+/// Where the names are, sorted by address.
+std::vector<Place> placesOf(const image::Elf& file, const std::vector<RuntimeFunction>& names, bool inWords) {
+  std::vector<Place> places;
+  for (size_t i = 0; i < names.size(); ++i) places.push_back({names[i].address, i});
+  if (inWords) addWords(file, names, places);
+  std::ranges::sort(places, {}, &Place::address);
+  return places;
+}
+
+/// Visits each instruction that has one of the places as an operand relative to its own end, until one visit returns true. What
+/// instruction it is does not matter: four bytes that lead to such a place are hardly anything else.
 template <typename Visit>
-bool visitAddresses(const Part& code, Visit&& visit) {
-  constexpr size_t bytes = 7;
-  constexpr char operation = '\x8d';  // behind one byte of prefix, before one of registers and four of distance
-  const std::string_view text = image::textOf(code.bytes);
-  for (size_t i = 1; (i = text.find(operation, i)) != std::string_view::npos && i - 1 + bytes <= text.size(); ++i) {
-    if ((text[i - 1] & 0xfb) != 0x48 || (text[i + 1] & 0xc7) != 0x05) continue;
-    const uint64_t instruction = code.address + i - 1;
-    const auto distance = int64_t{image::read<int32_t>(code.bytes, i + 2)};
-    if (visit(instruction, instruction + bytes + static_cast<uint64_t>(distance))) return true;
+bool visitOperands(const Part& code, const std::vector<Place>& places, Visit&& visit) {
+  constexpr size_t operandBytes = 5;  // registers, and the distance
+  for (size_t i = 0; i + operandBytes <= code.bytes.size(); ++i) {
+    if ((std::to_integer<unsigned>(code.bytes[i]) & 0xc7) != 0x05) continue;
+    const auto distance = int64_t{image::read<int32_t>(code.bytes, i + 1)};
+    const uint64_t to = code.address + i + operandBytes + static_cast<uint64_t>(distance);
+    if (to < places.front().address || to > places.back().address) continue;
+    auto place = std::ranges::lower_bound(places, to, {}, &Place::address);
+    if (place->address == to && visit(code.address + i, place->name)) return true;
   }
   return false;
 }
@@ -118,13 +152,13 @@ Part partOf(const Part& whole, uint64_t offset, uint64_t bytes) {
   return {whole.bytes.subspan(offset, std::min<uint64_t>(bytes, whole.bytes.size() - offset)), whole.address + offset};
 }
 
-/// Where functions are that take one of the addresses between the two, and the code around them.
-std::optional<Part> findCode(const image::Elf& file, uint64_t first, uint64_t last) {
+/// Where functions are that have one of the places, and the code around them.
+std::optional<Part> findCode(const image::Elf& file, const std::vector<Place>& places) {
   for (const auto& segment : file.segments()) {
     if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
     const Part whole{file.bytesOf(segment), segment.p_vaddr};
     for (uint64_t offset = 0; offset < whole.bytes.size(); offset += strideBytes) {
-      if (!visitAddresses(partOf(whole, offset, pieceBytes), [&](uint64_t, uint64_t to) { return to >= first && to <= last; })) continue;
+      if (!visitOperands(partOf(whole, offset, pieceBytes), places, [](uint64_t, size_t) { return true; })) continue;
       const uint64_t from = offset < mostCodeBytes ? 0 : offset - mostCodeBytes;
       return partOf(whole, from, offset + mostCodeBytes - from);
     }
@@ -133,14 +167,14 @@ std::optional<Part> findCode(const image::Elf& file, uint64_t first, uint64_t la
 }
 
 /// Puts the function that has it in the place of each name's address. False unless each is had by one, and none has two.
-bool findFunctions(const Part& code, const image::FunctionStarts& starts, std::vector<RuntimeFunction>& names) {
+bool findFunctions(const Part& code, const image::FunctionStarts& starts, const std::vector<Place>& places,
+                   std::vector<RuntimeFunction>& names) {
   std::vector<uint64_t> found(names.size());
-  const bool isAmbiguous = visitAddresses(code, [&](uint64_t instruction, uint64_t to) {
-    auto name = std::ranges::lower_bound(names, to, {}, &RuntimeFunction::address);
-    auto function = starts.find(instruction);
-    if (name == names.end() || name->address != to || !function) return false;
-    uint64_t& address = found[name - names.begin()];
-    return std::exchange(address, starts[*function]) != 0 && address != starts[*function];
+  const bool isAmbiguous = visitOperands(code, places, [&](uint64_t instruction, size_t name) {
+    const auto function = starts.find(instruction);
+    if (!function) return false;
+    const uint64_t before = std::exchange(found[name], starts[*function]);
+    return before != 0 && before != starts[*function];
   });
   if (isAmbiguous || std::ranges::find(found, 0) != found.end()) return false;
   for (size_t i = 0; i < names.size(); ++i) names[i].address = found[i];
@@ -174,16 +208,22 @@ bool addByOrder(const image::Elf& file, const image::FunctionStarts& starts, std
 }
 
 /// The functions with these names and those by their order; empty if there is no such runtime.
-std::vector<RuntimeFunction> functionsOf(const image::Elf& file, std::vector<RuntimeFunction> names) {
+std::vector<RuntimeFunction> functionsOf(const image::Elf& file, const std::vector<RuntimeFunction>& names) {
   if (names.size() < fewestNames) return {};
-  const auto code = findCode(file, names.front().address, names.back().address);
   const image::FunctionStarts starts(file);
-  if (!code || !findFunctions(*code, starts, names) || !addByOrder(file, starts, names)) return {};
-  for (RuntimeFunction& each : names) {
-    const auto index = starts.find(each.address);
-    each.hasRoom = *index + 1 == starts.size() || starts[*index + 1] - each.address >= jumpBytes;
+  // Runtimes before 12.5 have the addresses of most names in words of data, of which a file may have millions.
+  for (bool inWords : {false, true}) {
+    const auto places = placesOf(file, names, inWords);
+    const auto code = findCode(file, places);
+    auto functions = names;
+    if (!code || !findFunctions(*code, starts, places, functions) || !addByOrder(file, starts, functions)) continue;
+    for (RuntimeFunction& each : functions) {
+      const auto index = starts.find(each.address);
+      each.hasRoom = *index + 1 == starts.size() || starts[*index + 1] - each.address >= jumpBytes;
+    }
+    return functions;
   }
-  return names;
+  return {};
 }
 
 }  // namespace

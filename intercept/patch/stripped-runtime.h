@@ -1,10 +1,10 @@
 // The functions of a CUDA runtime in an object without its symbols.
 //
-// A function of the runtime's API tells profilers its name (CUpti_CallbackData::functionName), so its code takes the address of
-// that string, and where functions begin the unwind table says. What compiled code calls besides (__cudaRegisterFatBinary, ...)
-// tells no profiler; these functions lie in the runtime's one object file in the same order in all of its releases, around one
-// that has a name, and two of them confirm the order: they jump to functions that were found by their names.
-// docs/interposition.md has the releases with which this was compared.
+// A function of the runtime's API tells profilers its name (CUpti_CallbackData::functionName), so its code leads to that string,
+// and where functions begin the unwind table says. What compiled code calls besides (__cudaRegisterFatBinary, ...) tells no
+// profiler; these functions lie in the runtime's one object file in the same order in all of its releases, around one that has a
+// name, and two of them confirm the order: they jump to functions that were found by their names. docs/interposition.md has the
+// releases with which this was compared.
 #pragma once
 #include <cstdint>
 #include <string_view>
