@@ -1,5 +1,6 @@
-// Libraries of CUDA 12 of which there is a face for CUDA 13 alone (face.h): cuBLAS. Theirs has a runtime inside that does not run on
-// our driver, and the face's functions are not given for its own: nobody has compared the two interfaces.
+// Libraries of CUDA 12 of which there is a face for CUDA 13 alone (face.h): cuBLAS. In the program, on our runtime, it asks for private
+// tables (cudaGetExportTable), and a part of its calls fails (12.1 on an H200: dot and trsv do, axpy and ger do not); the face's functions
+// are not given for its own: nobody has compared the two interfaces.
 //
 // Looked for by name. Under the linker's lock, or while the process has one thread.
 #pragma once
