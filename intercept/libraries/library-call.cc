@@ -57,8 +57,7 @@ bool LibraryCall::resolveObjects() {
     laidOut[i] = words[i];
     objects[i] = nullptr;
     // Whether a question needs a handle is the library's to say (cublasGetVersion does not).
-    const bool mayBeNull = i != 0 || entry.does == Does::query;
-    if (argument.what != Argument::object || (words[i] == 0 && mayBeNull)) continue;
+    if (argument.what != Argument::object || (words[i] == 0 && (i != 0 || entry.does == Does::query))) continue;
     auto& type = api::objectTypes[argument.objectType];
     uint64_t handle = libraryHandleOf(type, words[i]);
     objects[i] = handle == 0 ? nullptr : findLibraryObject(thread, handle);

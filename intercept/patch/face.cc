@@ -25,6 +25,15 @@ constinit std::vector<Face>* faces = nullptr;  // kept for the life of the proce
 
 std::string_view nameOf(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
+/// Whether a file of that name is the library of a face: libcublas.so.13, or libcublas.so.13.1.0.3 to which that may be a link. One of
+/// CUDA 12 is too: what it has is a part of what 13's has, with the same parameters (docs/libraries.md).
+bool isOf(std::string_view face, std::string_view name) {
+  const size_t stem = face.rfind('.') + 1;
+  if (!name.starts_with(face.substr(0, stem))) return false;
+  const std::string_view version = name.substr(stem, name.find('.', stem) - stem);
+  return version == face.substr(stem) || version == "12";
+}
+
 void readExports(Face& face) {
   image::ElfFile file(face.path.c_str());
   auto table = file.findSection(SHT_DYNSYM);
@@ -53,8 +62,7 @@ bool noteFace(const image::Elf& file, const LoadedObject& object) {
 std::optional<std::span<const Export>> findFace(const std::string& path) {
   if (faces == nullptr) return std::nullopt;
   for (Face& face : *faces) {
-    // libcublas.so.13, and libcublas.so.13.1.0.3 to which that name may be a link.
-    if (!nameOf(path).starts_with(nameOf(face.path))) continue;
+    if (!isOf(nameOf(face.path), nameOf(path))) continue;
     if (!face.isRead) readExports(face);
     face.isRead = true;
     return face.exports;

@@ -1,6 +1,6 @@
 // Faces: libraries of ours with the soname and exports of a vendor's (intercept/libraries/). They are preloaded, so whatever needs
-// the vendor's library by name gets the face, its run path notwithstanding. Only who opens the vendor's file by its path gets that:
-// it is then patched as a runtime inside an object is, each of its functions to jump to the face's.
+// the vendor's library by name gets the face, its run path notwithstanding. Only who opens the vendor's file by its path, or needs that of
+// CUDA 12, gets that: it is then patched as a runtime inside an object is, each of its functions to jump to the face's.
 //
 // Under the linker's lock, or while the process has one thread.
 #pragma once

@@ -9,7 +9,6 @@
 
 #include "intercept/patch/compiler.h"
 #include "intercept/patch/face.h"
-#include "intercept/patch/older-library.h"
 #include "intercept/patch/plan.h"
 #include "intercept/patch/write.h"
 #include "vgpu/image/elf-file.h"
@@ -64,8 +63,6 @@ std::string patchObject(const LoadedObject& object) {
   // at its first call with NVIDIA's own error.
   if (!file.valid() || file.header().e_machine != EM_X86_64) return {};
   if (noteFace(file, object)) return {};
-  if (isProgram(object))
-    if (std::string problem = problemOfOlderLibraries(file, path); !problem.empty()) return problem;
   auto face = findFace(path);
   auto compiler = planForCompiler(file, path, object);
   Plan plan = compiler ? *compiler : face ? planForLibrary(file, path, *face) : planFor(file, path, exports(), exports12());

@@ -176,9 +176,12 @@ Plan planForLibrary(const image::Elf& file, const std::string& path, std::span<c
   Plan plan{Plan::Verdict::patch, {}, {}};
   auto table = file.findSection(SHT_DYNSYM);
   if (!table) return refuse(path + " has no symbols, so its functions cannot be put in place of vgpu's");
+  const auto starts = startsIn(file, *table);
   for (const auto& symbol : file.symbolsOf(*table)) {
     const Export* to = isFunction(symbol) ? findExport(exports, file.nameOf(*table, symbol)) : nullptr;
-    if (to != nullptr && isExecutable(file, symbol.st_value)) plan.jumps.push_back({to, symbol.st_value});
+    if (to == nullptr || !isExecutable(file, symbol.st_value)) continue;
+    if (!hasRoom(file, symbol, starts)) return refuse(path + " cannot be patched: there is no room at " + to->name);
+    plan.jumps.push_back({to, symbol.st_value});
   }
   std::ranges::sort(plan.jumps, {}, &Jump::address);
   // Of names of one address the first counts: they are one function of the library's.

@@ -15,7 +15,6 @@
 
 #include "intercept/patch/linker.h"
 #include "intercept/patch/object.h"
-#include "intercept/patch/older-library.h"
 #include "intercept/runtime/message.h"
 
 namespace vgpu::runtime {
@@ -45,14 +44,6 @@ bool isNew(const LoadedObject& object) {
   return true;
 }
 
-/// Once for the process: cuBLAS brings two of them.
-void nameOlderLibrary(const LoadedObject& object) {
-  static constinit bool named = false;
-  if (named || object.name == nullptr || !isOlderLibrary(object.name)) return;
-  named = true;
-  say({object.name, " is cuBLAS of CUDA 12, which vgpu cannot run in the place of the program: its calls fail. That of CUDA 13 works"});
-}
-
 std::string_view folderOf(std::string_view path) { return path.substr(0, path.rfind('/') + 1); }
 
 /// Once for the process. By its name a program gets ours, which is beside this library.
@@ -72,7 +63,6 @@ void patchNew(const LoadedObject& object) {
     ownName = object.name;
     return;
   }
-  nameOlderLibrary(object);
   nameForeignDriver(object);
   std::string problem = patchObject(object);
   // A library that keeps its own runtime may never be called; if it is, libcuda.so.1 prints its name (private-runtime.cc).

@@ -27,7 +27,13 @@ void Libraries::load(const api::Library& library, Loaded& loaded) {
   void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     loaded.problem = dlerror();
-  } else if (dlsym(handle, "cuVgpuCallLibrary") != nullptr) {
+    // A host may have that of CUDA 12 alone: the table is true of it, but for what came with 13.
+    name.replace(name.rfind('.'), std::string::npos, ".12");
+    handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+  if (handle == nullptr) return;
+  loaded.problem.clear();
+  if (dlsym(handle, "cuVgpuCallLibrary") != nullptr) {
     loaded.problem = name + " is vgpu's own face of it";
   } else {
     loaded.handle = handle;

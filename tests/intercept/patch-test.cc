@@ -129,20 +129,6 @@ TEST_CASE("a library that keeps its own runtime is loaded without a word, at sta
   }
 }
 
-TEST_CASE("a program that is linked with cuBLAS of CUDA 12 is refused before main, and one that opens it is told once") {
-  const std::string library = folder + "libcublas.so.12";
-  Outcome linked = runPreloaded({folder + "of-cublas12", library});
-  CHECK(linked.status == 127);
-  CHECK(linked.output == "");
-  CHECK(linked.errors.find(folder + "of-cublas12 is linked with libcublas.so.12") != std::string::npos);
-  Outcome opened = runPreloaded({folder + "plugin-host", library});
-  CHECK(opened.status == 0);
-  CHECK(opened.output == "work 12\nwork 12\n");
-  CHECK(opened.errors.starts_with("vgpu: " + library + " is cuBLAS of CUDA 12"));
-  CHECK(std::ranges::count(opened.errors, '\n') == 1);
-  CHECK(runPlain({folder + "of-cublas12", library}).status == 0);
-}
-
 TEST_CASE("a program without CUDA is left alone") {
   Outcome outcome = runPreloaded({"/bin/sh", "-c", "echo fine"});
   CHECK(outcome.status == 0);

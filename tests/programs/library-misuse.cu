@@ -146,6 +146,8 @@ int main() {
     useEnded(second, first.device);
   };
   ANSWERS(NOT_INITIALIZED, first.scale(nullptr));
+  int version = 0;
+  ANSWERS(SUCCESS, cublasGetVersion(nullptr, &version));  // a question is the library's to answer, with a handle or without
   all();
   pausePoint();
   all();
