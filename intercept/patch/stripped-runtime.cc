@@ -62,15 +62,20 @@ bool isName(std::string_view text) {
 /// The string that begins there, in the text of a part.
 std::string_view stringAt(std::string_view text, size_t at) { return text.substr(at, text.find('\0', at) - at); }
 
+struct Name {
+  std::string_view text;
+  uint64_t address;  // of the string
+};
+
 /// The names that follow each other from there on.
-std::vector<RuntimeFunction> namesFrom(const Part& part, size_t at) {
+std::vector<Name> namesFrom(const Part& part, size_t at) {
   const std::string_view text = image::textOf(part.bytes);
-  std::vector<RuntimeFunction> names;
+  std::vector<Name> names;
   for (; at < text.size(); ++at) {
     if (text[at] == '\0') continue;
     const std::string_view name = stringAt(text, at);
     if (!isName(name)) break;
-    names.push_back({name, part.address + at, false});
+    names.push_back({name, part.address + at});
     at += name.size();
   }
   return names;
@@ -83,10 +88,10 @@ size_t findAnchor(std::string_view text, size_t from) {
   return at;
 }
 
-/// The anchor that is there and the names of the API, with their own addresses; sorted by these.
-std::vector<RuntimeFunction> namesBehind(const Part& part, size_t at) {
+/// The anchor that is there and the names of the API, sorted by their addresses.
+std::vector<Name> namesBehind(const Part& part, size_t at) {
   const std::string_view text = image::textOf(part.bytes);
-  std::vector<RuntimeFunction> names{{anchor, part.address + at, false}}, longest;
+  std::vector<Name> names{{anchor, part.address + at}}, longest;
   const size_t limit = std::min(text.size(), at + mostBytesToNames);
   for (at += anchor.size(); at < limit; ++at) {
     if (text[at - 1] != '\0' || text[at] != 'c') continue;
@@ -99,16 +104,16 @@ std::vector<RuntimeFunction> namesBehind(const Part& part, size_t at) {
   return names;
 }
 
-/// A place where a name's address is: the name itself, or a word of data with it.
+/// Where code finds a name: at its own address, or at that of a word of data which has it.
 struct Place {
   uint64_t address;
-  size_t name;
+  size_t name;  // its index
 };
 
-/// The words of data that the dynamic linker makes addresses of names, and those that are.
-void addWords(const image::Elf& file, const std::vector<RuntimeFunction>& names, std::vector<Place>& places) {
+/// The words of data that have a name's address in the file, or get it from the dynamic linker.
+void addWords(const image::Elf& file, const std::vector<Name>& names, std::vector<Place>& places) {
   auto add = [&](uint64_t at, uint64_t value) {
-    auto name = std::ranges::lower_bound(names, value, {}, &RuntimeFunction::address);
+    auto name = std::ranges::lower_bound(names, value, {}, &Name::address);
     if (name != names.end() && name->address == value) places.push_back({at, static_cast<size_t>(name - names.begin())});
   };
   for (const auto& section : file.sections()) {
@@ -123,8 +128,8 @@ void addWords(const image::Elf& file, const std::vector<RuntimeFunction>& names,
   }
 }
 
-/// Where the names are, sorted by address.
-std::vector<Place> placesOf(const image::Elf& file, const std::vector<RuntimeFunction>& names, bool inWords) {
+/// Sorted by address.
+std::vector<Place> placesOf(const image::Elf& file, const std::vector<Name>& names, bool inWords) {
   std::vector<Place> places;
   for (size_t i = 0; i < names.size(); ++i) places.push_back({names[i].address, i});
   if (inWords) addWords(file, names, places);
@@ -152,6 +157,11 @@ Part partOf(const Part& whole, uint64_t offset, uint64_t bytes) {
   return {whole.bytes.subspan(offset, std::min<uint64_t>(bytes, whole.bytes.size() - offset)), whole.address + offset};
 }
 
+RuntimeFunction functionAt(const image::FunctionStarts& starts, size_t index, std::string_view name) {
+  const bool hasRoom = index + 1 == starts.size() || starts[index + 1] - starts[index] >= jumpBytes;
+  return {name, starts[index], hasRoom};
+}
+
 /// Where functions are that have one of the places, and the code around them.
 std::optional<Part> findCode(const image::Elf& file, const std::vector<Place>& places) {
   for (const auto& segment : file.segments()) {
@@ -166,9 +176,9 @@ std::optional<Part> findCode(const image::Elf& file, const std::vector<Place>& p
   return std::nullopt;
 }
 
-/// Puts the function that has it in the place of each name's address. False unless each is had by one, and none has two.
-bool findFunctions(const Part& code, const image::FunctionStarts& starts, const std::vector<Place>& places,
-                   std::vector<RuntimeFunction>& names) {
+/// The function that leads to each name. Empty unless to each name leads one, and none to two.
+std::vector<RuntimeFunction> functionsByName(const Part& code, const image::FunctionStarts& starts, const std::vector<Place>& places,
+                                             const std::vector<Name>& names) {
   std::vector<uint64_t> found(names.size());
   const bool isAmbiguous = visitOperands(code, places, [&](uint64_t instruction, size_t name) {
     const auto function = starts.find(instruction);
@@ -176,10 +186,12 @@ bool findFunctions(const Part& code, const image::FunctionStarts& starts, const 
     const uint64_t before = std::exchange(found[name], starts[*function]);
     return before != 0 && before != starts[*function];
   });
-  if (isAmbiguous || std::ranges::find(found, 0) != found.end()) return false;
-  for (size_t i = 0; i < names.size(); ++i) names[i].address = found[i];
+  if (isAmbiguous || std::ranges::find(found, 0) != found.end()) return {};
+  std::vector<RuntimeFunction> functions;
+  for (size_t i = 0; i < names.size(); ++i) functions.push_back(functionAt(starts, *starts.find(found[i]), names[i].text));
   std::ranges::sort(found);
-  return std::ranges::adjacent_find(found) == found.end();
+  if (std::ranges::adjacent_find(found) != found.end()) return {};
+  return functions;
 }
 
 /// True if the function's first instructions end with a jump to that address.
@@ -203,25 +215,21 @@ bool addByOrder(const image::Elf& file, const image::FunctionStarts& starts, std
     auto to = std::ranges::find(functions, name, &RuntimeFunction::name);
     if (to == functions.end() || !jumpsTo(file, starts[*middle + distance], to->address)) return false;
   }
-  for (auto [distance, name] : byOrder) functions.push_back({name, starts[*middle + distance], false});
+  for (auto [distance, name] : byOrder) functions.push_back(functionAt(starts, *middle + distance, name));
   return true;
 }
 
 /// The functions with these names and those by their order; empty if there is no such runtime.
-std::vector<RuntimeFunction> functionsOf(const image::Elf& file, const std::vector<RuntimeFunction>& names) {
+std::vector<RuntimeFunction> functionsOf(const image::Elf& file, const std::vector<Name>& names) {
   if (names.size() < fewestNames) return {};
   const image::FunctionStarts starts(file);
   // Runtimes before 12.5 have the addresses of most names in words of data, of which a file may have millions.
   for (bool inWords : {false, true}) {
     const auto places = placesOf(file, names, inWords);
     const auto code = findCode(file, places);
-    auto functions = names;
-    if (!code || !findFunctions(*code, starts, places, functions) || !addByOrder(file, starts, functions)) continue;
-    for (RuntimeFunction& each : functions) {
-      const auto index = starts.find(each.address);
-      each.hasRoom = *index + 1 == starts.size() || starts[*index + 1] - each.address >= jumpBytes;
-    }
-    return functions;
+    if (!code) continue;
+    auto functions = functionsByName(*code, starts, places, names);
+    if (!functions.empty() && addByOrder(file, starts, functions)) return functions;
   }
   return {};
 }

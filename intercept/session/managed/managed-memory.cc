@@ -7,6 +7,7 @@
 
 #include "intercept/session/call.h"
 #include "intercept/session/copy/staged-copy.h"
+#include "intercept/session/in-context.h"
 #include "intercept/session/ring-order.h"
 #include "intercept/session/wait.h"
 #include "vgpu/base/ranges.h"
@@ -44,18 +45,6 @@ uint64_t workGiven(const Session& session) {
     sum += session.progress[device].lastWork.get();
   return sum;
 }
-
-// A thread that touches memory may have no context; moving bytes needs one, of that device.
-class InContext {
- public:
-  InContext(Thread& thread, unsigned device)
-      : thread(thread), before(std::exchange(thread.contextStack, {thread.session.primaryContext(device)})) {}
-  ~InContext() { thread.contextStack.swap(before); }
-
- private:
-  Thread& thread;
-  std::vector<uint64_t> before;
-};
 
 }  // namespace
 
@@ -212,7 +201,7 @@ bool ManagedMemory::isSameInWorker(Thread& thread, const ManagedRange& range) co
 
 // Between the device and the pages, and waits for it.
 CUresult ManagedMemory::moveRun(Thread& thread, const ManagedRange& range, ByteSpan span, bool toDevice) {
-  InContext onDevice(thread, range.device);
+  InContext onDevice(thread, thread.session.primaryContext(range.device));  // the thread may have no context
   const uint64_t stream = streamOf(thread, range.device);
   for (auto shared = range.shared.begin(); shared != range.shared.end(); ++shared) {
     ByteSpan part = common(shared->span, span);
