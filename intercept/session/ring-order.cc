@@ -46,17 +46,25 @@ uint64_t makeOwnStream(Thread& thread, unsigned device, int priority) {
 
 namespace {
 
+template <typename Order>
+CUresult forTouched(Session& session, uint32_t touched, Order order) {
+  for (unsigned other = 0; other < session.devices.size(); ++other)
+    if ((touched >> other & 1) != 0)
+      if (CUresult error = order(other)) return error;
+  return CUDA_SUCCESS;
+}
+
 uint64_t headOf(Session& session, unsigned device) { return session.segment.ring(device).head.load(std::memory_order_acquire); }
 
 }  // namespace
 
 CUresult orderBehindAll(Thread& thread, unsigned device, uint32_t touched) {
-  return forDevices(thread.session, touched,
+  return forTouched(thread.session, touched,
                     [&](unsigned other) { return orderBehind(thread, device, other, headOf(thread.session, other)); });
 }
 
 CUresult orderAllBehind(Thread& thread, uint32_t touched, unsigned device) {
-  return forDevices(thread.session, touched,
+  return forTouched(thread.session, touched,
                     [&](unsigned other) { return orderBehind(thread, other, device, headOf(thread.session, device)); });
 }
 

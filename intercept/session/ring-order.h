@@ -33,15 +33,6 @@ inline uint32_t devicesOf(Session& session, const CopyEnd& end) {
   return end.isArray() ? 1u << handleDevice(end.place.number()) : devicesOf(session, end.address());
 }
 
-// Calls `order` with each device that has a bit in `devices`, until one fails.
-template <typename Order>
-CUresult forDevices(const Session& session, uint32_t devices, Order&& order) {
-  for (unsigned device = 0; device < session.devices.size(); ++device)
-    if ((devices >> device & 1) != 0)
-      if (CUresult error = order(device)) return error;
-  return CUDA_SUCCESS;
-}
-
 // What acrossRings() sends before and after: each other device has a bit in `touched`.
 CUresult orderBehindAll(Thread& thread, unsigned device, uint32_t touched);
 CUresult orderAllBehind(Thread& thread, uint32_t touched, unsigned device);

@@ -5,7 +5,6 @@
 
 #include "intercept/session/copy/frame.h"
 #include "intercept/session/copy/staged-copy.h"
-#include "intercept/session/device-order.h"
 #include "intercept/session/ring-order.h"
 #include "intercept/session/wait.h"
 
@@ -170,16 +169,8 @@ CUresult copyBetween(Thread& thread, const CopyEnd& destination, const CopyEnd& 
   // A box without gaps at either end is a row, which is cut into fewer tiles.
   const bool isRow = destination.isPacked(size) && source.isPacked(size);
   const BoxSize whole = isRow ? BoxSize{size.bytes(), 1, 1} : size;
-  const unsigned device = thread.deviceOf(stream);
-  const uint32_t touched = devicesOf(session, destination) | devicesOf(session, source), others = touched & ~(1u << device);
-  auto copy = [&] {
-    return acrossRings(thread, device, touched,
-                       [&] { return copyChecked(thread, destination, to, source, from, whole, stream, completion); });
-  };
-  if (others == 0 || stream != 0) [[likely]] return copy();
-  if (CUresult error = waitForDevices(thread, others)) return error;
-  if (CUresult error = copy()) return error;
-  return letDevicesWait(thread, others);
+  return acrossRings(thread, thread.deviceOf(stream), devicesOf(session, destination) | devicesOf(session, source),
+                     [&] { return copyChecked(thread, destination, to, source, from, whole, stream, completion); });
 }
 
 }  // namespace

@@ -135,6 +135,7 @@ Plan planOf(Context& context, const CUDA_MEMCPY3D& copy, uint64_t devices) {
   Plan plan{.pageable = from.span.pageable() || to.span.pageable(),
             .deviceOnly = (from.array || from.span.onDevice()) && (to.array || to.span.onDevice())};
   uint64_t width = copy.WidthInBytes, height = copy.Height, depth = copy.Depth;
+  const uint64_t devicesOfEnds = to.span.deviceBit() | from.span.deviceBit();
   Route route(to.span, from.span);
   Weight weight = route.limited() ? Weight::heavy : weightOf(width * height * depth);
   plan.operation = {.weight = weight,
@@ -153,7 +154,8 @@ Plan planOf(Context& context, const CUDA_MEMCPY3D& copy, uint64_t devices) {
                           return Outcome::finished;
                         },
                     .type = CU_GRAPH_NODE_TYPE_MEMCPY,
-                    .description = std::make_shared<const CUDA_MEMCPY3D>(copy)};
+                    .description = std::make_shared<const CUDA_MEMCPY3D>(copy),
+                    .devices = devicesOfEnds};
   return plan;
 }
 

@@ -12,6 +12,7 @@ constexpr uint64_t stagedBytes = 64 << 10;
 
 Operation copyOperation(MemorySpan to, MemorySpan from) {
   Route route(to, from);
+  const uint64_t devices = to.deviceBit() | from.deviceBit();
   return {.weight = route.limited() ? Weight::heavy : weightOf(from.bytes()),
           .action =
               [to = std::move(to), from = std::move(from), route] {
@@ -19,7 +20,8 @@ Operation copyOperation(MemorySpan to, MemorySpan from) {
                 copyBytes(to.current(), 0, from.current(), 0, from.bytes());
                 return Outcome::finished;
               },
-          .type = CU_GRAPH_NODE_TYPE_MEMCPY};
+          .type = CU_GRAPH_NODE_TYPE_MEMCPY,
+          .devices = devices};
 }
 
 const AddressSpace& spaceOf(Context& context) { return context.driver.space; }

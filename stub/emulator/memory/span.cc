@@ -36,6 +36,8 @@ MemorySpan MemorySpan::ofEither(const AddressSpace& space, uint64_t address, uin
   return ofHost(asHostPointer(address), bytes);
 }
 
+uint64_t MemorySpan::deviceBit() const { return owner != nullptr ? owner->bit() : 0; }
+
 MemorySpan MemorySpan::current() const {
   MemorySpan span = *this;
   if (space == nullptr) return span;

@@ -31,6 +31,7 @@ class MemorySpan {
   // The device whose memory it is; null for host memory, managed memory included.
   Device* device() const { return owner; }
   bool onDevice() const { return owner != nullptr; }
+  uint64_t deviceBit() const;  // 0 for host memory
 
   // Calls each(host, part) for the pieces of [offset, offset + bytes), in order.
   template <class Each>

@@ -18,8 +18,34 @@ thread_local bool PerThreadDefault::isActive = false;
 Stream::Stream(Context& owner, Kind kind, unsigned flags, int priority)
     : context(owner), kind(kind), flags(flags), priority(priority), id(nextStreamId++) {}
 
+namespace {
+
+// The default streams of these devices' primary contexts.
+std::vector<std::shared_ptr<Stream>> defaultStreamsOf(Driver& driver, uint64_t devices) {
+  std::vector<std::shared_ptr<Stream>> streams;
+  std::lock_guard lock(driver.lifeMutex);
+  for (int ordinal = 0; ordinal < driver.deviceCount(); ++ordinal) {
+    Device& device = driver.device(ordinal);
+    const std::shared_ptr<Context>& context = driver.primary(device).context;
+    if ((devices & device.bit()) != 0 && context) streams.push_back(context->streams.resolve(CU_STREAM_LEGACY));
+  }
+  return streams;
+}
+
+}  // namespace
+
+// A copy between devices in the default stream comes behind all that either has been given, and before what they are given then (CUDA
+// C++ Programming Guide, "Peer-to-Peer Memory Copy").
 TaskRef Stream::submit(Operation operation, std::span<const TaskRef> after) {
-  return context.streams.submit(*this, std::move(operation), after);
+  const uint64_t others = kind == Kind::legacy ? operation.devices & ~context.device.bit() : 0;
+  if (others == 0) return context.streams.submit(*this, std::move(operation), after);
+  std::vector<TaskRef> before(after.begin(), after.end());
+  const auto streams = defaultStreamsOf(context.driver, others);
+  for (const std::shared_ptr<Stream>& each : streams)
+    for (TaskRef& task : each->context.streams.pending(*each)) before.push_back(std::move(task));
+  TaskRef copy = context.streams.submit(*this, std::move(operation), before);
+  for (const std::shared_ptr<Stream>& each : streams) each->context.streams.submit(*each, {.weight = Weight::light}, {&copy, 1});
+  return copy;
 }
 
 void Stream::run(Operation operation) {
