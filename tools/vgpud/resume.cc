@@ -81,7 +81,7 @@ class Resumption final : public kj::Refcounted {
         })
         .then([this] {
           faultPoint("resume.met");
-          return link->receiveOpen();
+          return link->receiveOpen().catch_([this](kj::Exception&& exception) -> ProgramOpen { failAsEnded(kj::mv(exception)); });
         })
         .then([this](ProgramOpen&& open) {
           faultPoint("resume.opened");
@@ -138,17 +138,21 @@ class Resumption final : public kj::Refcounted {
     auto met = sessions.files.run([socket = identity.reattach, id = identity.session] {
       return StateDirectory::meet(socket, id);
     });
-    auto program = [this] { return identity.program + " (pid " + std::to_string(identity.pid) + ")"; };
     return met.then(
-        [this, program](kj::AutoCloseFd&& socket) {
+        [this](kj::AutoCloseFd&& socket) {
           link = kj::heap<ProgramLink>(sessions.io, kj::mv(socket));
           if (!isTrusted(link->peer())) fail("the program of this snapshot, " + program() + ", belongs to another user");
           reattach();
         },
-        [program](kj::Exception&& exception) {
-          if (exception.getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(exception));
-          fail("the program of this snapshot, " + program() + ", has ended; the snapshot cannot be resumed into it");
-        });
+        [this](kj::Exception&& exception) { failAsEnded(kj::mv(exception)); });
+  }
+
+  std::string program() const { return identity.program + " (pid " + std::to_string(identity.pid) + ")"; }
+
+  // The program may end at any moment before it answers.
+  [[noreturn]] void failAsEnded(kj::Exception&& exception) const {
+    if (exception.getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(exception));
+    fail("the program of this snapshot, " + program() + ", has ended; the snapshot cannot be resumed into it");
   }
 
   void reattach() {

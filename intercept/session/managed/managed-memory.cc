@@ -48,7 +48,6 @@ uint64_t workGiven(const Session& session) {
 
 }  // namespace
 
-
 ManagedMemory::Ranges::iterator ManagedMemory::rangeOf(uint64_t address) {
   return holding(ranges, address, [](const ManagedRange& range) { return range.place.bytes; });
 }

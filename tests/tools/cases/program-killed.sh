@@ -30,6 +30,18 @@ waitUntil isGone "$state"
 waitUntil listsNot a three
 refused "has ended; the snapshot cannot be resumed into it" ctl a resume "$dir/y"
 
+# While it is asked to resume: it has the call in its queue, and takes it no more.
+startDouble a stopped
+succeeds ctl a suspend stopped --to "$dir/w"
+kill -STOP "${double[stopped]}"
+ctl a resume "$dir/w" >"$dir/asked.log" 2>&1 &
+asked=$!
+waitUntil hasState a stopped resuming
+sleep 0.2
+kill -KILL "${double[stopped]}"
+wait "$asked" && fail "a resume without a program succeeded"
+says asked "has ended; the snapshot cannot be resumed into it" || fail "the caller was not told why"
+
 # A child that it left behind does not keep its session.
 VGPU_NODE=$dir/a DOUBLE_FORKS=1 "$doubleProgram" four >"$dir/four.log" 2>&1 &
 double[four]=$!
