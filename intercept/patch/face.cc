@@ -26,7 +26,7 @@ constinit std::vector<Face>* faces = nullptr;  // kept for the life of the proce
 std::string_view nameOf(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 /// Whether a file of that name is the library of a face: libcublas.so.13, or libcublas.so.13.1.0.3 to which that may be a link. One of
-/// CUDA 12 is too: what it has is a part of what 13's has, with the same parameters (docs/libraries.md).
+/// CUDA 12 is too: what it has is a part of what 13's has, with the same parameters (docs/interposition.md).
 bool isOf(std::string_view face, std::string_view name) {
   const size_t stem = face.rfind('.') + 1;
   if (!name.starts_with(face.substr(0, stem))) return false;

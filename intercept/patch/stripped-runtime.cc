@@ -179,16 +179,17 @@ std::optional<Part> findCode(const image::Elf& file, const std::vector<Place>& p
 /// The function that leads to each name. Empty unless to each name leads one, and none to two.
 std::vector<RuntimeFunction> functionsByName(const Part& code, const image::FunctionStarts& starts, const std::vector<Place>& places,
                                              const std::vector<Name>& names) {
-  std::vector<uint64_t> found(names.size());
+  const size_t none = starts.size();
+  std::vector<size_t> found(names.size(), none);  // indices of functions
   const bool isAmbiguous = visitOperands(code, places, [&](uint64_t instruction, size_t name) {
     const auto function = starts.find(instruction);
     if (!function) return false;
-    const uint64_t before = std::exchange(found[name], starts[*function]);
-    return before != 0 && before != starts[*function];
+    const size_t before = std::exchange(found[name], *function);
+    return before != none && before != *function;
   });
-  if (isAmbiguous || std::ranges::find(found, 0) != found.end()) return {};
+  if (isAmbiguous || std::ranges::find(found, none) != found.end()) return {};
   std::vector<RuntimeFunction> functions;
-  for (size_t i = 0; i < names.size(); ++i) functions.push_back(functionAt(starts, *starts.find(found[i]), names[i].text));
+  for (size_t i = 0; i < names.size(); ++i) functions.push_back(functionAt(starts, found[i], names[i].text));
   std::ranges::sort(found);
   if (std::ranges::adjacent_find(found) != found.end()) return {};
   return functions;

@@ -28,19 +28,21 @@ std::string withoutSectionHeaders(const std::string& path) {
   return copy;
 }
 
+void checkRuns(const std::string& program) {
+  CAPTURE(program);
+  Outcome outcome = runPreloaded({program});
+  CHECK(outcome.status == 0);
+  CHECK(outcome.errors == "");
+  CHECK(outcome.printed("launch cudaSuccess"));
+  CHECK(outcome.called("cuMemAlloc 64"));
+  CHECK(outcome.called("cuLaunchKernel 2 32 16 0"));
+  CHECK(outcome.countOf("cuLibraryLoadData") == 1);
+}
+
 }  // namespace
 
 TEST_CASE("a program runs on our runtime whether NVIDIA's is linked into it or not") {
-  for (const std::string& program : programs) {
-    CAPTURE(program);
-    Outcome outcome = runPreloaded({program});
-    CHECK(outcome.status == 0);
-    CHECK(outcome.errors == "");
-    CHECK(outcome.printed("launch cudaSuccess"));
-    CHECK(outcome.called("cuMemAlloc 64"));
-    CHECK(outcome.called("cuLaunchKernel 2 32 16 0"));
-    CHECK(outcome.countOf("cuLibraryLoadData") == 1);
-  }
+  for (const std::string& program : programs) checkRuns(program);
 }
 
 TEST_CASE("a program that makes no CUDA call makes no driver call") {
@@ -87,14 +89,7 @@ TEST_CASE("a library opened later is patched before its constructors run, each t
 }
 
 TEST_CASE("a stripped program runs on our runtime, without its section headers too") {
-  for (const std::string& program : {folder + "sample-stripped", withoutSectionHeaders(folder + "sample-stripped")}) {
-    CAPTURE(program);
-    Outcome outcome = runPreloaded({program});
-    CHECK(outcome.status == 0);
-    CHECK(outcome.errors == "");
-    CHECK(outcome.printed("launch cudaSuccess"));
-    CHECK(outcome.called("cuLaunchKernel 2 32 16 0"));
-  }
+  for (const std::string& program : {folder + "sample-stripped", withoutSectionHeaders(folder + "sample-stripped")}) checkRuns(program);
 }
 
 TEST_CASE("a stripped program whose runtime is not found is refused before main, with what to do") {

@@ -1,5 +1,8 @@
 #include "vgpu/image/function-starts.h"
 
+#include <algorithm>
+#include <ranges>
+
 namespace vgpu::image {
 namespace {
 
@@ -28,16 +31,10 @@ FunctionStarts::FunctionStarts(const Elf& file) {
 }
 
 std::optional<size_t> FunctionStarts::find(uint64_t address) const {
-  size_t low = 0, high = size();
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if ((*this)[middle] <= address)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  if (low == 0) return std::nullopt;
-  return low - 1;
+  const size_t behind = *std::ranges::upper_bound(std::views::iota(size_t{0}, size()), address, {},
+                                                  [this](size_t index) { return (*this)[index]; });
+  if (behind == 0) return std::nullopt;
+  return behind - 1;
 }
 
 }  // namespace vgpu::image

@@ -20,16 +20,16 @@ Stream::Stream(Context& owner, Kind kind, unsigned flags, int priority)
 
 namespace {
 
-// The default streams of these devices' primary contexts.
-std::vector<std::shared_ptr<Stream>> defaultStreamsOf(Driver& driver, uint64_t devices) {
-  std::vector<std::shared_ptr<Stream>> streams;
+// Those that there are.
+std::vector<std::shared_ptr<Context>> primaryContextsOf(Driver& driver, uint64_t devices) {
+  std::vector<std::shared_ptr<Context>> contexts;
   std::lock_guard lock(driver.lifeMutex);
   for (int ordinal = 0; ordinal < driver.deviceCount(); ++ordinal) {
     Device& device = driver.device(ordinal);
     const std::shared_ptr<Context>& context = driver.primary(device).context;
-    if ((devices & device.bit()) != 0 && context) streams.push_back(context->streams.resolve(CU_STREAM_LEGACY));
+    if ((devices & device.bit()) != 0 && context) contexts.push_back(context);
   }
-  return streams;
+  return contexts;
 }
 
 }  // namespace
@@ -40,11 +40,12 @@ TaskRef Stream::submit(Operation operation, std::span<const TaskRef> after) {
   const uint64_t others = kind == Kind::legacy ? operation.devices & ~context.device.bit() : 0;
   if (others == 0) return context.streams.submit(*this, std::move(operation), after);
   std::vector<TaskRef> before(after.begin(), after.end());
-  const auto streams = defaultStreamsOf(context.driver, others);
-  for (const std::shared_ptr<Stream>& each : streams)
-    for (TaskRef& task : each->context.streams.pending(*each)) before.push_back(std::move(task));
+  const auto contexts = primaryContextsOf(context.driver, others);
+  for (const std::shared_ptr<Context>& each : contexts)
+    for (TaskRef& task : each->streams.pending(*each->streams.resolve(CU_STREAM_LEGACY))) before.push_back(std::move(task));
   TaskRef copy = context.streams.submit(*this, std::move(operation), before);
-  for (const std::shared_ptr<Stream>& each : streams) each->context.streams.submit(*each, {.weight = Weight::light}, {&copy, 1});
+  for (const std::shared_ptr<Context>& each : contexts)
+    each->streams.resolve(CU_STREAM_LEGACY)->submit({.weight = Weight::light}, {&copy, 1});
   return copy;
 }
 
