@@ -28,21 +28,15 @@ DeviceNode::~DeviceNode() {
   all.handles.give(handle);
 }
 
-void DeviceNode::upload(const GraphExec& graph, LaunchRequest request, bool enabled) {
+void DeviceNode::upload(std::shared_ptr<const GraphEnd> end, LaunchRequest request, bool enabled) {
   request.device = nullptr;  // which is this
   std::lock_guard lock(mutex);
-  state = State{std::move(request), enabled};
-  owner = &graph;
-}
-
-void DeviceNode::close(const GraphExec& graph) {
-  std::lock_guard lock(mutex);
-  if (owner == &graph) owner = nullptr;
+  state = State{std::move(request), enabled, std::move(end)};
 }
 
 DeviceGraphs::Answer DeviceNode::change(const Context& by, const NodeChange& change, bool isMade) {
   std::unique_lock lock(mutex);
-  if (owner == nullptr) return DeviceGraphs::Answer::refused;
+  if (!state || state->end->hasCome()) return DeviceGraphs::Answer::refused;
   if (&state->request.function->context.device != &by.device) return DeviceGraphs::Answer::stranger;
   switch (change.field) {
     case NodeChange::Field::grid: {

@@ -23,10 +23,9 @@ class DeviceNode {
   const uint64_t handle;
   bool instantiated = false;  // an executable graph has it: guarded by Driver::graphMutex
 
-  // What the next launch of the node, in that executable graph, does until it is changed.
-  void upload(const GraphExec& graph, LaunchRequest request, bool enabled);
-  // The executable graph is gone, and its launches have ended: until another is uploaded, the node cannot be changed.
-  void close(const GraphExec& graph);
+  // What the next launch of the node, in an executable graph, does until it is changed. When that graph's end has come, the node cannot
+  // be changed until another is uploaded.
+  void upload(std::shared_ptr<const GraphEnd> end, LaunchRequest request, bool enabled);
   DeviceGraphs::Answer change(const Context& by, const NodeChange& change, bool isMade);
   // The request to launch now; nothing if the node is disabled.
   std::optional<LaunchRequest> current() const;
@@ -35,11 +34,11 @@ class DeviceNode {
   struct State {
     LaunchRequest request;
     bool enabled;
+    std::shared_ptr<const GraphEnd> end;  // of the graph that it belongs to
   };
   DeviceNodes& all;
   mutable std::mutex mutex;
-  std::optional<State> state;
-  const GraphExec* owner = nullptr;  // that was uploaded last
+  std::optional<State> state;  // that was uploaded last
 };
 
 // The node of an operation; nullptr if kernels cannot change it.

@@ -22,7 +22,7 @@ std::function<void()> GraphExec::changes() {
   std::shared_ptr<const std::vector<Step>> copy = isForKernels() ? std::make_shared<const std::vector<Step>>(steps) : nullptr;
   if (set.empty() && !copy) return {};
   return [self = shared_from_this(), set = std::move(set), copy = std::move(copy)] {
-    for (const Change& each : set) each.node->upload(*self, each.request, each.enabled);
+    for (const Change& each : set) each.node->upload(self->end, each.request, each.enabled);
     if (!copy) return;
     std::lock_guard lock(self->uploadedMutex);
     self->uploaded = copy;
@@ -52,24 +52,16 @@ void GraphExec::upload(Stream& stream) {
 }
 
 void GraphExec::close() {
-  std::vector<std::shared_ptr<DeviceNode>> nodes;
-  forSteps([&](const Step& step) {
-    if (std::shared_ptr<DeviceNode> node = deviceNodeOf(step.operation)) nodes.push_back(std::move(node));
-  });
-  if (nodes.empty()) return;
+  std::lock_guard lock(mutex);
   {
-    std::lock_guard lock(driver.graphMutex);
-    for (const std::shared_ptr<DeviceNode>& node : nodes) node->instantiated = false;
+    std::lock_guard graphs(driver.graphMutex);
+    forSteps([&](const Step& step) {
+      if (std::shared_ptr<DeviceNode> node = deviceNodeOf(step.operation)) node->instantiated = false;
+    });
   }
-  auto behind = std::make_shared<Task>(unfailing(), Weight::light, [self = shared_from_this(), nodes = std::move(nodes)] {
-    for (const std::shared_ptr<DeviceNode>& node : nodes) node->close(*self);
-    return Outcome::finished;
-  });
-  {
-    std::lock_guard lock(mutex);
-    driver.scheduler.tie(behind, std::span(&last, 1));
-  }
-  driver.scheduler.start(behind);
+  if (!last) return;  // nothing of it was uploaded
+  end->last = last;
+  end->destroyed.store(true, std::memory_order_release);
 }
 
 }  // namespace vgpu::emulator::api

@@ -67,6 +67,13 @@ struct Graph : std::enable_shared_from_this<Graph> {
   std::vector<GraphNode*> ordered() const;
 };
 
+// When an executable graph is over. Outlives it.
+struct GraphEnd {
+  TaskRef last;                         // its last launch or upload; written before `destroyed`
+  std::atomic<bool> destroyed = false;  // release and acquire, for `last`
+  bool hasCome() const { return destroyed.load(std::memory_order_acquire) && last->done(); }
+};
+
 // A graph that can be launched: its nodes, those of child graphs included, in an order that keeps every dependency.
 struct GraphExec : std::enable_shared_from_this<GraphExec> {
   struct Step {
@@ -92,6 +99,7 @@ struct GraphExec : std::enable_shared_from_this<GraphExec> {
   std::vector<std::shared_ptr<GraphMemory>> memory;
   const std::shared_ptr<ConditionValues> values;
   TaskRef last;  // launches and uploads of one executable run one after another
+  const std::shared_ptr<GraphEnd> end = std::make_shared<GraphEnd>();
 
   // Kernels can launch it: its handle is an address in the driver's block.
   bool isForKernels() const { return (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0; }
