@@ -1,6 +1,7 @@
 #include <array>
 #include <random>
 
+#include "caught-stderr.h"
 #include "container-samples.h"
 #include "driver-fixture.h"
 
@@ -126,6 +127,7 @@ TEST_CASE("a damaged fatbinary is refused or read, never believed") {
   std::string whole = fatbinary(member(1, 75, kernels, Packing::zstd) + member(1, 80, kernels, Packing::lz4));
   std::mt19937 random(1);
   int refused = 0;
+  const CaughtStderr hundredsOfReasons;
   for (int round = 0; round < 300; ++round) {
     std::string damaged = whole;
     // The size in the container's own header is left: it is how much the driver may read.
