@@ -40,6 +40,7 @@ CUresult dropObjects(Thread& thread, unsigned device, uint64_t context) {
   };
   for (uint64_t value : session.textures.values(device, ObjectKind::texture, context)) keep(cuTexObjectDestroy(value));
   for (uint64_t value : session.textures.values(device, ObjectKind::surface, context)) keep(cuSurfObjectDestroy(value));
+  session.spareEvents.revive(thread, device, context);
 #define KIND_END(kind, end) \
   for (uint64_t handle : session.handles.live(api::Kind::kind, device, context)) keep(end);
 #include "cuda-kind-ends.inc"

@@ -93,6 +93,8 @@ VGPU_EXPORT CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent,
       frame.inStream(stream);
       return frame.call();
     }
+    const EventRecord::Value record = event.record.get();
+    if (record.sequence == 0) return CUDA_SUCCESS;  // never recorded
     if (event.device() == device) {
       Call<api::Cuda::StreamWaitEventParams> frame(thread.on(device), api::Method::streamWaitEvent);
       frame->setHStream(stream);
@@ -101,8 +103,6 @@ VGPU_EXPORT CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent,
       frame.inStream(stream);
       return frame.post();
     }
-    const EventRecord::Value record = event.record.get();
-    if (record.sequence == 0) return CUDA_SUCCESS;  // never recorded
     return awaitFence(thread, stream, {event.device(), record});
   });
 }

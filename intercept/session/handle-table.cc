@@ -48,10 +48,12 @@ bool Handles::isLive(uint64_t handle) const {
   return index < places.load(std::memory_order_acquire) && headAt(index).handle.load(std::memory_order_acquire) == handle;
 }
 
-bool Handles::end(uint64_t handle) {
-  if (!isLive(handle)) return false;
-  headAt(handleIndex(handle)).handle.store(0, std::memory_order_release);
-  return true;
+// Release: whoever finds it ended finds what was done before.
+bool Handles::retire(uint64_t handle) {
+  const uint32_t index = handleIndex(handle);
+  uint64_t expected = handle;
+  return index < places.load(std::memory_order_acquire) &&
+         headAt(index).handle.compare_exchange_strong(expected, 0, std::memory_order_acq_rel);
 }
 
 std::vector<uint64_t> Handles::live(unsigned device, uint64_t context) const {

@@ -2,7 +2,7 @@
 //
 // Owned by the session. There is a table for each kind. Looking a handle up takes no lock: an object's state never moves, and one
 // with a different handle belongs to another object of that kind. Making and dropping handles takes the table's mutex; after it
-// only that of CompletionWords is taken. All of it stays in the program's process over a suspend.
+// only that of CompletionWords is taken. Ending an object is one exchange of its handle, so of several threads one ends it. All of it stays in the program's process over a suspend.
 #pragma once
 
 #include <array>
@@ -26,10 +26,17 @@ class Handles {
   bool isLive(uint64_t handle) const;
   std::vector<uint64_t> live(unsigned device, uint64_t context) const;
 
+  // Ends an object whose place no other gets, and makes one of the same handle there. False if it is not live.
+  bool retire(uint64_t handle);
+  void revive(uint64_t handle, uint64_t context) {
+    resetAt(handleIndex(handle));
+    publish(handle, context);
+  }
+
   template <typename Last>
   bool destroy(uint64_t handle, Last&& last) {
     std::lock_guard lock(mutex);
-    if (!end(handle)) return false;
+    if (!retire(handle)) return false;
     last();
     putLast(handleIndex(handle));
     return true;
@@ -47,7 +54,6 @@ class Handles {
   virtual void addChunk(uint32_t chunk) = 0;
 
   void addPlaces();
-  bool end(uint64_t handle);
   void putLast(uint32_t index);
 
   mutable std::mutex mutex;
@@ -123,6 +129,9 @@ class HandleTable {
            of(handle).destroy(handle, [&] { last(table<kind>().at(handleIndex(handle))); });
   }
   bool destroy(uint64_t handle) { return of(handle).destroy(handle, [] {}); }
+  // In place of that, where the object's place stays its own (spare-events.h).
+  bool retire(uint64_t handle) { return of(handle).retire(handle); }
+  void revive(uint64_t handle, uint64_t context) { of(handle).revive(handle, context); }
 
   // Every live handle of `kind` on `device`; only those of `context` if one is given.
   std::vector<uint64_t> live(api::Kind kind, unsigned device, uint64_t context = 0) const {

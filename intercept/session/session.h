@@ -49,6 +49,7 @@
 #include "intercept/session/peer-access.h"
 #include "intercept/session/recorder.h"
 #include "intercept/session/slot-table.h"
+#include "intercept/session/spare-events.h"
 #include "intercept/session/textures.h"
 #include "intercept/session/variables.h"
 #include "vgpu/wire/ring.h"
@@ -119,6 +120,7 @@ class Session final : public SessionControl {
   Notifications notifications;
   Descriptions descriptions;
   ElapsedTimes elapsedTimes;
+  SpareEvents spareEvents;
   FailedCalls failedCalls;
   Slabs slabs;
   CompletionWords completionWords{segment};

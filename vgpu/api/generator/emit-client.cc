@@ -197,7 +197,14 @@ class ClientHalf {
   }
 
   void create(const Parameter& p, const Field& field) {
-    checks += nullCheck(p.name) + fmt::format("    NewHandle {}Made(thread, {});\n", p.name, kindOf(field.kind));
+    checks += nullCheck(p.name);
+    const Kind& kind = *table.findKind(field.kind);
+    remember([&](auto& member, auto& value) {
+      if (member != kind.spareBy) return;
+      remembers += fmt::format("    if (uint64_t spare = thread.session.{}.take(thread, {}))\n      return *{} = fromWire<{}>(spare), CUDA_SUCCESS;\n",
+                               kind.spares, value, p.name, p.pointee());
+    });
+    remembers += fmt::format("    NewHandle {}Made(thread, {});\n", p.name, kindOf(field.kind));
     remember([&](auto& member, auto& value) {
       remembers += fmt::format("    thread.session.handles.find<{}>({}Made.get())->{} = {};\n", kindOf(field.kind), p.name, member, value);
     });
@@ -224,6 +231,8 @@ class ClientHalf {
     if (!isOfObject) target = fmt::format("thread.of({}Handle)", p.name);
     isOfObject = true;
     if (kind.name == "stream" && !row.noWork) sets += fmt::format("    frame.inStream({}Handle);\n", p.name);
+    if (field->effect == Effect::destroys && !kind.spares.empty())
+      remembers += fmt::format("    if (thread.session.{}.keep(thread, {}Handle)) return CUDA_SUCCESS;\n", kind.spares, p.name);
     if (field->effect == Effect::destroys)
       returns += fmt::format("    thread.destroy({}, {}Handle);\n", kindOf(kind.name), p.name);
     if (field->effect == Effect::changes) {

@@ -67,6 +67,8 @@ class Reader : private TableText {
     kind.state = wordBehind(all, "state", "");
     kind.stateHeader = wordBehind(all, kind.state, "");
     kind.ends = wordBehind(all, "ends", "");
+    kind.spares = wordBehind(all, "spares", "");
+    kind.spareBy = wordBehind(all, kind.spares, "");
     if (all.back().starts_with("cu") && all.back() != kind.ends) kind.destroyer = all.back();
     if (kind.ends.empty() && kind.inContext) kind.ends = kind.destroyer;
     KJ_REQUIRE(table.findKind(kind.name) == nullptr, "a kind is there twice", kind.name.c_str());

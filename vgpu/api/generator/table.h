@@ -104,6 +104,7 @@ struct Kind {
   bool nullable = false;
   bool inContext = false;          // ends with its device's context
   std::string state, stateHeader;  // of the client's (intercept/session/kinds/); empty if it keeps no more than a head
+  std::string spares, spareBy;     // what keeps ended ones, and by which member; empty if nothing does
   std::string ends;                // what the client calls for one that ends with its context; empty if nothing
   std::string destroyer;           // the entry that destroys one; empty if a module of the worker's does
 };
