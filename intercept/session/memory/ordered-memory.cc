@@ -93,7 +93,7 @@ CUresult Memory::allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool po
   const unsigned streamDevice = thread.deviceOf(stream);
   PoolSource source;
   CUmemLocation preferred;
-  std::optional<uint64_t> reused;
+  bool isReused = false;
   {
     std::lock_guard lock(mutex);
     if (pool == nullptr) pool = pools.currentOf(streamDevice);
@@ -107,21 +107,22 @@ CUresult Memory::allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool po
     bytes = wholeOf(source, bytes);
     if (from->mostBytes != 0 && (bytes > from->mostBytes || from->used > from->mostBytes - bytes))
       return CUDA_ERROR_OUT_OF_MEMORY;
-    reused = pools.takeOfStream(source, streamDevice, stream, bytes);
-    if (reused) {
-      pools.allocated(*reused, asked, pool, source);
-      setAsked(*reused, asked);
+    if (StreamPools::Block* block = pools.findFreed(source, streamDevice, stream, bytes)) {
+      address = block->address;
+      if (block->asked != asked) setAsked(address, asked);
+      pools.reuse(*block, asked, pool, *from);
+      isReused = true;
     }
   }
-  if (reused) address = *reused;
-  else if (CUresult error = allocateFor(thread, source, bytes, address)) return error;
+  if (!isReused)
+    if (CUresult error = allocateFor(thread, source, bytes, address)) return error;
   if (source.kind == Kind::managed && preferred.type != CU_MEM_LOCATION_TYPE_NONE)
     thread.session.managed.advice.change(address, bytes, [&](Advice& advice) { advice.preferred = preferred; });
-  if (reused) return CUDA_SUCCESS;
+  if (isReused) return CUDA_SUCCESS;
   if (const unsigned device = deviceOf(address); device != streamDevice)
     if (CUresult error = orderBehindAll(thread, streamDevice, 1u << device)) return error;
   std::lock_guard lock(mutex);
-  pools.allocated(address, asked, pool, source);
+  pools.allocated(address, arenaOf(address).at(address)->bytes, asked, pool, source);
   setAsked(address, asked);
   return CUDA_SUCCESS;
 }
@@ -137,38 +138,40 @@ CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) 
   if (!(inDeviceArenas(address) || inHostArena(address)) || deviceOf(address) >= thread.session.devices.size())
     return CUDA_ERROR_INVALID_VALUE;
   const bool isGiven = shared.isGiven(address);
-  std::optional<PoolSource> source;
-  StreamPools::Cooling* cooling = nullptr;
+  PoolSource source{Kind::device, deviceOf(address)};
+  StreamPools::Block* freed = nullptr;
   uint64_t bytes = 0;
   {
     std::lock_guard lock(mutex);
-    source = pools.sourceOf(address);
-    auto found = arenaOf(address).at(address);
-    if (!found || pools.isPendingFree(address) || isFreedLater(address)) return CUDA_ERROR_INVALID_VALUE;
-    if (!source && (inHostArena(address) || inManagedPart(address))) {  // of no pool, and not the device's alone
-      const bool isPinned = inHostArena(address) && hostAllocations.at(address).kind != HostKind::managed;
-      return isPinned ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
-    }
-    if (auto* fences = pools.fencesOf(streamDevice, stream, thread.session.handles)) {
+    StreamPools::Block* ofPool = pools.find(address);
+    if ((ofPool != nullptr && ofPool->isFreed()) || isFreedLater(address)) return CUDA_ERROR_INVALID_VALUE;
+    if (ofPool != nullptr) {
+      source = ofPool->source;
+      bytes = ofPool->bytes;
+    } else {
+      auto found = arenaOf(address).at(address);
+      if (!found) return CUDA_ERROR_INVALID_VALUE;
+      if (inHostArena(address) || inManagedPart(address)) {  // not the device's alone
+        const bool isPinned = inHostArena(address) && hostAllocations.at(address).kind != HostKind::managed;
+        return isPinned ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+      }
       bytes = found->bytes;
-      pools.freed(address);
-      const uint64_t again = source && !isGiven ? bytes : 0;
-      if (!source) source = {Kind::device, deviceOf(address)};
-      cooling = &pools.cool(address, {*source, again, streamDevice, stream}, *fences);
     }
+    if (auto* fences = pools.fencesOf(streamDevice, stream, thread.session.handles))
+      freed = &pools.cool(address, ofPool, source, ofPool != nullptr && !isGiven, *fences);
   }
-  if (cooling == nullptr) {  // all are taken: wait
+  if (freed == nullptr) {  // all completion words are taken: wait
     CUresult waited = deviceOf(address) == streamDevice ? CUDA_SUCCESS : synchronizeStream(thread, stream);
     return waited != CUDA_SUCCESS ? waited : inHostArena(address) ? freeHost(thread, address) : free(thread, address);
   }
   if (isGiven) shared.freed(address);
-  if (source && source->kind == Kind::managed) thread.session.managed.advice.forget(address, bytes);
+  if (source.kind == Kind::managed) thread.session.managed.advice.forget(address, bytes);
   Call<api::Cuda::StreamFenceParams> frame(thread.of(stream), api::Method::streamFence);
   frame.setStream(stream);
-  frame->setLine(cooling->fences->completion);
+  frame->setLine(freed->fences->completion);
   const uint64_t sequence = frame.sequence();
   if (CUresult error = frame.post()) return error;
-  cooling->isFenced(sequence);
+  freed->isFenced(sequence);
   return CUDA_SUCCESS;
 }
 

@@ -1,6 +1,7 @@
 #include "intercept/session/memory/stream-pools.h"
 
 #include <algorithm>
+#include <bit>
 #include <span>
 #include <utility>
 
@@ -15,14 +16,6 @@ namespace {
 constexpr uint64_t poolPiece = 32 * MiB;
 // Not an address, and nothing that another handle could be.
 constexpr uint64_t firstHandle = uint64_t{0x706f'6f6c} << 16;
-
-// What is at that address; a new entry is the spare one, if there is one.
-template <typename Entries>
-typename Entries::mapped_type& entryAt(Entries& entries, typename Entries::node_type& spare, uint64_t address) {
-  if (!spare) return entries.try_emplace(address).first->second;
-  spare.key() = address;
-  return entries.insert(std::move(spare)).position->second;
-}
 
 }  // namespace
 
@@ -133,114 +126,173 @@ void StreamPools::destroy(CUmemoryPool pool) {
     gone.destroyed = true;
 }
 
-void StreamPools::allocated(uint64_t address, uint64_t bytes, CUmemoryPool pool, const PoolSource& source) {
+StreamPools::Block* StreamPools::find(uint64_t address) {
+  auto found = blocks.find(address);
+  return found == blocks.end() ? nullptr : &found->second;
+}
+
+// A new entry is the spare one, if there is one.
+StreamPools::Block& StreamPools::blockAt(uint64_t address) {
+  if (Block* found = find(address)) return *found;
+  if (!spare) return blocks.try_emplace(address).first->second;
+  spare.key() = address;
+  return blocks.insert(std::move(spare)).position->second;
+}
+
+void StreamPools::allocated(uint64_t address, uint64_t bytes, uint64_t asked, CUmemoryPool pool,
+                            const PoolSource& source) {
   StreamPool& from = pools.at(pool);
-  entryAt(owned, spareOwned, address) = {pool, &from, bytes, source};
-  from.add(bytes);
+  Block& block = blockAt(address);
+  block.address = address;
+  block.bytes = bytes;
+  block.asked = asked;
+  block.source = source;
+  block.handle = pool;
+  block.pool = &from;
+  from.add(asked);
+}
+
+void StreamPools::leavePool(Block& block) {
+  StreamPool* from = std::exchange(block.pool, nullptr);
+  if (from == nullptr) return;
+  from->remove(block.asked);
+  if (from->destroyed && from->used == 0) pools.erase(block.handle);
 }
 
 void StreamPools::freed(uint64_t address) {
-  auto found = owned.find(address);
-  if (found == owned.end()) return;
-  StreamPool& from = *found->second.pool;
-  from.remove(found->second.bytes);
-  if (from.destroyed && from.used == 0) pools.erase(found->second.handle);
-  spareOwned = owned.extract(found);
+  auto found = blocks.find(address);
+  if (found == blocks.end() || found->second.isFreed()) return;
+  leavePool(found->second);
+  spare = blocks.extract(found);
 }
 
 CUmemoryPool StreamPools::poolOf(uint64_t address) const {
-  auto found = owned.find(address);
-  return found == owned.end() ? nullptr : found->second.handle;
-}
-
-std::optional<PoolSource> StreamPools::sourceOf(uint64_t address) const {
-  auto found = owned.find(address);
-  return found == owned.end() ? std::nullopt : std::optional(found->second.source);
+  auto found = blocks.find(address);
+  return found == blocks.end() || found->second.isFreed() ? nullptr : found->second.handle;
 }
 
 bool StreamPools::hasAccess(uint64_t address, std::optional<unsigned> device) const {
-  auto found = owned.find(address);
-  if (found == owned.end()) return false;
+  auto found = blocks.find(address);
+  if (found == blocks.end() || found->second.isFreed()) return false;
   auto devices = std::span(found->second.pool->access).first(maxDevices);
   if (device) devices = devices.subspan(*device, 1);
   return std::ranges::any_of(devices, [](auto flags) { return flags != CU_MEM_ACCESS_FLAGS_PROT_NONE; });
 }
 
-StreamPools::Fences* StreamPools::fencesOf(unsigned device, uint64_t stream, const HandleTable& handles) {
+StreamPools::Fences* StreamPools::findFences(unsigned device, uint64_t stream) {
+  if (latest != nullptr && latest->stream == stream && latest->device == device) return latest;
   auto found = fencesByStream.find({device, stream});
-  if (found != fencesByStream.end()) return &found->second;
+  return found == fencesByStream.end() ? nullptr : latest = &found->second;
+}
+
+StreamPools::Fences* StreamPools::fencesOf(unsigned device, uint64_t stream, const HandleTable& handles) {
+  if (Fences* found = findFences(device, stream)) return found;
   dropFences(handles);
   auto completion = completions.take(device);
-  return completion ? &fencesByStream.try_emplace({device, stream}, *completion).first->second : nullptr;
+  return completion ? &fencesByStream.try_emplace({device, stream}, device, stream, *completion).first->second : nullptr;
 }
 
-std::optional<uint64_t> StreamPools::takeOfStream(const PoolSource& source, unsigned streamDevice, uint64_t stream,
-                                                  uint64_t bytes) {
-  const uint64_t waste = source.kind == PoolSource::Kind::device ? bytes / 4 : 0;
-  auto best = pendingFrees.end();
-  for (auto entry = pendingFrees.begin(); entry != pendingFrees.end(); ++entry) {
-    auto& freed = entry->second.freed;
-    bool fits = freed.bytes >= bytes && freed.bytes - bytes <= waste;
-    if (freed.source != source || freed.streamDevice != streamDevice || freed.stream != stream || !fits) continue;
-    if (entry->second.sequence.load(std::memory_order_acquire) == unsent) continue;
-    if (best == pendingFrees.end() || freed.bytes < best->second.freed.bytes) best = entry;
-  }
-  if (best == pendingFrees.end()) return std::nullopt;
-  uint64_t address = best->first;
-  drop(address);
-  return address;
+void StreamPools::link(Block& block, Fences& fences) {
+  Block*& first = fences.freed[std::bit_width(block.bytes)];
+  block.fences = &fences;
+  block.before = nullptr;
+  block.behind = first;
+  if (first != nullptr) first->before = &block;
+  first = &block;
+  pendingFreeCount.fetch_add(1, std::memory_order_relaxed);
 }
 
-StreamPools::Cooling& StreamPools::cool(uint64_t address, const Freed& freed, Fences& fences) {
-  Cooling& cooling = entryAt(pendingFrees, spareCooling, address);
-  cooling.freed = freed;
-  cooling.fences = &fences;
-  cooling.sequence.store(unsent, std::memory_order_relaxed);
-  pendingFreeCount.store(pendingFrees.size(), std::memory_order_relaxed);
-  return cooling;
+void StreamPools::unlink(Block& block) {
+  Block*& first = block.fences->freed[std::bit_width(block.bytes)];
+  (block.before != nullptr ? block.before->behind : first) = block.behind;
+  if (block.behind != nullptr) block.behind->before = block.before;
+  block.fences = nullptr;
+  pendingFreeCount.fetch_sub(1, std::memory_order_relaxed);
+}
+
+template <typename Visit>
+void StreamPools::visitFreed(Visit&& visit) const {
+  for (auto& [stream, fences] : fencesByStream)
+    for (Block* first : fences.freed)
+      for (Block* block = first; block != nullptr; block = block->behind) visit(*block);
+}
+
+StreamPools::Block* StreamPools::findFreed(const PoolSource& source, unsigned streamDevice, uint64_t stream, uint64_t bytes) {
+  Fences* fences = findFences(streamDevice, stream);
+  if (fences == nullptr) return nullptr;
+  const uint64_t most = source.kind == PoolSource::Kind::device ? bytes + bytes / 4 : bytes;
+  Block* best = nullptr;
+  for (size_t width = std::bit_width(bytes); width <= std::bit_width(most) && best == nullptr; ++width)
+    for (Block* each = fences->freed[width]; each != nullptr; each = each->behind) {
+      const bool fits = each->bytes >= bytes && each->bytes <= most && each->source == source;
+      if (!fits || each->sequence.load(std::memory_order_acquire) == unsent) continue;
+      if (best == nullptr || each->bytes < best->bytes) best = each;
+      if (best->bytes == bytes) break;
+    }
+  return best;
+}
+
+void StreamPools::reuse(Block& block, uint64_t asked, CUmemoryPool handle, StreamPool& pool) {
+  unlink(block);
+  block.asked = asked;
+  block.handle = handle;
+  block.pool = &pool;
+  pool.add(asked);
+}
+
+StreamPools::Block& StreamPools::cool(uint64_t address, Block* ofPool, const PoolSource& source, bool mayBeReused, Fences& fences) {
+  Block& block = ofPool != nullptr ? *ofPool : blockAt(address);
+  leavePool(block);
+  block.address = address;
+  block.source = source;
+  if (!mayBeReused) block.bytes = 0;
+  block.sequence.store(unsent, std::memory_order_relaxed);
+  link(block, fences);
+  return block;
 }
 
 void StreamPools::drop(uint64_t address) {
-  spareCooling = pendingFrees.extract(address);
-  pendingFreeCount.store(pendingFrees.size(), std::memory_order_relaxed);
+  auto found = blocks.find(address);
+  unlink(found->second);
+  spare = blocks.extract(found);
 }
 
 bool StreamPools::hasPendingFree(const StreamPool& pool) const {
-  return std::ranges::any_of(pendingFrees, [&](auto& entry) {
-    const PoolSource& source = entry.second.freed.source;
-    return pool.sourceFor(source.device) == source;
-  });
+  bool found = false;
+  visitFreed([&](const Block& block) { found |= pool.sourceFor(block.source.device) == block.source; });
+  return found;
 }
 
 uint32_t StreamPools::freeingDevices(unsigned device) const {
   uint32_t devices = 0;
-  for (auto& [address, cooling] : pendingFrees)
-    if (cooling.freed.source.device == device) devices |= 1u << cooling.freed.streamDevice;
+  visitFreed([&](const Block& block) {
+    if (block.source.device == device) devices |= 1u << block.fences->device;
+  });
   return devices;
 }
 
 std::vector<uint64_t> StreamPools::takePast(unsigned device, bool all) {
   std::vector<uint64_t> past;
-  for (auto& [address, cooling] : pendingFrees) {
-    const bool isOwn = cooling.freed.source.device == device, isOver = all && (isOwn || cooling.freed.streamDevice == device);
-    if (cooling.sequence.load(std::memory_order_acquire) == unsent || !(isOver || (isOwn && isPast(cooling)))) continue;
-    cooling.sequence.store(unsent, std::memory_order_relaxed);
-    past.push_back(address);
-  }
+  visitFreed([&](Block& block) {
+    const bool isOwn = block.source.device == device, isOver = all && (isOwn || block.fences->device == device);
+    if (block.sequence.load(std::memory_order_acquire) == unsent || !(isOver || (isOwn && isPast(block)))) return;
+    block.sequence.store(unsent, std::memory_order_relaxed);
+    past.push_back(block.address);
+  });
   return past;
 }
 
-bool StreamPools::isPast(const Cooling& cooling) const {
-  return segment.completionWord(cooling.fences->completion).done.load(std::memory_order_acquire) >=
-         cooling.sequence.load(std::memory_order_relaxed);
+bool StreamPools::isPast(const Block& block) const {
+  return segment.completionWord(block.fences->completion).done.load(std::memory_order_acquire) >=
+         block.sequence.load(std::memory_order_relaxed);
 }
 
 void StreamPools::dropFences(const HandleTable& handles) {
+  latest = nullptr;
   std::erase_if(fencesByStream, [&](auto& entry) {
     auto [device, stream] = entry.first;
     if (stream == 0 || handles.find<api::Kind::STREAM>(stream) != nullptr) return false;
-    for (auto& [address, cooling] : pendingFrees)
-      if (cooling.fences == &entry.second) return false;
+    if (std::ranges::any_of(entry.second.freed, [](const Block* first) { return first != nullptr; })) return false;
     completions.give(entry.second.completion, device, entry.second.lastSequence.load(std::memory_order_relaxed));
     return true;
   });

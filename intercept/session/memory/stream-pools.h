@@ -85,8 +85,42 @@ class StreamPools {
   // properties. CUDA's error if the pool could not have it.
   CUresult describe(CUmemoryPool pool, unsigned device, uint64_t bytes, CUDA_MEM_ALLOC_NODE_PARAMS& params);
 
-  // Which live allocations came from which pool.
-  void allocated(uint64_t address, uint64_t bytes, CUmemoryPool pool, const PoolSource& source);
+  // A stream into which memory is freed, its completion word, and its fences: the last of them, and what waits for one.
+  struct Block;
+  struct Fences {
+    Fences(unsigned device, uint64_t stream, uint32_t completion) : device(device), stream(stream), completion(completion) {}
+    const unsigned device;
+    const uint64_t stream;  // a resolved handle
+    const uint32_t completion;
+    std::atomic<uint64_t> lastSequence{0};
+    std::array<Block*, 65> freed{};  // the last one first, by std::bit_width of their bytes
+  };
+  // An allocation of a pool, or memory that has been freed in a stream and waits for it: that stays allocated in the arena, and an
+  // object of the session, until it is collected or reused. It is one entry all the while, so what frees and reuses moves nothing.
+  static constexpr uint64_t unsent = UINT64_MAX;
+  struct Block {
+    uint64_t address = 0;
+    uint64_t bytes = 0;  // of the arena; once freed, 0: cannot be reused as it is
+    uint64_t asked = 0;  // by the program
+    PoolSource source{};
+    CUmemoryPool handle = nullptr;  // of its pool; null: it came from none
+    StreamPool* pool = nullptr;     // of `pools`, which has it until it has nothing in use
+    Fences* fences = nullptr;       // of the stream in which it was freed; null: it lives
+    // Of the fence behind its free: `unsent` until that has been sent, which no lock is needed for. Until then the memory is nobody's.
+    std::atomic<uint64_t> sequence{0};
+    Block *before = nullptr, *behind = nullptr;  // of those fences
+
+    bool isFreed() const { return fences != nullptr; }
+    // Memory order: whoever takes the memory sees what the freeing thread has done before.
+    void isFenced(uint64_t by) {
+      raise(fences->lastSequence, by);
+      sequence.store(by, std::memory_order_release);
+    }
+  };
+  // nullptr if it came from no pool and has not been freed in a stream.
+  Block* find(uint64_t address);
+  void allocated(uint64_t address, uint64_t bytes, uint64_t asked, CUmemoryPool pool, const PoolSource& source);
+  // Of a live one. Not for freed() memory, which has been.
   void freed(uint64_t address);
   // 0 if the allocation came from none.
   CUmemoryPool poolOf(uint64_t address) const;
@@ -94,74 +128,51 @@ class StreamPools {
   // Whether a device, or any, has access to the pool of an allocation.
   bool hasAccess(uint64_t address, std::optional<unsigned> device) const;
 
-  // Memory that is freed and waits for its stream, which may be another device's. `stream` is a resolved handle. It stays
-  // allocated in the arena, and an object of the session, until it is collected or reused.
-  struct Freed {
-    PoolSource source;
-    uint64_t bytes;  // 0: cannot be reused as it is
-    unsigned streamDevice;
-    uint64_t stream;
-  };
-  // A stream's fences: their completion word, and the last of them.
-  struct Fences {
-    uint32_t completion;
-    std::atomic<uint64_t> lastSequence{0};
-  };
-  // What is freed, and the fence behind it: `unsent` until that has been sent, which no lock is needed for (isFenced). Until then
-  // the memory is nobody's.
-  static constexpr uint64_t unsent = UINT64_MAX;
-  struct Cooling {
-    Freed freed;
-    Fences* fences;
-    std::atomic<uint64_t> sequence;
-    // Memory order: whoever takes the memory sees what the freeing thread has done before.
-    void isFenced(uint64_t by) {
-      raise(fences->lastSequence, by);
-      sequence.store(by, std::memory_order_release);
-    }
-  };
   // The fences of a stream; nullptr if no completion word is left. Those of destroyed streams are given back when there is another
   // stream.
   Fences* fencesOf(unsigned device, uint64_t stream, const HandleTable& handles);
-  Cooling& cool(uint64_t address, const Freed& freed, Fences& fences);
-  bool isPendingFree(uint64_t address) const { return pendingFrees.contains(address); }
+  // It has been freed in the stream of `fences`; where it came from no pool, `ofPool` is null and it has that source.
+  Block& cool(uint64_t address, Block* ofPool, const PoolSource& source, bool mayBeReused, Fences& fences);
+  bool isPendingFree(uint64_t address) { return find(address) != nullptr && find(address)->isFreed(); }
   // Of memory that could be that pool's.
   bool hasPendingFree(const StreamPool& pool) const;
   // The devices in whose streams memory of `device` was freed, a bit each.
   uint32_t freeingDevices(unsigned device) const;
   // Without the mutex: whether there is anything to collect.
   bool hasAny() const { return pendingFreeCount.load(std::memory_order_relaxed) != 0; }
-  // The smallest range from there that was freed in that very stream and holds `bytes` without much waste; of managed and host
-  // memory, one of that size.
-  std::optional<uint64_t> takeOfStream(const PoolSource& source, unsigned streamDevice, uint64_t stream, uint64_t bytes);
+  // The smallest that was freed in that very stream and holds `bytes` without much waste; of managed and host memory, one of that
+  // size. nullptr if there is none.
+  Block* findFreed(const PoolSource& source, unsigned streamDevice, uint64_t stream, uint64_t bytes);
+  // That one is an allocation again.
+  void reuse(Block& block, uint64_t asked, CUmemoryPool handle, StreamPool& pool);
   // The ranges of `device` whose streams have passed their frees; if `all`, as its contexts have ended, all of them and all that
   // was freed in its streams. The caller must free them, then drop them.
   std::vector<uint64_t> takePast(unsigned device, bool all);
   void drop(uint64_t address);
 
  private:
-  bool isPast(const Cooling& cooling) const;
+  using Blocks = std::unordered_map<uint64_t, Block>;
+  bool isPast(const Block& block) const;
+  // Of what has been freed.
+  template <typename Visit>
+  void visitFreed(Visit&& visit) const;
+  void link(Block& block, Fences& fences);
+  void unlink(Block& block);
+  Block& blockAt(uint64_t address);
+  void leavePool(Block& block);
   // Gives back the completion words of destroyed streams.
   void dropFences(const HandleTable& handles);
+  Fences* findFences(unsigned device, uint64_t stream);
 
-  struct Owned {
-    CUmemoryPool handle;
-    StreamPool* pool;  // of `pools`, which has it until it has nothing in use
-    uint64_t bytes;
-    PoolSource source;
-  };
   const Segment& segment;
   CompletionWords& completions;
   std::unordered_map<CUmemoryPool, StreamPool> pools;
   // By address. An entry that is taken out is the next one that is put in, so that a program that frees what it allocates allocates
   // nothing here.
-  using AllOwned = std::map<uint64_t, Owned>;
-  using AllCooling = std::map<uint64_t, Cooling>;
-  AllOwned owned;
-  AllCooling pendingFrees;
-  AllOwned::node_type spareOwned;
-  AllCooling::node_type spareCooling;
+  Blocks blocks;
+  Blocks::node_type spare;
   std::map<std::pair<unsigned, uint64_t>, Fences> fencesByStream;  // entries stay where they are
+  Fences* latest = nullptr;                                        // that was found; most programs have one such stream
   std::array<CUmemoryPool, PoolPlace::count> current{};  // by the number of a place
   std::atomic<size_t> pendingFreeCount{0};
   uint64_t created = 0;

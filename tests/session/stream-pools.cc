@@ -1,0 +1,94 @@
+#include "intercept/session/memory/stream-pools.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "fake-session.h"
+
+using namespace vgpu;
+using namespace vgpu::client;
+
+namespace {
+
+constexpr PoolSource ofDevice{PoolSource::Kind::device, 0};
+constexpr uint64_t unit = 512;
+
+// Memory that is allocated and freed in streams of the numbers 0, which needs no stream of the program's, and others.
+class Pools {
+ public:
+  StreamPools::Block& free(uint64_t address, uint64_t units, uint64_t sequence = 1, uint64_t stream = 0,
+                           const PoolSource& source = ofDevice) {
+    pools.allocated(address, units * unit, units * unit - 1, pool, source);
+    StreamPools::Block& block = pools.cool(address, pools.find(address), source, true, *pools.fencesOf(0, stream, session.handles));
+    if (sequence != 0) block.isFenced(sequence);
+    return block;
+  }
+  // Takes the address of what an allocation of so many units gets; 0: nothing that was freed.
+  uint64_t take(uint64_t units, uint64_t stream = 0, const PoolSource& source = ofDevice) {
+    StreamPools::Block* found = pools.findFreed(source, 0, stream, units * unit);
+    if (found == nullptr) return 0;
+    pools.reuse(*found, units * unit, pool, *pools.find(pool));
+    return found->address;
+  }
+  uint64_t used() { return pools.find(pool)->used; }
+
+  Session& session = FakeSession::one().session;
+  StreamPools pools{session.segment, session.completionWords};
+  const CUmemoryPool pool = pools.defaultOf(0);
+};
+
+}  // namespace
+
+TEST_CASE("what was freed in a stream is taken again there, the smallest that fits without much waste") {
+  Pools of;
+  for (uint64_t units : {20, 9, 8, 10, 16}) of.free(units << 20, units);
+  CHECK(of.used() == 0);
+  CHECK(of.take(21) == 0);
+  CHECK(of.take(7) == 8 << 20);
+  CHECK(of.used() == 7 * unit);
+  CHECK(of.take(8) == 9 << 20);
+  CHECK(of.take(8) == 10 << 20);
+  CHECK(of.take(8) == 0);  // 16 would be twice as much
+  CHECK(of.take(13) == 16 << 20);
+  CHECK(of.take(16) == 20 << 20);
+  CHECK_FALSE(of.pools.hasAny());
+  CHECK(of.used() == (7 + 8 + 8 + 13 + 16) * unit);
+}
+
+TEST_CASE("what was freed is another stream's, another source's or nobody's before its fence is sent") {
+  Pools of;
+  StreamPools::Block& unsent = of.free(1 << 20, 4, 0);
+  of.free(2 << 20, 4, 1, 77);
+  of.free(3 << 20, 4, 1, 0, {PoolSource::Kind::device, 1});
+  of.free(4 << 20, 5, 1, 0, {PoolSource::Kind::managed, 0});
+  CHECK(of.take(4) == 0);
+  CHECK(of.take(4, 0, {PoolSource::Kind::managed, 0}) == 0);  // without any waste
+  CHECK(of.take(5, 0, {PoolSource::Kind::managed, 0}) == 4 << 20);
+  CHECK(of.take(4, 77) == 2 << 20);
+  unsent.isFenced(1);
+  CHECK(of.take(4) == 1 << 20);
+}
+
+TEST_CASE("what its stream has passed is collected, in whatever order it was freed") {
+  Pools of;
+  const uint32_t word = of.pools.fencesOf(0, 0, of.session.handles)->completion;
+  for (uint64_t i = 1; i <= 6; ++i) of.free(i << 20, i % 2 == 0 ? 4 : 5, i);
+  of.session.segment.completionWord(word).done.store(4);
+  CHECK(of.take(4) == 6 << 20);
+  std::vector<uint64_t> past = of.pools.takePast(0, false);
+  std::ranges::sort(past);
+  CHECK(past == std::vector<uint64_t>{1 << 20, 2 << 20, 3 << 20, 4 << 20});
+  CHECK(of.pools.takePast(0, false).empty());
+  for (uint64_t address : past) {
+    CHECK(of.pools.isPendingFree(address));
+    of.pools.freed(address);  // it has been
+    of.pools.drop(address);
+    CHECK_FALSE(of.pools.isPendingFree(address));
+  }
+  CHECK(of.take(5) == 5 << 20);
+  CHECK(of.pools.poolOf(5 << 20) == of.pool);
+  of.pools.freed(5 << 20);
+  CHECK(of.pools.poolOf(5 << 20) == nullptr);
+  CHECK_FALSE(of.pools.hasAny());
+}
