@@ -44,6 +44,11 @@ class NodeSide final : public RelayLoop {
   static std::unique_ptr<Lane> offerLane(const std::string& runDirectory, const Greeting& greeting);
 
  private:
+  // In the run directory: by which connections for the session come, and with the suffix lanes.
+  static std::string socketOf(const std::string& runDirectory, const SessionToken& token);
+  static constexpr const char* lanesSuffix = "-lanes";
+  static MemoryFile adoptMemory(kj::AutoCloseFd& fd);
+
   void take(const LinkMessage& message) override;
   bool produce() override;
   void serveChannel(uint32_t channel) override;

@@ -1,0 +1,176 @@
+// How the relay's connections come, go and come again: its program's, that program's virtual machine's, lanes, and daemons.
+#include <kj/debug.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "tools/common/reason.h"
+#include "tools/relay/node-side.h"
+#include "tools/relay/relay-messages.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/control/unix-socket.h"
+
+namespace vgpu::relay {
+namespace {
+
+constexpr std::chrono::seconds messageLimit{10};
+constexpr size_t mostLanes = 16;
+constexpr std::chrono::seconds answerLimit{1};  // of a machine that has been loaded
+
+// Whoever connects there, if it belongs to this user. What goes wrong with it is nothing to the session.
+template <typename Work>
+void acceptTrusted(int acceptor, Work work) {
+  kj::AutoCloseFd from(accept4(acceptor, nullptr, nullptr, SOCK_CLOEXEC));
+  auto ignored = kj::runCatchingExceptions([&] {
+    if (from.get() >= 0 && isTrusted(peerOf(from))) work(kj::mv(from));
+  });
+}
+
+// Between the process that has a new connection's end, or a lane's, and the relay that has the session.
+void passGreeting(ControlChannel& channel, const Greeting& greeting, int descriptor) {
+  capnp::MallocMessageBuilder message;
+  auto bytes = std::as_bytes(std::span(&greeting, 1));
+  std::memcpy(message.initRoot<capnp::Data>(bytes.size()).begin(), bytes.data(), bytes.size());
+  channel.send(message, kj::arrayPtr(&descriptor, 1), Clock::now() + messageLimit);
+}
+
+struct PassedGreeting {
+  Greeting greeting;
+  kj::AutoCloseFd descriptor;
+};
+
+std::optional<PassedGreeting> takeGreeting(ControlChannel& channel) {
+  auto message = channel.receive(1, Clock::now() + messageLimit);
+  if (!message || message->descriptors.size() != 1) return std::nullopt;
+  auto bytes = message->reader->getRoot<capnp::Data>();
+  PassedGreeting passed{{}, kj::mv(message->descriptors[0])};
+  if (bytes.size() != sizeof passed.greeting) return std::nullopt;
+  std::memcpy(&passed.greeting, bytes.begin(), bytes.size());
+  return passed;
+}
+
+}  // namespace
+
+// The greeting goes along as it came; the relay that has the session answers it.
+bool NodeSide::passOn(int connection, const std::string& runDirectory, const Greeting& greeting) {
+  kj::AutoCloseFd relay;
+  auto caught = kj::runCatchingExceptions([&] { relay = connectUnix(socketOf(runDirectory, greeting.token)); });
+  if (caught != nullptr) return false;
+  ControlChannel channel(kj::mv(relay));
+  passGreeting(channel, greeting, connection);
+  return true;
+}
+
+// The relay gets the lane's other end, and answers with the session's memory.
+std::unique_ptr<Lane> NodeSide::offerLane(const std::string& runDirectory, const Greeting& greeting) {
+  std::unique_ptr<Lane> lane;
+  auto ignored = kj::runCatchingExceptions([&] {
+    ControlChannel relay(connectUnix(socketOf(runDirectory, greeting.token) + lanesSuffix));
+    int ends[2];
+    KJ_SYSCALL(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
+    kj::AutoCloseFd ours(ends[0]), theirs(ends[1]);
+    passGreeting(relay, greeting, theirs);
+    auto answer = relay.receive(1, Clock::now() + messageLimit);
+    if (!answer || answer->descriptors.size() != 1) return;
+    lane = std::make_unique<Lane>(kj::mv(ours), adoptMemory(answer->descriptors[0]));
+  });
+  return lane;
+}
+
+// From a process that has greeted its other end and shown whether it may use the node.
+void NodeSide::takeLane() {
+  acceptTrusted(laneAcceptor, [&](kj::AutoCloseFd from) {
+    ControlChannel channel(kj::mv(from));
+    auto offer = takeGreeting(channel);
+    if (!offer || mirror == nullptr || isCut() || lanes.count() >= mostLanes) return;
+    if (offer->greeting.received != connections) return;  // it is beside an earlier one
+    const int memory[] = {segmentFile.fd()};
+    capnp::MallocMessageBuilder message;
+    message.initRoot<control::ToSession>().initOpened();
+    channel.send(message, kj::arrayPtr(memory, 1), Clock::now() + messageLimit);
+    lanes.add(kj::mv(offer->descriptor));
+  });
+}
+
+// Takes the place of the one that is there, broken or not: only the program's relay knows the token. One that it has given up
+// since may arrive late, and what it says of received messages is outdated.
+void NodeSide::takeConnection() {
+  acceptTrusted(acceptor, [&](kj::AutoCloseFd from) {
+    ControlChannel channel(kj::mv(from));
+    auto passed = takeGreeting(channel);
+    if (!passed || passed->greeting.attempt <= latest.attempt) return;
+    latest = passed->greeting;
+    replacement = kj::mv(passed->descriptor);
+  });
+  if (replacement.get() >= 0) replaceConnection("another connection has taken its place");
+}
+
+// The machine was saved, and goes on: the mailbox may be what it was then.
+void NodeSide::attach() {
+  acceptTrusted(acceptor, [&](kj::AutoCloseFd from) {
+    if (isArriving) return;
+    begun = GuestStream::beginAnew(*guest);
+    begun->sayReceived(link.receivedMessages());
+    isAttaching = true;
+    replaceConnection("its mailbox is begun anew");
+    const char done = 1;
+    KJ_SYSCALL(write(from, &done, 1));
+  });
+}
+
+// As soon as the machine says something it has been loaded, and runs.
+std::unique_ptr<ByteStream> NodeSide::meetMachine() {
+  if (openedMessage == nullptr) return nullptr;
+  if (begun != nullptr && begun->hearReceived()) {
+    isArriving = false;
+    send(link, RelayMessage::reattach, OnChannel{0}, bytesOf(reattachMessage));
+    return std::move(begun);
+  }
+  if (begun != nullptr && Clock::now() - begunAt < answerLimit) return nullptr;
+  begun = GuestStream::beginHere(*guest, begun != nullptr);
+  begun->sayReceived(GuestStream::anotherLink);
+  begunAt = Clock::now();
+  return nullptr;
+}
+
+// When the machine has said what it has received.
+// A machine that is loaded from disk brings earlier states of the mailbox before the last one. Until attach() is told that it is
+// there, nothing is made of them, but for the end of the session.
+std::unique_ptr<ByteStream> NodeSide::followGuest() {
+  if (!isAttaching) {
+    const bool isOver = guest->words().released.load(std::memory_order_acquire) == guest->claim;
+    if (isOver) fail("the machine has given its session up");
+    return nullptr;
+  }
+  auto received = begun->hearReceived();
+  if (!received) return nullptr;
+  link.restart(*received);
+  isAttaching = false;
+  return std::move(begun);
+}
+
+std::unique_ptr<ByteStream> NodeSide::reconnect() {
+  if (guest) return isArriving ? meetMachine() : followGuest();
+  if (isArriving) fail("the session does not arrive");  // it has another node yet
+  if (replacement.get() < 0) return nullptr;
+  auto connection = std::make_unique<PlainStream>(kj::mv(replacement));
+  link.restart(latest.received);
+  acceptGreeting(*connection, {link.receivedMessages(), ++connections}, Clock::now() + messageLimit);
+  return connection;
+}
+
+// A daemon of this host has connected, to resume the session.
+void NodeSide::takeDaemon() {
+  acceptTrusted(reattach, [&](kj::AutoCloseFd from) {
+    ControlChannel channel(kj::mv(from));
+    auto message = channel.receive(0, Clock::now() + messageLimit);
+    if (!message || !message->reader->getRoot<control::ToSession>().isReattach()) return;
+    isStill = false;
+    auto words = flatten<control::ToSession>(message->reader->getRoot<control::ToSession>());
+    send(link, RelayMessage::reattach, OnChannel{++lastChannel}, bytesOf(words));
+    channels.emplace(lastChannel, std::move(channel));
+  });
+}
+
+}  // namespace vgpu::relay
