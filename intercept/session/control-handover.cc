@@ -1,0 +1,126 @@
+// How a suspended session changes hands: a daemon comes to resume it, or calls the program that waits without any.
+#include <kj/debug.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <utility>
+
+#include "intercept/session/program-control.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/base/fault-point.h"
+#include "vgpu/control/unix-socket.h"
+
+namespace vgpu::client {
+namespace {
+
+bool isReadable(int fd) {
+  pollfd polled{fd, POLLIN, 0};
+  return poll(&polled, 1, 0) > 0;
+}
+
+}  // namespace
+
+// Lets go of all that it has of the node, the connection last.
+void ProgramControl::park() {
+  std::string refusal;
+  if (phase != Phase::suspended || isInMemory) refusal = "it is not suspended to disk";
+  if (offer) refusal = "it is being resumed by another vgpud";
+  if (opened.hostArena().bytes() == 0) refusal = "its GPU is on another host";
+  if (!refusal.empty()) return send(*connection, [&](control::ToNode::Builder answer) { answer.setRefused(reader(refusal)); });
+  place.emplace(opened.id());
+  leaveNode();
+  faultPoint("process.letting-go");
+  kj::runCatchingExceptions([&] { send(*connection, [](control::ToNode::Builder answer) { answer.setParked(); }); });
+  connection.reset();
+}
+
+void ProgramControl::lookForCall() {
+  auto caught = kj::runCatchingExceptions([&] {
+    auto call = place->called();
+    if (!call) return;
+    if (offer) fail("it is being resumed by another vgpud");
+    attach(*call);
+  });
+  KJ_IF_MAYBE (exception, caught) {
+    place->failed(exception->getDescription().cStr());
+  }
+}
+
+void ProgramControl::leaveNode() {
+  phase = Phase::parked;
+  listener = nullptr;
+  opened.leave();
+  served->leaveFiles();
+}
+
+// As it was when it had been suspended, in another directory. It may have been called to one before, where nobody had it go on.
+void ProgramControl::attach(const ParkingPlace::Call& call) {
+  leaveNode();
+  KJ_ON_SCOPE_FAILURE(leaveNode());
+  opened.enter(call.directory, call.session);
+  served->enterFiles(call.directory);
+  listener = opened.listen();
+  phase = Phase::suspended;
+  place->attached();
+}
+
+void ProgramControl::serveListener() {
+  // All that an earlier daemon has said comes first: it may have given the resume up.
+  while (offer && isReadable(offer->fd())) settle(offer->serve());
+  int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+  if (fd < 0) return;  // it gave up, or we are out of descriptors: it gets no reply
+  kj::AutoCloseFd peer(fd);
+  // Any error of an unknown peer ends its connection and changes nothing here.
+  auto caught = kj::runCatchingExceptions([&] {
+    if (isTrusted(peerOf(peer))) meet(kj::mv(peer));
+  });
+  KJ_IF_MAYBE (exception, caught) {
+    KJ_LOG(INFO, "a daemon did not resume this program", *exception);
+  }
+}
+
+// A daemon has connected to the program. Only a suspended session can change hands, and to one daemon at a time.
+void ProgramControl::meet(kj::AutoCloseFd peer) {
+  ControlChannel candidate(kj::mv(peer), wake.fd());
+  std::optional<ControlMessage> first = candidate.receive(0, within(messageLimit));
+  if (!first) return;
+  auto request = first->reader->getRoot<control::ToSession>();
+  if (!request.isReattach()) return;
+  std::string wanted = text(request.getReattach());
+  std::string refusal;
+  if (wanted != opened.id()) refusal = "this program's session is " + opened.id() + ", not " + wanted;
+  if (phase != Phase::suspended && phase != Phase::moving) refusal = "session " + opened.id() + " is not suspended";
+  if (offer) refusal = "session " + opened.id() + " is being resumed by another vgpud";
+  if (!refusal.empty()) {
+    return send(candidate, [&](control::ToNode::Builder answer) { answer.setRefused(reader(refusal)); });
+  }
+  // Perhaps from another host, and what has been said of the pinned memory of one holds for both.
+  if (phase == Phase::moving && isApart) served->leaveHost();
+  faultPoint("program.reattach-accepted");
+  opened.introduce(candidate);
+  offer.emplace(std::move(candidate), *served);
+}
+
+void ProgramControl::settle(ResumeOffer::State state) {
+  if (state == ResumeOffer::State::waiting) return;
+  ResumeOffer ended = std::move(*offer);
+  offer.reset();
+  if (state == ResumeOffer::State::over) {
+    if (isInMemory && !connection) loseMemory();
+    return;
+  }
+  phase = Phase::running;
+  isInMemory = false;
+  waitsUntil.reset();
+  place.reset();
+  auto previous = std::exchange(connection, std::optional<ControlChannel>(ended.release()));
+  if (state == ResumeOffer::State::lost) return disconnect(ended.reason());
+  served->openGate();
+  renewal.finish("");
+  if (!previous) return;
+  // It may have ended: then no message is needed.
+  kj::runCatchingExceptions(
+      [&] { send(*previous, [](control::ToNode::Builder farewell) { farewell.setMoved(); }); });
+}
+
+}  // namespace vgpu::client
