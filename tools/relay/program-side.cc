@@ -12,9 +12,7 @@
 #include <limits>
 
 #include "tools/common/reason.h"
-#include "tools/common/successor.h"
 #include "tools/relay/guest-device.h"
-#include "tools/relay/node-connection.h"
 #include "tools/relay/relay-messages.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/control/text.h"
@@ -30,8 +28,6 @@ using std::chrono::seconds;
 
 constexpr seconds messageLimit{10};
 constexpr uint64_t idleSleep = 1'000'000'000;  // nanoseconds; bells and descriptors end it
-constexpr seconds lanesRetry{1};
-constexpr unsigned mostTimesAsked = 5;
 
 template <typename Fill>
 void say(ControlChannel& channel, Fill&& fill, kj::ArrayPtr<const int> descriptors = nullptr) {
@@ -79,14 +75,6 @@ bool ProgramSide::open() {
   link.send(static_cast<uint16_t>(RelayMessage::open), bytesOf(asked));
   return true;
 }
-
-std::unique_ptr<ByteStream> ProgramSide::reachHost() {
-  if (node.transport != Transport::ivshmem) return reachNode(node, {GreetingFor::session, token, 0, ++attempts}).stream;
-  guest = claimSlot(openGuestDevice(node));
-  return std::make_unique<GuestStream>(*guest, GuestFile::Side::guest);
-}
-
-void ProgramSide::follow() { use(reachNode(node, {GreetingFor::arrival, token, 0, ++attempts}).stream); }
 
 void ProgramSide::take(const LinkMessage& message) {
   if (isSucceeded) return;
@@ -172,30 +160,6 @@ void ProgramSide::rewrite(uint32_t channel) {
 void ProgramSide::tellObjects() {
   if (!segment || isMoving || isSuspended || gateClosed) return;
   kj::runCatchingExceptions([&] { sendObjects(); });
-}
-
-void ProgramSide::startSuccessor(control::Approach::Reader approach) {
-  auto caught = kj::runCatchingExceptions([&] {
-    if (guest) fail("it is in a virtual machine, and moves with that");
-    auto shown = approach.getToken();
-    if (shown.size() != token.size()) fail("the node gave a token of another size");
-    std::string shownToken(shown.begin(), shown.end());
-    successor = startSuccessorRelay(approach.getNode().cStr(), stateDirectory, shownToken).connection;
-  });
-  KJ_IF_MAYBE (exception, caught) {  // nobody comes to the other node, which says so
-    std::fprintf(stderr, "vgpu-relay: this session cannot move: %s\n", reasonOf(*exception).c_str());
-  }
-}
-
-// The predecessor has told the program that it may be met, or has ended.
-void ProgramSide::servePredecessor() {
-  char met;
-  if (read(predecessor, &met, 1) != 1) return end();
-  mayMeet = true;
-  if (!meeting) return;
-  auto [channel, bytes] = std::move(*meeting);
-  meeting.reset();
-  meetProgram(channel, bytes);
 }
 
 // A daemon of the node's host wants to resume the session: the program listens in its state directory.
@@ -288,22 +252,6 @@ bool ProgramSide::produce() {
   return true;
 }
 
-// Begins further connections when the session has moved much, and again after its connection was made again: then there must be
-// at least one, because bytes that are to go beside messages have no other way.
-void ProgramSide::tendLanes() {
-  if (laneWish.count == 0 || (!hasHadLanes && link.bulkBytes() < laneWish.from) || !owns()) return;
-  if (lanes.hasReady()) {
-    hasHadLanes = true;
-    return;
-  }
-  const auto now = Clock::now();
-  if (hasHadLanes && now - lanesReadyAt >= reconnectLimit())
-    return giveUp("no further connection can be made: " + lanes.whyNotReady());
-  if (lanes.count() != 0 || now - lanesTriedAt < lanesRetry) return;
-  lanesTriedAt = now;
-  for (unsigned i = 0; i < laneWish.count; ++i) startLane(lanes.add(), segmentFile, node, {GreetingFor::lane, token, connection});
-}
-
 // All frames have gone. The object list is complete (the program has committed it), and goes as it is now.
 void ProgramSide::passGateClosed() {
   sendObjects();
@@ -326,48 +274,6 @@ void ProgramSide::sendObjects() {
     link.finish(sizeof head + static_cast<size_t>(got));
     offset += static_cast<uint64_t>(got);
   }
-}
-
-std::unique_ptr<ByteStream> ProgramSide::followHost() {
-  if (begun == nullptr || begun->isOutdated()) {
-    begun = std::make_unique<GuestStream>(*guest, GuestFile::Side::guest);
-    begun->sayReceived(link.receivedMessages());
-  }
-  auto received = begun->hearReceived();
-  if (!received) return nullptr;
-  guest->begun = begun->number();
-  if (*received == GuestStream::anotherLink) {
-    link = Link();
-    gateClosed.reset();
-    former = std::exchange(channels, {});
-  } else {
-    link.restart(*received);
-  }
-  return std::move(begun);
-}
-
-// The host that was asked serves this machine no more: it has moved, and nothing of a session is there yet. Another one gets
-// another place.
-std::unique_ptr<ByteStream> ProgramSide::askAgain() {
-  if (++timesAsked == mostTimesAsked) fail("no host opens the session");
-  releaseSlot(*guest);
-  guest.reset();
-  guest = claimSlot(openGuestDevice(node));
-  link = Link();
-  link.send(static_cast<uint16_t>(RelayMessage::open), bytesOf(asked));
-  return std::make_unique<GuestStream>(*guest, GuestFile::Side::guest);
-}
-
-std::unique_ptr<ByteStream> ProgramSide::reconnect() {
-  if (guest && isAsking() && !isOutdated()) return askAgain();
-  if (guest) return followHost();
-  if (!owns()) fail("the session stays where it is");
-  auto reached = reachNode(node, {GreetingFor::session, token, link.receivedMessages(), ++attempts});
-  link.restart(reached.answer.received);
-  connection = reached.answer.connection;
-  lanesTriedAt = {};
-  lanesReadyAt = Clock::now();
-  return std::move(reached.stream);
 }
 
 void ProgramSide::giveUp(const std::string& why) {
