@@ -1,5 +1,5 @@
 // Events that the program has ended and the worker still has, for the next ones that the program makes with the same flags in the same
-// context. So neither is a frame, as natively neither is a call of the driver's system (docs/performance.md, "Posted calls and graphs").
+// context. So neither is a frame, as natively neither leaves the process (docs/design-notes.md, "An event that has ended").
 //
 // Only an event that nothing can tell from a new one is kept: its record has happened, and no capture and no other session knows it.
 // For the client the next event has no record; what the worker has as its record is past. The handle is the same, as natively the
