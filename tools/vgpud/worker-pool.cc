@@ -126,26 +126,29 @@ void WorkerPool::startForTakers() {
 
 // Starts as many as are missing from `wanted` that start. One that cannot be started is not tried again at once.
 void WorkerPool::startUpTo(size_t wanted) {
-  for (size_t missing = wanted - std::min<size_t>(wanted, starting); !closed && missing > 0; --missing)
-    tasks.add(kj::evalNow([this] { return start(); }).catch_([this](kj::Exception&& reason) { refuseTaker(kj::mv(reason)); }));
+  for (size_t missing = wanted - std::min<size_t>(wanted, starting); !closed && missing > 0; --missing) {
+    auto started = kj::evalNow([this] { return start(); });
+    tasks.add(started.catch_([this, number = ++begun](kj::Exception&& reason) { startFailed(number, kj::mv(reason)); }));
+  }
 }
 
-// The one that has waited longest gets the reason; for the others it is tried again.
-void WorkerPool::refuseTaker(kj::Exception&& reason) {
+// The one that has waited longest gets the reason, unless it came when this start had begun: what went wrong may be over. For the others
+// it is tried again.
+void WorkerPool::startFailed(uint64_t number, kj::Exception&& reason) {
   serveTakers();
-  if (takers.empty()) {
+  if (takers.empty() || takers.front().begun >= number) {
     taskFailed(kj::mv(reason));
-    return;
+  } else {
+    takers.front().fulfiller->reject(kj::mv(reason));
+    takers.pop_front();
   }
-  takers.front().fulfiller->reject(kj::mv(reason));
-  takers.pop_front();
   startForTakers();
 }
 
 kj::Promise<kj::Own<WorkerProcess>> WorkerPool::take(Want want) {
   if (closed) fail("this vgpud is ending");
   auto given = kj::newPromiseAndFulfiller<kj::Own<WorkerProcess>>();
-  takers.push_back({want, kj::mv(given.fulfiller)});
+  takers.push_back({want, begun, kj::mv(given.fulfiller)});
   serveTakers();
   if (!takers.empty()) {
     // More are wanted only if all that are wanted were there.

@@ -69,6 +69,7 @@ class WorkerPool final : private kj::TaskSet::ErrorHandler {
   };
   struct Taker {
     Want want;
+    uint64_t begun;  // starts, when it came
     kj::Own<kj::PromiseFulfiller<kj::Own<WorkerProcess>>> fulfiller;
   };
 
@@ -77,7 +78,7 @@ class WorkerPool final : private kj::TaskSet::ErrorHandler {
   void serveTakers();
   void startForTakers();
   void startUpTo(size_t wanted);
-  void refuseTaker(kj::Exception&& reason);
+  void startFailed(uint64_t number, kj::Exception&& reason);
   kj::Promise<kj::Own<WorkerProcess>> greetAgain(kj::Own<WorkerProcess> worker, Want want);
   void refill();
   void refillAfter(kj::Duration delay);
@@ -100,6 +101,7 @@ class WorkerPool final : private kj::TaskSet::ErrorHandler {
   const kj::Duration recycle;
   kj::Vector<kj::Own<Ready>> ready;  // the oldest first
   std::deque<Taker> takers;          // the oldest first
+  uint64_t begun = 0;                // starts, until now
   unsigned starting = 0;             // workers that are not ready yet
   unsigned returning = 0;            // that destroy what their last session has made
   bool closed = false, hasWarned = false;
