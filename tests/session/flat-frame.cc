@@ -132,6 +132,7 @@ TEST_CASE("a small copy's frame is one line of 64 bytes") {
   constexpr uint64_t header = sizeof(FrameHeader), word = sizeof(capnp::word);
   CHECK(header + (client::InlineCopy::words + client::dataWords(8)) * word == frameUnit);
   CHECK(header + client::RowCopy::words * word == frameUnit);
+  CHECK(header + client::MemoryBoxCopy::words * word <= 2 * frameUnit);
   CHECK(header + client::BoxCopy::words * word <= 3 * frameUnit);
 }
 

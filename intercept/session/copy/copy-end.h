@@ -45,15 +45,21 @@ struct CopyEnd {
   }
 };
 
-// Sets what a frame of a copy has of a box besides its width: its other sizes, and where it lies at either end.
+// Sets what a frame of a copy has of a box in memory besides its width: its other sizes, and how it lies at either end.
 template <typename Frame>
-void setBox(Frame& frame, const CopyEnd& to, const CopyEnd& from, const BoxSize& size) {
+void setBoxInMemory(Frame& frame, const CopyEnd& to, const CopyEnd& from, const BoxSize& size) {
   frame->setHeight(size.height);
   frame->setDepth(size.depth);
   frame->setToPitch(to.pitch);
   frame->setToSlice(to.slice);
   frame->setFromPitch(from.pitch);
   frame->setFromSlice(from.slice);
+}
+
+// The same of a box of which an end may be an array.
+template <typename Frame>
+void setBox(Frame& frame, const CopyEnd& to, const CopyEnd& from, const BoxSize& size) {
+  setBoxInMemory(frame, to, from, size);
   frame->setToX(to.x);
   frame->setToRow(to.row);
   frame->setToZ(to.z);

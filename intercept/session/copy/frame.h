@@ -1,5 +1,5 @@
 // The frames of copies, each no longer than its ends need: 64 bytes for a row between addresses, slabs and a slot, and for a few
-// bytes in the frame; 192 for a box.
+// bytes in the frame; 128 for a box in memory, 192 for one of which an end is an array.
 #pragma once
 
 #include "intercept/session/call.h"
@@ -7,9 +7,10 @@
 
 namespace vgpu::client {
 
-// The parts of copy3d (vgpu/api/cuda.table): its first fields up to `stream` and the data, and up to `width`.
+// The parts of copy3d (vgpu/api/cuda.table): its first fields up to `stream` and the data, up to `width`, up to `fromSlice`, and all.
 using InlineCopy = api::FramePart<api::Cuda::Copy3dParams, 2, 1>;
 using RowCopy = api::FramePart<api::Cuda::Copy3dParams, 4, 0>;
+using MemoryBoxCopy = api::FramePart<api::Cuda::Copy3dParams, 10, 0>;
 using BoxCopy = api::FramePart<api::Cuda::Copy3dParams, 16, 0>;
 
 template <typename Part>
@@ -33,6 +34,12 @@ CUresult withCopy(Thread& thread, const CopyEnd& to, const CopyEnd& from, const 
   if (to.isPacked(size) && from.isPacked(size)) {
     CopyCall<RowCopy> frame(thread.of(stream), method, 0, waiter);
     setEnds(frame, to, from, size.bytes(), stream);
+    return send(frame);
+  }
+  if (!to.isArray() && !from.isArray()) {
+    CopyCall<MemoryBoxCopy> frame(thread.of(stream), method, 0, waiter);
+    setEnds(frame, to, from, size.width, stream);
+    setBoxInMemory(frame, to, from, size);
     return send(frame);
   }
   CopyCall<BoxCopy> frame(thread.of(stream), method, 0, waiter);
