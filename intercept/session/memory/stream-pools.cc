@@ -225,7 +225,7 @@ StreamPools::Block* StreamPools::findFreed(const PoolSource& source, unsigned st
   for (size_t width = std::bit_width(bytes); width <= std::bit_width(most) && best == nullptr; ++width)
     for (Block* each = fences->freed[width]; each != nullptr; each = each->behind) {
       const bool fits = each->bytes >= bytes && each->bytes <= most && each->source == source;
-      if (!fits || each->sequence.load(std::memory_order_acquire) == unsent) continue;
+      if (!fits || each->sequence.load(std::memory_order_acquire) == Block::unsent) continue;
       if (best == nullptr || each->bytes < best->bytes) best = each;
       if (best->bytes == bytes) break;
     }
@@ -246,7 +246,7 @@ StreamPools::Block& StreamPools::cool(uint64_t address, Block* ofPool, const Poo
   block.address = address;
   block.source = source;
   if (!mayBeReused) block.bytes = 0;
-  block.sequence.store(unsent, std::memory_order_relaxed);
+  block.sequence.store(Block::unsent, std::memory_order_relaxed);
   link(block, fences);
   return block;
 }
@@ -275,8 +275,8 @@ std::vector<uint64_t> StreamPools::takePast(unsigned device, bool all) {
   std::vector<uint64_t> past;
   visitFreed([&](Block& block) {
     const bool isOwn = block.source.device == device, isOver = all && (isOwn || block.fences->device == device);
-    if (block.sequence.load(std::memory_order_acquire) == unsent || !(isOver || (isOwn && isPast(block)))) return;
-    block.sequence.store(unsent, std::memory_order_relaxed);
+    if (block.sequence.load(std::memory_order_acquire) == Block::unsent || !(isOver || (isOwn && isPast(block)))) return;
+    block.sequence.store(Block::unsent, std::memory_order_relaxed);
     past.push_back(block.address);
   });
   return past;

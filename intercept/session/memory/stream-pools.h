@@ -85,19 +85,19 @@ class StreamPools {
   // properties. CUDA's error if the pool could not have it.
   CUresult describe(CUmemoryPool pool, unsigned device, uint64_t bytes, CUDA_MEM_ALLOC_NODE_PARAMS& params);
 
-  // A stream into which memory is freed, its completion word, and its fences: the last of them, and what waits for one.
   struct Block;
+  // Of a stream into which memory is freed: its completion word, the last of its fences, and what waits for them.
   struct Fences {
     Fences(unsigned device, uint64_t stream, uint32_t completion) : device(device), stream(stream), completion(completion) {}
     const unsigned device;
     const uint64_t stream;  // a resolved handle
     const uint32_t completion;
     std::atomic<uint64_t> lastSequence{0};
-    std::array<Block*, 65> freed{};  // the last one first, by std::bit_width of their bytes
+    std::array<Block*, 65> freed{};  // lists by std::bit_width of their bytes; the last one first
   };
+
   // An allocation of a pool, or memory that has been freed in a stream and waits for it: that stays allocated in the arena, and an
-  // object of the session, until it is collected or reused. It is one entry all the while, so what frees and reuses moves nothing.
-  static constexpr uint64_t unsent = UINT64_MAX;
+  // object of the session, until it is collected or reused. It is one entry all the while: freeing and reusing it move nothing.
   struct Block {
     uint64_t address = 0;
     uint64_t bytes = 0;  // of the arena; once freed, 0: cannot be reused as it is
@@ -107,6 +107,7 @@ class StreamPools {
     StreamPool* pool = nullptr;     // of `pools`, which has it until it has nothing in use
     Fences* fences = nullptr;       // of the stream in which it was freed; null: it lives
     // Of the fence behind its free: `unsent` until that has been sent, which no lock is needed for. Until then the memory is nobody's.
+    static constexpr uint64_t unsent = UINT64_MAX;
     std::atomic<uint64_t> sequence{0};
     Block *before = nullptr, *behind = nullptr;  // of those fences
 
@@ -120,11 +121,10 @@ class StreamPools {
   // nullptr if it came from no pool and has not been freed in a stream.
   Block* find(uint64_t address);
   void allocated(uint64_t address, uint64_t bytes, uint64_t asked, CUmemoryPool pool, const PoolSource& source);
-  // Of a live one. Not for freed() memory, which has been.
+  // Ends one that lives; what was freed in a stream is dropped, below.
   void freed(uint64_t address);
   // 0 if the allocation came from none.
   CUmemoryPool poolOf(uint64_t address) const;
-  std::optional<PoolSource> sourceOf(uint64_t address) const;
   // Whether a device, or any, has access to the pool of an allocation.
   bool hasAccess(uint64_t address, std::optional<unsigned> device) const;
 
@@ -133,7 +133,10 @@ class StreamPools {
   Fences* fencesOf(unsigned device, uint64_t stream, const HandleTable& handles);
   // It has been freed in the stream of `fences`; where it came from no pool, `ofPool` is null and it has that source.
   Block& cool(uint64_t address, Block* ofPool, const PoolSource& source, bool mayBeReused, Fences& fences);
-  bool isPendingFree(uint64_t address) { return find(address) != nullptr && find(address)->isFreed(); }
+  bool isPendingFree(uint64_t address) {
+    const Block* found = find(address);
+    return found != nullptr && found->isFreed();
+  }
   // Of memory that could be that pool's.
   bool hasPendingFree(const StreamPool& pool) const;
   // The devices in whose streams memory of `device` was freed, a bit each.
