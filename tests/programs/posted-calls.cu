@@ -26,6 +26,28 @@ void measurePosted(const Bench& bench, const std::string& name, Body body) {
   measure("posted " + name, bench.size(31, 3), bench.size(100, 10), body, wait);
 }
 
+void awaitFlag(void* flag) {
+  while (!static_cast<std::atomic<bool>*>(flag)->load()) usleep(100);
+}
+
+// The same while another stream has freed much that its work may still use.
+template <typename Body>
+void measureBesideFrees(const Bench& bench, cudaStream_t stream, Body body) {
+  cudaStream_t busy;
+  CHECK(cudaStreamCreateWithFlags(&busy, cudaStreamNonBlocking));
+  std::vector<void*> held(bench.size(500, 20));
+  for (void*& each : held) CHECK(cudaMallocAsync(&each, bytes, busy));
+  CHECK(cudaStreamSynchronize(busy));
+  std::atomic<bool> go{false};
+  CHECK(cudaLaunchHostFunc(busy, awaitFlag, &go));
+  for (void* each : held) CHECK(cudaFreeAsync(each, busy));
+  measure("posted allocation and free beside " + std::to_string(held.size()) + " frees of another stream", bench.size(31, 3),
+          bench.size(100, 10), body, [&] { CHECK(cudaStreamSynchronize(stream)); });
+  go = true;
+  CHECK(cudaStreamSynchronize(busy));
+  CHECK(cudaStreamDestroy(busy));
+}
+
 void measureCalls(const Bench& bench) {
   DeviceArray<char> from(bytes), to(bytes);
   cudaStream_t stream, other;
@@ -39,11 +61,13 @@ void measureCalls(const Bench& bench) {
   measurePosted(bench, "copy on the device", [&] { CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream)); });
   measurePosted(bench, "copy of rows on the device",
                 [&] { CHECK(cudaMemcpy2DAsync(to, 64, from, 64, 32, 64, cudaMemcpyDeviceToDevice, stream)); });
-  measurePosted(bench, "allocation and free in a stream", [&] {
+  const auto allocateAndFree = [&] {
     void* memory;
     CHECK(cudaMallocAsync(&memory, bytes, stream));
     CHECK(cudaFreeAsync(memory, stream));
-  });
+  };
+  measurePosted(bench, "allocation and free in a stream", allocateAndFree);
+  measureBesideFrees(bench, stream, allocateAndFree);
   measurePosted(bench, "creation and end of an event", [&] {
     cudaEvent_t fresh;
     CHECK(cudaEventCreateWithFlags(&fresh, cudaEventDisableTiming));
