@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <deque>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -11,13 +13,19 @@ namespace vgpu::client {
 namespace {
 
 // The functions' thread lives as long as the process, and so does what it uses.
+template <typename Kept, typename... Arguments>
+Kept& lasting(Arguments&&... arguments) {
+  static auto& kept = *new std::deque<Kept>;
+  return kept.emplace_back(std::forward<Arguments>(arguments)...);
+}
+
 struct NodeFunctions {
-  Segment& segment = *new Segment(Segment::create());
-  CompletionWords& completions = *new CompletionWords(segment);
-  std::atomic<bool>& lost = *new std::atomic<bool>(false);
-  HostFunctions& all = *new HostFunctions(segment, completions, lost);
-  std::mutex& mutex = *new std::mutex;
-  std::vector<int>& calls = *new std::vector<int>;
+  Segment& segment = lasting<Segment>(Segment::create());
+  CompletionWords& completions = lasting<CompletionWords>(segment);
+  std::atomic<bool>& lost = lasting<std::atomic<bool>>(false);
+  HostFunctions& all = lasting<HostFunctions>(segment, completions, lost);
+  std::mutex& mutex = lasting<std::mutex>();
+  std::vector<int>& calls = lasting<std::vector<int>>();
   const uint32_t word = *completions.take(0);
 
   std::function<void()> noting(int number) {
