@@ -1,14 +1,7 @@
 // An event that is destroyed before its record has happened: the record still happens, and must not be taken for one of
 // an event made since.
+#include "await-flag.h"
 #include "program.h"
-
-namespace {
-
-void awaitFlag(void* flag) {
-  while (!static_cast<std::atomic<bool>*>(flag)->load()) usleep(100);
-}
-
-}  // namespace
 
 int main() {
   cudaStream_t slow, fast;

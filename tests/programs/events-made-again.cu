@@ -2,13 +2,10 @@
 // nothing that waits for it, whatever the ended one had.
 #include <set>
 
+#include "await-flag.h"
 #include "program.h"
 
 namespace {
-
-void awaitFlag(void* flag) {
-  while (!static_cast<std::atomic<bool>*>(flag)->load()) usleep(100);
-}
 
 constexpr int count = 100;
 

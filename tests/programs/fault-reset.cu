@@ -3,6 +3,7 @@
 // never executed: they leave nothing behind.
 #include <thread>
 
+#include "await-flag.h"
 #include "in-session.h"
 #include "memory-node.h"
 #include "program.h"
@@ -14,10 +15,6 @@ __global__ void count(int* seen) { *seen = ++counter; }
 __global__ void fill(int* data, int first) { data[threadIdx.x] = first + threadIdx.x; }
 
 namespace {
-
-void awaitFlag(void* flag) {
-  while (!static_cast<std::atomic<bool>*>(flag)->load()) usleep(100);
-}
 
 // Lets a fault happen while one thread waits for its stream, and asks for it in every way that there is.
 bool faultAndAsk() {

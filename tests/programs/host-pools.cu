@@ -1,5 +1,6 @@
 // Pools of the host's memory and of managed memory: program and kernels use it at one address, what is freed in a stream is used
 // again there at once and by others never too early, and all is as it was after a pause.
+#include "await-flag.h"
 #include "program.h"
 
 __global__ void addEach(int* data, int value, int count) {
@@ -14,10 +15,6 @@ __global__ void addTo(int* sum, const int* data, int count) {
 namespace {
 
 constexpr int count = 4096, blocks = count / 256;
-
-void awaitFlag(void* flag) {
-  while (!static_cast<std::atomic<bool>*>(flag)->load()) usleep(100);
-}
 
 cudaMemPool_t makePool(cudaMemAllocationType type, cudaMemLocationType place) {
   cudaMemPoolProps properties{};

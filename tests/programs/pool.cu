@@ -1,5 +1,6 @@
 // Stream-ordered memory: memory freed in a stream is reused without waiting, and never while work before the free may still use
 // it; pools count their allocations, keep their limit, and have the same state after a pause.
+#include "await-flag.h"
 #include "program.h"
 
 __global__ void fill(int* data, int value, int count) {
@@ -14,10 +15,6 @@ __global__ void addTo(int* sum, const int* data, int count) {
 namespace {
 
 constexpr int count = 4096;
-
-void awaitFlag(void* flag) {
-  while (!static_cast<std::atomic<bool>*>(flag)->load()) usleep(100);
-}
 
 int* allocate(cudaStream_t stream) {
   int* data;

@@ -3,6 +3,7 @@
 // The groups are at the end. A call's time is the program's alone; the GPU's work is awaited outside of it.
 #include <string>
 
+#include "await-flag.h"
 #include "bench.h"
 
 namespace {
@@ -24,10 +25,6 @@ void measurePosted(const Bench& bench, const std::string& name, Body body) {
   body();
   wait();
   measure("posted " + name, bench.size(31, 3), bench.size(100, 10), body, wait);
-}
-
-void awaitFlag(void* flag) {
-  while (!static_cast<std::atomic<bool>*>(flag)->load()) usleep(100);
 }
 
 // The same while another stream has freed much that its work may still use.
