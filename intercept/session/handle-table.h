@@ -2,7 +2,8 @@
 //
 // Owned by the session. There is a table for each kind. Looking a handle up takes no lock: an object's state never moves, and one
 // with a different handle belongs to another object of that kind. Making and dropping handles takes the table's mutex; after it
-// only that of CompletionWords is taken. Ending an object is one exchange of its handle, so of several threads one ends it. All of it stays in the program's process over a suspend.
+// only that of CompletionWords is taken. Ending an object is one exchange of its handle, so of several threads one ends it. All of it
+// stays in the program's process over a suspend.
 #pragma once
 
 #include <array>

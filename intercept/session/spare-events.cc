@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "intercept/session/thread.h"
+#include "intercept/session/wait.h"
 
 namespace vgpu::client {
 
@@ -28,8 +29,7 @@ bool SpareEvents::keep(Thread& thread, uint64_t event) {
   const unsigned flags = state == nullptr ? kinds : state->flags.load(std::memory_order_relaxed);
   if (flags >= kinds || thread.takesDownContext || session.captures.concernsEvents()) return false;
   if (session.lost.load(std::memory_order_relaxed) || session.fault(state->device()) != CUDA_SUCCESS) return false;
-  const EventRecord::Value record = state->record.get();
-  if (session.segment.completionWord(record.completion).done.load(std::memory_order_acquire) < record.sequence) return false;
+  if (!isPast(session, {state->device(), state->record.get()})) return false;
   const uint64_t context = state->context.load(std::memory_order_relaxed);
   std::lock_guard lock(mutex);
   if (spares[flags].size() >= most || !session.handles.retire(event)) return false;

@@ -40,7 +40,7 @@ class SpareEvents {
   };
 
   std::mutex mutex;
-  std::array<std::vector<Spare>, kinds> spares;  // the last one first
+  std::array<std::vector<Spare>, kinds> spares;  // by flags; the last one is taken first
 };
 
 }  // namespace vgpu::client

@@ -14,7 +14,6 @@
 namespace vgpu::relay {
 namespace {
 
-constexpr std::chrono::seconds messageLimit{10};
 constexpr size_t mostLanes = 16;
 constexpr std::chrono::seconds answerLimit{1};  // of a machine that has been loaded
 

@@ -22,7 +22,7 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr seconds messageLimit{10}, openLimit{60};
+constexpr seconds openLimit{60};
 constexpr std::chrono::hours forDays{24 * 365};
 // Nothing is outstanding: only the worker's own flags can change, and words that graphs write.
 constexpr uint64_t idleSleep = 20'000'000, watchingSleep = 1'000'000;  // nanoseconds

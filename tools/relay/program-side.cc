@@ -26,7 +26,6 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr seconds messageLimit{10};
 constexpr uint64_t idleSleep = 1'000'000'000;  // nanoseconds; bells and descriptors end it
 
 template <typename Fill>

@@ -9,6 +9,7 @@
 #include <capnp/serialize.h>
 #include <kj/array.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -17,6 +18,9 @@
 #include "vgpu/wire/mirror.h"
 
 namespace vgpu::relay {
+
+// For one message of a control connection, or a greeting.
+constexpr std::chrono::seconds messageLimit{10};
 
 enum class RelayMessage : uint16_t {
   open = static_cast<uint16_t>(MirrorMessage::firstOfRelay),  // to the node: the program's `open`

@@ -131,6 +131,11 @@ StreamPools::Block* StreamPools::find(uint64_t address) {
   return found == blocks.end() ? nullptr : &found->second;
 }
 
+const StreamPools::Block* StreamPools::findLive(uint64_t address) const {
+  auto found = blocks.find(address);
+  return found == blocks.end() || found->second.isFreed() ? nullptr : &found->second;
+}
+
 // A new entry is the spare one, if there is one.
 StreamPools::Block& StreamPools::blockAt(uint64_t address) {
   if (Block* found = find(address)) return *found;
@@ -167,14 +172,14 @@ void StreamPools::freed(uint64_t address) {
 }
 
 CUmemoryPool StreamPools::poolOf(uint64_t address) const {
-  auto found = blocks.find(address);
-  return found == blocks.end() || found->second.isFreed() ? nullptr : found->second.handle;
+  const Block* found = findLive(address);
+  return found == nullptr ? nullptr : found->handle;
 }
 
 bool StreamPools::hasAccess(uint64_t address, std::optional<unsigned> device) const {
-  auto found = blocks.find(address);
-  if (found == blocks.end() || found->second.isFreed()) return false;
-  auto devices = std::span(found->second.pool->access).first(maxDevices);
+  const Block* found = findLive(address);
+  if (found == nullptr) return false;
+  auto devices = std::span(found->pool->access).first(maxDevices);
   if (device) devices = devices.subspan(*device, 1);
   return std::ranges::any_of(devices, [](auto flags) { return flags != CU_MEM_ACCESS_FLAGS_PROT_NONE; });
 }

@@ -161,6 +161,7 @@ class StreamPools {
   void visitFreed(Visit&& visit) const;
   void link(Block& block, Fences& fences);
   void unlink(Block& block);
+  const Block* findLive(uint64_t address) const;
   Block& blockAt(uint64_t address);
   void leavePool(Block& block);
   // Gives back the completion words of destroyed streams.
