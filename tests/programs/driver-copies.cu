@@ -33,6 +33,9 @@ Device onDevice(int number) {
   return ok ? made : Device{};
 }
 
+// A copy or fill that is not in a stream is over before the stream, which does not wait for it, goes on with what it wrote.
+bool over() { return WORKS(cuStreamSynchronize, nullptr); }
+
 bool holds(CUdeviceptr memory, const Bytes& wanted) {
   Bytes found(wanted.size());
   return WORKS(cuMemcpyDtoH_v2, found.data(), memory, found.size()) && EXPECT(found == wanted);
@@ -57,13 +60,13 @@ bool betweenContexts(const Device& one, const Device& other, CUstream stream) {
   const Bytes first = pattern(1), second = pattern(60);
   bool ok = WORKS(cuMemcpyHtoD_v2, one.memory, first.data(), count);
   ok &= WORKS(cuMemcpyPeer, other.memory, other.context, one.memory, one.context, count) && holds(other.memory, first);
-  ok &= WORKS(cuMemcpyHtoD_v2, other.memory, second.data(), count);
+  ok &= WORKS(cuMemcpyHtoD_v2, other.memory, second.data(), count) && over();
   ok &= WORKS(cuMemcpyPeerAsync, one.memory, one.context, other.memory, other.context, count, stream);
   ok &= WORKS(cuStreamSynchronize, stream) && holds(one.memory, second);
   CUDA_MEMCPY3D_PEER copy = box(other, one);
   ok &= WORKS(cuMemcpyHtoD_v2, one.memory, first.data(), count) && WORKS(cuMemcpy3DPeer, &copy) && holds(other.memory, first);
   copy = box(one, other);
-  ok &= WORKS(cuMemcpyHtoD_v2, other.memory, second.data(), count) && WORKS(cuMemcpy3DPeerAsync, &copy, stream);
+  ok &= WORKS(cuMemcpyHtoD_v2, other.memory, second.data(), count) && over() && WORKS(cuMemcpy3DPeerAsync, &copy, stream);
   ok &= WORKS(cuStreamSynchronize, stream) && holds(one.memory, second);
   // Contexts are looked at although addresses say which device has the memory.
   if (inSession) {  // a driver looks into what it is given
@@ -101,7 +104,7 @@ bool ofRows(CUdeviceptr memory, CUstream stream) {
   copy.WidthInBytes = 5;
   copy.Height = height;
   bool ok = WORKS(cuMemsetD8_v2, memory, 0, count) && WORKS(cuMemcpy2DUnaligned_v2, &copy) && holds(memory, wanted);
-  ok &= WORKS(cuMemsetD8_v2, memory, 0, count) && WORKS(cuMemcpy2DAsync_v2, &copy, stream) && WORKS(cuStreamSynchronize, stream);
+  ok &= WORKS(cuMemsetD8_v2, memory, 0, count) && over() && WORKS(cuMemcpy2DAsync_v2, &copy, stream) && WORKS(cuStreamSynchronize, stream);
   ok &= holds(memory, wanted);
   for (size_t rows : {height, size_t{1}})
     for (size_t pitch : {4, 7}) {  // 3 and 5 bytes of a row are more
@@ -148,7 +151,7 @@ Bytes filled(size_t pitch, size_t elements, size_t bytes, uint32_t value) {
 
 bool fills(CUdeviceptr memory, CUstream stream) {
   bool ok = true;
-  auto fresh = [&] { return WORKS(cuMemsetD8_v2, memory, 0, count); };
+  auto fresh = [&] { return WORKS(cuMemsetD8_v2, memory, 0, count) && over(); };
   auto waited = [&](const Bytes& wanted) { return WORKS(cuStreamSynchronize, stream) && holds(memory, wanted); };
   Bytes words(count);
   for (size_t i = 0; i < count; ++i) words[i] = i % 2 == 0 ? 0x34 : 0x12;

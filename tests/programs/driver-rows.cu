@@ -103,6 +103,7 @@ bool checkValues(CUstream waits, CUdeviceptr words) {
   CUstream writes = nullptr;
   uint64_t seen[4]{};
   bool ok = WORKS(cuStreamCreate, &writes, CU_STREAM_NON_BLOCKING) && WORKS(cuMemsetD8_v2, words, 0, sizeof seen);
+  ok &= WORKS(cuStreamSynchronize, nullptr);  // neither stream waits for the fill
   ok &= WORKS(cuStreamWaitValue32, waits, words, 5, CU_STREAM_WAIT_VALUE_GEQ) && WORKS(cuStreamWriteValue32_v2, waits, words + 16, 7, 0);
   ok &= WORKS(cuStreamWriteValue32, writes, words, 6, 0);
   ok &= WORKS(cuStreamWaitValue64_v2, writes, words + 16, 7, CU_STREAM_WAIT_VALUE_EQ);
