@@ -1,6 +1,9 @@
 // What NVML is asked of a device and CUDA is not (intercept/nvml/): for that library's face, which makes no context.
-#include "intercept/driver/shared.h"
+#include <algorithm>
+
+#include "intercept/nvml/device-links.h"
 #include "intercept/session/call.h"
+#include "intercept/session/entry.h"
 
 using namespace vgpu;
 using namespace vgpu::client;
@@ -34,6 +37,26 @@ extern "C" VGPU_EXPORT CUresult cuVgpuDeviceFree(CUdevice device, uint64_t* free
     Call<api::Cuda::MemGetInfoParams> frame(thread.on(number), api::Method::memGetInfo);
     if (CUresult error = frame.call()) return error;
     *freeBytes = frame.results<api::Cuda::MemGetInfoResults>().getFree() + thread.session.memory.freeBytes(number);
+    return CUDA_SUCCESS;
+  });
+}
+
+// What the device is connected to, of any device.
+extern "C" VGPU_EXPORT CUresult cuVgpuDeviceLinks(CUdevice device, DeviceLinks* links) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    if (!thread.session.hasDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+    Call<api::Cuda::DeviceLinksParams> frame(thread, api::Method::deviceLinks);
+    frame->setDevice(static_cast<unsigned>(device));
+    if (CUresult error = frame.call()) return error;
+    auto results = frame.results<api::Cuda::DeviceLinksResults>();
+    auto found = results.getLinks();
+    constexpr size_t each = sizeof(DeviceLinks::Link) / sizeof(uint32_t);
+    *links = {results.getGeneration(), results.getWidth(), results.getBestGeneration(), results.getBestWidth(), 0, {}};
+    links->count = static_cast<uint32_t>(std::min<size_t>(found.size() / each, DeviceLinks::most));
+    for (unsigned i = 0; i < links->count; ++i) {
+      auto at = [&](unsigned field) { return found[i * each + field]; };
+      links->links[i] = {at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8)};
+    }
     return CUDA_SUCCESS;
   });
 }

@@ -1,9 +1,9 @@
 // NVML in a session: frameworks and monitors count the GPUs with it, name them, and ask how much memory is free. The devices are
-// the session's, with the names, identities and sizes that CUDA gives the program; what NVML would ask a real GPU's hardware
-// (clocks, temperatures, links, other processes) is not supported, as on devices that lack it.
+// the session's, with the names, identities and sizes that CUDA gives the program; what connects them is in links.cc. What NVML would
+// ask a real GPU's hardware besides (clocks, temperatures, other processes) is not supported, as on devices that lack it.
 //
 // Any thread. The session is begun by the first question about a device, not by nvmlInit(). Source: nvml.h of CUDA 12.9.
-#include <cuda.h>
+#include "intercept/nvml/face.h"
 
 #include <algorithm>
 #include <atomic>
@@ -13,24 +13,12 @@
 #include <cstring>
 #include <unistd.h>
 
-#define FACE extern "C" __attribute__((visibility("default")))
+using namespace vgpu::nvml;
 
 extern "C" CUresult cuVgpuDeviceIsBusy(CUdevice device, int* isBusy);
 extern "C" CUresult cuVgpuDeviceFree(CUdevice device, uint64_t* freeBytes);
 
 namespace {
-
-enum Status : int {
-  success = 0,
-  uninitialized = 1,
-  invalidArgument = 2,
-  notSupported = 3,
-  notFound = 6,
-  insufficientSize = 7,
-  driverNotLoaded = 9,
-  versionMismatch = 25,
-  unknown = 999
-};
 
 constexpr struct {
   int status;
@@ -51,15 +39,6 @@ std::atomic<int> users{0};
 int deviceCount() {
   int count = 0;
   return cuInit(0) == CUDA_SUCCESS && cuDeviceGetCount(&count) == CUDA_SUCCESS ? std::min(count, most) : 0;
-}
-
-// The device of a handle, by `body`, which is told its CUDA number.
-template <typename Body>
-int of(const void* handle, const void* result, Body&& body) {
-  if (users.load() == 0) return uninitialized;
-  auto* at = static_cast<const char*>(handle);
-  if (at < devices || at >= devices + deviceCount() || result == nullptr) return invalidArgument;
-  return body(static_cast<CUdevice>(at - devices));
 }
 
 int give(int device, void** handle) {
@@ -105,20 +84,12 @@ int memoryOf(CUdevice device, Memory& memory) {
   return success;
 }
 
-// nvmlPciInfo_t
-struct Pci {
-  char legacy[16];
-  unsigned domain, bus, device, ids, subsystem;
-  char id[32];
-};
-
 int pciOf(CUdevice device, Pci& pci) {
   pci = {};
   pci.domain = static_cast<unsigned>(attribute(device, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID));
   pci.bus = static_cast<unsigned>(attribute(device, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID));
   pci.device = static_cast<unsigned>(attribute(device, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID));
-  std::snprintf(pci.legacy, sizeof pci.legacy, "%04X:%02X:%02X.0", pci.domain & 0xffff, pci.bus & 0xff, pci.device & 0xff);
-  std::snprintf(pci.id, sizeof pci.id, "%08X:%02X:%02X.0", pci.domain, pci.bus & 0xff, pci.device & 0xff);
+  nameAddress(pci);
   return success;
 }
 
@@ -149,6 +120,23 @@ int processesOf(void* handle, unsigned* count, Info* infos) {
 }
 
 }  // namespace
+
+namespace vgpu::nvml {
+
+Status find(const void* handle, const void* result, CUdevice& device) {
+  if (users.load() == 0) return uninitialized;
+  auto* at = static_cast<const char*>(handle);
+  if (at < devices || at >= devices + deviceCount() || result == nullptr) return invalidArgument;
+  device = static_cast<CUdevice>(at - devices);
+  return success;
+}
+
+void nameAddress(Pci& pci) {
+  std::snprintf(pci.legacy, sizeof pci.legacy, "%04X:%02X:%02X.0", pci.domain & 0xffff, pci.bus & 0xff, pci.device & 0xff);
+  std::snprintf(pci.id, sizeof pci.id, "%08X:%02X:%02X.0", pci.domain, pci.bus & 0xff, pci.device & 0xff);
+}
+
+}  // namespace vgpu::nvml
 
 FACE int nvmlInitWithFlags(unsigned) { return users.fetch_add(1), success; }
 FACE int nvmlInit_v2() { return nvmlInitWithFlags(0); }
@@ -248,22 +236,6 @@ FACE int nvmlDeviceGetMemoryInfo_v2(void* handle, MemoryV2* memory) {
     if (int error = memoryOf(device, now)) return error;
     memory->total = now.total, memory->reserved = 0, memory->free = now.free, memory->used = now.used;
     return success;
-  });
-}
-
-// nvmlGpuP2PCapsIndex_t and nvmlGpuP2PStatus_t: whether one device reads (0), writes (1) or reaches over PCI (4) another's memory, or has
-// atomics there (3), as CUDA says. What links there are (2) is the host's.
-FACE int nvmlDeviceGetP2PStatus(void* handle, void* other, int index, int* status) {
-  constexpr int isPossible = 0, isNot = 5;
-  return of(handle, status, [&](CUdevice device) {
-    return of(other, status, [&](CUdevice peer) -> int {
-      int can = device == peer;
-      if (index < 0 || index > 4) return invalidArgument;
-      const auto which = index == 3 ? CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED : CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED;
-      if (device != peer && cuDeviceGetP2PAttribute(&can, which, device, peer) != CUDA_SUCCESS) return unknown;
-      *status = can != 0 && index != 2 ? isPossible : isNot;
-      return success;
-    });
   });
 }
 

@@ -41,6 +41,9 @@ struct Driver {
 // "CUDA_ERROR_OUT_OF_MEMORY (2)", for messages.
 std::string nameOf(const Driver& driver, CUresult result);
 
+// As NVML and nvidia-smi write it: GPU-, and hexadecimal digits in groups of 8, 4, 4, 4 and 12.
+std::string uuidText(const CUuuid& uuid);
+
 // Throws kj::Exception "WHAT: CUDA_ERROR_…" unless `result` is success.
 void require(const Driver& driver, CUresult result, const char* what);
 

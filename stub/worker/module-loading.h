@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "cuda-frames.h"
 #include "cuda-methods.h"
 #include "stub/worker/blob.h"
 #include "stub/worker/kinds/link.h"

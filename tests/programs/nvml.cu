@@ -1,4 +1,5 @@
-// NVML opened as frameworks open it: it names the devices that CUDA does, and tells how much of their memory is free.
+// NVML opened as frameworks open it: it names the devices that CUDA does, and tells how much of their memory is free and what links
+// they have.
 #include <dlfcn.h>
 
 #include <cstring>
@@ -7,7 +8,7 @@
 
 namespace {
 
-constexpr int success = 0, uninitialized = 1, invalidArgument = 2, insufficientSize = 7;
+constexpr int success = 0, uninitialized = 1, invalidArgument = 2, notSupported = 3, insufficientSize = 7;
 
 struct Memory {
   unsigned long long total, free, used;
@@ -55,9 +56,52 @@ bool expectDevice(int number, void* device) {
   return ok;
 }
 
+// A device without links says so of each question about them; one with links answers all of an active one's.
+bool expectLinks(void* device) {
+  unsigned value = 0;
+  Pci pci{};
+  int isActive = 0, link = ask("nvmlDeviceGetNvLinkState", device, 0u, &isActive);
+  bool ok = EXPECT(link == success || link == notSupported);
+  for (const char* each : {"nvmlDeviceGetNvLinkVersion", "nvmlDeviceGetNvLinkRemoteDeviceType"})
+    ok &= EXPECT(ask(each, device, 0u, &value) == link);
+  ok &= EXPECT(ask("nvmlDeviceGetNvLinkCapability", device, 0u, 0, &value) == link) & EXPECT(link != success || value <= 1);
+  ok &= EXPECT(ask("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, 0u, &pci) == link);
+  ok &= EXPECT(link != success || ask("nvmlDeviceGetNvLinkState", device, 99u, &isActive) == invalidArgument);
+  ok &= EXPECT(ask("nvmlDeviceGetNvLinkState", device, 0u, static_cast<int*>(nullptr)) == invalidArgument);
+  const int known = ask("nvmlDeviceGetCurrPcieLinkWidth", device, &value);
+  return ok & EXPECT(known == success || known == notSupported) & EXPECT(known != success || (value >= 1 && value <= 32));
+}
+
+// The same as tests/tools/nvml-double.c says.
+bool expectDouble(void* device, void* peer) {
+  bool ok = true;
+  unsigned generation = 0, width = 0, best = 0, value = 0;
+  ok &= EXPECT(ask("nvmlDeviceGetCurrPcieLinkGeneration", device, &generation) == success) & EXPECT(generation == 4);
+  ok &= EXPECT(ask("nvmlDeviceGetCurrPcieLinkWidth", device, &width) == success) & EXPECT(width == 8);
+  ok &= EXPECT(ask("nvmlDeviceGetMaxPcieLinkGeneration", device, &best) == success) & EXPECT(best == 5);
+  ok &= EXPECT(ask("nvmlDeviceGetMaxPcieLinkWidth", device, &best) == notSupported);
+  for (unsigned link = 0; link < 3; ++link) {
+    int isActive = -1, type = -1;
+    Pci pci{};
+    ok &= EXPECT(ask("nvmlDeviceGetNvLinkState", device, link, &isActive) == success) & EXPECT(isActive == (link != 2));
+    for (int which = 0; which < 6; ++which)
+      ok &= EXPECT(ask("nvmlDeviceGetNvLinkCapability", device, link, which, &value) == success) & EXPECT(value == (which == 0 || which == 2));
+    ok &= EXPECT(ask("nvmlDeviceGetNvLinkVersion", device, link, &value) == success) & EXPECT(value == 7);
+    ok &= EXPECT(ask("nvmlDeviceGetNvLinkRemoteDeviceType", device, link, &type) == success) & EXPECT(type == 2);
+    ok &= EXPECT(ask("nvmlDeviceGetNvLinkRemotePciInfo", device, link, &pci) == success);
+    ok &= EXPECT(pci.domain == 1 && pci.bus == 0xab && pci.device == link && pci.ids == 0x22a310de && pci.subsystem == 0x1796);
+    ok &= EXPECT(std::string("00000001:AB:0") + std::to_string(link) + ".0" == pci.id);
+  }
+  ok &= EXPECT(ask("nvmlDeviceGetNvLinkCapability", device, 0u, 6, &value) == invalidArgument);
+  ok &= EXPECT(ask("nvmlDeviceGetNvLinkVersion", device, 3u, &value) == invalidArgument);
+  int linked = -1;
+  return ok & EXPECT(ask("nvmlDeviceGetP2PStatus", device, peer, 2, &linked) == success) & EXPECT(linked == 0);
+}
+
 }  // namespace
 
-int main() {
+// With "linked": on a node whose NVML is that double, with two devices; with "moves" too, it goes on where nothing is known of links.
+int main(int words, char** arguments) {
   library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
   if (library == nullptr) return std::printf("%s\n", dlerror()), 1;
   unsigned count = 0;
@@ -70,7 +114,11 @@ int main() {
   void* device = nullptr;
   ok &= EXPECT(ask("nvmlDeviceGetHandleByIndex_v2", count, &device) == invalidArgument);
   for (int number = devices - 1; number >= 0; --number)
-    ok &= EXPECT(ask("nvmlDeviceGetHandleByIndex_v2", static_cast<unsigned>(number), &device) == success) && expectDevice(number, device);
+    ok &= EXPECT(ask("nvmlDeviceGetHandleByIndex_v2", static_cast<unsigned>(number), &device) == success) && expectDevice(number, device) &&
+          expectLinks(device);
+  void* peer = nullptr;
+  if (words > 1 && std::strcmp(arguments[1], "linked") == 0)
+    ok &= EXPECT(ask("nvmlDeviceGetHandleByIndex_v2", 1u, &peer) == success) && expectDouble(device, peer);
 
   Memory before{}, after{};
   ok &= EXPECT(ask("nvmlDeviceGetMemoryInfo", device, &before) == success);
@@ -80,6 +128,8 @@ int main() {
   pausePoint();
   ok &= EXPECT(ask("nvmlDeviceGetMemoryInfo", device, &after) == success);
   ok &= EXPECT(after.used >= 256 << 20);
+  int isActive = -1;
+  if (words > 2) ok &= EXPECT(ask("nvmlDeviceGetNvLinkState", device, 0u, &isActive) == notSupported);
   unsigned utilization[2] = {999, 999};
   CHECK(cudaDeviceSynchronize());
   int reaches = -1, linked = -1;  // itself

@@ -1,15 +1,15 @@
 #include "tools/common/memory-usage.h"
 
-#include <dlfcn.h>
-
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "vgpu/base/nvml.h"
+
 namespace vgpu {
 namespace {
 
-// The few names of NVML (nvml.h) that are needed here; its header is not part of every toolkit.
+// The few names of NVML (nvml.h) that are needed here.
 struct NvmlProcess {
   unsigned pid;
   unsigned long long usedGpuMemory;
@@ -19,21 +19,17 @@ struct NvmlMemory {
   unsigned long long total, free, used;
 };
 constexpr unsigned mostUuidBytes = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE
-constexpr int nvmlSuccess = 0;
 constexpr unsigned long long nvmlNotAvailable = ~0ull;
 constexpr unsigned mostProcesses = 1024;
 
-// NVML, once initialized, until the process ends: that takes tens of milliseconds.
 struct Nvml {
-  void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-  int (*begin)() = symbol<int (*)()>("nvmlInit_v2");
-  int (*count)(unsigned*) = symbol<int (*)(unsigned*)>("nvmlDeviceGetCount_v2");
-  int (*device)(unsigned, void**) = symbol<int (*)(unsigned, void**)>("nvmlDeviceGetHandleByIndex_v2");
+  int (*count)(unsigned*) = function<int (*)(unsigned*)>("nvmlDeviceGetCount_v2");
+  int (*device)(unsigned, void**) = function<int (*)(unsigned, void**)>("nvmlDeviceGetHandleByIndex_v2");
   int (*processes)(void*, unsigned*,
-                   NvmlProcess*) = symbol<int (*)(void*, unsigned*, NvmlProcess*)>("nvmlDeviceGetComputeRunningProcesses_v3");
-  int (*uuid)(void*, char*, unsigned) = symbol<int (*)(void*, char*, unsigned)>("nvmlDeviceGetUUID");
-  int (*memory)(void*, NvmlMemory*) = symbol<int (*)(void*, NvmlMemory*)>("nvmlDeviceGetMemoryInfo");
-  bool works = begin && count && device && processes && begin() == nvmlSuccess;
+                   NvmlProcess*) = function<int (*)(void*, unsigned*, NvmlProcess*)>("nvmlDeviceGetComputeRunningProcesses_v3");
+  int (*uuid)(void*, char*, unsigned) = function<int (*)(void*, char*, unsigned)>("nvmlDeviceGetUUID");
+  int (*memory)(void*, NvmlMemory*) = function<int (*)(void*, NvmlMemory*)>("nvmlDeviceGetMemoryInfo");
+  bool works = count && device && processes;
 
   static const Nvml& get() {
     static const Nvml nvml;
@@ -41,8 +37,8 @@ struct Nvml {
   }
 
   template <typename Function>
-  Function symbol(const char* name) const {
-    return library == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library, name));
+  static Function function(const char* name) {
+    return reinterpret_cast<Function>(nvmlFunction(name));
   }
 };
 

@@ -1,23 +1,8 @@
 #include "tools/worker/device-list.h"
 
-#include <fmt/format.h>
-
 #include "vgpu/base/fail.h"
 
 namespace vgpu::stub {
-namespace {
-
-// As nvidia-smi prints it: GPU-8-4-4-4-12.
-std::string describe(const CUuuid& uuid) {
-  std::string text = "GPU";
-  for (int i = 0; i < 16; ++i) {
-    bool dash = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
-    text += fmt::format("{}{:02x}", dash ? "-" : "", static_cast<unsigned char>(uuid.bytes[i]));
-  }
-  return text;
-}
-
-}  // namespace
 
 std::vector<DeviceDescription> listDevices(const stub::Driver& driver) {
   stub::require(driver, driver.cuInit(0), "the driver does not start (cuInit)");
@@ -37,7 +22,7 @@ std::vector<DeviceDescription> listDevices(const stub::Driver& driver) {
     stub::require(driver, driver.cuDeviceTotalMem_v2(&bytes, device), "cuDeviceTotalMem");
     stub::require(driver, driver.cuDeviceGetAttribute(&pageable, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, device),
                   "cuDeviceGetAttribute");
-    devices.push_back({static_cast<uint32_t>(i), name, describe(uuid), bytes, 0, pageable != 0});
+    devices.push_back({static_cast<uint32_t>(i), name, uuidText(uuid), bytes, 0, pageable != 0});
   }
   return devices;
 }

@@ -1,0 +1,103 @@
+// What connects the session's devices with each other and with their host, as the NVML of the host says that has them now: NCCL and
+// others choose by it how they send data. A device of which that NVML knows nothing has no links, as one without NVLink.
+#include <cstdint>
+
+#include "intercept/nvml/device-links.h"
+#include "intercept/nvml/face.h"
+
+using namespace vgpu;
+using namespace vgpu::nvml;
+
+extern "C" CUresult cuVgpuDeviceLinks(CUdevice device, DeviceLinks* links);
+
+namespace {
+
+template <typename Body>
+int withLinks(void* handle, const void* result, Body&& body) {
+  return of(handle, result, [&](CUdevice device) -> int {
+    DeviceLinks links;
+    return cuVgpuDeviceLinks(device, &links) == CUDA_SUCCESS ? body(links) : int{unknown};
+  });
+}
+
+template <typename Body>
+int withLink(void* handle, unsigned link, const void* result, Body&& body) {
+  return withLinks(handle, result, [&](const DeviceLinks& links) -> int {
+    if (links.count == 0) return notSupported;
+    return link < links.count ? body(links.links[link]) : int{invalidArgument};
+  });
+}
+
+// A number of PCI Express.
+int give(void* handle, unsigned* value, uint32_t DeviceLinks::*field) {
+  return withLinks(handle, value, [&](const DeviceLinks& links) -> int {
+    *value = links.*field;
+    return *value != 0 ? success : notSupported;
+  });
+}
+
+// nvmlNvLinkCapability_t
+constexpr int reachesPeers = 0, mostCapabilities = 6;
+
+bool hasLink(const DeviceLinks& links) {
+  for (unsigned i = 0; i < links.count; ++i)
+    if (links.links[i].isActive != 0 && (links.links[i].capabilities >> reachesPeers & 1) != 0) return true;
+  return false;
+}
+
+}  // namespace
+
+FACE int nvmlDeviceGetCurrPcieLinkGeneration(void* handle, unsigned* value) { return give(handle, value, &DeviceLinks::generation); }
+FACE int nvmlDeviceGetCurrPcieLinkWidth(void* handle, unsigned* value) { return give(handle, value, &DeviceLinks::width); }
+FACE int nvmlDeviceGetMaxPcieLinkGeneration(void* handle, unsigned* value) { return give(handle, value, &DeviceLinks::bestGeneration); }
+FACE int nvmlDeviceGetGpuMaxPcieLinkGeneration(void* handle, unsigned* value) { return give(handle, value, &DeviceLinks::bestGeneration); }
+FACE int nvmlDeviceGetMaxPcieLinkWidth(void* handle, unsigned* value) { return give(handle, value, &DeviceLinks::bestWidth); }
+
+FACE int nvmlDeviceGetNvLinkState(void* handle, unsigned link, int* isActive) {
+  return withLink(handle, link, isActive, [&](const DeviceLinks::Link& of) { return *isActive = of.isActive != 0, int{success}; });
+}
+FACE int nvmlDeviceGetNvLinkVersion(void* handle, unsigned link, unsigned* version) {
+  return withLink(handle, link, version, [&](const DeviceLinks::Link& of) { return *version = of.version, int{success}; });
+}
+FACE int nvmlDeviceGetNvLinkRemoteDeviceType(void* handle, unsigned link, int* type) {
+  return withLink(handle, link, type, [&](const DeviceLinks::Link& of) { return *type = static_cast<int>(of.remoteType), int{success}; });
+}
+FACE int nvmlDeviceGetNvLinkCapability(void* handle, unsigned link, int which, unsigned* can) {
+  return withLink(handle, link, can, [&](const DeviceLinks::Link& of) -> int {
+    if (which < 0 || which >= mostCapabilities) return invalidArgument;
+    *can = of.capabilities >> which & 1;
+    return success;
+  });
+}
+FACE int nvmlDeviceGetNvLinkRemotePciInfo_v2(void* handle, unsigned link, Pci* pci) {
+  return withLink(handle, link, pci, [&](const DeviceLinks::Link& of) {
+    *pci = {};
+    pci->domain = of.domain, pci->bus = of.bus, pci->device = of.device, pci->ids = of.ids, pci->subsystem = of.subsystem;
+    nameAddress(*pci);
+    return int{success};
+  });
+}
+FACE int nvmlDeviceGetNvLinkRemotePciInfo(void* handle, unsigned link, Pci* pci) {
+  return nvmlDeviceGetNvLinkRemotePciInfo_v2(handle, link, pci);
+}
+
+// nvmlGpuP2PCapsIndex_t and nvmlGpuP2PStatus_t: whether one device reads (0), writes (1) or reaches over PCI (4) another's memory, or has
+// atomics there (3), as CUDA says; and whether both have links (2) by which they do.
+FACE int nvmlDeviceGetP2PStatus(void* handle, void* other, int index, int* status) {
+  constexpr int isPossible = 0, isNot = 5, byLinks = 2, atomics = 3, last = 4;
+  return of(handle, status, [&](CUdevice device) {
+    return of(other, status, [&](CUdevice peer) -> int {
+      int can = device == peer && index != byLinks;
+      if (index < 0 || index > last) return invalidArgument;
+      const auto which = index == atomics ? CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED : CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED;
+      if (device != peer && cuDeviceGetP2PAttribute(&can, which, device, peer) != CUDA_SUCCESS) return unknown;
+      if (index == byLinks && can != 0) {
+        DeviceLinks here, there;
+        if (cuVgpuDeviceLinks(device, &here) != CUDA_SUCCESS || cuVgpuDeviceLinks(peer, &there) != CUDA_SUCCESS) return unknown;
+        can = hasLink(here) && hasLink(there);
+      }
+      *status = can != 0 ? isPossible : isNot;
+      return success;
+    });
+  });
+}
