@@ -76,6 +76,17 @@ TEST_CASE("trap, assert, and a call to no function") {
   says(call, "0x1000");
 }
 
+TEST_CASE("an instruction for multicast objects is a fault where a kernel comes to it, and none where it does not") {
+  const std::string uses = "multimem.ld_reduce.relaxed.sys.global.add.v4.f32 {%r1, %r2, %r3, %r1}, [%d2]; multimem.red.global.add.u32 [%d2], %r1; ";
+  const Fault fault = faultOf("setp.eq.u32 %p0, %r0, 9; @%p0 " + uses + "ret;");
+  CHECK(fault.kind == Fault::Kind::illegalAddress);
+  says(fault, "multicast");
+  Device device(kernelText(".param .u64 out", std::string(faultProlog) + "setp.eq.u32 %p0, %r0, 99; @!%p0 bra E; " + uses + "E: st.global.u32 [%d2], 7; ret;"));
+  const uint64_t out = device.upload(std::vector<uint32_t>(32));
+  CHECK(!device.tryLaunch("k", {}, out));
+  CHECK(device.download<uint32_t>(out, 1)[0] == 7);
+}
+
 TEST_CASE("recursion without end overflows the stack") {
   const Fault fault =
       faultOf("{ call.uni f; } ret;", {}, ".func f() { .local .b32 x; .reg .b64 %d; mov.u64 %d, x; call.uni f; ret; }");

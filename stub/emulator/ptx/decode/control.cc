@@ -49,6 +49,8 @@ void exitNow(Decoder& decoder, const Statement& statement) {
 }
 
 void trapNow(Decoder& decoder, const Statement&) { decoder.build().add(trap, {}, {}).flow = IrInst::Flow::end; }
+// A device without multicast has no address for it. A kernel that has such instructions for others runs as long as it does not come there.
+void multicastNow(Decoder& decoder, const Statement&) { decoder.build().add(noMulticast, {}, {}).flow = IrInst::Flow::end; }
 void ignore(Decoder&, const Statement&) {}
 
 // ---- call (results), target, (arguments), prototype;
@@ -183,7 +185,7 @@ void barrierOf(Decoder& decoder, const Statement& statement) {
 constexpr DecodeRow decodeRows[] = {
     {"bra", bra, true},    {"brx", brx, true},      {"ret", ret, true},         {"exit", exitNow, true},
     {"call", call, true},  {"trap", trapNow, true}, {"brkpt", trapNow, true},   {"barrier", barrierOf, true},
-    {"nanosleep", ignore}, {"pmevent", ignore},     {"griddepcontrol", ignore},
+    {"nanosleep", ignore}, {"pmevent", ignore},     {"griddepcontrol", ignore}, {"multimem", multicastNow, true},
 };
 
 }  // namespace

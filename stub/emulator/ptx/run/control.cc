@@ -158,6 +158,10 @@ const Inst* trap(Warp& warp, const Inst* inst) {
   return warp.fault(Fault::Kind::trap, inst, warp.firstActive(), "trap");
 }
 
+const Inst* noMulticast(Warp& warp, const Inst* inst) {
+  return warp.fault(Fault::Kind::illegalAddress, inst, warp.firstActive(), "an access to a multicast object, of which the device has none");
+}
+
 const Inst* offTheEnd(Warp& warp, const Inst* inst) {
   return warp.fault(Fault::Kind::illegalInstruction, inst, warp.firstActive(),
                     "the function's end was reached without ret");

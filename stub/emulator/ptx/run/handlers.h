@@ -23,6 +23,7 @@ const Inst* callIndirect(Warp&, const Inst*);
 const Inst* returnCall(Warp&, const Inst*);
 const Inst* exitThread(Warp&, const Inst*);
 const Inst* trap(Warp&, const Inst*);
+const Inst* noMulticast(Warp&, const Inst*);
 const Inst* nothing(Warp&, const Inst*);
 const Inst* fence(Warp&, const Inst*);
 const Inst* offTheEnd(Warp&, const Inst*);
