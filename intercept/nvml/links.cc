@@ -4,6 +4,7 @@
 
 #include "intercept/nvml/device-links.h"
 #include "intercept/nvml/face.h"
+#include "vgpu/base/nvml.h"
 
 using namespace vgpu;
 using namespace vgpu::nvml;
@@ -79,6 +80,30 @@ FACE int nvmlDeviceGetNvLinkRemotePciInfo_v2(void* handle, unsigned link, Pci* p
 }
 FACE int nvmlDeviceGetNvLinkRemotePciInfo(void* handle, unsigned link, Pci* pci) {
   return nvmlDeviceGetNvLinkRemotePciInfo_v2(handle, link, pci);
+}
+
+// What is asked as a field; of any other, `result` says that it is not supported. A link is a field's scope.
+FACE int nvmlDeviceGetFieldValues(void* handle, int count, NvmlField* fields) {
+  return withLinks(handle, fields, [&](const DeviceLinks& links) -> int {
+    if (count <= 0) return invalidArgument;
+    for (NvmlField* each = fields; each != fields + count; ++each) {
+      each->timestamp = each->latency = 0;
+      each->whole = 0;
+      each->type = nvmlUnsigned;
+      each->result = links.count != 0 ? success : notSupported;
+      if (each->field == nvmlLinkCount) {
+        each->value = links.count;
+      } else if (each->field != nvmlLinkState && each->field != nvmlLinkVersion) {
+        each->result = notSupported;
+      } else if (each->result == success && each->scope >= links.count) {
+        each->result = invalidArgument;
+      } else if (each->result == success) {
+        const DeviceLinks::Link& link = links.links[each->scope];
+        each->value = each->field == nvmlLinkState ? link.isActive : link.version;
+      }
+    }
+    return success;
+  });
 }
 
 // nvmlGpuP2PCapsIndex_t and nvmlGpuP2PStatus_t: whether one device reads (0), writes (1) or reaches over PCI (4) another's memory, or has

@@ -28,6 +28,15 @@ unsigned number(const char* name, void* device) {
   return ask(name, device, &value) ? value : 0;
 }
 
+// Whether there is that link; of newer GPUs the first function need not know.
+bool findLink(void* device, unsigned link, int& isActive) {
+  if (ask("nvmlDeviceGetNvLinkState", device, link, &isActive)) return true;
+  NvmlField state{.field = nvmlLinkState, .scope = link};
+  if (!ask("nvmlDeviceGetFieldValues", device, 1, &state) || state.result != nvmlSuccess) return false;
+  isActive = state.value != 0;
+  return true;
+}
+
 void addLink(void* device, unsigned link, int isActive, std::vector<uint32_t>& to) {
   unsigned can = 0, version = 0;
   int remoteType = 255;  // NVML_NVLINK_DEVICE_TYPE_UNKNOWN
@@ -56,7 +65,7 @@ CUresult deviceLinks(Execution& on, const api::FrameReader<api::Cuda::DeviceLink
   results.setBestGeneration(number("nvmlDeviceGetMaxPcieLinkGeneration", device));
   results.setBestWidth(number("nvmlDeviceGetMaxPcieLinkWidth", device));
   int isActive = 0;
-  for (unsigned link = 0; link < mostLinks && ask("nvmlDeviceGetNvLinkState", device, link, &isActive); ++link)
+  for (unsigned link = 0; link < mostLinks && findLink(device, link, isActive); ++link)
     addLink(device, link, isActive, links);
   results.setLinks(kj::arrayPtr(links.data(), links.size()));
   return CUDA_SUCCESS;

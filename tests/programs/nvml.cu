@@ -19,6 +19,14 @@ struct Pci {
   char id[32];
 };
 
+struct Field {
+  Field(unsigned field, unsigned scope) : field(field), scope(scope) {}
+  unsigned field, scope;
+  long long timestamp = 0, latency = 0;
+  int type = 0, result = -1;
+  unsigned value[2] = {};
+};
+
 void* library = nullptr;
 
 template <typename... Arguments>
@@ -66,8 +74,13 @@ bool expectLinks(void* device) {
     ok &= EXPECT(ask(each, device, 0u, &value) == link);
   ok &= EXPECT(ask("nvmlDeviceGetNvLinkCapability", device, 0u, 0, &value) == link) & EXPECT(link != success || value <= 1);
   ok &= EXPECT(ask("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, 0u, &pci) == link);
-  ok &= EXPECT(link != success || ask("nvmlDeviceGetNvLinkState", device, 99u, &isActive) == invalidArgument);
+  int beyond = 0;
+  ok &= EXPECT(link != success || ask("nvmlDeviceGetNvLinkState", device, 99u, &beyond) == invalidArgument);
   ok &= EXPECT(ask("nvmlDeviceGetNvLinkState", device, 0u, static_cast<int*>(nullptr)) == invalidArgument);
+  Field fields[] = {{165, 0}, {9999, 0}};  // NVML_FI_DEV_NVLINK_GET_STATE, and one that there is not
+  ok &= EXPECT(ask("nvmlDeviceGetFieldValues", device, 2, fields) == success) & EXPECT((fields[0].result == success) == (link == success));
+  ok &= EXPECT(link != success || fields[0].value[0] == static_cast<unsigned>(isActive)) & EXPECT(fields[1].result != success);
+  ok &= EXPECT(ask("nvmlDeviceGetFieldValues", device, 0, fields) == invalidArgument);
   const int known = ask("nvmlDeviceGetCurrPcieLinkWidth", device, &value);
   return ok & EXPECT(known == success || known == notSupported) & EXPECT(known != success || (value >= 1 && value <= 32));
 }
@@ -92,6 +105,10 @@ bool expectDouble(void* device, void* peer) {
     ok &= EXPECT(pci.domain == 1 && pci.bus == 0xab && pci.device == link && pci.ids == 0x22a310de && pci.subsystem == 0x1796);
     ok &= EXPECT(std::string("00000001:AB:0") + std::to_string(link) + ".0" == pci.id);
   }
+  Field fields[] = {{91, 0}, {165, 1}, {165, 2}, {166, 0}, {165, 3}};
+  ok &= EXPECT(ask("nvmlDeviceGetFieldValues", device, 5, fields) == success) & EXPECT(fields[0].value[0] == 3);
+  ok &= EXPECT(fields[1].value[0] == 1) & EXPECT(fields[2].value[0] == 0) & EXPECT(fields[3].value[0] == 7);
+  ok &= EXPECT(fields[3].result == success) & EXPECT(fields[4].result == invalidArgument);
   ok &= EXPECT(ask("nvmlDeviceGetNvLinkCapability", device, 0u, 6, &value) == invalidArgument);
   ok &= EXPECT(ask("nvmlDeviceGetNvLinkVersion", device, 3u, &value) == invalidArgument);
   int linked = -1;

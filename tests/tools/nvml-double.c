@@ -2,12 +2,19 @@
 // for what a worker asks (stub/worker/device-links-unsafe.cc).
 #include <string.h>
 
-enum { success = 0, invalidArgument = 2, notSupported = 3, links = 3, inactive = 2 };
+enum { success = 0, invalidArgument = 2, notSupported = 3, links = 3, asField = 1, inactive = 2 };
 
 struct Pci {
   char legacy[16];
   unsigned domain, bus, device, ids, subsystem;
   char id[32];
+};
+
+struct Field {
+  unsigned field, scope;
+  long long timestamp, latency;
+  int type, result;
+  unsigned value[2];
 };
 
 static char any;
@@ -25,9 +32,16 @@ int nvmlDeviceGetMaxPcieLinkGeneration(void* device, unsigned* value) { return *
 // As where the largest width is not known.
 int nvmlDeviceGetMaxPcieLinkWidth(void* device, unsigned* value) { return *value = 77, device == &any ? notSupported : invalidArgument; }
 
+// The second link is one of those that are known as a field alone.
 int nvmlDeviceGetNvLinkState(void* device, unsigned link, int* isActive) {
   *isActive = link != inactive;
+  if (link == asField) return notSupported;
   return device == &any && link < links ? success : invalidArgument;
+}
+int nvmlDeviceGetFieldValues(void* device, int count, struct Field* field) {
+  field->result = field->field == 165 && field->scope < links ? success : notSupported;
+  field->value[0] = field->scope != inactive;
+  return device == &any && count == 1 ? success : invalidArgument;
 }
 // Peers and atomics there; nothing of the host's memory.
 int nvmlDeviceGetNvLinkCapability(void* device, unsigned link, int which, unsigned* can) {

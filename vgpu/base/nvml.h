@@ -9,4 +9,18 @@ constexpr int nvmlSuccess = 0;
 // The function of that name; nullptr if the host has no NVML that works, or an older one without it.
 void* nvmlFunction(const char* name);
 
+// nvmlFieldValue_t, of which `value` is a union: of fields whose values are unsigned numbers.
+struct NvmlField {
+  unsigned field, scope;
+  long long timestamp, latency;
+  int type, result;
+  union {
+    unsigned value;
+    unsigned long long whole;
+  };
+};
+// Numbers of fields, and of the type of their values.
+constexpr unsigned nvmlLinkCount = 91, nvmlLinkState = 165, nvmlLinkVersion = 166;
+constexpr int nvmlUnsigned = 1;
+
 }  // namespace vgpu
