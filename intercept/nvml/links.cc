@@ -106,20 +106,21 @@ FACE int nvmlDeviceGetFieldValues(void* handle, int count, NvmlField* fields) {
   });
 }
 
-// nvmlGpuP2PCapsIndex_t and nvmlGpuP2PStatus_t: whether one device reads (0), writes (1) or reaches over PCI (4) another's memory, or has
-// atomics there (3), as CUDA says; and whether both have links (2) by which they do.
+// nvmlGpuP2PCapsIndex_t and nvmlGpuP2PStatus_t: whether one device reads (0) or writes (1) another's memory, or has atomics there (3), as
+// CUDA says; whether it does so by links (2), or over PCI Express (4).
 FACE int nvmlDeviceGetP2PStatus(void* handle, void* other, int index, int* status) {
-  constexpr int isPossible = 0, isNot = 5, byLinks = 2, atomics = 3, last = 4;
+  constexpr int isPossible = 0, isNot = 5, byLinks = 2, atomics = 3, overPci = 4;
   return of(handle, status, [&](CUdevice device) {
     return of(other, status, [&](CUdevice peer) -> int {
-      int can = device == peer && index != byLinks;
-      if (index < 0 || index > last) return invalidArgument;
+      const bool asksWhich = index == byLinks || index == overPci;
+      int can = device == peer && !asksWhich;
+      if (index < 0 || index > overPci) return invalidArgument;
       const auto which = index == atomics ? CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED : CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED;
       if (device != peer && cuDeviceGetP2PAttribute(&can, which, device, peer) != CUDA_SUCCESS) return unknown;
-      if (index == byLinks && can != 0) {
+      if (asksWhich && can != 0) {
         DeviceLinks here, there;
         if (cuVgpuDeviceLinks(device, &here) != CUDA_SUCCESS || cuVgpuDeviceLinks(peer, &there) != CUDA_SUCCESS) return unknown;
-        can = hasLink(here) && hasLink(there);
+        can = (hasLink(here) && hasLink(there)) == (index == byLinks);
       }
       *status = can != 0 ? isPossible : isNot;
       return success;

@@ -111,8 +111,9 @@ bool expectDouble(void* device, void* peer) {
   ok &= EXPECT(fields[3].result == success) & EXPECT(fields[4].result == invalidArgument);
   ok &= EXPECT(ask("nvmlDeviceGetNvLinkCapability", device, 0u, 6, &value) == invalidArgument);
   ok &= EXPECT(ask("nvmlDeviceGetNvLinkVersion", device, 3u, &value) == invalidArgument);
-  int linked = -1;
-  return ok & EXPECT(ask("nvmlDeviceGetP2PStatus", device, peer, 2, &linked) == success) & EXPECT(linked == 0);
+  int linked = -1, overPci = -1;
+  ok &= EXPECT(ask("nvmlDeviceGetP2PStatus", device, peer, 2, &linked) == success) & EXPECT(linked == 0);
+  return ok & EXPECT(ask("nvmlDeviceGetP2PStatus", device, peer, 4, &overPci) == success) & EXPECT(overPci != 0);
 }
 
 }  // namespace
