@@ -1,5 +1,6 @@
 // What NVML is asked of a device and CUDA is not (intercept/nvml/): for that library's face, which makes no context.
 #include <algorithm>
+#include <cstring>
 
 #include "intercept/nvml/device-links.h"
 #include "intercept/session/call.h"
@@ -50,13 +51,9 @@ extern "C" VGPU_EXPORT CUresult cuVgpuDeviceLinks(CUdevice device, DeviceLinks* 
     if (CUresult error = frame.call()) return error;
     auto results = frame.results<api::Cuda::DeviceLinksResults>();
     auto found = results.getLinks();
-    constexpr size_t each = sizeof(DeviceLinks::Link) / sizeof(uint32_t);
     *links = {results.getGeneration(), results.getWidth(), results.getBestGeneration(), results.getBestWidth(), 0, {}};
-    links->count = static_cast<uint32_t>(std::min<size_t>(found.size() / each, DeviceLinks::most));
-    for (unsigned i = 0; i < links->count; ++i) {
-      auto at = [&](unsigned field) { return found[i * each + field]; };
-      links->links[i] = {at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8)};
-    }
+    links->count = static_cast<uint32_t>(std::min<size_t>(found.size() / sizeof(NvmlLink), nvmlMostLinks));
+    std::memcpy(links->links, found.begin(), links->count * sizeof(NvmlLink));
     return CUDA_SUCCESS;
   });
 }

@@ -3,6 +3,8 @@
 
 #include <cuda.h>
 
+#include "vgpu/base/nvml.h"
+
 #define FACE extern "C" __attribute__((visibility("default")))
 
 namespace vgpu::nvml {
@@ -30,13 +32,7 @@ int of(const void* handle, const void* result, Body&& body) {
   return body(device);
 }
 
-// nvmlPciInfo_t
-struct Pci {
-  char legacy[16];
-  unsigned domain, bus, device, ids, subsystem;
-  char id[32];
-};
 // Writes both texts from the numbers.
-void nameAddress(Pci& pci);
+void nameAddress(NvmlPci& pci);
 
 }  // namespace vgpu::nvml

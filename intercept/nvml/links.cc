@@ -4,7 +4,6 @@
 
 #include "intercept/nvml/device-links.h"
 #include "intercept/nvml/face.h"
-#include "vgpu/base/nvml.h"
 
 using namespace vgpu;
 using namespace vgpu::nvml;
@@ -38,7 +37,7 @@ int give(void* handle, unsigned* value, uint32_t DeviceLinks::*field) {
 }
 
 // nvmlNvLinkCapability_t
-constexpr int reachesPeers = 0, mostCapabilities = 6;
+constexpr int reachesPeers = 0;
 
 bool hasLink(const DeviceLinks& links) {
   for (unsigned i = 0; i < links.count; ++i)
@@ -55,30 +54,30 @@ FACE int nvmlDeviceGetGpuMaxPcieLinkGeneration(void* handle, unsigned* value) { 
 FACE int nvmlDeviceGetMaxPcieLinkWidth(void* handle, unsigned* value) { return give(handle, value, &DeviceLinks::bestWidth); }
 
 FACE int nvmlDeviceGetNvLinkState(void* handle, unsigned link, int* isActive) {
-  return withLink(handle, link, isActive, [&](const DeviceLinks::Link& of) { return *isActive = of.isActive != 0, int{success}; });
+  return withLink(handle, link, isActive, [&](const NvmlLink& of) { return *isActive = of.isActive != 0, int{success}; });
 }
 FACE int nvmlDeviceGetNvLinkVersion(void* handle, unsigned link, unsigned* version) {
-  return withLink(handle, link, version, [&](const DeviceLinks::Link& of) { return *version = of.version, int{success}; });
+  return withLink(handle, link, version, [&](const NvmlLink& of) { return *version = of.version, int{success}; });
 }
 FACE int nvmlDeviceGetNvLinkRemoteDeviceType(void* handle, unsigned link, int* type) {
-  return withLink(handle, link, type, [&](const DeviceLinks::Link& of) { return *type = static_cast<int>(of.remoteType), int{success}; });
+  return withLink(handle, link, type, [&](const NvmlLink& of) { return *type = static_cast<int>(of.remoteType), int{success}; });
 }
 FACE int nvmlDeviceGetNvLinkCapability(void* handle, unsigned link, int which, unsigned* can) {
-  return withLink(handle, link, can, [&](const DeviceLinks::Link& of) -> int {
-    if (which < 0 || which >= mostCapabilities) return invalidArgument;
+  return withLink(handle, link, can, [&](const NvmlLink& of) -> int {
+    if (which < 0 || which >= static_cast<int>(nvmlCapabilities)) return invalidArgument;
     *can = of.capabilities >> which & 1;
     return success;
   });
 }
-FACE int nvmlDeviceGetNvLinkRemotePciInfo_v2(void* handle, unsigned link, Pci* pci) {
-  return withLink(handle, link, pci, [&](const DeviceLinks::Link& of) {
+FACE int nvmlDeviceGetNvLinkRemotePciInfo_v2(void* handle, unsigned link, NvmlPci* pci) {
+  return withLink(handle, link, pci, [&](const NvmlLink& of) {
     *pci = {};
     pci->domain = of.domain, pci->bus = of.bus, pci->device = of.device, pci->ids = of.ids, pci->subsystem = of.subsystem;
     nameAddress(*pci);
     return int{success};
   });
 }
-FACE int nvmlDeviceGetNvLinkRemotePciInfo(void* handle, unsigned link, Pci* pci) {
+FACE int nvmlDeviceGetNvLinkRemotePciInfo(void* handle, unsigned link, NvmlPci* pci) {
   return nvmlDeviceGetNvLinkRemotePciInfo_v2(handle, link, pci);
 }
 
@@ -98,7 +97,7 @@ FACE int nvmlDeviceGetFieldValues(void* handle, int count, NvmlField* fields) {
       } else if (each->result == success && each->scope >= links.count) {
         each->result = invalidArgument;
       } else if (each->result == success) {
-        const DeviceLinks::Link& link = links.links[each->scope];
+        const NvmlLink& link = links.links[each->scope];
         each->value = each->field == nvmlLinkState ? link.isActive : link.version;
       }
     }

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <unistd.h>
 
+using namespace vgpu;
 using namespace vgpu::nvml;
 
 extern "C" CUresult cuVgpuDeviceIsBusy(CUdevice device, int* isBusy);
@@ -84,7 +85,7 @@ int memoryOf(CUdevice device, Memory& memory) {
   return success;
 }
 
-int pciOf(CUdevice device, Pci& pci) {
+int pciOf(CUdevice device, NvmlPci& pci) {
   pci = {};
   pci.domain = static_cast<unsigned>(attribute(device, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID));
   pci.bus = static_cast<unsigned>(attribute(device, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID));
@@ -131,7 +132,7 @@ Status find(const void* handle, const void* result, CUdevice& device) {
   return success;
 }
 
-void nameAddress(Pci& pci) {
+void nameAddress(NvmlPci& pci) {
   std::snprintf(pci.legacy, sizeof pci.legacy, "%04X:%02X:%02X.0", pci.domain & 0xffff, pci.bus & 0xff, pci.device & 0xff);
   std::snprintf(pci.id, sizeof pci.id, "%08X:%02X:%02X.0", pci.domain, pci.bus & 0xff, pci.device & 0xff);
 }
@@ -189,7 +190,7 @@ FACE int nvmlDeviceGetHandleByPciBusId_v2(const char* id, void** handle) {
   unsigned domain = 0, bus = 0, at = 0;
   if (id == nullptr || handle == nullptr || std::sscanf(id, "%x:%x:%x", &domain, &bus, &at) != 3) return invalidArgument;
   for (int device = 0; device < deviceCount(); ++device) {
-    Pci pci;
+    NvmlPci pci;
     pciOf(device, pci);
     if (pci.domain == domain && pci.bus == bus && pci.device == at) return give(device, handle);
   }
@@ -252,10 +253,10 @@ FACE int nvmlDeviceGetUtilizationRates(void* handle, Utilization* utilization) {
   });
 }
 
-FACE int nvmlDeviceGetPciInfo_v3(void* handle, Pci* pci) {
+FACE int nvmlDeviceGetPciInfo_v3(void* handle, NvmlPci* pci) {
   return of(handle, pci, [&](CUdevice device) { return pciOf(device, *pci); });
 }
-FACE int nvmlDeviceGetPciInfo_v2(void* handle, Pci* pci) { return nvmlDeviceGetPciInfo_v3(handle, pci); }
+FACE int nvmlDeviceGetPciInfo_v2(void* handle, NvmlPci* pci) { return nvmlDeviceGetPciInfo_v3(handle, pci); }
 
 FACE int nvmlDeviceGetComputeRunningProcesses(void* handle, unsigned* count, Process* infos) {
   return processesOf(handle, count, infos);

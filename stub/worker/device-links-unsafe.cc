@@ -9,14 +9,6 @@ namespace vgpu::stub {
 
 namespace {
 
-constexpr unsigned mostLinks = 18, capabilities = 6;  // NVML_NVLINK_MAX_LINKS, NVML_NVLINK_CAP_COUNT
-
-struct Pci {  // nvmlPciInfo_t
-  char legacy[16];
-  unsigned domain, bus, device, ids, subsystem;
-  char id[32];
-};
-
 template <typename... Arguments>
 bool ask(const char* name, Arguments... arguments) {
   auto function = reinterpret_cast<int (*)(Arguments...)>(nvmlFunction(name));
@@ -37,17 +29,18 @@ bool findLink(void* device, unsigned link, int& isActive) {
   return true;
 }
 
-void addLink(void* device, unsigned link, int isActive, std::vector<uint32_t>& to) {
-  unsigned can = 0, version = 0;
-  int remoteType = 255;  // NVML_NVLINK_DEVICE_TYPE_UNKNOWN
-  Pci remote{};
-  for (int which = 0; which < static_cast<int>(capabilities); ++which)
-    if (unsigned value = 0; ask("nvmlDeviceGetNvLinkCapability", device, link, which, &value) && value != 0) can |= 1u << which;
-  ask("nvmlDeviceGetNvLinkVersion", device, link, &version);
-  ask("nvmlDeviceGetNvLinkRemoteDeviceType", device, link, &remoteType);
-  ask("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, link, &remote);
-  to.insert(to.end(), {static_cast<uint32_t>(isActive), can, version, static_cast<uint32_t>(remoteType), remote.domain, remote.bus,
-                       remote.device, remote.ids, remote.subsystem});
+NvmlLink linkOf(void* device, unsigned link, int isActive) {
+  NvmlPci remote{};
+  NvmlLink found{.isActive = isActive != 0, .remoteType = 255};  // NVML_NVLINK_DEVICE_TYPE_UNKNOWN
+  for (unsigned which = 0; which < nvmlCapabilities; ++which)
+    if (unsigned can = 0; ask("nvmlDeviceGetNvLinkCapability", device, link, static_cast<int>(which), &can) && can != 0)
+      found.capabilities |= 1u << which;
+  ask("nvmlDeviceGetNvLinkVersion", device, link, &found.version);
+  ask("nvmlDeviceGetNvLinkRemoteDeviceType", device, link, &found.remoteType);
+  if (ask("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, link, &remote))
+    found.domain = remote.domain, found.bus = remote.bus, found.device = remote.device, found.ids = remote.ids,
+    found.subsystem = remote.subsystem;
+  return found;
 }
 
 }  // namespace
@@ -56,7 +49,7 @@ CUresult deviceLinks(Execution& on, const api::FrameReader<api::Cuda::DeviceLink
   on.session.of(p.getDevice());  // is there
   CUuuid uuid{};
   void* device = nullptr;
-  std::vector<uint32_t> links;
+  std::vector<NvmlLink> links;
   if (CUresult error = on.driver.cuDeviceGetUuid_v2(&uuid, on.driver.device(p.getDevice()))) return error;
   auto results = reply.init<api::Cuda::DeviceLinksResults>();
   if (!ask("nvmlDeviceGetHandleByUUID", uuidText(uuid).c_str(), &device)) return CUDA_SUCCESS;
@@ -65,9 +58,9 @@ CUresult deviceLinks(Execution& on, const api::FrameReader<api::Cuda::DeviceLink
   results.setBestGeneration(number("nvmlDeviceGetMaxPcieLinkGeneration", device));
   results.setBestWidth(number("nvmlDeviceGetMaxPcieLinkWidth", device));
   int isActive = 0;
-  for (unsigned link = 0; link < mostLinks && findLink(device, link, isActive); ++link)
-    addLink(device, link, isActive, links);
-  results.setLinks(kj::arrayPtr(links.data(), links.size()));
+  for (unsigned link = 0; link < nvmlMostLinks && findLink(device, link, isActive); ++link)
+    links.push_back(linkOf(device, link, isActive));
+  results.setLinks(kj::arrayPtr(links.data(), links.size()).asBytes());
   return CUDA_SUCCESS;
 }
 
