@@ -8,6 +8,10 @@
 #include "intercept/session/entry.h"
 #include "vgpu/api/driver-entries.h"
 
+#define GRAPHICS(symbol, since) extern "C" int symbol();
+#include "intercept/driver/graphics.inc"
+#undef GRAPHICS
+
 namespace {
 
 struct Entry {
@@ -41,6 +45,9 @@ std::multimap<std::string, Entry> collectEntries() {
 #include "cuda-entries.inc"
 #undef ENTRY
 #pragma GCC diagnostic pop
+#define GRAPHICS(symbol, since) entries.emplace(vgpu::api::baseNameOf(#symbol), Entry{vgpu::fromWire<void*>(vgpu::toWire(&symbol)), since, nullptr});
+#include "intercept/driver/graphics.inc"
+#undef GRAPHICS
   return entries;
 }
 

@@ -25,3 +25,6 @@ int refuse(const char* name, const char* why, std::atomic<bool>& said) {
     return refuse(#name, why, said);                                                    \
   }
 #include "cuda-unsupported.inc"
+
+#define GRAPHICS(symbol, since) UNSUPPORTED(symbol, "graphics interoperability")
+#include "intercept/driver/graphics.inc"

@@ -125,6 +125,19 @@ bool checkModule(CUmodule module) {
   return ok && GIVES(CUDA_ERROR_NOT_FOUND, cuModuleGetTexRef, &texture, module, "fill");
 }
 
+// Programs that could use OpenGL, EGL or VDPAU are linked with the driver's functions for them, or ask for them; a session refuses each when
+// it is called.
+bool checkGraphics() {
+  bool ok = true;
+  for (const char* name : {"cuGLGetDevices_v2", "cuGraphicsGLRegisterBuffer", "cuEGLStreamConsumerConnect", "cuVDPAUCtxCreate_v2",
+                           "cuGLMapBufferObjectAsync_v2_ptsz"})
+    ok &= gives(name, exported<CUresult (*)()>(name)(), CUDA_ERROR_NOT_SUPPORTED);
+  void *first = nullptr, *second = nullptr;
+  CUdriverProcAddressQueryResult status{};
+  ok &= WORKS(cuGetProcAddress_v2, "cuGLGetDevices", &first, 4010, 0, &status) && WORKS(cuGetProcAddress_v2, "cuGLGetDevices", &second, 13000, 0, &status);
+  return ok & EXPECT(first != nullptr && second != nullptr && first != second) & EXPECT(status == CU_GET_PROC_ADDRESS_SUCCESS);
+}
+
 bool checkPools() {
   CUmemLocation here{CU_MEM_LOCATION_TYPE_DEVICE, 0}, host{CU_MEM_LOCATION_TYPE_HOST, 0};
   CUmemoryPool byDevice = nullptr, byLocation = nullptr, current = nullptr;
@@ -213,7 +226,7 @@ int main() {
   ok &= WORKS(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING) && WORKS(cuMemAlloc_v2, &words, 4096);
   for (int round = 0; round < 2 && ok; ++round) {
     ok &= checkFirstVersions() && checkStepwiseLaunch(fill, words, stream) && checkBatch(stream, words) && checkBatch3D(stream);
-    ok = ok && checkModule(module) && checkPools() && checkDevice(stream) && checkUnions() && refusesHandlesNowhere(words);
+    ok = ok && checkModule(module) && checkGraphics() && checkPools() && checkDevice(stream) && checkUnions() && refusesHandlesNowhere(words);
     if (round == 0) pausePoint();
   }
   return verdict("driver-families", ok);
