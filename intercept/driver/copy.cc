@@ -151,12 +151,17 @@ CUresult fill(CUstream hStream, CUdeviceptr destination, uint64_t pitch, uint32_
               uint64_t height, Completion completion) {
   auto describe = [&](Thread& thread, NodeWork& work) -> CUresult {
     if (width == 0 || height == 0) return work = EmptyWork{}, CUDA_SUCCESS;
-    if (CUresult bad = checkFill(thread.session, destination, pitch, elementBytes, width, height)) return bad;
+    if (CUresult bad = checkFill(thread.session, destination, pitch, elementBytes, width, height)) {
+      const bool byHost = isFilledByHost(thread.session, destination, pitch, elementBytes, width, height);
+      return byHost ? CUDA_ERROR_NOT_SUPPORTED : bad;  // as a graph's copy of such memory (docs/remote.md)
+    }
     work = FillWork{{destination, pitch, value, elementBytes, width, height}};
     return CUDA_SUCCESS;
   };
   return inStream(hStream, describe, [&](Thread& thread, uint64_t stream) -> CUresult {
     CUresult result = fillRows(thread, destination, pitch, value, elementBytes, width, height, stream);
+    if (result == CUDA_ERROR_INVALID_VALUE && isFilledByHost(thread.session, destination, pitch, elementBytes, width, height))
+      result = postHostFunction(thread, stream, [=] { fillOnHost(destination, pitch, value, elementBytes, width, height); });
     if (result != CUDA_SUCCESS || completion == Completion::asynchronous) return result;
     // The host may look at its own memory at once. That it looks at managed memory is noticed (managed-memory.h).
     const bool waits = !isOnDevice(thread, destination) || alwaysWaits(thread, CopyEnd::memory(destination));

@@ -199,14 +199,37 @@ CUresult checkCopy(Session& session, const CopyEnd& destination, const CopyEnd& 
   return CUDA_SUCCESS;
 }
 
-CUresult checkFill(Session& session, uint64_t destination, uint64_t pitch, uint32_t elementBytes, uint64_t width, uint64_t height) {
+namespace {
+
+// The bytes from the first to the last of a fill; nothing if it has no such shape.
+std::optional<uint64_t> reachOfFill(uint64_t destination, uint64_t pitch, uint32_t elementBytes, uint64_t width, uint64_t height) {
   uint64_t rowBytes;
-  if (__builtin_mul_overflow(width, elementBytes, &rowBytes)) return CUDA_ERROR_INVALID_VALUE;
-  if (destination % elementBytes != 0 || (height > 1 && (pitch < rowBytes || pitch % elementBytes != 0))) return CUDA_ERROR_INVALID_VALUE;
-  auto bytes = reachOf(CopyEnd::memory(destination, pitch), {rowBytes, height, 1});
+  if (__builtin_mul_overflow(width, elementBytes, &rowBytes)) return std::nullopt;
+  if (destination % elementBytes != 0 || (height > 1 && (pitch < rowBytes || pitch % elementBytes != 0))) return std::nullopt;
+  return reachOf(CopyEnd::memory(destination, pitch), {rowBytes, height, 1});
+}
+
+}  // namespace
+
+CUresult checkFill(Session& session, uint64_t destination, uint64_t pitch, uint32_t elementBytes, uint64_t width, uint64_t height) {
+  auto bytes = reachOfFill(destination, pitch, elementBytes, width, height);
   Where to = bytes ? locate(session, destination, *bytes) : Where::nowhere;
   if (to == Where::pooled && !session.memory.isReached(destination)) return CUDA_ERROR_INVALID_VALUE;
   return to == Where::device || to == Where::arena || to == Where::pooled ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+bool isFilledByHost(Session& session, uint64_t destination, uint64_t pitch, uint32_t elementBytes, uint64_t width, uint64_t height) {
+  auto bytes = reachOfFill(destination, pitch, elementBytes, width, height);
+  if (!bytes || locate(session, destination, *bytes) != Where::pageable) return false;
+  auto found = session.memory.findRegistered(destination, false);
+  return found && *bytes <= found->bytes - (destination - found->address);
+}
+
+void fillOnHost(uint64_t destination, uint64_t pitch, uint32_t value, uint32_t elementBytes, uint64_t width, uint64_t height) {
+  for (uint64_t row = 0; row < height; ++row) {
+    auto* to = fromWire<std::byte*>(destination + row * pitch);
+    for (uint64_t i = 0; i < width; ++i) std::memcpy(to + i * elementBytes, &value, elementBytes);  // little-endian: its low bytes
+  }
 }
 
 CUresult fillRows(Thread& thread, uint64_t destination, uint64_t pitch, uint32_t value, uint32_t elementBytes,

@@ -40,7 +40,11 @@ CUresult checkCopy(Session& session, const CopyEnd& destination, const CopyEnd& 
 // `height` rows of `width` elements of 1, 2 or 4 bytes; `pitch` in bytes, of no meaning for one row.
 CUresult fillRows(Thread& thread, uint64_t destination, uint64_t pitch, uint32_t value, uint32_t elementBytes, uint64_t width,
                   uint64_t height, uint64_t stream);
-// What it would refuse at once.
+// Whether that is memory of the program's which is registered and which no device reaches (registered-memory.cc): then the host fills it,
+// when the stream has come there.
+bool isFilledByHost(Session& session, uint64_t destination, uint64_t pitch, uint32_t elementBytes, uint64_t width, uint64_t height);
+void fillOnHost(uint64_t destination, uint64_t pitch, uint32_t value, uint32_t elementBytes, uint64_t width, uint64_t height);
+// What fillRows() would refuse at once.
 CUresult checkFill(Session& session, uint64_t destination, uint64_t pitch, uint32_t elementBytes, uint64_t width, uint64_t height);
 
 }  // namespace vgpu::client
