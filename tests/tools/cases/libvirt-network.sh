@@ -27,6 +27,7 @@ wait "$moving" || fail "virsh migrate returned $?"
 waitUntil followerSays a "has moved with 1 sessions"
 isOn b a steady
 
+waitUntil isFollowed b
 succeeds onLibvirt b save vm "$dir/saved"
 waitUntil hasState b steady suspended
 succeeds onLibvirt b restore "$dir/saved"
