@@ -16,8 +16,8 @@ uriOf() { echo "qemu+unix:///system?socket=$dir/libvirt-$1/run/libvirt/libvirt-s
 onLibvirt() { timeout "$limit" virsh --quiet --connect "$(uriOf "$1")" "${@:2}"; }
 # isFollowed HOST: the machine there has a follower, which has made QEMU ask before a move or a save ends. It has come a moment before.
 isFollowed() {
-  onLibvirt "$1" qemu-monitor-command vm '{"execute": "query-migrate-capabilities"}' 2>/dev/null |
-    grep -qE '"state": ?true, ?"capability": ?"pause-before-switchover"|"capability": ?"pause-before-switchover", ?"state": ?true'
+  [[ $(onLibvirt "$1" qemu-monitor-command vm '{"execute": "query-migrate-capabilities"}' 2>/dev/null) == \
+    *'"state":true,"capability":"pause-before-switchover"'* ]]
 }
 libvirtReplies() { onLibvirt "$1" uri >/dev/null 2>&1; }
 libvirtRepliesOrEnded() { libvirtReplies "$1" || ended "${libvirt[$1]}"; }
