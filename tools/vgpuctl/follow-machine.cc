@@ -107,8 +107,6 @@ class Following {
   }
 
  private:
-  std::string next() { return client.wait(untilSignal(client, machine.nextStep())); }
-
   // A machine that comes from another host, or from disk, is waited for.
   bool isHere() {
     auto& timer = client.events().provider->getTimer();
@@ -129,14 +127,25 @@ class Following {
     return false;
   }
 
-  // Somebody else begins it.
+  // Somebody else begins it. When libvirt has done with a machine that it has brought here, it takes back what it has set for that, and with
+  // it what has been set here meanwhile.
   bool begins() {
+    auto step = machine.nextStep().fork();
     for (;;) {
-      const std::string step = next();
-      if (step == "setup" || step == "active") return isBegun = true;
-      if (step == "stops") isStopped = !goesOn();
-      if (step == "runs") isStopped = false;
-      if (step == "ended") return hasEnded();
+      auto next = step.addBranch();
+      if (options.isLibvirts)
+        next = next.exclusiveJoin(
+            client.events().provider->getTimer().afterDelay(arrivalInterval).then([] { return std::string("look"); }));
+      const std::string now = client.wait(untilSignal(client, kj::mv(next)));
+      if (now == "look") {
+        kj::runCatchingExceptions([&] { machine.holdAgain(); });  // one that has begun, or has ended, says so next
+        continue;
+      }
+      if (now == "setup" || now == "active") return isBegun = true;
+      if (now == "stops") isStopped = !goesOn();
+      if (now == "runs") isStopped = false;
+      if (now == "ended") return hasEnded();
+      step = machine.nextStep().fork();
     }
   }
 

@@ -64,14 +64,22 @@ Machine::~Machine() {
   });
 }
 
-void Machine::holdBeforeHandover() {
-  bool isHeld = false;
+bool Machine::isHeldBeforeHandover() {
   for (const json& found : qmp.run("query-migrate-capabilities"))
-    if (found.value("capability", "") == holdCapability) isHeld = found.value("state", false);
+    if (found.value("capability", "") == holdCapability) return found.value("state", false);
+  return false;
+}
+
+void Machine::holdBeforeHandover() {
+  const bool isHeld = isHeldBeforeHandover();
   json wanted = json::array({capability("events", true)});
   if (!isHeld) wanted.push_back(capability(holdCapability, true));
   qmp.run("migrate-set-capabilities", {{"capabilities", wanted}});
   holds = holds || !isHeld;
+}
+
+void Machine::holdAgain() {
+  if (!isHeldBeforeHandover()) holdBeforeHandover();
 }
 
 kj::Promise<std::string> Machine::nextStep() {

@@ -25,6 +25,8 @@ class Machine {
 
   // Has QEMU say how its migrations go, and wait before the machine is handed over.
   void holdBeforeHandover();
+  // The same if somebody else has undone it.
+  void holdAgain();
   // What the machine's next step is, of which QEMU tells: "active", "pre-switchover", "completed", "failed", "cancelled", ...;
   // "stops" and "runs" of its processors, "ended" when its process has.
   kj::Promise<std::string> nextStep();
@@ -55,6 +57,8 @@ class Machine {
   const std::string& name() const { return known; }
 
  private:
+  bool isHeldBeforeHandover();
+
   NodeClient& client;
   MachineMonitor qmp;
   std::string known;

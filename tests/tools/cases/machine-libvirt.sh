@@ -31,6 +31,9 @@ stays() {
 # A migration: QEMU refuses whoever is second to let it go on, and libvirt cancels it then.
 libvirtDoes "Outgoing migration" migrating
 follow "$dir/saves"
+# When libvirt has done with a machine that has come, it takes back what was set for that.
+qmp here migrate-set-capabilities '{"capabilities": [{"capability": "pause-before-switchover", "state": false}]}' >/dev/null
+waitUntil holdsHandover here
 migrates
 waitUntil migrationIs here pre-switchover
 sleep 0.5
