@@ -45,6 +45,17 @@ bool hasLink(const DeviceLinks& links) {
   return false;
 }
 
+// What is asked as a field; any other is not supported. A link is a field's scope.
+int valueOf(const DeviceLinks& links, const NvmlField& asked, unsigned& value) {
+  const bool isOfLink = asked.field == nvmlLinkState || asked.field == nvmlLinkVersion;
+  if (links.count == 0 || (!isOfLink && asked.field != nvmlLinkCount)) return notSupported;
+  if (!isOfLink) return value = links.count, int{success};
+  if (asked.scope >= links.count) return invalidArgument;
+  const NvmlLink& link = links.links[asked.scope];
+  value = asked.field == nvmlLinkState ? link.isActive : link.version;
+  return success;
+}
+
 }  // namespace
 
 FACE int nvmlDeviceGetCurrPcieLinkGeneration(void* handle, unsigned* value) { return give(handle, value, &DeviceLinks::generation); }
@@ -81,7 +92,6 @@ FACE int nvmlDeviceGetNvLinkRemotePciInfo(void* handle, unsigned link, NvmlPci* 
   return nvmlDeviceGetNvLinkRemotePciInfo_v2(handle, link, pci);
 }
 
-// What is asked as a field; of any other, `result` says that it is not supported. A link is a field's scope.
 FACE int nvmlDeviceGetFieldValues(void* handle, int count, NvmlField* fields) {
   return withLinks(handle, fields, [&](const DeviceLinks& links) -> int {
     if (count <= 0) return invalidArgument;
@@ -89,17 +99,7 @@ FACE int nvmlDeviceGetFieldValues(void* handle, int count, NvmlField* fields) {
       each->timestamp = each->latency = 0;
       each->whole = 0;
       each->type = nvmlUnsigned;
-      each->result = links.count != 0 ? success : notSupported;
-      if (each->field == nvmlLinkCount) {
-        each->value = links.count;
-      } else if (each->field != nvmlLinkState && each->field != nvmlLinkVersion) {
-        each->result = notSupported;
-      } else if (each->result == success && each->scope >= links.count) {
-        each->result = invalidArgument;
-      } else if (each->result == success) {
-        const NvmlLink& link = links.links[each->scope];
-        each->value = each->field == nvmlLinkState ? link.isActive : link.version;
-      }
+      each->result = valueOf(links, *each, each->value);
     }
     return success;
   });

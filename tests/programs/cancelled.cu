@@ -1,6 +1,7 @@
 // Threads that are cancelled while they are in a call: the process continues, and so does the work that they had begun.
 #include <pthread.h>
 
+#include "await-flag.h"
 #include "program.h"
 
 __global__ void store(int* into, int value) { *into = value; }
@@ -34,9 +35,7 @@ void* run(void* argument) {
 // Cancels a thread in `call`, which waits for a stream that goes on only afterwards.
 bool survives(const char* what, Held& held, Call call, int type) {
   held.released = held.entered = false;
-  CHECK(cudaLaunchHostFunc(held.stream, [](void* flag) {
-    while (!static_cast<std::atomic<bool>*>(flag)->load()) usleep(100);
-  }, &held.released));
+  CHECK(cudaLaunchHostFunc(held.stream, awaitFlag, &held.released));
   store<<<1, 1, 0, held.stream>>>(held.value, 5);
   CHECK(cudaEventRecord(held.event, held.stream));
   Caller caller{held, call, type};

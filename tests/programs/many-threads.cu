@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "await-flag.h"
 #include "program.h"
 
 constexpr int threads = 600;
@@ -67,9 +68,7 @@ bool allWait(int* sum) {
   CHECK(cudaStreamCreateWithFlags(&held, cudaStreamNonBlocking));
   CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
   CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  CHECK(cudaLaunchHostFunc(held, [](void* flag) {
-    while (!static_cast<std::atomic<bool>*>(flag)->load()) usleep(100);
-  }, &released));
+  CHECK(cudaLaunchHostFunc(held, awaitFlag, &released));
   add<<<1, 1, 0, held>>>(sum, 1);
   CHECK(cudaEventRecord(event, held));
 

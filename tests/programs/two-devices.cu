@@ -2,6 +2,7 @@
 // at once if there is only one device.
 #include <thread>
 
+#include "await-flag.h"
 #include "program.h"
 
 __global__ void store(int* into, int value) { *into = value; }
@@ -29,9 +30,7 @@ class HeldStream {
   void hold(int number) {
     *seen = 0;
     released = false;
-    CHECK(cudaLaunchHostFunc(stream, [](void* flag) {
-      while (!static_cast<std::atomic<bool>*>(flag)->load()) usleep(100);
-    }, &released));
+    CHECK(cudaLaunchHostFunc(stream, awaitFlag, &released));
     store<<<1, 1, 0, stream>>>(value, number);
     CHECK(cudaGetLastError());
     CHECK(cudaMemcpyAsync(seen, value, sizeof(int), cudaMemcpyDeviceToHost, stream));

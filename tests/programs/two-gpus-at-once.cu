@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "await-flag.h"
 #include "program.h"
 
 __global__ void step(unsigned* values, unsigned count, unsigned by) {
@@ -119,9 +120,7 @@ bool waitsAreForTheRecordOfTheCall(Gpu& first, Gpu& second) {
   CHECK(cudaStreamWaitEvent(second.stream, event, 0));  // never recorded: nothing to wait for
   CHECK(cudaEventRecord(event, first.stream));
   CHECK(cudaStreamWaitEvent(second.stream, event, 0));
-  CHECK(cudaLaunchHostFunc(first.stream, [](void* flag) {
-    while (!static_cast<std::atomic<bool>*>(flag)->load()) usleep(100);
-  }, &released));
+  CHECK(cudaLaunchHostFunc(first.stream, awaitFlag, &released));
   CHECK(cudaEventRecord(event, first.stream));  // behind the host function
   CHECK(cudaEventDestroy(event));
   CHECK(cudaStreamSynchronize(second.stream));  // waits for the first record
@@ -135,9 +134,7 @@ bool waitsAreForTheRecordOfTheCall(Gpu& first, Gpu& second) {
 bool idleGpuIsNotHeldUp(Gpu& busy, Gpu& idle) {
   std::atomic<bool> released{false};
   CHECK(cudaSetDevice(busy.device));
-  CHECK(cudaLaunchHostFunc(busy.stream, [](void* flag) {
-    while (!static_cast<std::atomic<bool>*>(flag)->load()) usleep(100);
-  }, &released));
+  CHECK(cudaLaunchHostFunc(busy.stream, awaitFlag, &released));
   for (unsigned i = 0; i < 500; ++i) busy.run(0);
   bool ok = true;
   for (unsigned i = 0; i < 20; ++i) {
