@@ -107,6 +107,11 @@ class Following {
   }
 
  private:
+  // "look" if nothing has come by then.
+  kj::Promise<std::string> orLook(kj::Promise<std::string> next, kj::Duration interval) {
+    return next.exclusiveJoin(client.events().provider->getTimer().afterDelay(interval).then([] { return std::string("look"); }));
+  }
+
   // A machine that comes from another host, or from disk, is waited for.
   bool isHere() {
     auto& timer = client.events().provider->getTimer();
@@ -133,9 +138,7 @@ class Following {
     auto step = machine.nextStep().fork();
     for (;;) {
       auto next = step.addBranch();
-      if (options.isLibvirts)
-        next = next.exclusiveJoin(
-            client.events().provider->getTimer().afterDelay(arrivalInterval).then([] { return std::string("look"); }));
+      if (options.isLibvirts) next = orLook(kj::mv(next), arrivalInterval);
       const std::string now = client.wait(untilSignal(client, kj::mv(next)));
       if (now == "look") {
         kj::runCatchingExceptions([&] { machine.holdAgain(); });  // one that has begun, or has ended, says so next
@@ -216,9 +219,7 @@ class Following {
     auto step = machine.nextStep().fork();
     for (;;) {
       auto next = step.addBranch();
-      if (holding != Holding::done)
-        next = next.exclusiveJoin(
-            client.events().provider->getTimer().afterDelay(lookInterval).then([] { return std::string("look"); }));
+      if (holding != Holding::done) next = orLook(kj::mv(next), lookInterval);
       if (!isHandedOver) {
         next = next.exclusiveJoin(trouble.addBranch().then([] { return std::string("trouble"); }));
         next = untilSignal(client, kj::mv(next));
