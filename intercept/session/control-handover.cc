@@ -55,6 +55,8 @@ void ProgramControl::leaveNode() {
 
 // As it was when it had been suspended, in another directory. It may have been called to one before, where nobody had it go on.
 void ProgramControl::attach(const ParkingPlace::Call& call) {
+  if (call.session != opened.id() && !givenFiles.isEmpty())
+    fail("it shares memory of the host with other processes, and a copy of it would have the same: there are no copies of it");
   leaveNode();
   KJ_ON_SCOPE_FAILURE(leaveNode());
   opened.enter(call.directory, call.session);
@@ -97,7 +99,7 @@ void ProgramControl::meet(kj::AutoCloseFd peer) {
   // Perhaps from another host, and what has been said of the pinned memory of one holds for both.
   if (phase == Phase::moving && isApart) served->leaveHost();
   faultPoint("program.reattach-accepted");
-  opened.introduce(candidate);
+  opened.introduce(candidate, givenFiles.all());
   offer.emplace(std::move(candidate), *served);
 }
 

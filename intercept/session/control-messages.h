@@ -1,4 +1,4 @@
-// Shared by the program's ends of control connections: texts, and time limits for the peer.
+// Shared by the program's ends of control connections: texts, files, and time limits for the peer.
 #pragma once
 
 #include <capnp/message.h>
@@ -6,6 +6,7 @@
 #include <chrono>
 #include <string>
 
+#include "intercept/session/given-files.h"
 #include "vgpu/control/channel.h"
 #include "vgpu/control/control.capnp.h"
 #include "vgpu/control/text.h"
@@ -27,6 +28,19 @@ void send(ControlChannel& channel, Fill&& fill, kj::ArrayPtr<const int> descript
   capnp::MallocMessageBuilder builder;
   fill(builder.initRoot<control::ToNode>());
   channel.send(builder, descriptors, within(messageLimit));
+}
+
+inline capnp::Data::Reader bytesOf(const SharedName& name) {
+  return {static_cast<const kj::byte*>(static_cast<const void*>(&name)), sizeof name};
+}
+
+inline void give(ControlChannel& channel, const GivenFile& file) {
+  const int fd = file.fd();
+  send(channel, [&](control::ToNode::Builder message) { message.setGive(bytesOf(file.name)); }, kj::arrayPtr(&fd, 1));
+}
+
+inline void takeBack(ControlChannel& channel, const SharedName& name) {
+  send(channel, [&](control::ToNode::Builder message) { message.setTakeBack(bytesOf(name)); });
 }
 
 }  // namespace vgpu::client

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "intercept/session/background-thread.h"
@@ -64,6 +65,7 @@ void ProgramControl::leave() {
   auto isOpen = [](int fd) { return fcntl(fd, F_GETFD) >= 0; };
   if (isOpen(listener)) listener = nullptr;
   if (connection && isOpen(connection->fd())) connection->close();
+  givenFiles.leave();
 }
 
 void ProgramControl::serve(SessionControl& session) {
@@ -92,8 +94,9 @@ void ProgramControl::run() {
                        {listener, POLLIN, 0},
                        {connection ? connection->fd() : -1, POLLIN, 0},
                        {renewal.fd(), POLLIN, 0},
-                       {offer ? offer->fd() : -1, POLLIN, 0}};
-    if (poll(polled, 5, millisecondsLeft()) < 0) {
+                       {offer ? offer->fd() : -1, POLLIN, 0},
+                       {phase == Phase::running ? givenFiles.fd() : -1, POLLIN, 0}};
+    if (poll(polled, std::size(polled), millisecondsLeft()) < 0) {
       if (errno == EINTR) continue;
       return disconnect(std::string("poll: ") + std::strerror(errno));
     }
@@ -102,6 +105,7 @@ void ProgramControl::run() {
     if (offer && polled[4].revents != 0) settle(offer->serve());  // stay() may have ended it
     if (polled[1].revents != 0) serveListener();  // after the others: a connection that has ended does not block a new one
     if (polled[3].revents != 0) askRenewal();
+    if (polled[5].revents != 0) tellFiles();
     if (place) lookForCall();
     endWhatIsLate();
   }
@@ -118,9 +122,14 @@ void ProgramControl::endWhatIsLate() {
   if (millisecondsLeft() != 0) return;
   if (offer) return settle(offer->expire());
   waitsUntil.reset();
+  lose("its vgpud ended while this program was being suspended, and nobody has resumed it since");
+}
+
+void ProgramControl::lose(const std::string& why, const std::string& toWaiting) {
   phase = Phase::lost;
-  served->lose("its vgpud ended while this program was being suspended, and nobody has resumed it since");
-  renewal.finish("the session is lost");
+  served->lose(why);
+  renewal.finish(toWaiting);
+  givenFiles.lose();
 }
 
 void ProgramControl::serveConnection() {
@@ -162,9 +171,7 @@ void ProgramControl::handle(control::ToSession::Reader message) {
     case control::ToSession::PARK:
       return park();
     case control::ToSession::LOST:
-      phase = Phase::lost;
-      served->lose(text(message.getLost()));
-      return renewal.finish(text(message.getLost()));
+      return lose(text(message.getLost()), text(message.getLost()));
     default:
       fail("vgpud sent a message that has no place here");
   }
@@ -226,15 +233,11 @@ void ProgramControl::disconnect(const std::string& why) {
             static_cast<long long>(reattachWait.count()));
     return;
   }
-  phase = Phase::lost;
-  served->lose("the connection to vgpud ended: " + why);
-  renewal.finish(why);
+  lose("the connection to vgpud ended: " + why, why);
 }
 
 void ProgramControl::loseMemory() {
-  phase = Phase::lost;
-  served->lose("its snapshot was in the memory of its vgpud, which has ended, and was not on disk yet");
-  renewal.finish("the session is lost");
+  lose("its snapshot was in the memory of its vgpud, which has ended, and was not on disk yet");
 }
 
 // While the gate is closed a suspend is in progress; afterwards the resume brings a new worker, or the gate is opened.
@@ -244,6 +247,20 @@ void ProgramControl::askRenewal() {
   if (phase != Phase::running) return;
   renewal.setAsked();
   send(*connection, [](control::ToNode::Builder message) { message.setRenew(); });
+}
+
+// While the session is not running, they wait: whichever daemon resumes it gets all of them (OpenedSession::introduce), and what has
+// changed since once more.
+void ProgramControl::tellFiles() {
+  if (phase != Phase::running) return;
+  auto changes = givenFiles.takeChanges();
+  auto caught = kj::runCatchingExceptions([&] {
+    for (auto& change : changes) change.file != nullptr ? give(*connection, *change.file) : takeBack(*connection, change.name);
+  });
+  KJ_IF_MAYBE (exception, caught) {
+    return disconnect(exception->getDescription().cStr());
+  }
+  givenFiles.setTold();
 }
 
 std::unique_ptr<Control> Control::open(const OpenRequest& request) { return std::make_unique<ProgramControl>(request); }

@@ -15,6 +15,8 @@
 
 namespace vgpu::client {
 
+class GivenFiles;  // given-files.h
+
 // The operations of the session that the control thread needs. Called on the control thread only.
 class SessionControl {
  public:
@@ -69,6 +71,9 @@ class Control {
   // Asks for a new worker that takes over the session's whole state, and waits for it. Any thread, outside the gate. Empty on
   // success; else the reason.
   virtual std::string renew() = 0;
+
+  // Those that the program has given its workers.
+  virtual GivenFiles& files() = 0;
 };
 
 }  // namespace vgpu::client

@@ -85,7 +85,7 @@ void OpenedSession::enter(const std::string& directory, const std::string& sessi
   sessionId = session;
 }
 
-void OpenedSession::introduce(ControlChannel& channel) const {
+void OpenedSession::introduce(ControlChannel& channel, const std::vector<GivenFiles::File>& files) const {
   std::vector<int> memory;
   for (int fd : {segmentFile.fd(), hostArenaFile.fd(), stateFolder.get()})
     if (fd >= 0) memory.push_back(fd);
@@ -97,8 +97,10 @@ void OpenedSession::introduce(ControlChannel& channel) const {
     open.setProgram(reader(request.program));
     open.setSession(reader(sessionId));
     if (request.visible) open.setVisible(reader(*request.visible));
+    open.setFiles(static_cast<uint32_t>(files.size()));
   };
   send(channel, fill, kj::arrayPtr(memory.data(), memory.size()));
+  for (auto& file : files) give(channel, *file);
 }
 
 }  // namespace vgpu::client

@@ -8,8 +8,10 @@
 #include <kj/io.h>
 
 #include <string>
+#include <vector>
 
 #include "intercept/session/control.h"
+#include "intercept/session/given-files.h"
 #include "vgpu/control/channel.h"
 
 namespace vgpu::client {
@@ -27,8 +29,8 @@ class OpenedSession {
   // Closes the state directory; opens another one, and takes that id. Throws kj::Exception.
   void leave() { stateFolder = nullptr; }
   void enter(const std::string& directory, const std::string& session);
-  // Sends a daemon the session's identity, and, if the session is open, all that its next worker needs.
-  void introduce(ControlChannel& channel) const;
+  // Sends a daemon the session's identity, and, if the session is open, all that its next worker needs, `files` among it.
+  void introduce(ControlChannel& channel, const std::vector<GivenFiles::File>& files = {}) const;
 
   const std::string& id() const { return sessionId; }
   const std::string& directory() const { return stateDirectory; }

@@ -14,6 +14,7 @@
 #include "intercept/session/control-messages.h"
 #include "intercept/session/control.h"
 #include "intercept/session/event-descriptor.h"
+#include "intercept/session/given-files.h"
 #include "intercept/session/opened-session.h"
 #include "intercept/session/renewal.h"
 #include "intercept/session/resume-offer.h"
@@ -40,6 +41,7 @@ class ProgramControl final : public Control {
   const std::string& directory() const override { return opened.directory(); }
   void serve(SessionControl& served) override;
   std::string renew() override { return renewal.await(); }
+  GivenFiles& files() override { return givenFiles; }
 
  private:
   using seconds = std::chrono::seconds;
@@ -54,6 +56,8 @@ class ProgramControl final : public Control {
   bool isSpokenTo();
   void disconnect(const std::string& why);
   void loseMemory();
+  void lose(const std::string& why, const std::string& toWaiting = "the session is lost");
+  void tellFiles();
   void askRenewal();
   void park();
   void lookForCall();
@@ -69,6 +73,7 @@ class ProgramControl final : public Control {
   OpenedSession opened;
   kj::AutoCloseFd listener;
   Renewal renewal;
+  GivenFiles givenFiles;
 
   SessionControl* served = nullptr;
   pthread_t thread{};

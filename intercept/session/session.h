@@ -82,6 +82,8 @@ class Session final : public SessionControl {
   void use(Thread& thread, unsigned device) {
     if (!isRingOpen(device)) [[unlikely]] openRing(thread, device);
   }
+  // Those of the program's that its workers have too.
+  GivenFiles& files() const { return control->files(); }
   // Up to where the worker has executed the frames of each ring.
   RingCut executed() const;
   // Reserves a place in a ring for a frame that builds an object, and numbers it: in one ring, numbers are in the order of

@@ -1,5 +1,5 @@
 // What this session gives to other sessions of its user, and takes from them, by names. The daemon knows who has what
-// (docs/ipc.md).
+// (docs/ipc.md). And the files that its program gives it, by names of the same kind.
 //
 // Any of the worker's threads, outside of the event loop; each function waits for the daemon. Nothing of it survives a suspend:
 // recipes give and take the same again, and sessions that share are suspended and resumed together. While they are resumed,
@@ -45,6 +45,8 @@ class Exchange {
   // The same, and takes it until close(): of each part its descriptor. Nothing if it is not there any more.
   virtual std::optional<std::vector<kj::AutoCloseFd>> open(const SharedName& name) = 0;
   virtual void close(const SharedName& name) = 0;
+  // A file that this session's own program has given. Nothing if it has given none by that name.
+  virtual std::optional<kj::AutoCloseFd> file(const SharedName& name) = 0;
 };
 
 }  // namespace vgpu::stub

@@ -104,9 +104,7 @@ CUresult endHostLease(Execution& on, const api::FrameReader<api::Cuda::EndHostLe
 
 // The driver pins all pages at once: 50 ms a GiB and more.
 CUresult hostAdopt(Execution& on, const api::FrameReader<api::Cuda::HostAdoptParams>& p, Reply& reply) {
-  reply.putOff([&session = on.session, address = p.getAddress(), arena = p.getArenaAddress(), bytes = p.getBytes()] {
-    return session.hostLeases.adopt(address, arena, bytes, session.hostArenaFile());
-  });
+  reply.putOff(on.session.adoptingHost(p.getAddress(), p.getBytes(), SessionState::HostSource::in(p), p.getOffset()));
   return CUDA_SUCCESS;
 }
 

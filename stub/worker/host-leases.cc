@@ -43,18 +43,29 @@ bool isInArena(uint64_t address, uint64_t bytes) {
          address - hostArenaBase <= hostArenaBytes - bytes;
 }
 
-// How many bytes of that part of the arena's file have no memory yet.
-uint64_t absentBytes(const MemoryFile& arena, uint64_t arenaAddress, uint64_t bytes) {
-  uint64_t absent = 0, at = arenaAddress - hostArenaBase, end = at + bytes;
+// Whether a program may have something there that is not the session's.
+bool isProgramsOwn(uint64_t address, uint64_t bytes) {
+  constexpr uint64_t lowest = 64 * KiB, highest = uint64_t{1} << 47;
+  return address % hostPageBytes == 0 && address >= lowest && bytes <= highest && address <= highest - bytes && !inHostArena(address) &&
+         !inDeviceArenas(address) && !inMappedArena(address);
+}
+
+// How many bytes of that part of a file have no memory yet.
+uint64_t absentFileBytes(int file, uint64_t offset, uint64_t bytes) {
+  uint64_t absent = 0, at = offset, end = at + bytes;
   while (at < end) {
-    off_t data = lseek(arena.fd(), static_cast<off_t>(at), SEEK_DATA);
+    off_t data = lseek(file, static_cast<off_t>(at), SEEK_DATA);
     uint64_t next = data < 0 ? end : std::min(end, static_cast<uint64_t>(data));  // none behind: ENXIO
     absent += next - at;
     if (next == end) break;
-    off_t hole = lseek(arena.fd(), data, SEEK_HOLE);
+    off_t hole = lseek(file, data, SEEK_HOLE);
     at = hole < 0 ? end : static_cast<uint64_t>(hole);
   }
   return absent;
+}
+
+uint64_t absentBytes(const MemoryFile& arena, uint64_t arenaAddress, uint64_t bytes) {
+  return absentFileBytes(arena.fd(), arenaAddress - hostArenaBase, bytes);
 }
 
 // The same of what is mapped at `address`, of a file whose position must stay.
@@ -83,6 +94,13 @@ bool mapOver(uint64_t address, uint64_t bytes, int file, uint64_t place) {
   madvise(mapped, bytes, MADV_DONTDUMP);
   madvise(mapped, bytes, MADV_HUGEPAGE);  // as all of the arena (Mapping)
   return true;
+}
+
+bool hasBytes(int file, uint64_t place, uint64_t bytes) {
+  struct stat status {};
+  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  const uint64_t end = roundUp(static_cast<uint64_t>(status.st_size), hostPageBytes);
+  return place <= end && bytes <= end - place;
 }
 
 HostLimits HostLimits::ofThisMachine() {
@@ -138,13 +156,13 @@ bool HostLeases::hasRoom(uint64_t bytes, uint64_t absent, const MemoryFile& aren
 }
 
 void HostLeases::take(const Lease& lease) {
-  usedArena.emplace(lease.arenaAddress, lease.bytes);
+  if (lease.arenaAddress != 0) usedArena.emplace(lease.arenaAddress, lease.bytes);
   if (lease.machine >= 0) usedPieces.emplace(lease.place, lease.bytes);
   leasedBytes += lease.bytes;
 }
 
 void HostLeases::giveBack(const Lease& lease) {
-  usedArena.erase(lease.arenaAddress);
+  if (lease.arenaAddress != 0) usedArena.erase(lease.arenaAddress);
   if (lease.machine >= 0) usedPieces.erase(lease.place);
   leasedBytes -= lease.bytes;
 }
@@ -215,7 +233,7 @@ CUresult HostLeases::end(std::map<uint64_t, Lease>::iterator found, const Memory
     KJ_REQUIRE(isBack, "the system refuses a mapping", lease.bytes);
     punch(lease.machine, lease.place, lease.bytes);
     GuestLocks(lease.machine, GuestLocks::Side::host).unlock({lease.place, lease.bytes});
-  } else {
+  } else if (lease.arenaAddress != 0) {
     punch(arena.fd(), lease.arenaAddress - hostArenaBase, lease.bytes);
   }
   giveBack(lease);
@@ -225,10 +243,7 @@ CUresult HostLeases::end(std::map<uint64_t, Lease>::iterator found, const Memory
 
 CUresult HostLeases::adopt(uint64_t address, uint64_t arenaAddress, uint64_t bytes,
                            const MemoryFile& arena) {
-  constexpr uint64_t lowest = 64 * KiB, highest = uint64_t{1} << 47;
-  if (!isInArena(arenaAddress, bytes) || address % 4096 != 0 || address < lowest || address > highest - bytes ||
-      inHostArena(address) || inDeviceArenas(address) || inMappedArena(address))
-    return CUDA_ERROR_INVALID_VALUE;
+  if (!isInArena(arenaAddress, bytes) || !isProgramsOwn(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   const Lease lease{.bytes = bytes, .arenaAddress = arenaAddress, .registered = true};
   {
     std::lock_guard lock(mutex);
@@ -236,7 +251,24 @@ CUresult HostLeases::adopt(uint64_t address, uint64_t arenaAddress, uint64_t byt
     if (!hasRoom(bytes, absentBytes(arena, arenaAddress, bytes), arena)) return CUDA_ERROR_OUT_OF_MEMORY;
     take(lease);
   }
-  CUresult error = mapAndRegister(address, lease, arena);
+  return mapTaken(address, lease, arena.fd(), arenaAddress - hostArenaBase);
+}
+
+CUresult HostLeases::adoptFile(uint64_t address, uint64_t bytes, int file, uint64_t offset, const MemoryFile& arena) {
+  if (bytes == 0 || bytes % hostPageBytes != 0 || offset % hostPageBytes != 0 || !isProgramsOwn(address, bytes) ||
+      !hasBytes(file, offset, bytes))
+    return CUDA_ERROR_INVALID_VALUE;
+  const Lease lease{.bytes = bytes, .registered = true};
+  {
+    std::lock_guard lock(mutex);
+    if (!hasRoom(bytes, absentFileBytes(file, offset, bytes), arena)) return CUDA_ERROR_OUT_OF_MEMORY;
+    take(lease);
+  }
+  return mapTaken(address, lease, file, offset);
+}
+
+CUresult HostLeases::mapTaken(uint64_t address, const Lease& lease, int file, uint64_t place) {
+  CUresult error = mapAndRegister(address, lease, file, place);
   std::lock_guard lock(mutex);
   if (error == CUDA_SUCCESS)
     leases.emplace(address, lease);
@@ -245,10 +277,10 @@ CUresult HostLeases::adopt(uint64_t address, uint64_t arenaAddress, uint64_t byt
   return error;
 }
 
-CUresult HostLeases::mapAndRegister(uint64_t address, const Lease& lease, const MemoryFile& arena) {
+CUresult HostLeases::mapAndRegister(uint64_t address, const Lease& lease, int file, uint64_t place) {
   // Never over what this process has: the address is the program's choice.
-  void* mapped = mmap(fromWire<void*>(address), lease.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE,
-                      arena.fd(), static_cast<off_t>(lease.arenaAddress - hostArenaBase));
+  void* mapped = mmap(fromWire<void*>(address), lease.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, file,
+                      static_cast<off_t>(place));
   if (mapped == MAP_FAILED) return CUDA_ERROR_ALREADY_MAPPED;
   CUresult error = mapped == fromWire<void*>(address) ? registerLease(address, lease) : CUDA_ERROR_ALREADY_MAPPED;
   if (error != CUDA_SUCCESS) munmap(mapped, lease.bytes);

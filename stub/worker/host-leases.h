@@ -1,6 +1,6 @@
 // The parts of the host arena that a session has leased: pinned memory, registered with the driver for every GPU. Of a program
 // in a virtual machine some are pieces of the memory that the machine shares with this host (vgpu/wire/guest-file.h), mapped in
-// their place.
+// their place. And memory of the program's own that it has registered: adopted by the arena, or of a file that it shares with others.
 //
 // Owned by the session's state. Any GPU's thread: `mutex` guards all of it, and leases are registered under it, because what
 // another thread is registering a GPU must not be given work for. What is adopted is registered without it: the program does not
@@ -33,6 +33,8 @@ struct HostLimits {
 
 // Maps what `file` has from `place` on in the place of whatever is at the address. False if the system refuses.
 bool mapOver(uint64_t address, uint64_t bytes, int file, uint64_t place);
+// Whether it is a file that has [place, place + bytes), the last page perhaps in part.
+bool hasBytes(int file, uint64_t place, uint64_t bytes);
 
 class HostLeases {
  public:
@@ -61,6 +63,8 @@ class HostLeases {
   // where the range is none or any of it is leased or adopted already, already mapped where this process has something else
   // at the address, out of memory as for lease().
   CUresult adopt(uint64_t address, uint64_t arenaAddress, uint64_t bytes, const MemoryFile& arena);
+  // The same of the file `file` from `offset` on, whose descriptor stays the caller's. Invalid value where it has no such part.
+  CUresult adoptFile(uint64_t address, uint64_t bytes, int file, uint64_t offset, const MemoryFile& arena);
   CUresult release(uint64_t address, const MemoryFile& arena);
 
   // Whether [address, address + bytes) lies within one run of leased memory: what a session may name in a copy.
@@ -73,7 +77,7 @@ class HostLeases {
  private:
   struct Lease {
     uint64_t bytes;
-    uint64_t arenaAddress;  // of the arena's bytes that are mapped there
+    uint64_t arenaAddress = 0;  // of the arena's bytes that are mapped there; 0: a file of the program's
     bool registered = false;
     int machine = -1;    // the memory of a virtual machine, if a piece of it is mapped there instead,
     uint64_t place = 0;  // and which
@@ -86,7 +90,9 @@ class HostLeases {
   // A part of the arena is used, or free again.
   void take(const Lease& lease);
   void giveBack(const Lease& lease);
-  CUresult mapAndRegister(uint64_t address, const Lease& lease, const MemoryFile& arena);
+  // Of a lease that is taken, at an address of the program's; else it is given back.
+  CUresult mapTaken(uint64_t address, const Lease& lease, int file, uint64_t place);
+  CUresult mapAndRegister(uint64_t address, const Lease& lease, int file, uint64_t place);
 
   const Driver& driver;
   HostLimits limits;

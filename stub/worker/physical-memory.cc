@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <kj/debug.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -10,6 +11,7 @@
 #include "vgpu/api/handle.h"
 #include "vgpu/api/wire-value.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/base/machine-memory.h"
 #include "vgpu/base/ranges.h"
 #include "vgpu/wire/arena.h"
 
@@ -140,14 +142,27 @@ CUresult PhysicalMemory::map(uint64_t address, uint64_t bytes, uint64_t offset, 
 }
 
 CUresult PhysicalMemory::mapHost(uint64_t address, uint64_t bytes, uint64_t arenaAddress, const MemoryFile& arena) {
-  if (!isMappedRange(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  return mapOnHost(address, {.bytes = bytes, .isHosts = true, .arenaAddress = arenaAddress}, arena.fd(), arenaAddress - hostArenaBase);
+}
+
+CUresult PhysicalMemory::mapFile(uint64_t address, uint64_t bytes, int file) {
+  struct stat status {};
+  if (!hasBytes(file, 0, bytes) || fstat(file, &status) != 0) return CUDA_ERROR_INVALID_VALUE;
+  // The program has made all of it; one that was restored with its process, what is not zero.
+  const uint64_t there = static_cast<uint64_t>(status.st_blocks) * 512;
+  if (there < bytes && bytes - there > machineMemory().availableBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  return mapOnHost(address, {.bytes = bytes, .isHosts = true}, file, 0);
+}
+
+CUresult PhysicalMemory::mapOnHost(uint64_t address, const Mapping& mapping, int file, uint64_t place) {
+  if (!isMappedRange(address, mapping.bytes)) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult error = reserveArenas()) return error;
   std::lock_guard lock(mutex);
-  if (!isFree(mappings, address, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  auto isHosts = [](auto& one) { return one.second.arenaAddress != 0; };
+  if (!isFree(mappings, address, mapping.bytes)) return CUDA_ERROR_INVALID_VALUE;
+  auto isHosts = [](auto& one) { return one.second.isHosts; };
   if (static_cast<size_t>(std::ranges::count_if(mappings, isHosts)) >= mostHostMappings) return CUDA_ERROR_OUT_OF_MEMORY;
-  if (!mapOver(address, bytes, arena.fd(), arenaAddress - hostArenaBase)) return CUDA_ERROR_OUT_OF_MEMORY;
-  mappings.emplace(address, Mapping{.bytes = bytes, .arenaAddress = arenaAddress});
+  if (!mapOver(address, mapping.bytes, file, place)) return CUDA_ERROR_OUT_OF_MEMORY;
+  mappings.emplace(address, mapping);
   return CUDA_SUCCESS;
 }
 
@@ -165,9 +180,9 @@ CUresult PhysicalMemory::unmap(uint64_t address) {
     if (found == mappings.end()) return CUDA_ERROR_INVALID_VALUE;
     mapping = found->second;
     mappings.erase(found);
-    if (mapping.arenaAddress == 0) --objects.at(mapping.physical).mappings;
+    if (!mapping.isHosts) --objects.at(mapping.physical).mappings;
   }
-  if (mapping.arenaAddress != 0) return ended(endHost(address, mapping));
+  if (mapping.isHosts) return ended(endHost(address, mapping));
   return ended(driver.cuMemUnmap(address, mapping.bytes));
 }
 
@@ -179,7 +194,7 @@ CUresult PhysicalMemory::setAccess(uint64_t address, unsigned device, CUmemAcces
     if (found == mappings.end()) return CUDA_ERROR_INVALID_VALUE;
     mapping = found->second;
   }
-  if (mapping.arenaAddress != 0) return setHostAccess(address, mapping, device, flags != CU_MEM_ACCESS_FLAGS_PROT_NONE);
+  if (mapping.isHosts) return setHostAccess(address, mapping, device, flags != CU_MEM_ACCESS_FLAGS_PROT_NONE);
   CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, {driver.device(device)}}, flags};
   return driver.cuMemSetAccess(address, mapping.bytes, &access, 1);
 }
@@ -206,7 +221,7 @@ bool PhysicalMemory::owns(uint64_t address, uint64_t bytes) const {
 std::optional<unsigned> PhysicalMemory::deviceAt(uint64_t address) const {
   std::lock_guard lock(mutex);
   auto found = holding(mappings, address);
-  if (found == mappings.end() || found->second.arenaAddress != 0) return std::nullopt;
+  if (found == mappings.end() || found->second.isHosts) return std::nullopt;
   return handleDevice(found->second.physical);
 }
 

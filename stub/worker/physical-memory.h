@@ -1,9 +1,9 @@
 // Physical memory of a session's GPUs that the program maps itself (virtual memory management): each of its objects is one of the
 // driver's. Leases (stub/gpu/device-leases.h) are what the session's own allocations lie in, and have nothing to do with it.
 //
-// Physical memory of the host is pinned memory of the session (host-leases.h), which has its own address; a mapping of it is that memory
-// a second time, registered with the driver while a device may use it. It lies within the addresses that are reserved, which the driver
-// takes (docs/facts.md).
+// Physical memory of the host is pinned memory of the session (host-leases.h), which has its own address, or, if other processes may have
+// it too, a file that the program has made; a mapping of it is that memory once more, registered with the driver while a device may use
+// it. It lies within the addresses that are reserved, which the driver takes (docs/facts.md).
 //
 // An object that nobody has mapped has bytes too: for a snapshot it is mapped a second time, in a window at addresses of ours.
 //
@@ -46,6 +46,8 @@ class PhysicalMemory {
   CUresult map(uint64_t address, uint64_t bytes, uint64_t offset, uint64_t physical);
   // Of that part of the host arena, which is leased.
   CUresult mapHost(uint64_t address, uint64_t bytes, uint64_t arenaAddress, const MemoryFile& arena);
+  // Of a file, whose descriptor stays the caller's.
+  CUresult mapFile(uint64_t address, uint64_t bytes, int file);
   CUresult unmap(uint64_t address);
   CUresult setAccess(uint64_t address, unsigned device, CUmemAccess_flags flags);
 
@@ -81,11 +83,13 @@ class PhysicalMemory {
   };
   struct Mapping {
     uint64_t bytes = 0, physical = 0;
-    uint64_t arenaAddress = 0;  // of the host's memory, which is no object
-    uint32_t users = 0;         // a bit for each device that may use that
+    bool isHosts = false;       // memory of the host, which is no object,
+    uint64_t arenaAddress = 0;  // where it is in the host arena, if it is there,
+    uint32_t users = 0;         // and a bit for each device that may use it
   };
 
   CUresult add(uint64_t physical, const Object& object);
+  CUresult mapOnHost(uint64_t address, const Mapping& mapping, int file, uint64_t place);
   CUresult setHostAccess(uint64_t address, const Mapping& mapping, unsigned device, bool isUser);
   CUresult endHost(uint64_t address, const Mapping& mapping);
   CUresult reserveArenas();

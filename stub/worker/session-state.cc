@@ -238,6 +238,25 @@ bool SessionState::continueLater() {
   return isEmpty;
 }
 
+std::function<CUresult()> SessionState::adoptingHost(uint64_t address, uint64_t bytes, const HostSource& from, uint64_t offset) {
+  return [this, address, bytes, from, offset] {
+    if (from.arenaAddress != 0) return hostLeases.adopt(address, from.arenaAddress, bytes, hostArena);
+    auto file = exchange == nullptr ? std::nullopt : exchange->file(from.file);
+    return file ? hostLeases.adoptFile(address, bytes, *file, offset, hostArena) : CUDA_ERROR_INVALID_VALUE;
+  };
+}
+
+std::function<CUresult()> SessionState::mappingHost(uint64_t address, uint64_t bytes, const HostSource& from) {
+  return [this, address, bytes, from] {
+    if (from.arenaAddress != 0) {
+      if (!hostLeases.ownsArena(from.arenaAddress, bytes)) return CUDA_ERROR_INVALID_VALUE;
+      return physical.mapHost(address, bytes, from.arenaAddress, hostArena);
+    }
+    auto file = exchange == nullptr ? std::nullopt : exchange->file(from.file);
+    return file ? physical.mapFile(address, bytes, *file) : CUDA_ERROR_INVALID_VALUE;
+  };
+}
+
 std::optional<unsigned> SessionState::deviceAt(uint64_t address) const {
   if (inDeviceArenas(address)) return static_cast<unsigned>((address - deviceArenaBase) / deviceArenaBytes);
   return inMappedArena(address) ? physical.deviceAt(address) : std::nullopt;

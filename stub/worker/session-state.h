@@ -147,11 +147,18 @@ class SessionState {
     if (physical.mapsHost(address, hostLeases.bytesAt(address))) return CUDA_ERROR_INVALID_VALUE;
     return hostLeases.endLease(address, hostArena);
   }
-  // Pinned memory at an address that the program has reserved.
-  CUresult mapHost(uint64_t address, uint64_t bytes, uint64_t arenaAddress) {
-    if (!hostLeases.ownsArena(arenaAddress, bytes)) return CUDA_ERROR_INVALID_VALUE;
-    return physical.mapHost(address, bytes, arenaAddress, hostArena);
-  }
+  // Memory of the host: a part of the host arena, or, if that is 0, a file that the program has given.
+  struct HostSource {
+    uint64_t arenaAddress;
+    SharedName file;
+    template <typename Params>
+    static HostSource in(const Params& p) {
+      return {p.getArenaAddress(), {p.getFirst(), p.getSecond()}};
+    }
+  };
+  // What maps it at an address where the program has it, or at one that it has reserved. That takes a while, and waits for the daemon.
+  std::function<CUresult()> adoptingHost(uint64_t address, uint64_t bytes, const HostSource& from, uint64_t offset);
+  std::function<CUresult()> mappingHost(uint64_t address, uint64_t bytes, const HostSource& from);
   CUdeviceptr gpuAddress(const void* inSegment) const;
   // Has the driver know the slab's memory, before a GPU is given work with it. Any GPU's thread. CUDA's answer.
   CUresult registerSlab(uint32_t slab) {

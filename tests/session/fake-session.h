@@ -15,6 +15,7 @@
 #include "../scratch-directory.h"
 #include "cuda-frames.h"
 #include "intercept/session/control.h"
+#include "intercept/session/given-files.h"
 #include "intercept/session/session.h"
 #include "intercept/session/thread.h"
 #include "vgpu/api/effects.h"
@@ -24,6 +25,7 @@ namespace vgpu::client {
 
 class FakeControl final : public Control {
  public:
+  ~FakeControl() noexcept override {}
   void leave() override {}
   const MemoryFile& segment() const override { return ofSegment; }
   const MemoryFile& hostArena() const override { return ofHost; }
@@ -31,6 +33,7 @@ class FakeControl final : public Control {
   const std::string& directory() const override { return folder(); }
   void serve(SessionControl&) override {}
   std::string renew() override { return "there is no other worker"; }
+  GivenFiles& files() override { return given; }
 
  private:
   static const std::string& folder() {
@@ -39,6 +42,7 @@ class FakeControl final : public Control {
   }
   MemoryFile ofSegment = Segment::create(), ofHost = MemoryFile::create("host arena", hostArenaBytes);
   std::string id = "fake";
+  GivenFiles given;
 };
 
 class FakeSession {

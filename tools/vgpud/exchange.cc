@@ -20,8 +20,8 @@ constexpr size_t mostNames = 64 << 10, mostParts = 1 << 10, mostContent = 1 << 1
 // Of one session. It may live longer than the session: what it is asked then finds nothing.
 class Exchange::Server final : public control::Exchange::Server {
  public:
-  Server(Exchange& exchange, std::string session, uid_t user, kj::Maybe<kj::Own<SharingGroup>> group)
-      : exchange(exchange), session(std::move(session)), user(user), group(kj::mv(group)) {}
+  Server(Exchange& exchange, const Session& session, kj::Maybe<kj::Own<SharingGroup>> group)
+      : exchange(exchange), session(session.id), user(session.link->peer().uid), files(session.files), group(kj::mv(group)) {}
 
  protected:
   kj::Promise<void> publish(PublishContext context) override {
@@ -32,7 +32,7 @@ class Exchange::Server final : public control::Exchange::Server {
     auto kept = kj::heap<capnp::MallocMessageBuilder>();
     kept->setRoot(object);
     Given given{session, user, object.getKind(), kj::mv(kept), {}, {}};
-    bool isNew = exchange.all.try_emplace(nameIn(params.getName()), kj::mv(given)).second;
+    bool isNew = exchange.all.try_emplace(sharedNameIn(params.getName()), kj::mv(given)).second;
     context.getResults().setIsNew(isNew);
     if (object.getParts().size() == 0) tellGroup();
     return kj::READY_NOW;
@@ -40,7 +40,7 @@ class Exchange::Server final : public control::Exchange::Server {
 
   kj::Promise<void> addPart(AddPartContext context) override {
     auto params = context.getParams();
-    return receiveDescriptor(params.getPart()).then([this, name = nameIn(params.getName())](kj::AutoCloseFd&& part) {
+    return receiveDescriptor(params.getPart()).then([this, name = sharedNameIn(params.getName())](kj::AutoCloseFd&& part) {
       auto found = exchange.all.find(name);
       if (found == exchange.all.end() || found->second.session != session) fail("a part of what this session does not share");
       if (found->second.parts.size() >= mostParts) fail("a session shares more parts than a daemon keeps");
@@ -50,7 +50,7 @@ class Exchange::Server final : public control::Exchange::Server {
   }
 
   kj::Promise<void> withdraw(WithdrawContext context) override {
-    auto found = exchange.all.find(nameIn(context.getParams().getName()));
+    auto found = exchange.all.find(sharedNameIn(context.getParams().getName()));
     if (found == exchange.all.end() || found->second.session != session) return kj::READY_NOW;
     letGo(found->second);
     if (found->second.takers.empty()) exchange.all.erase(found);
@@ -58,16 +58,16 @@ class Exchange::Server final : public control::Exchange::Server {
   }
 
   kj::Promise<void> find(FindContext context) override {
-    return isThere(nameIn(context.getParams().getName())).then([this, context]() mutable {
-      Given* given = found(nameIn(context.getParams().getName()));
+    return isThere(sharedNameIn(context.getParams().getName())).then([this, context]() mutable {
+      Given* given = found(sharedNameIn(context.getParams().getName()));
       context.getResults().setIsFound(given != nullptr);
       if (given != nullptr) context.getResults().setObject(given->object->getRoot<control::SharedObject>());
     });
   }
 
   kj::Promise<void> open(OpenContext context) override {
-    return isThere(nameIn(context.getParams().getName())).then([this, context]() mutable {
-      Given* given = found(nameIn(context.getParams().getName()));
+    return isThere(sharedNameIn(context.getParams().getName())).then([this, context]() mutable {
+      Given* given = found(sharedNameIn(context.getParams().getName()));
       if (given == nullptr) return;
       ++given->takers.try_emplace(session, Taken{0, exchange.opened++}).first->second.times;
       context.getResults().setIsFound(true);
@@ -77,7 +77,7 @@ class Exchange::Server final : public control::Exchange::Server {
 
   kj::Promise<void> part(PartContext context) override {
     auto params = context.getParams();
-    auto found = exchange.all.find(nameIn(params.getName()));
+    auto found = exchange.all.find(sharedNameIn(params.getName()));
     if (found == exchange.all.end() || !found->second.takers.contains(session) || params.getIndex() >= found->second.parts.size())
       fail("a part of what this session has not opened");
     context.getResults().setPart(kj::heap<PassedDescriptor>(duplicate(found->second.parts[params.getIndex()])));
@@ -85,7 +85,7 @@ class Exchange::Server final : public control::Exchange::Server {
   }
 
   kj::Promise<void> close(CloseContext context) override {
-    auto found = exchange.all.find(nameIn(context.getParams().getName()));
+    auto found = exchange.all.find(sharedNameIn(context.getParams().getName()));
     if (found == exchange.all.end()) return kj::READY_NOW;
     auto& takers = found->second.takers;
     auto taker = takers.find(session);
@@ -93,6 +93,15 @@ class Exchange::Server final : public control::Exchange::Server {
     if (--taker->second.times == 0) takers.erase(taker);
     if (takers.empty() && found->second.session.empty()) exchange.all.erase(found);
     return kj::READY_NOW;
+  }
+
+  kj::Promise<void> file(FileContext context) override {
+    return files->find(sharedNameIn(context.getParams().getName())).then([context](kj::Maybe<kj::AutoCloseFd>&& found) mutable {
+      KJ_IF_MAYBE (given, found) {
+        context.getResults().setIsFound(true);
+        context.getResults().setFile(kj::heap<PassedDescriptor>(kj::mv(*given)));
+      }
+    });
   }
 
  private:
@@ -124,18 +133,12 @@ class Exchange::Server final : public control::Exchange::Server {
   Exchange& exchange;
   const std::string session;
   const uid_t user;
+  const GivenFiles::Shared files;
   kj::Maybe<kj::Own<SharingGroup>> group;
 };
 
 control::Exchange::Client Exchange::serve(const Session& session, kj::Maybe<kj::Own<SharingGroup>> group) {
-  return kj::heap<Server>(*this, session.id, session.link->peer().uid, kj::mv(group));
-}
-
-Exchange::Name Exchange::nameIn(capnp::Data::Reader data) {
-  Name name;
-  if (data.size() != name.size()) fail("the name of a shared object has 16 bytes");
-  std::copy(data.begin(), data.end(), name.begin());
-  return name;
+  return kj::heap<Server>(*this, session, kj::mv(group));
 }
 
 const char* Exchange::kindOf(const Given& given) {

@@ -13,12 +13,12 @@
 #include <capnp/message.h>
 #include <kj/io.h>
 
-#include <array>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "tools/vgpud/shared-name.h"
 #include "tools/vgpud/sharing-group.h"
 #include "vgpu/control/control.capnp.h"
 
@@ -29,7 +29,7 @@ class Sessions;
 
 class Exchange {
  public:
-  using Name = std::array<kj::byte, 16>;
+  using Name = SharedName;
 
   explicit Exchange(Sessions& sessions) : sessions(sessions) {}
 
@@ -69,7 +69,6 @@ class Exchange {
   };
   using All = std::map<Name, Given>;
 
-  static Name nameIn(capnp::Data::Reader data);  // throws kj::Exception if it is none
   static const char* kindOf(const Given& given);
   // The session that gives it, or has inherited it; empty: none.
   static std::string ownerOf(const Given& given);

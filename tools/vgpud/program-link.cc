@@ -71,9 +71,12 @@ kj::Promise<ProgramOpen> ProgramLink::receiveOpen() {
   auto space = kj::heapArray<kj::AutoCloseFd>(4);
   auto read = capnp::tryReadMessage(*stream, space, messageLimits());
   return read
-      .then([](kj::Maybe<capnp::MessageReaderAndFds>&& message) -> ProgramOpen {
+      .then([this](kj::Maybe<capnp::MessageReaderAndFds>&& message) -> kj::Promise<ProgramOpen> {
         KJ_IF_MAYBE (received, message) {
-          return takeOpen(received->reader->getRoot<control::ToNode>(), received->fds);
+          auto root = received->reader->getRoot<control::ToNode>();
+          auto open = takeOpen(root, received->fds);
+          open.files = std::make_shared<GivenFiles>(io.provider->getTimer());
+          return receiveFiles(kj::mv(open), root.getOpen().getFiles());
         }
         fail("the program closed the connection before it opened a session");
       })
@@ -82,16 +85,33 @@ kj::Promise<ProgramOpen> ProgramLink::receiveOpen() {
           []() -> ProgramOpen { fail("the program did not answer in 10 s"); }));
 }
 
-kj::Promise<void> ProgramLink::serve(kj::Function<void(control::ToNode::Reader)> handle) {
+kj::Promise<ProgramOpen> ProgramLink::receiveFiles(ProgramOpen open, uint32_t count) {
+  if (count == 0) return kj::mv(open);
+  if (count > GivenFiles::most) fail("the program announced more files than a daemon keeps of one session");
+  return capnp::tryReadMessage(*stream, beside, messageLimits())
+      .then([this, open = kj::mv(open), count](kj::Maybe<capnp::MessageReaderAndFds>&& message) mutable {
+        KJ_IF_MAYBE (received, message) {
+          auto root = received->reader->getRoot<control::ToNode>();
+          if (!root.isGive() || received->fds.size() != 1) fail("the program did not give the files that it announced");
+          open.files->put(sharedNameIn(root.getGive()), kj::mv(received->fds[0]));
+          return receiveFiles(kj::mv(open), count - 1);
+        }
+        fail("the program closed the connection before it had given its files");
+      });
+}
+
+kj::Promise<void> ProgramLink::serve(Handle handle) {
   handler = kj::mv(handle);
   return serveNext().exclusiveJoin(kj::mv(unread.promise));
 }
 
 kj::Promise<void> ProgramLink::serveNext() {
-  return capnp::tryReadMessage(*stream, messageLimits())
-      .then([this](kj::Maybe<kj::Own<capnp::MessageReader>>&& message) -> kj::Promise<void> {
+  return capnp::tryReadMessage(*stream, beside, messageLimits())
+      .then([this](kj::Maybe<capnp::MessageReaderAndFds>&& message) -> kj::Promise<void> {
         KJ_IF_MAYBE (got, message) {
-          KJ_ASSERT_NONNULL(handler)((*got)->getRoot<control::ToNode>());
+          kj::Maybe<kj::AutoCloseFd> file;
+          if (got->fds.size() != 0) file = kj::mv(got->fds[0]);
+          KJ_ASSERT_NONNULL(handler)(got->reader->getRoot<control::ToNode>(), kj::mv(file));
           if (++received % messagesInTurn != 0) return serveNext();
           return io.provider->getTimer().afterDelay(0 * kj::SECONDS).then([this] { return serveNext(); });
         }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/vgpud/given-files.h"
 #include "vgpu/control/control.capnp.h"
 #include "vgpu/control/unix-socket.h"
 
@@ -36,6 +37,7 @@ struct ProgramOpen {
   kj::AutoCloseFd hostArena, state;           // and these in the reply to `reattach`; the last is not checked yet
   ProgramPlace place = {};
   std::optional<std::string> visible;         // of a new session: its program's CUDA_VISIBLE_DEVICES, if that is set
+  GivenFiles::Shared files = {};              // those that it has given before
 };
 
 class ProgramLink {
@@ -44,12 +46,14 @@ class ProgramLink {
 
   const Peer& peer() const { return other; }
 
-  // The first message. Rejects if it is a different message, of another version, without its descriptors, or later than 10 s.
+  // The first message, and the files that the program gives with it. Rejects if it is a different message, of another version, without
+  // its descriptors, or later than 10 s.
   kj::Promise<ProgramOpen> receiveOpen();
 
-  // Calls `handle` for every further message. Resolves when the program has closed the connection; rejects at an invalid message,
+  // Calls `handle` for every further message, with the descriptor beside it. Resolves when the program has closed the connection; rejects at an invalid message,
   // and if the program does not read its messages.
-  kj::Promise<void> serve(kj::Function<void(control::ToNode::Reader)> handle);
+  using Handle = kj::Function<void(control::ToNode::Reader, kj::Maybe<kj::AutoCloseFd>)>;
+  kj::Promise<void> serve(Handle handle);
 
   // Queues a message. If the program is gone it is not read, and serve() reports that; past `mostQueued` it is dropped.
   static constexpr unsigned mostQueued = 64;
@@ -61,6 +65,7 @@ class ProgramLink {
 
  private:
   kj::Promise<void> serveNext();
+  kj::Promise<ProgramOpen> receiveFiles(ProgramOpen open, uint32_t count);
   kj::Promise<void> write(capnp::MessageBuilder& message, kj::ArrayPtr<const kj::AutoCloseFd> descriptors);
 
   kj::AsyncIoContext& io;
@@ -71,7 +76,8 @@ class ProgramLink {
   unsigned queued = 0;    // messages that `writes` has not written
   unsigned received = 0;  // messages
   kj::PromiseFulfillerPair<void> unread = kj::newPromiseAndFulfiller<void>();  // rejected when `queued` is too much
-  kj::Maybe<kj::Function<void(control::ToNode::Reader)>> handler;
+  kj::Maybe<Handle> handler;
+  kj::Array<kj::AutoCloseFd> beside = kj::heapArray<kj::AutoCloseFd>(1);  // of the message that is being received
 };
 
 }  // namespace vgpu::daemon

@@ -32,16 +32,21 @@ Session::Session(kj::AsyncIoContext& io, Processes& processes, kj::Own<ProgramLi
       link(kj::mv(owned)),
       place(open.place),
       relayed(open.relayed),
+      files(open.files),
       io(io),
       processes(processes) {
   pid = link->peer().pid > 0 ? link->peer().pid : open.pid;
-  left = link->serve([this](control::ToNode::Reader message) { handle(message); })
+  left = link->serve([this](auto message, auto&& file) { handle(message, kj::mv(file)); })
              .exclusiveJoin(processes.ended(link->peer().pid))
              .fork();
 }
 
-void Session::handle(control::ToNode::Reader message) {
+void Session::handle(control::ToNode::Reader message, kj::Maybe<kj::AutoCloseFd> file) {
   switch (message.which()) {
+    case control::ToNode::GIVE:
+      return give(message.getGive(), kj::mv(file));
+    case control::ToNode::TAKE_BACK:
+      return files->remove(sharedNameIn(message.getTakeBack()));
     case control::ToNode::MOVED:
       moved = true;
       return;
@@ -93,6 +98,11 @@ void Session::handle(control::ToNode::Reader message) {
     return;
   }
   fail("the program answered a question that nobody asked");
+}
+
+void Session::give(capnp::Data::Reader name, kj::Maybe<kj::AutoCloseFd> file) {
+  KJ_IF_MAYBE (given, file) return files->put(sharedNameIn(name), kj::mv(*given));
+  fail("the program gave a file without its descriptor");
 }
 
 // A gate closes in microseconds and the object list commits in milliseconds, unless the program is stopped or a call inside waits

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/vgpud/given-files.h"
 #include "tools/vgpud/program-link.h"
 #include "tools/vgpud/state-directory.h"
 #include "tools/vgpud/worker-process.h"
@@ -93,6 +94,7 @@ class Session {
   const ProgramPlace place;                 // in a virtual machine's memory
   const bool relayed;                       // its program is elsewhere (docs/remote.md)
   kj::AutoCloseFd hostArena;                // where pinned memory of the worker's host is
+  const GivenFiles::Shared files;           // of the program's, for its workers
   kj::Array<kj::AutoCloseFd> memory;        // a new session's segment and host arena, on the way from worker to program
   kj::Promise<void> workerWatch = nullptr;  // the daemon's reaction to the worker's death
   kj::Promise<void> life = nullptr;         // and to the program's
@@ -104,7 +106,8 @@ class Session {
   bool parked = false;                      // no daemon does, and it has none
 
  private:
-  void handle(control::ToNode::Reader message);
+  void handle(control::ToNode::Reader message, kj::Maybe<kj::AutoCloseFd> file);
+  void give(capnp::Data::Reader name, kj::Maybe<kj::AutoCloseFd> file);
 
   kj::AsyncIoContext& io;
   Processes& processes;

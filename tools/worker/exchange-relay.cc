@@ -131,4 +131,17 @@ void ExchangeRelay::close(const SharedName& name) {
   });
 }
 
+std::optional<kj::AutoCloseFd> ExchangeRelay::file(const SharedName& name) {
+  std::optional<kj::AutoCloseFd> given;
+  callOn(*loop, [&]() -> kj::Promise<void> {
+    auto request = client->fileRequest();
+    request.setName(dataOf(name));
+    return request.send().then([&](capnp::Response<control::Exchange::FileResults>&& results) -> kj::Promise<void> {
+      if (!results.getIsFound()) return kj::READY_NOW;
+      return receiveDescriptor(results.getFile()).then([&](kj::AutoCloseFd&& file) { given = kj::mv(file); });
+    });
+  });
+  return given;
+}
+
 }  // namespace vgpu::stub

@@ -26,6 +26,7 @@ class ExchangeRelay final : public Exchange {
   std::optional<SharedObject> find(const SharedName& name) override;
   std::optional<std::vector<kj::AutoCloseFd>> open(const SharedName& name) override;
   void close(const SharedName& name) override;
+  std::optional<kj::AutoCloseFd> file(const SharedName& name) override;
 
  private:
   kj::Own<control::Exchange::Client> client;

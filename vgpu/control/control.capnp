@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 23;
+const version :UInt32 = 24;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -31,6 +31,9 @@ struct ToNode {
     apart @6 :Void;              # answer to `approach`: the program shares no host memory any more
     parked @7 :Void;             # answer to `park`, and the last message: it has nothing of the node's any more
     rewritten @8 :Void;          # answer to `rewrite`
+    give @9 :Data;               # a file whose memory the session's workers are to map, by a name of 16 bytes; the file is beside it.
+                                 # Not answered: the frame that names it follows
+    takeBack @10 :Data;          # that one is not needed any more
   }
 }
 
@@ -47,6 +50,7 @@ struct Open {
   relayed @5 :Bool;        # by a relay (docs/remote.md): the program is elsewhere, and shares no memory with the worker
   place @6 :GuestPlace;    # of the relay of a virtual machine's program
   visible @7 :Text;        # of a new session: what the program's CUDA_VISIBLE_DEVICES says; null: it has none, and sees all devices
+  files @8 :UInt32;        # when it answers `reattach`: so many messages `give` follow at once
 }
 
 struct GuestPlace {
@@ -331,6 +335,8 @@ interface Exchange {
   # Until close(), or the session's end, the two are suspended together.
   part @5 (name :Data, index :UInt32) -> (part :Descriptor);
   close @6 (name :Data);
+  file @7 (name :Data) -> (isFound :Bool, file :Descriptor);
+  # That the session's own program has given.
 }
 
 interface LiveSnapshot {

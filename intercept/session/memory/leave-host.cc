@@ -2,6 +2,7 @@
 // what it has pinned has two copies from then on (docs/migration.md, "Pinned memory that was shared").
 #include <algorithm>
 
+#include "intercept/session/given-files.h"
 #include "intercept/session/managed/touch-faults.h"
 #include "intercept/session/memory/memory.h"
 #include "intercept/session/session.h"
@@ -24,6 +25,7 @@ std::string Memory::whatMustStay(const Session& session) const {
   add(adopted, " pieces of memory of its own that are registered (cudaHostRegister)");
   add(staged, " copies of pageable memory in graphs");
   add(physical, " pieces of physical memory of the host (cuMemCreate)");
+  if (!session.files().isEmpty()) what += (what.empty() ? "" : " and ") + std::string("memory that other processes have too");
   return what;
 }
 

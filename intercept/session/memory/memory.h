@@ -10,6 +10,7 @@
 #include <atomic>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -27,7 +28,7 @@ namespace vgpu::client {
 class ManagedMemory;
 class Session;
 class Thread;
-struct AdoptedPages;
+class GivenFile;
 
 // pooled: pinned memory of a pool. staging: of graphs that copy pageable memory. physical: what cuMemCreate has made, which the program
 // maps elsewhere (VirtualMemory).
@@ -50,6 +51,11 @@ class Memory {
   bool canMapHost() const { return sharesHost() && programHasDeviceArenas; }
   // The same of the pinned memory at `address`.
   bool isShared(uint64_t address) const;
+  // The same of a file that has just been given to the workers (GivenFiles).
+  bool sharesFiles() const {
+    std::lock_guard lock(mutex);
+    return sharesHost();
+  }
   // It does not any more: `arena`, the program's mapping, ends, and what pinned memory is there has two copies (ManagedMemory::take).
   // Why that cannot be, if so. Any thread; does not wait for others when `givesUp` returns true.
   std::string comeApart(const Session& session, ManagedMemory& managed, Mapping& arena, const std::function<bool()>& givesUp);
@@ -87,12 +93,12 @@ class Memory {
   CUresult freeHost(Thread& thread, uint64_t address);
   // Pinned memory from `hostAddress` on, at `address` of the program too. Nothing if the system refuses.
   std::optional<SecondMapping> mapAgain(uint64_t hostAddress, uint64_t bytes, uint64_t address) const {
-    return SecondMapping::at(address, bytes, hostAddress, arenaFile);
+    return SecondMapping::at(address, bytes, arenaFile.fd(), hostAddress - hostArenaBase);
   }
   // Frees memory of a device or pinned memory that is used up to a place in a stream, and waits for nothing (free-behind.cc).
   void freeBehind(Thread& thread, uint64_t address, const StreamFence& fence);
 
-  // The program's own memory (registered-memory.cc). If its pages can be adopted, the GPU accesses it at its own address.
+  // The program's own memory (registered-memory.cc). If its pages can be adopted, or are of a file, the GPU accesses it at its own address.
   CUresult registerHost(Thread& thread, uint64_t address, uint64_t bytes, unsigned flags);
   CUresult unregisterHost(Thread& thread, uint64_t address);
   std::optional<HostAllocation> findRegistered(uint64_t address, bool adoptedOnly) const;
@@ -128,6 +134,7 @@ class Memory {
   uint64_t freeBytes(unsigned device) const;
 
  private:
+  struct Registered;
   bool lookSynchronizing(uint64_t address) const;
   // The part of a device's arena that an address is in; or that of the host.
   Arena& arenaOf(uint64_t address);
@@ -154,7 +161,8 @@ class Memory {
   void collectAll(Thread& thread);  // of all devices
   // Waits for the other devices in whose streams memory of `device` was freed.
   void awaitFrees(Thread& thread, unsigned device);
-  CUresult adopt(Thread& thread, const AdoptedPages& pages);
+  CUresult askToAdopt(Thread& thread, const Registered& entry);
+  CUresult adopt(Thread& thread, const Registered& entry);
   CUresult release(Thread& thread, uint64_t firstPage);
   CUresult endRegistration(Thread& thread, uint64_t address);
   CUresult grow(Thread& thread, unsigned device, Arena& arena, uint64_t bytes);
@@ -191,8 +199,10 @@ class Memory {
   struct Registered {
     HostAllocation allocation;
     uint64_t firstPage, pageBytes;
-    uint64_t arenaAddress;   // of the part of the arena that will replace the pages; 0: none
-    bool isAdopted = false;  // and is
+    uint64_t arenaAddress;   // of the part of the arena that replaces the pages, or will; 0: none
+    std::shared_ptr<const GivenFile> file{};  // that they are of, and stay of,
+    uint64_t fileOffset = 0;                  // and where they begin in it
+    bool isAdopted = false;  // the GPU accesses it
     bool isEnding = false;   // a thread is unregistering it
   };
   // That holds the address; nullptr if none does. Under `mutex`.

@@ -4,13 +4,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <functional>
-#include <string>
 #include <vector>
 
+#include "intercept/session/memory/mapped-ranges.h"
 #include "intercept/session/memory/write-protection.h"
 #include "vgpu/wire/arena.h"
 
@@ -26,29 +23,6 @@ std::byte* pointer(uint64_t address) { return reinterpret_cast<std::byte*>(addre
 // Pages as they are, whatever the program keeps in them: not memcpy, which sanitizers watch.
 void copyPages(void* to, const void* from, uint64_t bytes) {
   asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
-}
-
-// A line of /proc/self/maps.
-struct MappedRange {
-  uint64_t start = 0, end = 0, offset = 0, inode = 0;
-  char mode[5] = "";
-  std::string name;
-};
-
-// Calls `visit` for the mappings that [address, address + bytes) touches, in order.
-void forEachMapping(uint64_t address, uint64_t bytes, const std::function<void(const MappedRange&)>& visit) {
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    MappedRange range;
-    int nameAt = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx %4s %lx %*s %lu %n", &range.start, &range.end, range.mode, &range.offset,
-                    &range.inode, &nameAt) != 5)
-      continue;
-    if (range.start >= address + bytes) return;
-    if (range.end <= address) continue;
-    range.name = line.substr(std::min(static_cast<size_t>(nameAt), line.size()));
-    visit(range);
-  }
 }
 
 // Private memory with the bytes of [address, address + bytes), in its place.

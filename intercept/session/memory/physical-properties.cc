@@ -18,14 +18,14 @@ CUresult checkOnDevice(const Session& session, const CUmemAllocationProp& proper
   return isTilePool(properties) && (types != 0 || isCompressible) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-// And of the host, which is one node. Others than the program's process cannot have it.
+// And of the host, which is one node.
 CUresult checkOnHost(const Session& session, const CUmemAllocationProp& properties) {
   const bool isNode = properties.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
   auto types = static_cast<unsigned>(properties.requestedHandleTypes);
   if (!isOfHost(properties.location) || (isNode && properties.location.id != 0) || (types & ~descriptors) != 0 ||
       (types != 0 && !isNode) || properties.allocFlags.compressionType != CU_MEM_ALLOCATION_COMP_NONE)
     return CUDA_ERROR_INVALID_VALUE;
-  return types != 0 || !session.memory.canMapHost() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+  return session.memory.canMapHost() ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
 // cudaHostRegister: the program's own memory, adopted by the host arena where its pages can be (page-adoption.h), so that the GPU
-// and the worker access it at the same addresses. If they cannot be, it is registered all the same, and copied as pageable memory
-// is.
+// and the worker access it at the same addresses. Pages of a file, which other processes may have too, stay: the worker maps that file
+// (given-files.h). If it can be neither, it is registered all the same, and copied as pageable memory is.
 #include <kj/debug.h>
 #include <pthread.h>
 
 #include <cstdlib>
 
 #include "intercept/session/call.h"
+#include "intercept/session/given-files.h"
+#include "intercept/session/memory/mapped-file.h"
 #include "intercept/session/memory/page-adoption.h"
 #include "intercept/session/wait.h"
 #include "vgpu/base/ranges.h"
@@ -33,18 +35,24 @@ CUresult Memory::registerHost(Thread& thread, uint64_t address, uint64_t bytes, 
   AdoptedPages pages{firstPage(address), roundUp(address + bytes, hostPageBytes) - firstPage(address), 0};
   PageKind kind = kindOfPages(pages.address, pages.bytes);
   if (kind == PageKind::unmapped) return CUDA_ERROR_INVALID_VALUE;
+  Registered made{{address, bytes, flags, HostKind::registered, thread.owner()}, pages.address, pages.bytes, 0};
+  if (kind == PageKind::other && sharesHost())
+    if (auto mapped = findMappedFile(pages.address, pages.bytes)) {
+      made.file = thread.session.files().give(kj::mv(mapped->file));
+      made.fileOffset = mapped->offset;
+    }
   {
     std::lock_guard lock(mutex);
     auto next = registered.lower_bound(address + bytes);
     if (next != registered.begin() &&
         std::prev(next)->second.allocation.address + std::prev(next)->second.allocation.bytes > address)
       return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    Registered made{{address, bytes, flags, HostKind::registered, thread.owner()}, pages.address, pages.bytes, 0};
     // Two registrations may share a page; the second one's cannot be adopted again.
     bool shares = std::any_of(registered.begin(), registered.end(), [&](auto& other) {
       return other.second.firstPage < pages.address + pages.bytes &&
              pages.address < other.second.firstPage + other.second.pageBytes;
     });
+    if (shares || !sharesHost()) made.file = nullptr;
     if (kind == PageKind::adoptable && !shares && sharesHost())
       if (auto place = host.placeLease(pages.bytes)) {
         host.reserveLease(*place, pages.bytes);
@@ -53,30 +61,37 @@ CUresult Memory::registerHost(Thread& thread, uint64_t address, uint64_t bytes, 
     registered.emplace(address, made);
     anyRegistered.store(true, std::memory_order_relaxed);
   }
-  if (pages.arenaAddress == 0) return CUDA_SUCCESS;
-  CUresult result = adopt(thread, pages);
-  if (result == CUDA_SUCCESS) {
-    std::lock_guard lock(mutex);
-    registered.at(address).isAdopted = true;
-    return CUDA_SUCCESS;
-  }
+  if (pages.arenaAddress == 0 && made.file == nullptr) return CUDA_SUCCESS;
+  const bool isAdopted = (made.file != nullptr ? askToAdopt(thread, made) : adopt(thread, made)) == CUDA_SUCCESS;
   std::lock_guard lock(mutex);
-  host.settleLease(pages.arenaAddress, false);
-  registered.at(address).arenaAddress = 0;
+  Registered& entry = registered.at(address);
+  entry.isAdopted = isAdopted;
+  if (isAdopted) return CUDA_SUCCESS;
   // If the worker has another mapping at that address, or the system refuses, the memory stays as it was.
+  if (entry.arenaAddress != 0) host.settleLease(entry.arenaAddress, false);
+  entry.arenaAddress = 0;
+  entry.file = nullptr;
   return CUDA_SUCCESS;
 }
 
-// First the worker, so that nothing has to be undone if it refuses.
-CUresult Memory::adopt(Thread& thread, const AdoptedPages& pages) {
-  {
-    Call<api::Cuda::HostAdoptParams> frame(thread.on(hostMemoryDevice), api::Method::hostAdopt);
-    frame->setAddress(pages.address);
-    frame->setArenaAddress(pages.arenaAddress);
-    frame->setBytes(pages.bytes);
-    frame.describe(pages.address, pages.bytes);
-    if (CUresult error = frame.call()) return error;
+CUresult Memory::askToAdopt(Thread& thread, const Registered& entry) {
+  Call<api::Cuda::HostAdoptParams> frame(thread.on(hostMemoryDevice), api::Method::hostAdopt);
+  frame->setAddress(entry.firstPage);
+  frame->setArenaAddress(entry.arenaAddress);
+  frame->setBytes(entry.pageBytes);
+  if (entry.file != nullptr) {
+    frame->setFirst(entry.file->name.first);
+    frame->setSecond(entry.file->name.second);
+    frame->setOffset(entry.fileOffset);
   }
+  frame.describe(entry.firstPage, entry.pageBytes);
+  return frame.call();
+}
+
+// First the worker, so that nothing has to be undone if it refuses.
+CUresult Memory::adopt(Thread& thread, const Registered& entry) {
+  if (CUresult error = askToAdopt(thread, entry)) return error;
+  const AdoptedPages pages{entry.firstPage, entry.pageBytes, entry.arenaAddress};
   static std::once_flag once;
   std::call_once(once, [&] {
     theMemory = this;
@@ -135,12 +150,12 @@ CUresult Memory::endRegistration(Thread& thread, uint64_t address) {
   }
   CUresult result = CUDA_SUCCESS;
   if (entry.isAdopted) {
-    if (!returnPages({entry.firstPage, entry.pageBytes, entry.arenaAddress}, arenaFile))
+    if (entry.arenaAddress != 0 && !returnPages({entry.firstPage, entry.pageBytes, entry.arenaAddress}, arenaFile))
       return CUDA_ERROR_OPERATING_SYSTEM;
     result = release(thread, entry.firstPage);
   }
   std::lock_guard lock(mutex);
-  if (entry.isAdopted) host.settleLease(entry.arenaAddress, false);
+  if (entry.arenaAddress != 0) host.settleLease(entry.arenaAddress, false);
   registered.erase(address);
   anyRegistered.store(!registered.empty(), std::memory_order_relaxed);
   return result;

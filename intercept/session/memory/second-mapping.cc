@@ -5,13 +5,12 @@
 #include <utility>
 
 #include "vgpu/api/wire-value.h"
-#include "vgpu/wire/arena.h"
 
 namespace vgpu::client {
 
-std::optional<SecondMapping> SecondMapping::at(uint64_t address, uint64_t bytes, uint64_t arenaAddress, const MemoryFile& arena) {
-  void* mapped = mmap(fromWire<void*>(address), bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, arena.fd(),
-                      static_cast<off_t>(arenaAddress - hostArenaBase));
+std::optional<SecondMapping> SecondMapping::at(uint64_t address, uint64_t bytes, int file, uint64_t place) {
+  void* mapped = mmap(fromWire<void*>(address), bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, file,
+                      static_cast<off_t>(place));
   if (mapped == MAP_FAILED) return std::nullopt;
   return SecondMapping(address, bytes);
 }

@@ -1,5 +1,5 @@
-// A part of the host arena that the program has mapped at an address of its own too, by virtual memory management: the same memory,
-// and as much access as the program has given the host (cuMemSetAccess).
+// Memory of the host that the program has mapped at an address of its own, by virtual memory management: a part of the host arena once
+// more, or of a file that other processes have too; and as much access as the program has given the host (cuMemSetAccess).
 //
 // Its owner's to guard. It is in the program's process, where a suspend leaves it; a child of fork() has it too, as it has the arena.
 #pragma once
@@ -9,15 +9,13 @@
 #include <cstdint>
 #include <optional>
 
-#include "vgpu/base/memory-file.h"
-
 namespace vgpu::client {
 
 class SecondMapping {
  public:
-  // Of the arena's `bytes` at `arenaAddress`, whole pages, at `address`, which the program may not touch yet. Nothing if something
-  // else is there, or the system has no memory.
-  static std::optional<SecondMapping> at(uint64_t address, uint64_t bytes, uint64_t arenaAddress, const MemoryFile& arena);
+  // Of the file's `bytes` at `place`, whole pages, at `address`, which the program may not touch yet. Nothing if something else is
+  // there, or the system has no memory.
+  static std::optional<SecondMapping> at(uint64_t address, uint64_t bytes, int file, uint64_t place);
   SecondMapping(SecondMapping&& other) noexcept;
   SecondMapping& operator=(SecondMapping&&) = delete;
   ~SecondMapping();

@@ -1,10 +1,7 @@
 #include "intercept/session/memory/shared-objects.h"
 
-#include <sys/random.h>
-
 #include "intercept/session/call.h"
 #include "intercept/session/wait.h"
-#include "vgpu/base/fail.h"
 
 namespace vgpu::client {
 
@@ -17,13 +14,6 @@ void setName(Params& frame, const SharedName& name) {
 }
 
 }  // namespace
-
-SharedName SharedName::make() {
-  SharedName name;
-  if (getrandom(&name, sizeof name, 0) != sizeof name)
-    fail("the system gives no random bytes, of which a shared object's name is made");
-  return name;
-}
 
 bool SharedObjects::isOurs(const SharedName& name) const {
   std::lock_guard lock(mutex);

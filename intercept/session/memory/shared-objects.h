@@ -18,16 +18,11 @@
 #include <mutex>
 #include <optional>
 
+#include "intercept/session/shared-name.h"
+
 namespace vgpu::client {
 
 class Thread;
-
-struct SharedName {
-  uint64_t first = 0, second = 0;
-  // A new one. Throws kj::Exception if the system gives no random bytes.
-  static SharedName make();
-  auto operator<=>(const SharedName&) const = default;
-};
 
 class SharedObjects {
  public:

@@ -18,7 +18,7 @@ bool isAccess(CUmemAccess_flags flags) {
 }  // namespace
 
 unsigned VirtualMemory::Physical::device() const {
-  return isHosts() ? hostMemoryDevice : static_cast<unsigned>(properties.location.id);
+  return host ? hostMemoryDevice : static_cast<unsigned>(properties.location.id);
 }
 
 // ------------------------------------------------------------------ addresses
@@ -49,7 +49,11 @@ CUresult VirtualMemory::create(Thread& thread, uint64_t bytes, const CUmemAlloca
   if (bytes > mappedArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   std::lock_guard change(changing);
   if (CUresult error = endUnused(thread)) return error;
-  if (isOfHost(properties->location)) return createOnHost(thread, bytes, *properties, handle);
+  if (isOfHost(properties->location)) {
+    HostPhysical host;
+    const CUresult error = HostPhysical::make(thread, bytes, properties->requestedHandleTypes != 0, host);
+    return error != CUDA_SUCCESS ? error : addHost(thread, host, handle);
+  }
   HandleTable& handles = thread.session.handles;
   auto device = static_cast<unsigned>(properties->location.id);
   uint64_t made = handles.create(api::Kind::PHYSICAL, device);
@@ -80,26 +84,17 @@ CUresult VirtualMemory::create(Thread& thread, uint64_t bytes, const CUmemAlloca
   return CUDA_SUCCESS;
 }
 
-CUresult VirtualMemory::createOnHost(Thread& thread, uint64_t bytes, const CUmemAllocationProp& properties,
-                                     CUmemGenericAllocationHandle* handle) {
-  Memory& memory = thread.session.memory;
-  uint64_t hostAddress = 0;
-  if (CUresult error = memory.allocateHost(thread, bytes, 0, HostKind::physical, 0, hostAddress)) return error;
-  if (!memory.isShared(hostAddress)) {  // it has left its host meanwhile
-    memory.freeHost(thread, hostAddress);
-    return CUDA_ERROR_NOT_SUPPORTED;
-  }
-  CUmemAllocationProp granted = properties;
-  granted.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
-  granted.allocFlags = {};
-  *handle = thread.session.handles.create(api::Kind::PHYSICAL, hostMemoryDevice);
+CUresult VirtualMemory::addHost(Thread& thread, const HostPhysical& memory, CUmemGenericAllocationHandle* handle) {
   std::lock_guard lock(mutex);
-  physicals.emplace(*handle, Physical{.bytes = bytes, .properties = granted, .hostAddress = hostAddress});
+  for (auto& [made, physical] : physicals)
+    if (physical.host && physical.host->isSame(memory)) return ++physical.handles, *handle = made, CUDA_SUCCESS;
+  *handle = thread.session.handles.create(api::Kind::PHYSICAL, hostMemoryDevice);
+  physicals.emplace(*handle, Physical{.bytes = memory.bytes(), .properties = memory.properties(), .host = memory});
   return CUDA_SUCCESS;
 }
 
 CUresult VirtualMemory::end(Thread& thread, CUmemGenericAllocationHandle handle, const Physical& physical) {
-  if (physical.isHosts()) return thread.session.memory.freeHost(thread, physical.hostAddress);
+  if (physical.host) return physical.host->end(thread);
   Call<api::Cuda::PhysicalReleaseParams> frame(thread.on(physical.device()), api::Method::physicalRelease);
   frame->setPhysical(handle);
   return frame.call();
@@ -165,6 +160,7 @@ CUresult VirtualMemory::exportTo(Thread& thread, CUmemGenericAllocationHandle ha
     std::lock_guard lock(mutex);
     Physical* physical = findLive(handle);
     if (physical == nullptr || (physical->properties.requestedHandleTypes & type) == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (physical->host) return physical->host->exportTo(*descriptor);
     name = physical->name;
   }
   if (!name) {
@@ -184,6 +180,11 @@ CUresult VirtualMemory::importFrom(Thread& thread, int descriptor, CUmemAllocati
                                    CUmemGenericAllocationHandle* handle) {
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
   std::lock_guard change(changing);
+  if (HostPhysical::isIn(descriptor)) {
+    HostPhysical host;
+    const CUresult error = HostPhysical::import(thread, descriptor, host);
+    return error != CUDA_SUCCESS ? error : addHost(thread, host, handle);
+  }
   auto name = ExportedMemory::nameIn(descriptor, ExportedMemory::What::physical);
   if (!name) return CUDA_ERROR_INVALID_VALUE;
   {
@@ -222,8 +223,8 @@ CUresult VirtualMemory::map(Thread& thread, uint64_t address, uint64_t bytes, ui
     if (!mappings.isFree(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   }
   std::optional<SecondMapping> host;
-  if (physical->isHosts()) {
-    if (CUresult error = mapHost(thread, address, *physical, host)) return error;
+  if (physical->host) {
+    if (CUresult error = physical->host->map(thread, address, host)) return error;
   } else {
     Call<api::Cuda::PhysicalMapParams> frame(thread.on(physical->device()), api::Method::physicalMap);
     frame->setAddress(address);
@@ -236,20 +237,6 @@ CUresult VirtualMemory::map(Thread& thread, uint64_t address, uint64_t bytes, ui
   std::lock_guard lock(mutex);
   ++physicals.at(handle).mappings;
   mappings.add(address, {.bytes = bytes, .physical = handle, .host = std::move(host)});
-  return CUDA_SUCCESS;
-}
-
-// In this process first: that needs no undoing if the worker refuses.
-CUresult VirtualMemory::mapHost(Thread& thread, uint64_t address, const Physical& physical, std::optional<SecondMapping>& made) {
-  std::optional<SecondMapping> here = thread.session.memory.mapAgain(physical.hostAddress, physical.bytes, address);
-  if (!here) return CUDA_ERROR_OUT_OF_MEMORY;
-  Call<api::Cuda::PhysicalMapHostParams> frame(thread.on(hostMemoryDevice), api::Method::physicalMapHost);
-  frame->setAddress(address);
-  frame->setBytes(physical.bytes);
-  frame->setArenaAddress(physical.hostAddress);
-  frame.describe(address, physical.bytes);
-  if (CUresult error = frame.call()) return error;
-  made.emplace(std::move(*here));
   return CUDA_SUCCESS;
 }
 
@@ -348,7 +335,7 @@ std::optional<VirtualMemory::Mapped> VirtualMemory::find(uint64_t address) const
                 .exportable = physical.properties.requestedHandleTypes,
                 .access = mapping.access,
                 .reserved = *reservations.find(found->first, mapping.bytes),
-                .isHosts = physical.isHosts(),
+                .isHosts = physical.host.has_value(),
                 .hostAccess = mapping.host ? mapping.host->allowed() : CU_MEM_ACCESS_FLAGS_PROT_NONE};
 }
 

@@ -4,8 +4,8 @@
 // All is decided here, as CUDA decides it; the worker makes and maps physical memory and knows nothing of reservations. Physical
 // memory lives while the program has a handle of it, a mapping, or an open descriptor that it was exported to.
 //
-// Memory of the host is pinned memory (Memory::allocateHost), which a mapping shows at another address too: here as far as the program
-// has given the host access (SecondMapping), and in the worker for the devices.
+// A mapping shows memory of the host (HostPhysical) here as far as the program has given the host access (SecondMapping), and in the worker
+// for the devices.
 //
 // Any thread. `changing` is held over a change, and calls are made under it; then `mutex`, a leaf, guards the state, which other
 // threads' copies read. Stays in the program's process over a suspend, because the program has pointers to its addresses; the worker
@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "intercept/session/memory/exported-memory.h"
+#include "intercept/session/memory/host-physical.h"
 #include "intercept/session/memory/mappings.h"
 #include "intercept/session/memory/reservations.h"
 #include "vgpu/wire/arena.h"
@@ -74,18 +75,16 @@ class VirtualMemory {
     uint64_t handles = 1, mappings = 0;
     std::vector<ExportedMemory> exports{};
     std::optional<SharedName> name{};  // by which other sessions find it, once it has been exported
-    uint64_t hostAddress = 0;          // of the host's memory: where in the host arena it is
-    bool isHosts() const { return hostAddress != 0; }
+    std::optional<HostPhysical> host{};
     // Whose thread its frames are for.
     unsigned device() const;
   };
 
   // Under `changing`; they take `mutex`.
   Physical* findLive(CUmemGenericAllocationHandle handle);  // that the program has a handle of
-  CUresult createOnHost(Thread& thread, uint64_t bytes, const CUmemAllocationProp& properties, CUmemGenericAllocationHandle* handle);
+  CUresult addHost(Thread& thread, const HostPhysical& memory, CUmemGenericAllocationHandle* handle);
   // Gives it back to where it is from.
   CUresult end(Thread& thread, CUmemGenericAllocationHandle handle, const Physical& physical);
-  CUresult mapHost(Thread& thread, uint64_t address, const Physical& physical, std::optional<SecondMapping>& made);
   CUresult unmapOne(Thread& thread, uint64_t address);
   CUresult endUnused(Thread& thread);
 

@@ -29,8 +29,9 @@ CUresult physicalMap(Execution& on, const api::FrameReader<api::Cuda::PhysicalMa
   return on.session.physical.map(p.getAddress(), p.getBytes(), p.getOffset(), p.getPhysical());
 }
 
-CUresult physicalMapHost(Execution& on, const api::FrameReader<api::Cuda::PhysicalMapHostParams>& p, Reply&) {
-  return on.session.mapHost(p.getAddress(), p.getBytes(), p.getArenaAddress());
+CUresult physicalMapHost(Execution& on, const api::FrameReader<api::Cuda::PhysicalMapHostParams>& p, Reply& reply) {
+  reply.putOff(on.session.mappingHost(p.getAddress(), p.getBytes(), SessionState::HostSource::in(p)));
+  return CUDA_SUCCESS;
 }
 
 CUresult physicalUnmap(Execution& on, const api::FrameReader<api::Cuda::PhysicalUnmapParams>& p, Reply&) {

@@ -1,0 +1,88 @@
+// Files of this program whose memory its session's workers map too: memory of the host that it shares with other processes
+// (docs/ipc.md). The daemon has a descriptor of each by a name of 16 bytes, which frames have.
+//
+// A thread that gives a file waits until the control thread has sent it, in the order in which files were given and taken back; while
+// the session is suspended or on its way to another daemon that is later. The files stay in the program over a suspend, and are given
+// to the daemon that resumes it before its worker is rebuilt.
+//
+// Owns a descriptor of each file. `mutex` is a leaf.
+#pragma once
+
+#include <kj/io.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "intercept/session/event-descriptor.h"
+#include "intercept/session/shared-name.h"
+
+namespace vgpu::client {
+
+class GivenFiles;
+
+// The same object for every descriptor of one file. Whoever lets go of it last takes the file back.
+class GivenFile {
+ public:
+  ~GivenFile();
+  GivenFile(const GivenFile&) = delete;
+  GivenFile& operator=(const GivenFile&) = delete;
+
+  const SharedName name;
+  int fd() const { return file; }
+
+ private:
+  friend class GivenFiles;
+  GivenFile(GivenFiles& files, const SharedName& name, kj::AutoCloseFd file) : name(name), files(files), file(kj::mv(file)) {}
+
+  GivenFiles& files;
+  kj::AutoCloseFd file;
+};
+
+class GivenFiles {
+ public:
+  using File = std::shared_ptr<GivenFile>;
+
+  // Any thread, outside the gate. Nothing if the session is lost, or it is no file.
+  File give(kj::AutoCloseFd file);
+  // Whether there is any: the session's memory cannot leave this host then.
+  bool isEmpty() const;
+
+  // The rest is the control thread's. Readable from when a file is given or taken back until takeChanges() is called.
+  int fd() const { return wish.fd(); }
+  std::vector<File> all() const;
+  // What the daemon has not been told yet; without a file: it is taken back.
+  struct Change {
+    SharedName name;
+    File file;
+  };
+  std::vector<Change> takeChanges();
+  // It has been told all that was taken.
+  void setTold();
+  // No daemon will be told anything any more.
+  void lose();
+  // In a child made by fork(): closes its copies. Async-signal-safe.
+  void leave();
+
+ private:
+  friend class GivenFile;
+  using Identity = std::pair<dev_t, ino_t>;
+  void takeBack(const GivenFile& file);
+
+  const pid_t process = getpid();
+  EventDescriptor wish;
+  mutable std::mutex mutex;
+  std::condition_variable told;
+  std::map<Identity, std::weak_ptr<GivenFile>> files;
+  std::vector<Change> changes;
+  uint64_t given = 0, taken = 0, tellings = 0;  // changes: that there have been, that were taken, that the daemon was told
+  bool isLost = false;
+};
+
+}  // namespace vgpu::client

@@ -1,0 +1,98 @@
+#include "intercept/session/memory/host-physical.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "intercept/session/call.h"
+#include "intercept/session/session.h"
+#include "intercept/session/thread.h"
+#include "vgpu/base/machine-memory.h"
+#include "vgpu/base/memory-file.h"
+
+namespace vgpu::client {
+namespace {
+
+constexpr const char* fileName = "vgpu-shared";  // as the system shows it
+
+kj::AutoCloseFd duplicate(int descriptor) { return kj::AutoCloseFd(fcntl(descriptor, F_DUPFD_CLOEXEC, 0)); }
+
+}  // namespace
+
+CUresult HostPhysical::make(Thread& thread, uint64_t bytes, bool isShareable, HostPhysical& made) {
+  made.size = bytes;
+  made.isShareable = isShareable;
+  return isShareable ? made.makeFile(thread) : made.allocate(thread);
+}
+
+CUresult HostPhysical::allocate(Thread& thread) {
+  Memory& memory = thread.session.memory;
+  if (CUresult error = memory.allocateHost(thread, size, 0, HostKind::physical, 0, arenaAddress)) return error;
+  if (memory.isShared(arenaAddress)) return CUDA_SUCCESS;
+  memory.freeHost(thread, arenaAddress);  // it has left its host meanwhile
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult HostPhysical::makeFile(Thread& thread) {
+  if (size > machineMemory().availableBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  const MemoryFile made = MemoryFile::create(fileName, size);
+  if (fallocate(made.fd(), 0, 0, static_cast<off_t>(size)) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  return give(thread, duplicate(made.fd()));
+}
+
+CUresult HostPhysical::give(Thread& thread, kj::AutoCloseFd descriptor) {
+  file = thread.session.files().give(kj::mv(descriptor));
+  if (file == nullptr) return thread.session.lossResult();
+  return thread.session.memory.sharesFiles() ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;  // it has left its host meanwhile
+}
+
+bool HostPhysical::isIn(int descriptor) {
+  char target[64];
+  const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
+  const ssize_t length = readlink(link.c_str(), target, sizeof target);
+  return length > 0 && std::string(target, static_cast<size_t>(length)).starts_with(std::string("/memfd:") + fileName);
+}
+
+CUresult HostPhysical::import(Thread& thread, int descriptor, HostPhysical& found) {
+  if (!thread.session.memory.canMapHost()) return CUDA_ERROR_NOT_SUPPORTED;
+  struct stat status {};
+  if (fstat(descriptor, &status) != 0) return CUDA_ERROR_INVALID_VALUE;
+  found.size = static_cast<uint64_t>(status.st_size);
+  return found.give(thread, duplicate(descriptor));
+}
+
+CUresult HostPhysical::exportTo(int& descriptor) const {
+  descriptor = duplicate(file->fd()).release();
+  return descriptor < 0 ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
+}
+
+// In this process first: that needs no undoing if the worker refuses.
+CUresult HostPhysical::map(Thread& thread, uint64_t address, std::optional<SecondMapping>& mapping) const {
+  auto here = file != nullptr ? SecondMapping::at(address, size, file->fd(), 0) : thread.session.memory.mapAgain(arenaAddress, size, address);
+  if (!here) return CUDA_ERROR_OUT_OF_MEMORY;
+  Call<api::Cuda::PhysicalMapHostParams> frame(thread.on(hostMemoryDevice), api::Method::physicalMapHost);
+  frame->setAddress(address);
+  frame->setBytes(size);
+  frame->setArenaAddress(arenaAddress);
+  if (file != nullptr) frame->setFirst(file->name.first), frame->setSecond(file->name.second);
+  frame.describe(address, size);
+  if (CUresult error = frame.call()) return error;
+  mapping.emplace(std::move(*here));
+  return CUDA_SUCCESS;
+}
+
+CUresult HostPhysical::end(Thread& thread) const {
+  return arenaAddress == 0 ? CUDA_SUCCESS : thread.session.memory.freeHost(thread, arenaAddress);
+}
+
+CUmemAllocationProp HostPhysical::properties() const {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
+  if (isShareable) properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  return properties;
+}
+
+}  // namespace vgpu::client

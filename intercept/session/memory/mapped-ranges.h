@@ -1,0 +1,24 @@
+// What is mapped in this process, as the system lists it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace vgpu::client {
+
+// A line of /proc/self/maps.
+struct MappedRange {
+  uint64_t start = 0, end = 0, offset = 0;  // offset: in the file
+  dev_t device = 0;
+  ino_t inode = 0;     // 0: of no file
+  char mode[5] = "";   // "rw-s"
+  std::string name;    // the file's path, or another word of the system's; may be empty
+};
+
+// Calls `visit` for the mappings that [address, address + bytes) touches, in order.
+void forEachMapping(uint64_t address, uint64_t bytes, const std::function<void(const MappedRange&)>& visit);
+
+}  // namespace vgpu::client

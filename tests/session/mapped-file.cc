@@ -1,0 +1,118 @@
+// The files whose memory a program has mapped, found by the addresses.
+#include "intercept/session/memory/mapped-file.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "vgpu/base/sizes.h"
+
+using namespace vgpu;
+using namespace vgpu::client;
+
+namespace {
+
+constexpr uint64_t filePages = 8;
+
+uint64_t wireOf(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
+
+// A file in memory with a name, of which a piece is mapped.
+struct NamedFile {
+  std::string path = "/dev/shm/vgpu-test-mapped-XXXXXX";
+  int fd = mkstemp(path.data());
+  struct stat status {};
+
+  NamedFile() {
+    REQUIRE(fd >= 0);
+    REQUIRE(ftruncate(fd, filePages * hostPageBytes) == 0);
+    REQUIRE(fstat(fd, &status) == 0);
+  }
+  ~NamedFile() {
+    if (fd >= 0) close(fd);
+    unlink(path.c_str());
+  }
+  char* map(uint64_t firstPage, uint64_t count, int flags = MAP_SHARED, int protection = PROT_READ | PROT_WRITE, void* at = nullptr) const {
+    void* mapped = mmap(at, count * hostPageBytes, protection, flags, fd, static_cast<off_t>(firstPage * hostPageBytes));
+    REQUIRE(mapped != MAP_FAILED);
+    return static_cast<char*>(mapped);
+  }
+  void letGo() { close(std::exchange(fd, -1)); }
+  bool is(const std::optional<MappedFile>& found, uint64_t page) const {
+    struct stat other {};
+    return found && fstat(found->file, &other) == 0 && other.st_ino == status.st_ino && other.st_dev == status.st_dev &&
+           found->offset == page * hostPageBytes;
+  }
+};
+
+// A thread that may not follow /proc/self/map_files, as users may not.
+void withoutPrivilege(const std::function<void()>& body) {
+  std::thread([&] {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct none[2]{};
+    none[0].effective = none[0].permitted = 1u << CAP_DAC_OVERRIDE;  // if it is root, for its own files
+    if (geteuid() != 0) none[0] = {};
+    REQUIRE(syscall(SYS_capset, &header, none) == 0);
+    body();
+  }).join();
+}
+
+}  // namespace
+
+TEST_CASE("a file is found from the address on, wherever in it that is") {
+  NamedFile file;
+  char* mapped = file.map(2, 5);
+  CHECK(file.is(findMappedFile(wireOf(mapped), 5 * hostPageBytes), 2));
+  CHECK(file.is(findMappedFile(wireOf(mapped) + hostPageBytes, 3 * hostPageBytes), 3));
+  CHECK(!findMappedFile(wireOf(mapped) + 3 * hostPageBytes, 3 * hostPageBytes));  // something else follows, or nothing
+  munmap(mapped, 5 * hostPageBytes);
+  CHECK(!findMappedFile(wireOf(mapped), hostPageBytes));
+}
+
+TEST_CASE("what is private, read only, anonymous or of two files is not found") {
+  NamedFile file, other;
+  char* copied = file.map(0, filePages, MAP_PRIVATE);
+  CHECK(!findMappedFile(wireOf(copied), hostPageBytes));
+  char* readOnly = file.map(0, filePages, MAP_SHARED, PROT_READ);
+  CHECK(!findMappedFile(wireOf(readOnly), hostPageBytes));
+  void* anonymous = mmap(nullptr, hostPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(!findMappedFile(wireOf(anonymous), hostPageBytes));
+  char* both = file.map(0, filePages);
+  other.map(4, 4, MAP_SHARED | MAP_FIXED, PROT_READ | PROT_WRITE, both + 4 * hostPageBytes);
+  CHECK(!findMappedFile(wireOf(both), filePages * hostPageBytes));
+  CHECK(file.is(findMappedFile(wireOf(both), 4 * hostPageBytes), 0));
+  char* outOfOrder = file.map(0, filePages);
+  file.map(5, 1, MAP_SHARED | MAP_FIXED, PROT_READ | PROT_WRITE, outOfOrder + hostPageBytes);
+  CHECK(!findMappedFile(wireOf(outOfOrder), 2 * hostPageBytes));
+  for (char* each : {copied, readOnly, both, outOfOrder}) munmap(each, filePages * hostPageBytes);
+  munmap(anonymous, hostPageBytes);
+}
+
+TEST_CASE("mappings of one file that the system lists apart are one") {
+  NamedFile file;
+  char* mapped = file.map(0, filePages);
+  REQUIRE(madvise(mapped + 2 * hostPageBytes, hostPageBytes, MADV_DONTDUMP) == 0);
+  CHECK(file.is(findMappedFile(wireOf(mapped), filePages * hostPageBytes), 0));
+  munmap(mapped, filePages * hostPageBytes);
+}
+
+TEST_CASE("without privilege a file is found by its path, or by another descriptor, and no other file by its path") {
+  NamedFile file;
+  char* mapped = file.map(0, filePages);
+  withoutPrivilege([&] { CHECK(file.is(findMappedFile(wireOf(mapped), filePages * hostPageBytes), 0)); });
+  unlink(file.path.c_str());
+  withoutPrivilege([&] { CHECK(file.is(findMappedFile(wireOf(mapped), filePages * hostPageBytes), 0)); });
+  file.letGo();
+  withoutPrivilege([&] { CHECK(!findMappedFile(wireOf(mapped), filePages * hostPageBytes)); });
+  const std::string replaced = file.path;
+  close(open(replaced.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  withoutPrivilege([&] { CHECK(!findMappedFile(wireOf(mapped), filePages * hostPageBytes)); });
+  munmap(mapped, filePages * hostPageBytes);
+}

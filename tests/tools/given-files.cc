@@ -1,0 +1,193 @@
+// Files that a program gives the workers of its session: what its daemon is told, and what a daemon keeps.
+#include "intercept/session/given-files.h"
+
+#include <doctest/doctest.h>
+#include <kj/async-io.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <future>
+#include <map>
+
+#include "program-and-daemon.h"
+#include "tools/vgpud/given-files.h"
+
+namespace vgpu::client {
+namespace {
+
+kj::AutoCloseFd memoryFile() { return kj::AutoCloseFd(memfd_create("given", MFD_CLOEXEC)); }
+
+ino_t inodeOf(int fd) {
+  struct stat status {};
+  REQUIRE(fstat(fd, &status) == 0);
+  return status.st_ino;
+}
+
+// The name in a message, of a file that is given or taken back.
+SharedName nameIn(capnp::Data::Reader data) {
+  SharedName name;
+  REQUIRE(data.size() == sizeof name);
+  std::memcpy(&name, data.begin(), sizeof name);
+  return name;
+}
+
+// What the daemon hears of a file that is given.
+SharedName hearGiven(Daemon& daemon, ino_t inode) {
+  auto message = daemon.hear(1);
+  REQUIRE(message.isGive());
+  REQUIRE(daemon.heard->descriptors.size() == 1);
+  CHECK(inodeOf(daemon.heard->descriptors[0]) == inode);
+  return nameIn(message.getGive());
+}
+
+std::future<GivenFiles::File> giveAside(Program& program, int descriptor) {
+  return std::async(std::launch::async, [&files = program.control->files(), descriptor] { return files.give(kj::AutoCloseFd(descriptor)); });
+}
+
+}  // namespace
+
+TEST_CASE("a file is given by one name as often as it is, and taken back by the last who lets go of it") {
+  Program program;
+  GivenFiles& files = program.control->files();
+  CHECK(files.isEmpty());
+  kj::AutoCloseFd memory = memoryFile(), again(dup(memory));
+  const ino_t inode = inodeOf(memory);
+  auto first = giveAside(program, memory.release());
+  const SharedName name = hearGiven(*program.daemon, inode);
+  GivenFiles::File file = first.get();
+  REQUIRE(file != nullptr);
+  CHECK(file->name == name);
+  CHECK(inodeOf(file->fd()) == inode);
+  GivenFiles::File same = files.give(kj::mv(again));
+  CHECK(same == file);
+  file = nullptr;
+  CHECK(!files.isEmpty());
+  same = nullptr;
+  CHECK(files.isEmpty());
+  CHECK(nameIn(program.daemon->hear().getTakeBack()) == name);
+}
+
+TEST_CASE("what is no open descriptor is not given") {
+  Program program;
+  CHECK(program.control->files().give({}) == nullptr);
+  CHECK(program.control->files().isEmpty());
+}
+
+TEST_CASE("files are given again to a daemon that resumes the session, and those that were not given before with them") {
+  Program program;
+  kj::AutoCloseFd memory = memoryFile(), later = memoryFile();
+  const ino_t inode = inodeOf(memory), laterInode = inodeOf(later);
+  auto first = giveAside(program, memory.release());
+  const SharedName name = hearGiven(*program.daemon, inode);
+  GivenFiles::File file = first.get();
+  program.daemon->suspendTo("/snapshot");
+  auto second = giveAside(program, later.release());
+  CHECK(second.wait_for(std::chrono::milliseconds(20)) == std::future_status::timeout);  // it waits for the session
+
+  Daemon other = program.find("s1");
+  auto open = other.hear(3).getOpen();
+  REQUIRE(open.getFiles() == 2);
+  std::map<ino_t, SharedName> names;
+  for (int i = 0; i < 2; ++i) {
+    auto message = other.hear(1);
+    REQUIRE(other.heard->descriptors.size() == 1);
+    names[inodeOf(other.heard->descriptors[0])] = nameIn(message.getGive());
+  }
+  CHECK(names.at(inode) == name);
+  other.handOver();
+  CHECK(hearGiven(other, laterInode) == names.at(laterInode));  // once more, for a daemon that was not asked meanwhile
+  CHECK(second.get()->name == names.at(laterInode));
+}
+
+TEST_CASE("a session that is lost takes no files, also from who waits") {
+  Program program;
+  program.daemon->suspendTo("/snapshot");
+  auto waiting = giveAside(program, memoryFile().release());
+  program.daemon->say([](control::ToSession::Builder message) { message.setLost("it burned"); });
+  CHECK(waiting.get() == nullptr);
+  CHECK(program.control->files().give(memoryFile()) == nullptr);
+}
+
+TEST_CASE("threads give and let go of the same files at once, and each has them meanwhile") {
+  Program program;
+  std::thread daemon([&] {
+    std::map<SharedName, int> known;
+    while (auto message = program.daemon->channel.receive(1)) {
+      auto said = message->reader->getRoot<control::ToNode>();
+      if (said.isGive()) ++known[nameIn(said.getGive())];
+      if (said.isTakeBack()) CHECK(--known[nameIn(said.getTakeBack())] == 0);
+      if (said.isGateClosed()) break;
+    }
+    CHECK(std::ranges::all_of(known, [](auto& each) { return each.second == 0; }));
+  });
+  std::array<kj::AutoCloseFd, 3> memories{memoryFile(), memoryFile(), memoryFile()};
+  std::vector<std::thread> threads;
+  for (size_t number = 0; number < 4; ++number)
+    threads.emplace_back([&, number] {
+      for (size_t i = 0; i < 200; ++i) {
+        auto file = program.control->files().give(kj::AutoCloseFd(dup(memories[(number + i) % memories.size()])));
+        REQUIRE(file != nullptr);
+        CHECK(inodeOf(file->fd()) == inodeOf(memories[(number + i) % memories.size()]));
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  program.daemon->say([](control::ToSession::Builder message) { message.setCloseGate(); });
+  daemon.join();
+}
+
+}  // namespace vgpu::client
+
+namespace vgpu::daemon {
+namespace {
+
+SharedName named(kj::byte first) { return {first}; }
+
+struct Kept {
+  kj::AsyncIoContext io = kj::setupAsyncIo();
+  std::shared_ptr<GivenFiles> files = std::make_shared<GivenFiles>(io.provider->getTimer());
+
+  ino_t find(const SharedName& name) {
+    KJ_IF_MAYBE (file, files->find(name).wait(io.waitScope)) return client::inodeOf(*file);
+    return 0;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a daemon keeps a program's files by their names, the latest by each, until they are taken back") {
+  Kept kept;
+  auto first = client::memoryFile(), second = client::memoryFile();
+  const ino_t firstInode = client::inodeOf(first), secondInode = client::inodeOf(second);
+  kept.files->put(named(1), kj::mv(first));
+  CHECK(kept.find(named(1)) == firstInode);
+  kept.files->put(named(1), kj::mv(second));
+  CHECK(kept.find(named(1)) == secondInode);
+  kept.files->remove(named(1));
+  kept.files->remove(named(1));
+  kept.files->put(named(2), client::memoryFile());
+  CHECK(kept.find(named(2)) != 0);
+}
+
+TEST_CASE("a file that a worker asks for before it has come is awaited") {
+  Kept kept;
+  auto found = kept.files->find(named(1)), forgotten = kept.files->find(named(1));
+  CHECK(!found.poll(kept.io.waitScope));
+  forgotten = nullptr;
+  auto file = client::memoryFile();
+  const ino_t inode = client::inodeOf(file);
+  kept.files->put(named(2), client::memoryFile());
+  CHECK(!found.poll(kept.io.waitScope));
+  kept.files->put(named(1), kj::mv(file));
+  CHECK(client::inodeOf(KJ_ASSERT_NONNULL(found.wait(kept.io.waitScope))) == inode);
+}
+
+TEST_CASE("a program gives no more files than a daemon keeps of one session") {
+  Kept kept;
+  for (size_t i = 0; i < GivenFiles::most; ++i) kept.files->put({static_cast<kj::byte>(i), static_cast<kj::byte>(i >> 8)}, {});
+  CHECK_THROWS_AS(kept.files->put({0, 0, 1}, {}), kj::Exception);
+}
+
+}  // namespace vgpu::daemon

@@ -1,0 +1,23 @@
+// The name of what a session shares or gives: 16 bytes that nobody can guess (docs/ipc.md).
+#pragma once
+
+#include <capnp/blob.h>
+
+#include <algorithm>
+#include <array>
+
+#include "vgpu/base/fail.h"
+
+namespace vgpu::daemon {
+
+using SharedName = std::array<kj::byte, 16>;
+
+// Throws kj::Exception if it is none.
+inline SharedName sharedNameIn(capnp::Data::Reader data) {
+  SharedName name;
+  if (data.size() != name.size()) fail("the name of a shared object has 16 bytes");
+  std::copy(data.begin(), data.end(), name.begin());
+  return name;
+}
+
+}  // namespace vgpu::daemon
