@@ -260,6 +260,7 @@ void ProgramControl::tellFiles() {
   KJ_IF_MAYBE (exception, caught) {
     return disconnect(exception->getDescription().cStr());
   }
+  changes.clear();  // whoever has given a file, and goes on now, is the last who lets go of it
   givenFiles.setTold();
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstring>
 #include <limits>
+#include <string>
 
 #include "../scratch-directory.h"
 
@@ -105,6 +106,71 @@ TEST_CASE("pages that are there already take nothing more, as those of a program
   CHECK(pool.lease(arena, 8 * MiB) == CUDA_SUCCESS);
   CHECK(pool.lease(arena + 15 * MiB, 5 * MiB) == CUDA_SUCCESS);
   CHECK(pool.lease(arena + 24 * MiB, 4 * KiB) == full);
+}
+
+namespace {
+
+// A file of the program's in memory, of 1 MiB and a part of a page.
+struct ProgramsFile {
+  int fd = memfd_create("vgpu-test-file", MFD_CLOEXEC);
+  ProgramsFile() { REQUIRE(ftruncate(fd, 1 * MiB + 100) == 0); }
+  ~ProgramsFile() { close(fd); }
+  char at(uint64_t offset) const {
+    char byte = 0;
+    REQUIRE(pread(fd, &byte, 1, static_cast<off_t>(offset)) == 1);
+    return byte;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a file of the program's is at its address as long as it is registered, and keeps what is written there") {
+  Pool pool(limited(plenty, plenty, plenty));
+  ProgramsFile file;
+  auto adopt = [&](uint64_t address, uint64_t bytes, uint64_t offset) { return pool.pool.adoptFile(address, bytes, file.fd, offset, pool.file); };
+  CHECK(adopt(elsewhere, 64 * KiB, 128 * KiB) == CUDA_SUCCESS);
+  auto* mapped = reinterpret_cast<char*>(elsewhere);
+  mapped[5] = 'x';
+  CHECK(file.at(128 * KiB + 5) == 'x');
+  CHECK(pool.pool.owns(elsewhere, 64 * KiB));
+  CHECK(!pool.pool.owns(elsewhere, 64 * KiB + 1));
+  CHECK(adopt(elsewhere, 64 * KiB, 0) == CUDA_ERROR_ALREADY_MAPPED);
+  CHECK(adopt(elsewhere + 1 * MiB, 64 * KiB, 128 * KiB) == CUDA_SUCCESS);  // the same part by another address
+  CHECK(reinterpret_cast<char*>(elsewhere + 1 * MiB)[5] == 'x');
+  CHECK(pool.endLease(elsewhere) == invalid);
+  CHECK(pool.release(elsewhere) == CUDA_SUCCESS);
+  CHECK(pool.release(elsewhere) == invalid);
+  CHECK(file.at(128 * KiB + 5) == 'x');
+  CHECK(pool.pool.endAll() == CUDA_SUCCESS);
+  CHECK(adopt(elsewhere + 1 * MiB, 4 * KiB, 1 * MiB) == CUDA_SUCCESS);  // the page that the file has in part
+}
+
+TEST_CASE("what a file does not have, addresses that are the session's, and what is no file are refused") {
+  Pool pool(limited(plenty, plenty, plenty));
+  ProgramsFile file;
+  auto adopt = [&](uint64_t address, uint64_t bytes, int from, uint64_t offset) { return pool.pool.adoptFile(address, bytes, from, offset, pool.file); };
+  CHECK(adopt(elsewhere, 8 * KiB, file.fd, 1 * MiB) == invalid);
+  CHECK(adopt(elsewhere, 4 * KiB, file.fd, plenty / hostPageBytes * hostPageBytes) == invalid);
+  CHECK(adopt(elsewhere, plenty / hostPageBytes * hostPageBytes, file.fd, 4 * KiB) == invalid);
+  CHECK(adopt(elsewhere, 0, file.fd, 0) == invalid);
+  CHECK(adopt(elsewhere, 100, file.fd, 0) == invalid);
+  CHECK(adopt(elsewhere + 1, 4 * KiB, file.fd, 0) == invalid);
+  CHECK(adopt(elsewhere, 4 * KiB, file.fd, 1) == invalid);
+  for (uint64_t address : {uint64_t{0}, arena, deviceArenaBase, mappedArenaBase}) CHECK(adopt(address, 4 * KiB, file.fd, 0) == invalid);
+  int pipe[2];
+  REQUIRE(pipe2(pipe, O_CLOEXEC) == 0);
+  CHECK(adopt(elsewhere, 4 * KiB, pipe[0], 0) == invalid);
+  for (int end : pipe) close(end);
+  CHECK(adopt(elsewhere, 4 * KiB, -1, 0) == invalid);
+}
+
+TEST_CASE("memory that a file does not have yet counts, and what it has does not") {
+  Pool pool(limited(512 * KiB, plenty, 64 * KiB));
+  ProgramsFile file;
+  CHECK(pool.pool.adoptFile(elsewhere, 128 * KiB, file.fd, 0, pool.file) == full);
+  REQUIRE(pwrite(file.fd, std::string(128 * KiB, 'x').data(), 128 * KiB, 0) == 128 * KiB);
+  CHECK(pool.pool.adoptFile(elsewhere, 128 * KiB, file.fd, 0, pool.file) == CUDA_SUCCESS);
+  CHECK(pool.pool.adoptFile(elsewhere + 1 * MiB, 512 * KiB, file.fd, 0, pool.file) == full);  // more than a session may have
 }
 
 namespace {

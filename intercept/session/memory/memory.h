@@ -161,6 +161,8 @@ class Memory {
   void collectAll(Thread& thread);  // of all devices
   // Waits for the other devices in whose streams memory of `device` was freed.
   void awaitFrees(Thread& thread, unsigned device);
+  // Notes it, and decides whether its pages, or its file's, are adopted.
+  CUresult addRegistered(Registered& made, bool isAdoptable);
   CUresult askToAdopt(Thread& thread, const Registered& entry);
   CUresult adopt(Thread& thread, const Registered& entry);
   CUresult release(Thread& thread, uint64_t firstPage);

@@ -32,36 +32,17 @@ CUresult Memory::registerHost(Thread& thread, uint64_t address, uint64_t bytes, 
     return isOther ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   }
   if (inMappedArena(address) || thread.session.managed.find(address)) return CUDA_ERROR_INVALID_VALUE;
-  AdoptedPages pages{firstPage(address), roundUp(address + bytes, hostPageBytes) - firstPage(address), 0};
-  PageKind kind = kindOfPages(pages.address, pages.bytes);
+  const uint64_t first = firstPage(address), pageBytes = roundUp(address + bytes, hostPageBytes) - first;
+  const PageKind kind = kindOfPages(first, pageBytes);
   if (kind == PageKind::unmapped) return CUDA_ERROR_INVALID_VALUE;
-  Registered made{{address, bytes, flags, HostKind::registered, thread.owner()}, pages.address, pages.bytes, 0};
+  Registered made{{address, bytes, flags, HostKind::registered, thread.owner()}, first, pageBytes, 0};
   if (kind == PageKind::other && sharesHost())
-    if (auto mapped = findMappedFile(pages.address, pages.bytes)) {
+    if (auto mapped = findMappedFile(first, pageBytes)) {
       made.file = thread.session.files().give(kj::mv(mapped->file));
       made.fileOffset = mapped->offset;
     }
-  {
-    std::lock_guard lock(mutex);
-    auto next = registered.lower_bound(address + bytes);
-    if (next != registered.begin() &&
-        std::prev(next)->second.allocation.address + std::prev(next)->second.allocation.bytes > address)
-      return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    // Two registrations may share a page; the second one's cannot be adopted again.
-    bool shares = std::any_of(registered.begin(), registered.end(), [&](auto& other) {
-      return other.second.firstPage < pages.address + pages.bytes &&
-             pages.address < other.second.firstPage + other.second.pageBytes;
-    });
-    if (shares || !sharesHost()) made.file = nullptr;
-    if (kind == PageKind::adoptable && !shares && sharesHost())
-      if (auto place = host.placeLease(pages.bytes)) {
-        host.reserveLease(*place, pages.bytes);
-        pages.arenaAddress = made.arenaAddress = *place;
-      }
-    registered.emplace(address, made);
-    anyRegistered.store(true, std::memory_order_relaxed);
-  }
-  if (pages.arenaAddress == 0 && made.file == nullptr) return CUDA_SUCCESS;
+  if (CUresult error = addRegistered(made, kind == PageKind::adoptable)) return error;
+  if (made.arenaAddress == 0 && made.file == nullptr) return CUDA_SUCCESS;
   const bool isAdopted = (made.file != nullptr ? askToAdopt(thread, made) : adopt(thread, made)) == CUDA_SUCCESS;
   std::lock_guard lock(mutex);
   Registered& entry = registered.at(address);
@@ -71,6 +52,29 @@ CUresult Memory::registerHost(Thread& thread, uint64_t address, uint64_t bytes, 
   if (entry.arenaAddress != 0) host.settleLease(entry.arenaAddress, false);
   entry.arenaAddress = 0;
   entry.file = nullptr;
+  return CUDA_SUCCESS;
+}
+
+CUresult Memory::addRegistered(Registered& made, bool isAdoptable) {
+  const uint64_t address = made.allocation.address;
+  std::lock_guard lock(mutex);
+  auto next = registered.lower_bound(address + made.allocation.bytes);
+  if (next != registered.begin() &&
+      std::prev(next)->second.allocation.address + std::prev(next)->second.allocation.bytes > address)
+    return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  // Two registrations may share a page; the second one's cannot be adopted again.
+  const bool shares = std::any_of(registered.begin(), registered.end(), [&](auto& other) {
+    return other.second.firstPage < made.firstPage + made.pageBytes && made.firstPage < other.second.firstPage + other.second.pageBytes;
+  });
+  const bool mayAdopt = !shares && sharesHost();
+  if (!mayAdopt) made.file = nullptr;
+  if (isAdoptable && mayAdopt)
+    if (auto place = host.placeLease(made.pageBytes)) {
+      host.reserveLease(*place, made.pageBytes);
+      made.arenaAddress = *place;
+    }
+  registered.emplace(address, made);
+  anyRegistered.store(true, std::memory_order_relaxed);
   return CUDA_SUCCESS;
 }
 
