@@ -28,8 +28,6 @@ class HostPhysical {
   CUresult end(Thread& thread) const;
 
   uint64_t bytes() const { return size; }
-  // Of files: every import of one has the same.
-  bool isSame(const HostPhysical& other) const { return file != nullptr && file == other.file; }
   CUmemAllocationProp properties() const;
 
  private:

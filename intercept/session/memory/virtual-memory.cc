@@ -17,10 +17,6 @@ bool isAccess(CUmemAccess_flags flags) {
 
 }  // namespace
 
-unsigned VirtualMemory::Physical::device() const {
-  return host ? hostMemoryDevice : static_cast<unsigned>(properties.location.id);
-}
-
 // ------------------------------------------------------------------ addresses
 
 CUresult VirtualMemory::reserve(uint64_t bytes, uint64_t alignment, uint64_t wanted, CUdeviceptr* address) {
@@ -36,11 +32,6 @@ CUresult VirtualMemory::unreserve(uint64_t address, uint64_t bytes) {
 }
 
 // ------------------------------------------------------------------ physical memory
-
-VirtualMemory::Physical* VirtualMemory::findLive(CUmemGenericAllocationHandle handle) {
-  auto found = physicals.find(handle);
-  return found == physicals.end() || found->second.handles == 0 ? nullptr : &found->second;
-}
 
 CUresult VirtualMemory::create(Thread& thread, uint64_t bytes, const CUmemAllocationProp* properties,
                                CUmemGenericAllocationHandle* handle) {
@@ -79,21 +70,21 @@ CUresult VirtualMemory::create(Thread& thread, uint64_t bytes, const CUmemAlloca
   }
   if (result != CUDA_SUCCESS) return handles.destroy(made), result;
   std::lock_guard lock(mutex);
-  physicals.emplace(made, Physical{bytes, granted});
+  physicals.add(made, {.bytes = bytes, .properties = granted, .memory = made});
   *handle = made;
   return CUDA_SUCCESS;
 }
 
 CUresult VirtualMemory::addHost(Thread& thread, const HostPhysical& memory, CUmemGenericAllocationHandle* handle) {
+  const uint64_t made = *handle = thread.session.handles.create(api::Kind::PHYSICAL, hostMemoryDevice);
   std::lock_guard lock(mutex);
-  for (auto& [made, physical] : physicals)
-    if (physical.host && physical.host->isSame(memory)) return ++physical.handles, *handle = made, CUDA_SUCCESS;
-  *handle = thread.session.handles.create(api::Kind::PHYSICAL, hostMemoryDevice);
-  physicals.emplace(*handle, Physical{.bytes = memory.bytes(), .properties = memory.properties(), .host = memory});
+  physicals.add(made, {.bytes = memory.bytes(), .properties = memory.properties(), .memory = made, .host = memory});
   return CUDA_SUCCESS;
 }
 
-CUresult VirtualMemory::end(Thread& thread, CUmemGenericAllocationHandle handle, const Physical& physical) {
+CUresult VirtualMemory::end(Thread& thread, uint64_t handle) {
+  const Physical& physical = physicals.at(handle);
+  if (physical.memory != handle) return CUDA_SUCCESS;
   if (physical.host) return physical.host->end(thread);
   Call<api::Cuda::PhysicalReleaseParams> frame(thread.on(physical.device()), api::Method::physicalRelease);
   frame->setPhysical(handle);
@@ -102,22 +93,17 @@ CUresult VirtualMemory::end(Thread& thread, CUmemGenericAllocationHandle handle,
 
 // Ends what nobody can reach any more.
 CUresult VirtualMemory::endUnused(Thread& thread) {
-  for (auto each = physicals.begin(); each != physicals.end();) {
-    auto& [handle, physical] = *each;
-    std::erase_if(physical.exports, [](const ExportedMemory& exported) { return !exported.isOpen(); });
-    if (physical.handles != 0 || physical.mappings != 0 || !physical.exports.empty()) {
-      ++each;
-      continue;
-    }
-    CUresult error = end(thread, handle, physical);
+  std::vector<uint64_t> kept;
+  while (const uint64_t handle = physicals.findUnused(kept)) {
+    const CUresult error = end(thread, handle);
     if (error == CUDA_ERROR_NOT_READY) {  // arrays have its memory still
-      ++each;
+      kept.push_back(handle);
       continue;
     }
     if (error != CUDA_SUCCESS) return error;
     thread.session.handles.destroy(handle);
     std::lock_guard lock(mutex);
-    each = physicals.erase(each);
+    physicals.remove(handle);
   }
   return CUDA_SUCCESS;
 }
@@ -126,7 +112,7 @@ CUresult VirtualMemory::release(Thread& thread, CUmemGenericAllocationHandle han
   std::lock_guard change(changing);
   {
     std::lock_guard lock(mutex);
-    Physical* physical = findLive(handle);
+    Physical* physical = physicals.findLive(handle);
     if (physical == nullptr) return CUDA_ERROR_INVALID_VALUE;
     --physical->handles;
   }
@@ -145,9 +131,9 @@ CUresult VirtualMemory::retain(uint64_t address, CUmemGenericAllocationHandle* h
 
 CUresult VirtualMemory::describe(CUmemGenericAllocationHandle handle, CUmemAllocationProp* properties) const {
   std::lock_guard lock(mutex);
-  auto found = physicals.find(handle);
-  if (found == physicals.end() || found->second.handles == 0) return CUDA_ERROR_INVALID_VALUE;
-  *properties = found->second.properties;
+  const Physical* found = physicals.find(handle);
+  if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *properties = found->properties;
   return CUDA_SUCCESS;
 }
 
@@ -158,7 +144,7 @@ CUresult VirtualMemory::exportTo(Thread& thread, CUmemGenericAllocationHandle ha
   std::optional<SharedName> name;
   {
     std::lock_guard lock(mutex);
-    Physical* physical = findLive(handle);
+    Physical* physical = physicals.findLive(handle);
     if (physical == nullptr || (physical->properties.requestedHandleTypes & type) == 0) return CUDA_ERROR_INVALID_VALUE;
     if (physical->host) return physical->host->exportTo(*descriptor);
     name = physical->name;
@@ -168,7 +154,7 @@ CUresult VirtualMemory::exportTo(Thread& thread, CUmemGenericAllocationHandle ha
     if (CUresult error = thread.session.shared.givePhysical(thread, handle, *name)) return error;
   }
   std::lock_guard lock(mutex);
-  Physical* physical = findLive(handle);
+  Physical* physical = physicals.findLive(handle);
   physical->name = name;
   auto exported = ExportedMemory::make(*descriptor, ExportedMemory::What::physical, *name);
   if (!exported) return CUDA_ERROR_OPERATING_SYSTEM;
@@ -187,14 +173,11 @@ CUresult VirtualMemory::importFrom(Thread& thread, int descriptor, CUmemAllocati
   }
   auto name = ExportedMemory::nameIn(descriptor, ExportedMemory::What::physical);
   if (!name) return CUDA_ERROR_INVALID_VALUE;
-  {
+  if (const Physical* known = physicals.named(*name)) {
+    const uint64_t made = *handle = thread.session.handles.create(api::Kind::PHYSICAL, known->device());
     std::lock_guard lock(mutex);
-    for (auto& [made, physical] : physicals)
-      if (physical.name == name) {
-        ++physical.handles;
-        *handle = made;
-        return CUDA_SUCCESS;
-      }
+    physicals.import(made, *known);
+    return CUDA_SUCCESS;
   }
   uint64_t made = 0, bytes = 0;
   if (CUresult error = thread.session.shared.takePhysical(thread, *name, made, bytes))
@@ -203,7 +186,7 @@ CUresult VirtualMemory::importFrom(Thread& thread, int descriptor, CUmemAllocati
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(handleDevice(made))};
   std::lock_guard lock(mutex);
-  physicals.emplace(made, Physical{bytes, properties});
+  physicals.add(made, {.bytes = bytes, .properties = properties, .memory = made, .name = name});
   *handle = made;
   return CUDA_SUCCESS;
 }
@@ -216,7 +199,7 @@ CUresult VirtualMemory::map(Thread& thread, uint64_t address, uint64_t bytes, ui
   const Physical* physical;
   {
     std::lock_guard lock(mutex);
-    physical = findLive(handle);
+    physical = physicals.findLive(handle);
     if (physical == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (offset != 0 || bytes != physical->bytes) return CUDA_ERROR_NOT_SUPPORTED;  // cuda.h and the driver: it is mapped whole
     if (!isMappedRange(address, bytes) || !reservations.find(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
@@ -230,7 +213,7 @@ CUresult VirtualMemory::map(Thread& thread, uint64_t address, uint64_t bytes, ui
     frame->setAddress(address);
     frame->setBytes(bytes);
     frame->setOffset(offset);
-    frame->setPhysical(handle);
+    frame->setPhysical(physical->memory);
     frame.describe(address, bytes);
     if (CUresult error = frame.call()) return error;
   }
@@ -313,8 +296,7 @@ CUresult VirtualMemory::endDevice(Thread& thread, unsigned device) {
   CUresult first = CUDA_SUCCESS;
   for (uint64_t address : mappings.ofDevice(device))
     if (CUresult error = unmapOne(thread, address); first == CUDA_SUCCESS) first = error;
-  for (auto& [handle, physical] : physicals)
-    if (physical.device() == device) physical.handles = 0, physical.exports.clear();
+  physicals.letGo(device);
   CUresult unused = endUnused(thread);
   return first != CUDA_SUCCESS ? first : unused;
 }

@@ -16,15 +16,12 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
-#include <vector>
 
-#include "intercept/session/memory/exported-memory.h"
-#include "intercept/session/memory/host-physical.h"
 #include "intercept/session/memory/mappings.h"
+#include "intercept/session/memory/physicals.h"
 #include "intercept/session/memory/reservations.h"
 #include "vgpu/wire/arena.h"
 
@@ -69,29 +66,17 @@ class VirtualMemory {
   }
 
  private:
-  struct Physical {
-    uint64_t bytes;
-    CUmemAllocationProp properties;
-    uint64_t handles = 1, mappings = 0;
-    std::vector<ExportedMemory> exports{};
-    std::optional<SharedName> name{};  // by which other sessions find it, once it has been exported
-    std::optional<HostPhysical> host{};
-    // Whose thread its frames are for.
-    unsigned device() const;
-  };
-
   // Under `changing`; they take `mutex`.
-  Physical* findLive(CUmemGenericAllocationHandle handle);  // that the program has a handle of
   CUresult addHost(Thread& thread, const HostPhysical& memory, CUmemGenericAllocationHandle* handle);
   // Gives it back to where it is from.
-  CUresult end(Thread& thread, CUmemGenericAllocationHandle handle, const Physical& physical);
+  CUresult end(Thread& thread, uint64_t handle);
   CUresult unmapOne(Thread& thread, uint64_t address);
   CUresult endUnused(Thread& thread);
 
   std::mutex changing;
   mutable std::mutex mutex;
   Reservations reservations;
-  std::map<uint64_t, Physical> physicals;  // by handle
+  Physicals physicals;
   Mappings mappings;
 };
 

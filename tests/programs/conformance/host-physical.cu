@@ -97,6 +97,81 @@ SECTION(descriptors) {
   tryCreate(properties, piece);
 }
 
+static void sayProperties(Handle handle) {
+  CUmemAllocationProp granted{};
+  SAYCU(cuMemGetAllocationPropertiesFromHandle, &granted, handle);
+  VALUE(granted.location.type);
+  VALUE(granted.location.id);
+  VALUE(granted.requestedHandleTypes);
+}
+
+static Handle import(int descriptor) {
+  Handle handle = 0;
+  SAYCU(cuMemImportFromShareableHandle, &handle, reinterpret_cast<void*>(intptr_t(descriptor)), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  return handle;
+}
+
+static CUdeviceptr mapOnce(Handle handle) {
+  CUdeviceptr address = 0;
+  SAYCU(cuMemAddressReserve, &address, piece, 0, 0, 0);
+  SAYCU(cuMemMap, address, piece, 0, handle, 0);
+  CUmemAccessDesc access{onDevice, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  SAYCU(cuMemSetAccess, address, piece, &access, 1);
+  return address;
+}
+
+// What the process that exports memory imports of it itself.
+static void importOwn(CUmemLocation location) {
+  CUmemAllocationProp properties = propertiesOf(location);
+  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  Handle handle = 0;
+  SAYCU(cuMemCreate, &handle, piece, &properties, 0);
+  int first = -1, second = -1, third = -1;
+  SAYCU(cuMemExportToShareableHandle, &first, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  SAYCU(cuMemExportToShareableHandle, &second, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  SAYCU(cuMemExportToShareableHandle, &third, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 1);
+  SAYCU(cuMemExportToShareableHandle, &third, handle, CU_MEM_HANDLE_TYPE_NONE, 0);
+  VALUE(first != second);
+  const Handle one = import(first), two = import(first), other = import(second);
+  VALUE(one == handle);
+  VALUE(two == one);
+  VALUE(other == one);
+  sayProperties(handle);
+  sayProperties(one);
+  SAYCU(cuMemExportToShareableHandle, &third, one, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  close(first);
+  close(second);
+
+  const CUdeviceptr here = mapOnce(handle), there = mapOnce(one);
+  SAYCU(cuMemsetD32, here, 7, piece / 4);
+  add<<<1, 1>>>(reinterpret_cast<unsigned*>(there), 3);
+  unsigned words[3] = {};
+  SAYCU(cuMemcpyDtoH, words, here, sizeof words);
+  VALUE(words[1]);
+  Handle found = 0;
+  SAYCU(cuMemRetainAllocationHandle, &found, reinterpret_cast<void*>(there));
+  VALUE(found == handle);
+  VALUE(found == one);
+  SAYCU(cuMemRelease, handle);
+  SAYCU(cuMemUnmap, here, piece);
+  add<<<1, 1>>>(reinterpret_cast<unsigned*>(there), 5);
+  SAYCU(cuMemcpyDtoH, words, there, sizeof words);
+  VALUE(words[1]);
+  for (Handle each : {one, two, other, found}) SAYCU(cuMemRelease, each);
+  sayProperties(one);
+  SAYCU(cuMemcpyDtoH, words, there, sizeof words);
+  SAYCU(cuMemUnmap, there, piece);
+}
+
+SECTION(importsOfHost) {
+  CHECK(cudaFree(nullptr));
+  importOwn(onNode);
+}
+SECTION(importsOfDevice) {
+  CHECK(cudaFree(nullptr));
+  importOwn(onDevice);
+}
+
 SECTION(compressible) {
   CHECK(cudaFree(nullptr));
   int value = 0;
