@@ -104,7 +104,7 @@ CUresult endHostLease(Execution& on, const api::FrameReader<api::Cuda::EndHostLe
 
 // The driver pins all pages at once: 50 ms a GiB and more.
 CUresult hostAdopt(Execution& on, const api::FrameReader<api::Cuda::HostAdoptParams>& p, Reply& reply) {
-  reply.putOff(on.session.adoptingHost(p.getAddress(), p.getBytes(), SessionState::HostSource::in(p), p.getOffset()));
+  reply.putOff(on.session.adoptingHost(p.getAddress(), p.getBytes(), SessionState::HostSource::in(p, p.getOffset(), p.getIsReadOnly())));
   return CUDA_SUCCESS;
 }
 

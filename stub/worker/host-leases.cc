@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <kj/debug.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -103,6 +105,11 @@ bool hasBytes(int file, uint64_t place, uint64_t bytes) {
   return place <= end && bytes <= end - place;
 }
 
+bool isInMemory(int file) {
+  struct statfs system {};
+  return fstatfs(file, &system) == 0 && (system.f_type == TMPFS_MAGIC || system.f_type == HUGETLBFS_MAGIC);
+}
+
 HostLimits HostLimits::ofThisMachine() {
   auto pages = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)), pageBytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   return {.bytes = pages / 8 * 7 * pageBytes, .pieces = 64 * 1024, .available = [] { return machineMemory().availableBytes; }};
@@ -140,8 +147,9 @@ CUresult HostLeases::registerAll() {
 }
 
 CUresult HostLeases::registerLease(uint64_t address, const Lease& lease) {
+  const unsigned reads = lease.isReadOnly ? CU_MEMHOSTREGISTER_READ_ONLY : 0;
   return driver.cuMemHostRegister_v2(fromWire<void*>(address), lease.bytes,
-                                     CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE);
+                                     CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE | reads);
 }
 
 bool HostLeases::hasRoom(uint64_t bytes, uint64_t absent, const MemoryFile& arena) {
@@ -241,10 +249,9 @@ CUresult HostLeases::end(std::map<uint64_t, Lease>::iterator found, const Memory
   return error;
 }
 
-CUresult HostLeases::adopt(uint64_t address, uint64_t arenaAddress, uint64_t bytes,
-                           const MemoryFile& arena) {
+CUresult HostLeases::adopt(uint64_t address, uint64_t arenaAddress, uint64_t bytes, bool isReadOnly, const MemoryFile& arena) {
   if (!isInArena(arenaAddress, bytes) || !isProgramsOwn(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  const Lease lease{.bytes = bytes, .arenaAddress = arenaAddress, .registered = true};
+  const Lease lease{.bytes = bytes, .arenaAddress = arenaAddress, .registered = true, .isReadOnly = isReadOnly};
   {
     std::lock_guard lock(mutex);
     if (!isFree(usedArena, arenaAddress, bytes)) return CUDA_ERROR_INVALID_VALUE;
@@ -254,17 +261,17 @@ CUresult HostLeases::adopt(uint64_t address, uint64_t arenaAddress, uint64_t byt
   return mapTaken(address, lease, arena.fd(), arenaAddress - hostArenaBase);
 }
 
-CUresult HostLeases::adoptFile(uint64_t address, uint64_t bytes, int file, uint64_t offset, const MemoryFile& arena) {
-  if (bytes == 0 || bytes % hostPageBytes != 0 || offset % hostPageBytes != 0 || !isProgramsOwn(address, bytes) ||
-      !hasBytes(file, offset, bytes))
+CUresult HostLeases::adoptFile(uint64_t address, uint64_t bytes, const FilePart& part, const MemoryFile& arena) {
+  if (bytes == 0 || bytes % hostPageBytes != 0 || part.offset % hostPageBytes != 0 || !isProgramsOwn(address, bytes) ||
+      !hasBytes(part.file, part.offset, bytes) || !(part.isReadOnly || isInMemory(part.file)))
     return CUDA_ERROR_INVALID_VALUE;
-  const Lease lease{.bytes = bytes, .registered = true};
+  const Lease lease{.bytes = bytes, .registered = true, .isReadOnly = part.isReadOnly};
   {
     std::lock_guard lock(mutex);
-    if (!hasRoom(bytes, absentFileBytes(file, offset, bytes), arena)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!hasRoom(bytes, absentFileBytes(part.file, part.offset, bytes), arena)) return CUDA_ERROR_OUT_OF_MEMORY;
     take(lease);
   }
-  return mapTaken(address, lease, file, offset);
+  return mapTaken(address, lease, part.file, part.offset);
 }
 
 CUresult HostLeases::mapTaken(uint64_t address, const Lease& lease, int file, uint64_t place) {
@@ -279,8 +286,9 @@ CUresult HostLeases::mapTaken(uint64_t address, const Lease& lease, int file, ui
 
 CUresult HostLeases::mapAndRegister(uint64_t address, const Lease& lease, int file, uint64_t place) {
   // Never over what this process has: the address is the program's choice.
-  void* mapped = mmap(fromWire<void*>(address), lease.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, file,
-                      static_cast<off_t>(place));
+  const bool canWrite = (fcntl(file, F_GETFL) & O_ACCMODE) == O_RDWR;
+  const int protection = lease.isReadOnly && !canWrite ? PROT_READ : PROT_READ | PROT_WRITE;
+  void* mapped = mmap(fromWire<void*>(address), lease.bytes, protection, MAP_SHARED | MAP_FIXED_NOREPLACE, file, static_cast<off_t>(place));
   if (mapped == MAP_FAILED) return CUDA_ERROR_ALREADY_MAPPED;
   CUresult error = mapped == fromWire<void*>(address) ? registerLease(address, lease) : CUDA_ERROR_ALREADY_MAPPED;
   if (error != CUDA_SUCCESS) munmap(mapped, lease.bytes);

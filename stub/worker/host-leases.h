@@ -33,8 +33,9 @@ struct HostLimits {
 
 // Maps what `file` has from `place` on in the place of whatever is at the address. False if the system refuses.
 bool mapOver(uint64_t address, uint64_t bytes, int file, uint64_t place);
-// Whether it is a file that has [place, place + bytes), the last page perhaps in part.
+// Whether it is a file that has [place, place + bytes), the last page perhaps in part; whether its file system is in memory.
 bool hasBytes(int file, uint64_t place, uint64_t bytes);
+bool isInMemory(int file);
 
 class HostLeases {
  public:
@@ -59,12 +60,19 @@ class HostLeases {
   // Ends them all; the arena's pages stay. CUDA's answer.
   CUresult endAll();
 
-  // Maps that part of the host arena a second time, at an address of the program's, and registers it there. Invalid value
+  // Maps that part of the host arena a second time, at an address of the program's, and registers it there, perhaps so that GPUs only
+  // read it. Invalid value
   // where the range is none or any of it is leased or adopted already, already mapped where this process has something else
   // at the address, out of memory as for lease().
-  CUresult adopt(uint64_t address, uint64_t arenaAddress, uint64_t bytes, const MemoryFile& arena);
-  // The same of the file `file` from `offset` on, whose descriptor stays the caller's. Invalid value where it has no such part.
-  CUresult adoptFile(uint64_t address, uint64_t bytes, int file, uint64_t offset, const MemoryFile& arena);
+  CUresult adopt(uint64_t address, uint64_t arenaAddress, uint64_t bytes, bool isReadOnly, const MemoryFile& arena);
+  // The same of a file from `offset` on, whose descriptor stays the caller's. Invalid value where it has no such part, or is not in
+  // memory, as the driver answers: only what nobody may write can be of a file system on disk.
+  struct FilePart {
+    int file;
+    uint64_t offset;
+    bool isReadOnly;
+  };
+  CUresult adoptFile(uint64_t address, uint64_t bytes, const FilePart& part, const MemoryFile& arena);
   CUresult release(uint64_t address, const MemoryFile& arena);
 
   // Whether [address, address + bytes) lies within one run of leased memory: what a session may name in a copy.
@@ -78,7 +86,7 @@ class HostLeases {
   struct Lease {
     uint64_t bytes;
     uint64_t arenaAddress = 0;  // of the arena's bytes that are mapped there; 0: a file of the program's
-    bool registered = false;
+    bool registered = false, isReadOnly = false;
     int machine = -1;    // the memory of a virtual machine, if a piece of it is mapped there instead,
     uint64_t place = 0;  // and which
   };

@@ -238,11 +238,11 @@ bool SessionState::continueLater() {
   return isEmpty;
 }
 
-std::function<CUresult()> SessionState::adoptingHost(uint64_t address, uint64_t bytes, const HostSource& from, uint64_t offset) {
-  return [this, address, bytes, from, offset] {
-    if (from.arenaAddress != 0) return hostLeases.adopt(address, from.arenaAddress, bytes, hostArena);
+std::function<CUresult()> SessionState::adoptingHost(uint64_t address, uint64_t bytes, const HostSource& from) {
+  return [this, address, bytes, from] {
+    if (from.arenaAddress != 0) return hostLeases.adopt(address, from.arenaAddress, bytes, from.isReadOnly, hostArena);
     auto file = exchange == nullptr ? std::nullopt : exchange->file(from.file);
-    return file ? hostLeases.adoptFile(address, bytes, *file, offset, hostArena) : CUDA_ERROR_INVALID_VALUE;
+    return file ? hostLeases.adoptFile(address, bytes, {*file, from.offset, from.isReadOnly}, hostArena) : CUDA_ERROR_INVALID_VALUE;
   };
 }
 

@@ -151,13 +151,15 @@ class SessionState {
   struct HostSource {
     uint64_t arenaAddress;
     SharedName file;
+    uint64_t offset;  // in the file
+    bool isReadOnly;  // GPUs may not write it
     template <typename Params>
-    static HostSource in(const Params& p) {
-      return {p.getArenaAddress(), {p.getFirst(), p.getSecond()}};
+    static HostSource in(const Params& p, uint64_t offset = 0, bool isReadOnly = false) {
+      return {p.getArenaAddress(), {p.getFirst(), p.getSecond()}, offset, isReadOnly};
     }
   };
   // What maps it at an address where the program has it, or at one that it has reserved. That takes a while, and waits for the daemon.
-  std::function<CUresult()> adoptingHost(uint64_t address, uint64_t bytes, const HostSource& from, uint64_t offset);
+  std::function<CUresult()> adoptingHost(uint64_t address, uint64_t bytes, const HostSource& from);
   std::function<CUresult()> mappingHost(uint64_t address, uint64_t bytes, const HostSource& from);
   CUdeviceptr gpuAddress(const void* inSegment) const;
   // Has the driver know the slab's memory, before a GPU is given work with it. Any GPU's thread. CUDA's answer.

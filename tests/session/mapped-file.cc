@@ -76,12 +76,17 @@ TEST_CASE("a file is found from the address on, wherever in it that is") {
   CHECK(!findMappedFile(wireOf(mapped), hostPageBytes));
 }
 
-TEST_CASE("what is private, read only, anonymous or of two files is not found") {
+TEST_CASE("what is private, anonymous or of two files is not found; what is only read is found as such") {
   NamedFile file, other;
   char* copied = file.map(0, filePages, MAP_PRIVATE);
   CHECK(!findMappedFile(wireOf(copied), hostPageBytes));
   char* readOnly = file.map(0, filePages, MAP_SHARED, PROT_READ);
-  CHECK(!findMappedFile(wireOf(readOnly), hostPageBytes));
+  auto found = findMappedFile(wireOf(readOnly), hostPageBytes);
+  CHECK(file.is(found, 0));
+  CHECK(found->isReadOnly);
+  REQUIRE(mprotect(readOnly, hostPageBytes, PROT_READ | PROT_WRITE) == 0);
+  CHECK(!findMappedFile(wireOf(readOnly), 2 * hostPageBytes));  // as well as written
+  CHECK(!findMappedFile(wireOf(readOnly), hostPageBytes)->isReadOnly);
   void* anonymous = mmap(nullptr, hostPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(!findMappedFile(wireOf(anonymous), hostPageBytes));
   char* both = file.map(0, filePages);

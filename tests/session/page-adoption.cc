@@ -114,3 +114,38 @@ TEST_CASE("adopted pages are the arena's, and returned ones are the process's ow
   *inArena = 57;
   CHECK(memory.word(5) == 56);
 }
+
+TEST_CASE("pages that nobody may write are adopted as such, and returned as such") {
+  Memory memory;
+  memory.word(3) = 33;
+  REQUIRE(mprotect(memory.bytes, pages * pageBytes, PROT_READ) == 0);
+  CHECK(kindOfPages(addressOf(memory.bytes), pages * pageBytes) == PageKind::readOnly);
+  AdoptedPages readOnly = memory.adopted();
+  readOnly.areReadOnly = true;
+  REQUIRE(adoptPages(readOnly, memory.file));
+  CHECK(kindOfPages(addressOf(memory.bytes), pages * pageBytes) == PageKind::otherReadOnly);
+  CHECK(reinterpret_cast<std::atomic<long>*>(memory.arena.data() + 2 * MiB + 3 * pageBytes)->load() == 33);
+  CHECK(memory.word(3) == 33);
+  if (isRefusedHere(memory)) return;
+  REQUIRE(returnPages(readOnly, memory.file));
+  CHECK(kindOfPages(addressOf(memory.bytes), pages * pageBytes) == PageKind::readOnly);
+  CHECK(memory.word(3) == 33);
+}
+
+TEST_CASE("kinds of pages are told apart: shared, of a file, in part not written, not read, not there") {
+  Memory memory;
+  const uint64_t address = addressOf(memory.bytes);
+  CHECK(kindOfPages(address, pageBytes) == PageKind::adoptable);
+  REQUIRE(mprotect(memory.bytes + pageBytes, pageBytes, PROT_READ) == 0);
+  CHECK(kindOfPages(address, 2 * pageBytes) == PageKind::otherReadOnly);
+  CHECK(kindOfPages(address + pageBytes, pageBytes) == PageKind::readOnly);
+  REQUIRE(mprotect(memory.bytes + 2 * pageBytes, pageBytes, PROT_NONE) == 0);
+  CHECK(kindOfPages(address + 2 * pageBytes, pageBytes) == PageKind::unmapped);
+  REQUIRE(munmap(memory.bytes + 3 * pageBytes, pageBytes) == 0);
+  CHECK(kindOfPages(address + 2 * pageBytes, 2 * pageBytes) == PageKind::unmapped);
+  CHECK(kindOfPages(addressOf(memory.arena.data()), pageBytes) == PageKind::other);
+  int onStack = 0;
+  CHECK(kindOfPages(addressOf(&onStack) / pageBytes * pageBytes, pageBytes) == PageKind::other);
+  static int initialised = 1;  // of the program's file
+  CHECK(kindOfPages(addressOf(&initialised) / pageBytes * pageBytes, pageBytes) == PageKind::other);
+}

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <fcntl.h>
+#include <kj/io.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -29,7 +30,7 @@ struct Pool {
   CUresult lease(uint64_t address, uint64_t bytes) { return pool.lease(address, bytes, file); }
   CUresult endLease(uint64_t address) { return pool.endLease(address, file); }
   CUresult adopt(uint64_t address, uint64_t arenaAddress, uint64_t bytes) {
-    return pool.adopt(address, arenaAddress, bytes, file);
+    return pool.adopt(address, arenaAddress, bytes, false, file);
   }
   CUresult release(uint64_t address) { return pool.release(address, file); }
   // As the program does, which has the arena too.
@@ -127,7 +128,7 @@ struct ProgramsFile {
 TEST_CASE("a file of the program's is at its address as long as it is registered, and keeps what is written there") {
   Pool pool(limited(plenty, plenty, plenty));
   ProgramsFile file;
-  auto adopt = [&](uint64_t address, uint64_t bytes, uint64_t offset) { return pool.pool.adoptFile(address, bytes, file.fd, offset, pool.file); };
+  auto adopt = [&](uint64_t address, uint64_t bytes, uint64_t offset) { return pool.pool.adoptFile(address, bytes, {file.fd, offset, false}, pool.file); };
   CHECK(adopt(elsewhere, 64 * KiB, 128 * KiB) == CUDA_SUCCESS);
   auto* mapped = reinterpret_cast<char*>(elsewhere);
   mapped[5] = 'x';
@@ -148,7 +149,7 @@ TEST_CASE("a file of the program's is at its address as long as it is registered
 TEST_CASE("what a file does not have, addresses that are the session's, and what is no file are refused") {
   Pool pool(limited(plenty, plenty, plenty));
   ProgramsFile file;
-  auto adopt = [&](uint64_t address, uint64_t bytes, int from, uint64_t offset) { return pool.pool.adoptFile(address, bytes, from, offset, pool.file); };
+  auto adopt = [&](uint64_t address, uint64_t bytes, int from, uint64_t offset) { return pool.pool.adoptFile(address, bytes, {from, offset, false}, pool.file); };
   CHECK(adopt(elsewhere, 8 * KiB, file.fd, 1 * MiB) == invalid);
   CHECK(adopt(elsewhere, 4 * KiB, file.fd, plenty / hostPageBytes * hostPageBytes) == invalid);
   CHECK(adopt(elsewhere, plenty / hostPageBytes * hostPageBytes, file.fd, 4 * KiB) == invalid);
@@ -164,13 +165,29 @@ TEST_CASE("what a file does not have, addresses that are the session's, and what
   CHECK(adopt(elsewhere, 4 * KiB, -1, 0) == invalid);
 }
 
+TEST_CASE("a file that nobody may write is mapped so, on whatever file system it is; one that is written only if that is in memory") {
+  Pool pool(limited(plenty, plenty, plenty));
+  ProgramsFile file;
+  static unsigned registeredWith;
+  pool.driver.cuMemHostRegister_v2 = [](void*, size_t, unsigned flags) { return registeredWith = flags, CUDA_SUCCESS; };
+  kj::AutoCloseFd reader(open(("/proc/self/fd/" + std::to_string(file.fd)).c_str(), O_RDONLY | O_CLOEXEC));
+  CHECK(pool.pool.adoptFile(elsewhere, 4 * KiB, {reader, 0, false}, pool.file) == CUDA_ERROR_ALREADY_MAPPED);
+  CHECK(pool.pool.adoptFile(elsewhere, 4 * KiB, {reader, 0, true}, pool.file) == CUDA_SUCCESS);
+  CHECK((registeredWith & CU_MEMHOSTREGISTER_READ_ONLY) != 0);
+  CHECK(mprotect(reinterpret_cast<void*>(elsewhere), 4 * KiB, PROT_READ | PROT_WRITE) != 0);  // the descriptor cannot write
+  kj::AutoCloseFd program(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  if (isInMemory(program)) return;
+  CHECK(pool.pool.adoptFile(elsewhere + 1 * MiB, 4 * KiB, {program, 0, false}, pool.file) == invalid);
+  CHECK(pool.pool.adoptFile(elsewhere + 1 * MiB, 4 * KiB, {program, 0, true}, pool.file) == CUDA_SUCCESS);
+}
+
 TEST_CASE("memory that a file does not have yet counts, and what it has does not") {
   Pool pool(limited(512 * KiB, plenty, 64 * KiB));
   ProgramsFile file;
-  CHECK(pool.pool.adoptFile(elsewhere, 128 * KiB, file.fd, 0, pool.file) == full);
+  CHECK(pool.pool.adoptFile(elsewhere, 128 * KiB, {file.fd, 0, false}, pool.file) == full);
   REQUIRE(pwrite(file.fd, std::string(128 * KiB, 'x').data(), 128 * KiB, 0) == 128 * KiB);
-  CHECK(pool.pool.adoptFile(elsewhere, 128 * KiB, file.fd, 0, pool.file) == CUDA_SUCCESS);
-  CHECK(pool.pool.adoptFile(elsewhere + 1 * MiB, 512 * KiB, file.fd, 0, pool.file) == full);  // more than a session may have
+  CHECK(pool.pool.adoptFile(elsewhere, 128 * KiB, {file.fd, 0, false}, pool.file) == CUDA_SUCCESS);
+  CHECK(pool.pool.adoptFile(elsewhere + 1 * MiB, 512 * KiB, {file.fd, 0, false}, pool.file) == full);  // more than a session may have
 }
 
 namespace {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <cstring>
 #include <filesystem>
 
 #include "intercept/session/memory/mapped-ranges.h"
@@ -18,7 +17,7 @@ bool isFileOf(const MappedRange& range, const struct stat& status) {
 
 // What has that path now may be another file.
 kj::AutoCloseFd openIf(const MappedRange& range, const std::string& path) {
-  kj::AutoCloseFd file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  kj::AutoCloseFd file(open(path.c_str(), (range.isWritable() ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat status {};
   if (file.get() < 0 || fstat(file, &status) != 0 || !isFileOf(range, status)) return {};
   return file;
@@ -46,16 +45,16 @@ std::optional<MappedFile> findMappedFile(uint64_t address, uint64_t bytes) {
   std::optional<MappedRange> first;
   uint64_t covered = address;
   forEachMapping(address, bytes, [&](const MappedRange& range) {
-    if (range.start > covered || std::strcmp(range.mode, "rw-s") != 0 || range.inode == 0) return;
+    if (range.start > covered || !range.isShared() || !range.isReadable() || range.inode == 0) return;
     if (!first) first = range;
-    const bool goesOn = range.device == first->device && range.inode == first->inode &&
+    const bool goesOn = range.device == first->device && range.inode == first->inode && range.isWritable() == first->isWritable() &&
                         range.offset - first->offset == range.start - first->start;
     if (goesOn) covered = range.end;
   });
   if (!first || covered < address + bytes) return std::nullopt;
   kj::AutoCloseFd file = openFile(*first);
   if (file.get() < 0) return std::nullopt;
-  return MappedFile{kj::mv(file), first->offset + (address - first->start)};
+  return MappedFile{kj::mv(file), first->offset + (address - first->start), !first->isWritable()};
 }
 
 }  // namespace vgpu::client

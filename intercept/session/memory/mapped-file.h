@@ -1,5 +1,5 @@
-// The file whose memory this process has mapped, shared and writable, as other processes may have it too: /dev/shm, a memfd, or what a
-// parent has mapped for its children.
+// The file whose memory this process has mapped and shares with other processes: of /dev/shm, a memfd, what a parent has mapped for its
+// children, or any file that it only reads.
 #pragma once
 
 #include <kj/io.h>
@@ -10,8 +10,9 @@
 namespace vgpu::client {
 
 struct MappedFile {
-  kj::AutoCloseFd file;  // opened once more, to read and to write
+  kj::AutoCloseFd file;  // opened once more: to read, and to write if it is mapped so
   uint64_t offset;       // where in it the range begins, in bytes
+  bool isReadOnly;
 };
 
 // Nothing if not all of [address, address + bytes) is of one file, in its order, or the file cannot be opened: one that has no name any

@@ -16,6 +16,10 @@ struct MappedRange {
   ino_t inode = 0;     // 0: of no file
   char mode[5] = "";   // "rw-s"
   std::string name;    // the file's path, or another word of the system's; may be empty
+
+  bool isReadable() const { return mode[0] == 'r'; }
+  bool isWritable() const { return mode[1] == 'w'; }
+  bool isShared() const { return mode[3] == 's'; }
 };
 
 // Calls `visit` for the mappings that [address, address + bytes) touches, in order.

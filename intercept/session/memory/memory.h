@@ -20,6 +20,7 @@
 #include "intercept/session/memory/arena.h"
 #include "intercept/session/memory/guest-pieces.h"
 #include "intercept/session/memory/idle-memory.h"
+#include "intercept/session/memory/page-adoption.h"
 #include "intercept/session/memory/second-mapping.h"
 #include "intercept/session/memory/stream-pools.h"
 
@@ -201,11 +202,14 @@ class Memory {
   struct Registered {
     HostAllocation allocation;
     uint64_t firstPage, pageBytes;
-    uint64_t arenaAddress;   // of the part of the arena that replaces the pages, or will; 0: none
+    uint64_t arenaAddress;    // of the part of the arena that replaces the pages, or will; 0: none
     std::shared_ptr<const GivenFile> file{};  // that they are of, and stay of,
     uint64_t fileOffset = 0;                  // and where they begin in it
-    bool isAdopted = false;  // the GPU accesses it
-    bool isEnding = false;   // a thread is unregistering it
+    bool isReadOnly = false;        // GPUs may not write it,
+    bool arePagesReadOnly = false;  // nor may the program
+    bool isAdopted = false;   // the GPU accesses it
+    bool isEnding = false;    // a thread is unregistering it
+    AdoptedPages pages() const { return {firstPage, pageBytes, arenaAddress, arePagesReadOnly}; }
   };
   // That holds the address; nullptr if none does. Under `mutex`.
   const Registered* registeredAt(uint64_t address) const;

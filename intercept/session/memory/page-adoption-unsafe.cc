@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "intercept/session/memory/mapped-ranges.h"
@@ -26,44 +25,52 @@ void copyPages(void* to, const void* from, uint64_t bytes) {
 }
 
 // Private memory with the bytes of [address, address + bytes), in its place.
-bool makePrivate(uint64_t address, uint64_t bytes) {
+bool makePrivate(uint64_t address, uint64_t bytes, int protection) {
   void* copy = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (copy == MAP_FAILED) return false;
   copyPages(copy, pointer(address), bytes);
-  if (mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, pointer(address)) != MAP_FAILED) return true;
+  if (mprotect(copy, bytes, protection) == 0 &&
+      mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, pointer(address)) != MAP_FAILED)
+    return true;
   munmap(copy, bytes);
   return false;
+}
+
+int protectionOf(const AdoptedPages& pages) { return pages.areReadOnly ? PROT_READ : PROT_READ | PROT_WRITE; }
+
+// Copies them into the arena, and maps that in their place.
+bool exchange(const AdoptedPages& pages, const MemoryFile& arena) {
+  copyPages(pointer(pages.arenaAddress), pointer(pages.address), pages.bytes);
+  return mmap(pointer(pages.address), pages.bytes, protectionOf(pages), MAP_SHARED | MAP_FIXED, arena.fd(),
+              static_cast<off_t>(pages.arenaAddress - hostArenaBase)) != MAP_FAILED;
 }
 
 }  // namespace
 
 PageKind kindOfPages(uint64_t address, uint64_t bytes) {
   uint64_t covered = address;
-  bool adoptable = true;
+  bool isPlain = true, anyWritable = false, anyReadOnly = false, anyFile = false;
   auto here = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
   forEachMapping(address, bytes, [&](const MappedRange& range) {
-    if (range.start <= covered) covered = std::max(covered, range.end);
-    bool plain = std::strcmp(range.mode, "rw-p") == 0 && range.inode == 0;
-    bool named = !range.name.empty() && range.name != "[heap]" && !range.name.starts_with("[anon");
-    bool stack = here >= range.start && here < range.end;
-    adoptable = adoptable && plain && !named && !stack;
+    if (range.start <= covered && range.isReadable()) covered = std::max(covered, range.end);
+    (range.isWritable() ? anyWritable : anyReadOnly) = true;
+    anyFile = anyFile || range.inode != 0;
+    const bool isSpecial = range.name.starts_with('[') && range.name != "[heap]" && !range.name.starts_with("[anon");
+    const bool isStack = here >= range.start && here < range.end;
+    isPlain = isPlain && !range.isShared() && range.mode[2] == '-' && !isSpecial && !isStack;
   });
   if (covered < address + bytes) return PageKind::unmapped;
-  return adoptable ? PageKind::adoptable : PageKind::other;
+  if (anyReadOnly) return isPlain && !anyWritable ? PageKind::readOnly : PageKind::otherReadOnly;
+  return isPlain && !anyFile ? PageKind::adoptable : PageKind::other;
 }
 
 bool adoptPages(const AdoptedPages& pages, const MemoryFile& arena) {
+  if (pages.areReadOnly) return exchange(pages, arena);
   auto protection = WriteProtection::over(pages.address, pages.bytes);
   if (!protection) return false;
   for (uint64_t done = 0; done < pages.bytes; done += pieceBytes) {
-    uint64_t address = pages.address + done, from = pages.arenaAddress + done;
-    uint64_t bytes = std::min(pieceBytes, pages.bytes - done);
-    bool adopted = protection->during(address, bytes, [&] {
-      copyPages(pointer(from), pointer(address), bytes);
-      return mmap(pointer(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, arena.fd(),
-                  static_cast<off_t>(from - hostArenaBase)) != MAP_FAILED;
-    });
-    if (!adopted) return false;
+    const AdoptedPages piece{pages.address + done, std::min(pieceBytes, pages.bytes - done), pages.arenaAddress + done};
+    if (!protection->during(piece.address, piece.bytes, [&] { return exchange(piece, arena); })) return false;
   }
   return true;
 }
@@ -83,12 +90,12 @@ bool returnPages(const AdoptedPages& pages, const MemoryFile& arena) {
     if (!protection) return false;
     for (uint64_t address = start; address < end; address += pieceBytes) {
       uint64_t bytes = std::min(pieceBytes, end - address);
-      if (!protection->during(address, bytes, [&] { return makePrivate(address, bytes); })) return false;
+      if (!protection->during(address, bytes, [&] { return makePrivate(address, bytes, protectionOf(pages)); })) return false;
     }
   }
   return true;
 }
 
-bool returnPagesInChild(const AdoptedPages& pages) { return makePrivate(pages.address, pages.bytes); }
+bool returnPagesInChild(const AdoptedPages& pages) { return makePrivate(pages.address, pages.bytes, protectionOf(pages)); }
 
 }  // namespace vgpu::client

@@ -3,7 +3,7 @@
 // The bytes are copied into the arena's file, and the file is mapped over the pages. A thread that writes meanwhile would
 // write into the old page after it was copied, so a piece is write-protected for as long as its copy takes
 // (write-protection.h): a thread that writes into it waits, and its write then goes to the new page. Pieces are small so
-// that this is short. If the system has no such protection, pages are not adopted.
+// that this is short. If the system has no such protection, pages are not adopted, but for those that nobody may write.
 //
 // Any thread.
 #pragma once
@@ -17,11 +17,12 @@ namespace vgpu::client {
 // Whole pages of this process and the part of the host arena that replaces them.
 struct AdoptedPages {
   uint64_t address, bytes, arenaAddress;
+  bool areReadOnly = false;
 };
 
-// What is mapped in [address, address + bytes): private writable memory without a file or a stack, memory of another kind, or not
-// all of it is mapped.
-enum class PageKind { adoptable, other, unmapped };
+// What is mapped in [address, address + bytes): private writable memory without a file or a stack; private memory that nobody may
+// write; memory of another kind, of which some may not be written, or none such; or not all of it is mapped to be read.
+enum class PageKind { adoptable, readOnly, otherReadOnly, other, unmapped };
 PageKind kindOfPages(uint64_t address, uint64_t bytes);
 
 // Maps the arena's pages at the addresses, with the same bytes. False if the system refuses a part; the others are replaced then,

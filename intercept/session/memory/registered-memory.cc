@@ -34,25 +34,33 @@ CUresult Memory::registerHost(Thread& thread, uint64_t address, uint64_t bytes, 
   if (inMappedArena(address) || thread.session.managed.find(address)) return CUDA_ERROR_INVALID_VALUE;
   const uint64_t first = firstPage(address), pageBytes = roundUp(address + bytes, hostPageBytes) - first;
   const PageKind kind = kindOfPages(first, pageBytes);
-  if (kind == PageKind::unmapped) return CUDA_ERROR_INVALID_VALUE;
-  Registered made{{address, bytes, flags, HostKind::registered, thread.owner()}, first, pageBytes, 0};
-  if (kind == PageKind::other && sharesHost())
+  constexpr unsigned readOnly = CU_MEMHOSTREGISTER_READ_ONLY;
+  const bool isReadOnly = (flags & readOnly) != 0;  // which CUDA does not tell afterwards
+  const bool arePagesReadOnly = kind == PageKind::readOnly || kind == PageKind::otherReadOnly;
+  if (kind == PageKind::unmapped || (arePagesReadOnly && !isReadOnly)) return CUDA_ERROR_INVALID_VALUE;
+  Registered made{{address, bytes, flags & ~readOnly, HostKind::registered, thread.owner()}, first, pageBytes, 0};
+  made.isReadOnly = isReadOnly;
+  made.arePagesReadOnly = arePagesReadOnly;
+  const bool isAdoptable = kind == PageKind::adoptable || kind == PageKind::readOnly;
+  if (!isAdoptable && sharesHost())
     if (auto mapped = findMappedFile(first, pageBytes)) {
       made.file = thread.session.files().give(kj::mv(mapped->file));
       made.fileOffset = mapped->offset;
     }
-  if (CUresult error = addRegistered(made, kind == PageKind::adoptable)) return error;
+  if (CUresult error = addRegistered(made, isAdoptable)) return error;
   if (made.arenaAddress == 0 && made.file == nullptr) return CUDA_SUCCESS;
-  const bool isAdopted = (made.file != nullptr ? askToAdopt(thread, made) : adopt(thread, made)) == CUDA_SUCCESS;
+  const CUresult result = made.file != nullptr ? askToAdopt(thread, made) : adopt(thread, made);
   std::lock_guard lock(mutex);
   Registered& entry = registered.at(address);
-  entry.isAdopted = isAdopted;
-  if (isAdopted) return CUDA_SUCCESS;
+  entry.isAdopted = result == CUDA_SUCCESS;
+  if (entry.isAdopted) return CUDA_SUCCESS;
   // If the worker has another mapping at that address, or the system refuses, the memory stays as it was.
   if (entry.arenaAddress != 0) host.settleLease(entry.arenaAddress, false);
   entry.arenaAddress = 0;
   entry.file = nullptr;
-  return CUDA_SUCCESS;
+  if (made.file == nullptr || result != CUDA_ERROR_INVALID_VALUE) return CUDA_SUCCESS;
+  registered.erase(address);  // the file is on disk, or ends before: natively no more than here
+  return result;
 }
 
 CUresult Memory::addRegistered(Registered& made, bool isAdoptable) {
@@ -83,6 +91,7 @@ CUresult Memory::askToAdopt(Thread& thread, const Registered& entry) {
   frame->setAddress(entry.firstPage);
   frame->setArenaAddress(entry.arenaAddress);
   frame->setBytes(entry.pageBytes);
+  frame->setIsReadOnly(entry.isReadOnly);
   if (entry.file != nullptr) {
     frame->setFirst(entry.file->name.first);
     frame->setSecond(entry.file->name.second);
@@ -95,7 +104,7 @@ CUresult Memory::askToAdopt(Thread& thread, const Registered& entry) {
 // First the worker, so that nothing has to be undone if it refuses.
 CUresult Memory::adopt(Thread& thread, const Registered& entry) {
   if (CUresult error = askToAdopt(thread, entry)) return error;
-  const AdoptedPages pages{entry.firstPage, entry.pageBytes, entry.arenaAddress};
+  const AdoptedPages pages = entry.pages();
   static std::once_flag once;
   std::call_once(once, [&] {
     theMemory = this;
@@ -105,7 +114,7 @@ CUresult Memory::adopt(Thread& thread, const Registered& entry) {
                      // parent's memory would write into it.
                      for (auto& [address, entry] : theMemory->registered)
                        if (entry.arenaAddress != 0 &&
-                           !returnPagesInChild({entry.firstPage, entry.pageBytes, entry.arenaAddress}))
+                           !returnPagesInChild(entry.pages()))
                          std::abort();
                      theMemory->registered.clear();
                      theMemory->mutex.unlock();
@@ -154,7 +163,7 @@ CUresult Memory::endRegistration(Thread& thread, uint64_t address) {
   }
   CUresult result = CUDA_SUCCESS;
   if (entry.isAdopted) {
-    if (entry.arenaAddress != 0 && !returnPages({entry.firstPage, entry.pageBytes, entry.arenaAddress}, arenaFile))
+    if (entry.arenaAddress != 0 && !returnPages(entry.pages(), arenaFile))
       return CUDA_ERROR_OPERATING_SYSTEM;
     result = release(thread, entry.firstPage);
   }
