@@ -132,6 +132,7 @@ Plan planOf(Context& context, const CUDA_MEMCPY3D& copy, uint64_t devices) {
                    {copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstArray, copy.dstXInBytes, copy.dstY,
                     copy.dstZ, copy.dstPitch, copy.dstHeight},
                    copy, devices);
+  require(!to.span.isReadOnly());
   Plan plan{.pageable = from.span.pageable() || to.span.pageable(),
             .deviceOnly = (from.array || from.span.onDevice()) && (to.array || to.span.onDevice())};
   uint64_t width = copy.WidthInBytes, height = copy.Height, depth = copy.Depth;

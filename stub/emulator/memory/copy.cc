@@ -54,6 +54,7 @@ CUresult copy(Waiting waiting, Where toWhere, uint64_t to, Where fromWhere, uint
     if (bytes == 0) return;
     const uint64_t devices = asPeers ? everyDevice : context.device.bit();
     MemorySpan target = spanOf(context, toWhere, to, bytes, devices), source = spanOf(context, fromWhere, from, bytes, devices);
+    require(!target.isReadOnly());
     // A copy inside device memory is asynchronous to the host whichever entry asked for it.
     if (target.onDevice() && source.onDevice()) waiting = Waiting::async;
     submitCopy(*stream, waiting, std::move(target), std::move(source), describe(to, from, bytes));

@@ -31,6 +31,7 @@ Operation fillOperation(Context& context, const Fill& request) {
   require(pitch >= rowBytes && (request.height <= 1 || request.height - 1 <= most / pitch));
   uint64_t bytes = (request.height - 1) * pitch + rowBytes;
   MemorySpan span = MemorySpan::ofDevice(context.driver.space, request.address, bytes, context.device.bit());
+  require(!span.isReadOnly());
   return {.weight = weightOf(bytes),
           .action =
               [span = std::move(span), request, rowBytes, pitch] {

@@ -26,6 +26,7 @@ MemorySpan MemorySpan::ofDevice(const AddressSpace& space, uint64_t address, uin
   span.address = address;
   span.devices = devices;
   span.length = bytes;
+  span.onlyRead = mapping->kind == MappingKind::registered && mapping->writers == 0;
   span.owner = mapping->hostKind() ? nullptr : mapping->device;
   return span;
 }

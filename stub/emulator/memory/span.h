@@ -28,6 +28,8 @@ class MemorySpan {
   uint64_t bytes() const { return length; }
   // Host memory that the driver does not know: copies from and to it cannot outlive the call.
   bool pageable() const { return isPageable; }
+  // Host memory that was registered so that devices only read it.
+  bool isReadOnly() const { return onlyRead; }
   // The device whose memory it is; null for host memory, managed memory included.
   Device* device() const { return owner; }
   bool onDevice() const { return owner != nullptr; }
@@ -54,7 +56,7 @@ class MemorySpan {
   const AddressSpace* space = nullptr;  // of mapped memory, with its address and who needs access
   uint64_t address = 0, devices = 0;
   uint64_t length = 0;
-  bool isPageable = false;
+  bool isPageable = false, onlyRead = false;
   Device* owner = nullptr;
 };
 

@@ -72,6 +72,27 @@ SECTION(allocated) {
 
 alignas(page) static char zeros[bytes], initialised[bytes] = {3};
 
+// Registered so that devices only read it: what copies and fills write there.
+SECTION(writtenThoughReadOnly) {
+  CHECK(cudaFree(nullptr));
+  void *memory = nullptr, *onDevice = nullptr;
+  if (posix_memalign(&memory, page, bytes) != 0) std::exit(1);
+  std::memset(memory, 1, bytes);
+  SAY(cudaMalloc(&onDevice, bytes));
+  SAY(cudaMemset(onDevice, 2, bytes));
+  SAY(cudaHostRegister(memory, bytes, cudaHostRegisterReadOnly));
+  for (size_t size : {size_t(4), bytes}) {
+    SAY(cudaMemcpy(memory, onDevice, size, cudaMemcpyDeviceToHost));
+    SAY(cudaMemcpy(memory, onDevice, size, cudaMemcpyDefault));
+    SAY(cudaMemcpy2D(memory, 64, onDevice, 64, 4, size / 64 + 1, cudaMemcpyDeviceToHost));
+    VALUE(*static_cast<unsigned*>(memory));
+    SAY(cudaMemcpy(onDevice, memory, size, cudaMemcpyHostToDevice));
+  }
+  SAY(cudaMemcpy(memory, static_cast<char*>(memory) + bytes / 2, 16, cudaMemcpyDefault));
+  SAY(cudaHostUnregister(memory));
+  SAY(cudaMemcpy(memory, onDevice, bytes, cudaMemcpyDeviceToHost));
+}
+
 SECTION(staticZeros) {
   CHECK(cudaFree(nullptr));
   use(zeros, cudaHostRegisterDefault, true);
