@@ -7,11 +7,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cinttypes>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <unistd.h>
+
+#include "vgpu/base/uuid-text.h"
 
 using namespace vgpu;
 using namespace vgpu::nvml;
@@ -59,17 +60,11 @@ int attribute(CUdevice device, CUdevice_attribute which) {
   return cuDeviceGetAttribute(&value, which, device) == CUDA_SUCCESS ? value : 0;
 }
 
-struct Uuid {
-  explicit Uuid(CUdevice device) {
-    CUuuid id{};
-    cuDeviceGetUuid(&id, device);
-    auto byte = [&](int i) { return static_cast<unsigned>(static_cast<unsigned char>(id.bytes[i])); };
-    std::snprintf(text, sizeof text, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", byte(0), byte(1),
-                  byte(2), byte(3), byte(4), byte(5), byte(6), byte(7), byte(8), byte(9), byte(10), byte(11), byte(12), byte(13),
-                  byte(14), byte(15));
-  }
-  char text[64];
-};
+UuidText uuidOf(CUdevice device) {
+  CUuuid id{};
+  cuDeviceGetUuid(&id, device);
+  return UuidText(id.bytes);
+}
 
 struct Memory {
   uint64_t total, free, used;
@@ -181,7 +176,7 @@ FACE int nvmlDeviceGetHandleByUUID(const char* uuid, void** handle) {
   if (users.load() == 0) return uninitialized;
   if (uuid == nullptr || handle == nullptr) return invalidArgument;
   for (int device = 0; device < deviceCount(); ++device)
-    if (std::strcmp(Uuid(device).text, uuid) == 0) return give(device, handle);
+    if (std::strcmp(uuidOf(device).text, uuid) == 0) return give(device, handle);
   return notFound;
 }
 
@@ -205,7 +200,7 @@ FACE int nvmlDeviceGetName(void* handle, char* name, unsigned bytes) {
   });
 }
 FACE int nvmlDeviceGetUUID(void* handle, char* uuid, unsigned bytes) {
-  return of(handle, uuid, [&](CUdevice device) { return copyText(Uuid(device).text, uuid, bytes); });
+  return of(handle, uuid, [&](CUdevice device) { return copyText(uuidOf(device).text, uuid, bytes); });
 }
 FACE int nvmlDeviceGetIndex(void* handle, unsigned* index) {
   return of(handle, index, [&](CUdevice device) { return *index = static_cast<unsigned>(device), int{success}; });

@@ -1,8 +1,7 @@
 #include "stub/driver/driver.h"
 
-#include <fmt/format.h>
-
 #include "vgpu/base/fail.h"
+#include "vgpu/base/uuid-text.h"
 
 namespace vgpu::stub {
 
@@ -12,14 +11,7 @@ std::string nameOf(const Driver& driver, CUresult result) {
   return std::string(name) + " (" + std::to_string(result) + ")";
 }
 
-std::string uuidText(const CUuuid& uuid) {
-  std::string text = "GPU";
-  for (int i = 0; i < 16; ++i) {
-    bool dash = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
-    text += fmt::format("{}{:02x}", dash ? "-" : "", static_cast<unsigned char>(uuid.bytes[i]));
-  }
-  return text;
-}
+std::string uuidText(const CUuuid& uuid) { return UuidText(uuid.bytes).text; }
 
 void require(const Driver& driver, CUresult result, const char* what) {
   if (result == CUDA_SUCCESS) return;
