@@ -2,6 +2,8 @@
 //
 //   rogue renew N     opens a session; at SIGUSR1 asks N times for a new worker and reads no reply
 //   rogue list N      asks N times for the list of sessions and reads no reply
+//   rogue give N      opens a session; at SIGUSR1 gives N files for its worker
+//   rogue nothing N   the same, N times without a file
 //   rogue reattach D  opens a session; once suspended it answers `reattach` with D/sessions/ID in the place of its state
 //                     directory, which it gives the shape of one before
 //
@@ -99,6 +101,24 @@ void renew(int count) {
   awaitSignal(SIGTERM);
 }
 
+void give(int count, bool hasFile) {
+  ControlChannel channel(connectUnix(node() + "/session.sock"));
+  openSession(channel);
+  awaitSignal(SIGUSR1);
+  const kj::AutoCloseFd file(open("/dev/null", O_RDWR | O_CLOEXEC));
+  const int fd = file;
+  auto caught = kj::runCatchingExceptions([&] {
+    for (int i = 0; i < count; ++i) {
+      capnp::MallocMessageBuilder message;
+      const uint64_t name[] = {static_cast<uint64_t>(i), 1};
+      message.initRoot<control::ToNode>().setGive(kj::arrayPtr(name, 2).asBytes());
+      channel.send(message, kj::arrayPtr(&fd, hasFile ? 1 : 0));
+    }
+  });
+  say(caught == nullptr ? "sent" : "cut off");
+  awaitSignal(SIGTERM);
+}
+
 void list(int count) {
   ControlChannel channel(connectUnix(node() + "/vgpud.sock"));
   flood(channel, count, [](capnp::MessageBuilder& builder, int i) {
@@ -157,6 +177,7 @@ void run(const std::string& mode, const char* argument) {
   sigaddset(&signals, SIGUSR1);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   if (mode == "renew") return renew(std::atoi(argument));
+  if (mode == "give" || mode == "nothing") return give(std::atoi(argument), mode == "give");
   if (mode == "list") return list(std::atoi(argument));
   if (mode == "reattach") return reattach(argument);
   KJ_FAIL_REQUIRE("no such mode", mode.c_str());

@@ -1,0 +1,34 @@
+# Programs that have memory of the host in common: a snapshot that one of them outlives, and a move within the host, are of it alone; it does
+# not leave its host, and there are no copies of it.
+program=$tree/tests/programs/shared-host-memory
+[ -x "$program" ] || skip "no $program"
+export VGPU_STORE=$dir/store
+startNode a
+startNode b --listen tcp:127.0.0.1:0
+
+runShared() {
+  rm -f "$dir/pause.reached" "$dir/pause.go"
+  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} VGPU_PAUSE_FILE=$dir/pause "$tree/bin/vgpuctl" --node "unix:$dir/a/vgpud.sock" run -- "$program" \
+    >"$dir/shared.log" 2>&1 &
+  runner[shared]=$!
+  waitUntil test -e "$dir/pause.reached"
+  pid=$(cat "$dir/pause.reached")
+}
+goesOn() {
+  : >"$dir/pause.go"
+  wait "${runner[shared]}" || fail "the program returned $?"
+  says shared 'shared-host-memory: ok' || fail "the program was wrong"
+}
+
+runShared
+succeeds ctl a snapshot "pid:$pid" --to "$dir/snapshot"
+refused "memory that other processes have too, which it shares with the GPU's host" ctl a migrate "pid:$pid" --to "$(addressOf b)"
+succeeds ctl a migrate "pid:$pid" --to "unix:$dir/b/vgpud.sock"
+waitUntil hasState b "$pid" running
+goesOn
+
+needCriu a
+runShared
+succeeds ctl a snapshot "pid:$pid" --process --name shared
+refused "shares memory of the host with other processes, and a copy of it would have the same" ctl a clone shared
+goesOn
