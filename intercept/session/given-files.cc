@@ -1,27 +1,41 @@
 #include "intercept/session/given-files.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "intercept/session/cancellation.h"
+#include "vgpu/control/control.capnp.h"
 
 namespace vgpu::client {
 
-GivenFile::~GivenFile() { files.takeBack(*this); }
+GivenFile::~GivenFile() {
+  close();
+  files.takeBack(*this);
+}
+
+void GivenFile::close() {
+  if (descriptor >= 0) ::close(std::exchange(descriptor, -1));
+}
 
 GivenFiles::File GivenFiles::give(kj::AutoCloseFd file) {
   struct stat status {};
   if (fstat(file, &status) != 0) return nullptr;
   CancellationOff untilTold;
   std::unique_lock lock(mutex);
-  std::weak_ptr<GivenFile>& known = files[Identity{status.st_dev, status.st_ino}];
+  if (isLost) return nullptr;
+  std::weak_ptr<GivenFile>& known = files[Identity{status.st_dev, status.st_ino, fcntl(file, F_GETFL) & O_ACCMODE}];
   File made = known.lock();
   if (made == nullptr) {
-    made.reset(new GivenFile(*this, SharedName::make(), kj::mv(file)));
+    if (held == control::MOST_FILES) return nullptr;
+    const SharedName name = SharedName::make();
+    made.reset(new GivenFile(*this, name, file.release()));
     known = made;
     changes.push_back({made->name, made});
+    ++held;
     ++given;
     wish.raise();
   }
@@ -36,7 +50,9 @@ void GivenFiles::takeBack(const GivenFile& file) {
   if (getpid() != process) return;
   std::lock_guard lock(mutex);
   std::erase_if(files, [](auto& each) { return each.second.expired(); });
+  if (isLost) return;
   changes.push_back({file.name, nullptr});
+  --held;
   ++given;
   wish.raise();
 }
@@ -78,7 +94,7 @@ void GivenFiles::lose() {
 void GivenFiles::leave() {
   if (!mutex.try_lock()) return;  // a thread that is not in this process has it; the descriptors end with exec()
   for (auto& [identity, known] : files)
-    if (File file = known.lock()) file->file = nullptr;
+    if (File file = known.lock()) file->close();
   mutex.unlock();
 }
 

@@ -16,8 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "intercept/session/event-descriptor.h"
@@ -27,7 +26,7 @@ namespace vgpu::client {
 
 class GivenFiles;
 
-// The same object for every descriptor of one file. Whoever lets go of it last takes the file back.
+// The same object for every descriptor of one file that gives the same access. Whoever lets go of it last takes the file back.
 class GivenFile {
  public:
   ~GivenFile();
@@ -35,21 +34,23 @@ class GivenFile {
   GivenFile& operator=(const GivenFile&) = delete;
 
   const SharedName name;
-  int fd() const { return file; }
+  int fd() const { return descriptor; }
 
  private:
   friend class GivenFiles;
-  GivenFile(GivenFiles& files, const SharedName& name, kj::AutoCloseFd file) : name(name), files(files), file(kj::mv(file)) {}
+  GivenFile(GivenFiles& files, const SharedName& name, int descriptor) : name(name), files(files), descriptor(descriptor) {}
+  // fork() copies the descriptors first and the memory then: what was given between the two is not open in the child.
+  void close();
 
   GivenFiles& files;
-  kj::AutoCloseFd file;
+  int descriptor;
 };
 
 class GivenFiles {
  public:
   using File = std::shared_ptr<GivenFile>;
 
-  // Any thread, outside the gate. Nothing if the session is lost, or it is no file.
+  // Any thread, outside the gate. Nothing if the session is lost, it is no file, or there are as many as a daemon keeps.
   File give(kj::AutoCloseFd file);
   // Whether there is any: the session's memory cannot leave this host then.
   bool isEmpty() const;
@@ -72,7 +73,7 @@ class GivenFiles {
 
  private:
   friend class GivenFile;
-  using Identity = std::pair<dev_t, ino_t>;
+  using Identity = std::tuple<dev_t, ino_t, int>;  // with the access mode
   void takeBack(const GivenFile& file);
 
   const pid_t process = getpid();
@@ -81,6 +82,7 @@ class GivenFiles {
   std::condition_variable told;
   std::map<Identity, std::weak_ptr<GivenFile>> files;
   std::vector<Change> changes;
+  uint32_t held = 0;                             // by the daemon, when it has been told all changes
   uint64_t given = 0, taken = 0, tellings = 0;  // changes: that there have been, that were taken, that the daemon was told
   bool isLost = false;
 };

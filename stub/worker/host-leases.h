@@ -61,12 +61,11 @@ class HostLeases {
   CUresult endAll();
 
   // Maps that part of the host arena a second time, at an address of the program's, and registers it there, perhaps so that GPUs only
-  // read it. Invalid value
-  // where the range is none or any of it is leased or adopted already, already mapped where this process has something else
-  // at the address, out of memory as for lease().
+  // read it. Invalid value where the range is none or any of it is leased or adopted already, already mapped where this process has
+  // something else at the address, out of memory as for lease().
   CUresult adopt(uint64_t address, uint64_t arenaAddress, uint64_t bytes, bool isReadOnly, const MemoryFile& arena);
-  // The same of a file from `offset` on, whose descriptor stays the caller's. Invalid value where it has no such part, or is not in
-  // memory, as the driver answers: only what nobody may write can be of a file system on disk.
+  // The same of a file from `offset` on, whose descriptor stays the caller's. Invalid value where it has no such part, and, unless GPUs
+  // only read it, where it is not in memory, as the driver answers of a file on disk.
   struct FilePart {
     int file;
     uint64_t offset;

@@ -36,6 +36,10 @@ bool holds(const char* what, const Shared& shared, unsigned expected) {
   return same(what, std::vector<unsigned>(shared.values, shared.values + count), std::vector<unsigned>(count, expected));
 }
 
+__global__ void put(Shared* shared, unsigned value) {
+  for (unsigned i = threadIdx.x; i < count; i += blockDim.x) shared->values[i] = value;
+}
+
 // What values become in `turns` turns that `first` begins.
 unsigned after(unsigned value, unsigned first, unsigned second) {
   for (unsigned round = 0; round < rounds; ++round) value = (value * 3 + first) * 3 + second;
@@ -212,6 +216,13 @@ int parent() {
     ok &= holds("a file", file.onHost(), expected);
     if (physical) ok &= physical->isHosts() & holds("physical memory", *physical->shared(), expectedPhysical);
   }
+  // What is registered since.
+  const File since(path + "-since", true);
+  unlink((path + "-since").c_str());
+  put<<<1, 128>>>(since.onDevice(), 5);
+  CHECK(cudaDeviceSynchronize());
+  ok &= holds("a file that is registered since", since.onHost(), 5);
+  since.end();
   if (physical) {
     std::fill_n(physical->shared()->values, count, 99);
     physical->end();

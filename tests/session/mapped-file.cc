@@ -83,10 +83,10 @@ TEST_CASE("what is private, anonymous or of two files is not found; what is only
   char* readOnly = file.map(0, filePages, MAP_SHARED, PROT_READ);
   auto found = findMappedFile(wireOf(readOnly), hostPageBytes);
   CHECK(file.is(found, 0));
-  CHECK(found->isReadOnly);
+  CHECK((fcntl(found->file, F_GETFL) & O_ACCMODE) == O_RDONLY);
   REQUIRE(mprotect(readOnly, hostPageBytes, PROT_READ | PROT_WRITE) == 0);
   CHECK(!findMappedFile(wireOf(readOnly), 2 * hostPageBytes));  // as well as written
-  CHECK(!findMappedFile(wireOf(readOnly), hostPageBytes)->isReadOnly);
+  CHECK((fcntl(findMappedFile(wireOf(readOnly), hostPageBytes)->file, F_GETFL) & O_ACCMODE) == O_RDWR);
   void* anonymous = mmap(nullptr, hostPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(!findMappedFile(wireOf(anonymous), hostPageBytes));
   char* both = file.map(0, filePages);
@@ -120,4 +120,13 @@ TEST_CASE("without privilege a file is found by its path, or by another descript
   close(open(replaced.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   withoutPrivilege([&] { CHECK(!findMappedFile(wireOf(mapped), filePages * hostPageBytes)); });
   munmap(mapped, filePages * hostPageBytes);
+}
+
+TEST_CASE("a device that is mapped is not opened") {
+  void* mapped = mmap(nullptr, hostPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, kj::AutoCloseFd(open("/dev/zero", O_RDWR | O_CLOEXEC)), 0);
+  REQUIRE(mapped != MAP_FAILED);
+  auto found = findMappedFile(wireOf(mapped), hostPageBytes);  // memory without a name, which the system makes for it
+  struct stat status {};
+  if (found) CHECK((fstat(found->file, &status) == 0 && S_ISREG(status.st_mode)));
+  munmap(mapped, hostPageBytes);
 }

@@ -126,7 +126,6 @@ TEST_CASE("pages that nobody may write are adopted as such, and returned as such
   CHECK(kindOfPages(addressOf(memory.bytes), pages * pageBytes) == PageKind::otherReadOnly);
   CHECK(reinterpret_cast<std::atomic<long>*>(memory.arena.data() + 2 * MiB + 3 * pageBytes)->load() == 33);
   CHECK(memory.word(3) == 33);
-  if (isRefusedHere(memory)) return;
   REQUIRE(returnPages(readOnly, memory.file));
   CHECK(kindOfPages(addressOf(memory.bytes), pages * pageBytes) == PageKind::readOnly);
   CHECK(memory.word(3) == 33);
@@ -148,4 +147,30 @@ TEST_CASE("kinds of pages are told apart: shared, of a file, in part not written
   CHECK(kindOfPages(addressOf(&onStack) / pageBytes * pageBytes, pageBytes) == PageKind::other);
   static int initialised = 1;  // of the program's file
   CHECK(kindOfPages(addressOf(&initialised) / pageBytes * pageBytes, pageBytes) == PageKind::other);
+}
+
+TEST_CASE("pages behind the end of their file cannot be read") {
+  int file = memfd_create("short", MFD_CLOEXEC);
+  REQUIRE(ftruncate(file, 100) == 0);
+  void* mapped = mmap(nullptr, 2 * pageBytes, PROT_READ, MAP_PRIVATE, file, 0);
+  REQUIRE(mapped != MAP_FAILED);
+  close(file);
+  CHECK(kindOfPages(addressOf(mapped), pageBytes) == PageKind::readOnly);
+  CHECK(kindOfPages(addressOf(mapped), 2 * pageBytes) == PageKind::unmapped);
+  munmap(mapped, 2 * pageBytes);
+}
+
+TEST_CASE("adopted pages that the program has made writable meanwhile stay so") {
+  Memory memory;
+  if (isRefusedHere(memory)) return;
+  REQUIRE(mprotect(memory.bytes, pages * pageBytes, PROT_READ) == 0);
+  AdoptedPages readOnly = memory.adopted();
+  readOnly.areReadOnly = true;
+  REQUIRE(adoptPages(readOnly, memory.file));
+  REQUIRE(mprotect(memory.bytes, 2 * pageBytes, PROT_READ | PROT_WRITE) == 0);
+  memory.word(1) = 7;
+  REQUIRE(returnPages(readOnly, memory.file));
+  memory.word(1) += 1;
+  CHECK(memory.word(1) == 8);
+  CHECK(kindOfPages(addressOf(memory.bytes) + 2 * pageBytes, pageBytes) == PageKind::readOnly);
 }

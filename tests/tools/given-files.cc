@@ -2,8 +2,11 @@
 #include "intercept/session/given-files.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <kj/async-io.h>
+#include <kj/timer.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -70,6 +73,19 @@ TEST_CASE("a file is given by one name as often as it is, and taken back by the 
   CHECK(nameIn(program.daemon->hear().getTakeBack()) == name);
 }
 
+TEST_CASE("a file that can be read and one that can be written are two, also of the same name") {
+  Program program;
+  kj::AutoCloseFd memory = memoryFile();
+  kj::AutoCloseFd reader(open(("/proc/self/fd/" + std::to_string(memory.get())).c_str(), O_RDONLY | O_CLOEXEC));
+  const ino_t inode = inodeOf(memory);
+  auto first = giveAside(program, reader.release());
+  const SharedName readOnly = hearGiven(*program.daemon, inode);
+  auto file = first.get();
+  auto second = giveAside(program, memory.release());
+  CHECK(hearGiven(*program.daemon, inode) != readOnly);
+  CHECK(second.get() != file);
+}
+
 TEST_CASE("what is no open descriptor is not given") {
   Program program;
   CHECK(program.control->files().give({}) == nullptr);
@@ -109,6 +125,35 @@ TEST_CASE("a session that is lost takes no files, also from who waits") {
   program.daemon->say([](control::ToSession::Builder message) { message.setLost("it burned"); });
   CHECK(waiting.get() == nullptr);
   CHECK(program.control->files().give(memoryFile()) == nullptr);
+  CHECK(program.control->files().isEmpty());
+}
+
+TEST_CASE("a program gives no more files than a daemon keeps, and others when it has taken some back") {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur < 2 * control::MOST_FILES) {
+    MESSAGE("skipped: a process here may have too few descriptors");
+    return;
+  }
+  Program program;
+  GivenFiles& files = program.control->files();
+  std::thread daemon([&] {
+    while (auto message = program.daemon->channel.receive(1))
+      if (message->reader->getRoot<control::ToNode>().isGateClosed()) break;
+  });
+  std::vector<GivenFiles::File> given;
+  for (uint32_t i = 0; i < control::MOST_FILES; ++i) given.push_back(files.give(memoryFile()));
+  CHECK(std::ranges::count(given, nullptr) == 0);
+  CHECK(files.give(memoryFile()) == nullptr);
+  CHECK(files.give(kj::AutoCloseFd(dup(given[7]->fd()))) == given[7]);
+  given.pop_back();
+  CHECK(files.give(memoryFile()) != nullptr);
+  given.clear();
+  CHECK(files.isEmpty());
+  program.daemon->say([](control::ToSession::Builder message) { message.setCloseGate(); });
+  daemon.join();
 }
 
 TEST_CASE("threads give and let go of the same files at once, and each has them meanwhile") {
@@ -147,7 +192,8 @@ SharedName named(kj::byte first) { return {first}; }
 
 struct Kept {
   kj::AsyncIoContext io = kj::setupAsyncIo();
-  std::shared_ptr<GivenFiles> files = std::make_shared<GivenFiles>(io.provider->getTimer());
+  kj::TimerImpl timer{kj::origin<kj::TimePoint>()};
+  std::shared_ptr<GivenFiles> files = std::make_shared<GivenFiles>(timer);
 
   ino_t find(const SharedName& name) {
     KJ_IF_MAYBE (file, files->find(name).wait(io.waitScope)) return client::inodeOf(*file);
@@ -184,7 +230,16 @@ TEST_CASE("a file that a worker asks for before it has come is awaited") {
   CHECK(client::inodeOf(KJ_ASSERT_NONNULL(found.wait(kept.io.waitScope))) == inode);
 }
 
-TEST_CASE("a program gives no more files than a daemon keeps of one session") {
+TEST_CASE("a file that does not come is awaited for some seconds") {
+  Kept kept;
+  auto found = kept.files->find(named(1));
+  kept.timer.advanceTo(kj::origin<kj::TimePoint>() + 9 * kj::SECONDS);
+  CHECK(!found.poll(kept.io.waitScope));
+  kept.timer.advanceTo(kj::origin<kj::TimePoint>() + 11 * kj::SECONDS);
+  CHECK(found.wait(kept.io.waitScope) == nullptr);
+}
+
+TEST_CASE("a daemon keeps so many files of one session, and no more") {
   Kept kept;
   for (size_t i = 0; i < GivenFiles::most; ++i) kept.files->put({static_cast<kj::byte>(i), static_cast<kj::byte>(i >> 8)}, {});
   CHECK_THROWS_AS(kept.files->put({0, 0, 1}, {}), kj::Exception);

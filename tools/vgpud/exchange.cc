@@ -17,7 +17,7 @@ constexpr size_t mostNames = 64 << 10, mostParts = 1 << 10, mostContent = 1 << 1
 
 }  // namespace
 
-// Of one session. It may live longer than the session: what it is asked then finds nothing.
+// Of one session. It may live longer than the session: what it is asked then finds nothing but files that the program has given.
 class Exchange::Server final : public control::Exchange::Server {
  public:
   Server(Exchange& exchange, const Session& session, kj::Maybe<kj::Own<SharingGroup>> group)

@@ -5,6 +5,8 @@
 // while the session that has to do with it runs: the one that gives it, or of physical memory that this one has let go of, the
 // one that took it first of those that still have it. That one saves its bytes.
 //
+// It also hands a worker the files that its own program has given (given-files.h).
+//
 // Everything runs in the daemon's event loop; what a session gives and has ends with the session's worker, so nothing of it
 // survives a suspend: the sessions that share are suspended and resumed together, and their restored workers give and take the
 // same again.

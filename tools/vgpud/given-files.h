@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "tools/vgpud/shared-name.h"
+#include "vgpu/control/control.capnp.h"
 
 namespace vgpu::daemon {
 
@@ -19,7 +20,7 @@ class GivenFiles : public std::enable_shared_from_this<GivenFiles> {
  public:
   using Shared = std::shared_ptr<GivenFiles>;
   // Of one session: a descriptor each, and a program is not trusted.
-  static constexpr size_t most = 1 << 10;
+  static constexpr size_t most = control::MOST_FILES;
 
   explicit GivenFiles(kj::Timer& timer) : timer(timer) {}
   KJ_DISALLOW_COPY(GivenFiles);

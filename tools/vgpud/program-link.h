@@ -50,8 +50,8 @@ class ProgramLink {
   // its descriptors, or later than 10 s.
   kj::Promise<ProgramOpen> receiveOpen();
 
-  // Calls `handle` for every further message, with the descriptor beside it. Resolves when the program has closed the connection; rejects at an invalid message,
-  // and if the program does not read its messages.
+  // Calls `handle` for every further message, with the descriptor beside it. Resolves when the program has closed the connection;
+  // rejects at an invalid message, and if the program does not read its messages.
   using Handle = kj::Function<void(control::ToNode::Reader, kj::Maybe<kj::AutoCloseFd>)>;
   kj::Promise<void> serve(Handle handle);
 

@@ -213,6 +213,7 @@ class Resumption final : public kj::Refcounted {
     request.setDirectory(reader(directory));
     request.setSegment(kj::heap<PassedDescriptor>(duplicate(open.segment)));
     request.setHostArena(kj::heap<PassedDescriptor>(duplicate(open.hostArena)));
+    request.setExchange(sessions.exchange.serve(*session));
     return worker->orExit(request.send().then([this](capnp::Response<control::Worker::ReclaimResults>&& results) {
       faultPoint("resume.restored");
       report.take(results.getReport(), "reclaim");

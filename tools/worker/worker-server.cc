@@ -234,11 +234,13 @@ kj::Promise<void> WorkerServer::release(ReleaseContext) {
 kj::Promise<void> WorkerServer::reclaim(ReclaimContext context) {
   auto params = context.getParams();
   std::string directory = textOf(params.getDirectory());
-  auto report = receiveMemory(params).then([this, directory](ProgramMemory&& memory) {
-    return thread.run([this, directory, memory = kj::mv(memory)] {
+  auto exchange = std::make_shared<ExchangeRelay>(params.getExchange());
+  auto report = receiveMemory(params).then([this, directory, exchange](ProgramMemory&& memory) {
+    return thread.run([this, directory, exchange, memory = kj::mv(memory)] {
       auto own = running().sharedFiles();
       if (!isSameFile(own.segment, memory.segment) || !isSameFile(own.hostArena, memory.hostArena))
         fail("the program's memory is not the one that the worker has");
+      running().shareBy(exchange);
       restored = checkpoint::reclaim(running(), directory);
       isMemoryChecked = true;
       return restored->report;

@@ -25,13 +25,16 @@ MemoryFile MemoryFile::create(const std::string& name, uint64_t bytes) {
   return file;
 }
 
+bool MemoryFile::isSealed(int fd) {
+  const int seals = fcntl(fd, F_GET_SEALS);
+  return seals >= 0 && (seals & resizeSeals) == resizeSeals;
+}
+
 MemoryFile MemoryFile::adopt(int fd, uint64_t leastBytes, uint64_t mostBytes) {
   MemoryFile file(fd, 0);
   struct stat status;
   KJ_SYSCALL(fstat(fd, &status));
-  int seals;
-  KJ_SYSCALL(seals = fcntl(fd, F_GET_SEALS), "the descriptor is no memfd");
-  KJ_REQUIRE((seals & resizeSeals) == resizeSeals, "shared memory must be sealed against resizing", seals);
+  KJ_REQUIRE(isSealed(fd), "shared memory must be a memfd that is sealed against resizing");
   file.size = static_cast<uint64_t>(status.st_size);
   KJ_REQUIRE(file.size >= leastBytes && file.size <= mostBytes, "shared memory of a size that was not agreed", file.size,
              leastBytes, mostBytes);

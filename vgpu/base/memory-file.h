@@ -18,6 +18,8 @@ class MemoryFile {
   // Takes ownership of `fd`, which came from an untrusted process. Throws kj::Exception unless it is a memfd of a size
   // between `leastBytes` and `mostBytes`, sealed against growing and shrinking.
   static MemoryFile adopt(int fd, uint64_t leastBytes, uint64_t mostBytes);
+  // Whether it is a memfd that is sealed so.
+  static bool isSealed(int fd);
   // Takes ownership of `fd`, a file with a name: the piece of `bytes` that begins at the descriptor's position, so that whoever
   // is passed the descriptor has the same piece. Throws kj::Exception if the file has no such piece, or it begins in a page.
   static MemoryFile adoptPiece(int fd, uint64_t bytes);

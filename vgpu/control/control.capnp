@@ -13,6 +13,8 @@ $Cxx.namespace("vgpu::control");
 
 const version :UInt32 = 24;
 # A peer of another version is refused by name.
+const mostFiles :UInt32 = 1024;
+# That a program gives its workers at a time (ToNode.give).
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
 
@@ -32,7 +34,7 @@ struct ToNode {
     parked @7 :Void;             # answer to `park`, and the last message: it has nothing of the node's any more
     rewritten @8 :Void;          # answer to `rewrite`
     give @9 :Data;               # a file whose memory the session's workers are to map, by a name of 16 bytes; the file is beside it.
-                                 # Not answered: the frame that names it follows
+                                 # Not answered: the frame that names it follows. At most mostFiles at a time
     takeBack @10 :Data;          # that one is not needed any more
   }
 }
@@ -391,7 +393,7 @@ interface Worker {
   release @10 ();
   # After `save`: the program waits without this worker. Destroys all that the session has made, so that its GPUs are free, and lets go of
   # the program's memory. `recycle` makes the process one for another session then.
-  reclaim @11 (directory :Text, segment :Descriptor, hostArena :Descriptor) -> (report :Report);
+  reclaim @11 (directory :Text, segment :Descriptor, hostArena :Descriptor, exchange :Exchange) -> (report :Report);
   # After `save`, in the place of `restore`: the session goes on in this very worker, which still has all of it. Rejects if the program's
   # memory is not the one that it has, or not at the snapshot's place.
   sendAhead @12 (streams :List(Descriptor), directory :Text, objects :Text, target :Descriptor, downtimeSeconds :Float64,

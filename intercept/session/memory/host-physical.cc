@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "intercept/session/background-thread.h"
 #include "intercept/session/call.h"
 #include "intercept/session/session.h"
 #include "intercept/session/thread.h"
@@ -38,13 +39,14 @@ CUresult HostPhysical::allocate(Thread& thread) {
 CUresult HostPhysical::makeFile(Thread& thread) {
   if (size > machineMemory().availableBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   const MemoryFile made = MemoryFile::create(fileName, size);
+  SignalsBlocked untilThere;  // which would end it
   if (fallocate(made.fd(), 0, 0, static_cast<off_t>(size)) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
   return give(thread, duplicate(made.fd()));
 }
 
 CUresult HostPhysical::give(Thread& thread, kj::AutoCloseFd descriptor) {
   file = thread.session.files().give(kj::mv(descriptor));
-  if (file == nullptr) return thread.session.lossResult();
+  if (file == nullptr) return thread.session.lost ? thread.session.lossResult() : CUDA_ERROR_OUT_OF_MEMORY;
   return thread.session.memory.sharesFiles() ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;  // it has left its host meanwhile
 }
 
@@ -52,14 +54,15 @@ bool HostPhysical::isIn(int descriptor) {
   char target[64];
   const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
   const ssize_t length = readlink(link.c_str(), target, sizeof target);
-  return length > 0 && std::string(target, static_cast<size_t>(length)).starts_with(std::string("/memfd:") + fileName);
+  return length > 0 && std::string(target, static_cast<size_t>(length)) == std::string("/memfd:") + fileName + " (deleted)";
 }
 
 CUresult HostPhysical::import(Thread& thread, int descriptor, HostPhysical& found) {
   if (!thread.session.memory.canMapHost()) return CUDA_ERROR_NOT_SUPPORTED;
   struct stat status {};
-  if (fstat(descriptor, &status) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (fstat(descriptor, &status) != 0 || !MemoryFile::isSealed(descriptor)) return CUDA_ERROR_INVALID_VALUE;
   found.size = static_cast<uint64_t>(status.st_size);
+  if (found.size == 0 || !isGranular(found.size)) return CUDA_ERROR_INVALID_VALUE;
   return found.give(thread, duplicate(descriptor));
 }
 
@@ -70,7 +73,8 @@ CUresult HostPhysical::exportTo(int& descriptor) const {
 
 // In this process first: that needs no undoing if the worker refuses.
 CUresult HostPhysical::map(Thread& thread, uint64_t address, std::optional<SecondMapping>& mapping) const {
-  auto here = file != nullptr ? SecondMapping::at(address, size, file->fd(), 0) : thread.session.memory.mapAgain(arenaAddress, size, address);
+  auto here = file == nullptr ? thread.session.memory.mapAgain(arenaAddress, size, address)
+                              : SecondMapping::at(address, size, file->fd(), 0);
   if (!here) return CUDA_ERROR_OUT_OF_MEMORY;
   Call<api::Cuda::PhysicalMapHostParams> frame(thread.on(hostMemoryDevice), api::Method::physicalMapHost);
   frame->setAddress(address);

@@ -17,8 +17,9 @@ bool isFileOf(const MappedRange& range, const struct stat& status) {
 
 // What has that path now may be another file.
 kj::AutoCloseFd openIf(const MappedRange& range, const std::string& path) {
-  kj::AutoCloseFd file(open(path.c_str(), (range.isWritable() ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat status {};
+  if (stat(path.c_str(), &status) != 0 || !isFileOf(range, status)) return {};  // opening a device does something to it
+  kj::AutoCloseFd file(open(path.c_str(), (range.isWritable() ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (file.get() < 0 || fstat(file, &status) != 0 || !isFileOf(range, status)) return {};
   return file;
 }
@@ -54,7 +55,7 @@ std::optional<MappedFile> findMappedFile(uint64_t address, uint64_t bytes) {
   if (!first || covered < address + bytes) return std::nullopt;
   kj::AutoCloseFd file = openFile(*first);
   if (file.get() < 0) return std::nullopt;
-  return MappedFile{kj::mv(file), first->offset + (address - first->start), !first->isWritable()};
+  return MappedFile{kj::mv(file), first->offset + (address - first->start)};
 }
 
 }  // namespace vgpu::client

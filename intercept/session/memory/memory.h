@@ -202,13 +202,15 @@ class Memory {
   struct Registered {
     HostAllocation allocation;
     uint64_t firstPage, pageBytes;
-    uint64_t arenaAddress;    // of the part of the arena that replaces the pages, or will; 0: none
-    std::shared_ptr<const GivenFile> file{};  // that they are of, and stay of,
-    uint64_t fileOffset = 0;                  // and where they begin in it
+    // Of the part of the arena that replaces the pages, or will; 0: none.
+    uint64_t arenaAddress;
+    // That they are of, and stay of, and where they begin in it.
+    std::shared_ptr<const GivenFile> file{};
+    uint64_t fileOffset = 0;
     bool isReadOnly = false;        // GPUs may not write it,
     bool arePagesReadOnly = false;  // nor may the program
-    bool isAdopted = false;   // the GPU accesses it
-    bool isEnding = false;    // a thread is unregistering it
+    bool isAdopted = false;         // GPUs access it
+    bool isEnding = false;          // a thread is unregistering it
     AdoptedPages pages() const { return {firstPage, pageBytes, arenaAddress, arePagesReadOnly}; }
   };
   // That holds the address; nullptr if none does. Under `mutex`.

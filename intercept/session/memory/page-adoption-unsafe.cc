@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "intercept/session/memory/mapped-ranges.h"
@@ -60,6 +61,8 @@ PageKind kindOfPages(uint64_t address, uint64_t bytes) {
     isPlain = isPlain && !range.isShared() && range.mode[2] == '-' && !isSpecial && !isStack;
   });
   if (covered < address + bytes) return PageKind::unmapped;
+  // Pages behind the end of their file cannot be read.
+  if (anyReadOnly && madvise(pointer(address), bytes, MADV_POPULATE_READ) != 0) return PageKind::unmapped;
   if (anyReadOnly) return isPlain && !anyWritable ? PageKind::readOnly : PageKind::otherReadOnly;
   return isPlain && !anyFile ? PageKind::adoptable : PageKind::other;
 }
@@ -78,19 +81,25 @@ bool adoptPages(const AdoptedPages& pages, const MemoryFile& arena) {
 bool returnPages(const AdoptedPages& pages, const MemoryFile& arena) {
   struct stat file {};
   if (fstat(arena.fd(), &file) != 0) return false;
-  std::vector<std::pair<uint64_t, uint64_t>> ours;
+  struct Ours {
+    uint64_t start, end;
+    bool isWritable;
+  };
+  std::vector<Ours> ours;
   forEachMapping(pages.address, pages.bytes, [&](const MappedRange& range) {
     uint64_t start = std::max(range.start, pages.address), end = std::min(range.end, pages.address + pages.bytes);
     bool same = range.inode == file.st_ino &&
                 hostArenaBase + range.offset + (start - range.start) == pages.arenaAddress + (start - pages.address);
-    if (same) ours.emplace_back(start, end);
+    if (same) ours.push_back({start, end, range.isWritable()});
   });
-  for (auto& [start, end] : ours) {
-    auto protection = WriteProtection::over(start, end - start);
-    if (!protection) return false;
+  for (auto& [start, end, isWritable] : ours) {
+    std::optional<WriteProtection> protection;
+    if (isWritable && !(protection = WriteProtection::over(start, end - start))) return false;
+    const int access = isWritable ? PROT_READ | PROT_WRITE : PROT_READ;
     for (uint64_t address = start; address < end; address += pieceBytes) {
       uint64_t bytes = std::min(pieceBytes, end - address);
-      if (!protection->during(address, bytes, [&] { return makePrivate(address, bytes, protectionOf(pages)); })) return false;
+      auto replace = [&] { return makePrivate(address, bytes, access); };
+      if (!(protection ? protection->during(address, bytes, replace) : replace())) return false;
     }
   }
   return true;

@@ -20,9 +20,14 @@ struct AdoptedPages {
   bool areReadOnly = false;
 };
 
-// What is mapped in [address, address + bytes): private writable memory without a file or a stack; private memory that nobody may
-// write; memory of another kind, of which some may not be written, or none such; or not all of it is mapped to be read.
-enum class PageKind { adoptable, readOnly, otherReadOnly, other, unmapped };
+// What is mapped in [address, address + bytes).
+enum class PageKind {
+  adoptable,      // private, all of it writable, without a file or a stack
+  readOnly,       // private, and nobody may write it
+  otherReadOnly,  // otherwise, and some of it nobody may write
+  other,          // otherwise
+  unmapped        // not all of it can be read
+};
 PageKind kindOfPages(uint64_t address, uint64_t bytes);
 
 // Maps the arena's pages at the addresses, with the same bytes. False if the system refuses a part; the others are replaced then,

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "intercept/session/wait.h"
+#include "intercept/session/thread.h"
 
 namespace vgpu::client {
 

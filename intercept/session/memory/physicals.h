@@ -8,7 +8,6 @@
 #include <cuda.h>
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
