@@ -30,7 +30,7 @@ CUresult blockingCopyEnded(Thread& thread, uint64_t stream, const CopyEnd& to, c
 
 // The box's first byte in memory. Without a pitch or a height rows and slices have no gaps. No place of memory if it lies beyond all
 // addresses, or if the rows of a slice are fewer than those of the box.
-CopyEnd inMemory(const CUDA_MEMCPY3D& copy, uint64_t address, uint64_t pitch, uint64_t height, uint64_t x, uint64_t y, uint64_t z) {
+CopyEnd insideSlices(const CUDA_MEMCPY3D& copy, uint64_t address, uint64_t pitch, uint64_t height, uint64_t x, uint64_t y, uint64_t z) {
   uint64_t least, rows, slice, beforeSlice, beforeRow, begin;
   if (__builtin_add_overflow(x, copy.WidthInBytes, &least) || __builtin_add_overflow(y, copy.Height, &rows)) return {};
   if (pitch == 0) pitch = least;
@@ -40,6 +40,13 @@ CopyEnd inMemory(const CUDA_MEMCPY3D& copy, uint64_t address, uint64_t pitch, ui
       __builtin_add_overflow(begin, x, &begin) || __builtin_add_overflow(begin, address, &begin))
     return {};
   return CopyEnd::memory(begin, pitch, slice);
+}
+
+// The same. Most boxes are of one slice, from its beginning on: nothing looks at how slices lie then.
+[[gnu::always_inline]] inline CopyEnd inMemory(const CUDA_MEMCPY3D& copy, uint64_t address, uint64_t pitch, uint64_t height, uint64_t x,
+                                               uint64_t y, uint64_t z) {
+  if ((x | y | z) == 0 && copy.Depth == 1 && pitch != 0) [[likely]] return CopyEnd::memory(address, pitch);
+  return insideSlices(copy, address, pitch, height, x, y, z);
 }
 
 // Which ends the program says to be the device's.
