@@ -97,16 +97,6 @@ bool areTooNarrow(const CUDA_MEMCPY3D& copy, const CopyEnd& to, const CopyEnd& f
 
 bool isEnd(CUmemorytype type) { return type >= CU_MEMORYTYPE_HOST && type <= CU_MEMORYTYPE_UNIFIED; }
 
-CUDA_MEMCPY3D flat(const CUDA_MEMCPY2D& copy) {
-  CUDA_MEMCPY3D deep = common(copy);
-  deep.Depth = 1;
-  return deep;
-}
-
-}  // namespace
-
-namespace {
-
 // The end as a program describes one. `isAny`: it has not said where it is.
 void describe(const CopyEnd& end, Where where, bool isAny, CUmemorytype& type, const void** host, CUdeviceptr& device, CUarray& array,
               size_t& pitch) {
@@ -217,7 +207,8 @@ CUresult copyPeers(const CUDA_MEMCPY3D_PEER* copy, CUstream stream, Completion c
 
 CUresult copy2D(const CUDA_MEMCPY2D* copy, CUstream stream, Completion completion) {
   if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUDA_MEMCPY3D deep = flat(*copy);
+  CUDA_MEMCPY3D deep = common(*copy);
+  deep.Depth = 1;
   return copy3D(&deep, stream, completion);
 }
 

@@ -115,11 +115,15 @@ struct PinnedMemory : HostMemory {
   }
 };
 
-// Pages of the program that CUDA is told of. The system's own: a sanitizer's allocator has pages that cannot be given to the GPU.
+// Pages of the program that CUDA is told of, or of a file in memory, which other processes might have too. The system's own: a sanitizer's
+// allocator has pages that cannot be given to the GPU.
 struct RegisteredMemory : HostMemory {
   RegisteredMemory(World& world, int device, size_t bytes) : HostMemory(world, device, bytes), pages((bytes + 4095) / 4096 * 4096) {
     world.enter(slot);
-    data = mmap(nullptr, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const int file = world.pick(2) == 0 ? memfd_create("history", MFD_CLOEXEC) : -1;
+    if (!EXPECT(file < 0 || ftruncate(file, off_t(pages)) == 0)) std::exit(1);
+    data = mmap(nullptr, pages, PROT_READ | PROT_WRITE, file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, file, 0);
+    if (file >= 0) close(file);
     if (!EXPECT(data != MAP_FAILED)) std::exit(1);
     CHECK(cudaHostRegister(data, pages, cudaHostRegisterDefault));
     isRead = isWritten = false;  // by copies alone
