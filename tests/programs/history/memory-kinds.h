@@ -120,7 +120,7 @@ struct PinnedMemory : HostMemory {
 struct RegisteredMemory : HostMemory {
   RegisteredMemory(World& world, int device, size_t bytes) : HostMemory(world, device, bytes), pages((bytes + 4095) / 4096 * 4096) {
     world.enter(slot);
-    const int file = world.pick(2) == 0 ? memfd_create("history", MFD_CLOEXEC) : -1;
+    const int file = pages / 4096 % 2 == 0 ? memfd_create("history", MFD_CLOEXEC) : -1;  // the seed's other choices stay as they are
     if (!EXPECT(file < 0 || ftruncate(file, off_t(pages)) == 0)) std::exit(1);
     data = mmap(nullptr, pages, PROT_READ | PROT_WRITE, file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, file, 0);
     if (file >= 0) close(file);
