@@ -82,7 +82,7 @@ class GivenFiles {
   std::condition_variable told;
   std::map<Identity, std::weak_ptr<GivenFile>> files;
   std::vector<Change> changes;
-  uint32_t held = 0;                             // by the daemon, when it has been told all changes
+  uint32_t held = 0;                            // by the daemon, when it has been told all changes
   uint64_t given = 0, taken = 0, tellings = 0;  // changes: that there have been, that were taken, that the daemon was told
   bool isLost = false;
 };

@@ -13,4 +13,11 @@ struct SharedName {
   auto operator<=>(const SharedName&) const = default;
 };
 
+// In the frame of a call that names it.
+template <typename Frame>
+void setName(Frame& frame, const SharedName& name) {
+  frame->setFirst(name.first);
+  frame->setSecond(name.second);
+}
+
 }  // namespace vgpu::client

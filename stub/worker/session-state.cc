@@ -241,7 +241,7 @@ bool SessionState::continueLater() {
 std::function<CUresult()> SessionState::adoptingHost(uint64_t address, uint64_t bytes, const HostSource& from) {
   return [this, address, bytes, from] {
     if (from.arenaAddress != 0) return hostLeases.adopt(address, from.arenaAddress, bytes, from.isReadOnly, hostArena);
-    auto file = exchange == nullptr ? std::nullopt : exchange->file(from.file);
+    auto file = givenFile(from.file);
     return file ? hostLeases.adoptFile(address, bytes, {*file, from.offset, from.isReadOnly}, hostArena) : CUDA_ERROR_INVALID_VALUE;
   };
 }
@@ -252,7 +252,7 @@ std::function<CUresult()> SessionState::mappingHost(uint64_t address, uint64_t b
       if (!hostLeases.ownsArena(from.arenaAddress, bytes)) return CUDA_ERROR_INVALID_VALUE;
       return physical.mapHost(address, bytes, from.arenaAddress, hostArena);
     }
-    auto file = exchange == nullptr ? std::nullopt : exchange->file(from.file);
+    auto file = givenFile(from.file);
     return file ? physical.mapFile(address, bytes, *file) : CUDA_ERROR_INVALID_VALUE;
   };
 }

@@ -211,6 +211,8 @@ class SessionState {
   void detach();
   CUresult registerSegment(std::byte* base);  // in the current context, for all of them
   CUresult registerSlabGroup(uint32_t group);
+  // That the program has given by that name; nothing if it has not. Waits for the daemon.
+  std::optional<kj::AutoCloseFd> givenFile(const SharedName& name) { return exchange == nullptr ? std::nullopt : exchange->file(name); }
 
   std::vector<std::unique_ptr<Execution>> executions;  // by device
   std::mutex beginning;  // held while the session begins to use a device; the leases' mutexes come after it

@@ -111,6 +111,20 @@ startDouble() {
 }
 openedOrEnded() { says "$1" '^opened' || ended "${double[$1]}"; }
 
+# runPaused NODE NAME PROGRAM: a CUDA program, until its pause point, its output in NAME.log. The process id is in NAME.reached.
+runPaused() {
+  rm -f "$dir/$2.reached" "$dir/$2.go"
+  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} VGPU_PAUSE_FILE=$dir/$2 "$tree/bin/vgpuctl" --node "unix:$dir/$1/vgpud.sock" run --name "$2" -- \
+    "$3" >"$dir/$2.log" 2>&1 &
+  runner[$2]=$!
+  waitUntil test -e "$dir/$2.reached"
+}
+# finishes NAME: from there to its end, which must be a good one.
+finishes() {
+  touch "$dir/$1.go"
+  wait "${runner[$1]}" || fail "$1 returned $?"
+}
+
 # startRogue NODE NAME MODE ARGUMENT: a peer that breaks the rules (rogue.cc), its output in NAME.log.
 startRogue() {
   VGPU_NODE=$dir/$1 "$tree/tests/tools/rogue" "$3" "$4" >"$dir/$2.log" 2>&1 &

@@ -70,16 +70,17 @@ bool Machine::isHeldBeforeHandover() {
   return false;
 }
 
-void Machine::holdBeforeHandover() {
-  const bool isHeld = isHeldBeforeHandover();
+void Machine::holdBeforeHandover() { hold(isHeldBeforeHandover()); }
+
+void Machine::holdAgain() {
+  if (!isHeldBeforeHandover()) hold(false);
+}
+
+void Machine::hold(bool isHeld) {
   json wanted = json::array({capability("events", true)});
   if (!isHeld) wanted.push_back(capability(holdCapability, true));
   qmp.run("migrate-set-capabilities", {{"capabilities", wanted}});
   holds = holds || !isHeld;
-}
-
-void Machine::holdAgain() {
-  if (!isHeldBeforeHandover()) holdBeforeHandover();
 }
 
 kj::Promise<std::string> Machine::nextStep() {

@@ -58,6 +58,8 @@ class Machine {
 
  private:
   bool isHeldBeforeHandover();
+  // `isHeld`: it waits already, at somebody else's wish.
+  void hold(bool isHeld);
 
   NodeClient& client;
   MachineMonitor qmp;

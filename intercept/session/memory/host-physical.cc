@@ -80,7 +80,7 @@ CUresult HostPhysical::map(Thread& thread, uint64_t address, std::optional<Secon
   frame->setAddress(address);
   frame->setBytes(size);
   frame->setArenaAddress(arenaAddress);
-  if (file != nullptr) frame->setFirst(file->name.first), frame->setSecond(file->name.second);
+  if (file != nullptr) setName(frame, file->name);
   frame.describe(address, size);
   if (CUresult error = frame.call()) return error;
   mapping.emplace(std::move(*here));

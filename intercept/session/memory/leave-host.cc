@@ -19,13 +19,14 @@ std::string Memory::whatMustStay(const Session& session) const {
   auto staged = std::ranges::count_if(hostAllocations, isStaging);
   auto physical = std::ranges::count_if(hostAllocations, [](auto& one) { return one.second.kind == HostKind::physical; });
   std::string what;
+  auto join = [&](const std::string& more) { what += (what.empty() ? "" : " and ") + more; };
   auto add = [&](auto count, const char* of) {
-    if (count != 0) what += (what.empty() ? "" : " and ") + std::to_string(count) + of;
+    if (count != 0) join(std::to_string(count) + of);
   };
   add(adopted, " pieces of memory of its own that are registered (cudaHostRegister)");
   add(staged, " copies of pageable memory in graphs");
   add(physical, " pieces of physical memory of the host (cuMemCreate)");
-  if (!session.files().isEmpty()) what += (what.empty() ? "" : " and ") + std::string("memory that other processes have too");
+  if (!session.files().isEmpty()) join("memory that other processes have too");
   return what;
 }
 

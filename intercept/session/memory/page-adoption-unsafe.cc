@@ -37,12 +37,12 @@ bool makePrivate(uint64_t address, uint64_t bytes, int protection) {
   return false;
 }
 
-int protectionOf(const AdoptedPages& pages) { return pages.areReadOnly ? PROT_READ : PROT_READ | PROT_WRITE; }
+int protectionOf(bool isReadOnly) { return isReadOnly ? PROT_READ : PROT_READ | PROT_WRITE; }
 
 // Copies them into the arena, and maps that in their place.
 bool exchange(const AdoptedPages& pages, const MemoryFile& arena) {
   copyPages(pointer(pages.arenaAddress), pointer(pages.address), pages.bytes);
-  return mmap(pointer(pages.address), pages.bytes, protectionOf(pages), MAP_SHARED | MAP_FIXED, arena.fd(),
+  return mmap(pointer(pages.address), pages.bytes, protectionOf(pages.areReadOnly), MAP_SHARED | MAP_FIXED, arena.fd(),
               static_cast<off_t>(pages.arenaAddress - hostArenaBase)) != MAP_FAILED;
 }
 
@@ -95,16 +95,15 @@ bool returnPages(const AdoptedPages& pages, const MemoryFile& arena) {
   for (auto& [start, end, isWritable] : ours) {
     std::optional<WriteProtection> protection;
     if (isWritable && !(protection = WriteProtection::over(start, end - start))) return false;
-    const int access = isWritable ? PROT_READ | PROT_WRITE : PROT_READ;
     for (uint64_t address = start; address < end; address += pieceBytes) {
       uint64_t bytes = std::min(pieceBytes, end - address);
-      auto replace = [&] { return makePrivate(address, bytes, access); };
+      auto replace = [&] { return makePrivate(address, bytes, protectionOf(!isWritable)); };
       if (!(protection ? protection->during(address, bytes, replace) : replace())) return false;
     }
   }
   return true;
 }
 
-bool returnPagesInChild(const AdoptedPages& pages) { return makePrivate(pages.address, pages.bytes, protectionOf(pages)); }
+bool returnPagesInChild(const AdoptedPages& pages) { return makePrivate(pages.address, pages.bytes, protectionOf(pages.areReadOnly)); }
 
 }  // namespace vgpu::client

@@ -93,8 +93,7 @@ CUresult Memory::askToAdopt(Thread& thread, const Registered& entry) {
   frame->setBytes(entry.pageBytes);
   frame->setIsReadOnly(entry.isReadOnly);
   if (entry.file != nullptr) {
-    frame->setFirst(entry.file->name.first);
-    frame->setSecond(entry.file->name.second);
+    setName(frame, entry.file->name);
     frame->setOffset(entry.fileOffset);
   }
   frame.describe(entry.firstPage, entry.pageBytes);
@@ -113,9 +112,7 @@ CUresult Memory::adopt(Thread& thread, const Registered& entry) {
                      // Those that are on their way into the arena or out of it too. A child that went on sharing its
                      // parent's memory would write into it.
                      for (auto& [address, entry] : theMemory->registered)
-                       if (entry.arenaAddress != 0 &&
-                           !returnPagesInChild(entry.pages()))
-                         std::abort();
+                       if (entry.arenaAddress != 0 && !returnPagesInChild(entry.pages())) std::abort();
                      theMemory->registered.clear();
                      theMemory->mutex.unlock();
                    });
@@ -163,8 +160,7 @@ CUresult Memory::endRegistration(Thread& thread, uint64_t address) {
   }
   CUresult result = CUDA_SUCCESS;
   if (entry.isAdopted) {
-    if (entry.arenaAddress != 0 && !returnPages(entry.pages(), arenaFile))
-      return CUDA_ERROR_OPERATING_SYSTEM;
+    if (entry.arenaAddress != 0 && !returnPages(entry.pages(), arenaFile)) return CUDA_ERROR_OPERATING_SYSTEM;
     result = release(thread, entry.firstPage);
   }
   std::lock_guard lock(mutex);

@@ -5,16 +5,6 @@
 
 namespace vgpu::client {
 
-namespace {
-
-template <typename Params>
-void setName(Params& frame, const SharedName& name) {
-  frame->setFirst(name.first);
-  frame->setSecond(name.second);
-}
-
-}  // namespace
-
 bool SharedObjects::isOurs(const SharedName& name) const {
   std::lock_guard lock(mutex);
   for (auto& [object, each] : given)

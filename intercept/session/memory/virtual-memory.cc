@@ -42,8 +42,8 @@ CUresult VirtualMemory::create(Thread& thread, uint64_t bytes, const CUmemAlloca
   if (CUresult error = endUnused(thread)) return error;
   if (isOfHost(properties->location)) {
     HostPhysical host;
-    const CUresult error = HostPhysical::make(thread, bytes, properties->requestedHandleTypes != 0, host);
-    return error != CUDA_SUCCESS ? error : addHost(thread, host, handle);
+    if (CUresult error = HostPhysical::make(thread, bytes, properties->requestedHandleTypes != 0, host)) return error;
+    return addHost(thread, host, handle);
   }
   HandleTable& handles = thread.session.handles;
   auto device = static_cast<unsigned>(properties->location.id);
@@ -168,8 +168,8 @@ CUresult VirtualMemory::importFrom(Thread& thread, int descriptor, CUmemAllocati
   std::lock_guard change(changing);
   if (HostPhysical::isIn(descriptor)) {
     HostPhysical host;
-    const CUresult error = HostPhysical::import(thread, descriptor, host);
-    return error != CUDA_SUCCESS ? error : addHost(thread, host, handle);
+    if (CUresult error = HostPhysical::import(thread, descriptor, host)) return error;
+    return addHost(thread, host, handle);
   }
   auto name = ExportedMemory::nameIn(descriptor, ExportedMemory::What::physical);
   if (!name) return CUDA_ERROR_INVALID_VALUE;

@@ -24,17 +24,13 @@ tell one change changed
 memoryIsRight one
 
 # Memory of the host that a program registers after such a resume is found by the worker, too.
-program=$tree/tests/programs/shared-host-memory
-LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} VGPU_PAUSE_FILE=$dir/pause ctl a run -- "$program" >"$dir/shared.log" 2>&1 &
-shared=$!
-waitUntil test -e "$dir/pause.reached"
-sharing=$(cat "$dir/pause.reached")
+runPaused a shared "$tree/tests/programs/shared-host-memory"
+sharing=$(cat "$dir/shared.reached")
 before=$(worker a "$sharing")
 succeeds ctl a suspend "$sharing" --to memory
 succeeds ctl a resume "$sharing"
 [ "$(worker a "$sharing")" = "$before" ] || fail "the program with shared memory goes on in another worker"
-touch "$dir/pause.go"
-wait "$shared" || fail "the program with shared memory returned $?: $(cat "$dir/shared.log")"
+finishes shared
 before=$(worker a one)
 
 # Another program finds no memory: what is kept goes, and the session comes back from pinned memory. (Each worker has an emulated

@@ -14,42 +14,30 @@ memoryIsSent() {
   return $code
 }
 
-# runPaused NAME PROGRAM: with node a, until its pause point.
-runPaused() {
-  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} VGPU_PAUSE_FILE=$dir/$1 "$tree/bin/vgpuctl" --node "unix:$dir/a/vgpud.sock" run --name "$1" -- \
-    "$2" >"$dir/$1.log" 2>&1 &
-  runner[$1]=$!
-  waitUntil test -e "$dir/$1.reached"
-}
-goesOn() {
-  touch "$dir/$1.go"
-  wait "${runner[$1]}" || fail "$1 returned $?"
-}
-
 # leaves NAME PROGRAM: at its pause point, and ends there.
 leaves() {
-  runPaused "$1" "$2"
+  runPaused a "$1" "$2"
   succeeds ctl a migrate "$1" --to "$(addressOf b)"
   waitUntil hasState b "$1" running
   memoryIsSent || fail "no memory of $1 was sent"
-  goesOn "$1"
+  finishes "$1"
 }
 leaves later "$program"
 leaves having "$tree/tests/programs/memory"
 
 # stays NAME PROGRAM WHY: at its pause point it has what only its host has, and goes on there.
 stays() {
-  runPaused "$1" "$2"
+  runPaused a "$1" "$2"
   refused "the program cannot leave its host: it has .* $3" ctl a migrate "$1" --to "$(addressOf b)"
   ! memoryIsSent || fail "memory of a program that cannot leave was sent"
   hasState a "$1" running || fail "the program that cannot leave is $(field a "$1" state)"
-  goesOn "$1"
+  finishes "$1"
 }
 stays registered "$tree/tests/programs/host-register" "pieces of memory of its own that are registered"
 stays physical "$tree/tests/programs/host-physical" "pieces of physical memory of the host"
 
 # One whose migration fails after it has given up sharing stays, and can leave later.
-runPaused staying "$tree/tests/programs/memory"
+runPaused a staying "$tree/tests/programs/memory"
 VGPU_FAULT_POINT=migrate.arriving:kill startNode doomed --listen tcp:127.0.0.1:0
 ctl a migrate staying --to "$(addressOf doomed)" >"$dir/doomed-migrate.log" 2>&1 && fail "a migration to a node that was killed succeeded"
 waitUntil hasState a staying running
@@ -58,5 +46,5 @@ succeeds ctl a suspend staying --to "$dir/snapshot"
 succeeds ctl a resume "$dir/snapshot"
 succeeds ctl a migrate staying --to "$(addressOf b)"
 waitUntil hasState b staying running
-goesOn staying
+finishes staying
 waitUntil noRelays

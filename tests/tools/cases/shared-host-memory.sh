@@ -7,16 +7,11 @@ startNode a
 startNode b --listen tcp:127.0.0.1:0
 
 runShared() {
-  rm -f "$dir/pause.reached" "$dir/pause.go"
-  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} VGPU_PAUSE_FILE=$dir/pause "$tree/bin/vgpuctl" --node "unix:$dir/a/vgpud.sock" run -- "$program" \
-    >"$dir/shared.log" 2>&1 &
-  runner[shared]=$!
-  waitUntil test -e "$dir/pause.reached"
-  pid=$(cat "$dir/pause.reached")
+  runPaused a shared "$program"
+  pid=$(cat "$dir/shared.reached")
 }
-goesOn() {
-  : >"$dir/pause.go"
-  wait "${runner[shared]}" || fail "the program returned $?"
+ends() {
+  finishes shared
   says shared 'shared-host-memory: ok' || fail "the program was wrong"
 }
 
@@ -25,10 +20,10 @@ succeeds ctl a snapshot "pid:$pid" --to "$dir/snapshot"
 refused "memory that other processes have too, which it shares with the GPU's host" ctl a migrate "pid:$pid" --to "$(addressOf b)"
 succeeds ctl a migrate "pid:$pid" --to "unix:$dir/b/vgpud.sock"
 waitUntil hasState b "$pid" running
-goesOn
+ends
 
 needCriu a
 runShared
 succeeds ctl a snapshot "pid:$pid" --process --name shared
 refused "shares memory of the host with other processes, and a copy of it would have the same" ctl a clone shared
-goesOn
+ends
