@@ -1,5 +1,6 @@
 #include <atomic>
 #include <numeric>
+#include <thread>
 
 #include "driver-fixture.h"
 
@@ -100,6 +101,49 @@ TEST_CASE("a mipmapped array's levels halve") {
   CHECK_CUDA(cuMipmappedArrayDestroy(mipmaps));
 }
 
+TEST_CASE("the end of an array waits for the work before it, and its memory is free then") {
+  Device device;
+  constexpr size_t width = 1 << 14, height = 1 << 8;
+  const CUdeviceptr copied = device.allocate(width * height);
+  CUstream stream = nullptr;
+  REQUIRE_CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  const CUDA_ARRAY3D_DESCRIPTOR descriptor{width, height, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0};
+  size_t freeBefore = 0, freeAfter = 0, total = 0;
+  REQUIRE_CUDA(cuMemGetInfo(&freeBefore, &total));
+  for (bool isMipmapped : {false, true}) {
+    CUarray array = nullptr;
+    CUmipmappedArray mipmap = nullptr;
+    if (isMipmapped) {
+      REQUIRE_CUDA(cuMipmappedArrayCreate(&mipmap, &descriptor, 2));
+      REQUIRE_CUDA(cuMipmappedArrayGetLevel(&array, mipmap, 0));
+    } else {
+      REQUIRE_CUDA(cuArray3DCreate(&array, &descriptor));
+    }
+    std::atomic<bool> isReleased = false;
+    auto await = [](void* released) { static_cast<std::atomic<bool>*>(released)->wait(false); };
+    REQUIRE_CUDA(cuLaunchHostFunc(stream, await, &isReleased));
+    CUDA_MEMCPY2D copy{};
+    copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    copy.srcArray = array;
+    copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.dstDevice = copied;
+    copy.dstPitch = copy.WidthInBytes = width;
+    copy.Height = height;
+    REQUIRE_CUDA(cuMemcpy2DAsync(&copy, stream));
+    std::thread releasing([&] {
+      usleep(10'000);  // so that the array is being destroyed meanwhile
+      isReleased = true;
+      isReleased.notify_all();
+    });
+    CHECK_CUDA(isMipmapped ? cuMipmappedArrayDestroy(mipmap) : cuArrayDestroy(array));
+    CHECK(isReleased.load());
+    CHECK_CUDA(cuMemGetInfo(&freeAfter, &total));
+    CHECK_EQ(freeAfter, freeBefore);
+    releasing.join();
+  }
+  CHECK_CUDA(cuStreamDestroy(stream));
+}
+
 TEST_CASE("texture objects say what they were made of, and their handles are reused lowest first, but by the next object") {
   Device device;
   CUDA_RESOURCE_DESC resource{};
@@ -149,8 +193,7 @@ void hold(void* flag) { static_cast<std::atomic<int>*>(flag)->wait(0); }
 
 }  // namespace
 
-TEST_CASE(
-    "work finds the array and the texture that are destroyed behind it, and others do not get their places before") {
+TEST_CASE("work finds the texture that is destroyed behind it, and others do not get its place before") {
   Device device;
   CUstream stream = nullptr;
   REQUIRE_CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -173,8 +216,6 @@ TEST_CASE(
   REQUIRE_CUDA(cuMemcpyAtoHAsync(found, array, 0, 16, stream));
   CHECK_CUDA(cuTexObjectDestroy(first));
   CHECK_ANSWER(cuTexObjectDestroy(first), CUDA_ERROR_INVALID_VALUE);
-  CHECK_CUDA(cuArrayDestroy(array));
-  CHECK_ANSWER(cuArrayDestroy(array), CUDA_ERROR_INVALID_HANDLE);
   REQUIRE_CUDA(cuArray3DCreate(&other, &descriptor));
   REQUIRE_CUDA(cuMemcpyHtoA(other, 0, others.data(), 16));
   resource.res.array.hArray = other;
@@ -183,7 +224,8 @@ TEST_CASE(
 
   released = 1;
   released.notify_all();
-  CHECK_CUDA(cuCtxSynchronize());
+  CHECK_CUDA(cuArrayDestroy(array));
+  CHECK_ANSWER(cuArrayDestroy(array), CUDA_ERROR_INVALID_HANDLE);
   CHECK_EQ(std::vector(found, found + 4), numbers);
   REQUIRE_CUDA(cuTexObjectCreate(&third, &resource, &texture, nullptr));
   REQUIRE_CUDA(cuTexObjectCreate(&third, &resource, &texture, nullptr));

@@ -398,10 +398,10 @@ TEST_CASE("kernels see what was bound when they were launched") {
   CHECK_CUDA(cuTexRefSetArray(r, array, 0));
   CHECK_CUDA(launch(plane, stream, 4, bindings.out + 32));
   CHECK_CUDA(cuTexRefDestroy(r));
-  CHECK_CUDA(cuArrayDestroy(array));
   CHECK_CUDA(launch(line, stream, 4, bindings.out + 48));
   released = 1;
   released.notify_all();
+  CHECK_CUDA(cuArrayDestroy(array));
   CHECK_CUDA(cuCtxSynchronize());
   CHECK_EQ(bindings.results(16), std::vector<float>{1, 2, 3, 4, 129, 130, 131, 132, 1, 1, 2, 2, 0, 0, 0, 0});
   CHECK_CUDA(cuStreamDestroy(stream));

@@ -139,11 +139,6 @@ CUDA_ARRAY_DESCRIPTOR flat(const CUDA_ARRAY3D_DESCRIPTOR& full) {
   return {.Width = full.Width, .Height = full.Height, .Format = full.Format, .NumChannels = full.NumChannels};
 }
 
-// The memory of a destroyed array is that of the work that was issued before, until that is over.
-void keepUntilUnused(Context& owner, std::shared_ptr<const void> memory) {
-  owner.streams.afterAll([memory = std::move(memory)] { return Outcome::finished; });
-}
-
 }  // namespace
 
 CUresult CUDAAPI cuArray3DCreate_v2(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR* descriptor) {
@@ -170,8 +165,9 @@ CUresult CUDAAPI cuArrayDestroy(CUarray handle) {
   return enterContext([&](Context& context) {
     std::shared_ptr<Array> array = context.driver.arrays.get(handle);
     if (array->isPart) return;  // it goes with the whole
+    array->context.streams.waitForAll();  // as on hardware
     for (const std::shared_ptr<Array>& plane : array->planes) context.driver.arrays.remove(plane->handle);
-    keepUntilUnused(array->context, context.driver.arrays.remove(handle));
+    context.driver.arrays.remove(handle);
   });
 }
 
@@ -210,9 +206,9 @@ CUresult CUDAAPI cuMipmappedArrayGetLevel(CUarray* level, CUmipmappedArray handl
 CUresult CUDAAPI cuMipmappedArrayDestroy(CUmipmappedArray handle) {
   return enterContext([&](Context& context) {
     std::shared_ptr<MipmappedArray> array = context.driver.mipmappedArrays.get(handle);
+    array->context.streams.waitForAll();  // as on hardware
     context.driver.mipmappedArrays.remove(handle);
     for (const std::shared_ptr<Array>& level : array->levels) context.driver.arrays.remove(level->handle);
-    keepUntilUnused(array->context, array);
   });
 }
 

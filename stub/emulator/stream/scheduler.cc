@@ -95,13 +95,12 @@ bool Scheduler::runAction(const TaskRef& task) {
   return false;
 }
 
+// Who finds the task done finds also what only its action had as ended: memory as free.
 void Scheduler::finish(const TaskRef& task, Ready& ready) {
-  Action spent;
+  task->action = nullptr;
   std::vector<TaskRef> dependents;
   {
     std::lock_guard lock(mutex);
-    spent = std::move(task->action);
-    task->action = nullptr;
     dependents.swap(task->dependents);
     task->completed.store(1, std::memory_order_release);
     for (const TaskRef& next : dependents) release(next, ready);
