@@ -85,13 +85,15 @@ CUresult Execution::afterSlowCalls(std::function<CUresult()> work, const char* n
   return CUDA_SUCCESS;
 }
 
-CUresult Execution::afterAllWork(std::function<CUresult()> destroy) {
+CUresult Execution::afterAllWork(std::function<CUresult()> destroy, DriverWaits waits) {
   // A program that has waited sees the driver's numbers and places as free as natively.
   if (gpu.later.isEmpty() && gpu.progress.isDone()) return destroy();
   uint64_t fence;
   if (CUresult error = gpu.progress.fence(fence)) return error;
-  gpu.later.add(fence, [this, destroy = std::move(destroy)](CUresult fault) {
-    if (fault == CUDA_SUCCESS) session.noteDeferred(device(), destroy());  // else the object ends with its context
+  gpu.later.add(fence, [this, destroy = std::move(destroy), waits](CUresult fault) {
+    if (fault != CUDA_SUCCESS) return;  // the object ends with its context
+    const bool hasNewWork = waits == DriverWaits::yes && !gpu.progress.isDone();
+    session.noteDeferred(device(), hasNewWork ? afterAllWork(destroy, waits) : destroy());
   });
   return CUDA_SUCCESS;
 }

@@ -84,8 +84,10 @@ class Execution {
   void destroyAll();
 
   // Runs `destroy` once all work that the GPU has been given is done: at once, if that is known. CUDA's answer, as far as it is
-  // known by then.
-  CUresult afterAllWork(std::function<CUresult()> destroy);
+  // known by then. Where the driver itself waits for all work (facts.md), it is once there is none: such as has come meanwhile may
+  // wait for a frame that this thread would not execute then.
+  enum class DriverWaits { no, yes };
+  CUresult afterAllWork(std::function<CUresult()> destroy, DriverWaits waits = DriverWaits::no);
 
   // Runs `work`, which is quick but comes behind the slow calls that are under way and needs `moduleLoading`: at once if there are
   // none. CUDA's answer, as far as it is known by then.

@@ -163,7 +163,7 @@ void RingConsumer::putOff(const Frame& frame, SlowCall call, bool isAgain) {
 
 void RingConsumer::settle(const Frame& executed, CUresult result, bool isAgain) {
   auto& info = api::infoOf(executed.method);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && !isAgain && runAgain(executed)) return;
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && (!isAgain || !on.gpu.later.isEmpty()) && runAgain(executed)) return;
   if (isSticky(result)) on.session.noteFault(result);
   if (!info.noWork) isBusy = true;
   if (info.route == api::Route::POST) {
@@ -182,9 +182,9 @@ void RingConsumer::forgetNamed(const Frame& executed) {
   });
 }
 
-// It lacked memory. What the program has destroyed gives its memory back when the GPU has passed the last fence, and graphs,
-// which end for it, when the GPU has passed all work so far: then it is executed once more. False if no memory is coming back, or
-// only later and nobody waits for a reply.
+// It lacked memory. What the program has destroyed gives its memory back when the GPU has passed the last fence, or a later one if work
+// has come meanwhile, and graphs, which end for it, when the GPU has passed all work so far: then it is executed once more. False if no
+// memory is coming back, or only later and nobody waits for a reply.
 bool RingConsumer::runAgain(const Frame& executed) {
   bool hadGraphs = on.gpu.folded.dropAll();
   if (!hadGraphs && on.gpu.later.isEmpty()) return false;

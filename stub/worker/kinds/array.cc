@@ -46,7 +46,7 @@ CUresult end(Execution& on, uint64_t handle, std::function<CUresult()> destroy) 
     CUresult result = destroy();
     session.tiles.forget(handle);
     return result;
-  });
+  }, Execution::DriverWaits::yes);
 }
 
 }  // namespace

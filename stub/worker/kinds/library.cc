@@ -127,7 +127,7 @@ CUresult libraryDestroy(Execution& on, const api::FrameReader<api::Cuda::Library
     callByWords(destroy, &real, 1);
     return CUDA_SUCCESS;
   };
-  return isBusy ? on.afterAllWork(end) : end();
+  return isBusy ? on.afterAllWork(end, Execution::DriverWaits::yes) : end();
 }
 
 namespace {

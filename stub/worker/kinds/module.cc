@@ -73,8 +73,8 @@ CUresult moduleUnload(Execution& on, const api::FrameReader<api::Cuda::ModuleUnl
   auto unload = [&on, handle, module] {
     return on.moduleGroups.unload(handle) ? on.moduleGroups.endGroups() : on.driver.cuModuleUnload(module);
   };
-  return on.afterAllWork(
-      [&on, unload] { return on.afterSlowCalls(unload, "cuModuleUnload"); });  // the driver would wait for the work
+  auto end = [&on, unload] { return on.afterSlowCalls(unload, "cuModuleUnload"); };
+  return on.afterAllWork(end, Execution::DriverWaits::yes);
 }
 
 CUresult moduleFunction(Execution& on, const api::FrameReader<api::Cuda::ModuleFunctionParams>& p, Reply& reply) {
