@@ -90,6 +90,7 @@ bool Folding::takeWork(const Frame& frame) {
 }
 
 void Folding::takeFence(const Frame& frame) {
+  makeOrder(streamOf(frame));
   auto run = find(streamOf(frame));
   if (run == runs.end()) return execute(frame);
   run->frames.push_back(frame);
@@ -127,7 +128,7 @@ void Folding::forgetStreams() {
   if (lengths.size() >= mostStreams) lengths.clear();
 }
 
-// Before work of `stream` is kept: the legacy default stream is ordered with the other streams by their calls.
+// Before work of `stream` is kept, or what tells that it has been done: the legacy default stream is ordered with the other streams by their calls.
 void Folding::makeOrder(uint64_t stream) {
   if (runs.empty() || (runs.front().stream == 0) == (stream == 0)) return;
   issueAll();
