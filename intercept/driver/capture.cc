@@ -55,21 +55,12 @@ CUresult captureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t*
     if (CUresult error = thread.session.captures.look(thread, handle, info)) return error;
     *status = info.status;
     if (info.status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
-    if (nodes != nullptr && edges == nullptr && havePorts(info.tail)) return CUDA_ERROR_LOSSY_QUERY;
+    if (nodes != nullptr && edges == nullptr && std::ranges::any_of(info.edges, hasPort)) return CUDA_ERROR_LOSSY_QUERY;
     if (id != nullptr) *id = info.id;
     if (graph != nullptr) *graph = fromWire<CUgraph>(thread.session.graphs.lend(*info.graph));
-    // The lists are the program's to read until it changes the capture.
-    thread_local std::vector<CUgraphNode> given;
-    thread_local std::vector<CUgraphEdgeData> givenEdges;
-    given.clear();
-    givenEdges.clear();
-    for (auto& edge : info.tail) {
-      given.push_back(fromWire<CUgraphNode>(edge.from->handle));
-      givenEdges.push_back(edge.data);
-    }
-    if (nodes != nullptr) *nodes = given.data();
-    if (edges != nullptr) *edges = givenEdges.data();
-    if (count != nullptr) *count = given.size();
+    if (nodes != nullptr) *nodes = info.nodes.data();
+    if (edges != nullptr) *edges = info.edges.data();
+    if (count != nullptr) *count = info.nodes.size();
     return CUDA_SUCCESS;
   });
 }

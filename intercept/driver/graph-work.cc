@@ -76,7 +76,7 @@ CUresult describeNode(Thread& thread, const NodeRequest& request, NodeWork& work
     case CU_GRAPH_NODE_TYPE_GRAPH: {
       auto child = session.graphs.find(toWire(params.graph.graph));
       if (child == nullptr) return CUDA_ERROR_INVALID_VALUE;
-      if (!child->canBeCopied()) return CUDA_ERROR_NOT_SUPPORTED;
+      if (!child->canBeCopied() || isMove(request)) return CUDA_ERROR_NOT_SUPPORTED;  // what is added can be moved
       work = ChildWork{child->clone()};
       return CUDA_SUCCESS;
     }

@@ -60,11 +60,16 @@ CUresult addNode(CUgraphNode* node, CUgraph graph, const Dependencies& before, c
     if (CUresult bad = edgesOf(graphs, *found, before, &request.params.type, edges)) return bad;
     NodeWork work;
     const bool isConditional = request.given && request.params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
-    if (CUresult bad = isConditional ? describeConditional(graphs, *found, request, work) : describeNode(thread, request, work))
+    std::shared_ptr<Graph> moved;
+    if (CUresult bad = isConditional     ? describeConditional(graphs, *found, request, work)
+                       : isMove(request) ? graphs.findMovable(toWire(request.params.graph.graph), *found, moved)
+                                         : describeNode(thread, request, work))
       return bad;
+    if (moved != nullptr) work = ChildWork{moved};
     // Of its own graph's memory neither, once that has the node that frees it: the new one does not come before that.
     if (!mayName(thread.session.graphMemories, nullptr, work)) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = found->admits(work)) return refused;
+    if (moved != nullptr) graphs.move(*moved);
     *node = programsNode(found->add(std::move(work), std::move(edges)));
     return CUDA_SUCCESS;
   });

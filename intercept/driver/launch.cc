@@ -7,6 +7,7 @@
 
 #include "intercept/driver/shared.h"
 #include "intercept/session/graph/device-node.h"
+#include "intercept/session/graph/node-attributes.h"
 #include "intercept/session/kernel-parameters.h"
 #include "intercept/session/launch-attributes.h"
 
@@ -143,6 +144,7 @@ template <typename Send>
       if (attributes != nullptr && attributes->recordsOutside()) return CUDA_ERROR_NOT_SUPPORTED;
       auto& kernel = work.emplace<KernelWork>();
       CUresult described = describeKernel(thread, f, shape, values, kernelParams, extra, kernel);
+      takePriority(session, stream, kernel);
       const bool isAsked = described == CUDA_SUCCESS && attributes != nullptr && attributes->deviceNode() != nullptr;
       return isAsked ? DeviceNode::make(thread, kernel, *attributes->deviceNode()) : described;
     };

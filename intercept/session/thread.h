@@ -91,7 +91,7 @@ class Thread {
   CUstreamCaptureMode captureMode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   // Success if the call may be executed: no stream is captured that it would disturb.
   CUresult refuseCaptured(uint64_t stream) {
-    return session.captures.isActive() ? session.captures.refuse(stream) : CUDA_SUCCESS;
+    return session.captures.isActive() ? session.captures.refuse(*this, stream) : CUDA_SUCCESS;
   }
   CUresult refuseUnsafe() { return session.captures.isActive() ? session.captures.refuseUnsafe(*this) : CUDA_SUCCESS; }
 

@@ -37,9 +37,10 @@ std::vector<const GraphNode*> ancestorsOf(const std::vector<GraphEdge>& tail) {
 }  // namespace
 
 // The legacy stream comes behind every blocking stream of its device, those of green contexts excepted.
-Captures::Capture* Captures::implicatedBy(uint64_t stream) const {
+Captures::Capture* Captures::implicatedBy(const Thread& thread, uint64_t stream) const {
   if (stream != 0) return nullptr;
   for (auto& [other, place] : streams) {
+    if (handleDevice(other) != thread.device()) continue;
     auto* state = session.handles.find<api::Kind::STREAM>(other);
     if (state == nullptr || (state->flags.load(std::memory_order_relaxed) & CU_STREAM_NON_BLOCKING) != 0) continue;
     const uint64_t context = state->context.load(std::memory_order_relaxed);
@@ -49,8 +50,8 @@ Captures::Capture* Captures::implicatedBy(uint64_t stream) const {
   return nullptr;
 }
 
-bool Captures::invalidatesBy(uint64_t stream) {
-  Capture* implicated = implicatedBy(stream);
+bool Captures::invalidatesBy(const Thread& thread, uint64_t stream) {
+  Capture* implicated = implicatedBy(thread, stream);
   if (implicated != nullptr) implicated->invalidated = true;
   return implicated != nullptr;
 }
@@ -101,14 +102,20 @@ CUresult Captures::end(Thread& thread, uint64_t stream, std::shared_ptr<Graph>& 
   return CUDA_SUCCESS;
 }
 
-CUresult Captures::look(Thread&, uint64_t stream, Info& info) const {
+CUresult Captures::look(Thread& thread, uint64_t stream, Info& info) {
   std::lock_guard lock(mutex);
-  if (implicatedBy(stream) != nullptr) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  if (implicatedBy(thread, stream) != nullptr) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   auto found = streams.find(stream);
   if (found == streams.end()) return CUDA_SUCCESS;
-  auto& [capture, tail] = found->second;
+  auto& [capture, tail, nodes, edges] = found->second;
   info = {CU_STREAM_CAPTURE_STATUS_INVALIDATED};
-  if (!capture->invalidated) info = {CU_STREAM_CAPTURE_STATUS_ACTIVE, capture->id, capture->graph, tail};
+  if (capture->invalidated) return CUDA_SUCCESS;
+  nodes.clear(), edges.clear();
+  for (auto& edge : tail) {
+    nodes.push_back(fromWire<CUgraphNode>(edge.from->handle));
+    edges.push_back(edge.data);
+  }
+  info = {CU_STREAM_CAPTURE_STATUS_ACTIVE, capture->id, capture->graph, nodes, edges};
   return CUDA_SUCCESS;
 }
 
@@ -141,12 +148,12 @@ CUresult Captures::addNode(Place& place, NodeWork& work, bool overlaps) {
   return CUDA_SUCCESS;
 }
 
-std::optional<CUresult> Captures::add(Thread&, uint64_t stream, const Describe& describe, bool overlaps) {
+std::optional<CUresult> Captures::add(Thread& thread, uint64_t stream, const Describe& describe, bool overlaps) {
   std::shared_ptr<Capture> capture;
   NodeWork work;
   {
     std::lock_guard lock(mutex);
-    if (invalidatesBy(stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    if (invalidatesBy(thread, stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     auto found = streams.find(stream);
     if (found == streams.end()) return std::nullopt;
     capture = found->second.capture;
@@ -161,9 +168,9 @@ std::optional<CUresult> Captures::add(Thread&, uint64_t stream, const Describe& 
   return described != CUDA_SUCCESS ? described : addNode(found->second, work, overlaps);
 }
 
-CUresult Captures::refuse(uint64_t stream) {
+CUresult Captures::refuse(Thread& thread, uint64_t stream) {
   std::lock_guard lock(mutex);
-  if (invalidatesBy(stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  if (invalidatesBy(thread, stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   auto found = streams.find(stream);
   if (found == streams.end()) return CUDA_SUCCESS;
   found->second.capture->invalidated = true;
@@ -197,13 +204,13 @@ std::optional<CUresult> Captures::record(Thread& thread, uint64_t event, uint64_
   if (isExternal)
     return add(thread, stream, [&](NodeWork& work) { return work = EventWork{event, false}, CUDA_SUCCESS; });
   std::lock_guard lock(mutex);
-  if (invalidatesBy(stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  if (invalidatesBy(thread, stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   auto found = streams.find(stream);
   if (found == streams.end()) {
     events.erase(event);  // it is an event of executed work again
   } else {
     if (found->second.capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    Place& place = events[event] = found->second;
+    Place& place = events[event] = {found->second.capture, found->second.tail};
     for (auto& each : place.tail)
       if (hasPort(edge)) each.data = edge;
   }
@@ -215,7 +222,7 @@ std::optional<CUresult> Captures::wait(Thread& thread, uint64_t event, uint64_t 
   if (isExternal)
     return add(thread, stream, [&](NodeWork& work) { return work = EventWork{event, true}, CUDA_SUCCESS; });
   std::lock_guard lock(mutex);
-  if (invalidatesBy(stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  if (invalidatesBy(thread, stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   auto at = streams.find(stream);
   auto captured = events.find(event);
   if (captured == events.end()) {

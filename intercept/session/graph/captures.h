@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "intercept/session/graph/graph.h"
@@ -39,10 +40,12 @@ class Captures {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     uint64_t id = 0;
     std::shared_ptr<Graph> graph;
-    std::vector<GraphEdge> tail;
+    // Behind which the next node comes: the program's to read until a call on the stream, or the end of the capture.
+    std::span<const CUgraphNode> nodes;
+    std::span<const CUgraphEdgeData> edges;
   };
   // CUDA_ERROR_STREAM_CAPTURE_IMPLICIT for the legacy stream beside a blocking stream that captures.
-  CUresult look(Thread& thread, uint64_t stream, Info& info) const;
+  CUresult look(Thread& thread, uint64_t stream, Info& info);
   // Adds to what the next node comes behind, or replaces it.
   CUresult setTail(uint64_t stream, std::vector<GraphEdge> tail, bool replaces);
 
@@ -52,7 +55,7 @@ class Captures {
   using Describe = std::function<CUresult(NodeWork&)>;
   std::optional<CUresult> add(Thread& thread, uint64_t stream, const Describe& describe, bool overlaps = false);
   // For a call that cannot be captured in a stream, success if it is to be executed.
-  CUresult refuse(uint64_t stream);
+  CUresult refuse(Thread& thread, uint64_t stream);
   // For a call that may wait for work or order it behind that of other streams, whichever stream captures.
   CUresult refuseUnsafe(Thread& thread);
   // For one that waits for all work of a device.
@@ -83,11 +86,14 @@ class Captures {
   struct Place {
     std::shared_ptr<Capture> capture;
     std::vector<GraphEdge> tail;  // behind which the next node comes
+    // The same, as a program that asked was told.
+    std::vector<CUgraphNode> toldNodes = {};
+    std::vector<CUgraphEdgeData> toldEdges = {};
   };
 
-  // The capture that a call on `stream` would touch from outside; nullptr if there is none.
-  Capture* implicatedBy(uint64_t stream) const;
-  bool invalidatesBy(uint64_t stream);
+  // The capture that the thread's call on `stream` would touch from outside; nullptr if there is none.
+  Capture* implicatedBy(const Thread& thread, uint64_t stream) const;
+  bool invalidatesBy(const Thread& thread, uint64_t stream);
   CUresult addNode(Place& place, NodeWork& work, bool overlaps);
   static bool isJoined(const Place& place, const std::vector<const GraphNode*>& joined);
   // Returns the capture's graph: what other places keep of the capture has none.

@@ -11,6 +11,7 @@
 #include "intercept/session/graph/node-attributes.h"
 #include "intercept/session/graph/staging.h"
 #include "intercept/session/graph/step-frames.h"
+#include "intercept/session/in-context.h"
 #include "intercept/session/ring-order.h"
 #include "intercept/session/wait.h"
 
@@ -91,6 +92,7 @@ CUresult Executable::remake(Thread& thread, const std::vector<Change>& changes) 
   if (address != 0 || !deviceNodes.empty()) return CUDA_ERROR_NOT_SUPPORTED;  // kernels know it, or its nodes, by their addresses
   StreamFence behind = before;
   if (lastSequence != 0) {
+    InContext ofLaunches(thread, session.primaryContext(device));  // whose legacy stream it may be
     CUresult fenced = fenceStream(thread, lastStream, behind);
     if (fenced != CUDA_SUCCESS) fenced = awaitDevice(thread, device);  // the stream has ended: nobody would know when that launch has
     if (fenced != CUDA_SUCCESS) return fenced;

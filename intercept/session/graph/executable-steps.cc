@@ -88,7 +88,6 @@ bool Executable::flatten(const Graph& graph, const std::vector<uint32_t>& entry,
                          std::vector<uint32_t>& last) {
   auto ordered = graph.ordered();
   if (ordered.size() != graph.all().size()) return false;
-  shape.held.addAll(graph.held);
   std::unordered_map<const GraphNode*, std::vector<uint32_t>> ends;  // the steps that finish a node
   std::unordered_map<const GraphNode*, bool> isAwaited;
   for (GraphNode* node : ordered) {

@@ -205,7 +205,7 @@ void Executable::noteMemory() {
 
 CUresult Executable::update(Thread& thread, const Graph& graph, Problem& problem) {
   problem.update = CU_GRAPH_EXEC_UPDATE_SUCCESS;  // as the driver says of what is not supported
-  if (!deviceNodes.empty() || hasDeviceNodes(graph) || !mayHaveMemory(graph)) return CUDA_ERROR_NOT_SUPPORTED;
+  if (graph.isMoved || !deviceNodes.empty() || hasDeviceNodes(graph) || !mayHaveMemory(graph)) return CUDA_ERROR_NOT_SUPPORTED;
   std::vector<OutlinePair> pairs;
   const auto unlike = pairByEdges(outline, Outline(graph), pairs);
   if (!unlike && conditions.size() != graph.conditions->all().size()) {
@@ -218,9 +218,12 @@ CUresult Executable::update(Thread& thread, const Graph& graph, Problem& problem
   KJ_DEFER(hasNewConditions = false);
   KJ_ON_SCOPE_FAILURE(conditions = std::move(wanted));
   CUresult result = replace(thread, unlike, pairs, problem);
-  if (result == CUDA_SUCCESS) fillsGraph = graph.conditions;
-  else conditions = std::move(wanted);
-  return result;
+  if (result != CUDA_SUCCESS) return conditions = std::move(wanted), result;
+  fillsGraph = graph.conditions;
+  Held before = std::exchange(shape.held, {});
+  hold(graph, 0, pairs);
+  giveUp(std::move(before));
+  return CUDA_SUCCESS;
 }
 
 CUresult Executable::setChild(Thread& thread, uint64_t node, const Graph& child) {
@@ -228,7 +231,14 @@ CUresult Executable::setChild(Thread& thread, uint64_t node, const Graph& child)
   if (now == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::vector<OutlinePair> pairs;
   Problem problem;
-  return replace(thread, pairByOrder(*now, Outline(child), pairs), pairs, problem);
+  if (CUresult refused = replace(thread, pairByOrder(*now, Outline(child), pairs), pairs, problem)) return refused;
+  Held before;
+  const auto take = [&](uint64_t each) { before.insert(shape.held.extract(each)); };
+  take(node);
+  now->visitChildren(take);
+  hold(child, node, pairs);
+  giveUp(std::move(before));
+  return CUDA_SUCCESS;
 }
 
 CUresult Executable::setEnabled(Thread& thread, uint64_t node, bool enabled) {

@@ -41,7 +41,7 @@ CUresult Executable::instantiate(Thread& thread, const Graph& graph, uint64_t fl
     problem.instantiate = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (graph.isBody) return CUDA_ERROR_NOT_SUPPORTED;
+  if (graph.isBody || graph.isMoved) return CUDA_ERROR_NOT_SUPPORTED;
   if (!std::ranges::all_of(graph.conditions->all(), &Condition::isUsed)) {
     problem.instantiate = CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED;
     return CUDA_ERROR_INVALID_VALUE;
@@ -68,6 +68,7 @@ CUresult Executable::instantiate(Thread& thread, const Graph& graph, uint64_t fl
   if (hasConditions) executable->claimsConditions = graph.conditions->claim();
   executable->conditions = graph.conditions->all();
   executable->shape = std::move(shape);
+  executable->hold(graph, 0, {});
   session.handles.find<api::Kind::GRAPH_EXEC>(made)->executable = executable;
 
   auto make = [&]() -> CUresult {
@@ -135,7 +136,7 @@ CUresult Executable::end(Thread& thread, uint64_t handle) {
   for (uint64_t stream : executable->streams)
     if (stream != 0) thread.destroyStream(stream);
   for (auto& step : executable->shape.steps) executable->release(step);
-  executable->giveObjects();
+  executable->giveUp(std::move(executable->shape.held));
   for (auto& memory : executable->allocated) memory->isInstantiated = false;
   for (auto& node : executable->deviceNodes) node->isInstantiated = false;
   for (auto& staging : executable->replaced) thread.session.memory.freeBehind(thread, staging->address, executable->lastLaunch);
@@ -143,17 +144,29 @@ CUresult Executable::end(Thread& thread, uint64_t handle) {
 }
 
 bool Executable::holdsAnything() const {
-  return hasMemory() || !shape.held.isEmpty() || !replaced.empty() || recordsElsewhere() ||
+  return hasMemory() || !shape.held.empty() || !replaced.empty() || recordsElsewhere() ||
          std::ranges::any_of(hosts, [&](uint32_t i) { return shape.steps[i].staging != nullptr; });
 }
 
+void Executable::hold(const Graph& graph, uint64_t ofChild, const std::vector<OutlinePair>& pairs) {
+  if (!graph.held.isEmpty()) shape.held[ofChild].addAll(graph.held);
+  for (auto& node : graph.all()) {
+    if (auto* child = std::get_if<ChildWork>(&node->work)) {
+      auto pair = std::ranges::find(pairs, node->handle, &OutlinePair::wanted);
+      hold(*child->graph, pair == pairs.end() ? node->handle : pair->now, pairs);
+    }
+    if (auto* conditional = std::get_if<ConditionalWork>(&node->work))
+      for (auto& body : conditional->bodies) hold(*body, ofChild, pairs);
+  }
+}
+
 // Their functions are the program's, and run when launches do not use them any more.
-void Executable::giveObjects() {
-  if (shape.held.isEmpty() || isPast(session, lastLaunch)) return;
-  auto held = std::make_shared<UserReferences>(std::move(shape.held));
+void Executable::giveUp(Held given) {
+  if (given.empty() || isPast(session, lastLaunch)) return;
+  auto last = std::make_shared<Held>(std::move(given));
   const auto& [sequence, word] = lastLaunch.record;
   session.hostFunctions.add(
-      word, device, sequence, [held]() mutable { held.reset(); }, HostFunctions::Word::kept);
+      word, device, sequence, [last]() mutable { last.reset(); }, HostFunctions::Word::kept);
 }
 
 // The GPU writes the number of the last launch into its word, and then the program answers, before the word is used again.

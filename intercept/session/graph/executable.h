@@ -19,6 +19,7 @@
 #include <cuda.h>
 
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -100,9 +101,12 @@ class Executable {
     Place place;
     unsigned device = 0;  // whose ring has the frames of its node
   };
+  // The program's objects that graphs hold, by the node of which a graph is the child; 0: the graph itself. Those of bodies are with
+  // the graph that they are in.
+  using Held = std::map<uint64_t, UserReferences>;
   struct Shape {
     std::vector<Step> steps;
-    UserReferences held;
+    Held held;
   };
   class Sender;
 
@@ -174,7 +178,9 @@ class Executable {
   template <typename Frame>
   CUresult sendLaunch(Thread& thread, Frame& frame, uint64_t stream);
   CUresult launchFenced(Thread& thread, uint64_t stream);
-  void giveObjects();
+  // Holds what a graph and its children do, whose nodes are taken for this one's as the pairs say; without a pair, for themselves.
+  void hold(const Graph& graph, uint64_t ofChild, const std::vector<OutlinePair>& pairs);
+  void giveUp(Held given);
   CUresult takeMemory();
 
   Session& session;

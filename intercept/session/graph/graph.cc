@@ -96,12 +96,20 @@ bool Graph::canBeCopied() const {
   auto isBound = [](auto& node) {
     return isMemory(node->work) || std::holds_alternative<ConditionalWork>(node->work) || node->isDeviceUpdatable();
   };
-  return !isBody && std::ranges::none_of(nodes, isBound);
+  return !isBody && !isMoved && std::ranges::none_of(nodes, isBound);
+}
+
+bool Graph::has(const Graph& other) const {
+  return this == &other || std::ranges::any_of(nodes, [&](auto& node) {
+    auto* child = std::get_if<ChildWork>(&node->work);
+    return child != nullptr && child->graph->has(other);
+  });
 }
 
 CUresult Graph::admits(const NodeWork& work) const {
   if (auto* free = std::get_if<FreeWork>(&work); free != nullptr && freed.contains(free->memory.get()))
     return CUDA_ERROR_INVALID_VALUE;
+  if (isMoved && (isMemory(work) || std::holds_alternative<ConditionalWork>(work))) return CUDA_ERROR_NOT_SUPPORTED;
   if (!isBody) return CUDA_SUCCESS;
   bool may = !isMemory(work) && !std::holds_alternative<MemOpsWork>(work) && !std::holds_alternative<LibraryWork>(work);
   if (auto* child = std::get_if<ChildWork>(&work))

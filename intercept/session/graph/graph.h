@@ -49,6 +49,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
   uint64_t handle = 0;  // the program's; 0: it has none, as the copy in a child node before it is asked for
   UserReferences held;  // of the program's objects
   const bool isBody;    // of a conditional node, with which it ends
+  bool isMoved = false;  // into a child's node, with which it ends
   const std::shared_ptr<Conditions> conditions;
 
   // CUDA_ERROR_NOT_SUPPORTED if the graph cannot have such a node: bodies of conditional nodes have no memory of graphs. What
@@ -69,8 +70,10 @@ class Graph : public std::enable_shared_from_this<Graph> {
   std::shared_ptr<Graph> clone() const;
   // The program's handle of one that something else holds.
   uint64_t lent() { return table.lend(*this); }
-  // Not if it has nodes that allocate or free memory, or conditional ones, or such as kernels may change, or is the body of one.
+  // Not if it has nodes that allocate or free memory, or conditional ones, or such as kernels may change, or ends with a node.
   bool canBeCopied() const;
+  // Whether the other is this one, or in it, at any depth.
+  bool has(const Graph& other) const;
   // Every node behind those that it depends on, else in the order of making. Empty if there is a cycle (or no node).
   std::vector<GraphNode*> ordered() const;
 

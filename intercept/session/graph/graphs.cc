@@ -31,6 +31,19 @@ std::shared_ptr<Graph> Graphs::find(uint64_t handle) const {
   return found == graphs.end() ? nullptr : found->second.graph->shared_from_this();
 }
 
+CUresult Graphs::findMovable(uint64_t handle, const Graph& into, std::shared_ptr<Graph>& child) const {
+  child = find(handle);
+  if (child == nullptr || child->has(into)) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(mutex);
+  return graphs.at(handle).owned != nullptr && child->canBeCopied() ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+void Graphs::move(Graph& child) {
+  std::lock_guard lock(mutex);
+  graphs.at(child.handle).owned.reset();  // the node has it too
+  child.isMoved = true;
+}
+
 GraphNode* Graphs::findNode(uint64_t handle) const {
   std::lock_guard lock(mutex);
   auto found = nodes.find(handle);

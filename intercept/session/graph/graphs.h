@@ -3,6 +3,8 @@
 // Any thread; `mutex` is a leaf. All of it stays in the program's process over a suspend.
 #pragma once
 
+#include <cuda.h>
+
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -29,6 +31,10 @@ class Graphs {
   // nullptr if there is none.
   std::shared_ptr<Graph> find(uint64_t handle) const;
   GraphNode* findNode(uint64_t handle) const;
+  // One that a child's node in `into` can take over (CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE), or CUDA's error; from move() on that node has it,
+  // and the program's handle is lent.
+  CUresult findMovable(uint64_t handle, const Graph& into, std::shared_ptr<Graph>& child) const;
+  void move(Graph& child);
   // False if there is none, or the program may not destroy it.
   bool remove(uint64_t handle);
 

@@ -44,6 +44,14 @@ CUresult setAttribute(Thread& thread, KernelWork& work, CUlaunchAttributeID id, 
   return CUDA_SUCCESS;
 }
 
+void takePriority(const Session& session, uint64_t stream, KernelWork& work) {
+  auto* state = session.handles.find<api::Kind::STREAM>(stream);
+  if (state == nullptr || state->priority == 0 || findAttribute(work.attributes, CU_LAUNCH_ATTRIBUTE_PRIORITY) != nullptr) return;
+  CUlaunchAttributeValue value{};
+  value.priority = state->priority;
+  work.attributes.push_back(attributeOf(*findAttributeKind(CU_LAUNCH_ATTRIBUTE_PRIORITY), value));
+}
+
 bool hasSameAttributes(const KernelWork& a, const KernelWork& b) {
   return a.attributes.size() == b.attributes.size() && std::ranges::all_of(a.attributes, [&](auto& each) {
     auto* found = findAttribute(b.attributes, each.id);

@@ -12,7 +12,7 @@ CUgraphNode programsNode(const GraphNode& node) { return fromWire<CUgraphNode>(n
 
 CUresult answerList(const std::vector<GraphEdge>& all, const NodeRoom& room) {
   if (room.count == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (room.nodes != nullptr && room.edges == nullptr && havePorts(all)) return CUDA_ERROR_LOSSY_QUERY;
+  if (room.nodes != nullptr && room.edges == nullptr && std::ranges::any_of(all, [](auto& edge) { return hasPort(edge.data); })) return CUDA_ERROR_LOSSY_QUERY;
   const size_t size = room.nodes == nullptr && room.edges == nullptr ? 0 : *room.count;
   for (size_t i = 0; i < size; ++i) {
     if (room.nodes != nullptr) room.nodes[i] = i < all.size() ? programsNode(*all[i].from) : nullptr;
@@ -20,10 +20,6 @@ CUresult answerList(const std::vector<GraphEdge>& all, const NodeRoom& room) {
   }
   if (size == 0 || *room.count > all.size()) *room.count = all.size();
   return CUDA_SUCCESS;
-}
-
-bool havePorts(const std::vector<GraphEdge>& edges) {
-  return std::ranges::any_of(edges, [](auto& edge) { return hasPort(edge.data); });
 }
 
 CUresult edgesOf(Graphs& graphs, const Graph& graph, const Dependencies& before, const CUgraphNodeType* to,

@@ -23,7 +23,6 @@ struct NodeRoom {
 
 // The program's handle.
 CUgraphNode programsNode(const GraphNode& node);
-bool havePorts(const std::vector<GraphEdge>& edges);
 // The nodes from which the edges come. CUDA_ERROR_LOSSY_QUERY if some have ports and the program does not ask for them.
 CUresult answerList(const std::vector<GraphEdge>& all, const NodeRoom& room);
 

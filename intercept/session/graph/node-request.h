@@ -13,6 +13,12 @@ struct NodeRequest {
   CUdeviceptr* address = nullptr;  // where the program gets that of an allocation
   CUgraph** bodies = nullptr;      // and the bodies of a conditional node
 };
+// A child that the node takes over.
+inline bool isMove(const NodeRequest& request) {
+  return request.given && request.params.type == CU_GRAPH_NODE_TYPE_GRAPH &&
+         request.params.graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
+}
+
 NodeRequest requestOf(const CUDA_KERNEL_NODE_PARAMS_v1* params);
 NodeRequest requestOf(const CUDA_KERNEL_NODE_PARAMS* params);
 NodeRequest requestOf(const CUDA_MEMCPY3D* params);
