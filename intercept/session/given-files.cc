@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
+#include <tuple>
 #include <utility>
 
 #include "intercept/session/cancellation.h"
@@ -21,19 +23,32 @@ void GivenFile::close() {
   if (descriptor >= 0) ::close(std::exchange(descriptor, -1));
 }
 
-GivenFiles::File GivenFiles::give(kj::AutoCloseFd file) {
+namespace {
+
+// Device, inode and access mode. Asked each time: in a process that has been restored, files have other numbers than they had.
+std::optional<std::tuple<dev_t, ino_t, int>> identityOf(int descriptor) {
   struct stat status {};
-  if (fstat(file, &status) != 0) return nullptr;
+  if (fstat(descriptor, &status) != 0) return std::nullopt;
+  return std::tuple(status.st_dev, status.st_ino, fcntl(descriptor, F_GETFL) & O_ACCMODE);
+}
+
+}  // namespace
+
+GivenFiles::File GivenFiles::give(kj::AutoCloseFd file) {
+  const auto identity = identityOf(file);
+  if (!identity) return nullptr;
   CancellationOff untilTold;
+  std::vector<File> live;  // before the lock, which a file's end takes
   std::unique_lock lock(mutex);
-  if (isLost) return nullptr;
-  std::weak_ptr<GivenFile>& known = files[Identity{status.st_dev, status.st_ino, fcntl(file, F_GETFL) & O_ACCMODE}];
-  File made = known.lock();
+  if (isLost || hasLeft) return nullptr;
+  live = living();
+  auto known = std::ranges::find_if(live, [&](auto& each) { return identityOf(each->fd()) == identity; });
+  File made = known == live.end() ? nullptr : *known;
   if (made == nullptr) {
     if (held == control::MOST_FILES) return nullptr;
     const SharedName name = SharedName::make();
     made.reset(new GivenFile(*this, name, file.release()));
-    known = made;
+    files.push_back(made);
     changes.push_back({made->name, made});
     ++held;
     ++given;
@@ -49,7 +64,7 @@ GivenFiles::File GivenFiles::give(kj::AutoCloseFd file) {
 void GivenFiles::takeBack(const GivenFile& file) {
   if (getpid() != process) return;
   std::lock_guard lock(mutex);
-  std::erase_if(files, [](auto& each) { return each.second.expired(); });
+  std::erase_if(files, [](auto& each) { return each.expired(); });
   if (isLost) return;
   changes.push_back({file.name, nullptr});
   --held;
@@ -59,15 +74,29 @@ void GivenFiles::takeBack(const GivenFile& file) {
 
 bool GivenFiles::isEmpty() const {
   std::lock_guard lock(mutex);
-  return std::ranges::all_of(files, [](auto& each) { return each.second.expired(); });
+  return std::ranges::all_of(files, [](auto& each) { return each.expired(); });
+}
+
+bool GivenFiles::close() {
+  std::lock_guard lock(mutex);
+  return hasLeft = std::ranges::all_of(files, [](auto& each) { return each.expired(); });
+}
+
+bool GivenFiles::isClosed() const {
+  std::lock_guard lock(mutex);
+  return hasLeft;
+}
+
+std::vector<GivenFiles::File> GivenFiles::living() const {
+  std::vector<File> live;
+  for (auto& known : files)
+    if (File file = known.lock()) live.push_back(std::move(file));
+  return live;
 }
 
 std::vector<GivenFiles::File> GivenFiles::all() const {
-  std::vector<File> live;
   std::lock_guard lock(mutex);
-  for (auto& [identity, known] : files)
-    if (File file = known.lock()) live.push_back(std::move(file));
-  return live;
+  return living();
 }
 
 std::vector<GivenFiles::Change> GivenFiles::takeChanges() {
@@ -93,7 +122,7 @@ void GivenFiles::lose() {
 
 void GivenFiles::leave() {
   if (!mutex.try_lock()) return;  // a thread that is not in this process has it; the descriptors end with exec()
-  for (auto& [identity, known] : files)
+  for (auto& known : files)
     if (File file = known.lock()) file->close();
   mutex.unlock();
 }

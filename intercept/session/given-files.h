@@ -9,14 +9,11 @@
 #pragma once
 
 #include <kj/io.h>
-#include <sys/types.h>
 #include <unistd.h>
 
 #include <condition_variable>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <tuple>
 #include <vector>
 
 #include "intercept/session/event-descriptor.h"
@@ -50,10 +47,13 @@ class GivenFiles {
  public:
   using File = std::shared_ptr<GivenFile>;
 
-  // Any thread, outside the gate. Nothing if the session is lost, it is no file, or there are as many as a daemon keeps.
+  // Any thread, outside the gate. Nothing if the session is lost, it is no file, there are as many as a daemon keeps, or it is closed.
   File give(kj::AutoCloseFd file);
   // Whether there is any: the session's memory cannot leave this host then.
   bool isEmpty() const;
+  // The session leaves this host: if there is no file, there will be none. Whether it is so.
+  bool close();
+  bool isClosed() const;
 
   // The rest is the control thread's. Readable from when a file is given or taken back until takeChanges() is called.
   int fd() const { return wish.fd(); }
@@ -73,18 +73,19 @@ class GivenFiles {
 
  private:
   friend class GivenFile;
-  using Identity = std::tuple<dev_t, ino_t, int>;  // with the access mode
+  // The mutex is held, and is not when they are let go of.
+  std::vector<File> living() const;
   void takeBack(const GivenFile& file);
 
   const pid_t process = getpid();
   EventDescriptor wish;
   mutable std::mutex mutex;
   std::condition_variable told;
-  std::map<Identity, std::weak_ptr<GivenFile>> files;
+  std::vector<std::weak_ptr<GivenFile>> files;
   std::vector<Change> changes;
   uint32_t held = 0;                            // by the daemon, when it has been told all changes
   uint64_t given = 0, taken = 0, tellings = 0;  // changes: that there have been, that were taken, that the daemon was told
-  bool isLost = false;
+  bool isLost = false, hasLeft = false;
 };
 
 }  // namespace vgpu::client

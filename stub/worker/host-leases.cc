@@ -2,10 +2,8 @@
 
 #include <fcntl.h>
 #include <kj/debug.h>
-#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -103,11 +101,6 @@ bool hasBytes(int file, uint64_t place, uint64_t bytes) {
   if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return false;
   const uint64_t end = roundUp(static_cast<uint64_t>(status.st_size), hostPageBytes);
   return place <= end && bytes <= end - place;
-}
-
-bool isInMemory(int file) {
-  struct statfs system {};
-  return fstatfs(file, &system) == 0 && (system.f_type == TMPFS_MAGIC || system.f_type == HUGETLBFS_MAGIC);
 }
 
 HostLimits HostLimits::ofThisMachine() {
@@ -262,8 +255,9 @@ CUresult HostLeases::adopt(uint64_t address, uint64_t arenaAddress, uint64_t byt
 }
 
 CUresult HostLeases::adoptFile(uint64_t address, uint64_t bytes, const FilePart& part, const MemoryFile& arena) {
-  if (bytes == 0 || bytes % hostPageBytes != 0 || part.offset % hostPageBytes != 0 || !isProgramsOwn(address, bytes) ||
-      !hasBytes(part.file, part.offset, bytes) || !(part.isReadOnly || isInMemory(part.file)))
+  const uint64_t unit = MemoryFile::pageBytes(part.file);
+  if (bytes == 0 || bytes % unit != 0 || part.offset % unit != 0 || !isProgramsOwn(address, bytes) ||
+      !hasBytes(part.file, part.offset, bytes) || !(part.isReadOnly || MemoryFile::isInMemory(part.file)))
     return CUDA_ERROR_INVALID_VALUE;
   const Lease lease{.bytes = bytes, .registered = true, .isReadOnly = part.isReadOnly};
   {

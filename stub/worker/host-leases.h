@@ -33,9 +33,8 @@ struct HostLimits {
 
 // Maps what `file` has from `place` on in the place of whatever is at the address. False if the system refuses.
 bool mapOver(uint64_t address, uint64_t bytes, int file, uint64_t place);
-// Whether it is a file that has [place, place + bytes), the last page perhaps in part; whether its file system is in memory.
+// Whether it is a file that has [place, place + bytes), the last page perhaps in part.
 bool hasBytes(int file, uint64_t place, uint64_t bytes);
-bool isInMemory(int file);
 
 class HostLeases {
  public:

@@ -176,7 +176,7 @@ TEST_CASE("a file that nobody may write is mapped so, on whatever file system it
   CHECK((registeredWith & CU_MEMHOSTREGISTER_READ_ONLY) != 0);
   CHECK(mprotect(reinterpret_cast<void*>(elsewhere), 4 * KiB, PROT_READ | PROT_WRITE) != 0);  // the descriptor cannot write
   kj::AutoCloseFd program(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
-  if (isInMemory(program)) return;
+  if (MemoryFile::isInMemory(program)) return;
   CHECK(pool.pool.adoptFile(elsewhere + 1 * MiB, 4 * KiB, {program, 0, false}, pool.file) == invalid);
   CHECK(pool.pool.adoptFile(elsewhere + 1 * MiB, 4 * KiB, {program, 0, true}, pool.file) == CUDA_SUCCESS);
 }

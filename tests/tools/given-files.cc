@@ -86,6 +86,23 @@ TEST_CASE("a file that can be read and one that can be written are two, also of 
   CHECK(second.get() != file);
 }
 
+TEST_CASE("a file is known by what its descriptor is of now, which in a process that has been restored is another inode") {
+  Program program;
+  GivenFiles& files = program.control->files();
+  kj::AutoCloseFd memory = memoryFile(), restored = memoryFile(), former(dup(memory));
+  const ino_t inode = inodeOf(memory);
+  auto first = giveAside(program, memory.release());
+  const SharedName name = hearGiven(*program.daemon, inode);
+  GivenFiles::File file = first.get();
+  REQUIRE(dup3(restored, file->fd(), O_CLOEXEC) == file->fd());
+  GivenFiles::File other = files.give(kj::mv(former));  // another file, which the inode may be of
+  REQUIRE(other != nullptr);
+  REQUIRE(other != file);
+  CHECK(hearGiven(*program.daemon, inode) == other->name);
+  CHECK(other->name != name);
+  CHECK(files.give(kj::mv(restored)) == file);
+}
+
 TEST_CASE("what is no open descriptor is not given") {
   Program program;
   CHECK(program.control->files().give({}) == nullptr);
@@ -126,6 +143,22 @@ TEST_CASE("a session that is lost takes no files, also from who waits") {
   CHECK(waiting.get() == nullptr);
   CHECK(program.control->files().give(memoryFile()) == nullptr);
   CHECK(program.control->files().isEmpty());
+}
+
+TEST_CASE("once a program has left its host no file is given, and it does not leave while there is one") {
+  Program program;
+  GivenFiles& files = program.control->files();
+  GivenFiles::File file = files.give(memoryFile());
+  REQUIRE(file != nullptr);
+  CHECK(!files.close());
+  CHECK(!files.isClosed());
+  CHECK(files.give(kj::AutoCloseFd(dup(file->fd()))) == file);
+  CHECK(files.give(memoryFile()) != nullptr);
+  file = nullptr;
+  CHECK(files.close());
+  CHECK(files.isClosed());
+  CHECK(files.give(memoryFile()) == nullptr);
+  CHECK(files.isEmpty());
 }
 
 TEST_CASE("a program gives no more files than a daemon keeps, and others when it has taken some back") {

@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <kj/debug.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <utility>
@@ -23,6 +25,17 @@ MemoryFile MemoryFile::create(const std::string& name, uint64_t bytes) {
   KJ_SYSCALL(ftruncate(fd, static_cast<off_t>(bytes)), name.c_str(), bytes);
   KJ_SYSCALL(fcntl(fd, F_ADD_SEALS, resizeSeals), name.c_str());
   return file;
+}
+
+bool MemoryFile::isInMemory(int fd) {
+  struct statfs system {};
+  return fstatfs(fd, &system) == 0 && (system.f_type == TMPFS_MAGIC || system.f_type == HUGETLBFS_MAGIC);
+}
+
+uint64_t MemoryFile::pageBytes(int fd) {
+  struct statfs system {};
+  const bool isHuge = fstatfs(fd, &system) == 0 && system.f_type == HUGETLBFS_MAGIC;
+  return isHuge ? static_cast<uint64_t>(system.f_bsize) : static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 bool MemoryFile::isSealed(int fd) {

@@ -20,6 +20,10 @@ class MemoryFile {
   static MemoryFile adopt(int fd, uint64_t leastBytes, uint64_t mostBytes);
   // Whether it is a memfd that is sealed so.
   static bool isSealed(int fd);
+  // Whether the bytes of any file are in memory alone: a memfd's, one's of /dev/shm or of huge pages.
+  static bool isInMemory(int fd);
+  // Of what pages its mappings are made, in bytes: whole ones are mapped and unmapped. Of huge pages, theirs.
+  static uint64_t pageBytes(int fd);
   // Takes ownership of `fd`, a file with a name: the piece of `bytes` that begins at the descriptor's position, so that whoever
   // is passed the descriptor has the same piece. Throws kj::Exception if the file has no such piece, or it begins in a page.
   static MemoryFile adoptPiece(int fd, uint64_t bytes);

@@ -89,6 +89,13 @@ CUresult check(Session& session, const CopyEnd& end, const BoxSize& size, bool o
   return isWrong ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+// The program's own memory is written by ourselves, which memory that is registered to be read may not allow.
+CUresult checkDestination(Session& session, const CopyEnd& end, const BoxSize& size, bool onGpu, Checked& checked) {
+  if (CUresult bad = check(session, end, size, onGpu, checked)) return bad;
+  const bool isReadOnly = checked.where == Where::pageable && session.memory.isRegisteredReadOnly(end.address());
+  return isReadOnly ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
 // In the stream's order, by ourselves.
 CUresult copyOnHost(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t stream) {
   if (CUresult error = synchronizeStream(thread, stream)) return error;
@@ -164,7 +171,7 @@ CUresult copyBetween(Thread& thread, const CopyEnd& destination, const CopyEnd& 
                      Completion completion, Ends ends) {
   Session& session = thread.session;
   Checked to, from;
-  if (CUresult bad = check(session, destination, size, ends.destinationOnGpu, to)) return bad;
+  if (CUresult bad = checkDestination(session, destination, size, ends.destinationOnGpu, to)) return bad;
   if (CUresult bad = check(session, source, size, ends.sourceOnGpu, from)) return bad;
   // A box without gaps at either end is a row, which is cut into fewer tiles.
   const bool isRow = destination.isPacked(size) && source.isPacked(size);
@@ -191,7 +198,7 @@ CUresult copyBetween(Thread& thread, const CopyEnd& destination, const CopyEnd& 
 CUresult checkCopy(Session& session, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, Ends ends, Where& to,
                    Where& from) {
   Checked checked;
-  if (CUresult bad = check(session, destination, size, ends.destinationOnGpu, checked)) return bad;
+  if (CUresult bad = checkDestination(session, destination, size, ends.destinationOnGpu, checked)) return bad;
   to = checked.where;
   checked = {};
   if (CUresult bad = check(session, source, size, ends.sourceOnGpu, checked)) return bad;
@@ -222,7 +229,7 @@ bool isFilledByHost(Session& session, uint64_t destination, uint64_t pitch, uint
   auto bytes = reachOfFill(destination, pitch, elementBytes, width, height);
   if (!bytes || locate(session, destination, *bytes) != Where::pageable) return false;
   auto found = session.memory.findRegistered(destination, false);
-  return found && *bytes <= found->bytes - (destination - found->address);
+  return found && !session.memory.isRegisteredReadOnly(destination) && *bytes <= found->bytes - (destination - found->address);
 }
 
 void fillOnHost(uint64_t destination, uint64_t pitch, uint32_t value, uint32_t elementBytes, uint64_t width, uint64_t height) {

@@ -45,9 +45,11 @@ CUresult HostPhysical::makeFile(Thread& thread) {
 }
 
 CUresult HostPhysical::give(Thread& thread, kj::AutoCloseFd descriptor) {
-  file = thread.session.files().give(kj::mv(descriptor));
-  if (file == nullptr) return thread.session.lost ? thread.session.lossResult() : CUDA_ERROR_OUT_OF_MEMORY;
-  return thread.session.memory.sharesFiles() ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;  // it has left its host meanwhile
+  GivenFiles& files = thread.session.files();
+  file = files.give(kj::mv(descriptor));
+  if (file != nullptr) return CUDA_SUCCESS;
+  if (files.isClosed()) return CUDA_ERROR_NOT_SUPPORTED;  // it has left its host meanwhile
+  return thread.session.lost ? thread.session.lossResult() : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 bool HostPhysical::isIn(int descriptor) {

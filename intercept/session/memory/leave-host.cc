@@ -50,6 +50,8 @@ std::string Memory::comeApart(const Session& session, ManagedMemory& managed, Ma
     if (!made) return "the system has no memory for another mapping of its pinned memory; vm.max_map_count may be too low";
     pages.push_back(std::move(*made));
   }
+  // Another thread may have given a file since we looked; from here on none can.
+  if (!session.files().close()) return "it has just begun to share memory with other processes";
   if (!kept.empty()) serveTouches();
   arena.unmapAllBut(kept);
   for (size_t i = 0; i < kept.size(); ++i)

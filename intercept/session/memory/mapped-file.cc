@@ -55,7 +55,7 @@ std::optional<MappedFile> findMappedFile(uint64_t address, uint64_t bytes) {
   if (!first || covered < address + bytes) return std::nullopt;
   kj::AutoCloseFd file = openFile(*first);
   if (file.get() < 0) return std::nullopt;
-  return MappedFile{kj::mv(file), first->offset + (address - first->start)};
+  return MappedFile{kj::mv(file), first->offset + (address - first->start), first->isWritable()};
 }
 
 }  // namespace vgpu::client

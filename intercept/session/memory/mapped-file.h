@@ -12,6 +12,7 @@ namespace vgpu::client {
 struct MappedFile {
   kj::AutoCloseFd file;  // opened once more: to read, and to write if it is mapped so
   uint64_t offset;       // where in it the range begins, in bytes
+  bool isWritable;       // by this process, through that mapping
 };
 
 // Nothing if not all of [address, address + bytes) is of one file, in its order, or the file cannot be opened: one that has no name any

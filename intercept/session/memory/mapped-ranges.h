@@ -1,6 +1,7 @@
 // What is mapped in this process, as the system lists it.
 #pragma once
 
+#include <sys/mman.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -20,6 +21,10 @@ struct MappedRange {
   bool isReadable() const { return mode[0] == 'r'; }
   bool isWritable() const { return mode[1] == 'w'; }
   bool isShared() const { return mode[3] == 's'; }
+  // PROT_….
+  int protection() const {
+    return (mode[0] == 'r' ? PROT_READ : 0) | (mode[1] == 'w' ? PROT_WRITE : 0) | (mode[2] == 'x' ? PROT_EXEC : 0);
+  }
 };
 
 // Calls `visit` for the mappings that [address, address + bytes) touches, in order.

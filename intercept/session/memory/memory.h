@@ -52,11 +52,6 @@ class Memory {
   bool canMapHost() const { return sharesHost() && programHasDeviceArenas; }
   // The same of the pinned memory at `address`.
   bool isShared(uint64_t address) const;
-  // The same of a file that has just been given to the workers (GivenFiles).
-  bool sharesFiles() const {
-    std::lock_guard lock(mutex);
-    return sharesHost();
-  }
   // It does not any more: `arena`, the program's mapping, ends, and what pinned memory is there has two copies (ManagedMemory::take).
   // Why that cannot be, if so. Any thread; does not wait for others when `givesUp` returns true.
   std::string comeApart(const Session& session, ManagedMemory& managed, Mapping& arena, const std::function<bool()>& givesUp);
@@ -103,6 +98,8 @@ class Memory {
   CUresult registerHost(Thread& thread, uint64_t address, uint64_t bytes, unsigned flags);
   CUresult unregisterHost(Thread& thread, uint64_t address);
   std::optional<HostAllocation> findRegistered(uint64_t address, bool adoptedOnly) const;
+  // Whether it is registered to be read only, so that CUDA writes nothing there.
+  bool isRegisteredReadOnly(uint64_t address) const;
 
   // Counts what has ended of what findDevice() and findHost() find: while it stays the same, what they have found is there.
   uint64_t endings() const { return ended.load(std::memory_order_acquire); }

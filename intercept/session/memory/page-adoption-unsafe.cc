@@ -1,5 +1,6 @@
 #include "intercept/session/memory/page-adoption.h"
 
+#include <kj/common.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -25,11 +26,11 @@ void copyPages(void* to, const void* from, uint64_t bytes) {
   asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
 }
 
-// Private memory with the bytes of [address, address + bytes), in its place.
-bool makePrivate(uint64_t address, uint64_t bytes, int protection) {
+// Private memory with the bytes that are at `from`, in the place of [address, address + bytes).
+bool makePrivate(uint64_t address, uint64_t bytes, uint64_t from, int protection) {
   void* copy = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (copy == MAP_FAILED) return false;
-  copyPages(copy, pointer(address), bytes);
+  copyPages(copy, pointer(from), bytes);
   if (mprotect(copy, bytes, protection) == 0 &&
       mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, pointer(address)) != MAP_FAILED)
     return true;
@@ -68,6 +69,9 @@ PageKind kindOfPages(uint64_t address, uint64_t bytes) {
 }
 
 bool adoptPages(const AdoptedPages& pages, const MemoryFile& arena) {
+  // The system moves no memory of two mappings to where it may grow (mremap, as in realloc): behind these pages is what other memory has
+  // in the arena. What is advised of the last page keeps it a mapping of its own, and means nothing for memory.
+  KJ_DEFER(madvise(pointer(pages.address + pages.bytes - hostPageBytes), hostPageBytes, MADV_RANDOM));
   if (pages.areReadOnly) return exchange(pages, arena);
   auto protection = WriteProtection::over(pages.address, pages.bytes);
   if (!protection) return false;
@@ -78,32 +82,47 @@ bool adoptPages(const AdoptedPages& pages, const MemoryFile& arena) {
   return true;
 }
 
-bool returnPages(const AdoptedPages& pages, const MemoryFile& arena) {
+namespace {
+
+// Where the arena's part of adopted pages is mapped besides the arena: where they were, or the program has moved them to (mremap), in
+// whole or in part.
+struct Mapped {
+  uint64_t address, bytes, arenaAddress;
+  int protection;
+};
+bool findMapped(const AdoptedPages& pages, const MemoryFile& arena, std::vector<Mapped>& found) {
   struct stat file {};
   if (fstat(arena.fd(), &file) != 0) return false;
-  struct Ours {
-    uint64_t start, end;
-    bool isWritable;
-  };
-  std::vector<Ours> ours;
-  forEachMapping(pages.address, pages.bytes, [&](const MappedRange& range) {
-    uint64_t start = std::max(range.start, pages.address), end = std::min(range.end, pages.address + pages.bytes);
-    bool same = range.inode == file.st_ino &&
-                hostArenaBase + range.offset + (start - range.start) == pages.arenaAddress + (start - pages.address);
-    if (same) ours.push_back({start, end, range.isWritable()});
+  forEachMapping(0, UINT64_MAX, [&](const MappedRange& range) {
+    if (range.inode != file.st_ino || range.device != file.st_dev) return;
+    const uint64_t at = hostArenaBase + range.offset;
+    const uint64_t start = std::max(at, pages.arenaAddress), end = std::min(at + (range.end - range.start), pages.arenaAddress + pages.bytes);
+    if (start < end && range.start != at) found.push_back({range.start + (start - at), end - start, start, range.protection()});
   });
-  for (auto& [start, end, isWritable] : ours) {
+  return true;
+}
+
+}  // namespace
+
+bool returnPages(const AdoptedPages& pages, const MemoryFile& arena) {
+  std::vector<Mapped> mapped;
+  if (!findMapped(pages, arena, mapped)) return false;
+  for (auto& each : mapped) {
     std::optional<WriteProtection> protection;
-    if (isWritable && !(protection = WriteProtection::over(start, end - start))) return false;
-    for (uint64_t address = start; address < end; address += pieceBytes) {
-      uint64_t bytes = std::min(pieceBytes, end - address);
-      auto replace = [&] { return makePrivate(address, bytes, protectionOf(!isWritable)); };
+    if ((each.protection & PROT_WRITE) != 0 && !(protection = WriteProtection::over(each.address, each.bytes))) return false;
+    for (uint64_t done = 0; done < each.bytes; done += pieceBytes) {
+      const uint64_t address = each.address + done, bytes = std::min(pieceBytes, each.bytes - done);
+      auto replace = [&] { return makePrivate(address, bytes, each.arenaAddress + done, each.protection); };
       if (!(protection ? protection->during(address, bytes, replace) : replace())) return false;
     }
   }
   return true;
 }
 
-bool returnPagesInChild(const AdoptedPages& pages) { return makePrivate(pages.address, pages.bytes, protectionOf(pages.areReadOnly)); }
+bool returnPagesInChild(const AdoptedPages& pages, const MemoryFile& arena) {
+  std::vector<Mapped> mapped;
+  return findMapped(pages, arena, mapped) &&
+         std::ranges::all_of(mapped, [](auto& each) { return makePrivate(each.address, each.bytes, each.arenaAddress, each.protection); });
+}
 
 }  // namespace vgpu::client

@@ -34,11 +34,11 @@ PageKind kindOfPages(uint64_t address, uint64_t bytes);
 // and returnPages() restores all.
 bool adoptPages(const AdoptedPages& pages, const MemoryFile& arena);
 
-// Private memory again, with the same bytes, wherever the arena is still mapped: the program may have unmapped some.
-// False if the system refuses a part, which is the arena's still; it may be tried again.
+// Private memory again, with the same bytes and protection, wherever these are mapped: the program may have unmapped, protected or moved
+// some. False if the system refuses a part, which is the arena's still; it may be tried again.
 bool returnPages(const AdoptedPages& pages, const MemoryFile& arena);
 
 // The same in a child made by fork(), which has one thread: afterwards it shares nothing with its parent.
-bool returnPagesInChild(const AdoptedPages& pages);
+bool returnPagesInChild(const AdoptedPages& pages, const MemoryFile& arena);
 
 }  // namespace vgpu::client

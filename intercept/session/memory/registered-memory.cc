@@ -44,8 +44,13 @@ CUresult Memory::registerHost(Thread& thread, uint64_t address, uint64_t bytes, 
   const bool isAdoptable = kind == PageKind::adoptable || kind == PageKind::readOnly;
   if (!isAdoptable && sharesHost())
     if (auto mapped = findMappedFile(first, pageBytes)) {
+      // On disk, the GPU's accesses are not the file's (docs/ipc.md).
+      if (mapped->isWritable && !MemoryFile::isInMemory(mapped->file)) return CUDA_ERROR_INVALID_VALUE;
+      const uint64_t unit = MemoryFile::pageBytes(mapped->file), before = mapped->offset % unit;
+      made.firstPage -= before;
+      made.pageBytes = roundUp(before + pageBytes, unit);
+      made.fileOffset = mapped->offset - before;
       made.file = thread.session.files().give(kj::mv(mapped->file));
-      made.fileOffset = mapped->offset;
     }
   if (CUresult error = addRegistered(made, isAdoptable)) return error;
   if (made.arenaAddress == 0 && made.file == nullptr) return CUDA_SUCCESS;
@@ -112,7 +117,7 @@ CUresult Memory::adopt(Thread& thread, const Registered& entry) {
                      // Those that are on their way into the arena or out of it too. A child that went on sharing its
                      // parent's memory would write into it.
                      for (auto& [address, entry] : theMemory->registered)
-                       if (entry.arenaAddress != 0 && !returnPagesInChild(entry.pages())) std::abort();
+                       if (entry.arenaAddress != 0 && !returnPagesInChild(entry.pages(), theMemory->arenaFile)) std::abort();
                      theMemory->registered.clear();
                      theMemory->mutex.unlock();
                    });
@@ -176,6 +181,13 @@ std::optional<HostAllocation> Memory::findRegistered(uint64_t address, bool adop
   const Registered* found = registeredAt(address);
   if (found == nullptr || (adoptedOnly && !found->isAdopted)) return std::nullopt;
   return found->allocation;
+}
+
+bool Memory::isRegisteredReadOnly(uint64_t address) const {
+  if (!anyRegistered.load(std::memory_order_relaxed)) return false;
+  std::lock_guard lock(mutex);
+  const Registered* found = registeredAt(address);
+  return found != nullptr && found->isReadOnly;
 }
 
 const Memory::Registered* Memory::registeredAt(uint64_t address) const {

@@ -6,8 +6,8 @@
 // arena.
 //
 // Any thread. `changing` is held over a change, and calls are made under it; then `mutex`, a leaf, guards the tables. Stays in
-// the program's process over a suspend, which is possible while nobody has what this session gives, and it has nothing of others:
-// the worker gives the same again by the recipes of the objects.
+// the program's process over a suspend, which is of all sessions that share (docs/ipc.md): their workers give the same again, by the
+// recipes of the objects.
 #pragma once
 
 #include <cuda.h>
