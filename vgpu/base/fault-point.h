@@ -41,7 +41,7 @@ inline constexpr FaultPoint faultPoints[] = {
     {"suspend.manifest-named", "vgpu-worker", "there is a snapshot; the daemon has not been told"},
     {"suspend.saved", "vgpud", "the daemon knows of the snapshot; the program has not been told"},
     {"suspend.program-told", "vgpud", "the program has been told that it is suspended; its worker is still there"},
-    {"suspend.worker-released", "vgpud", "the worker has ended and is reaped; to pinned memory: it has let go of the session"},
+    {"suspend.worker-released", "vgpud", "the worker has let go of the session, or has ended and is reaped"},
     {"resume.asked", "vgpuctl", "the request is on its way"},
     {"resume.met", "vgpud", "the daemon has found the program and asked for its session"},
     {"program.reattach-accepted", "program", "a daemon has found this program, which has not answered"},

@@ -9,8 +9,8 @@
 // of an older frame are never taken for a sequence number, and a Cap'n Proto builder finds the zeros that it requires.
 //
 // Memory order. sequence number: release store by the writer, acquire load by the consumer: the frame's bytes happen before its
-// execution. tail: release store by the consumer after zeroing, acquire load by writers: the zeros happen before the new frame's
-// bytes. head: it divides the space, and its fetch-adds are acquire and release because they also order the writers against a
+// execution. tail: sequentially consistent store by the consumer after zeroing, which is before its load of `writersWaiting`; acquire load by
+// writers: the zeros happen before the new frame's bytes. head: it divides the space, and its fetch-adds are acquire and release because they also order the writers against a
 // consumer that goes to sleep: the consumer sets `consumerSleeping` and then adds 0 to `head`; a writer loads `consumerSleeping`
 // after its own fetch-add. One of the two fetch-adds comes first. If it is the consumer's, the writer sees the flag and wakes it;
 // if it is the writer's, the consumer sees that a frame is coming and does not sleep for long.

@@ -84,7 +84,7 @@ class Reader : private TableText {
     }
   }
 
-  // forbid CUtexref CUsurfref: CUDA 12 has ended texture references
+  // forbid CUgraphicsResource: graphics interoperability
   void readForbidden() {
     size_t colon = head.find(':');
     KJ_REQUIRE(colon != std::string::npos, "a `forbid` line says why", head.c_str());
