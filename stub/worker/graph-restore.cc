@@ -5,16 +5,24 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "stub/worker/device-graphs.h"
 #include "stub/worker/execution.h"
-#include "stub/worker/kinds/graphs.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/hex.h"
 
 namespace vgpu::stub {
 
 namespace {
+
+// While recipes are executed: by a graph's virtual handle and a node's number, the latest frame that has set it since.
+struct LatestSetting {
+  api::Method method;
+  std::vector<capnp::word> words;
+};
+using LatestSettings = std::map<std::pair<uint64_t, uint64_t>, LatestSetting>;
 
 constexpr std::array methods{api::Method::graphSetKernel, api::Method::graphSetCopy,   api::Method::graphSetFill,
                              api::Method::graphSetEvent,  api::Method::graphSetMemOps, api::Method::graphEnable};
@@ -65,14 +73,24 @@ void addSettings(SessionState& session, uint64_t graph, uint64_t node, const Kno
   }
 }
 
-CUresult setNode(SessionState& session, const KnownGraph& graph, const Row& row) {
-  Reply reply;
-  Execution& on = session.select(graph.nodes[numberIn(row, 1)].device);
+LatestSetting settingIn(const Row& row) {
   auto bytes = bytesOf(textIn(row, 3));
-  std::vector<capnp::word> words(bytes.size() / sizeof(capnp::word));
-  std::memcpy(words.data(), bytes.data(), bytes.size());
-  return on.execute(*findMethod(textIn(row, 2)), kj::arrayPtr(words.data(), words.size()), 0, 0, reply);
+  LatestSetting setting{*findMethod(textIn(row, 2)), std::vector<capnp::word>(bytes.size() / sizeof(capnp::word))};
+  std::memcpy(setting.words.data(), bytes.data(), bytes.size());
+  return setting;
 }
+
+CUresult execute(Execution& on, const LatestSetting& setting) {
+  Reply reply;
+  return on.execute(setting.method, kj::arrayPtr(setting.words.data(), setting.words.size()), 0, 0, reply);
+}
+
+// A kernel names no memory that its frame is refused for.
+bool namesMemory(api::Method method) {
+  return method == api::Method::graphSetCopy || method == api::Method::graphSetFill || method == api::Method::graphSetMemOps;
+}
+
+LatestSettings& latestOf(SessionState& session, uint64_t graph) { return session.of(handleDevice(graph)).kept.of<LatestSettings>(); }
 
 CUresult upload(Execution& on, KnownGraph& graph) {
   noteUploaded(graph);
@@ -115,9 +133,21 @@ void visitChangedNodes(SessionState& session, const Obstacle& visit) {
   });
 }
 
-void expectHandles(SessionState& session, const Rows& rows) {
-  for (auto& row : rows)
-    if (isHandle(row)) deviceHandles(session.of(handleDevice(numberIn(row, 0)))).expect(numberIn(row, 0), numberIn(row, 1));
+void prepareGraphs(SessionState& session, const Rows& rows) {
+  for (auto& row : rows) {
+    const uint64_t graph = numberIn(row, 0), number = numberIn(row, 1);
+    if (isHandle(row)) deviceHandles(session.of(handleDevice(graph))).expect(graph, number);
+    else if (!isUpload(row) && namesMemory(*findMethod(textIn(row, 2)))) latestOf(session, graph)[{graph, number}] = settingIn(row);
+  }
+}
+
+bool addAsSet(Execution& on, uint64_t handle, uint64_t node, KnownGraph& graph, std::vector<CUgraphNode> before) {
+  auto latest = latestOf(on.session, handle).extract({handle, node});
+  if (latest.empty()) return false;
+  graph.failure = CUDA_SUCCESS;
+  graph.beforeNext = std::move(before);
+  if (CUresult refused = execute(on, latest.mapped())) graph.failure = refused;
+  return true;
 }
 
 void compareHandles(SessionState& session, const Rows& rows) {
@@ -139,13 +169,16 @@ void restoreGraphs(SessionState& session, const Rows& rows) {
     if (graph == nullptr || graph->executable == nullptr || isHandle(row)) continue;
     if (!isUpload(row) && numberIn(row, 1) >= graph->nodes.size()) continue;
     Execution& on = session.select(handleDevice(numberIn(row, 0)));
-    CUresult result = isUpload(row) ? upload(on, *graph) : setNode(session, *graph, row);
+    CUresult result = isUpload(row) ? upload(on, *graph) : execute(session.select(graph->nodes[numberIn(row, 1)].device), settingIn(row));
     if (result == CUDA_SUCCESS) continue;
     // It names memory that is gone. Its next launch is refused, instead of doing what the node did before.
     on.driver.cuGraphExecDestroy(graph->executable);
     graph->executable = nullptr;
   }
-  for (unsigned device : session.usedDevices()) deviceHandles(session.select(device)).endSpares(session.of(device));
+  for (unsigned device : session.usedDevices()) {
+    deviceHandles(session.select(device)).endSpares(session.of(device));
+    session.of(device).kept.of<LatestSettings>().clear();
+  }
 }
 
 }  // namespace vgpu::stub

@@ -7,6 +7,7 @@
 // Another build's frame of other fields is no such row.
 #pragma once
 
+#include "stub/worker/kinds/graphs.h"
 #include "stub/worker/kinds/kind.h"
 
 namespace vgpu::stub {
@@ -15,7 +16,10 @@ bool isGraphRow(const Row& row, uint64_t devices);
 Rows saveGraphs(SessionState& session);
 // Graphs whose nodes kernels may have changed: the driver tells nobody what they do now.
 void visitChangedNodes(SessionState& session, const Obstacle& visit);
-void expectHandles(SessionState& session, const Rows& rows);
+void prepareGraphs(SessionState& session, const Rows& rows);
+// Adds a node as it has been set last instead, because what its own frame names has ended: graph.failure is the result. False if it has
+// not been set since.
+bool addAsSet(Execution& on, uint64_t handle, uint64_t node, KnownGraph& graph, std::vector<CUgraphNode> before);
 void compareHandles(SessionState& session, const Rows& rows);
 void restoreGraphs(SessionState& session, const Rows& rows);
 

@@ -12,7 +12,8 @@ CUgraphNode programsNode(const GraphNode& node) { return fromWire<CUgraphNode>(n
 
 CUresult answerList(const std::vector<GraphEdge>& all, const NodeRoom& room) {
   if (room.count == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (room.nodes != nullptr && room.edges == nullptr && std::ranges::any_of(all, [](auto& edge) { return hasPort(edge.data); })) return CUDA_ERROR_LOSSY_QUERY;
+  const bool havePorts = std::ranges::any_of(all, [](auto& edge) { return hasPort(edge.data); });
+  if (room.nodes != nullptr && room.edges == nullptr && havePorts) return CUDA_ERROR_LOSSY_QUERY;
   const size_t size = room.nodes == nullptr && room.edges == nullptr ? 0 : *room.count;
   for (size_t i = 0; i < size; ++i) {
     if (room.nodes != nullptr) room.nodes[i] = i < all.size() ? programsNode(*all[i].from) : nullptr;

@@ -96,7 +96,8 @@ bool findMapped(const AdoptedPages& pages, const MemoryFile& arena, std::vector<
   forEachMapping(0, UINT64_MAX, [&](const MappedRange& range) {
     if (range.inode != file.st_ino || range.device != file.st_dev) return;
     const uint64_t at = hostArenaBase + range.offset;
-    const uint64_t start = std::max(at, pages.arenaAddress), end = std::min(at + (range.end - range.start), pages.arenaAddress + pages.bytes);
+    const uint64_t start = std::max(at, pages.arenaAddress);
+    const uint64_t end = std::min(at + (range.end - range.start), pages.arenaAddress + pages.bytes);
     if (start < end && range.start != at) found.push_back({range.start + (start - at), end - start, start, range.protection()});
   });
   return true;

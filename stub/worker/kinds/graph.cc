@@ -38,9 +38,8 @@ CUresult execute(Execution& on, const Frame& p, Add&& add, Set&& set) {
     if (CUresult error = set(graph.executable, node.node)) return error;
     return noteSet(on, graph, node);
   }
-  if (graph.failure != CUDA_SUCCESS) return CUDA_SUCCESS;
-  graph.failure = on.session.hostLeases.registerAll();
-  std::vector<CUgraphNode> before;
+  if (graph.failure != CUDA_SUCCESS || (graph.failure = on.session.hostLeases.registerAll()) != CUDA_SUCCESS) return CUDA_SUCCESS;
+  auto before = std::exchange(graph.beforeNext, {});
   auto numbers = p.getBefore();
   KnownGraphNode made{.device = on.device()};
   for (size_t i = 0; i < numbers.size() && graph.failure == CUDA_SUCCESS; ++i) {
@@ -49,6 +48,7 @@ CUresult execute(Execution& on, const Frame& p, Add&& add, Set&& set) {
   }
   if (p.getNode() != graph.nodes.size()) graph.failure = CUDA_ERROR_INVALID_VALUE;
   if (graph.failure == CUDA_SUCCESS) graph.failure = add(&made.node, graph.body, before.data(), before.size());
+  if (graph.failure != CUDA_SUCCESS && addAsSet(on, p.getGraph(), p.getNode(), graph, before)) return CUDA_SUCCESS;
   if (graph.failure == CUDA_SUCCESS) graph.nodes.push_back(std::move(made));
   return CUDA_SUCCESS;
 }
@@ -111,12 +111,11 @@ CUresult graphCopy(Execution& on, const CopyNodeFrame& p, Reply&) {
 CUresult graphFill(Execution& on, const api::FrameReader<api::Cuda::GraphFillParams>& p, Reply&) {
   CUDA_MEMSET_NODE_PARAMS fill{p.getDestination(), p.getPitch(), p.getValue(), p.getElementBytes(), p.getWidth(), p.getHeight()};
   CUresult bad = checkFill(on, p.getDestination(), p.getPitch(), p.getElementBytes(), p.getWidth(), p.getHeight());
-  CUcontext context = on.gpu.context.get();
   auto add = [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count) {
-    return bad != CUDA_SUCCESS ? bad : on.driver.cuGraphAddMemsetNode(node, graph, before, count, &fill, context);
+    return bad != CUDA_SUCCESS ? bad : on.driver.cuGraphAddMemsetNode(node, graph, before, count, &fill, on.gpu.context.get());
   };
   return execute(on, p, add, [&](CUgraphExec executable, CUgraphNode node) {
-    return bad != CUDA_SUCCESS ? bad : on.driver.cuGraphExecMemsetNodeSetParams(executable, node, &fill, context);
+    return bad != CUDA_SUCCESS ? bad : on.driver.cuGraphExecMemsetNodeSetParams(executable, node, &fill, on.gpu.context.get());
   });
 }
 
@@ -180,14 +179,14 @@ CUresult graphMemOps(Execution& on, const api::FrameReader<api::Cuda::GraphMemOp
   auto bytes = p.getOperations();
   std::vector<CUstreamBatchMemOpParams> operations(bytes.size() / sizeof(CUstreamBatchMemOpParams));
   if (!operations.empty()) std::memcpy(operations.data(), bytes.begin(), operations.size() * sizeof operations[0]);
-  if (!areOwn(on, operations)) return CUDA_ERROR_INVALID_VALUE;
+  CUresult bad = areOwn(on, operations) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   CUDA_BATCH_MEM_OP_NODE_PARAMS words{on.gpu.context.get(), static_cast<unsigned>(operations.size()), operations.data(), 0};
   auto add = [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count) {
-    return operations.empty() ? on.driver.cuGraphAddEmptyNode(node, graph, before, count)
-                              : on.driver.cuGraphAddBatchMemOpNode(node, graph, before, count, &words);
+    if (operations.empty()) return on.driver.cuGraphAddEmptyNode(node, graph, before, count);
+    return bad != CUDA_SUCCESS ? bad : on.driver.cuGraphAddBatchMemOpNode(node, graph, before, count, &words);
   };
   return execute(on, p, add, [&](CUgraphExec executable, CUgraphNode node) {
-    return operations.empty() ? CUDA_SUCCESS : on.driver.cuGraphExecBatchMemOpNodeSetParams(executable, node, &words);
+    return bad != CUDA_SUCCESS || operations.empty() ? bad : on.driver.cuGraphExecBatchMemOpNodeSetParams(executable, node, &words);
   });
 }
 
@@ -249,8 +248,8 @@ CUresult graphEnable(Execution& on, const api::FrameReader<api::Cuda::GraphEnabl
   return noteSet(on, graph, node);
 }
 
-// Never an error of the call: in a worker that executes the recipe the graph may name memory that is gone. It is of no use then,
-// and was of none before.
+// Never an error of the call: in a worker that executes the recipe the graph may name memory that is gone, and what has been set of
+// it too. It is of no use then, and was of none before.
 CUresult graphInstantiate(Execution& on, const api::FrameReader<api::Cuda::GraphInstantiateParams>& p, Reply& reply) {
   KnownGraph& graph = graphOf(on, p.getGraph());
   CUresult result = graph.failure;
@@ -343,7 +342,7 @@ const KindModule graphKind{.name = "graphSettings",
                            .isValid = isGraphRow,
                            .save = saveGraphs,
                            .obstacles = visitChangedNodes,
-                           .prepare = expectHandles,
+                           .prepare = prepareGraphs,
                            .compare = compareHandles,
                            .restore = restoreGraphs};
 

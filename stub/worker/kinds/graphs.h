@@ -41,6 +41,7 @@ struct KnownGraph {
   CUgraphExec executable = nullptr;  // nullptr: not instantiated yet, or it could not be
   CUresult failure = CUDA_SUCCESS;   // of a frame that has added a node
   std::vector<KnownGraphNode> nodes;
+  std::vector<CUgraphNode> beforeNext;  // of a node that is added by a frame which says nothing of that (addAsSet)
   std::vector<uint32_t> own, records;  // those with words of ours, and those that record events
   uint64_t function = 0;      // of its first kernel, for messages
   bool waits = false;         // for the program, somewhere
