@@ -128,7 +128,8 @@ void Folding::forgetStreams() {
   if (lengths.size() >= mostStreams) lengths.clear();
 }
 
-// Before work of `stream` is kept, or what tells that it has been done: the legacy default stream is ordered with the other streams by their calls.
+// Before work of `stream` is kept, or what tells that it has been done: the legacy default stream is ordered with the other streams by
+// their calls.
 void Folding::makeOrder(uint64_t stream) {
   if (runs.empty() || (runs.front().stream == 0) == (stream == 0)) return;
   issueAll();

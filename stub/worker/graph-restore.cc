@@ -17,7 +17,8 @@ namespace vgpu::stub {
 
 namespace {
 
-// While recipes are executed: by a graph's virtual handle and a node's number, the latest frame that has set it since.
+// While recipes are executed: by a graph's virtual handle and a node's number, the latest frame that has set it since. Each GPU's thread
+// has all of them: which executes a node's frames the rows do not say.
 struct LatestSetting {
   api::Method method;
   std::vector<capnp::word> words;
@@ -90,8 +91,6 @@ bool namesMemory(api::Method method) {
   return method == api::Method::graphSetCopy || method == api::Method::graphSetFill || method == api::Method::graphSetMemOps;
 }
 
-LatestSettings& latestOf(SessionState& session, uint64_t graph) { return session.of(handleDevice(graph)).kept.of<LatestSettings>(); }
-
 CUresult upload(Execution& on, KnownGraph& graph) {
   noteUploaded(graph);
   if (CUresult error = on.driver.cuGraphUpload(graph.executable, on.gpu.progress.ownStream())) return error;
@@ -137,12 +136,14 @@ void prepareGraphs(SessionState& session, const Rows& rows) {
   for (auto& row : rows) {
     const uint64_t graph = numberIn(row, 0), number = numberIn(row, 1);
     if (isHandle(row)) deviceHandles(session.of(handleDevice(graph))).expect(graph, number);
-    else if (!isUpload(row) && namesMemory(*findMethod(textIn(row, 2)))) latestOf(session, graph)[{graph, number}] = settingIn(row);
+    if (isHandle(row) || isUpload(row) || !namesMemory(*findMethod(textIn(row, 2)))) continue;
+    for (unsigned device = 0; device < session.deviceCount(); ++device)
+      session.of(device).kept.of<LatestSettings>()[{graph, number}] = settingIn(row);
   }
 }
 
 bool addAsSet(Execution& on, uint64_t handle, uint64_t node, KnownGraph& graph, std::vector<CUgraphNode> before) {
-  auto latest = latestOf(on.session, handle).extract({handle, node});
+  auto latest = on.kept.of<LatestSettings>().extract({handle, node});
   if (latest.empty()) return false;
   graph.failure = CUDA_SUCCESS;
   graph.beforeNext = std::move(before);
@@ -175,10 +176,8 @@ void restoreGraphs(SessionState& session, const Rows& rows) {
     on.driver.cuGraphExecDestroy(graph->executable);
     graph->executable = nullptr;
   }
-  for (unsigned device : session.usedDevices()) {
-    deviceHandles(session.select(device)).endSpares(session.of(device));
-    session.of(device).kept.of<LatestSettings>().clear();
-  }
+  for (unsigned device : session.usedDevices()) deviceHandles(session.select(device)).endSpares(session.of(device));
+  for (unsigned device = 0; device < session.deviceCount(); ++device) session.of(device).kept.of<LatestSettings>().clear();
 }
 
 }  // namespace vgpu::stub
