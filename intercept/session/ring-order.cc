@@ -17,6 +17,7 @@ constexpr bool isOrderSeen = true;
 }  // namespace
 
 CUresult orderBehind(Thread& thread, unsigned waiting, unsigned awaited, uint64_t position) {
+  if (waiting == awaited) return CUDA_SUCCESS;  // a ring's own frames are in order
   if (isOrderSeen && thread.session.segment.ring(awaited).tail.load(std::memory_order_acquire) >= position) return CUDA_SUCCESS;
   Call<api::Cuda::AwaitRingParams> frame(thread.on(waiting), api::Method::awaitRing);
   frame->setDevice(awaited);
