@@ -4,6 +4,8 @@
 // calls the driver: no lock and no allocation after a kernel's first launch.
 #include "intercept/runtime/launch.h"
 
+#include <algorithm>
+
 #include "intercept/runtime/convert.h"
 #include "intercept/runtime/registry.h"
 #include "intercept/runtime/rows.h"
@@ -37,8 +39,17 @@ inline cudaError_t check(const dim3& grid, const dim3& block, const LoadedFuncti
   return threads <= kernel.maxThreads ? cudaSuccess : tooManyThreads(threads, kernel);
 }
 
-inline cudaError_t checkShared(size_t shared, const LoadedFunction& kernel) {
-  return shared <= kernel.maxDynamicShared.load(std::memory_order_relaxed) ? cudaSuccess : cudaErrorInvalidValue;
+/// The copy is of before, if the program has set more by the driver's API. What is less now the driver refuses.
+[[gnu::cold]] cudaError_t checkSharedAgain(size_t shared, LoadedFunction& kernel) {
+  int most = 0;
+  CUresult result = cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel.function);
+  if (result != CUDA_SUCCESS) return answer(result);
+  kernel.maxDynamicShared.store(static_cast<unsigned>(most), std::memory_order_relaxed);
+  return shared <= static_cast<unsigned>(most) ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+inline cudaError_t checkShared(size_t shared, LoadedFunction& kernel) {
+  return shared <= kernel.maxDynamicShared.load(std::memory_order_relaxed) ? cudaSuccess : checkSharedAgain(shared, kernel);
 }
 
 inline cudaError_t find(const void* key, LoadedFunction*& kernel) {
@@ -153,7 +164,11 @@ extern "C" {
 
 __attribute__((visibility("default"))) unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared,
                                                                             CUstream_st* stream) {
-  if (pushed.count == Pushed::depth) return remember(cudaErrorMissingConfiguration);
+  // The first ones are of launches that an exception has ended in their arguments: nobody pops them.
+  if (pushed.count == Pushed::depth) {
+    std::copy(pushed.stack + 1, pushed.stack + pushed.count, pushed.stack);
+    --pushed.count;
+  }
   pushed.stack[pushed.count++] = {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream};
   return cudaSuccess;
 }

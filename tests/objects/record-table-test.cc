@@ -359,6 +359,18 @@ TEST_CASE("frames handed over out of order stand in order of position") {
   CHECK(recipe[2].position == 5);
 }
 
+TEST_CASE("of two settings that are handed over out of order the later one holds") {
+  RecordTable table;
+  apply(table, makes(1, 10));
+  apply(table, sets(5, 10, 8, 1));
+  apply(table, sets(3, 10, 8, 2));
+  CHECK(positionsIn(table) == std::set<uint64_t>{1, 5});
+  apply(table, makes(7, 20, {10}));
+  apply(table, sets(9, 10, 8, 3));
+  apply(table, sets(6, 10, 8, 4));  // the object of 7 was made while it held
+  CHECK(positionsIn(table) == std::set<uint64_t>{1, 5, 6, 7, 9});
+}
+
 TEST_CASE("a frame that makes two objects is refused") {
   RecordTable table;
   CHECK_THROWS_AS(apply(table, {plainFrame(1), {on(Effect::creates, 1), on(Effect::creates, 2)}}), kj::Exception);

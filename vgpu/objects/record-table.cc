@@ -76,10 +76,14 @@ void RecordTable::create(const api::EffectOn& effect, const RecordedFrame& frame
 
 void RecordTable::change(uint64_t key, const RecordedFrame& frame, const Named& named) {
   ObjectRecord& record = records.at(key);
-  if (isSetting(frame.method))
+  if (isSetting(frame.method)) {
+    // Frames come here as their calls return. Of two threads' calls the one that was executed first may be the later one.
+    auto isLater = [&](const RecordedFrame& other) { return other.number > frame.number && supersedes(other, frame); };
+    if (std::ranges::any_of(record.recipe, isLater) && !usedSince(key, frame.number)) return;
     std::erase_if(record.recipe, [&](const RecordedFrame& earlier) {
-      return supersedes(frame, earlier) && !usedSince(key, earlier.number);
+      return earlier.number < frame.number && supersedes(frame, earlier) && !usedSince(key, earlier.number);
     });
+  }
   append(record.recipe, frame);
   need(record, named.all);
   written.insert(key);
