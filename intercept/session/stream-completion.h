@@ -25,6 +25,8 @@ class StreamCompletion {
   }
   // The GPU is going to write this. To be called before the frame is published. `thread` is as LatestNumber::raise() has it.
   void expect(const void* thread, uint64_t sequence) { last.raise(thread, sequence); }
+  // The largest number that the GPU is going to write for this stream; 0: none. What the word has may be of another stream's work before.
+  uint64_t expected() const { return last.get(); }
   // Nothing before the first use.
   std::optional<uint32_t> find() const;
 

@@ -49,9 +49,10 @@ bool isKnownIdle(Thread& thread, uint64_t stream) {
   const uint64_t last = entry->lastWork.get();
   if (entry->knownDone.load(std::memory_order_relaxed) >= last) return true;
   // Or its last frame was a record or a fence, whose number the GPU has written. The driver may call the stream busy a moment longer.
+  const uint64_t expected = entry->depth.completion.expected();
   const auto word = entry->depth.completion.find();
-  return word && !thread.session.output.isExpected() &&
-         thread.session.segment.completionWord(*word).done.load(std::memory_order_acquire) >= last;
+  return word && expected >= last && !thread.session.output.isExpected() &&
+         thread.session.segment.completionWord(*word).done.load(std::memory_order_acquire) >= expected;
 }
 
 namespace {
