@@ -72,14 +72,18 @@ void GivenFiles::takeBack(const GivenFile& file) {
   wish.raise();
 }
 
+bool GivenFiles::areAllEnded() const {
+  return std::ranges::all_of(files, [](auto& each) { return each.expired(); });
+}
+
 bool GivenFiles::isEmpty() const {
   std::lock_guard lock(mutex);
-  return std::ranges::all_of(files, [](auto& each) { return each.expired(); });
+  return areAllEnded();
 }
 
 bool GivenFiles::close() {
   std::lock_guard lock(mutex);
-  return hasLeft = std::ranges::all_of(files, [](auto& each) { return each.expired(); });
+  return hasLeft = areAllEnded();
 }
 
 bool GivenFiles::isClosed() const {

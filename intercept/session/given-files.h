@@ -73,7 +73,8 @@ class GivenFiles {
 
  private:
   friend class GivenFile;
-  // The mutex is held, and is not when they are let go of.
+  // The mutex is held; it is not when the living ones are let go of.
+  bool areAllEnded() const;
   std::vector<File> living() const;
   void takeBack(const GivenFile& file);
 

@@ -220,9 +220,7 @@ CUresult Executable::update(Thread& thread, const Graph& graph, Problem& problem
   CUresult result = replace(thread, unlike, pairs, problem);
   if (result != CUDA_SUCCESS) return conditions = std::move(wanted), result;
   fillsGraph = graph.conditions;
-  Held before = std::exchange(shape.held, {});
-  hold(graph, 0, pairs);
-  giveUp(std::move(before));
+  replaceHeld(graph, 0, pairs);
   return CUDA_SUCCESS;
 }
 
@@ -232,12 +230,7 @@ CUresult Executable::setChild(Thread& thread, uint64_t node, const Graph& child)
   std::vector<OutlinePair> pairs;
   Problem problem;
   if (CUresult refused = replace(thread, pairByOrder(*now, Outline(child), pairs), pairs, problem)) return refused;
-  Held before;
-  const auto take = [&](uint64_t each) { before.insert(shape.held.extract(each)); };
-  take(node);
-  now->visitChildren(take);
-  hold(child, node, pairs);
-  giveUp(std::move(before));
+  replaceHeld(child, node, pairs);
   return CUDA_SUCCESS;
 }
 

@@ -160,6 +160,15 @@ void Executable::hold(const Graph& graph, uint64_t ofChild, const std::vector<Ou
   }
 }
 
+// Among the pairs are the nodes of all children.
+void Executable::replaceHeld(const Graph& graph, uint64_t ofChild, const std::vector<OutlinePair>& pairs) {
+  Held before;
+  before.insert(shape.held.extract(ofChild));
+  for (auto& pair : pairs) before.insert(shape.held.extract(pair.now));
+  hold(graph, ofChild, pairs);
+  giveUp(std::move(before));
+}
+
 // Their functions are the program's, and run when launches do not use them any more.
 void Executable::giveUp(Held given) {
   if (given.empty() || isPast(session, lastLaunch)) return;

@@ -180,6 +180,8 @@ class Executable {
   CUresult launchFenced(Thread& thread, uint64_t stream);
   // Holds what a graph and its children do, whose nodes are taken for this one's as the pairs say; without a pair, for themselves.
   void hold(const Graph& graph, uint64_t ofChild, const std::vector<OutlinePair>& pairs);
+  // The same in place of what the nodes of the pairs have held.
+  void replaceHeld(const Graph& graph, uint64_t ofChild, const std::vector<OutlinePair>& pairs);
   void giveUp(Held given);
   CUresult takeMemory();
 

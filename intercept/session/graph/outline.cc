@@ -38,13 +38,6 @@ const Outline* Outline::findChild(uint64_t node) const {
   return nullptr;
 }
 
-void Outline::visitChildren(const std::function<void(uint64_t node)>& visit) const {
-  for (auto& each : nodes) {
-    if (each.type == CU_GRAPH_NODE_TYPE_GRAPH) visit(each.handle);
-    for (auto& inner : each.inner) inner.visitChildren(visit);
-  }
-}
-
 namespace {
 
 using Result = std::optional<OutlineProblem>;

@@ -5,7 +5,6 @@
 #include <cuda.h>
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <vector>
 
@@ -28,8 +27,6 @@ struct Outline {
   explicit Outline(const Graph& graph);
   // Of a child's node, at any depth; nullptr if there is none.
   const Outline* findChild(uint64_t node) const;
-  // Calls `visit` with the handle of each child's node, at any depth.
-  void visitChildren(const std::function<void(uint64_t node)>& visit) const;
 
   std::vector<Node> nodes;     // in the order in which they were made
   std::vector<uint32_t> ends;  // those behind which nothing comes, in the order in which they became such
