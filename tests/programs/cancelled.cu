@@ -12,6 +12,7 @@ struct Held {
   cudaStream_t stream;
   cudaEvent_t event;
   int* value;
+  char* many;
   std::atomic<bool> released{false}, entered{false};
 };
 
@@ -43,7 +44,7 @@ bool survives(const char* what, Held& held, Call call, int type) {
   void* result = nullptr;
   if (pthread_create(&thread, nullptr, run, &caller) != 0) std::exit(3);
   while (!held.entered) usleep(100);
-  usleep(10000);  // until it waits; if it does not yet, this is about less
+  usleep(100000);  // until it waits; if it does not yet, this is about less
   pthread_cancel(thread);
   held.released = true;
   pthread_join(thread, &result);
@@ -66,7 +67,8 @@ int main() {
   CHECK(cudaStreamCreateWithFlags(&held.stream, cudaStreamNonBlocking));
   CHECK(cudaEventCreateWithFlags(&held.event, cudaEventDisableTiming));
   CHECK(cudaMalloc(&held.value, 8 << 20));
-  static std::vector<char> bytes(8 << 20);
+  static std::vector<char> bytes(8 << 20), many(80 << 20);  // the second are more than there is staging memory for
+  CHECK(cudaMalloc(&held.many, many.size()));
   const std::pair<const char*, Call> calls[] = {
       {"cudaEventSynchronize", [](Held& held) { cudaEventSynchronize(held.event); }},
       {"cudaStreamSynchronize", [](Held& held) { cudaStreamSynchronize(held.stream); }},
@@ -81,8 +83,15 @@ int main() {
       {"a copy of many bytes", [](Held& held) {
          cudaMemcpyAsync(bytes.data(), held.value, bytes.size(), cudaMemcpyDeviceToHost, held.stream);
        }},
+      {"a copy of many bytes to the device", [](Held& held) {
+         cudaMemcpyAsync(held.many, many.data(), many.size(), cudaMemcpyHostToDevice, held.stream);
+       }},
   };
   bool ok = true;
   for (auto& [what, call] : calls) ok &= survives(what, held, call, PTHREAD_CANCEL_DEFERRED);
+  std::fill(many.begin(), many.end(), 7);
+  CHECK(cudaMemcpy(held.many, many.data(), many.size(), cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy(bytes.data(), held.many + many.size() - bytes.size(), bytes.size(), cudaMemcpyDeviceToHost));
+  ok &= EXPECT(bytes.front() == 7 && bytes.back() == 7);
   return verdict("cancelled", ok);
 }

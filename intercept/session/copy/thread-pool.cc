@@ -6,8 +6,9 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "intercept/session/failure.h"
 #include "intercept/session/background-thread.h"
+#include "intercept/session/cancellation.h"
+#include "intercept/session/failure.h"
 
 namespace vgpu::client {
 
@@ -82,13 +83,13 @@ void CopyThreadPool::serve(Session& session) {
 
 CUresult CopyThreadPool::share(Thread& caller, uint64_t count, const Work& work) {
   Task mine{.work = &work, .count = count, .context = caller.contextStack.back()};
+  if (isTaken.exchange(true, std::memory_order_acquire)) {
+    help(caller, mine);
+    return static_cast<CUresult>(mine.result.load());
+  }
+  CancellationOff untilShared;  // the helpers use `mine`
   {
-    std::unique_lock lock(mutex);
-    if (task != nullptr) {
-      lock.unlock();
-      help(caller, mine);
-      return static_cast<CUresult>(mine.result.load());
-    }
+    std::lock_guard lock(mutex);
     if (threads.size() < size(caller.session)) start(caller.session);
     task = &mine;
     round.fetch_add(1, std::memory_order_relaxed);
@@ -100,6 +101,7 @@ CUresult CopyThreadPool::share(Thread& caller, uint64_t count, const Work& work)
     task = nullptr;
   }
   awaitHelpers();
+  isTaken.store(false, std::memory_order_release);
   return static_cast<CUresult>(mine.result.load());
 }
 

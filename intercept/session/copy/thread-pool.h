@@ -2,8 +2,9 @@
 // link 55.
 //
 // Started at the first large copy, on machines with cores to spare. Each works for the session like any program thread. `mutex`
-// is a leaf: no frame is made under it. One copy at a time uses the thread pool; a second one meanwhile runs on its own thread
-// alone.
+// is a leaf: no frame is made under it. One copy at a time has the thread pool, until its last helper has ended; a second one
+// meanwhile runs on its own thread alone. If helpers began with the second one before, the first one's caller would wait for them too, and
+// what they wait for may be what it does next.
 //
 // Waking a sleeping thread takes longer than copying a megabyte, so a helper spins for the next copy for a while before it
 // sleeps, and the caller spins for a while for the last helper to end.
@@ -45,6 +46,8 @@ class CopyThreadPool {
   void lookForNext(uint64_t seen) const;
   void awaitHelpers();
 
+  // By a caller, from before there is its task until no thread helps it. Acquire and release: so the next one finds no helper.
+  std::atomic<bool> isTaken{false};
   std::mutex mutex;
   std::condition_variable changed;
   Task* task = nullptr;
