@@ -31,21 +31,20 @@ CUresult refuseCaptured(CUstream stream) {
   return status == CU_STREAM_CAPTURE_STATUS_NONE ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
-// Before a copy that reads pageable memory in the stream's order: such memory is read at the call.
-CUresult awaitOrder(CUstream stream, uint64_t source, uint64_t bytes, CUmemcpySrcAccessOrder order) {
-  if (order != CU_MEMCPY_SRC_ACCESS_ORDER_STREAM) return CUDA_SUCCESS;
+// Copies by `copy` what is read from `source` in that order. Pageable memory is read at the call, so in the stream's order the stream is
+// waited for first. Any other is read when the stream has come there, so during the call that is waited for.
+template <typename Copy>
+CUresult copyInOrder(CUstream stream, uint64_t source, uint64_t bytes, CUmemcpySrcAccessOrder order, Copy&& copy) {
   bool isPageable = false;
-  CUresult located = enter([&](Thread& thread) {
+  CUresult result = enter([&](Thread& thread) {
     const Where where = locate(thread.session, source, bytes);
     isPageable = where == Where::pageable || where == Where::hosts;
     return CUDA_SUCCESS;
   });
-  return located != CUDA_SUCCESS || !isPageable ? located : cuStreamSynchronize(stream);
-}
-
-// A source that must be read before the call returns is waited for.
-Completion completionOf(CUmemcpySrcAccessOrder order) {
-  return order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL ? waits : returns;
+  if (result == CUDA_SUCCESS && isPageable && order == CU_MEMCPY_SRC_ACCESS_ORDER_STREAM) result = cuStreamSynchronize(stream);
+  if (result == CUDA_SUCCESS) result = copy();
+  const bool isWaitedFor = !isPageable && order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
+  return result == CUDA_SUCCESS && isWaitedFor ? cuStreamSynchronize(stream) : result;
 }
 
 // One end of a copy in three dimensions, in bytes.
@@ -110,9 +109,7 @@ CUresult copyOne(const CUDA_MEMCPY3D_BATCH_OP& op, CUstream stream) {
   copy.dstMemoryType = to.type, copy.dstDevice = to.address, copy.dstArray = to.array;
   copy.dstXInBytes = to.x, copy.dstY = to.row, copy.dstZ = to.slice, copy.dstPitch = to.pitch, copy.dstHeight = to.height;
   copy.WidthInBytes = op.extent.width * elementBytes, copy.Height = op.extent.height, copy.Depth = op.extent.depth;
-  if (from.array == nullptr)
-    if (CUresult error = awaitOrder(stream, from.address, copy.WidthInBytes, op.srcAccessOrder)) return error;
-  return copy3D(&copy, stream, completionOf(op.srcAccessOrder));
+  return copyInOrder(stream, from.address, copy.WidthInBytes, op.srcAccessOrder, [&] { return copy3D(&copy, stream, returns); });
 }
 
 // Copies each, and says which one is refused; SIZE_MAX if it is the call as a whole.
@@ -149,10 +146,9 @@ CUresult copyBatch(const CUdeviceptr* dsts, const CUdeviceptr* srcs, const size_
   size_t attribute = 0;
   return forEach(count, failed, [&](size_t i) -> CUresult {
     if (attribute + 1 < numAttrs && attrsIdxs[attribute + 1] == i) ++attribute;
-    auto order = attrs[attribute].srcAccessOrder;
     if (sizes[i] == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult error = awaitOrder(stream, srcs[i], sizes[i], order)) return error;
-    return copy1D(dsts[i], srcs[i], sizes[i], stream, completionOf(order), anywhere);
+    return copyInOrder(stream, srcs[i], sizes[i], attrs[attribute].srcAccessOrder,
+                       [&] { return copy1D(dsts[i], srcs[i], sizes[i], stream, returns, anywhere); });
   });
 }
 
