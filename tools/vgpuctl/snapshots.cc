@@ -151,13 +151,15 @@ int collectSnapshots(bool asJson) {
   removeUnfinished(store);
   auto collected = store.collect([&] {
     std::vector<ChunkName> used;
-    for (auto& directory : withSessions(finishedSnapshots(store))) {
+    for (auto& directory : snapshotsInNeed(store)) {
       KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] {
                      auto names = chunksOf(store, directory);
                      used.insert(used.end(), names.begin(), names.end());
-                   }))
+                   })) {
+        if (!needsChunks(directory)) continue;  // it is being removed
         fail(fmt::format("nothing is removed from the store: {}. Nobody knows what that snapshot needs; remove it by `vgpuctl snapshots rm {}`",
                          reasonOf(*exception), nameOf(directory)));
+      }
       makeUnique(used);
     }
     return used;

@@ -47,6 +47,12 @@ bool hasLostManifest(const std::string& directory) {
   return !isUnfinished() && !isWhole(directory) && !isUnfinished() && !isEmpty(directory);
 }
 
+bool needsChunks(const std::string& directory) {
+  fs::path path(directory);
+  bool isInside = path.parent_path().filename() == sessionsFolder;
+  return isInside && !isFinished(path.parent_path().parent_path()) ? isWhole(directory) : isFinished(directory);
+}
+
 std::vector<std::string> wholeSnapshots(const ChunkStore& store) { return directoriesOf(store, isWhole); }
 
 std::vector<std::string> finishedSnapshots(const ChunkStore& store) { return directoriesOf(store, isFinished); }
@@ -67,6 +73,12 @@ std::vector<std::string> withSessions(const std::vector<std::string>& directorie
     std::ranges::sort(sessions);
     all.insert(all.end(), sessions.begin(), sessions.end());
   }
+  return all;
+}
+
+std::vector<std::string> snapshotsInNeed(const ChunkStore& store) {
+  auto all = withSessions(directoriesOf(store, [](const std::string&) { return true; }));
+  std::erase_if(all, [](auto& directory) { return !needsChunks(directory); });
   return all;
 }
 

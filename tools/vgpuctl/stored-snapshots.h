@@ -12,6 +12,9 @@ namespace vgpu::ctl {
 bool isWhole(const std::string& directory);
 // It has files, and none that says that they are unfinished: whoever removed the manifest was none of us.
 bool hasLostManifest(const std::string& directory);
+// Whether its chunks must be kept: it is one of both, also if it is in the directory of a snapshot that is being written. One that is
+// being written itself leases its chunks, and of one that is being removed nobody needs them.
+bool needsChunks(const std::string& directory);
 
 // The directories of those that are whole.
 std::vector<std::string> wholeSnapshots(const ChunkStore& store);
@@ -22,6 +25,8 @@ std::string wholeSnapshot(const ChunkStore& store, const std::string& name);
 std::string finishedSnapshot(const ChunkStore& store, const std::string& name);
 // With those of other sessions that are in them: they need chunks too.
 std::vector<std::string> withSessions(const std::vector<std::string>& directories);
+// Of both kinds, those whose chunks must be kept.
+std::vector<std::string> snapshotsInNeed(const ChunkStore& store);
 
 // The names of its chunks but those of zeros and those that are in a daemon's memory only. Throws kj::Exception if they cannot be
 // read.

@@ -4,14 +4,15 @@ program=$tree/tests/programs/ipc-memory
 startNode a
 startNode b
 
-# startSharing WHEN: the program at its pause point; $pid and $child are its processes.
+# startSharing WHEN [NODE]: the program at its pause point; $pid and $child are its processes.
 startSharing() {
+  local node=${2:-a}
   rm -f "$dir/pause.reached" "$dir/pause.go"
-  VGPU_PAUSE_FILE=$dir/pause limit=600 ctl a run -- "$program" "$1" >"$dir/shares.log" 2>&1 &
+  VGPU_PAUSE_FILE=$dir/pause limit=600 ctl "$node" run -- "$program" "$1" >"$dir/shares.log" 2>&1 &
   runner=$!
   waitUntil test -e "$dir/pause.reached"
   pid=$(cat "$dir/pause.reached")
-  ctl a ps --json >"$dir/report.log"
+  ctl "$node" ps --json >"$dir/report.log"
   read -r child childId < <(python3 -c '
 import json, sys
 print(*[v for s in json.load(sys.stdin) if s["pid"] != int(sys.argv[1]) for v in (s["pid"], s["session"])])' "$pid" <"$dir/report.log")
@@ -96,6 +97,34 @@ bothRun a
 goOn
 succeeds ctl a snapshots rm both
 isEmpty "$VGPU_STORE/snapshots" || fail "the store keeps what was removed"
+
+# One of them is saved already while the other one is being saved: a collection at that moment keeps what the first one needs, whose save
+# has let go of its packs, and does not wait for the other. The child is named, so the parent's snapshot is the one in sessions/.
+export VGPU_FAULT_LOG=$dir/faults
+standsAt() { grep -qs "^$1 [^ ]* $2 stop\$" "$dir/faults"; }
+isSaved() { grep -qs "^suspend.manifest-named [^ ]* $1 hit\$" "$dir/faults" && grep -qs "^suspend.saved " "$dir/faults"; }
+for first in parent child; do
+  rm -f "$dir/faults"
+  VGPU_FAULT_POINT=suspend.manifest-written:stop startNode c
+  startSharing hold c
+  declare -A workers=([parent]=$(field c "$pid" workerPid) [child]=$(field c "$child" workerPid))
+  ctl c suspend "pid:$child" --name "$first-first" >"$dir/together.log" 2>&1 &
+  suspend=$!
+  for one in parent child; do waitUntil standsAt suspend.manifest-written "${workers[$one]}"; done
+  kill -CONT "${workers[$first]}"
+  waitUntil isSaved "${workers[$first]}"
+  succeeds ctl c snapshots gc
+  unset "workers[$first]"
+  kill -CONT "${workers[@]}"
+  wait "$suspend" || fail "the suspend beside a collection failed: $(cat "$dir/together.log")"
+  succeeds ctl c snapshots verify "$first-first"
+  succeeds ctl c snapshots gc
+  succeeds ctl b resume "$first-first"
+  goOn
+  succeeds ctl c snapshots rm "$first-first"
+  stopNode c
+done
+unset VGPU_FAULT_LOG
 
 # What the parent has freed nobody could give to the child again.
 startSharing freed
