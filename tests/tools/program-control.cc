@@ -222,11 +222,14 @@ TEST_CASE("a parked program has nothing of its node, and goes on in the director
   CHECK_THROWS(parked->attach(other.path, "s1", std::chrono::seconds(10)));
   program.session.refuses = false;
   CHECK_THROWS(parked->attach(other.path + "/nowhere", "s1", std::chrono::seconds(10)));
+  CHECK_FALSE(parked->isIn(other.path));
   parked->attach(other.path, "s1", std::chrono::seconds(10));
+  CHECK(parked->isIn(other.path));
   {
     test::ScratchDirectory away("/tmp");  // of a daemon that has ended before it could resume the program
     ParkedProgram::find(getpid(), "s1")->attach(away.path, "s1", std::chrono::seconds(10));
   }
+  CHECK_FALSE(parked->isIn(other.path));
   unlink((other.path + "/" + reattachSocketName).c_str());
   parked->attach(other.path, "s1", std::chrono::seconds(10));
   Daemon next(connectUnix(other.path + "/" + reattachSocketName));

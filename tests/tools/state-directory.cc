@@ -179,6 +179,20 @@ TEST_CASE("the next state of a session takes the place of one that a removal has
   removal.join();
 }
 
+TEST_CASE("a program that is called away from its state gets a new one in its place, which nobody removes who removes the former one") {
+  Folder folder;
+  auto former = folder.make("mine");
+  std::ofstream(former->path() + "/objects") << "x";
+  auto next = StateDirectory::makeAgain(folder.sessions, "mine", getpid());
+  CHECK(next->livingOwner() != nullptr);
+  CHECK(!fs::exists(next->path() + "/objects"));
+  CHECK(former->remove().empty());  // by who has waited for the end of the program
+  CHECK(fs::exists(next->path() + "/owner"));
+  CHECK(StateDirectory::find(next->path(), "mine", getpid()) != nullptr);
+  CHECK(StateDirectory::find(next->path(), "mine", getppid()) == nullptr);
+  CHECK(StateDirectory::find(folder.sessions + "/nowhere", "nowhere", getpid()) == nullptr);
+}
+
 TEST_CASE("a state directory that cannot be made leaves nothing") {
   Folder folder;
   folder.make("taken");

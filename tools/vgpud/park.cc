@@ -43,7 +43,12 @@ kj::Promise<kj::Maybe<StateDirectory::Shared>> unpark(Sessions& sessions, pid_t 
                              folder = sessions.directory.sessions()]() -> kj::Maybe<StateDirectory::Shared> {
     auto parked = ParkedProgram::find(pid, session);
     if (!parked) return nullptr;
-    auto directory = StateDirectory::make(folder, becomes, pid);
+    // It listens there already if this daemon has called it before and could not resume it. Then nothing of it is touched: another daemon
+    // may be resuming it from there.
+    const std::string path = folder + "/" + becomes;
+    if (parked->isIn(path))
+      if (auto there = StateDirectory::find(path, becomes, pid)) return there;
+    auto directory = StateDirectory::makeAgain(folder, becomes, pid);
     KJ_ON_SCOPE_FAILURE(directory->remove());
     parked->attach(directory->path(), becomes, attachLimit);
     return directory;

@@ -135,6 +135,18 @@ StateDirectory::Shared StateDirectory::makeNext(const std::string& folder, const
   return make(folder, id, owner);
 }
 
+StateDirectory::Shared StateDirectory::makeAgain(const std::string& folder, const std::string& id, pid_t owner) {
+  const std::string path = folder + "/" + id;
+  if (auto former = find(path, id, owner)) former->remove();
+  return makeNext(folder, id, owner);
+}
+
+StateDirectory::Shared StateDirectory::find(const std::string& path, const std::string& id, pid_t program) {
+  kj::AutoCloseFd directory(open(path.c_str(), folderFlags));
+  if (directory.get() < 0 || !flaw(directory, path, id, program).empty()) return nullptr;
+  return std::make_shared<const StateDirectory>(kj::mv(directory), path);
+}
+
 StateDirectory::Shared StateDirectory::adopt(kj::AutoCloseFd passed, const std::string& id, pid_t program) {
   std::string path = pathOf(passed);
   std::string problem = flaw(passed, path, id, program);

@@ -31,6 +31,12 @@ class StateDirectory {
   // there after a second, and whose owner does not live, is a removal's that failed: it is removed.
   static Shared makeNext(const std::string& folder, const std::string& id, pid_t owner);
 
+  // The same for a program that is called away from what it has had here before, if that is still there.
+  static Shared makeAgain(const std::string& folder, const std::string& id, pid_t owner);
+
+  // The one at `path`; nothing if there is none that adopt() would take.
+  static Shared find(const std::string& path, const std::string& id, pid_t program);
+
   // Checks the directory that a program passed for session `id`: of our own user, 0700, named sessions/ID, with an `owner` file
   // that names this program. `program`: its process, or 0 if we cannot see it (another pid namespace). Throws kj::Exception that
   // says what it is instead.

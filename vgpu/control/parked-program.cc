@@ -127,4 +127,8 @@ void ParkedProgram::attach(const std::string& directory, const std::string& sess
   fail(fmt::format("the parked program (pid {}) does not answer: is it traced?", pid));
 }
 
+bool ParkedProgram::isIn(const std::string& directory) const {
+  return stateOf(file) == State::attached && textOf(file, textAt, textBytes) == directory;
+}
+
 }  // namespace vgpu

@@ -52,6 +52,9 @@ class ParkedProgram {
   // Returns when it listens there. Throws kj::Exception with its reason, or that it does not answer.
   void attach(const std::string& directory, const std::string& session, std::chrono::seconds limit) const;
 
+  // Whether a daemon has called it to that directory, where it has listened since.
+  bool isIn(const std::string& directory) const;
+
  private:
   ParkedProgram(pid_t pid, MemoryFile file) : pid(pid), file(std::move(file)) {}
   pid_t pid;

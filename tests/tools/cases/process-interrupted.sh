@@ -40,6 +40,20 @@ succeeds ctl b resume "$dir/restored"
 memoryIsRight held
 endProgram held
 
+# Its resume fails, as a part of the snapshot is missing, on the node where it was and on another one: it can be resumed on either when that
+# is there again, also after the other one has called it away.
+for order in "a a" "a b a" "b a b"; do
+  startContents a held 2
+  killedAt process.parked ctl a suspend held --process --to "$dir/parked"
+  mv "$dir/parked/pack-00" "$dir/pack"
+  for node in ${order% *}; do refused "pack-00" ctl "$node" resume "$dir/parked"; done
+  mv "$dir/pack" "$dir/parked/pack-00"
+  succeeds ctl "${order##* }" resume "$dir/parked"
+  memoryIsRight held
+  endContents held
+  rm -r "$dir/parked"
+done
+
 # The GPU's part is refused at the target: the restored process is ended, and can be restored again.
 startContents a held 2
 pid=$(field a held pid)
