@@ -1,5 +1,6 @@
 // Memory of one process that another maps (cudaIpcGetMemHandle): what either writes the other reads, allocations beside it keep
 // their bytes, and what is allocated after a free is nobody else's.
+#include <map>
 #include <string>
 
 #include "driver-entry.h"
@@ -110,6 +111,7 @@ bool refuseOtherMemory() {
 // Where the pause point is.
 enum class Pause {
   atEnd,
+  whileGiven,  // there are handles, and nobody has opened them
   whileHeld,   // the child has the memory
   whileFreed,  // it still has what the parent has freed
 };
@@ -138,6 +140,7 @@ int parent(Pause pause) {
   ok &= EXPECT_ERROR(cudaIpcOpenMemHandle(&own, handles.small, cudaIpcMemLazyEnablePeerAccess), cudaErrorDeviceUninitialized);
   cudaGetLastError();
 
+  if (pause == Pause::whileGiven) pausePoint();
   Child other("child");
   other.send(handles);
   other.meet();
@@ -166,5 +169,6 @@ int parent(Pause pause) {
 int main(int argc, char** argv) {
   if (isChild(argc, argv, "child")) return child(parentOf(argv));
   const std::string when = argc > 1 ? argv[1] : "";
-  return parent(when == "hold" ? Pause::whileHeld : when == "freed" ? Pause::whileFreed : Pause::atEnd);
+  const std::map<std::string, Pause> places{{"given", Pause::whileGiven}, {"hold", Pause::whileHeld}, {"freed", Pause::whileFreed}};
+  return parent(places.contains(when) ? places.at(when) : Pause::atEnd);
 }

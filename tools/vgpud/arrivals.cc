@@ -228,7 +228,7 @@ kj::Promise<void> Arrivals::receive(Sessions& sessions, ReceiveContext context) 
 // A session that comes back may still be leaving: its program has gone on elsewhere, and has not hung up here yet.
 kj::Promise<void> Arrivals::departure(Sessions& sessions, std::string id) {
   KJ_IF_MAYBE (known, sessions.find(id)) {
-    if (!known->isMoving && !known->moved) fail("session " + id + " is on this node already");
+    if (!known->isMoving && !*known->moved) fail("session " + id + " is on this node already");
     auto late = io.provider->getTimer().afterDelay(streamLimit);
     return known->gone().exclusiveJoin(kj::mv(late)).then([&sessions, id] {
       return kj::evalLast([&sessions, id] {  // behind what ends it here

@@ -112,6 +112,7 @@ void Migration::giveUp() {
 kj::Promise<Migrated> Migration::move() {
   faultPoint("migrate.captured");
   isMoving = true;
+  hasMoved = session->moved;
   session->state = control::State::RESUMING;
   if (!isTold) session->move();
   auto taken = sessions.takeWorker(*session);
@@ -245,6 +246,7 @@ kj::Promise<Migrated> Migration::finish() {
   spdlog::info("session {} is at {}; its program was held for {:.3f} s", id, options.target, result.report.gateSeconds);
   removeFolderAfter(kj::READY_NOW);
   source = nullptr;
+  sessions.workerMoved(id, *held);
   if (options.withMachine)
     KJ_IF_MAYBE (known, sessions.find(id)) sessions.spawn(known->gone().exclusiveJoin(known->leave()));
   return held->stop().then([this] { return kj::mv(result); });
@@ -265,11 +267,19 @@ kj::Promise<Migrated> Migration::comeBack(kj::Exception&& exception) {
   return answered.then([this, exception = kj::mv(exception)](bool isHere) mutable -> kj::Promise<Migrated> {
     KJ_IF_MAYBE (known, sessions.find(id)) {
       if (isHere) return stay(*known, kj::mv(exception));
-      if (known->moved) return finish();
     }
+    if (*hasMoved) return finishUnanswered(exception);
+    sessions.workerMoved(id, *held);
     removeFolderAfter(kj::READY_NOW);  // the session has ended meanwhile
     return kj::mv(exception);
   });
+}
+
+kj::Promise<Migrated> Migration::finishUnanswered(const kj::Exception& exception) {
+  spdlog::warn("session {} has moved to {}, which has not said so: {}", id, options.target, reasonOf(exception));
+  result.device = "a GPU";
+  result.report.end("take over");
+  return finish();
 }
 
 kj::Promise<Migrated> Migration::stay(Session& here, kj::Exception&& exception) {

@@ -3,6 +3,7 @@
 
 #include <kj/refcount.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -61,6 +62,7 @@ class Migration final : public kj::Refcounted {
   // The target has failed, or cannot be asked any more: the program knows whether it has the session.
   kj::Promise<Migrated> comeBack(kj::Exception&& exception);
   kj::Promise<Migrated> stay(Session& here, kj::Exception&& exception);
+  kj::Promise<Migrated> finishUnanswered(const kj::Exception& exception);
   // The worker and the program go on.
   void abandon();
   // The program has been told that it moves, and will not.
@@ -74,6 +76,7 @@ class Migration final : public kj::Refcounted {
   control::Progress::Client progress;
   WorkerProcess& worker;
   kj::Own<WorkerProcess> held;  // the same, while the session may move
+  std::shared_ptr<const bool> hasMoved;
   kj::Own<TargetNode> peer;
   kj::Maybe<control::Arrival::Client> arrival;
   kj::Maybe<control::MigrationSource::Client> source;

@@ -48,7 +48,7 @@ void Session::handle(control::ToNode::Reader message, kj::Maybe<kj::AutoCloseFd>
     case control::ToNode::TAKE_BACK:
       return files->remove(sharedNameIn(message.getTakeBack()));
     case control::ToNode::MOVED:
-      moved = true;
+      *moved = true;
       return;
     case control::ToNode::PARKED:
       if (parking == nullptr) fail("the program says that it is parked, and nobody has asked it");
@@ -173,11 +173,13 @@ void Session::move() {
 
 // A program that has ended, or is owned by another daemon, answers nothing more.
 kj::Promise<bool> Session::stay() {
-  isMoving = false;
   auto answer = kj::newPromiseAndFulfiller<uint64_t>();
   gateAnswer = kj::mv(answer.fulfiller);
   link->send([](control::ToSession::Builder message) { message.setStay(); });
-  auto stays = answer.promise.then([](uint64_t) { return true; });
+  auto stays = answer.promise.then([this](uint64_t) {
+    isMoving = false;
+    return true;
+  });
   return stays.exclusiveJoin(gone().then([] { return false; }, [](kj::Exception&&) { return false; }));
 }
 

@@ -8,6 +8,7 @@
 #include <kj/async.h>
 #include <kj/function.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -101,8 +102,9 @@ class Session {
   bool ended = false;                       // the program is gone
   kj::Maybe<kj::Function<void()>> renew;    // what to do when the program asks for a new worker
   bool isRenewing = false;                  // it has asked, and has no reply yet
-  bool isMoving = false;                    // another daemon may take it
-  bool moved = false;                       // another daemon owns the session now, and its state directory
+  bool isMoving = false;                    // another daemon may take it; until the program has said that it stays
+  // Another daemon owns the session now, and its state directory. Who moves it knows that also when it has left the table.
+  const std::shared_ptr<bool> moved = std::make_shared<bool>(false);
   bool parked = false;                      // no daemon does, and it has none
 
  private:

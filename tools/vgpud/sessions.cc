@@ -157,13 +157,17 @@ void Sessions::keep(kj::Own<Session> owned, kj::Own<WorkerProcess> worker) {
 // When a worker leaves a session: what it has launched is counted, and what it shared ends.
 void Sessions::workerLeaves(const Session& session) {
   KJ_IF_MAYBE (worker, session.worker) {
-    auto& counted = (*worker)->counted().launches;
-    uint64_t all = counted.sum(&LaunchCounters::OfGpu::all), folded = counted.sum(&LaunchCounters::OfGpu::folded);
-    before.all += all;
-    before.folded += folded;
+    countLaunches(session.id, **worker);
     exchange.forget(session.id);
-    spdlog::info("session {} has launched {} kernels, {} of them in graphs", session.id, all, folded);
   }
+}
+
+void Sessions::countLaunches(const std::string& id, const WorkerProcess& worker) {
+  auto& counted = worker.counted().launches;
+  uint64_t all = counted.sum(&LaunchCounters::OfGpu::all), folded = counted.sum(&LaunchCounters::OfGpu::folded);
+  before.all += all;
+  before.folded += folded;
+  spdlog::info("session {} has launched {} kernels, {} of them in graphs", id, all, folded);
 }
 
 void Sessions::watchWorker(Session& session) {
@@ -203,12 +207,12 @@ void Sessions::programLeft(Session& session, kj::Maybe<std::string> misbehaviour
     session.link->send([&](control::ToSession::Builder message) { message.setLost(reader(*reason)); });
   } else {
     spdlog::info("session {} ({}, pid {}) {}", session.id, session.name, session.pid,
-                 session.moved    ? "was resumed by another daemon"
+                 *session.moved   ? "was resumed by another daemon"
                  : session.parked ? "is parked: its process is being saved"
                                   : "ended");
   }
   session.interrupt("the program of session " + session.id + " (pid " + std::to_string(session.pid) + ") has ended");
-  if (session.moved) {
+  if (*session.moved) {
     removeAfterProgram(session.directory);
   } else {
     remove(session.directory);
@@ -217,14 +221,19 @@ void Sessions::programLeft(Session& session, kj::Maybe<std::string> misbehaviour
   spawn(inMemory.remove(session.snapshot));  // if it is suspended, or was being resumed
   spawn(pool.kept.drop(session.snapshot));
   kj::Own<Session> left = takeOut(session);
+  if (left->isMoving) exchange.forget(left->id);  // its worker may have been taken
   if (isClean) giveWorkerBack(*left);
   drop(kj::mv(left));
 }
 
 kj::Maybe<kj::Own<WorkerProcess>> Sessions::takeWorker(Session& session) {
   session.workerWatch = nullptr;
-  workerLeaves(session);
   return std::exchange(session.worker, nullptr);
+}
+
+kj::Maybe<kj::Own<WorkerProcess>> Sessions::endWork(Session& session) {
+  workerLeaves(session);
+  return takeWorker(session);
 }
 
 void Sessions::giveWorker(Session& session, kj::Own<WorkerProcess> worker) {
@@ -232,13 +241,21 @@ void Sessions::giveWorker(Session& session, kj::Own<WorkerProcess> worker) {
   watchWorker(session);
 }
 
+// A session of that id that does not move has come back since, and gives what it gives anew.
+void Sessions::workerMoved(const std::string& id, const WorkerProcess& worker) {
+  countLaunches(id, worker);
+  KJ_IF_MAYBE (known, find(id)) {
+    if (known->isMoving) exchange.forget(id);
+  }
+}
+
 void Sessions::giveWorkerBack(Session& session) {
-  auto taken = takeWorker(session);
+  auto taken = endWork(session);
   KJ_IF_MAYBE (worker, taken) pool.giveBack(kj::mv(*worker));
 }
 
 kj::Promise<void> Sessions::releaseWorker(Session& session) {
-  auto taken = takeWorker(session);
+  auto taken = endWork(session);
   KJ_IF_MAYBE (worker, taken) {
     auto stopped = (*worker)->stop();
     return stopped.attach(kj::mv(*worker));
@@ -247,7 +264,7 @@ kj::Promise<void> Sessions::releaseWorker(Session& session) {
 }
 
 kj::Promise<void> Sessions::retireWorker(Session& session, bool isKept) {
-  auto taken = takeWorker(session);
+  auto taken = endWork(session);
   KJ_IF_MAYBE (worker, taken) {
     if (!isKept) return pool.retire(kj::mv(*worker));
     pool.kept.keep(session.snapshot, session.id, kj::mv(*worker));

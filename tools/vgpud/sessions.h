@@ -62,9 +62,11 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   };
   const Launches& launchesBefore() const { return before; }
 
-  // Takes a session's worker away: nobody watches it, and the session has none until giveWorker().
+  // Takes a session's worker away while another one may claim the session: nobody watches it, and the session has none. Then either
+  // giveWorker(), and nothing has changed, or workerMoved(), also if the session has left meanwhile.
   kj::Maybe<kj::Own<WorkerProcess>> takeWorker(Session& session);
   void giveWorker(Session& session, kj::Own<WorkerProcess> worker);
+  void workerMoved(const std::string& id, const WorkerProcess& worker);
 
   // Takes a session's worker away and stops it. Resolves when the device is free.
   kj::Promise<void> releaseWorker(Session& session);
@@ -115,7 +117,9 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
  private:
   kj::Promise<void> leaveMemory();
   void giveWorkerBack(Session& session);  // its program has ended
+  kj::Maybe<kj::Own<WorkerProcess>> endWork(Session& session);  // takes the worker, which leaves
   void workerLeaves(const Session& session);
+  void countLaunches(const std::string& id, const WorkerProcess& worker);
 
   kj::Promise<void> open(kj::Own<ProgramLink>& link, ProgramOpen request);
   kj::Promise<void> begin(kj::Own<ProgramLink>& link, ProgramOpen request, StateDirectory::Shared state);
