@@ -3,9 +3,10 @@
 //   session-double [NAME]
 //
 // Prints one line for each thing that happens to it: "opened ID DIRECTORY", "gate closed", "gate open", "lost: WHY".
-// Ends at SIGTERM with code 0, and with code 3 when its session is lost. DOUBLE_STAYS=1 lets it live then;
-// DOUBLE_REFUSES=1 lets it refuse to close its gate, DOUBLE_FORKS=1 leaves a child that sleeps. DOUBLE_GARBAGE=N
-// overwrites its ring with the random bytes of seed N once it has its session.
+// SIGUSR1 has it ask for a new worker: "renewed", or "not renewed: WHY". Ends at SIGTERM with code 0,
+// and with code 3 when its session is lost. DOUBLE_STAYS=1 lets it live then; DOUBLE_REFUSES=1 lets it refuse to
+// close its gate, DOUBLE_FORKS=1 leaves a child that sleeps. DOUBLE_GARBAGE=N overwrites its ring with
+// the random bytes of seed N once it has its session.
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <signal.h>
@@ -74,7 +75,7 @@ void fillRing(const MemoryFile& file, unsigned long seed) {
 void run(const char* name) {
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
+  for (int signal : {SIGTERM, SIGUSR1}) sigaddset(&signals, signal);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   const char* node = std::getenv("VGPU_NODE");
   KJ_REQUIRE(node != nullptr, "VGPU_NODE must name a run directory");
@@ -90,8 +91,10 @@ void run(const char* name) {
     pause();
   }
   if (const char* seed = std::getenv("DOUBLE_GARBAGE")) fillRing(control->segment(), std::stoul(seed));
-  int signal;
-  sigwait(&signals, &signal);
+  for (int signal; sigwait(&signals, &signal) == 0 && signal == SIGUSR1;) {
+    std::string why = control->renew();
+    Double::say(why.empty() ? "renewed" : "not renewed: " + why);
+  }
 }
 
 }  // namespace

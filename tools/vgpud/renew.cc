@@ -11,13 +11,30 @@
 namespace vgpu::daemon {
 namespace {
 
+// How often it looks whether another operation has ended, which may be a snapshot that is written for minutes.
+constexpr auto lookInterval = 50 * kj::MILLISECONDS;
+
 // Nobody watches.
 class NoProgress final : public control::Progress::Server {
  protected:
   kj::Promise<void> report(ReportContext) override { return kj::READY_NOW; }
 };
 
-// The snapshot is in a folder of the daemon's own: the session's directory is the program's to change.
+// Resolves when the session can be suspended; to false if it needs no new worker any more: the resume of another operation brings one, or
+// it is lost, or has left.
+kj::Promise<bool> isFree(Sessions& sessions, std::string id) {
+  KJ_IF_MAYBE (session, sessions.find(id)) {
+    bool isOver = session->state == control::State::SUSPENDED || session->state == control::State::LOST;
+    if (isOver || !session->isRenewing) return false;
+    if (session->state == control::State::RUNNING && session->isIdle()) return true;
+    auto later = sessions.io.provider->getTimer().afterDelay(lookInterval);
+    return later.then([&sessions, id = std::move(id)]() mutable { return isFree(sessions, std::move(id)); });
+  }
+  return false;
+}
+
+// The snapshot is in a folder of the daemon's own: the session's directory is the program's to change. It is removed when the session
+// runs again, or its program has left.
 kj::Promise<void> renewBy(Sessions& sessions, const std::string& id, StateDirectory::Shared folder) {
   KJ_ON_SCOPE_FAILURE(sessions.remove(folder));
   Session& session = sessions.get("id:" + id);
@@ -31,7 +48,7 @@ kj::Promise<void> renewBy(Sessions& sessions, const std::string& id, StateDirect
               sessions.remove(folder);
               return kj::mv(exception);
             })
-      .then([&sessions, folder](Resumed&&) { sessions.remove(folder); });
+      .ignoreResult();
 }
 
 }  // namespace
@@ -45,7 +62,13 @@ kj::Promise<void> renewWorker(Sessions& sessions, Session& session) {
     return StateDirectory::make(folder, name, pid);
   });
   return made
-      .then([&sessions, id](StateDirectory::Shared&& folder) { return renewBy(sessions, id, kj::mv(folder)); })
+      .then([&sessions, id](StateDirectory::Shared&& folder) {
+        return isFree(sessions, id).then([&sessions, id, folder = kj::mv(folder)](bool isFree) -> kj::Promise<void> {
+          if (isFree) return renewBy(sessions, id, folder);
+          sessions.remove(folder);
+          return kj::READY_NOW;
+        });
+      })
       .catch_([&sessions, id, pid](kj::Exception&& exception) {
         std::string why = reasonOf(exception);
         warnLimited("renewal failed", pid, fmt::format("session {} gets no new worker: {}", id, why));

@@ -81,7 +81,7 @@ class Session {
   std::string id, name, program;
   std::string reattach;              // the socket at which its program waits while it is suspended
   StateDirectory::Shared directory;  // the object list is in it
-  StateDirectory::Shared renewal;    // while it gets a new worker: the folder of that snapshot
+  StateDirectory::Shared renewal;    // while it gets a new worker, also if it could not: the folder of that snapshot
   std::string snapshot;              // the directory to which it was suspended
   std::string memoryIn;              // the directory of a snapshot that had its device memory last, while it runs
   std::string device;

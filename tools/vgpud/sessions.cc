@@ -147,6 +147,7 @@ void Sessions::keep(kj::Own<Session> owned, kj::Own<WorkerProcess> worker) {
   session.device = pool.deviceLabel(session.devices);
   session.state = control::State::RUNNING;
   KJ_IF_MAYBE (previous, find(session.id)) {
+    if (previous->renewal != nullptr) remove(previous->renewal);
     drop(takeOut(*previous));
   }
   table.add(kj::mv(owned));
