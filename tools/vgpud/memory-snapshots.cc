@@ -31,8 +31,8 @@ uint64_t processorTicks(pid_t pid) {
 
 }  // namespace
 
-void MemorySnapshots::keep(const std::string& path, PinnedHold hold, kj::Own<TargetFolder> folder) {
-  snapshots.emplace(path, Kept{std::move(hold), kj::mv(folder), {}});
+void MemorySnapshots::keep(const std::string& path, PinnedHold hold, kj::Own<TargetFolder> folder, kj::Promise<void> others) {
+  snapshots.emplace(path, Kept{std::move(hold), kj::mv(folder), {}, kj::mv(others)});
 }
 
 void MemorySnapshots::writeBegun(const std::string& path, kj::Own<WorkerProcess> writer) {
@@ -60,8 +60,7 @@ kj::Promise<void> MemorySnapshots::release(const std::string& path) {
 kj::Promise<void> MemorySnapshots::remove(const std::string& path) {
   if (!has(path) || snapshots.at(path).writer.get() != nullptr) return kj::READY_NOW;
   Kept kept = takeOut(path);
-  auto removed = kept.folder->discard();
-  return removed.attach(kj::mv(kept.folder));
+  return TargetFolder::discardAfter(kj::mv(kept.others), kj::mv(kept.folder));
 }
 
 kj::Promise<void> MemorySnapshots::writesEnded(kj::Timer& timer) { return awaitWrites(timer, 0, timer.now()); }
@@ -91,8 +90,8 @@ kj::Promise<void> MemorySnapshots::removeAll() {
   kj::Vector<kj::Promise<void>> removed;
   while (!snapshots.empty()) {
     Kept kept = takeOut(std::string(snapshots.begin()->first));
-    auto discarded = kept.folder->discard();
-    removed.add(discarded.attach(kj::mv(kept.folder)));
+    // One may wait for another one's folder, and joined promises keep theirs until all have resolved.
+    removed.add(TargetFolder::discardAfter(kj::mv(kept.others), kj::mv(kept.folder)).eagerlyEvaluate(nullptr));
   }
   return kj::joinPromises(removed.releaseAsArray());
 }

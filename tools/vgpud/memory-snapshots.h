@@ -21,8 +21,9 @@ namespace vgpu::daemon {
 
 class MemorySnapshots {
  public:
-  // A snapshot that is complete; `folder` is its directory `path`.
-  void keep(const std::string& path, PinnedHold hold, kj::Own<TargetFolder> folder);
+  // A snapshot that is complete; `folder` is its directory `path`. `others` resolves when nothing of other sessions is in that any more:
+  // until then it is not removed.
+  void keep(const std::string& path, PinnedHold hold, kj::Own<TargetFolder> folder, kj::Promise<void> others = kj::READY_NOW);
   bool has(const std::string& path) const { return snapshots.count(path) > 0; }
   uint64_t bytesOf(const std::string& path) const;
 
@@ -48,6 +49,7 @@ class MemorySnapshots {
     PinnedHold hold;
     kj::Own<TargetFolder> folder;
     kj::Own<WorkerProcess> writer;  // null if nobody writes it
+    kj::Promise<void> others;
   };
   Kept takeOut(const std::string& path);
   kj::Promise<void> awaitWrites(kj::Timer& timer, uint64_t worked, kj::TimePoint since);

@@ -13,6 +13,13 @@
 
 namespace vgpu::daemon {
 
+kj::Promise<void> SuspendedTogether::othersCleared(FileWork& files) {
+  auto others = kj::joinPromises(cleared.releaseAsArray()).catch_([](kj::Exception&&) {});
+  return others.then([&files, folder = folder] {
+    return files.run([folder] { rmdir(folder.c_str()); });  // fails if something of others is in it
+  });
+}
+
 Suspension::Suspension(Sessions& sessions, Session& session, std::string path, control::Progress::Client progress,
                        unsigned timeoutSeconds, control::Memory memory, kj::Maybe<kj::Own<SuspendedTogether>> group, bool isFirst)
     : sessions(sessions),
@@ -157,6 +164,13 @@ void Suspension::complete() {
     else
       message.setSuspended(reader(path));
   });
+  KJ_IF_MAYBE (group, together) {
+    if (hold && !isFirst) {
+      auto gone = kj::newPromiseAndFulfiller<void>();
+      (*group)->cleared.add(kj::mv(gone.promise));
+      folder = folder.attach(kj::defer([letGo = kj::mv(gone.fulfiller)]() mutable { letGo->fulfill(); }));
+    }
+  }
   spdlog::info("session {} ({}, pid {}) is suspended to {}", session.id, session.name, session.pid, path);
 }
 
@@ -164,7 +178,11 @@ kj::Promise<void> Suspension::release() {
   faultPoint("suspend.program-told");
   if (hold) {
     report.memoryBytes = hold->bytes();
-    sessions.inMemory.keep(path, hold, kj::mv(folder));
+    kj::Promise<void> others = kj::READY_NOW;
+    KJ_IF_MAYBE (group, together) {
+      if (isFirst) others = (*group)->othersCleared(sessions.files);
+    }
+    sessions.inMemory.keep(path, hold, kj::mv(folder), kj::mv(others));
     if (memory == control::Memory::FIRST)
       sessions.spawn(kj::evalNow([this] { return writeInBackground(sessions, session.id, path, kj::mv(hold)); }));
   } else {
@@ -194,10 +212,7 @@ void Suspension::abandon() {
       (*group)->cleared.add(TargetFolder::discardAfter(kj::mv(writerEnded), kj::mv(folder)).attach(kj::mv(hold)));
       return;
     }
-    auto others = kj::joinPromises((*group)->cleared.releaseAsArray()).catch_([](kj::Exception&&) {});
-    auto cleared = others.then([&files = sessions.files, folder = (*group)->folder] {
-      return files.run([folder] { rmdir(folder.c_str()); });  // fails if something of others is in it
-    });
+    auto cleared = (*group)->othersCleared(sessions.files);
     writerEnded = writerEnded.then([cleared = kj::mv(cleared)]() mutable { return kj::mv(cleared); });
   }
   // Until then a GPU may copy to what is held, too.

@@ -24,8 +24,11 @@ struct SuspendedTogether final : kj::Refcounted {
 
   const uint64_t number;                  // Session::together of each
   CommitBarrier quiesced, saved;          // where each waits for all, which the last one says that it is
-  kj::Vector<kj::Promise<void>> cleared;  // after a failure: when the folder of each but the first is as it was before
+  kj::Vector<kj::Promise<void>> cleared;  // after a failure, and in memory: when the folder of each but the first has been let go of
   std::string folder;                     // in which those folders are; it is removed after them
+
+  // Resolves when all of them have been let go of, and that folder is removed, unless something is in it. Once.
+  kj::Promise<void> othersCleared(FileWork& files);
 };
 
 class Suspension {

@@ -126,6 +126,24 @@ for first in parent child; do
 done
 unset VGPU_FAULT_LOG
 
+# Their snapshots are in memory: when they run again, or the node has ended, nothing of these is left, and a collection has nothing to
+# refuse.
+startNode m --pinned 128MiB
+startSharing hold m
+succeeds ctl m suspend "pid:$pid" --to memory --name held
+succeeds ctl m snapshots gc
+succeeds ctl m resume held
+bothRun m
+waitUntil isGone "$VGPU_STORE/snapshots/held"
+succeeds ctl m snapshots gc
+goOn
+startSharing hold m
+succeeds ctl m suspend "pid:$child" --to memory --name ended
+stopNode m
+isGone "$VGPU_STORE/snapshots/ended" || fail "a snapshot is left of a daemon that was ended"
+: >"$dir/pause.go"
+wait "$runner" && fail "programs that have lost their snapshots ended well"
+
 # What the parent has freed nobody could give to the child again.
 startSharing freed
 refused "has memory of a session that has freed it or has ended" ctl a suspend "pid:$child" --to "$dir/z"
