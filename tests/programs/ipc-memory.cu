@@ -1,6 +1,5 @@
 // Memory of one process that another maps (cudaIpcGetMemHandle): what either writes the other reads, allocations beside it keep
 // their bytes, and what is allocated after a free is nobody else's.
-#include <map>
 #include <string>
 
 #include "driver-entry.h"
@@ -169,6 +168,6 @@ int parent(Pause pause) {
 int main(int argc, char** argv) {
   if (isChild(argc, argv, "child")) return child(parentOf(argv));
   const std::string when = argc > 1 ? argv[1] : "";
-  const std::map<std::string, Pause> places{{"given", Pause::whileGiven}, {"hold", Pause::whileHeld}, {"freed", Pause::whileFreed}};
-  return parent(places.contains(when) ? places.at(when) : Pause::atEnd);
+  if (when == "given") return parent(Pause::whileGiven);
+  return parent(when == "hold" ? Pause::whileHeld : when == "freed" ? Pause::whileFreed : Pause::atEnd);
 }

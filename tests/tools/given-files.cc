@@ -5,15 +5,19 @@
 #include <fcntl.h>
 #include <kj/async-io.h>
 #include <kj/timer.h>
+#include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <future>
 #include <map>
+#include <thread>
 
 #include "program-and-daemon.h"
 #include "tools/vgpud/given-files.h"
@@ -225,14 +229,42 @@ namespace {
 
 SharedName named(kj::byte first) { return {first}; }
 
+// One end of a connection whose close() waits until the other end has been read.
+struct UnreadSocket {
+  kj::AutoCloseFd end, other;
+
+  UnreadSocket() {
+    sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+    socklen_t bytes = sizeof address;
+    auto* name = reinterpret_cast<sockaddr*>(&address);
+    kj::AutoCloseFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    REQUIRE(bind(listener, name, bytes) == 0);
+    REQUIRE(listen(listener, 1) == 0);
+    REQUIRE(getsockname(listener, name, &bytes) == 0);
+    end = kj::AutoCloseFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    REQUIRE(connect(end, name, bytes) == 0);
+    other = kj::AutoCloseFd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+    const linger untilRead{.l_onoff = 1, .l_linger = 1000};
+    REQUIRE(setsockopt(end, SOL_SOCKET, SO_LINGER, &untilRead, sizeof untilRead) == 0);
+    std::array<char, 1 << 16> content{};
+    while (send(end, content.data(), content.size(), MSG_DONTWAIT) > 0) {}
+    REQUIRE(errno == EAGAIN);
+  }
+  // To the end, which comes when `end` is closed.
+  void read() const {
+    std::array<char, 1 << 16> content;
+    while (::read(other, content.data(), content.size()) > 0) {}
+  }
+};
+
 struct Kept {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   kj::TimerImpl timer{kj::origin<kj::TimePoint>()};
   std::shared_ptr<GivenFiles> files = std::make_shared<GivenFiles>(timer);
 
   ino_t find(const SharedName& name) {
-    KJ_IF_MAYBE (file, files->find(name).wait(io.waitScope)) return client::inodeOf(*file);
-    return 0;
+    auto file = files->find(name).wait(io.waitScope);
+    return file == nullptr ? 0 : client::inodeOf(file->fd());
   }
 };
 
@@ -262,7 +294,7 @@ TEST_CASE("a file that a worker asks for before it has come is awaited") {
   kept.files->put(named(2), client::memoryFile());
   CHECK(!found.poll(kept.io.waitScope));
   kept.files->put(named(1), kj::mv(file));
-  CHECK(client::inodeOf(KJ_ASSERT_NONNULL(found.wait(kept.io.waitScope))) == inode);
+  CHECK(client::inodeOf(found.wait(kept.io.waitScope)->fd()) == inode);
 }
 
 TEST_CASE("a file that does not come is awaited for some seconds") {
@@ -272,6 +304,26 @@ TEST_CASE("a file that does not come is awaited for some seconds") {
   CHECK(!found.poll(kept.io.waitScope));
   kept.timer.advanceTo(kj::origin<kj::TimePoint>() + 11 * kj::SECONDS);
   CHECK(found.wait(kept.io.waitScope) == nullptr);
+}
+
+TEST_CASE("whoever lets go of a file does not wait for its close, which may wait for another process") {
+  std::array<UnreadSocket, 3> sockets;
+  std::promise<void> letGo;
+  bool waited = false;
+  std::thread reader([&, isLetGo = letGo.get_future()] {
+    waited = isLetGo.wait_for(std::chrono::seconds(20)) == std::future_status::timeout;  // against hanging
+    for (auto& socket : sockets) socket.read();
+  });
+  {
+    Kept kept;
+    kept.files->put(named(1), kj::mv(sockets[0].end));
+    kept.files->put(named(1), kj::mv(sockets[1].end));  // in place of the first
+    kept.files->remove(named(1));
+    kept.files->put(named(2), kj::mv(sockets[2].end));
+  }
+  letGo.set_value();
+  reader.join();
+  CHECK_FALSE(waited);
 }
 
 TEST_CASE("a daemon keeps so many files of one session, and no more") {

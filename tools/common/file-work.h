@@ -1,7 +1,8 @@
 // Work that waits for a disk, off the event loop: each piece has a thread of its own, so that a folder that hangs (a network
 // mount whose server is gone) delays only the caller that asked for it, and neither the loop nor the next piece.
 //
-// Owned and called by the event loop's thread. Work does not access the loop's objects: it captures values.
+// Owned and called by the event loop's thread; the last owner may also be a piece of its work. Work does not access the loop's objects: it
+// captures values.
 #pragma once
 
 #include <kj/async.h>
@@ -43,10 +44,11 @@ class FileWork {
     }
   }
 
- private:
-  struct State;
+  // The same of which nobody wants to know the end, and which throws nothing. Throws kj::Exception if no thread can be started.
   void add(kj::Function<void()> added);
 
+ private:
+  struct State;
   std::shared_ptr<State> state;  // shared with the threads: one that hangs outlives this object
 };
 

@@ -15,6 +15,15 @@ namespace {
 // Of one session at a time: a descriptor a part, and a worker is not trusted.
 constexpr size_t mostNames = 64 << 10, mostParts = 1 << 10, mostContent = 1 << 10;
 
+class PassedFile final : public control::Descriptor::Server {
+ public:
+  explicit PassedFile(std::shared_ptr<const GivenFile> file) : file(std::move(file)) {}
+  kj::Maybe<int> getFd() override { return file->fd(); }
+
+ private:
+  const std::shared_ptr<const GivenFile> file;
+};
+
 }  // namespace
 
 // Of one session. It may live longer than the session: what it is asked then finds nothing but files that the program has given.
@@ -96,11 +105,9 @@ class Exchange::Server final : public control::Exchange::Server {
   }
 
   kj::Promise<void> file(FileContext context) override {
-    return files->find(sharedNameIn(context.getParams().getName())).then([context](kj::Maybe<kj::AutoCloseFd>&& found) mutable {
-      KJ_IF_MAYBE (given, found) {
-        context.getResults().setIsFound(true);
-        context.getResults().setFile(kj::heap<PassedDescriptor>(kj::mv(*given)));
-      }
+    return files->find(sharedNameIn(context.getParams().getName())).then([context](std::shared_ptr<const GivenFile>&& found) mutable {
+      context.getResults().setIsFound(found != nullptr);
+      if (found != nullptr) context.getResults().setFile(kj::heap<PassedFile>(std::move(found)));
     });
   }
 

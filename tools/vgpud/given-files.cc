@@ -1,6 +1,5 @@
 #include "tools/vgpud/given-files.h"
 
-#include "tools/common/descriptor.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu::daemon {
@@ -10,20 +9,26 @@ constexpr auto awaitLimit = 10 * kj::SECONDS;
 
 }  // namespace
 
+// What closes it lives until it has: it may be the last that has use for that.
+GivenFile::~GivenFile() noexcept {
+  const auto work = std::move(closing);
+  kj::runCatchingExceptions([&] { work->add([file = kj::mv(file), work]() mutable { file = nullptr; }); });
+}
+
 void GivenFiles::put(const SharedName& name, kj::AutoCloseFd file) {
+  auto given = std::make_shared<const GivenFile>(kj::mv(file), closing);
   if (files.size() >= most && !files.contains(name)) fail("the program has given more files than a daemon keeps of one session");
-  files.insert_or_assign(name, kj::mv(file));
+  files.insert_or_assign(name, std::move(given));
   auto [first, last] = awaited.equal_range(name);
   for (auto each = first; each != last; ++each) each->second->fulfill();
 }
 
 void GivenFiles::remove(const SharedName& name) { files.erase(name); }
 
-kj::Promise<kj::Maybe<kj::AutoCloseFd>> GivenFiles::find(const SharedName& name) {
-  auto take = [self = shared_from_this(), name]() -> kj::Maybe<kj::AutoCloseFd> {
+kj::Promise<std::shared_ptr<const GivenFile>> GivenFiles::find(const SharedName& name) {
+  auto take = [self = shared_from_this(), name]() -> std::shared_ptr<const GivenFile> {
     auto found = self->files.find(name);
-    if (found == self->files.end()) return nullptr;
-    return duplicate(found->second);
+    return found == self->files.end() ? nullptr : found->second;
   };
   if (files.contains(name)) return take();
   auto given = kj::newPromiseAndFulfiller<void>();

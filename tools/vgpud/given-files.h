@@ -11,10 +11,26 @@
 #include <map>
 #include <memory>
 
+#include "tools/common/file-work.h"
 #include "tools/vgpud/shared-name.h"
 #include "vgpu/control/control.capnp.h"
 
 namespace vgpu::daemon {
+
+// One of them. Whoever lets go of it last does not wait for its close(), which another thread does: of a file system in user space (FUSE)
+// that asks a process, which may not answer.
+class GivenFile {
+ public:
+  GivenFile(kj::AutoCloseFd file, std::shared_ptr<FileWork> closing) : file(kj::mv(file)), closing(std::move(closing)) {}
+  ~GivenFile() noexcept;
+  KJ_DISALLOW_COPY(GivenFile);
+
+  int fd() const { return file; }
+
+ private:
+  kj::AutoCloseFd file;
+  std::shared_ptr<FileWork> closing;
+};
 
 class GivenFiles : public std::enable_shared_from_this<GivenFiles> {
  public:
@@ -28,13 +44,16 @@ class GivenFiles : public std::enable_shared_from_this<GivenFiles> {
   // In place of what had the name before. Throws kj::Exception if there are too many.
   void put(const SharedName& name, kj::AutoCloseFd file);
   void remove(const SharedName& name);
-  // A descriptor of its own of what has the name. The program gives a file before it sends the frame that names it, but the worker may
-  // ask for it first: so it is awaited for a few seconds. Nothing if it does not come.
-  kj::Promise<kj::Maybe<kj::AutoCloseFd>> find(const SharedName& name);
+  // What nobody has asked for.
+  void close(kj::AutoCloseFd file) { GivenFile(kj::mv(file), closing); }
+  // What has the name. The program gives a file before it sends the frame that names it, but the worker may ask for it first: so it is
+  // awaited for a few seconds. Null if it does not come.
+  kj::Promise<std::shared_ptr<const GivenFile>> find(const SharedName& name);
 
  private:
   kj::Timer& timer;
-  std::map<SharedName, kj::AutoCloseFd> files;
+  std::shared_ptr<FileWork> closing = std::make_shared<FileWork>(1);  // of this session alone, as a file may hang
+  std::map<SharedName, std::shared_ptr<const GivenFile>> files;
   std::multimap<SharedName, kj::Own<kj::PromiseFulfiller<void>>> awaited;
 };
 

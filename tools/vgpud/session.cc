@@ -42,6 +42,8 @@ Session::Session(kj::AsyncIoContext& io, Processes& processes, kj::Own<ProgramLi
 }
 
 void Session::handle(control::ToNode::Reader message, kj::Maybe<kj::AutoCloseFd> file) {
+  if (!message.isGive())
+    KJ_IF_MAYBE (unasked, file) files->close(kj::mv(*unasked));
   switch (message.which()) {
     case control::ToNode::GIVE:
       return give(message.getGive(), kj::mv(file));
