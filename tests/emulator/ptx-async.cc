@@ -85,4 +85,28 @@ TEST_CASE("cp.async copies 4 to 16 bytes, fills the rest with zeros, and is chec
   CHECK(device.tryLaunch("k", {}, input + 256, out)->kind == Fault::Kind::illegalAddress);
 }
 
+TEST_CASE("cp.async reads as many bytes as it is told, a cache policy behind that or not") {
+  Device device(kernelText(".param .u64 in, .param .u64 out", std::string(asyncProlog) + R"(
+    .reg .pred %ignored; ld.param.u64 %rd7, [in]; createpolicy.fractional.L2::evict_first.b64 %rd8, 1.0;
+    and.b32 %r3, %r0, 7; shl.b32 %r4, %r3, 4; add.u32 %r4, %r1, %r4; setp.gt.u32 %ignored, %r3, 3;
+    mov.u32 %r5, 0xffffffff; st.shared.v4.u32 [%r4], {%r5, %r5, %r5, %r5};
+    cp.async.cg.shared.global.L2::cache_hint [%r4], [%rd7], 16, %r3, %rd8;
+    cp.async.ca.shared.global.L2::cache_hint [%r4+512], [%rd7], 8, %ignored, %rd8;
+    cp.async.ca.shared.global.L2::cache_hint [%r4+520], [%rd7], 8, %rd8;
+    cp.async.wait_all; ld.shared.v2.u32 {%r6, %r7}, [%r4];
+    ld.shared.v4.u32 {%r8, %r9, %r10, %r11}, [%r4+512];
+    mul.wide.u32 %rd2, %r0, 32; add.s64 %rd1, %rd0, %rd2;
+    st.global.v4.u32 [%rd1], {%r6, %r7, %r8, %r9}; st.global.v2.u32 [%rd1+16], {%r10, %r11}; ret;
+  )"));
+  const uint64_t input = device.upload(std::vector<uint32_t>(4, 0x01010101)), out = device.upload(std::vector<uint32_t>(64));
+  device("k", {{1, 1, 1}, {8, 1, 1}}, input, out);
+  const auto result = device.download<uint64_t>(out, 32);
+  for (uint32_t t = 0; t < 8; ++t) {
+    CAPTURE(t);
+    CHECK(result[4 * t] == (0x0101010101010101 & ((uint64_t{1} << 8 * t) - 1)));
+    CHECK(result[4 * t + 1] == (t > 3 ? 0 : 0x0101010101010101));
+    CHECK(result[4 * t + 2] == 0x0101010101010101);
+  }
+}
+
 }  // namespace vgpu::emulator

@@ -97,7 +97,8 @@ void copyOrGroup(Decoder& decoder, const Statement& statement) {
               from = decoder.genericAddress(statement.operands[1], false);
   const Value bytes = decoder.source(statement.operands[2], 4);
   Value reads = bytes;
-  if (statement.operands.size() > 3 && !statement.has("L2::cache_hint")) {
+  // The last operand of all is a cache policy if there is a hint.
+  if (statement.operands.size() > (statement.has("L2::cache_hint") ? 4 : 3)) {
     const Operand& fourth = statement.operands[3];
     const Symbol* symbol = decoder.findRegister(fourth);
     if (symbol && symbol->type == Type::pred) {
