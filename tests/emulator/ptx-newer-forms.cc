@@ -38,13 +38,16 @@ TEST_CASE("cvt with satfinite gives the largest finite value for what is beyond 
 }
 
 TEST_CASE("fma with oob gives zero where a factor is the NaN that copies fill with") {
-  // 2 * 3 + 1 in the lower half; in the upper one a factor is the NaN, or the addend is.
+  // 2 * 3 + 1 in the lower half; in the upper one a factor is that NaN, or the addend is, or a factor is the canonical one.
   const std::vector<std::array<uint32_t, 3>> halves{
-      {0x7fff4000, 0x42004200, 0x3c003c00}, {0x42004000, 0x7fff4200, 0x3c003c00}, {0x42004000, 0x42004200, 0x7fff3c00}};
-  CHECK(each("fma.rn.oob.f16x2 %d, %a, %b, %c;", halves) == std::vector<uint32_t>{0x00004700, 0x00004700, 0x7fff4700});
-  CHECK(each("fma.rn.oob.relu.f16x2 %d, %a, %b, %c;", {{0x7fff4000, 0x3c00c200, 0x3c003c00}}) == std::vector<uint32_t>{0});
+      {0x7ff74000, 0x42004200, 0x3c003c00},
+      {0x42004000, 0xfff74200, 0x3c003c00},
+      {0x42004000, 0x42004200, 0x7ff73c00},
+      {0x7fff4000, 0x42004200, 0x3c003c00}};
+  CHECK(each("fma.rn.oob.f16x2 %d, %a, %b, %c;", halves) == std::vector<uint32_t>{0x00004700, 0x00004700, 0x7fff4700, 0x7fff4700});
+  CHECK(each("fma.rn.oob.relu.f16x2 %d, %a, %b, %c;", {{0x7ff74000, 0x3c00c200, 0x3c003c00}}) == std::vector<uint32_t>{0});
   CHECK(each("fma.rn.oob.bf16 %h3, %h4, %h5, %h6; cvt.u32.u16 %d, %h3;",
-             {{0x7fff0000, 0x3f800000, 0x3f800000}, {0x40000000, 0x40400000, 0x3f800000}}) == std::vector<uint32_t>{0, 0x40e0});
+             {{0x7ff70000, 0x3f800000, 0x3f800000}, {0x40000000, 0x40400000, 0x3f800000}}) == std::vector<uint32_t>{0, 0x40e0});
 }
 
 TEST_CASE("min and max of halves with xorsign and abs take magnitudes, and the sign of a product") {

@@ -75,10 +75,14 @@ H xorSign(H a, H b) {
   const H result = F({static_cast<uint16_t>(a.bits & 0x7fff)}, {static_cast<uint16_t>(b.bits & 0x7fff)});
   return nanHalf(result) ? result : H{static_cast<uint16_t>(result.bits | ((a.bits ^ b.bits) & 0x8000))};
 }
-// Zero if a factor is the NaN that tensor copies fill what is outside with.
+// Zero if a factor is the NaN that tensor copies fill what is outside with, of either sign: not the canonical one.
+template <class H>
+bool isOutside(H a) {
+  return (a.bits & 0x7fff) == 0x7ff7;
+}
 template <class H>
 H fmaInside(H a, H b, H c) {
-  return a.bits == 0x7fff || b.bits == 0x7fff ? H{0} : fma(a, b, c);
+  return isOutside(a) || isOutside(b) ? H{0} : fma(a, b, c);
 }
 // What is beyond the finite values becomes the nearest of them.
 template <class H>
