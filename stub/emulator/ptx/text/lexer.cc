@@ -71,7 +71,9 @@ Token Lexer::next() {
   if (at >= text.size()) return token;
   const char c = text[at];
   size_t end = at + 1;
-  if (classOf(c) == letterChar || (c == '.' && at + 1 < text.size() && classOf(text[at + 1]) == letterChar)) {
+  // A '%' alone is the operator.
+  const bool isRemainder = c == '%' && (end >= text.size() || !isWordChar(text[end]));
+  if ((classOf(c) == letterChar && !isRemainder) || (c == '.' && at + 1 < text.size() && classOf(text[at + 1]) == letterChar)) {
     token.kind = Token::Kind::word;
     end = endOfWord();
   } else if (classOf(c) == digitChar || c == '.') {

@@ -22,7 +22,7 @@ class OperandParser {
       operand = group(Operand::Kind::vector, "{", "}", depth);
       return lexer.accept("|") ? paired(operand) : operand;
     }
-    if (token.is("!")) {
+    if (token.is("!") && !startsExpression()) {
       lexer.next();
       operand = parse(depth + 1);
       operand.negated = true;
