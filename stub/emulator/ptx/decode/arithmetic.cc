@@ -56,7 +56,11 @@ void multiplyAdd(Decoder& decoder, const Statement& statement) {
 // shl and the and/or/xor/not family: predicates are registers of all ones or zeros, and any type of a width will do.
 void logic(Decoder& decoder, const Statement& statement) {
   Statement plain = statement;
-  if (statement.last() == "pred") plain.parts.back() = "b32";
+  if (statement.last() == "pred") {
+    plain.parts.back() = "b32";
+    for (Operand& operand : plain.operands)
+      if (operand.kind == Operand::Kind::number) operand.whole = operand.whole ? ~uint64_t{0} : 0;
+  }
   if (!decodeLane(decoder, plain)) decoder.unsupported(statement);
 }
 
