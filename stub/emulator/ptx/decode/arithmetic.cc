@@ -101,42 +101,7 @@ void leastOrMost(Decoder& decoder, const Statement& statement) {
   if (!decodeLane(decoder, plain)) decoder.unsupported(statement);
 }
 
-// vabsdiff4.u32.u32.u32{.add} d, a, b, c and its like, over all four bytes or both halves. Without .add `c` would fill
-// the parts that a mask leaves out.
-template <int Parts>
-void video(Decoder& decoder, const Statement& statement) {
-  decoder.operandCount(statement, 4, 4);
-  const std::string_view type = statement.parts.size() > 3 ? statement.parts[3] : "";
-  const bool accumulates = statement.parts.size() == 5 && statement.parts[4] == "add";
-  const bool uniform =
-      statement.parts.size() > 3 && statement.parts[2] == type && (statement.parts[1] == type || accumulates);
-  const std::string_view name = statement.parts[0].substr(0, statement.parts[0].size() - 1);
-  if (!uniform || (type != "u32" && type != "s32") || (statement.parts.size() == 5) != accumulates ||
-      statement.parts.size() > 5 || (accumulates && name != "vabsdiff"))
-    decoder.unsupported(statement);
-  const std::string suffix = Parts == 4 ? "8x4" : "16x2";
-  Builder& build = decoder.build();
-  const Value a = decoder.source(statement.operands[1], 4), b = decoder.source(statement.operands[2], 4);
-  const Value parts = accumulates ? build.reg(4) : decoder.target(statement.operands[0], 4);
-  build.lane(std::string(name).append(".").append(type.substr(0, 1)).append(suffix), parts, {a, b});
-  if (accumulates)
-    build.lane("vsum.u" + suffix, decoder.target(statement.operands[0], 4),
-               {parts, decoder.source(statement.operands[3], 4)});
-}
-
 constexpr DecodeRow decodeRows[] = {
-    {"vadd4", video<4>},
-    {"vsub4", video<4>},
-    {"vavrg4", video<4>},
-    {"vabsdiff4", video<4>},
-    {"vmin4", video<4>},
-    {"vmax4", video<4>},
-    {"vadd2", video<2>},
-    {"vsub2", video<2>},
-    {"vavrg2", video<2>},
-    {"vabsdiff2", video<2>},
-    {"vmin2", video<2>},
-    {"vmax2", video<2>},
     {"min", leastOrMost},
     {"max", leastOrMost},
     {"add", add<false, false>},

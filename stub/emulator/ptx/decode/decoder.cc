@@ -36,8 +36,8 @@ const DecodeRow* findDecode(std::string_view mnemonic) {
   static const auto table = [] {
     std::unordered_map<std::string_view, const DecodeRow*> rows;
     for (const auto family :
-         {moveDecodes(), arithmeticDecodes(), compareDecodes(), convertDecodes(), memoryDecodes(), controlDecodes(),
-          warpDecodes(), asyncDecodes(), matrixDecodes(), warpgroupDecodes(), textureDecodes()})
+         {moveDecodes(), arithmeticDecodes(), videoDecodes(), compareDecodes(), convertDecodes(), memoryDecodes(),
+          controlDecodes(), warpDecodes(), asyncDecodes(), matrixDecodes(), warpgroupDecodes(), textureDecodes()})
       for (const DecodeRow& row : family) rows.emplace(row.mnemonic, &row);
     return rows;
   }();

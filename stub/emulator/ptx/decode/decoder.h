@@ -164,6 +164,7 @@ std::span<const DecodeRow> convertDecodes();
 std::span<const DecodeRow> memoryDecodes();
 std::span<const DecodeRow> controlDecodes();
 std::span<const DecodeRow> warpDecodes();
+std::span<const DecodeRow> videoDecodes();
 std::span<const DecodeRow> asyncDecodes();
 std::span<const DecodeRow> matrixDecodes();
 std::span<const DecodeRow> warpgroupDecodes();
