@@ -24,11 +24,11 @@ class Assembler {
   }
 
  private:
-  // Text after the last ret, or a body without one.
+  // Text after the last ret, or a body without one: a function's end is a ret.
   void closeOpenEnd() {
     IrInst& inst = ir.code.emplace_back();
-    inst.whole = inst.masked = offTheEnd;
-    inst.flow = Flow::end;
+    inst.whole = inst.masked = ir.isKernel ? exitThread : returnCall;
+    inst.flow = ir.isKernel ? Flow::exit : Flow::end;
     if (ir.code.size() > 1) inst.line = ir.code[ir.code.size() - 2].line;
   }
 

@@ -162,11 +162,6 @@ const Inst* noMulticast(Warp& warp, const Inst* inst) {
   return warp.fault(Fault::Kind::illegalAddress, inst, warp.firstActive(), "an access to a multicast object, of which the device has none");
 }
 
-const Inst* offTheEnd(Warp& warp, const Inst* inst) {
-  return warp.fault(Fault::Kind::illegalInstruction, inst, warp.firstActive(),
-                    "the function's end was reached without ret");
-}
-
 // A locked instruction orders everything before it, and every thread that fences meets the others there.
 const Inst* fence(Warp& warp, const Inst* inst) {
   if (SharedCheck* check = warp.block().check()) check->ordered();

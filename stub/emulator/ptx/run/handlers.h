@@ -26,7 +26,6 @@ const Inst* trap(Warp&, const Inst*);
 const Inst* noMulticast(Warp&, const Inst*);
 const Inst* nothing(Warp&, const Inst*);
 const Inst* fence(Warp&, const Inst*);
-const Inst* offTheEnd(Warp&, const Inst*);
 
 // ---- barriers: op[0] barrier, op[1] thread count, op[2] predicate; imm: bits below
 constexpr uint64_t barrierHasCount = 1, barrierArrives = 2, barrierReduces = 4, barrierNegated = 8;
