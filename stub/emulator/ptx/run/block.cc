@@ -104,11 +104,12 @@ Block::Outcome Block::run() {
   }
 }
 
-bool Block::arrive(int index, uint32_t expected, uint32_t threads, uint32_t trueThreads, bool waits) {
+bool Block::arrive(int index, uint32_t expected, uint32_t threads, Votes votes, bool waits) {
   Barrier& barrier = barriers[index];
   barrier.expected = expected;
   barrier.arrived += threads;
-  barrier.count += trueThreads;
+  barrier.count += votes.yes;
+  barrier.against += votes.no;
   if (waits) barrier.waiting += threads;
   if (barrier.arrived < (expected ? expected : livingThreads)) {
     progress = true;
@@ -120,12 +121,15 @@ bool Block::arrive(int index, uint32_t expected, uint32_t threads, uint32_t true
 
 void Block::complete(int index) {
   Barrier& barrier = barriers[index];
-  barrier.all = barrier.count == barrier.arrived ? ~0u : 0;
+  barrier.all = barrier.against == 0 ? ~0u : 0;
   barrier.any = barrier.count ? ~0u : 0;
   results[index] = barrier;
   barrier = {};
   if (activeCheck) activeCheck->ordered();
-  for (size_t i = 0; i < warpCount; ++i) warps[i]->releaseBarrier(index);
+  for (size_t i = 0; i < warpCount; ++i) {
+    warps[i]->arrivedApart[index] = 0;
+    warps[i]->releaseBarrier(index);
+  }
   progress = true;
 }
 

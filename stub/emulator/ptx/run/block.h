@@ -48,7 +48,7 @@ struct Barrier {
   uint32_t arrived = 0;                    // threads
   uint32_t expected = 0;                   // 0: every thread of the block that still lives
   uint32_t waiting = 0;                    // threads that wait (bar.arrive does not)
-  uint32_t count = 0, all = ~0u, any = 0;  // bar.red
+  uint32_t count = 0, against = 0, all = ~0u, any = 0;  // bar.red: threads whose predicate holds, and whose does not
 };
 
 // Four neighbouring warps on their way into an instruction of all of them.
@@ -82,9 +82,13 @@ class Block {
   uint32_t threads() const { return threadCount; }
   SharedCheck* check() { return activeCheck; }  // nullptr if the launch asks for none
 
-  // Threads of `warp` arrive at a barrier; `contribute` is each one's value of bar.red. Returns true if that
-  // completed the barrier: results are in red(), and those who waited are ready.
-  bool arrive(int barrier, uint32_t expected, uint32_t threads, uint32_t trueThreads, bool waits);
+  // What the threads of a warp vote with bar.red. Those that a count includes though they never lived have no vote.
+  struct Votes {
+    uint32_t yes = 0, no = 0;
+  };
+  // Threads of a warp arrive at a barrier. Returns true if that completed the barrier: results are in red(), and those who
+  // waited are ready.
+  bool arrive(int barrier, uint32_t expected, uint32_t threads, Votes votes, bool waits);
   const Barrier& red(int barrier) const { return results[barrier]; }
   // As many of those that have ended had arrived at the cluster's barrier.
   void threadsExited(uint32_t count, uint32_t arrivedAtCluster);

@@ -177,23 +177,27 @@ const Inst* barrier(Warp& warp, const Inst* inst) {
     return warp.fault(Fault::Kind::illegalInstruction, inst, lane,
                       "barrier " + std::to_string(index) + "; there are 16");
   const bool waits = !(inst->imm & barrierArrives);
-  uint32_t threads = static_cast<uint32_t>(__builtin_popcount(warp.active)), expected = 0, truths = 0;
+  uint32_t threads = static_cast<uint32_t>(__builtin_popcount(warp.active)), expected = 0;
   if (inst->imm & barrierHasCount) {
     // A count is of whole warps, so the last warp of a block counts as 32 though fewer of it live.
     expected = warp.lanes<uint32_t>(inst->op[1])[lane];
     if (expected % laneCount)
       return warp.fault(Fault::Kind::illegalInstruction, inst, lane,
                         "a barrier for " + std::to_string(expected) + " threads: not a multiple of 32");
-    if (warp.active == warp.live()) threads = laneCount;
+    // Lanes that come apart do so together: those that fill the warp up bring what is missing to 32.
+    uint32_t& apart = warp.arrivedApart[index];
+    if (apart & warp.active) apart = 0;
+    const bool whole = (apart | warp.active) == warp.live();
+    if (whole) threads = laneCount - static_cast<uint32_t>(__builtin_popcount(apart));
+    apart = whole ? 0 : apart | warp.active;
   }
+  Block::Votes votes;
   if (inst->imm & barrierReduces) {
     const uint32_t negate = inst->imm & barrierNegated ? ~0u : 0;
     const uint32_t mask = (maskOf(warp.lanes<uint32_t>(inst->op[2])) ^ negate) & warp.active;
-    truths = static_cast<uint32_t>(__builtin_popcount(mask));
-    // Threads that never lived must not make `and` false: count() compares with the threads that arrived.
-    if (mask == warp.active) truths = threads;
+    votes = {static_cast<uint32_t>(__builtin_popcount(mask)), static_cast<uint32_t>(__builtin_popcount(warp.active & ~mask))};
   }
-  if (warp.block().arrive(static_cast<int>(index), expected, threads, truths, waits) || !waits) return inst + 1;
+  if (warp.block().arrive(static_cast<int>(index), expected, threads, votes, waits) || !waits) return inst + 1;
   return warp.waitAtBarrier(inst + 1, static_cast<int>(index));
 }
 
