@@ -201,9 +201,9 @@ void Decoder::variables(Lexer& lexer, Space space, int line) {
       if (decl.unsizedArray)
         kernelLinker.noteDynamicShared(decl.align);
       else
-        symbol.offset = kernelLinker.sharedOffset(declaration.name + "::" + decl.name, decl.bytes, decl.align);
+        symbol.offset = kernelLinker.sharedOffset(declaration.name + "::" + std::to_string(names.size()), decl.bytes, decl.align);
     } else {
-      symbol.offset = kernelLinker.staticAddress(declaration, decl.name);
+      symbol.offset = kernelLinker.staticAddress(declaration, decl.name, space, staticsSeen[{space, decl.name}]++);
     }
     names.push_back(decl.name);
     name = names.back();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -141,6 +142,7 @@ class Decoder {
   Value guardPredicate;           // of the control statement being decoded
   bool guardNegated = false;
   uint32_t localTop = 0;
+  std::map<std::pair<Space, std::string>, size_t> staticsSeen;  // .global and .const ones: blocks may have one of a name each
   std::vector<std::pair<int, int>> merged;
   int epilogueLabel = -1;
   Value carryFlag;

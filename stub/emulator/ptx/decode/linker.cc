@@ -114,8 +114,8 @@ const VariableDecl* Linker::findVariable(std::string_view name) const {
 
 uint64_t Linker::variableAddress(std::string_view name) const { return image.variableAddress(name); }
 
-uint64_t Linker::staticAddress(const FunctionDecl& decl, std::string_view name) const {
-  const auto address = image.findStatic(decl, name);
+uint64_t Linker::staticAddress(const FunctionDecl& decl, std::string_view name, Space space, size_t number) const {
+  const auto address = image.findStatic(decl, name, space, number);
   if (!address)
     throw PtxError(PtxError::Kind::unsupported, decl.bodyLine,
                    "the place of variable '" + std::string(name) + "' in '" + decl.name + "'");

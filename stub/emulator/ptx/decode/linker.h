@@ -20,7 +20,8 @@ class Linker {
   uint64_t functionAddress(const FunctionDecl&) const;
   const VariableDecl* findVariable(std::string_view name) const;
   uint64_t variableAddress(std::string_view name) const;
-  uint64_t staticAddress(const FunctionDecl&, std::string_view name) const;
+  // Of the function's variables of that name and space, the one with `number`, in the order of the text.
+  uint64_t staticAddress(const FunctionDecl&, std::string_view name, Space, size_t number) const;
   // The place of a shared variable in this kernel's blocks; extern ones begin where the others end.
   uint64_t sharedOffset(const std::string& uniqueName, uint64_t bytes, uint32_t align);
   void noteDynamicShared(uint32_t align) { dynamicAlign = std::max(dynamicAlign, align); }

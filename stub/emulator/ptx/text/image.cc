@@ -9,7 +9,7 @@ Image::Image(const Declarations& declarations) : declarations(declarations) {
   layOutVariables(Space::constant);  // first, as on hardware
   layOutVariables(Space::global);
   for (const FunctionDecl& function : declarations.functions)
-    for (const VariableDecl& decl : function.statics) statics[{&function, decl.name}] = layOut(decl);
+    for (const VariableDecl& decl : function.statics) statics[{&function, decl.name, decl.space}].push_back(layOut(decl));
   for (const Layout& layout : layouts)
     for (const Relocation& relocation : layout.decl->relocations) requireTarget(relocation);
 }
@@ -51,9 +51,10 @@ uint32_t Image::addSection() {
 
 uint64_t Image::variableAddress(std::string_view name) const { return addressAt(named.at(name)); }
 
-std::optional<uint64_t> Image::findStatic(const FunctionDecl& function, std::string_view name) const {
-  const auto found = statics.find({&function, name});
-  return found == statics.end() ? std::nullopt : std::optional(addressAt(found->second));
+std::optional<uint64_t> Image::findStatic(const FunctionDecl& function, std::string_view name, Space space, size_t number) const {
+  const auto found = statics.find({&function, name, space});
+  if (found == statics.end() || number >= found->second.size()) return std::nullopt;
+  return addressAt(found->second[number]);
 }
 
 uint64_t Image::functionAddress(const FunctionDecl& function) const {

@@ -3,7 +3,9 @@
 // Every variable is placed by itself, as drivers do, but .const ones together, and managed ones.
 #pragma once
 
+#include <map>
 #include <span>
+#include <tuple>
 
 #include "stub/emulator/ptx/text/declarations.h"
 #include "stub/emulator/ptx/text/error.h"
@@ -25,7 +27,8 @@ class Image {
   bool isPlaced() const { return placed; }
   uint64_t addressOf(const Variable& variable) const { return placedAt[variable.section].base + variable.offset; }
   uint64_t variableAddress(std::string_view name) const;
-  std::optional<uint64_t> findStatic(const FunctionDecl&, std::string_view name) const;  // its address
+  // The address of a variable inside a function, of several in its blocks the one with `number`, in the order of the text.
+  std::optional<uint64_t> findStatic(const FunctionDecl&, std::string_view name, Space, size_t number) const;
   // A small number, as on hardware: nothing lies there.
   uint64_t functionAddress(const FunctionDecl&) const;
   const FunctionDecl* functionAt(uint64_t address) const;  // nullptr if it is of none
@@ -55,7 +58,7 @@ class Image {
   std::vector<Layout> layouts;
   std::vector<Variable> moduleVariables;
   std::unordered_map<std::string_view, Layout> named;
-  std::map<std::pair<const FunctionDecl*, std::string_view>, Layout> statics;
+  std::map<std::tuple<const FunctionDecl*, std::string_view, Space>, std::vector<Layout>> statics;
 };
 
 }  // namespace vgpu::emulator
