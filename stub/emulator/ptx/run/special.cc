@@ -175,10 +175,10 @@ bool inConstants(Warp& warp, uint64_t address) {
 }
 bool inGlobal(Warp& warp, uint64_t address) {
   const uint64_t window = windowOf(address);
-  const bool ofDevice = window == 0 || window == workspaceWindow || window == parameterBufferWindow || window == errorTextWindow;
-  return ofDevice && !inConstants(warp, address);
+  return window != sharedWindow && window != localWindow && !inConstants(warp, address);
 }
 bool inBlock(Warp& warp, uint64_t address) {
+// What is nowhere else, whether there is memory or not: parameters of kernels too.
   const uint64_t rank = rankIn(address);
   return windowOf(address) == sharedWindow && (rank == ownRank || rank == warp.block().rank());
 }
