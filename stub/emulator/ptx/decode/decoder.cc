@@ -98,7 +98,13 @@ void Decoder::item(Lexer& lexer) {
     invalid(token.line, "unknown directive '" + std::string(token.text) + "'");
   }
   if (labelled(lexer)) return;
-  statement(parseStatement(lexer));
+  Statement next = parseStatement(lexer);
+  for (const auto& each : scopes)
+    if (!each->vectors.empty()) {
+      expandVectors(next.operands);
+      break;
+    }
+  statement(next);
   if (body.code.size() > mostInstructions) invalid(token.line, "a function of more than 16 million instructions");
 }
 
@@ -163,9 +169,12 @@ bool Decoder::directive(Lexer& lexer, const Token& token) {
 
 void Decoder::registers(Lexer& lexer) {
   Type type = Type::none;
+  uint32_t elements = 1;
   while (lexer.peek().kind == Token::Kind::word && lexer.peek().text[0] == '.') {
     const Token token = lexer.next();
-    if (const auto found = findType(token.text.substr(1)))
+    if (token.is(".v2") || token.is(".v4"))
+      elements = static_cast<uint32_t>(token.text[2] - '0');
+    else if (const auto found = findType(token.text.substr(1)))
       type = *found;
     else
       invalid(token.line, "unknown register type '" + std::string(token.text) + "'");
@@ -173,7 +182,9 @@ void Decoder::registers(Lexer& lexer) {
   do {
     const Token name = lexer.expectWord("a register's name");
     if (type == Type::none) invalid(name.line, "a register without a type");
-    if (lexer.accept("<")) {
+    if (elements > 1) {
+      vectorRegister(name, type, elements);
+    } else if (lexer.accept("<")) {
       scope().ranges.push_back({name.text, parseWhole(lexer.next()), type});
       lexer.expect(">");
     } else {
@@ -183,6 +194,45 @@ void Decoder::registers(Lexer& lexer) {
     }
   } while (lexer.accept(","));
   lexer.expect(";");
+}
+
+// `.reg .v4 .f32 v;`: registers v.x to v.w, or v.r to v.a, and all of them where a vector is needed.
+void Decoder::vectorRegister(const Token& name, Type type, uint32_t elements) {
+  std::vector<std::string_view> parts;
+  for (uint32_t i = 0; i < elements; ++i) {
+    Symbol symbol{Symbol::Kind::reg, type};
+    symbol.value = builder.reg(registerBytes(type));
+    for (const std::string_view letters : {"xyzw", "rgba"}) {
+      names.push_back(std::string(name.text) + "." + letters[i]);
+      scope().symbols[names.back()] = symbol;
+    }
+    parts.push_back(*(names.end() - 2));
+  }
+  scope().vectors[name.text] = parts;
+}
+
+// Vectors by name become the lists of their elements.
+void Decoder::expandVectors(std::vector<Operand>& operands) {
+  for (Operand& operand : operands) {
+    expandVectors(operand.parts);
+    if (operand.kind != Operand::Kind::name) continue;
+    for (auto each = scopes.rbegin(); each != scopes.rend(); ++each) {
+      if ((*each)->symbols.contains(operand.name)) break;
+      const auto found = (*each)->vectors.find(operand.name);
+      if (found == (*each)->vectors.end()) continue;
+      Operand vector;
+      vector.kind = Operand::Kind::vector;
+      vector.line = operand.line;
+      for (const std::string_view part : found->second) {
+        Operand element;
+        element.name = part;
+        element.line = operand.line;
+        vector.parts.push_back(element);
+      }
+      operand = vector;
+      break;
+    }
+  }
 }
 
 void Decoder::variables(Lexer& lexer, Space space, int line) {

@@ -96,6 +96,7 @@ class Decoder {
   struct Scope {
     std::unordered_map<std::string_view, Symbol> symbols;
     std::vector<Range> ranges;
+    std::unordered_map<std::string_view, std::vector<std::string_view>> vectors;
     uint32_t fixedMark = 0;
   };
 
@@ -104,6 +105,8 @@ class Decoder {
   void item(Lexer&);
   bool directive(Lexer&, const Token&);
   void registers(Lexer&);
+  void vectorRegister(const Token& name, Type, uint32_t elements);
+  void expandVectors(std::vector<Operand>&);
   void variables(Lexer&, Space, int line);
   void localParameter(Lexer&, int line);
   void location(Lexer&, const Token&);
@@ -139,10 +142,10 @@ class Decoder {
   std::vector<Extension> extensions;
   void extend(const Extension&);
   std::deque<std::string> names;  // of variables declared in the body, whose declarations are gone
+  std::map<std::pair<Space, std::string>, size_t> staticsSeen;  // .global and .const ones: blocks may have one of a name each
   Value guardPredicate;           // of the control statement being decoded
   bool guardNegated = false;
   uint32_t localTop = 0;
-  std::map<std::pair<Space, std::string>, size_t> staticsSeen;  // .global and .const ones: blocks may have one of a name each
   std::vector<std::pair<int, int>> merged;
   int epilogueLabel = -1;
   Value carryFlag;
@@ -161,12 +164,12 @@ const DecodeRow* findDecode(std::string_view mnemonic);
 // The tables, one a family.
 std::span<const DecodeRow> moveDecodes();
 std::span<const DecodeRow> arithmeticDecodes();
+std::span<const DecodeRow> videoDecodes();
 std::span<const DecodeRow> compareDecodes();
 std::span<const DecodeRow> convertDecodes();
 std::span<const DecodeRow> memoryDecodes();
 std::span<const DecodeRow> controlDecodes();
 std::span<const DecodeRow> warpDecodes();
-std::span<const DecodeRow> videoDecodes();
 std::span<const DecodeRow> asyncDecodes();
 std::span<const DecodeRow> matrixDecodes();
 std::span<const DecodeRow> warpgroupDecodes();

@@ -64,10 +64,14 @@ bool divides(Decoder& decoder, const Statement& statement, size_t count, uint32_
 void moveVector(Decoder& decoder, const Statement& statement, Type type) {
   const Operand &to = statement.operands[0], &from = statement.operands[1];
   const size_t count = statement.has("v2") ? 2 : 4;
-  if (to.parts.size() != count || from.parts.size() != count)
-    decoder.invalid(statement.line, "two vectors of the same length are needed here");
   const uint32_t bytes = registerBytes(type);
   std::vector<Value> values;
+  // A special register such as %tid is a vector too.
+  if (from.kind == Operand::Kind::name && count == 4)
+    for (const char letter : {'x', 'y', 'z', 'w'})
+      if (const Value part = readSpecial(decoder, std::string(from.name) + "." + letter)) values.push_back(part);
+  if (to.parts.size() != count || from.parts.size() + values.size() != count)
+    decoder.invalid(statement.line, "two vectors of the same length are needed here");
   for (const Operand& part : from.parts) {
     values.push_back(decoder.build().reg(bytes));
     decoder.build().move(values.back(), decoder.source(part, bytes));

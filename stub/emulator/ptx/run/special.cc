@@ -94,7 +94,9 @@ uint64_t wallClock(Warp&) {
 uint32_t wallClockLow(Warp& warp) { return static_cast<uint32_t>(wallClock(warp)); }
 uint32_t wallClockHigh(Warp& warp) { return static_cast<uint32_t>(wallClock(warp) >> 32); }
 uint32_t dynamicShared(Warp& warp) { return warp.block().launch().dynamicSharedBytes; }
-uint32_t totalShared(Warp& warp) { return static_cast<uint32_t>(warp.block().sharedBytes()); }
+uint32_t aggregateShared(Warp& warp) { return static_cast<uint32_t>(warp.block().sharedBytes()); }
+// In units of which blocks are given it.
+uint32_t totalShared(Warp& warp) { return (aggregateShared(warp) + 127) / 128 * 128; }
 
 template <uint32_t (*Read)(uint32_t lane)>
 const Inst* byLane(Warp& warp, const Inst* inst) {
@@ -143,8 +145,12 @@ constexpr SpecialRow specialRows[] = {
     {"%envreg2", 4, k32<workspaceLow>},
     {"%dynamic_smem_size", 4, k32<dynamicShared>},
     {"%total_smem_size", 4, k32<totalShared>},
-    {"%aggr_smem_size", 4, k32<totalShared>},  // nothing is reserved beside it
+    {"%aggr_smem_size", 4, k32<aggregateShared>},  // nothing is reserved beside it
     {"%reserved_smem_offset_begin", 4, k32<zero>},
+    {"%reserved_smem_offset_end", 4, k32<zero>},
+    {"%reserved_smem_offset_cap", 4, k32<zero>},
+    {"%reserved_smem_offset_0", 4, k32<zero>},
+    {"%reserved_smem_offset_1", 4, k32<zero>},
     // A launch without clusters is one of clusters of one block.
     {"%is_explicit_cluster", 4, k32<isExplicitCluster>},
     {"%clusterid.x", 4, k32<clusterIndex<0>>},
@@ -173,12 +179,12 @@ bool inConstants(Warp& warp, uint64_t address) {
   const auto& [begin, end] = warp.block().kernel().constantRange;
   return address >= begin && address < end;
 }
+// What is nowhere else, whether there is memory or not: parameters of kernels too.
 bool inGlobal(Warp& warp, uint64_t address) {
   const uint64_t window = windowOf(address);
   return window != sharedWindow && window != localWindow && !inConstants(warp, address);
 }
 bool inBlock(Warp& warp, uint64_t address) {
-// What is nowhere else, whether there is memory or not: parameters of kernels too.
   const uint64_t rank = rankIn(address);
   return windowOf(address) == sharedWindow && (rank == ownRank || rank == warp.block().rank());
 }
@@ -192,7 +198,13 @@ bool inWindow(Warp&, uint64_t address) {
 const SpecialRow* findSpecial(std::string_view name) {
   for (const SpecialRow& row : specialRows)
     if (row.name == name) return &row;
-  return nullptr;
+  // The fourth component of a vector and performance counters are zero, as is what a driver passes to itself in the others.
+  static constexpr SpecialRow zeroRow{"", 4, k32<zero>};
+  if (name.ends_with(".w") && findSpecial(std::string(name.substr(0, name.size() - 1)) + "x")) return &zeroRow;
+  const auto numbered = [&](std::string_view prefix) {
+    return name.starts_with(prefix) && name.size() > prefix.size() && name[prefix.size()] >= '0' && name[prefix.size()] <= '9';
+  };
+  return numbered("%envreg") || numbered("%pm") ? &zeroRow : nullptr;
 }
 
 const Inst* localAddress(Warp& warp, const Inst* inst) {
