@@ -33,6 +33,14 @@ float ex2Approx(float a) {
   return canonical(static_cast<float>(sum * scale));
 }
 
+// The quotient by a product with the reciprocal, which is flushed: zero by what is above 2^126 (PTX ISA, div.approx), and no
+// number if that is divided by.
+float divApprox(float a, float b) {
+  const uint32_t size = bitsOf(b) & 0x7fffffff;
+  if (size > 0x7e800000 && size < 0x7f800000) return canonical(a * fromBits<float>(bitsOf(b) & 0x80000000));
+  return canonical(a / b);
+}
+
 // rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 look at the upper 32 bits alone and give zero in the lower 32.
 double upperHalf(double a) { return fromBits<double>(bitsOf(a) & 0xffffffff00000000); }
 double flushDouble(double a) {
@@ -51,6 +59,7 @@ void addApproximateOps(Registry& r) {
   r.add("ex2.approx", "f32", row<ex2Approx>());
   r.add("tanh.approx", "f32", row<tanhApprox>());
   r.add("rsqrt.approx", "f32", row<rsqrtApprox>());
+  r.add("div.approx", "f32", row<divApprox>());
   r.add("rcp.approx.ftz", "f64", row<rcpGross>());
   r.add("rsqrt.approx.ftz", "f64", row<rsqrtGross>());
   r.add("rsqrt.approx", "f64", row<rsqrtDouble>());
