@@ -324,7 +324,24 @@ uint64_t halfValueOf(uint64_t& state) {
   return next(state) % 3 == 0 ? pick(edgeValues, state) : next(state) & 0xffff;
 }
 
+uint64_t leastValue(uint64_t& state) {
+  static constexpr uint64_t edgeValues[] = {0x3f000000, 0x00ffffff, 0x3f7fffff, 0x00800000, 0x00800001, 0x3effffff, 0x01000000,
+                                            0x01000001, 0x3f7ffffe, 0x00fffffe, 0x3f800001, 0x40000000, 0x7e800001, 0};
+  return pick(edgeValues, state) | (next(state) & 0x80000000);
+}
+
+uint64_t outsideValue(uint64_t& state) {
+  static constexpr uint64_t edgeValues[] = {0x7ff7, 0xfff7, 0x7fff, 0x7e00, 0x7ff6, 0xffff, 0x7fc0, 0x3c00, 0x3f80, 0xc100};
+  return next(state) % 3 ? pick(edgeValues, state) : halfValueOf(state);
+}
+
 uint64_t value(const std::string& type, uint64_t& state) {
+  if (type == "least") return leastValue(state);
+  if (type == "outside") return outsideValue(state);
+  if (type == "outsidex2") {
+    const uint64_t low = outsideValue(state);
+    return low | outsideValue(state) << 16;
+  }
   if (type == "shift") return next(state) % 3 ? next(state) % 70 : next(state) & 0xffffffff;
   if (type == "field") {
     const uint64_t number = next(state);
@@ -342,7 +359,8 @@ uint64_t value(const std::string& type, uint64_t& state) {
 }
 
 std::string bitsOf(const std::string& operand) {
-  return operand == "shift" || operand == "field" ? "b32" : bits(operand);
+  if (operand == "outside") return "b16";
+  return operand == "shift" || operand == "field" || operand == "least" ? "b32" : bits(operand);
 }
 
 }  // namespace
@@ -359,7 +377,7 @@ std::vector<Form> allForms() {
 
 std::string formKernel(const Form& form) {
   std::string text =
-      ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+      ".version 8.3\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
       ".reg .b64 %p<8>;\n.reg .b32 %t<8>;\n"
       "mov.u32 %t0, %tid.x;\nmov.u32 %t1, %ctaid.x;\nmov.u32 %t2, %ntid.x;\nmad.lo.s32 %t0, %t1, %t2, %t0;\n"
       "ld.param.u64 %p0, [in];\nld.param.u64 %p1, [out];\nmul.wide.u32 %p2, %t0, 24;\nadd.s64 %p0, %p0, %p2;\n"

@@ -13,10 +13,12 @@ struct Form {
   std::string text;                   // `D`, `A`, `B`, `C` stand for operands: "add.s32 D, A, B"
   std::string result;                 // type of D: b16, b32, b64 or pred
   std::vector<std::string> operands;  // what A, B and C are: a type, `shift` (a 32-bit amount around a width) or
-                                      // `field` (the same, below 256)
+                                      // `field` (the same, below 256), `least` (floats whose products and quotients are about
+                                      // the least normal number), `outside` (halves, often the NaN of fma.oob)
 };
 
 std::vector<Form> allForms();
+std::vector<Form> widerForms();  // more, in a file of their own
 
 constexpr int formThreads = 2048;
 // The kernel `k(in, out)`: thread t reads 3 x 8 bytes at in + 24 t and writes 8 at out + 8 t.

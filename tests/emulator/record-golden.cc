@@ -1,11 +1,12 @@
 // Records what a real GPU answers to every form of ptx-forms.h: one line `digest form` each, on standard output. With a
 // folder as its argument it also writes each form's results there, for a look at differences. Not part of the build:
-//   g++ -std=c++20 -O1 -I<cuda>/include tests/emulator/record-golden.cc tests/emulator/ptx-forms.cc -ldl -o
-//   record-golden
+//   g++ -std=c++20 -O1 -I<cuda>/include tests/emulator/{record-golden,ptx-forms,ptx-wider-forms,ptx-warp-forms}.cc -ldl -o record-golden
+// Those of widerForms() come last: they are kept in ptx-wider-golden.inc.
 #include <cuda.h>
 #include <dlfcn.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 
 #include "ptx-forms.h"
@@ -45,7 +46,7 @@ int main(int count, char** arguments) {
       cuMemAlloc(&in, inBytes) || cuMemAlloc(&out, outBytes))
     return std::fprintf(stderr, "no device\n"), 1;
   int number = 0;
-  for (const auto& form : vgpu::emulator::allForms()) {
+  const auto record = [&](const vgpu::emulator::Form& form) {
     const auto inputs = vgpu::emulator::formInputs(form);
     std::vector<uint64_t> results(vgpu::emulator::formThreads);
     CUmodule module;
@@ -53,14 +54,14 @@ int main(int count, char** arguments) {
     if (const int error = cuModuleLoadData(&module, vgpu::emulator::formKernel(form).c_str())) {
       std::fprintf(stderr, "error %d for %s\n", error, form.text.c_str());
       ++number;
-      continue;
+      return;
     }
     void* parameters[] = {&in, &out};
     if (cuModuleGetFunction(&kernel, module, "k") || cuMemcpyHtoD(in, inputs.data(), inBytes) ||
         cuMemsetD8(out, 0, outBytes) ||
         cuLaunchKernel(kernel, vgpu::emulator::formThreads / 256, 1, 1, 256, 1, 1, 0, nullptr, parameters, nullptr) ||
         cuMemcpyDtoH(results.data(), out, outBytes))
-      return std::fprintf(stderr, "cannot run %s\n", form.text.c_str()), 1;
+      std::fprintf(stderr, "cannot run %s\n", form.text.c_str()), std::exit(1);
     cuModuleUnload(module);
     std::printf("%016llx %s\n", static_cast<unsigned long long>(vgpu::emulator::formDigest(results)),
                 form.text.c_str());
@@ -69,7 +70,8 @@ int main(int count, char** arguments) {
       file.write(static_cast<const char*>(static_cast<const void*>(results.data())), outBytes);
     }
     ++number;
-  }
+  };
+  for (const auto& form : vgpu::emulator::allForms()) record(form);
   for (const auto& form : vgpu::emulator::allWarpForms()) {
     const auto inputs = vgpu::emulator::warpFormInputs(form);
     std::vector<uint64_t> results(size_t{32} * 8);
@@ -88,4 +90,5 @@ int main(int count, char** arguments) {
     std::printf("%016llx %s\n", static_cast<unsigned long long>(vgpu::emulator::formDigest(results)),
                 form.body.c_str());
   }
+  for (const auto& form : vgpu::emulator::widerForms()) record(form);
 }

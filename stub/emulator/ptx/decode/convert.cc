@@ -39,6 +39,7 @@ Conversion parse(Decoder& decoder, const Statement& statement) {
       decoder.unsupported(statement);
   }
   if (!findType(found.to) || !findType(found.from)) decoder.unsupported(statement);
+  if (found.rounding.empty() && isHalf(found.to) && isHalf(found.from)) found.rounding = "rn";
   return found;
 }
 
@@ -76,11 +77,12 @@ class Converter {
     if (!type) decoder.unsupported(statement);
     const Literal literal = *type == Type::f32 ? Literal::f32 : *type == Type::f64 ? Literal::f64 : Literal::whole;
     const Value value = decoder.source(operand, registerBytes(*type), literal);
-    return wanted.ftz && typeName == "f32" ? apply("flush.f32", value) : value;
+    // Hardware does not flush what becomes an f16, which shows if rounding is directed.
+    return wanted.ftz && typeName == "f32" && wanted.to != "f16" ? apply("flush.f32", value) : value;
   }
 
   Value finish(Value value, std::string_view to) {
-    if (wanted.ftz && to == "f32") value = apply("flush.result.f32", value);
+    if (wanted.ftz && to == "f32") value = apply(wanted.from == "bf16" ? "flush.f32" : "flush.result.f32", value);
     if (wanted.finite) value = apply("satfinite." + std::string(to), value);
     if (wanted.relu) value = apply("relu." + std::string(to), value);
     if (wanted.sat && !isWhole(to)) value = apply("saturate." + std::string(to), value);
@@ -98,7 +100,6 @@ class Converter {
   Value convert(Value value, std::string_view to, std::string_view from) {
     if (isWhole(to) && isWhole(from))
       return apply((wanted.sat ? "cvt.sat." : "cvt.") + std::string(to) + "." + std::string(from), value);
-    if (isHalf(from) && from == to && wanted.rounding.size() < 3) return value;  // cvt.sat.f16.f16 and the like
     if (isHalf(from) && registry().find(rowName("", to, from))) return apply(rowName("", to, from), value);
     // Halves go through f32, which holds each of them.
     if (isHalf(from)) return convert(apply(rowName("", "f32", from), value), to, "f32");
@@ -113,7 +114,11 @@ class Converter {
       if (const Row* row = registry().find(rowName(rounding, to, from))) {
         const Value out = decoder.build().reg(row->out.registerBytes);
         decoder.build().row(*row, out, &value);
-        return out;
+        if (!wanted.ftz || from != "f64" || to != "f32" || rounding == "rz") return out;
+        // What is flushed is what was too small when rounded to as many bits.
+        const Value flushed = decoder.build().reg(4);
+        decoder.build().lane(rounding == "rn" ? "flush.nearest.cvt.f32" : "flush.away.cvt.f32", flushed, {out, value});
+        return flushed;
       }
     }
     decoder.unsupported(statement);

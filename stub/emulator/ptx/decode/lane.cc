@@ -64,6 +64,15 @@ Value apply(Decoder& decoder, const std::string& name, Value in) {
   return out;
 }
 
+// The row that flushes a result with its operands at hand, where rounding can lift one to the least normal number: sums of two
+// are exact there, and an approximation may be either.
+const Row* findFlush(const Statement& statement) {
+  const std::string_view name = statement.parts[0] == "mad" ? "fma" : statement.parts[0];
+  if (statement.last() != "f32" || statement.has("approx") || statement.has("full") || statement.has("rz")) return nullptr;
+  const bool away = statement.has("rm") || statement.has("rp");
+  return registry().find(std::string(away ? "flush.away." : "flush.nearest.") + std::string(name) + ".f32");
+}
+
 bool narrow(const Shape& shape) { return shape.literal == Literal::f32 || shape.bytes == 2 || shape.bytes == 4; }
 
 }  // namespace
@@ -74,6 +83,8 @@ bool decodeLane(Decoder& decoder, const Statement& statement) {
   const Row& row = *found.row;
   decoder.operandCount(statement, row.inputs + size_t{1}, row.inputs + size_t{1});
   const std::string type(statement.last());
+  // The sign of a NaN counts for .xorsign: what flushes an operand must not make its NaN the canonical one.
+  const std::string flush = type == "f32" ? "flush.result.f32" : "flush." + type;
   const Wrapping& wrap = found.wrap;
   if ((wrap.ftz && !registry().find("flush." + type)) || (wrap.sat && !registry().find("saturate." + type)) ||
       (wrap.relu && !registry().find("clamp.relu." + type)))
@@ -81,7 +92,7 @@ bool decodeLane(Decoder& decoder, const Statement& statement) {
   Value in[5];
   for (int i = 0; i < row.inputs; ++i) {
     in[i] = decoder.source(statement.operands[i + 1], row.in[i]);
-    if (wrap.ftz && narrow(row.in[i])) in[i] = apply(decoder, "flush." + type, in[i]);
+    if (wrap.ftz && narrow(row.in[i])) in[i] = apply(decoder, flush, in[i]);
   }
   const std::string_view resultType = statement.last();
   const Value target = decoder.target(statement.operands[0], row.out.registerBytes, resultType.starts_with('s'));
@@ -92,7 +103,13 @@ bool decodeLane(Decoder& decoder, const Statement& statement) {
   Value out = decoder.build().reg(row.out.registerBytes);
   decoder.build().row(row, out, in);
   const bool floatResult = row.out.literal != Literal::predicate;
-  if (wrap.ftz && floatResult) out = apply(decoder, "flush." + type, out);
+  if (const Row* const flushes = wrap.ftz && floatResult ? findFlush(statement) : nullptr) {
+    const Value with[] = {out, in[0], in[1], in[2]}, flushed = decoder.build().reg(4);
+    decoder.build().row(*flushes, flushed, with);
+    out = flushed;
+  } else if (wrap.ftz && floatResult) {
+    out = apply(decoder, "flush." + type, out);
+  }
   if (wrap.relu) out = apply(decoder, "clamp.relu." + type, out);
   if (wrap.sat) out = apply(decoder, "saturate." + type, out);
   decoder.build().move(target, out);

@@ -54,13 +54,10 @@ To toInteger(From a) {
   return static_cast<To>(whole);
 }
 
-template <class T>
-T keepNan(T result) {
-  return canonical(result);
-}
+// A signalling NaN becomes a quiet one, as of any sum.
 template <Whole Mode, class T>
 T round(T a) {
-  return keepNan(toWhole<Mode>(a));
+  return isNan(a) ? canonical(a + a) : toWhole<Mode>(a);
 }
 float narrow64(double a) { return static_cast<float>(a); }  // a NaN keeps the upper part of its payload
 double widen32(float a) { return a; }
@@ -96,6 +93,8 @@ Half halfFrom(T a) {
 }
 template <Rounding Mode, class T>
 Brain brainFrom(T a) {
+  if constexpr (sizeof(T) == 8)
+    if (isNan(a)) return {static_cast<uint16_t>((bitsOf(a) >> 48 & 0x8000) | 0x7fc0 | (bitsOf(a) >> 45 & 0x7f))};
   return toBrain<Mode>(a);
 }
 float floatFromHalf(Half a) { return canonical(toFloat(a)); }
@@ -106,16 +105,18 @@ Half reluHalf(Half a) { return (a.bits & 0x8000) && (a.bits & 0x7fff) <= 0x7c00 
 Brain reluBrain(Brain a) { return (a.bits & 0x8000) && (a.bits & 0x7fff) <= 0x7f80 ? Brain{0} : a; }
 float reluFloat(float a) { return isNan(a) ? nan<float>() : a > 0 ? a : 0.0f; }
 
-// tf32 keeps 10 bits of the significand in a 32-bit register; rna rounds ties away from zero.
+// tf32 keeps 10 bits of the significand in a 32-bit register, of the canonical NaN too; rna rounds ties away from zero.
+constexpr uint32_t tf32Nan = 0x7fffe000;
 uint32_t tf32Away(float a) {
   return ((bitsOf(a) & 0x7f800000) == 0x7f800000 ? bitsOf(a) : bitsOf(a) + 0x1000) & 0xffffe000;
 }
 uint32_t tf32Nearest(float a) {
-  if (isNan(a)) return 0x7fffffff;
+  if (isNan(a)) return tf32Nan;
   return (bitsOf(a) + 0xfff + ((bitsOf(a) >> 13) & 1)) & 0xffffe000;
 }
 uint32_t tf32Finite(float a) { return (bitsOf(a) & 0x7fffffff) == 0x7f800000 ? bitsOf(a) - 0x2000 : bitsOf(a); }
-uint32_t tf32Zero(float a) { return isNan(a) ? 0x7fffffff : bitsOf(a) & 0xffffe000; }
+uint32_t tf32Zero(float a) { return isNan(a) ? tf32Nan : bitsOf(a) & 0xffffe000; }
+uint32_t tf32Relu(float a) { return isNan(a) ? tf32Nan : a > 0 ? bitsOf(a) : 0; }
 
 // A 64-bit whole number as a double, rounded to odd: a second rounding gives what one would have given.
 double oddDouble(uint64_t a) {
@@ -174,7 +175,7 @@ void addFloatConvertOps(Registry& r) {
   r.add("cvt.rn", "tf32.f32", row<tf32Nearest>());
   r.add("cvt.rz", "tf32.f32", row<tf32Zero>());
   r.add("satfinite", "tf32", row<tf32Finite>());
-  r.add("relu", "tf32", row<reluFloat>());
+  r.add("relu", "tf32", row<tf32Relu>());
   r.add("relu", "f16", row<reluHalf>());
   r.add("relu", "bf16", row<reluBrain>());
   r.add("relu", "f32", row<reluFloat>());

@@ -9,6 +9,70 @@ float subFlushed(float a, float b) { return flush(sub(flush(a), flush(b))); }
 float mulFlushed(float a, float b) { return flush(mul(flush(a), flush(b))); }
 float fmaFlushed(float a, float b, float c) { return flush(fma(flush(a), flush(b), flush(c))); }
 
+// Hardware flushes what would be too small if the exponent had no end: of what is just below the least normal number, what
+// 24 bits cannot tell from it stays. So a result that is the least normal number asks for another look at what it was made of.
+bool isLeastNormal(float a) { return (bitsOf(a) & 0x7fffffff) == 0x00800000; }
+float zeroLike(float a) { return fromBits<float>(bitsOf(a) & 0x80000000); }
+// Of a magnitude; times `by`, for quotients.
+template <bool Away>
+bool isBelowNormal(double exact, double by = 1) {
+  const double size = fromBits<double>(bitsOf(exact) & ~BitsOf<double>::signBit),
+               unit = fromBits<double>(bitsOf(by) & ~BitsOf<double>::signBit);
+  return Away ? size <= (0x1p-126 - 0x1p-150) * unit : size < (0x1p-126 - 0x1p-151) * unit;
+}
+template <bool Away>
+bool isTiny(float a, float b, float c = 0) {
+  return isBelowNormal<Away>(addToOdd(static_cast<double>(flush(a)) * flush(b), flush(c)));
+}
+template <bool Away>
+float flushProduct(float result, float a, float b) {
+  return isLeastNormal(result) && isTiny<Away>(a, b) ? zeroLike(result) : flush(result);
+}
+template <bool Away>
+float flushSum(float result, float a, float b, float c) {
+  return isLeastNormal(result) && isTiny<Away>(a, b, c) ? zeroLike(result) : flush(result);
+}
+template <bool Away>
+float flushQuotient(float result, float a, float b) {
+  return isLeastNormal(result) && isBelowNormal<Away>(a, b) ? zeroLike(result) : flush(result);
+}
+template <bool Away>
+float flushReciprocal(float result, float a) {
+  return flushQuotient<Away>(result, 1, a);
+}
+template <bool Away>
+float flushNarrowed(float result, double a) {
+  return isLeastNormal(result) && isBelowNormal<Away>(a) ? zeroLike(result) : flush(result);
+}
+
+// The row of F, with the lanes looked at again in which the result is the least normal number: hardly ever one.
+template <auto F>
+struct Flushing;
+template <class... A, float (*F)(A...)>
+struct Flushing<F> {
+  template <size_t... N>
+  static inline void lanes(std::byte* frame, const Inst* inst, std::index_sequence<N...>) {
+    float results[laneCount];
+    uint32_t found = 0;
+    const uint32_t* const in[] = {lanesAt<A>(frame, inst->op[N + 1])...};
+    VGPU_LANES results[lane] = F(fromBits<float>(in[N][lane])...);
+    for (int lane = 0; lane < laneCount; ++lane) found |= isLeastNormal(results[lane]) ? 1 : 0;
+    if (found)
+      for (int lane = 0; lane < laneCount; ++lane)
+        if (isLeastNormal(results[lane]) && isTiny<false>(fromBits<float>(in[N][lane])...)) results[lane] = zeroLike(results[lane]);
+    __builtin_memcpy(lanesAt<float>(frame, inst->op[0]), results, sizeof results);
+  }
+  static const Inst* run(Warp& warp, const Inst* inst) {
+    lanes(static_cast<LaneFrame*>(static_cast<void*>(&warp))->frame, inst, std::index_sequence_for<A...>());
+    return inst + 1;
+  }
+  static Row row() {
+    Row made = LaneOp<F>::row();
+    made.handler = run;
+    return made;
+  }
+};
+
 // A NaN becomes the canonical one in f32 and stays what it is in f64, as the hardware's additions have it.
 template <class T>
 T flip(T a) {
@@ -79,6 +143,16 @@ bool normal(T a) {
   return finite(a) && !subnormal(a);
 }  // zero counts, on the hardware
 
+// What flushes results of operations that round, given their operands too.
+template <bool Away>
+void flushes(Registry& r, const char* const (&names)[5]) {
+  r.add(names[0], "f32", row<flushProduct<Away>>());
+  r.add(names[1], "f32", row<flushSum<Away>>());
+  r.add(names[2], "f32", row<flushQuotient<Away>>());
+  r.add(names[3], "f32", row<flushReciprocal<Away>>());
+  r.add(names[4], "f32", row<flushNarrowed<Away>>());
+}
+
 template <class T>
 void arithmetic(Registry& r, const char* t) {
   r.add("add", t, row<add<T>>());
@@ -112,10 +186,12 @@ void addFloatOps(Registry& r) {
   r.add("sqrt", "f64", row<sqrtDouble>());
   r.add("add.ftz", "f32", row<addFlushed>());
   r.add("sub.ftz", "f32", row<subFlushed>());
-  r.add("mul.ftz", "f32", row<mulFlushed>());
-  r.add("fma.ftz", "f32", row<fmaFlushed>());
+  r.add("mul.ftz", "f32", Flushing<mulFlushed>::row());
+  r.add("fma.ftz", "f32", Flushing<fmaFlushed>::row());
   r.add("flush", "f32", row<flushed>());
   r.add("flush.result", "f32", row<flush>());
+  flushes<false>(r, {"flush.nearest.mul", "flush.nearest.fma", "flush.nearest.div", "flush.nearest.rcp", "flush.nearest.cvt"});
+  flushes<true>(r, {"flush.away.mul", "flush.away.fma", "flush.away.div", "flush.away.rcp", "flush.away.cvt"});
   r.add("min.NaN", "f32", row<minNan>());
   r.add("max.NaN", "f32", row<maxNan>());
   r.add("min.xorsign.abs", "f32", row<xorSign<min<float>>>());
