@@ -1,0 +1,115 @@
+// What PTX allows and compilers do not write.
+#include <bit>
+
+#include "ptx-fixture.h"
+
+namespace vgpu::emulator {
+namespace {
+
+// Four words of each thread, which `body` leaves in %o0 to %o3.
+std::vector<std::array<uint32_t, 4>> fourWords(const std::string& body, uint32_t threads, const std::string& before = "",
+                                               uint32_t dynamicShared = 0) {
+  Device device(kernelText(".param .u64 out", R"(
+    .reg .pred %p<8>; .reg .b32 %r<16>; .reg .b32 %o<4>; .reg .b64 %d<16>; ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x;
+    mul.wide.u32 %d1, %r0, 16; add.u64 %d0, %d0, %d1; mov.b32 %o0, 0; mov.b32 %o1, 0; mov.b32 %o2, 0; mov.b32 %o3, 0;
+  )" + body + " st.global.v4.b32 [%d0], {%o0, %o1, %o2, %o3};",
+                           before));
+  const uint64_t out = device.upload(std::vector<std::array<uint32_t, 4>>(threads));
+  device.launch.dynamicSharedBytes = dynamicShared;
+  device("k", {{1, 1, 1}, {threads, 1, 1}}, out);
+  return device.download<std::array<uint32_t, 4>>(out, threads);
+}
+
+using Words = std::array<uint32_t, 4>;
+
+}  // namespace
+
+TEST_CASE("the end of a kernel's or a function's text is a return") {
+  const std::string function = ".func (.param .b32 sum) f(.param .b32 a) { .reg .b32 x; ld.param.b32 x, [a]; add.u32 x, x, 5; "
+                               "st.param.b32 [sum], x; }";
+  const auto result = fourWords("setp.gt.u32 %p0, %r0, 2; @%p0 bra E; { .param .b32 a; .param .b32 q; st.param.b32 [a], %r0; "
+                                "call (q), f, (a); ld.param.b32 %o0, [q]; } E:",
+                                4, function);
+  CHECK(result == std::vector<Words>{{5}, {6}, {7}, {0}});
+  Device nothing(".version 9.0\n.target sm_75\n.address_size 64\n.visible .entry k() {}\n");
+  CHECK_FALSE(nothing.tryLaunch("k", {}));
+}
+
+TEST_CASE("vectors of registers are named as a whole and by their elements") {
+  const auto result = fourWords(R"(
+    .reg .v4 .b32 v; .reg .v2 .u64 w; mov.v4.u32 v, {%r0, 1, 2, 3}; add.u32 v.y, v.g, 10; mov.b32 v.w, v.x; st.global.v4.b32 [%d0], v;
+    { .reg .b32 v; mov.b32 v, 9; add.u32 %r1, v, 0; }
+    ld.global.v2.u64 w, [%d0]; mov.b64 {%o0, %o1}, w.y; mov.b64 {_, %o2}, w.x; mov.b32 %o3, %r1;
+  )",
+                                2);
+  CHECK(result == std::vector<Words>{{2, 0, 11, 9}, {2, 1, 11, 9}});
+}
+
+TEST_CASE("special registers are vectors of four, and those that say nothing are zero") {
+  Device device(kernelText(".param .u64 out", R"(
+    .reg .b32 %r<8>; .reg .b64 %d<4>; mov.v4.u32 {%r0, %r1, %r2, %r3}, %tid; mov.u32 %r4, %envreg3; mov.u32 %r5, %pm0;
+    mov.u32 %r6, %nctaid.w; add.u32 %r4, %r4, %r5; add.u32 %r3, %r3, %r6; add.u32 %r3, %r3, %r4; mad.lo.u32 %r6, %r2, 3, %r1;
+    mad.lo.u32 %r6, %r6, 2, %r0; mul.wide.u32 %d1, %r6, 16; ld.param.u64 %d0, [out]; add.u64 %d0, %d0, %d1;
+    st.global.v4.u32 [%d0], {%r0, %r1, %r2, %r3};
+  )"));
+  const uint64_t out = device.upload(std::vector<Words>(24));
+  device("k", {{1, 1, 1}, {2, 3, 4}}, out);
+  const auto result = device.download<Words>(out, 24);
+  for (uint32_t i = 0; i < 24; ++i) CHECK(result[i] == Words{i % 2, i / 2 % 3, i / 6, 0});
+  const auto sizes = fourWords(".shared .b8 s[100]; st.shared.b8 [s], %r0; mov.u32 %o0, %total_smem_size; mov.u32 %o1, "
+                               "%dynamic_smem_size;",
+                               1, "", 29);
+  CHECK(sizes[0] == Words{256, 29});  // 112 and 29, in units of 128
+}
+
+TEST_CASE("barriers with a count take a warp of fewer threads for a whole one, and count its threads alone") {
+  const auto result = fourWords(R"(
+    setp.lt.u32 %p0, %r0, 50; bar.red.popc.u32 %o0, 0, 64, %p0; bar.red.and.pred %p1, 1, 64, %p0; selp.b32 %o1, 1, 0, %p1;
+    setp.ne.u32 %p2, %r0, 49; bar.red.popc.u32 %o2, 2, 64, %p2; bar.red.and.pred %p3, 3, 64, %p2; selp.b32 %o3, 1, 0, %p3;
+  )",
+                                50);
+  for (const Words& each : result) CHECK(each == Words{50, 1, 49, 0});
+  // Lanes that come apart fill the warp up together.
+  const auto apart = fourWords(R"(
+    and.b32 %r1, %r0, 1; setp.eq.u32 %p0, %r1, 0; mov.b32 %o0, 1; @%p0 bra A; barrier.sync 1, 64; bra B; A: barrier.sync 1, 64; B:
+  )",
+                               50);
+  for (const Words& each : apart) CHECK(each == Words{1});
+}
+
+TEST_CASE("an address is global if it is in no window, whether there is memory or not") {
+  const auto result = fourWords(R"(
+    .shared .b32 s; .local .b32 l; mov.b64 %d2, out; cvta.param.u64 %d2, %d2; isspacep.global %p0, %d2; selp.b32 %o0, 1, 0, %p0;
+    isspacep.param %p1, %d2; selp.b32 %r1, 2, 0, %p1; or.b32 %o0, %o0, %r1; isspacep.global %p2, -1; selp.b32 %o1, 1, 0, %p2;
+    mov.u64 %d3, s; cvta.shared.u64 %d3, %d3; isspacep.global %p3, %d3; selp.b32 %o2, 1, 0, %p3;
+    mov.u64 %d4, l; cvta.local.u64 %d4, %d4; isspacep.global %p4, %d4; selp.b32 %o3, 1, 0, %p4;
+  )",
+                                1);
+  CHECK(result[0] == Words{3, 1, 0, 0});
+}
+
+TEST_CASE("variables of one name in several blocks of a function are several") {
+  const auto result = fourWords(R"(
+    { .shared .b32 v[4]; mov.b32 %r1, 7; st.shared.b32 [v], %r1;
+      { .shared .b32 v[64]; mov.b32 %r1, 8; st.shared.b32 [v], %r1; st.shared.b32 [v+252], %r1; }
+      ld.shared.b32 %o0, [v]; }
+    { .shared .b32 v[256]; .shared .b32 w; mov.b32 %r1, 9; st.shared.b32 [w], %r1; st.shared.b32 [v+1020], %r0; ld.shared.b32 %o1, [w]; }
+    { .const .b32 c = 3; ld.const.b32 %o2, [c]; }
+    { .global .b32 c = 4; ld.global.b32 %r2, [c]; }
+    { .global .b32 c = 5; ld.global.b32 %o3, [c]; mad.lo.u32 %o3, %o3, 10, %r2; }
+  )",
+                                1);
+  CHECK(result[0] == Words{7, 9, 3, 54});
+}
+
+TEST_CASE("div.approx gives zero for a divisor above 2^126, and no number for infinity by one") {
+  const auto result = fourWords(R"(
+    .reg .f32 %f<4>; div.approx.f32 %f0, 0fC0400000, 0f7E800001; div.approx.ftz.f32 %f1, 0f7F800000, 0f7F7FFFFF;
+    div.approx.f32 %f2, 0f7F000000, 0f7E800000; div.full.f32 %f3, 0f7F000000, 0f7F000000;
+    mov.b32 %o0, %f0; mov.b32 %o1, %f1; mov.b32 %o2, %f2; mov.b32 %o3, %f3;
+  )",
+                                1);
+  CHECK(result[0] == Words{0x80000000, 0x7fffffff, std::bit_cast<uint32_t>(2.0f), std::bit_cast<uint32_t>(1.0f)});
+}
+
+}  // namespace vgpu::emulator
