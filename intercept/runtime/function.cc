@@ -52,15 +52,14 @@ cudaError_t setAttribute(const void* key, cudaFuncAttribute attribute, int value
   return answer(result);
 }
 
-/// For a kernel in the context of a device that need not be the thread's.
+/// On a device that need not be the thread's. The host function is no kernel's handle, as of the driver's.
 cudaError_t setAttributeOn(cudaKernel_t kernel, cudaFuncAttribute attribute, int value, int device) {
-  int before;
-  if (kernel == nullptr) return cudaErrorInvalidResourceHandle;
-  if (cudaError_t error = currentDevice(before); error != cudaSuccess) return error;
-  if (cudaError_t error = chooseDevice(device); error != cudaSuccess) return error;
-  cudaError_t error = setAttribute(kernel, attribute, value);
-  cudaError_t back = chooseDevice(before);
-  return error != cudaSuccess ? error : back;
+  const Function* function = findFunction(kernel);
+  const void* key = kernel;
+  if (function == nullptr || function->host == key) return cudaErrorInvalidResourceHandle;
+  if (function->module != nullptr)
+    if (cudaError_t error = getKernel(function->host, &kernel); error != cudaSuccess) return error;
+  return answer(cuKernelSetAttribute(static_cast<CUfunction_attribute>(attribute), value, kernel, device));
 }
 
 cudaError_t readName(const char** name, const void* key) {

@@ -58,6 +58,26 @@ bool mayHave(unsigned bytes, int* memory, cudaError_t wanted) {
   return EXPECT(result == wanted);
 }
 
+// Sets it for a device without another context, device or kernel becoming the thread's.
+bool isSetForDevice(cudaKernel_t kernel, int* memory) {
+  constexpr auto sharedBytes = cudaFuncAttributeMaxDynamicSharedMemorySize;
+  CUcontext before = nullptr, own = nullptr, now = nullptr;
+  CALL(cuCtxGetCurrent, &before);
+  CALL(cuCtxCreate, &own, nullptr, 0, 0);
+  bool ok = mayHave(60000, memory, cudaErrorInvalidValue);
+  ok &= EXPECT_ERROR(cudaKernelSetAttributeForDevice(kernel, sharedBytes, 60000, 0), cudaSuccess);
+  ok &= EXPECT_ERROR(cudaKernelSetAttributeForDevice(kernel, sharedBytes, 1024, 99), cudaErrorInvalidDevice);
+  ok &= EXPECT_ERROR(cudaKernelSetAttributeForDevice(kernel, sharedBytes, -2, 0), cudaErrorInvalidValue);
+  ok &= EXPECT_ERROR(cudaKernelSetAttributeForDevice(nullptr, sharedBytes, 1024, 0), cudaErrorInvalidResourceHandle);
+  cudaKernel_t ofHost = reinterpret_cast<cudaKernel_t>(const_cast<void*>(host));
+  ok &= EXPECT_ERROR(cudaKernelSetAttributeForDevice(ofHost, sharedBytes, 1024, 0), cudaErrorInvalidResourceHandle);
+  CALL(cuCtxGetCurrent, &now);
+  ok &= EXPECT(now == own) & mayHave(60000, memory, cudaSuccess);
+  CALL(cuCtxDestroy, own);
+  CALL(cuCtxGetCurrent, &now);
+  return ok & EXPECT(now == before);
+}
+
 }  // namespace
 
 int main() {
@@ -72,7 +92,7 @@ int main() {
   pausePoint();
   CHECK(cudaGetKernel(&again, host));
   ok &= EXPECT(kernel == again) & isDescribed(kernel) & adds(kernel, memory, 5, 11);
-  ok &= mayHave(60000, memory, cudaErrorInvalidValue);
+  ok &= mayHave(60000, memory, cudaErrorInvalidValue) & isSetForDevice(kernel, memory);
   CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 60000));
   return ok & mayHave(60000, memory, cudaSuccess) ? 0 : 1;
 }

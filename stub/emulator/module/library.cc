@@ -189,8 +189,9 @@ CUresult CUDAAPI cuKernelGetAttribute(int* value, CUfunction_attribute attribute
   });
 }
 
-CUresult CUDAAPI cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice) {
+CUresult CUDAAPI cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice device) {
   return enterContext([&](Context& context) {
+    context.driver.device(device);
     context.driver.kernels.get(kernel)->functionIn(context)->setAttribute(attribute, value);
   });
 }
