@@ -17,7 +17,8 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
   return enter([&](Thread& thread) -> CUresult {
     if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
     ElapsedTimes::Record records[2];
-    if (handleDevice(toWire(start)) != handleDevice(toWire(end))) return CUDA_ERROR_INVALID_HANDLE;
+    auto owner = [&](CUevent of) { return thread.session.handles.contextOf<api::Kind::EVENT>(toWire(of)); };
+    if (owner(start) != owner(end)) return CUDA_ERROR_INVALID_HANDLE;
     for (int i = 0; i < 2; ++i) {
       uint64_t event = toWire(i == 0 ? start : end);
       if (thread.session.captures.concernsEvents())
@@ -61,7 +62,7 @@ CUresult vgpu::client::recordEvent(CUevent hEvent, CUstream hStream, unsigned fl
   return onEvent(hEvent, [&](Thread& thread, EventState& event) -> CUresult {
     uint64_t stream = toWire(hStream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
-    if (event.device() != thread.deviceOf(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!thread.isOf(event.context, hStream, stream)) return CUDA_ERROR_INVALID_HANDLE;
     const bool isExternal = flags == CU_EVENT_RECORD_EXTERNAL;
     if (thread.session.captures.concernsEvents()) [[unlikely]]
       if (auto captured = thread.session.captures.record(thread, toWire(hEvent), stream, isExternal, edge)) return *captured;

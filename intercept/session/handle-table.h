@@ -118,6 +118,12 @@ class HandleTable {
   StateOf<kind>* find(uint64_t handle) const {
     return handleKind(handle) == static_cast<unsigned>(kind) ? table<kind>().find(handle) : nullptr;
   }
+  // The context that a live object was made in; 0 if there is none.
+  template <api::Kind kind>
+  uint64_t contextOf(uint64_t handle) const {
+    auto* state = find<kind>(handle);
+    return state == nullptr ? 0 : state->context.load(std::memory_order_relaxed);
+  }
   bool isLive(api::Kind kind, uint64_t handle) const {
     return handleKind(handle) == static_cast<unsigned>(kind) && of(handle).isLive(handle);
   }

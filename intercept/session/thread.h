@@ -66,6 +66,14 @@ class Thread {
   uint64_t context() const { return contextStack.empty() ? 0 : contextStack.back(); }
   // The one that owns what is made now, streams excepted: of a green context its device's primary one.
   uint64_t owner() { return ofContext().owner; }
+  // Whether what `owner` owns, an event say, goes with the program's `stream`; `handle` is that one resolved. Those without a handle of
+  // the program's are the current context's.
+  bool isOf(uint64_t owner, CUstream stream, uint64_t handle) {
+    const bool isBuiltIn = stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+    auto* entry = isBuiltIn ? nullptr : session.handles.find<api::Kind::STREAM>(handle);
+    const uint64_t context = entry == nullptr ? this->owner() : entry->context.load(std::memory_order_relaxed);
+    return context == owner || session.contexts.ownerOf(context) == owner;
+  }
   // The green context that is current; 0 if none is.
   uint64_t greenContext() { return ofContext().green; }
   // CUDA_ERROR_CONTEXT_IS_DESTROYED if the current context has ended since it became current.

@@ -1,5 +1,5 @@
 // Events of whole contexts: one that is recorded behind all streams of a context, and one that all its streams wait for, those
-// that are made later too.
+// that are made later too. And of which context's streams an event is recorded.
 #include "exported-entry.h"
 
 #include <thread>
@@ -110,6 +110,26 @@ bool refused() {
   return ok && WORKS(cuEventDestroy_v2, event);
 }
 
+// An event is recorded in streams of its own context alone, whichever of the device's contexts is current; any stream waits for it.
+bool recordedInOwnContext() {
+  constexpr auto refused = CUDA_ERROR_INVALID_HANDLE;
+  CUcontext other = nullptr, primary = context;
+  CUevent event = nullptr, ofOther = nullptr;
+  CUstream inOther = nullptr;
+  float passed = 0;
+  bool ok = WORKS(cuEventCreate, &event, CU_EVENT_DEFAULT) && WORKS(cuCtxCreate_v2, &other, 0, 0);
+  ok &= WORKS(cuEventCreate, &ofOther, CU_EVENT_DEFAULT) && WORKS(cuStreamCreate, &inOther, CU_STREAM_DEFAULT);
+  ok &= GIVES(refused, cuEventRecord, event, inOther) & GIVES(refused, cuEventRecord, event, nullptr) &
+        GIVES(refused, cuEventRecord, event, CU_STREAM_PER_THREAD) & WORKS(cuEventRecord, event, stream) &
+        GIVES(refused, cuEventRecord, ofOther, stream) & WORKS(cuEventRecord, ofOther, nullptr) &
+        WORKS(cuEventRecord, ofOther, CU_STREAM_PER_THREAD) & WORKS(cuEventRecord, ofOther, inOther);
+  ok &= WORKS(cuStreamWaitEvent, stream, ofOther, 0) & WORKS(cuStreamWaitEvent, inOther, event, 0);
+  ok &= WORKS(cuEventSynchronize, event) & WORKS(cuEventSynchronize, ofOther);
+  ok &= GIVES(refused, cuEventElapsedTime, &passed, event, ofOther) & WORKS(cuEventElapsedTime, &passed, event, event);
+  ok &= WORKS(cuCtxSetCurrent, primary) & GIVES(refused, cuEventRecord, ofOther, nullptr) & WORKS(cuEventRecord, event, nullptr);
+  return ok && WORKS(cuCtxDestroy_v2, other) && WORKS(cuCtxSetCurrent, primary) && WORKS(cuEventDestroy_v2, event);
+}
+
 }  // namespace
 
 int main() {
@@ -118,7 +138,7 @@ int main() {
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   bool ok = WORKS(cuCtxGetCurrent, &context) && recorded() & awaited();
   pausePoint();
-  ok &= recorded() & awaited() & refused();
+  ok &= recorded() & awaited() & refused() & recordedInOwnContext();
   CHECK(cudaStreamDestroy(stream));
   return verdict("context-events", ok);
 }
