@@ -45,28 +45,25 @@ std::optional<PointerInfo> vgpu::client::findPointer(Thread& thread, uint64_t po
   Session& session = thread.session;
   if (auto range = session.memory.findDevice(pointer))
     return PointerInfo{CU_MEMORYTYPE_DEVICE, static_cast<unsigned>((pointer - deviceArenaBase) / deviceArenaBytes),
-                       range->address, range->asked, session.managed.find(pointer).has_value(), range->owner,
-                       range->address / allocationAlignment};
+                       range->address, range->asked, session.managed.find(pointer).has_value(), range->owner};
   if (auto mapped = session.virtualMemory.find(pointer)) {
     const unsigned access = mapped->access[thread.device()];
     const bool isReached = access != CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return PointerInfo{.type = mapped->isHosts ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE, .device = mapped->device,
-                       .start = mapped->address, .bytes = mapped->bytes, .id = mapped->address / allocationAlignment, .mapped = mapped,
-                       .hostFlags = CU_MEMHOSTALLOC_PORTABLE, .isReached = isReached, .isHostPointer = isReached,
+                       .start = mapped->address, .bytes = mapped->bytes, .id = mapped->number, .block = mapped->physical,
+                       .mapped = mapped, .hostFlags = CU_MEMHOSTALLOC_PORTABLE, .isReached = isReached, .isHostPointer = isReached,
                        .access = access};
   }
-  auto ofHost = [&](const HostAllocation& host, uint64_t id, bool isReached) {
+  auto ofHost = [&](const HostAllocation& host, bool isReached) {
     return PointerInfo{.type = CU_MEMORYTYPE_HOST, .device = handleDevice(host.context), .start = host.address,
-                       .bytes = host.bytes, .managed = host.kind == HostKind::managed, .context = host.context, .id = id,
+                       .bytes = host.bytes, .managed = host.kind == HostKind::managed, .context = host.context,
                        .hostKind = host.kind, .hostFlags = host.flags, .isReached = isReached,
                        .isHostPointer = host.kind != HostKind::managed && host.kind != HostKind::pooled};
   };
-  if (auto host = session.memory.findHost(pointer)) {
-    const bool isReached = host->kind != HostKind::pooled || session.memory.isReached(host->address, thread.device());
-    return ofHost(*host, host->address / allocationAlignment, isReached);
-  }
+  if (auto host = session.memory.findHost(pointer))
+    return ofHost(*host, host->kind != HostKind::pooled || session.memory.isReached(host->address, thread.device()));
   if (auto host = session.memory.findRegistered(pointer, false))
-    return ofHost(*host, host->address, session.memory.findRegistered(pointer, true).has_value());
+    return ofHost(*host, session.memory.findRegistered(pointer, true).has_value());
   if (auto variable = session.variables.at(pointer))
     return PointerInfo{CU_MEMORYTYPE_DEVICE, handleDevice(variable->module), variable->address, variable->bytes,
                        session.managed.find(pointer).has_value(), contextOfModule(session, variable->module), variable->handle};
@@ -94,8 +91,8 @@ CUresult vgpu::client::pointerAttribute(Session& session, const PointerInfo& inf
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       if (!isTouchable) return CUDA_ERROR_INVALID_VALUE;
       return put(data, fromWire<void*>(pointer));
-    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID: return put<unsigned long long>(data, info.id);
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: if (info.block != 0) return put<unsigned long long>(data, info.block); [[fallthrough]];
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID: return put<unsigned long long>(data, info.id != 0 ? info.id : session.memory.numberOf(info.start));
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(data, static_cast<unsigned>(info.managed));
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(data, static_cast<int>(info.device));
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return put<CUdeviceptr>(data, info.start);
@@ -160,12 +157,11 @@ VGPU_EXPORT CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr) {
 
 VGPU_EXPORT CUresult CUDAAPI cuMemGetInfo_v2(size_t* free, size_t* total) {
   return enter([&](Thread& thread) -> CUresult {
-    if (free == nullptr || total == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Call<api::Cuda::MemGetInfoParams> frame(thread, api::Method::memGetInfo);
     if (CUresult error = frame.call()) return error;
     auto reported = frame.results<api::Cuda::MemGetInfoResults>();
-    *free = reported.getFree() + thread.session.memory.freeBytes(thread.device());
-    *total = reported.getTotal();
+    if (free != nullptr) *free = reported.getFree() + thread.session.memory.freeBytes(thread.device());
+    if (total != nullptr) *total = reported.getTotal();
     return CUDA_SUCCESS;
   });
 }

@@ -1,6 +1,9 @@
 // Attributes of pointers that a program sets or asks for its own sizes with: the size of an allocation is what was asked for, and
-// synchronous operations on memory with CU_POINTER_ATTRIBUTE_SYNC_MEMOPS are over when they return.
+// synchronous operations on memory with CU_POINTER_ATTRIBUTE_SYNC_MEMOPS are over when they return. Allocations and mappings have ids.
 #include "exported-entry.h"
+
+#include <algorithm>
+#include <set>
 
 namespace {
 
@@ -61,6 +64,67 @@ bool operationsWait(char* memory, char* other) {
   return ok & EXPECT(seen[0] == 5) & EXPECT(seen[1] == 3);
 }
 
+unsigned long long idOf(const void* memory, CUpointer_attribute which = CU_POINTER_ATTRIBUTE_BUFFER_ID) {
+  unsigned long long id = 0;
+  WORKS(cuPointerGetAttribute, &id, which, reinterpret_cast<CUdeviceptr>(memory));
+  return id;
+}
+
+// Collects them, and says whether they were new.
+std::set<unsigned long long> ids;
+bool isNew(const void* memory) { return EXPECT(ids.insert(idOf(memory)).second); }
+
+// An allocation has an id that no other has or had, at that address or elsewhere, for as long as the process lives.
+template <typename Make, typename End>
+bool idsAreNotReused(Make make, End end) {
+  bool ok = true;
+  std::set<char*> places;
+  for (int i = 0; i < 3; ++i) {
+    char* memory = make();
+    places.insert(memory);
+    ok &= isNew(memory) & EXPECT(idOf(memory) == idOf(memory + oddBytes - 1));
+    end(memory);
+  }
+  return ok & EXPECT(places.size() == 1);  // or it says little
+}
+
+char registered[3 * 4096];
+
+bool allocationsHaveIds() {
+  char* memory = nullptr;
+  bool ok = idsAreNotReused([&] { return CHECK(cudaMalloc(&memory, oddBytes)), memory; }, [](char* m) { CHECK(cudaFree(m)); });
+  ok &= idsAreNotReused([&] { return CHECK(cudaMallocHost(&memory, oddBytes)), memory; }, [](char* m) { CHECK(cudaFreeHost(m)); });
+  ok &= idsAreNotReused([&] { return CHECK(cudaMallocManaged(&memory, oddBytes)), memory; }, [](char* m) { CHECK(cudaFree(m)); });
+  ok &= idsAreNotReused([&] { return CHECK(cudaMallocAsync(&memory, oddBytes, nullptr)), memory; },
+                        [](char* m) { CHECK(cudaFreeAsync(m, nullptr)); });
+  char* const place = registered + 4096;
+  return ok & idsAreNotReused([&] { return CHECK(cudaHostRegister(place, 4096, 0)), place; },
+                              [](char* m) { CHECK(cudaHostUnregister(m)); });
+}
+
+// So has a mapping of physical memory, which has an id of its own, the same wherever it is mapped.
+bool mappingsHaveIds() {
+  constexpr auto block = CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID;
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  size_t bytes = 0;
+  CUmemGenericAllocationHandle first{}, second{};
+  CUdeviceptr address = 0;
+  bool ok = WORKS(cuMemGetAllocationGranularity, &bytes, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM) &&
+            WORKS(cuMemCreate, &first, bytes, &properties, 0) && WORKS(cuMemCreate, &second, bytes, &properties, 0) &&
+            WORKS(cuMemAddressReserve, &address, 3 * bytes, 0, 0, 0);
+  CUmemGenericAllocationHandle order[] = {first, first, second};
+  for (size_t i = 0; ok && i < 3; ++i) ok = WORKS(cuMemMap, address + i * bytes, bytes, 0, order[i], 0);
+  auto at = [&](size_t i) { return reinterpret_cast<char*>(address + i * bytes); };
+  for (size_t i : {0, 1, 2}) ok = ok && isNew(at(i));
+  const unsigned long long before = idOf(at(0), block);
+  ok = ok && EXPECT(before == idOf(at(1), block)) & EXPECT(before != idOf(at(2), block));
+  ok = ok && WORKS(cuMemUnmap, address, bytes) && WORKS(cuMemMap, address, bytes, 0, first, 0) && isNew(at(0));
+  ok = ok && EXPECT(before == idOf(at(0), block)) && WORKS(cuMemUnmap, address, 3 * bytes);
+  return ok && WORKS(cuMemAddressFree, address, 3 * bytes) && WORKS(cuMemRelease, first) && WORKS(cuMemRelease, second);
+}
+
 }  // namespace
 
 int main() {
@@ -70,11 +134,18 @@ int main() {
   CHECK(cudaMallocHost(&host, oddBytes));
   CHECK(cudaMallocManaged(&managed, oddBytes));
   bool ok = true;
-  for (char* each : {memory, other, host, managed}) ok &= EXPECT(sizeOf(each) == oddBytes);
+  std::vector<unsigned long long> known;
+  for (char* each : {memory, other, host, managed}) {
+    ok &= EXPECT(sizeOf(each) == oddBytes) & isNew(each);
+    known.push_back(idOf(each));
+  }
+  ok &= allocationsHaveIds() & mappingsHaveIds();
   ok &= EXPECT(isSynchronous(memory) == 0) & set(memory + 100, 1) & EXPECT(isSynchronous(memory) == 1);
   ok &= EXPECT(isSynchronous(other) == 0);
   ok &= operationsWait(memory, other);
   pausePoint();
+  for (char* each : {memory, other, host, managed}) known.push_back(idOf(each));
+  ok &= EXPECT(std::equal(known.begin(), known.begin() + 4, known.begin() + 4)) & allocationsHaveIds() & mappingsHaveIds();
   ok &= EXPECT(sizeOf(memory) == oddBytes) & EXPECT(isSynchronous(memory) == 1) & operationsWait(memory, other);
   ok &= set(memory, 0) & EXPECT(isSynchronous(memory) == 0) & set(host, 1);
   ok &= set(memory, 2) & set(&ok, 1, CUDA_ERROR_INVALID_VALUE);

@@ -38,7 +38,7 @@ struct HostAllocation {
   uint64_t address, bytes;
   unsigned flags;
   HostKind kind;
-  uint64_t context;  // that it was made in and ends with; 0 for memory of a pool
+  uint64_t context, number = 0;  // that it was made in and ends with; 0 for memory of a pool. Of registered memory: numberOf()
 };
 
 class Memory {
@@ -106,6 +106,9 @@ class Memory {
   // The allocation that holds `address`.
   std::optional<Arena::Range> findDevice(uint64_t address) const;
   std::optional<HostAllocation> findHost(uint64_t address) const;
+  // A number of the allocation or registration that holds `address`, which no other has, had or will have in this process
+  // (registered-memory.cc). It is given when it is first asked for.
+  uint64_t numberOf(uint64_t address);
   // The lease that holds an address of a device.
   std::optional<Arena::Range> findLease(uint64_t address) const;
 
@@ -186,6 +189,7 @@ class Memory {
   Arena host;
   IdleMemory idleMemory;
   StreamPools pools;
+  uint64_t lastNumber = 0;  // that numberOf() has given; under `mutex`
   std::map<uint64_t, HostAllocation> hostAllocations;
   std::atomic<uint64_t> ended{0};  // allocations; raised under `mutex`
   std::atomic<bool> anySynchronizing{false};  // has ever been set for any

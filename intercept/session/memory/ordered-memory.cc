@@ -110,6 +110,7 @@ CUresult Memory::allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool po
     if (StreamPools::Block* block = pools.findFreed(source, streamDevice, stream, bytes)) {
       address = block->address;
       if (block->asked != asked) setAsked(address, asked);
+      arenaOf(address).forgetNumber(address);  // it is another allocation
       pools.reuse(*block, asked, pool, *from);
       isReused = true;
     }

@@ -190,6 +190,15 @@ bool Memory::isRegisteredReadOnly(uint64_t address) const {
   return found != nullptr && found->isReadOnly;
 }
 
+uint64_t Memory::numberOf(uint64_t address) {
+  std::lock_guard lock(mutex);
+  if (inHostArena(address) || inDeviceArenas(address)) return arenaOf(address).numberOf(address, lastNumber);
+  const Registered* found = registeredAt(address);
+  if (found == nullptr) return 0;
+  uint64_t& number = registered.at(found->allocation.address).allocation.number;
+  return number != 0 ? number : number = ++lastNumber;
+}
+
 const Memory::Registered* Memory::registeredAt(uint64_t address) const {
   auto found = holding(registered, address, [](const Registered& entry) { return entry.allocation.bytes; });
   return found == registered.end() ? nullptr : &found->second;

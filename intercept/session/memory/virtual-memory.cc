@@ -312,7 +312,7 @@ std::optional<VirtualMemory::Mapped> VirtualMemory::find(uint64_t address) const
   const Physical& physical = physicals.at(mapping.physical);
   return Mapped{.address = found->first,
                 .bytes = mapping.bytes,
-                .id = mapping.physical,
+                .physical = mapping.physical, .number = mapping.number,
                 .device = physical.device(),
                 .exportable = physical.properties.requestedHandleTypes,
                 .access = mapping.access,
