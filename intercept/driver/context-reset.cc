@@ -48,6 +48,7 @@ CUresult dropObjects(Thread& thread, unsigned device, uint64_t context) {
   keep(session.memory.freeAll(thread, device, context));
   if (context == 0) keep(session.virtualMemory.endDevice(thread, device));  // it belongs to no context
   session.peerAccess.forget(thread, device, context);
+  session.contextSettings.end(thread, device, context);
   return first;
 }
 

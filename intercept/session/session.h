@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "intercept/session/children.h"
+#include "intercept/session/context-settings.h"
 #include "intercept/session/contexts.h"
 #include "intercept/session/control.h"
 #include "intercept/session/descriptions.h"
@@ -98,6 +99,7 @@ class Session final : public SessionControl {
   SlotTable slots;
   HandleTable handles;
   Contexts contexts{handles};
+  ContextSettings contextSettings;
   GreenContexts greenContexts;
   GreenResources greenResources;
   PeerAccess peerAccess;

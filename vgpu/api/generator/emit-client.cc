@@ -61,7 +61,6 @@ std::string ClientHalf::send() {
                                  dataWords.empty() ? "" : ", words", sets);
   call += fmt::format("    if (CUresult error = frame.{}()) return error;\n", row.route == Route::post ? "post" : "call");
   out += cached.empty() ? call : fmt::format("    if (!reply.isKnown()) {{\n{}    reply.keep(frame.replyWords());\n    }}\n", call);
-  if (isNamed(row, "renews", "functions")) out += "    ++thread.session.functionChanges[frame.device()];\n";
   if (isNamed(row, "renews", "device")) out += "    thread.session.deviceReplies[frame.device()].forget();\n";
   return out;
 }

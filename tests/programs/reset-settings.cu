@@ -1,0 +1,84 @@
+// Limits and the preferred cache are a context's: they end with it, at a reset or the last release, whatever was made of the device since.
+// What is set afterwards stays over a pause, and nothing of before comes back with it.
+#include "driver-entry.h"
+
+namespace {
+
+struct Settings {
+  std::vector<size_t> limits;
+  cudaFuncCache cache{};
+  bool operator==(const Settings& other) const { return limits == other.limits && cache == other.cache; }
+};
+
+constexpr cudaLimit limits[] = {cudaLimitStackSize, cudaLimitPrintfFifoSize, cudaLimitMallocHeapSize,
+                                cudaLimitMaxL2FetchGranularity, cudaLimitPersistingL2CacheSize};
+constexpr size_t values[] = {4096, 2 << 20, 32 << 20, 32, 1 << 20};
+
+Settings now() {
+  Settings read;
+  for (cudaLimit limit : limits) CHECK(cudaDeviceGetLimit(&read.limits.emplace_back(), limit));
+  CHECK(cudaDeviceGetCacheConfig(&read.cache));
+  return read;
+}
+
+void setAll() {
+  for (size_t i = 0; i < std::size(limits); ++i) CHECK(cudaDeviceSetLimit(limits[i], values[i]));
+  CHECK(cudaDeviceSetCacheConfig(cudaFuncCachePreferL1));
+}
+
+size_t stack() { return now().limits[0]; }
+
+bool endWithAReset(const Settings& first) {
+  setAll();
+  bool ok = EXPECT(stack() == values[0]) & EXPECT(now().cache == cudaFuncCachePreferL1);
+  CHECK(cudaDeviceReset());
+  ok &= EXPECT(now() == first);
+  setAll();  // as at the first time
+  CHECK(cudaDeviceReset());
+  return ok & EXPECT(now() == first);
+}
+
+bool endWithTheLastRelease(const Settings& first) {
+  CUcontext primary = nullptr;
+  int active = 1;
+  unsigned flags = 0;
+  setAll();
+  for (; active != 0; CALL(cuDevicePrimaryCtxGetState, 0, &flags, &active)) CALL(cuDevicePrimaryCtxRelease, 0);
+  CALL(cuDevicePrimaryCtxRetain, &primary, 0);
+  CALL(cuCtxSetCurrent, primary);
+  const bool ok = EXPECT(now() == first);
+  CHECK(cudaDeviceReset());
+  return ok;
+}
+
+// One that a program has made takes its settings along, and leaves the primary one its own.
+bool endWithTheirContext(const Settings& first) {
+  CUcontext own = nullptr;
+  CHECK(cudaDeviceSetLimit(cudaLimitStackSize, 2048));
+  CALL(cuCtxCreate, &own, nullptr, 0, 0);
+  setAll();
+  bool ok = EXPECT(stack() == values[0]);
+  CALL(cuCtxDestroy, own);
+  Settings wanted = first;
+  wanted.limits[0] = 2048;
+  ok &= EXPECT(now() == wanted);
+  CHECK(cudaDeviceReset());
+  return ok & EXPECT(now() == first);
+}
+
+}  // namespace
+
+int main() {
+  CHECK(cudaFree(nullptr));
+  const Settings first = now();
+  bool ok = endWithAReset(first) & endWithTheLastRelease(first) & endWithTheirContext(first);
+  CHECK(cudaDeviceSetLimit(cudaLimitStackSize, 8192));
+  Settings wanted = first;
+  wanted.limits[0] = 8192;
+  ok &= EXPECT(now() == wanted);
+  pausePoint();
+  ok &= EXPECT(now() == wanted);
+  CHECK(cudaDeviceReset());
+  ok &= EXPECT(now() == first) & endWithAReset(first) & endWithTheirContext(first);
+  return verdict("reset-settings", ok);
+}
