@@ -215,7 +215,7 @@ cudaError_t holdDevice(int device) {
 cudaError_t setValidDevices(const int* devices, int count) {
   int present = 0;
   if (CUresult result = cuDeviceGetCount(&present); result != CUDA_SUCCESS) return answer(result);
-  if (count < 0 || count > maxDevices || (count > 0 && devices == nullptr)) return cudaErrorInvalidValue;
+  if (count < 0 || count > present || (count > 0 && devices == nullptr)) return cudaErrorInvalidValue;
   for (int i = 0; i < count; ++i)
     if (devices[i] < 0 || devices[i] >= present) return cudaErrorInvalidDevice;
   ValidDevices chosen;

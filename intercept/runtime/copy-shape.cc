@@ -22,12 +22,19 @@ cudaError_t run(const CUDA_MEMCPY3D& copy, PerThreadDefaultStream) {
   return error != cudaSuccess ? error : answer(cuStreamSynchronize(CU_STREAM_PER_THREAD));
 }
 
-/// A rectangle of rows, in the default stream's way.
+/// A rectangle of rows. Nothing is looked at if there is nothing to copy.
+template <class Run>
+cudaError_t copyRowsBy(const Side& to, const Side& from, size_t width, size_t height, cudaMemcpyKind kind, Run runCopy) {
+  CUDA_MEMCPY3D copy;
+  if (width == 0 || height == 0) return cudaSuccess;
+  cudaError_t error = describeCopy(to, from, {width, height, 1}, kind, copy);
+  return error != cudaSuccess ? error : runCopy(copy);
+}
+
+/// The same in the default stream's way.
 template <class On>
 cudaError_t copyRows(const Side& to, const Side& from, size_t width, size_t height, cudaMemcpyKind kind, On on) {
-  CUDA_MEMCPY3D copy;
-  cudaError_t error = describeCopy(to, from, {width, height, 1}, kind, copy);
-  return error != cudaSuccess ? error : run(copy, on);
+  return copyRowsBy(to, from, width, height, kind, [&](auto& copy) { return run(copy, on); });
 }
 
 /// The same between arrays, which are the device's.
@@ -39,9 +46,7 @@ cudaError_t copyArrays(const Side& to, const Side& from, size_t width, size_t he
 
 cudaError_t copyRowsInStream(const Side& to, const Side& from, size_t width, size_t height, cudaMemcpyKind kind,
                              CUstream stream) {
-  CUDA_MEMCPY3D copy;
-  cudaError_t error = describeCopy(to, from, {width, height, 1}, kind, copy);
-  return error != cudaSuccess ? error : runInStream(copy, stream);
+  return copyRowsBy(to, from, width, height, kind, [&](auto& copy) { return runInStream(copy, stream); });
 }
 
 template <class Run>

@@ -6,20 +6,23 @@
 namespace vgpu::runtime {
 namespace {
 
+/// `fromOrToHost`: which of the directions that copies to and from variables have. Nothing is looked at if there is nothing to copy.
 template <class Copy>
-cudaError_t copyTo(const void* symbol, size_t count, size_t offset, cudaMemcpyKind kind, Copy copyPart) {
-  if (!reachesDevice(kind, cudaMemcpyHostToDevice)) return cudaErrorInvalidMemcpyDirection;
+cudaError_t copyPart(const void* symbol, size_t count, size_t offset, cudaMemcpyKind kind, cudaMemcpyKind fromOrToHost, Copy copy) {
+  if (count == 0) return cudaSuccess;
   void* part;
-  cudaError_t error = getPart(symbol, offset, count, part);
-  return error != cudaSuccess ? error : copyPart(part);
+  if (cudaError_t error = getPart(symbol, offset, count, part); error != cudaSuccess) return error;
+  return reachesDevice(kind, fromOrToHost) ? copy(part) : cudaErrorInvalidMemcpyDirection;
 }
 
 template <class Copy>
-cudaError_t copyFrom(const void* symbol, size_t count, size_t offset, cudaMemcpyKind kind, Copy copyPart) {
-  if (!reachesDevice(kind, cudaMemcpyDeviceToHost)) return cudaErrorInvalidMemcpyDirection;
-  void* part;
-  cudaError_t error = getPart(symbol, offset, count, part);
-  return error != cudaSuccess ? error : copyPart(part);
+cudaError_t copyTo(const void* symbol, size_t count, size_t offset, cudaMemcpyKind kind, Copy copy) {
+  return copyPart(symbol, count, offset, kind, cudaMemcpyHostToDevice, copy);
+}
+
+template <class Copy>
+cudaError_t copyFrom(const void* symbol, size_t count, size_t offset, cudaMemcpyKind kind, Copy copy) {
+  return copyPart(symbol, count, offset, kind, cudaMemcpyDeviceToHost, copy);
 }
 
 cudaError_t symbolAddress(void** place, const void* symbol) {
@@ -35,12 +38,12 @@ cudaError_t symbolSize(size_t* size, const void* symbol) {
 }
 
 cudaError_t copyPeer(void* to, int toDevice_, const void* from, int fromDevice, size_t bytes) {
-  cudaError_t error = checkDevices(toDevice_, fromDevice);
+  cudaError_t error = bytes == 0 ? cudaSuccess : checkDevices(toDevice_, fromDevice);
   return error != cudaSuccess ? error : copy(to, from, bytes, cudaMemcpyDefault, LegacyDefaultStream());
 }
 
 cudaError_t copyPeerInStream(void* to, int toDevice_, const void* from, int fromDevice, size_t bytes, CUstream stream) {
-  cudaError_t error = checkDevices(toDevice_, fromDevice);
+  cudaError_t error = bytes == 0 ? cudaSuccess : checkDevices(toDevice_, fromDevice);
   return error != cudaSuccess ? error : copyInStream(to, from, bytes, cudaMemcpyDefault, stream);
 }
 

@@ -18,7 +18,10 @@ inline bool reachesDevice(cudaMemcpyKind kind, cudaMemcpyKind fromOrToHost) {
   return kind == fromOrToHost || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
 }
 
-/// In a stream, in the given direction. Any other direction is cudaErrorInvalidMemcpyDirection.
+/// What is no direction is an error, unless there is nothing to copy.
+inline cudaError_t noDirection(size_t bytes) { return bytes == 0 ? cudaSuccess : cudaErrorInvalidMemcpyDirection; }
+
+/// In a stream, in the given direction.
 inline cudaError_t copyInStream(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, CUstream stream) {
   switch (kind) {
     case cudaMemcpyHostToDevice:
@@ -31,7 +34,7 @@ inline cudaError_t copyInStream(void* to, const void* from, size_t bytes, cudaMe
     case cudaMemcpyDefault:
       return answer(cuMemcpyAsync(toDevice(to), toDevice(from), bytes, stream));
   }
-  return cudaErrorInvalidMemcpyDirection;
+  return noDirection(bytes);
 }
 
 /// At once, after the work of the legacy default stream.
@@ -47,7 +50,7 @@ inline cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind
     case cudaMemcpyDefault:
       return answer(cuMemcpy(toDevice(to), toDevice(from), bytes));
   }
-  return cudaErrorInvalidMemcpyDirection;
+  return noDirection(bytes);
 }
 
 /// At once, after the work of the thread's own default stream.

@@ -1,6 +1,8 @@
 // Devices: choosing them, asking them, waiting for them.
 #include <cudaProfiler.h>
 
+#include <bit>
+
 #include "intercept/runtime/array-format.h"
 #include "intercept/runtime/convert.h"
 #include "intercept/runtime/driver-entries.h"
@@ -45,10 +47,11 @@ cudaError_t readDevice(int* device) {
 
 constexpr unsigned settableFlags = cudaDeviceMask & ~cudaDeviceMapHost;
 
+/// At most one way to wait may be among them.
 cudaError_t setFlags(int ordinal, unsigned flags) {
-  if ((flags & ~unsigned{cudaDeviceMask}) != 0) return cudaErrorInvalidValue;
   CUdevice device;
   if (CUresult result = cuDeviceGet(&device, ordinal); result != CUDA_SUCCESS) return answer(result);
+  if ((flags & ~unsigned{cudaDeviceMask}) != 0 || std::popcount(flags & cudaDeviceScheduleMask) > 1) return cudaErrorInvalidValue;
   // Mapped host memory is always on and no flag of a context any more.
   return answer(cuDevicePrimaryCtxSetFlags(device, flags & settableFlags));
 }
@@ -70,8 +73,8 @@ cudaError_t readFlags(unsigned* flags) {
   return answer(result);
 }
 
+/// Other flags than that one are ignored (docs/facts.md).
 cudaError_t initialise(int device, unsigned deviceFlags, unsigned flags) {
-  if ((flags & ~unsigned{cudaInitDeviceFlagsAreValid}) != 0) return cudaErrorInvalidValue;
   if ((flags & cudaInitDeviceFlagsAreValid) != 0)
     if (cudaError_t error = setFlags(device, deviceFlags); error != cudaSuccess) return error;
   return holdDevice(device);

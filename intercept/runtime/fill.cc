@@ -35,10 +35,11 @@ cudaError_t fillRows(void* to, size_t pitch, int value, size_t width, size_t row
   return answer(fill(toDevice(to), pitch, value, width, rows, on));
 }
 
-/// Slices lie `ysize` rows apart, of which `height` are filled.
+/// Slices lie `ysize` rows apart, of which `height` are filled: no more than there are (docs/facts.md).
 template <class On>
 cudaError_t fillBox(cudaPitchedPtr to, int value, cudaExtent extent, On on) {
   if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return cudaSuccess;
+  if (extent.height > to.ysize) return cudaErrorInvalidValue;
   size_t sliceBytes, allBytes, rows;
   if (__builtin_mul_overflow(to.pitch, to.ysize, &sliceBytes) || __builtin_mul_overflow(sliceBytes, extent.depth, &allBytes) ||
       __builtin_mul_overflow(extent.height, extent.depth, &rows))

@@ -19,18 +19,16 @@ cudaError_t plain(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
 template <class Node>
 cudaError_t toSymbol(const void* symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind kind,
                      Node node) {
-  if (!reachesDevice(kind, cudaMemcpyHostToDevice)) return cudaErrorInvalidMemcpyDirection;
   void* part;
-  cudaError_t error = getPart(symbol, offset, bytes, part);
-  return error != cudaSuccess ? error : plain(part, from, bytes, kind, node);
+  if (cudaError_t error = getPart(symbol, offset, bytes, part); error != cudaSuccess) return error;
+  return reachesDevice(kind, cudaMemcpyHostToDevice) ? plain(part, from, bytes, kind, node) : cudaErrorInvalidMemcpyDirection;
 }
 
 template <class Node>
 cudaError_t fromSymbol(void* to, const void* symbol, size_t bytes, size_t offset, cudaMemcpyKind kind, Node node) {
-  if (!reachesDevice(kind, cudaMemcpyDeviceToHost)) return cudaErrorInvalidMemcpyDirection;
   void* part;
-  cudaError_t error = getPart(symbol, offset, bytes, part);
-  return error != cudaSuccess ? error : plain(to, part, bytes, kind, node);
+  if (cudaError_t error = getPart(symbol, offset, bytes, part); error != cudaSuccess) return error;
+  return reachesDevice(kind, cudaMemcpyDeviceToHost) ? plain(to, part, bytes, kind, node) : cudaErrorInvalidMemcpyDirection;
 }
 
 // The three things that are done with a copy's description.

@@ -54,8 +54,8 @@ cudaError_t readSide(cudaArray_t array, const cudaPos& at, const cudaPitchedPtr&
 cudaError_t describeCopy(const Side& to, const Side& from, const Box& box, cudaMemcpyKind kind, CUDA_MEMCPY3D& copy) {
   bool known;
   MemoryTypes types = typesOf(kind, known);
-  if (!known) return cudaErrorInvalidMemcpyDirection;
   if (!fits(to, box) || !fits(from, box)) return cudaErrorInvalidPitchValue;
+  if (!known) return cudaErrorInvalidMemcpyDirection;
   copy = {};
   copy.srcMemoryType = from.array != nullptr ? CU_MEMORYTYPE_ARRAY : types.from;
   copy.srcHost = copy.srcMemoryType == CU_MEMORYTYPE_HOST ? from.memory : nullptr;
@@ -78,6 +78,7 @@ cudaError_t describeCopy(const cudaMemcpy3DParms* parameters, CUDA_MEMCPY3D& cop
   const cudaMemcpy3DParms& p = *parameters;
   copy = {};
   if (p.extent.width == 0 || p.extent.height == 0 || p.extent.depth == 0) return cudaSuccess;
+  if (unsigned{p.kind} > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
   size_t element = 1;
   cudaArray_t array = p.srcArray != nullptr ? p.srcArray : p.dstArray;
   if (array != nullptr)

@@ -113,20 +113,42 @@ cudaTextureDesc toRuntime(const CUDA_TEXTURE_DESC& from) {
   return to;
 }
 
-/// What NVIDIA's runtime finds before the driver does: whole numbers that are read as such cannot be mixed, and neither
-/// can elements of linear memory; numbers of 32 bits and floats are not normalized.
-cudaError_t checkReading(const cudaResourceDesc& resource, const cudaTextureDesc& texture) {
-  const bool mixes = texture.filterMode == cudaFilterModeLinear, normalizes = texture.readMode == cudaReadModeNormalizedFloat;
-  if (!mixes && !normalizes) return cudaSuccess;
-  if (mixes && resource.resType == cudaResourceTypeLinear) return cudaErrorInvalidFilterSetting;
-  if (resource.resType != cudaResourceTypeArray) return cudaSuccess;
+/// What elements of an array, or of memory, are; nothing of what the runtime has no name for, which is the driver's to judge.
+std::optional<cudaChannelFormatDesc> elementOf(CUarray array) {
   CUDA_ARRAY3D_DESCRIPTOR shape;
-  CUresult result = cuArray3DGetDescriptor(&shape, handle<CUarray>(resource.res.array.array));
-  if (result != CUDA_SUCCESS) return answer(result);
-  auto format = runtime::toRuntime(ElementFormat{shape.Format, shape.NumChannels});
-  bool whole = format && (format->f == cudaChannelFormatKindSigned || format->f == cudaChannelFormatKindUnsigned);
-  if (normalizes) return format && whole && format->x < 32 ? cudaSuccess : cudaErrorInvalidNormSetting;
-  return whole ? cudaErrorInvalidFilterSetting : cudaSuccess;
+  if (cuArray3DGetDescriptor(&shape, array) != CUDA_SUCCESS) return std::nullopt;
+  return runtime::toRuntime(ElementFormat{shape.Format, shape.NumChannels});
+}
+std::optional<cudaChannelFormatDesc> elementOf(const cudaResourceDesc& resource) {
+  switch (resource.resType) {
+    case cudaResourceTypeArray: return elementOf(handle<CUarray>(resource.res.array.array));
+    case cudaResourceTypeMipmappedArray: {
+      CUarray first;
+      CUresult result = cuMipmappedArrayGetLevel(&first, handle<CUmipmappedArray>(resource.res.mipmap.mipmap), 0);
+      return result == CUDA_SUCCESS ? elementOf(first) : std::nullopt;
+    }
+    case cudaResourceTypeLinear: return resource.res.linear.desc;
+    case cudaResourceTypePitch2D: return resource.res.pitch2D.desc;
+  }
+  return std::nullopt;
+}
+
+/// What NVIDIA's runtime finds before the driver does (docs/facts.md).
+cudaError_t checkReading(const cudaChannelFormatDesc& element, const cudaTextureDesc& texture) {
+  const bool mixes = texture.filterMode == cudaFilterModeLinear, normalizes = texture.readMode == cudaReadModeNormalizedFloat;
+  switch (element.f) {
+    case cudaChannelFormatKindNone:
+    case cudaChannelFormatKindNV12: return cudaSuccess;
+    case cudaChannelFormatKindSigned:
+    case cudaChannelFormatKindUnsigned:
+      if (mixes && (!normalizes || element.x >= 32)) return cudaErrorInvalidFilterSetting;
+      return normalizes && element.x >= 32 ? cudaErrorInvalidNormSetting : cudaSuccess;
+    case cudaChannelFormatKindFloat:
+    case cudaChannelFormatKindUnsignedBlockCompressed6H:
+    case cudaChannelFormatKindSignedBlockCompressed6H:
+    case cudaChannelFormatKindUnsignedNormalized1010102: return normalizes ? cudaErrorInvalidNormSetting : cudaSuccess;
+    default: return normalizes ? cudaSuccess : cudaErrorInvalidNormSetting;  // whole numbers that stand for fractions
+  }
 }
 
 cudaError_t createTexture(cudaTextureObject_t* object, const cudaResourceDesc* resource, const cudaTextureDesc* texture,
@@ -134,7 +156,8 @@ cudaError_t createTexture(cudaTextureObject_t* object, const cudaResourceDesc* r
   if (object == nullptr || resource == nullptr || texture == nullptr) return cudaErrorInvalidValue;
   CUDA_RESOURCE_DESC driverResource;
   if (cudaError_t error = toDriver(*resource, driverResource); error != cudaSuccess) return error;
-  if (cudaError_t error = checkReading(*resource, *texture); error != cudaSuccess) return error;
+  if (auto element = elementOf(*resource))
+    if (cudaError_t error = checkReading(*element, *texture); error != cudaSuccess) return error;
   CUDA_TEXTURE_DESC driverTexture = toDriver(*texture);
   return answer(cuTexObjectCreate(object, &driverResource, &driverTexture, same<CUDA_RESOURCE_VIEW_DESC>(view)));
 }
