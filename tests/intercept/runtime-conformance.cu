@@ -363,7 +363,7 @@ static void arrays() {
   SAY(cudaDestroyTextureObject(texture));
   description.filterMode = cudaFilterModeLinear;
   resource.resType = cudaResourceTypeLinear;
-  resource.res.linear = {p, element, 16};
+  resource.res.linear = {p, cudaCreateChannelDesc<int>(), 16};
   SAY(cudaCreateTextureObject(&texture, &resource, &description, nullptr));
   SAY(cudaFreeArray(array));
   SAY(cudaFreeArray(nullptr));

@@ -134,8 +134,9 @@ std::shared_ptr<const ImageView> textureOf(Driver& driver, const CUDA_RESOURCE_D
   const bool floating = image->format.kind == Kind::floating;
   // cuda.h: whole numbers of 32 bits are never promoted.
   if (!image->fractions) image->fractions = !floating && !(texture.flags & CU_TRSF_READ_AS_INTEGER) && image->format.channelBytes < 4;
-  image->linear = texture.filterMode == CU_TR_FILTER_MODE_LINEAR;
-  require(!image->linear || ((floating || image->fractions) && !image->line));
+  const bool filters = texture.filterMode == CU_TR_FILTER_MODE_LINEAR;
+  require(!filters || floating || image->fractions);
+  image->linear = filters && !image->line;  // of memory elements are fetched by their numbers
   image->normalized = (texture.flags & CU_TRSF_NORMALIZED_COORDINATES) != 0;
   image->srgb = (texture.flags & CU_TRSF_SRGB) && image->fractions && image->format.kind == Kind::unsignedInteger &&
                 image->format.channelBytes == 1;
