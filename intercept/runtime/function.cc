@@ -74,6 +74,7 @@ cudaError_t readFunctionAttributes(cudaFuncAttributes* attributes, const void* k
 
 cudaError_t readFunction(cudaFunction_t* handle, const void* key) {
   if (handle == nullptr) return cudaErrorInvalidValue;
+  if (findFunction(key) == nullptr) return cudaErrorInvalidDeviceFunction;
   return withFunction(key, [&](CUfunction function) { return *handle = function, CUDA_SUCCESS; });
 }
 

@@ -25,11 +25,14 @@ CUresult enumerate(cudaKernel_t* kernels, unsigned room, cudaLibrary_t library) 
   return result;
 }
 
+/// Who does not ask how it went gets no function where there is none, which is no error as it is the driver's.
 template <class On>
 CUresult findEntry(const char* symbol, void** function, int version, unsigned long long flags,
                    cudaDriverEntryPointQueryResult* status, On on) {
   if (flags == cudaEnableDefault && on.perThread) flags = cudaEnablePerThreadDefaultStream;
-  return cuGetProcAddress(symbol, function, version, flags, same<CUdriverProcAddressQueryResult>(status));
+  cudaDriverEntryPointQueryResult unasked;
+  return cuGetProcAddress(symbol, function, version, flags,
+                          same<CUdriverProcAddressQueryResult>(status != nullptr ? status : &unasked));
 }
 
 }  // namespace

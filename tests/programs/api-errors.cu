@@ -33,6 +33,7 @@ bool badHandlesAreRefused() {
   int value = 0;
   void* address = nullptr;
   cudaFuncAttributes attributes;
+  cudaFunction_t function;
   cudaEvent_t start, end;
   CHECK(cudaEventCreate(&start));
   CHECK(cudaEventCreate(&end));
@@ -45,10 +46,14 @@ bool badHandlesAreRefused() {
       EXPECT_ERROR(cudaFuncGetAttributes(&attributes, static_cast<const void*>(nullptr)),
                    cudaErrorInvalidDeviceFunction) &
       EXPECT_ERROR(cudaFuncGetAttributes(&attributes, aHostFunction), cudaErrorInvalidResourceHandle) &
+      EXPECT_ERROR(cudaGetFuncBySymbol(&function, reinterpret_cast<const void*>(aHostFunction)), cudaErrorInvalidDeviceFunction) &
       EXPECT_ERROR(cudaEventElapsedTime(&milliseconds, start, end), cudaErrorInvalidResourceHandle) &
       EXPECT_ERROR(cudaEventCreateWithFlags(&end, 0xff00), cudaErrorInvalidValue);
   CHECK(cudaEventDestroy(start));
-  return ok;
+  // The status says that there is none, to who asks for it.
+  void* entry = &value;
+  CHECK(cudaGetDriverEntryPointByVersion("cuNone", &entry, 12000, cudaEnableDefault, nullptr));
+  return ok & EXPECT(entry == nullptr);
 }
 
 // A launch returns nothing: its error is the thread's last one.
