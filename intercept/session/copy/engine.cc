@@ -227,9 +227,7 @@ CUresult checkFill(Session& session, uint64_t destination, uint64_t pitch, uint3
 
 bool isFilledByHost(Session& session, uint64_t destination, uint64_t pitch, uint32_t elementBytes, uint64_t width, uint64_t height) {
   auto bytes = reachOfFill(destination, pitch, elementBytes, width, height);
-  if (!bytes || locate(session, destination, *bytes) != Where::pageable) return false;
-  auto found = session.memory.findRegistered(destination, false);
-  return found && !session.memory.isRegisteredReadOnly(destination) && *bytes <= found->bytes - (destination - found->address);
+  return bytes && session.memory.isWritableByHost(destination, *bytes);
 }
 
 void fillOnHost(uint64_t destination, uint64_t pitch, uint32_t value, uint32_t elementBytes, uint64_t width, uint64_t height) {

@@ -100,6 +100,8 @@ class Memory {
   std::optional<HostAllocation> findRegistered(uint64_t address, bool adoptedOnly) const;
   // Whether it is registered to be read only, so that CUDA writes nothing there.
   bool isRegisteredReadOnly(uint64_t address) const;
+  // Whether those bytes are registered memory that GPUs do not access, and that CUDA may write.
+  bool isWritableByHost(uint64_t address, uint64_t bytes) const;
 
   // Counts what has ended of what findDevice() and findHost() find: while it stays the same, what they have found is there.
   uint64_t endings() const { return ended.load(std::memory_order_acquire); }

@@ -199,6 +199,14 @@ uint64_t Memory::numberOf(uint64_t address) {
   return number != 0 ? number : number = ++lastNumber;
 }
 
+bool Memory::isWritableByHost(uint64_t address, uint64_t bytes) const {
+  if (!anyRegistered.load(std::memory_order_relaxed)) return false;
+  std::lock_guard lock(mutex);
+  const Registered* found = registeredAt(address);
+  return found != nullptr && !found->isAdopted && !found->isReadOnly &&
+         bytes <= found->allocation.bytes - (address - found->allocation.address);
+}
+
 const Memory::Registered* Memory::registeredAt(uint64_t address) const {
   auto found = holding(registered, address, [](const Registered& entry) { return entry.allocation.bytes; });
   return found == registered.end() ? nullptr : &found->second;
