@@ -19,56 +19,110 @@ CUresult DeviceProgress::start() {
   if (CUresult error = driver.cuMemHostGetDevicePointer_v2(&wordOnGpu, memory.data(), 0)) return error;
   for (CUstream* stream : {&own, &idle})
     if (CUresult error = driver.cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, 0)) return error;
+  if (CUresult error = driver.cuStreamCreateWithPriority(&behindLegacy, CU_STREAM_DEFAULT, 0)) return error;
   return driver.cuEventCreate(&joined, CU_EVENT_DISABLE_TIMING);
 }
 
 DeviceProgress::~DeviceProgress() {
   if (joined != nullptr) driver.cuEventDestroy_v2(joined);
-  for (CUstream stream : {own, idle})
+  for (CUstream stream : {own, idle, behindLegacy})
     if (stream != nullptr) driver.cuStreamDestroy_v2(stream);
   if (wordOnGpu != 0) driver.cuMemHostUnregister(memory.data());
 }
 
 void DeviceProgress::note(uint64_t stream) {
+  if (!asked.empty()) [[unlikely]] signalAsked(stream);
   touched.insert(stream);
+  if (stream == 0) {
+    sinceLegacy.clear();
+  } else {
+    sinceLegacy.insert(stream);
+  }
   lastUsed = stream;
 }
 
-CUresult DeviceProgress::joinStream(CUstream stream) {
-  if (CUresult state = driver.cuStreamQuery(stream); state != CUDA_ERROR_NOT_READY) return state;
-  if (CUresult error = driver.cuEventRecord(joined, stream)) return error;
-  isFenceDue = true;
-  return driver.cuStreamWaitEvent(own, joined, 0);  // for this record: the event may be recorded again meanwhile
+CUstream DeviceProgress::realOf(uint64_t stream) const { return fromWire<CUstream>(handles.getOrNull(api::Kind::STREAM, stream)); }
+
+// Of one that a driver does not know how it was made it is assumed.
+bool DeviceProgress::isBlocking(CUstream stream) const {
+  unsigned flags = 0;
+  return driver.cuStreamGetFlags(stream, &flags) != CUDA_SUCCESS || (flags & CU_STREAM_NON_BLOCKING) == 0;
 }
 
-CUresult DeviceProgress::joinLegacy() {
-  if (!touched.contains(0)) return CUDA_SUCCESS;
-  if (CUresult error = joinStream(nullptr)) return error;
-  touched.erase(0);
-  if (lastUsed == 0) lastUsed = none;
-  return CUDA_SUCCESS;
+CUresult DeviceProgress::write(CUstream stream, const Completion& completion) {
+  return driver.cuStreamWriteValue64_v2(stream, completion.onGpu, completion.value, CU_STREAM_WRITE_VALUE_DEFAULT);
+}
+
+// Lets a stream of ours wait for what `stream` has been given, if anything of it is left.
+CUresult DeviceProgress::delay(CUstream waiting, CUstream stream) {
+  if (CUresult state = driver.cuStreamQuery(stream); state != CUDA_ERROR_NOT_READY) return state;
+  if (CUresult error = driver.cuEventRecord(joined, stream == nullptr ? behindLegacy : stream)) return error;
+  if (waiting == own) isFenceDue = true;
+  return driver.cuStreamWaitEvent(waiting, joined, 0);  // for this record: the event may be recorded again meanwhile
 }
 
 CUresult DeviceProgress::joinDestroyed(uint64_t stream) {
-  if (touched.erase(stream) == 0) return CUDA_SUCCESS;
+  CUstream real = realOf(stream);
+  if (CUresult error = signalAsked(stream)) return error;
   if (lastUsed == stream) lastUsed = none;
-  return joinStream(fromWire<CUstream>(handles.get(api::Kind::STREAM, stream)));
+  if (sinceLegacy.erase(stream) != 0 && isBlocking(real))
+    if (CUresult error = delay(behindLegacy, real)) return error;
+  return touched.erase(stream) != 0 ? delay(own, real) : CUDA_SUCCESS;
+}
+
+CUresult DeviceProgress::signalStream(uint64_t stream, const Completion& completion) {
+  if (stream == 0) return signalLegacy(completion);
+  CUstream real = realOf(stream);
+  if (sinceLegacy.contains(stream) || !isBlocking(real)) return write(real, completion);
+  CUresult state = driver.cuStreamQuery(real);
+  if (state == CUDA_SUCCESS) completion.word->store(completion.value, std::memory_order_release);  // the GPU's work happens before
+  if (state != CUDA_ERROR_NOT_READY) return state;
+  asked.push_back({stream, completion});
+  lastUsed = none;  // so that its next work is noted
+  return CUDA_SUCCESS;
+}
+
+// In the legacy stream itself, if nothing would come between its work and the write.
+CUresult DeviceProgress::signalLegacy(const Completion& completion) {
+  if (sinceLegacy.empty()) return write(nullptr, completion);
+  for (uint64_t stream : sinceLegacy)
+    if (CUstream real = realOf(stream); isBlocking(real))
+      if (CUresult error = delay(behindLegacy, real)) return error;
+  return write(behindLegacy, completion);
+}
+
+void DeviceProgress::ask() {
+  std::erase_if(asked, [&](const Asked& each) {
+    if (fault() != CUDA_SUCCESS) return true;  // which is what its waiter is told
+    if (driver.cuStreamQuery(realOf(each.stream)) != CUDA_SUCCESS) return false;
+    each.completion.word->store(each.completion.value, std::memory_order_release);
+    return true;
+  });
+}
+
+// The stream is about to get more, or to end.
+CUresult DeviceProgress::signalAsked(uint64_t stream) {
+  CUresult result = CUDA_SUCCESS;
+  std::erase_if(asked, [&](const Asked& each) {
+    if (each.stream != stream) return false;
+    if (CUresult error = write(realOf(stream), each.completion)) result = error;
+    return true;
+  });
+  return result;
 }
 
 bool DeviceProgress::isDone() {
   if (isFenceDue || !hasPassed(fences)) return false;
   for (uint64_t stream : touched)
-    if (driver.cuStreamQuery(fromWire<CUstream>(handles.getOrNull(api::Kind::STREAM, stream))) == CUDA_ERROR_NOT_READY)
-      return false;
+    if (driver.cuStreamQuery(realOf(stream)) == CUDA_ERROR_NOT_READY) return false;
   touched.clear();
   lastUsed = none;
   return true;
 }
 
 CUresult DeviceProgress::fence(uint64_t& number) {
-  if (CUresult error = joinLegacy()) return error;
   for (uint64_t stream : touched)
-    if (CUresult error = joinStream(fromWire<CUstream>(handles.get(api::Kind::STREAM, stream)))) return error;
+    if (CUresult error = delay(own, realOf(stream))) return error;
   touched.clear();
   lastUsed = none;
   if (isFenceDue) {
@@ -84,7 +138,7 @@ CUresult DeviceProgress::signal(CUdeviceptr completionWord, uint64_t value) {
   CUstream stream = own;
   // One stream that has all that is outstanding needs no other.
   if (touched.size() == 1 && !isFenceDue && hasPassed(fences)) {
-    stream = fromWire<CUstream>(handles.getOrNull(api::Kind::STREAM, *touched.begin()));
+    stream = realOf(*touched.begin());
   } else {
     uint64_t number;
     if (CUresult error = fence(number)) return error;

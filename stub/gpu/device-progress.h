@@ -6,13 +6,18 @@
 // fence is a continuation (continuations.h). At a barrier every fence has passed: of this a suspend keeps nothing.
 //
 // A stream is asked first whether it has anything left: an event in one that blocks would come behind the work of the legacy default
-// stream, and one in that behind all streams that block, and it holds up what they are given later. So it is also joined before
-// a stream is made to wait for the program (hostFunction): what it was given until then ends without the program.
+// stream. Nothing of ours goes into that one, if streams that block have had work since: it would come behind theirs, and hold up what
+// they are given later. What it has been given is also behind it in another stream of ours, which blocks and has no work, so there
+// events and writes hold up nothing that is not behind the legacy stream anyway.
+//
+// A wait for a stream that blocks ends with that stream's work, natively too if the legacy stream has work behind it. A write in the
+// stream would come behind that as well, so the stream is asked between frames until its work is over, or until it is given more.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <unordered_set>
+#include <vector>
 
 #include "stub/driver/driver.h"
 #include "stub/gpu/handle-map.h"
@@ -35,12 +40,24 @@ class DeviceProgress {
     if (stream != lastUsed) note(stream);
   }
 
+  // A word that the GPU writes, or this thread.
+  struct Completion {
+    std::atomic<uint64_t>* word;
+    CUdeviceptr onGpu;
+    uint64_t value;
+  };
+  // Has it written when `stream` has executed all that it has been given so far: of the legacy stream, and all streams that block. Holds
+  // up nothing.
+  CUresult signalStream(uint64_t stream, const Completion& completion);
+  // Whether streams are to be asked for that; asks them.
+  bool isAsking() const { return !asked.empty(); }
+  void ask();
+
   // Whether all work so far is known to be over. Asks the driver, and waits for nothing; what has failed is over.
   bool isDone();
   // Makes a fence behind all work so far: `number`. The one before, if nothing has come since.
   CUresult fence(uint64_t& number);
-  // The legacy stream's part of the next fence, or that of a stream that is about to be destroyed.
-  CUresult joinLegacy();
+  // The part that a stream which is about to be destroyed has of the next fence, and of others' waits.
   CUresult joinDestroyed(uint64_t stream);
   // Lets the GPU write `value` into a completion word behind all work so far.
   CUresult signal(CUdeviceptr completionWord, uint64_t value);
@@ -65,8 +82,12 @@ class DeviceProgress {
 
  private:
   void note(uint64_t stream);
-  CUresult join();
-  CUresult joinStream(CUstream stream);
+  CUstream realOf(uint64_t stream) const;
+  bool isBlocking(CUstream stream) const;
+  CUresult write(CUstream stream, const Completion& completion);
+  CUresult signalLegacy(const Completion& completion);
+  CUresult delay(CUstream waiting, CUstream stream);
+  CUresult signalAsked(uint64_t stream);
 
   static constexpr uint64_t none = ~uint64_t{0};  // no handle
 
@@ -76,11 +97,18 @@ class DeviceProgress {
   std::atomic<uint64_t>* word = nullptr;
   CUdeviceptr wordOnGpu = 0;
   CUstream own = nullptr, idle = nullptr;
+  CUstream behindLegacy = nullptr;  // blocks, as neither of these does
   CUevent joined = nullptr;
   uint64_t fences = 0;
   bool isFenceDue = false;               // our stream waits for something that no fence is behind yet
   std::unordered_set<uint64_t> touched;  // streams that had work since the last fence
   uint64_t lastUsed = none;
+  std::unordered_set<uint64_t> sinceLegacy;  // streams that had work since the legacy stream had; of those that do not block, some
+  struct Asked {
+    uint64_t stream;
+    Completion completion;
+  };
+  std::vector<Asked> asked;
   std::atomic<CUresult> failure{CUDA_SUCCESS};
 };
 

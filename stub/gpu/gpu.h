@@ -53,6 +53,13 @@ class Gpu {
   bool isEnded() const { return ended; }
   void end() { ended = true; }
 
+  // Whether something is to be done when the GPU has come farther; does what is due.
+  bool isAwaited() const { return !later.isEmpty() || progress.isAsking(); }
+  void pollAwaited() {
+    progress.ask();
+    later.poll(progress);
+  }
+
   // Whether every stream is idle: success, not ready, or the error that ended the context.
   CUresult query();
 

@@ -137,6 +137,10 @@ CUresult Execution::await(CUstream stream, std::atomic<uint64_t>& word, uint64_t
   return driver.cuStreamWaitValue64_v2(stream, session.gpuAddress(&word), value, CU_STREAM_WAIT_VALUE_GEQ);
 }
 
+CUresult Execution::signalWait(uint64_t stream, std::atomic<uint64_t>& word, uint64_t value) {
+  return gpu.progress.signalStream(stream, {&word, session.gpuAddress(&word), value});
+}
+
 CUresult Execution::signalAfterAll(std::atomic<uint64_t>& word, uint64_t value) {
   return gpu.progress.signal(session.gpuAddress(&word), value);
 }

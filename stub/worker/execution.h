@@ -117,7 +117,10 @@ class Execution {
   CUresult signal(CUstream stream, std::atomic<uint64_t>& word, uint64_t value);
   // Lets `stream` wait until the program has written at least `value` into a completion word.
   CUresult await(CUstream stream, std::atomic<uint64_t>& word, uint64_t value);
-  // The same as signal(), behind all work of this GPU.
+  // The same as signal(), of a stream by its virtual handle, and without holding up what streams are given later (DeviceProgress): a wait
+  // for one that the program makes is no work in it.
+  CUresult signalWait(uint64_t stream, std::atomic<uint64_t>& word, uint64_t value);
+  // The same, behind all work of this GPU.
   CUresult signalAfterAll(std::atomic<uint64_t>& word, uint64_t value);
   CUresult freeSlabAfter(CUstream stream, uint32_t slab);
   // The stream that a frame gives work to.

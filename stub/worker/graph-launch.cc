@@ -17,8 +17,6 @@ CUresult launchGraph(Execution& on, KnownGraph& graph, uint64_t stream, const Ot
   CUstream real = on.stream(stream);
   if (graph.function != 0) on.gpu.launched(stream, graph.function);
   if (on.session.prints) on.noteLaunch();
-  if (graph.waits && stream != 0)  // see DeviceProgress
-    if (CUresult error = on.gpu.progress.joinLegacy()) return error;
   for (uint32_t number : graph.own) {
     const OwnWords& own = *graph.nodes[number].own;
     OwnOperations now(on, own, others.find(own.line, on.sequence()));

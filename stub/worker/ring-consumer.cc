@@ -75,7 +75,7 @@ void RingConsumer::consume(const std::atomic<bool>& stop) {
 
 // Executes one frame, or several at once; false if there is none to execute.
 bool RingConsumer::step(Backoff& backoff, const std::atomic<bool>& stop) {
-  if (!on.gpu.later.isEmpty()) [[unlikely]] on.gpu.later.poll(on.gpu.progress);
+  if (on.gpu.isAwaited()) [[unlikely]] on.gpu.pollAwaited();
   if (!on.slow.isEmpty()) [[unlikely]] on.slow.poll();
   if (!frame) frame = reader.next();
   if (!frame || mustWait()) {
@@ -117,7 +117,7 @@ bool RingConsumer::mustWait() const {
 
 void RingConsumer::rest(Backoff& backoff, const std::atomic<bool>& stop) {
   uint64_t nanoseconds = backoff.sleepNanoseconds();
-  if (!on.gpu.later.isEmpty()) {
+  if (on.gpu.isAwaited()) {
     nanoseconds = std::min<uint64_t>(nanoseconds, 1'000'000);
   } else {
     nanoseconds = isBusy ? 1'000'000 : 1'000'000'000;

@@ -232,8 +232,8 @@ bool SessionState::continueLater() {
   bool isEmpty = true;
   for (unsigned device : usedDevices()) {
     Gpu& gpu = select(device).gpu;
-    gpu.later.poll(gpu.progress);
-    isEmpty &= gpu.later.isEmpty() && of(device).slow.isEmpty();
+    gpu.pollAwaited();
+    isEmpty &= !gpu.isAwaited() && of(device).slow.isEmpty();
   }
   return isEmpty;
 }

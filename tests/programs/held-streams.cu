@@ -3,6 +3,7 @@
 #include <cstring>
 #include <thread>
 
+#include "driver-entry.h"
 #include "program.h"
 
 namespace {
@@ -122,29 +123,127 @@ bool fillsDefaultStream() {
   return EXPECT(got.ran == launches) & EXPECT(got.wrong == 0);
 }
 
+// Pinned memory with a flag for each thing that is awaited; all are raised at the end, so that nothing stays held.
+struct Flags {
+  static constexpr int count = 4;
+  int* words;
+
+  Flags() {
+    CHECK(cudaMallocHost(&words, count * sizeof *words));
+    std::memset(words, 0, count * sizeof *words);
+  }
+  ~Flags() {
+    raiseAll();
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaFreeHost(words));
+  }
+  int* operator[](int i) const { return words + i; }
+  void raiseOne(int i) const { *static_cast<Flag*>(words + i) = 1; }
+  void raiseAll() const {
+    for (int i = 0; i < count; ++i) raiseOne(i);
+  }
+  // Within two seconds, which is more than a kernel needs, and not for ever.
+  bool isRaised(int i) const { return happens([&] { return *static_cast<Flag*>(words + i) != 0; }); }
+
+  template <typename Condition>
+  static bool happens(Condition condition) {
+    for (int tries = 0; tries < 20'000 && !condition(); ++tries) usleep(100);
+    return condition();
+  }
+};
+
+struct BlockingStream {
+  cudaStream_t stream;
+  BlockingStream() { CHECK(cudaStreamCreate(&stream)); }
+  ~BlockingStream() { CHECK(cudaStreamDestroy(stream)); }
+  operator cudaStream_t() const { return stream; }
+};
+
+// A call in a thread of its own, which may wait for what the caller raises afterwards.
+class Call {
+ public:
+  template <typename Function>
+  explicit Call(Function function) : thread([this, function] { CHECK(function()), hasEnded = true; }) {
+    usleep(50'000);  // for the call
+  }
+  ~Call() { thread.join(); }
+  bool ends() const { return Flags::happens([&] { return hasEnded.load(); }); }
+
+ private:
+  std::atomic<bool> hasEnded{false};
+  std::thread thread;  // last: it sets the flag
+};
+
 // A stream whose work is over says so while the legacy default stream, behind which its next work would be, is held and another
-// thread waits for the device.
+// thread waits for the device; and so ends a wait for it.
 bool isOverBesideDefaultStream() {
-  Held held;
-  int *done, *later;
-  cudaStream_t blocking;
-  CHECK(cudaMallocHost(&done, 2 * sizeof *done));
-  later = done + 1;
-  *done = *later = 0;
-  CHECK(cudaStreamCreate(&blocking));
-  raise<<<1, 1, 0, blocking>>>(done);
-  while (*static_cast<Flag*>(done) == 0) usleep(100);
-  awaitFlag<<<1, 1>>>(later);
+  BlockingStream blocking;
+  Flags flags;
+  raise<<<1, 1, 0, blocking>>>(flags[0]);
+  bool ok = EXPECT(flags.isRaised(0));
+  awaitFlag<<<1, 1>>>(flags[1]);
   CHECK(cudaGetLastError());
-  std::thread waiter([] { CHECK(cudaDeviceSynchronize()); });
-  usleep(50000);  // for its call
-  cudaError_t state = cudaErrorNotReady;
-  for (int i = 0; i < 2000 && state == cudaErrorNotReady; ++i, usleep(1000)) state = cudaStreamQuery(blocking);
-  *static_cast<Flag*>(later) = 1;
-  waiter.join();
-  CHECK(cudaStreamDestroy(blocking));
-  CHECK(cudaFreeHost(done));
-  return EXPECT(state == cudaSuccess);
+  Call device(cudaDeviceSynchronize);
+  ok &= EXPECT(Flags::happens([&] { return cudaStreamQuery(blocking) == cudaSuccess; }));
+  Call wait([&] { return cudaStreamSynchronize(blocking); });
+  ok &= EXPECT(wait.ends());
+  flags.raiseAll();
+  return ok;
+}
+
+// The same of one that has work yet when the wait for it begins.
+bool endsBesideDefaultStream() {
+  BlockingStream blocking;
+  Flags flags;
+  awaitFlag<<<1, 1, 0, blocking>>>(flags[0]);
+  awaitFlag<<<1, 1>>>(flags[1]);
+  CHECK(cudaGetLastError());
+  Call wait([&] { return cudaStreamSynchronize(blocking); });
+  flags.raiseOne(0);
+  const bool ok = EXPECT(wait.ends());
+  flags.raiseAll();
+  return ok;
+}
+
+// Waits hold up nothing: while threads wait for the legacy default stream and for the device, whose work is held in one blocking stream,
+// another stream's work runs that ends this.
+template <typename Wait>
+bool waitHoldsNothingUp(Wait wait) {
+  BlockingStream held, other;
+  Flags flags;
+  raise<<<1, 1>>>(flags[0]);
+  bool ok = EXPECT(flags.isRaised(0));
+  awaitFlag<<<1, 1, 0, held>>>(flags[1]);
+  Call waiting(wait);
+  raise<<<1, 1, 0, other>>>(flags[1]);
+  CHECK(cudaGetLastError());
+  ok &= EXPECT(waiting.ends());
+  flags.raiseAll();
+  return ok;
+}
+
+// Nor does the end of an object that the driver keeps until all work is done: the legacy default stream has work, and behind it a
+// blocking stream waits for what another one will do. `hold` makes it wait.
+template <typename Hold>
+bool endOfObjectHoldsNothingUp(Hold hold) {
+  BlockingStream held, other;
+  DeviceArray<float> memory(256);
+  Flags flags;
+  cudaResourceDesc resource{};
+  resource.resType = cudaResourceTypeLinear;
+  resource.res.linear = {memory, cudaCreateChannelDesc<float>(), 256 * sizeof(float)};
+  const cudaTextureDesc description{};
+  cudaTextureObject_t texture;
+  CHECK(cudaCreateTextureObject(&texture, &resource, &description, nullptr));
+  awaitFlag<<<1, 1>>>(flags[0]);
+  hold(held, flags[1]);
+  CHECK(cudaDestroyTextureObject(texture));
+  flags.raiseOne(0);
+  raise<<<1, 1, 0, other>>>(flags[1]);
+  CHECK(cudaGetLastError());
+  const bool ok = EXPECT(flags.isRaised(1));
+  flags.raiseAll();
+  return ok;
 }
 
 }  // namespace
@@ -160,5 +259,15 @@ int main() {
   ok &= overfillsOneStream(true);
   ok &= fillsDefaultStream();
   ok &= isOverBesideDefaultStream();
+  ok &= endsBesideDefaultStream();
+  ok &= waitHoldsNothingUp([] { return cudaStreamSynchronize(nullptr); });
+  ok &= waitHoldsNothingUp(cudaDeviceSynchronize);
+  ok &= endOfObjectHoldsNothingUp([](cudaStream_t stream, int* flag) { awaitFlag<<<1, 1, 0, stream>>>(flag); });
+  ok &= endOfObjectHoldsNothingUp([](cudaStream_t stream, int* flag) {
+    CHECK(cudaLaunchHostFunc(stream, awaitFlagOnHost, flag));
+  });
+  ok &= endOfObjectHoldsNothingUp([](cudaStream_t stream, int* flag) {
+    CALL(cuStreamWaitValue32, stream, reinterpret_cast<CUdeviceptr>(flag), 1, CU_STREAM_WAIT_VALUE_EQ);
+  });
   return verdict("held-streams", ok);
 }

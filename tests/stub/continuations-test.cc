@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <deque>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "vgpu/api/wire-value.h"
@@ -13,12 +15,15 @@ namespace api = vgpu::api;
 
 namespace {
 
-// A GPU that comes to a write when it is told to, and notes which streams it was to wait for.
+// A GPU that comes to a write when it is told to, and notes which streams it was to wait for and into which the writes came.
 struct {
   std::deque<std::pair<uint64_t, uint64_t>> writes;  // address, value
-  std::string joined;
-  bool legacyIsDone = false;
+  std::string joined, written;
+  std::set<uint64_t> done;  // streams without work
+  uint64_t made = 900;
 } gpu;
+
+constexpr uint64_t behindLegacy = 903;  // ours, the third that is made
 
 CUresult CUDAAPI registerHost(void*, size_t, unsigned) { return CUDA_SUCCESS; }
 CUresult CUDAAPI devicePointer(CUdeviceptr* address, void* host, unsigned) {
@@ -26,7 +31,7 @@ CUresult CUDAAPI devicePointer(CUdeviceptr* address, void* host, unsigned) {
   return CUDA_SUCCESS;
 }
 CUresult CUDAAPI createStream(CUstream* stream, unsigned, int) {
-  *stream = vgpu::fromWire<CUstream>(uint64_t{900});
+  *stream = vgpu::fromWire<CUstream>(++gpu.made);
   return CUDA_SUCCESS;
 }
 CUresult CUDAAPI createEvent(CUevent* event, unsigned) {
@@ -38,9 +43,15 @@ CUresult CUDAAPI record(CUevent, CUstream stream) {
   return CUDA_SUCCESS;
 }
 CUresult CUDAAPI waitFor(CUstream, CUevent, unsigned) { return CUDA_SUCCESS; }
-CUresult CUDAAPI query(CUstream) { return gpu.legacyIsDone ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; }
-CUresult CUDAAPI write(CUstream, CUdeviceptr address, cuuint64_t value, unsigned) {
+CUresult CUDAAPI query(CUstream stream) { return gpu.done.contains(vgpu::toWire(stream)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; }
+// Stream 13 does not block.
+CUresult CUDAAPI flagsOf(CUstream stream, unsigned* flags) {
+  *flags = vgpu::toWire(stream) == 13 ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
+  return CUDA_SUCCESS;
+}
+CUresult CUDAAPI write(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned) {
   gpu.writes.push_back({address, value});
+  gpu.written += std::to_string(vgpu::toWire(stream)) + " ";
   return CUDA_SUCCESS;
 }
 
@@ -62,22 +73,25 @@ Driver fakeDriver() {
   driver.cuEventRecord = record;
   driver.cuStreamWaitEvent = waitFor;
   driver.cuStreamQuery = query;
+  driver.cuStreamGetFlags = flagsOf;
   driver.cuStreamWriteValue64_v2 = write;
   return driver;
 }
 
-// A device with the streams 1 and 2, whose real handles are 11 and 12.
+// A device with the streams 1, 2 and 3, whose real handles are 11, 12 and 13.
 struct Fixture {
   Driver driver = fakeDriver();
   HandleMap handles;
   std::optional<DeviceProgress> device;
   Continuations continuations;
   std::string ran;
+  std::atomic<uint64_t> word{0};
 
   Fixture() {
     gpu = {};
     handles.add(api::Kind::STREAM, 1, 11);
     handles.add(api::Kind::STREAM, 2, 12);
+    handles.add(api::Kind::STREAM, 3, 13);
     device.emplace(driver, handles);
     REQUIRE(device->start() == CUDA_SUCCESS);
   }
@@ -85,6 +99,10 @@ struct Fixture {
     uint64_t number = 0;
     REQUIRE(device->fence(number) == CUDA_SUCCESS);
     return number;
+  }
+  // A wait for all that a stream has been given.
+  void await(uint64_t stream, uint64_t value) {
+    REQUIRE(device->signalStream(stream, {&word, vgpu::toWire(&word), value}) == CUDA_SUCCESS);
   }
   void add(const char* name) {
     continuations.add(fence(), [this, name](CUresult fault) { ran += name + std::to_string(fault) + " "; });
@@ -112,13 +130,79 @@ TEST_CASE_FIXTURE(Fixture, "a fence is behind the streams that had work since th
 
 TEST_CASE_FIXTURE(Fixture, "the legacy stream is joined only where it has something left") {
   device->used(0);
-  gpu.legacyIsDone = true;
+  gpu.done = {0};
   CHECK(device->hasPassed(fence()));
   CHECK(gpu.joined.empty());
   device->used(0);
-  gpu.legacyIsDone = false;
+  gpu.done = {};
   CHECK_FALSE(device->hasPassed(fence()));
-  CHECK(gpu.joined == "0 ");
+  CHECK(gpu.joined == std::to_string(behindLegacy) + " ");
+}
+
+TEST_CASE_FIXTURE(Fixture, "a wait for the stream that had work last is a write in it") {
+  device->used(0);
+  device->used(1);
+  await(1, 5);
+  CHECK(gpu.written == "11 ");
+  device->used(0);
+  await(0, 6);
+  CHECK(gpu.written == "11 0 ");
+  device->used(3);
+  device->used(0);
+  await(3, 7);
+  CHECK(gpu.written == "11 0 13 ");
+  CHECK(gpu.joined.empty());
+}
+
+TEST_CASE_FIXTURE(Fixture, "a wait for a stream that blocks, behind which the legacy stream has had work, ends with its own work") {
+  device->used(1);
+  device->used(0);
+  await(1, 5);
+  device->ask();
+  CHECK(word == 0);
+  CHECK(device->isAsking());
+  gpu.done = {11};
+  device->ask();
+  CHECK(word == 5);
+  CHECK_FALSE(device->isAsking());
+  await(1, 6);
+  CHECK(word == 6);
+  CHECK(gpu.written.empty());
+}
+
+TEST_CASE_FIXTURE(Fixture, "a wait for such a stream is written into it before it is given more, or ends") {
+  device->used(1);
+  device->used(0);
+  await(1, 5);
+  device->used(2);
+  CHECK(gpu.written.empty());
+  device->used(1);
+  CHECK(gpu.written == "11 ");
+  device->used(0);
+  await(1, 6);
+  REQUIRE(device->joinDestroyed(1) == CUDA_SUCCESS);
+  CHECK(gpu.written == "11 11 ");
+  CHECK_FALSE(device->isAsking());
+}
+
+TEST_CASE_FIXTURE(Fixture, "a wait for such a stream is given up with the context") {
+  device->used(1);
+  device->used(0);
+  await(1, 5);
+  device->fail(CUDA_ERROR_ILLEGAL_ADDRESS);
+  gpu.done = {11};
+  device->ask();
+  CHECK(word == 0);
+  CHECK_FALSE(device->isAsking());
+}
+
+TEST_CASE_FIXTURE(Fixture, "a wait for the legacy stream is behind streams that block, and holds them up no further") {
+  device->used(0);
+  for (uint64_t stream : {1, 2, 3}) device->used(stream);
+  gpu.done = {12};
+  await(0, 5);
+  CHECK(gpu.joined == "11 ");
+  CHECK(gpu.written == std::to_string(behindLegacy) + " ");
 }
 
 TEST_CASE_FIXTURE(Fixture, "the work of a destroyed stream counts") {

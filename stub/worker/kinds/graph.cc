@@ -168,7 +168,6 @@ CUresult addOwn(Execution& on, const api::FrameReader<api::Cuda::GraphMemOpsPara
   if (graph.nodes.size() == had) return result;
   graph.nodes.back().own = own;
   graph.own.push_back(static_cast<uint32_t>(had));
-  graph.waits |= own.waits;
   return result;
 }
 

@@ -44,7 +44,6 @@ struct KnownGraph {
   std::vector<CUgraphNode> beforeNext;  // of a node that is added by a frame which says nothing of that (addAsSet)
   std::vector<uint32_t> own, records;  // those with words of ours, and those that record events
   uint64_t function = 0;      // of its first kernel, for messages
-  bool waits = false;         // for the program, somewhere
 
   // Of a graph that kernels launch, or that has nodes which they change.
   uint64_t address = 0;  // by which kernels know it; of a holder, its node

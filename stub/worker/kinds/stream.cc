@@ -5,7 +5,7 @@ namespace vgpu::stub {
 
 CUresult streamSynchronize(Execution& on, const api::FrameReader<api::Cuda::StreamSynchronizeParams>& p, Reply& reply) {
   reply.leaveToGpu();
-  return on.signal(on.stream(p.getStream()), on.shared().slot(on.slotIndex()).done, on.sequence());
+  return on.signalWait(p.getStream(), on.shared().slot(on.slotIndex()).done, on.sequence());
 }
 
 CUresult ctxSynchronize(Execution& on, const api::FrameReader<api::Cuda::CtxSynchronizeParams>&, Reply& reply) {
@@ -34,15 +34,14 @@ CUresult streamDestroy(Execution& on, const api::FrameReader<api::Cuda::StreamDe
 
 CUresult streamFence(Execution& on, const api::FrameReader<api::Cuda::StreamFenceParams>& p, Reply&) {
   if (p.getLine() >= completionWordCount) return CUDA_ERROR_INVALID_VALUE;
-  return on.signal(on.stream(p.getStream()), on.shared().completionWord(p.getLine()).done, on.sequence());
+  auto& word = on.shared().completionWord(p.getLine()).done;
+  return p.getStream() == 0 ? on.signalWait(0, word, on.sequence()) : on.signal(on.stream(p.getStream()), word, on.sequence());
 }
 
 CUresult hostFunction(Execution& on, const api::FrameReader<api::Cuda::HostFunctionParams>& p, Reply&) {
   CUstream stream = on.stream(p.getStream());
   if (p.getLine() >= completionWordCount) return CUDA_ERROR_INVALID_VALUE;
   CompletionWord& completion = on.shared().completionWord(p.getLine());
-  if (p.getStream() != 0)  // see DeviceProgress
-    if (CUresult error = on.gpu.progress.joinLegacy()) return error;
   if (CUresult error = on.signal(stream, completion.done, on.sequence())) return error;
   return on.await(stream, completion.answered, on.sequence());
 }
