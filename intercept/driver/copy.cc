@@ -158,7 +158,7 @@ CUresult fill(CUstream hStream, CUdeviceptr destination, uint64_t pitch, uint32_
   return inStream(hStream, describe, [&](Thread& thread, uint64_t stream) -> CUresult {
     CUresult result = fillRows(thread, destination, pitch, value, elementBytes, width, height, stream);
     if (result == CUDA_ERROR_INVALID_VALUE && isFilledByHost(thread.session, destination, pitch, elementBytes, width, height))
-      result = postHostFunction(thread, stream, [=] { fillOnHost(destination, pitch, value, elementBytes, width, height); });
+      result = postHostFunction(thread, stream, [=](CUresult) { fillOnHost(destination, pitch, value, elementBytes, width, height); });
     if (result != CUDA_SUCCESS || completion == Completion::asynchronous) return result;
     // The host may look at its own memory at once. That it looks at managed memory is noticed (managed-memory.h).
     const bool waits = !isOnDevice(thread, destination) || alwaysWaits(thread, CopyEnd::memory(destination));

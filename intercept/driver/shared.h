@@ -169,9 +169,10 @@ CUresult inStream(CUstream stream, Describe&& describe, Body&& body) {
 }
 
 // Makes `stream`, a resolved handle, wait while `function` runs on the session's thread for host functions.
-CUresult postHostFunction(Thread& thread, uint64_t stream, std::function<void()> function);
-// The same by the program's handle. `node`: what it is in a graph; nothing if it cannot be captured.
-CUresult runInStream(CUstream stream, std::optional<HostWork> node, std::function<void()> function);
+CUresult postHostFunction(Thread& thread, uint64_t stream, HostFunctions::Function function,
+                          HostFunctions::OnFault onFault = HostFunctions::OnFault::dropped);
+// The same by the program's handle. `node`: what it is in a graph; nothing of a callback, which cannot be captured and is told of faults.
+CUresult runInStream(CUstream stream, std::optional<HostWork> node, HostFunctions::Function function);
 
 // Waits for all work of a device. Refused while a stream of it is captured.
 inline CUresult synchronizeAll(Thread& thread, unsigned device) {

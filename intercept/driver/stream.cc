@@ -6,22 +6,22 @@
 using namespace vgpu;
 using namespace vgpu::client;
 
-CUresult vgpu::client::postHostFunction(Thread& thread, uint64_t stream, std::function<void()> function) {
+CUresult vgpu::client::postHostFunction(Thread& thread, uint64_t stream, HostFunctions::Function function, HostFunctions::OnFault onFault) {
   auto completion = thread.session.completionWords.take(thread.deviceOf(stream));
   if (!completion) return CUDA_ERROR_OUT_OF_MEMORY;
   Call<api::Cuda::HostFunctionParams> frame(thread.of(stream), api::Method::hostFunction);
   frame.setStream(stream);
   frame->setLine(*completion);
   Session& session = thread.session;
-  session.hostFunctions.add(*completion, frame.device(), frame.sequence(), [&session, function = std::move(function)] {
-    session.managed.runInStream(session, function);
-  });
+  auto run = [&session, f = std::move(function)](CUresult before) { session.managed.runInStream(session, [&] { f(before); }); };
+  session.hostFunctions.add(*completion, frame.device(), frame.sequence(), run, onFault);
   return frame.post();
 }
 
-CUresult vgpu::client::runInStream(CUstream stream, std::optional<HostWork> node, std::function<void()> function) {
+CUresult vgpu::client::runInStream(CUstream stream, std::optional<HostWork> node, HostFunctions::Function function) {
   auto describe = [&](Thread&, NodeWork& work) { return work = *node, CUDA_SUCCESS; };
-  auto post = [&](Thread& thread, uint64_t handle) { return postHostFunction(thread, handle, function); };
+  const auto onFault = node ? HostFunctions::OnFault::dropped : HostFunctions::OnFault::called;
+  auto post = [&](Thread& thread, uint64_t handle) { return postHostFunction(thread, handle, function, onFault); };
   return node ? inStream(stream, describe, post) : onStream(stream, post);
 }
 

@@ -17,10 +17,10 @@ void HostFunctions::start() {
   if (!thread.joinable()) thread = startBackgroundThread("vgpu-callbacks", [this] { serve(); });
 }
 
-void HostFunctions::add(uint32_t completion, unsigned device, uint64_t sequence, std::function<void()> function, Word word) {
+void HostFunctions::add(uint32_t completion, unsigned device, uint64_t sequence, Function function, OnFault onFault, Word word) {
   std::lock_guard lock(mutex);
   start();
-  waiting.push_back({completion, device, sequence, std::move(function), word});
+  waiting.push_back({completion, device, sequence, std::move(function), onFault, word});
   changed.notify_all();
 }
 
@@ -80,8 +80,15 @@ void ringBell(const Segment& segment, unsigned device) {
 
 }  // namespace
 
+// A word whose number has not been written may still be.
 void HostFunctions::giveBack(const Waiting& one) {
-  if (one.word == Word::givenBack) completions.give(one.completion, one.device);
+  if (one.word == Word::givenBack) completions.give(one.completion, one.device, one.before == CUDA_SUCCESS ? 0 : one.sequence);
+}
+
+bool HostFunctions::isDue(Waiting& one) const {
+  if (segment.completionWord(one.completion).done.load(std::memory_order_acquire) >= one.sequence) return true;
+  if (one.onFault == OnFault::called) one.before = static_cast<CUresult>(segment.header().fault[one.device].load(std::memory_order_relaxed));
+  return one.before != CUDA_SUCCESS;
 }
 
 void HostFunctions::drop(unsigned device, uint64_t sequence) {
@@ -100,9 +107,7 @@ void HostFunctions::drop(unsigned device, uint64_t sequence) {
 
 std::vector<HostFunctions::Waiting> HostFunctions::takeDue() {
   std::lock_guard lock(mutex);
-  auto due = std::partition(waiting.begin(), waiting.end(), [&](const Waiting& w) {
-    return segment.completionWord(w.completion).done.load(std::memory_order_acquire) < w.sequence;
-  });
+  auto due = std::partition(waiting.begin(), waiting.end(), [&](Waiting& one) { return !isDue(one); });
   std::vector<Waiting> taken(std::make_move_iterator(due), std::make_move_iterator(waiting.end()));
   waiting.erase(due, waiting.end());
   std::erase_if(ofNodes, [&](auto& node) {
@@ -112,7 +117,8 @@ std::vector<HostFunctions::Waiting> HostFunctions::takeDue() {
     const uint64_t reached = std::min(segment.completionWord(node->completion).done.load(std::memory_order_acquire), last);
     if (reached <= node->called) return false;
     while (node->versions.front()->last < reached) node->versions.pop_front();
-    taken.push_back({node->completion, node->device, reached, [run = node->versions.front()] { if (run->function) run->function(); }, Word::kept});
+    auto run = [version = node->versions.front()](CUresult) { if (version->function) version->function(); };
+    taken.push_back({node->completion, node->device, reached, std::move(run), OnFault::dropped, Word::kept});
     node->called = reached;
     return node->hasEnded && reached == last;
   });
@@ -145,9 +151,11 @@ void HostFunctions::serve() {
     }
     auto due = takeDue();
     for (auto& one : due) {
-      one.function();
-      segment.completionWord(one.completion).answered.store(one.sequence, std::memory_order_release);
-      ringBell(segment, one.device);
+      one.function(one.before);
+      if (one.before == CUDA_SUCCESS) {
+        segment.completionWord(one.completion).answered.store(one.sequence, std::memory_order_release);
+        ringBell(segment, one.device);
+      }
       giveBack(one);
     }
     if (!due.empty())

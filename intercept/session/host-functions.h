@@ -8,6 +8,8 @@
 // those that the worker has issued; the others are pending frames of the snapshot.
 #pragma once
 
+#include <cuda.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <functional>
@@ -28,8 +30,14 @@ class HostFunctions {
 
   // Whether the completion word is given back when the function has run.
   enum class Word { givenBack, kept };
+  // Whether the function is called with what has ended the context, if that has come before the GPU could reach it
+  // (cuStreamAddCallback), or never then (cuLaunchHostFunc).
+  enum class OnFault { called, dropped };
+  // Is given the result of the work before it.
+  using Function = std::function<void(CUresult)>;
   // `function` runs once the GPU of `device` has written `sequence` into `completion`.
-  void add(uint32_t completion, unsigned device, uint64_t sequence, std::function<void()> function, Word word = Word::givenBack);
+  void add(uint32_t completion, unsigned device, uint64_t sequence, Function function, OnFault onFault = OnFault::dropped,
+           Word word = Word::givenBack);
   // Drops those of frames before `sequence`, which the GPU will not reach because its context has ended.
   void drop(unsigned device, uint64_t sequence);
 
@@ -77,15 +85,18 @@ class HostFunctions {
     uint32_t completion;
     unsigned device;
     uint64_t sequence;
-    std::function<void()> function;
+    Function function;
+    OnFault onFault;
     Word word;
+    CUresult before = CUDA_SUCCESS;
   };
+  bool isDue(Waiting& one) const;
   void start();
   void serve();
   void wake();
   bool isAnyExpected() const;
   void giveBack(const Waiting& one);
-  // Those that a GPU has reached, those of one GPU in the order of their frames.
+  // Those that a GPU has reached, or never will; those of one GPU in the order of their frames.
   std::vector<Waiting> takeDue();
 
   const Segment& segment;

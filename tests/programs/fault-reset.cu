@@ -16,6 +16,22 @@ __global__ void fill(int* data, int first) { data[threadIdx.x] = first + threadI
 
 namespace {
 
+// What a callback behind the fault is told, and whether a host function there is called.
+struct Behind {
+  std::atomic<int> told{-1};
+  std::atomic<bool> called{false};
+
+  void add(cudaStream_t stream) {
+    CHECK(cudaLaunchHostFunc(stream, [](void* behind) { static_cast<Behind*>(behind)->called = true; }, this));
+    CHECK(cudaStreamAddCallback(
+        stream, [](cudaStream_t, cudaError_t status, void* behind) { static_cast<Behind*>(behind)->told = status; }, this, 0));
+  }
+  bool isToldAlone() const {
+    for (int i = 0; i < 20000 && told == -1; ++i) usleep(100);
+    return EXPECT(told == cudaErrorIllegalAddress) & EXPECT(!called);
+  }
+};
+
 // Lets a fault happen while one thread waits for its stream, and asks for it in every way that there is.
 bool faultAndAsk() {
   constexpr int copies = 20, copied = 8192;
@@ -42,6 +58,8 @@ bool faultAndAsk() {
   });
   cudaError_t seenByWaiter = cudaSuccess;
   storeAt<<<1, 1, 0, stream>>>(reinterpret_cast<int*>(uintptr_t(0x7000000000000)));
+  Behind behind;
+  behind.add(stream);
   std::thread waiter([&] { seenByWaiter = cudaStreamSynchronize(stream); });
   bool ok = true;
   for (int i = 0; i < copies; ++i) {
@@ -63,6 +81,7 @@ bool faultAndAsk() {
         EXPECT_ERROR(cudaStreamSynchronize(other), cudaErrorIllegalAddress) &
         EXPECT_ERROR(cudaMalloc(&fresh, 4), cudaErrorIllegalAddress) &
         EXPECT_ERROR(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+  ok &= behind.isToldAlone();
   CHECK(cudaDeviceReset());
   cudaGetLastError();
   return ok;

@@ -116,5 +116,21 @@ TEST_CASE("launches of a context that has ended call nothing, later ones do") {
   CHECK(functions.called() == std::vector{2});
 }
 
+TEST_CASE("of what a fault keeps the GPU from reaching, callbacks are called with the fault, in their order, and functions are not") {
+  NodeFunctions functions;
+  const auto add = [&](uint64_t sequence, int number, HostFunctions::OnFault onFault) {
+    auto call = [note = functions.noting(number)](CUresult before) {
+      if (before == CUDA_ERROR_ILLEGAL_ADDRESS) note();
+    };
+    functions.all.add(*functions.completions.take(0), 0, sequence, call, onFault);
+  };
+  add(65, 1, HostFunctions::OnFault::called);
+  add(129, 2, HostFunctions::OnFault::dropped);
+  add(193, 3, HostFunctions::OnFault::called);
+  functions.segment.header().fault[0].store(CUDA_ERROR_ILLEGAL_ADDRESS);
+  while (functions.called().size() < 2) std::this_thread::yield();
+  CHECK(functions.called() == std::vector{1, 3});
+}
+
 }  // namespace
 }  // namespace vgpu::client

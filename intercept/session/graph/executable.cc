@@ -174,8 +174,8 @@ void Executable::giveUp(Held given) {
   if (given.empty() || isPast(session, lastLaunch)) return;
   auto last = std::make_shared<Held>(std::move(given));
   const auto& [sequence, word] = lastLaunch.record;
-  session.hostFunctions.add(
-      word, device, sequence, [last]() mutable { last.reset(); }, HostFunctions::Word::kept);
+  auto drop = [last](CUresult) mutable { last.reset(); };
+  session.hostFunctions.add(word, device, sequence, drop, HostFunctions::OnFault::dropped, HostFunctions::Word::kept);
 }
 
 // The GPU writes the number of the last launch into its word, and then the program answers, before the word is used again.

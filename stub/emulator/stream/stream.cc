@@ -123,7 +123,8 @@ TaskRef StreamSet::submit(Stream& stream, Operation operation, std::span<const T
       return nullptr;
     }
     refuseImplicit(stream);
-    task = std::make_shared<Task>(context, operation.weight, std::move(operation.action));
+    const Domain& domain = operation.always ? unfailing() : context;
+    task = std::make_shared<Task>(domain, operation.weight, std::move(operation.action));
     std::vector<TaskRef> before(after.begin(), after.end());
     collectPredecessors(stream, before);
     scheduler.tie(task, before);
@@ -317,10 +318,9 @@ CUresult CUDAAPI cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data
 CUresult CUDAAPI cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* data, unsigned flags) {
   return enterContext([&](Context& context) {
     require(callback != nullptr && flags == 0);
-    streamOf(context, handle)->submit({.action = [callback, handle, data] {
-      callback(handle, CUDA_SUCCESS, data);
-      return Outcome::finished;
-    }});
+    auto stream = streamOf(context, handle);
+    auto call = [callback, handle, data, &of = stream->context] { return callback(handle, of.failure(), data), Outcome::finished; };
+    stream->submit({.action = call, .always = true});
   });
 }
 

@@ -33,6 +33,7 @@ struct Operation {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   std::shared_ptr<const void> description;  // what a graph's query answers, of the type that `type` says
   uint64_t devices = 0;  // whose memory a copy uses, a bit each: in the default stream it comes behind and before all that these do
+  bool always = false;  // run whatever has failed
 };
 
 struct Stream {
