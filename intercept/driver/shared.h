@@ -13,6 +13,7 @@
 #include "intercept/session/copy/engine.h"
 #include "intercept/session/entry.h"
 #include "intercept/session/launch-shape.h"
+#include "intercept/session/stream-priority.h"
 
 namespace vgpu::client {
 

@@ -156,7 +156,8 @@ class Session final : public SessionControl {
     bool isIdle() const { return knownDone.load(std::memory_order_relaxed) >= lastWork.get(); }
   };
   std::array<Progress, maxDevices> progress;
-  std::array<StreamDepth, maxDevices> defaultStreamDepths;  // the other streams' are in their entries
+  std::array<StreamDepth, maxDevices> defaultStreamDepths;  // the other streams' are in their entries,
+  std::array<std::atomic<int32_t>, maxDevices> legacyPriorities{};  // and so are their priorities
 
   // The first error of a posted call on `device` that no call has reported yet; or the one that ended its context.
   CUresult takeError(unsigned device);

@@ -46,9 +46,10 @@ CUresult setAttribute(Thread& thread, KernelWork& work, CUlaunchAttributeID id, 
 
 void takePriority(const Session& session, uint64_t stream, KernelWork& work) {
   auto* state = session.handles.find<api::Kind::STREAM>(stream);
-  if (state == nullptr || state->priority == 0 || findAttribute(work.attributes, CU_LAUNCH_ATTRIBUTE_PRIORITY) != nullptr) return;
+  const int32_t priority = state == nullptr ? 0 : state->priority.load(std::memory_order_relaxed);
+  if (priority == 0 || findAttribute(work.attributes, CU_LAUNCH_ATTRIBUTE_PRIORITY) != nullptr) return;
   CUlaunchAttributeValue value{};
-  value.priority = state->priority;
+  value.priority = priority;
   work.attributes.push_back(attributeOf(*findAttributeKind(CU_LAUNCH_ATTRIBUTE_PRIORITY), value));
 }
 

@@ -10,12 +10,14 @@ struct StreamState : ObjectHead {
   LatestNumber lastWork;               // sequence number of its last frame
   std::atomic<uint64_t> knownDone{0};  // everything up to this sequence number has ended
   std::atomic<uint32_t> flags{0};
-  int32_t priority = 0;
+  std::atomic<int32_t> priority{0};
   StreamDepth depth;
 
   void reset() {
     lastWork.reset();
     knownDone.store(0, std::memory_order_relaxed);
+    flags.store(0, std::memory_order_relaxed);
+    priority.store(0, std::memory_order_relaxed);
     depth.reset();
   }
 };

@@ -1,4 +1,5 @@
 // Attributes of streams. None changes what a kernel computes, and here none changes how fast: they are kept and given back.
+#include <algorithm>
 #include <cstring>
 
 #include "stub/emulator/driver/driver.h"
@@ -67,12 +68,14 @@ CUresult CUDAAPI cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute,
 
 CUresult CUDAAPI cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute, const CUstreamAttrValue* value) {
   return enterContext([&](Context& context) {
-    require(value != nullptr && attribute != CU_LAUNCH_ATTRIBUTE_PRIORITY);
+    require(value != nullptr);
     std::shared_ptr<Stream> stream = streamOf(context, handle);
     initialValue(*stream, attribute);
     check(context, attribute, *value);
     std::lock_guard lock(attributesMutex);
-    stream->attributes[attribute] = *value;
+    CUlaunchAttributeValue& kept = stream->attributes[attribute] = *value;
+    if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+      stream->priority = kept.priority = std::clamp(value->priority, greatestPriority, leastPriority);
   });
 }
 
@@ -81,5 +84,6 @@ CUresult CUDAAPI cuStreamCopyAttributes(CUstream to, CUstream from) {
     std::shared_ptr<Stream> target = streamOf(context, to), source = streamOf(context, from);
     std::lock_guard lock(attributesMutex);
     target->attributes = source->attributes;
+    target->priority = source->priority.load();
   });
 }

@@ -4,6 +4,7 @@
 // CUDA's rules, behind the default stream's or every blocking stream's.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -32,8 +33,8 @@ struct Operation {
   Action action;  // empty: a mere point in the order
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   std::shared_ptr<const void> description;  // what a graph's query answers, of the type that `type` says
-  uint64_t devices = 0;  // whose memory a copy uses, a bit each: in the default stream it comes behind and before all that these do
   bool always = false;  // run whatever has failed
+  uint64_t devices = 0;  // whose memory a copy uses, a bit each: in the default stream it comes behind and before all that these do
 };
 
 struct Stream {
@@ -43,7 +44,7 @@ struct Stream {
   Context& context;
   const Kind kind;
   const unsigned flags;
-  const int priority;
+  std::atomic<int> priority;
   const uint64_t id;
   CUstream handle = nullptr;
   std::shared_ptr<GreenContext> green;  // in which it was made; null: in none

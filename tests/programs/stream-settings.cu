@@ -1,0 +1,99 @@
+// What is set of streams: their flags, their priorities, also by an attribute, and their attributes, of the default streams too. All of it
+// outlives a pause.
+#include <thread>
+
+#include "program.h"
+
+namespace {
+
+int priorityOf(cudaStream_t stream) {
+  int priority = 1;
+  cudaStreamAttrValue value{};
+  CHECK(cudaStreamGetPriority(stream, &priority));
+  CHECK(cudaStreamGetAttribute(stream, cudaStreamAttributePriority, &value));
+  return EXPECT(value.priority == priority) ? priority : 1;
+}
+
+void setPriority(cudaStream_t stream, int priority) {
+  cudaStreamAttrValue value{};
+  value.priority = priority;
+  CHECK(cudaStreamSetAttribute(stream, cudaStreamAttributePriority, &value));
+}
+
+void setPolicy(cudaStream_t stream, cudaSynchronizationPolicy policy) {
+  cudaStreamAttrValue value{};
+  value.syncPolicy = policy;
+  CHECK(cudaStreamSetAttribute(stream, cudaStreamAttributeSynchronizationPolicy, &value));
+}
+
+bool hasPolicy(cudaStream_t stream, cudaSynchronizationPolicy policy) {
+  cudaStreamAttrValue value{};
+  CHECK(cudaStreamGetAttribute(stream, cudaStreamAttributeSynchronizationPolicy, &value));
+  return EXPECT(value.syncPolicy == policy);
+}
+
+// A stream's priority is the nearest that the device has, as it was set last; attributes that are copied have it too.
+bool prioritiesAreSet(int least, int greatest) {
+  cudaStream_t stream, other;
+  CHECK(cudaStreamCreate(&stream));
+  CHECK(cudaStreamCreateWithPriority(&other, cudaStreamNonBlocking, greatest));
+  bool ok = true;
+  for (cudaStream_t each : {stream, other, cudaStream_t{nullptr}, cudaStreamPerThread}) {
+    setPriority(each, greatest + 1);
+    ok &= EXPECT(priorityOf(each) == greatest + 1);
+    setPriority(each, greatest - 90);
+    ok &= EXPECT(priorityOf(each) == greatest);
+    setPriority(each, least + 7);
+    ok &= EXPECT(priorityOf(each) == least);
+  }
+  setPriority(stream, greatest + 1);
+  CHECK(cudaStreamCopyAttributes(other, stream));
+  ok &= EXPECT(priorityOf(other) == greatest + 1);
+  CHECK(cudaStreamCopyAttributes(other, nullptr));
+  ok &= EXPECT(priorityOf(other) == least);
+  CHECK(cudaStreamDestroy(stream));
+  CHECK(cudaStreamDestroy(other));
+  return ok;
+}
+
+// A thread's default stream is an ordinary one, whatever streams there were before.
+bool defaultStreamsAreNew(int greatest) {
+  for (int i = 0; i < 3000; ++i) {
+    cudaStream_t stream;
+    CHECK(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest));
+    CHECK(cudaStreamDestroy(stream));
+  }
+  bool ok = false;
+  std::thread([&] {
+    unsigned flags = 7;
+    CHECK(cudaStreamGetFlags(cudaStreamPerThread, &flags));
+    ok = EXPECT(flags == 0) & EXPECT(priorityOf(cudaStreamPerThread) == 0);
+  }).join();
+  return ok;
+}
+
+}  // namespace
+
+int main() {
+  int least, greatest;
+  CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  bool ok = EXPECT(greatest + 1 < least) & prioritiesAreSet(least, greatest) & defaultStreamsAreNew(greatest);
+  cudaStream_t made, copied;
+  CHECK(cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, greatest));
+  CHECK(cudaStreamCreate(&copied));
+  setPriority(made, greatest + 1);
+  setPriority(nullptr, greatest);
+  setPolicy(made, cudaSyncPolicySpin);
+  setPolicy(nullptr, cudaSyncPolicyYield);
+  setPolicy(cudaStreamPerThread, cudaSyncPolicyBlockingSync);
+  CHECK(cudaStreamCopyAttributes(copied, made));
+  auto isAsSet = [&] {
+    return EXPECT(priorityOf(made) == greatest + 1) & EXPECT(priorityOf(nullptr) == greatest) & EXPECT(priorityOf(copied) == greatest + 1) &
+           EXPECT(priorityOf(cudaStreamPerThread) == least) & hasPolicy(made, cudaSyncPolicySpin) & hasPolicy(copied, cudaSyncPolicySpin) &
+           hasPolicy(nullptr, cudaSyncPolicyYield) & hasPolicy(cudaStreamPerThread, cudaSyncPolicyBlockingSync);
+  };
+  ok &= isAsSet();
+  pausePoint();
+  ok &= isAsSet();
+  return verdict("stream-settings", ok);
+}
