@@ -9,10 +9,11 @@ namespace {
 
 CUresult createContext(CUcontext* context, unsigned flags, CUdevice device) {
   return enterAny([&](Thread& thread) -> CUresult {
-    if (context == nullptr || (flags & ~CU_CTX_FLAGS_MASK) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (context == nullptr || !Contexts::areFlags(flags)) return CUDA_ERROR_INVALID_VALUE;
     if (!thread.session.hasDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+    if (CUresult fault = thread.session.fault(static_cast<unsigned>(device))) return fault;
     uint64_t handle = thread.session.handles.create(api::Kind::CONTEXT, static_cast<unsigned>(device));
-    thread.session.handles.find<api::Kind::CONTEXT>(handle)->flags = flags;
+    thread.session.handles.find<api::Kind::CONTEXT>(handle)->flags = Contexts::madeWith(flags);
     thread.makeCurrent(handle);
     *context = fromWire<CUcontext>(handle);
     return thread.session.contexts.attach(handle);

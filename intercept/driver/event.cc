@@ -62,7 +62,7 @@ CUresult vgpu::client::recordEvent(CUevent hEvent, CUstream hStream, unsigned fl
   return onEvent(hEvent, [&](Thread& thread, EventState& event) -> CUresult {
     uint64_t stream = toWire(hStream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
-    if (!thread.isOf(event.context, hStream, stream)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!thread.isInContextOf(event, stream)) return CUDA_ERROR_INVALID_HANDLE;
     const bool isExternal = flags == CU_EVENT_RECORD_EXTERNAL;
     if (thread.session.captures.concernsEvents()) [[unlikely]]
       if (auto captured = thread.session.captures.record(thread, toWire(hEvent), stream, isExternal, edge)) return *captured;

@@ -69,7 +69,7 @@ cudaError_t readFlags(unsigned* flags) {
   if (cudaError_t error = currentDevice(ordinal); error != cudaSuccess) return error;
   if (CUresult result = cuDeviceGet(&device, ordinal); result != CUDA_SUCCESS) return answer(result);
   CUresult result = cuDevicePrimaryCtxGetState(device, flags, &active);
-  *flags |= cudaDeviceMapHost;
+  *flags = (*flags & ~unsigned{CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE}) | cudaDeviceMapHost;
   return answer(result);
 }
 

@@ -51,15 +51,18 @@ bool Contexts::end(uint64_t context) {
   return ends;
 }
 
-unsigned Contexts::flagsOf(uint64_t context) const {
+unsigned Contexts::flagsOf(uint64_t context, unsigned ofPrimary) const {
   auto* entry = handles.find<api::Kind::CONTEXT>(context);
-  return entry == nullptr ? 0 : entry->flags.load(std::memory_order_relaxed);
+  if (entry == nullptr) return 0;
+  return entry->flags.load(std::memory_order_relaxed) | (isPrimary(ownerOf(context)) ? ofPrimary : 0);
 }
 
-CUresult Contexts::setFlags(uint64_t context, unsigned flags) {
+CUresult Contexts::setFlags(uint64_t context, unsigned flags, unsigned lasting) {
   auto* entry = handles.find<api::Kind::CONTEXT>(context);
   if (entry == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-  entry->flags.store(flags, std::memory_order_relaxed);
+  if (!areFlags(flags)) return CUDA_ERROR_INVALID_VALUE;
+  const unsigned kept = entry->flags.load(std::memory_order_relaxed) & lasting;
+  entry->flags.store((flags & ~lasting) | kept, std::memory_order_relaxed);
   return CUDA_SUCCESS;
 }
 

@@ -32,9 +32,21 @@ class Contexts {
   bool release(unsigned device, bool& last);
   bool isActive(unsigned device) const { return primaries[device].active.load(); }
 
-  // As the program gave them. 0 and CUDA_ERROR_CONTEXT_IS_DESTROYED if the context has ended.
-  unsigned flagsOf(uint64_t context) const;
-  CUresult setFlags(uint64_t context, unsigned flags);
+  // Whether cuda.h has such flags, of one way to wait at most.
+  static bool areFlags(unsigned flags) {
+    const unsigned waits = flags & CU_CTX_SCHED_MASK;
+    return (flags & ~CU_CTX_FLAGS_MASK) == 0 && (waits & (waits - 1)) == 0;
+  }
+  // Those that a context has which is made with `flags`.
+  static unsigned madeWith(unsigned flags) {
+    return (flags & CU_CTX_USER_COREDUMP_ENABLE) == 0 ? flags : (flags & ~CU_CTX_USER_COREDUMP_ENABLE) | CU_CTX_COREDUMP_ENABLE;
+  }
+  // Which a context has as it was made.
+  static constexpr unsigned lastingFlags = CU_CTX_MAP_HOST | CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE;
+
+  // As the program gave them, and those that every primary context has. 0 and CUDA_ERROR_CONTEXT_IS_DESTROYED if the context has ended.
+  unsigned flagsOf(uint64_t context, unsigned ofPrimary = 0) const;
+  CUresult setFlags(uint64_t context, unsigned flags, unsigned lasting = 0);
 
   // Counts a use of a context that is live.
   CUresult attach(uint64_t context);

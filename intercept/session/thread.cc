@@ -3,6 +3,8 @@
 #include <kj/exception.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "intercept/session/call.h"
@@ -46,8 +48,8 @@ Thread::~Thread() {
 // Their work goes on. A device that has faulted ends its streams itself.
 void Thread::endOwnStreams() {
   if (Session::find() != &session) return;  // a child made by fork()
-  for (uint64_t own : ownStreams)
-    if (own != 0 && session.fault(handleDevice(own)) == CUDA_SUCCESS) destroyStream(own);
+  for (auto [context, own] : ownStreams)
+    if (session.fault(handleDevice(own)) == CUDA_SUCCESS) destroyStream(own);
 }
 
 CUresult Thread::lookAtContext() {
@@ -117,17 +119,18 @@ CUresult Thread::delayNewStream(uint64_t stream, uint64_t context) {
 
 CUresult Thread::perThreadStream(uint64_t& handle) {
   if (greenContext() != 0) return CUDA_ERROR_INVALID_HANDLE;  // as cuStreamGetCtx_v2 says
-  uint64_t& own = ownStreams[device()];
-  if (own == 0 || session.handles.find<api::Kind::STREAM>(own) == nullptr) {
-    NewHandle made(*this, api::Kind::STREAM);
+  auto isLive = [&](const OwnStream& own) { return session.handles.find<api::Kind::STREAM>(own.stream) != nullptr; };
+  auto own = std::ranges::find(ownStreams, context(), &OwnStream::context);
+  if (own != ownStreams.end() && isLive(*own)) [[likely]] return handle = own->stream, CUDA_SUCCESS;
+  std::erase_if(ownStreams, std::not_fn(isLive));  // those of contexts that have ended
+  NewHandle made(*this, api::Kind::STREAM);
+  {
     Call<api::Cuda::StreamCreateParams> frame(*this, api::Method::streamCreate);
     frame->setPhStream(made.get());
     if (CUresult error = frame.post()) return error;
-    own = made.keep();
-    if (CUresult error = delayNewStream(own)) return error;
   }
-  handle = own;
-  return CUDA_SUCCESS;
+  ownStreams.push_back({context(), handle = made.keep()});
+  return delayNewStream(handle);
 }
 
 }  // namespace vgpu::client

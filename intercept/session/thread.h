@@ -64,16 +64,15 @@ class Thread {
 
   // The current context; 0 if the thread has none.
   uint64_t context() const { return contextStack.empty() ? 0 : contextStack.back(); }
+  // Whether a stream (a resolved handle) is of the context that an object was made in.
+  bool isInContextOf(const ObjectHead& object, uint64_t stream) {
+    auto* state = session.handles.find<api::Kind::STREAM>(stream);
+    const uint64_t made = object.context.load(std::memory_order_relaxed);
+    const uint64_t of = state == nullptr ? owner() : state->context.load(std::memory_order_relaxed);
+    return of == made || session.contexts.ownerOf(of) == made;
+  }
   // The one that owns what is made now, streams excepted: of a green context its device's primary one.
   uint64_t owner() { return ofContext().owner; }
-  // Whether what `owner` owns, an event say, goes with the program's `stream`; `handle` is that one resolved. Those without a handle of
-  // the program's are the current context's.
-  bool isOf(uint64_t owner, CUstream stream, uint64_t handle) {
-    const bool isBuiltIn = stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
-    auto* entry = isBuiltIn ? nullptr : session.handles.find<api::Kind::STREAM>(handle);
-    const uint64_t context = entry == nullptr ? this->owner() : entry->context.load(std::memory_order_relaxed);
-    return context == owner || session.contexts.ownerOf(context) == owner;
-  }
   // The green context that is current; 0 if none is.
   uint64_t greenContext() { return ofContext().green; }
   // CUDA_ERROR_CONTEXT_IS_DESTROYED if the current context has ended since it became current.
@@ -119,7 +118,7 @@ class Thread {
   // library's kernel becomes its function in the current context. CUDA's error for one that is not live.
   CUresult resolve(api::Kind kind, bool nullable, uint64_t& handle);
 
-  // This thread's own default stream (CU_STREAM_PER_THREAD), made at its first use; it ends with the thread.
+  // This thread's own default stream of the current context (CU_STREAM_PER_THREAD), made at its first use; it ends with the thread.
   CUresult perThreadStream(uint64_t& handle);
 
   // A stream that has just been made waits for what its context's work waits for (cuCtxWaitEvent).
@@ -150,7 +149,10 @@ class Thread {
   static thread_local constinit Thread* known;  // trivial, so that reading it is one load
   uint64_t endedWhenLive = UINT64_MAX;           // how many contexts had ended when the current one was last found live
   OfContext ofCurrent;
-  std::array<uint64_t, maxDevices> ownStreams{};
+  struct OwnStream {
+    uint64_t context, stream;
+  };
+  std::vector<OwnStream> ownStreams;  // one of each context in which it was used
 };
 
 inline Target::Target(Thread& thread) : thread(thread), device(thread.device()) {}

@@ -205,6 +205,67 @@ bool endsOfPrimary(Belongings& ofPrimary) {
   return ok & ofOther.areGone() & again.areWhole();
 }
 
+bool isRefused(CUresult got, CUresult expected, const char* what) {
+  if (got != expected) std::fprintf(stderr, "%s: expected error %d, got %d\n", what, expected, got);
+  return got == expected;
+}
+
+// An event is recorded in streams of its own context, and awaited in any.
+bool eventsAreOfOneContext(const Belongings& ofPrimary) {
+  Context other;
+  Belongings own(other, 7);
+  const auto record = DRIVER(cuEventRecord);
+  bool ok;
+  CALL(cuEventRecord, ofPrimary.event, CU_STREAM_PER_THREAD);
+  {
+    Current current(other);
+    CALL(cuEventRecord, own.event, own.stream);
+    CALL(cuEventRecord, own.event, nullptr);
+    CALL(cuStreamWaitEvent, ofPrimary.stream, own.event, 0);
+    // The thread's own default stream, which it has had in the primary context before.
+    using ContextOf = CUresult(CUDAAPI*)(CUstream, CUcontext*, CUgreenCtx*);
+    CUcontext ofDefault = nullptr;
+    CUgreenCtx green;
+    CALL(cuEventRecord, own.event, CU_STREAM_PER_THREAD);
+    check(findInDriver<ContextOf>("cuStreamGetCtx")(CU_STREAM_PER_THREAD, &ofDefault, &green), "cuStreamGetCtx");
+    ok = EXPECT(ofDefault == other);
+    ok &= isRefused(record(own.event, ofPrimary.stream), CUDA_ERROR_INVALID_HANDLE, "a record in another context's stream");
+    ok &= isRefused(record(ofPrimary.event, nullptr), CUDA_ERROR_INVALID_HANDLE, "a record in the current context's legacy stream");
+    for (CUstream stream : {own.stream, ofPrimary.stream, CU_STREAM_PER_THREAD, CU_STREAM_LEGACY}) CALL(cuStreamSynchronize, stream);
+  }
+  other.destroy();
+  return ok;
+}
+
+// A context waits in one way; what it was made with stays, and mapped memory is a primary context's always.
+bool flagsAreChecked() {
+  using Create = CUresult(CUDAAPI*)(CUcontext*, CUctxCreateParams*, unsigned, CUdevice);
+  const auto create = findInDriver<Create>("cuCtxCreate");
+  const auto ofPrimary = DRIVER(cuDevicePrimaryCtxSetFlags);
+  CUcontext context;
+  unsigned flags = 0;
+  bool ok = true;
+  auto has = [&](unsigned expected) {
+    CALL(cuCtxGetFlags, &flags);
+    return EXPECT(flags == expected);
+  };
+  for (unsigned wrong : {3, 5, 6, 7, 0x1000}) {
+    ok &= isRefused(create(&context, nullptr, wrong, 0), CUDA_ERROR_INVALID_VALUE, "a context that waits in two ways");
+    ok &= isRefused(ofPrimary(0, wrong), CUDA_ERROR_INVALID_VALUE, "a primary context that waits in two ways");
+  }
+  ok &= isRefused(ofPrimary(0, CU_CTX_MAP_HOST), CUDA_ERROR_INVALID_VALUE, "mapped memory of a primary context");
+  check(create(&context, nullptr, CU_CTX_SCHED_YIELD | CU_CTX_USER_COREDUMP_ENABLE, 0), "cuCtxCreate");
+  ok &= has(CU_CTX_SCHED_YIELD | CU_CTX_COREDUMP_ENABLE);
+  CALL(cuCtxDestroy, context);
+  check(create(&context, nullptr, 0, 0), "cuCtxCreate");
+  ok &= has(0);
+  CALL(cuCtxSetFlags, CU_CTX_SCHED_SPIN | CU_CTX_MAP_HOST);
+  ok &= has(CU_CTX_SCHED_SPIN) & isRefused(DRIVER(cuCtxSetFlags)(3), CUDA_ERROR_INVALID_VALUE, "two ways to wait") & has(CU_CTX_SCHED_SPIN);
+  CALL(cuCtxDestroy, context);
+  CALL(cuDevicePrimaryCtxSetFlags, 0, CU_CTX_SCHED_BLOCKING_SYNC);
+  return ok & has(CU_CTX_SCHED_BLOCKING_SYNC | CU_CTX_MAP_HOST);
+}
+
 }  // namespace
 
 int main() {
@@ -212,6 +273,7 @@ int main() {
   Belongings ofPrimary(currentContext(), 1);
   bool ok = destroyingEndsOne(ofPrimary);
   Context doomed;
-  ok &= otherThreadsAreTold(doomed, currentContext()) & manyInARow() & ofPrimary.areWhole() & endsOfPrimary(ofPrimary);
+  ok &= otherThreadsAreTold(doomed, currentContext()) & manyInARow() & eventsAreOfOneContext(ofPrimary) & flagsAreChecked() &
+        ofPrimary.areWhole() & endsOfPrimary(ofPrimary);
   return verdict("contexts", ok);
 }
