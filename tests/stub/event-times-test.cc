@@ -67,3 +67,17 @@ TEST_CASE("a time between two events of an old session is as exact after a resto
       CHECK(milliseconds == static_cast<float>(timeOf(end) - timeOf(start)));
     }
 }
+
+TEST_CASE("an event that has been recorded again, in a stream that is held, is not ready") {
+  Driver driver = timedDriver();
+  driver.cuEventQuery = [](CUevent event) { return timeOf(event) < 0 ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS; };
+  driver.cuEventSynchronize = [](CUevent) -> CUresult { throw "the thread of a GPU waits for the program"; };
+  driver.cuEventElapsedTime_v2 = [](float*, CUevent from, CUevent to) {
+    return timeOf(from) < 0 || timeOf(to) < 0 ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+  };
+  EventTimes times(driver);
+  float milliseconds = 0;
+  CUevent start = eventAt(1), end = eventAt(-1);
+  for (CUevent event : {start, end}) times.recorded(handleOf(event));
+  CHECK(times.elapsed(handleOf(start), start, handleOf(end), end, milliseconds) == CUDA_ERROR_NOT_READY);
+}

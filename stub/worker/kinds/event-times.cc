@@ -1,6 +1,7 @@
 #include "stub/worker/kinds/event-times.h"
 
 #include <algorithm>
+#include <chrono>
 #include <vector>
 
 #include "vgpu/api/wire-value.h"
@@ -32,11 +33,13 @@ CUresult EventTimes::timeOf(uint64_t event, CUevent real, double& milliseconds) 
   return CUDA_SUCCESS;
 }
 
-// The program has seen both records' numbers, behind which the GPU executes the records at once.
+// The program has seen both records' numbers, behind which the GPU executes the records at once. They are awaited no longer than that:
+// another thread may have recorded one again, in a stream that waits for the program.
 CUresult EventTimes::elapsed(uint64_t start, CUevent realStart, uint64_t end, CUevent realEnd,
                              float& milliseconds) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
   for (auto [event, real] : {std::pair(start, realStart), std::pair(end, realEnd)})
-    if (!saved.contains(event)) driver.cuEventSynchronize(real);  // an error is that of the call below, too
+    while (!saved.contains(event) && driver.cuEventQuery(real) == CUDA_ERROR_NOT_READY && std::chrono::steady_clock::now() < limit) {}
   if (!saved.contains(start) && !saved.contains(end)) return driver.cuEventElapsedTime_v2(&milliseconds, realStart, realEnd);
   double from = 0, to = 0;
   if (CUresult error = timeOf(start, realStart, from)) return error;
