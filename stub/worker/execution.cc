@@ -17,13 +17,12 @@ CUresult codeOf(const BadHandle& bad) {
   return bad.kind == api::Kind::CONTEXT ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_HANDLE;
 }
 
-// Whether a GPU's memory is what a call may find used up.
+}  // namespace
+
 bool takesMemory(api::Method method) {
   return method == api::Method::lease || method == api::Method::physicalCreate || method == api::Method::arrayCreate ||
          method == api::Method::mipmapCreate;
 }
-
-}  // namespace
 
 CUresult refuse(api::Method method) { KJ_FAIL_REQUIRE("a frame of a method that has none", api::infoOf(method).name); }
 

@@ -32,6 +32,9 @@
 
 namespace vgpu::stub {
 
+// Whether a call is for a GPU's memory, which it may find used up. The driver does not wait for the GPU then.
+bool takesMemory(api::Method method);
+
 class Execution {
  public:
   Execution(SessionState& session, unsigned device);

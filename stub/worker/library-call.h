@@ -35,6 +35,12 @@ class LibraryCall {
   void makeCall();  // loads the library, if nothing of it has been called before
   void finish(uint64_t object);
 
+  // CUDA's answer of a call that has made an object, or was to.
+  CUresult madeResult() const {
+    if (status == 0) return CUDA_SUCCESS;
+    return status == static_cast<uint64_t>(api::libraryStatus.memory) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_NOT_SUPPORTED;
+  }
+
   // Whether it makes a description in host memory, by a library that is loaded.
   bool isQuick() const;
 

@@ -183,18 +183,19 @@ void RingConsumer::forgetNamed(const Frame& executed) {
 }
 
 // It lacked memory. What the program has destroyed gives its memory back when the GPU has passed the last fence, or a later one if work
-// has come meanwhile, and graphs, which end for it, when the GPU has passed all work so far: then it is executed once more. False if no
-// memory is coming back, or only later and nobody waits for a reply.
+// has come meanwhile, and graphs, which end for it, when the GPU has passed all work so far: then it is executed once more. Memory does
+// not wait for graphs, because what runs may wait for the program. False if no memory is coming back, or only later and nobody waits for
+// a reply.
 bool RingConsumer::runAgain(const Frame& executed) {
-  bool hadGraphs = on.gpu.folded.dropAll();
+  const bool hadGraphs = on.gpu.folded.dropAll(), isForMemory = takesMemory(executed.method);
   if (!hadGraphs && on.gpu.later.isEmpty()) return false;
-  if (on.gpu.later.isEmpty() && on.gpu.progress.isDone()) {
+  if (on.gpu.later.isEmpty() && (isForMemory || on.gpu.progress.isDone())) {
     run(executed, true);
     return true;
   }
   if (api::infoOf(executed.method).route != api::Route::CALL) return false;
   uint64_t fence = on.gpu.progress.lastFence();
-  if (hadGraphs && on.gpu.progress.fence(fence) != CUDA_SUCCESS) return false;
+  if (hadGraphs && !isForMemory && on.gpu.progress.fence(fence) != CUDA_SUCCESS) return false;
   auto words = std::make_shared<const kj::Array<capnp::word>>(kj::heapArray(executed.words));
   on.gpu.later.add(fence, [this, again = executed, words](CUresult) mutable {
     again.words = words->asPtr();

@@ -89,7 +89,7 @@ CUresult libraryCreate(Execution& on, const api::FrameReader<api::Cuda::LibraryC
   auto end = [object = p.getObject()](LibraryCall& made, Reply& to) {
     made.finish(object);
     made.reply<api::Cuda::LibraryCreateResults>(to);
-    return made.status == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+    return made.madeResult();
   };
   auto call = callOf(on, p);
   if (!call.isQuick()) return makeBeside(on, p, reply, end);
