@@ -50,8 +50,8 @@ std::optional<PointerInfo> vgpu::client::findPointer(Thread& thread, uint64_t po
     const unsigned access = mapped->access[thread.device()];
     const bool isReached = access != CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return PointerInfo{.type = mapped->isHosts ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE, .device = mapped->device,
-                       .start = mapped->address, .bytes = mapped->bytes, .id = mapped->number, .block = mapped->physical,
-                       .mapped = mapped, .hostFlags = CU_MEMHOSTALLOC_PORTABLE, .isReached = isReached, .isHostPointer = isReached,
+                       .start = mapped->address, .bytes = mapped->bytes, .id = mapped->id, .mapped = mapped,
+                       .hostFlags = CU_MEMHOSTALLOC_PORTABLE, .isReached = isReached, .isHostPointer = isReached,
                        .access = access};
   }
   auto ofHost = [&](const HostAllocation& host, bool isReached) {
@@ -60,8 +60,10 @@ std::optional<PointerInfo> vgpu::client::findPointer(Thread& thread, uint64_t po
                        .hostKind = host.kind, .hostFlags = host.flags, .isReached = isReached,
                        .isHostPointer = host.kind != HostKind::managed && host.kind != HostKind::pooled};
   };
-  if (auto host = session.memory.findHost(pointer))
-    return ofHost(*host, host->kind != HostKind::pooled || session.memory.isReached(host->address, thread.device()));
+  if (auto host = session.memory.findHost(pointer)) {
+    const bool isReached = host->kind != HostKind::pooled || session.memory.isReached(host->address, thread.device());
+    return ofHost(*host, isReached);
+  }
   if (auto host = session.memory.findRegistered(pointer, false))
     return ofHost(*host, session.memory.findRegistered(pointer, true).has_value());
   if (auto variable = session.variables.at(pointer))
@@ -91,8 +93,11 @@ CUresult vgpu::client::pointerAttribute(Session& session, const PointerInfo& inf
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       if (!isTouchable) return CUDA_ERROR_INVALID_VALUE;
       return put(data, fromWire<void*>(pointer));
-    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: if (info.block != 0) return put<unsigned long long>(data, info.block); [[fallthrough]];
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID: return put<unsigned long long>(data, info.id != 0 ? info.id : session.memory.numberOf(info.start));
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      if (info.mapped) return put<unsigned long long>(data, info.mapped->memory);
+      [[fallthrough]];
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      return put<unsigned long long>(data, info.id != 0 ? info.id : session.memory.idOf(info.start));
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(data, static_cast<unsigned>(info.managed));
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(data, static_cast<int>(info.device));
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return put<CUdeviceptr>(data, info.start);
@@ -160,8 +165,9 @@ VGPU_EXPORT CUresult CUDAAPI cuMemGetInfo_v2(size_t* free, size_t* total) {
     Call<api::Cuda::MemGetInfoParams> frame(thread, api::Method::memGetInfo);
     if (CUresult error = frame.call()) return error;
     auto reported = frame.results<api::Cuda::MemGetInfoResults>();
-    if (free != nullptr) *free = reported.getFree() + thread.session.memory.freeBytes(thread.device());
-    if (total != nullptr) *total = reported.getTotal();
+    const uint64_t all = reported.getTotal();
+    if (free != nullptr) *free = std::min(reported.getFree() + thread.session.memory.freeBytes(thread, thread.device()), all);
+    if (total != nullptr) *total = all;
     return CUDA_SUCCESS;
   });
 }

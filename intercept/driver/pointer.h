@@ -13,8 +13,7 @@ struct PointerInfo {
   uint64_t start = 0, bytes = 0;
   bool managed = false;
   uint64_t context = 0;  // 0: a pool's, which is of no context
-  uint64_t id = 0;       // of a variable or a mapping, and no other's ever; 0: Memory::numberOf
-  uint64_t block = 0;    // of the physical memory that is mapped there; 0: `id`
+  uint64_t id = 0;       // the same for every pointer into it, and never another one's; 0: of an allocation (Memory::idOf)
   std::optional<VirtualMemory::Mapped> mapped;  // of memory that the program has mapped itself
   std::optional<HostKind> hostKind;             // of the host's memory
   unsigned hostFlags = 0;

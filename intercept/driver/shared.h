@@ -87,7 +87,7 @@ CUresult withPool(Thread& thread, CUmemoryPool handle, Body&& body) {
 template <typename Body>
 CUresult onAttribute(Thread& thread, CUmemoryPool handle, CUmemPool_attribute which, Body&& body) {
   return withPool(thread, handle, [&](StreamPools& pools, StreamPool& pool) {
-    if (!pools.hasPendingFree(pool)) pool.trim(pool.releaseThreshold);
+    if (!pools.hasPendingFree(handle)) pool.trim(pool.releaseThreshold);
     return body(pool.attribute(which));
   });
 }

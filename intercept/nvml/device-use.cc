@@ -37,7 +37,7 @@ extern "C" VGPU_EXPORT CUresult cuVgpuDeviceFree(CUdevice device, uint64_t* free
   return ofUsedDevice(device, [&](Thread& thread, unsigned number) -> CUresult {
     Call<api::Cuda::MemGetInfoParams> frame(thread.on(number), api::Method::memGetInfo);
     if (CUresult error = frame.call()) return error;
-    *freeBytes = frame.results<api::Cuda::MemGetInfoResults>().getFree() + thread.session.memory.freeBytes(number);
+    *freeBytes = frame.results<api::Cuda::MemGetInfoResults>().getFree() + thread.session.memory.freeBytes(thread, number);
     return CUDA_SUCCESS;
   });
 }

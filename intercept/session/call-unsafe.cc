@@ -8,6 +8,24 @@
 
 namespace vgpu::client {
 
+namespace {
+
+// Of what the driver gives for it: the session's own memory is leased, and a lease is refused after all idle ones have ended.
+bool takesDriverMemory(api::Method method) {
+  switch (method) {
+    case api::Method::arrayCreate:
+    case api::Method::mipmapCreate:
+    case api::Method::physicalCreate:
+    case api::Method::moduleLoad:
+    case api::Method::libraryCreate:
+    case api::Method::greenCreate:
+    case api::Method::ctxSetLimit: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
 // With managed memory, if the frame may use it, on the devices. It is looked at inside the gate (ManagedMemory::exclude).
 void CallBase::giveManaged() {
   auto& managed = thread.session.managed;
@@ -45,11 +63,36 @@ void CallBase::fillPlace() {
   thread.session.ring(executingDevice).publish(*reservation, api::Method::nothing, 0);
 }
 
+// Whether the frame, which the worker's driver has had no memory for, can be sent once more after the session has returned memory of
+// the device. It is a new frame of the same words.
+bool CallBase::canAskAgain() {
+  if (!takesDriverMemory(method) || message == nullptr || !own) return false;
+  pass.reset();
+  Memory& memory = thread.session.memory;
+  const bool can = memory.freeBytes(thread, executingDevice) != 0;
+  if (can) {
+    own.reset();  // the frames that return memory need a slot
+    memory.trim(thread, executingDevice, 0);
+    waiter = takeWaiter(thread, method, own);
+  }
+  pass.emplace(thread.session.gate, thread.mark);
+  if (!can || !waiter->hasSlot()) return can;
+  claim();
+  if (!reservation) return can;
+  sequenceOf = reservation->sequence();
+  std::memcpy(space().begin(), message.begin(), words * sizeof(capnp::word));
+  return can;
+}
+
 CUresult CallBase::call() {
   CancellationOff untilAnswered;
-  if (!reservation) return thread.session.lossResult();
-  publish();
-  CUresult result = waiter->await(executingDevice, sequenceOf, Waiter::For::worker);
+  CUresult result = CUDA_SUCCESS;
+  for (bool isLast = false;; isLast = true) {
+    if (!reservation) return thread.session.lossResult();
+    publish();
+    result = waiter->await(executingDevice, sequenceOf, Waiter::For::worker);
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || isLast || !canAskAgain()) break;
+  }
   if (uint64_t words = waiter->replyWords(); words * sizeof(capnp::word) > replyBytes) [[unlikely]]
     if (CUresult error = fetchLongReply(words)) return error;
   if (result == CUDA_SUCCESS && !recordsLater) record();

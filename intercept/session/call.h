@@ -137,6 +137,7 @@ class CallBase {
     reservation.reset();
   }
   void giveManaged();
+  bool canAskAgain();
   void goNowhere();
   [[noreturn]] void failTooLarge() const;
   [[noreturn]] void failOtherDevice() const;

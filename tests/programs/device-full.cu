@@ -1,5 +1,7 @@
 // Fills the device until CUDA refuses, at the allocation that no longer fits and with nothing else broken; freed memory can be
-// allocated again, all of it, any number of times.
+// allocated again, all of it, any number of times, and as something else.
+#include <algorithm>
+
 #include "program.h"
 
 __global__ void fill(int* data, int value) { data[threadIdx.x] = value; }
@@ -41,6 +43,25 @@ bool fillTwice(size_t bytes, size_t least) {
   return ok & EXPECT(counts[0] >= least) & EXPECT(counts[1] == counts[0]) & EXPECT(after + bytes / 2 >= before);
 }
 
+// Freed memory is there for an array, too, which the driver places.
+bool fillWithArray(size_t bytes) {
+  const cudaChannelFormatDesc texels = cudaCreateChannelDesc<float4>();
+  constexpr size_t width = 65536, rowBytes = width * sizeof(float4), mostRows = 65536;
+  cudaArray_t array = nullptr;
+  for (int* piece : allocateAll(bytes)) CHECK(cudaFree(piece));
+  bool ok = EXPECT_ERROR(cudaGetLastError(), cudaErrorMemoryAllocation);
+  for (const size_t part : {2 * bytes, 5 * bytes / 2}) {
+    ok &= EXPECT(cudaMallocArray(&array, &texels, width, std::min(part / rowBytes, mostRows)) == cudaSuccess);
+    if (array != nullptr) CHECK(cudaFreeArray(array));
+    array = nullptr;
+    int* memory = nullptr;
+    CHECK(cudaMallocAsync(&memory, part, nullptr));
+    CHECK(cudaFreeAsync(memory, nullptr));
+    CHECK(cudaStreamSynchronize(nullptr));
+  }
+  return ok;
+}
+
 }  // namespace
 
 int main() {
@@ -52,7 +73,7 @@ int main() {
   ok &= fillTwice(tenth, 9);
   pausePoint();
   ok &= works(kept);  // a new device loads it again
-  ok &= fillTwice(tenth - unit / 2, 9) & fillTwice(3 * tenth, 3);
+  ok &= fillTwice(tenth - unit / 2, 9) & fillTwice(3 * tenth, 3) & fillWithArray(3 * tenth);
 
   void* memory = nullptr;
   ok &= EXPECT_ERROR(cudaMalloc(&memory, 2 * total), cudaErrorMemoryAllocation) &

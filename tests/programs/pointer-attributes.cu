@@ -95,8 +95,12 @@ bool allocationsHaveIds() {
   bool ok = idsAreNotReused([&] { return CHECK(cudaMalloc(&memory, oddBytes)), memory; }, [](char* m) { CHECK(cudaFree(m)); });
   ok &= idsAreNotReused([&] { return CHECK(cudaMallocHost(&memory, oddBytes)), memory; }, [](char* m) { CHECK(cudaFreeHost(m)); });
   ok &= idsAreNotReused([&] { return CHECK(cudaMallocManaged(&memory, oddBytes)), memory; }, [](char* m) { CHECK(cudaFree(m)); });
+  // Nor does it keep what was set of the one before.
   ok &= idsAreNotReused([&] { return CHECK(cudaMallocAsync(&memory, oddBytes, nullptr)), memory; },
-                        [](char* m) { CHECK(cudaFreeAsync(m, nullptr)); });
+                        [&](char* m) {
+                          ok &= EXPECT(isSynchronous(m) == 0) & set(m, 1);
+                          CHECK(cudaFreeAsync(m, nullptr));
+                        });
   char* const place = registered + 4096;
   return ok & idsAreNotReused([&] { return CHECK(cudaHostRegister(place, 4096, 0)), place; },
                               [](char* m) { CHECK(cudaHostUnregister(m)); });

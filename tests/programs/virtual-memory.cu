@@ -169,6 +169,16 @@ Handle imported(int descriptor) {
 }
 
 // Through a descriptor, within the process; the memory lives as long as that is open.
+// Two mappings of one physical memory.
+bool isOneBlock(CUdeviceptr one, CUdeviceptr other) {
+  unsigned long long blocks[2]{}, mappings[2]{};
+  for (int i = 0; i < 2; ++i) {
+    CALL(cuPointerGetAttribute, &blocks[i], CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID, i == 0 ? one : other);
+    CALL(cuPointerGetAttribute, &mappings[i], CU_POINTER_ATTRIBUTE_BUFFER_ID, i == 0 ? one : other);
+  }
+  return EXPECT(blocks[0] == blocks[1]) & EXPECT(mappings[0] != mappings[1]);
+}
+
 bool isExported() {
   const size_t bytes = granularity();
   Handle memory = create(bytes, true), closed = 0;
@@ -330,7 +340,8 @@ int main() {
   Segment segment;
   ok &= growsAndShrinks(segment);
   Alias alias;
-  ok &= alias.isOne(1000) & describesItself(alias.one, alias.bytes) & describesItself(segment.base + segment.piece, segment.piece);
+  ok &= alias.isOne(1000) & isOneBlock(alias.one, alias.other) & describesItself(alias.one, alias.bytes) &
+        describesItself(segment.base + segment.piece, segment.piece);
 
   // Memory that is mapped nowhere keeps its bytes, also if only a descriptor holds it.
   const size_t bytes = granularity();

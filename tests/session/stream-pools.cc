@@ -20,7 +20,7 @@ class Pools {
   StreamPools::Block& free(uint64_t address, uint64_t units, uint64_t sequence = 1, uint64_t stream = 0,
                            const PoolSource& source = ofDevice) {
     pools.allocated(address, units * unit, units * unit - 1, pool, source);
-    StreamPools::Block& block = pools.cool(address, pools.find(address), source, true, *pools.fencesOf(0, stream, session.handles));
+    StreamPools::Block& block = pools.cool(address, units * unit, pools.find(address), source, true, *pools.fencesOf(0, stream, session.handles));
     if (sequence != 0) block.isFenced(sequence);
     return block;
   }
@@ -91,4 +91,47 @@ TEST_CASE("what its stream has passed is collected, in whatever order it was fre
   of.pools.freed(5 << 20);
   CHECK(of.pools.poolOf(5 << 20) == nullptr);
   CHECK_FALSE(of.pools.hasAny());
+}
+
+TEST_CASE("what another stream has freed is found with its fence, the smallest that is large enough") {
+  Pools of;
+  of.free(1 << 20, 40, 5);
+  of.free(2 << 20, 30, 6, 77);
+  of.free(3 << 20, 20, 7);
+  of.free(4 << 20, 30, 0);  // not sent
+  of.free(5 << 20, 31, 8, 0, {PoolSource::Kind::managed, 0});
+  StreamPools::Block* found = of.pools.findFreed(ofDevice, 21 * unit);
+  REQUIRE(found != nullptr);
+  CHECK(found->address == 2 << 20);
+  CHECK(of.pools.fenceOf(*found).record.sequence == 6);
+  of.pools.reuse(*found, 21 * unit, of.pool, *of.pools.find(of.pool));
+  CHECK(of.pools.findFreed(ofDevice, 21 * unit)->address == 1 << 20);
+  CHECK(of.pools.findFreed(ofDevice, 41 * unit) == nullptr);
+  CHECK(of.pools.findFreed({PoolSource::Kind::managed, 0}, 30 * unit) == nullptr);  // without any waste
+}
+
+TEST_CASE("how much was freed and is not there yet is known, and behind which fences it comes") {
+  Pools of;
+  constexpr PoolSource managed{PoolSource::Kind::managed, 0};
+  of.free(1 << 20, 4, 1);
+  of.free(2 << 20, 5, 2);
+  of.free(3 << 20, 6, 0);  // not sent
+  of.free(4 << 20, 7, 3, 0, managed);
+  CHECK(of.pools.freedBytes(ofDevice) == (4 + 5 + 6) * unit);
+  CHECK(of.pools.freedBytes(managed) == 7 * unit);
+  CHECK(of.pools.freedBytes({PoolSource::Kind::device, 1}) == 0);
+  auto sequences = [&](const PoolSource& source) {
+    std::vector<uint64_t> all;
+    for (auto& fence : of.pools.pendingFrees(source)) all.push_back(fence.record.sequence);
+    std::ranges::sort(all);
+    return all;
+  };
+  CHECK(sequences(ofDevice) == std::vector<uint64_t>{1, 2});
+  CHECK(sequences(managed) == std::vector<uint64_t>{3});
+  CHECK(of.take(5) == 2 << 20);
+  CHECK(of.pools.freedBytes(ofDevice) == (4 + 6) * unit);
+  of.session.segment.completionWord(of.pools.pendingFrees(ofDevice).front().record.completion).done.store(1);
+  for (uint64_t address : of.pools.takePast(0, false)) of.pools.drop(address);
+  CHECK(of.pools.freedBytes(ofDevice) == 6 * unit);
+  CHECK(sequences(ofDevice).empty());
 }

@@ -124,17 +124,6 @@ void Arena::setAsked(uint64_t address, uint64_t asked) {
   if (auto found = held.find(address); found != held.end()) found->second.asked = asked;
 }
 
-uint64_t Arena::numberOf(uint64_t address, uint64_t& last) {
-  auto found = holding(held, address);
-  if (found == held.end()) return 0;
-  if (found->second.number == 0) found->second.number = ++last;
-  return found->second.number;
-}
-
-void Arena::forgetNumber(uint64_t address) {
-  if (auto found = held.find(address); found != held.end()) found->second.number = 0;
-}
-
 bool Arena::mark(uint64_t address, bool marked) {
   auto found = holding(held, address);
   if (found == held.end()) return false;
@@ -145,6 +134,11 @@ bool Arena::mark(uint64_t address, bool marked) {
 bool Arena::isMarked(uint64_t address) const {
   auto found = holding(held, address);
   return found != held.end() && found->second.marked;
+}
+
+uint64_t* Arena::numberOf(uint64_t address) {
+  auto found = held.find(address);
+  return found == held.end() ? nullptr : &found->second.number;
 }
 
 std::optional<Arena::Range> Arena::at(uint64_t address) const {

@@ -56,13 +56,11 @@ class Arena {
   std::optional<Range> at(uint64_t address) const;
   // What was asked for of the allocation that begins at `address`, which is another's from now on.
   void setAsked(uint64_t address, uint64_t asked);
-  // The number of the allocation that holds `address`, 0 if none does: one more than `last`, which it becomes, unless it has one. It ends
-  // with the allocation, or when that becomes another's.
-  uint64_t numberOf(uint64_t address, uint64_t& last);
-  void forgetNumber(uint64_t address);
   // A mark of the allocation that holds `address`, which ends with it. False if none does.
   bool mark(uint64_t address, bool marked);
   bool isMarked(uint64_t address) const;
+  // A number of the caller's that belongs to the allocation that begins there, 0 at first; nullptr if none does.
+  uint64_t* numberOf(uint64_t address);
 
   uint64_t freeBytes() const { return leased - used; }
   // The minimum that has been free since the last call: memory that was not needed meanwhile.
@@ -78,7 +76,7 @@ class Arena {
     uint64_t bytes, owner, asked;
     FreeEntries entries;  // for when it is freed
     bool marked = false;
-    uint64_t number = 0;  // 0: nobody has asked for it
+    uint64_t number = 0;
   };
   using Allocations = std::map<uint64_t, Held>;  // by address
   const Allocations& allocations() const { return held; }

@@ -13,12 +13,14 @@ void Memory::freeBehind(Thread& thread, uint64_t address, const StreamFence& fen
     anyFreedLater.store(true, std::memory_order_relaxed);
   }
   if (!thread.runsHostFunctions) freePassed(thread);  // a function that a stream waits for does not wait at the gate
+  if (anyFreedLater.load(std::memory_order_relaxed)) idleMemory.note(thread.session);
 }
 
 // An error is that of a lost session.
 void Memory::freePassed(Thread& thread) {
   if (!anyFreedLater.load(std::memory_order_relaxed)) return;
   std::vector<uint64_t> passed;
+  std::optional<Return> returning;
   {
     std::lock_guard lock(mutex);
     for (auto& [address, freed] : freedLater)
@@ -26,6 +28,8 @@ void Memory::freePassed(Thread& thread) {
         freed.isTaken = true;
         passed.push_back(address);
       }
+    if (passed.empty()) return;
+    returning.emplace(*this);
   }
   for (uint64_t address : passed) settlePassed(thread, address);
 }

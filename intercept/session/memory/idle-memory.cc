@@ -12,7 +12,7 @@ namespace {
 constexpr auto period = std::chrono::milliseconds(500);
 }
 
-void IdleMemory::note(Session& session) {
+void IdleMemory::wake(Session& session) {
   std::lock_guard lock(mutex);
   if (!thread.joinable()) thread = startBackgroundThread("vgpu-memory", [this, &session] { serve(session); });
   if (noted) return;
@@ -24,7 +24,7 @@ void IdleMemory::serve(Session& session) {
   for (;;) {
     {
       std::unique_lock lock(mutex);
-      changed.wait(lock, [this] { return noted; });
+      changed.wait(lock, [this] { return noted.load(); });
       noted = false;
     }
     for (bool more = true; more && !session.lost.load();) {

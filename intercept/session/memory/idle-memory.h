@@ -1,12 +1,14 @@
 // Returns leased device memory that the program has not needed for a while. Mapping and unmapping a gigabyte takes the driver as
 // long as a kernel that works on all of it, so freed memory is kept for a period in which the program may allocate it again;
-// memory that was idle for a whole period is returned, for other programs.
+// memory that was idle for a whole period is returned, for other programs. So is what was freed in streams, and is used until
+// these have come so far.
 //
 // One thread, started when there is first more free memory than is always kept; it sleeps while there is no such memory. It calls
 // as the program's threads do, with no lock held; `mutex` is a leaf. It lives as long as the process, and stays in it over a
 // suspend.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -17,15 +19,18 @@ class Session;
 
 class IdleMemory {
  public:
-  // There is memory to return later. Any thread, with no lock held.
-  void note(Session& session);
+  // There is memory to return later. Any thread, with no lock held; takes none if the thread knows already.
+  void note(Session& session) {
+    if (!noted.load(std::memory_order_relaxed)) wake(session);  // a hint: the thread looks at what there is, under a lock
+  }
 
  private:
+  void wake(Session& session);
   void serve(Session& session);
 
   std::mutex mutex;
   std::condition_variable changed;
-  bool noted = false;
+  std::atomic<bool> noted{false};  // changes under `mutex`
   std::thread thread;
 };
 

@@ -19,9 +19,9 @@ namespace vgpu::client {
 
 struct MemoryMapping {
   uint64_t bytes, physical;                  // the handle
-  uint64_t number = 0;                       // no other mapping's before or after, nor an allocation's (Memory::numberOf)
   std::array<uint8_t, maxDevices> access{};  // CUmemAccess_flags
   std::optional<SecondMapping> host{};       // of the host's memory
+  uint64_t id = 0;                           // no other one has had it
 
   Where where() const;
 };
@@ -30,7 +30,7 @@ class Mappings {
  public:
   using Entry = std::pair<const uint64_t, MemoryMapping>;  // by address
 
-  void add(uint64_t address, MemoryMapping&& mapping) { entries.emplace(address, std::move(mapping)).first->second.number = ++lastNumber; }
+  void add(uint64_t address, MemoryMapping&& mapping) { entries.emplace(address, std::move(mapping)).first->second.id = ++lastId; }
   void remove(uint64_t address) { entries.erase(address); }
   MemoryMapping& at(uint64_t address) { return entries.at(address); }
 
@@ -48,7 +48,7 @@ class Mappings {
 
  private:
   std::map<uint64_t, MemoryMapping> entries;
-  uint64_t lastNumber = uint64_t{1} << 63;
+  uint64_t lastId = uint64_t{1} << 40;  // no allocation has so large a one (Memory::idOf), and no variable so small a one
 };
 
 }  // namespace vgpu::client

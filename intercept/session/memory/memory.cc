@@ -13,9 +13,8 @@ namespace {
 constexpr uint64_t leasePiece = 32 * MiB;
 // From here on an allocation has a lease of its own.
 constexpr uint64_t ownLease = 8 * MiB;
-// Unused leased memory is kept up to this much, or as much again as is in use. More, up to this part of the device, is kept for a
-// while (idle-memory.h): a loop that frees what it allocates again makes no round trip.
-constexpr uint64_t keptIdle = 256 * MiB;
+// More free memory than is always kept (trim.cc), up to this part of the device, is kept for a while (idle-memory.h): a loop that frees
+// what it allocates again makes no round trip.
 constexpr uint64_t keptForAWhile = 4;
 // The driver registers each host lease by itself, and copies slowly what lies in two registrations.
 constexpr uint64_t hostGap = hostPageBytes;
@@ -56,17 +55,15 @@ CUresult Memory::place(Thread& thread, unsigned device, Arena& arena, uint64_t b
     if (found) address = *found;
     return found.has_value();
   };
-  for (bool waited = false;;) {
+  // Waits for no work, also if that frees memory: as in CUDA, and a kernel may wait for this thread.
+  for (bool isLast = false;; isLast = true) {
     if (take(bytes < ownLease)) return CUDA_SUCCESS;
     CUresult grown = grow(thread, device, arena, bytes);
-    if (grown == CUDA_SUCCESS) continue;
+    while (grown == CUDA_SUCCESS && !take(bytes < ownLease)) grown = grow(thread, device, arena, bytes);  // another thread was first
     if (grown != CUDA_ERROR_OUT_OF_MEMORY) return grown;
     if (take(true)) return CUDA_SUCCESS;
-    if (waited) return grown;
-    // Wait for memory that was freed in streams that are still busy, also of other devices.
-    if (CUresult error = synchronizeDevice(thread, device)) return error;
-    awaitFrees(thread, device);
-    waited = true;
+    if (isLast) return grown;
+    awaitReturns();
   }
 }
 
@@ -127,46 +124,6 @@ CUresult Memory::lease(Thread& thread, unsigned device, Arena& arena, api::Metho
 
 CUresult Memory::leaseExactly(Thread& thread, unsigned device, Arena& arena, uint64_t bytes) {
   return lease<api::Cuda::LeaseParams>(thread, device, arena, api::Method::lease, bytes);
-}
-
-void Memory::trim(Thread& thread, unsigned device, uint64_t keepBytes) {
-  for (auto* arena : {&devices[device], &managedParts[device]}) trim(thread, device, *arena, keepBytes);
-}
-
-void Memory::trim(Thread& thread, unsigned device, Arena& arena, uint64_t keepBytes) {
-  for (;;) {
-    std::optional<Arena::Range> idle;
-    {
-      std::lock_guard lock(mutex);
-      if (arena.freeBytes() <= keepBytes) return;
-      idle = arena.takeIdleLease();
-    }
-    if (!idle) return;
-    if (&arena == &managedParts[device]) thread.session.managed.places.forget(idle->address);
-    {
-      Call<api::Cuda::EndLeaseParams> frame(thread.on(device), api::Method::endLease);
-      frame->setAddress(idle->address);
-      if (frame.call() != CUDA_SUCCESS) continue;  // the worker still has a mapping there: these addresses stay unused
-    }
-    std::lock_guard lock(mutex);
-    arena.settleLease(idle->address, false);
-  }
-}
-
-uint64_t Memory::keptFor(const Arena& arena) { return std::max(keptIdle, arena.usedBytes()); }
-
-bool Memory::trimUnneeded(Thread& thread, unsigned device) {
-  if (thread.session.fault(device) != CUDA_SUCCESS) return true;  // nothing can be given back before the context is new
-  uint64_t unneeded, keep, free;
-  {
-    std::lock_guard lock(mutex);
-    unneeded = devices[device].takeLeastFree();
-    keep = keptFor(devices[device]);
-    free = devices[device].freeBytes();
-  }
-  if (free <= keep) return false;
-  trim(thread, device, std::max(keep, free - unneeded));
-  return unneeded < free - keep;
 }
 
 // The memory may be handed out again as soon as this returns, to any stream: the GPU's work must have ended first. CUDA
@@ -263,6 +220,21 @@ std::optional<Arena::Range> Memory::findLease(uint64_t address) const {
   return const_cast<Memory*>(this)->arenaOf(address).findLease(address);
 }
 
+uint64_t Memory::idOf(uint64_t start) {
+  std::lock_guard lock(mutex);
+  uint64_t* id = nullptr;
+  if (auto* ofPool = pools.find(start); ofPool != nullptr && !ofPool->isFreed())
+    id = &ofPool->number;
+  else if (inDeviceArenas(start))
+    id = arenaOf(start).numberOf(start);
+  else if (auto pinned = hostAllocations.find(start); pinned != hostAllocations.end())
+    id = &pinned->second.id;
+  else if (auto entry = registered.find(start); entry != registered.end())
+    id = &entry->second.allocation.id;
+  if (id == nullptr) return 0;
+  return *id != 0 ? *id : *id = ++lastId;
+}
+
 std::optional<uint64_t> Memory::reserveShared(unsigned device, uint64_t bytes) {
   std::lock_guard lock(mutex);
   auto place = devices[device].placeLease(bytes);
@@ -305,11 +277,6 @@ std::optional<HostAllocation> Memory::findHost(uint64_t address) const {
   std::lock_guard lock(mutex);
   auto found = holding(hostAllocations, address);
   return found == hostAllocations.end() ? std::nullopt : std::optional(found->second);
-}
-
-uint64_t Memory::freeBytes(unsigned device) const {
-  std::lock_guard lock(mutex);
-  return devices[device].freeBytes();
 }
 
 }  // namespace vgpu::client

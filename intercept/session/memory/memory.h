@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -38,7 +39,8 @@ struct HostAllocation {
   uint64_t address, bytes;
   unsigned flags;
   HostKind kind;
-  uint64_t context, number = 0;  // that it was made in and ends with; 0 for memory of a pool. Of registered memory: numberOf()
+  uint64_t context;  // that it was made in and ends with; 0 for memory of a pool
+  uint64_t id = 0;   // Memory::idOf()
 };
 
 class Memory {
@@ -68,10 +70,10 @@ class Memory {
   // Whether pinned memory of a pool has been given to that device; to any.
   bool isReached(uint64_t address, std::optional<unsigned> device = std::nullopt) const;
   CUresult trimPool(Thread& thread, CUmemoryPool pool, uint64_t keepBytes);
-  // Calls `body` with the pools, after the current device's freed memory has been collected as far as its streams have come.
+  // Calls `body` with the pools, after freed memory has been collected as far as streams have come.
   template <typename Body>
   auto withPools(Thread& thread, Body&& body) {
-    collect(thread);
+    collectAll(thread);
     std::lock_guard lock(mutex);
     return body(pools);
   }
@@ -108,11 +110,11 @@ class Memory {
   // The allocation that holds `address`.
   std::optional<Arena::Range> findDevice(uint64_t address) const;
   std::optional<HostAllocation> findHost(uint64_t address) const;
-  // A number of the allocation or registration that holds `address`, which no other has, had or will have in this process
-  // (registered-memory.cc). It is given when it is first asked for.
-  uint64_t numberOf(uint64_t address);
   // The lease that holds an address of a device.
   std::optional<Arena::Range> findLease(uint64_t address) const;
+  // A number that no other allocation has, ended ones included, of the one that begins there; 0 if none does. It gets it when it is first
+  // asked for.
+  uint64_t idOf(uint64_t start);
 
   // Addresses of a device for `bytes` (whole granules) of another session's memory; then the allocation in it, of a context; and
   // the end of both, or of the addresses alone. For SharedObjects.
@@ -133,8 +135,8 @@ class Memory {
   // next call.
   bool trimUnneeded(Thread& thread, unsigned device);
 
-  // Leased from the worker and not allocated.
-  uint64_t freeBytes(unsigned device) const;
+  // Leased from the worker and not allocated, what streams and graphs have freed as far as the GPUs have come included.
+  uint64_t freeBytes(Thread& thread, unsigned device);
 
  private:
   struct Registered;
@@ -147,6 +149,15 @@ class Memory {
   CUresult postFree(Thread& thread, unsigned device, uint64_t address);
   CUresult postHostFree(Thread& thread, uint64_t address);
   CUresult allocateFor(Thread& thread, const PoolSource& source, uint64_t bytes, uint64_t& address);
+  // An allocation in a stream for which there is no memory: of what other streams have freed.
+  struct Ordered {
+    PoolSource source;
+    uint64_t bytes, asked;
+    CUmemoryPool pool;
+    uint64_t stream;
+  };
+  CUresult allocateBehindFrees(Thread& thread, const Ordered& wanted, uint64_t& address, bool& isReused);
+  bool canSuffice(Thread& thread, const Ordered& wanted);
   CUresult allocateOnDevices(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address);
   // The allocation is no more. Under `mutex`.
   void remove(uint64_t address);
@@ -160,10 +171,28 @@ class Memory {
   bool isFreedLater(uint64_t address) const { return freedLater.contains(address); }  // under `mutex`
   // Completes frees in streams that the GPU has executed past them (StreamPools::takePast).
   void collect(Thread& thread, unsigned device, bool all);
-  void collect(Thread& thread);     // of the current device
   void collectAll(Thread& thread);  // of all devices
-  // Waits for the other devices in whose streams memory of `device` was freed.
-  void awaitFrees(Thread& thread, unsigned device);
+  // Memory is on its way back to its arena or to the worker, and nobody's meanwhile. Made under `mutex`, and ended without it.
+  class Return {
+   public:
+    explicit Return(Memory& memory) : memory(memory) { ++memory.returnsBegun; }
+    ~Return() {
+      std::lock_guard lock(memory.mutex);
+      ++memory.returnsEnded;
+      memory.returned.notify_all();
+    }
+    Return(const Return&) = delete;
+    Return& operator=(const Return&) = delete;
+
+   private:
+    Memory& memory;
+  };
+  // Waits for what other threads are returning now.
+  void awaitReturns();
+  // The fences behind which more memory of that kind and device is free.
+  std::vector<StreamFence> pendingFrees(const Session& session, const PoolSource& source);
+  // Until the GPU has passed one of these at least, which are taken out. False if there are none.
+  static bool awaitSome(const Session& session, std::vector<StreamFence>& frees);
   // Notes it, and decides whether its pages, or its file's, are adopted.
   CUresult addRegistered(Registered& made, bool isAdoptable);
   CUresult askToAdopt(Thread& thread, const Registered& entry);
@@ -183,15 +212,20 @@ class Memory {
   bool isSharedHere(uint64_t address) const { return sharesHost() || pieces.hold(address); }  // under `mutex`
 
   void trim(Thread& thread, unsigned device, Arena& arena, uint64_t keepBytes);
+  bool trimUnneeded(Thread& thread, unsigned device, Arena& arena);
   void trimHost(Thread& thread, uint64_t keepBytes);
-  static uint64_t keptFor(const Arena& arena);
+  static uint64_t keptFor(const Arena& arena, uint64_t pendingBytes = 0);
+  // Whether more is free than is always kept, or will be when streams have come to their frees. Under `mutex`.
+  bool isMuchFree(const PoolSource& source);
 
   mutable std::mutex mutex;
+  uint64_t lastId = 0;
+  uint64_t returnsBegun = 0, returnsEnded = 0;
+  std::condition_variable returned;
   std::vector<Arena> devices, managedParts;  // by device
   Arena host;
   IdleMemory idleMemory;
   StreamPools pools;
-  uint64_t lastNumber = 0;  // that numberOf() has given; under `mutex`
   std::map<uint64_t, HostAllocation> hostAllocations;
   std::atomic<uint64_t> ended{0};  // allocations; raised under `mutex`
   std::atomic<bool> anySynchronizing{false};  // has ever been set for any

@@ -1,10 +1,13 @@
 // Allocations and frees in streams (cudaMallocAsync), of whichever arena the pool's memory is (stream-pools.h).
-#include <bit>
+#include <chrono>
+#include <thread>
 
 #include "intercept/session/call.h"
+#include "intercept/session/cancellation.h"
 #include "intercept/session/memory/memory.h"
 #include "intercept/session/ring-order.h"
 #include "intercept/session/wait.h"
+#include "vgpu/wire/futex.h"
 
 namespace vgpu::client {
 
@@ -34,28 +37,44 @@ bool Memory::isReached(uint64_t address, std::optional<unsigned> device) const {
   return next != hostAllocations.begin() && pools.hasAccess(std::prev(next)->first, device);
 }
 
-void Memory::collect(Thread& thread) { collect(thread, thread.device(), false); }
-
 void Memory::collectAll(Thread& thread) {
   for (unsigned device = 0; device < thread.session.devices.size(); ++device) collect(thread, device, false);
 }
 
-// The error is for the call that waits for that device.
-void Memory::awaitFrees(Thread& thread, unsigned device) {
-  uint32_t devices;
-  {
-    std::lock_guard lock(mutex);
-    devices = pools.freeingDevices(device) & ~(1u << device);
+void Memory::awaitReturns() {
+  CancellationOff untilReturned;  // a wait for a condition may be where a thread is cancelled
+  std::unique_lock lock(mutex);
+  returned.wait(lock, [this, until = returnsBegun] { return returnsEnded >= until; });
+}
+
+// What the GPUs have passed is collected by whoever looks for memory the next time.
+std::vector<StreamFence> Memory::pendingFrees(const Session& session, const PoolSource& source) {
+  std::lock_guard lock(mutex);
+  std::vector<StreamFence> frees = pools.pendingFrees(source);
+  for (auto& [address, free] : freedLater)
+    if (inHostArena(address) ? source.kind == Kind::host : source == PoolSource{Kind::device, deviceOf(address)})
+      frees.push_back(free.fence);
+  std::erase_if(frees, [&](auto& fence) { return isPast(session, fence); });
+  return frees;
+}
+
+bool Memory::awaitSome(const Session& session, std::vector<StreamFence>& frees) {
+  for (Backoff backoff; !frees.empty();) {
+    if (std::erase_if(frees, [&](auto& fence) { return isPast(session, fence); }) != 0) return true;
+    if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
   }
-  for (; devices != 0; devices &= devices - 1) awaitDevice(thread, static_cast<unsigned>(std::countr_zero(devices)));
+  return false;
 }
 
 void Memory::collect(Thread& thread, unsigned device, bool all) {
   if (!pools.hasAny()) return;
   std::vector<uint64_t> past;
+  std::optional<Return> returning;
   {
     std::lock_guard lock(mutex);
     past = pools.takePast(device, all);
+    if (past.empty()) return;
+    returning.emplace(*this);
   }
   // The frame that frees each goes into the ring before another allocation can get its addresses.
   for (uint64_t address : past) {
@@ -110,13 +129,17 @@ CUresult Memory::allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool po
     if (StreamPools::Block* block = pools.findFreed(source, streamDevice, stream, bytes)) {
       address = block->address;
       if (block->asked != asked) setAsked(address, asked);
-      arenaOf(address).forgetNumber(address);  // it is another allocation
+      if (anySynchronizing.load(std::memory_order_relaxed)) arenaOf(address).mark(address, false);
       pools.reuse(*block, asked, pool, *from);
       isReused = true;
     }
   }
-  if (!isReused)
-    if (CUresult error = allocateFor(thread, source, bytes, address)) return error;
+  if (!isReused) {
+    CUresult result = allocateFor(thread, source, bytes, address);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && pools.hasAny())
+      result = allocateBehindFrees(thread, {source, bytes, asked, pool, stream}, address, isReused);
+    if (result != CUDA_SUCCESS) return result;
+  }
   if (source.kind == Kind::managed && preferred.type != CU_MEM_LOCATION_TYPE_NONE)
     thread.session.managed.advice.change(address, bytes, [&](Advice& advice) { advice.preferred = preferred; });
   if (isReused) return CUDA_SUCCESS;
@@ -126,6 +149,40 @@ CUresult Memory::allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool po
   pools.allocated(address, arenaOf(address).at(address)->bytes, asked, pool, source);
   setAsked(address, asked);
   return CUDA_SUCCESS;
+}
+
+// The stream waits for another one's free, which the program does not: that may wait for it. Only if what there is would do together, and
+// nothing alone, the program waits until it is in one place.
+CUresult Memory::allocateBehindFrees(Thread& thread, const Ordered& wanted, uint64_t& address, bool& isReused) {
+  std::optional<StreamFence> fence;
+  {
+    std::lock_guard lock(mutex);
+    StreamPool* from = pools.find(wanted.pool);
+    if (from == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (StreamPools::Block* block = from->reuse[2] != 0 ? pools.findFreed(wanted.source, wanted.bytes) : nullptr) {
+      fence = pools.fenceOf(*block);
+      address = block->address;
+      setAsked(address, wanted.asked);
+      if (anySynchronizing.load(std::memory_order_relaxed)) arenaOf(address).mark(address, false);
+      pools.reuse(*block, wanted.asked, wanted.pool, *from);
+      isReused = true;
+    }
+  }
+  if (fence) return awaitFence(thread, wanted.stream, *fence);
+  std::vector<StreamFence> frees = pendingFrees(thread.session, wanted.source);
+  while (canSuffice(thread, wanted) && awaitSome(thread.session, frees))
+    if (CUresult result = allocateFor(thread, wanted.source, wanted.bytes, address); result != CUDA_ERROR_OUT_OF_MEMORY) return result;
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// Whether the memory that is free and what streams have freed are so much together.
+bool Memory::canSuffice(Thread& thread, const Ordered& wanted) {
+  if (wanted.source.kind == Kind::host) return true;  // how much the machine has is not known
+  Call<api::Cuda::MemGetInfoParams> frame(thread.on(wanted.source.device), api::Method::memGetInfo);
+  if (frame.call() != CUDA_SUCCESS) return false;
+  const uint64_t free = frame.results<api::Cuda::MemGetInfoResults>().getFree() + freeBytes(thread, wanted.source.device);
+  std::lock_guard lock(mutex);
+  return free + pools.freedBytes(wanted.source) >= wanted.bytes;
 }
 
 CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) {
@@ -142,6 +199,7 @@ CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) 
   PoolSource source{Kind::device, deviceOf(address)};
   StreamPools::Block* freed = nullptr;
   uint64_t bytes = 0;
+  bool isMuch = false;
   {
     std::lock_guard lock(mutex);
     StreamPools::Block* ofPool = pools.find(address);
@@ -159,7 +217,8 @@ CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) 
       bytes = found->bytes;
     }
     if (auto* fences = pools.fencesOf(streamDevice, stream, thread.session.handles))
-      freed = &pools.cool(address, ofPool, source, ofPool != nullptr && !isGiven, *fences);
+      freed = &pools.cool(address, bytes, ofPool, source, ofPool != nullptr && !isGiven, *fences);
+    isMuch = isMuchFree(source);
   }
   if (freed == nullptr) {  // all completion words are taken: wait
     CUresult waited = deviceOf(address) == streamDevice ? CUDA_SUCCESS : synchronizeStream(thread, stream);
@@ -173,11 +232,12 @@ CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) 
   const uint64_t sequence = frame.sequence();
   if (CUresult error = frame.post()) return error;
   freed->isFenced(sequence);
+  if (isMuch) idleMemory.note(thread.session);
   return CUDA_SUCCESS;
 }
 
 CUresult Memory::trimPool(Thread& thread, CUmemoryPool pool, uint64_t keepBytes) {
-  collect(thread);
+  collectAll(thread);
   PoolSource source;
   {
     std::lock_guard lock(mutex);

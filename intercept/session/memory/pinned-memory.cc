@@ -27,7 +27,7 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > hostArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   bool shares = true;
-  for (bool waited = false;;) {
+  for (std::optional<std::vector<StreamFence>> frees;;) {
     collectAll(thread);
     freePassed(thread);
     {
@@ -41,10 +41,11 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
       }
     }
     if (CUresult error = growHost(thread, bytes)) {
-      const bool isSomeFreed = anyFreedLater.load(std::memory_order_relaxed) || pools.hasAny();
-      if (error != CUDA_ERROR_OUT_OF_MEMORY || waited || !isSomeFreed) return error;
-      waited = true;
-      for (unsigned device = 0; device < thread.session.devices.size(); ++device) awaitDevice(thread, device);
+      if (error != CUDA_ERROR_OUT_OF_MEMORY) return error;
+      if (!frees)
+        frees = pendingFrees(thread.session, {PoolSource::Kind::host, hostMemoryDevice});
+      else if (!awaitSome(thread.session, *frees))
+        return error;
     }
   }
   {

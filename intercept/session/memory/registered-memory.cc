@@ -190,15 +190,6 @@ bool Memory::isRegisteredReadOnly(uint64_t address) const {
   return found != nullptr && found->isReadOnly;
 }
 
-uint64_t Memory::numberOf(uint64_t address) {
-  std::lock_guard lock(mutex);
-  if (inHostArena(address) || inDeviceArenas(address)) return arenaOf(address).numberOf(address, lastNumber);
-  const Registered* found = registeredAt(address);
-  if (found == nullptr) return 0;
-  uint64_t& number = registered.at(found->allocation.address).allocation.number;
-  return number != 0 ? number : number = ++lastNumber;
-}
-
 bool Memory::isWritableByHost(uint64_t address, uint64_t bytes) const {
   if (!anyRegistered.load(std::memory_order_relaxed)) return false;
   std::lock_guard lock(mutex);

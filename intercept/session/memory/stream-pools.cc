@@ -151,6 +151,7 @@ void StreamPools::allocated(uint64_t address, uint64_t bytes, uint64_t asked, CU
   block.address = address;
   block.bytes = bytes;
   block.asked = asked;
+  block.number = 0;
   block.source = source;
   block.handle = pool;
   block.pool = &from;
@@ -204,6 +205,7 @@ void StreamPools::link(Block& block, Fences& fences) {
   block.behind = first;
   if (first != nullptr) first->before = &block;
   first = &block;
+  freedLike(block) += block.held;
   pendingFreeCount.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -212,6 +214,7 @@ void StreamPools::unlink(Block& block) {
   (block.before != nullptr ? block.before->behind : first) = block.behind;
   if (block.behind != nullptr) block.behind->before = block.before;
   block.fences = nullptr;
+  freedLike(block) -= block.held;
   pendingFreeCount.fetch_sub(1, std::memory_order_relaxed);
 }
 
@@ -240,17 +243,21 @@ StreamPools::Block* StreamPools::findFreed(const PoolSource& source, unsigned st
 void StreamPools::reuse(Block& block, uint64_t asked, CUmemoryPool handle, StreamPool& pool) {
   unlink(block);
   block.asked = asked;
+  block.number = 0;
   block.handle = handle;
   block.pool = &pool;
   pool.add(asked);
 }
 
-StreamPools::Block& StreamPools::cool(uint64_t address, Block* ofPool, const PoolSource& source, bool mayBeReused, Fences& fences) {
+StreamPools::Block& StreamPools::cool(uint64_t address, uint64_t bytes, Block* ofPool, const PoolSource& source, bool mayBeReused,
+                                      Fences& fences) {
   Block& block = ofPool != nullptr ? *ofPool : blockAt(address);
   leavePool(block);
+  if (ofPool == nullptr) block.handle = nullptr;
   block.address = address;
   block.source = source;
-  if (!mayBeReused) block.bytes = 0;
+  block.held = bytes;
+  block.bytes = mayBeReused ? bytes : 0;
   block.sequence.store(Block::unsent, std::memory_order_relaxed);
   link(block, fences);
   return block;
@@ -262,18 +269,29 @@ void StreamPools::drop(uint64_t address) {
   spare = blocks.extract(found);
 }
 
-bool StreamPools::hasPendingFree(const StreamPool& pool) const {
+bool StreamPools::hasPendingFree(CUmemoryPool pool) const {
   bool found = false;
-  visitFreed([&](const Block& block) { found |= pool.sourceFor(block.source.device) == block.source; });
+  visitFreed([&](const Block& block) { found |= block.handle == pool; });
   return found;
 }
 
-uint32_t StreamPools::freeingDevices(unsigned device) const {
-  uint32_t devices = 0;
-  visitFreed([&](const Block& block) {
-    if (block.source.device == device) devices |= 1u << block.fences->device;
+StreamPools::Block* StreamPools::findFreed(const PoolSource& source, uint64_t bytes) {
+  Block* best = nullptr;
+  visitFreed([&](Block& block) {
+    const bool fits = source.kind == PoolSource::Kind::device ? block.bytes >= bytes : block.bytes == bytes;
+    if (!fits || !(block.source == source) || block.sequence.load(std::memory_order_acquire) == Block::unsent) return;
+    if (best == nullptr || block.bytes < best->bytes) best = &block;
   });
-  return devices;
+  return best;
+}
+
+std::vector<StreamFence> StreamPools::pendingFrees(const PoolSource& source) const {
+  std::vector<StreamFence> frees;
+  visitFreed([&](const Block& block) {
+    const StreamFence fence = fenceOf(block);
+    if (block.source == source && fence.record.sequence != Block::unsent) frees.push_back(fence);
+  });
+  return frees;
 }
 
 std::vector<uint64_t> StreamPools::takePast(unsigned device, bool all) {

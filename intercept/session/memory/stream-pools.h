@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "intercept/session/completion-words.h"
+#include "intercept/session/event-record.h"
 #include "intercept/session/latest-number.h"
 #include "intercept/session/memory/memory-attribute.h"
 #include "intercept/session/memory/pool-place.h"
@@ -102,8 +103,10 @@ class StreamPools {
     uint64_t address = 0;
     uint64_t bytes = 0;  // of the arena; once freed, 0: cannot be reused as it is
     uint64_t asked = 0;  // by the program
+    uint64_t held = 0;   // of the arena, whatever may be done with them
+    uint64_t number = 0;  // as Arena::numberOf(), of the allocation that it is now
     PoolSource source{};
-    CUmemoryPool handle = nullptr;  // of its pool; null: it came from none
+    CUmemoryPool handle = nullptr;  // of its pool, also once it has been freed; null: it came from none
     StreamPool* pool = nullptr;     // of `pools`, which has it until it has nothing in use
     Fences* fences = nullptr;       // of the stream in which it was freed; null: it lives
     // Of the fence behind its free: `unsent` until that has been sent, which no lock is needed for. Until then the memory is nobody's.
@@ -132,20 +135,27 @@ class StreamPools {
   // stream.
   Fences* fencesOf(unsigned device, uint64_t stream, const HandleTable& handles);
   // It has been freed in the stream of `fences`; where it came from no pool, `ofPool` is null and it has that source.
-  Block& cool(uint64_t address, Block* ofPool, const PoolSource& source, bool mayBeReused, Fences& fences);
+  Block& cool(uint64_t address, uint64_t bytes, Block* ofPool, const PoolSource& source, bool mayBeReused, Fences& fences);
   bool isPendingFree(uint64_t address) {
     const Block* found = find(address);
     return found != nullptr && found->isFreed();
   }
-  // Of memory that could be that pool's.
-  bool hasPendingFree(const StreamPool& pool) const;
-  // The devices in whose streams memory of `device` was freed, a bit each.
-  uint32_t freeingDevices(unsigned device) const;
+  // Of memory of that pool.
+  bool hasPendingFree(CUmemoryPool pool) const;
+  // How much was freed in streams, of that kind and device, and has been neither collected nor reused.
+  uint64_t freedBytes(const PoolSource& source) const { return freedByKind[static_cast<size_t>(source.kind)][source.device]; }
+  // And the fences behind it that have been sent.
+  std::vector<StreamFence> pendingFrees(const PoolSource& source) const;
   // Without the mutex: whether there is anything to collect.
   bool hasAny() const { return pendingFreeCount.load(std::memory_order_relaxed) != 0; }
   // The smallest that was freed in that very stream and holds `bytes` without much waste; of managed and host memory, one of that
   // size. nullptr if there is none.
   Block* findFreed(const PoolSource& source, unsigned streamDevice, uint64_t stream, uint64_t bytes);
+  // The smallest that was freed in any stream and holds `bytes`, which is another stream's only behind its fence.
+  Block* findFreed(const PoolSource& source, uint64_t bytes);
+  static StreamFence fenceOf(const Block& block) {
+    return {block.fences->device, {block.sequence.load(std::memory_order_relaxed), block.fences->completion}};
+  }
   // That one is an allocation again.
   void reuse(Block& block, uint64_t asked, CUmemoryPool handle, StreamPool& pool);
   // The ranges of `device` whose streams have passed their frees; if `all`, as its contexts have ended, all of them and all that
@@ -160,6 +170,7 @@ class StreamPools {
   template <typename Visit>
   void visitFreed(Visit&& visit) const;
   void link(Block& block, Fences& fences);
+  uint64_t& freedLike(const Block& block) { return freedByKind[static_cast<size_t>(block.source.kind)][block.source.device]; }
   void unlink(Block& block);
   const Block* findLive(uint64_t address) const;
   Block& blockAt(uint64_t address);
@@ -179,6 +190,7 @@ class StreamPools {
   Fences* latest = nullptr;                                        // that was found; most programs have one such stream
   std::array<CUmemoryPool, PoolPlace::count> current{};  // by the number of a place
   std::atomic<size_t> pendingFreeCount{0};
+  std::array<std::array<uint64_t, maxDevices>, 3> freedByKind{};  // freedBytes(), by kind and device
   uint64_t created = 0;
 };
 

@@ -51,24 +51,16 @@ CUresult VirtualMemory::create(Thread& thread, uint64_t bytes, const CUmemAlloca
   CUmemAllocationProp granted = *properties;  // network cards reach none of a session's memory, and devices say so
   granted.allocFlags.gpuDirectRDMACapable = 0;
   granted.allocFlags.usage = 0;
-  auto ask = [&] {
+  {
     Call<api::Cuda::PhysicalCreateParams> frame(thread.on(device), api::Method::physicalCreate);
     frame->setPhysical(made);
     frame->setBytes(bytes);
     frame->setIsShareable(properties->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE);
     frame->setIsTilePool(isTilePool(*properties));
     frame->setIsCompressible(properties->allocFlags.compressionType != CU_MEM_ALLOCATION_COMP_NONE);
-    CUresult result = frame.call();
-    if (result == CUDA_SUCCESS)
-      granted.allocFlags.compressionType = frame.results<api::Cuda::PhysicalCreateResults>().getIsCompressible();
-    return result;
-  };
-  CUresult result = ask();
-  if (result == CUDA_ERROR_OUT_OF_MEMORY) {  // but for what the session has leased and not given out
-    thread.session.memory.trim(thread, device, 0);
-    result = ask();
+    if (CUresult error = frame.call()) return handles.destroy(made), error;
+    granted.allocFlags.compressionType = frame.results<api::Cuda::PhysicalCreateResults>().getIsCompressible();
   }
-  if (result != CUDA_SUCCESS) return handles.destroy(made), result;
   std::lock_guard lock(mutex);
   physicals.add(made, {.bytes = bytes, .properties = granted, .memory = made});
   *handle = made;
@@ -312,7 +304,8 @@ std::optional<VirtualMemory::Mapped> VirtualMemory::find(uint64_t address) const
   const Physical& physical = physicals.at(mapping.physical);
   return Mapped{.address = found->first,
                 .bytes = mapping.bytes,
-                .physical = mapping.physical, .number = mapping.number,
+                .id = mapping.id,
+                .memory = physical.memory,
                 .device = physical.device(),
                 .exportable = physical.properties.requestedHandleTypes,
                 .access = mapping.access,

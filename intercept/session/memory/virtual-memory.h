@@ -51,7 +51,8 @@ class VirtualMemory {
 
   // The mapping that holds `address`.
   struct Mapped {
-    uint64_t address, bytes, physical, number;  // the handle, and MemoryMapping::number
+    uint64_t address, bytes, id;
+    uint64_t memory;  // which physical memory, however often it is mapped
     unsigned device;
     CUmemAllocationHandleType exportable;
     std::array<uint8_t, maxDevices> access;  // CUmemAccess_flags

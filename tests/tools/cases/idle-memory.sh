@@ -31,6 +31,8 @@ waitUntil isTrue 'len(of("memory")) == 2 and len(of("event")) == 1'
 isTrue 'all(made["position"] < of("event")[0]["position"] for made in of("lease") if made["bytes"] >= 1 << 29)' ||
   fail "every round has leased its memory anew"
 goOn
-pauseAt 1
-waitUntil isTrue 'not of("memory") and sum(made["bytes"] for made in of("lease")) <= 256 << 20'
-goOn
+for index in 1 2 3; do
+  pauseAt "$index"
+  waitUntil isTrue 'not of("memory") and sum(made["bytes"] for made in of("lease")) <= 256 << 20'
+  goOn
+done

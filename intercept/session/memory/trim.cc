@@ -1,0 +1,82 @@
+// What is leased from the worker and not allocated: how much that is, and how it is returned.
+#include "intercept/session/call.h"
+#include "intercept/session/memory/memory.h"
+
+namespace vgpu::client {
+
+namespace {
+
+// So much is kept, or as much again as is in use.
+constexpr uint64_t keptIdle = 256 * MiB;
+
+}  // namespace
+
+void Memory::trim(Thread& thread, unsigned device, uint64_t keepBytes) {
+  for (auto* arena : {&devices[device], &managedParts[device]}) trim(thread, device, *arena, keepBytes);
+}
+
+void Memory::trim(Thread& thread, unsigned device, Arena& arena, uint64_t keepBytes) {
+  for (;;) {
+    std::optional<Arena::Range> idle;
+    std::optional<Return> returning;
+    {
+      std::lock_guard lock(mutex);
+      if (arena.freeBytes() <= keepBytes) return;
+      idle = arena.takeIdleLease();
+      if (!idle) return;
+      returning.emplace(*this);
+    }
+    if (&arena == &managedParts[device]) thread.session.managed.places.forget(idle->address);
+    {
+      Call<api::Cuda::EndLeaseParams> frame(thread.on(device), api::Method::endLease);
+      frame->setAddress(idle->address);
+      if (frame.call() != CUDA_SUCCESS) continue;  // the worker still has a mapping there: these addresses stay unused
+    }
+    std::lock_guard lock(mutex);
+    arena.settleLease(idle->address, false);
+  }
+}
+
+uint64_t Memory::keptFor(const Arena& arena, uint64_t pendingBytes) { return std::max(keptIdle, arena.usedBytes() - pendingBytes); }
+
+bool Memory::isMuchFree(const PoolSource& source) {
+  if (source.kind == PoolSource::Kind::host) return false;
+  const Arena& arena = source.kind == PoolSource::Kind::managed ? managedParts[source.device] : devices[source.device];
+  const uint64_t pending = pools.freedBytes(source);
+  return arena.freeBytes() + pending > keptFor(arena, pending);
+}
+
+bool Memory::trimUnneeded(Thread& thread, unsigned device) {
+  if (thread.session.fault(device) != CUDA_SUCCESS) return true;  // nothing can be given back before the context is new
+  collect(thread, device, false);
+  freePassed(thread);
+  bool more = anyFreedLater.load(std::memory_order_relaxed);
+  for (auto* arena : {&devices[device], &managedParts[device]}) more |= trimUnneeded(thread, device, *arena);
+  std::lock_guard lock(mutex);
+  for (const PoolSource source : {PoolSource{PoolSource::Kind::device, device}, PoolSource{PoolSource::Kind::managed, device}})
+    more |= pools.freedBytes(source) != 0 && isMuchFree(source);
+  return more;
+}
+
+bool Memory::trimUnneeded(Thread& thread, unsigned device, Arena& arena) {
+  uint64_t unneeded, keep, free;
+  {
+    std::lock_guard lock(mutex);
+    unneeded = arena.takeLeastFree();
+    keep = keptFor(arena);
+    free = arena.freeBytes();
+  }
+  if (free <= keep) return false;
+  trim(thread, device, arena, std::max(keep, free - unneeded));
+  return unneeded < free - keep;
+}
+
+// TODO(api): managed memory that lay on another device when it was freed (ManagedPlaces) is that one's until it is returned.
+uint64_t Memory::freeBytes(Thread& thread, unsigned device) {
+  collect(thread, device, false);
+  freePassed(thread);
+  std::lock_guard lock(mutex);
+  return devices[device].freeBytes() + managedParts[device].freeBytes();
+}
+
+}  // namespace vgpu::client
