@@ -97,6 +97,31 @@ bool usesAgain(cudaMemPool_t pool) {
   return EXPECT(attribute(pool, cudaMemPoolAttrUsedMemCurrent) == 0);
 }
 
+// What one stream has freed in two pieces another one has as one, and in parts.
+bool usesTogether() {
+  size_t available, total;
+  CHECK(cudaMemGetInfo(&available, &total));
+  cudaStream_t streams[2];
+  for (auto& stream : streams) CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  const size_t bytes = available / 5;
+  bool ok = true;
+  for (int i = 0; i < 4; ++i) {
+    cudaStream_t one = streams[i % 2], other = streams[(i + 1) % 2];
+    int *pieces[2], *whole, *parts[3];
+    for (int*& piece : pieces) CHECK(cudaMallocAsync(&piece, 2 * bytes, one));
+    for (int* piece : pieces) fill<<<count / 256, 256, 0, one>>>(piece, i, count);
+    for (int* piece : pieces) CHECK(cudaFreeAsync(piece, one));
+    ok &= EXPECT(cudaMallocAsync(&whole, 3 * bytes, other) == cudaSuccess);
+    fill<<<count / 256, 256, 0, other>>>(whole, i, count);
+    CHECK(cudaFreeAsync(whole, other));
+    for (int*& part : parts) ok &= EXPECT(cudaMallocAsync(&part, bytes, one) == cudaSuccess);
+    for (int* part : parts) CHECK(cudaFreeAsync(part, one));
+  }
+  CHECK(cudaDeviceSynchronize());
+  for (auto& stream : streams) CHECK(cudaStreamDestroy(stream));
+  return ok;
+}
+
 bool keepsCount(cudaStream_t stream) {
   cudaMemPool_t pool = makePool();
   uint64_t threshold = UINT64_MAX;
@@ -130,7 +155,7 @@ int main() {
   CHECK(cudaDeviceGetDefaultMemPool(&pool, 0));
   CHECK(cudaDeviceGetMemPool(&current, 0));
   CHECK(cudaStreamCreate(&stream));
-  bool ok = EXPECT(current == pool) & keepsStreamsApart() & usesAgain(pool) & keepsCount(stream);
+  bool ok = EXPECT(current == pool) & keepsStreamsApart() & usesAgain(pool) & usesTogether() & keepsCount(stream);
 
   // One that lives over the pause, one that is freed just before it and one that is only asked for.
   DeviceArray<int> sum(std::vector<int>{0});

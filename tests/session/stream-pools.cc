@@ -93,19 +93,20 @@ TEST_CASE("what its stream has passed is collected, in whatever order it was fre
   CHECK_FALSE(of.pools.hasAny());
 }
 
-TEST_CASE("what another stream has freed is found with its fence, the smallest that is large enough") {
+TEST_CASE("what another stream has freed is found with its fence, the smallest that fits without much waste") {
   Pools of;
   of.free(1 << 20, 40, 5);
   of.free(2 << 20, 30, 6, 77);
   of.free(3 << 20, 20, 7);
   of.free(4 << 20, 30, 0);  // not sent
   of.free(5 << 20, 31, 8, 0, {PoolSource::Kind::managed, 0});
-  StreamPools::Block* found = of.pools.findFreed(ofDevice, 21 * unit);
+  StreamPools::Block* found = of.pools.findFreed(ofDevice, 25 * unit);
   REQUIRE(found != nullptr);
   CHECK(found->address == 2 << 20);
   CHECK(of.pools.fenceOf(*found).record.sequence == 6);
-  of.pools.reuse(*found, 21 * unit, of.pool, *of.pools.find(of.pool));
-  CHECK(of.pools.findFreed(ofDevice, 21 * unit)->address == 1 << 20);
+  of.pools.reuse(*found, 25 * unit, of.pool, *of.pools.find(of.pool));
+  CHECK(of.pools.findFreed(ofDevice, 25 * unit) == nullptr);  // 40 would be half as much again
+  CHECK(of.pools.findFreed(ofDevice, 33 * unit)->address == 1 << 20);
   CHECK(of.pools.findFreed(ofDevice, 41 * unit) == nullptr);
   CHECK(of.pools.findFreed({PoolSource::Kind::managed, 0}, 30 * unit) == nullptr);  // without any waste
 }

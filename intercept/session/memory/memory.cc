@@ -55,7 +55,8 @@ CUresult Memory::place(Thread& thread, unsigned device, Arena& arena, uint64_t b
     if (found) address = *found;
     return found.has_value();
   };
-  // Waits for no work, also if that frees memory: as in CUDA, and a kernel may wait for this thread.
+  // Waits for no work, also if that frees memory: as in CUDA, and a kernel may wait for this thread. Twice, because what another thread has
+  // returned to the arena meanwhile may have to go to the worker first.
   for (bool isLast = false;; isLast = true) {
     if (take(bytes < ownLease)) return CUDA_SUCCESS;
     CUresult grown = grow(thread, device, arena, bytes);
@@ -63,7 +64,6 @@ CUresult Memory::place(Thread& thread, unsigned device, Arena& arena, uint64_t b
     if (grown != CUDA_ERROR_OUT_OF_MEMORY) return grown;
     if (take(true)) return CUDA_SUCCESS;
     if (isLast) return grown;
-    awaitReturns();
   }
 }
 
@@ -95,6 +95,7 @@ CUresult Memory::grow(Thread& thread, unsigned device, Arena& arena, uint64_t by
   if (result == CUDA_ERROR_OUT_OF_MEMORY && needed < wanted) result = leaseExactly(thread, device, arena, needed);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     trim(thread, device, 0);
+    awaitReturns();
     result = leaseExactly(thread, device, arena, needed);
   }
   return result;

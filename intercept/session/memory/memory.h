@@ -189,8 +189,8 @@ class Memory {
   };
   // Waits for what other threads are returning now.
   void awaitReturns();
-  // The fences behind which more memory of that kind and device is free.
-  std::vector<StreamFence> pendingFrees(const Session& session, const PoolSource& source);
+  // The fences behind which memory of that kind and device is free that graphs have freed, and perhaps streams.
+  std::vector<StreamFence> pendingFrees(const PoolSource& source, bool ofStreams) const;
   // Until the GPU has passed one of these at least, which are taken out. False if there are none.
   static bool awaitSome(const Session& session, std::vector<StreamFence>& frees);
   // Notes it, and decides whether its pages, or its file's, are adopted.

@@ -47,14 +47,13 @@ void Memory::awaitReturns() {
   returned.wait(lock, [this, until = returnsBegun] { return returnsEnded >= until; });
 }
 
-// What the GPUs have passed is collected by whoever looks for memory the next time.
-std::vector<StreamFence> Memory::pendingFrees(const Session& session, const PoolSource& source) {
+std::vector<StreamFence> Memory::pendingFrees(const PoolSource& source, bool ofStreams) const {
   std::lock_guard lock(mutex);
-  std::vector<StreamFence> frees = pools.pendingFrees(source);
+  std::vector<StreamFence> frees;
+  if (ofStreams) frees = pools.pendingFrees(source);
   for (auto& [address, free] : freedLater)
     if (inHostArena(address) ? source.kind == Kind::host : source == PoolSource{Kind::device, deviceOf(address)})
       frees.push_back(free.fence);
-  std::erase_if(frees, [&](auto& fence) { return isPast(session, fence); });
   return frees;
 }
 
@@ -136,8 +135,7 @@ CUresult Memory::allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool po
   }
   if (!isReused) {
     CUresult result = allocateFor(thread, source, bytes, address);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && pools.hasAny())
-      result = allocateBehindFrees(thread, {source, bytes, asked, pool, stream}, address, isReused);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) result = allocateBehindFrees(thread, {source, bytes, asked, pool, stream}, address, isReused);
     if (result != CUDA_SUCCESS) return result;
   }
   if (source.kind == Kind::managed && preferred.type != CU_MEM_LOCATION_TYPE_NONE)
@@ -151,15 +149,16 @@ CUresult Memory::allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool po
   return CUDA_SUCCESS;
 }
 
-// The stream waits for another one's free, which the program does not: that may wait for it. Only if what there is would do together, and
-// nothing alone, the program waits until it is in one place.
+// The stream waits for another one's free (CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES), and the program does not, for which that
+// one may wait. Only if no free fits alone, and all that there is suffices, the program waits until it is in one place.
 CUresult Memory::allocateBehindFrees(Thread& thread, const Ordered& wanted, uint64_t& address, bool& isReused) {
   std::optional<StreamFence> fence;
   {
     std::lock_guard lock(mutex);
     StreamPool* from = pools.find(wanted.pool);
     if (from == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (StreamPools::Block* block = from->reuse[2] != 0 ? pools.findFreed(wanted.source, wanted.bytes) : nullptr) {
+    if (from->reuse[2] == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (StreamPools::Block* block = pools.findFreed(wanted.source, wanted.bytes)) {
       fence = pools.fenceOf(*block);
       address = block->address;
       setAsked(address, wanted.asked);
@@ -169,20 +168,31 @@ CUresult Memory::allocateBehindFrees(Thread& thread, const Ordered& wanted, uint
     }
   }
   if (fence) return awaitFence(thread, wanted.stream, *fence);
-  std::vector<StreamFence> frees = pendingFrees(thread.session, wanted.source);
-  while (canSuffice(thread, wanted) && awaitSome(thread.session, frees))
-    if (CUresult result = allocateFor(thread, wanted.source, wanted.bytes, address); result != CUDA_ERROR_OUT_OF_MEMORY) return result;
+  std::vector<StreamFence> frees = pendingFrees(wanted.source, true);
+  awaitReturns();
+  while (canSuffice(thread, wanted)) {
+    CUresult result = allocateFor(thread, wanted.source, wanted.bytes, address);
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || !awaitSome(thread.session, frees)) return result;
+  }
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// Whether the memory that is free and what streams have freed are so much together.
+// Whether the memory that is free and what streams have freed are so much together; of the host's, which the machine gives to others too,
+// what the session has of it. What another thread is returning is in no count, and what it returns meanwhile may be in two: then it is
+// tried in vain.
 bool Memory::canSuffice(Thread& thread, const Ordered& wanted) {
-  if (wanted.source.kind == Kind::host) return true;  // how much the machine has is not known
-  Call<api::Cuda::MemGetInfoParams> frame(thread.on(wanted.source.device), api::Method::memGetInfo);
+  const auto& [kind, device] = wanted.source;
+  uint64_t known = 0;
+  {
+    std::lock_guard lock(mutex);
+    if (returnsBegun != returnsEnded) return true;
+    known = kind == Kind::host ? host.freeBytes() : devices[device].freeBytes() + managedParts[device].freeBytes();
+    known += pools.freedBytes(wanted.source);
+  }
+  if (kind == Kind::host || known >= wanted.bytes) return known >= wanted.bytes;
+  Call<api::Cuda::MemGetInfoParams> frame(thread.on(device), api::Method::memGetInfo);
   if (frame.call() != CUDA_SUCCESS) return false;
-  const uint64_t free = frame.results<api::Cuda::MemGetInfoResults>().getFree() + freeBytes(thread, wanted.source.device);
-  std::lock_guard lock(mutex);
-  return free + pools.freedBytes(wanted.source) >= wanted.bytes;
+  return known + frame.results<api::Cuda::MemGetInfoResults>().getFree() >= wanted.bytes;
 }
 
 CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) {

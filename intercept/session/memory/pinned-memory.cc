@@ -42,10 +42,12 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
     }
     if (CUresult error = growHost(thread, bytes)) {
       if (error != CUDA_ERROR_OUT_OF_MEMORY) return error;
-      if (!frees)
-        frees = pendingFrees(thread.session, {PoolSource::Kind::host, hostMemoryDevice});
-      else if (!awaitSome(thread.session, *frees))
+      if (!frees) {
+        awaitReturns();
+        frees = pendingFrees({PoolSource::Kind::host, hostMemoryDevice}, false);  // graphs' staging, which CUDA has not
+      } else if (!awaitSome(thread.session, *frees)) {
         return error;
+      }
     }
   }
   {

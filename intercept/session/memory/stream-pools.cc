@@ -14,6 +14,11 @@ namespace {
 
 // CUDA's pools take memory in pieces of this size.
 constexpr uint64_t poolPiece = 32 * MiB;
+// What an allocation of `bytes` may take of what was freed.
+uint64_t mostFor(const PoolSource& source, uint64_t bytes) {
+  return source.kind == PoolSource::Kind::device ? bytes + bytes / 4 : bytes;
+}
+
 // Not an address, and nothing that another handle could be.
 constexpr uint64_t firstHandle = uint64_t{0x706f'6f6c} << 16;
 
@@ -228,7 +233,7 @@ void StreamPools::visitFreed(Visit&& visit) const {
 StreamPools::Block* StreamPools::findFreed(const PoolSource& source, unsigned streamDevice, uint64_t stream, uint64_t bytes) {
   Fences* fences = findFences(streamDevice, stream);
   if (fences == nullptr) return nullptr;
-  const uint64_t most = source.kind == PoolSource::Kind::device ? bytes + bytes / 4 : bytes;
+  const uint64_t most = mostFor(source, bytes);
   Block* best = nullptr;
   for (size_t width = std::bit_width(bytes); width <= std::bit_width(most) && best == nullptr; ++width)
     for (Block* each = fences->freed[width]; each != nullptr; each = each->behind) {
@@ -278,7 +283,7 @@ bool StreamPools::hasPendingFree(CUmemoryPool pool) const {
 StreamPools::Block* StreamPools::findFreed(const PoolSource& source, uint64_t bytes) {
   Block* best = nullptr;
   visitFreed([&](Block& block) {
-    const bool fits = source.kind == PoolSource::Kind::device ? block.bytes >= bytes : block.bytes == bytes;
+    const bool fits = block.bytes >= bytes && block.bytes <= mostFor(source, bytes);
     if (!fits || !(block.source == source) || block.sequence.load(std::memory_order_acquire) == Block::unsent) return;
     if (best == nullptr || block.bytes < best->bytes) best = &block;
   });

@@ -151,7 +151,7 @@ class StreamPools {
   // The smallest that was freed in that very stream and holds `bytes` without much waste; of managed and host memory, one of that
   // size. nullptr if there is none.
   Block* findFreed(const PoolSource& source, unsigned streamDevice, uint64_t stream, uint64_t bytes);
-  // The smallest that was freed in any stream and holds `bytes`, which is another stream's only behind its fence.
+  // The same of any stream: it is another one's only behind its fence.
   Block* findFreed(const PoolSource& source, uint64_t bytes);
   static StreamFence fenceOf(const Block& block) {
     return {block.fences->device, {block.sequence.load(std::memory_order_relaxed), block.fences->completion}};

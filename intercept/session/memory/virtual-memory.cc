@@ -215,7 +215,8 @@ CUresult VirtualMemory::map(Thread& thread, uint64_t address, uint64_t bytes, ui
   return CUDA_SUCCESS;
 }
 
-// Waits for the devices that may be using it.
+// Waits for the devices that may be using it, as the driver does not (docs/facts.md): copies and fills that are over there when their call
+// returns may still be in a stream here.
 CUresult VirtualMemory::unmapOne(Thread& thread, uint64_t address) {
   const MemoryMapping& mapping = mappings.at(address);
   for (unsigned device = 0; device < thread.session.devices.size(); ++device)
