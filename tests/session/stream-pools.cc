@@ -20,7 +20,8 @@ class Pools {
   StreamPools::Block& free(uint64_t address, uint64_t units, uint64_t sequence = 1, uint64_t stream = 0,
                            const PoolSource& source = ofDevice) {
     pools.allocated(address, units * unit, units * unit - 1, pool, source);
-    StreamPools::Block& block = pools.cool(address, units * unit, pools.find(address), source, true, *pools.fencesOf(0, stream, session.handles));
+    StreamPools::Fences& fences = *pools.fencesOf(0, stream, session.handles);
+    StreamPools::Block& block = pools.cool(address, units * unit, pools.find(address), source, true, fences);
     if (sequence != 0) block.isFenced(sequence);
     return block;
   }
