@@ -8,7 +8,7 @@
 #include "vgpu/snapshot/manifest.h"
 #include "session-fixture.h"
 #include "stub/worker/execution.h"
-#include "stub/worker/kinds/texture-handles.h"
+#include "stub/worker/texture-handles.h"
 
 using namespace vgpu;
 using namespace vgpu::checkpoint;
@@ -112,11 +112,15 @@ void makeObjects(TestSession& session) {
   session.require(synchronize());
 }
 
+std::map<uint64_t, uint64_t> numbersOf(stub::SessionState& on) {
+  std::map<uint64_t, uint64_t> numbers;
+  for (auto& [handle, object] : on.of(0).kept.of<stub::TextureHandles>(on.driver).live()) numbers[handle] = object.value;
+  return numbers;
+}
+
 std::map<uint64_t, uint64_t> numbersOf(stub::Worker& worker) {
   std::map<uint64_t, uint64_t> numbers;
-  worker.runQuiesced([&](stub::SessionState& on) {
-    for (auto& [handle, object] : on.of(0).kept.of<stub::TextureHandles>(on.driver).live()) numbers[handle] = object.value;
-  });
+  worker.runQuiesced([&](stub::SessionState& on) { numbers = numbersOf(on); });
   return numbers;
 }
 
@@ -176,6 +180,114 @@ TEST_CASE("a snapshot whose textures cannot have their numbers is refused, and o
            "8 bytes of the array 0xc000000000000c, and its objects make one of 12");
   contains(refusal([](auto& json) { json["state"]["arrays"][0][0] = 77; }), "no such array");
   CHECK(saved.restored([](stub::Worker&) {}) == "");
+}
+
+namespace {
+
+constexpr uint64_t plane = arrayHandle(15);
+constexpr uint64_t onVolume = 31, onMipmap = 32, onLevel = 33, onRow = 34, onRows = 35, surfaceOnVolume = 36, onPlane = 37, onKept = 38;
+
+RecordedFrame textureOver(uint64_t texture, const CUDA_RESOURCE_DESC& resource, uint64_t mipmap = 0) {
+  return makeFrame<api::Cuda::TextureCreateParams>(0, api::Method::textureCreate, 0, [&](auto p) {
+    p.setTexture(texture);
+    p.setMipmap(mipmap);
+    p.setResource(resource);
+  });
+}
+
+RecordedFrame textureOverRow(uint64_t texture, uint64_t address) {
+  CUDA_RESOURCE_DESC row{.resType = CU_RESOURCE_TYPE_LINEAR};
+  row.res.linear = {address, CU_AD_FORMAT_FLOAT, 1, 64};
+  return textureOver(texture, row);
+}
+
+RecordedFrame textureOverRows(uint64_t texture, uint64_t address) {
+  CUDA_RESOURCE_DESC rows{.resType = CU_RESOURCE_TYPE_PITCH2D};
+  rows.res.pitch2D = {address, CU_AD_FORMAT_FLOAT, 1, 8, 4, 512};
+  return textureOver(texture, rows);
+}
+
+RecordedFrame lease(uint64_t address) {
+  return makeFrame<api::Cuda::LeaseParams>(0, api::Method::lease, 0, [&](auto p) {
+    p.setAddress(address);
+    p.setBytes(leaseGranularity);
+  });
+}
+
+RecordedFrame endLease(uint64_t address) {
+  return makeFrame<api::Cuda::EndLeaseParams>(0, api::Method::endLease, 0, [&](auto p) { p.setAddress(address); });
+}
+
+RecordedFrame arrayDestroy(uint64_t array) {
+  return makeFrame<api::Cuda::ArrayDestroyParams>(0, api::Method::arrayDestroy, 0, [&](auto p) { p.setArray(array); });
+}
+
+RecordedFrame mipmapDestroy() {
+  return makeFrame<api::Cuda::MipmapDestroyParams>(0, api::Method::mipmapDestroy, 0, [&](auto p) { p.setMipmap(mipmap); });
+}
+
+// Objects over each kind of resource, of which all but those of two have ended when the session is saved.
+void makeOutlived(TestSession& session, stub::Worker& worker) {
+  constexpr uint64_t kept = made::arena, ended = made::arena + leaseGranularity;
+  session.require(lease(kept));
+  session.require(lease(ended));
+  session.require(arrayCreate(volume, width, height, depth));
+  session.require(arrayCreate(plane, 3, 2, 0));
+  session.require(mipmapCreate());
+  session.require(mipmapLevel());
+  session.require(textureCreate(onVolume, volume));
+  session.require(textureOver(onMipmap, {.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY}, mipmap));
+  session.require(textureCreate(onLevel, level));
+  session.require(textureOverRow(onRow, ended));
+  session.require(textureOverRows(onRows, ended));
+  session.require(surfaceCreate(surfaceOnVolume, volume));
+  session.require(textureCreate(onPlane, plane));
+  session.require(textureOverRow(onKept, kept));
+  session.post(arrayDestroy(volume));
+  session.post(mipmapDestroy());
+  session.require(endLease(ended));
+  session.require(synchronize());
+  worker.quiesce();
+}
+
+// The resource of what has that number, as the driver has it now.
+CUDA_RESOURCE_DESC resourceOf(stub::Worker& worker, uint64_t texture) {
+  CUDA_RESOURCE_DESC resource{};
+  worker.runQuiesced([&](stub::SessionState& on) {
+    on.select(0);
+    KJ_REQUIRE(on.driver.cuTexObjectGetResourceDesc(&resource, numbersOf(on).at(texture)) == CUDA_SUCCESS);
+  });
+  return resource;
+}
+
+}  // namespace
+
+TEST_CASE("a texture or surface that outlives its array or its memory keeps its number, and those after it theirs") {
+  SavedSession saved(makeOutlived);
+  std::map<uint64_t, uint64_t> numbers;
+  for (uint64_t handle = onVolume; handle <= onKept; ++handle) numbers[handle] = handle - onVolume + 1;
+  const std::string second = saved.session.scratch.path + "/second";
+  CHECK(saved.restored([&](stub::Worker& worker) {
+    KJ_REQUIRE(numbersOf(worker) == numbers);
+    KJ_REQUIRE(resourceOf(worker, onKept).res.linear.devPtr == made::arena);
+    worker.proceed();
+    saved.session.numberFrom(1000);
+    saved.session.post(textureDestroy(onLevel));
+    saved.session.require(synchronize());
+    saved.session.commit();
+    worker.quiesce();
+    save(worker, second, saved.session.scratch.path + "/list", someIdentity(), nullptr);
+  }) == "");
+  CHECK(saved.session.inWorker([&](stub::Worker& worker) {
+    proceed(worker, restore(worker, second, nullptr));
+    saved.session.numberFrom(2000);
+    for (uint64_t texture : {onVolume, onMipmap, onRow, onRows}) saved.session.post(textureDestroy(texture));
+    saved.session.require(synchronize());
+    for (uint64_t texture : {onVolume, onMipmap}) saved.session.require(textureCreate(texture, plane));
+    worker.quiesce();
+    const std::map<uint64_t, uint64_t> expected = {{onVolume, 9}, {onMipmap, 1}, {surfaceOnVolume, 6}, {onPlane, 7}, {onKept, 8}};
+    KJ_REQUIRE(numbersOf(worker) == expected);
+  }) == "");
 }
 
 TEST_CASE("textures and surfaces of what is no array or not the session's memory are refused by the worker") {

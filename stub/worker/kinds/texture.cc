@@ -6,7 +6,7 @@
 
 #include "cuda-handlers.h"
 #include "stub/worker/kinds/kind.h"
-#include "stub/worker/kinds/texture-handles.h"
+#include "stub/worker/texture-handles.h"
 #include "vgpu/api/array-format.h"
 #include "vgpu/base/fail.h"
 
@@ -18,6 +18,7 @@ TextureHandles& texturesOf(Execution& on) { return on.kept.of<TextureHandles>(on
 
 // What memory the program names must be its own: the device would read anybody's.
 bool isOwn(Execution& on, const CUDA_RESOURCE_DESC& resource) {
+  if (resource.resType != CU_RESOURCE_TYPE_LINEAR && resource.resType != CU_RESOURCE_TYPE_PITCH2D) return false;
   if (resource.resType == CU_RESOURCE_TYPE_LINEAR) return on.ownsMemory(resource.res.linear.devPtr, resource.res.linear.sizeInBytes);
   auto& rows = resource.res.pitch2D;
   const uint64_t element = arrayUnit(rows.format, rows.numChannels).bytes;
@@ -27,20 +28,28 @@ bool isOwn(Execution& on, const CUDA_RESOURCE_DESC& resource) {
   return row <= deviceArenaBytes && bytes <= deviceArenaBytes && on.ownsMemory(rows.devPtr, static_cast<uint64_t>(bytes));
 }
 
-// The program's description with the real handles in it.
-CUresult readResource(Execution& on, const api::FrameReader<api::Cuda::TextureCreateParams>& p, CUDA_RESOURCE_DESC& resource) {
-  resource = p.getResource<CUDA_RESOURCE_DESC>();
-  switch (resource.resType) {
-    case CU_RESOURCE_TYPE_ARRAY:
-      resource.res.array.hArray = fromWire<CUarray>(on.handles.get(api::Kind::ARRAY, p.getArray()));
-      return CUDA_SUCCESS;
-    case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
-      resource.res.mipmap.hMipmappedArray = fromWire<CUmipmappedArray>(on.handles.get(api::Kind::MIPMAPPED_ARRAY, p.getMipmap()));
-      return CUDA_SUCCESS;
-    case CU_RESOURCE_TYPE_LINEAR:
-    case CU_RESOURCE_TYPE_PITCH2D: return isOwn(on, resource) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-  }
-  return CUDA_ERROR_INVALID_VALUE;
+// What an object is over: the program's description with the driver's handles in it, and the virtual handle of the array or mipmapped
+// array; 0: it is memory.
+struct Resource {
+  CUDA_RESOURCE_DESC described{};
+  uint64_t image = 0;
+};
+
+Resource arrayOf(Execution& on, uint64_t array, CUDA_RESOURCE_DESC described = {.resType = CU_RESOURCE_TYPE_ARRAY}) {
+  described.res.array.hArray = fromWire<CUarray>(on.handles.get(api::Kind::ARRAY, array));
+  return {described, array};
+}
+
+Resource readResource(Execution& on, const api::FrameReader<api::Cuda::TextureCreateParams>& p) {
+  auto described = p.getResource<CUDA_RESOURCE_DESC>();
+  if (described.resType == CU_RESOURCE_TYPE_ARRAY) return arrayOf(on, p.getArray(), described);
+  if (described.resType != CU_RESOURCE_TYPE_MIPMAPPED_ARRAY) return {described};
+  described.res.mipmap.hMipmappedArray = fromWire<CUmipmappedArray>(on.handles.get(api::Kind::MIPMAPPED_ARRAY, p.getMipmap()));
+  return {described, p.getMipmap()};
+}
+
+TextureHandles::IsThere isThere(Execution& on, const Resource& resource) {
+  return [&on, resource] { return resource.image == 0 ? isOwn(on, resource.described) : on.arrays.find(resource.image).has_value(); };
 }
 
 // A launch that was posted before finds it: the driver would give its number to the next object at once.
@@ -53,14 +62,13 @@ CUresult destroyLater(Execution& on, uint64_t handle, bool surface) {
 }  // namespace
 
 CUresult textureCreate(Execution& on, const api::FrameReader<api::Cuda::TextureCreateParams>& p, Reply& reply) {
-  CUDA_RESOURCE_DESC resource{};
-  if (CUresult bad = readResource(on, p, resource)) return bad;
+  Resource resource = readResource(on, p);
   auto sampling = p.getSampling<CUDA_TEXTURE_DESC>();
   auto view = p.getView<CUDA_RESOURCE_VIEW_DESC>();
   uint64_t value = 0;
   CUresult result = texturesOf(on).make(
-      p.getTexture(), false,
-      [&driver = on.driver, resource, sampling, view, hasView = p.getHasView()](CUtexObject& made) {
+      p.getTexture(), false, isThere(on, resource),
+      [&driver = on.driver, resource = resource.described, sampling, view, hasView = p.getHasView()](CUtexObject& made) {
         return driver.cuTexObjectCreate(&made, &resource, &sampling, hasView ? &view : nullptr);
       },
       value);
@@ -73,13 +81,12 @@ CUresult textureDestroy(Execution& on, const api::FrameReader<api::Cuda::Texture
 }
 
 CUresult surfaceCreate(Execution& on, const api::FrameReader<api::Cuda::SurfaceCreateParams>& p, Reply& reply) {
-  CUDA_RESOURCE_DESC resource{};
-  resource.resType = CU_RESOURCE_TYPE_ARRAY;
-  resource.res.array.hArray = fromWire<CUarray>(on.handles.get(api::Kind::ARRAY, p.getArray()));
+  Resource resource = arrayOf(on, p.getArray());
   uint64_t value = 0;
   CUresult result = texturesOf(on).make(
-      p.getSurface(), true,
-      [&driver = on.driver, resource](CUsurfObject& made) { return driver.cuSurfObjectCreate(&made, &resource); }, value);
+      p.getSurface(), true, isThere(on, resource),
+      [&driver = on.driver, resource = resource.described](CUsurfObject& made) { return driver.cuSurfObjectCreate(&made, &resource); },
+      value);
   if (result == CUDA_SUCCESS) reply.init<api::Cuda::SurfaceCreateResults>().setValue(value);
   return result;
 }

@@ -3,8 +3,9 @@
 //
 // A driver numbers textures and surfaces alike, each device its own, and counts as long as none is destroyed: which number it
 // gives after that, and when, is its own affair (docs/facts.md). So restore makes them in the order of their numbers, after all
-// other objects, and placeholders for the numbers between them, and destroys those at the end. Used by the thread of that GPU, in
-// its context; a snapshot keeps the numbers.
+// other objects, and placeholders for the numbers between them, and destroys those at the end. A program may end an array, or memory,
+// before the objects over it, which it only destroys then: such a one has its number over something else. Used by the thread of that
+// GPU, in its context; a snapshot keeps the numbers.
 #pragma once
 
 #include <cuda.h>
@@ -35,9 +36,11 @@ class TextureHandles {
   // it.
   CUresult finishRestore();
 
-  // Makes an object by `create`, and remembers it; one that is expected only when the restore ends. CUDA's answer.
+  // Makes an object by `create`, and remembers it; one that is expected only when the restore ends. CUDA's answer. `isThere`: whether
+  // what it is over is, and is the session's; CUDA_ERROR_INVALID_VALUE if not, unless it is expected.
   using Create = std::function<CUresult(unsigned long long& value)>;
-  CUresult make(uint64_t handle, bool surface, Create create, uint64_t& value);
+  using IsThere = std::function<bool()>;
+  CUresult make(uint64_t handle, bool surface, IsThere isThere, Create create, uint64_t& value);
   // Forgets an object, whose number is the driver's until destroyReal(). Nothing where there is no such object.
   std::optional<TextureHandle> take(uint64_t handle, bool surface);
   CUresult destroyReal(const TextureHandle& object);
@@ -49,9 +52,11 @@ class TextureHandles {
  private:
   struct Later {
     uint64_t handle;
+    IsThere isThere;
     Create create;
   };
   CUresult makeLater(std::vector<TextureHandle>& placeholders);
+  CUresult makeOutlived(bool surface, unsigned long long& value);
 
   const Driver& driver;
   std::unordered_map<uint64_t, TextureHandle> objects, expected;  // by virtual handle

@@ -1,4 +1,4 @@
-#include "stub/worker/kinds/texture-handles.h"
+#include "stub/worker/texture-handles.h"
 
 namespace vgpu::stub {
 
@@ -6,13 +6,14 @@ CUresult TextureHandles::destroyReal(const TextureHandle& object) {
   return object.surface ? driver.cuSurfObjectDestroy(object.value) : driver.cuTexObjectDestroy(object.value);
 }
 
-CUresult TextureHandles::make(uint64_t handle, bool surface, Create create, uint64_t& value) {
+CUresult TextureHandles::make(uint64_t handle, bool surface, IsThere isThere, Create create, uint64_t& value) {
   if (handle == 0 || objects.contains(handle)) return CUDA_ERROR_INVALID_HANDLE;
   auto wanted = expected.find(handle);
   if (wanted != expected.end() && wanted->second.surface == surface) {
     value = wanted->second.value;
-    later.emplace(value, Later{handle, std::move(create)});
+    later.emplace(value, Later{handle, std::move(isThere), std::move(create)});
   } else {
+    if (!isThere()) return CUDA_ERROR_INVALID_VALUE;
     unsigned long long made = 0;
     if (CUresult error = create(made)) return error;
     value = made;
@@ -21,12 +22,26 @@ CUresult TextureHandles::make(uint64_t handle, bool surface, Create create, uint
   return CUDA_SUCCESS;
 }
 
+// One over what has ended, which no work uses any more: over an array of one element, which ends at once as well.
+CUresult TextureHandles::makeOutlived(bool surface, unsigned long long& value) {
+  const CUDA_ARRAY3D_DESCRIPTOR shape{
+      .Width = 1, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1, .Flags = CUDA_ARRAY3D_SURFACE_LDST};
+  CUDA_RESOURCE_DESC resource{.resType = CU_RESOURCE_TYPE_ARRAY};
+  const CUDA_TEXTURE_DESC sampling{.flags = CU_TRSF_READ_AS_INTEGER};
+  if (CUresult error = driver.cuArray3DCreate_v2(&resource.res.array.hArray, &shape)) return error;
+  CUresult made = surface ? driver.cuSurfObjectCreate(&value, &resource)
+                          : driver.cuTexObjectCreate(&value, &resource, &sampling, nullptr);
+  CUresult ended = driver.cuArrayDestroy(resource.res.array.hArray);
+  return made != CUDA_SUCCESS ? made : ended;
+}
+
 CUresult TextureHandles::makeLater(std::vector<TextureHandle>& placeholders) {
   for (auto& [number, object] : later) {
     TextureHandle& known = objects.at(object.handle);
+    const bool isThere = object.isThere();
     for (;;) {
       unsigned long long made = 0;
-      if (CUresult error = object.create(made)) return error;
+      if (CUresult error = isThere ? object.create(made) : makeOutlived(known.surface, made)) return error;
       known.value = made;
       if (made >= number) break;
       placeholders.push_back(known);
