@@ -6,10 +6,10 @@
 
 namespace vgpu::client {
 
-void Variables::add(const std::string& name, const KnownVariable& variable) {
+KnownVariable Variables::add(const std::string& name, const KnownVariable& variable) {
   std::lock_guard lock(mutex);
-  byName[{variable.module, name}] = variable;
-  byAddress[variable.address] = variable;
+  byAddress.try_emplace(variable.address, variable);
+  return byName.try_emplace({variable.module, name}, variable).first->second;
 }
 
 std::optional<KnownVariable> Variables::find(uint64_t module, const std::string& name) const {
@@ -25,12 +25,19 @@ std::optional<KnownVariable> Variables::at(uint64_t address) const {
   return found == byAddress.end() ? std::nullopt : std::optional(found->second);
 }
 
-void Variables::dropModule(uint64_t module) {
+std::vector<uint64_t> Variables::dropModule(uint64_t module) {
   std::lock_guard lock(mutex);
+  std::vector<uint64_t> handles;
   for (auto next = byName.lower_bound({module, ""}); next != byName.end() && next->first.first == module;) {
-    byAddress.erase(next->second.address);
+    const KnownVariable dropped = next->second;
     next = byName.erase(next);
+    handles.push_back(dropped.handle);
+    if (auto known = byAddress.find(dropped.address); known != byAddress.end() && known->second.module == module) byAddress.erase(known);
+    if (!dropped.isManaged) continue;
+    for (auto& [name, other] : byName)
+      if (other.address == dropped.address && other.module != module) byAddress.try_emplace(other.address, other);
   }
+  return handles;
 }
 
 }  // namespace vgpu::client

@@ -1,4 +1,5 @@
-// The addresses of the loaded modules' variables, against which a copy to a symbol's address is checked.
+// The variables of loaded modules that the program has asked for, by their names, each of which has one handle, and by their addresses,
+// against which copies are checked. A managed variable is of the modules of several devices, and known as long as one of them is loaded.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace vgpu::client {
 
@@ -16,10 +18,12 @@ struct KnownVariable {
 
 class Variables {
  public:
-  void add(const std::string& name, const KnownVariable& variable);
+  // Returns what is known by that name from now on: `variable`, or what another thread has added before.
+  KnownVariable add(const std::string& name, const KnownVariable& variable);
   std::optional<KnownVariable> find(uint64_t module, const std::string& name) const;
   std::optional<KnownVariable> at(uint64_t address) const;  // the one that holds `address`
-  void dropModule(uint64_t module);
+  // Removes those of a module. Returns their handles.
+  std::vector<uint64_t> dropModule(uint64_t module);
 
  private:
   mutable std::mutex mutex;  // a leaf

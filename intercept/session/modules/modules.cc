@@ -74,32 +74,38 @@ CUresult askForFunction(Thread& thread, uint64_t module, const std::string& name
 }
 
 CUresult askWorkerForVariable(Thread& thread, uint64_t module, const std::string& name, KnownVariable& variable) {
-  Session& session = thread.session;
-  variable = {.handle = session.handles.create(api::Kind::VARIABLE, handleDevice(module)), .module = module};
+  variable.module = module;
   Call<api::Cuda::ModuleVariableParams> frame(thread.of(module), api::Method::moduleVariable, dataWords(name.size() + 1));
   frame->setVariable(variable.handle);
   frame->setModule(module);
   frame->setName(name.c_str());
   frame.recordLater();  // the list keeps the address, for the comparison at restore
-  if (CUresult error = frame.call()) {
-    session.handles.destroy(variable.handle);
-    return error;
-  }
+  if (CUresult error = frame.call()) return error;
   auto reported = frame.results<api::Cuda::ModuleVariableResults>();
   variable.address = reported.getAddress();
   variable.bytes = reported.getBytes();
   variable.isManaged = reported.getManaged();
   frame.describe(variable.address, variable.bytes);
   frame.record();
-  session.variables.add(name, variable);
   return CUDA_SUCCESS;
 }
 
-CUresult askForVariable(Thread& thread, uint64_t module, const std::string& name, KnownVariable& variable) {
-  if (CUresult error = askWorkerForVariable(thread, module, name, variable)) return error;
+// A managed one is served before another thread finds it.
+CUresult takeManaged(Thread& thread, const KnownVariable& variable) {
   if (!variable.isManaged || !programHasDeviceArenas) return CUDA_SUCCESS;
   serveTouches();
-  return thread.session.managed.addVariable(thread, handleDevice(module), module, variable.address, variable.bytes);
+  return thread.session.managed.addVariable(thread, handleDevice(variable.module), variable.module, variable.address, variable.bytes);
+}
+
+CUresult askForVariable(Thread& thread, uint64_t module, const std::string& name, KnownVariable& variable) {
+  Session& session = thread.session;
+  const uint64_t made = session.handles.create(api::Kind::VARIABLE, handleDevice(module));
+  variable = {.handle = made};
+  CUresult result = askWorkerForVariable(thread, module, name, variable);
+  if (result == CUDA_SUCCESS) result = takeManaged(thread, variable);
+  if (result == CUDA_SUCCESS) variable = session.variables.add(name, variable);
+  if (result != CUDA_SUCCESS || variable.handle != made) session.handles.destroy(made);
+  return result;
 }
 
 }  // namespace
@@ -126,11 +132,12 @@ CUresult loadModule(Thread& thread, std::span<const std::byte> image, uint64_t c
 
 CUresult unloadModule(Thread& thread, uint64_t module) {
   Session& session = thread.session;
-  if (CUresult error = synchronizeDevice(thread, handleDevice(module))) return error;
+  // What ends with its context ends, whatever has failed before.
+  if (CUresult error = synchronizeDevice(thread, handleDevice(module)); error != CUDA_SUCCESS && !thread.takesDownContext) return error;
   uint64_t blob = session.handles.find<api::Kind::MODULE>(module)->blob;
   // Before the worker can give its variables' addresses to a module that another thread loads.
   session.managed.removeModule(module);
-  session.variables.dropModule(module);
+  for (uint64_t variable : session.variables.dropModule(module)) session.handles.destroy(variable);
   {
     Call<api::Cuda::ModuleUnloadParams> frame(thread.of(module), api::Method::moduleUnload);
     frame->setHmod(module);
