@@ -174,6 +174,17 @@ bool launchEverywhere(CUkernel kernel, std::vector<PerDevice>& devices) {
   return ok;
 }
 
+// What has been set of the kernel on a device is set of its function in any context, asked for by the kernel or by its name.
+bool isSetByName(CUlibrary library) {
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  int shared = 0;
+  CALL(cuLibraryGetModule, &module, library);
+  CALL(cuModuleGetFunction, &function, module, "add");
+  CALL(cuFuncGetAttribute, &shared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function);
+  return EXPECT(shared == 2048);
+}
+
 // Another context of the device has variables of its own, which end with it.
 bool hasVariablesInEachContext(CUlibrary library, CUkernel kernel) {
   CUcontext context;
@@ -184,6 +195,7 @@ bool hasVariablesInEachContext(CUlibrary library, CUkernel kernel) {
   for (int round = 0; round < 2; ++round) {
     CALL(cuCtxCreate, &context, nullptr, 0, 0);
     CALL(cuLibraryGetGlobal, &there, &bytes, library, "launches");
+    ok &= isSetByName(library);
     CALL(cuMemAlloc, &out, 2 * sizeof(unsigned));
     ok &= EXPECT(there != here) && launch(kernel, reinterpret_cast<unsigned*>(out), 1);
     unsigned launches = 0;

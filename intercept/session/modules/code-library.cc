@@ -71,23 +71,23 @@ CUresult LibraryKernel::load(Thread& thread, uint64_t context, uint64_t& functio
   if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   uint64_t module = 0;
   if (CUresult error = owner->code->moduleIn(thread, context, module)) return error;
-  bool isNew = thread.session.functions.find(module, name) == 0;
   if (CUresult error = findFunction(thread, module, name, function)) return error;
-  std::vector<Setting> due;
-  if (isNew) {
-    std::lock_guard lock(mutex);
-    for (auto& [key, set] : settings)
-      if (key.first == handleDevice(context)) due.push_back(set);
-  }
-  for (auto& set : due)
-    if (CUresult error = set(thread, function)) return error;
   recent[handleDevice(context)].store(function, std::memory_order_release);
+  return CUDA_SUCCESS;
+}
+
+CUresult LibraryKernel::applyTo(Thread& thread, uint64_t function) {
+  std::lock_guard lock(setting);
+  for (auto& [key, set] : settings)
+    if (key.first == handleDevice(function))
+      if (CUresult error = set(thread, function)) return error;
   return CUDA_SUCCESS;
 }
 
 CUresult LibraryKernel::setOn(Thread& thread, unsigned device, uint64_t key, Setting set) {
   auto* owner = thread.session.handles.find<api::Kind::LIBRARY>(library);
   if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  std::lock_guard lock(setting);
   std::vector<uint64_t> contexts = owner->code->contextsOn(thread, device);
   if (contexts.empty()) contexts.push_back(contextOn(thread, device));
   for (uint64_t context : contexts) {
@@ -95,7 +95,6 @@ CUresult LibraryKernel::setOn(Thread& thread, unsigned device, uint64_t key, Set
     if (CUresult error = functionIn(thread, context, function)) return error;
     if (CUresult error = set(thread, function)) return error;
   }
-  std::lock_guard lock(mutex);
   settings[{device, key}] = std::move(set);
   return CUDA_SUCCESS;
 }

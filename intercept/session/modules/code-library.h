@@ -72,12 +72,14 @@ class LibraryKernel {
   // are as they were.
   using Setting = std::function<CUresult(Thread& thread, uint64_t function)>;
   CUresult setOn(Thread& thread, unsigned device, uint64_t key, Setting set);
+  // Applies what has been set on its device to a function of the kernel that nobody has yet. CUDA's result.
+  CUresult applyTo(Thread& thread, uint64_t function);
 
  private:
   CUresult load(Thread& thread, uint64_t context, uint64_t& function);
 
   std::array<std::atomic<uint64_t>, maxDevices> recent{};  // the function that was used last on each device
-  std::mutex mutex;                                        // a leaf
+  std::recursive_mutex setting;  // held while functions are set; before `loading`. What is set may make functions
   std::map<std::pair<unsigned, uint64_t>, Setting> settings;  // by device and what is set
 };
 

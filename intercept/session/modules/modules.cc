@@ -54,6 +54,13 @@ std::unique_ptr<FunctionLayout> layoutOf(Thread& thread, uint64_t module, const 
   return layout;
 }
 
+// What the program has set of a library's kernel is set of its functions, however it has got them.
+CUresult setAsKernel(Thread& thread, uint64_t module, const std::string& name, uint64_t function) {
+  const uint64_t library = thread.session.handles.find<api::Kind::MODULE>(module)->codeLibrary;
+  auto* known = library == 0 ? nullptr : thread.session.handles.find<api::Kind::KERNEL>(thread.session.kernels.find(library, name));
+  return known == nullptr ? CUDA_SUCCESS : known->kernel->applyTo(thread, function);
+}
+
 CUresult askForFunction(Thread& thread, uint64_t module, const std::string& name, uint64_t& handle) {
   HandleTable& handles = thread.session.handles;
   uint64_t made = handles.reserve(api::Kind::FUNCTION, handleDevice(module));
@@ -68,6 +75,7 @@ CUresult askForFunction(Thread& thread, uint64_t module, const std::string& name
   handles.publish<api::Kind::FUNCTION>(made, 0, [&](FunctionState& state) {
     state.layout = layoutOf(thread, module, name, frame.results<api::Cuda::ModuleFunctionResults>());
   });
+  if (CUresult error = setAsKernel(thread, module, name, made)) return handles.destroy(made), error;
   handle = thread.session.functions.add(module, name, made);
   if (handle != made) handles.destroy(made);
   return CUDA_SUCCESS;
