@@ -96,7 +96,7 @@ VGPU_EXPORT CUresult CUDAAPI cuLibraryUnload(CUlibrary library) {
   return withLibrary(library, [&](Thread& thread, CodeLibrary& code) -> CUresult {
     CUresult result = code.unload(thread);
     for (uint64_t kernel : thread.session.kernels.drop(toWire(library))) thread.session.handles.destroy(kernel);
-    thread.session.handles.destroy(toWire(library));
+    thread.session.handles.destroy<api::Kind::LIBRARY>(toWire(library), [](CodeLibraryState& state) { state.reset(); });
     return result;
   });
 }

@@ -61,7 +61,7 @@ VGPU_EXPORT CUresult CUDAAPI cuLinkComplete(CUlinkState state, void** cubinOut, 
 VGPU_EXPORT CUresult CUDAAPI cuLinkDestroy(CUlinkState state) {
   return withLink(state, [&](Thread& thread, Linker& linker) -> CUresult {
     CUresult result = linker.destroy(thread);
-    thread.session.handles.destroy(toWire(state));
+    thread.session.handles.destroy<api::Kind::LINK>(toWire(state), [](LinkState& ended) { ended.reset(); });
     return result;
   });
 }

@@ -1,6 +1,8 @@
 // Libraries of code: an image without a context, whose kernels are launched wherever the caller is.
 #include "driver-entry.h"
 
+#include <malloc.h>
+
 #include <cstring>
 #include <set>
 #include <string>
@@ -185,6 +187,20 @@ bool isSetByName(CUlibrary library) {
   return EXPECT(shared == 2048);
 }
 
+// A library that has ended keeps no image in the program's process.
+bool givesImageBack() {
+  constexpr size_t imageBytes = 1 << 20;
+  std::string image = ptx;
+  image += "//" + std::string(imageBytes, ' ');
+  const size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+  for (int i = 0; i < 16; ++i) {
+    CUlibrary library;
+    CALL(cuLibraryLoadData, &library, image.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0);
+    CALL(cuLibraryUnload, library);
+  }
+  return EXPECT(mallinfo2().uordblks + mallinfo2().hblkhd < before + 8 * imageBytes);
+}
+
 // Another context of the device has variables of its own, which end with it.
 bool hasVariablesInEachContext(CUlibrary library, CUkernel kernel) {
   CUcontext context;
@@ -232,6 +248,7 @@ int main() {
   ok &= launchEverywhere(add, devices);
   ok &= keepsAttributes(add, 0) & hasVariablesInEachContext(library, add) & worksInRuntime(devices[0].out);
 
+  ok &= givesImageBack();
   CALL(cuLibraryUnload, library);
   unsigned* out = devices[0].out;
   unsigned by = 1;

@@ -1,6 +1,8 @@
 // Modules linked at run time: functions and variables of one used by another, with the linker's logs.
 #include "driver-entry.h"
 
+#include <malloc.h>
+
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -99,6 +101,19 @@ bool refusesWrongUses() {
   return ok & EXPECT(empty.addFile("/nowhere/at-all") == CUDA_ERROR_FILE_NOT_FOUND);
 }
 
+// A link that has ended keeps no input in the program's process.
+bool givesInputsBack() {
+  constexpr size_t inputBytes = 1 << 20;
+  const std::string input = callee + "//" + std::string(inputBytes, ' ');
+  const size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+  bool ok = true;
+  for (int i = 0; i < 16; ++i) {
+    Link link;
+    ok &= EXPECT(link.add(input, "callee.ptx") == CUDA_SUCCESS);
+  }
+  return ok & EXPECT(mallinfo2().uordblks + mallinfo2().hblkhd < before + 8 * inputBytes);
+}
+
 // The numbers that loading a module brings back, beside the module.
 bool tellsTheTime(const void* image) {
   char info[256] = "";
@@ -116,7 +131,7 @@ bool tellsTheTime(const void* image) {
 
 int main() {
   CHECK(cudaFree(nullptr));
-  bool ok = refusesWrongUses();
+  bool ok = refusesWrongUses() & givesInputsBack();
   const std::string path = "/tmp/vgpu-linking-" + std::to_string(getpid()) + ".ptx";
   std::ofstream(path) << callee;
   CUmodule module;
