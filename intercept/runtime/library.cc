@@ -13,7 +13,7 @@ static_assert(static_cast<int>(cudaDriverEntryPointVersionNotSufficent) == CU_GE
 /// The launch functions take a kernel of the library API where they take a host function.
 CUresult findKernelIn(cudaKernel_t* kernel, cudaLibrary_t library, const char* name) {
   CUresult result = cuLibraryGetKernel(kernel, library, name);
-  if (result == CUDA_SUCCESS) registerKernel(*kernel);
+  if (result == CUDA_SUCCESS) registerKernel(*kernel, library);
   return result;
 }
 
@@ -21,7 +21,13 @@ CUresult enumerate(cudaKernel_t* kernels, unsigned room, cudaLibrary_t library) 
   unsigned count = 0;
   if (CUresult result = cuLibraryGetKernelCount(&count, library); result != CUDA_SUCCESS) return result;
   CUresult result = cuLibraryEnumerateKernels(kernels, room, library);
-  for (unsigned i = 0; result == CUDA_SUCCESS && i < room && i < count; ++i) registerKernel(kernels[i]);
+  for (unsigned i = 0; result == CUDA_SUCCESS && i < room && i < count; ++i) registerKernel(kernels[i], library);
+  return result;
+}
+
+CUresult unloadLibrary(cudaLibrary_t library) {
+  CUresult result = cuLibraryUnload(library);
+  if (result == CUDA_SUCCESS) removeKernels(library);
   return result;
 }
 
@@ -50,7 +56,7 @@ RUNTIME(cudaLibraryLoadFromFile,
          cudaLibraryOption* options, void** values, unsigned count),
         cuLibraryLoadFromFile(library, path, same<CUjit_option>(jitOptions), jitValues, jitCount,
                               same<CUlibraryOption>(options), values, count))
-RUNTIME(cudaLibraryUnload, (cudaLibrary_t library), cuLibraryUnload(library))
+RUNTIME(cudaLibraryUnload, (cudaLibrary_t library), unloadLibrary(library))
 RUNTIME(cudaLibraryGetKernel, (cudaKernel_t * kernel, cudaLibrary_t library, const char* name),
         findKernelIn(kernel, library, name))
 RUNTIME(cudaLibraryGetKernelCount, (unsigned* count, cudaLibrary_t library), cuLibraryGetKernelCount(count, library))

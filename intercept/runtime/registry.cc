@@ -28,6 +28,11 @@ void remove(PointerTable<T>& table, const void* key, const T* record) {
   if (table.find(key) == record) table.set(key, nullptr);
 }
 
+/// Under `registryLock`.
+void removeHandles(const Function& function) {
+  for (auto& loaded : function.owned) remove(handles, loaded->function, &function);
+}
+
 }  // namespace
 
 Function* findFunction(const void* key) { return functions.find(key); }
@@ -93,7 +98,7 @@ void removeModule(Module* module) {
     remove(functions, function->host, function.get());
     remove(functions, function.get(), function.get());
     if (function->kernel != nullptr) remove(functions, function->kernel, function.get());
-    for (auto& loaded : function->owned) remove(handles, loaded->function, function.get());
+    removeHandles(*function);
   }
   for (auto& variable : module->variables) {
     remove(variables, variable->host, variable.get());
@@ -101,14 +106,29 @@ void removeModule(Module* module) {
   }
 }
 
-void registerKernel(CUkernel kernel) {
+void registerKernel(CUkernel kernel, CUlibrary library) {
   std::lock_guard lock(registryLock);
   if (functions.find(kernel) != nullptr) return;
   auto record = std::make_unique<Function>();
   record->kernel = kernel;
-  auto* kept = record.release();  // the driver may hand the same kernel out again: kept with the process
+  record->library = library;
+  auto* kept = record.release();  // until removeKernels(): the driver may hand the same kernel out again
   kept->next = std::exchange(libraryKernels, kept);
   functions.set(kernel, kept);
+}
+
+void removeKernels(CUlibrary library) {
+  std::lock_guard lock(registryLock);
+  for (Function** at = &libraryKernels; *at != nullptr;) {
+    if ((*at)->library != library) {
+      at = &(*at)->next;
+      continue;
+    }
+    std::unique_ptr<Function> ended(*at);
+    *at = ended->next;
+    remove(functions, ended->kernel, ended.get());
+    removeHandles(*ended);
+  }
 }
 
 void forgetSlot(int slot) {

@@ -32,6 +32,7 @@ struct Module;
 
 struct Function {
   Module* module = nullptr;   ///< null for a kernel of the library API
+  CUlibrary library = nullptr;  ///< of a kernel of the library API: its library
   CUkernel kernel = nullptr;  ///< of the library API, or once the program has asked for it (getKernel); then under the module's lock
   const void* host = nullptr;
   const char* name = nullptr;  ///< in the module; the program's own string
@@ -99,7 +100,9 @@ void forgetSlot(int slot);
 /// The kernel with that handle of the driver, or null: for queries of graphs.
 Function* findByHandle(CUfunction handle);
 
-/// Makes the library API's kernel known to the launch functions; twice is the same as once.
-void registerKernel(CUkernel kernel);
+/// Makes a kernel of a library known to the launch functions; twice is the same as once.
+void registerKernel(CUkernel kernel, CUlibrary library);
+/// Drops the records of the kernels of a library that has ended.
+void removeKernels(CUlibrary library);
 
 }  // namespace vgpu::runtime

@@ -93,3 +93,20 @@ TEST_CASE("a wrapper that holds no fatbinary is an invalid image, told at the la
   CHECK(cudaLaunchKernel(&host, dim3(1), dim3(1), nullptr, 0, nullptr) == cudaErrorInvalidKernelImage);
   __cudaUnregisterFatBinary(handle);
 }
+
+TEST_CASE("a library that has ended leaves no record of its kernels, and another one keeps those of its own") {
+  using namespace vgpu::runtime;
+  char places[4];
+  auto library = [&](int which) { return reinterpret_cast<CUlibrary>(&places[which]); };
+  auto kernel = [&](int which) { return reinterpret_cast<CUkernel>(&places[2 + which]); };
+  for (int which : {0, 1}) registerKernel(kernel(which), library(which));
+  const Function* other = findFunction(kernel(1));
+  CHECK(findFunction(kernel(0)) != nullptr);
+  CHECK(cudaLibraryUnload(library(0)) == cudaSuccess);
+  CHECK(findFunction(kernel(0)) == nullptr);
+  CHECK(findFunction(kernel(1)) == other);
+  registerKernel(kernel(0), library(1));  // the driver may give a handle again
+  CHECK(findFunction(kernel(0))->library == library(1));
+  CHECK(cudaLibraryUnload(library(1)) == cudaSuccess);
+  CHECK(findFunction(kernel(1)) == nullptr);
+}
