@@ -83,6 +83,7 @@ void MadeAhead::follow(stub::SessionState& on, const StateTables& state, const s
     if (!isOf(record.id.kind) || record.parented != (record.id.kind == api::Kind::FUNCTION || record.id.kind == api::Kind::VARIABLE))
       fail(fmt::format("the {} {:#x} cannot be made before its session", kindName(record.id.kind), record.id.handle));
   reduce(on, state, records);
+  stub::planModules(on, records);
   runStep(on, state, &stub::KindModule::prepare);
   rebuild(on, records, [](size_t) {}, [this](const RecordedFrame& frame) { return has(frame); });
   for (auto& record : records) {

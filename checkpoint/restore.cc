@@ -160,6 +160,7 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   auto records = loadRecords(directory, manifest);
   adoptDevices(on, manifest.devices, records);
   stub::planLeases(on, records);
+  stub::planModules(on, records);
   PendingCalls pending = loadPendingCalls(directory, manifest);
   auto output = directory.readWhole(outputFile, manifest.files.at(outputFile), stub::DeviceOutput::mostBytes);
   if (!from.memoryLater) requireSamePlace(pending, on.shared());

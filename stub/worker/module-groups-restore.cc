@@ -109,8 +109,10 @@ void ModuleGroups::restore(const Row& row) {
     restoredGroup = number;
   }
   BlockPlacement placement(std::move(expected[member.module]));
-  CUresult result =
-      on.session.sharedModules.load(member.library, blob->bytes().data(), blob->facts().variables, {}, member.real);
+  const std::shared_ptr<JitCall> options = planned[member.module];
+  SharedModules::Jit jit;
+  if (options != nullptr) jit = {options->ownCount(), options->ownOptions(), options->ownValues()};
+  CUresult result = on.session.sharedModules.load(member.library, blob->bytes().data(), blob->facts().variables, jit, member.real);
   if (result != CUDA_SUCCESS)
     fail(fmt::format("the module {:#x} cannot be loaded again on {}: {}{}", member.module, on.session.nameOf(on.device()),
                      nameOf(on.driver, result), lacksCode(result)));
@@ -124,6 +126,7 @@ void ModuleGroups::restore(const Row& row) {
 }
 
 void ModuleGroups::endRestore() {
+  planned.clear();
   if (!servesLibrary || mayLibraryLoad()) return;
   GapFiller filled(on.driver);
   beginLibrarys();
@@ -158,6 +161,17 @@ Rows inRestoreOrder(const SessionState& session, Rows modules) {
   });
   if (areOneGpu) std::ranges::stable_sort(modules, {}, deviceOf);
   return modules;
+}
+
+void planModules(SessionState& session, const std::vector<ObjectRecord>& records) {
+  for (auto& record : records)
+    for (auto& frame : record.recipe) {
+      if (frame.method != api::Method::moduleLoad) continue;
+      api::FrameReader<api::Cuda::ModuleLoadParams> load(frame.words);
+      if (load.getOptions().size() == 0 || handleDevice(load.getModule()) >= session.deviceCount()) continue;
+      session.of(handleDevice(load.getModule())).moduleGroups.plan(load.getModule(),
+                                                                   std::make_shared<JitCall>(load.getOptions(), load.getValues()));
+    }
 }
 
 std::set<uint64_t> imagesOfGroups(const Rows& rows) {

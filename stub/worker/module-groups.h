@@ -26,13 +26,16 @@
 #include <functional>
 #include <list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "stub/driver/driver-addresses.h"
+#include "stub/worker/kinds/link.h"
 #include "stub/worker/placeholder-images.h"
+#include "vgpu/objects/object-list.h"
 #include "vgpu/objects/state-table.h"
 
 namespace vgpu::stub {
@@ -72,6 +75,8 @@ class ModuleGroups {
   // Restore: says where blocks were, one after the other, then loads module after module, all before the recipes. Throws
   // kj::Exception if one cannot be loaded. Again with the rows of a later moment: loads those that are new.
   void expect(const Row& block);
+  // Before: the options of the JIT that the program has given for it.
+  void plan(uint64_t module, std::shared_ptr<JitCall> jit) { planned[module] = std::move(jit); }
   void restore(const Row& module);
   void endRestore();
   // Before that: the modules of groups that these rows do not have, or have otherwise. Each is to be unloaded, by unload() or
@@ -121,6 +126,7 @@ class ModuleGroups {
   std::atomic<bool> isLibrarysTurn{false};                // the last group is a library's, and not full
   std::set<uint64_t> dropped;                             // images that go with their group
   std::map<uint64_t, std::vector<DriverBlock>> expected;  // by the program's module
+  std::map<uint64_t, std::shared_ptr<JitCall>> planned;   // likewise; of most there are none
   std::optional<uint64_t> restoredGroup;                  // the last, by the number in its rows,
   Group* restoring = nullptr;                             // and here
   std::map<uint64_t, Member> unclaimed;                   // copies, by the program's module
@@ -136,6 +142,9 @@ SavedGroups savedGroups(const SessionState& session);
 // Rows of moduleGroupKind as they are to be restored: in the order in which they were loaded. If several devices are one GPU here, device
 // after device: between modules of a group there are none of another device, which would lie in its chunks.
 Rows inRestoreOrder(const SessionState& session, Rows modules);
+
+// Before modules are restored: the options that the recipes of these records have for them.
+void planModules(SessionState& session, const std::vector<ObjectRecord>& records);
 
 // The images that rows of moduleGroupKind name.
 std::set<uint64_t> imagesOfGroups(const Rows& rows);

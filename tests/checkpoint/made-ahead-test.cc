@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
+#include <array>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -20,15 +21,18 @@ namespace {
 
 constexpr uint64_t image = 1, otherImage = 2, otherModule = made::module + 1;
 
-// How often the worker's driver was asked to load the test program's module. In the worker's process.
-int loads = 0;
+// How often the worker's driver was asked to load the test program's module, and for how many registers. In the worker's process.
+int loads = 0, registers = 0;
 decltype(stub::Driver::cuModuleLoadDataEx) loadAsEver;
 
 void countLoads(stub::Driver& driver) {
   loadAsEver = std::exchange(driver.cuModuleLoadDataEx, [](CUmodule* module, const void* bytes, unsigned count, CUjit_option* options,
                                                            void** values) {
     auto text = [](const void* image) { return static_cast<const char*>(image); };
-    loads += std::strncmp(text(bytes), text(madeImage().data()), madeImage().size()) == 0;  // some images are shorter
+    const bool isMade = std::strncmp(text(bytes), text(madeImage().data()), madeImage().size()) == 0;  // some images are shorter
+    loads += isMade;
+    for (unsigned i = 0; isMade && i < count; ++i)
+      if (options[i] == CU_JIT_MAX_REGISTERS) registers = static_cast<int>(reinterpret_cast<uintptr_t>(values[i]));
     return loadAsEver(module, bytes, count, options, values);
   });
 }
@@ -68,6 +72,20 @@ void keepImage(stub::SessionState& on, SentAhead& sent, uint64_t number, const D
   KJ_REQUIRE(blobs.reserve(number, stub::Blob::Origin::snapshot, madeImage().size()) == CUDA_SUCCESS);
   blobs.find(number)->append(madeImage());
   sent.images[{number, 0}] = Digester(key)(madeImage());
+}
+
+// Loads a module with variables, with an option for the JIT.
+void loadForRegisters(TestSession& session, stub::Worker& worker) {
+  bringImage(session, image, madeImage());
+  session.require(makeFrame<api::Cuda::ModuleLoadParams>(0, api::Method::moduleLoad, 0, [](auto p) {
+    p.setModule(made::module);
+    p.setBlob(image);
+    const std::array<int32_t, 1> options{CU_JIT_MAX_REGISTERS};
+    const std::array<uint32_t, 1> values{40};
+    p.setOptions(kj::arrayPtr(options.data(), options.size()));
+    p.setValues(kj::arrayPtr(values.data(), values.size()));
+  }));
+  worker.quiesce();
 }
 
 // A session that is saved, and restored by a worker that has followed it before, as `change` says; `look` is called between. In all
@@ -126,6 +144,26 @@ TEST_CASE("modules whose group has become another one are loaded anew") {
   CHECK(restoreAfter(
             session, 3, [](Ahead& ahead) { ahead.addOther(0); },
             [](stub::SessionState& on) { KJ_REQUIRE(on.of(0).modules.blobs.size() == 2); }) == "");
+}
+
+TEST_CASE("a module with variables is loaded again with the program's options for the JIT, by a resume and ahead of it") {
+  SavedSession saved(loadForRegisters);
+  for (bool isAhead : {false, true})
+    CHECK(saved.session.inWorker(
+              [&](stub::Worker& worker) {
+                SentAhead sent;
+                if (isAhead) {
+                  Ahead ahead(saved.path);
+                  worker.runQuiesced([&](stub::SessionState& on) {
+                    keepImage(on, sent, image, ahead.key);
+                    sent.made.follow(on, ahead.state, ahead.records);
+                  });
+                  KJ_REQUIRE(loads == 1 && registers == 40, loads, registers);
+                }
+                restore(worker, saved.path, nullptr, {.ahead = isAhead ? &sent : nullptr});
+                KJ_REQUIRE(loads == 1 && registers == 40, loads, registers);
+              },
+              "", countLoads) == "");
 }
 
 TEST_CASE("records of other kinds than can be made ahead are refused") {
