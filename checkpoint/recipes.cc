@@ -4,6 +4,7 @@
 #include <kj/debug.h>
 
 #include <map>
+#include <set>
 
 #include "stub/worker/kinds/kind.h"
 #include "vgpu/base/fail.h"
@@ -29,6 +30,22 @@ std::string nameOf(stub::SessionState& on, const ObjectId& id, const RecordedFra
   return found == functions.end() ? "" : fmt::format(" (kernel {})", found->second.name);
 }
 
+// Modules that have ended, and whose images the worker has no more, with what was in them: functions and the like, which a graph that
+// lives may name. The graph does without (stub/worker/kinds/graph.cc).
+std::set<uint64_t> imagelessOf(stub::SessionState& on, const std::vector<ObjectRecord>& records,
+                               const std::function<bool(const RecordedFrame&)>& isExecuted) {
+  std::set<uint64_t> modules, all;
+  for (auto& record : records) {
+    auto& made = record.recipe.front();
+    if (!record.destroyed() || made.method != api::Method::moduleLoad || (isExecuted && isExecuted(made))) continue;
+    const uint64_t image = api::FrameReader<api::Cuda::ModuleLoadParams>(made.words).getBlob();
+    if (on.of(made.device).blobs.find(image) == nullptr) modules.insert(record.key());
+  }
+  for (auto& record : records)
+    if (modules.contains(record.key()) || (record.parented && modules.contains(record.needs.front().record))) all.insert(record.key());
+  return all;
+}
+
 }  // namespace
 
 void rebuild(stub::SessionState& on, const std::vector<ObjectRecord>& records, const std::function<void(size_t)>& progress,
@@ -38,9 +55,10 @@ void rebuild(stub::SessionState& on, const std::vector<ObjectRecord>& records, c
     const RecordedFrame* frame;
   };
   std::map<uint64_t, Step> steps;
+  const auto imageless = imagelessOf(on, records, isExecuted);
   for (auto& record : records)
     for (auto& frame : record.recipe)
-      if (!isExecuted || !isExecuted(frame)) steps.emplace(frame.number, Step{&record, &frame});
+      if (!imageless.contains(record.key()) && (!isExecuted || !isExecuted(frame))) steps.emplace(frame.number, Step{&record, &frame});
   stub::Reply reply;
   for (auto& [number, step] : steps) {
     auto& [record, frame] = step;

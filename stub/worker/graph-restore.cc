@@ -86,9 +86,10 @@ CUresult execute(Execution& on, const LatestSetting& setting) {
   return on.execute(setting.method, kj::arrayPtr(setting.words.data(), setting.words.size()), 0, 0, reply);
 }
 
-// A kernel names no memory that its frame is refused for.
-bool namesMemory(api::Method method) {
-  return method == api::Method::graphSetCopy || method == api::Method::graphSetFill || method == api::Method::graphSetMemOps;
+// Whether what the frame of such a node names may have ended, so that it is refused: memory, and the functions of a module.
+bool mayBeRefused(api::Method method) {
+  return method == api::Method::graphSetKernel || method == api::Method::graphSetCopy || method == api::Method::graphSetFill ||
+         method == api::Method::graphSetMemOps;
 }
 
 CUresult upload(Execution& on, KnownGraph& graph) {
@@ -136,7 +137,7 @@ void prepareGraphs(SessionState& session, const Rows& rows) {
   for (auto& row : rows) {
     const uint64_t graph = numberIn(row, 0), number = numberIn(row, 1);
     if (isHandle(row)) deviceHandles(session.of(handleDevice(graph))).expect(graph, number);
-    if (isHandle(row) || isUpload(row) || !namesMemory(*findMethod(textIn(row, 2)))) continue;
+    if (isHandle(row) || isUpload(row) || !mayBeRefused(*findMethod(textIn(row, 2)))) continue;
     for (unsigned device = 0; device < session.deviceCount(); ++device)
       session.of(device).kept.of<LatestSettings>()[{graph, number}] = settingIn(row);
   }

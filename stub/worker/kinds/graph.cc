@@ -64,9 +64,11 @@ CUresult graphBegin(Execution& on, const api::FrameReader<api::Cuda::GraphBeginP
   return CUDA_SUCCESS;
 }
 
+constexpr auto refuseFunction = [](auto&&...) { return CUDA_ERROR_INVALID_HANDLE; };
+
 CUresult graphKernel(Execution& on, const api::FrameReader<api::Cuda::GraphKernelParams>& p, Reply&) {
   auto found = on.functions.find(p.getFunction());
-  if (found == on.functions.end()) throw BadHandle{api::Kind::FUNCTION, p.getFunction()};
+  if (found == on.functions.end()) return execute(on, p, refuseFunction, refuseFunction);
   auto parameters = p.getParameters();
   LaunchAttributes attributes(on, p.getAttributes(), p.getCooperative());
   if (CUresult bad = attributes.check()) return bad;
