@@ -57,6 +57,20 @@ TEST_CASE("a setting takes the place of one of the same target only") {
   CHECK_FALSE(supersedes(moduleFunction(2, 11, 1), moduleFunction(1, 11, 1)));
 }
 
+TEST_CASE("a reference keeps the format of the array that has set it, whichever array it is bound to later without") {
+  constexpr unsigned setsFormat = 1;  // CU_TRSA_OVERRIDE_FORMAT
+  auto bind = [](uint64_t position, uint64_t array, unsigned flags) {
+    return makeFrame<api::Cuda::TexRefSetArrayParams>(position, api::Method::texRefSetArray, 0, [&](auto& p) {
+      p.setHTexRef(21);
+      p.setHArray(array);
+      p.setFlags(flags);
+    });
+  };
+  CHECK_FALSE(supersedes(bind(2, 32, 0), bind(1, 31, setsFormat)));
+  CHECK(supersedes(bind(2, 32, 0), bind(1, 31, 0)));
+  CHECK(supersedes(bind(2, 32, setsFormat), bind(1, 31, setsFormat)));
+}
+
 TEST_CASE("every kind has a name of its own") {
   std::set<std::string> names;
   for (unsigned kind = 0; kind < api::kindCount; kind++)
