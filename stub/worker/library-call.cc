@@ -110,7 +110,7 @@ CUresult LibraryCall::translate(size_t i) {
     case Argument::stream:
       word = entry->does == Does::work ? toWire(on.stream(word)) : on.handles.getOrNull(api::Kind::STREAM, word);
       return CUDA_SUCCESS;
-    default: return isHost(i) ? placeHost(i) : word == 0 || on.ownsMemory(word, 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    default: return isHost(i) ? placeHost(i) : reach(word);
   }
 }
 

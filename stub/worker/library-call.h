@@ -13,6 +13,7 @@
 #include <string>
 
 #include "stub/worker/execution.h"
+#include "vgpu/wire/arena.h"
 
 namespace vgpu::stub {
 
@@ -29,6 +30,14 @@ class LibraryCall {
 
   // CUDA's answer: an error is of an argument that the program may not use. `object`: the virtual handle of what is made.
   CUresult run(uint64_t object = 0);
+
+  // The same for one that has set something before. False if what it names, a stream or memory, has ended since: its object is of no use
+  // with it either.
+  bool runAgain() try {
+    return run() == CUDA_SUCCESS;
+  } catch (const BadHandle&) {
+    return false;
+  }
 
   // The three parts of run().
   CUresult prepare();
@@ -53,12 +62,20 @@ class LibraryCall {
 
   const api::LibraryEntry* entry = nullptr;
   uint64_t status = 0;  // the library's, or what else it returns
+  bool namesEnded = false;  // an address where nothing of the session's is
 
  private:
   void read();
   CUresult translate(size_t argument);
   CUresult placeHost(size_t argument);
   uint64_t realOf(uint64_t handle, uint8_t type);
+  // The library hands it on to the GPU. Of no elements it may be any (a matrix's end), and a call that is made again for a graph may name
+  // memory that has ended: an address at which nothing but the session's can lie is passed on, as natively, and what does not is refused.
+  CUresult reach(uint64_t address) {
+    if (address == 0 || on.ownsMemory(address, 1)) return CUDA_SUCCESS;
+    namesEnded = true;
+    return inDeviceArenas(address) || inMappedArena(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  }
   void replaceHeld();
   void keepObject(uint64_t object);
   void keepSetting();

@@ -10,6 +10,8 @@
 #include "session-fixture.h"
 #include "vgpu/api/handle.h"
 #include "vgpu/api/library.h"
+#include "vgpu/api/wire-value.h"
+#include "vgpu/wire/arena.h"
 
 using namespace vgpu;
 using namespace vgpu::test;
@@ -101,5 +103,21 @@ TEST_CASE("a description holds an object of another GPU, but none of another kin
   CHECK(inCallingWorker([](TestSession& session) {
           session.require(hold(otherEmulation));
           requireRefused(session, hold(otherLayout));
+        }) == "");
+}
+
+TEST_CASE("a call takes an address of the session's arenas whether memory is there or not, and none where the worker's own memory can be") {
+  CHECK(inCallingWorker([](TestSession& session) {
+          constexpr uint64_t handle = objectOn(0, 6);
+          session.require(create(handle, "cublasCreate_v2", {0}));
+          auto scale = [&](uint64_t address) {
+            constexpr api::HostRange alpha{5 * sizeof(uint64_t), sizeof(float)};
+            return session.call(makeFrame<api::Cuda::LibraryCallParams>(0, api::Method::libraryCall, 0, [&](auto p) {
+              setCall(p, "cublasSscal_v2", {handle, 0, alpha.word(), address, 1, 0}, 1u << 2);
+            }));
+          };
+          for (uint64_t address : {deviceArena(0) + managedPart - 256, mappedArenaBase}) KJ_REQUIRE(scale(address) == 0, address);
+          for (uint64_t address : {uint64_t{16}, hostArenaBase, toWire(&session), mappedArenaBase - 256})
+            KJ_REQUIRE(scale(address) == CUDA_ERROR_INVALID_VALUE, address);
         }) == "");
 }

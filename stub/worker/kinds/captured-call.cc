@@ -33,18 +33,16 @@ bool isAsThen(const KnownLibraryObject& known, const std::vector<api::CapturedSe
   return setting == known.settings.end();
 }
 
-CUresult setAsThen(Execution& on, const api::FrameReader<api::Cuda::LibraryCaptureParams>& p) {
+void setAsThen(Execution& on, const api::FrameReader<api::Cuda::LibraryCaptureParams>& p) {
   auto settings = api::readCapturedSettings(p.getSettings());
   auto objects = p.getObjects();
   for (size_t i = 0; i < objects.size(); ++i) {
     if (isAsThen(knownLibraryObject(on, objects[i]), settings, objects[i])) continue;
     for (auto& then : settings) {
       if (then.object() != objects[i]) continue;
-      LibraryCall call(on, then.entry, "a setting", then.hostMask, then.block);
-      if (CUresult error = call.run()) return error;
+      LibraryCall(on, then.entry, "a setting", then.hostMask, then.block).runAgain();
     }
   }
-  return CUDA_SUCCESS;
 }
 
 // A child graph cannot have nodes that allocate memory.
@@ -63,7 +61,7 @@ bool allocates(const Driver& driver, CUgraph graph) {
 }  // namespace
 
 CUresult libraryCapture(Execution& on, const api::FrameReader<api::Cuda::LibraryCaptureParams>& p, Reply& reply) {
-  if (CUresult error = setAsThen(on, p)) return error;
+  setAsThen(on, p);
   on.moduleGroups.letLibraryLoad();
   LibraryCall call(on, p.getEntry(), p.getSymbol(), p.getHostMask(), p.getArguments());
   auto stream = fromWire<CUstream>(on.handles.get(api::Kind::STREAM, p.getStream()));
@@ -81,12 +79,12 @@ CUresult libraryCapture(Execution& on, const api::FrameReader<api::Cuda::Library
   if (result != CUDA_SUCCESS) return result;
   if (graph != nullptr) on.handles.add(api::Kind::CAPTURED_CALL, p.getCall(), toWire(graph));
   call.reply<api::Cuda::LibraryCaptureResults>(reply);
-  return isRefused ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+  return !isRefused ? CUDA_SUCCESS : call.namesEnded ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult libraryCaptureEnd(Execution& on, const api::FrameReader<api::Cuda::LibraryCaptureEndParams>& p, Reply&) {
   auto graph = fromWire<CUgraph>(on.handles.take(api::Kind::CAPTURED_CALL, p.getCall()));
-  return on.driver.cuGraphDestroy(graph);
+  return graph == nullptr ? CUDA_SUCCESS : on.driver.cuGraphDestroy(graph);
 }
 
 namespace {
@@ -94,7 +92,7 @@ namespace {
 CUresult destroyAll(Execution& on) {
   std::vector<uint64_t> ended;
   for (auto [handle, real] : on.handles.of(api::Kind::CAPTURED_CALL)) {
-    if (CUresult error = on.driver.cuGraphDestroy(fromWire<CUgraph>(real))) return error;
+    if (CUresult error = real == 0 ? CUDA_SUCCESS : on.driver.cuGraphDestroy(fromWire<CUgraph>(real))) return error;
     ended.push_back(handle);
   }
   for (uint64_t handle : ended) on.handles.remove(api::Kind::CAPTURED_CALL, handle);

@@ -140,7 +140,7 @@ CUresult graphEvent(Execution& on, const api::FrameReader<api::Cuda::GraphEventP
 CUresult graphCaptured(Execution& on, const api::FrameReader<api::Cuda::GraphCapturedParams>& p, Reply&) {
   auto child = fromWire<CUgraph>(on.handles.get(api::Kind::CAPTURED_CALL, p.getCall()));
   auto add = [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count) {
-    return on.driver.cuGraphAddChildGraphNode(node, graph, before, count, child);
+    return child == nullptr ? CUDA_ERROR_INVALID_VALUE : on.driver.cuGraphAddChildGraphNode(node, graph, before, count, child);
   };
   return execute(on, p, add, [](CUgraphExec, CUgraphNode) { return CUDA_ERROR_INVALID_VALUE; });
 }

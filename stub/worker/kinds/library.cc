@@ -158,13 +158,6 @@ bool isValid(const Row& row, uint64_t devices) {
   return handleDevice(numberIn(row, 0)) < devices && isHex(textIn(row, 5)) && numberIn(row, 4) <= UINT32_MAX;
 }
 
-// False if what it names, a stream or memory, has ended since: the object is of no use with it either.
-bool setAgain(LibraryCall& call) try {
-  return call.run() == CUDA_SUCCESS;
-} catch (const BadHandle&) {
-  return false;
-}
-
 // All objects are there: a setting may name others.
 void restore(SessionState& session, const Rows& rows) {
   for (auto& row : rows) {
@@ -173,7 +166,7 @@ void restore(SessionState& session, const Rows& rows) {
     auto block = bytesOf(textIn(row, 5));
     LibraryCall call(on, numberIn(row, 3), textIn(row, 2).c_str(), static_cast<uint32_t>(numberIn(row, 4)),
                      kj::arrayPtr(block.data(), block.size()).asBytes());
-    if (setAgain(call) && call.status != 0)
+    if (call.runAgain() && call.status != 0)
       fail(fmt::format("what {} had set of the library's object {:#x} cannot be set again: the library answers {}", textIn(row, 2),
                        numberIn(row, 0), static_cast<int64_t>(call.status)));
   }
