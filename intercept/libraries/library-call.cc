@@ -97,7 +97,7 @@ bool LibraryCall::layOut(CUresult& error) {
   };
   const uint32_t mode = 1u << (memberOf(modeObject, api::Member::pointerMode) & 7);
   scaleType = memberOf(modeObject, api::Member::scaleType);
-  digest = mixed(entry.signature, thread.session.functionChanges[device].load(std::memory_order_relaxed));
+  digest = mixed(mixed(entry.signature, device), thread.session.functionChanges[device].load(std::memory_order_relaxed));
 
   uint64_t end = count() * sizeof(uint64_t), results = 0;
   for (size_t i = 0; i < count(); ++i) {

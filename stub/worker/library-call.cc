@@ -116,7 +116,9 @@ CUresult LibraryCall::translate(size_t i) {
 
 uint64_t LibraryCall::realOf(uint64_t handle, uint8_t wanted) {
   uint64_t real = on.handles.get(api::Kind::LIBRARY_OBJECT, handle);
-  if (!api::takes(*entry, wanted, knownLibraryObject(on, handle).type)) throw BadHandle{api::Kind::LIBRARY_OBJECT, handle};
+  auto& known = knownLibraryObject(on, handle);
+  if (!api::takes(*entry, wanted, known.type)) throw BadHandle{api::Kind::LIBRARY_OBJECT, handle};
+  if (stream && *stream != known.stream && entry->streamFrom == api::noArgument) follow(known, handle);
   return real;
 }
 
@@ -157,12 +159,15 @@ void LibraryCall::replaceHeld() {
 void LibraryCall::keepObject(uint64_t object) {
   on.handles.add(api::Kind::LIBRARY_OBJECT, object, made);
   std::lock_guard lock(mine.mutex);
-  mine.objects[object] = {entry->arguments[api::madeArgument(*entry)].objectType, std::move(place), {}};
+  mine.objects[object] = {entry->arguments[api::madeArgument(*entry)].objectType, std::move(place), {}, 0};
 }
 
 // The latest of each key, in the order in which they were made: a stream that is set takes the workspace away.
 void LibraryCall::keepSetting() {
-  auto& settings = knownLibraryObject(on, buffers.block[0]).settings;
+  auto& known = knownLibraryObject(on, buffers.block[0]);
+  auto& settings = known.settings;
+  for (auto& note : entry->notes)
+    if (!note.holdsObject && note.member == api::Member::stream) known.stream = buffers.block[note.from];
   auto bytes = std::as_bytes(std::span(given.begin(), given.size()));
   LibrarySetting setting{entry->signature, hostMask, {bytes.begin(), bytes.end()}};
   std::erase_if(settings, [&](const LibrarySetting& earlier) {

@@ -10,6 +10,7 @@
 #include <kj/string.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "stub/worker/execution.h"
@@ -60,6 +61,9 @@ class LibraryCall {
     out.setResults(results());
   }
 
+  // The stream that its frame gives work to, if it does: see follow().
+  std::optional<uint64_t> stream;
+
   const api::LibraryEntry* entry = nullptr;
   uint64_t status = 0;  // the library's, or what else it returns
   bool namesEnded = false;  // an address where nothing of the session's is
@@ -69,6 +73,8 @@ class LibraryCall {
   CUresult translate(size_t argument);
   CUresult placeHost(size_t argument);
   uint64_t realOf(uint64_t handle, uint8_t type);
+  // Tells the library that a handle's work goes to `stream` (followed-stream.cc).
+  void follow(const KnownLibraryObject& known, uint64_t handle);
   // The library hands it on to the GPU. Of no elements it may be any (a matrix's end), and a call that is made again for a graph may name
   // memory that has ended: an address at which nothing but the session's can lie is passed on, as natively, and what does not is refused.
   CUresult reach(uint64_t address) {

@@ -64,6 +64,7 @@ CUresult libraryCapture(Execution& on, const api::FrameReader<api::Cuda::Library
   setAsThen(on, p);
   on.moduleGroups.letLibraryLoad();
   LibraryCall call(on, p.getEntry(), p.getSymbol(), p.getHostMask(), p.getArguments());
+  call.stream = p.getStream();
   auto stream = fromWire<CUstream>(on.handles.get(api::Kind::STREAM, p.getStream()));
   if (CUresult error = on.driver.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED)) return error;
   CUresult result = call.run();

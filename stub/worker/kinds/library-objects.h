@@ -32,6 +32,7 @@ struct KnownLibraryObject {
   uint8_t type = 0;
   std::unique_ptr<std::byte[]> place;       // of an object in the program's memory: its copy here
   std::vector<LibrarySetting> settings;     // in the order in which they were made
+  uint64_t stream = 0;                      // of a handle: where the library has its work go; 0: the legacy default stream
 };
 
 // Of one call: its argument block, and what it writes to host memory.

@@ -24,14 +24,18 @@ namespace {
 
 template <typename Params>
 LibraryCall callOf(Execution& on, const Params& p) {
-  return LibraryCall(on, p.getEntry(), p.getSymbol(), p.getHostMask(), p.getArguments());
+  LibraryCall call(on, p.getEntry(), p.getSymbol(), p.getHostMask(), p.getArguments());
+  if constexpr (requires { p.getStream(); }) call.stream = p.getStream();
+  return call;
 }
 
 // A call that is made beside its GPU's ring, with all that it needs.
 struct SlowLibraryCall {
   template <typename Params>
   SlowLibraryCall(Execution& on, const Params& p)
-      : given(kj::heapArray(p.getArguments())), call(on, p.getEntry(), p.getSymbol(), p.getHostMask(), given, buffers) {}
+      : given(kj::heapArray(p.getArguments())), call(on, p.getEntry(), p.getSymbol(), p.getHostMask(), given, buffers) {
+    if constexpr (requires { p.getStream(); }) call.stream = p.getStream();
+  }
 
   const kj::Array<kj::byte> given;  // a copy: the frame is gone when the call ends
   LibraryBuffers buffers;
