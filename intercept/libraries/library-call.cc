@@ -62,7 +62,8 @@ bool LibraryCall::resolveObjects() {
     uint64_t handle = libraryHandleOf(type, words[i]);
     objects[i] = handle == 0 ? nullptr : findLibraryObject(thread, handle);
     if (objects[i] == nullptr || !api::takes(entry, argument.objectType, objects[i]->type)) {
-      answer = static_cast<uint64_t>(type.inPlaceBytes == 0 ? libraryStatus.absent : libraryStatus.invalid);
+      const bool endsNothing = entry.does == Does::destroy && type.inPlaceBytes != 0 && words[i] == 0;  // as free() does
+      answer = static_cast<uint64_t>(endsNothing ? 0 : type.inPlaceBytes == 0 ? libraryStatus.absent : libraryStatus.invalid);
       return false;
     }
     ++objectCount;

@@ -130,6 +130,35 @@ void useEnded(const Objects& here, int device) {
   here.works();
 }
 
+// What cuBLAS 13.1 answers, on an H200 where that takes one.
+void answerAsNatively(float* data) {
+  ANSWERS(NOT_INITIALIZED, cublasDestroy(nullptr));
+  ANSWERS(SUCCESS, cublasLtMatmulDescDestroy(nullptr));
+  ANSWERS(SUCCESS, cublasLtMatrixLayoutDestroy(nullptr));
+  ANSWERS(SUCCESS, cublasLtMatmulPreferenceDestroy(nullptr));
+  ANSWERS(SUCCESS, cublasLtMatrixTransformDescDestroy(nullptr));
+  ANSWERS(SUCCESS, cublasLtEmulationDescDestroy(nullptr));
+  float host[4] = {};
+  ANSWERS(SUCCESS, cublasSetVector(0, 4, host, 1, data, 1));
+  ANSWERS(INVALID_VALUE, cublasSetVector(0, 4, host, 0, data, 1));
+  ANSWERS(INVALID_VALUE, cublasSetVector(0, 0, host, 1, data, 1));
+  ANSWERS(INVALID_VALUE, cublasSetVector(4, 4, host, 1, data, -1));
+  ANSWERS(INVALID_VALUE, cublasSetMatrix(0, 2, 4, host, 0, data, 2));
+  ANSWERS(INVALID_VALUE, cublasSetMatrix(-1, 2, 4, host, 2, data, 2));
+  ANSWERS(MAPPING_ERROR, cublasSetMatrix(2, 2, 4, host, 1, data, 2));
+  ANSWERS(MAPPING_ERROR, cublasSetMatrix(2, 2, 4, nullptr, 2, data, 2));
+  ANSWERS(MAPPING_ERROR, cublasSetVector(4, 4, host, 1, as<void*>(uintptr_t{16}), 1));
+  auto says = [](int status, const char* text) {
+    if (std::strcmp(cublasGetStatusString(static_cast<cublasStatus_t>(status)), text) == 0) return;
+    std::printf("%d is not: %s\n", status, text);
+    isRight = false;
+  };
+  says(CUBLAS_STATUS_ARCH_MISMATCH, "the function requires an architectural feature absent from the device");
+  says(CUBLAS_STATUS_EXECUTION_FAILED, "the function failed to launch on the GPU");
+  says(CUBLAS_STATUS_NOT_SUPPORTED, "the requested functionality is not supported");
+  says(2, "unrecognized status");
+}
+
 }  // namespace
 
 int main() {
@@ -146,6 +175,7 @@ int main() {
     useEnded(second, first.device);
   };
   ANSWERS(NOT_INITIALIZED, first.scale(nullptr));
+  answerAsNatively(first.data);
   int version = 0;
   ANSWERS(SUCCESS, cublasGetVersion(nullptr, &version));  // a question is the library's to answer, with a handle or without
   all();

@@ -15,7 +15,7 @@ namespace {
 // What tells a face from other libraries (intercept/patch/face.h).
 [[gnu::section("vgpu_face"), gnu::used, gnu::retain]] const char isFace = 1;
 
-// cublas_api.h (CUDA 13.0); the texts are the documentation's.
+// What cuBLAS 13.1 gives.
 struct Status {
   int number;
   const char* name;
@@ -26,12 +26,12 @@ constexpr Status all[] = {
     {1, "CUBLAS_STATUS_NOT_INITIALIZED", "the library was not initialized"},
     {3, "CUBLAS_STATUS_ALLOC_FAILED", "the resource allocation failed"},
     {7, "CUBLAS_STATUS_INVALID_VALUE", "an unsupported value or parameter was passed to the function"},
-    {8, "CUBLAS_STATUS_ARCH_MISMATCH", "the function requires an architectural feature absent from the architecture of the device"},
+    {8, "CUBLAS_STATUS_ARCH_MISMATCH", "the function requires an architectural feature absent from the device"},
     {11, "CUBLAS_STATUS_MAPPING_ERROR", "an access to GPU memory space failed"},
-    {13, "CUBLAS_STATUS_EXECUTION_FAILED", "the GPU program failed to execute"},
+    {13, "CUBLAS_STATUS_EXECUTION_FAILED", "the function failed to launch on the GPU"},
     {14, "CUBLAS_STATUS_INTERNAL_ERROR", "an internal operation failed"},
-    {15, "CUBLAS_STATUS_NOT_SUPPORTED", "the functionality requested is not supported"},
-    {16, "CUBLAS_STATUS_LICENSE_ERROR", "the functionality requested requires some license"},
+    {15, "CUBLAS_STATUS_NOT_SUPPORTED", "the requested functionality is not supported"},
+    {16, "CUBLAS_STATUS_LICENSE_ERROR", "the license check failed"},
 };
 constexpr int success = 0, allocFailed = 3, invalidValue = 7, mappingError = 11, notSupported = 15;
 
@@ -53,12 +53,7 @@ CUresult takeContext() {
 }
 
 int statusOf(CUresult result) {
-  switch (result) {
-    case CUDA_SUCCESS: return success;
-    case CUDA_ERROR_OUT_OF_MEMORY: return allocFailed;
-    case CUDA_ERROR_INVALID_VALUE: return invalidValue;
-    default: return mappingError;
-  }
+  return result == CUDA_SUCCESS ? success : result == CUDA_ERROR_OUT_OF_MEMORY ? allocFailed : mappingError;
 }
 
 }  // namespace
@@ -74,19 +69,19 @@ int refuse(const char* symbol) {
 
 const char* nameOfStatus(int status) {
   auto* found = find(status);
-  return found == nullptr ? "CUBLAS_STATUS_UNKNOWN" : found->name;
+  return found == nullptr ? "unrecognized status" : found->name;
 }
 
 const char* textOfStatus(int status) {
   auto* found = find(status);
-  return found == nullptr ? "unknown status" : found->text;
+  return found == nullptr ? "unrecognized status" : found->text;
 }
 
 int copyMatrix(Direction direction, int64_t rows, int64_t columns, int64_t elementBytes, const void* source, int64_t from,
                void* destination, int64_t to, void* stream, Wait wait) {
-  if (rows < 0 || columns < 0) return invalidValue;
+  if (rows < 0 || columns < 0 || elementBytes <= 0 || from <= 0 || to <= 0) return invalidValue;
   if (rows == 0 || columns == 0) return success;
-  if (elementBytes <= 0 || from < rows || to < rows) return invalidValue;
+  if (from < rows || to < rows) return mappingError;
   if (from == rows && to == rows) {  // without gaps it is one column
     rows *= columns;
     from = to = rows;
