@@ -393,8 +393,8 @@ CUresult LibraryCall::create() {
   void* place = nullptr;
   if (argument.what == Argument::place) {
     place = fromWire<void*>(words[at]);
-    // The same memory again: what was in it is no more.
-    uint64_t before = libraryHandleOf(type, words[at]);
+    // The same memory again: what was in it is no more, whatever the program has written there since.
+    uint64_t before = places.madeIn(place);
     LibraryObject* old = findLibraryObject(thread, before);
     if (old != nullptr && old->place == place) endLibraryObject(thread, before);
   } else if (type.inPlaceBytes != 0 && (place = places.take()) == nullptr) {
@@ -423,7 +423,7 @@ CUresult LibraryCall::create() {
   }
   note(*object);
   thread.session.handles.find<api::Kind::LIBRARY_OBJECT>(handle.get())->object = std::move(object);
-  giveLibraryHandle(type, words[at], handle.keep(), place);
+  giveLibraryHandle(type, words[at], argument.what == Argument::place ? places.note(place, handle.keep()) : handle.keep(), place);
   return CUDA_SUCCESS;
 }
 

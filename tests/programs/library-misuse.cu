@@ -159,6 +159,18 @@ void answerAsNatively(float* data) {
   says(2, "unrecognized status");
 }
 
+// Made in memory of the program's own, which it overwrites, and again there.
+void makeAgain(const Objects& here) {
+  cublasLtMatrixLayoutOpaque_t own, before;
+  BLAS(cublasLtMatrixLayoutInit(&own, CUDA_R_32F, 16, 16, 16));
+  before = own;
+  ANSWERS(SUCCESS, here.multiply(here.product, &own));
+  std::memset(&own, 0xab, sizeof own);
+  BLAS(cublasLtMatrixLayoutInit(&own, CUDA_R_32F, 16, 16, 16));
+  ANSWERS(SUCCESS, here.multiply(here.product, &own));
+  ANSWERS(INVALID_VALUE, here.multiply(here.product, &before));  // the session has nothing of it any more
+}
+
 }  // namespace
 
 int main() {
@@ -176,6 +188,8 @@ int main() {
   };
   ANSWERS(NOT_INITIALIZED, first.scale(nullptr));
   answerAsNatively(first.data);
+  CHECK(cudaSetDevice(first.device));
+  makeAgain(first);
   int version = 0;
   ANSWERS(SUCCESS, cublasGetVersion(nullptr, &version));  // a question is the library's to answer, with a handle or without
   all();
