@@ -20,12 +20,12 @@ class NoProgress final : public control::Progress::Server {
   kj::Promise<void> report(ReportContext) override { return kj::READY_NOW; }
 };
 
-// Resolves when the session can be suspended; to false if it needs no new worker any more: the resume of another operation brings one, or
-// it is lost, or has left.
+// Resolves when the session can be suspended, or is lost, which the suspend answers; to false if it needs no new worker any more: the
+// resume of another operation brings one, or it has left.
 kj::Promise<bool> isFree(Sessions& sessions, std::string id) {
   KJ_IF_MAYBE (session, sessions.find(id)) {
-    bool isOver = session->state == control::State::SUSPENDED || session->state == control::State::LOST;
-    if (isOver || !session->isRenewing) return false;
+    if (session->state == control::State::LOST) return true;
+    if (session->state == control::State::SUSPENDED || !session->isRenewing) return false;
     if (session->state == control::State::RUNNING && session->isIdle()) return true;
     auto later = sessions.io.provider->getTimer().afterDelay(lookInterval);
     return later.then([&sessions, id = std::move(id)]() mutable { return isFree(sessions, std::move(id)); });

@@ -55,15 +55,16 @@ CUresult Memory::place(Thread& thread, unsigned device, Arena& arena, uint64_t b
     if (found) address = *found;
     return found.has_value();
   };
-  // Waits for no work, also if that frees memory: as in CUDA, and a kernel may wait for this thread. Twice, because what another thread has
-  // returned to the arena meanwhile may have to go to the worker first.
-  for (bool isLast = false;; isLast = true) {
+  // Waits for no work, also if that frees memory: as in CUDA, and a kernel may wait for this thread. What was returned meanwhile, by this
+  // thread or another, may be in the arena in pieces and have to go to the worker first; more often than that others take it away again.
+  for (int more = 8;; --more) {
+    const uint64_t before = returnsSoFar();
     if (take(bytes < ownLease)) return CUDA_SUCCESS;
     CUresult grown = grow(thread, device, arena, bytes);
     while (grown == CUDA_SUCCESS && !take(bytes < ownLease)) grown = grow(thread, device, arena, bytes);  // another thread was first
     if (grown != CUDA_ERROR_OUT_OF_MEMORY) return grown;
     if (take(true)) return CUDA_SUCCESS;
-    if (isLast) return grown;
+    if (more == 0 || returnsSoFar() == before) return grown;
   }
 }
 

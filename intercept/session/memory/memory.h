@@ -189,6 +189,8 @@ class Memory {
   };
   // Waits for what other threads are returning now.
   void awaitReturns();
+  // How many have ended, these too.
+  uint64_t returnsSoFar();
   // The fences behind which memory of that kind and device is free that graphs have freed, and perhaps streams.
   std::vector<StreamFence> pendingFrees(const PoolSource& source, bool ofStreams) const;
   // Until the GPU has passed one of these at least, which are taken out. False if there are none.

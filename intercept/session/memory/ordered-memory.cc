@@ -47,6 +47,12 @@ void Memory::awaitReturns() {
   returned.wait(lock, [this, until = returnsBegun] { return returnsEnded >= until; });
 }
 
+uint64_t Memory::returnsSoFar() {
+  awaitReturns();
+  std::lock_guard lock(mutex);
+  return returnsEnded;
+}
+
 std::vector<StreamFence> Memory::pendingFrees(const PoolSource& source, bool ofStreams) const {
   std::lock_guard lock(mutex);
   std::vector<StreamFence> frees;
