@@ -59,6 +59,13 @@ class FakeSession {
     std::lock_guard lock(mutex);
     answers[method] = result;
   }
+  // The copy back that comes as number `which` from now on is refused at once, as a worker does; those around it are on their way until
+  // a stream is waited for.
+  void refuseCopyBack(unsigned which, CUresult result) {
+    std::lock_guard lock(mutex);
+    refusedCopy = which;
+    refusal = result;
+  }
   // How many frames of that method there have been, of all that were sent.
   size_t count(api::Method method) {
     awaitAll();
@@ -117,11 +124,24 @@ class FakeSession {
     } else if (frame.method == api::Method::graphLaunchFenced) {
       launch(api::FrameReader<api::Cuda::GraphLaunchFencedParams>(frame.words).getGraph(), frame.sequence());
     }
+    if (frame.method == api::Method::copy3dBack && refusedCopy != 0) return copyBack(frame);
+    if (frame.method == api::Method::streamSynchronize) writePending();
     if (api::infoOf(frame.method).route != api::Route::POST) reply(frame);
   }
   void launch(uint64_t graph, uint64_t sequence) {
     lastLaunched = graph;
     for (uint32_t word : waiting[graph]) session.segment.completionWord(word).done.store(sequence);
+  }
+  void copyBack(const Frame& frame) {
+    if (--refusedCopy != 0) return pending.push_back(frame);
+    Slot& slot = session.segment.slot(frame.slot);
+    slot.result = refusal;
+    slot.done.store(frame.sequence());
+  }
+  // As the GPU does it, which does not know that a frame behind was refused.
+  void writePending() {
+    for (const Frame& copy : pending) session.segment.slot(copy.slot).done.store(copy.sequence());
+    pending.clear();
   }
   void reply(const Frame& frame) {
     std::vector<capnp::word> message;
@@ -147,6 +167,9 @@ class FakeSession {
   std::map<api::Method, size_t> counts;
   std::map<uint64_t, std::vector<uint32_t>> waiting;  // words of nodes that wait for the program, by the worker's graph
   uint64_t lastLaunched = 0, lastFrom = 0;
+  unsigned refusedCopy = 0;  // how many copies back there are until then, with it; 0: none is
+  CUresult refusal = CUDA_SUCCESS;
+  std::vector<Frame> pending;  // copies back that the GPU has not written; only what the ring's frame says outside itself
 };
 
 }  // namespace vgpu::client

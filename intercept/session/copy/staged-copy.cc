@@ -94,6 +94,7 @@ CUresult fetchTiles(Thread& thread, const Staged& copy, uint64_t first, uint64_t
   std::array<Requested, tilesInFlight> tiles;
   uint64_t asked = first, taken = first;
   CUresult result = CUDA_SUCCESS;
+  bool isOver = false;  // no tile is on its way
   Waiter waiter(thread, SlotTable::forWaits);
   if (!waiter.hasSlot()) return session.lossResult();
   while (taken < end && (result == CUDA_SUCCESS || taken < asked)) {
@@ -108,15 +109,16 @@ CUresult fetchTiles(Thread& thread, const Staged& copy, uint64_t first, uint64_t
       result = request(thread, waiter, copy, next);
     }
     const Requested& next = tiles[taken++ % tilesInFlight];
-    CUresult arrived = waiter.await(device, next.sequence);
+    CUresult arrived = isOver ? result : waiter.await(device, next.sequence);
     if (arrived == CUDA_SUCCESS && result == CUDA_SUCCESS) {
       copy.moveTile(thread, next.tile, session.segment.slab(next.slab),
                     [](std::byte* memory, const std::byte* packed, uint64_t bytes) { std::memcpy(memory, packed, bytes); });
     } else if (result == CUDA_SUCCESS) {
       result = arrived;
       // The worker may have refused a tile while the GPU still writes those before it: until it has, their slabs and the slot
-      // cannot be reused.
+      // cannot be reused. Then the slot has the number of the last that the GPU has written, which may be before a refused one's.
       synchronizeStream(thread, copy.stream);
+      isOver = true;
     }
     session.slabs.give(next.slab);
   }

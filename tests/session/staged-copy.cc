@@ -1,0 +1,37 @@
+#include "intercept/session/copy/staged-copy.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "fake-session.h"
+#include "intercept/session/copy/copy-end.h"
+
+namespace vgpu::client {
+
+namespace {
+
+constexpr uint64_t onDevice = deviceArenaBase;  // of nobody: the worker checks it, and this one does not
+
+CUresult copyOut(FakeSession& fake, std::vector<std::byte>& memory) {
+  return copyToPageable(fake.thread(), CopyEnd::memory(toWire(memory.data())), CopyEnd::memory(onDevice), {memory.size(), 1, 1}, 1, 0);
+}
+
+unsigned takenSlabs(const Session& session) {
+  unsigned taken = 0;
+  for (uint64_t slab = 0; slab < slabCount; ++slab) taken += session.segment.slabState(slab).busy.load() != 0;
+  return taken;
+}
+
+}  // namespace
+
+TEST_CASE("a copy of which the worker refuses the last tile ends when the GPU has written those before it, and gives all slabs back") {
+  FakeSession& fake = FakeSession::one();
+  const unsigned before = takenSlabs(fake.session);
+  std::vector<std::byte> memory(2 * MiB);  // four tiles
+  fake.refuseCopyBack(4, CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(copyOut(fake, memory) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(takenSlabs(fake.session) == before);
+}
+
+}  // namespace vgpu::client
