@@ -144,9 +144,16 @@ CUresult Execution::signalAfterAll(std::atomic<uint64_t>& word, uint64_t value) 
   return gpu.progress.signal(session.gpuAddress(&word), value);
 }
 
-CUresult Execution::freeSlabAfter(CUstream stream, uint32_t slab) {
-  return driver.cuStreamWriteValue32_v2(stream, session.gpuAddress(&shared().slabState(slab).busy), 0,
+CUresult Execution::freeSlabAfter(CUstream stream, api::Place source) {
+  if (source.type() != api::PlaceType::SLAB) return CUDA_SUCCESS;
+  return driver.cuStreamWriteValue32_v2(stream, session.gpuAddress(&shared().slabState(source.value()).busy), 0,
                                         CU_STREAM_WRITE_VALUE_DEFAULT);
+}
+
+void Execution::freeSlabs(api::Method method, kj::ArrayPtr<const capnp::word> words) {
+  api::visitSlabs(method, words, [&](uint64_t slab, uint64_t bytes) {
+    if (bytes != 0 && slab < slabCount) shared().slabState(slab).busy.store(0, std::memory_order_release);
+  });
 }
 
 std::vector<ModuleVariable> Execution::allVariables() {

@@ -28,6 +28,7 @@
 #include "stub/worker/slow-calls.h"
 #include "vgpu/api/effects.h"
 #include "vgpu/api/handle.h"
+#include "vgpu/api/place.h"
 #include "vgpu/api/wire-value.h"
 
 namespace vgpu::stub {
@@ -125,7 +126,10 @@ class Execution {
   CUresult signalWait(uint64_t stream, std::atomic<uint64_t>& word, uint64_t value);
   // The same, behind all work of this GPU.
   CUresult signalAfterAll(std::atomic<uint64_t>& word, uint64_t value);
-  CUresult freeSlabAfter(CUstream stream, uint32_t slab);
+  // Lets the GPU give a copy's source back to the program, if it is a slab.
+  CUresult freeSlabAfter(CUstream stream, api::Place source);
+  // Gives back those that a frame reads which has failed, and is not executed again: the GPU never will.
+  void freeSlabs(api::Method method, kj::ArrayPtr<const capnp::word> words);
   // The stream that a frame gives work to.
   CUstream stream(uint64_t handle) {
     auto real = fromWire<CUstream>(handles.getOrNull(api::Kind::STREAM, handle));

@@ -164,6 +164,7 @@ void RingConsumer::putOff(const Frame& frame, SlowCall call, bool isAgain) {
 void RingConsumer::settle(const Frame& executed, CUresult result, bool isAgain) {
   auto& info = api::infoOf(executed.method);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && (!isAgain || !on.gpu.later.isEmpty()) && runAgain(executed)) return;
+  if (result != CUDA_SUCCESS && !info.slabs.empty()) [[unlikely]] on.freeSlabs(executed.method, executed.words);
   if (isSticky(result)) on.session.noteFault(result);
   if (!info.noWork) isBusy = true;
   if (info.route == api::Route::POST) {

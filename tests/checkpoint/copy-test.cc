@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
+#include <atomic>
 #include <cstring>
 #include <functional>
+#include <utility>
 
 #include "session-fixture.h"
 #include "stub/worker/execution.h"
@@ -172,6 +174,80 @@ TEST_CASE("an end that is not the session's is refused, and a slab that was lent
     between(memory, Place(made::module), 4);
     between(Place::array(array + 1), memory, 4, CUDA_ERROR_INVALID_HANDLE);
     between(memory, Place(makeHandle(api::Kind::ARRAY, 9, 0, 11)), 4, CUDA_ERROR_INVALID_HANDLE);
+  }) == "");
+}
+
+namespace {
+
+// A driver whose next calls lack memory, and what it has seen meanwhile. Of the child process that has the worker.
+std::atomic<bool> lacksMemory{false}, wasBusy{true};
+std::atomic<unsigned> copies{0};
+SlabState* copied = nullptr;
+decltype(stub::Driver::cuMemcpyHtoDAsync_v2) copyToDevice;
+decltype(stub::Driver::cuMemHostRegister_v2) registerHost;
+
+CUresult copyOrLack(CUdeviceptr to, const void* from, size_t bytes, CUstream inStream) {
+  if (copied != nullptr) ++copies, wasBusy = wasBusy && copied->busy != 0;
+  return lacksMemory.exchange(false) ? CUDA_ERROR_OUT_OF_MEMORY : copyToDevice(to, from, bytes, inStream);
+}
+CUresult registerOrLack(void* address, size_t bytes, unsigned flags) {
+  return lacksMemory ? CUDA_ERROR_OUT_OF_MEMORY : registerHost(address, bytes, flags);
+}
+
+}  // namespace
+
+TEST_CASE("a slab is given back once, when its copy is not executed again for lack of memory") {
+  TestSession session;
+  session.segment().header().fold = static_cast<uint32_t>(FoldMode::ALWAYS);
+  auto adapt = [](stub::Driver& driver) { copyToDevice = std::exchange(driver.cuMemcpyHtoDAsync_v2, copyOrLack); };
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    worker.proceed();
+    bringImage(session, 1, madeImage());
+    session.require(moduleLoad(0, made::module, 1));
+    session.require(moduleFunction(0, made::addFunction, made::module, "add"));
+    session.require(lease());
+    session.post(memAlloc(0, base, 256));
+    for (int i = 0; i < 64; ++i) session.post(add(base, 1));  // which leaves graphs, whose end makes room
+    session.require(synchronize());
+    copied = &session.segment().slabState(60);
+    copied->busy = 1;
+    lacksMemory = true;
+    session.post(copy3d(Place::address(base), slab, 4));
+    session.require(synchronize());
+    KJ_REQUIRE(copies == 2, "the copy was not executed again", copies.load());
+    KJ_REQUIRE(wasBusy, "it was executed with a slab that was free already");
+    KJ_REQUIRE(copied->busy == 0, "its slab was not given back");
+    KJ_REQUIRE(session.segment().header().deferred[0] == CUDA_SUCCESS);
+  }, "", adapt) == "");
+}
+
+TEST_CASE("the slab of a copy that is not executed, because host memory cannot be registered, is given back") {
+  TestSession session;
+  auto adapt = [](stub::Driver& driver) { registerHost = std::exchange(driver.cuMemHostRegister_v2, registerOrLack); };
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    worker.proceed();
+    session.require(lease());
+    session.require(makeFrame<api::Cuda::HostLeaseParams>(0, api::Method::hostLease, 0, [](auto p) {
+      p.setAddress(hostArenaBase);
+      p.setBytes(1 * MiB);
+    }));
+    lacksMemory = true;
+    session.segment().slabState(60).busy = 1;
+    session.post(copy3d(memory, slab, 4));
+    session.require(synchronize());
+    KJ_REQUIRE(session.segment().slabState(60).busy == 0, "its slab was not given back");
+    KJ_REQUIRE(session.segment().header().deferred[0] == CUDA_ERROR_OUT_OF_MEMORY);
+  }, "", adapt) == "");
+}
+
+TEST_CASE("the slab of a piece of an image that is refused is given back") {
+  CHECK(inCopyingWorker([](TestSession& session) {
+    session.require(blobFind(9, {}, 100));
+    session.segment().slabState(0).busy = 1;
+    session.post(blobWrite(9, 100, 50, 50));  // not the next piece
+    session.require(synchronize());
+    KJ_REQUIRE(session.segment().slabState(0).busy == 0);
+    KJ_REQUIRE(session.segment().header().deferred[0].exchange(0) == CUDA_ERROR_INVALID_VALUE);
   }) == "");
 }
 
