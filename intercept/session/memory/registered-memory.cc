@@ -25,14 +25,15 @@ Memory* theMemory = nullptr;
 }  // namespace
 
 CUresult Memory::registerHost(Thread& thread, uint64_t address, uint64_t bytes, unsigned flags) {
-  if (address == 0 || bytes == 0 || address + bytes < address) return CUDA_ERROR_INVALID_VALUE;
+  const uint64_t endPage = roundUp(address + bytes, hostPageBytes);  // not above the last page
+  if (address == 0 || bytes == 0 || address + bytes < address || endPage < address) return CUDA_ERROR_INVALID_VALUE;
   if (inHostArena(address)) {  // pinned from the beginning
     auto allocation = findHost(address);
     const bool isOther = allocation && (allocation->kind == HostKind::managed || allocation->kind == HostKind::pooled);
     return isOther ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   }
   if (inMappedArena(address) || thread.session.managed.find(address)) return CUDA_ERROR_INVALID_VALUE;
-  const uint64_t first = firstPage(address), pageBytes = roundUp(address + bytes, hostPageBytes) - first;
+  const uint64_t first = firstPage(address), pageBytes = endPage - first;
   const PageKind kind = kindOfPages(first, pageBytes);
   constexpr unsigned readOnly = CU_MEMHOSTREGISTER_READ_ONLY;
   const bool isReadOnly = (flags & readOnly) != 0;  // which CUDA does not tell afterwards
