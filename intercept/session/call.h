@@ -52,16 +52,16 @@ class CallBase {
   kj::ArrayPtr<const capnp::word> replyWords() const;
 
   // Sends the frame and does not wait for its execution, but waits if the stream is full. CUDA_SUCCESS, or the error of a lost
-  // session.
-  CUresult post() {
+  // session. `pageableBytes`: of the frame's own, that the GPU is to have.
+  CUresult post(uint64_t pageableBytes = 0) {
     if (!reservation) [[unlikely]] return thread.session.lossResult();
     if (isRecorded) addToList(space());
     publish();
     if (depth == nullptr) return CUDA_SUCCESS;
-    const uint64_t frames = depth->count(thread);
-    if (!depth->isDue(frames)) [[likely]] return CUDA_SUCCESS;
+    const uint64_t units = depth->count(thread, pageableBytes);
+    if (!depth->isDue(units)) [[likely]] return CUDA_SUCCESS;
     pass.reset();
-    return depth->await(thread, workStream, frames);
+    return depth->await(thread, workStream, units);
   }
   // Waits for the worker's reply and returns CUDA's result.
   CUresult call();

@@ -7,25 +7,25 @@
 
 namespace vgpu::client {
 
-void StreamDepth::countShared(const Thread& thread) {
+void StreamDepth::countShared(const Thread& thread, uint64_t units) {
   const Thread* nobody = nullptr;
   if (owner.compare_exchange_strong(nobody, &thread))
-    owned.fetch_add(1, std::memory_order_release);
+    owned.fetch_add(units, std::memory_order_release);
   else
-    shared.fetch_add(1, std::memory_order_release);
+    shared.fetch_add(units, std::memory_order_release);
 }
 
 // A fence is posted when the GPU has passed the one before, so that one is pending at a time. The thread that finds it due posts
 // it: all frames counted by then are before it in the ring, because a frame is counted when it has been posted.
-CUresult StreamDepth::await(Thread& thread, uint64_t stream, uint64_t frames) {
+CUresult StreamDepth::await(Thread& thread, uint64_t stream, uint64_t units) {
   Session& session = thread.session;
   unsigned device = thread.deviceOf(stream);
   for (Backoff backoff;;) {
     uint64_t next = nextFence.load(std::memory_order_relaxed), groupsPassed = passed.load(std::memory_order_acquire);
-    if (frames >= next && groupsPassed + 1 >= next / groupFrames) {
-      if (!nextFence.compare_exchange_strong(next, next + groupFrames)) continue;
+    if (units >= next && groupsPassed + 1 >= next / groupUnits) {
+      if (!nextFence.compare_exchange_strong(next, next + groupUnits)) continue;
       if (CUresult error = postFence(thread, stream)) return error;
-    } else if (frames < (groupsPassed + 2) * groupFrames) {
+    } else if (units < (groupsPassed + 2) * groupUnits) {
       return CUDA_SUCCESS;
     } else if (!passFence(thread, device)) {
       if (session.lost.load(std::memory_order_relaxed)) return session.lossResult();
@@ -65,7 +65,7 @@ void StreamDepth::reset() {
   owner.store(nullptr, std::memory_order_relaxed);
   owned.store(0, std::memory_order_relaxed);
   shared.store(0, std::memory_order_relaxed);
-  nextFence.store(groupFrames, std::memory_order_relaxed);
+  nextFence.store(groupUnits, std::memory_order_relaxed);
   passed.store(0, std::memory_order_relaxed);
   fence.store(0, std::memory_order_relaxed);
   completion.reset();

@@ -66,7 +66,7 @@ TEST_CASE("each thread has a device of its own") {
 }
 
 TEST_CASE("a thread whose choice of a device fails has the device that it had") {
-  Outcome outcome = runPreloaded({program, "refused-device"}, {"VGPU_TEST_FAIL=cuDevicePrimaryCtxRetain 1"});
+  Outcome outcome = runPreloaded({program, "refused-device"}, {"VGPU_TEST_FAIL=cuDevicePrimaryCtxRetain 1:2"});
   CHECK(outcome.printed("choose cudaErrorMemoryAllocation"));
   CHECK(outcome.printed("device 0"));
   CHECK(outcome.printed("attribute cudaErrorInvalidResourceHandle"));  // a function of the host is no kernel

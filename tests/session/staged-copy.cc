@@ -13,6 +13,9 @@ namespace {
 
 constexpr uint64_t onDevice = deviceArenaBase;  // of nobody: the worker checks it, and this one does not
 
+CUresult copyIn(FakeSession& fake, std::vector<std::byte>& memory) {
+  return copyFromPageable(fake.thread(), CopyEnd::memory(onDevice), CopyEnd::memory(toWire(memory.data())), {memory.size(), 1, 1}, 1, 0);
+}
 CUresult copyOut(FakeSession& fake, std::vector<std::byte>& memory) {
   return copyToPageable(fake.thread(), CopyEnd::memory(toWire(memory.data())), CopyEnd::memory(onDevice), {memory.size(), 1, 1}, 1, 0);
 }
@@ -32,6 +35,17 @@ TEST_CASE("a copy of which the worker refuses the last tile ends when the GPU ha
   fake.refuseCopyBack(4, CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(copyOut(fake, memory) == CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(takenSlabs(fake.session) == before);
+}
+
+TEST_CASE("copies to a device that gives no slab back go on in frames, and leave slabs to copies from it") {
+  FakeSession& fake = FakeSession::one();
+  std::vector<std::byte> few(16 * KiB), many(700 * KiB), read(2 * MiB);
+  for (uint64_t copy = 0; copy < 2 * slabCount; ++copy) REQUIRE(copyIn(fake, few) == CUDA_SUCCESS);
+  CHECK(takenSlabs(fake.session) < slabCount);
+  CHECK(copyIn(fake, many) == CUDA_SUCCESS);
+  CHECK(copyOut(fake, read) == CUDA_SUCCESS);
+  CHECK(fake.count(api::Method::copy3d) > 2 * slabCount);
+  for (uint64_t slab = 0; slab < slabCount; ++slab) fake.session.segment.slabState(slab).busy.store(0);
 }
 
 }  // namespace vgpu::client

@@ -111,18 +111,6 @@ CUresult copyOnHost(Thread& thread, const CopyEnd& destination, const CopyEnd& s
 constexpr uint64_t inlineBytes = 4 * KiB;
 static_assert(inlineBytes <= replyBytes);
 
-CUresult copyInFrame(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t stream) {
-  UsesManaged use(thread, thread.session.managed.isUsedIn(stream, destination.place.number()));
-  CopyCall<InlineCopy> frame(thread.of(stream), api::Method::copy3d, dataWords(size.bytes()));
-  frame->setTo(destination.place.number());
-  frame.setStream(stream);
-  auto data = frame->initData(size.bytes());
-  forRuns(source, size, [&](const std::byte* memory, uint64_t offset, uint64_t bytes) {
-    std::memcpy(data.begin() + offset, memory, bytes);
-  });
-  return frame.post();
-}
-
 // The bytes come into the waiter's slot, beside the sequence number that says so.
 CUresult copyThroughSlot(Thread& thread, Waiter& waiter, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size,
                           uint64_t stream) {

@@ -2,6 +2,8 @@
 // bytes in the frame; 128 for a box in memory, 192 for one of which an end is an array.
 #pragma once
 
+#include <cstring>
+
 #include "intercept/session/call.h"
 #include "intercept/session/copy/copy-end.h"
 
@@ -46,6 +48,19 @@ CUresult withCopy(Thread& thread, const CopyEnd& to, const CopyEnd& from, const 
   setEnds(frame, to, from, size.width, stream);
   setBox(frame, to, from, size);
   return send(frame);
+}
+
+// Posts a copy to the device of bytes that go in the frame itself. `destination` is memory, and packed.
+inline CUresult copyInFrame(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t stream) {
+  UsesManaged use(thread, thread.session.managed.isUsedIn(stream, destination.place.number()));
+  CopyCall<InlineCopy> frame(thread.of(stream), api::Method::copy3d, dataWords(size.bytes()));
+  frame->setTo(destination.place.number());
+  frame.setStream(stream);
+  auto data = frame->initData(size.bytes());
+  forRuns(source, size, [&](const std::byte* memory, uint64_t offset, uint64_t bytes) {
+    std::memcpy(data.begin() + offset, memory, bytes);
+  });
+  return frame.post(size.bytes());
 }
 
 }  // namespace vgpu::client

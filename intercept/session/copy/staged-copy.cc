@@ -1,7 +1,10 @@
 #include "intercept/session/copy/staged-copy.h"
 
 #include <array>
+#include <chrono>
 #include <cstring>
+#include <optional>
+#include <thread>
 
 #include "intercept/session/cancellation.h"
 #include "intercept/session/copy/frame.h"
@@ -24,6 +27,12 @@ bool isLong(const Session& session, const BoxSize& size) {
   return size.bytes() >= longBytes && CopyThreadPool::size(session) != 0;
 }
 
+// A driver takes many copies of at most so many bytes in a stream that waits, and two of more (docs/facts.md).
+constexpr uint64_t shortHeld = 64 * KiB;
+constexpr unsigned longHeld = 2;
+// What a frame has of a tile for which there is no slab.
+constexpr uint64_t framePart = 32 * KiB;
+
 // What threads share of a tile of a short copy.
 constexpr uint64_t leastShared = 256 * KiB, leastPart = 64 * KiB;
 
@@ -38,6 +47,12 @@ struct Staged {
   Tiling tiles;
   uint64_t stream;
   bool shared;  // threads move tiles of their own
+  uint64_t bytes = 0;  // to the GPU: of all tiles
+
+  bool isShort() const { return bytes <= shortHeld; }
+  Slabs::User user(const Thread& thread) const { return Slabs::userOf(thread.deviceOf(stream), stream); }
+  // For whom a slab to the GPU is lent: a stream's short copies do not count, but who has a kept slab does.
+  Slabs::User lender(const Thread& thread) const { return isShort() && !gpu.isArray() ? Slabs::worker : user(thread); }
 
   // Calls `move(memory, packed, bytes)` for all bytes of a tile, whose packed ones begin at `slab`: on this thread alone, or on
   // those of the thread pool too.
@@ -59,14 +74,40 @@ struct Staged {
   }
 };
 
+// A slab for bytes to the device. If there is none, a stream that has some of them waits until it gives one back, as it does natively,
+// and others go on without: what has the slabs may wait for them. An array's bytes have no other way (sendInFrames).
+std::optional<uint32_t> takeSlabFor(Thread& thread, const Staged& copy) {
+  Session& session = thread.session;
+  if (copy.gpu.isArray()) return session.slabs.take(thread.firstSlab(), copy.user(thread), session.lost);
+  for (Backoff backoff; !session.lost.load(std::memory_order_relaxed);) {
+    if (auto slab = session.slabs.takeAnother(thread.firstSlab())) return slab;
+    if (copy.isShort() || session.slabs.countLent(copy.user(thread)) < longHeld) return std::nullopt;
+    if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
+  }
+  return std::nullopt;
+}
+
+// Without a slab: in frames, of which a stream takes only some bytes before the thread waits (stream-depth.h). Each is a row in the GPU's
+// memory, which a driver takes over at the call; for a box of pageable memory it may wait for the stream.
+CUresult sendInFrames(Thread& thread, const Staged& copy, const Tile& tile) {
+  if (copy.gpu.isArray()) return thread.session.lossResult();
+  const CopyEnd gpu = copy.gpu.at(tile), memory = copy.pageable.at(tile);
+  const Tiling parts(tile.size, 1, gpu.isPacked(tile.size) ? framePart : std::min(framePart, tile.size.width));
+  for (uint64_t index = 0; index < parts.count(); ++index) {
+    const Tile part = parts[index];
+    if (CUresult error = copyInFrame(thread, gpu.at(part), memory.at(part), part.size, copy.stream)) return error;
+  }
+  return CUDA_SUCCESS;
+}
+
 CUresult sendTile(Thread& thread, const Staged& copy, const Tile& tile) {
   Session& session = thread.session;
-  auto slab = session.slabs.take(thread.firstSlab(), session.lost);
-  if (!slab) return session.lossResult();
+  auto slab = takeSlabFor(thread, copy);
+  if (!slab) return sendInFrames(thread, copy, tile);
   copy.moveTile(thread, tile, session.segment.slab(*slab),
                 [](const std::byte* memory, std::byte* packed, uint64_t bytes) { std::memcpy(packed, memory, bytes); });
   return withCopy(thread, copy.gpu.at(tile), CopyEnd::slab(*slab), tile.size, copy.stream, nullptr, [&](auto& frame) {
-    session.slabs.lend(*slab, frame.device(), frame.sequence());
+    session.slabs.lend(*slab, frame.device(), frame.sequence(), copy.lender(thread));
     return frame.post();
   });
 }
@@ -99,7 +140,7 @@ CUresult fetchTiles(Thread& thread, const Staged& copy, uint64_t first, uint64_t
   if (!waiter.hasSlot()) return session.lossResult();
   while (taken < end && (result == CUDA_SUCCESS || taken < asked)) {
     while (result == CUDA_SUCCESS && asked < end && asked - taken < tilesInFlight) {
-      auto slab = asked == taken ? session.slabs.take(thread.firstSlab(), session.lost)
+      auto slab = asked == taken ? session.slabs.take(thread.firstSlab(), copy.user(thread), session.lost)
                                  : session.slabs.takeAnother(thread.firstSlab());
       if (!slab && asked == taken) return session.lossResult();
       if (!slab) break;
@@ -129,7 +170,7 @@ CUresult fetchTiles(Thread& thread, const Staged& copy, uint64_t first, uint64_t
 
 CUresult copyFromPageable(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t unit,
                           uint64_t stream) {
-  const Staged copy{destination, source, {size, unit, slabBytes}, stream, isLong(thread.session, size)};
+  const Staged copy{destination, source, {size, unit, slabBytes}, stream, isLong(thread.session, size), size.bytes()};
   const uint64_t count = copy.tiles.count();
   if (copy.shared)
     return thread.session.copyThreads->share(

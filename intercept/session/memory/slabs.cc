@@ -13,9 +13,9 @@ uint32_t Slabs::nextGeneration() {
   return generation;
 }
 
-std::optional<uint32_t> Slabs::takeAs(uint32_t generation, uint32_t first) {
-  for (uint32_t i = 0; i < slabCount; ++i) {
-    uint32_t slab = (first + i) % slabCount;
+std::optional<uint32_t> Slabs::takeAs(uint32_t generation, Range range, uint32_t first) {
+  for (uint32_t i = 0; i < range.count; ++i) {
+    uint32_t slab = range.first + (first + i) % range.count;
     auto& busy = segment.slabState(slab).busy;
     uint32_t free = 0;
     if (busy.load(std::memory_order_relaxed) != 0 || !busy.compare_exchange_strong(free, generation, std::memory_order_acquire))
@@ -28,24 +28,44 @@ std::optional<uint32_t> Slabs::takeAs(uint32_t generation, uint32_t first) {
   return std::nullopt;
 }
 
-std::optional<uint32_t> Slabs::takeAnother(uint32_t first) { return takeAs(nextGeneration(), first); }
+// What a second thread wants in the same stream comes when the first one has been served, and its slab is free.
+std::optional<uint32_t> Slabs::takeKept(uint32_t generation, User user) {
+  for (uint32_t slab = sharedCount; slab < slabCount; ++slab)
+    if (segment.slabState(slab).busy.load(std::memory_order_relaxed) != 0 && lent[slab].user.load(std::memory_order_relaxed) == user)
+      return std::nullopt;
+  auto slab = takeAs(generation, {sharedCount, keptCount}, 0);
+  if (slab) lent[*slab].user.store(user, std::memory_order_relaxed);
+  return slab;
+}
 
-std::optional<uint32_t> Slabs::take(uint32_t first, const std::atomic<bool>& abandoned) {
+std::optional<uint32_t> Slabs::take(uint32_t first, User user, const std::atomic<bool>& abandoned) {
   Backoff backoff;
   uint32_t generation = nextGeneration();
   while (!abandoned.load(std::memory_order_relaxed)) {
-    if (auto slab = takeAs(generation, first)) return slab;
+    if (auto slab = takeAs(generation, {0, sharedCount}, first)) return slab;
+    if (auto slab = takeKept(generation, user)) return slab;
     // Nothing wakes us: the GPU gives slabs back with a plain write.
     if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
   }
   return std::nullopt;
 }
 
-void Slabs::lend(uint32_t slab, unsigned device, uint64_t sequence) {
+void Slabs::lend(uint32_t slab, unsigned device, uint64_t sequence, User user) {
   Lent& last = lent[slab];
   last.sequence.store(sequence, std::memory_order_relaxed);
+  last.user.store(user, std::memory_order_relaxed);
   last.device.store(device, std::memory_order_relaxed);
   last.generation.store(segment.slabState(slab).busy.load(std::memory_order_relaxed), std::memory_order_release);
+}
+
+unsigned Slabs::countLent(User user) const {
+  unsigned count = 0;
+  for (uint32_t slab = 0; slab < slabCount; ++slab) {
+    const uint32_t generation = lent[slab].generation.load(std::memory_order_acquire);
+    if (generation != 0 && lent[slab].user.load(std::memory_order_relaxed) == user)
+      count += segment.slabState(slab).busy.load(std::memory_order_relaxed) == generation;
+  }
+  return count;
 }
 
 void Slabs::reclaim(unsigned device, uint64_t sequence) {

@@ -28,7 +28,7 @@ CUresult sendBlob(Thread& thread, uint64_t blob, std::span<const std::byte> imag
   Session& session = thread.session;
   for (uint64_t offset = 0; offset < image.size(); offset += slabBytes) {
     auto piece = image.subspan(offset, std::min<uint64_t>(slabBytes, image.size() - offset));
-    auto slab = session.slabs.take(thread.firstSlab(), session.lost);
+    auto slab = session.slabs.take(thread.firstSlab(), Slabs::worker, session.lost);
     if (!slab) return session.lossResult();
     std::memcpy(session.segment.slab(*slab), piece.data(), piece.size());
     Call<api::Cuda::BlobWriteParams> frame(thread.of(blob), api::Method::blobWrite);
