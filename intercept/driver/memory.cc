@@ -60,10 +60,8 @@ std::optional<PointerInfo> vgpu::client::findPointer(Thread& thread, uint64_t po
                        .hostKind = host.kind, .hostFlags = host.flags, .isReached = isReached,
                        .isHostPointer = host.kind != HostKind::managed && host.kind != HostKind::pooled};
   };
-  if (auto host = session.memory.findHost(pointer)) {
-    const bool isReached = host->kind != HostKind::pooled || session.memory.isReached(host->address, thread.device());
-    return ofHost(*host, isReached);
-  }
+  if (auto host = session.memory.findHost(pointer))
+    return ofHost(*host, host->kind != HostKind::pooled || session.memory.isReached(host->address, thread.device()));
   if (auto host = session.memory.findRegistered(pointer, false))
     return ofHost(*host, session.memory.findRegistered(pointer, true).has_value());
   if (auto variable = session.variables.at(pointer))
@@ -165,9 +163,8 @@ VGPU_EXPORT CUresult CUDAAPI cuMemGetInfo_v2(size_t* free, size_t* total) {
     Call<api::Cuda::MemGetInfoParams> frame(thread, api::Method::memGetInfo);
     if (CUresult error = frame.call()) return error;
     auto reported = frame.results<api::Cuda::MemGetInfoResults>();
-    const uint64_t all = reported.getTotal();
-    if (free != nullptr) *free = std::min(reported.getFree() + thread.session.memory.freeBytes(thread, thread.device()), all);
-    if (total != nullptr) *total = all;
+    if (total != nullptr) *total = reported.getTotal();
+    if (free != nullptr) *free = std::min(reported.getFree() + thread.session.memory.freeBytes(thread, thread.device()), reported.getTotal());
     return CUDA_SUCCESS;
   });
 }
