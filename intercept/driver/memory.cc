@@ -162,9 +162,9 @@ VGPU_EXPORT CUresult CUDAAPI cuMemGetInfo_v2(size_t* free, size_t* total) {
   return enter([&](Thread& thread) -> CUresult {
     Call<api::Cuda::MemGetInfoParams> frame(thread, api::Method::memGetInfo);
     if (CUresult error = frame.call()) return error;
-    auto reported = frame.results<api::Cuda::MemGetInfoResults>();
-    if (total != nullptr) *total = reported.getTotal();
-    if (free != nullptr) *free = std::min(reported.getFree() + thread.session.memory.freeBytes(thread, thread.device()), reported.getTotal());
+    auto known = frame.results<api::Cuda::MemGetInfoResults>();
+    if (total != nullptr) *total = known.getTotal();
+    if (free != nullptr) *free = std::min(known.getFree() + thread.session.memory.freeBytes(thread, thread.device()), known.getTotal());
     return CUDA_SUCCESS;
   });
 }
