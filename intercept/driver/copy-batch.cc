@@ -90,20 +90,12 @@ bool isWide(const CUmemcpy3DOperand& end, const CUextent3D& extent) {
   return (rows.rowLength == 0 || rows.rowLength >= extent.width) && (rows.layerHeight == 0 || rows.layerHeight >= extent.height);
 }
 
-// Whether the bytes of the extent's rows, of its operand's and of where those begin are numbers.
-bool isCountable(const CUmemcpy3DOperand& end, const CUextent3D& extent, uint64_t elementBytes) {
-  uint64_t bytes, farthest = end.type == CU_MEMCPY_OPERAND_TYPE_POINTER ? end.op.ptr.rowLength : end.op.array.offset.x;
-  return !__builtin_mul_overflow(std::max<uint64_t>(farthest, extent.width), elementBytes, &bytes);
-}
-
 CUresult checkOne(const CUDA_MEMCPY3D_BATCH_OP& op) {
   uint64_t elementBytes;
   if (!isOrder(op.srcAccessOrder) || (op.flags & ~CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE) != 0) return CUDA_ERROR_INVALID_VALUE;
   const bool isEmpty = op.extent.width == 0 || op.extent.height == 0 || op.extent.depth == 0;
   if (isEmpty || !isWide(op.src, op.extent) || !isWide(op.dst, op.extent)) return CUDA_ERROR_INVALID_VALUE;
-  if (CUresult bad = elementBytesOf(op, elementBytes)) return bad;
-  const bool areCountable = isCountable(op.src, op.extent, elementBytes) && isCountable(op.dst, op.extent, elementBytes);
-  return areCountable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return elementBytesOf(op, elementBytes);
 }
 
 // One that has been checked.
