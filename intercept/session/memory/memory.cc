@@ -47,24 +47,27 @@ CUresult Memory::allocate(Thread& thread, unsigned device, uint64_t bytes, uint6
 CUresult Memory::place(Thread& thread, unsigned device, Arena& arena, uint64_t bytes, uint64_t owner, uint64_t& address) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > deviceArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  auto take = [&](bool anywhere) {
-    collect(thread, device, false);
-    freePassed(thread);
+  auto takeFree = [&](bool anywhere) {
     std::lock_guard lock(mutex);
     auto found = anywhere ? arena.allocate(bytes, owner) : arena.allocateLease(bytes, owner);
     if (found) address = *found;
     return found.has_value();
   };
+  auto take = [&] {
+    collect(thread, device, false);
+    freePassed(thread);
+    return takeFree(bytes < ownLease);
+  };
   // Waits for no work, also if that frees memory: as in CUDA, and a kernel may wait for this thread. What was returned meanwhile, by this
-  // thread or another, may be in the arena in pieces and have to go to the worker first; more often than that others take it away again.
+  // thread or another, may have to go to the worker first; more often than that others take it away again. Only what is left then of
+  // leases in use is taken in any place: in a lease that is idle, it would leave a part that nobody else gets.
   for (int more = 8;; --more) {
     const uint64_t before = returnsSoFar();
-    if (take(bytes < ownLease)) return CUDA_SUCCESS;
+    if (take()) return CUDA_SUCCESS;
     CUresult grown = grow(thread, device, arena, bytes);
-    while (grown == CUDA_SUCCESS && !take(bytes < ownLease)) grown = grow(thread, device, arena, bytes);  // another thread was first
+    while (grown == CUDA_SUCCESS && !take()) grown = grow(thread, device, arena, bytes);  // another thread was first
     if (grown != CUDA_ERROR_OUT_OF_MEMORY) return grown;
-    if (take(true)) return CUDA_SUCCESS;
-    if (more == 0 || returnsSoFar() == before) return grown;
+    if (more == 0 || returnsSoFar() == before) return takeFree(true) ? CUDA_SUCCESS : grown;
   }
 }
 
