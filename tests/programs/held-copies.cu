@@ -111,6 +111,7 @@ int main() {
   bool ok = fillsOneStream(4096, 900) & fillsOneStream(16384, 250) & fillsOneStream(48 << 10, 84) & fillsOneStream(65536, 63) &
             fillsOneStream(100'000, 2) & fillsOneStreamWithRows();
   pausePoint();
-  ok &= leavesOthersAlone(1, 16384, 250) & leavesOthersAlone(10, 65536, 20) & leavesOthersAlone(32, 300'000, 2);
+  // More held streams than these may hold others up by themselves (docs/ring.md, Connections).
+  ok &= leavesOthersAlone(1, 16384, 250) & leavesOthersAlone(6, 65536, 20) & leavesOthersAlone(6, 300'000, 2);
   return verdict("held-copies", ok);
 }

@@ -1,5 +1,5 @@
-// More than the buffer of what kernels print holds: some of it is lost, which the driver chooses; what comes is whole, and comes
-// once, and the last line is among it.
+// More than the buffer of what kernels print holds: some of it is lost, which the driver chooses; what comes is whole, and the last line
+// is among it. Where the driver goes back in its buffer it may write a line twice; no other comes twice.
 #include <algorithm>
 #include <sstream>
 #include <string>
@@ -20,14 +20,17 @@ int main() {
 
   std::vector<int> numbers;
   bool whole = true;
+  size_t timesBack = 0;
   for (std::string line; std::getline(text, line);) {
     int number = -1, used = 0;
     whole &= std::sscanf(line.c_str(), "line %06d%n", &number, &used) == 1 && used == static_cast<int>(line.size()) &&
              line.size() == 11 && number < lines;
+    timesBack += !numbers.empty() && number <= numbers.back();
     numbers.push_back(number);
   }
   bool ok = EXPECT(whole) & EXPECT(numbers.size() < lines) & EXPECT(!numbers.empty() && numbers.back() == lines - 1);
   std::sort(numbers.begin(), numbers.end());
-  ok &= EXPECT(std::adjacent_find(numbers.begin(), numbers.end()) == numbers.end());
+  const size_t twice = numbers.end() - std::unique(numbers.begin(), numbers.end());
+  ok &= EXPECT(twice <= timesBack);
   return verdict("print-overfull", ok);
 }
