@@ -325,7 +325,7 @@ CUresult LibraryCall::send() {
     error = frame.post();
   } else if (entry.does == Does::work) {
     if (writesHost)
-      if (CUresult failed = synchronizeStream(thread, stream)) return failed;
+      if (CUresult failed = awaitTurn(thread, stream)) return failed;
     Call<api::Cuda::LibraryCallParams> frame(target, api::Method::libraryCall, words);
     fill(frame);
     frame.setStream(stream);

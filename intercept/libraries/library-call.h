@@ -1,8 +1,8 @@
 // A call of a library that has a face: from its arguments as the program gave them to a frame, and from the reply to the program.
 //
 // The pointer mode is known here, so what a pointer points to is read at the call if that is host memory, and written when the
-// reply has come. A call that writes into host memory waits. Before it does, it waits for its stream: the library waits for what it
-// computes, on the worker's thread, which must not wait for anything else that the GPU has to do.
+// reply has come. A call that writes into host memory waits. Before it does, it waits for what its work would come behind: the library
+// waits for what it computes, on the worker's thread, which must not wait for anything else that the GPU has to do.
 //
 // Any thread. Nothing of it survives the call.
 #pragma once

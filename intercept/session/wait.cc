@@ -79,6 +79,22 @@ CUresult awaitWorker(Thread& thread, unsigned device) {
   return behind.call();
 }
 
+CUresult awaitTurn(Thread& thread, uint64_t stream) {
+  Session& session = thread.session;
+  const unsigned device = thread.deviceOf(stream);
+  auto* entry = session.handles.find<api::Kind::STREAM>(stream);
+  const bool blocks = entry != nullptr && (entry->flags.load(std::memory_order_relaxed) & CU_STREAM_NON_BLOCKING) == 0;
+  // A wait for a stream comes behind nothing but its own work; a write in it comes behind the legacy stream's too.
+  StreamFence fence;
+  if (!blocks || session.progress[device].isIdle() || fenceStream(thread, stream, fence) != CUDA_SUCCESS)
+    return synchronizeStream(thread, stream);
+  for (Backoff backoff; !isPast(session, fence);)
+    if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
+  if (session.lost.load(std::memory_order_relaxed)) return session.lossResult();
+  const CUresult fault = session.faultOf(device, fence.record.sequence);
+  return delivered(thread, device, fault != CUDA_SUCCESS ? fault : session.takeError(device));
+}
+
 StreamCompletion* findCompletion(Thread& thread, uint64_t stream) {
   if (stream == 0) return &thread.session.defaultStreamDepths[thread.deviceOf(stream)].completion;
   auto* entry = thread.session.handles.find<api::Kind::STREAM>(stream);

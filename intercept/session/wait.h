@@ -15,6 +15,9 @@ CUresult awaitDevice(Thread& thread, unsigned device);
 CUresult synchronizeHostMemory(Thread& thread, unsigned device);
 // Until all work of a stream (a resolved handle; 0: the legacy default stream) has ended.
 CUresult synchronizeStream(Thread& thread, uint64_t stream);
+// Until work that the stream is given now would begin: all that it has been given, and, of one that blocks, what the legacy default stream
+// has, is over.
+CUresult awaitTurn(Thread& thread, uint64_t stream);
 // Until the worker has executed what the thread has posted to the device, whatever the GPU does. The error of a lost session.
 CUresult awaitWorker(Thread& thread, unsigned device);
 // The result of a launch into such a stream, which was posted with `result`: with CUDA_LAUNCH_BLOCKING, when its kernel has ended.

@@ -1,5 +1,6 @@
 #include "stub/gpu/device-progress.h"
 
+#include <chrono>
 #include <new>
 
 #include "vgpu/api/wire-value.h"
@@ -10,6 +11,9 @@ namespace {
 
 constexpr uint64_t wordMemoryBytes = 4096;  // what a driver registers is whole pages
 
+// For which a stream is still called busy whose last write has been seen: some microseconds.
+constexpr auto busyMoment = std::chrono::microseconds(100);
+
 }  // namespace
 
 CUresult DeviceProgress::start() {
@@ -17,7 +21,7 @@ CUresult DeviceProgress::start() {
   word = new (memory.data()) std::atomic<uint64_t>(fences);
   if (CUresult error = driver.cuMemHostRegister_v2(memory.data(), memory.bytes(), CU_MEMHOSTREGISTER_DEVICEMAP)) return error;
   if (CUresult error = driver.cuMemHostGetDevicePointer_v2(&wordOnGpu, memory.data(), 0)) return error;
-  for (CUstream* stream : {&own, &idle})
+  for (CUstream* stream : {&own, &idle, &apart})
     if (CUresult error = driver.cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, 0)) return error;
   if (CUresult error = driver.cuStreamCreateWithPriority(&behindLegacy, CU_STREAM_DEFAULT, 0)) return error;
   return driver.cuEventCreate(&joined, CU_EVENT_DISABLE_TIMING);
@@ -25,7 +29,7 @@ CUresult DeviceProgress::start() {
 
 DeviceProgress::~DeviceProgress() {
   if (joined != nullptr) driver.cuEventDestroy_v2(joined);
-  for (CUstream stream : {own, idle, behindLegacy})
+  for (CUstream stream : {own, idle, apart, behindLegacy})
     if (stream != nullptr) driver.cuStreamDestroy_v2(stream);
   if (wordOnGpu != 0) driver.cuMemHostUnregister(memory.data());
 }
@@ -109,6 +113,16 @@ CUresult DeviceProgress::signalAsked(uint64_t stream) {
     return true;
   });
   return result;
+}
+
+bool DeviceProgress::isHeld(uint64_t stream) const {
+  CUstream real = realOf(stream);
+  const bool isBehindLegacy = real != nullptr && isBlocking(real);
+  const auto until = std::chrono::steady_clock::now() + busyMoment;
+  auto isBusy = [&](CUstream each) { return driver.cuStreamQuery(each) == CUDA_ERROR_NOT_READY; };
+  while (isBusy(real) || (isBehindLegacy && isBusy(nullptr)))
+    if (std::chrono::steady_clock::now() > until) return true;
+  return false;
 }
 
 bool DeviceProgress::isDone() {

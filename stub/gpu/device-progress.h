@@ -12,6 +12,9 @@
 //
 // A wait for a stream that blocks ends with that stream's work, natively too if the legacy stream has work behind it. A write in the
 // stream would come behind that as well, so the stream is asked between frames until its work is over, or until it is given more.
+//
+// A library waits on the thread that calls it for what it writes to host memory. What its stream would come behind may be over only when
+// this thread has executed further frames: it gets another stream then, which comes behind nothing.
 #pragma once
 
 #include <atomic>
@@ -65,6 +68,14 @@ class DeviceProgress {
   // For copies of a save or restore, while the GPU has no other work.
   CUstream ownStream() const { return own; }
 
+  // Whether work that `stream` (0: the legacy default stream) is given now would come behind other work. What is over may look busy for a
+  // moment: it is looked at for so long.
+  bool isHeld(uint64_t stream) const;
+  // A stream that does not block, for what the worker waits for: its work comes behind nothing else, if nothing is left in it. `stream`
+  // comes behind that, once this has been called after it.
+  CUstream apartStream() const { return apart; }
+  CUresult comesBehindApart(uint64_t stream) { return delay(realOf(stream), apart); }
+
   // Synchronizes with a stream that never has any work. That returns at once, and is an occasion on which the driver writes
   // what kernels of the context have printed.
   void flushOutput() { driver.cuStreamSynchronize(idle); }
@@ -96,7 +107,7 @@ class DeviceProgress {
   Mapping memory;  // of the word
   std::atomic<uint64_t>* word = nullptr;
   CUdeviceptr wordOnGpu = 0;
-  CUstream own = nullptr, idle = nullptr;
+  CUstream own = nullptr, idle = nullptr, apart = nullptr;
   CUstream behindLegacy = nullptr;  // blocks, as neither of these does
   CUevent joined = nullptr;
   uint64_t fences = 0;

@@ -1,6 +1,7 @@
 // The stream of a handle's work, as the program means it. What it has set may be a stream that is another one for each of its threads
 // (CU_STREAM_PER_THREAD), and without a setting it is the null stream, which in a green context is a stream of that. The library knows the
 // driver's stream that it was told last. So a frame says where its call's work goes, and the library is told first if it knows another.
+// A call that it waits for is in another stream if its own is held.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -40,6 +41,24 @@ void LibraryCall::follow(const KnownLibraryObject& known, uint64_t handle) {
   behind = behind == settings.end() ? settings.begin() : std::next(behind);
   set(row->signature, 0, std::as_bytes(std::span(words)));
   for (; behind != settings.end(); ++behind) set(behind->entry, behind->hostMask, behind->block);
+}
+
+// What is written to host memory the library waits for, on this thread. The program has waited for what comes before it, but may have given
+// its stream, or one that its stream comes behind, more since: that may wait for a frame which is not executed before this one. So the call
+// goes into a stream that comes behind nothing, and what its own is given next comes behind that. Its workspace is the library's meanwhile:
+// the program's may be in use.
+CUresult LibraryCall::makeCallUnheld() {
+  const bool waits = resultBytes != 0 && stream && entry->does == api::Does::work;
+  auto row = waits && entry->arguments[0].what == api::Argument::object ? findStreamRow(entry->arguments[0].objectType)
+                                                                       : api::libraryEntries.end();
+  if (row == api::libraryEntries.end() || !on.gpu.progress.isHeld(*stream)) return makeCall(), CUDA_SUCCESS;
+  void* setStream = on.session.libraries.find(*row, problem);
+  uint64_t told[] = {words[0], toWire(on.gpu.progress.apartStream())};
+  if (setStream == nullptr || row->arguments.size() != std::size(told) || callByWords(setStream, told, std::size(told)) != 0)
+    return makeCall(), CUDA_SUCCESS;
+  makeCall();
+  follow(knownLibraryObject(on, buffers.block[0]), buffers.block[0]);
+  return on.gpu.progress.comesBehindApart(*stream);
 }
 
 }  // namespace vgpu::stub

@@ -43,9 +43,9 @@ LibraryCall::LibraryCall(Execution& on, uint64_t signature, kj::StringPtr symbol
 
 CUresult LibraryCall::run(uint64_t object) {
   if (CUresult error = prepare()) return error;
-  makeCall();
+  CUresult result = makeCallUnheld();
   finish(object);
-  return CUDA_SUCCESS;
+  return result;
 }
 
 CUresult LibraryCall::prepare() {

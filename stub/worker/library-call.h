@@ -75,6 +75,8 @@ class LibraryCall {
   uint64_t realOf(uint64_t handle, uint8_t type);
   // Tells the library that a handle's work goes to `stream` (followed-stream.cc).
   void follow(const KnownLibraryObject& known, uint64_t handle);
+  // makeCall(), of which this thread waits for nothing else that the GPU has to do (followed-stream.cc). CUDA's answer.
+  CUresult makeCallUnheld();
   // The library hands it on to the GPU. Of no elements it may be any (a matrix's end), and a call that is made again for a graph may name
   // memory that has ended: an address at which nothing but the session's can lie is passed on, as natively, and what does not is refused.
   CUresult reach(uint64_t address) {

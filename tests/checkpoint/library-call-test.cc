@@ -2,6 +2,7 @@
 // gets an object that is none or of another kind.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
+#include <stdlib.h>
 
 #include <algorithm>
 #include <string>
@@ -120,4 +121,74 @@ TEST_CASE("a call takes an address of the session's arenas whether memory is the
           for (uint64_t address : {uint64_t{16}, hostArenaBase, toWire(&session), mappedArenaBase - 256})
             KJ_REQUIRE(scale(address) == CUDA_ERROR_INVALID_VALUE, address);
         }) == "");
+}
+
+namespace {
+
+constexpr uint64_t held = made::stream, other = made::stream + 1, word = made::arena;
+
+RecordedFrame streamCreate(uint64_t stream, unsigned flags) {
+  return makeFrame<api::Cuda::StreamCreateParams>(0, api::Method::streamCreate, 0, [&](auto p) {
+    p.setPhStream(stream);
+    p.setFlags(flags);
+  });
+}
+
+RecordedFrame writeWord(uint64_t stream, uint32_t value) {
+  return makeFrame<api::Cuda::StreamWriteValue32Params>(0, api::Method::streamWriteValue32, 0, [&](auto p) {
+    p.setStream(stream);
+    p.setAddr(word);
+    p.setValue(value);
+  });
+}
+
+RecordedFrame awaitWord(uint64_t stream, uint32_t value) {
+  return makeFrame<api::Cuda::StreamWaitValue32Params>(0, api::Method::streamWaitValue32, 0, [&](auto p) {
+    p.setStream(stream);
+    p.setAddr(word);
+    p.setValue(value);
+    p.setFlags(CU_STREAM_WAIT_VALUE_EQ);
+  });
+}
+
+// A call of a library with a result in host memory, in `stream`, while `held` waits for the word. What ends that wait is behind the call.
+void callBehindHeld(uint64_t stream) {
+  setenv("VGPU_RECORD_WAITS", "yes", 1);
+  CHECK(inCallingWorker([stream](TestSession& session) {
+          constexpr uint64_t handle = objectOn(0, 6);
+          session.require(create(handle, "cublasCreate_v2", {0}));
+          session.require(makeFrame<api::Cuda::LeaseParams>(0, api::Method::lease, 0, [](auto p) {
+            p.setAddress(made::arena);
+            p.setBytes(made::leaseBytes);
+          }));
+          session.post(memAlloc(0, word, 256));
+          session.post(streamCreate(held, CU_STREAM_DEFAULT));
+          session.post(streamCreate(other, CU_STREAM_NON_BLOCKING));
+          if (stream != 0) session.require(ask("cublasSetStream_v2", {handle, stream}, 0));
+          session.post(writeWord(0, 0));
+          session.require(synchronize());
+          session.post(awaitWord(held, 1));
+          session.begin(makeFrame<api::Cuda::LibraryCallParams>(0, api::Method::libraryCall, 0, [&](auto p) {
+            constexpr api::HostRange result{7 * sizeof(uint64_t), sizeof(float)};
+            p.setStream(stream);
+            setCall(p, "cublasSdot_v2", {handle, 4, word, 1, word, 1, result.word(), 0}, 1u << 6);
+          }));
+          session.post(writeWord(other, 1));
+          KJ_REQUIRE(session.finish() == 0);
+          session.require(synchronize());
+          // The handle's stream is the program's again.
+          session.post(writeWord(0, 2));
+          KJ_REQUIRE(session.readWord(word) == 2);
+        }) == "");
+  unsetenv("VGPU_RECORD_WAITS");
+}
+
+}  // namespace
+
+TEST_CASE("a call of a library that waits in the legacy default stream does not wait for a stream that blocks and is held") {
+  callBehindHeld(0);
+}
+
+TEST_CASE("a call of a library that waits does not wait for what its own stream has been given meanwhile") {
+  callBehindHeld(held);
 }

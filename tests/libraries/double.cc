@@ -5,8 +5,11 @@
 //
 // A call with the number -77 is invalid, and one with an object that has ended or is of another kind ends the process, as
 // NVIDIA's may. With VGPU_RECORD_HOLD in its environment the first handle is made late, as by a library that takes its time to
-// load: when there is a file library-go in the test's folder, for which this makes library-called; or not at all.
+// load: when there is a file library-go in the test's folder, for which this makes library-called; or not at all. With
+// VGPU_RECORD_WAITS what writes to host memory waits for what its handle's stream has to do, as NVIDIA's does.
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <unistd.h>
 
 #include <array>
@@ -79,6 +82,7 @@ class Recorded {
     write(text + ")");
     if (entry.does == Does::create && !held()) return 1;
     if (isInvalid) return entry.returnsStatus ? 7 : 0;
+    waitForStream();
     // What a posted call returns nobody sees; what is written is the same at each call of the same text.
     for (size_t i = 0; i < entry.arguments.size(); ++i)
       if (isHost(i) && isWritten(entry.arguments[i].what)) fill(i, digestOf(text + std::to_string(i)));
@@ -197,6 +201,35 @@ class Recorded {
     close(open((folder + "/library-called").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     for (int i = 0; i < 60'000 && access(go.c_str(), F_OK) != 0; ++i) usleep(1000);
     return access(go.c_str(), F_OK) == 0;
+  }
+
+  // Gives the stream of the first argument's handle work, and waits for it.
+  void waitForStream() const {
+    static const bool waits = std::getenv("VGPU_RECORD_WAITS") != nullptr;
+    bool writes = false;
+    for (size_t i = 0; i < entry.arguments.size(); ++i) writes |= isHost(i) && isWritten(entry.arguments[i].what);
+    if (!waits || !writes || entry.does != Does::work || entry.arguments[0].what != Argument::object) return;
+    using Work = int (*)(void* stream, void (*function)(void*), void* data);
+    using Wait = int (*)(void* stream);
+    static const auto work = at<Work>(driverEntry("cuLaunchHostFunc"));
+    static const auto wait = at<Wait>(driverEntry("cuStreamSynchronize"));
+    auto* stream = at<void*>(object(0)->members[static_cast<size_t>(Member::stream)]);
+    if (work(stream, [](void*) {}, nullptr) != 0 || wait(stream) != 0) std::abort();
+  }
+
+  // Of the driver that is loaded already: the emulated one, by its file's name.
+  static uint64_t driverEntry(const char* name) {
+    std::string file = "libcuda.so.1";
+    auto look = [](dl_phdr_info* each, size_t, void* to) {
+      if (std::strstr(each->dlpi_name, "libvgpu-emulator") == nullptr) return 0;
+      *static_cast<std::string*>(to) = each->dlpi_name;
+      return 1;
+    };
+    dl_iterate_phdr(look, &file);
+    void* driver = dlopen(file.c_str(), RTLD_NOW | RTLD_NOLOAD);
+    void* found = driver == nullptr ? nullptr : dlsym(driver, name);
+    if (found == nullptr) std::abort();
+    return std::bit_cast<uint64_t>(found);
   }
 
   static void write(const std::string& line) {
