@@ -9,20 +9,11 @@
 #include "cuda-frames.h"
 #include "stub/worker/execution.h"
 #include "stub/worker/kinds/kind.h"
-#include "stub/worker/library-call.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu::checkpoint {
 
 namespace {
-
-// The entry that ends an object of this type; nullptr if there is none.
-const api::LibraryEntry* endOf(uint8_t type) {
-  auto found = std::ranges::find_if(api::libraryEntries, [type](const api::LibraryEntry& entry) {
-    return entry.does == api::Does::destroy && entry.arguments[0].objectType == type;
-  });
-  return found == api::libraryEntries.end() ? nullptr : &*found;
-}
 
 const Rows& rowsOf(const StateTables& state, const stub::KindModule& kind) {
   static const Rows none;
@@ -44,11 +35,9 @@ void MadeAhead::end(stub::SessionState& on, const Made& object) {
     api::FrameBuilder<api::Cuda::ModuleUnloadParams>(words).setHmod(object.id.handle);
   } else {
     method = api::Method::libraryDestroy;
-    auto* entry = endOf(stub::knownLibraryObject(on.of(object.device), object.id.handle).type);
     api::FrameBuilder<api::Cuda::LibraryDestroyParams> frame(words);
     frame.setObject(object.id.handle);
-    frame.setEntry(entry == nullptr ? 0 : entry->signature);
-    frame.setSymbol(entry == nullptr ? "" : entry->symbol);
+    frame.setSymbol("");
   }
   stub::Reply reply;
   CUresult result = on.execute(method, object.device, kj::arrayPtr(words.data(), words.size()), 0, 0, reply);

@@ -153,7 +153,7 @@ RecordedFrame awaitWord(uint64_t stream, uint32_t value) {
 
 // A call of a library with a result in host memory, in `stream`, while `held` waits for the word. What ends that wait is behind the call.
 void callBehindHeld(uint64_t stream) {
-  setenv("VGPU_RECORD_WAITS", "yes", 1);
+  setenv("VGPU_RECORD_GPU", "yes", 1);
   CHECK(inCallingWorker([stream](TestSession& session) {
           constexpr uint64_t handle = objectOn(0, 6);
           session.require(create(handle, "cublasCreate_v2", {0}));
@@ -180,7 +180,7 @@ void callBehindHeld(uint64_t stream) {
           session.post(writeWord(0, 2));
           KJ_REQUIRE(session.readWord(word) == 2);
         }) == "");
-  unsetenv("VGPU_RECORD_WAITS");
+  unsetenv("VGPU_RECORD_GPU");
 }
 
 }  // namespace

@@ -6,7 +6,8 @@
 // A call with the number -77 is invalid, and one with an object that has ended or is of another kind ends the process, as
 // NVIDIA's may. With VGPU_RECORD_HOLD in its environment the first handle is made late, as by a library that takes its time to
 // load: when there is a file library-go in the test's folder, for which this makes library-called; or not at all. With
-// VGPU_RECORD_WAITS what writes to host memory waits for what its handle's stream has to do, as NVIDIA's does.
+// VGPU_RECORD_GPU it uses the GPU as NVIDIA's does: a handle has 32 MiB of memory, and what writes to host memory waits for what its
+// handle's stream has to do.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
@@ -34,6 +35,7 @@ struct Object {
   uint64_t type = 0;
   std::array<uint64_t, memberCount> members{};
   struct Settings* settings = nullptr;
+  uint64_t memory = 0;
 };
 struct Settings {
   std::string made;
@@ -89,7 +91,7 @@ class Recorded {
     if (entry.does == Does::recall) std::memcpy(at<void*>(words[1]), &object(0)->members[entry.recalled], entry.arguments[1].bytes);
     if (entry.does == Does::create) create(text);
     if (entry.does == Does::set) set(text);
-    if (entry.does == Does::destroy && object(0) != nullptr) object(0)->type = ended;
+    if (entry.does == Does::destroy && object(0) != nullptr) end(*object(0));
     return entry.returnsStatus ? 0 : digestOf(text) & 0xffff;
   }
 
@@ -167,9 +169,15 @@ class Recorded {
       static std::deque<Settings> settings;
       auto* object = it.what == Argument::place ? at<Object*>(words[i]) : &made.emplace_back();
       *object = Object{it.objectType, {}, &settings.emplace_back(Settings{text, {}})};
+      if (usesGpu() && objectTypes[it.objectType].busy) callDriver("cuMemAlloc_v2", &object->memory, size_t{32} << 20);
       note(*object);
       if (it.what == Argument::made) std::memcpy(at<void*>(words[i]), &object, sizeof object);
     }
+  }
+
+  static void end(Object& object) {
+    if (object.memory != 0) callDriver("cuMemFree_v2", object.memory);
+    object.type = ended;
   }
 
   void set(const std::string& text) {
@@ -205,16 +213,22 @@ class Recorded {
 
   // Gives the stream of the first argument's handle work, and waits for it.
   void waitForStream() const {
-    static const bool waits = std::getenv("VGPU_RECORD_WAITS") != nullptr;
     bool writes = false;
     for (size_t i = 0; i < entry.arguments.size(); ++i) writes |= isHost(i) && isWritten(entry.arguments[i].what);
-    if (!waits || !writes || entry.does != Does::work || entry.arguments[0].what != Argument::object) return;
-    using Work = int (*)(void* stream, void (*function)(void*), void* data);
-    using Wait = int (*)(void* stream);
-    static const auto work = at<Work>(driverEntry("cuLaunchHostFunc"));
-    static const auto wait = at<Wait>(driverEntry("cuStreamSynchronize"));
+    if (!usesGpu() || !writes || entry.does != Does::work || entry.arguments[0].what != Argument::object) return;
     auto* stream = at<void*>(object(0)->members[static_cast<size_t>(Member::stream)]);
-    if (work(stream, [](void*) {}, nullptr) != 0 || wait(stream) != 0) std::abort();
+    callDriver("cuLaunchHostFunc", stream, static_cast<void (*)(void*)>([](void*) {}), static_cast<void*>(nullptr));
+    callDriver("cuStreamSynchronize", stream);
+  }
+
+  static bool usesGpu() {
+    static const bool does = std::getenv("VGPU_RECORD_GPU") != nullptr;
+    return does;
+  }
+
+  template <typename... Arguments>
+  static void callDriver(const char* name, Arguments... arguments) {
+    if (at<int (*)(Arguments...)>(driverEntry(name))(arguments...) != 0) std::abort();
   }
 
   // Of the driver that is loaded already: the emulated one, by its file's name.

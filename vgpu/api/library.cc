@@ -15,6 +15,13 @@ const LibraryEntry* findLibraryEntry(uint64_t signature) {
   return found == bySignature.end() ? nullptr : found->second;
 }
 
+const LibraryEntry* findLibraryEnd(uint8_t type) {
+  auto found = std::ranges::find_if(libraryEntries, [type](const LibraryEntry& entry) {
+    return entry.does == Does::destroy && entry.arguments[0].objectType == type;
+  });
+  return found == libraryEntries.end() ? nullptr : &*found;
+}
+
 size_t madeArgument(const LibraryEntry& entry) {
   auto made = std::ranges::find_if(entry.arguments, [](auto& argument) {
     return argument.what == Argument::made || argument.what == Argument::place;

@@ -127,6 +127,8 @@ bool takes(const LibraryEntry& entry, uint8_t wanted, uint8_t given);
 
 // nullptr if this build has none of that signature.
 const LibraryEntry* findLibraryEntry(uint64_t signature);
+// The entry that ends objects of that type; nullptr if there is none.
+const LibraryEntry* findLibraryEnd(uint8_t type);
 
 // Bytes of an element of a cudaDataType, at least one; of a compute type's scale, whose result is of `resultType`.
 uint32_t bytesOfDataType(uint64_t type);

@@ -113,7 +113,8 @@ CUresult libraryPost(Execution& on, const api::FrameReader<api::Cuda::LibraryPos
 }
 CUresult librarySet(Execution& on, const api::FrameReader<api::Cuda::LibrarySetParams>& p, Reply&) { return post(on, p); }
 
-// A handle frees memory of the library's, for which the driver waits: so that this thread does not, it ends when all work is done.
+// A handle frees memory of the library's, for which the driver waits: so that this thread does not, it ends when all work is done. Without
+// an entry the object ends with its context, which is one of several here, or with the memory that it was in.
 CUresult libraryDestroy(Execution& on, const api::FrameReader<api::Cuda::LibraryDestroyParams>& p, Reply&) {
   const api::LibraryEntry* entry = api::findLibraryEntry(p.getEntry());
   KJ_REQUIRE(entry == nullptr || entry->does == Does::destroy, "an entry that ends no object", entry->symbol);
@@ -122,10 +123,9 @@ CUresult libraryDestroy(Execution& on, const api::FrameReader<api::Cuda::Library
   if (entry != nullptr && !api::takes(*entry, entry->arguments[0].objectType, type)) return CUDA_ERROR_INVALID_HANDLE;
   on.handles.take(api::Kind::LIBRARY_OBJECT, p.getObject());
   bool isBusy = api::objectTypes[type].busy, isPlaced = on.library.take(p.getObject()).place != nullptr;
-  // Without an entry the object ends with its context, or with the memory that it was in.
-  if (entry == nullptr || isPlaced) return CUDA_SUCCESS;
+  if (entry == nullptr) entry = api::findLibraryEnd(type);
   std::string problem;
-  void* destroy = on.session.libraries.find(*entry, problem);
+  void* destroy = entry == nullptr || isPlaced ? nullptr : on.session.libraries.find(*entry, problem);
   if (destroy == nullptr) return CUDA_SUCCESS;
   auto end = [destroy, real] {
     callByWords(destroy, &real, 1);
