@@ -10,6 +10,7 @@
 #include "intercept/session/digest.h"
 #include "intercept/session/ring-order.h"
 #include "vgpu/api/captured-settings.h"
+#include "vgpu/api/library-variables.h"
 #include "vgpu/wire/arena.h"
 #include "vgpu/wire/segment.h"
 
@@ -201,15 +202,6 @@ CUresult LibraryCall::makeObjects() {
     laidOut[i] = objects[i]->remote();
   }
   return CUDA_SUCCESS;
-}
-
-uint64_t LibraryCall::bytesIn(size_t argument) const {
-  return api::pointedBytes(entry, argument, std::span(words, count()), scaleType);
-}
-
-// What fill() puts into a frame besides its numbers.
-uint64_t LibraryCall::frameWords() const {
-  return dataWords(blockBytes()) + dataWords(std::strlen(entry.symbol) + 1);
 }
 
 template <typename Frame>
@@ -410,9 +402,11 @@ CUresult LibraryCall::create() {
   if (type.inPlaceBytes != 0 && seen.has(digest)) {
     object->later = {made(0), handleDevice(handle.get()), thread.owner()};
   } else {
-    Call<api::Cuda::LibraryCreateParams> frame(thread, api::Method::libraryCreate, frameWords());
+    const std::string variables = api::libraryVariables();
+    Call<api::Cuda::LibraryCreateParams> frame(thread, api::Method::libraryCreate, frameWords() + dataWords(variables.size()));
     frame->setObject(handle.get());
     fill(frame);
+    frame->setVariables(kj::arrayPtr(variables.data(), variables.size()).asBytes());
     // Recorded only if the library has made it.
     frame.recordLater();
     if (CUresult error = await<api::Cuda::LibraryCreateResults>(frame)) return error;

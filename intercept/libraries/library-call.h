@@ -8,7 +8,9 @@
 #pragma once
 
 #include <array>
+#include <cstring>
 #include <memory>
+#include <span>
 
 #include "intercept/libraries/known-answers.h"
 #include "intercept/libraries/places.h"
@@ -50,7 +52,8 @@ class LibraryCall {
   uint64_t blockBytes() const { return count() * sizeof(uint64_t) + dataBytes; }
   void writeBlock(void* to) const;
   LibraryObject::Call made(uint64_t key) const;
-  uint64_t frameWords() const;
+  // What fill() puts into a frame besides its numbers.
+  uint64_t frameWords() const { return dataWords(blockBytes()) + dataWords(std::strlen(entry.symbol) + 1); }
   template <typename Frame>
   void fill(Frame& frame);
   template <typename Results, typename Frame>
@@ -58,7 +61,7 @@ class LibraryCall {
   void takeResults(kj::ArrayPtr<const kj::byte> results);
   void succeed();
   void note(LibraryObject& object);
-  uint64_t bytesIn(size_t argument) const;
+  uint64_t bytesIn(size_t argument) const { return api::pointedBytes(entry, argument, std::span(words, count()), scaleType); }
 
   size_t count() const { return entry.arguments.size(); }
   bool isHost(size_t argument) const { return (hostMask >> argument & 1) != 0; }

@@ -123,6 +123,28 @@ TEST_CASE("a call takes an address of the session's arenas whether memory is the
         }) == "");
 }
 
+TEST_CASE("of a program's variables the worker takes those that decide what a library computes, if they are short, and unsets the others") {
+  CHECK(inCallingWorker([](TestSession& session) {
+          auto make = [&, object = objectOn(0, 6)](const std::string& variables) mutable {
+            session.require(makeFrame<api::Cuda::LibraryCreateParams>(0, api::Method::libraryCreate, 0, [&](auto p) {
+              p.setObject(object++);
+              setCall(p, "cublasCreate_v2", {0}, 0);
+              p.setVariables(kj::arrayPtr(variables.data(), variables.size()).asBytes());
+            }));
+          };
+          auto is = [](const char* name, const char* value) { return getenv(name) != nullptr && getenv(name) == std::string(value); };
+          using namespace std::string_literals;
+          make("VGPU_UNLISTED=bad\0NVIDIA_TF32_OVERRIDE=0\0CUBLAS_WORKSPACE_CONFIG=:16:8\0PATH\0=\0\0CUBLAS_EMULATION_STRATEGY=eager\0"s);
+          KJ_REQUIRE(is("NVIDIA_TF32_OVERRIDE", "0") && is("CUBLAS_WORKSPACE_CONFIG", ":16:8"));
+          KJ_REQUIRE(getenv("VGPU_UNLISTED") == nullptr && getenv("CUBLAS_EMULATION_STRATEGY") == nullptr && getenv("PATH") != nullptr);
+          make("NVIDIA_TF32_OVERRIDE="s + std::string(129, '1') + "\0CUBLAS_WORKSPACE_CONFIG="s + std::string(128, '1') + "\0\0"s);
+          KJ_REQUIRE(getenv("NVIDIA_TF32_OVERRIDE") == nullptr && is("CUBLAS_WORKSPACE_CONFIG", std::string(128, '1').c_str()));
+          make("NVIDIA_TF32_OVERRIDE=1"s);  // does not end
+          make("");                         // as a recipe from before there was a list
+          KJ_REQUIRE(getenv("NVIDIA_TF32_OVERRIDE") == nullptr && getenv("CUBLAS_WORKSPACE_CONFIG") == nullptr);
+        }) == "");
+}
+
 namespace {
 
 constexpr uint64_t held = made::stream, other = made::stream + 1, word = made::arena;

@@ -81,6 +81,7 @@ class Recorded {
       if (i != 0) text += ", ";
       text += argument(i);
     }
+    if (entry.does == Does::create) text += variables();
     write(text + ")");
     if (entry.does == Does::create && !held()) return 1;
     if (isInvalid) return entry.returnsStatus ? 7 : 0;
@@ -144,6 +145,17 @@ class Recorded {
     // Bytes that are an address of the program's memory.
     if (bytes(i) == 8 && data.substr(10) != "000000") return "address";
     return "in " + data;
+  }
+
+  // Of the environment, those that decide what NVIDIA's computes with a handle.
+  std::string variables() const {
+    std::string text;
+    for (size_t i = 0; i < entry.arguments.size(); ++i) {
+      if (entry.arguments[i].what != Argument::made || !objectTypes[entry.arguments[i].objectType].busy) continue;
+      for (const char* name : {"NVIDIA_TF32_OVERRIDE", "CUBLAS_WORKSPACE_CONFIG"})
+        if (const char* value = std::getenv(name)) text += std::string(" ") + name + "=" + value;
+    }
+    return text;
   }
 
   void check(const Object* object, uint8_t wanted) const {

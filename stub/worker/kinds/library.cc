@@ -13,6 +13,7 @@
 #include "stub/worker/kinds/kind.h"
 #include "stub/worker/libraries.h"
 #include "stub/worker/library-call.h"
+#include "vgpu/api/library-variables.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/hex.h"
 
@@ -95,6 +96,7 @@ CUresult libraryCreate(Execution& on, const api::FrameReader<api::Cuda::LibraryC
     made.reply<api::Cuda::LibraryCreateResults>(to);
     return made.madeResult();
   };
+  api::useLibraryVariables({p.getVariables().begin(), p.getVariables().size()});
   auto call = callOf(on, p);
   if (!call.isQuick()) return makeBeside(on, p, reply, end);
   if (CUresult error = call.prepare()) return error;

@@ -1,0 +1,45 @@
+// Variables of the program's environment that decide what cuBLAS computes reach it with each handle that is made, and again after a suspend.
+// With the recording library of tests/libraries a result says what its handle was made with.
+#include "blas.h"
+
+#include <cstdlib>
+
+namespace {
+
+// A result of a handle that is made while the variables have these values; null: not set.
+struct Made {
+  cublasHandle_t handle;
+  float result = 0;
+  Made(const char* tf32, const char* workspace) {
+    auto set = [](const char* name, const char* value) { value == nullptr ? unsetenv(name) : setenv(name, value, 1); };
+    set("NVIDIA_TF32_OVERRIDE", tf32);
+    set("CUBLAS_WORKSPACE_CONFIG", workspace);
+    BLAS(cublasCreate(&handle));
+  }
+  float compute(const float* a) {
+    BLAS(cublasSdot(handle, 256, a, 1, a, 1, &result));
+    return result;
+  }
+};
+
+}  // namespace
+
+int main() {
+  DeviceArray<float> a(std::vector<float>(256, 1.0f));
+  Made none(nullptr, nullptr), tf32("0", nullptr), workspace(nullptr, ":4096:8"), both("0", ":4096:8"), noneAgain(nullptr, nullptr);
+  bool ok = true;
+  auto bitsOf = [](float value) {
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return bits;
+  };
+  std::vector<uint32_t> before;
+  for (Made* each : {&none, &tf32, &workspace, &both, &noneAgain}) before.push_back(bitsOf(each->compute(a)));
+  ok &= EXPECT(before[0] != before[1] && before[0] != before[2] && before[1] != before[2]);
+  ok &= EXPECT(before[3] != before[0] && before[3] != before[1] && before[3] != before[2]);
+  ok &= EXPECT(before[4] == before[0]);
+  pausePoint();
+  size_t at = 0;
+  for (Made* each : {&none, &tf32, &workspace, &both, &noneAgain}) ok &= EXPECT(bitsOf(each->compute(a)) == before[at++]);
+  return verdict("library-variables", ok);
+}
