@@ -1,7 +1,5 @@
-// Branches, calls, returns, exits, block barriers.
+// Branches, returns, exits, block barriers.
 #include "stub/emulator/ptx/decode/decoder.h"
-#include "stub/emulator/ptx/decode/linker.h"
-#include "stub/emulator/ptx/run/builtins.h"
 #include "stub/emulator/ptx/run/cluster.h"
 #include "stub/emulator/ptx/run/handlers.h"
 
@@ -52,84 +50,6 @@ void trapNow(Decoder& decoder, const Statement&) { decoder.build().add(trap, {},
 // A device without multicast has no address for it. A kernel that has such instructions for others runs as long as it does not come there.
 void multicastNow(Decoder& decoder, const Statement&) { decoder.build().add(noMulticast, {}, {}).flow = IrInst::Flow::end; }
 void ignore(Decoder&, const Statement&) {}
-
-// ---- call (results), target, (arguments), prototype;
-struct CallText {
-  const Operand* results = nullptr;
-  const Operand* target = nullptr;
-  const Operand* arguments = nullptr;
-};
-
-CallText split(Decoder& decoder, const Statement& statement) {
-  CallText text;
-  for (const Operand& operand : statement.operands) {
-    if (operand.kind == Operand::Kind::list)
-      (text.target ? text.arguments : text.results) = &operand;
-    else if (operand.kind == Operand::Kind::name && !text.target)
-      text.target = &operand;
-    else if (operand.kind != Operand::Kind::name)
-      decoder.invalid(statement.line, "a call with an operand of another kind");
-  }
-  if (!text.target) decoder.invalid(statement.line, "a call without a target");
-  return text;
-}
-
-std::vector<Slot> slotsOf(Decoder& decoder, const Operand* list) {
-  std::vector<Slot> slots;
-  if (!list) return slots;
-  for (const Operand& operand : list->parts) {
-    const Symbol* symbol = operand.kind == Operand::Kind::name ? decoder.find(operand.name) : nullptr;
-    if (!symbol || symbol->kind != Symbol::Kind::parameter)
-      decoder.unsupported(operand.line, "a call whose arguments are not .param variables");
-    slots.push_back({static_cast<int32_t>(symbol->offset), (symbol->bytes + 3) / 4 * 4 * laneCount});
-  }
-  return slots;
-}
-
-void checkShape(Decoder& decoder, const Statement& statement, const FunctionDecl& callee, const CallSite& site) {
-  const auto agree = [](const std::vector<ParameterDecl>& declared, const std::vector<Slot>& given) {
-    if (declared.size() != given.size()) return false;
-    for (size_t i = 0; i < given.size(); ++i)
-      if ((declared[i].bytes + 3) / 4 * 4 * laneCount != given[i].bytes) return false;
-    return true;
-  };
-  if (!agree(callee.parameters, site.arguments) || !agree(callee.results, site.results))
-    decoder.invalid(statement.line, "the call of '" + callee.name + "' does not fit its declaration");
-}
-
-void emitCall(Decoder& decoder, const Statement& statement, const Operand& target, CallSite& site) {
-  if (const Symbol* symbol = decoder.findRegister(target)) {
-    decoder.linker().noteIndirectCall();
-    if (symbol->value.bytes != 8) decoder.invalid(statement.line, "a call through a register that is not 64 bits wide");
-    IrInst& inst = decoder.build().add(callIndirect, {}, {symbol->value});
-    inst.aux = &site;
-    inst.joinAfter = true;
-    return;
-  }
-  const FunctionDecl* callee = decoder.linker().findFunction(target.name);
-  if (!callee) decoder.invalid(statement.line, "'" + std::string(target.name) + "' is no function");
-  checkShape(decoder, statement, *callee, site);
-  site.calleeName = callee->name;
-  if (callee->hasBody) {
-    if (callee->isKernel) decoder.unsupported(statement.line, "a call of a kernel");
-    site.callee = decoder.linker().function(target.name, statement.line);
-    decoder.build().add(callDirect, {}, {}).aux = &site;
-    return;
-  }
-  const Handler builtin = findBuiltin(callee->name, site.arguments.size(), site.results.size());
-  if (!builtin)
-    decoder.unsupported(statement.line, "function '" + callee->name + "', which is declared but not defined,");
-  decoder.build().add(builtin, {}, {}).aux = &site;
-}
-
-void call(Decoder& decoder, const Statement& statement) {
-  const CallText text = split(decoder, statement);
-  auto site = std::make_unique<CallSite>();
-  site->results = slotsOf(decoder, text.results);
-  site->arguments = slotsOf(decoder, text.arguments);
-  emitCall(decoder, statement, *text.target, *site);
-  decoder.function().calls.push_back(std::move(site));
-}
 
 // ---- bar, barrier
 struct BarrierForm {
@@ -184,7 +104,7 @@ void barrierOf(Decoder& decoder, const Statement& statement) {
 
 constexpr DecodeRow decodeRows[] = {
     {"bra", bra, true},    {"brx", brx, true},      {"ret", ret, true},         {"exit", exitNow, true},
-    {"call", call, true},  {"trap", trapNow, true}, {"brkpt", trapNow, true},   {"barrier", barrierOf, true},
+    {"call", decodeCall, true},  {"trap", trapNow, true}, {"brkpt", trapNow, true},   {"barrier", barrierOf, true},
     {"nanosleep", ignore}, {"pmevent", ignore},     {"griddepcontrol", ignore}, {"multimem", multicastNow, true},
 };
 

@@ -60,31 +60,6 @@ void Decoder::run() {
   finish();
 }
 
-// Parameters of a kernel lie in the launch's parameter block; a function's in lanes at the frame's beginning.
-void Decoder::parameters() {
-  const auto add = [&](const ParameterDecl& parameter, std::vector<Slot>& slots) {
-    Symbol symbol{Symbol::Kind::parameter, parameter.type};
-    symbol.bytes = parameter.bytes;
-    const uint32_t words = (parameter.bytes + 3) / 4;
-    symbol.offset = builder.reserveFixed(words);
-    slots.push_back({static_cast<int32_t>(symbol.offset), words * 4 * laneCount});
-    if (parameter.space == Space::reg)
-      unsupported(declaration.line, "parameter '" + std::string(parameter.name) + "' in a register");
-    scope().symbols[parameter.name] = symbol;
-  };
-  if (declaration.isKernel) {
-    for (const ParameterDecl& parameter : declaration.parameters) {
-      Symbol symbol{Symbol::Kind::kernelParameter, parameter.type};
-      symbol.offset = parameter.offset;
-      symbol.bytes = parameter.bytes;
-      scope().symbols[parameter.name] = symbol;
-    }
-    return;
-  }
-  for (const ParameterDecl& parameter : declaration.parameters) add(parameter, made.parameters);
-  for (const ParameterDecl& parameter : declaration.results) add(parameter, made.results);
-}
-
 void Decoder::item(Lexer& lexer) {
   const Token token = lexer.peek();
   if (token.is("{")) return block(lexer);
@@ -309,8 +284,23 @@ void Decoder::prototypeOrTargets(Lexer& lexer, std::string_view name) {
       symbol.labels.push_back(labelOf(label.text, label.line));
     } while (lexer.accept(","));
     lexer.expect(";");
+  } else if (directive.is(".calltargets")) {
+    do {
+      const Token target = lexer.expectWord("a function's name");
+      const FunctionDecl* decl = kernelLinker.findFunction(target.text);
+      if (!decl) invalid(target.line, "'" + std::string(target.text) + "' is no function");
+      kernelLinker.noteAddress(*decl);
+      symbol.prototype = decl;
+    } while (lexer.accept(","));
+    lexer.expect(";");
   } else {
-    while (!lexer.next().is(";"))
+    FunctionDecl& prototype = prototypes.emplace_back();
+    prototype.name = name;
+    if (lexer.accept("(")) prototype.results = parseParameters(lexer);
+    lexer.expectWord("'_'");
+    if (lexer.accept("(")) prototype.parameters = parseParameters(lexer);
+    symbol.prototype = &prototype;
+    while (!lexer.next().is(";"))  // .noreturn, .abi_preserve: advice to a compiler
       if (lexer.atEnd()) invalid(directive.line, "expected ';'");
   }
   scope().symbols[name] = symbol;
@@ -349,13 +339,15 @@ int Decoder::epilogue() {
 }
 
 void Decoder::finish() {
-  const int used = epilogueLabel;
-  while (!scopes.empty()) closeScope();
-  if (used >= 0) {
-    builder.place(used);
+  for (const ParameterDecl& result : declaration.results)
+    if (result.space == Space::reg) epilogue();
+  if (epilogueLabel >= 0) {
+    builder.place(epilogueLabel);
+    results();
     IrInst& inst = builder.add(returnCall, {}, {});
     inst.flow = IrInst::Flow::end;
   }
+  while (!scopes.empty()) closeScope();
   made.localBytes = (localTop + 15) / 16 * 16;
   assemble(body, made);
 }

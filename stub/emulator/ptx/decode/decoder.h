@@ -38,7 +38,9 @@ struct Symbol {
   uint32_t bytes = 0;   // of parameter and kernelParameter
   int label = -1;
   Space space = Space::none;  // of address
-  std::vector<int> labels;    // of targets
+  std::vector<int> labels;                       // of targets
+  const FunctionDecl* prototype = nullptr;       // of prototype: what a call's operands must be
+  std::optional<uint64_t> local = std::nullopt;  // of parameter: where its copy is, if its address is taken
 };
 
 class Decoder {
@@ -101,6 +103,8 @@ class Decoder {
   };
 
   void parameters();
+  void copyParameter(const ParameterDecl&);
+  void results();
   void block(Lexer&);
   void item(Lexer&);
   bool directive(Lexer&, const Token&);
@@ -141,6 +145,7 @@ class Decoder {
   };
   std::vector<Extension> extensions;
   void extend(const Extension&);
+  std::deque<FunctionDecl> prototypes;
   std::deque<std::string> names;  // of variables declared in the body, whose declarations are gone
   std::map<std::pair<Space, std::string>, size_t> staticsSeen;  // .global and .const ones: blocks may have one of a name each
   Value guardPredicate;           // of the control statement being decoded
@@ -180,6 +185,8 @@ bool decodeLane(Decoder&, const Statement&);
 // Loads and stores of parameters of calls, which live in lanes, not in memory.
 void decodeParameterLoad(Decoder&, const Statement&, const Symbol&, Type, const Operand& to, int64_t offset);
 void decodeParameterStore(Decoder&, const Statement&, const Symbol&, Type, const Operand& from, int64_t offset);
+
+void decodeCall(Decoder&, const Statement&);
 
 // Special registers (%tid.x); empty if `name` is none.
 Value readSpecial(Decoder&, std::string_view name);

@@ -21,8 +21,12 @@ std::unique_ptr<Kernel> Linker::link(const FunctionDecl& decl) {
   linked->entry = function(decl.name, decl.line);
   decodePending();
   if (callsIndirectly) {
-    addIndirectCandidates();
-    decodePending();
+    noteAddresses();
+    for (size_t known = 0; known < taken.size();) {  // candidates may take addresses themselves
+      known = taken.size();
+      addIndirectCandidates();
+      decodePending();
+    }
   }
   finishShared();
 
@@ -78,9 +82,9 @@ const Function* Linker::function(std::string_view name, int line) {
   return function;
 }
 
-// An indirect call may reach every function whose address the module takes: in an initialiser, or in any body.
-void Linker::addIndirectCandidates() {
-  std::set<std::string_view> taken;
+// An indirect call may reach every function whose address the module takes: in an initialiser, or in any body. Bodies that this
+// kernel does not reach are looked through for what compilers write.
+void Linker::noteAddresses() {
   const auto note = [&](const VariableDecl& variable) {
     for (const Relocation& relocation : variable.relocations) taken.insert(relocation.symbol);
   };
@@ -97,6 +101,9 @@ void Linker::addIndirectCandidates() {
       if (moduleDeclarations.functionIndex.contains(name)) taken.insert(name);
     }
   }
+}
+
+void Linker::addIndirectCandidates() {
   optional = true;
   for (const std::string_view name : taken) {
     const FunctionDecl* decl = findFunction(name);

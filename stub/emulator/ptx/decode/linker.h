@@ -26,12 +26,15 @@ class Linker {
   uint64_t sharedOffset(const std::string& uniqueName, uint64_t bytes, uint32_t align);
   void noteDynamicShared(uint32_t align) { dynamicAlign = std::max(dynamicAlign, align); }
   void noteIndirectCall() { callsIndirectly = true; }
+  // An indirect call may reach it.
+  void noteAddress(const FunctionDecl& decl) { taken.insert(decl.name); }
   const Declarations& declarations() const { return moduleDeclarations; }
   const Kernel& kernel() const { return *linked; }
   int architecture() const { return deviceArchitecture; }
 
  private:
   void decodePending();
+  void noteAddresses();
   void addIndirectCandidates();
   void finishShared();
 
@@ -55,6 +58,7 @@ class Linker {
   uint64_t sharedTop = 0;
   uint32_t dynamicAlign = 0;
   bool callsIndirectly = false;
+  std::set<std::string_view> taken;  // functions whose address is taken
   bool optional = false;
 };
 

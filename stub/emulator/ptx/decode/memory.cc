@@ -156,7 +156,7 @@ void load(Decoder& decoder, const Statement& statement) {
                             statement.operands[1].offset + int64_t{size} * i);
       return;
     }
-    if (!decoder.decl().isKernel) decoder.unsupported(statement);
+    if (!decoder.decl().isKernel) form.kind = AddressKind::local;  // of a parameter of the function: see copyParameter()
   }
   if (size * form.elements > 32) decoder.unsupported(statement);
   const Decoder::Address address = addressOf(decoder, statement.operands[1], form.kind);

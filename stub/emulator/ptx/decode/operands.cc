@@ -92,6 +92,7 @@ std::optional<Symbol> Decoder::findGlobal(std::string_view name) {
     if (!function->hasBody) return std::nullopt;
     Symbol symbol{Symbol::Kind::function};
     symbol.offset = kernelLinker.functionAddress(*function);
+    kernelLinker.noteAddress(*function);
     return symbol;
   }
   return std::nullopt;
@@ -112,8 +113,16 @@ Value Decoder::addressOf(const Symbol& symbol, int64_t offset, uint32_t bytes, i
       builder.add(localAddress, {address}, {}).imm = plus;
       return fit(address, bytes, line);
     }
+    case Symbol::Kind::parameter:
+      if (symbol.local) {
+        Symbol copy = symbol;
+        copy.kind = Symbol::Kind::local;
+        copy.offset = *symbol.local;
+        return addressOf(copy, offset, bytes, line);
+      }
+      [[fallthrough]];
     default:
-      unsupported(line, "taking the address of a parameter");
+      unsupported(line, "taking the address of this parameter");
   }
 }
 

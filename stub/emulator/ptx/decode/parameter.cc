@@ -1,5 +1,7 @@
 // Parameters of device functions. A parameter is a row of 4-byte lanes, so that a call copies whole rows and needs no
 // memory; what is accessed is known from the text alone.
+#include <cctype>
+
 #include "stub/emulator/ptx/decode/decoder.h"
 
 namespace vgpu::emulator {
@@ -18,6 +20,33 @@ uint32_t checked(Decoder& decoder, const Statement& statement, const Symbol& sym
 
 Value word(Decoder& decoder, const Symbol& symbol, uint32_t offset) {
   return decoder.build().fixed(static_cast<uint32_t>(symbol.offset) + offset / 4 * rowBytes, 4);
+}
+
+// What helpers that report lines are given if no statement is being decoded.
+Statement atLine(int line) {
+  Statement statement;
+  statement.line = line;
+  return statement;
+}
+
+// An operand that is this name.
+Operand named(std::string_view name) {
+  Operand operand;
+  operand.name = name;
+  return operand;
+}
+
+bool isPartOfName(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%'; }
+
+// Whether a function's text has `name` other than as the base of an address in brackets.
+bool takesAddress(std::string_view body, std::string_view name) {
+  for (size_t at = body.find(name); at != std::string_view::npos; at = body.find(name, at + name.size())) {
+    const size_t end = at + name.size();
+    if ((at > 0 && isPartOfName(body[at - 1])) || (end < body.size() && isPartOfName(body[end]))) continue;
+    const size_t before = at == 0 ? std::string_view::npos : body.find_last_not_of(" \t\r\n", at - 1);
+    if (before == std::string_view::npos || body[before] != '[') return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -63,6 +92,76 @@ void decodeParameterStore(Decoder& decoder, const Statement& statement, const Sy
   build.lane("hi.b128", halves[1], {value});
   storeWide(halves[0], offset);
   storeWide(halves[1], offset + 8);
+}
+
+// Parameters of a kernel lie in the launch's parameter block; a function's in lanes at the frame's beginning, from where those
+// that are registers are loaded first.
+void Decoder::parameters() {
+  const auto add = [&](const ParameterDecl& parameter, std::vector<Slot>& slots) {
+    if (parameter.type == Type::pred)
+      unsupported(declaration.line, "a predicate as parameter '" + std::string(parameter.name) + "'");
+    Symbol symbol{Symbol::Kind::parameter, parameter.type};
+    symbol.bytes = parameter.bytes;
+    const uint32_t words = (parameter.bytes + 3) / 4;
+    symbol.offset = builder.reserveFixed(words);
+    slots.push_back({static_cast<int32_t>(symbol.offset), words * 4 * laneCount});
+    if (parameter.space == Space::reg) {
+      const Symbol inFrame = symbol;
+      symbol.kind = Symbol::Kind::reg;
+      symbol.value = builder.reg(registerBytes(parameter.type));
+      scope().symbols[parameter.name] = symbol;
+      if (&slots == &made.parameters) decodeParameterLoad(*this, atLine(builder.line.ptx), inFrame, parameter.type, named(parameter.name), 0);
+      return;
+    }
+    scope().symbols[parameter.name] = symbol;
+  };
+  if (declaration.isKernel) {
+    for (const ParameterDecl& parameter : declaration.parameters) {
+      Symbol symbol{Symbol::Kind::kernelParameter, parameter.type};
+      symbol.offset = parameter.offset;
+      symbol.bytes = parameter.bytes;
+      scope().symbols[parameter.name] = symbol;
+    }
+    return;
+  }
+  for (const ParameterDecl& parameter : declaration.parameters) add(parameter, made.parameters);
+  for (const ParameterDecl& parameter : declaration.results) add(parameter, made.results);
+  for (const ParameterDecl& parameter : declaration.parameters) copyParameter(parameter);
+}
+
+// "If the address of a device function parameter is moved to a register, the parameter will be copied onto the stack and the
+// address will be in the local state space" (PTX ISA, mov): so if the name stands anywhere but behind a bracket.
+void Decoder::copyParameter(const ParameterDecl& parameter) {
+  if (parameter.space != Space::param || !takesAddress(declaration.body, parameter.name)) return;
+  Symbol& symbol = scope().symbols[parameter.name];
+  const uint64_t at = (uint64_t{localTop} + parameter.align - 1) / parameter.align * parameter.align;
+  localTop = static_cast<uint32_t>(at + (parameter.bytes + 3) / 4 * 4);
+  symbol.local = at;
+  const Operand word = named("%word of a parameter"), copy = named("%copy of a parameter");
+  scope().symbols[word.name] = {Symbol::Kind::reg, Type::b32, builder.reg(4)};
+  scope().symbols[copy.name] = {Symbol::Kind::local, Type::b32, {}, at};
+  Statement store = atLine(builder.line.ptx);
+  store.parts = {"st", "local", "b32"};
+  store.operands = {copy, word};
+  store.operands[0].kind = Operand::Kind::memory;
+  const Symbol from = scope().symbols[parameter.name];
+  for (uint32_t offset = 0; offset < parameter.bytes; offset += 4) {
+    decodeParameterLoad(*this, store, from, Type::b32, word, offset);
+    store.operands[0].offset = offset;
+    findDecode("st")->decode(*this, store);
+  }
+}
+
+// Results that are registers, to where a caller finds them.
+void Decoder::results() {
+  for (size_t i = 0; i < declaration.results.size(); ++i) {
+    const ParameterDecl& result = declaration.results[i];
+    if (result.space != Space::reg) continue;
+    Symbol inFrame{Symbol::Kind::parameter, result.type};
+    inFrame.offset = static_cast<uint64_t>(made.results[i].offset);
+    inFrame.bytes = result.bytes;
+    decodeParameterStore(*this, atLine(builder.line.ptx), inFrame, result.type, named(result.name), 0);
+  }
 }
 
 }  // namespace vgpu::emulator

@@ -45,6 +45,7 @@ struct ParameterDecl {
   Space space = Space::param;  // or reg
   Type type = Type::none;
   uint32_t bytes = 0, align = 1, offset = 0;
+  bool isArray = false;
 };
 
 struct FunctionDecl {
@@ -79,6 +80,8 @@ std::vector<VariableDecl> parseVariables(Lexer&, Space, int line);
 // `= …` of a variable whose type and size are known.
 void parseInitializer(Lexer&, VariableDecl&);
 std::optional<Space> findSpace(std::string_view word);  // ".global" and so on
+// Formal parameters, from behind their `(` to their `)`.
+std::vector<ParameterDecl> parseParameters(Lexer&);
 // A whole number as PTX writes it, or an expression over such numbers.
 uint64_t parseConstant(Lexer&);
 

@@ -12,7 +12,8 @@ class OperandParser {
  public:
   explicit OperandParser(Lexer& lexer) : lexer(lexer) {}
 
-  Operand parse(int depth = 0) {
+  // `isCall`: a parenthesis begins a list, whatever comes behind it.
+  Operand parse(int depth = 0, bool isCall = false) {
     const Token token = lexer.peek();
     if (depth > deepestNesting) throw PtxError(PtxError::Kind::invalid, token.line, "operands nested too deep");
     Operand operand;
@@ -28,7 +29,7 @@ class OperandParser {
       operand.negated = true;
       return operand;
     }
-    if (token.is("(") && !startsExpression()) return group(Operand::Kind::list, "(", ")", depth);
+    if (token.is("(") && (isCall || !startsExpression())) return group(Operand::Kind::list, "(", ")", depth);
     if (token.kind == Token::Kind::word && !token.is("WARP_SZ")) return name();
     return number();
   }
@@ -152,7 +153,7 @@ Statement parseStatement(Lexer& lexer) {
   statement.opcode = opcode.text;
   statement.parts = split(opcode.text);
   while (!lexer.accept(";")) {
-    statement.operands.push_back(OperandParser(lexer).parse());
+    statement.operands.push_back(OperandParser(lexer).parse(0, statement.parts[0] == "call"));
     if (!lexer.accept(",") && !lexer.peek().is(";") && !lexer.peek().is("(") && statement.parts[0] != "call")
       lexer.expect(";");
   }
