@@ -116,11 +116,34 @@ uint8_t selectorOf(Decoder& decoder, const Statement& statement, const MatrixFor
   return static_cast<uint8_t>(operand.whole);
 }
 
+// mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 d, a, b, c: of each matrix of factors four elements a thread, of accumulators eight
+void mmaQuads(Decoder& decoder, const Statement& statement, const MatrixText& text) {
+  MatrixForm form = formOf(text);
+  if (form.b != Element::f16 || !fits(form, text) || (form.c == Element::f32 && form.d != Element::f32) || text.saturate)
+    decoder.unsupported(statement);
+  form.flags |= (text.layouts[0] == "col" ? columnMajorFlag : 0) | (text.layouts[1] == "row" ? rowMajorBFlag : 0);
+  std::vector<Value> ins;
+  const Element of[] = {form.a, form.b, form.c};
+  const uint32_t sizes[] = {4, 4, 8};
+  for (int i = 0; i < 3; ++i) {
+    const size_t before = ins.size();
+    appendSources(decoder, statement.operands[i + 1], of[i], ins);
+    if ((ins.size() - before) * perRegister(of[i]) != sizes[i])
+      decoder.invalid(statement.line, "a fragment with another number of registers");
+  }
+  const auto outs = targets(decoder, statement.operands[0], form.d);
+  if (outs.size() * perRegister(form.d) != 8) decoder.invalid(statement.line, "a fragment with another number of registers");
+  decoder.build().wide(multiplyQuads, outs, ins).imm = bitsOf(form);
+}
+
 // mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 d, a, b, c; mma.sp has the metadata and its selector behind them.
 void mma(Decoder& decoder, const Statement& statement) {
   const bool sparse = statement.has("sp") || statement.has("sp::ordered_metadata");
   decoder.operandCount(statement, sparse ? 6 : 4, sparse ? 6 : 4);
   const MatrixText text = parse(decoder, statement, sparse ? 2 : 1);
+  if (text.elements.size() == 4 && text.layouts.size() == 2 && text.m == 8 && text.n == 8 && text.k == 4 && !sparse &&
+      text.elements[1] == Element::f16)
+    return mmaQuads(decoder, statement, text);
   if (text.elements.size() != 4 || text.layouts.size() != 2 || text.layouts[0] != "row" || text.layouts[1] != "col")
     decoder.unsupported(statement);
   MatrixForm form = formOf(text);

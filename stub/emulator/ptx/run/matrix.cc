@@ -104,6 +104,45 @@ void takeMma(Warp& warp, const Inst* inst, uint32_t) {
     }
 }
 
+// PTX ISA, "Matrix Fragments for mma.m8n8k4 with .f16 floating point type". A thread has a line of the factor, of the lower four
+// if it is one of the further ones; of accumulators that are halves a row, of floats a pattern of its own.
+Position inQuadFactor(uint32_t lane, uint32_t index, bool alongThread) {
+  const uint32_t beyond = lane < 16 ? 0 : 4;
+  return alongThread ? Position{lane % 4 + beyond, index} : Position{index + beyond, lane % 4};
+}
+Position inQuadAccumulator(Element e, uint32_t lane, uint32_t index) {
+  const uint32_t beyond = lane < 16 ? 0 : 4;
+  if (e == Element::f16) return {lane % 4 + beyond, index};
+  return {(lane & 1) + (index & 2) + beyond, (index & 4) + (lane & 2) + (index & 1)};
+}
+
+void takeQuads(Warp& warp, const Inst* inst, uint32_t) {
+  const MatrixForm form = formOf(inst);
+  if (!wholeWarp(warp, inst)) return;
+  const Registers registers = split(inst, 2, 2);
+  double a[4][8 * 4], b[4][4 * 8], c[4][8 * 8];
+  for (uint32_t lane = 0; lane < laneCount; ++lane) {
+    const auto thread = static_cast<int>(lane);
+    const uint32_t quad = lane % 16 / 4;
+    for (uint32_t i = 0; i < 4; ++i) {
+      const Position inFirst = inQuadFactor(lane, i, !(form.flags & columnMajorFlag));
+      a[quad][inFirst.row * 4 + inFirst.column] = valueAt(warp.frame, registers.a, form.a, thread, i);
+      const Position inSecond = inQuadFactor(lane, i, !(form.flags & rowMajorBFlag));  // the column first
+      b[quad][inSecond.column * 8 + inSecond.row] = valueAt(warp.frame, registers.b, form.b, thread, i);
+    }
+    for (uint32_t i = 0; i < 8; ++i) {
+      const Position at = inQuadAccumulator(form.c, lane, i);
+      c[quad][at.row * 8 + at.column] = valueAt(warp.frame, registers.c, form.c, thread, i);
+    }
+  }
+  for (uint32_t quad = 0; quad < 4; ++quad) matrixProducts().exact(c[quad], a[quad], b[quad], 8, 8, 4);
+  for (uint32_t lane = 0; lane < laneCount; ++lane)
+    for (uint32_t i = 0; i < 8; ++i) {
+      const Position at = inQuadAccumulator(form.d, lane, i);
+      putValue(warp.frame, registers.d, form.d, static_cast<int>(lane), i, c[lane % 16 / 4][at.row * 8 + at.column], false);
+    }
+}
+
 // ---- wmma
 template <class F>
 void forFragment(uint32_t rows, uint32_t columns, F each) {
@@ -243,6 +282,7 @@ const Inst* together(Warp& warp, const Inst* inst) {
 }  // namespace
 
 const Inst* multiplyMatrices(Warp& warp, const Inst* inst) { return together<takeMma>(warp, inst); }
+const Inst* multiplyQuads(Warp& warp, const Inst* inst) { return together<takeQuads>(warp, inst); }
 const Inst* multiplyFragments(Warp& warp, const Inst* inst) { return together<takeWmma>(warp, inst); }
 const Inst* loadFragment(Warp& warp, const Inst* inst) { return together<takeLoadFragment>(warp, inst); }
 const Inst* storeFragment(Warp& warp, const Inst* inst) { return together<takeStoreFragment>(warp, inst); }

@@ -18,11 +18,14 @@ struct MatrixForm {
 };
 constexpr uint8_t saturateFlag = 1, columnMajorFlag = 2, transposedFlag = 2,
                   xorFlag = 4,  // of b1, else its product
-    sparseFlag = 8;             // A has half of its columns, and an operand that says which
+    sparseFlag = 8,             // A has half of its columns, and an operand that says which
+    rowMajorBFlag = 16;         // of multiplyQuads; A is by columns with columnMajorFlag
 inline uint64_t bitsOf(MatrixForm form) { return std::bit_cast<uint64_t>(form); }
 
 // mma.sync: outs D; ins A, B, C and of a sparse A its metadata, in PTX's own layout.
 const Inst* multiplyMatrices(Warp&, const Inst*);
+// mma.m8n8k4 of halves: four products, each of four threads and those sixteen further on.
+const Inst* multiplyQuads(Warp&, const Inst*);
 // wmma.mma: the same over fragments of wmma.load, whose layout is ours: element e of lane l is number l * count + e.
 const Inst* multiplyFragments(Warp&, const Inst*);
 // wmma.load and .store: of one matrix of m x n elements `a`; ins: address (64 bits), stride in elements, and for store
