@@ -18,7 +18,8 @@ struct Form {
 };
 
 std::vector<Form> allForms();
-std::vector<Form> widerForms();  // more, in a file of their own
+std::vector<Form> widerForms();        // more, in a file of their own
+std::vector<Form> scalarVideoForms();  // the same, which are not recorded yet
 
 constexpr int formThreads = 2048;
 // The kernel `k(in, out)`: thread t reads 3 x 8 bytes at in + 24 t and writes 8 at out + 8 t.

@@ -10,8 +10,12 @@ using Place = std::pair<uint32_t, uint32_t>;  // row, column
 uint32_t line(uint32_t lane) { return lane % 4 + (lane < 16 ? 0 : 4); }
 uint32_t half(uint32_t lane, uint32_t index) { return index + (lane < 16 ? 0 : 4); }
 // PTX ISA, "Matrix Fragments for mma.m8n8k4 with .f16 floating point type"
-Place placeInA(uint32_t lane, uint32_t index, bool byRows) { return byRows ? Place{line(lane), index} : Place{half(lane, index), lane % 4}; }
-Place placeInB(uint32_t lane, uint32_t index, bool byRows) { return byRows ? Place{lane % 4, half(lane, index)} : Place{index, line(lane)}; }
+Place placeInA(uint32_t lane, uint32_t index, bool byRows) {
+  return byRows ? Place{line(lane), index} : Place{half(lane, index), lane % 4};
+}
+Place placeInB(uint32_t lane, uint32_t index, bool byRows) {
+  return byRows ? Place{lane % 4, half(lane, index)} : Place{index, line(lane)};
+}
 Place placeInC(uint32_t lane, uint32_t index, bool isHalf) {
   if (isHalf) return {line(lane), index};
   return {(lane & 1) + (index & 2) + (lane < 16 ? 0 : 4), (index & 4) + (lane & 2) + (index & 1)};

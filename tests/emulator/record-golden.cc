@@ -1,6 +1,6 @@
 // Records what a real GPU answers to every form of ptx-forms.h: one line `digest form` each, on standard output. With a
 // folder as its argument it also writes each form's results there, for a look at differences. Not part of the build:
-//   g++ -std=c++20 -O1 -I<cuda>/include tests/emulator/{record-golden,ptx-forms,ptx-wider-forms,ptx-warp-forms}.cc -ldl -o record-golden
+//   g++ -std=c++20 -O1 -I<cuda>/include tests/emulator/{record-golden,ptx-forms,ptx-wider-forms,ptx-video-forms,ptx-warp-forms}.cc -ldl -o record-golden
 // Those of widerForms() come last: they are kept in ptx-wider-golden.inc.
 #include <cuda.h>
 #include <dlfcn.h>
@@ -91,4 +91,5 @@ int main(int count, char** arguments) {
                 form.body.c_str());
   }
   for (const auto& form : vgpu::emulator::widerForms()) record(form);
+  for (const auto& form : vgpu::emulator::scalarVideoForms()) record(form);
 }

@@ -36,7 +36,7 @@ const DecodeRow* findDecode(std::string_view mnemonic) {
   static const auto table = [] {
     std::unordered_map<std::string_view, const DecodeRow*> rows;
     for (const auto family :
-         {moveDecodes(), arithmeticDecodes(), videoDecodes(), compareDecodes(), convertDecodes(), memoryDecodes(),
+         {moveDecodes(), arithmeticDecodes(), videoDecodes(), scalarVideoDecodes(), compareDecodes(), convertDecodes(), memoryDecodes(),
           controlDecodes(), warpDecodes(), asyncDecodes(), matrixDecodes(), warpgroupDecodes(), textureDecodes()})
       for (const DecodeRow& row : family) rows.emplace(row.mnemonic, &row);
     return rows;

@@ -170,6 +170,7 @@ const DecodeRow* findDecode(std::string_view mnemonic);
 std::span<const DecodeRow> moveDecodes();
 std::span<const DecodeRow> arithmeticDecodes();
 std::span<const DecodeRow> videoDecodes();
+std::span<const DecodeRow> scalarVideoDecodes();
 std::span<const DecodeRow> compareDecodes();
 std::span<const DecodeRow> convertDecodes();
 std::span<const DecodeRow> memoryDecodes();

@@ -50,6 +50,7 @@ Value Decoder::literalValue(const Operand& operand, uint32_t bytes, Literal lite
 Value Decoder::source(const Operand& operand, uint32_t bytes, Literal literal) {
   if (operand.kind == Operand::Kind::number) return literalValue(operand, bytes, literal);
   if (operand.kind != Operand::Kind::name) invalid(operand.line, "an operand of another kind is needed here");
+  if (operand.minus) invalid(operand.line, "a register with a sign");
   if (operand.negated) {
     const Value negated = builder.reg(4);
     Operand plain = operand;
@@ -154,7 +155,7 @@ Value Decoder::genericAddress(const Operand& operand, bool shared) {
 Value Decoder::predicate(const Operand& operand) { return source(operand, 4, Literal::predicate); }
 
 Value Decoder::target(const Operand& operand, uint32_t bytes, bool isSigned) {
-  if (operand.kind != Operand::Kind::name) invalid(operand.line, "a register is needed here");
+  if (operand.kind != Operand::Kind::name || operand.minus) invalid(operand.line, "a register is needed here");
   if (operand.name == "_") return builder.reg(bytes);
   const Symbol* symbol = findRegister(operand);
   if (!symbol) invalid(operand.line, "'" + std::string(operand.name) + "' is no register");

@@ -110,7 +110,8 @@ void Decoder::parameters() {
       symbol.kind = Symbol::Kind::reg;
       symbol.value = builder.reg(registerBytes(parameter.type));
       scope().symbols[parameter.name] = symbol;
-      if (&slots == &made.parameters) decodeParameterLoad(*this, atLine(builder.line.ptx), inFrame, parameter.type, named(parameter.name), 0);
+      if (&slots == &made.parameters)
+        decodeParameterLoad(*this, atLine(builder.line.ptx), inFrame, parameter.type, named(parameter.name), 0);
       return;
     }
     scope().symbols[parameter.name] = symbol;

@@ -31,6 +31,12 @@ class OperandParser {
     }
     if (token.is("(") && (isCall || !startsExpression())) return group(Operand::Kind::list, "(", ")", depth);
     if (token.kind == Token::Kind::word && !token.is("WARP_SZ")) return name();
+    if (token.is("-") && negatesName()) {
+      lexer.next();
+      operand = name();
+      operand.minus = true;
+      return operand;
+    }
     return number();
   }
 
@@ -40,6 +46,13 @@ class OperandParser {
     ahead.next();
     const Token token = ahead.next();
     return token.kind == Token::Kind::number || token.is("-") || token.is("(");
+  }
+
+  bool negatesName() const {
+    Lexer ahead = lexer;
+    ahead.next();
+    const Token token = ahead.next();
+    return token.kind == Token::Kind::word && !token.is("WARP_SZ");
   }
 
   Operand group(Operand::Kind kind, std::string_view open, std::string_view close, int depth) {

@@ -12,7 +12,7 @@ struct Operand {
   enum class Kind : uint8_t { name, number, memory, vector, list, pair };
   Kind kind = Kind::name;
   bool negated = false;   // !p
-  bool minus = false;     // a floating number's sign
+  bool minus = false;     // a floating number's sign; -r of a register
   bool isFloat = false;   // of number: `token` holds it; otherwise `whole` does
   std::string_view name;  // of name, and of memory's base where that is one
   Token token;
