@@ -34,12 +34,13 @@ TEST_CASE("scalar video instructions take constants, and nothing that the PTX IS
     return device.download<uint32_t>(out, 1)[0];
   };
   CHECK(run("vadd.s32.s32.s32 %r0, %r1.b2, 5;") == 4);
+  CHECK(run("vadd.s32.s32.s32 %r0, %r1.b2, 5, %r2;") == 4);
   CHECK(run("vadd.s32.u32.s32.sat %r0.b1, %r1.b2, 5, 0;") == 0x7f00);
   CHECK(run("vsub.u32.u32.u32.sat %r0.b3, 3, %r1.b1, 0x11223344;") == 0x00223344);
   CHECK(run("vmad.s32.s32.u32.sat %r0, %r1, %r2, -%r2;") == 0x80000000);
   for (const std::string bad :
        {"vadd.s32.s32.s32.add %r0.b0, %r1, %r2, %r2;", "vadd.s32.s32.s32 %r0.b4, %r1, %r2, %r2;",
-        "vadd.s32.s32.s32 %r0, -%r1, %r2;", "vadd.s32.s32.s32 %r0, %r1, %r2, %r2;", "vadd.s32.s32.s32.add %r0, %r1, %r2;",
+        "vadd.s32.s32.s32 %r0, -%r1, %r2;", "vadd.s32.s32.s32.add %r0, %r1, %r2;",
         "vset.s32.u32.lt.sat %r0, %r1, %r2;", "vshr.s32.s32.s32.clamp %r0, %r1, %r2;", "vshr.s32.s32.u32 %r0, %r1, %r2;",
         "vmad.u32.u32.u32.po %r0, -%r1, %r2, %r2;", "vmad.u32.u32.u32 %r0, -%r1, %r2, -%r2;",
         "vmad.u32.u32.u32 %r0.b0, %r1, %r2, %r2;", "vadd.u16.u32.u32 %r0, %r1, %r2;", "add.u32 %r0, -%r1, %r2;"}) {

@@ -46,7 +46,7 @@ class ScalarVideo {
     Operand to = statement.operands[0], first = statement.operands[1], other = statement.operands[2];
     const Selector into = selectorOf(to), fromA = selectorOf(first), fromB = selectorOf(other);
     const bool combines = !second.empty() || !into.isWhole() || name == "mad";
-    decoder.operandCount(statement, combines ? 4 : 3, combines ? 4 : 3);
+    decoder.operandCount(statement, combines ? 4 : 3, 4);  // a third one that nothing is done with counts for nothing
     if (!into.isWhole() && (!second.empty() || name == "mad")) decoder.unsupported(statement);
     const bool negates = first.minus != other.minus;
     if (name == "mad") first.minus = other.minus = false;
