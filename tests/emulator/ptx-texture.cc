@@ -223,6 +223,22 @@ TEST_CASE("reads outside a surface are zero or its nearest element, and writes t
   CHECK(nearest.device.download<uint64_t>(nearest.out, 5) == std::vector<uint64_t>{100, 104, 105, 101, 112});
 }
 
+TEST_CASE("one coordinate and one element need no braces") {
+  SurfaceTest test("suld.b.1d.b32.trap %v, [%h, %x]; sust.b.1d.b32.trap [%h, %x], %t; sured.b.add.1d.u32.trap [%h, %x], 5;");
+  REQUIRE_FALSE(test.run({{4, 0}, {0, 0}}));
+  CHECK(test.device.download<uint64_t>(test.out, 2) == std::vector<uint64_t>{101, 100});
+  CHECK(test.device.download<uint32_t>(test.address, 3) == std::vector<uint32_t>{6, 5, 102});
+  Device device(textureKernel("tex.1d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%h, %x];"));
+  TestViews views;
+  ImageView view;
+  view.format = {ElementFormat::Kind::floating, 4, 1};
+  view.levels = {gridAt(device.upload(std::vector<float>{3, 4, 5, 6}), 4, 1, 1, 4)};
+  const uint64_t texture = views.add(view), in = device.upload(std::vector<float>{2.5f, 0, 0, 0}), out = device.upload(std::vector<float>(4));
+  device.launch.images = &views;
+  device("k", {{1, 1, 1}, {1, 1, 1}}, texture, in, out);
+  CHECK(device.download<float>(out, 1)[0] == 5);
+}
+
 TEST_CASE("a surface access of eight bytes that reaches over the edge reads zeros, as on a GPU") {
   SurfaceTest test("suld.b.2d.v2.b32.zero {%v, %w}, [%h, {%x, %y}];");
   REQUIRE_FALSE(test.run({{0, 0}, {8, 1}, {16, 2}}));

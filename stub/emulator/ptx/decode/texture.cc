@@ -41,12 +41,11 @@ Value objectOf(Decoder& decoder, const Operand& operand, Type reference) {
   return decoder.source(object, 8);
 }
 
-// `[object, {coordinates}]`, and the object's operand.
+// `[object, {coordinates}]`, of a line `[object, coordinate]` too, and the object's operand.
 Value handleOf(Decoder& decoder, const Operand& operand, Type reference) {
   if (operand.kind == Operand::Kind::memory && operand.parts.size() == 2)
     decoder.unsupported(operand.line, "a sampler apart from its texture (independent mode)");
-  if (operand.kind != Operand::Kind::memory || operand.parts.size() != 1 ||
-      operand.parts[0].kind != Operand::Kind::vector)
+  if (operand.kind != Operand::Kind::memory || operand.parts.size() != 1)
     decoder.unsupported(operand.line, "an object and its coordinates in another form");
   return objectOf(decoder, operand, reference);
 }
@@ -64,7 +63,7 @@ void appendPlace(Decoder& decoder, const Operand& operand, Type reference, const
   ins.push_back(handleOf(decoder, operand, reference));
   Operand coordinates = operand.parts[0];
   if (geometry.layered) {
-    if (coordinates.parts.empty()) decoder.invalid(operand.line, "a layer is needed here");
+    if (coordinates.kind != Operand::Kind::vector || coordinates.parts.empty()) decoder.invalid(operand.line, "a layer is needed here");
     ins.push_back(decoder.source(coordinates.parts[0], 4));
     coordinates.parts.erase(coordinates.parts.begin());
   }
@@ -170,7 +169,8 @@ SurfaceForm parseSurface(Decoder& decoder, const Statement& statement) {
   return form;
 }
 
-const std::vector<Operand>& elementsOf(Decoder& decoder, const Operand& operand, const SurfaceForm& form) {
+std::vector<Operand> elementsOf(Decoder& decoder, const Operand& operand, const SurfaceForm& form) {
+  if (form.elements == 1 && operand.kind != Operand::Kind::vector) return {operand};
   if (operand.kind != Operand::Kind::vector || operand.parts.size() != form.elements)
     decoder.invalid(operand.line, "a vector of " + std::to_string(form.elements) + " registers is needed");
   return operand.parts;
