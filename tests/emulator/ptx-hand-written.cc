@@ -112,4 +112,58 @@ TEST_CASE("div.approx gives zero for a divisor above 2^126, and no number for in
   CHECK(result[0] == Words{0x80000000, 0x7fffffff, std::bit_cast<uint32_t>(2.0f), std::bit_cast<uint32_t>(1.0f)});
 }
 
+TEST_CASE("addresses on the stack may have 32 bits") {
+  const auto result = fourWords(R"(
+    stacksave.u32 %r1; alloca.u32 %r2, 16; alloca.u32 %r3, %r0, 64; st.local.b32 [%r2+4], 7; ld.local.b32 %o0, [%r2+4];
+    and.b32 %o1, %r3, 63; stackrestore.u32 %r1; stacksave.u32 %r4; sub.u32 %o2, %r4, %r1; sub.u32 %r5, %r3, %r2; setp.ge.u32 %p0, %r5, 16;
+    isspacep.global %p1, %r0; selp.b32 %o3, 1, 0, %p0; @%p1 add.u32 %o3, %o3, 2;
+  )",
+                                2);
+  CHECK(result == std::vector<Words>(2, {7, 0, 0, 3}));
+}
+
+TEST_CASE("a kernel may have a pragma of its own, and a variable attributes with numbers") {
+  Device device(R"(.version 9.0
+.target sm_90
+.address_size 64
+.global .attribute(.unified(19, 95)) .b32 v = 3;
+.visible .entry k(.param .u64 out) .maxntid 32, 1, 1 .pragma "nounroll"; {
+  .reg .b32 %r; .reg .b64 %d; ld.param.u64 %d, [out]; ld.global.b32 %r, [v]; st.global.b32 [%d], %r;
+})");
+  const uint64_t out = device.upload(std::vector<uint32_t>(1));
+  device("k", {{1, 1, 1}, {1, 1, 1}}, out);
+  CHECK(device.download<uint32_t>(out, 1)[0] == 3);
+}
+
+TEST_CASE("products of matrices of doubles are rounded as mma and wmma say") {
+  // 1 with a little added, or taken away: both above and below it the nearest double is 1.
+  const std::string body = R"(
+    .reg .f64 %a, %b, %c<4>; and.b32 %r1, %r0, 3; setp.eq.u32 %p0, %r1, 0; mov.f64 %b, 0d3FF0000000000000; mov.f64 %c0, %b; mov.f64 %c1, %b;
+    selp.f64 %a, SMALL, 0d0000000000000000, %p0; INSTRUCTION {%c2, %c3}, {%a}, {%b}, {%c0, %c1};
+    mov.b64 {%o0, %o1}, %c2; mov.b64 {%o2, %o3}, %c3;
+  )";
+  const auto product = [&](const std::string& instruction, const std::string& small) {
+    std::string text = body;
+    text.replace(text.find("SMALL"), 5, small);
+    text.replace(text.find("INSTRUCTION"), 11, instruction);
+    const auto words = fourWords(text, 32);
+    for (const Words& each : words) CHECK((each[0] == each[2] && each[1] == each[3]));
+    return uint64_t{words[5][1]} << 32 | words[5][0];
+  };
+  const uint64_t one = 0x3ff0000000000000;
+  struct Expected {
+    const char* rounding;
+    uint64_t above, below;
+  };
+  for (const Expected& each : {Expected{"", one, one}, Expected{".rn", one, one}, Expected{".rz", one, one - 1},
+                               Expected{".rm", one, one - 1}, Expected{".rp", one + 1, one}}) {
+    CAPTURE(std::string(each.rounding));
+    const std::string types = std::string(each.rounding) + ".f64.f64.f64.f64";
+    for (const std::string& instruction : {"mma.sync.aligned.m8n8k4.row.col" + types, "wmma.mma.sync.aligned.row.col.m8n8k4" + types}) {
+      CHECK(product(instruction, "0d3C30000000000000") == each.above);
+      CHECK(product(instruction, "0dBC30000000000000") == each.below);
+    }
+  }
+}
+
 }  // namespace vgpu::emulator

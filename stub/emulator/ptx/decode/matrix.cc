@@ -12,6 +12,7 @@ struct MatrixText {
   int m = 0, n = 0, k = 0;
   std::vector<Element> elements;
   bool saturate = false, counts = false, differ = false;  // the last two: .popc, of .xor
+  uint8_t rounding = 0;                                   // a flag, of what is not to nearest
   std::vector<std::string_view> layouts;
 };
 
@@ -45,6 +46,8 @@ MatrixText parse(Decoder& decoder, const Statement& statement, size_t first) {
       found.counts = true;
     else if (part == "xor" || part == "and")
       found.differ = part == "xor";
+    else if (part == "rz" || part == "rm" || part == "rp")
+      found.rounding = part == "rz" ? towardZeroFlag : part == "rm" ? downFlag : upFlag;
     else if (part != "sync" && part != "aligned" && part != "rn" && !part.starts_with("shared") && part != "global")
       decoder.unsupported(statement);
   }
@@ -82,7 +85,7 @@ MatrixForm formOf(int m, int n, int k, Element e, uint8_t flags) {
 }
 
 MatrixForm formOf(const MatrixText& text) {
-  const uint8_t flags = (text.saturate ? saturateFlag : 0) | (text.differ ? xorFlag : 0);
+  const uint8_t flags = (text.saturate ? saturateFlag : 0) | (text.differ ? xorFlag : 0) | text.rounding;
   MatrixForm form = formOf(text.m, text.n, text.k, text.elements[1], flags);
   form.b = text.elements[2];
   form.c = text.elements[3];
@@ -93,6 +96,7 @@ MatrixForm formOf(const MatrixText& text) {
 // What can be multiplied with what, into what. Single bits are combined and counted, nothing else is.
 bool fits(const MatrixForm& form, const MatrixText& text) {
   const int deepest = form.a == Element::b1 ? mostDepth : form.flags & sparseFlag ? 128 : 64;
+  if (text.rounding && form.a != Element::f64) return false;
   if (text.k > deepest || form.c == Element::none || form.d == Element::none) return false;
   if ((form.a == Element::b1) != text.counts || (text.differ && !text.counts)) return false;
   if (isWhole(form.a))

@@ -158,6 +158,20 @@ void convertAddress(Decoder& decoder, const Statement& statement) {
     decoder.build().lane("or.b64", to, {from, decoder.build().constant(8, window)});
 }
 
+// 32 bits as 64, and the other way around.
+Value widened(Decoder& decoder, const Operand& operand) {
+  const Value wide = decoder.build().reg(8);
+  decoder.build().lane("extend.u32", wide, {decoder.source(operand, 4)});
+  return wide;
+}
+// A stack address, into a register of the width that the instruction's type says.
+void putAddress(Decoder& decoder, const Statement& statement, Value address) {
+  if (statement.last() == "u32")
+    decoder.build().lane("lo.b64", decoder.target(statement.operands[0], 4), {address});
+  else
+    decoder.build().move(decoder.target(statement.operands[0], 8), address);
+}
+
 void isSpace(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 2, 2);
   const std::string_view space = statement.parts.size() > 1 ? statement.parts[1] : "";
@@ -169,7 +183,8 @@ void isSpace(Decoder& decoder, const Statement& statement) {
                           : space.starts_with("param")  ? isParam
                                                         : nullptr;
   if (!handler) decoder.unsupported(statement);
-  const Value address = decoder.source(statement.operands[1], 8);
+  const bool isNarrow = decoder.findRegister(statement.operands[1]) && decoder.findRegister(statement.operands[1])->value.bytes == 4;
+  const Value address = isNarrow ? widened(decoder, statement.operands[1]) : decoder.source(statement.operands[1], 8);
   decoder.build().add(handler, {decoder.target(statement.operands[0], 4)}, {address});
 }
 
@@ -179,25 +194,23 @@ void allocate(Decoder& decoder, const Statement& statement) {
   const uint64_t align = alignment ? alignment->whole : 8;
   if (alignment && (alignment->kind != Operand::Kind::number || align == 0 || align > 4096 || (align & (align - 1))))
     decoder.unsupported(statement);
-  Value bytes;
-  if (statement.last() == "u32") {
-    bytes = decoder.build().reg(8);
-    decoder.build().lane("extend.u32", bytes, {decoder.source(statement.operands[1], 4)});
-  } else {
-    bytes = decoder.source(statement.operands[1], 8);
-  }
+  const Operand& size = statement.operands[1];
+  const Value bytes = statement.last() == "u32" ? widened(decoder, size) : decoder.source(size, 8);
   const Value address = decoder.build().reg(8);
   decoder.build().add(allocateLocal, {address}, {bytes}).imm = std::max<uint64_t>(align, 8);
-  decoder.build().move(decoder.target(statement.operands[0], 8), address);
+  putAddress(decoder, statement, address);
 }
 
 void stackSave(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 1, 1);
-  decoder.build().add(saveStack, {decoder.target(statement.operands[0], 8)}, {});
+  const Value top = decoder.build().reg(8);
+  decoder.build().add(saveStack, {top}, {});
+  putAddress(decoder, statement, top);
 }
 void stackRestore(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 1, 1);
-  decoder.build().add(restoreStack, {}, {decoder.source(statement.operands[0], 8)});
+  const Operand& top = statement.operands[0];
+  decoder.build().add(restoreStack, {}, {statement.last() == "u32" ? widened(decoder, top) : decoder.source(top, 8)});
 }
 
 constexpr DecodeRow decodeRows[] = {

@@ -1,6 +1,7 @@
 #include "stub/emulator/ptx/run/matrix.h"
 
 #include <array>
+#include <cfenv>
 #include <cstring>
 
 #include "stub/emulator/ptx/lanes/matrix-product.h"
@@ -22,7 +23,13 @@ struct Matrices {
   void multiply(const MatrixForm& form) {
     const MatrixProducts& products = matrixProducts();
     if (form.flags & xorFlag) return countDifferent(form);
+    const int mode = form.flags & towardZeroFlag ? FE_TOWARDZERO
+                     : form.flags & downFlag     ? FE_DOWNWARD
+                     : form.flags & upFlag       ? FE_UPWARD
+                                                 : FE_TONEAREST;
+    if (mode != FE_TONEAREST) std::fesetround(mode);
     (form.a == Element::f64 ? products.fused : products.exact)(c, a, b, form.m, form.n, form.k);
+    if (mode != FE_TONEAREST) std::fesetround(FE_TONEAREST);
   }
 
  private:

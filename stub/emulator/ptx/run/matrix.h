@@ -19,7 +19,8 @@ struct MatrixForm {
 constexpr uint8_t saturateFlag = 1, columnMajorFlag = 2, transposedFlag = 2,
                   xorFlag = 4,  // of b1, else its product
     sparseFlag = 8,             // A has half of its columns, and an operand that says which
-    rowMajorBFlag = 16;         // of multiplyQuads; A is by columns with columnMajorFlag
+    rowMajorBFlag = 16,         // of multiplyQuads; A is by columns with columnMajorFlag
+    towardZeroFlag = 32, downFlag = 64, upFlag = 128;  // of f64: how sums are rounded, else to nearest
 inline uint64_t bitsOf(MatrixForm form) { return std::bit_cast<uint64_t>(form); }
 
 // mma.sync: outs D; ins A, B, C and of a sparse A its metadata, in PTX's own layout.

@@ -151,6 +151,7 @@ class Scanner {
       while (lexer.accept(",")) threads *= parseConstant(lexer);
       decl.maxThreads = static_cast<uint32_t>(std::min<uint64_t>(threads, 1024));
     }
+    if (token.is(".pragma")) skipStatement();
     if (token.is(".explicitcluster")) decl.explicitCluster = true;
     if (token.is(".reqnctapercluster")) {
       decl.cluster = {1, 1, 1};

@@ -30,7 +30,9 @@ DeclarationType parseType(Lexer& lexer) {
       found.align = static_cast<uint32_t>(align);
     } else if (token.is(".attribute")) {
       lexer.expect("(");
-      for (Token part = lexer.next(); !part.is(")"); part = lexer.next()) {
+      for (int depth = 1; depth > 0;) {
+        const Token part = lexer.next();
+        depth += part.is("(") - part.is(")");
         found.managed |= part.is(".managed");
         if (part.kind == Token::Kind::end) invalid(part.line, "expected ')'");
       }
