@@ -233,7 +233,8 @@ TEST_CASE("one coordinate and one element need no braces") {
   ImageView view;
   view.format = {ElementFormat::Kind::floating, 4, 1};
   view.levels = {gridAt(device.upload(std::vector<float>{3, 4, 5, 6}), 4, 1, 1, 4)};
-  const uint64_t texture = views.add(view), in = device.upload(std::vector<float>{2.5f, 0, 0, 0}), out = device.upload(std::vector<float>(4));
+  const uint64_t texture = views.add(view), in = device.upload(std::vector<float>{2.5f, 0, 0, 0}),
+                 out = device.upload(std::vector<float>(4));
   device.launch.images = &views;
   device("k", {{1, 1, 1}, {1, 1, 1}}, texture, in, out);
   CHECK(device.download<float>(out, 1)[0] == 5);
