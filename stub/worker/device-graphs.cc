@@ -1,5 +1,7 @@
 #include "stub/worker/device-graphs.h"
 
+#include <algorithm>
+
 namespace vgpu::stub {
 
 CUresult moveDeviceNode(Execution& on, uint64_t holder, KnownGraph& graph, const NodePlace& place, const KernelNode& node,
@@ -42,7 +44,17 @@ CUresult noteSet(Execution& on, KnownGraph& graph, KnownGraphNode& node) {
   const api::Method method = on.method() == api::Method::graphChangeKernel ? api::Method::graphSetKernel : on.method();
   node.set[method].assign(on.words().begin(), on.words().end());
   graph.isSetSince = true;
+  if (method == api::Method::graphSetKernel) std::erase(graph.placeholders, static_cast<uint32_t>(&node - graph.nodes.data()));
   return CUDA_SUCCESS;
+}
+
+bool isLaunchable(const KnownGraph& graph) {
+  return graph.executable != nullptr && std::ranges::all_of(graph.placeholders, [&](uint32_t number) {
+    auto& set = graph.nodes[number].set;
+    auto found = set.find(api::Method::graphEnable);
+    if (found == set.end()) return false;
+    return !api::FrameReader<api::Cuda::GraphEnableParams>(kj::arrayPtr(found->second.data(), found->second.size())).getEnabled();
+  });
 }
 
 void noteUploaded(KnownGraph& graph) {

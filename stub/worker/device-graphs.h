@@ -20,6 +20,8 @@ void takeBack(Execution& on, uint64_t holder);
 CUresult instantiate(Execution& on, KnownGraph& graph, uint64_t handle, uint64_t flags, CUDA_GRAPH_INSTANTIATE_PARAMS& params);
 // The frame that is being executed has set the node.
 CUresult noteSet(Execution& on, KnownGraph& graph, KnownGraphNode& node);
+// Whether it can be launched: no node that is enabled has a placeholder for a kernel whose module has ended (addPlaceholder).
+bool isLaunchable(const KnownGraph& graph);
 // What has been set of its nodes is what kernels launch from now on.
 void noteUploaded(KnownGraph& graph);
 

@@ -10,6 +10,7 @@
 
 #include "stub/worker/device-graphs.h"
 #include "stub/worker/execution.h"
+#include "stub/worker/kinds/launch-attributes.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/hex.h"
 
@@ -17,13 +18,29 @@ namespace vgpu::stub {
 
 namespace {
 
-// While recipes are executed: by a graph's virtual handle and a node's number, the latest frame that has set it since. Each GPU's thread
-// has all of them: which executes a node's frames the rows do not say.
 struct LatestSetting {
   api::Method method;
   std::vector<capnp::word> words;
 };
-using LatestSettings = std::map<std::pair<uint64_t, uint64_t>, LatestSetting>;
+
+// Of one GPU, while recipes are executed.
+struct Recipes {
+  bool areExecuted = false;
+  // By a graph's virtual handle and a node's number, the latest frame that has set it since. Each GPU's thread has all of them: which
+  // executes a node's frames the rows do not say.
+  std::map<std::pair<uint64_t, uint64_t>, LatestSetting> settings;
+  CUfunction placeholder = nullptr;  // a kernel that does nothing. Graphs have it, so its module stays as long as the context
+};
+
+// Without variables, so that it moves none of the program's (module-groups.h).
+constexpr char placeholderImage[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry placeholder() { ret; }\n";
+
+CUresult loadPlaceholder(Execution& on, CUfunction& function) {
+  if (function != nullptr) return CUDA_SUCCESS;
+  CUmodule module = nullptr;
+  if (CUresult error = on.driver.cuModuleLoadData(&module, placeholderImage)) return error;
+  return on.driver.cuModuleGetFunction(&function, module, "placeholder");
+}
 
 constexpr std::array methods{api::Method::graphSetKernel, api::Method::graphSetCopy,   api::Method::graphSetFill,
                              api::Method::graphSetEvent,  api::Method::graphSetMemOps, api::Method::graphEnable};
@@ -134,22 +151,41 @@ void visitChangedNodes(SessionState& session, const Obstacle& visit) {
 }
 
 void prepareGraphs(SessionState& session, const Rows& rows) {
+  for (unsigned device = 0; device < session.deviceCount(); ++device) session.of(device).kept.of<Recipes>().areExecuted = true;
   for (auto& row : rows) {
     const uint64_t graph = numberIn(row, 0), number = numberIn(row, 1);
     if (isHandle(row)) deviceHandles(session.of(handleDevice(graph))).expect(graph, number);
     if (isHandle(row) || isUpload(row) || !mayBeRefused(*findMethod(textIn(row, 2)))) continue;
     for (unsigned device = 0; device < session.deviceCount(); ++device)
-      session.of(device).kept.of<LatestSettings>()[{graph, number}] = settingIn(row);
+      session.of(device).kept.of<Recipes>().settings[{graph, number}] = settingIn(row);
   }
 }
 
 bool addAsSet(Execution& on, uint64_t handle, uint64_t node, KnownGraph& graph, std::vector<CUgraphNode> before) {
-  auto latest = on.kept.of<LatestSettings>().extract({handle, node});
+  auto latest = on.kept.of<Recipes>().settings.extract({handle, node});
   if (latest.empty()) return false;
   graph.failure = CUDA_SUCCESS;
   graph.beforeNext = std::move(before);
   if (CUresult refused = execute(on, latest.mapped())) graph.failure = refused;
   return true;
+}
+
+CUresult addPlaceholder(Execution& on, const api::FrameReader<api::Cuda::GraphKernelParams>& p, KnownGraph& graph, const NodePlace& place,
+                        CUgraphNode& made) {
+  auto& recipes = on.kept.of<Recipes>();
+  if (!recipes.areExecuted || recipes.settings.contains({p.getGraph(), p.getNode()})) return CUDA_ERROR_INVALID_HANDLE;
+  LaunchAttributes attributes(on, p.getAttributes(), p.getCooperative());  // the next kernel of the node keeps them
+  CUDA_KERNEL_NODE_PARAMS kernel{};
+  kernel.gridDimX = p.getGridX(), kernel.gridDimY = p.getGridY(), kernel.gridDimZ = p.getGridZ();
+  kernel.blockDimX = p.getBlockX(), kernel.blockDimY = p.getBlockY(), kernel.blockDimZ = p.getBlockZ();
+  const KernelNode described{kernel, attributes.get()};
+  // Kernels know one that they change by its handle, which a kernel of another module need not have.
+  if (attributes.check() != CUDA_SUCCESS || described.isDeviceUpdatable()) return CUDA_ERROR_INVALID_HANDLE;
+  if (CUresult error = loadPlaceholder(on, recipes.placeholder)) return error;
+  kernel.func = recipes.placeholder;
+  if (CUresult error = addKernelNode(on, place, {kernel, attributes.get()}, made)) return error;
+  graph.placeholders.push_back(p.getNode());
+  return CUDA_SUCCESS;
 }
 
 void compareHandles(SessionState& session, const Rows& rows) {
@@ -178,7 +214,7 @@ void restoreGraphs(SessionState& session, const Rows& rows) {
     graph->executable = nullptr;
   }
   for (unsigned device : session.usedDevices()) deviceHandles(session.select(device)).endSpares(session.of(device));
-  for (unsigned device = 0; device < session.deviceCount(); ++device) session.of(device).kept.of<LatestSettings>().clear();
+  for (unsigned device = 0; device < session.deviceCount(); ++device) session.of(device).kept.of<Recipes>() = {};
 }
 
 }  // namespace vgpu::stub

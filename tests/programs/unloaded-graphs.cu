@@ -1,5 +1,6 @@
 // Executable graphs with kernels of a module that has been unloaded since, as a library that was closed leaves them: one that was set to
-// another module's kernel goes on, one that was not is only destroyed, also after a suspend.
+// another module's kernel goes on, and so does one whose kernel is disabled, until it is set and enabled too; one with neither is only
+// destroyed. Also after a suspend.
 #include "driver-entry.h"
 
 namespace {
@@ -40,6 +41,7 @@ struct Graph {
     const CUDA_KERNEL_NODE_PARAMS kernel = kernelOf(module);
     CALL(cuGraphExecKernelNodeSetParams, exec, node, &kernel);
   }
+  void enable(bool isEnabled) { CALL(cuGraphNodeSetEnabled, exec, node, isEnabled); }
   bool stores(int number) {
     out.upload({0});
     CALL(cuGraphLaunch, exec, nullptr);
@@ -69,18 +71,24 @@ struct Graph {
 int main() {
   CHECK(cudaFree(nullptr));
   Module ended(7), stays(9);
-  Graph changed(ended);
+  Graph changed(ended), disabled(ended), both(ended);
   bool ok = true;
   {
     Graph left(ended);
-    ok &= left.stores(7) & changed.stores(7);
+    ok &= left.stores(7) & changed.stores(7) & disabled.stores(7);
     changed.set(stays);
+    both.set(stays);
+    disabled.enable(false);
+    both.enable(false);
     CALL(cuModuleUnload, ended.handle);
-    ok &= changed.stores(9);
+    ok &= changed.stores(9) & disabled.stores(0) & both.stores(0);
     pausePoint();
-    ok &= changed.stores(9);
+    ok &= changed.stores(9) & disabled.stores(0) & both.stores(0);
   }
   Graph another(stays);
-  ok &= another.stores(9) & changed.stores(9);
+  disabled.enable(true);
+  disabled.set(stays);
+  both.enable(true);
+  ok &= another.stores(9) & changed.stores(9) & disabled.stores(9) & both.stores(9);
   return verdict("unloaded-graphs", ok);
 }

@@ -68,7 +68,8 @@ constexpr auto refuseFunction = [](auto&&...) { return CUDA_ERROR_INVALID_HANDLE
 
 CUresult graphKernel(Execution& on, const api::FrameReader<api::Cuda::GraphKernelParams>& p, Reply&) {
   auto found = on.functions.find(p.getFunction());
-  if (found == on.functions.end()) return execute(on, p, refuseFunction, refuseFunction);
+  KnownGraph& graph = graphOf(on, p.getGraph());
+  if (found == on.functions.end()) return execute(on, p, placeholderOf(on, p, graph), refuseFunction);
   auto parameters = p.getParameters();
   LaunchAttributes attributes(on, p.getAttributes(), p.getCooperative());
   if (CUresult bad = attributes.check()) return bad;
@@ -81,7 +82,6 @@ CUresult graphKernel(Execution& on, const api::FrameReader<api::Cuda::GraphKerne
   kernel.blockDimX = p.getBlockX(), kernel.blockDimY = p.getBlockY(), kernel.blockDimZ = p.getBlockZ();
   kernel.sharedMemBytes = p.getSharedBytes();
   kernel.kernelParams = pointers.data();
-  KnownGraph& graph = graphOf(on, p.getGraph());
   const KernelNode described{kernel, attributes.get()};
   auto add = [&](CUgraphNode* node, CUgraph to, const CUgraphNode* before, size_t count) {
     const NodePlace place{to, before, count};
