@@ -17,6 +17,8 @@ namespace vgpu::client {
 
 namespace {
 
+constexpr uint64_t kernelHalf = uint64_t{1} << 63;  // of the address space: no process maps anything there
+
 uint64_t firstPage(uint64_t address) { return address / hostPageBytes * hostPageBytes; }
 
 // A child of fork() has a copy of the program's memory; it must not share adopted pages.
@@ -26,7 +28,9 @@ Memory* theMemory = nullptr;
 
 CUresult Memory::registerHost(Thread& thread, uint64_t address, uint64_t bytes, unsigned flags) {
   const uint64_t endPage = roundUp(address + bytes, hostPageBytes);  // not above the last page
-  if (address == 0 || bytes == 0 || address + bytes < address || endPage < address) return CUDA_ERROR_INVALID_VALUE;
+  if (address == 0 || bytes == 0 || address + bytes < address) return CUDA_ERROR_INVALID_VALUE;
+  if (address >= kernelHalf) return CUDA_ERROR_NOT_SUPPORTED;
+  if (endPage < address) return CUDA_ERROR_INVALID_VALUE;
   if (inHostArena(address)) {  // pinned from the beginning
     auto allocation = findHost(address);
     const bool isOther = allocation && (allocation->kind == HostKind::managed || allocation->kind == HostKind::pooled);

@@ -47,7 +47,9 @@ CUresult CUDAAPI cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned flag
     require(pointer != nullptr && bytes != 0 && (flags & ~known) == 0);
     if (flags & CU_MEMHOSTREGISTER_IOMEMORY) refuse(CUDA_ERROR_NOT_SUPPORTED);
     auto* base = static_cast<std::byte*>(pointer);
-    require(asNumber(base) + bytes > asNumber(base) && isMapped(base, bytes));
+    require(asNumber(base) + bytes > asNumber(base));
+    if (asNumber(base) >> 63 != 0) refuse(CUDA_ERROR_NOT_SUPPORTED);  // the kernel's half
+    require(isMapped(base, bytes));
     Mapping mapping = hostMapping(context, HostView::borrowed(base, bytes), MappingKind::registered, flags);
     if (flags & CU_MEMHOSTREGISTER_READ_ONLY) mapping.writers = 0;
     context.driver.space.map(std::move(mapping), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
