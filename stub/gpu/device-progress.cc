@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <new>
+#include <utility>
 
 #include "vgpu/api/wire-value.h"
 
@@ -35,10 +36,9 @@ DeviceProgress::~DeviceProgress() {
 }
 
 void DeviceProgress::note(uint64_t stream) {
-  if (!asked.empty()) [[unlikely]] signalAsked(stream);
   touched.insert(stream);
   if (stream == 0) {
-    sinceLegacy.clear();
+    for (uint64_t each : std::exchange(sinceLegacy, {})) mark(each);
   } else {
     sinceLegacy.insert(stream);
   }
@@ -57,6 +57,20 @@ CUresult DeviceProgress::write(CUstream stream, const Completion& completion) {
   return driver.cuStreamWriteValue64_v2(stream, completion.onGpu, completion.value, CU_STREAM_WRITE_VALUE_DEFAULT);
 }
 
+// Of a stream that has had work since the legacy stream had, so the event is behind nothing else. If there is none, waits are written into
+// the stream, as if it had work since the legacy stream still.
+void DeviceProgress::mark(uint64_t stream) {
+  CUstream real = realOf(stream);
+  if (!isBlocking(real)) return;
+  Mark& mark = marks[stream];
+  CUevent made = nullptr;
+  const bool isFree = mark != nullptr && mark.use_count() == 1;  // else a wait needs it
+  if (!isFree && driver.cuEventCreate(&made, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS)
+    mark = Mark(made, [&driver = driver](CUevent event) { driver.cuEventDestroy_v2(event); });
+  if ((isFree || made != nullptr) && driver.cuEventRecord(mark.get(), real) == CUDA_SUCCESS) return;
+  sinceLegacy.insert(stream);
+}
+
 // Lets a stream of ours wait for what `stream` has been given, if anything of it is left.
 CUresult DeviceProgress::delay(CUstream waiting, CUstream stream) {
   if (CUresult state = driver.cuStreamQuery(stream); state != CUDA_ERROR_NOT_READY) return state;
@@ -67,7 +81,7 @@ CUresult DeviceProgress::delay(CUstream waiting, CUstream stream) {
 
 CUresult DeviceProgress::joinDestroyed(uint64_t stream) {
   CUstream real = realOf(stream);
-  if (CUresult error = signalAsked(stream)) return error;
+  marks.erase(stream);
   if (lastUsed == stream) lastUsed = none;
   if (sinceLegacy.erase(stream) != 0 && isBlocking(real))
     if (CUresult error = delay(behindLegacy, real)) return error;
@@ -78,11 +92,11 @@ CUresult DeviceProgress::signalStream(uint64_t stream, const Completion& complet
   if (stream == 0) return signalLegacy(completion);
   CUstream real = realOf(stream);
   if (sinceLegacy.contains(stream) || !isBlocking(real)) return write(real, completion);
-  CUresult state = driver.cuStreamQuery(real);
+  auto found = marks.find(stream);  // without a mark it has had no work
+  CUresult state = found == marks.end() ? CUDA_SUCCESS : driver.cuEventQuery(found->second.get());
   if (state == CUDA_SUCCESS) completion.word->store(completion.value, std::memory_order_release);  // the GPU's work happens before
   if (state != CUDA_ERROR_NOT_READY) return state;
-  asked.push_back({stream, completion});
-  lastUsed = none;  // so that its next work is noted
+  asked.push_back({found->second, completion});
   return CUDA_SUCCESS;
 }
 
@@ -98,21 +112,10 @@ CUresult DeviceProgress::signalLegacy(const Completion& completion) {
 void DeviceProgress::ask() {
   std::erase_if(asked, [&](const Asked& each) {
     if (fault() != CUDA_SUCCESS) return true;  // which is what its waiter is told
-    if (driver.cuStreamQuery(realOf(each.stream)) != CUDA_SUCCESS) return false;
+    if (driver.cuEventQuery(each.mark.get()) != CUDA_SUCCESS) return false;
     each.completion.word->store(each.completion.value, std::memory_order_release);
     return true;
   });
-}
-
-// The stream is about to get more, or to end.
-CUresult DeviceProgress::signalAsked(uint64_t stream) {
-  CUresult result = CUDA_SUCCESS;
-  std::erase_if(asked, [&](const Asked& each) {
-    if (each.stream != stream) return false;
-    if (CUresult error = write(realOf(stream), each.completion)) result = error;
-    return true;
-  });
-  return result;
 }
 
 bool DeviceProgress::isHeld(uint64_t stream) const {

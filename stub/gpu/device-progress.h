@@ -10,8 +10,9 @@
 // they are given later. What it has been given is also behind it in another stream of ours, which blocks and has no work, so there
 // events and writes hold up nothing that is not behind the legacy stream anyway.
 //
-// A wait for a stream that blocks ends with that stream's work, natively too if the legacy stream has work behind it. A write in the
-// stream would come behind that as well, so the stream is asked between frames until its work is over, or until it is given more.
+// A wait for a stream that blocks ends with the work that the stream has by then, natively too if the legacy stream has work behind it.
+// A write in the stream would come behind that as well, and so would an event. So each stream that blocks records an event, its mark, before
+// the legacy stream is given work behind it, and the mark is queried between frames.
 //
 // A library waits on the thread that calls it for what it writes to host memory. What its stream would come behind may be over only when
 // this thread has executed further frames: it gets another stream then, which comes behind nothing.
@@ -19,6 +20,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -52,7 +55,7 @@ class DeviceProgress {
   // Has it written when `stream` has executed all that it has been given so far: of the legacy stream, and all streams that block. Holds
   // up nothing.
   CUresult signalStream(uint64_t stream, const Completion& completion);
-  // Whether streams are to be asked for that; asks them.
+  // Whether marks are to be queried for that; queries them.
   bool isAsking() const { return !asked.empty(); }
   void ask();
 
@@ -98,7 +101,8 @@ class DeviceProgress {
   CUresult write(CUstream stream, const Completion& completion);
   CUresult signalLegacy(const Completion& completion);
   CUresult delay(CUstream waiting, CUstream stream);
-  CUresult signalAsked(uint64_t stream);
+  using Mark = std::shared_ptr<CUevent_st>;  // an event, shared by its stream and the waits for it
+  void mark(uint64_t stream);
 
   static constexpr uint64_t none = ~uint64_t{0};  // no handle
 
@@ -115,8 +119,9 @@ class DeviceProgress {
   std::unordered_set<uint64_t> touched;  // streams that had work since the last fence
   uint64_t lastUsed = none;
   std::unordered_set<uint64_t> sinceLegacy;  // streams that had work since the legacy stream had; of those that do not block, some
+  std::unordered_map<uint64_t, Mark> marks;  // of streams that block: behind their work before the legacy stream's latest
   struct Asked {
-    uint64_t stream;
+    Mark mark;
     Completion completion;
   };
   std::vector<Asked> asked;

@@ -205,6 +205,25 @@ bool endsBesideDefaultStream() {
   return ok;
 }
 
+// Nor does a wait last longer if another thread gives the stream more, which comes behind the legacy stream's work, or gives the legacy
+// stream more too.
+bool endsThoughMoreIsGiven(bool isLegacyGivenMore) {
+  BlockingStream blocking;
+  Flags flags;
+  awaitFlag<<<1, 1, 0, blocking>>>(flags[0]);
+  awaitFlag<<<1, 1>>>(flags[1]);
+  CHECK(cudaGetLastError());
+  Call wait([&] { return cudaStreamSynchronize(blocking); });
+  raise<<<1, 1, 0, blocking>>>(flags[2]);
+  if (isLegacyGivenMore) awaitFlag<<<1, 1>>>(flags[3]);
+  CHECK(cudaGetLastError());
+  bool ok = EXPECT_ERROR(cudaStreamQuery(blocking), cudaErrorNotReady);
+  flags.raiseOne(0);
+  ok &= EXPECT(wait.ends());
+  flags.raiseAll();
+  return ok;
+}
+
 // Waits hold up nothing: while threads wait for the legacy default stream and for the device, whose work is held in one blocking stream,
 // another stream's work runs that ends this.
 template <typename Wait>
@@ -260,6 +279,7 @@ int main() {
   ok &= fillsDefaultStream();
   ok &= isOverBesideDefaultStream();
   ok &= endsBesideDefaultStream();
+  ok &= endsThoughMoreIsGiven(false) & endsThoughMoreIsGiven(true);
   ok &= waitHoldsNothingUp([] { return cudaStreamSynchronize(nullptr); });
   ok &= waitHoldsNothingUp(cudaDeviceSynchronize);
   ok &= endOfObjectHoldsNothingUp([](cudaStream_t stream, int* flag) { awaitFlag<<<1, 1, 0, stream>>>(flag); });

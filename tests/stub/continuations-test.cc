@@ -20,7 +20,8 @@ struct {
   std::deque<std::pair<uint64_t, uint64_t>> writes;  // address, value
   std::string joined, written;
   std::set<uint64_t> done;  // streams without work
-  uint64_t made = 900;
+  uint64_t made = 900, events = 800;
+  std::set<uint64_t> passed;  // events
 } gpu;
 
 constexpr uint64_t behindLegacy = 903;  // ours, the third that is made
@@ -35,13 +36,14 @@ CUresult CUDAAPI createStream(CUstream* stream, unsigned, int) {
   return CUDA_SUCCESS;
 }
 CUresult CUDAAPI createEvent(CUevent* event, unsigned) {
-  *event = vgpu::fromWire<CUevent>(uint64_t{800});
+  *event = vgpu::fromWire<CUevent>(gpu.events++);
   return CUDA_SUCCESS;
 }
 CUresult CUDAAPI record(CUevent, CUstream stream) {
   gpu.joined += std::to_string(vgpu::toWire(stream)) + " ";
   return CUDA_SUCCESS;
 }
+CUresult CUDAAPI queryEvent(CUevent event) { return gpu.passed.contains(vgpu::toWire(event)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; }
 CUresult CUDAAPI waitFor(CUstream, CUevent, unsigned) { return CUDA_SUCCESS; }
 CUresult CUDAAPI query(CUstream stream) { return gpu.done.contains(vgpu::toWire(stream)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; }
 // Stream 13 does not block.
@@ -70,6 +72,7 @@ Driver fakeDriver() {
   driver.cuStreamDestroy_v2 = [](CUstream) { return CUDA_SUCCESS; };
   driver.cuEventCreate = createEvent;
   driver.cuEventDestroy_v2 = [](CUevent) { return CUDA_SUCCESS; };
+  driver.cuEventQuery = queryEvent;
   driver.cuEventRecord = record;
   driver.cuStreamWaitEvent = waitFor;
   driver.cuStreamQuery = query;
@@ -77,6 +80,8 @@ Driver fakeDriver() {
   driver.cuStreamWriteValue64_v2 = write;
   return driver;
 }
+
+constexpr uint64_t firstMark = 801;  // the first event is what our streams wait by
 
 // A device with the streams 1, 2 and 3, whose real handles are 11, 12 and 13.
 struct Fixture {
@@ -151,17 +156,20 @@ TEST_CASE_FIXTURE(Fixture, "a wait for the stream that had work last is a write 
   device->used(0);
   await(3, 7);
   CHECK(gpu.written == "11 0 13 ");
-  CHECK(gpu.joined.empty());
+  CHECK(gpu.joined == "11 ");  // its mark; that which does not block has none
 }
 
 TEST_CASE_FIXTURE(Fixture, "a wait for a stream that blocks, behind which the legacy stream has had work, ends with its own work") {
   device->used(1);
   device->used(0);
+  CHECK(gpu.joined == "11 ");
+  await(2, 4);
+  CHECK(word == 4);  // it has had none
   await(1, 5);
   device->ask();
-  CHECK(word == 0);
+  CHECK(word == 4);
   CHECK(device->isAsking());
-  gpu.done = {11};
+  gpu.passed = {firstMark};
   device->ask();
   CHECK(word == 5);
   CHECK_FALSE(device->isAsking());
@@ -170,19 +178,35 @@ TEST_CASE_FIXTURE(Fixture, "a wait for a stream that blocks, behind which the le
   CHECK(gpu.written.empty());
 }
 
-TEST_CASE_FIXTURE(Fixture, "a wait for such a stream is written into it before it is given more, or ends") {
+TEST_CASE_FIXTURE(Fixture, "a wait for such a stream lasts no longer if that is given more, and the legacy stream too, or is destroyed") {
   device->used(1);
   device->used(0);
   await(1, 5);
-  device->used(2);
-  CHECK(gpu.written.empty());
   device->used(1);
-  CHECK(gpu.written == "11 ");
   device->used(0);
-  await(1, 6);
   REQUIRE(device->joinDestroyed(1) == CUDA_SUCCESS);
-  CHECK(gpu.written == "11 11 ");
+  handles.remove(api::Kind::STREAM, 1);
+  CHECK(gpu.written.empty());
+  gpu.passed = {firstMark + 1};  // behind what it was given later
+  device->ask();
+  CHECK(word == 0);
+  gpu.passed = {firstMark};
+  device->ask();
+  CHECK(word == 5);
   CHECK_FALSE(device->isAsking());
+}
+
+TEST_CASE_FIXTURE(Fixture, "a stream has one mark, which is made again only while a wait needs it") {
+  for (int times = 0; times < 3; ++times) {
+    device->used(1);
+    device->used(0);
+  }
+  CHECK(gpu.joined == "11 11 11 ");
+  CHECK(gpu.events == firstMark + 1);
+  await(1, 5);
+  device->used(1);
+  device->used(0);
+  CHECK(gpu.events == firstMark + 2);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a wait for such a stream is given up with the context") {
@@ -190,7 +214,7 @@ TEST_CASE_FIXTURE(Fixture, "a wait for such a stream is given up with the contex
   device->used(0);
   await(1, 5);
   device->fail(CUDA_ERROR_ILLEGAL_ADDRESS);
-  gpu.done = {11};
+  gpu.passed = {firstMark};
   device->ask();
   CHECK(word == 0);
   CHECK_FALSE(device->isAsking());
