@@ -4,7 +4,7 @@
 // a copy to the device. Acquire on taking pairs with that release.
 //
 // Copies to the device that wait in their streams keep their slabs for as long as those wait, so they never get all of them: the last
-// `keptCount` are for whoever waits for a slab otherwise, of which a stream gets one at a time. A copy to the device's memory that gets
+// `keptCount` are for whoever waits for a slab otherwise, of which a stream gets one at a time. A copy to the device that gets
 // none goes in frames (staged-copy.cc).
 //
 // A GPU whose context has ended gives nothing back. So each time a slab is taken it gets a new generation, which is the value of
