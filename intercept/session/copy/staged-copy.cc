@@ -33,6 +33,9 @@ constexpr unsigned longHeld = 2;
 // What a frame has of a tile for which there is no slab.
 constexpr uint64_t framePart = 32 * KiB;
 
+// How long a copy from the device tries to get a slab.
+constexpr uint64_t slabNanoseconds = 2'000'000;
+
 // What threads share of a tile of a short copy.
 constexpr uint64_t leastShared = 256 * KiB, leastPart = 64 * KiB;
 
@@ -154,6 +157,36 @@ CUresult request(Thread& thread, Waiter& waiter, const Staged& copy, Requested& 
   });
 }
 
+// A slab for bytes from the device; nothing if all have been in use for longer than copies take that nothing holds up, unless there is no
+// other way than to wait.
+std::optional<uint32_t> takeSlabFrom(Thread& thread, const Staged& copy) {
+  Session& session = thread.session;
+  if (!session.memory.sharesHost()) return session.slabs.take(thread.firstSlab(), copy.user(thread), session.lost);
+  for (Backoff backoff(slabNanoseconds); !session.lost.load(std::memory_order_relaxed);) {
+    if (auto slab = session.slabs.tryTake(thread.firstSlab(), copy.user(thread))) return slab;
+    if (!backoff.spin()) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// Without a slab: through pinned memory of its own, so that this thread waits for its stream alone.
+CUresult fetchThroughPinned(Thread& thread, const Staged& copy, const Tile& tile) {
+  Session& session = thread.session;
+  const BoxSize& size = tile.size;
+  uint64_t address = 0;
+  if (CUresult error = session.memory.allocateHost(thread, size.bytes(), 0, HostKind::staging, thread.owner(), address)) return error;
+  const CopyEnd packed = CopyEnd::memory(address, size.width, size.width * size.height);
+  CUresult result =
+      withCopy(thread, packed, copy.gpu.at(tile), size, copy.stream, nullptr, [](auto& frame) { return frame.post(); });
+  const CUresult ended = synchronizeStream(thread, copy.stream);
+  if (result == CUDA_SUCCESS) result = ended;
+  if (result == CUDA_SUCCESS)
+    copy.moveTile(thread, tile, fromWire<std::byte*>(address),
+                  [](std::byte* memory, const std::byte* packed, uint64_t bytes) { std::memcpy(memory, packed, bytes); });
+  session.memory.freeBehind(thread, address, {});  // the stream has passed the copy
+  return result;
+}
+
 // The tiles from `first` on and below `end`, by one thread. They are requested ahead and copied out in order; if slabs are
 // scarce, one after the other. An error ends the copy when the pending tiles have arrived or failed.
 CUresult fetchTiles(Thread& thread, const Staged& copy, uint64_t first, uint64_t end) {
@@ -168,14 +201,18 @@ CUresult fetchTiles(Thread& thread, const Staged& copy, uint64_t first, uint64_t
   if (!waiter.hasSlot()) return session.lossResult();
   while (taken < end && (result == CUDA_SUCCESS || taken < asked)) {
     while (result == CUDA_SUCCESS && asked < end && asked - taken < tilesInFlight) {
-      auto slab = asked == taken ? session.slabs.take(thread.firstSlab(), copy.user(thread), session.lost)
-                                 : session.slabs.takeAnother(thread.firstSlab());
-      if (!slab && asked == taken) return session.lossResult();
+      auto slab = asked == taken ? takeSlabFrom(thread, copy) : session.slabs.takeAnother(thread.firstSlab());
       if (!slab) break;
       Requested& next = tiles[asked % tilesInFlight];
       next = {*slab, copy.tiles[asked], 0};
       ++asked;
       result = request(thread, waiter, copy, next);
+    }
+    if (asked == taken) {
+      if (session.lost.load(std::memory_order_relaxed)) return session.lossResult();
+      result = fetchThroughPinned(thread, copy, copy.tiles[asked++]);
+      ++taken;
+      continue;
     }
     const Requested& next = tiles[taken++ % tilesInFlight];
     CUresult arrived = isOver ? result : waiter.await(device, next.sequence);
