@@ -76,7 +76,7 @@ CUresult renewContext(Thread& thread, unsigned device) {
   for (auto [each, sequence] : ended) {
     raise(session.progress[each].knownDone, sequence);
     session.slabs.reclaim(each, sequence);
-    session.hostFunctions.drop(each, sequence);
+    session.hostFunctions[each].drop(sequence);
     session.completionWords.contextEnded(each, sequence);
     session.deviceReplies[each].forget();
   }

@@ -14,7 +14,7 @@ CUresult vgpu::client::postHostFunction(Thread& thread, uint64_t stream, HostFun
   frame->setLine(*completion);
   Session& session = thread.session;
   auto run = [&session, f = std::move(function)](CUresult before) { session.managed.runInStream(session, [&] { f(before); }); };
-  session.hostFunctions.add(*completion, frame.device(), frame.sequence(), run, onFault);
+  session.hostFunctions[frame.device()].add(*completion, frame.sequence(), run, onFault);
   return frame.post();
 }
 

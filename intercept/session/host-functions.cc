@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
 #include <utility>
 
 #include "intercept/session/background-thread.h"
@@ -14,18 +15,18 @@ constexpr uint64_t spinTime = 200'000;  // nanoseconds; short, because the progr
 }
 
 void HostFunctions::start() {
-  if (!thread.joinable()) thread = startBackgroundThread("vgpu-callbacks", [this] { serve(); });
+  if (!thread.joinable()) thread = startBackgroundThread(("vgpu-callback" + std::to_string(device)).c_str(), [this] { serve(); });
 }
 
-void HostFunctions::add(uint32_t completion, unsigned device, uint64_t sequence, Function function, OnFault onFault, Word word) {
+void HostFunctions::add(uint32_t completion, uint64_t sequence, Function function, OnFault onFault, Word word) {
   std::lock_guard lock(mutex);
   start();
-  waiting.push_back({completion, device, sequence, std::move(function), onFault, word});
+  waiting.push_back({completion, sequence, std::move(function), onFault, word});
   changed.notify_all();
 }
 
-std::shared_ptr<HostFunctions::OfNode> HostFunctions::addOfNode(uint32_t completion, unsigned device, std::function<void()> function) {
-  auto made = std::make_shared<OfNode>(completion, device);
+std::shared_ptr<HostFunctions::OfNode> HostFunctions::addOfNode(uint32_t completion, std::function<void()> function) {
+  auto made = std::make_shared<OfNode>(completion);
   // The word may have been another's, which has left its last number there.
   made->called = segment.completionWord(completion).done.load(std::memory_order_acquire);
   made->expected.store(made->called, std::memory_order_relaxed);
@@ -82,23 +83,23 @@ void ringBell(const Segment& segment, unsigned device) {
 
 // A word whose number has not been written may still be.
 void HostFunctions::giveBack(const Waiting& one) {
-  if (one.word == Word::givenBack) completions.give(one.completion, one.device, one.before == CUDA_SUCCESS ? 0 : one.sequence);
+  if (one.word == Word::givenBack) completions.give(one.completion, device, one.before == CUDA_SUCCESS ? 0 : one.sequence);
 }
 
 bool HostFunctions::isDue(Waiting& one) const {
   if (segment.completionWord(one.completion).done.load(std::memory_order_acquire) >= one.sequence) return true;
-  if (one.onFault == OnFault::called) one.before = static_cast<CUresult>(segment.header().fault[one.device].load(std::memory_order_relaxed));
+  if (one.onFault == OnFault::called) one.before = static_cast<CUresult>(segment.header().fault[device].load(std::memory_order_relaxed));
   return one.before != CUDA_SUCCESS;
 }
 
-void HostFunctions::drop(unsigned device, uint64_t sequence) {
+void HostFunctions::drop(uint64_t sequence) {
   std::vector<Waiting> dropped;  // ends without the lock: with it may end what is the program's
   std::lock_guard lock(mutex);
   for (auto& node : ofNodes)
-    if (node->device == device) node->forget(sequence, segment.completionWord(node->completion).done.load(std::memory_order_acquire));
+    node->forget(sequence, segment.completionWord(node->completion).done.load(std::memory_order_acquire));
   std::erase_if(waiting, [&](Waiting& w) {
     bool due = segment.completionWord(w.completion).done.load(std::memory_order_acquire) >= w.sequence;
-    if (w.device != device || w.sequence >= sequence || due) return false;
+    if (w.sequence >= sequence || due) return false;
     giveBack(w);
     dropped.push_back(std::move(w));
     return true;
@@ -118,11 +119,11 @@ std::vector<HostFunctions::Waiting> HostFunctions::takeDue() {
     if (reached <= node->called) return false;
     while (node->versions.front()->last < reached) node->versions.pop_front();
     auto run = [version = node->versions.front()](CUresult) { if (version->function) version->function(); };
-    taken.push_back({node->completion, node->device, reached, std::move(run), OnFault::dropped, Word::kept});
+    taken.push_back({node->completion, reached, std::move(run), OnFault::dropped, Word::kept});
     node->called = reached;
     return node->hasEnded && reached == last;
   });
-  std::sort(taken.begin(), taken.end(), [](auto& a, auto& b) { return std::pair(a.device, a.sequence) < std::pair(b.device, b.sequence); });
+  std::ranges::sort(taken, {}, &Waiting::sequence);
   return taken;
 }
 
@@ -154,7 +155,7 @@ void HostFunctions::serve() {
       one.function(one.before);
       if (one.before == CUDA_SUCCESS) {
         segment.completionWord(one.completion).answered.store(one.sequence, std::memory_order_release);
-        ringBell(segment, one.device);
+        ringBell(segment, device);
       }
       giveBack(one);
     }

@@ -1,5 +1,6 @@
-// Functions of the program that a stream calls (cuLaunchHostFunc): the GPU writes that it has reached one and waits; a thread of
-// ours runs it in the program's process and writes that it is done.
+// Functions of the program that the streams of one device call (cuLaunchHostFunc): the GPU writes that it has reached one and waits;
+// a thread of ours runs it in the program's process and writes that it is done. Each device has its own thread, so that a function
+// may wait for one of another device, as with CUDA, where each context has its thread.
 //
 // A node of an executable graph is reached again and again. Its function is added once, and a launch only says its number: it takes
 // no lock, and makes a system call only if the thread sleeps because nothing was left to be reached.
@@ -25,8 +26,8 @@ namespace vgpu::client {
 
 class HostFunctions {
  public:
-  HostFunctions(const Segment& segment, CompletionWords& completions, const std::atomic<bool>& lost)
-      : segment(segment), completions(completions), lost(lost) {}
+  HostFunctions(const Segment& segment, CompletionWords& completions, const std::atomic<bool>& lost, unsigned device)
+      : segment(segment), completions(completions), lost(lost), device(device) {}
 
   // Whether the completion word is given back when the function has run.
   enum class Word { givenBack, kept };
@@ -35,11 +36,10 @@ class HostFunctions {
   enum class OnFault { called, dropped };
   // Is given the result of the work before it.
   using Function = std::function<void(CUresult)>;
-  // `function` runs once the GPU of `device` has written `sequence` into `completion`.
-  void add(uint32_t completion, unsigned device, uint64_t sequence, Function function, OnFault onFault = OnFault::dropped,
-           Word word = Word::givenBack);
+  // `function` runs once the GPU has written `sequence` into `completion`.
+  void add(uint32_t completion, uint64_t sequence, Function function, OnFault onFault = OnFault::dropped, Word word = Word::givenBack);
   // Drops those of frames before `sequence`, which the GPU will not reach because its context has ended.
-  void drop(unsigned device, uint64_t sequence);
+  void drop(uint64_t sequence);
 
   // A function that a node may be given: with it, that cannot fail. An empty function does nothing.
   struct Version {
@@ -52,7 +52,7 @@ class HostFunctions {
   // The function of a node, which each launch of its graph calls when the GPU has come to it.
   class OfNode {
    public:
-    OfNode(uint32_t completion, unsigned device) : completion(completion), device(device) {}
+    explicit OfNode(uint32_t completion) : completion(completion) {}
     // That launch will call it. Before its frame is published; launched() follows.
     void expect(uint64_t sequence) { expected.store(sequence); }
 
@@ -62,14 +62,13 @@ class HostFunctions {
     void forget(uint64_t before, uint64_t reached);
 
     const uint32_t completion;
-    const unsigned device;
     std::atomic<uint64_t> expected{0};
     // The rest under the mutex of all.
     uint64_t called = 0;  // the last launch that has called it, or been given up
     Made versions;        // the last one is that of launches to come
     bool hasEnded = false;
   };
-  std::shared_ptr<OfNode> addOfNode(uint32_t completion, unsigned device, std::function<void()> function);
+  std::shared_ptr<OfNode> addOfNode(uint32_t completion, std::function<void()> function);
   // What launches from now on call.
   void change(OfNode& node, Made made) noexcept;
   // No launch from now on calls it.
@@ -83,7 +82,6 @@ class HostFunctions {
  private:
   struct Waiting {
     uint32_t completion;
-    unsigned device;
     uint64_t sequence;
     Function function;
     OnFault onFault;
@@ -96,12 +94,13 @@ class HostFunctions {
   void wake();
   bool isAnyExpected() const;
   void giveBack(const Waiting& one);
-  // Those that a GPU has reached, or never will; those of one GPU in the order of their frames.
+  // Those that the GPU has reached, or never will, in the order of their frames.
   std::vector<Waiting> takeDue();
 
   const Segment& segment;
   CompletionWords& completions;
   const std::atomic<bool>& lost;
+  const unsigned device;
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<Waiting> waiting;

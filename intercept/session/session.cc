@@ -74,7 +74,6 @@ Session::Session(std::unique_ptr<Control> opened)
       segment(control->segment()),
       memory(segment, completionWords, control->hostArena(), control->segment()),
       slabs(segment),
-      hostFunctions(segment, completionWords, lost),
       copyThreads(std::make_unique<CopyThreadPool>()) {
   if (const MemoryFile& file = control->hostArena(); file.bytes() != 0) {  // none: host memory is not shared
     KJ_REQUIRE(file.bytes() == hostArenaBytes, "vgpud gave a host arena of another size", file.bytes());
@@ -83,6 +82,7 @@ Session::Session(std::unique_ptr<Control> opened)
   for (unsigned device = 0; device < maxDevices; ++device) {
     rings.push_back(std::make_unique<RingWriter>(segment, device));
     deviceReplies.emplace_back(functionChanges[device]);
+    hostFunctions.emplace_back(segment, completionWords, lost, device);
   }
 }
 

@@ -128,7 +128,7 @@ class Session final : public SessionControl {
   FailedCalls failedCalls;
   Slabs slabs;
   CompletionWords completionWords{segment};
-  HostFunctions hostFunctions;
+  std::deque<HostFunctions> hostFunctions;  // by device
   DeviceOutput output;
   const std::unique_ptr<CopyThreadPool> copyThreads;
   std::unique_ptr<Recorder> recorder;

@@ -23,7 +23,7 @@ struct NodeFunctions {
   Segment& segment = lasting<Segment>(Segment::create());
   CompletionWords& completions = lasting<CompletionWords>(segment);
   std::atomic<bool>& lost = lasting<std::atomic<bool>>(false);
-  HostFunctions& all = lasting<HostFunctions>(segment, completions, lost);
+  HostFunctions& all = lasting<HostFunctions>(segment, completions, lost, 0u);
   std::mutex& mutex = lasting<std::mutex>();
   std::vector<int>& calls = lasting<std::vector<int>>();
   const uint32_t word = *completions.take(0);
@@ -51,7 +51,7 @@ struct NodeFunctions {
 
 TEST_CASE("the function of a node is called once in each launch, when the GPU has come to it") {
   NodeFunctions functions;
-  auto node = functions.all.addOfNode(functions.word, 0, functions.noting(1));
+  auto node = functions.all.addOfNode(functions.word, functions.noting(1));
   functions.launch(*node, 65);
   functions.launch(*node, 129);
   CHECK(functions.called().empty());
@@ -63,7 +63,7 @@ TEST_CASE("the function of a node is called once in each launch, when the GPU ha
 
 TEST_CASE("launches before a change call the function of then, those behind it the new one") {
   NodeFunctions functions;
-  auto node = functions.all.addOfNode(functions.word, 0, functions.noting(1));
+  auto node = functions.all.addOfNode(functions.word, functions.noting(1));
   functions.launch(*node, 65);
   functions.all.change(*node, HostFunctions::made(functions.noting(2)));
   functions.launch(*node, 129);
@@ -77,7 +77,7 @@ TEST_CASE("launches before a change call the function of then, those behind it t
 
 TEST_CASE("a node that is left out and comes back answers every launch") {
   NodeFunctions functions;
-  auto node = functions.all.addOfNode(functions.word, 0, functions.noting(1));
+  auto node = functions.all.addOfNode(functions.word, functions.noting(1));
   functions.all.change(*node, HostFunctions::made({}));
   functions.launch(*node, 65);
   functions.all.change(*node, HostFunctions::made(functions.noting(2)));
@@ -89,7 +89,7 @@ TEST_CASE("a node that is left out and comes back answers every launch") {
 
 TEST_CASE("launches before the end of a node call its function") {
   NodeFunctions functions;
-  auto node = functions.all.addOfNode(functions.word, 0, functions.noting(1));
+  auto node = functions.all.addOfNode(functions.word, functions.noting(1));
   functions.launch(*node, 65);
   functions.all.end(*node);
   functions.reach(65);
@@ -99,7 +99,7 @@ TEST_CASE("launches before the end of a node call its function") {
 TEST_CASE("the number that a word has from before is no launch of the node that gets it") {
   NodeFunctions functions;
   functions.segment.completionWord(functions.word).done.store(65);
-  auto node = functions.all.addOfNode(functions.word, 0, functions.noting(1));
+  auto node = functions.all.addOfNode(functions.word, functions.noting(1));
   functions.launch(*node, 129);
   functions.reach(129);
   CHECK(functions.called() == std::vector{1});
@@ -107,9 +107,9 @@ TEST_CASE("the number that a word has from before is no launch of the node that 
 
 TEST_CASE("launches of a context that has ended call nothing, later ones do") {
   NodeFunctions functions;
-  auto node = functions.all.addOfNode(functions.word, 0, functions.noting(1));
+  auto node = functions.all.addOfNode(functions.word, functions.noting(1));
   functions.launch(*node, 65);
-  functions.all.drop(0, 100);
+  functions.all.drop(100);
   functions.all.change(*node, HostFunctions::made(functions.noting(2)));
   functions.launch(*node, 129);
   functions.reach(129);
@@ -122,7 +122,7 @@ TEST_CASE("of what a fault keeps the GPU from reaching, callbacks are called wit
     auto call = [note = functions.noting(number)](CUresult before) {
       if (before == CUDA_ERROR_ILLEGAL_ADDRESS) note();
     };
-    functions.all.add(*functions.completions.take(0), 0, sequence, call, onFault);
+    functions.all.add(*functions.completions.take(0), sequence, call, onFault);
   };
   add(65, 1, HostFunctions::OnFault::called);
   add(129, 2, HostFunctions::OnFault::dropped);

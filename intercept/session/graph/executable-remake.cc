@@ -133,11 +133,11 @@ void Executable::takeBack(Before& was) noexcept {
   handle = was.handle;
   for (size_t i = 0; i < was.steps.size(); ++i) {
     Step &tried = shape.steps[i], &step = was.steps[i];
-    if (tried.function && !step.function) session.hostFunctions.end(*tried.function);
+    if (tried.function && !step.function) session.hostFunctions[device].end(*tried.function);
     if (tried.word && !step.word) session.completionWords.give(*tried.word, device);
     if (tried.staging && tried.staging != step.staging) replaced.push_back(tried.staging);
     if (step.staging) std::erase(replaced, step.staging);
-    if (step.function) session.hostFunctions.change(*step.function, std::move(was.functions[i]));
+    if (step.function) session.hostFunctions[device].change(*step.function, std::move(was.functions[i]));
   }
   shape.steps.swap(was.steps);
   hosts.swap(was.hosts), records.swap(was.records);

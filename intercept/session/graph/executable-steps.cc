@@ -193,8 +193,8 @@ CUresult Executable::prepare(Thread& thread, Step& step) {
   }
   if (!runsOnHost(step.work)) return CUDA_SUCCESS;
   auto function = functionOf(step, step.enabled);
-  if (step.function) session.hostFunctions.change(*step.function, HostFunctions::made(std::move(function)));
-  else step.function = session.hostFunctions.addOfNode(*step.word, device, std::move(function));
+  if (step.function) session.hostFunctions[device].change(*step.function, HostFunctions::made(std::move(function)));
+  else step.function = session.hostFunctions[device].addOfNode(*step.word, std::move(function));
   return CUDA_SUCCESS;
 }
 

@@ -243,7 +243,7 @@ CUresult Executable::setEnabled(Thread& thread, uint64_t node, bool enabled) {
   if (step.function) made = HostFunctions::made(functionOf(step, enabled));
   if (CUresult error = sendEnabled(thread, step, enabled)) return error;
   step.enabled = enabled;
-  if (step.function) session.hostFunctions.change(*step.function, std::move(made));
+  if (step.function) session.hostFunctions[device].change(*step.function, std::move(made));
   return CUDA_SUCCESS;
 }
 

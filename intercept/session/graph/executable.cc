@@ -175,12 +175,12 @@ void Executable::giveUp(Held given) {
   auto last = std::make_shared<Held>(std::move(given));
   const auto& [sequence, word] = lastLaunch.record;
   auto drop = [last](CUresult) mutable { last.reset(); };
-  session.hostFunctions.add(word, device, sequence, drop, HostFunctions::OnFault::dropped, HostFunctions::Word::kept);
+  session.hostFunctions[device].add(word, sequence, drop, HostFunctions::OnFault::dropped, HostFunctions::Word::kept);
 }
 
 // The GPU writes the number of the last launch into its word, and then the program answers, before the word is used again.
 void Executable::release(Step& step) {
-  if (step.function) session.hostFunctions.end(*step.function);
+  if (step.function) session.hostFunctions[device].end(*step.function);
   if (step.word) session.completionWords.give(*step.word, wordDevice(step), step.number);
   if (step.staging) replaced.push_back(std::move(step.staging));
   step.function.reset();
@@ -216,7 +216,7 @@ CUresult Executable::sendLaunch(Thread& thread, Frame& frame, uint64_t stream) {
     shape.steps[i].number = lastSequence;
     shape.steps[i].function->expect(lastSequence);
   }
-  if (!hosts.empty()) session.hostFunctions.launched();
+  if (!hosts.empty()) session.hostFunctions[device].launched();
   for (uint32_t i : records) {
     Step& step = shape.steps[i];
     if (wordDevice(step) == device) step.number = lastSequence;
