@@ -47,6 +47,11 @@ bool hasLostManifest(const std::string& directory) {
   return !isUnfinished() && !isWhole(directory) && !isUnfinished() && !isEmpty(directory);
 }
 
+// It may become whole after the first look. The lock is held until it is.
+bool isBeingWritten(const std::string& directory) {
+  return !isWhole(directory) && !hasLostManifest(directory) && isHeld(directory) && !isWhole(directory);
+}
+
 bool needsChunks(const std::string& directory) {
   fs::path path(directory);
   bool isInside = path.parent_path().filename() == sessionsFolder;

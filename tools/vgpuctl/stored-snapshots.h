@@ -12,6 +12,8 @@ namespace vgpu::ctl {
 bool isWhole(const std::string& directory);
 // It has files, and none that says that they are unfinished: whoever removed the manifest was none of us.
 bool hasLostManifest(const std::string& directory);
+// It is not whole yet, and whoever writes it holds its lock.
+bool isBeingWritten(const std::string& directory);
 // Whether its chunks must be kept: it is one of both, also if it is in the directory of a snapshot that is being written. One that is
 // being written itself leases its chunks, and of one that is being removed nobody needs them.
 bool needsChunks(const std::string& directory);

@@ -114,6 +114,12 @@ for first in parent child; do
   kill -CONT "${workers[$first]}"
   waitUntil isSaved "${workers[$first]}"
   succeeds ctl c snapshots gc
+  # Nothing of them is damaged. With the child's there is a snapshot of that name, of which the parent's part is being written.
+  succeeds ctl c snapshots verify
+  if [ "$first" = child ]; then
+    grep -q "^snapshot child-first is being written, and was not read\$" "$dir/succeeds.log" || fail "verify says: $(cat "$dir/succeeds.log")"
+    succeeds ctl c snapshots verify "$VGPU_STORE/snapshots/child-first"
+  fi
   unset "workers[$first]"
   kill -CONT "${workers[@]}"
   wait "$suspend" || fail "the suspend beside a collection failed: $(cat "$dir/together.log")"
