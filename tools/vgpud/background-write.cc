@@ -12,8 +12,7 @@ namespace {
 // The session that is suspended to `path`, or being resumed from there, if there is one.
 kj::Maybe<Session&> waitingFor(Sessions& sessions, const std::string& id, const std::string& path) {
   KJ_IF_MAYBE (session, sessions.find(id)) {
-    bool waits = session->state == control::State::SUSPENDED || session->state == control::State::RESUMING;
-    if (waits && session->snapshot == path) return *session;
+    if (session->isSuspendedTo(path)) return *session;
   }
   return nullptr;
 }

@@ -2,6 +2,7 @@
 
 #include <kj/vector.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -33,6 +34,13 @@ uint64_t processorTicks(pid_t pid) {
 
 void MemorySnapshots::keep(const std::string& path, PinnedHold hold, kj::Own<TargetFolder> folder, kj::Promise<void> others) {
   snapshots.emplace(path, Kept{std::move(hold), kj::mv(folder), {}, kj::mv(others)});
+}
+
+std::string MemorySnapshots::around(const std::string& path) const {
+  if (has(path)) return path;
+  const std::filesystem::path sessions = std::filesystem::path(path).parent_path();
+  const std::string first = sessions.filename() == snapshot::sessionsFolder ? sessions.parent_path() : "";
+  return has(first) ? first : "";
 }
 
 void MemorySnapshots::writeBegun(const std::string& path, kj::Own<WorkerProcess> writer) {

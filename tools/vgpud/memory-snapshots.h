@@ -25,6 +25,8 @@ class MemorySnapshots {
   // until then it is not removed.
   void keep(const std::string& path, PinnedHold hold, kj::Own<TargetFolder> folder, kj::Promise<void> others = kj::READY_NOW);
   bool has(const std::string& path) const { return snapshots.count(path) > 0; }
+  // That snapshot, or the one in whose folder it is, because the two are of sessions that share; empty if neither is in memory.
+  std::string around(const std::string& path) const;
   uint64_t bytesOf(const std::string& path) const;
 
   // A process writes it (background-write.h), until one of release() and writeEnded(), of which the second means that it has

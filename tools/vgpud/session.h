@@ -72,6 +72,10 @@ class Session {
   void requireIdle();
   [[noreturn]] void refuseAsBusy() const;
   bool isIdle() const { return operation.isEmpty(); }
+  // Whether its program is suspended to that directory, or being resumed from there.
+  bool isSuspendedTo(const std::string& path) const {
+    return (state == control::State::SUSPENDED || state == control::State::RESUMING) && snapshot == path;
+  }
 
   // Ends whatever runs on the session, with `why` as its error.
   void interrupt(const std::string& why);

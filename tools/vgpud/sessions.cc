@@ -273,6 +273,18 @@ kj::Promise<void> Sessions::retireWorker(Session& session, bool isKept) {
   return kj::READY_NOW;
 }
 
+// They go on, or end, at about the same time as whoever asks.
+kj::Promise<void> Sessions::nobodyWaits(std::string folder, std::vector<std::string> ids) {
+  const bool isAwaited = std::ranges::any_of(ids, [&](auto& id) {
+    auto session = find(id);
+    return session != nullptr && KJ_ASSERT_NONNULL(session).isSuspendedTo(folder + "/" + id);
+  });
+  if (!isAwaited || isEnding) return kj::READY_NOW;
+  return io.provider->getTimer().afterDelay(50 * kj::MILLISECONDS).then([this, folder = std::move(folder), ids = std::move(ids)]() mutable {
+    return nobodyWaits(std::move(folder), std::move(ids));
+  });
+}
+
 void Sessions::refuse(kj::Own<ProgramLink> link, const std::string& reason, bool isInvalidDevice) {
   link->send([&](control::ToSession::Builder message) {
     message.setRefused(reader(reason));
@@ -385,12 +397,12 @@ kj::Promise<void> Sessions::leaveMemory() {
   kj::Vector<kj::Promise<void>> told;
   for (auto& each : table) {
     Session& session = *each;
-    const std::string path = session.snapshot;
-    if (!inMemory.has(path)) {
+    const std::string path = session.snapshot, around = inMemory.around(path);
+    if (around.empty()) {
       if (session.state == control::State::SUSPENDED) told.add(session.link->flushed());
       continue;
     }
-    told.add(files.run([path] { return isOnDisk(path); }).then([&session, path](bool isThere) {
+    told.add(files.run([path, around] { return isOnDisk(path) && isOnDisk(around); }).then([&session, path](bool isThere) {
       session.link->send([&](control::ToSession::Builder message) {
         if (isThere)
           message.setSuspended(reader(path));

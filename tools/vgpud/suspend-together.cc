@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <set>
+#include <span>
 
 #include "tools/vgpud/suspension.h"
 #include "vgpu/base/fail.h"
@@ -39,6 +40,7 @@ class GroupSuspension {
     together = kj::refcounted<SuspendedTogether>(
         members.size(), ++number, [this] { requireClosed(this->sessions.exchange, members); }, [this] { completeAll(); });
     together->folder = members.front().directory + "/" + snapshot::sessionsFolder;
+    for (auto& member : std::span(members).subspan(1)) together->others.push_back(member.session);
     KJ_ON_SCOPE_FAILURE(clear());
     for (auto& member : members)
       suspensions.push_back(kj::heap<Suspension>(sessions, sessions.get("id:" + member.session), member.directory, progress,

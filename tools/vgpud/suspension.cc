@@ -6,6 +6,7 @@
 #include "tools/common/descriptor.h"
 #include "tools/common/reason.h"
 #include "tools/vgpud/background-write.h"
+#include "tools/vgpud/remove-snapshot.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
 #include "vgpu/control/text.h"
@@ -13,10 +14,17 @@
 
 namespace vgpu::daemon {
 
-kj::Promise<void> SuspendedTogether::othersCleared(FileWork& files) {
-  auto others = kj::joinPromises(cleared.releaseAsArray()).catch_([](kj::Exception&&) {});
-  return others.then([&files, folder = folder] {
-    return files.run([folder] { rmdir(folder.c_str()); });  // fails if something of others is in it
+kj::Promise<void> SuspendedTogether::othersCleared(Sessions& sessions, std::string first) {
+  auto letGo = kj::joinPromises(cleared.releaseAsArray()).catch_([](kj::Exception&&) {});
+  return letGo.then([&sessions, folder = folder, others = others, first = std::move(first)]() mutable {
+    auto left = sessions.nobodyWaits(folder, others);
+    return left.then([&sessions, folder = std::move(folder), others = std::move(others), first = std::move(first)] {
+      return sessions.files.run([folder, others, first] {
+        if (isOnDisk(first)) return;  // at the last moment, when the daemon ends
+        for (auto& id : others) removeSnapshotOf(id, folder + "/" + id);
+        rmdir(folder.c_str());  // fails if something of others is in it
+      });
+    });
   });
 }
 
@@ -180,7 +188,7 @@ kj::Promise<void> Suspension::release() {
     report.memoryBytes = hold->bytes();
     kj::Promise<void> others = kj::READY_NOW;
     KJ_IF_MAYBE (group, together) {
-      if (isFirst) others = (*group)->othersCleared(sessions.files);
+      if (isFirst) others = (*group)->othersCleared(sessions, path);
     }
     sessions.inMemory.keep(path, hold, kj::mv(folder), kj::mv(others));
     if (memory == control::Memory::FIRST)
@@ -212,7 +220,7 @@ void Suspension::abandon() {
       (*group)->cleared.add(TargetFolder::discardAfter(kj::mv(writerEnded), kj::mv(folder)).attach(kj::mv(hold)));
       return;
     }
-    auto cleared = (*group)->othersCleared(sessions.files);
+    auto cleared = (*group)->othersCleared(sessions, path);
     writerEnded = writerEnded.then([cleared = kj::mv(cleared)]() mutable { return kj::mv(cleared); });
   }
   // Until then a GPU may copy to what is held, too.

@@ -9,6 +9,7 @@
 #include <kj/vector.h>
 
 #include <string>
+#include <vector>
 
 #include "tools/vgpud/commit-barrier.h"
 #include "tools/vgpud/elapsed.h"
@@ -26,9 +27,12 @@ struct SuspendedTogether final : kj::Refcounted {
   CommitBarrier quiesced, saved;          // where each waits for all, which the last one says that it is
   kj::Vector<kj::Promise<void>> cleared;  // after a failure, and in memory: when the folder of each but the first has been let go of
   std::string folder;                     // in which those folders are; it is removed after them
+  std::vector<std::string> others;        // those sessions, whose ids are their folders' names
 
-  // Resolves when all of them have been let go of, and that folder is removed, unless something is in it. Once.
-  kj::Promise<void> othersCleared(FileWork& files);
+  // Resolves when all of them have been let go of, and that folder is removed, unless something is in it: of `first`, in whose own
+  // folder it is, there will be no snapshot. What has come to disk of theirs meanwhile is no snapshot without it, and is removed when
+  // none of their programs waits for it any more. Once.
+  kj::Promise<void> othersCleared(Sessions& sessions, std::string first);
 };
 
 class Suspension {

@@ -150,6 +150,47 @@ isGone "$VGPU_STORE/snapshots/ended" || fail "a snapshot is left of a daemon tha
 : >"$dir/pause.go"
 wait "$runner" && fail "programs that have lost their snapshots ended well"
 
+# In the background, where the child's comes to disk and the parent's, in whose folder it is, does not: nothing is left when they run
+# again, or the node has ended.
+writerOf() {  # NODE FOLDER
+  local writer
+  for writer in $(sed -n 's/^write.manifest-written [^ ]* \([0-9]*\) stop$/\1/p' "$dir/faults"); do
+    [[ " $(readlink /proc/"$writer"/fd/* 2>/dev/null | tr '\n' ' ')" = *" $2/writing "* ]] && echo "$writer"
+  done
+  return 0
+}
+bothStand() { [ "$(grep -cs '^write.manifest-written .* stop$' "$dir/faults")" = 2 ]; }
+export VGPU_FAULT_LOG=$dir/faults
+for end in resume stop; do
+  rm -f "$dir/faults"
+  VGPU_FAULT_POINT=write.manifest-written:stop startNode n --pinned 128MiB
+  startSharing hold n
+  name=half-$end folder=$VGPU_STORE/snapshots/half-$end
+  succeeds ctl n suspend "pid:$pid" --background --name "$name"
+  waitUntil bothStand
+  outer=$(writerOf n "$folder") inner=$(writerOf n "$folder/sessions/$childId")
+  [ -n "$outer" ] && [ -n "$inner" ] || fail "the processes that write are not found: $(cat "$dir/faults")"
+  kill -KILL "$outer"
+  waitUntil says n "snapshot $folder of .* stays in memory: it could not be written"
+  kill -CONT "$inner"
+  waitUntil says n "snapshot $folder/sessions/$childId of .* is on disk"
+  [ -e "$folder/sessions/$childId/manifest.json" ] || fail "the snapshot of the child is not there"
+  if [ "$end" = resume ]; then
+    succeeds ctl n resume "$name"
+    bothRun n
+    waitUntil isGone "$folder"
+    succeeds ctl n snapshots gc
+    goOn
+    stopNode n
+  else
+    stopNode n
+    isGone "$folder" || fail "of a snapshot that is lost there is left: $(find "$folder")"
+    : >"$dir/pause.go"
+    wait "$runner" && fail "programs that have lost their snapshots ended well"
+  fi
+done
+unset VGPU_FAULT_LOG
+
 # What the parent has freed nobody could give to the child again.
 startSharing freed
 refused "has memory of a session that has freed it or has ended" ctl a suspend "pid:$child" --to "$dir/z"
