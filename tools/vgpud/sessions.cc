@@ -148,6 +148,7 @@ void Sessions::keep(kj::Own<Session> owned, kj::Own<WorkerProcess> worker) {
   session.state = control::State::RUNNING;
   KJ_IF_MAYBE (previous, find(session.id)) {
     if (previous->renewal != nullptr) remove(previous->renewal);
+    previous->life = nullptr;  // until it is dropped, its connection may end: that is not the program's end, and what the two share stays
     drop(takeOut(*previous));
   }
   table.add(kj::mv(owned));
