@@ -29,7 +29,7 @@ void Memory::freePassed(Thread& thread) {
         passed.push_back(address);
       }
     if (passed.empty()) return;
-    returning.emplace(*this);
+    returning.emplace(returns);
   }
   for (uint64_t address : passed) settlePassed(thread, address);
 }

@@ -8,7 +8,6 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -22,6 +21,7 @@
 #include "intercept/session/memory/guest-pieces.h"
 #include "intercept/session/memory/idle-memory.h"
 #include "intercept/session/memory/page-adoption.h"
+#include "intercept/session/memory/returns.h"
 #include "intercept/session/memory/second-mapping.h"
 #include "intercept/session/memory/stream-pools.h"
 
@@ -172,21 +172,7 @@ class Memory {
   // Completes frees in streams that the GPU has executed past them (StreamPools::takePast).
   void collect(Thread& thread, unsigned device, bool all);
   void collectAll(Thread& thread);  // of all devices
-  // Memory is on its way back to its arena or to the worker, and nobody's meanwhile. Made under `mutex`, and ended without it.
-  class Return {
-   public:
-    explicit Return(Memory& memory) : memory(memory) { ++memory.returnsBegun; }
-    ~Return() {
-      std::lock_guard lock(memory.mutex);
-      ++memory.returnsEnded;
-      memory.returned.notify_all();
-    }
-    Return(const Return&) = delete;
-    Return& operator=(const Return&) = delete;
-
-   private:
-    Memory& memory;
-  };
+  using Return = Returns::Return;
   // Waits for what other threads are returning now.
   void awaitReturns();
   // How many have ended, these too.
@@ -222,8 +208,7 @@ class Memory {
 
   mutable std::mutex mutex;
   uint64_t lastId = 0;
-  uint64_t returnsBegun = 0, returnsEnded = 0;
-  std::condition_variable returned;
+  Returns returns{mutex};
   std::vector<Arena> devices, managedParts;  // by device
   Arena host;
   IdleMemory idleMemory;

@@ -44,13 +44,13 @@ void Memory::collectAll(Thread& thread) {
 void Memory::awaitReturns() {
   CancellationOff untilReturned;  // a wait for a condition may be where a thread is cancelled
   std::unique_lock lock(mutex);
-  returned.wait(lock, [this, until = returnsBegun] { return returnsEnded >= until; });
+  returns.await(lock);
 }
 
 uint64_t Memory::returnsSoFar() {
   awaitReturns();
   std::lock_guard lock(mutex);
-  return returnsEnded;
+  return returns.endedSoFar();
 }
 
 std::vector<StreamFence> Memory::pendingFrees(const PoolSource& source, bool ofStreams) const {
@@ -79,7 +79,7 @@ void Memory::collect(Thread& thread, unsigned device, bool all) {
     std::lock_guard lock(mutex);
     past = pools.takePast(device, all);
     if (past.empty()) return;
-    returning.emplace(*this);
+    returning.emplace(returns);
   }
   // The frame that frees each goes into the ring before another allocation can get its addresses.
   for (uint64_t address : past) {
@@ -191,7 +191,7 @@ bool Memory::canSuffice(Thread& thread, const Ordered& wanted) {
   uint64_t known = 0;
   {
     std::lock_guard lock(mutex);
-    if (returnsBegun != returnsEnded) return true;
+    if (!returns.areOver()) return true;
     known = kind == Kind::host ? host.freeBytes() : devices[device].freeBytes() + managedParts[device].freeBytes();
     known += pools.freedBytes(wanted.source);
   }

@@ -24,7 +24,7 @@ void Memory::trim(Thread& thread, unsigned device, Arena& arena, uint64_t keepBy
       if (arena.freeBytes() <= keepBytes) return;
       idle = arena.takeIdleLease();
       if (!idle) return;
-      returning.emplace(*this);
+      returning.emplace(returns);
     }
     if (&arena == &managedParts[device]) thread.session.managed.places.forget(idle->address);
     {
