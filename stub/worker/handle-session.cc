@@ -99,7 +99,7 @@ CUresult hostLease(Execution& on, const api::FrameReader<api::Cuda::HostLeasePar
 }
 
 CUresult endHostLease(Execution& on, const api::FrameReader<api::Cuda::EndHostLeaseParams>& p, Reply&) {
-  return on.session.endHostLease(p.getAddress());
+  return on.session.endHostLease(on, p.getAddress(), p.getIfIdle());
 }
 
 // The driver pins all pages at once: 50 ms a GiB and more.

@@ -142,10 +142,12 @@ class SessionState {
     return place == 0 ? hostLeases.lease(address, bytes, hostArena)
                       : hostLeases.leasePiece(address, bytes, place, segmentFile, hostArena);
   }
-  // What is mapped a second time cannot end.
-  CUresult endHostLease(uint64_t address) {
+  // What is mapped a second time cannot end. `ifIdle`: CUDA_ERROR_NOT_READY if a GPU has work: the driver waits for all of it, which may
+  // wait for a frame that the calling thread would not execute then.
+  CUresult endHostLease(Execution& on, uint64_t address, bool ifIdle) {
     if (physical.mapsHost(address, hostLeases.bytesAt(address))) return CUDA_ERROR_INVALID_VALUE;
-    return hostLeases.endLease(address, hostArena);
+    const auto end = [&] { return hostLeases.endLease(address, hostArena); };
+    return ifIdle ? moveWhileIdle(on, end, std::chrono::milliseconds(0)) : end();
   }
   // Memory of the host: a part of the host arena, or, if that is 0, a file that the program has given.
   struct HostSource {

@@ -1,11 +1,44 @@
 // Allocates large memory in a loop and frees it again: the session keeps what the next round needs, and no longer than that
 // (control/idle-memory looks). The first pause point holds the memory, the second has freed it, the third has freed other memory in a
 // stream, the fourth managed memory: each of them behind work, and with nothing allocated afterwards.
+//
+// With an argument, the only pause point has freed pinned memory of a pool in a stream. The stream is held until the file GO that it names
+// is there; what was freed before that is to be returned after it.
 #include "program.h"
 
 constexpr size_t bytes = size_t{512} << 20;
 
-int main() {
+namespace {
+
+void CUDART_CB awaitFile(void* path) {
+  while (access(static_cast<const char*>(path), F_OK) != 0) usleep(1000);
+}
+
+int freePinned(char* go) {
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location.type = cudaMemLocationTypeHost;
+  cudaMemPool_t pool;
+  CHECK(cudaMemPoolCreate(&pool, &properties));
+  cudaMemAccessDesc access{};
+  access.location.type = cudaMemLocationTypeDevice;
+  access.flags = cudaMemAccessFlagsProtReadWrite;
+  CHECK(cudaMemPoolSetAccess(pool, &access, 1));
+  char* memory;
+  CHECK(cudaMallocFromPoolAsync(reinterpret_cast<void**>(&memory), bytes, pool, nullptr));
+  CHECK(cudaMemsetAsync(memory, 1, 1000, nullptr));
+  CHECK(cudaFreeAsync(memory, nullptr));
+  CHECK(cudaStreamSynchronize(nullptr));
+  CHECK(cudaLaunchHostFunc(nullptr, awaitFile, go));
+  pausePoint();
+  CHECK(cudaDeviceSynchronize());
+  return verdict("idle-memory", true);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count > 1) return freePinned(arguments[1]);
   cudaEvent_t between = nullptr;
   char *first, *second;
   for (int round = 0; round < 4; ++round) {

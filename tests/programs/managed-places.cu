@@ -164,7 +164,12 @@ int main(int argc, char**) {
   if (inSession) ok &= EXPECT(back > moved && back - moved > bytes - 8 * MiB && back - moved < bytes + 8 * MiB);
   ok &= holds(data, 9);
   ok &= isMoved(data, back, 9) & isDivided(data, back, 11);
+
+  // What is freed on device 1 is free there, and not on device 0.
+  prefetch(data, bytes, 1);
+  const size_t beside = freeOn(0);
   CHECK(cudaFree(data));
+  ok &= hasTaken(back, 0) & EXPECT(!inSession || freeOn(0) < beside + 8 * MiB);
 
   // What comes at its addresses is memory of the device that is current.
   CHECK(cudaSetDevice(0));

@@ -51,6 +51,23 @@ void ManagedPlaces::forget(uint64_t lease) {
   leases.erase(lease);
 }
 
+std::vector<ManagedPlaces::Run> ManagedPlaces::elsewhere() {
+  if (!anyMoved.load(std::memory_order_relaxed)) return {};
+  std::vector<Run> runs;
+  std::lock_guard lock(mutex);
+  for (auto& [lease, places] : leases)
+    for (size_t granule = 0; granule < places.devices.size(); ++granule) {
+      const uint64_t address = lease + granule * leaseGranularity;
+      const unsigned device = places.devices[granule];
+      if (device == arenaOf(lease)) continue;
+      if (!runs.empty() && runs.back().device == device && runs.back().address + runs.back().bytes == address)
+        runs.back().bytes += leaseGranularity;
+      else
+        runs.push_back({address, leaseGranularity, device});
+    }
+  return runs;
+}
+
 // An error of work that has failed is the program's next call's, and memory is used where it is.
 void ManagedPlaces::send(Thread& thread, uint64_t address, Lease& lease, bool mayWait) {
   std::vector<uint32_t> granules, devices;

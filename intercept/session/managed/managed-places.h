@@ -33,6 +33,12 @@ class ManagedPlaces {
   }
   // The lease ends.
   void forget(uint64_t lease);
+  // What is wanted on another device than that of its addresses, allocated or not.
+  struct Run {
+    uint64_t address, bytes;
+    unsigned device;
+  };
+  std::vector<Run> elsewhere();
 
  private:
   struct Lease {

@@ -91,12 +91,25 @@ std::optional<Arena::Range> Arena::takeIdleLease() {
   for (auto& [address, lease] : leases) {
     auto range = freeRangeOf(address, lease.bytes);
     if (range == freeByAddress.end()) continue;
+    lease.entries = FreeEntries::make();
     take(range, address, lease.bytes);
     leased -= lease.bytes;
     leastFree = std::min(leastFree, freeBytes());
     return Range{address, lease.bytes};
   }
   return std::nullopt;
+}
+
+uint64_t Arena::freeBytesIn(uint64_t address, uint64_t bytes) const {
+  uint64_t free = 0;
+  const uint64_t end = address + bytes;
+  auto range = freeByAddress.upper_bound(address);
+  if (range != freeByAddress.begin()) --range;
+  for (; range != freeByAddress.end() && range->first < end; ++range) {
+    const uint64_t first = std::max(range->first, address), last = std::min(range->first + range->second, end);
+    if (first < last) free += last - first;
+  }
+  return free;
 }
 
 void Arena::addShared(uint64_t address, uint64_t bytes, uint64_t owner) {

@@ -36,7 +36,8 @@ class Arena {
   void reserveLease(uint64_t address, uint64_t bytes) { leases.emplace(address, Lease{bytes, FreeEntries::make()}); }
   void settleLease(uint64_t address, bool granted) noexcept;
   // A lease with nothing allocated in it; its memory is no longer free, and its addresses cannot have another lease before
-  // settleLease(address, false): the worker must have ended this one first. Nothing if every lease is in use.
+  // settleLease(address, false): the worker must have ended this one first. If it has not, settleLease(address, true) makes it free
+  // again. Nothing if every lease is in use.
   struct Range {
     uint64_t address, bytes, owner = 0;
     uint64_t asked = bytes;  // of an allocation: what the caller wanted; `bytes` is that in whole units
@@ -63,6 +64,8 @@ class Arena {
   uint64_t* numberOf(uint64_t address);
 
   uint64_t freeBytes() const { return leased - used; }
+  // Of [address, address + bytes).
+  uint64_t freeBytesIn(uint64_t address, uint64_t bytes) const;
   // The minimum that has been free since the last call: memory that was not needed meanwhile.
   uint64_t takeLeastFree() { return std::exchange(leastFree, freeBytes()); }
   uint64_t usedBytes() const { return used; }

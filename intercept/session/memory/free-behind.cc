@@ -43,7 +43,7 @@ void Memory::settlePassed(Thread& thread, uint64_t address) {
   {
     std::lock_guard lock(mutex);
     remove(address);
-    isMuch = !isHost && arenaOf(address).freeBytes() > keptFor(arenaOf(address));
+    isMuch = arenaOf(address).freeBytes() > keptFor(arenaOf(address));
     freedLater.erase(address);
     anyFreedLater.store(!freedLater.empty(), std::memory_order_relaxed);
   }

@@ -1,7 +1,7 @@
-// Returns leased device memory that the program has not needed for a while. Mapping and unmapping a gigabyte takes the driver as
-// long as a kernel that works on all of it, so freed memory is kept for a period in which the program may allocate it again;
-// memory that was idle for a whole period is returned, for other programs. So is what was freed in streams, and is used until
-// these have come so far.
+// Returns leased memory that the program has not needed for a while. Mapping and unmapping a gigabyte takes the driver as long as a
+// kernel that works on all of it, so freed memory is kept for a period in which the program may allocate it again; memory that was idle
+// for a whole period is returned, for other programs. So is what was freed in streams, and is used until these have come so far. The
+// driver lets go of pinned memory when all work has ended: that is returned if no GPU has any then.
 //
 // One thread, started when there is first more free memory than is always kept; it sleeps while there is no such memory. It calls
 // as the program's threads do, with no lock held; `mutex` is a leaf. It lives as long as the process, and stays in it over a

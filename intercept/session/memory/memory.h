@@ -195,13 +195,13 @@ class Memory {
   CUresult growHost(Thread& thread, uint64_t bytes);
   CUresult leaseFromMachine(Thread& thread, uint64_t bytes);
   CUresult tryMachine(Thread& thread, uint64_t bytes);
-  // False if there is none, or it could not be ended, which `result` says.
-  bool endIdleHostLease(Thread& thread, CUresult& result);
+  // False if there is none, or it could not be ended, which `result` says: `ifIdle`, CUDA_ERROR_NOT_READY if GPUs have work.
+  bool endIdleHostLease(Thread& thread, CUresult& result, bool ifIdle = false);
   bool isSharedHere(uint64_t address) const { return sharesHost() || pieces.hold(address); }  // under `mutex`
 
   void trim(Thread& thread, unsigned device, Arena& arena, uint64_t keepBytes);
   bool trimUnneeded(Thread& thread, unsigned device, Arena& arena);
-  void trimHost(Thread& thread, uint64_t keepBytes);
+  CUresult trimHost(Thread& thread, uint64_t keepBytes, bool ifIdle = false);
   static uint64_t keptFor(const Arena& arena, uint64_t pendingBytes = 0);
   // Whether more is free than is always kept, or will be when streams have come to their frees. Under `mutex`.
   bool isMuchFree(const PoolSource& source);

@@ -97,28 +97,37 @@ CUresult Memory::freeHost(Thread& thread, uint64_t address) {
   return result;
 }
 
-void Memory::trimHost(Thread& thread, uint64_t keepBytes) {
+CUresult Memory::trimHost(Thread& thread, uint64_t keepBytes, bool ifIdle) {
   auto isMuch = [&] {
     std::lock_guard lock(mutex);
     return host.freeBytes() > keepBytes;
   };
-  for (CUresult result = CUDA_SUCCESS; isMuch() && endIdleHostLease(thread, result);) {
+  CUresult result = CUDA_SUCCESS;
+  while (isMuch() && endIdleHostLease(thread, result, ifIdle)) {
   }
+  return result;
 }
 
-bool Memory::endIdleHostLease(Thread& thread, CUresult& result) {
+bool Memory::endIdleHostLease(Thread& thread, CUresult& result, bool ifIdle) {
   std::optional<Arena::Range> idle;
+  std::optional<Return> returning;
   {
     std::lock_guard lock(mutex);
     idle = host.takeIdleLease();
+    if (!idle) return false;
+    if (ifIdle) returning.emplace(returns);  // else the driver may wait for work, for which nobody else waits
   }
-  if (!idle) return false;
   {
     Call<api::Cuda::EndHostLeaseParams> frame(thread.on(hostMemoryDevice), api::Method::endHostLease);
     frame->setAddress(idle->address);
+    frame->setIfIdle(ifIdle);
     result = frame.call();
   }
-  if (result != CUDA_SUCCESS) return false;  // the worker still has it: these addresses stay unused
+  if (result == CUDA_ERROR_NOT_READY) {
+    std::lock_guard lock(mutex);
+    host.settleLease(idle->address, true);
+  }
+  if (result != CUDA_SUCCESS) return false;  // the worker still has it: after any other error these addresses stay unused
   pieces.drop(idle->address);
   std::lock_guard lock(mutex);
   host.settleLease(idle->address, false);

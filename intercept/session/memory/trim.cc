@@ -40,8 +40,8 @@ void Memory::trim(Thread& thread, unsigned device, Arena& arena, uint64_t keepBy
 uint64_t Memory::keptFor(const Arena& arena, uint64_t pendingBytes) { return std::max(keptIdle, arena.usedBytes() - pendingBytes); }
 
 bool Memory::isMuchFree(const PoolSource& source) {
-  if (source.kind == PoolSource::Kind::host) return false;
-  const Arena& arena = source.kind == PoolSource::Kind::managed ? managedParts[source.device] : devices[source.device];
+  using Kind = PoolSource::Kind;
+  const Arena& arena = source.kind == Kind::host ? host : source.kind == Kind::managed ? managedParts[source.device] : devices[source.device];
   const uint64_t pending = pools.freedBytes(source);
   return arena.freeBytes() + pending > keptFor(arena, pending);
 }
@@ -52,9 +52,12 @@ bool Memory::trimUnneeded(Thread& thread, unsigned device) {
   freePassed(thread);
   bool more = anyFreedLater.load(std::memory_order_relaxed);
   for (auto* arena : {&devices[device], &managedParts[device]}) more |= trimUnneeded(thread, device, *arena);
+  if (device == hostMemoryDevice) more |= trimUnneeded(thread, device, host);
   std::lock_guard lock(mutex);
-  for (const PoolSource source : {PoolSource{PoolSource::Kind::device, device}, PoolSource{PoolSource::Kind::managed, device}})
+  for (const auto kind : {PoolSource::Kind::device, PoolSource::Kind::managed, PoolSource::Kind::host}) {
+    const PoolSource source{kind, device};
     more |= pools.freedBytes(source) != 0 && isMuchFree(source);
+  }
   return more;
 }
 
@@ -67,16 +70,27 @@ bool Memory::trimUnneeded(Thread& thread, unsigned device, Arena& arena) {
     free = arena.freeBytes();
   }
   if (free <= keep) return false;
-  trim(thread, device, arena, std::max(keep, free - unneeded));
+  const uint64_t rest = std::max(keep, free - unneeded);
+  if (&arena != &host) trim(thread, device, arena, rest);
+  else if (trimHost(thread, rest, true) == CUDA_ERROR_NOT_READY) return true;
   return unneeded < free - keep;
 }
 
-// TODO(api): managed memory that lay on another device when it was freed (ManagedPlaces) is that one's until it is returned.
+// Managed memory stays where it lies when it is freed, which is where the program wanted it.
 uint64_t Memory::freeBytes(Thread& thread, unsigned device) {
   collect(thread, device, false);
   freePassed(thread);
+  const auto moved = thread.session.managed.places.elsewhere();
   std::lock_guard lock(mutex);
-  return devices[device].freeBytes() + managedParts[device].freeBytes();
+  uint64_t free = devices[device].freeBytes() + managedParts[device].freeBytes();
+  for (auto& run : moved) {
+    const bool isOfDevice = &arenaOf(run.address) == &managedParts[device];
+    if (isOfDevice || run.device == device) {
+      const uint64_t bytes = arenaOf(run.address).freeBytesIn(run.address, run.bytes);
+      free += run.device == device ? bytes : -bytes;
+    }
+  }
+  return free;
 }
 
 }  // namespace vgpu::client

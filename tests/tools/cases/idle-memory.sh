@@ -12,10 +12,10 @@ live = [made for made in json.load(sys.stdin)["objects"] if not made["destroyed"
 of = lambda kind: [made for made in live if made["kind"] == kind]
 print(eval(sys.argv[1]))' "$1"
 }
-# pauseAt INDEX
+# pauseAt INDEX [ARGUMENT]
 pauseAt() {
   rm -f "$dir"/pause.*
-  VGPU_PAUSE_FILE=$dir/pause VGPU_PAUSE_INDEX=$1 ctl a run -- "$program" >"$dir/program.log" 2>&1 &
+  VGPU_PAUSE_FILE=$dir/pause VGPU_PAUSE_INDEX=$1 ctl a run -- "$program" "${@:2}" >"$dir/program.log" 2>&1 &
   runner=$!
   waitUntil test -e "$dir/pause.reached"
   pid=$(cat "$dir/pause.reached")
@@ -36,3 +36,11 @@ for index in 1 2 3; do
   waitUntil isTrue 'not of("memory") and sum(made["bytes"] for made in of("lease")) <= 256 << 20'
   goOn
 done
+
+# Of pinned memory, whose return waits for all work of the GPU, nothing is returned while there is some.
+pauseAt 0 "$dir/ended"
+waitUntil isTrue 'not of("host memory")'
+isTrue 'sum(made["bytes"] for made in of("host lease")) == 512 << 20' || fail "what is pinned was returned beside work"
+: >"$dir/ended"
+waitUntil isTrue 'not of("host lease")'
+goOn
