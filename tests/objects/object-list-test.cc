@@ -87,6 +87,35 @@ TEST_CASE("of settings of one attribute the last one stays") {
   CHECK(recipe[2].position == 64000);
 }
 
+TEST_CASE("a reference needs the array that it is bound to, and none that it was bound to before") {
+  auto makeArray = [](uint64_t position, uint64_t array) {
+    return makeFrame<api::Cuda::ArrayCreateParams>(position, api::Method::arrayCreate, 0, [&](auto& p) { p.setArray(array); });
+  };
+  auto destroyArray = [](uint64_t position, uint64_t array) {
+    return makeFrame<api::Cuda::ArrayDestroyParams>(position, api::Method::arrayDestroy, 0, [&](auto& p) { p.setArray(array); });
+  };
+  auto bind = [](uint64_t position, uint64_t array) {
+    return makeFrame<api::Cuda::TexRefSetArrayParams>(position, api::Method::texRefSetArray, 0, [&](auto& p) {
+      p.setHTexRef(21);
+      p.setHArray(array);
+    });
+  };
+  auto records = after([&](ObjectList& list) {
+    list.apply(makeFrame<api::Cuda::TexRefCreateParams>(64, api::Method::texRefCreate, 0, [](auto& p) { p.setPTexRef(21); }));
+    for (uint64_t i = 0; i < 100; ++i) {
+      list.apply(makeArray(1000 + i * 300, 100 + i));
+      list.apply(bind(1100 + i * 300, 100 + i));
+      if (i > 0) list.apply(destroyArray(1200 + i * 300, 99 + i));  // that it was bound to before
+      if (i % 10 == 0) list.commit();
+    }
+  });
+  REQUIRE(records.size() == 2);
+  CHECK(records[0].id.kind == api::Kind::TEXTURE_REFERENCE);
+  REQUIRE(records[0].needs.size() == 1);
+  CHECK(records[0].needs[0].handle == 199);
+  CHECK(records[1].id == ObjectId{api::Kind::ARRAY, 199});
+}
+
 TEST_CASE("a limit belongs to its device's context, which has a record from then on") {
   auto records = after([](ObjectList& list) {
     list.apply(ctxSetLimit(64, 0, 0, 1024));

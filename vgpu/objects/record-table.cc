@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "vgpu/objects/record-format.h"
+
 namespace vgpu {
 
 using api::Effect;
@@ -76,18 +78,41 @@ void RecordTable::create(const api::EffectOn& effect, const RecordedFrame& frame
 
 void RecordTable::change(uint64_t key, const RecordedFrame& frame, const Named& named) {
   ObjectRecord& record = records.at(key);
+  std::set<uint64_t> superseded;  // what the frames that go have named
   if (isSetting(frame.method)) {
     // Frames come here as their calls return. Of two threads' calls the one that was executed first may be the later one.
     auto isLater = [&](const RecordedFrame& other) { return other.number > frame.number && supersedes(other, frame); };
     if (std::ranges::any_of(record.recipe, isLater) && !usedSince(key, frame.number)) return;
     std::erase_if(record.recipe, [&](const RecordedFrame& earlier) {
-      return earlier.number < frame.number && supersedes(frame, earlier) && !usedSince(key, earlier.number);
+      if (earlier.number >= frame.number || !supersedes(frame, earlier) || usedSince(key, earlier.number)) return false;
+      for (auto& effect : effectsOf(earlier.method, earlier.words))
+        for (auto& need : record.needs)
+          if (need == ObjectId{effect.kind, effect.handle}) superseded.insert(need.record);
+      return true;
     });
   }
   append(record.recipe, frame);
   need(record, named.all);
+  forget(record, key, std::move(superseded));
   written.insert(key);
   if (record.key() != key) rename(key, record.key());
+}
+
+// Of those, what no frame of the recipe names any more: the array that a reference was bound to before. A handle may have been given to
+// several of them, one after the other; then all stay.
+void RecordTable::forget(ObjectRecord& record, uint64_t key, std::set<uint64_t> candidates) {
+  if (candidates.empty()) return;
+  std::set<ObjectId> named;
+  for (auto& frame : record.recipe)
+    for (auto& effect : effectsOf(frame.method, frame.words)) named.insert({effect.kind, effect.handle});
+  std::erase_if(candidates, [&](uint64_t candidate) { return named.contains(records.at(candidate).id); });
+  std::erase_if(record.needs, [&](const Need& need) { return candidates.contains(need.record); });
+  for (uint64_t candidate : candidates) {
+    auto found = users.find(candidate);
+    found->second.erase(key);
+    if (found->second.empty()) users.erase(found);
+  }
+  dropUnneeded(std::move(candidates));
 }
 
 // A call that names no object is one on its device's context, which the worker has made already.

@@ -68,6 +68,7 @@ class RecordTable {
   void changeContext(const RecordedFrame& frame, const Named& named);
   void destroy(uint64_t key, const RecordedFrame& frame, const Named& named);
   void need(ObjectRecord& record, const std::vector<Need>& needs);
+  void forget(ObjectRecord& record, uint64_t key, std::set<uint64_t> candidates);
   void dropUnneeded(std::set<uint64_t> candidates);
   bool usedSince(uint64_t key, uint64_t number) const;
   bool stays(const ObjectRecord& record) const { return !record.destroyed() || !executed.hasExecuted(record.destroyedBy); }
