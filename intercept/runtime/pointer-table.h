@@ -4,7 +4,10 @@
 // Open addressing with linear probing in an array of at least twice as many entries as keys. Writers hold the owner's lock. A key
 // once written stays in its array and only its value changes (null: erased), so a reader never sees an entry move. A full array
 // is replaced by one without the erased keys; readers may still be in the old one, so it is kept for the life of the process.
-// Arrays grow with the live keys, so the old ones are few.
+//
+// That costs at most 64 bytes for each key that is set for the first time, or for the first time since it was left out: a new array has
+// at least four entries a live key, and is full when half of them are used, so a quarter of its entries are keys that came since. While
+// keys are only added, each array is twice as large as the one before, and all the old ones are no larger than the current one.
 #pragma once
 #include <atomic>
 #include <bit>

@@ -7,7 +7,9 @@
 #include <cuda.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -19,6 +21,11 @@ struct Advice {
   CUmemLocation preferred{}, prefetched{};  // of type CU_MEM_LOCATION_TYPE_INVALID: nowhere
   uint32_t devices = 0;                     // that access it, a bit each
   bool byHost = false;                      // so does the host
+
+  bool saysNothing() const {
+    return !isReadMostly && preferred.type == CU_MEM_LOCATION_TYPE_INVALID && prefetched.type == CU_MEM_LOCATION_TYPE_INVALID &&
+           devices == 0 && !byHost;
+  }
 };
 
 inline bool isHost(const CUmemLocation& location) {
@@ -49,12 +56,18 @@ class ManagedAdvice {
     auto next = pieces.upper_bound(address);
     return next != pieces.begin() && isHost(std::prev(next)->second.preferred);
   }
-  // Forgets what was said of an allocation.
+  // Forgets what was said of an allocation. Pieces of which nothing is said become one, so none is left of what is forgotten.
   void forget(uint64_t address, uint64_t bytes) {
     std::lock_guard lock(mutex);
-    auto last = cutAt(address + bytes);
-    pieces.erase(cutAt(address), last);
-    if (!pieces.empty()) pieces[address] = Advice{};
+    auto behind = cutAt(address + bytes);
+    behind = pieces.erase(cutAt(address), behind);
+    if (behind->second.saysNothing()) behind = pieces.erase(behind);
+    if (behind != pieces.begin() && !std::prev(behind)->second.saysNothing()) pieces.emplace_hint(behind, address, Advice{});
+  }
+  // From how many addresses on something else is said than before.
+  size_t changes() {
+    std::lock_guard lock(mutex);
+    return pieces.size();
   }
 
  private:
