@@ -41,7 +41,8 @@ uint64_t Memory::keptFor(const Arena& arena, uint64_t pendingBytes) { return std
 
 bool Memory::isMuchFree(const PoolSource& source) {
   using Kind = PoolSource::Kind;
-  const Arena& arena = source.kind == Kind::host ? host : source.kind == Kind::managed ? managedParts[source.device] : devices[source.device];
+  const Arena& ofDevice = source.kind == Kind::managed ? managedParts[source.device] : devices[source.device];
+  const Arena& arena = source.kind == Kind::host ? host : ofDevice;
   const uint64_t pending = pools.freedBytes(source);
   return arena.freeBytes() + pending > keptFor(arena, pending);
 }

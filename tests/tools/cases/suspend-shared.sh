@@ -117,7 +117,8 @@ for first in parent child; do
   # Nothing of them is damaged. With the child's there is a snapshot of that name, of which the parent's part is being written.
   succeeds ctl c snapshots verify
   if [ "$first" = child ]; then
-    grep -q "^snapshot child-first is being written, and was not read\$" "$dir/succeeds.log" || fail "verify says: $(cat "$dir/succeeds.log")"
+    grep -q "^snapshot child-first is being written, and was not read\$" "$dir/succeeds.log" ||
+      fail "verify says: $(cat "$dir/succeeds.log")"
     succeeds ctl c snapshots verify "$VGPU_STORE/snapshots/child-first"
   fi
   unset "workers[$first]"
