@@ -33,9 +33,6 @@ constexpr unsigned longHeld = 2;
 // What a frame has of a tile for which there is no slab.
 constexpr uint64_t framePart = 32 * KiB;
 
-// How long a copy from the device tries to get a slab.
-constexpr uint64_t slabNanoseconds = 2'000'000;
-
 // What threads share of a tile of a short copy.
 constexpr uint64_t leastShared = 256 * KiB, leastPart = 64 * KiB;
 
@@ -54,8 +51,8 @@ struct Staged {
 
   bool isShort() const { return bytes <= shortHeld; }
   Slabs::User user(const Thread& thread) const { return Slabs::userOf(thread.deviceOf(stream), stream); }
-  // For whom a slab to the GPU is lent: a stream's short copies do not count.
-  Slabs::User lender(const Thread& thread) const { return isShort() ? Slabs::worker : user(thread); }
+  // For whom a slab to the GPU is lent: a stream's short copies do not count, but who has a kept slab does.
+  Slabs::User lender(const Thread& thread) const { return isShort() && !gpu.isArray() ? Slabs::worker : user(thread); }
 
   // Calls `move(memory, packed, bytes)` for all bytes of a tile, whose packed ones begin at `slab`: on this thread alone, or on
   // those of the thread pool too.
@@ -78,9 +75,10 @@ struct Staged {
 };
 
 // A slab for bytes to the device. If there is none, a stream that has some of them waits until it gives one back, as it does natively,
-// and others go on without: what has the slabs may wait for them.
+// and others go on without: what has the slabs may wait for them. An array's bytes have no other way (sendInFrames).
 std::optional<uint32_t> takeSlabFor(Thread& thread, const Staged& copy) {
   Session& session = thread.session;
+  if (copy.gpu.isArray()) return session.slabs.take(thread.firstSlab(), copy.user(thread), session.lost);
   for (Backoff backoff; !session.lost.load(std::memory_order_relaxed);) {
     if (auto slab = session.slabs.takeAnother(thread.firstSlab())) return slab;
     if (copy.isShort() || session.slabs.countLent(copy.user(thread)) < longHeld) return std::nullopt;
@@ -90,57 +88,28 @@ std::optional<uint32_t> takeSlabFor(Thread& thread, const Staged& copy) {
 }
 
 // Without a slab: in frames, of which a stream takes only some bytes before the thread waits (stream-depth.h). Each is a row in the GPU's
-// memory, which a driver takes over at the call; for a box of pageable memory, or an array, it may wait for the stream.
-CUresult sendInFrames(Thread& thread, const CopyEnd& gpu, const CopyEnd& memory, const BoxSize& size, uint64_t stream) {
-  const Tiling parts(size, 1, gpu.isPacked(size) ? framePart : std::min(framePart, size.width));
+// memory, which a driver takes over at the call; for a box of pageable memory it may wait for the stream.
+CUresult sendInFrames(Thread& thread, const Staged& copy, const Tile& tile) {
+  if (copy.gpu.isArray()) return thread.session.lossResult();
+  const CopyEnd gpu = copy.gpu.at(tile), memory = copy.pageable.at(tile);
+  const Tiling parts(tile.size, 1, gpu.isPacked(tile.size) ? framePart : std::min(framePart, tile.size.width));
   for (uint64_t index = 0; index < parts.count(); ++index) {
     const Tile part = parts[index];
-    if (CUresult error = copyInFrame(thread, gpu.at(part), memory.at(part), part.size, stream)) return error;
+    if (CUresult error = copyInFrame(thread, gpu.at(part), memory.at(part), part.size, copy.stream)) return error;
   }
   return CUDA_SUCCESS;
 }
 
-CUresult sendInSlab(Thread& thread, const Staged& copy, const Tile& tile, uint32_t slab, Slabs::User lender) {
+CUresult sendTile(Thread& thread, const Staged& copy, const Tile& tile) {
   Session& session = thread.session;
-  copy.moveTile(thread, tile, session.segment.slab(slab),
+  auto slab = takeSlabFor(thread, copy);
+  if (!slab) return sendInFrames(thread, copy, tile);
+  copy.moveTile(thread, tile, session.segment.slab(*slab),
                 [](const std::byte* memory, std::byte* packed, uint64_t bytes) { std::memcpy(packed, memory, bytes); });
-  return withCopy(thread, copy.gpu.at(tile), CopyEnd::slab(slab), tile.size, copy.stream, nullptr, [&](auto& frame) {
-    session.slabs.lend(slab, frame.device(), frame.sequence(), lender);
+  return withCopy(thread, copy.gpu.at(tile), CopyEnd::slab(*slab), tile.size, copy.stream, nullptr, [&](auto& frame) {
+    session.slabs.lend(*slab, frame.device(), frame.sequence(), copy.lender(thread));
     return frame.post();
   });
-}
-
-// To an array without a slab: in frames to memory of its device, and from there. The memory is free when the GPU has read it. If there
-// is none, and for an array of another device, whose ring has been waited for by now, the thread waits for a slab.
-CUresult sendToArray(Thread& thread, const Staged& copy, const Tile& tile) {
-  Session& session = thread.session;
-  const BoxSize& size = tile.size;
-  const unsigned device = thread.deviceOf(copy.stream);
-  uint64_t address = 0;
-  const bool isHere = handleDevice(copy.gpu.place.value()) == device;
-  if (!isHere || session.memory.allocate(thread, device, size.bytes(), 0, address) != CUDA_SUCCESS) {
-    auto slab = session.slabs.take(thread.firstSlab(), copy.user(thread), session.lost);
-    return slab ? sendInSlab(thread, copy, tile, *slab, copy.user(thread)) : session.lossResult();
-  }
-  const CopyEnd packed = CopyEnd::memory(address, size.width, size.width * size.height);
-  CUresult result = sendInFrames(thread, packed, copy.pageable.at(tile), size, copy.stream);
-  if (result == CUDA_SUCCESS)
-    result = withCopy(thread, copy.gpu.at(tile), packed, size, copy.stream, nullptr, [](auto& frame) { return frame.post(); });
-  StreamFence fence;
-  if (fenceStream(thread, copy.stream, fence) == CUDA_SUCCESS) {
-    session.memory.freeBehind(thread, address, fence);
-    return result;
-  }
-  const CUresult ended = synchronizeStream(thread, copy.stream);  // all completion words are taken
-  session.memory.free(thread, address);
-  return result != CUDA_SUCCESS ? result : ended;
-}
-
-CUresult sendTile(Thread& thread, const Staged& copy, const Tile& tile) {
-  if (auto slab = takeSlabFor(thread, copy)) return sendInSlab(thread, copy, tile, *slab, copy.lender(thread));
-  if (thread.session.lost.load(std::memory_order_relaxed)) return thread.session.lossResult();
-  if (copy.gpu.isArray()) return sendToArray(thread, copy, tile);
-  return sendInFrames(thread, copy.gpu.at(tile), copy.pageable.at(tile), tile.size, copy.stream);
 }
 
 struct Requested {
@@ -157,36 +126,6 @@ CUresult request(Thread& thread, Waiter& waiter, const Staged& copy, Requested& 
   });
 }
 
-// A slab for bytes from the device; nothing if all have been in use for longer than copies take that nothing holds up, unless there is no
-// other way than to wait.
-std::optional<uint32_t> takeSlabFrom(Thread& thread, const Staged& copy) {
-  Session& session = thread.session;
-  if (!session.memory.sharesHost()) return session.slabs.take(thread.firstSlab(), copy.user(thread), session.lost);
-  for (Backoff backoff(slabNanoseconds); !session.lost.load(std::memory_order_relaxed);) {
-    if (auto slab = session.slabs.tryTake(thread.firstSlab(), copy.user(thread))) return slab;
-    if (!backoff.spin()) return std::nullopt;
-  }
-  return std::nullopt;
-}
-
-// Without a slab: through pinned memory of its own, so that this thread waits for its stream alone.
-CUresult fetchThroughPinned(Thread& thread, const Staged& copy, const Tile& tile) {
-  Session& session = thread.session;
-  const BoxSize& size = tile.size;
-  uint64_t address = 0;
-  if (CUresult error = session.memory.allocateHost(thread, size.bytes(), 0, HostKind::staging, thread.owner(), address)) return error;
-  const CopyEnd packed = CopyEnd::memory(address, size.width, size.width * size.height);
-  CUresult result =
-      withCopy(thread, packed, copy.gpu.at(tile), size, copy.stream, nullptr, [](auto& frame) { return frame.post(); });
-  const CUresult ended = synchronizeStream(thread, copy.stream);
-  if (result == CUDA_SUCCESS) result = ended;
-  if (result == CUDA_SUCCESS)
-    copy.moveTile(thread, tile, fromWire<std::byte*>(address),
-                  [](std::byte* memory, const std::byte* packed, uint64_t bytes) { std::memcpy(memory, packed, bytes); });
-  session.memory.freeBehind(thread, address, {});  // the stream has passed the copy
-  return result;
-}
-
 // The tiles from `first` on and below `end`, by one thread. They are requested ahead and copied out in order; if slabs are
 // scarce, one after the other. An error ends the copy when the pending tiles have arrived or failed.
 CUresult fetchTiles(Thread& thread, const Staged& copy, uint64_t first, uint64_t end) {
@@ -201,18 +140,14 @@ CUresult fetchTiles(Thread& thread, const Staged& copy, uint64_t first, uint64_t
   if (!waiter.hasSlot()) return session.lossResult();
   while (taken < end && (result == CUDA_SUCCESS || taken < asked)) {
     while (result == CUDA_SUCCESS && asked < end && asked - taken < tilesInFlight) {
-      auto slab = asked == taken ? takeSlabFrom(thread, copy) : session.slabs.takeAnother(thread.firstSlab());
+      auto slab = asked == taken ? session.slabs.take(thread.firstSlab(), copy.user(thread), session.lost)
+                                 : session.slabs.takeAnother(thread.firstSlab());
+      if (!slab && asked == taken) return session.lossResult();
       if (!slab) break;
       Requested& next = tiles[asked % tilesInFlight];
       next = {*slab, copy.tiles[asked], 0};
       ++asked;
       result = request(thread, waiter, copy, next);
-    }
-    if (asked == taken) {
-      if (session.lost.load(std::memory_order_relaxed)) return session.lossResult();
-      result = fetchThroughPinned(thread, copy, copy.tiles[asked++]);
-      ++taken;
-      continue;
     }
     const Requested& next = tiles[taken++ % tilesInFlight];
     CUresult arrived = isOver ? result : waiter.await(device, next.sequence);

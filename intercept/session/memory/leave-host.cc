@@ -24,7 +24,7 @@ std::string Memory::whatMustStay(const Session& session) const {
     if (count != 0) join(std::to_string(count) + of);
   };
   add(adopted, " pieces of memory of its own that are registered (cudaHostRegister)");
-  add(staged, " copies of pageable memory, in graphs or under way");
+  add(staged, " copies of pageable memory in graphs");
   add(physical, " pieces of physical memory of the host (cuMemCreate)");
   if (!session.files().isEmpty()) join("memory that other processes have too");
   return what;

@@ -32,7 +32,7 @@ class Session;
 class Thread;
 class GivenFile;
 
-// pooled: pinned memory of a pool. staging: for copies of pageable memory. physical: what cuMemCreate has made, which the program
+// pooled: pinned memory of a pool. staging: of graphs that copy pageable memory. physical: what cuMemCreate has made, which the program
 // maps elsewhere (VirtualMemory).
 enum class HostKind { pinned, pooled, managed, registered, staging, physical };
 struct HostAllocation {

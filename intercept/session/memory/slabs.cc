@@ -38,16 +38,12 @@ std::optional<uint32_t> Slabs::takeKept(uint32_t generation, User user) {
   return slab;
 }
 
-std::optional<uint32_t> Slabs::tryTake(uint32_t first, User user) {
-  const uint32_t generation = nextGeneration();
-  auto slab = takeAs(generation, {0, sharedCount}, first);
-  return slab ? slab : takeKept(generation, user);
-}
-
 std::optional<uint32_t> Slabs::take(uint32_t first, User user, const std::atomic<bool>& abandoned) {
   Backoff backoff;
+  uint32_t generation = nextGeneration();
   while (!abandoned.load(std::memory_order_relaxed)) {
-    if (auto slab = tryTake(first, user)) return slab;
+    if (auto slab = takeAs(generation, {0, sharedCount}, first)) return slab;
+    if (auto slab = takeKept(generation, user)) return slab;
     // Nothing wakes us: the GPU gives slabs back with a plain write.
     if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
   }

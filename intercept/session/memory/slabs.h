@@ -4,7 +4,7 @@
 // a copy to the device. Acquire on taking pairs with that release.
 //
 // Copies to the device that wait in their streams keep their slabs for as long as those wait, so they never get all of them: the last
-// `keptCount` are for whoever waits for a slab otherwise, of which a stream gets one at a time. A copy to the device that gets
+// `keptCount` are for whoever waits for a slab otherwise, of which a stream gets one at a time. A copy to the device's memory that gets
 // none goes in frames (staged-copy.cc).
 //
 // A GPU whose context has ended gives nothing back. So each time a slab is taken it gets a new generation, which is the value of
@@ -34,8 +34,6 @@ class Slabs {
   // for one more. Looks from `first` on: a thread that always begins at the same place finds the slab that it used last
   // still in its core's cache.
   std::optional<uint32_t> take(uint32_t first, User user, const std::atomic<bool>& abandoned);
-  // The same without waiting: nothing if none is free.
-  std::optional<uint32_t> tryTake(uint32_t first, User user);
   // Without waiting and without the kept ones: nothing if none is free. For a thread that holds some already, and for copies to the device.
   std::optional<uint32_t> takeAnother(uint32_t first) { return takeAs(nextGeneration(), {0, sharedCount}, first); }
   void give(uint32_t slab) { segment.slabState(slab).busy.store(0, std::memory_order_release); }
