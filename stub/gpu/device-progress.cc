@@ -22,7 +22,7 @@ CUresult DeviceProgress::start() {
   word = new (memory.data()) std::atomic<uint64_t>(fences);
   if (CUresult error = driver.cuMemHostRegister_v2(memory.data(), memory.bytes(), CU_MEMHOSTREGISTER_DEVICEMAP)) return error;
   if (CUresult error = driver.cuMemHostGetDevicePointer_v2(&wordOnGpu, memory.data(), 0)) return error;
-  for (CUstream* stream : {&own, &idle, &apart})
+  for (CUstream* stream : {&own, &idle})
     if (CUresult error = driver.cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, 0)) return error;
   if (CUresult error = driver.cuStreamCreateWithPriority(&behindLegacy, CU_STREAM_DEFAULT, 0)) return error;
   return driver.cuEventCreate(&joined, CU_EVENT_DISABLE_TIMING);
@@ -126,6 +126,12 @@ bool DeviceProgress::isHeld(uint64_t stream) const {
   while (isBusy(real) || (isBehindLegacy && isBusy(nullptr)))
     if (std::chrono::steady_clock::now() > until) return true;
   return false;
+}
+
+// Made when it is first needed: streams share few connections (docs/ring.md).
+CUstream DeviceProgress::apartStream() {
+  if (apart == nullptr && driver.cuStreamCreateWithPriority(&apart, CU_STREAM_NON_BLOCKING, 0) != CUDA_SUCCESS) return nullptr;
+  return apart;
 }
 
 bool DeviceProgress::isDone() {

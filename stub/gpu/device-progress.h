@@ -74,9 +74,9 @@ class DeviceProgress {
   // Whether work that `stream` (0: the legacy default stream) is given now would come behind other work. What is over may look busy for a
   // moment: it is looked at for so long.
   bool isHeld(uint64_t stream) const;
-  // A stream that does not block, for what the worker waits for: its work comes behind nothing else, if nothing is left in it. `stream`
-  // comes behind that, once this has been called after it.
-  CUstream apartStream() const { return apart; }
+  // A stream that does not block, for what the worker waits for: its work comes behind nothing else, if nothing is left in it. Null if it
+  // cannot be made. `stream` comes behind that, once this has been called after it.
+  CUstream apartStream();
   CUresult comesBehindApart(uint64_t stream) { return delay(realOf(stream), apart); }
 
   // Synchronizes with a stream that never has any work. That returns at once, and is an occasion on which the driver writes

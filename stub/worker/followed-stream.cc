@@ -53,8 +53,9 @@ CUresult LibraryCall::makeCallUnheld() {
                                                                        : api::libraryEntries.end();
   if (row == api::libraryEntries.end() || !on.gpu.progress.isHeld(*stream)) return makeCall(), CUDA_SUCCESS;
   void* setStream = on.session.libraries.find(*row, problem);
-  uint64_t told[] = {words[0], toWire(on.gpu.progress.apartStream())};
-  if (setStream == nullptr || row->arguments.size() != std::size(told) || callByWords(setStream, told, std::size(told)) != 0)
+  CUstream apart = on.gpu.progress.apartStream();
+  uint64_t told[] = {words[0], toWire(apart)};
+  if (setStream == nullptr || apart == nullptr || row->arguments.size() != std::size(told) || callByWords(setStream, told, std::size(told)) != 0)
     return makeCall(), CUDA_SUCCESS;
   makeCall();
   follow(knownLibraryObject(on, buffers.block[0]), buffers.block[0]);

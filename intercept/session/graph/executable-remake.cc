@@ -59,12 +59,18 @@ CUresult Executable::changeFunctions(Thread& thread, const std::vector<Change>& 
   return CUDA_SUCCESS;
 }
 
+// Whether its kernel is of a module that has been unloaded since: a driver may crash when it is told to change such a node.
+bool Executable::hasEnded(const Step& step) const {
+  auto* kernel = std::get_if<KernelWork>(&step.work);
+  return kernel != nullptr && session.handles.find<api::Kind::FUNCTION>(kernel->function) == nullptr;
+}
+
 CUresult Executable::apply(Thread& thread, const std::vector<Change>& changes, Problem& problem) {
   std::vector<const Change*> others;  // than of functions
   bool areInPlace = !hasNewConditions;
   for (auto& change : changes) {
     const Step& step = shape.steps[change.step];
-    areInPlace = areInPlace && isInPlace(step, change.work);
+    areInPlace = areInPlace && isInPlace(step, change.work) && !hasEnded(step);
     if (!hasOtherFunction(step, change.work)) others.push_back(&change);
   }
   if (!areInPlace) return remake(thread, changes);

@@ -238,6 +238,7 @@ CUresult Executable::setEnabled(Thread& thread, uint64_t node, bool enabled) {
   if (findEnabled(node) == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Step& step = *findStep(node);
   if (step.enabled == enabled) return CUDA_SUCCESS;
+  if (hasEnded(step)) return CUDA_ERROR_UNKNOWN;
   if (step.place.step != Place::none) return remake(thread, {{byNode[node], step.work, enabled}});
   HostFunctions::Made made;
   if (step.function) made = HostFunctions::made(functionOf(step, enabled));

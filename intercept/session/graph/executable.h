@@ -164,6 +164,7 @@ class Executable {
   CUresult apply(Thread& thread, const std::vector<Change>& changes, Problem& problem);
   CUresult changeFunctions(Thread& thread, const std::vector<Change>& changes, Problem& problem);
   static bool isInPlace(const Step& step, const NodeWork& work);
+  bool hasEnded(const Step& step) const;
   static bool hasOtherFunction(const Step& step, const NodeWork& work);
   CUresult remake(Thread& thread, const std::vector<Change>& changes);
   struct Before;

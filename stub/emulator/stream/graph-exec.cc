@@ -291,6 +291,10 @@ CUresult CUDAAPI cuGraphNodeSetEnabled(CUgraphExec handle, CUgraphNode node, uns
     CUgraphNodeType type = step.operation.type;
     require(type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
             type == CU_GRAPH_NODE_TYPE_MEMSET);
+    if (type == CU_GRAPH_NODE_TYPE_KERNEL) {  // unknown if its module has been unloaded, as on hardware
+      const CUfunction function = describedAs<LaunchRequest>(step.operation, type).function->handle;
+      require(step.enabled == (enabled != 0) || driver.functions.find(function) != nullptr, CUDA_ERROR_UNKNOWN);
+    }
     step.enabled = enabled != 0;
     step.changed = true;
   });
