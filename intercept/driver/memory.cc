@@ -43,9 +43,11 @@ void clearAttribute(CUpointer_attribute attribute, void* data) {
 
 std::optional<PointerInfo> vgpu::client::findPointer(Thread& thread, uint64_t pointer) {
   Session& session = thread.session;
-  if (auto range = session.memory.findDevice(pointer))
+  if (auto range = session.memory.findDevice(pointer)) {
+    if (session.memory.isEnding(range->address)) return std::nullopt;
     return PointerInfo{CU_MEMORYTYPE_DEVICE, static_cast<unsigned>((pointer - deviceArenaBase) / deviceArenaBytes),
                        range->address, range->asked, session.managed.find(pointer).has_value(), range->owner};
+  }
   if (auto mapped = session.virtualMemory.find(pointer)) {
     const unsigned access = mapped->access[thread.device()];
     const bool isReached = access != CU_MEM_ACCESS_FLAGS_PROT_NONE;
@@ -60,7 +62,7 @@ std::optional<PointerInfo> vgpu::client::findPointer(Thread& thread, uint64_t po
                        .hostKind = host.kind, .hostFlags = host.flags, .isReached = isReached,
                        .isHostPointer = host.kind != HostKind::managed && host.kind != HostKind::pooled};
   };
-  if (auto host = session.memory.findHost(pointer))
+  if (auto host = session.memory.findHost(pointer); host && !session.memory.isEnding(host->address))
     return ofHost(*host, host->kind != HostKind::pooled || session.memory.isReached(host->address, thread.device()));
   if (auto host = session.memory.findRegistered(pointer, false))
     return ofHost(*host, session.memory.findRegistered(pointer, true).has_value());
@@ -127,10 +129,10 @@ VGPU_EXPORT CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitc
     if (CUresult refused = thread.refuseUnsafe()) return refused;
     bool elementFits = ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
     if (dptr == nullptr || pPitch == nullptr || WidthInBytes == 0 || Height == 0 || !elementFits) return CUDA_ERROR_INVALID_VALUE;
-    if (WidthInBytes > deviceArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
     auto unit = static_cast<uint64_t>(thread.session.devices[thread.device()].attribute(
         CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT));
     uint64_t pitch = roundUp(WidthInBytes, std::max<uint64_t>(512, unit));
+    if (pitch * Height == 0) return CUDA_ERROR_INVALID_VALUE;  // what wraps to nothing, as natively
     if (Height > deviceArenaBytes / pitch) return CUDA_ERROR_OUT_OF_MEMORY;
     uint64_t address = 0;
     if (CUresult error = thread.session.memory.allocate(thread, thread.device(), pitch * Height, thread.owner(), address)) return error;

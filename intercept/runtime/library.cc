@@ -36,6 +36,9 @@ template <class On>
 CUresult findEntry(const char* symbol, void** function, int version, unsigned long long flags,
                    cudaDriverEntryPointQueryResult* status, On on) {
   if (flags == cudaEnableDefault && on.perThread) flags = cudaEnablePerThreadDefaultStream;
+  int known = 0;
+  if (CUresult error = cuDriverGetVersion(&known)) return error;
+  if (version > known) return CUDA_ERROR_INVALID_VALUE;
   cudaDriverEntryPointQueryResult unasked;
   return cuGetProcAddress(symbol, function, version, flags,
                           same<CUdriverProcAddressQueryResult>(status != nullptr ? status : &unasked));

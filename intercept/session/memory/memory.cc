@@ -220,6 +220,12 @@ std::optional<Arena::Range> Memory::findDevice(uint64_t address) const {
   return const_cast<Memory*>(this)->arenaOf(address).find(address);
 }
 
+bool Memory::isEnding(uint64_t address) {
+  if (!pools.hasAny() && !anyFreedLater.load(std::memory_order_relaxed)) return false;  // what this thread has freed it sees
+  std::lock_guard lock(mutex);
+  return pools.isPendingFree(address) || isFreedLater(address);
+}
+
 std::optional<Arena::Range> Memory::findLease(uint64_t address) const {
   std::lock_guard lock(mutex);
   return const_cast<Memory*>(this)->arenaOf(address).findLease(address);

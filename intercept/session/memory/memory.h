@@ -110,6 +110,8 @@ class Memory {
   // The allocation that holds `address`.
   std::optional<Arena::Range> findDevice(uint64_t address) const;
   std::optional<HostAllocation> findHost(uint64_t address) const;
+  // Whether an allocation that they find has been freed behind work: the program has it no more.
+  bool isEnding(uint64_t address);
   // The lease that holds an address of a device.
   std::optional<Arena::Range> findLease(uint64_t address) const;
   // A number that no other allocation has, ended ones included, of the one that begins there; 0 if none does. It gets it when it is first

@@ -88,3 +88,51 @@ SECTION(textures) {
         }
     }
 }
+
+SECTION(pitches) {
+  void* memory = nullptr;
+  size_t pitch = 0;
+  for (size_t width : {SIZE_MAX, SIZE_MAX - 511, size_t{1} << 40}) SAY(cudaMallocPitch(&memory, &pitch, width, 1));
+  for (size_t height : {SIZE_MAX, size_t{1} << 40}) SAY(cudaMallocPitch(&memory, &pitch, 1, height));
+  SAY(cudaMallocPitch(&memory, &pitch, size_t{1} << 33, size_t{1} << 33));
+  SAY(cudaMallocPitch(&memory, &pitch, size_t{1} << 20, size_t{1} << 20));
+  SAY(cudaMallocPitch(&memory, &pitch, size_t{1} << 62, 4));
+}
+
+SECTION(versions) {
+  for (unsigned version : {0u, 1u, 999u, 12000u, 13000u, 99999u, 0x7fffffffu, 0x80000000u, 0xffffffffu}) {
+    void *entry = &entry, *unasked = &unasked;
+    auto state = cudaDriverEntryPointQueryResult(77);
+    SAY(cudaGetDriverEntryPointByVersion("cuMemAlloc", &entry, version, 0, &state));
+    VALUE(int(state));
+    VALUE(entry == nullptr);
+    SAY(cudaGetDriverEntryPointByVersion("cuMemAlloc", &unasked, version, 0, nullptr));
+    VALUE(unasked == nullptr);
+  }
+}
+
+SECTION(registered) {
+  const uintptr_t last = uintptr_t{0} - 4096, kernels = uintptr_t{1} << 63, users = uintptr_t{1} << 47;
+  for (uintptr_t address : {last, kernels, uintptr_t{0} - users, users, 2 * users, users - 4096, uintptr_t{4096}})
+    SAY(cudaHostRegister((void*)address, 4096, 0));
+  for (uintptr_t address : {last, users - 4096}) SAY(cudaHostRegister((void*)address, 8192, 0));
+}
+
+// Memory that is freed in a stream is not the program's any more, whether the stream has come there or not.
+SECTION(freed) {
+  void* memory = nullptr;
+  cudaStream_t stream;
+  CHECK(cudaStreamCreate(&stream));
+  CHECK(cudaMallocAsync(&memory, 1 << 20, stream));
+  const auto address = (CUdeviceptr)memory;
+  uint64_t value;
+  CUdeviceptr start;
+  for (bool isFreed : {false, true}) {
+    if (isFreed) CHECK(cudaFreeAsync(memory, stream));
+    SAYCU(cuPointerGetAttribute, &value, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
+    SAYCU(cuPointerGetAttribute, &value, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address);
+    SAYCU(cuPointerGetAttribute, &value, CU_POINTER_ATTRIBUTE_RANGE_SIZE, address);
+    SAYCU(cuPointerGetAttribute, &value, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address);
+    SAYCU(cuMemGetAddressRange, &start, nullptr, address);
+  }
+}
