@@ -10,9 +10,6 @@
 namespace vgpu::emulator {
 namespace {
 
-uint32_t rowsOf(uint32_t bytes) { return (bytes + 3) / 4; }
-Slot slotOf(uint64_t offset, uint32_t bytes) { return {static_cast<int32_t>(offset), rowsOf(bytes) * 4 * laneCount}; }
-
 class Call {
  public:
   Call(Decoder& decoder, const Statement& statement) : decoder(decoder), statement(statement) {
@@ -33,8 +30,8 @@ class Call {
     if (!callee && !through) decoder.invalid(statement.line, "'" + std::string(target->name) + "' is no function");
     const uint32_t mark = decoder.build().fixedMark();
     auto site = std::make_unique<CallSite>();
-    site->arguments = argumentSlots(callee);
-    site->results = resultSlots(callee);
+    site->arguments = slotsOf(arguments, callee ? &callee->parameters : nullptr, false);
+    site->results = slotsOf(results, callee ? &callee->results : nullptr, true);
     if (callee) check(*callee, *site);
     if (through)
       emitIndirect(*through, *site);
@@ -77,33 +74,22 @@ class Call {
     return symbol;
   }
 
-  std::vector<Slot> argumentSlots(const FunctionDecl* callee) {
+  // Arguments that are no .param variables are stored before the call, and such results are loaded behind it.
+  std::vector<Slot> slotsOf(const Operand* list, const std::vector<ParameterDecl>* formal, bool areResults) {
     std::vector<Slot> slots;
-    for (size_t i = 0; arguments && i < arguments->parts.size(); ++i) {
-      const Operand& operand = arguments->parts[i];
+    for (size_t i = 0; list && i < list->parts.size(); ++i) {
+      const Operand& operand = list->parts[i];
       if (const Symbol* symbol = findParameter(operand)) {
         slots.push_back(slotOf(symbol->offset, symbol->bytes));
         continue;
       }
-      if (operand.kind != Operand::Kind::number && !decoder.findRegister(operand))
+      if (!areResults && operand.kind != Operand::Kind::number && !decoder.findRegister(operand))
         decoder.invalid(operand.line, "an argument that is no register, constant or .param variable");
-      const Symbol place = placeFor(callee ? &callee->parameters : nullptr, i);
-      decodeParameterStore(decoder, statement, place, place.type, operand, 0);
-      slots.push_back(slotOf(place.offset, place.bytes));
-    }
-    return slots;
-  }
-
-  std::vector<Slot> resultSlots(const FunctionDecl* callee) {
-    std::vector<Slot> slots;
-    for (size_t i = 0; results && i < results->parts.size(); ++i) {
-      const Operand& operand = results->parts[i];
-      if (const Symbol* symbol = findParameter(operand)) {
-        slots.push_back(slotOf(symbol->offset, symbol->bytes));
-        continue;
-      }
-      const Symbol place = placeFor(callee ? &callee->results : nullptr, i);
-      loads.push_back({place, &operand});
+      const Symbol place = placeFor(formal, i);
+      if (areResults)
+        loads.push_back({place, &operand});
+      else
+        decodeParameterStore(decoder, statement, place, place.type, operand, 0);
       slots.push_back(slotOf(place.offset, place.bytes));
     }
     return slots;

@@ -103,9 +103,9 @@ void barrierOf(Decoder& decoder, const Statement& statement) {
 }
 
 constexpr DecodeRow decodeRows[] = {
-    {"bra", bra, true},    {"brx", brx, true},      {"ret", ret, true},         {"exit", exitNow, true},
-    {"call", decodeCall, true},  {"trap", trapNow, true}, {"brkpt", trapNow, true},   {"barrier", barrierOf, true},
-    {"nanosleep", ignore}, {"pmevent", ignore},     {"griddepcontrol", ignore}, {"multimem", multicastNow, true},
+    {"bra", bra, true},         {"brx", brx, true},      {"ret", ret, true},         {"exit", exitNow, true},
+    {"call", decodeCall, true}, {"trap", trapNow, true}, {"brkpt", trapNow, true},   {"barrier", barrierOf, true},
+    {"nanosleep", ignore},      {"pmevent", ignore},     {"griddepcontrol", ignore}, {"multimem", multicastNow, true},
 };
 
 }  // namespace

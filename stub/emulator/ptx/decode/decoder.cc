@@ -242,7 +242,7 @@ void Decoder::localParameter(Lexer& lexer, int line) {
     if (decl.bytes > 32764) invalid(line, "a parameter of too many bytes");
     Symbol symbol{Symbol::Kind::parameter, decl.type};
     symbol.bytes = static_cast<uint32_t>(decl.bytes);
-    symbol.offset = builder.reserveFixed((symbol.bytes + 3) / 4);
+    symbol.offset = builder.reserveFixed(rowsOf(symbol.bytes));
     names.push_back(decl.name);
     scope().symbols[names.back()] = symbol;
   }

@@ -43,6 +43,10 @@ struct Symbol {
   std::optional<uint64_t> local = std::nullopt;  // of parameter: where its copy is, if its address is taken
 };
 
+// A parameter of a function is rows of 4-byte lanes: how many, and where they are in a frame.
+inline uint32_t rowsOf(uint32_t bytes) { return (bytes + 3) / 4; }
+inline Slot slotOf(uint64_t offset, uint32_t bytes) { return {static_cast<int32_t>(offset), rowsOf(bytes) * 4 * laneCount}; }
+
 class Decoder {
  public:
   Decoder(Linker&, const FunctionDecl&, Function&);

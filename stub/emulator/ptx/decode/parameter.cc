@@ -11,7 +11,7 @@ constexpr uint32_t rowBytes = 4 * laneCount;
 
 uint32_t checked(Decoder& decoder, const Statement& statement, const Symbol& symbol, Type type, int64_t offset) {
   const uint32_t size = sizeOf(type);
-  if (offset < 0 || static_cast<uint64_t>(offset) + size > (symbol.bytes + 3) / 4 * 4)
+  if (offset < 0 || static_cast<uint64_t>(offset) + size > rowsOf(symbol.bytes) * 4)
     decoder.invalid(statement.line, "an access past the end of a parameter");
   if (static_cast<uint64_t>(offset) % std::min(size, 4u))
     decoder.unsupported(statement.line, "a misaligned access to a parameter");
@@ -102,9 +102,8 @@ void Decoder::parameters() {
       unsupported(declaration.line, "a predicate as parameter '" + std::string(parameter.name) + "'");
     Symbol symbol{Symbol::Kind::parameter, parameter.type};
     symbol.bytes = parameter.bytes;
-    const uint32_t words = (parameter.bytes + 3) / 4;
-    symbol.offset = builder.reserveFixed(words);
-    slots.push_back({static_cast<int32_t>(symbol.offset), words * 4 * laneCount});
+    symbol.offset = builder.reserveFixed(rowsOf(parameter.bytes));
+    slots.push_back(slotOf(symbol.offset, parameter.bytes));
     if (parameter.space == Space::reg) {
       const Symbol inFrame = symbol;
       symbol.kind = Symbol::Kind::reg;
@@ -136,7 +135,7 @@ void Decoder::copyParameter(const ParameterDecl& parameter) {
   if (parameter.space != Space::param || !takesAddress(declaration.body, parameter.name)) return;
   Symbol& symbol = scope().symbols[parameter.name];
   const uint64_t at = (uint64_t{localTop} + parameter.align - 1) / parameter.align * parameter.align;
-  localTop = static_cast<uint32_t>(at + (parameter.bytes + 3) / 4 * 4);
+  localTop = static_cast<uint32_t>(at + rowsOf(parameter.bytes) * 4);
   symbol.local = at;
   const Operand word = named("%word of a parameter"), copy = named("%copy of a parameter");
   scope().symbols[word.name] = {Symbol::Kind::reg, Type::b32, builder.reg(4)};
