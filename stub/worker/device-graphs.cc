@@ -44,7 +44,6 @@ CUresult noteSet(Execution& on, KnownGraph& graph, KnownGraphNode& node) {
   const api::Method method = on.method() == api::Method::graphChangeKernel ? api::Method::graphSetKernel : on.method();
   node.set[method].assign(on.words().begin(), on.words().end());
   graph.isSetSince = true;
-  if (method == api::Method::graphSetKernel) std::erase(graph.placeholders, static_cast<uint32_t>(&node - graph.nodes.data()));
   return CUDA_SUCCESS;
 }
 

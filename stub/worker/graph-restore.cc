@@ -174,16 +174,14 @@ CUresult addPlaceholder(Execution& on, const api::FrameReader<api::Cuda::GraphKe
                         CUgraphNode& made) {
   auto& recipes = on.kept.of<Recipes>();
   if (!recipes.areExecuted || recipes.settings.contains({p.getGraph(), p.getNode()})) return CUDA_ERROR_INVALID_HANDLE;
-  LaunchAttributes attributes(on, p.getAttributes(), p.getCooperative());  // the next kernel of the node keeps them
+  LaunchAttributes attributes(on, p.getAttributes(), p.getCooperative());
   CUDA_KERNEL_NODE_PARAMS kernel{};
-  kernel.gridDimX = p.getGridX(), kernel.gridDimY = p.getGridY(), kernel.gridDimZ = p.getGridZ();
-  kernel.blockDimX = p.getBlockX(), kernel.blockDimY = p.getBlockY(), kernel.blockDimZ = p.getBlockZ();
-  const KernelNode described{kernel, attributes.get()};
   // Kernels know one that they change by its handle, which a kernel of another module need not have.
-  if (attributes.check() != CUDA_SUCCESS || described.isDeviceUpdatable()) return CUDA_ERROR_INVALID_HANDLE;
+  if (attributes.check() != CUDA_SUCCESS || KernelNode{kernel, attributes.get()}.isDeviceUpdatable()) return CUDA_ERROR_INVALID_HANDLE;
   if (CUresult error = loadPlaceholder(on, recipes.placeholder)) return error;
   kernel.func = recipes.placeholder;
-  if (CUresult error = addKernelNode(on, place, {kernel, attributes.get()}, made)) return error;
+  kernel.gridDimX = kernel.gridDimY = kernel.gridDimZ = kernel.blockDimX = kernel.blockDimY = kernel.blockDimZ = 1;
+  if (CUresult error = addKernelNode(on, place, {kernel, {}}, made)) return error;
   graph.placeholders.push_back(p.getNode());
   return CUDA_SUCCESS;
 }

@@ -21,8 +21,9 @@ void prepareGraphs(SessionState& session, const Rows& rows);
 // Adds a node as it has been set last instead, because what its own frame names has ended: graph.failure is the result. False if it has
 // not been set since.
 bool addAsSet(Execution& on, uint64_t handle, uint64_t node, KnownGraph& graph, std::vector<CUgraphNode> before);
-// Adds a kernel that does nothing as that node, whose own kernel's module has ended: a disabled node need not do anything, and another
-// may be set before the graph is launched (device-graphs.h). Refuses while no recipes are executed, and where addAsSet() is to be tried.
+// Adds a kernel that does nothing as that node, whose own kernel's module has ended: a disabled node need not do anything. It stays as it
+// is, for the program cannot enable it, and makes the graph anew when it sets another kernel. Refuses while no recipes are executed, and
+// where addAsSet() is to be tried.
 CUresult addPlaceholder(Execution& on, const api::FrameReader<api::Cuda::GraphKernelParams>& p, KnownGraph& graph, const NodePlace& place,
                         CUgraphNode& made);
 // The same as a function for the driver's arguments.
