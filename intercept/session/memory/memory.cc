@@ -141,7 +141,7 @@ CUresult Memory::free(Thread& thread, uint64_t address) {
   if (device >= thread.session.devices.size()) return CUDA_ERROR_INVALID_VALUE;
   {
     std::lock_guard lock(mutex);
-    if (!arenaOf(address).at(address) || pools.isPendingFree(address) || isFreedLater(address)) return CUDA_ERROR_INVALID_VALUE;
+    if (!arenaOf(address).at(address) || isFreedBehind(address)) return CUDA_ERROR_INVALID_VALUE;
   }
   if (inManagedPart(address))  // kernels of any device may use it; their errors are for calls about them
     for (unsigned each = 0; each < thread.session.devices.size(); ++each) awaitDevice(thread, each);
@@ -171,10 +171,10 @@ CUresult Memory::freeAll(Thread& thread, unsigned device, uint64_t context) {
     std::lock_guard lock(mutex);
     for (auto* arena : {&devices[device], &managedParts[device]})
       for (auto& [address, allocation] : arena->allocations())
-        if ((context == 0 || allocation.owner == context) && !pools.isPendingFree(address) && !isFreedLater(address))
+        if ((context == 0 || allocation.owner == context) && !isFreedBehind(address))
           held.push_back(address);
     for (auto& [address, allocation] : hostAllocations)
-      if (ends(allocation.context) && allocation.kind != HostKind::physical && !isFreedLater(address) && !pools.isPendingFree(address))
+      if (ends(allocation.context) && allocation.kind != HostKind::physical && !isFreedBehind(address))
         heldHost.push_back(address);
     for (auto& [address, entry] : registered)
       if (ends(entry.allocation.context)) heldRegistered.push_back(address);
@@ -223,7 +223,7 @@ std::optional<Arena::Range> Memory::findDevice(uint64_t address) const {
 bool Memory::isEnding(uint64_t address) {
   if (!pools.hasAny() && !anyFreedLater.load(std::memory_order_relaxed)) return false;  // what this thread has freed it sees
   std::lock_guard lock(mutex);
-  return pools.isPendingFree(address) || isFreedLater(address);
+  return isFreedBehind(address);
 }
 
 std::optional<Arena::Range> Memory::findLease(uint64_t address) const {

@@ -171,6 +171,7 @@ class Memory {
   void freePassed(Thread& thread);
   void settlePassed(Thread& thread, uint64_t address);
   bool isFreedLater(uint64_t address) const { return freedLater.contains(address); }  // under `mutex`
+  bool isFreedBehind(uint64_t address) { return pools.isPendingFree(address) || isFreedLater(address); }  // work; under `mutex`
   // Completes frees in streams that the GPU has executed past them (StreamPools::takePast).
   void collect(Thread& thread, unsigned device, bool all);
   void collectAll(Thread& thread);  // of all devices
