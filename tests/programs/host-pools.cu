@@ -1,6 +1,7 @@
 // Pools of the host's memory and of managed memory: program and kernels use it at one address, what is freed in a stream is used
 // again there at once and by others never too early, and all is as it was after a pause.
 #include "await-flag.h"
+#include "host-pool.h"
 #include "program.h"
 
 __global__ void addEach(int* data, int value, int count) {
@@ -15,19 +16,6 @@ __global__ void addTo(int* sum, const int* data, int count) {
 namespace {
 
 constexpr int count = 4096, blocks = count / 256;
-
-cudaMemPool_t makePool(cudaMemAllocationType type, cudaMemLocationType place) {
-  cudaMemPoolProps properties{};
-  properties.allocType = type;
-  properties.location.type = place;
-  cudaMemPool_t pool;
-  CHECK(cudaMemPoolCreate(&pool, &properties));
-  cudaMemAccessDesc access{};
-  access.location.type = cudaMemLocationTypeDevice;
-  access.flags = cudaMemAccessFlagsProtReadWrite;
-  CHECK(cudaMemPoolSetAccess(pool, &access, 1));
-  return pool;
-}
 
 int* allocate(cudaMemPool_t pool, cudaStream_t stream) {
   int* data;

@@ -4,7 +4,7 @@
 //
 // With an argument, the only pause point has freed pinned memory of a pool in a stream. The stream is held until the file GO that it names
 // is there; what was freed before that is to be returned after it.
-#include "program.h"
+#include "host-pool.h"
 
 constexpr size_t bytes = size_t{512} << 20;
 
@@ -15,15 +15,7 @@ void CUDART_CB awaitFile(void* path) {
 }
 
 int freePinned(char* go) {
-  cudaMemPoolProps properties{};
-  properties.allocType = cudaMemAllocationTypePinned;
-  properties.location.type = cudaMemLocationTypeHost;
-  cudaMemPool_t pool;
-  CHECK(cudaMemPoolCreate(&pool, &properties));
-  cudaMemAccessDesc access{};
-  access.location.type = cudaMemLocationTypeDevice;
-  access.flags = cudaMemAccessFlagsProtReadWrite;
-  CHECK(cudaMemPoolSetAccess(pool, &access, 1));
+  const cudaMemPool_t pool = makePool(cudaMemAllocationTypePinned, cudaMemLocationTypeHost);
   char* memory;
   CHECK(cudaMallocFromPoolAsync(reinterpret_cast<void**>(&memory), bytes, pool, nullptr));
   CHECK(cudaMemsetAsync(memory, 1, 1000, nullptr));

@@ -1,8 +1,9 @@
 // Modules with a kernel that stores a number, and executable graphs of one such kernel.
 #pragma once
 
-#include "driver-entry.h"
+#include <string>
 
+#include "driver-entry.h"
 
 // A kernel that stores a number, and no variables.
 inline std::string imageOf(int number) {

@@ -27,7 +27,6 @@ class MemorySnapshots {
   bool has(const std::string& path) const { return snapshots.count(path) > 0; }
   // That snapshot, or the one in whose folder it is, because the two are of sessions that share; empty if neither is in memory.
   std::string around(const std::string& path) const;
-  uint64_t bytesOf(const std::string& path) const;
 
   // A process writes it (background-write.h), until one of release() and writeEnded(), of which the second means that it has
   // failed.

@@ -1,0 +1,17 @@
+// A pool of the host's memory, or of managed memory, that the first device may use.
+#pragma once
+
+#include "program.h"
+
+inline cudaMemPool_t makePool(cudaMemAllocationType type, cudaMemLocationType place) {
+  cudaMemPoolProps properties{};
+  properties.allocType = type;
+  properties.location.type = place;
+  cudaMemPool_t pool;
+  CHECK(cudaMemPoolCreate(&pool, &properties));
+  cudaMemAccessDesc access{};
+  access.location.type = cudaMemLocationTypeDevice;
+  access.flags = cudaMemAccessFlagsProtReadWrite;
+  CHECK(cudaMemPoolSetAccess(pool, &access, 1));
+  return pool;
+}
