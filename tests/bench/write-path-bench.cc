@@ -1,6 +1,6 @@
 // How chunks come to disk: through the system's cache, past it (O_DIRECT), and past it by io_uring, from one thread and from
 // several, each with a file of its own, as a save writes its packs. Every file is synced. Figures are reported, never asserted;
-// docs/performance.md says what they decided.
+// docs/performance/suspend.md says what they decided.
 //
 // VGPU_BENCH_FOLDERS: where, two folders with a ':' between them; by default the temporary folder and /dev/shm.
 #include <benchmark/benchmark.h>

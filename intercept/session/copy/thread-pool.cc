@@ -17,7 +17,7 @@ namespace {
 // As long as some copies of a megabyte, so that a program that copies in a loop finds its helpers awake.
 constexpr auto lookTime = std::chrono::microseconds(100);
 // Where the GPU is elsewhere: four threads fill what a loopback carries, and eight of them, most of which spin, halve it
-// (docs/performance.md).
+// (docs/performance/migration.md).
 constexpr unsigned mostElsewhere = 3;
 
 // What VGPU_COPY_THREADS says; else half the cores, the caller among them: the program has other things to do.

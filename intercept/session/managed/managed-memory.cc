@@ -16,7 +16,7 @@ namespace vgpu::client {
 
 namespace {
 
-// What a touch brings at least: moving 64 KiB takes half as long again as moving a page (docs/performance.md).
+// What a touch brings at least: moving 64 KiB takes half as long again as moving a page.
 constexpr uint64_t allocationBlock = 64 * KiB;
 
 // So often a touch waits for work without holding other threads' work up. Then it does: they give a device more all the time. Not
