@@ -16,9 +16,6 @@ namespace vgpu::client {
 
 namespace {
 
-// What a touch brings at least: moving 64 KiB takes half as long again as moving a page.
-constexpr uint64_t allocationBlock = 64 * KiB;
-
 // So often a touch waits for work without holding other threads' work up. Then it does: they give a device more all the time. Not
 // for ever, because the work that it waits for may wait for one of these threads.
 constexpr int polite = 3;
@@ -82,7 +79,7 @@ CUresult ManagedMemory::add(Thread& thread, unsigned device, uint64_t address, u
   if (CUresult error = fillWithZeros(thread, device, {address, bytes})) return error;
   auto pages = HostPages::at(address, bytes);
   if (!pages) return CUDA_ERROR_OUT_OF_MEMORY;
-  ManagedRange range(std::move(*pages), {address, bytes}, device, allocationBlock);
+  ManagedRange range(std::move(*pages), {address, bytes}, device);
   range.shared = {{range.place}};
   range.zeroUntil = workGiven(thread.session);
   insert(std::move(range));
@@ -100,7 +97,7 @@ std::unique_lock<std::mutex> ManagedMemory::hold(const std::function<bool()>& gi
 
 // A touch finds the range before the program loses its pages. What it has written there the worker has, too.
 void ManagedMemory::take(const std::unique_lock<std::mutex>&, unsigned device, uint64_t address, uint64_t bytes, HostPages pages) {
-  ManagedRange& range = insert(ManagedRange(std::move(pages), {address, bytes}, device, allocationBlock));
+  ManagedRange& range = insert(ManagedRange(std::move(pages), {address, bytes}, device));
   range.shared = {{range.place}};
   range.hasSamePages = true;
   range.pages.take();
@@ -120,7 +117,7 @@ CUresult ManagedMemory::addVariable(Thread& thread, unsigned device, uint64_t mo
       uint64_t until = next == ranges.end() ? end : std::min(end, next->first);
       auto pages = HostPages::at(at, until - at);
       if (!pages) return CUDA_ERROR_OUT_OF_MEMORY;
-      insert(ManagedRange(std::move(*pages), {at, until - at}, device, hostPageBytes));
+      insert(ManagedRange(std::move(*pages), {at, until - at}, device));
       found = rangeOf(at);
     }
     found->second.shared.push_back({common(variable, found->second.place), module});
@@ -219,16 +216,16 @@ CUresult ManagedMemory::moveRun(Thread& thread, const ManagedRange& range, ByteS
 // not matter any more.
 CUresult ManagedMemory::giveAll(Thread& thread) {
   CUresult result = CUDA_SUCCESS;
-  for (auto& [address, range] : ranges) {
+  for (uint64_t address : std::exchange(opened, {})) {
+    const auto found = ranges.find(address);
+    if (found == ranges.end() || !found->second.isOpen()) continue;
+    ManagedRange& range = found->second;
     std::vector<ByteSpan> written;
-    bool any = false;
     range.forAccessible([&](const ManagedRange::Run& run) {
-      any = true;
       if (run.access == HostAccess::write) written.push_back(range.spanOf(run));
     });
-    if (!any) continue;
     range.zeroUntil.reset();
-    range.allowAll(HostAccess::none);
+    range.takeAll();
     if (written.empty() || isSameInWorker(thread, range)) continue;
     for (auto& span : written)
       if (CUresult error = moveRun(thread, range, span, true)) result = error;
@@ -270,10 +267,14 @@ void ManagedMemory::bring(Thread& thread, ManagedRange& range, uint64_t address,
     range.zeroUntil.reset();
     if (!isSameInWorker(thread, range)) moveRun(thread, range, range.spanOf(run), false);
   }
-  if (range.allow(run, access)) return;
+  auto allow = [&] {
+    if (!range.isOpen()) opened.push_back(range.place.address);
+    return range.allow(run, access);
+  };
+  if (allow()) return;
   // Too many mappings: all pages go back, which makes one of them.
   giveAll(thread);
-  KJ_REQUIRE(range.allow(run, access), "the system refuses access to managed memory; vm.max_map_count may be too low");
+  KJ_REQUIRE(allow(), "the system refuses access to managed memory; vm.max_map_count may be too low");
 }
 
 bool ManagedMemory::touch(Thread& thread, uint64_t address, bool writes, Thread* other) {

@@ -23,6 +23,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "cuda-methods.h"
 #include "intercept/session/managed/managed-advice.h"
@@ -118,6 +119,7 @@ class ManagedMemory {
 
   mutable std::mutex mutex;
   Ranges ranges;
+  std::vector<uint64_t> opened;  // where the ranges begin of which the program may access pages; one may have ended
   std::atomic<bool> touched{false};
   uint64_t gives = 0;
   std::atomic<bool> hasLeft{false};  // the program's host; changes while the gate is closed, and is read inside

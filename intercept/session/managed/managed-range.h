@@ -1,10 +1,12 @@
 // A piece of managed memory: one address, and two copies of its bytes, in memory of a device, which all devices of the session
-// use, and in pages of the program. Of each block, the program may access its pages, or the device has the newer bytes.
+// use, and in pages of the program. Each page the program may access, or the device has the newer bytes of it.
 //
 // Plain state of ManagedMemory, which synchronizes it. Stays in the program's process over a suspend, as its pages do.
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -20,7 +22,7 @@ struct ByteSpan {
 class ManagedRange {
  public:
   // Whole pages.
-  ManagedRange(HostPages pages, ByteSpan place, unsigned device, uint64_t blockBytes);
+  ManagedRange(HostPages pages, ByteSpan place, unsigned device);
 
   const ByteSpan place;
   const unsigned device;
@@ -37,39 +39,49 @@ class ManagedRange {
   // Until a device may have written it: how much work the devices had been given when this was made. What the device has are zeros.
   std::optional<uint64_t> zeroUntil;
 
-  // Blocks with the same access, from first to last.
+  // Pages with the same access, from first to last.
   struct Run {
     size_t begin = 0, end = 0;
     HostAccess access = HostAccess::none;
   };
-  HostAccess accessAt(uint64_t address) const { return blocks[blockOf(address)]; }
+  HostAccess accessAt(uint64_t address) const { return pageAccess[pageOf(address)]; }
   ByteSpan spanOf(const Run& run) const;
-  // The run that a touch of `address` brings: the block there, and behind it more at a time if the program goes through memory
-  // from block to block. All have the access that this block has.
+  // What a touch of `address` brings: the page there, if one touch was all the last time or nobody knows yet, else the 64 KiB
+  // around it, and behind them more at a time if the program goes through memory. All have the access that this page has.
   Run touched(uint64_t address);
   // The program will go through memory from `address` on.
   void expect(uint64_t address);
-  // Calls `visit` for each run of what the program may access.
+  // Whether the program may access any page.
+  bool isOpen() const { return !opened.empty(); }
+  // Calls `visit` for each run of what the program may access: as many as it has touched, whatever the size of the range.
   template <typename Visit>
-  void forAccessible(Visit visit) const {
-    for (size_t begin = 0; begin < blocks.size();) {
-      size_t end = begin + 1;
-      while (end < blocks.size() && blocks[end] == blocks[begin]) ++end;
-      if (blocks[begin] != HostAccess::none) visit(Run{begin, end, blocks[begin]});
-      begin = end;
-    }
+  void forAccessible(Visit visit) {
+    joinOpened();
+    for (auto& part : opened)
+      for (size_t begin = part.begin, end = begin; begin < part.end; begin = end) {
+        while (end < part.end && pageAccess[end] == pageAccess[begin]) ++end;
+        visit(Run{begin, end, pageAccess[begin]});
+      }
   }
   // What the program may do from now on. False if the system refuses, and it may do what it could.
   bool allow(const Run& run, HostAccess access);
-  // The same of all blocks: one mapping, which the system never refuses.
-  void allowAll(HostAccess access);
+  // It may access nothing any more: one mapping, which the system never refuses.
+  void takeAll();
 
  private:
-  size_t blockOf(uint64_t address) const { return (address - place.address) / blockBytes; }
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
 
-  const uint64_t blockBytes;
-  std::vector<HostAccess> blocks;
-  size_t expected = SIZE_MAX, ahead = 1;  // the block that a program which goes on touches next, and how many it gets then
+  size_t pageOf(uint64_t address) const { return (address - place.address) / hostPageBytes; }
+  void joinOpened();
+
+  const size_t pageCount;
+  // Zeros, which have no memory until a page is opened.
+  std::unique_ptr<HostAccess[], Free> pageAccess;
+  std::vector<Run> opened;  // since all was taken
+  unsigned touches = 0, touchesBefore = 1;  // since all was taken, and the last time
+  size_t expected = SIZE_MAX, ahead = 1;    // the page that a program which goes on touches next, and how many it got last
 };
 
 }  // namespace vgpu::client
