@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 #include <kj/exception.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tools/common/printable.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
+#include "tools/vgpuctl/stored-snapshots.h"
 #include "vgpu/snapshot/process-part.h"
 #include "vgpu/snapshot/snapshot-lock.h"
 #include "vgpu/snapshot/write-progress.h"
@@ -111,6 +113,20 @@ void print(const Manifest& manifest, const std::string& path) {
   for (const auto& [name, sum] : manifest.files) show("file", fmt::format("{:<13} {}", name, humanBytes(sum.bytes)));
 }
 
+// Of it and those of other sessions in it, of which some may not have begun.
+std::optional<snapshot::WriteProgress> progressOf(const std::string& directory) {
+  std::optional<snapshot::WriteProgress> all;
+  for (auto& one : withSessions({directory})) {
+    auto progress = snapshot::findWriteProgress(one);
+    if (!progress) continue;
+    if (!all) all.emplace();
+    all->doneBytes += progress->doneBytes;
+    all->allBytes += progress->allBytes;
+    all->seconds = std::max(all->seconds, progress->seconds);
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string nameOf(const std::string& directory) {
@@ -138,14 +154,14 @@ const char* placeOf(const std::string& directory, const snapshot::Header& header
 }
 
 std::string writingOf(const std::string& directory) {
-  auto progress = snapshot::findWriteProgress(directory);
+  auto progress = progressOf(directory);
   if (!progress) return "";
   return fmt::format(", being written: {} of {}{}", humanBytes(progress->doneBytes), humanBytes(progress->allBytes),
                      rateOf(progress->doneBytes, progress->allBytes, progress->seconds));
 }
 
 json writingJson(const std::string& directory) {
-  auto progress = snapshot::findWriteProgress(directory);
+  auto progress = progressOf(directory);
   if (!progress) return nullptr;
   return {{"doneBytes", progress->doneBytes}, {"allBytes", progress->allBytes}, {"seconds", progress->seconds}};
 }

@@ -22,8 +22,8 @@ std::optional<snapshot::Header> headerOf(const std::string& directory);
 // directory's lock, or lost.
 const char* placeOf(const std::string& directory, const snapshot::Header& header);
 
-// How far the writing is of one that is in memory, for a person: ", being written: 1.0 GiB of 4.0 GiB, 2.0 GiB a second, 2 s
-// left". Empty, or null, if nobody writes it.
+// How far the writing is of one that is in memory, or of those of other sessions in it, which are written first, for a person:
+// ", being written: 1.0 GiB of 4.0 GiB, 2.0 GiB a second, 2 s left". Empty, or null, if nobody writes it.
 std::string writingOf(const std::string& directory);
 nlohmann::json writingJson(const std::string& directory);
 

@@ -85,11 +85,14 @@ class Verification {
 
   void verify(const std::string& directory) {
     if (!isWhole(directory) && !hasLostManifest(directory)) fail(fmt::format("there is no snapshot in {}", directory));
-    if (isLost(directory)) fail("it was in the memory of a vgpud that has ended");
+    if (isLost(directory)) fail(fmt::format("session {} was in the memory of a vgpud that has ended", headerOf(directory)->identity.session));
     verifyFiles(directory);  // first: a snapshot of another version is refused after that
     SnapshotReader reader(directory);
     Header header = readHeader(reader);
     if (header.process) verifyProcess(directory, *header.process);
+    if (!header.pool.empty())
+      fmt::print("the memory of session {} of snapshot {} is not on disk yet, and was not read\n", header.identity.session,
+                 nameOf(directory));
     if (header.packs.empty())
       verifyStored(directory);
     else
@@ -123,10 +126,7 @@ class Verification {
 
   void verifyOwn(const SnapshotReader& reader, const std::string& directory) {
     const Manifest manifest = readManifest(reader);
-    if (!manifest.pool.empty()) {
-      fmt::print("the memory of snapshot {} is not on disk yet, and was not read\n", nameOf(directory));
-      return;
-    }
+    if (!manifest.pool.empty()) return;
     uint64_t all = 0;
     for (uint64_t pack : manifest.packs) all += pack;
     DoneLine progress("verify " + nameOf(directory), all);

@@ -1,17 +1,28 @@
 // Writes a snapshot that is in this daemon's memory to its store, beside all else: a suspend with --background. The work is a
-// process's of its own (checkpoint/write-out.h): a vgpu-worker that is never greeted, so it has no driver.
+// process's of its own (checkpoint/write-out.h): a vgpu-worker that is never greeted, so it has no driver. Of sessions that share,
+// the snapshot in whose folder the others are is written last, and only if these could be: so one that is on disk is whole.
 #pragma once
 
 #include <kj/async.h>
 
 #include <string>
+#include <vector>
 
 #include "tools/vgpud/sessions.h"
+#include "tools/vgpud/suspend-together.h"
 
 namespace vgpu::daemon {
 
-// Resolves when the snapshot at `path` is on disk, and its program, if it still waits, has been told. Rejects if it could not be
-// written; it is in memory as before then.
-kj::Promise<void> writeInBackground(Sessions& sessions, std::string session, std::string path, PinnedHold hold);
+struct BackgroundWrite {
+  std::string session, path;  // whose snapshot, and where
+  PinnedHold hold;
+  kj::Promise<void> before = kj::READY_NOW;  // first: rejects if this one is not to be written
+  // Those sessions, and the folders of their snapshots, that then depend on no daemon any more.
+  std::vector<SessionFolder> whole;
+};
+
+// Of a snapshot that was kept to be written (memory-snapshots.h). Resolves when it is on disk, and the programs of `whole` that still
+// wait have been told. Rejects if it could not be written, which has been logged; it is in memory as before then.
+kj::Promise<void> writeInBackground(Sessions& sessions, BackgroundWrite write);
 
 }  // namespace vgpu::daemon

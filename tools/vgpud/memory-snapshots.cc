@@ -32,8 +32,9 @@ uint64_t processorTicks(pid_t pid) {
 
 }  // namespace
 
-void MemorySnapshots::keep(const std::string& path, PinnedHold hold, kj::Own<TargetFolder> folder, kj::Promise<void> others) {
-  snapshots.emplace(path, Kept{std::move(hold), kj::mv(folder), {}, kj::mv(others)});
+void MemorySnapshots::keep(const std::string& path, PinnedHold hold, kj::Own<TargetFolder> folder, kj::Promise<void> others,
+                           bool toBeWritten) {
+  snapshots.emplace(path, Kept{std::move(hold), kj::mv(folder), kj::mv(others), toBeWritten, {}});
 }
 
 std::string MemorySnapshots::around(const std::string& path) const {
@@ -48,7 +49,10 @@ void MemorySnapshots::writeBegun(const std::string& path, kj::Own<WorkerProcess>
 }
 
 void MemorySnapshots::writeEnded(const std::string& path) {
-  if (auto found = snapshots.find(path); found != snapshots.end()) found->second.writer = nullptr;
+  auto found = snapshots.find(path);
+  if (found == snapshots.end()) return;
+  found->second.toBeWritten = false;
+  found->second.writer = nullptr;
 }
 
 MemorySnapshots::Kept MemorySnapshots::takeOut(const std::string& path) {
@@ -66,7 +70,7 @@ kj::Promise<void> MemorySnapshots::release(const std::string& path) {
 }
 
 kj::Promise<void> MemorySnapshots::remove(const std::string& path) {
-  if (!has(path) || snapshots.at(path).writer.get() != nullptr) return kj::READY_NOW;
+  if (!has(path) || isToBeWritten(path)) return kj::READY_NOW;
   Kept kept = takeOut(path);
   return TargetFolder::discardAfter(kj::mv(kept.others), kj::mv(kept.folder));
 }
@@ -77,9 +81,8 @@ kj::Promise<void> MemorySnapshots::awaitWrites(kj::Timer& timer, uint64_t worked
   uint64_t now = 0;
   bool isWriting = false;
   for (auto& [path, kept] : snapshots) {
-    if (kept.writer.get() == nullptr) continue;
-    isWriting = true;
-    now += processorTicks(kept.writer->pid());
+    isWriting |= kept.toBeWritten;
+    if (kept.writer.get() != nullptr) now += processorTicks(kept.writer->pid());
   }
   if (now != worked) since = timer.now();
   if (!isWriting || timer.now() - since > idleLimit) return kj::READY_NOW;

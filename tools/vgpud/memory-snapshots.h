@@ -22,21 +22,21 @@ namespace vgpu::daemon {
 class MemorySnapshots {
  public:
   // A snapshot that is complete; `folder` is its directory `path`. `others` resolves when nothing of other sessions is in that any more:
-  // until then it is not removed.
-  void keep(const std::string& path, PinnedHold hold, kj::Own<TargetFolder> folder, kj::Promise<void> others = kj::READY_NOW);
+  // until then it is not removed. `toBeWritten`: by a process (background-write.h), until one of release() and writeEnded().
+  void keep(const std::string& path, PinnedHold hold, kj::Own<TargetFolder> folder, kj::Promise<void> others, bool toBeWritten);
   bool has(const std::string& path) const { return snapshots.count(path) > 0; }
   // That snapshot, or the one in whose folder it is, because the two are of sessions that share; empty if neither is in memory.
   std::string around(const std::string& path) const;
 
-  // A process writes it (background-write.h), until one of release() and writeEnded(), of which the second means that it has
-  // failed.
+  // Of one that is to be written: that process has begun, or it has failed, or is not to begin.
   void writeBegun(const std::string& path, kj::Own<WorkerProcess> writer);
   void writeEnded(const std::string& path);
+  bool isToBeWritten(const std::string& path) const { return has(path) && snapshots.at(path).toBeWritten; }
   // It is on disk: lets its memory and its folder go.
   kj::Promise<void> release(const std::string& path);
 
   // Its program goes on, or has ended: lets its memory go at once, and removes its files. Nothing to do without one, or if it is
-  // being written: then it becomes one like any other.
+  // to be written: then it becomes one like any other.
   kj::Promise<void> remove(const std::string& path);
   // The daemon ends. First: resolves when nobody writes any more, or when those who do have done nothing for a minute.
   kj::Promise<void> writesEnded(kj::Timer& timer);
@@ -49,8 +49,9 @@ class MemorySnapshots {
   struct Kept {
     PinnedHold hold;
     kj::Own<TargetFolder> folder;
-    kj::Own<WorkerProcess> writer;  // null if nobody writes it
     kj::Promise<void> others;
+    bool toBeWritten;
+    kj::Own<WorkerProcess> writer;  // null if nobody writes it now
   };
   Kept takeOut(const std::string& path);
   kj::Promise<void> awaitWrites(kj::Timer& timer, uint64_t worked, kj::TimePoint since);

@@ -17,6 +17,7 @@
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
 #include "vgpu/control/text.h"
+#include "vgpu/snapshot/process-part.h"
 
 namespace vgpu::daemon {
 namespace {
@@ -275,14 +276,14 @@ kj::Promise<void> Sessions::retireWorker(Session& session, bool isKept) {
 }
 
 // They go on, or end, at about the same time as whoever asks.
-kj::Promise<void> Sessions::nobodyWaits(std::string folder, std::vector<std::string> ids) {
+kj::Promise<void> Sessions::nobodyWaits(std::string first, std::vector<std::string> ids) {
   const bool isAwaited = std::ranges::any_of(ids, [&](auto& id) {
     auto session = find(id);
-    return session != nullptr && KJ_ASSERT_NONNULL(session).isSuspendedTo(folder + "/" + id);
+    return session != nullptr && KJ_ASSERT_NONNULL(session).isSuspendedTo(snapshot::sessionFolderOf(first, id));
   });
-  if (!isAwaited || isEnding) return kj::READY_NOW;
-  return io.provider->getTimer().afterDelay(50 * kj::MILLISECONDS).then([this, folder = std::move(folder), ids = std::move(ids)]() mutable {
-    return nobodyWaits(std::move(folder), std::move(ids));
+  if ((!isAwaited || isEnding) && !inMemory.isToBeWritten(first)) return kj::READY_NOW;
+  return io.provider->getTimer().afterDelay(50 * kj::MILLISECONDS).then([this, first = std::move(first), ids = std::move(ids)]() mutable {
+    return nobodyWaits(std::move(first), std::move(ids));
   });
 }
 

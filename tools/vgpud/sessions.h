@@ -73,8 +73,9 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   // The same of a session whose snapshot is in memory: its worker serves another program if it can, or is kept (kept-workers.h).
   kj::Promise<void> retireWorker(Session& session, bool isKept);
 
-  // Resolves when none of the sessions `ids` waits for its snapshot in `folder`/ID any more, or this daemon ends.
-  kj::Promise<void> nobodyWaits(std::string folder, std::vector<std::string> ids);
+  // Resolves when none of the sessions `ids` waits for its snapshot in the one at `first` any more, or this daemon ends, and that one is
+  // not to be written any more.
+  kj::Promise<void> nobodyWaits(std::string first, std::vector<std::string> ids);
 
   // Removes a directory that no session uses any more, in the background.
   void remove(StateDirectory::Shared directory);

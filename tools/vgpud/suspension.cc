@@ -17,10 +17,10 @@ namespace vgpu::daemon {
 kj::Promise<void> SuspendedTogether::othersCleared(Sessions& sessions, std::string first) {
   auto letGo = kj::joinPromises(cleared.releaseAsArray()).catch_([](kj::Exception&&) {});
   return letGo.then([&sessions, folder = folder, others = others, first = std::move(first)]() mutable {
-    auto left = sessions.nobodyWaits(folder, others);
+    auto left = sessions.nobodyWaits(first, others);
     return left.then([&sessions, folder = std::move(folder), others = std::move(others), first = std::move(first)] {
       return sessions.files.run([folder, others, first] {
-        if (isOnDisk(first)) return;  // at the last moment, when the daemon ends
+        if (isOnDisk(first)) return;  // at the last moment
         for (auto& id : others) removeSnapshotOf(id, folder + "/" + id);
         rmdir(folder.c_str());  // fails if something of others is in it
       });
@@ -178,6 +178,11 @@ void Suspension::complete() {
       (*group)->cleared.add(kj::mv(gone.promise));
       folder = folder.attach(kj::defer([letGo = kj::mv(gone.fulfiller)]() mutable { letGo->fulfill(); }));
     }
+    if (memory == control::Memory::FIRST && !isFirst) {
+      auto written = kj::newPromiseAndFulfiller<void>();
+      (*group)->written.add(kj::mv(written.promise));
+      onDisk = kj::mv(written.fulfiller);
+    }
   }
   spdlog::info("session {} ({}, pid {}) is suspended to {}", session.id, session.name, session.pid, path);
 }
@@ -190,9 +195,9 @@ kj::Promise<void> Suspension::release() {
     KJ_IF_MAYBE (group, together) {
       if (isFirst) others = (*group)->othersCleared(sessions, path);
     }
-    sessions.inMemory.keep(path, hold, kj::mv(folder), kj::mv(others));
-    if (memory == control::Memory::FIRST)
-      sessions.spawn(kj::evalNow([this] { return writeInBackground(sessions, session.id, path, kj::mv(hold)); }));
+    const bool toBeWritten = memory == control::Memory::FIRST;
+    sessions.inMemory.keep(path, hold, kj::mv(folder), kj::mv(others), toBeWritten);
+    if (toBeWritten) sessions.spawn(write().catch_([](kj::Exception&&) {}));  // has been logged
   } else {
     auto kept = folder->keep();
     sessions.spawn(kept.attach(kj::mv(folder)));
@@ -202,6 +207,20 @@ kj::Promise<void> Suspension::release() {
   bool isKept =
       memory != control::Memory::NONE && sessions.keepsSuspended && together == nullptr && !sessions.exchange.gives(session.id);
   return sessions.retireWorker(session, isKept).then([] { faultPoint("suspend.worker-released"); });
+}
+
+kj::Promise<void> Suspension::write() {
+  BackgroundWrite work{.session = session.id, .path = path, .hold = kj::mv(hold)};
+  KJ_IF_MAYBE (written, onDisk) {
+    return writeInBackground(sessions, kj::mv(work))
+        .then([written = kj::mv(*written)]() mutable { written->fulfill(); });
+  }
+  KJ_IF_MAYBE (group, together) {
+    work.before = kj::joinPromises((*group)->written.releaseAsArray());
+    for (auto& id : (*group)->others) work.whole.push_back({id, (*group)->folder + "/" + id});
+  }
+  work.whole.push_back({session.id, path});
+  return writeInBackground(sessions, kj::mv(work));
 }
 
 // The directory can be cleared when nobody writes there any more: the worker has gone on, or is gone.

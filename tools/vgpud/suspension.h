@@ -26,6 +26,7 @@ struct SuspendedTogether final : kj::Refcounted {
   const uint64_t number;                  // Session::together of each
   CommitBarrier quiesced, saved;          // where each waits for all, which the last one says that it is
   kj::Vector<kj::Promise<void>> cleared;  // after a failure, and in memory: when the folder of each but the first has been let go of
+  kj::Vector<kj::Promise<void>> written;  // in the background: when the snapshot of each but the first is on disk; reject if it is not
   std::string folder;                     // in which those folders are; it is removed after them
   std::vector<std::string> others;        // those sessions, whose ids are their folders' names
 
@@ -61,6 +62,7 @@ class Suspension {
   kj::Promise<void> save();
   kj::Promise<void> allSaved();
   kj::Promise<void> release();
+  kj::Promise<void> write();
   void abandon();
 
   Sessions& sessions;
@@ -73,6 +75,7 @@ class Suspension {
   kj::Maybe<kj::Own<SuspendedTogether>> together;
   const bool isFirst;
   PinnedHold hold;  // if chunks go to memory
+  kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> onDisk;  // of one of SuspendedTogether::written
   kj::Own<TargetFolder> folder;
   kj::AutoCloseFd target;  // on its way to the worker
   kj::Promise<std::string> workerExit;

@@ -151,31 +151,35 @@ isGone "$VGPU_STORE/snapshots/ended" || fail "a snapshot is left of a daemon tha
 : >"$dir/pause.go"
 wait "$runner" && fail "programs that have lost their snapshots ended well"
 
-# In the background, where the child's comes to disk and the parent's, in whose folder it is, does not: nothing is left when they run
-# again, or the node has ended.
-writerOf() {  # NODE FOLDER
-  local writer
-  for writer in $(sed -n 's/^write.manifest-written [^ ]* \([0-9]*\) stop$/\1/p' "$dir/faults"); do
-    [[ " $(readlink /proc/"$writer"/fd/* 2>/dev/null | tr '\n' ' ')" = *" $2/writing "* ]] && echo "$writer"
-  done
-  return 0
-}
-bothStand() { [ "$(grep -cs '^write.manifest-written .* stop$' "$dir/faults")" = 2 ]; }
+# In the background: the child's comes to disk first, and then the parent's, in whose folder it is. If the parent's does not, nothing is
+# left when they run again, or the node has ended.
 export VGPU_FAULT_LOG=$dir/faults
-for end in resume stop; do
+writers() { sed -n 's/^write.manifest-written [^ ]* \([0-9]*\) stop$/\1/p' "$dir/faults" 2>/dev/null; }
+stand() { [ "$(writers | wc -l)" = "$1" ]; }
+isIn() { ctl n snapshots ls --json | python3 -c '
+import json, sys
+sys.exit([s["place"] for s in json.load(sys.stdin) if s["snapshot"] == sys.argv[1]] != [sys.argv[2]])' "$1" "$2"; }
+# beginToWrite NAME: on node n, where the child's stands before its manifest gets its name.
+beginToWrite() {
   rm -f "$dir/faults"
   VGPU_FAULT_POINT=write.manifest-written:stop startNode n --pinned 128MiB
   startSharing hold n
-  name=half-$end folder=$VGPU_STORE/snapshots/half-$end
+  name=$1 folder=$VGPU_STORE/snapshots/$1
   succeeds ctl n suspend "pid:$pid" --background --name "$name"
-  waitUntil bothStand
-  outer=$(writerOf n "$folder") inner=$(writerOf n "$folder/sessions/$childId")
-  [ -n "$outer" ] && [ -n "$inner" ] || fail "the processes that write are not found: $(cat "$dir/faults")"
-  kill -KILL "$outer"
-  waitUntil says n "snapshot $folder of .* stays in memory: it could not be written"
+  waitUntil stand 1
+  inner=$(writers)
+  [[ " $(readlink /proc/"$inner"/fd/* | tr '\n' ' ')" = *" $folder/sessions/$childId/writing "* ]] || fail "the child's is not written first"
+  ctl n snapshots ls | grep -q "^$name .* memory .*, being written: " || fail "ls says: $(ctl n snapshots ls)"
+}
+for end in resume stop; do
+  beginToWrite "half-$end"
   kill -CONT "$inner"
   waitUntil says n "snapshot $folder/sessions/$childId of .* is on disk"
   [ -e "$folder/sessions/$childId/manifest.json" ] || fail "the snapshot of the child is not there"
+  waitUntil stand 2
+  isIn "$name" memory || fail "a part is not on disk, and ls says that all is"
+  kill -KILL "$(writers | tail -n 1)"
+  waitUntil says n "snapshot $folder of .* stays in memory: it could not be written"
   if [ "$end" = resume ]; then
     succeeds ctl n resume "$name"
     bothRun n
@@ -188,6 +192,58 @@ for end in resume stop; do
     isGone "$folder" || fail "of a snapshot that is lost there is left: $(find "$folder")"
     : >"$dir/pause.go"
     wait "$runner" && fail "programs that have lost their snapshots ended well"
+  fi
+done
+
+# If the child's does not, the parent's is not written either: no half of them looks whole.
+for end in resume kill; do
+  beginToWrite "none-$end"
+  kill -KILL "$inner"
+  waitUntil says n "snapshot $folder/sessions/$childId of .* stays in memory: it could not be written"
+  waitUntil says n "snapshot $folder of .* stays in memory: it could not be written: "
+  isIn "$name" memory || fail "a part is not on disk, and ls says that all is"
+  succeeds ctl n snapshots verify "$name"
+  grep -q "^the memory of session $childId of snapshot $name is not on disk yet, and was not read\$" "$dir/succeeds.log" ||
+    fail "verify says: $(cat "$dir/succeeds.log")"
+  if [ "$end" = resume ]; then
+    succeeds ctl n resume "$name"
+    bothRun n
+    waitUntil isGone "$folder"
+    goOn
+    stopNode n
+  else
+    kill -KILL "${daemon[n]}"
+    : >"$dir/pause.go"
+    wait "$runner" && fail "programs that have lost their snapshots ended well"
+    isIn "$name" lost || fail "their daemon has gone, and ls says otherwise"
+    refused "snapshot $name cannot be resumed: session $childId was in the memory of a vgpud that has ended" ctl b snapshots verify "$name"
+    succeeds ctl b snapshots gc
+    isGone "$folder" || fail "of a snapshot that is lost there is left: $(find "$folder")"
+  fi
+done
+
+# They run again, or their daemon is told to end, before the parent's has begun: both come to disk all the same.
+for end in resume stop; do
+  beginToWrite "late-$end"
+  if [ "$end" = resume ]; then
+    succeeds ctl n resume "$name"
+    bothRun n
+  else
+    kill -TERM "${daemon[n]}"
+  fi
+  kill -CONT "$inner"
+  waitUntil stand 2
+  kill -CONT "$(writers | tail -n 1)"
+  waitUntil isIn "$name" disk
+  succeeds ctl b snapshots verify "$name"
+  if [ "$end" = resume ]; then
+    goOn
+    stopNode n
+  else
+    endsCleanly n
+    succeeds ctl b resume "$name"
+    bothRun b
+    goOn
   fi
 done
 unset VGPU_FAULT_LOG
