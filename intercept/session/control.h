@@ -22,8 +22,8 @@ class SessionControl {
  public:
   virtual ~SessionControl() = default;
   // Closes the gate to new calls, waits until those inside have published their frames and the object list is committed; returns
-  // the head of the first device's ring, for whoever watches. Throws kj::Exception if that fails, or if `givesUp`, polled while
-  // it waits, returns true; the gate is open again then.
+  // the head of the first device's ring, for whoever watches. What was freed behind work that has been done is free before that. Throws
+  // kj::Exception if it fails, or if `givesUp`, polled while it waits, returns true; the gate is open again then.
   virtual uint64_t closeGate(const std::function<bool()>& givesUp) = 0;
   virtual void openGate() = 0;
   // For a restored worker that a daemon offers while the gate is closed. accept() gives the number of the handover by which the

@@ -191,6 +191,7 @@ void Session::leaveHost() { managed.leaveHost(); }
 
 uint64_t Session::closeGate(const std::function<bool()>& givesUp) {
   constexpr const char* taken = "the wish to suspend this program was taken back";
+  memory.completeFrees(*this, givesUp);
   KJ_REQUIRE(gate.close(givesUp), taken);
   KJ_ON_SCOPE_FAILURE(gate.open());
   KJ_REQUIRE(recorder->flush(givesUp), taken);

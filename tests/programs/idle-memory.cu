@@ -2,11 +2,16 @@
 // (control/idle-memory looks). The first pause point holds the memory, the second has freed it, the third has freed other memory in a
 // stream, the fourth managed memory: each of them behind work, and with nothing allocated afterwards.
 //
-// With an argument, the only pause point has freed pinned memory of a pool in a stream. The stream is held until the file GO that it names
-// is there; what was freed before that is to be returned after it.
+// With the argument `little` the only pause point has freed a little in a stream, of which no thread is told: a suspend does not save
+// it.
+//
+// With another argument, the only pause point has freed pinned memory of a pool in a stream. The stream is held until the file GO that it
+// names is there; what was freed before that is to be returned after it.
+#include <string.h>
+
 #include "host-pool.h"
 
-constexpr size_t bytes = size_t{512} << 20;
+constexpr size_t bytes = size_t{512} << 20, little = size_t{8} << 20;
 
 namespace {
 
@@ -27,9 +32,24 @@ int freePinned(char* go) {
   return verdict("idle-memory", true);
 }
 
+int freeLittle() {
+  char* memory;
+  CHECK(cudaMallocAsync(reinterpret_cast<void**>(&memory), little, nullptr));
+  CHECK(cudaMemsetAsync(memory, 1, little, nullptr));
+  CHECK(cudaFreeAsync(memory, nullptr));
+  CHECK(cudaDeviceSynchronize());
+  pausePoint();
+  CHECK(cudaMallocAsync(reinterpret_cast<void**>(&memory), little, nullptr));
+  CHECK(cudaMemsetAsync(memory, 2, little, nullptr));
+  char last = 0;
+  CHECK(cudaMemcpy(&last, memory + little - 1, 1, cudaMemcpyDefault));
+  return verdict("idle-memory", last == 2);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
+  if (count > 1 && strcmp(arguments[1], "little") == 0) return freeLittle();
   if (count > 1) return freePinned(arguments[1]);
   cudaEvent_t between = nullptr;
   char *first, *second;

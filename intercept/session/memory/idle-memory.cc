@@ -1,6 +1,6 @@
 #include "intercept/session/memory/idle-memory.h"
 
-#include <chrono>
+#include <kj/exception.h>
 
 #include "intercept/session/failure.h"
 #include "intercept/session/background-thread.h"
@@ -10,25 +10,57 @@ namespace vgpu::client {
 
 namespace {
 constexpr auto period = std::chrono::milliseconds(500);
+constexpr auto suspendLimit = std::chrono::milliseconds(100), givesUpLook = std::chrono::milliseconds(1);
+}
+
+void IdleMemory::start(Session& session) {
+  if (!thread.joinable()) thread = startBackgroundThread("vgpu-memory", [this, &session] { serve(session); });
 }
 
 void IdleMemory::wake(Session& session) {
   std::lock_guard lock(mutex);
-  if (!thread.joinable()) thread = startBackgroundThread("vgpu-memory", [this, &session] { serve(session); });
+  start(session);
   if (noted) return;
   noted = true;
   changed.notify_all();
 }
 
+void IdleMemory::completeFrees(Session& session, const std::function<bool()>& givesUp) {
+  const auto limit = std::chrono::steady_clock::now() + suspendLimit;
+  std::unique_lock lock(mutex);
+  if (kj::runCatchingExceptions([&] { start(session); }) != nullptr) return;  // the system has no thread: the bytes are saved
+  const uint64_t number = ++asked;
+  changed.notify_all();
+  while (completed < number && !givesUp() && std::chrono::steady_clock::now() < limit) changed.wait_for(lock, givesUpLook);
+}
+
+void IdleMemory::await(Session& session, std::optional<Time> until) {
+  std::unique_lock lock(mutex);
+  for (;;) {
+    if (completed != asked) {
+      const uint64_t number = asked;
+      lock.unlock();
+      answerOf([&] {
+        session.memory.completeFrees(Thread::current(session));
+        return CUDA_SUCCESS;
+      });
+      lock.lock();
+      completed = number;
+      changed.notify_all();
+    } else if (until) {
+      if (changed.wait_until(lock, *until) == std::cv_status::timeout) return;
+    } else {
+      if (noted.exchange(false)) return;
+      changed.wait(lock);
+    }
+  }
+}
+
 void IdleMemory::serve(Session& session) {
   for (;;) {
-    {
-      std::unique_lock lock(mutex);
-      changed.wait(lock, [this] { return noted.load(); });
-      noted = false;
-    }
+    await(session, std::nullopt);
     for (bool more = true; more && !session.lost.load();) {
-      std::this_thread::sleep_for(period);
+      await(session, std::chrono::steady_clock::now() + period);
       more = false;
       answerOf([&] {
         for (unsigned device = 0; device < session.devices.size(); ++device)

@@ -136,6 +136,9 @@ class Memory {
   // The same with memory that was not needed since the last call, beyond what is always kept. False if nothing is left for the
   // next call.
   bool trimUnneeded(Thread& thread, unsigned device);
+  // Completes what was freed behind work that the GPUs have done. For a suspend: as IdleMemory does it.
+  void completeFrees(Thread& thread);
+  void completeFrees(Session& session, const std::function<bool()>& givesUp);
 
   // Leased from the worker and not allocated, what streams and graphs have freed as far as the GPUs have come included.
   uint64_t freeBytes(Thread& thread, unsigned device);

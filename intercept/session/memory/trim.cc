@@ -47,6 +47,15 @@ bool Memory::isMuchFree(const PoolSource& source) {
   return arena.freeBytes() + pending > keptFor(arena, pending);
 }
 
+void Memory::completeFrees(Thread& thread) {
+  collectAll(thread);
+  freePassed(thread);
+}
+
+void Memory::completeFrees(Session& session, const std::function<bool()>& givesUp) {
+  if (pools.hasAny() || anyFreedLater.load(std::memory_order_relaxed)) idleMemory.completeFrees(session, givesUp);
+}
+
 bool Memory::trimUnneeded(Thread& thread, unsigned device) {
   if (thread.session.fault(device) != CUDA_SUCCESS) return true;  // nothing can be given back before the context is new
   collect(thread, device, false);

@@ -37,6 +37,14 @@ for index in 1 2 3; do
   goOn
 done
 
+# A suspend saves no bytes of what was freed behind work that has been done.
+pauseAt 0 little
+succeeds ctl a suspend "pid:$pid" --to "$dir/little" --json
+python3 -c 'import json, sys; sys.exit(json.load(sys.stdin)["deviceBytes"] >= 8 << 20)' <"$dir/succeeds.log" ||
+  fail "freed memory was saved: $(cat "$dir/succeeds.log")"
+succeeds ctl a resume "$dir/little"
+goOn
+
 # Of pinned memory, whose return waits for all work of the GPU, nothing is returned while there is some.
 pauseAt 0 "$dir/ended"
 waitUntil isTrue 'not of("host memory")'
