@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "session-fixture.h"
+#include "vgpu/api/handle.h"
 
 using namespace vgpu;
 using namespace vgpu::test;
@@ -59,6 +60,21 @@ CUresult addWhenLet(CUlinkState link, CUjitInputType type, void* data, size_t by
 }
 
 void adaptLinking(stub::Driver& driver) { addAtOnce = std::exchange(driver.cuLinkAddData_v2, addWhenLet); }
+
+std::atomic<int> references{0};  // that the driver has
+decltype(stub::Driver::cuTexRefCreate) createAtOnce;
+decltype(stub::Driver::cuTexRefDestroy) destroyAtOnce;
+
+void adaptReferences(stub::Driver& driver) {
+  createAtOnce = std::exchange(driver.cuTexRefCreate, [](CUtexref* made) {
+    ++references;
+    return createAtOnce(made);
+  });
+  destroyAtOnce = std::exchange(driver.cuTexRefDestroy, [](CUtexref ended) {
+    --references;
+    return destroyAtOnce(ended);
+  });
+}
 
 std::atomic<unsigned> retained{0};  // devices whose context has been made: a bit each
 decltype(stub::Driver::cuDevicePrimaryCtxRetain) retainAtOnce;
@@ -184,5 +200,22 @@ TEST_CASE("a device has a context when the session first uses it") {
         KJ_REQUIRE(retained == 5u, retained.load());
       },
       "devices=3", adaptRetaining);
+  CHECK(problem == "");
+}
+
+TEST_CASE("a worker that is to serve another program has no references to textures of the program before") {
+  TestSession session;
+  auto problem = session.inWorker(
+      [&](stub::Worker& worker) {
+        worker.proceed();
+        session.require(makeFrame<api::Cuda::TexRefCreateParams>(0, api::Method::texRefCreate, 0, [](auto p) {
+          p.setPTexRef(makeHandle(api::Kind::TEXTURE_REFERENCE, 0, 0, 1));
+        }));
+        KJ_REQUIRE(references == 1, references.load());
+        worker.quiesce();
+        worker.recycle();
+        KJ_REQUIRE(references == 0, references.load());
+      },
+      "", adaptReferences);
   CHECK(problem == "");
 }

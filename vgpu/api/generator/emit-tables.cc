@@ -116,15 +116,16 @@ std::string emitKindModules(const Table& table) {
   return out + "#undef KIND_MODULE\n";
 }
 
-// What the client calls for objects that end with their context, for whoever defines KIND_END: by an entry, or another function.
+// What the client calls for objects that end with their context, for whoever defines KIND_END: by an entry, perhaps one that is
+// deprecated, or another function.
 std::string emitKindEnds(const Table& table) {
-  std::string out = banner;
+  std::string out = fmt::format("{}#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored \"-Wdeprecated-declarations\"\n", banner);
   for (auto kind = table.kinds.rbegin(); kind != table.kinds.rend(); ++kind) {
     if (kind->ends.empty()) continue;
     std::string what = kind->ends.starts_with("cu") ? fmt::format("fromWire<{}>(handle)", kind->type) : "thread, handle";
     out += fmt::format("KIND_END({}, {}({}))\n", enumerantOf(kind->name), kind->ends, what);
   }
-  return out + "#undef KIND_END\n";
+  return out + "#pragma GCC diagnostic pop\n#undef KIND_END\n";
 }
 
 std::string emitMethodsHeader(const Table& table) {
