@@ -120,7 +120,7 @@ CUresult Executable::set(Thread& thread, uint64_t node, const NodeWork& work) {
   if (CUresult bad = check(*step, work)) return bad;
   auto* copy = std::get_if<CopyWork>(&work);
   if (!mayName(session.graphMemories, copy == nullptr ? fillsGraph : ownGraph, work)) return CUDA_ERROR_INVALID_VALUE;
-  const Change change{byNode[node], work, step->enabled};
+  const Change change{numberOf(*step), work, step->enabled};
   if (step->place.step != Place::none && (runsOnHost(work) || std::holds_alternative<EventWork>(work))) return CUDA_ERROR_NOT_SUPPORTED;
   const bool isNoChange = copy != nullptr && isSame(step->work, work);  // kernels may have changed a kernel's
   Problem problem;
@@ -234,12 +234,22 @@ CUresult Executable::setChild(Thread& thread, uint64_t node, const Graph& child)
   return CUDA_SUCCESS;
 }
 
+namespace {
+
+bool mayBeDisabled(const NodeWork& work) {
+  const CUgraphNodeType type = typeOf(work);
+  return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY || type == CU_GRAPH_NODE_TYPE_MEMSET;
+}
+
+}  // namespace
+
 CUresult Executable::setEnabled(Thread& thread, uint64_t node, bool enabled) {
-  if (findEnabled(node) == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  Step& step = *findStep(node);
+  Step* found = findStep(node);
+  if (found == nullptr || !mayBeDisabled(found->work)) return CUDA_ERROR_INVALID_VALUE;
+  Step& step = *found;
   if (step.enabled == enabled) return CUDA_SUCCESS;
   if (hasEnded(step)) return CUDA_ERROR_UNKNOWN;
-  if (step.place.step != Place::none) return remake(thread, {{byNode[node], step.work, enabled}});
+  if (step.place.step != Place::none) return remake(thread, {{numberOf(step), step.work, enabled}});
   HostFunctions::Made made;
   if (step.function) made = HostFunctions::made(functionOf(step, enabled));
   if (CUresult error = sendEnabled(thread, step, enabled)) return error;
@@ -265,12 +275,7 @@ const bool* Executable::findEnabled(uint64_t node) const {
   auto found = byNode.find(node);
   if (found == byNode.end()) return nullptr;
   const Step& step = shape.steps[found->second];
-  switch (typeOf(step.work)) {
-    case CU_GRAPH_NODE_TYPE_KERNEL:
-    case CU_GRAPH_NODE_TYPE_MEMCPY:
-    case CU_GRAPH_NODE_TYPE_MEMSET: return &step.enabled;
-    default: return nullptr;
-  }
+  return mayBeDisabled(step.work) ? &step.enabled : nullptr;
 }
 
 }  // namespace vgpu::client

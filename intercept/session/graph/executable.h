@@ -174,6 +174,7 @@ class Executable {
   void noteMemory();
   CUresult awaitBefore(Thread& thread, uint64_t stream);
   Step* findStep(uint64_t node);
+  uint32_t numberOf(const Step& step) const { return static_cast<uint32_t>(&step - shape.steps.data()); }
   // What a launch uses besides the driver's graph, which must outlive it.
   bool holdsAnything() const;
   template <typename Frame>
