@@ -403,6 +403,7 @@ CUresult LibraryCall::create() {
     object->later = {made(0), handleDevice(handle.get()), thread.owner()};
   } else {
     const std::string variables = api::libraryVariables();
+    thread.session.descriptions.note(variables);
     Call<api::Cuda::LibraryCreateParams> frame(thread, api::Method::libraryCreate, frameWords() + dataWords(variables.size()));
     frame->setObject(handle.get());
     fill(frame);

@@ -1,6 +1,7 @@
 #include "intercept/session/descriptions.h"
 
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "intercept/session/call.h"
@@ -9,12 +10,16 @@ namespace vgpu::client {
 
 namespace {
 
-// A call that has been kept, of an object of that handle.
+// A call that has been kept, of an object of that handle. `variables`: if it makes that.
 template <typename Params>
-CUresult postAgain(Thread& thread, api::Method method, const LibraryObject::Call& call, uint64_t handle) {
+CUresult postAgain(Thread& thread, api::Method method, const LibraryObject::Call& call, uint64_t handle, std::string_view variables = {}) {
   auto block = call.block.data();
-  Call<Params> frame(thread.of(handle), method, dataWords(block.size()) + dataWords(std::strlen(call.row->symbol) + 1));
-  if constexpr (requires { frame->setObject(handle); }) frame->setObject(handle);
+  Call<Params> frame(thread.of(handle), method,
+                     dataWords(block.size()) + dataWords(std::strlen(call.row->symbol) + 1) + dataWords(variables.size()));
+  if constexpr (requires { frame->setObject(handle); }) {
+    frame->setObject(handle);
+    frame->setVariables(kj::arrayPtr(variables.data(), variables.size()).asBytes());
+  }
   frame->setEntry(call.row->signature);
   frame->setHostMask(call.hostMask);
   frame->setSymbol(call.row->symbol);
@@ -22,9 +27,9 @@ CUresult postAgain(Thread& thread, api::Method method, const LibraryObject::Call
   return frame.post();
 }
 
-CUresult post(Thread& thread, const LibraryObject& object, uint64_t handle) {
-  if (CUresult error = postAgain<api::Cuda::LibraryCreateParams>(thread, api::Method::libraryCreateAgain, object.later->made, handle))
-    return error;
+CUresult post(Thread& thread, const LibraryObject& object, uint64_t handle, std::string_view variables) {
+  constexpr auto again = api::Method::libraryCreateAgain;
+  if (CUresult error = postAgain<api::Cuda::LibraryCreateParams>(thread, again, object.later->made, handle, variables)) return error;
   for (auto& call : object.calls())
     if (CUresult error = postAgain<api::Cuda::LibrarySetParams>(thread, api::Method::librarySet, call, handle)) return error;
   return CUDA_SUCCESS;
@@ -50,7 +55,7 @@ CUresult Descriptions::makeNow(Thread& thread, LibraryObject& object) {
   const uint64_t handle = isFound ? found : handles.create(api::Kind::LIBRARY_OBJECT, object.later->device, object.later->context);
   object.nameInCalls(handle);
   if (!isFound)
-    if (CUresult error = post(thread, object, handle)) return error;  // the session is lost
+    if (CUresult error = post(thread, object, handle, variables)) return error;  // the session is lost
   object.isThere(handle);
   return CUDA_SUCCESS;
 }

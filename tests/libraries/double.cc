@@ -147,11 +147,11 @@ class Recorded {
     return "in " + data;
   }
 
-  // Of the environment, those that decide what NVIDIA's computes with a handle.
+  // Of the environment, those that decide what NVIDIA's computes with a handle, and here with a description too.
   std::string variables() const {
     std::string text;
     for (size_t i = 0; i < entry.arguments.size(); ++i) {
-      if (entry.arguments[i].what != Argument::made || !objectTypes[entry.arguments[i].objectType].busy) continue;
+      if (entry.arguments[i].what != Argument::made && entry.arguments[i].what != Argument::place) continue;
       for (const char* name : {"NVIDIA_TF32_OVERRIDE", "CUBLAS_WORKSPACE_CONFIG"})
         if (const char* value = std::getenv(name)) text += std::string(" ") + name + "=" + value;
     }

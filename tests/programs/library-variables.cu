@@ -1,5 +1,6 @@
 // Variables of the program's environment that decide what cuBLAS computes reach it with each handle that is made, and again after a suspend.
-// With the recording library of tests/libraries a result says what its handle was made with.
+// With the recording library of tests/libraries a result says what its handle was made with, and its description: one that is made like
+// one before, which no handle that is there was made before.
 #include "blas.h"
 
 #include <cstdlib>
@@ -22,9 +23,29 @@ struct Made {
   }
 };
 
+// The description that the last one of its kind has left when a reset ends its handle.
+cublasLtMatmulDesc_t describeAgain() {
+  setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
+  cublasLtMatmulDesc_t description;
+  BLAS(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  CHECK(cudaDeviceReset());
+  BLAS(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  return description;
+}
+
+// What the recording library makes of all that it knows of it.
+int32_t ask(cublasLtMatmulDesc_t description) {
+  int32_t value = 0;
+  size_t written = 0;
+  BLAS(cublasLtMatmulDescGetAttribute(description, CUBLASLT_MATMUL_DESC_TRANSA, &value, sizeof value, &written));
+  return value;
+}
+
 }  // namespace
 
 int main() {
+  cublasLtMatmulDesc_t description = describeAgain();
+  const int32_t described = ask(description);
   DeviceArray<float> a(std::vector<float>(256, 1.0f));
   Made none(nullptr, nullptr), tf32("0", nullptr), workspace(nullptr, ":4096:8"), both("0", ":4096:8"), noneAgain(nullptr, nullptr);
   bool ok = true;
@@ -39,6 +60,7 @@ int main() {
   ok &= EXPECT(before[3] != before[0] && before[3] != before[1] && before[3] != before[2]);
   ok &= EXPECT(before[4] == before[0]);
   pausePoint();
+  ok &= EXPECT(ask(description) == described);
   size_t at = 0;
   for (Made* each : {&none, &tf32, &workspace, &both, &noneAgain}) ok &= EXPECT(bitsOf(each->compute(a)) == before[at++]);
   return verdict("library-variables", ok);

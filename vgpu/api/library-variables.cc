@@ -57,8 +57,9 @@ void useLibraryVariables(std::span<const unsigned char> list) {
   static std::mutex& mutex = *new std::mutex;
   static std::deque<Environment>& kept = *new std::deque<Environment>;
   std::lock_guard lock(mutex);
+  auto isSame = [](unsigned char given, char known) { return given == static_cast<unsigned char>(known); };
+  if (!kept.empty() && std::ranges::equal(list, kept.back().list, isSame)) return;
   const std::string text(list.begin(), list.end());
-  if (!kept.empty() && kept.back().list == text) return;
   Environment& next = kept.emplace_back(Environment{text, {}, {}});
   for (size_t at = 0, end; (end = text.find('\0', at)) != std::string::npos && end != at; at = end + 1)
     if (std::string variable = text.substr(at, end - at); isFit(variable)) next.variables.push_back(std::move(variable));
