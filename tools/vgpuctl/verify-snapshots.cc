@@ -85,7 +85,8 @@ class Verification {
 
   void verify(const std::string& directory) {
     if (!isWhole(directory) && !hasLostManifest(directory)) fail(fmt::format("there is no snapshot in {}", directory));
-    if (isLost(directory)) fail(fmt::format("session {} was in the memory of a vgpud that has ended", headerOf(directory)->identity.session));
+    if (isLost(directory))
+      fail(fmt::format("session {} was in the memory of a vgpud that has ended", headerOf(directory)->identity.session));
     verifyFiles(directory);  // first: a snapshot of another version is refused after that
     SnapshotReader reader(directory);
     Header header = readHeader(reader);

@@ -168,7 +168,8 @@ beginToWrite() {
   succeeds ctl n suspend "pid:$pid" --background --name "$name"
   waitUntil stand 1
   inner=$(writers)
-  [[ " $(readlink /proc/"$inner"/fd/* | tr '\n' ' ')" = *" $folder/sessions/$childId/writing "* ]] || fail "the child's is not written first"
+  [[ " $(readlink /proc/"$inner"/fd/* | tr '\n' ' ')" = *" $folder/sessions/$childId/writing "* ]] ||
+    fail "the child's is not written first"
   ctl n snapshots ls | grep -q "^$name .* memory .*, being written: " || fail "ls says: $(ctl n snapshots ls)"
 }
 for end in resume stop; do
