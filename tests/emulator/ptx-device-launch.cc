@@ -181,7 +181,7 @@ TEST_CASE("a fault in a child names its kernel and its parent's, and nothing run
 
 TEST_CASE("a launch of a kernel that cannot be decoded says which and why") {
   const Fault fault =
-      faultOfLaunch(launchingKernel("odd", "istypep.texref %p, %d0;") + launchingKernel("k", launchOf("odd", "0")));
+      faultOfLaunch(launchingKernel("odd", "txq.filter_mode.b32 %r0, [%d0];") + launchingKernel("k", launchOf("odd", "0")));
   CHECK(fault.kind == Fault::Kind::notSupported);
   mentions(fault, "a launch of kernel odd: ");
 }

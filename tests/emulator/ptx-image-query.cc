@@ -8,6 +8,7 @@ class OneView : public ImageViews {
  public:
   ImageView view;
   const ImageView* find(uint64_t handle) const override { return handle == 1 ? &view : nullptr; }
+  bool isReference(uint64_t) const override { return false; }
 };
 
 // k(out): one thread with the object %h leaves eight words of %r at `out`.

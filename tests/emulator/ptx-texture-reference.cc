@@ -11,6 +11,8 @@ class Bound : public ImageViews {
     const auto found = views.find(handle);
     return found == views.end() ? nullptr : &found->second;
   }
+  bool isReference(uint64_t handle) const override { return handle != object && find(handle) != nullptr; }
+  static constexpr uint64_t object = 1;
 };
 
 constexpr std::string_view variables = ".global .texref tex; .global .texref other; .global .surfref surf;";
@@ -74,6 +76,22 @@ TEST_CASE("suld, sust, sured and suq use the surface reference that they name") 
     suq.width.b32 %r2, [surf]; suq.height.b32 %r3, [surf];)");
   references.bind("surf", {1, 2, 3, 4, 5, 6}, 3).surface = true;
   CHECK(references.result() == std::vector<uint32_t>{5, 10, 3, 2});
+}
+
+TEST_CASE("istypep says of which type the reference is whose address a register has, and that an object or other memory is none") {
+  References references(R"(
+    .reg .pred %p<3>; .reg .b64 %a<4>; .reg .b32 %b;
+    mov.u64 %a0, tex; mov.u64 %a1, surf; mov.u64 %a2, 1; add.u64 %a3, %o, 0;
+    istypep.texref %p0, %a0; istypep.surfref %p1, %a0; istypep.samplerref %p2, %a0;
+    selp.b32 %r0, 1, 0, %p0; selp.b32 %b, 2, 0, %p1; or.b32 %r0, %r0, %b; selp.b32 %b, 4, 0, %p2; or.b32 %r0, %r0, %b;
+    istypep.texref %p0, %a1; istypep.surfref %p1, %a1; istypep.samplerref %p2, %a1;
+    selp.b32 %r1, 1, 0, %p0; selp.b32 %b, 2, 0, %p1; or.b32 %r1, %r1, %b; selp.b32 %b, 4, 0, %p2; or.b32 %r1, %r1, %b;
+    istypep.texref %p0, %a2; selp.b32 %r2, 1, 0, %p0;
+    istypep.texref %p0, %a3; selp.b32 %r3, 1, 0, %p0;)");
+  references.bind("tex", {1}, 1);
+  references.bind("surf", {1}, 1).surface = true;
+  references.bound.views[Bound::object] = references.bound.views[references.variable("tex")];
+  CHECK(references.result() == std::vector<uint32_t>{1, 2, 0, 0});
 }
 
 TEST_CASE("a reference with nothing bound reads as zeros and loses what is written") {

@@ -16,6 +16,7 @@ class TestViews : public ImageViews {
   const ImageView* find(uint64_t handle) const override {
     return handle >= 1 && handle <= views.size() ? &views[handle - 1] : nullptr;
   }
+  bool isReference(uint64_t) const override { return false; }
 
  private:
   std::vector<ImageView> views;

@@ -51,6 +51,7 @@ class KernelViews : public ImageViews {
   KernelViews(const TextureObjects& objects, const Device& device, const LoadedModule& module, const ReferenceViews* references)
       : objects(objects), device(device), module(module), references(references) {}
   const ImageView* find(uint64_t handle) const override;
+  bool isReference(uint64_t handle) const override { return findReferenceView(module, references, handle) != nullptr; }
 
  private:
   const TextureObjects& objects;

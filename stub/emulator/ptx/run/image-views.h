@@ -64,6 +64,8 @@ class ImageViews {
  public:
   virtual ~ImageViews() = default;
   virtual const ImageView* find(uint64_t handle) const = 0;  // nullptr if no object has this handle
+  // Whether what is found there is a reference's, and no object's.
+  virtual bool isReference(uint64_t handle) const = 0;
 };
 
 }  // namespace vgpu::emulator

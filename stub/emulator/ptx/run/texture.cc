@@ -321,4 +321,16 @@ const Inst* queryImage(Warp& warp, const Inst* inst) {
   return inst + 1;
 }
 
+const Inst* isReference(Warp& warp, const Inst* inst) {
+  const ImageViews* const images = warp.block().launch().images;
+  const uint64_t* const addresses = warp.lanes<uint64_t>(inst->op[1]);
+  const bool surface = inst->imm != 0;
+  for (uint32_t left = warp.active; left; left &= left - 1) {
+    const int lane = __builtin_ctz(left);
+    const bool isOne = images && images->isReference(addresses[lane]) && images->find(addresses[lane])->surface == surface;
+    warp.lanes<uint32_t>(inst->op[0])[lane] = isOne ? ~0u : 0;
+  }
+  return inst + 1;
+}
+
 }  // namespace vgpu::emulator

@@ -46,4 +46,7 @@ const Inst* reduceSurface(Warp&, const Inst*);
 enum class ImageQuery : uint8_t { width, height, depth, dataType, order, normalized, layers, levels, samples, layout };
 const Inst* queryImage(Warp&, const Inst*);
 
+// istypep: op[0] a predicate, op[1] what may be a reference's address. imm: whether it is to be a surface's, and no texture's.
+const Inst* isReference(Warp&, const Inst*);
+
 }  // namespace vgpu::emulator
