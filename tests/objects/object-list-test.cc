@@ -134,6 +134,29 @@ TEST_CASE("a limit belongs to its device's context, which has a record from then
   CHECK(records[2].key() == 256);
 }
 
+TEST_CASE("attributes of the default stream stay as they were when another stream got them") {
+  auto set = [](uint64_t position, kj::byte value) {
+    return makeFrame<api::Cuda::StreamSetAttributeParams>(position, api::Method::streamSetAttribute, 0, [&](auto& p) {
+      p.setAttr(1);
+      p.initParam(1)[0] = value;
+    });
+  };
+  auto records = after([&](ObjectList& list) {
+    list.apply(makeFrame<api::Cuda::StreamCreateParams>(64, api::Method::streamCreate, 0, [](auto& p) { p.setPhStream(21); }));
+    list.apply(set(128, 1));
+    list.apply(set(256, 2));
+    list.apply(makeFrame<api::Cuda::StreamCopyAttributesParams>(384, api::Method::streamCopyAttributes, 0,
+                                                                [](auto& p) { p.setDstStream(21); }));
+    list.apply(set(512, 3));
+  });
+  REQUIRE(records.size() == 2);
+  const ObjectRecord& context = records[0].id.kind == api::Kind::CONTEXT ? records[0] : records[1];
+  CHECK(context.id == ObjectId{api::Kind::CONTEXT, 0});
+  REQUIRE(context.recipe.size() == 2);
+  CHECK(context.recipe[0].position == 256);
+  CHECK(context.recipe[1].position == 512);
+}
+
 TEST_CASE("frames of no recipe and frames of unknown objects are ignored") {
   auto records = after([](ObjectList& list) {
     list.apply(memFree(64, address));

@@ -1,5 +1,5 @@
 // What is set of streams: their flags, their priorities, also by an attribute, and their attributes, of the default streams too. All of it
-// outlives a pause.
+// outlives a pause, and nothing of it is there in the next program.
 #include <thread>
 
 #include "program.h"
@@ -24,6 +24,19 @@ void setPolicy(cudaStream_t stream, cudaSynchronizationPolicy policy) {
   cudaStreamAttrValue value{};
   value.syncPolicy = policy;
   CHECK(cudaStreamSetAttribute(stream, cudaStreamAttributeSynchronizationPolicy, &value));
+}
+
+void setWindow(cudaStream_t stream, void* memory, size_t bytes) {
+  cudaStreamAttrValue value{};
+  value.accessPolicyWindow.base_ptr = memory;
+  value.accessPolicyWindow.num_bytes = bytes;
+  CHECK(cudaStreamSetAttribute(stream, cudaStreamAttributeAccessPolicyWindow, &value));
+}
+
+bool hasWindow(cudaStream_t stream, size_t bytes) {
+  cudaStreamAttrValue value{};
+  CHECK(cudaStreamGetAttribute(stream, cudaStreamAttributeAccessPolicyWindow, &value));
+  return EXPECT(value.accessPolicyWindow.num_bytes == bytes);
 }
 
 bool hasPolicy(cudaStream_t stream, cudaSynchronizationPolicy policy) {
@@ -77,7 +90,8 @@ bool defaultStreamsAreNew(int greatest) {
 int main() {
   int least, greatest;
   CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
-  bool ok = EXPECT(greatest + 1 < least) & prioritiesAreSet(least, greatest) & defaultStreamsAreNew(greatest);
+  bool ok = EXPECT(greatest + 1 < least) & EXPECT(priorityOf(nullptr) == 0) & hasWindow(nullptr, 0);
+  ok &= prioritiesAreSet(least, greatest) & defaultStreamsAreNew(greatest);
   cudaStream_t made, copied;
   CHECK(cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, greatest));
   CHECK(cudaStreamCreate(&copied));
@@ -87,10 +101,18 @@ int main() {
   setPolicy(nullptr, cudaSyncPolicyYield);
   setPolicy(cudaStreamPerThread, cudaSyncPolicyBlockingSync);
   CHECK(cudaStreamCopyAttributes(copied, made));
+  cudaStream_t asDefault;
+  void* memory;
+  CHECK(cudaStreamCreate(&asDefault));
+  CHECK(cudaMalloc(&memory, 1 << 20));
+  setWindow(nullptr, memory, 4096);
+  CHECK(cudaStreamCopyAttributes(asDefault, nullptr));
+  setWindow(nullptr, memory, 8192);
   auto isAsSet = [&] {
     return EXPECT(priorityOf(made) == greatest + 1) & EXPECT(priorityOf(nullptr) == greatest) & EXPECT(priorityOf(copied) == greatest + 1) &
            EXPECT(priorityOf(cudaStreamPerThread) == least) & hasPolicy(made, cudaSyncPolicySpin) & hasPolicy(copied, cudaSyncPolicySpin) &
-           hasPolicy(nullptr, cudaSyncPolicyYield) & hasPolicy(cudaStreamPerThread, cudaSyncPolicyBlockingSync);
+           hasPolicy(nullptr, cudaSyncPolicyYield) & hasPolicy(cudaStreamPerThread, cudaSyncPolicyBlockingSync) &
+           hasWindow(nullptr, 8192) & hasWindow(asDefault, 4096) & hasPolicy(asDefault, cudaSyncPolicyYield);
   };
   ok &= isAsSet();
   pausePoint();

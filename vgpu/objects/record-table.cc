@@ -22,10 +22,15 @@ void append(std::vector<RecordedFrame>& recipe, const RecordedFrame& frame) {
 
 }  // namespace
 
-RecordTable::Named RecordTable::resolve(kj::ArrayPtr<const api::EffectOn> effects) const {
+RecordTable::Named RecordTable::resolve(unsigned device, kj::ArrayPtr<const api::EffectOn> effects) const {
   Named named;
   for (auto& effect : effects) {
-    if (effect.nullable && effect.handle == 0) continue;
+    if (effect.nullable && effect.handle == 0) {
+      // What has been set of a device's default stream is in the record of its context.
+      auto context = live.find({api::Kind::CONTEXT, device});
+      if (effect.kind == api::Kind::STREAM && context != live.end()) named.all.push_back({context->first, context->second});
+      continue;
+    }
     if (effect.effect == Effect::creates) {
       KJ_REQUIRE(named.created == nullptr, "a frame that makes two objects has no place in the object list");
       named.created = &effect;
@@ -47,7 +52,7 @@ RecordTable::Named RecordTable::resolve(kj::ArrayPtr<const api::EffectOn> effect
 }
 
 void RecordTable::apply(RecordedFrame frame, kj::ArrayPtr<const api::EffectOn> effects) {
-  Named named = resolve(effects);
+  Named named = resolve(frame.device, effects);
   if (!named.known) return;
   if (named.created != nullptr) {
     create(*named.created, frame, named);

@@ -61,7 +61,7 @@ class RecordTable {
     std::vector<uint64_t> changed, destroyed;
     bool known = true, parented = false;
   };
-  Named resolve(kj::ArrayPtr<const api::EffectOn> effects) const;
+  Named resolve(unsigned device, kj::ArrayPtr<const api::EffectOn> effects) const;
 
   void create(const api::EffectOn& effect, const RecordedFrame& frame, const Named& named);
   void change(uint64_t key, const RecordedFrame& frame, const Named& named);
