@@ -1,5 +1,5 @@
 // Limits and the preferred cache are a context's: they end with it, at a reset or the last release, whatever was made of the device since.
-// What is set afterwards stays over a pause, and nothing of before comes back with it.
+// What is set afterwards stays over a pause, and nothing of before comes back with it, nor is any of it there in the next program.
 #include "driver-entry.h"
 
 namespace {
@@ -71,7 +71,9 @@ bool endWithTheirContext(const Settings& first) {
 int main() {
   CHECK(cudaFree(nullptr));
   const Settings first = now();
-  bool ok = endWithAReset(first) & endWithTheLastRelease(first) & endWithTheirContext(first);
+  bool ok = true;
+  for (size_t i = 0; i < std::size(limits); ++i) ok &= EXPECT(first.limits[i] != values[i]);  // what a program before has set
+  ok &= endWithAReset(first) & endWithTheLastRelease(first) & endWithTheirContext(first);
   CHECK(cudaDeviceSetLimit(cudaLimitStackSize, 8192));
   Settings wanted = first;
   wanted.limits[0] = 8192;
@@ -80,5 +82,6 @@ int main() {
   ok &= EXPECT(now() == wanted);
   CHECK(cudaDeviceReset());
   ok &= EXPECT(now() == first) & endWithAReset(first) & endWithTheirContext(first);
+  CHECK(cudaDeviceSetLimit(limits[3], values[3]));  // left as it is
   return verdict("reset-settings", ok);
 }

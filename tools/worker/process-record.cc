@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstring>
+
 #include "stub/driver/driver-addresses.h"
 #include "tools/common/memory-usage.h"
 
@@ -19,9 +21,10 @@ void ProcessRecord::addCurrent(const Driver& driver) {
   OfDevice found;
   size_t total = 0;
   require(driver, driver.cuMemGetInfo_v2(&found.freeBytes, &total), "cuMemGetInfo");
-  for (size_t i = 0; i < comparedLimits.size(); ++i)
-    if (driver.cuCtxGetLimit(&found.limits[i], comparedLimits[i]) != CUDA_SUCCESS)
-      found.limits[i] = 0;  // not every device has each
+  for (size_t i = 0; i < found.limits.size(); ++i)
+    if (driver.cuCtxGetLimit(&found.limits[i], static_cast<CUlimit>(i)) != CUDA_SUCCESS) found.limits[i] = 0;  // not every device has each
+  for (size_t i = 0; i < found.attributes.size(); ++i)
+    if (driver.cuStreamGetAttribute(nullptr, comparedAttributes[i], &found.attributes[i]) != CUDA_SUCCESS) found.attributes[i] = {};
   require(driver, driver.cuCtxGetCacheConfig(&found.cacheConfig), "cuCtxGetCacheConfig");
   require(driver, driver.cuCtxGetFlags(&found.flags), "cuCtxGetFlags");
   devices.push_back(found);
@@ -51,6 +54,8 @@ std::string ProcessRecord::leftSince(const ProcessRecord& fresh) const {
   for (size_t i = 0; i < devices.size(); ++i) {
     if (devices[i].limits != fresh.devices[i].limits) return fmt::format("a limit of device {}", i);
     if (devices[i].cacheConfig != fresh.devices[i].cacheConfig) return fmt::format("the cache configuration of device {}", i);
+    if (std::memcmp(&devices[i].attributes, &fresh.devices[i].attributes, sizeof devices[i].attributes) != 0)
+      return fmt::format("attributes of device {}'s default stream", i);
     const unsigned flags = devices[i].flags & ~setByDriver, freshFlags = fresh.devices[i].flags & ~setByDriver;
     if (flags != freshFlags) return fmt::format("flags of device {}'s context: {:#x}, and a new one's are {:#x}", i, flags, freshFlags);
   }

@@ -14,11 +14,14 @@
 namespace vgpu::stub {
 
 struct ProcessRecord {
-  static constexpr std::array<CUlimit, 4> comparedLimits{CU_LIMIT_STACK_SIZE, CU_LIMIT_PRINTF_FIFO_SIZE,
-                                                         CU_LIMIT_MALLOC_HEAP_SIZE, CU_LIMIT_PERSISTING_L2_CACHE_SIZE};
+  // Of the default stream, which lives as long as the context.
+  static constexpr std::array comparedAttributes{CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY,
+                                                 CU_LAUNCH_ATTRIBUTE_PRIORITY, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP,
+                                                 CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN};
   struct OfDevice {
     size_t freeBytes = 0;  // of the whole GPU: other processes take it too
-    std::array<size_t, comparedLimits.size()> limits{};
+    std::array<size_t, CU_LIMIT_MAX> limits{};
+    std::array<CUstreamAttrValue, comparedAttributes.size()> attributes{};
     CUfunc_cache cacheConfig = CU_FUNC_CACHE_PREFER_NONE;
     unsigned flags = 0;
   };
