@@ -85,7 +85,7 @@ void loadBlobs(stub::SessionState& on, StagingRing& ring, const SavedChunks& sav
 
 void setClocks(stub::SessionState& on, const Manifest& manifest) {
   for (unsigned device = 0; device < manifest.devices.size(); ++device)
-    on.of(device).eventTimes.setClock(manifest.devices[device].clock);
+    (on.isUsed(device) ? on.select(device) : on.of(device)).eventTimes.setClock(manifest.devices[device].clock);
 }
 
 void requireSameArenas(const SnapshotReader& directory, const Manifest& manifest) {

@@ -30,6 +30,7 @@ Driver timedDriver() {
   driver.cuEventRecord = [](CUevent event, CUstream) {
     return *static_cast<double*>(static_cast<void*>(event)) = clockNow, CUDA_SUCCESS;
   };
+  driver.cuEventSynchronize = [](CUevent) { return CUDA_SUCCESS; };
   driver.cuEventElapsedTime_v2 = [](float* milliseconds, CUevent from, CUevent to) {
     return *milliseconds = static_cast<float>(timeOf(to) - timeOf(from)), CUDA_SUCCESS;
   };
@@ -66,6 +67,24 @@ TEST_CASE("a time between two events of an old session is as exact after a resto
       CHECK(after.elapsed(handleOf(start), nullptr, handleOf(end), nullptr, milliseconds) == CUDA_SUCCESS);
       CHECK(milliseconds == static_cast<float>(timeOf(end) - timeOf(start)));
     }
+}
+
+TEST_CASE("the clock of a restored session goes on where it was, however long the worker has waited for that session") {
+  Driver driver = timedDriver();
+  EventTimes after(driver);
+  clockNow = 100;
+  after.start();
+  clockNow = 900'000;
+  after.setClock(5000);
+  CHECK(after.now() == 5000);
+  clockNow += 10;
+  CUevent end = eventAt(clockNow);
+  driver.cuEventQuery = [](CUevent) { return CUDA_SUCCESS; };
+  after.load(1000, 4990);
+  after.recorded(handleOf(end));
+  float milliseconds = -1;
+  CHECK(after.elapsed(1000, nullptr, handleOf(end), end, milliseconds) == CUDA_SUCCESS);
+  CHECK(milliseconds == 20);
 }
 
 TEST_CASE("an event that has been recorded again, in a stream that is held, is not ready") {

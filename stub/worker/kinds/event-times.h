@@ -35,8 +35,9 @@ class EventTimes {
   // For a snapshot of an idle GPU: every event's time, `real` giving each its handle; and the clock's own time.
   std::map<uint64_t, double> times(const std::unordered_map<uint64_t, uint64_t>& real);
   double now();
-  // In a restored session: the clock goes on from `time`, and `event` happened at `time`.
-  void setClock(double time) { offset = time; }
+  // In a restored session, whose GPU is idle and in whose context the thread is: the clock goes on from `time` now, and `event` happened
+  // at `time`. The worker may have waited for the session for hours.
+  void setClock(double time) { offset = time - (zero == nullptr ? 0 : now() - offset); }
   void load(uint64_t event, double time) { saved[event] = time; }
 
  private:
