@@ -74,11 +74,14 @@ void MadeAhead::follow(stub::SessionState& on, const StateTables& state, const s
   reduce(on, state, records);
   stub::planModules(on, records);
   runStep(on, state, &stub::KindModule::prepare);
-  rebuild(on, records, [](size_t) {}, [this](const RecordedFrame& frame) { return has(frame); });
+  // Settings have their place among the frames of other objects: a graph may have a kernel that was allowed less shared memory afterwards.
+  auto isLeft = [this](const RecordedFrame& frame) { return has(frame) || api::infoOf(frame.method).isSetting; };
+  rebuild(on, records, [](size_t) {}, isLeft);
   for (auto& record : records) {
     auto& object = made[record.key()];
     object = {record.id, record.device, record.parented ? record.needs.front().record : record.key(), {}};
     for (auto& frame : record.recipe) {
+      if (api::infoOf(frame.method).isSetting) continue;
       object.frames.push_back(frame.number);
       frames.insert(frame.number);
     }

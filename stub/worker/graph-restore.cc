@@ -98,9 +98,24 @@ LatestSetting settingIn(const Row& row) {
   return setting;
 }
 
+// A kernel may have been allowed more dynamic shared memory when the node was set than it is now.
 CUresult execute(Execution& on, const LatestSetting& setting) {
+  constexpr auto shared = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+  const auto words = kj::arrayPtr(setting.words.data(), setting.words.size());
+  int needed = 0, allowed = INT32_MAX;
+  CUfunction function = nullptr;
+  if (setting.method == api::Method::graphSetKernel) {
+    api::FrameReader<api::Cuda::GraphKernelParams> p(words);
+    needed = static_cast<int>(std::min<uint32_t>(p.getSharedBytes(), INT32_MAX));
+    if (auto found = on.functions.find(p.getFunction()); found != on.functions.end()) function = found->second.real;
+  }
+  const bool needsMore =
+      function != nullptr && on.driver.cuFuncGetAttribute(&allowed, shared, function) == CUDA_SUCCESS && needed > allowed;
+  if (needsMore) on.driver.cuFuncSetAttribute(function, shared, needed);  // if it does not have that much, the node says so
   Reply reply;
-  return on.execute(setting.method, kj::arrayPtr(setting.words.data(), setting.words.size()), 0, 0, reply);
+  const CUresult result = on.execute(setting.method, words, 0, 0, reply);
+  if (needsMore) on.driver.cuFuncSetAttribute(function, shared, allowed);
+  return result;
 }
 
 // Whether what the frame of such a node names may have ended, so that it is refused: memory, and the functions of a module.

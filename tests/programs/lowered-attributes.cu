@@ -1,0 +1,71 @@
+// Executable graphs of a kernel that is allowed less dynamic shared memory by the time of the pause than when they were made, or set, as of
+// a kernel whose size differs from launch to launch: when it is allowed as much again, each does what it did.
+#include "program.h"
+
+namespace {
+
+constexpr int large = 60000, small = 1000;
+
+__global__ void addLast(int* sum, int value, int bytes) {
+  extern __shared__ int shared[];
+  shared[bytes / 4 - 1] = value;
+  *sum += shared[bytes / 4 - 1];
+}
+
+void allow(int bytes) { CHECK(cudaFuncSetAttribute(addLast, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)); }
+
+// A launch that adds a value, of as much shared memory.
+struct Addition {
+  int* sum;
+  int value, bytes;
+  void* arguments[3] = {&sum, &value, &bytes};
+
+  cudaKernelNodeParams node() {
+    cudaKernelNodeParams params{};
+    params.func = reinterpret_cast<void*>(addLast);
+    params.gridDim = params.blockDim = dim3(1);
+    params.sharedMemBytes = static_cast<unsigned>(bytes);
+    params.kernelParams = arguments;
+    return params;
+  }
+};
+
+struct Graph {
+  cudaGraph_t graph;
+  cudaGraphNode_t node;
+  cudaGraphExec_t executable;
+
+  explicit Graph(Addition addition) {
+    const cudaKernelNodeParams params = addition.node();
+    CHECK(cudaGraphCreate(&graph, 0));
+    CHECK(cudaGraphAddKernelNode(&node, graph, nullptr, 0, &params));
+    CHECK(cudaGraphInstantiate(&executable, graph, 0));
+  }
+  void set(Addition addition) {
+    const cudaKernelNodeParams params = addition.node();
+    CHECK(cudaGraphExecKernelNodeSetParams(executable, node, &params));
+  }
+};
+
+}  // namespace
+
+int main() {
+  DeviceArray<int> sum(std::vector<int>{0});
+  allow(large);
+  Graph made({sum, 1, large}), set({sum, 100, small});
+  set.set({sum, 10, large});
+  allow(small);
+  bool ok = true;
+  auto launchBoth = [&](int expected) {
+    CHECK(cudaGraphLaunch(made.executable, nullptr));
+    CHECK(cudaGraphLaunch(set.executable, nullptr));
+    ok &= same("sum", sum.download(), {expected});
+  };
+  pausePoint();
+  allow(large);
+  launchBoth(11);
+  cudaFuncAttributes attributes;
+  CHECK(cudaFuncGetAttributes(&attributes, addLast));
+  ok &= EXPECT(attributes.maxDynamicSharedSizeBytes == large);
+  return verdict("lowered-attributes", ok);
+}
