@@ -43,6 +43,7 @@ CUresult instantiate(Execution& on, KnownGraph& graph, uint64_t handle, uint64_t
 CUresult noteSet(Execution& on, KnownGraph& graph, KnownGraphNode& node) {
   const api::Method method = on.method() == api::Method::graphChangeKernel ? api::Method::graphSetKernel : on.method();
   node.set[method].assign(on.words().begin(), on.words().end());
+  if (method != api::Method::graphEnable) std::erase(graph.placeholders, static_cast<uint32_t>(&node - graph.nodes.data()));
   graph.isSetSince = true;
   return CUDA_SUCCESS;
 }

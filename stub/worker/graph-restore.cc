@@ -124,6 +124,33 @@ bool mayBeRefused(api::Method method) {
          method == api::Method::graphSetMemOps;
 }
 
+bool isFill(api::Method method) { return method == api::Method::graphFill || method == api::Method::graphSetFill; }
+bool isCopy(api::Method method) { return method == api::Method::graphCopy || method == api::Method::graphSetCopy; }
+
+// As addPlaceholder(), of a fill or a copy whose memory is gone: one of a byte that is there, until the program sets it.
+bool addByte(Execution& on, uint64_t node, KnownGraph& graph, const std::vector<CUgraphNode>& before) {
+  if (!on.kept.of<Recipes>().areExecuted || graph.failure != CUDA_ERROR_INVALID_VALUE || node != graph.nodes.size()) return false;
+  if (!isFill(on.method()) && !isCopy(on.method())) return false;
+  const auto leased = on.gpu.leases.ranges();
+  const CUdeviceptr bytes = leased.empty() ? on.session.gpuAddress(&on.shared().header()) : leased.front().address;
+  KnownGraphNode made{.device = on.device()};
+  CUDA_MEMSET_NODE_PARAMS fill{.dst = bytes, .elementSize = 1, .width = 1, .height = 1};
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = bytes;
+  copy.dstDevice = bytes + 1;
+  copy.WidthInBytes = copy.Height = copy.Depth = 1;
+  CUcontext context = on.gpu.context.get();
+  const CUresult result =
+      isFill(on.method()) ? on.driver.cuGraphAddMemsetNode(&made.node, graph.body, before.data(), before.size(), &fill, context)
+                          : on.driver.cuGraphAddMemcpyNode(&made.node, graph.body, before.data(), before.size(), &copy, context);
+  if (result != CUDA_SUCCESS) return false;
+  graph.failure = CUDA_SUCCESS;
+  graph.placeholders.push_back(static_cast<uint32_t>(node));
+  graph.nodes.push_back(std::move(made));
+  return true;
+}
+
 CUresult upload(Execution& on, KnownGraph& graph) {
   noteUploaded(graph);
   if (CUresult error = on.driver.cuGraphUpload(graph.executable, on.gpu.progress.ownStream())) return error;
@@ -178,7 +205,7 @@ void prepareGraphs(SessionState& session, const Rows& rows) {
 
 bool addAsSet(Execution& on, uint64_t handle, uint64_t node, KnownGraph& graph, std::vector<CUgraphNode> before) {
   auto latest = on.kept.of<Recipes>().settings.extract({handle, node});
-  if (latest.empty()) return false;
+  if (latest.empty()) return addByte(on, node, graph, before);
   graph.failure = CUDA_SUCCESS;
   graph.beforeNext = std::move(before);
   if (CUresult refused = execute(on, latest.mapped())) graph.failure = refused;
@@ -222,7 +249,12 @@ void restoreGraphs(SessionState& session, const Rows& rows) {
     Execution& on = session.select(handleDevice(numberIn(row, 0)));
     CUresult result = isUpload(row) ? upload(on, *graph) : execute(session.select(graph->nodes[numberIn(row, 1)].device), settingIn(row));
     if (result == CUDA_SUCCESS) continue;
-    // It names memory that is gone. Its next launch is refused, instead of doing what the node did before.
+    // It names memory that is gone. Its next launch is refused, instead of doing what the node did before, unless that is disabled.
+    if (LatestSetting gone; !isUpload(row) && (gone = settingIn(row), isFill(gone.method) || isCopy(gone.method))) {
+      graph->placeholders.push_back(static_cast<uint32_t>(numberIn(row, 1)));
+      graph->nodes[numberIn(row, 1)].set[gone.method] = std::move(gone.words);
+      continue;
+    }
     on.driver.cuGraphExecDestroy(graph->executable);
     graph->executable = nullptr;
   }

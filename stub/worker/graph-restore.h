@@ -18,8 +18,8 @@ Rows saveGraphs(SessionState& session);
 // Graphs whose nodes kernels may have changed: the driver tells nobody what they do now.
 void visitChangedNodes(SessionState& session, const Obstacle& visit);
 void prepareGraphs(SessionState& session, const Rows& rows);
-// Adds a node as it has been set last instead, because what its own frame names has ended: graph.failure is the result. False if it has
-// not been set since.
+// Adds a node as it has been set last instead, because what its own frame names has ended: graph.failure is the result. If it has not been
+// set since, a fill or a copy that does nothing, as a disabled node. False if neither can be done.
 bool addAsSet(Execution& on, uint64_t handle, uint64_t node, KnownGraph& graph, std::vector<CUgraphNode> before);
 // Adds a kernel that does nothing as that node, whose own kernel's module has ended: a disabled node need not do anything. It stays as it
 // is, for the program cannot enable it, and makes the graph anew when it sets another kernel. Refuses while no recipes are executed, and

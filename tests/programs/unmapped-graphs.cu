@@ -1,5 +1,6 @@
 // Executable graphs that were changed from memory which has been unmapped since: their fills, copies and operations on words go on in
-// other memory, also after a suspend.
+// other memory, also after a suspend. And such whose fill and copy are disabled, and whose memory has been unmapped: the rest of them runs,
+// and the fill can be set to other memory and enabled.
 #include "shared-physical.h"
 
 namespace {
@@ -103,12 +104,67 @@ class Changed {
   cudaGraphExec_t exec;
 };
 
+class Disabled {
+ public:
+  // Made with what is unmapped, or set to it.
+  explicit Disabled(bool isSet) {
+    unsigned* gone = mapNew();
+    unsigned* first = isSet ? words : gone;
+    const cudaMemsetParams fill = Graph::fillOf(first), mark = Graph::fillOf(words + 3);
+    CHECK(cudaGraphCreate(&graph, 0));
+    CHECK(cudaGraphAddMemsetNode(&fillNode, graph, nullptr, 0, &fill));
+    CHECK(cudaGraphAddMemcpyNode1D(&copyNode, graph, &fillNode, 1, words + 1, first, sizeof *words, cudaMemcpyDeviceToDevice));
+    CHECK(cudaGraphAddMemsetNode(&markNode, graph, &copyNode, 1, &mark));
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    if (isSet) {
+      setFill(gone);
+      CHECK(cudaGraphExecMemcpyNodeSetParams1D(exec, copyNode, words + 1, gone, sizeof *words, cudaMemcpyDeviceToDevice));
+    }
+    for (cudaGraphNode_t node : {fillNode, copyNode}) CHECK(cudaGraphNodeSetEnabled(exec, node, 0));
+    unmap(gone);
+  }
+  ~Disabled() {
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+    unmap(words);
+  }
+  Disabled(const Disabled&) = delete;
+  Disabled& operator=(const Disabled&) = delete;
+
+  bool works(const std::vector<unsigned>& expected) {
+    std::vector<unsigned> found(expected.size());
+    CHECK(cudaMemset(words, 0, found.size() * sizeof *words));
+    CHECK(cudaGraphLaunch(exec, cudaStreamLegacy));
+    if (!EXPECT_ERROR(cudaStreamSynchronize(cudaStreamLegacy), cudaSuccess)) return false;
+    CHECK(cudaMemcpy(found.data(), words, found.size() * sizeof *words, cudaMemcpyDeviceToHost));
+    return same("of a disabled graph", found, expected);
+  }
+  bool fillsAgain() {
+    setFill(words);
+    CHECK(cudaGraphNodeSetEnabled(exec, fillNode, 1));
+    return works({filled, 0, 0, filled});
+  }
+
+ private:
+  void setFill(unsigned* to) {
+    const cudaMemsetParams fill = Graph::fillOf(to);
+    CHECK(cudaGraphExecMemsetNodeSetParams(exec, fillNode, &fill));
+  }
+
+  unsigned* const words = mapNew();
+  cudaGraph_t graph;
+  cudaGraphNode_t fillNode, copyNode, markNode;
+  cudaGraphExec_t exec;
+};
+
 }  // namespace
 
 int main() {
   Changed asWhole(true), oneByOne(false);
-  bool ok = asWhole.works() & oneByOne.works();
+  Disabled made(false), set(true);
+  const std::vector<unsigned> rest{0, 0, 0, filled};
+  bool ok = asWhole.works() & oneByOne.works() & made.works(rest) & set.works(rest);
   pausePoint();
-  ok &= asWhole.works() & oneByOne.works();
+  ok &= asWhole.works() & oneByOne.works() & made.works(rest) & set.works(rest) & made.fillsAgain() & set.fillsAgain();
   return verdict("unmapped-graphs", ok);
 }

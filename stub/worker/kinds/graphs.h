@@ -42,7 +42,7 @@ struct KnownGraph {
   CUresult failure = CUDA_SUCCESS;   // of a frame that has added a node
   std::vector<KnownGraphNode> nodes;
   std::vector<CUgraphNode> beforeNext;  // of a node that is added by a frame which says nothing of that (addAsSet)
-  std::vector<uint32_t> own, records, placeholders;  // those with words of ours, that record events, and whose kernel has ended
+  std::vector<uint32_t> own, records, placeholders;  // those with words of ours, that record events, and whose kernel or memory is gone
   uint64_t function = 0;      // of its first kernel, for messages
 
   // Of a graph that kernels launch, or that has nodes which they change.
