@@ -4,6 +4,7 @@
 #include <ranges>
 
 #include "intercept/session/call.h"
+#include "intercept/session/stream-priority.h"
 
 namespace vgpu::client {
 
@@ -85,6 +86,7 @@ void ContextSettings::end(Thread& thread, unsigned device, uint64_t context) {
   }
   // The heap of malloc() keeps its size once kernels have used it: then the worker's driver says no.
   for (const Value& each : due) tellWorker(thread, device, each.setting, each.value);
+  endDefaultStream(thread, device, context);
 }
 
 }  // namespace vgpu::client

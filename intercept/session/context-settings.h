@@ -1,4 +1,5 @@
-// What the program has set of its contexts: limits, and which cache kernels prefer.
+// What the program has set of its contexts: limits, and which cache kernels prefer. (What is set of their default streams ends beside it:
+// stream-priority.h.)
 //
 // The worker has one context for each device, so that what is set of one of the program's contexts holds in all of the device's. It ends
 // with the context of which it was set: then what was set of another one holds again, or what held before anything was set.

@@ -158,6 +158,7 @@ class Session final : public SessionControl {
   std::array<Progress, maxDevices> progress;
   std::array<StreamDepth, maxDevices> defaultStreamDepths;  // the other streams' are in their entries,
   std::array<std::atomic<int32_t>, maxDevices> legacyPriorities{};  // and so are their priorities
+  std::array<std::atomic<uint64_t>, maxDevices> defaultStreamsSetOf{};  // the context of which an attribute was set last, or 0
 
   // The first error of a posted call on `device` that no call has reported yet; or the one that ended its context.
   CUresult takeError(unsigned device);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "intercept/session/call.h"
+#include "intercept/session/ring-order.h"
 #include "intercept/session/thread.h"
 
 namespace vgpu::client {
@@ -14,9 +16,14 @@ std::atomic<int32_t>& priorityOf(Thread& thread, uint64_t stream) {
   return state != nullptr ? state->priority : thread.session.legacyPriorities[thread.device()];
 }
 
+void noteSet(Thread& thread, uint64_t stream) {
+  if (stream == 0) thread.session.defaultStreamsSetOf[thread.device()].store(thread.owner(), std::memory_order_relaxed);
+}
+
 }  // namespace
 
 CUresult keepPriority(Thread& thread, uint64_t stream, CUstreamAttrID attribute, const CUstreamAttrValue* value) {
+  noteSet(thread, stream);
   if (attribute != CU_LAUNCH_ATTRIBUTE_PRIORITY || value == nullptr) return CUDA_SUCCESS;  // which the call refuses
   const DeviceInfo& device = thread.session.devices[thread.deviceOf(stream)];
   priorityOf(thread, stream).store(std::clamp(value->priority, device.greatestPriority, device.leastPriority), std::memory_order_relaxed);
@@ -25,8 +32,27 @@ CUresult keepPriority(Thread& thread, uint64_t stream, CUstreamAttrID attribute,
 
 CUresult keepPriority(Thread& thread, uint64_t stream, uint64_t from) {
   if (CUresult refused = thread.refuseCaptured(from)) return refused;
+  noteSet(thread, stream);
   priorityOf(thread, stream).store(priorityOf(thread, from).load(std::memory_order_relaxed), std::memory_order_relaxed);
   return CUDA_SUCCESS;
+}
+
+// Relaxed: whoever sets something of a context orders that before its end.
+void endDefaultStream(Thread& thread, unsigned device, uint64_t context) {
+  auto& setOf = thread.session.defaultStreamsSetOf[device];
+  const uint64_t last = setOf.load(std::memory_order_relaxed);
+  if (last == 0 || (context != 0 && context != last)) return;
+  setOf.store(0, std::memory_order_relaxed);
+  thread.session.legacyPriorities[device].store(0, std::memory_order_relaxed);
+  if (context == 0) return;
+  const uint64_t made = makeOwnStream(thread, device, 0);
+  {
+    Call<api::Cuda::StreamCopyAttributesParams> frame(thread.on(device), api::Method::streamCopyAttributes);
+    frame->setSrcStream(made);
+    frame.call();
+  }
+  thread.session.deviceReplies[device].forget();
+  thread.destroyStream(made);
 }
 
 }  // namespace vgpu::client

@@ -15,4 +15,8 @@ class Thread;
 CUresult keepPriority(Thread& thread, uint64_t stream, CUstreamAttrID attribute, const CUstreamAttrValue* value);
 CUresult keepPriority(Thread& thread, uint64_t stream, uint64_t from);
 
+// A context of the device has ended, and is idle; 0: a fault has ended all of them, and the worker's. All have the worker's default stream,
+// whose attributes end with the context of which one was set last: a new context's are as those of any new stream.
+void endDefaultStream(Thread& thread, unsigned device, uint64_t context);
+
 }  // namespace vgpu::client

@@ -1,4 +1,5 @@
-// Limits and the preferred cache are a context's: they end with it, at a reset or the last release, whatever was made of the device since.
+// Limits, the preferred cache and attributes of the default stream are a context's: they end with it, at a reset or the last release,
+// whatever was made of the device since.
 // What is set afterwards stays over a pause, and nothing of before comes back with it, nor is any of it there in the next program.
 #include "driver-entry.h"
 
@@ -7,7 +8,11 @@ namespace {
 struct Settings {
   std::vector<size_t> limits;
   cudaFuncCache cache{};
-  bool operator==(const Settings& other) const { return limits == other.limits && cache == other.cache; }
+  size_t windowBytes = 0;
+  int priority = 0;
+  bool operator==(const Settings& other) const {
+    return limits == other.limits && cache == other.cache && windowBytes == other.windowBytes && priority == other.priority;
+  }
 };
 
 constexpr cudaLimit limits[] = {cudaLimitStackSize, cudaLimitPrintfFifoSize, cudaLimitMallocHeapSize,
@@ -18,19 +23,32 @@ Settings now() {
   Settings read;
   for (cudaLimit limit : limits) CHECK(cudaDeviceGetLimit(&read.limits.emplace_back(), limit));
   CHECK(cudaDeviceGetCacheConfig(&read.cache));
+  cudaStreamAttrValue value{};
+  CHECK(cudaStreamGetAttribute(nullptr, cudaStreamAttributeAccessPolicyWindow, &value));
+  read.windowBytes = value.accessPolicyWindow.num_bytes;
+  CHECK(cudaStreamGetPriority(nullptr, &read.priority));
+  CHECK(cudaStreamGetAttribute(nullptr, cudaStreamAttributePriority, &value));
+  if (!EXPECT(value.priority == read.priority)) read.priority = 1;
   return read;
 }
 
 void setAll() {
   for (size_t i = 0; i < std::size(limits); ++i) CHECK(cudaDeviceSetLimit(limits[i], values[i]));
   CHECK(cudaDeviceSetCacheConfig(cudaFuncCachePreferL1));
+  cudaStreamAttrValue value{};
+  value.accessPolicyWindow.num_bytes = 4096;
+  CHECK(cudaMalloc(&value.accessPolicyWindow.base_ptr, value.accessPolicyWindow.num_bytes));  // ends with the context
+  CHECK(cudaStreamSetAttribute(nullptr, cudaStreamAttributeAccessPolicyWindow, &value));
+  value = {};
+  value.priority = -1;
+  CHECK(cudaStreamSetAttribute(nullptr, cudaStreamAttributePriority, &value));
 }
 
 size_t stack() { return now().limits[0]; }
 
 bool endWithAReset(const Settings& first) {
   setAll();
-  bool ok = EXPECT(stack() == values[0]) & EXPECT(now().cache == cudaFuncCachePreferL1);
+  bool ok = EXPECT(stack() == values[0]) & EXPECT(now().cache == cudaFuncCachePreferL1) & EXPECT(now().priority == -1);
   CHECK(cudaDeviceReset());
   ok &= EXPECT(now() == first);
   setAll();  // as at the first time
