@@ -6,8 +6,10 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <utility>
 
+#include "stub/worker/allowed-shared.h"
 #include "stub/worker/device-graphs.h"
 #include "stub/worker/execution.h"
 #include "stub/worker/kinds/launch-attributes.h"
@@ -98,24 +100,16 @@ LatestSetting settingIn(const Row& row) {
   return setting;
 }
 
-// A kernel may have been allowed more dynamic shared memory when the node was set than it is now.
 CUresult execute(Execution& on, const LatestSetting& setting) {
-  constexpr auto shared = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
   const auto words = kj::arrayPtr(setting.words.data(), setting.words.size());
-  int needed = 0, allowed = INT32_MAX;
-  CUfunction function = nullptr;
+  std::optional<AllowedShared> allowed;
   if (setting.method == api::Method::graphSetKernel) {
     api::FrameReader<api::Cuda::GraphKernelParams> p(words);
-    needed = static_cast<int>(std::min<uint32_t>(p.getSharedBytes(), INT32_MAX));
-    if (auto found = on.functions.find(p.getFunction()); found != on.functions.end()) function = found->second.real;
+    auto found = on.functions.find(p.getFunction());
+    if (found != on.functions.end()) allowed.emplace(on.driver, found->second.real, p.getSharedBytes());
   }
-  const bool needsMore =
-      function != nullptr && on.driver.cuFuncGetAttribute(&allowed, shared, function) == CUDA_SUCCESS && needed > allowed;
-  if (needsMore) on.driver.cuFuncSetAttribute(function, shared, needed);  // if it does not have that much, the node says so
   Reply reply;
-  const CUresult result = on.execute(setting.method, words, 0, 0, reply);
-  if (needsMore) on.driver.cuFuncSetAttribute(function, shared, allowed);
-  return result;
+  return on.execute(setting.method, words, 0, 0, reply);
 }
 
 // Whether what the frame of such a node names may have ended, so that it is refused: memory, and the functions of a module.

@@ -88,7 +88,11 @@ TEST_CASE("occupancy falls with shared memory") {
   size_t bytes = 0;
   CHECK_CUDA(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, empty, 2, 128));
   CHECK_EQ(bytes, 48 << 10);  // what the kernel may have without asking
+  CHECK_CUDA(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, empty, 128, 100 << 10));
+  CHECK_EQ(blocks, 0);
   CHECK_CUDA(cuFuncSetAttribute(empty, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 200 << 10));
+  CHECK_CUDA(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, empty, 128, 100 << 10));
+  CHECK_EQ(blocks, 2);
   CHECK_CUDA(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, empty, 2, 128));
   CHECK_EQ(bytes, 114 << 10);
   CHECK_ANSWER(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, empty, 3, 1024), CUDA_ERROR_INVALID_VALUE);

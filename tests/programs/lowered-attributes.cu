@@ -1,5 +1,6 @@
 // Executable graphs of a kernel that is allowed less dynamic shared memory by the time of the pause than when they were made, or set, as of
-// a kernel whose size differs from launch to launch: when it is allowed as much again, each does what it did.
+// a kernel whose size differs from launch to launch: when it is allowed as much again, each does what it did. And a cooperative launch of
+// that size before does not hinder a suspend.
 #include "program.h"
 
 namespace {
@@ -52,6 +53,8 @@ struct Graph {
 int main() {
   DeviceArray<int> sum(std::vector<int>{0});
   allow(large);
+  Addition cooperative{sum, 1000, large};
+  CHECK(cudaLaunchCooperativeKernel(addLast, 1, 1, cooperative.arguments, large, nullptr));
   Graph made({sum, 1, large}), set({sum, 100, small});
   set.set({sum, 10, large});
   allow(small);
@@ -63,7 +66,7 @@ int main() {
   };
   pausePoint();
   allow(large);
-  launchBoth(11);
+  launchBoth(1011);
   cudaFuncAttributes attributes;
   CHECK(cudaFuncGetAttributes(&attributes, addLast));
   ok &= EXPECT(attributes.maxDynamicSharedSizeBytes == large);

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "cuda-handlers.h"
+#include "stub/worker/allowed-shared.h"
 #include "stub/worker/kinds/kind.h"
 #include "stub/worker/kinds/launch-attributes.h"
 #include "vgpu/base/fail.h"
@@ -115,6 +116,7 @@ uint64_t attributeOf(Execution& on, CUdevice_attribute which) {
 // How many blocks of that shape the GPU has room for at once.
 uint64_t roomFor(Execution& on, const FunctionInfo& function, const LaunchNeed& need) {
   int blocks = 0;  // of each multiprocessor
+  AllowedShared allowed(on.driver, function.real, need.sharedBytes);
   on.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function.real, static_cast<int>(need.threads), need.sharedBytes);
   return static_cast<uint64_t>(blocks) * attributeOf(on, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
@@ -156,8 +158,7 @@ Rows save(SessionState& session) {
     std::map<uint64_t, const FunctionInfo*> inOrder;
     for (auto& [handle, function] : session.of(device).functions) inOrder[handle] = &function;
     for (auto [handle, function] : inOrder)
-      for (auto& need : function->needs)
-        rows.push_back({handle, need.blocks, need.threads, need.sharedBytes, need.clusterBlocks});
+      for (auto& need : function->needs) rows.push_back({handle, need.blocks, need.threads, need.sharedBytes, need.clusterBlocks});
   }
   return rows;
 }
@@ -177,8 +178,7 @@ void requireFit(Execution& on, const FunctionInfo& function, const LaunchNeed& n
   };
   if ((need.clusterBlocks > 0 || function.hasClusters) && attributeOf(on, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0)
     refuse("in clusters", "has none");
-  if (need.blocks == 0) return;
-  uint64_t most = roomFor(on, function, need);
+  const uint64_t most = need.blocks == 0 ? 0 : roomFor(on, function, need);
   if (need.blocks > most)
     refuse(fmt::format("as a cooperative grid of {} blocks of {} threads with {} bytes of shared memory", need.blocks,
                        need.threads, need.sharedBytes),
