@@ -31,6 +31,7 @@ struct Recipes {
   // By a graph's virtual handle and a node's number, the latest frame that has set it since. Each GPU's thread has all of them: which
   // executes a node's frames the rows do not say.
   std::map<std::pair<uint64_t, uint64_t>, LatestSetting> settings;
+  bool haveStandIns = false;         // while a frame is executed with stand-ins for memory
   CUfunction placeholder = nullptr;  // a kernel that does nothing. Graphs have it, so its module stays as long as the context
 };
 
@@ -121,6 +122,26 @@ bool mayBeRefused(api::Method method) {
 bool isFill(api::Method method) { return method == api::Method::graphFill || method == api::Method::graphSetFill; }
 bool isCopy(api::Method method) { return method == api::Method::graphCopy || method == api::Method::graphSetCopy; }
 
+bool setsNode(api::Method method) { return std::ranges::find(methods, method) != methods.end(); }
+
+// Adds the node as its frame says, although that names memory which is not mapped, or not yet: the program may map some there and launch
+// the graph, as it may have done before.
+bool addOverStandIns(Execution& on, KnownGraph& graph, const std::vector<CUgraphNode>& before) {
+  auto& recipes = on.kept.of<Recipes>();
+  if (!recipes.areExecuted || graph.failure != CUDA_ERROR_INVALID_VALUE) return false;
+  const LatestSetting frame{on.method(), {on.words().begin(), on.words().end()}};
+  const size_t had = graph.nodes.size();
+  recipes.haveStandIns = true;
+  on.session.physical.withStandIns(on.device(), [&] {
+    graph.failure = CUDA_SUCCESS;
+    if (setsNode(frame.method)) graph.beforeNext = before;
+    const CUresult result = execute(on, frame);
+    return result != CUDA_SUCCESS ? result : graph.failure;
+  });
+  recipes.haveStandIns = false;
+  return graph.nodes.size() > had;
+}
+
 // As addPlaceholder(), of a fill or a copy whose memory is gone: one of a byte that is there, until the program sets it.
 bool addByte(Execution& on, uint64_t node, KnownGraph& graph, const std::vector<CUgraphNode>& before) {
   if (!on.kept.of<Recipes>().areExecuted || graph.failure != CUDA_ERROR_INVALID_VALUE || node != graph.nodes.size()) return false;
@@ -198,8 +219,9 @@ void prepareGraphs(SessionState& session, const Rows& rows) {
 }
 
 bool addAsSet(Execution& on, uint64_t handle, uint64_t node, KnownGraph& graph, std::vector<CUgraphNode> before) {
-  auto latest = on.kept.of<Recipes>().settings.extract({handle, node});
-  if (latest.empty()) return addByte(on, node, graph, before);
+  auto& recipes = on.kept.of<Recipes>();
+  auto latest = recipes.settings.extract({handle, node});
+  if (latest.empty()) return !recipes.haveStandIns && (addOverStandIns(on, graph, before) || addByte(on, node, graph, before));
   graph.failure = CUDA_SUCCESS;
   graph.beforeNext = std::move(before);
   if (CUresult refused = execute(on, latest.mapped())) graph.failure = refused;
@@ -241,7 +263,9 @@ void restoreGraphs(SessionState& session, const Rows& rows) {
     if (graph == nullptr || graph->executable == nullptr || isHandle(row)) continue;
     if (!isUpload(row) && numberIn(row, 1) >= graph->nodes.size()) continue;
     Execution& on = session.select(handleDevice(numberIn(row, 0)));
-    CUresult result = isUpload(row) ? upload(on, *graph) : execute(session.select(graph->nodes[numberIn(row, 1)].device), settingIn(row));
+    Execution& of = isUpload(row) ? on : session.select(graph->nodes[numberIn(row, 1)].device);
+    const CUresult result =
+        isUpload(row) ? upload(on, *graph) : session.physical.withStandIns(of.device(), [&] { return execute(of, settingIn(row)); });
     if (result == CUDA_SUCCESS) continue;
     // It names memory that is gone. Its next launch is refused, instead of doing what the node did before, unless that is disabled.
     if (LatestSetting gone; !isUpload(row) && (gone = settingIn(row), isFill(gone.method) || isCopy(gone.method))) {
@@ -252,6 +276,7 @@ void restoreGraphs(SessionState& session, const Rows& rows) {
     on.driver.cuGraphExecDestroy(graph->executable);
     graph->executable = nullptr;
   }
+  session.physical.endStandIns();
   for (unsigned device : session.usedDevices()) deviceHandles(session.select(device)).endSpares(session.of(device));
   for (unsigned device = 0; device < session.deviceCount(); ++device) session.of(device).kept.of<Recipes>() = {};
 }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "stub/worker/host-leases.h"
 #include "vgpu/api/handle.h"
@@ -33,6 +34,10 @@ CUmemAllocationProp onDevice(const Driver& driver, unsigned device) {
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, driver.device(device)};
   return properties;
 }
+
+// No program's: clients give the places of handles from the first one on.
+constexpr uint64_t standInOf(unsigned device) { return makeHandle(api::Kind::PHYSICAL, device, ~0u, (1u << handleIndexBits) - 1); }
+constexpr size_t mostStandIns = 64 * 1024;
 
 // A fault has ended the memory with its context: nothing is left to be done.
 CUresult ended(CUresult result) { return isSticky(result) ? CUDA_SUCCESS : result; }
@@ -120,6 +125,11 @@ CUresult PhysicalMemory::release(uint64_t physical) {
 }
 
 CUresult PhysicalMemory::map(uint64_t address, uint64_t bytes, uint64_t offset, uint64_t physical) {
+  endStandIns();
+  return mapObject(address, bytes, offset, physical);
+}
+
+CUresult PhysicalMemory::mapObject(uint64_t address, uint64_t bytes, uint64_t offset, uint64_t physical) {
   if (!isMappedRange(address, bytes) || !isGranular(offset)) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult error = reserveArenas()) return error;
   CUmemGenericAllocationHandle real;
@@ -157,6 +167,7 @@ CUresult PhysicalMemory::mapFile(uint64_t address, uint64_t bytes, int file) {
 CUresult PhysicalMemory::mapOnHost(uint64_t address, const Mapping& mapping, int file, uint64_t place) {
   if (!isMappedRange(address, mapping.bytes)) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult error = reserveArenas()) return error;
+  endStandIns();
   std::lock_guard lock(mutex);
   if (!isFree(mappings, address, mapping.bytes)) return CUDA_ERROR_INVALID_VALUE;
   auto isHosts = [](auto& one) { return one.second.isHosts; };
@@ -215,7 +226,50 @@ CUresult PhysicalMemory::setHostAccess(uint64_t address, const Mapping& mapping,
 
 bool PhysicalMemory::owns(uint64_t address, uint64_t bytes) const {
   std::lock_guard lock(mutex);
-  return isCovered(mappings, address, bytes);
+  if (isCovered(mappings, address, bytes)) return true;
+  if (missing) missing->push_back({address, bytes});
+  return false;
+}
+
+// One granule, mapped as often as it is needed: each mapping is whole granules.
+CUresult PhysicalMemory::standIn(unsigned device, uint64_t address, uint64_t bytes) {
+  const uint64_t object = standInOf(device), begin = address / leaseGranularity * leaseGranularity;
+  if (!inMappedArena(address) || bytes == 0 || bytes > mappedArenaBase + mappedArenaBytes - address) return CUDA_ERROR_INVALID_VALUE;
+  for (uint64_t at = begin; at < address + bytes; at += leaseGranularity) {
+    if (owns(at, leaseGranularity)) continue;
+    if (standIns.size() >= mostStandIns) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!find(object))
+      if (CUresult error = create(object, leaseGranularity, {})) return error;
+    if (CUresult error = mapObject(at, leaseGranularity, 0, object)) return error;
+    standIns.push_back(at);
+    if (CUresult error = setAccess(at, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE)) return error;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult PhysicalMemory::withStandIns(unsigned device, const std::function<CUresult()>& execute) {
+  for (;;) {
+    std::vector<std::pair<uint64_t, uint64_t>> wanted;
+    {
+      std::lock_guard lock(mutex);
+      missing.emplace();
+    }
+    const CUresult result = execute();
+    {
+      std::lock_guard lock(mutex);
+      wanted = std::exchange(missing, std::nullopt).value();
+    }
+    if (result != CUDA_ERROR_INVALID_VALUE || wanted.empty()) return result;
+    for (auto [address, bytes] : wanted)
+      if (standIn(device, address, bytes) != CUDA_SUCCESS) return result;
+  }
+}
+
+void PhysicalMemory::endStandIns() {
+  if (standIns.empty()) return;
+  for (uint64_t address : std::exchange(standIns, {})) unmap(address);
+  for (unsigned device = 0; device < maxDevices; ++device)
+    if (find(standInOf(device))) release(standInOf(device));
 }
 
 std::optional<unsigned> PhysicalMemory::deviceAt(uint64_t address) const {

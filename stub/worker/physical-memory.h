@@ -15,9 +15,11 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "stub/driver/driver.h"
@@ -50,6 +52,12 @@ class PhysicalMemory {
   CUresult mapFile(uint64_t address, uint64_t bytes, int file);
   CUresult unmap(uint64_t address);
   CUresult setAccess(uint64_t address, unsigned device, CUmemAccess_flags flags);
+
+  // While recipes are executed: a frame may name memory that was mapped when its call was made, and is not now, or not yet. `execute` is
+  // called again until owns() has not been asked in vain, with memory that nobody sees wherever it has. CUDA's answer of the last time. The
+  // stand-ins go when something is mapped, or by endStandIns().
+  CUresult withStandIns(unsigned device, const std::function<CUresult()>& execute);
+  void endStandIns();
 
   // Any thread. Whether mappings cover [address, address + bytes).
   bool owns(uint64_t address, uint64_t bytes) const;
@@ -89,6 +97,8 @@ class PhysicalMemory {
   };
 
   CUresult add(uint64_t physical, const Object& object);
+  CUresult mapObject(uint64_t address, uint64_t bytes, uint64_t offset, uint64_t physical);
+  CUresult standIn(unsigned device, uint64_t address, uint64_t bytes);
   CUresult mapOnHost(uint64_t address, const Mapping& mapping, int file, uint64_t place);
   CUresult setHostAccess(uint64_t address, const Mapping& mapping, unsigned device, bool isUser);
   CUresult endHost(uint64_t address, const Mapping& mapping);
@@ -102,6 +112,8 @@ class PhysicalMemory {
   std::map<uint64_t, Object> objects;    // by virtual handle
   std::map<uint64_t, Mapping> mappings;  // by address
   std::map<uint64_t, uint64_t> windows;  // address to bytes
+  mutable std::optional<std::vector<std::pair<uint64_t, uint64_t>>> missing;  // what owns() is asked for in vain, if that is wanted
+  std::vector<uint64_t> standIns;  // addresses; written while recipes are executed
 };
 
 }  // namespace vgpu::stub

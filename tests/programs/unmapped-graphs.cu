@@ -1,6 +1,7 @@
 // Executable graphs that were changed from memory which has been unmapped since: their fills, copies and operations on words go on in
-// other memory, also after a suspend. And such whose fill and copy are disabled, and whose memory has been unmapped: the rest of them runs,
-// and the fill can be set to other memory and enabled.
+// other memory, also after a suspend. Such whose fill and copy are disabled, and whose memory has been unmapped: the rest of them runs, and
+// the fill can be set to other memory and enabled. And such that are not changed, and have other memory at the same addresses when they are
+// launched, as in a program that gives its memory up while it sleeps.
 #include "shared-physical.h"
 
 namespace {
@@ -157,14 +158,57 @@ class Disabled {
   cudaGraphExec_t exec;
 };
 
+class Asleep {
+ public:
+  Asleep() {
+    CALL(cuMemAddressReserve, &address, granularity(), 0, 0, 0);
+    auto* words = reinterpret_cast<unsigned*>(address);
+    wake();
+    Graph graph(words, out);
+    CHECK(cudaGraphInstantiate(&exec, graph.graph, 0));
+    CALL(cuMemUnmap, address, granularity());
+  }
+  ~Asleep() {
+    CHECK(cudaGraphExecDestroy(exec));
+    unmap(reinterpret_cast<unsigned*>(address));
+  }
+  Asleep(const Asleep&) = delete;
+  Asleep& operator=(const Asleep&) = delete;
+
+  void wake() {
+    const CUmemAllocationProp properties = exportable();
+    CUmemGenericAllocationHandle physical;
+    CALL(cuMemCreate, &physical, granularity(), &properties, 0);
+    CALL(cuMemMap, address, granularity(), 0, physical, 0);
+    CALL(cuMemRelease, physical);
+    const CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CALL(cuMemSetAccess, address, granularity(), &access, 1);
+  }
+  bool works() {
+    out.upload({0, 0});
+    CHECK(cudaGraphLaunch(exec, cudaStreamLegacy));
+    if (!EXPECT_ERROR(cudaStreamSynchronize(cudaStreamLegacy), cudaSuccess)) return false;
+    return same("of a graph that was asleep", out.download(), {filled, written});
+  }
+
+ private:
+  CUdeviceptr address;
+  DeviceArray<unsigned> out{2};
+  cudaGraphExec_t exec;
+};
+
 }  // namespace
 
 int main() {
   Changed asWhole(true), oneByOne(false);
   Disabled made(false), set(true);
+  Asleep wokenBefore, wokenBehind;
+  wokenBefore.wake();
   const std::vector<unsigned> rest{0, 0, 0, filled};
-  bool ok = asWhole.works() & oneByOne.works() & made.works(rest) & set.works(rest);
+  bool ok = asWhole.works() & oneByOne.works() & made.works(rest) & set.works(rest) & wokenBefore.works();
   pausePoint();
+  wokenBehind.wake();
   ok &= asWhole.works() & oneByOne.works() & made.works(rest) & set.works(rest) & made.fillsAgain() & set.fillsAgain();
+  ok &= wokenBefore.works() & wokenBehind.works();
   return verdict("unmapped-graphs", ok);
 }
