@@ -1,5 +1,5 @@
 // Copies of pageable memory to the device behind work that is held: as many as CUDA takes in a stream return at once, and those of other
-// streams and threads, in either direction, are made meanwhile. What ends the hold may be behind them.
+// streams and threads, in either direction, are made meanwhile. What ends the hold may be behind them. And copies within the host's memory.
 #include "await-flag.h"
 #include "program.h"
 
@@ -105,11 +105,37 @@ bool leavesOthersAlone(size_t heldStreams, size_t bytes, size_t countOfStream) {
   return ok & copies.haveArrived();
 }
 
+// A copy from pinned to pageable memory, and back, in a stream that blocks, behind what the legacy default stream is held by.
+bool comesBehindLegacy() {
+  unsigned char* pinned;
+  CHECK(cudaMallocHost(&pinned, 2));
+  pinned[0] = pinned[1] = 1;
+  cudaStream_t blocking;
+  CHECK(cudaStreamCreate(&blocking));
+  std::atomic<bool> mayGoOn{false};
+  CHECK(cudaLaunchHostFunc(cudaStreamLegacy, awaitFlag, &mayGoOn));
+  CHECK(cudaMemsetAsync(pinned, 5, 2, cudaStreamLegacy));
+  unsigned char got = 0, mine = 7;
+  std::thread out([&] { CHECK(cudaMemcpyAsync(&got, pinned, 1, cudaMemcpyDefault, blocking)); });
+  std::thread in([&] { CHECK(cudaMemcpyAsync(pinned + 1, &mine, 1, cudaMemcpyDefault, cudaStreamPerThread)); });
+  DeviceArray<unsigned char> others(700'000);
+  bool ok = true;
+  for (int i = 0; i < 20; ++i) ok &= othersGoOn(others);
+  mayGoOn = true;
+  out.join();
+  in.join();
+  CHECK(cudaDeviceSynchronize());
+  ok &= EXPECT(got == 5) & EXPECT(pinned[1] == 7);
+  CHECK(cudaStreamDestroy(blocking));
+  CHECK(cudaFreeHost(pinned));
+  return ok;
+}
+
 }  // namespace
 
 int main() {
   bool ok = fillsOneStream(4096, 900) & fillsOneStream(16384, 250) & fillsOneStream(48 << 10, 84) & fillsOneStream(65536, 63) &
-            fillsOneStream(100'000, 2) & fillsOneStreamWithRows();
+            fillsOneStream(100'000, 2) & fillsOneStreamWithRows() & comesBehindLegacy();
   pausePoint();
   // More held streams than these may hold others up by themselves (docs/ring.md, Connections).
   ok &= leavesOthersAlone(1, 16384, 250) & leavesOthersAlone(4, 65536, 20) & leavesOthersAlone(2, 1'000'000, 2);

@@ -98,7 +98,7 @@ CUresult checkDestination(Session& session, const CopyEnd& end, const BoxSize& s
 
 // In the stream's order, by ourselves.
 CUresult copyOnHost(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t stream) {
-  if (CUresult error = synchronizeStream(thread, stream)) return error;
+  if (CUresult error = awaitTurn(thread, stream)) return error;
   for (uint64_t slice = 0; slice < size.depth; ++slice)
     for (uint64_t row = 0; row < size.height; ++row)
       std::memmove(fromWire<void*>(destination.addressOf(0, row, slice)), fromWire<void*>(source.addressOf(0, row, slice)),
