@@ -77,6 +77,7 @@ CUresult renewContext(Thread& thread, unsigned device) {
     raise(session.progress[each].knownDone, sequence);
     session.slabs.reclaim(each, sequence);
     session.hostFunctions[each].drop(sequence);
+    session.registeredReads[each].drop(sequence);
     session.completionWords.contextEnded(each, sequence);
     session.deviceReplies[each].forget();
   }

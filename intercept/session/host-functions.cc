@@ -124,6 +124,7 @@ std::vector<HostFunctions::Waiting> HostFunctions::takeDue() {
     return node->hasEnded && reached == last;
   });
   std::ranges::sort(taken, {}, &Waiting::sequence);
+  isCalling = !taken.empty();
   return taken;
 }
 
@@ -139,6 +140,7 @@ void HostFunctions::serve() {
     std::vector<Waiting> dropped;  // ends without the lock
     {
       std::unique_lock lock(mutex);
+      isCalling = false;
       if (lost.load(std::memory_order_relaxed)) {
         dropped.swap(waiting);
         for (auto& node : ofNodes) node->called = node->expected.load(std::memory_order_relaxed);

@@ -38,6 +38,11 @@ class HostFunctions {
   using Function = std::function<void(CUresult)>;
   // `function` runs once the GPU has written `sequence` into `completion`.
   void add(uint32_t completion, uint64_t sequence, Function function, OnFault onFault = OnFault::dropped, Word word = Word::givenBack);
+  // Whether a function is still to be called, or being called.
+  bool isAnyPending() const {
+    std::lock_guard lock(mutex);
+    return isCalling || !waiting.empty() || isAnyExpected();
+  }
   // Drops those of frames before `sequence`, which the GPU will not reach because its context has ended.
   void drop(uint64_t sequence);
 
@@ -101,9 +106,10 @@ class HostFunctions {
   CompletionWords& completions;
   const std::atomic<bool>& lost;
   const unsigned device;
-  std::mutex mutex;
+  mutable std::mutex mutex;
   std::condition_variable changed;
   std::vector<Waiting> waiting;
+  bool isCalling = false;  // some that were waiting
   std::vector<std::shared_ptr<OfNode>> ofNodes;
   std::atomic<bool> isAsleep{false};
   std::thread thread;

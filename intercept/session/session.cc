@@ -83,6 +83,7 @@ Session::Session(std::unique_ptr<Control> opened)
     rings.push_back(std::make_unique<RingWriter>(segment, device));
     deviceReplies.emplace_back(functionChanges[device]);
     hostFunctions.emplace_back(segment, completionWords, lost, device);
+    registeredReads.emplace_back(segment, completionWords, lost, device);
   }
 }
 

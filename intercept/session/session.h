@@ -128,7 +128,8 @@ class Session final : public SessionControl {
   FailedCalls failedCalls;
   Slabs slabs;
   CompletionWords completionWords{segment};
-  std::deque<HostFunctions> hostFunctions;  // by device
+  std::deque<HostFunctions> hostFunctions;    // by device
+  std::deque<HostFunctions> registeredReads;  // ours, which wait for none of the program's (copy/registered-copy.h)
   DeviceOutput output;
   const std::unique_ptr<CopyThreadPool> copyThreads;
   std::unique_ptr<Recorder> recorder;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <thread>
 
+#include "await-flag.h"
 #include "program.h"
 
 __global__ void increment(int* data, int count) {
@@ -112,6 +113,49 @@ bool answersErrors(int* data) {
   return ok;
 }
 
+// Memory whose pages stay the program's: an initialised variable, and the caller's stack.
+int initialised[5000] = {1};
+
+// What a copy to the device takes is what is there when its stream comes to it: a function that the stream calls before has written it.
+// Another thread's function, which is held meanwhile, does not hold the copy.
+bool isReadInOrder(int* data, size_t values) {
+  struct Writing {
+    int* data;
+    size_t values;
+    std::atomic<bool> mayGoOn;
+  } writing{data, values, false};
+  std::atomic<bool> otherMayGoOn{false};
+  cudaStream_t stream, other;
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  DeviceArray<int> device(values);
+  CHECK(cudaHostRegister(data, values * sizeof(int), cudaHostRegisterDefault));
+  auto write = [](void* argument) {
+    auto& writing = *static_cast<Writing*>(argument);
+    awaitFlag(&writing.mayGoOn);
+    for (size_t i = 0; i < writing.values; ++i) writing.data[i] = static_cast<int>(i) + 3;
+  };
+  CHECK(cudaLaunchHostFunc(stream, write, &writing));
+  CHECK(cudaLaunchHostFunc(other, awaitFlag, &otherMayGoOn));
+  CHECK(cudaMemcpyAsync(device, data, values * sizeof(int), cudaMemcpyHostToDevice, stream));
+  writing.mayGoOn = true;
+  CHECK(cudaStreamSynchronize(stream));
+  otherMayGoOn = true;
+  const std::vector<int> got = device.download();
+  bool ok = true;
+  for (size_t i = 0; i < values; ++i) ok &= got[i] == static_cast<int>(i) + 3;
+  CHECK(cudaHostUnregister(data));
+  CHECK(cudaStreamDestroy(stream));
+  CHECK(cudaStreamDestroy(other));
+  return EXPECT(ok);
+}
+
+bool isEverythingReadInOrder() {
+  int onStack[700] = {};
+  std::vector<int> adopted(100'000);
+  return isReadInOrder(initialised, 5000) & isReadInOrder(onStack, 700) & isReadInOrder(adopted.data(), adopted.size());
+}
+
 }  // namespace
 
 int main() {
@@ -149,6 +193,6 @@ int main() {
   launch(onDevice(data));
   CHECK(cudaDeviceSynchronize());
   CHECK(cudaHostUnregister(data));
-  ok &= holds(data, 5) & takesSharedMemory() & losesNoWrite();
+  ok &= holds(data, 5) & takesSharedMemory() & losesNoWrite() & isEverythingReadInOrder();
   return verdict("host-register", ok);
 }

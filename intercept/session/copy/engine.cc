@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "intercept/session/copy/frame.h"
+#include "intercept/session/copy/registered-copy.h"
 #include "intercept/session/copy/staged-copy.h"
 #include "intercept/session/ring-order.h"
 #include "intercept/session/wait.h"
@@ -143,8 +144,11 @@ CUresult copyOut(Thread& thread, const CopyEnd& destination, const CopyEnd& sour
 
 CUresult copyChecked(Thread& thread, const CopyEnd& destination, const Checked& to, const CopyEnd& source, const Checked& from,
                      const BoxSize& size, uint64_t stream, Completion completion) {
-  if (to.where == Where::device && from.where == Where::pageable)
+  if (to.where == Where::device && from.where == Where::pageable) {
+    if (auto posted = copyBehindFunctions(thread, destination, source, size, stream)) [[unlikely]]
+      return *posted == CUDA_SUCCESS && completion == Completion::synchronous ? synchronizeStream(thread, stream) : *posted;
     return copyIn(thread, destination, source, size, to.unit, stream);
+  }
   if (to.where == Where::pageable && from.where == Where::device)
     return copyOut(thread, destination, source, size, from.unit, stream);
   if (to.where == Where::pageable || from.where == Where::pageable)

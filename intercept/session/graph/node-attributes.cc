@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "intercept/session/call.h"
 #include "intercept/session/graph/device-node.h"
 #include "intercept/session/launch-attributes.h"
 
