@@ -45,7 +45,9 @@ uint64_t sharedOfBlock(const Limits& limits, const KernelAttributes& kernel, uin
 int residentBlocks(Function& function, uint32_t blockThreads, uint64_t dynamicSharedBytes) {
   Limits limits = limitsOf(function.context.device);
   KernelAttributes kernel = attributesOf(function.kernel());
-  if (blockThreads > kernel.maxThreadsPerBlock || dynamicSharedBytes > function.dynamicSharedLimit()) return 0;  // cuda_occupancy.h
+  // As cuda_occupancy.h: more than the kernel is allowed fits nowhere. The driver takes ~0 for less than none.
+  const auto asked = static_cast<int64_t>(dynamicSharedBytes);
+  if (blockThreads > kernel.maxThreadsPerBlock || asked > static_cast<int64_t>(function.dynamicSharedLimit())) return 0;
   uint64_t shared = sharedOfBlock(limits, kernel, dynamicSharedBytes);
   uint64_t byShared = shared == 0 ? limits.blocks : limits.sharedBytes / shared;
   return static_cast<int>(std::min<uint64_t>(blocksByThreads(limits, kernel, blockThreads), byShared));
