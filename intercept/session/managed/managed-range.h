@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "intercept/session/managed/host-pages.h"
+#include "vgpu/base/sizes.h"
 
 namespace vgpu::client {
 
