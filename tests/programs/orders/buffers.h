@@ -1,0 +1,149 @@
+// Memory of every kind, the bytes that it must hold, and the work that has used it.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <deque>
+
+#include "clocks.h"
+
+namespace orders {
+
+using Byte = unsigned char;
+
+enum class Kind { device, streamOrdered, variable, pinned, managed, registered, pageable, privateFile };
+constexpr int kinds = 8;
+
+// What can be done with memory of a kind. The pages of a private mapping stay the program's, so that no kernel of a session reaches them.
+struct KindTraits {
+  const char* name;
+  bool isHosts;      // the host reads and writes it
+  bool isEverywhere; // kernels of every device do
+  bool isForHostFunctions;
+};
+constexpr KindTraits traits[kinds] = {
+    {"device", false, false, false},
+    {"stream-ordered", false, false, false},
+    {"device variable", false, false, false},
+    {"pinned", true, true, true},
+    {"managed", true, true, false},
+    {"registered", true, true, true},
+    {"pageable", true, false, true},
+    {"registered private mapping", true, false, true},
+};
+
+// One for each thread; a device has its own.
+constexpr int threadsAtMost = 3, variableBytes = 6000;
+__device__ Byte variables[threadsAtMost][variableBytes];
+
+struct Access {
+  const char* what;
+  bool isWrite;
+  Moment moment;
+};
+
+struct Buffer {
+  Kind kind;
+  int device, bytes;
+  Byte* data = nullptr;
+  std::vector<Byte> model;
+  Moment written;            // its last write,
+  std::vector<Moment> read;  // and who has read it since
+  std::deque<Access> last;
+
+  const KindTraits& is() const { return traits[static_cast<int>(kind)]; }
+
+  void noteRead(const char* what, Moment moment) {
+    read.push_back(moment);
+    note({what, false, moment});
+  }
+  void noteWrite(const char* what, Moment moment) {
+    read.clear();
+    written = moment;
+    note({what, true, moment});
+  }
+  // Whether `got` is what it must hold; else what is known of it goes to stderr.
+  bool holds(const Byte* got) const;
+
+ private:
+  void note(Access access) {
+    last.push_back(access);
+    if (last.size() > 12) last.pop_front();
+  }
+};
+
+inline bool Buffer::holds(const Byte* got) const {
+  const int place = static_cast<int>(std::mismatch(model.begin(), model.end(), got).first - model.begin());
+  if (place == bytes) return true;
+  std::fprintf(stderr, "%s memory of device %d, %d bytes: [%d] is %d and should be %d; used last by\n", is().name, device, bytes, place,
+               got[place], model[place]);
+  for (auto& [what, isWrite, moment] : last)
+    std::fprintf(stderr, "  %s: a %s, stream %d, work %d\n", isWrite ? "write" : "read", what, moment.stream, moment.number);
+  return false;
+}
+
+// A private mapping of a file that every process has.
+inline Byte* mapPrivately(int bytes) {
+  const int file = open("/proc/self/exe", O_RDONLY);
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+  if (file < 0 || data == MAP_FAILED) {
+    std::perror("/proc/self/exe");
+    std::exit(1);
+  }
+  close(file);
+  return static_cast<Byte*>(data);
+}
+
+// The buffer's memory, on its device, which is current. What is allocated in the order of a stream is in that of `stream`.
+inline void allocate(Buffer& buffer, int thread, cudaStream_t stream) {
+  void* data = nullptr;
+  const size_t bytes = buffer.bytes;
+  switch (buffer.kind) {
+    case Kind::device: CHECK(cudaMalloc(&data, bytes)); break;
+    case Kind::streamOrdered: CHECK(cudaMallocAsync(&data, bytes, stream)); break;
+    case Kind::variable:
+      CHECK(cudaGetSymbolAddress(&data, variables));
+      data = static_cast<Byte*>(data) + thread * variableBytes;
+      break;
+    case Kind::pinned: CHECK(cudaMallocHost(&data, bytes)); break;
+    case Kind::managed: CHECK(cudaMallocManaged(&data, bytes)); break;
+    case Kind::registered:
+      data = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+      CHECK(cudaHostRegister(data, bytes, cudaHostRegisterDefault));
+      break;
+    case Kind::pageable: data = std::malloc(bytes); break;
+    case Kind::privateFile:
+      data = mapPrivately(buffer.bytes);
+      CHECK(cudaHostRegister(data, bytes, cudaHostRegisterDefault));
+      break;
+  }
+  buffer.data = static_cast<Byte*>(data);
+}
+
+// Of which nothing is under way. False if memory that was registered does not hold afterwards what it should.
+inline bool release(Buffer& buffer) {
+  bool ok = true;
+  switch (buffer.kind) {
+    case Kind::device:
+    case Kind::streamOrdered:
+    case Kind::managed: CHECK(cudaFree(buffer.data)); break;
+    case Kind::variable: break;
+    case Kind::pinned: CHECK(cudaFreeHost(buffer.data)); break;
+    case Kind::pageable: std::free(buffer.data); break;
+    case Kind::registered:
+    case Kind::privateFile:
+      CHECK(cudaHostUnregister(buffer.data));
+      ok = buffer.holds(buffer.data);
+      if (buffer.kind == Kind::registered) {
+        std::free(buffer.data);
+      } else {
+        munmap(buffer.data, buffer.bytes);
+      }
+      break;
+  }
+  buffer.data = nullptr;
+  return ok;
+}
+
+}  // namespace orders
