@@ -18,8 +18,8 @@ constexpr int kinds = 8;
 // What can be done with memory of a kind. The pages of a private mapping stay the program's, so that no kernel of a session reaches them.
 struct KindTraits {
   const char* name;
-  bool isHosts;      // the host reads and writes it
-  bool isEverywhere; // kernels of every device do
+  bool isHosts;       // the host reads and writes it
+  bool isEverywhere;  // kernels of every device do
   bool isForHostFunctions;
 };
 constexpr KindTraits traits[kinds] = {
@@ -33,7 +33,7 @@ constexpr KindTraits traits[kinds] = {
     {"registered private mapping", true, false, true},
 };
 
-// One for each thread; a device has its own.
+// Of each thread one, on each device.
 constexpr int threadsAtMost = 3, variableBytes = 6000;
 __device__ Byte variables[threadsAtMost][variableBytes];
 
@@ -79,7 +79,7 @@ inline bool Buffer::holds(const Byte* got) const {
   std::fprintf(stderr, "%s memory of device %d, %d bytes: [%d] is %d and should be %d; used last by\n", is().name, device, bytes, place,
                got[place], model[place]);
   for (auto& [what, isWrite, moment] : last)
-    std::fprintf(stderr, "  %s: a %s, stream %d, work %d\n", isWrite ? "write" : "read", what, moment.stream, moment.number);
+    std::fprintf(stderr, "  %s by a %s: stream %d, work %d\n", isWrite ? "written" : "read", what, moment.stream, moment.number);
   return false;
 }
 
@@ -121,9 +121,8 @@ inline void allocate(Buffer& buffer, int thread, cudaStream_t stream) {
   buffer.data = static_cast<Byte*>(data);
 }
 
-// Of which nothing is under way. False if memory that was registered does not hold afterwards what it should.
-inline bool release(Buffer& buffer) {
-  bool ok = true;
+// Of which nothing is under way. What was registered is the program's own again then.
+inline void release(Buffer& buffer, bool& isRight) {
   switch (buffer.kind) {
     case Kind::device:
     case Kind::streamOrdered:
@@ -134,7 +133,7 @@ inline bool release(Buffer& buffer) {
     case Kind::registered:
     case Kind::privateFile:
       CHECK(cudaHostUnregister(buffer.data));
-      ok = buffer.holds(buffer.data);
+      isRight = isRight && buffer.holds(buffer.data);
       if (buffer.kind == Kind::registered) {
         std::free(buffer.data);
       } else {
@@ -143,7 +142,6 @@ inline bool release(Buffer& buffer) {
       break;
   }
   buffer.data = nullptr;
-  return ok;
 }
 
 }  // namespace orders

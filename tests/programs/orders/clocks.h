@@ -3,7 +3,7 @@
 //   Work in a stream comes behind the stream's work before it, the events that the stream was told to wait for, and what the host knew
 //   to be done when it gave the work.
 //   Work in the legacy default stream comes behind that of its device's blocking streams, and theirs behind its. A record is no work: it
-//   waits for no other stream (580.159, H200).
+//   waits for no other stream (580.159, H200). Whether a free in a stream's order and a prefetch are work in that sense is open.
 // A thread has clocks of its own, of its own work.
 #pragma once
 
@@ -67,8 +67,10 @@ class Order {
   cudaStream_t enter(int stream);
   // The stream gets a piece of work.
   Moment post(int stream);
+  // It gets something that may be none: known to be ordered within its stream alone.
+  Moment postWithin(int stream);
   // Adds what it takes for the stream's next work, or the host's next step, to come behind the moment.
-  void require(int stream, Moment moment);
+  void require(int stream, Moment moment, bool isWork = true);
   void requireOfHost(Moment moment);
   // A call that ends after all that the stream has been given.
   void returned(int stream) { host.learn(whole(stream)); }
@@ -85,7 +87,9 @@ class Order {
   struct Stream {
     cudaStream_t handle;
     StreamKind kind;
-    Clock clock, awaited;  // behind its last work; and what else its next comes behind
+    Clock clock;    // when it has done what it was given,
+    Clock worked;   // when it has done its last work,
+    Clock awaited;  // and what else its next comes behind
   };
   struct Event {
     cudaEvent_t handle;
@@ -115,14 +119,14 @@ inline Order::Order(Random& random, int devices, bool isAlone)
                                                  StreamKind::blocking, StreamKind::nonBlocking, StreamKind::nonBlocking};
   for (int device = 0; device < devices; ++device) {
     CHECK(cudaSetDevice(device));
-    for (auto kind : kinds) create(streams.emplace_back(Stream{nullptr, kind, host, host}));
+    for (auto kind : kinds) create(streams.emplace_back(Stream{nullptr, kind, host, host, host}));
     for (int i = 0; i < eventsOfDevice; ++i) create(events.emplace_back(Event{nullptr, device, host}));
   }
 }
 
 inline Order::~Order() {
-  for (auto& [handle, kind, clock, awaited] : streams)
-    if (kind == StreamKind::blocking || kind == StreamKind::nonBlocking) CHECK(cudaStreamDestroy(handle));
+  for (auto& stream : streams)
+    if (stream.kind == StreamKind::blocking || stream.kind == StreamKind::nonBlocking) CHECK(cudaStreamDestroy(stream.handle));
   for (auto& event : events) CHECK(cudaEventDestroy(event.handle));
 }
 
@@ -157,18 +161,30 @@ inline Clock Order::ahead(int stream) const {
   clock.learn(host);
   for (int other = 0; other < static_cast<int>(streams.size()); ++other) {
     if (deviceOf(other) != deviceOf(stream)) continue;
-    if ((isLegacy(stream) && isBlocking(other)) || (isBlocking(stream) && isLegacy(other))) clock.learn(streams[other].clock);
+    if ((isLegacy(stream) && isBlocking(other)) || (isBlocking(stream) && isLegacy(other))) clock.learn(streams[other].worked);
   }
   return clock;
 }
 
 inline Moment Order::post(int stream) {
-  streams[stream].clock = ahead(stream);
-  return streams[stream].clock.next(stream);
+  auto& [handle, kind, clock, worked, awaited] = streams[stream];
+  clock = ahead(stream);
+  const Moment moment = clock.next(stream);
+  worked = clock;
+  return moment;
 }
 
-inline void Order::require(int stream, Moment moment) {
-  if (ahead(stream).knows(moment)) return;
+inline Moment Order::postWithin(int stream) {
+  Clock& clock = streams[stream].clock;
+  clock.learn(streams[stream].awaited);
+  clock.learn(host);
+  return clock.next(stream);
+}
+
+inline void Order::require(int stream, Moment moment, bool isWork) {
+  Clock within = whole(stream);
+  within.learn(host);
+  if ((isWork ? ahead(stream) : within).knows(moment)) return;
   if (random.oneIn(10)) return requireOfHost(moment);
   // An event that was recorded behind it earlier will do too.
   const int event = random.pick(static_cast<int>(events.size()));

@@ -26,7 +26,7 @@ inline void endGraph(World& world, cudaGraphExec_t graph) {
 inline int pickLaunchStream(World& world, int stream) {
   return world.random.oneIn(2) ? stream : world.order.pickStreamOf(world.order.deviceOf(stream));
 }
-// A stream that can be captured, which is one of each device at least.
+// A stream that can be captured: there is one at least.
 inline int pickCapturable(World& world) {
   int stream;
   do stream = world.order.pickStream();
@@ -61,7 +61,15 @@ inline void launchSequence(World& world, int stream, cudaGraphExec_t graph, cons
   CHECK(cudaGraphLaunch(graph, world.order.enter(stream)));
   for (auto& work : sequence) work.kind->apply(work);
   const Moment moment = world.order.post(stream);
-  for (auto& work : sequence) noteWork("graph", work, moment);
+  for (auto& work : sequence) noteWork("graph of a sequence", work, moment);
+}
+
+// Which an update may do of a kernel and of a fill of one row (CUDA Runtime API, cudaGraphExecUpdate).
+inline void changeNumbers(World& world, std::vector<Work>& sequence) {
+  for (auto& work : sequence) {
+    if (work.kind->issue == issueKernel) work.factor = world.random.pick(1000);
+    if (work.kind->issue == issueFill) work.value = world.byte();
+  }
 }
 
 inline void giveSequence(World& world, int) {
@@ -71,7 +79,7 @@ inline void giveSequence(World& world, int) {
   launchSequence(world, stream, graph, sequence);
   for (int more = world.random.pick(4); more > 0; --more) {
     if (world.random.oneIn(3)) {
-      for (auto& work : sequence) work.value = world.byte(), work.factor = world.random.pick(1000);
+      changeNumbers(world, sequence);
       update(graph, captureSequence(world, stream, sequence));
     }
     launchSequence(world, pickLaunchStream(world, stream), graph, sequence);
@@ -143,8 +151,8 @@ inline void launchBranches(World& world, int stream, cudaGraphExec_t graph, cons
   std::memcpy(right->model.data(), from->model.data(), branches.rightBytes());
   if (branches.isFilled()) right->model[0] = value;
   const Moment moment = world.order.post(stream);
-  from->noteRead("branches", moment);
-  for (auto to : {left, right}) to->noteWrite("branches", moment);
+  from->noteRead("graph of branches", moment);
+  for (auto to : {left, right}) to->noteWrite("graph of branches", moment);
 }
 
 inline void giveBranches(World& world, int) {
@@ -160,7 +168,7 @@ inline void giveBranches(World& world, int) {
   branches.hasMemory = world.random.oneIn(2);
   cudaGraphExec_t graph = nullptr;
   for (int round = 0; round < 2; ++round) {
-    branches.value = world.byte();
+    branches.value = world.byte();  // so that an update changes something
     const cudaGraph_t captured = captureBranches(world, stream, branches);
     if (graph != nullptr && !branches.hasMemory) {
       update(graph, captured);

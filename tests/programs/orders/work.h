@@ -19,9 +19,9 @@ struct Work {
   Buffer *to = nullptr, *from = nullptr;  // `from` is null if it only writes
   int toOffset = 0, fromOffset = 0;
   Box box{1};
-  int factor = 0, delay = 0;  // of a kernel
-  Byte value = 0;             // of a fill
-  bool isSynchronous = false; // a copy by a call without a stream
+  int factor = 0, delay = 0;   // of a kernel
+  Byte value = 0;              // of a fill
+  bool isSynchronous = false;  // a copy by a call without a stream
 
   Byte* destination() const { return to->data + toOffset; }
   const Byte* source() const { return from->data + fromOffset; }
@@ -274,7 +274,7 @@ inline void giveWork(World& world, int stream) {
   noteWork(work.kind->name, work, moment);
   if (work.from != nullptr) noteReturn(world, stream, work);
   if (!isTakenAtOnce) return;
-  // Only those that had read it before may still do so. If there are none it is overwritten at once, sometimes.
+  // This copy does not read it any more. If nothing else does, it is overwritten at once, sometimes.
   work.from->read = readers;
   for (auto reader : readers)
     if (!world.order.doesHostKnow(reader)) return;

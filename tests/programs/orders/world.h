@@ -10,8 +10,8 @@ class World {
   World(unsigned seed, int devices, int thread, bool isAlone);
 
   // Puts the stream's next work behind what it must come behind to use the buffer.
-  void requireRead(int stream, const Buffer& buffer) { order.require(stream, buffer.written); }
-  void requireWrite(int stream, const Buffer& buffer);
+  void requireRead(int stream, const Buffer& buffer, bool isWork = true) { order.require(stream, buffer.written, isWork); }
+  void requireWrite(int stream, const Buffer& buffer, bool isWork = true);
   // Puts the host behind it.
   void requireReadOfHost(const Buffer& buffer) { order.requireOfHost(buffer.written); }
   void requireWriteOfHost(const Buffer& buffer);
@@ -55,9 +55,9 @@ inline World::World(unsigned seed, int devices, int thread, bool isAlone)
   for (auto& buffer : buffers) make(buffer);
 }
 
-inline void World::requireWrite(int stream, const Buffer& buffer) {
-  order.require(stream, buffer.written);
-  for (auto moment : buffer.read) order.require(stream, moment);
+inline void World::requireWrite(int stream, const Buffer& buffer, bool isWork) {
+  order.require(stream, buffer.written, isWork);
+  for (auto moment : buffer.read) order.require(stream, moment, isWork);
 }
 
 inline void World::requireWriteOfHost(const Buffer& buffer) {
@@ -89,20 +89,20 @@ inline void World::make(Buffer& buffer) {
   buffer = std::move(made);
 }
 
-// Of device memory it may be done in the order of a stream. Whether that is work of the legacy default stream, CUDA leaves open.
+// Of device memory it may be done in the order of a stream.
 inline void World::remove(Buffer& buffer) {
   const bool isFreedInOrder = (buffer.kind == Kind::device || buffer.kind == Kind::streamOrdered) && random.oneIn(2);
   int stream;
   do stream = order.pickStreamOf(buffer.device);
   while (order.isLegacy(stream));
   if (isFreedInOrder) {
-    requireWrite(stream, buffer);
+    requireWrite(stream, buffer, false);
     CHECK(cudaFreeAsync(buffer.data, order.enter(stream)));
-    order.post(stream);
+    order.postWithin(stream);
     buffer.data = nullptr;
   } else {
     requireWriteOfHost(buffer);
-    ok &= release(buffer);
+    release(buffer, ok);
   }
 }
 
@@ -125,7 +125,7 @@ inline void World::finish() {
   for (auto& buffer : buffers) {
     if (ok) compare(buffer);
     requireWriteOfHost(buffer);
-    ok &= release(buffer);
+    release(buffer, ok);
   }
   for (auto graph : graphs) CHECK(cudaGraphExecDestroy(graph));
   graphs.clear();
