@@ -4,7 +4,8 @@
 // been done one after the other.
 //   random-orders SEED PROGRAMS [FILE]
 // Each program has a seed of its own, which is named if it fails: `random-orders ITS_SEED 1` repeats it. If the seed is a multiple of 4,
-// it is of two or three threads at once, each with its own streams and memory. With a file they begin again until it exists.
+// it is of two or three threads at once, each with its own streams and memory. With a file they begin again until it exists. Of a
+// device's six streams, which are numbered on, the first is the legacy one, then the per-thread one, two that block and two that do not.
 #include <thread>
 
 #include "orders/graphs.h"

@@ -83,7 +83,9 @@ inline bool Buffer::holds(const Byte* got) const {
   return false;
 }
 
-// A private mapping of a file that every process has.
+// A private mapping of a file that every process has, and that has so many bytes.
+constexpr int privateBytes = 65'536;
+
 inline Byte* mapPrivately(int bytes) {
   const int file = open("/proc/self/exe", O_RDONLY);
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);

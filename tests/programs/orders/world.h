@@ -70,6 +70,7 @@ inline void World::make(Buffer& buffer) {
   made.kind = static_cast<Kind>(random.pick(kinds));
   made.device = random.pick(devices);
   made.bytes = 1 + random.pick(random.oneIn(4) ? largest : variableBytes);
+  if (made.kind == Kind::privateFile) made.bytes = std::min(made.bytes, privateBytes);
   if (made.kind == Kind::variable) {
     made.bytes = std::min(made.bytes, variableBytes);
     for (auto& other : buffers)
