@@ -150,6 +150,34 @@ bool isReadInOrder(int* data, size_t values) {
   return EXPECT(ok);
 }
 
+__global__ void takeTime(int* out, int steps) {
+  unsigned value = steps;
+  for (int i = 0; i < steps; ++i) {
+    value = value * 1664525 + 1013904223;
+    asm volatile("" : "+r"(value));
+  }
+  *out = static_cast<int>(value);
+}
+
+// Of pageable memory the call may return before the copy has been made, of registered memory not.
+bool isMadeAtReturn(int* data, size_t values) {
+  DeviceArray<int> device(values), out(1);
+  CHECK(cudaHostRegister(data, values * sizeof(int), cudaHostRegisterDefault));
+  CHECK(cudaDeviceSynchronize());
+  takeTime<<<1, 1>>>(out, 3'000'000);
+  CHECK(cudaGetLastError());
+  CHECK(cudaMemcpy(device, data, values * sizeof(int), cudaMemcpyHostToDevice));
+  const bool ok = EXPECT(cudaStreamQuery(cudaStreamLegacy) == cudaSuccess);
+  CHECK(cudaHostUnregister(data));
+  return ok;
+}
+
+bool isEverythingMadeAtReturn() {
+  int onStack[700] = {};
+  std::vector<int> adopted(100'000);
+  return isMadeAtReturn(initialised, 5000) & isMadeAtReturn(onStack, 700) & isMadeAtReturn(adopted.data(), adopted.size());
+}
+
 bool isEverythingReadInOrder() {
   int onStack[700] = {};
   std::vector<int> adopted(100'000);
@@ -193,6 +221,6 @@ int main() {
   launch(onDevice(data));
   CHECK(cudaDeviceSynchronize());
   CHECK(cudaHostUnregister(data));
-  ok &= holds(data, 5) & takesSharedMemory() & losesNoWrite() & isEverythingReadInOrder();
+  ok &= holds(data, 5) & takesSharedMemory() & losesNoWrite() & isEverythingReadInOrder() & isEverythingMadeAtReturn();
   return verdict("host-register", ok);
 }

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstring>
-
 #include "stub/driver/driver-addresses.h"
 #include "tools/common/memory-usage.h"
 
@@ -15,6 +13,20 @@ namespace {
 // A flag of contexts that the driver sets by itself, sooner or later; it behaves the same with and without it (docs/facts.md).
 constexpr unsigned setByDriver = CU_CTX_LMEM_RESIZE_TO_MAX;
 
+ProcessRecord::DefaultStream defaultStreamOf(const Driver& driver) {
+  auto valueOf = [&](CUstreamAttrID attribute) {
+    CUstreamAttrValue value{};
+    if (driver.cuStreamGetAttribute(nullptr, attribute, &value) != CUDA_SUCCESS) value = {};
+    return value;
+  };
+  const auto domains = valueOf(CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP).memSyncDomainMap;
+  return {valueOf(CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW).accessPolicyWindow.num_bytes,
+          valueOf(CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY).syncPolicy,
+          valueOf(CU_LAUNCH_ATTRIBUTE_PRIORITY).priority,
+          {domains.default_, domains.remote},
+          valueOf(CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN).memSyncDomain};
+}
+
 }  // namespace
 
 void ProcessRecord::addCurrent(const Driver& driver) {
@@ -23,8 +35,7 @@ void ProcessRecord::addCurrent(const Driver& driver) {
   require(driver, driver.cuMemGetInfo_v2(&found.freeBytes, &total), "cuMemGetInfo");
   for (size_t i = 0; i < found.limits.size(); ++i)
     if (driver.cuCtxGetLimit(&found.limits[i], static_cast<CUlimit>(i)) != CUDA_SUCCESS) found.limits[i] = 0;  // not every device has each
-  for (size_t i = 0; i < found.attributes.size(); ++i)
-    if (driver.cuStreamGetAttribute(nullptr, comparedAttributes[i], &found.attributes[i]) != CUDA_SUCCESS) found.attributes[i] = {};
+  found.defaultStream = defaultStreamOf(driver);
   require(driver, driver.cuCtxGetCacheConfig(&found.cacheConfig), "cuCtxGetCacheConfig");
   require(driver, driver.cuCtxGetFlags(&found.flags), "cuCtxGetFlags");
   devices.push_back(found);
@@ -54,7 +65,7 @@ std::string ProcessRecord::leftSince(const ProcessRecord& fresh) const {
   for (size_t i = 0; i < devices.size(); ++i) {
     if (devices[i].limits != fresh.devices[i].limits) return fmt::format("a limit of device {}", i);
     if (devices[i].cacheConfig != fresh.devices[i].cacheConfig) return fmt::format("the cache configuration of device {}", i);
-    if (std::memcmp(&devices[i].attributes, &fresh.devices[i].attributes, sizeof devices[i].attributes) != 0)
+    if (devices[i].defaultStream != fresh.devices[i].defaultStream)
       return fmt::format("attributes of device {}'s default stream", i);
     const unsigned flags = devices[i].flags & ~setByDriver, freshFlags = fresh.devices[i].flags & ~setByDriver;
     if (flags != freshFlags) return fmt::format("flags of device {}'s context: {:#x}, and a new one's are {:#x}", i, flags, freshFlags);

@@ -14,14 +14,19 @@
 namespace vgpu::stub {
 
 struct ProcessRecord {
-  // Of the default stream, which lives as long as the context.
-  static constexpr std::array comparedAttributes{CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY,
-                                                 CU_LAUNCH_ATTRIBUTE_PRIORITY, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP,
-                                                 CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN};
+  // What a program can set of the default stream, which lives as long as the context. New ones have no window.
+  struct DefaultStream {
+    size_t windowBytes = 0;
+    CUsynchronizationPolicy policy{};
+    int priority = 0;
+    std::array<unsigned char, 2> domains{};
+    CUlaunchMemSyncDomain domain{};
+    bool operator==(const DefaultStream&) const = default;
+  };
   struct OfDevice {
     size_t freeBytes = 0;  // of the whole GPU: other processes take it too
     std::array<size_t, CU_LIMIT_MAX> limits{};
-    std::array<CUstreamAttrValue, comparedAttributes.size()> attributes{};
+    DefaultStream defaultStream;
     CUfunc_cache cacheConfig = CU_FUNC_CACHE_PREFER_NONE;
     unsigned flags = 0;
   };
