@@ -35,7 +35,7 @@ void replaceBuffer(World& world, int) {
 
 // Moves managed memory, whose bytes stay.
 void prefetch(World& world, int stream) {
-  Buffer* buffer = world.find([](Buffer& buffer) { return buffer.kind == Kind::managed; });
+  Buffer* buffer = world.findMovable();
   if (buffer == nullptr || world.order.isLegacy(stream)) return;
   cudaMemLocation location{};
   location.type = world.random.oneIn(2) ? cudaMemLocationTypeHost : cudaMemLocationTypeDevice;
@@ -48,7 +48,7 @@ void prefetch(World& world, int stream) {
 void advise(World& world, int) {
   constexpr cudaMemoryAdvise advices[] = {cudaMemAdviseSetReadMostly, cudaMemAdviseUnsetReadMostly, cudaMemAdviseSetPreferredLocation,
                                           cudaMemAdviseUnsetPreferredLocation, cudaMemAdviseSetAccessedBy};
-  Buffer* buffer = world.find([](Buffer& buffer) { return buffer.kind == Kind::managed; });
+  Buffer* buffer = world.findMovable();
   if (buffer == nullptr) return;
   cudaMemLocation location{};
   location.type = cudaMemLocationTypeDevice;

@@ -47,6 +47,7 @@ struct Buffer {
   Kind kind;
   int device, bytes;
   Byte* data = nullptr;
+  bool isReached = true;  // by kernels, as its kind says: a session may have something else at the address of registered memory
   std::vector<Byte> model;
   Moment written;            // its last write,
   std::vector<Moment> read;  // and who has read it since
@@ -113,6 +114,10 @@ inline void allocate(Buffer& buffer, int thread, cudaStream_t stream) {
     case Kind::registered:
       data = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
       CHECK(cudaHostRegister(data, bytes, cudaHostRegisterDefault));
+      if (void* there; cudaHostGetDevicePointer(&there, data, 0) != cudaSuccess) {
+        cudaGetLastError();
+        buffer.isReached = false;
+      }
       break;
     case Kind::pageable: data = std::malloc(bytes); break;
     case Kind::privateFile:

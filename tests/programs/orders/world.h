@@ -24,9 +24,15 @@ class World {
       if (fits(buffer)) fitting.push_back(&buffer);
     return fitting.empty() ? nullptr : fitting[random.pick(static_cast<int>(fitting.size()))];
   }
+  // Managed memory that may be prefetched: where it is the host's, CUDA refuses that.
+  Buffer* findMovable() {
+    int isConcurrent = 0;
+    CHECK(cudaDeviceGetAttribute(&isConcurrent, cudaDevAttrConcurrentManagedAccess, 0));
+    return find([&](Buffer& buffer) { return isConcurrent != 0 && buffer.kind == Kind::managed; });
+  }
   // Whether kernels of the stream reach it.
   bool isReached(const Buffer& buffer, int stream) const {
-    return buffer.is().isEverywhere || (!buffer.is().isHosts && buffer.device == order.deviceOf(stream));
+    return (buffer.is().isEverywhere && buffer.isReached) || (!buffer.is().isHosts && buffer.device == order.deviceOf(stream));
   }
   Buffer& any() { return buffers[random.pick(static_cast<int>(buffers.size()))]; }
   Byte byte() { return static_cast<Byte>(random.pick(256)); }
