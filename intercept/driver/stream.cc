@@ -7,15 +7,9 @@ using namespace vgpu;
 using namespace vgpu::client;
 
 CUresult vgpu::client::postHostFunction(Thread& thread, uint64_t stream, HostFunctions::Function function, HostFunctions::OnFault onFault) {
-  auto completion = thread.session.completionWords.take(thread.deviceOf(stream));
-  if (!completion) return CUDA_ERROR_OUT_OF_MEMORY;
-  Call<api::Cuda::HostFunctionParams> frame(thread.of(stream), api::Method::hostFunction);
-  frame.setStream(stream);
-  frame->setLine(*completion);
   Session& session = thread.session;
   auto run = [&session, f = std::move(function)](CUresult before) { session.managed.runInStream(session, [&] { f(before); }); };
-  session.hostFunctions[frame.device()].add(*completion, frame.sequence(), run, onFault);
-  return frame.post();
+  return HostFunctions::post(thread, session.hostFunctions, stream, run, onFault);
 }
 
 CUresult vgpu::client::runInStream(CUstream stream, std::optional<HostWork> node, HostFunctions::Function function) {

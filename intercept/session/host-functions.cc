@@ -6,12 +6,23 @@
 #include <utility>
 
 #include "intercept/session/background-thread.h"
+#include "intercept/session/call.h"
 #include "vgpu/wire/futex.h"
 
 namespace vgpu::client {
 
 namespace {
 constexpr uint64_t spinTime = 200'000;  // nanoseconds; short, because the program does not expect this thread
+}
+
+CUresult HostFunctions::post(Thread& thread, std::deque<HostFunctions>& ofDevices, uint64_t stream, Function function, OnFault onFault) {
+  auto completion = thread.session.completionWords.take(thread.deviceOf(stream));
+  if (!completion) return CUDA_ERROR_OUT_OF_MEMORY;
+  Call<api::Cuda::HostFunctionParams> frame(thread.of(stream), api::Method::hostFunction);
+  frame.setStream(stream);
+  frame->setLine(*completion);
+  ofDevices[frame.device()].add(*completion, frame.sequence(), std::move(function), onFault);
+  return frame.post();
 }
 
 void HostFunctions::start() {

@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <list>
 #include <memory>
@@ -23,6 +24,8 @@
 #include "intercept/session/completion-words.h"
 
 namespace vgpu::client {
+
+class Thread;
 
 class HostFunctions {
  public:
@@ -38,6 +41,9 @@ class HostFunctions {
   using Function = std::function<void(CUresult)>;
   // `function` runs once the GPU has written `sequence` into `completion`.
   void add(uint32_t completion, uint64_t sequence, Function function, OnFault onFault = OnFault::dropped, Word word = Word::givenBack);
+  // The stream calls `function`, on the thread that is of its device among these.
+  static CUresult post(Thread& thread, std::deque<HostFunctions>& ofDevices, uint64_t stream, Function function,
+                       OnFault onFault = OnFault::dropped);
   // Whether a function is still to be called, or being called.
   bool isAnyPending() const {
     std::lock_guard lock(mutex);

@@ -120,7 +120,9 @@ bool mayBeRefused(api::Method method) {
 }
 
 bool isFill(api::Method method) { return method == api::Method::graphFill || method == api::Method::graphSetFill; }
-bool isCopy(api::Method method) { return method == api::Method::graphCopy || method == api::Method::graphSetCopy; }
+bool isFillOrCopy(api::Method method) {
+  return isFill(method) || method == api::Method::graphCopy || method == api::Method::graphSetCopy;
+}
 
 bool setsNode(api::Method method) { return std::ranges::find(methods, method) != methods.end(); }
 
@@ -145,7 +147,7 @@ bool addOverStandIns(Execution& on, KnownGraph& graph, const std::vector<CUgraph
 // As addPlaceholder(), of a fill or a copy whose memory is gone: one of a byte that is there, until the program sets it.
 bool addByte(Execution& on, uint64_t node, KnownGraph& graph, const std::vector<CUgraphNode>& before) {
   if (!on.kept.of<Recipes>().areExecuted || graph.failure != CUDA_ERROR_INVALID_VALUE || node != graph.nodes.size()) return false;
-  if (!isFill(on.method()) && !isCopy(on.method())) return false;
+  if (!isFillOrCopy(on.method())) return false;
   const auto leased = on.gpu.leases.ranges();
   const CUdeviceptr bytes = leased.empty() ? on.session.gpuAddress(&on.shared().header()) : leased.front().address;
   KnownGraphNode made{.device = on.device()};
@@ -164,6 +166,16 @@ bool addByte(Execution& on, uint64_t node, KnownGraph& graph, const std::vector<
   graph.placeholders.push_back(static_cast<uint32_t>(node));
   graph.nodes.push_back(std::move(made));
   return true;
+}
+
+// Sets the node as it was set last. A fill or a copy whose memory is gone is a placeholder instead, as it may be disabled.
+CUresult setAgain(SessionState& session, KnownGraph& graph, uint64_t node, LatestSetting setting) {
+  Execution& on = session.select(graph.nodes[node].device);
+  const CUresult result = session.physical.withStandIns(on.device(), [&] { return execute(on, setting); });
+  if (result == CUDA_SUCCESS || !isFillOrCopy(setting.method)) return result;
+  graph.placeholders.push_back(static_cast<uint32_t>(node));
+  graph.nodes[node].set[setting.method] = std::move(setting.words);
+  return CUDA_SUCCESS;
 }
 
 CUresult upload(Execution& on, KnownGraph& graph) {
@@ -263,16 +275,9 @@ void restoreGraphs(SessionState& session, const Rows& rows) {
     if (graph == nullptr || graph->executable == nullptr || isHandle(row)) continue;
     if (!isUpload(row) && numberIn(row, 1) >= graph->nodes.size()) continue;
     Execution& on = session.select(handleDevice(numberIn(row, 0)));
-    Execution& of = isUpload(row) ? on : session.select(graph->nodes[numberIn(row, 1)].device);
-    const CUresult result =
-        isUpload(row) ? upload(on, *graph) : session.physical.withStandIns(of.device(), [&] { return execute(of, settingIn(row)); });
+    const CUresult result = isUpload(row) ? upload(on, *graph) : setAgain(session, *graph, numberIn(row, 1), settingIn(row));
     if (result == CUDA_SUCCESS) continue;
-    // It names memory that is gone. Its next launch is refused, instead of doing what the node did before, unless that is disabled.
-    if (LatestSetting gone; !isUpload(row) && (gone = settingIn(row), isFill(gone.method) || isCopy(gone.method))) {
-      graph->placeholders.push_back(static_cast<uint32_t>(numberIn(row, 1)));
-      graph->nodes[numberIn(row, 1)].set[gone.method] = std::move(gone.words);
-      continue;
-    }
+    // It names memory that is gone. Its next launch is refused, instead of doing what the node did before.
     on.driver.cuGraphExecDestroy(graph->executable);
     graph->executable = nullptr;
   }

@@ -26,9 +26,10 @@ RecordTable::Named RecordTable::resolve(unsigned device, kj::ArrayPtr<const api:
   Named named;
   for (auto& effect : effects) {
     if (effect.nullable && effect.handle == 0) {
+      if (effect.kind != api::Kind::STREAM) continue;
       // What has been set of a device's default stream is in the record of its context.
-      auto context = live.find({api::Kind::CONTEXT, device});
-      if (effect.kind == api::Kind::STREAM && context != live.end()) named.all.push_back({context->first, context->second});
+      if (auto context = live.find({api::Kind::CONTEXT, device}); context != live.end())
+        named.all.push_back({context->first, context->second});
       continue;
     }
     if (effect.effect == Effect::creates) {

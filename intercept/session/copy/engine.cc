@@ -145,11 +145,12 @@ CUresult copyOut(Thread& thread, const CopyEnd& destination, const CopyEnd& sour
 CUresult copyChecked(Thread& thread, const CopyEnd& destination, const Checked& to, const CopyEnd& source, const Checked& from,
                      const BoxSize& size, uint64_t stream, Completion completion) {
   if (to.where == Where::device && from.where == Where::pageable) {
-    // A call that waits returns before a copy of pageable memory has been made, but not of memory that is registered.
-    const bool isAwaited = completion == Completion::synchronous && thread.session.memory.findRegistered(source.address(), false);
+    if (!thread.session.memory.findRegistered(source.address(), false)) [[likely]]
+      return copyIn(thread, destination, source, size, to.unit, stream);
     const auto posted = copyBehindFunctions(thread, destination, source, size, stream);
     const CUresult result = posted ? *posted : copyIn(thread, destination, source, size, to.unit, stream);
-    return result == CUDA_SUCCESS && isAwaited ? synchronizeStream(thread, stream) : result;
+    // A call that waits returns before a copy of pageable memory has been made, but not of memory that is registered.
+    return result == CUDA_SUCCESS && completion == Completion::synchronous ? synchronizeStream(thread, stream) : result;
   }
   if (to.where == Where::pageable && from.where == Where::device)
     return copyOut(thread, destination, source, size, from.unit, stream);

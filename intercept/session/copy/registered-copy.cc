@@ -11,35 +11,25 @@ namespace vgpu::client {
 namespace {
 
 // The functions of any device: what one has written, another's stream may come behind.
-bool mayStillBeWritten(Session& session, const CopyEnd& source) {
-  return session.memory.findRegistered(source.address(), false) &&
-         std::ranges::any_of(session.hostFunctions, [](auto& functions) { return functions.isAnyPending(); });
+bool isAnyFunctionPending(Session& session) {
+  return std::ranges::any_of(session.hostFunctions, [](auto& functions) { return functions.isAnyPending(); });
 }
 
 CUresult postTaking(Thread& thread, const CopyEnd& source, const BoxSize& size, uint64_t packed, uint64_t stream) {
-  Session& session = thread.session;
-  auto word = session.completionWords.take(thread.deviceOf(stream));
-  if (!word) return CUDA_ERROR_OUT_OF_MEMORY;
-  Call<api::Cuda::HostFunctionParams> frame(thread.of(stream), api::Method::hostFunction);
-  frame.setStream(stream);
-  frame->setLine(*word);
-  session.registeredReads[frame.device()].add(*word, frame.sequence(), [=](CUresult) {
+  return HostFunctions::post(thread, thread.session.registeredReads, stream, [=](CUresult) {
     forRuns(source, size, [&](const std::byte* memory, uint64_t offset, uint64_t bytes) {
       std::memcpy(fromWire<std::byte*>(packed) + offset, memory, bytes);
     });
   });
-  return frame.post();
 }
 
 }  // namespace
 
 std::optional<CUresult> copyBehindFunctions(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size,
                                             uint64_t stream) {
-  Session& session = thread.session;
-  if (!mayStillBeWritten(session, source)) [[likely]] return std::nullopt;
-  Memory& memory = session.memory;
+  Memory& memory = thread.session.memory;
   uint64_t packed = 0;
-  if (!memory.mayShareHost()) return std::nullopt;
+  if (!isAnyFunctionPending(thread.session) || !memory.mayShareHost()) return std::nullopt;
   if (memory.allocateHost(thread, size.bytes(), 0, HostKind::staging, thread.owner(), packed) != CUDA_SUCCESS) return std::nullopt;
   if (!memory.isShared(packed) || postTaking(thread, source, size, packed, stream) != CUDA_SUCCESS) {
     memory.freeHost(thread, packed);

@@ -11,8 +11,8 @@
 
 namespace vgpu::client {
 
-// Posts such a copy. Nothing if `source` is other memory, if no function is still to be called, or if there is no memory that the session
-// shares with the GPU's host: then the bytes are to be taken at the call.
+// Posts such a copy, of registered memory. Nothing if no function is still to be called, or if there is no memory that the session shares
+// with the GPU's host: then the bytes are to be taken at the call.
 std::optional<CUresult> copyBehindFunctions(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size,
                                             uint64_t stream);
 

@@ -32,14 +32,22 @@ ByteSpan ManagedRange::spanOf(const Run& run) const {
 
 ManagedRange::Run ManagedRange::touched(uint64_t address) {
   const size_t page = pageOf(address);
-  const bool goesOn = page == expected, isFirst = pageAccess[page] == HostAccess::none && touches++ == 0;
-  ahead = goesOn ? std::clamp(2 * ahead, piece, mostAhead) : isFirst && touchesBefore == 1 ? 1 : piece;
+  const bool isFirst = pageAccess[page] == HostAccess::none && touches++ == 0;
+  size_t begin = page, end = page + 1;  // at most
+  if (page == expected) {
+    ahead = std::clamp(2 * ahead, piece, mostAhead);
+    end = page + ahead;
+  } else if (isFirst && touchesBefore == 1) {
+    ahead = 1;
+  } else {
+    ahead = piece;
+    begin = page / piece * piece;
+    end = begin + piece;
+  }
+  end = std::min(end, pageCount);
   Run run{page, page + 1, pageAccess[page]};
-  auto isAlike = [&](size_t other) { return pageAccess[other] == run.access; };
-  if (!goesOn && ahead == piece)
-    while (run.begin % piece != 0 && isAlike(run.begin - 1)) --run.begin;
-  const size_t end = std::min(pageCount, goesOn || ahead == 1 ? page + ahead : page / piece * piece + piece);
-  while (run.end < end && isAlike(run.end)) ++run.end;
+  while (run.begin > begin && pageAccess[run.begin - 1] == run.access) --run.begin;
+  while (run.end < end && pageAccess[run.end] == run.access) ++run.end;
   expected = run.end;
   return run;
 }
