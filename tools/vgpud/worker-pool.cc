@@ -79,14 +79,11 @@ kj::Promise<void> WorkerPool::start() {
 void WorkerPool::offer(kj::Own<WorkerProcess> worker, bool wasUsed) {
   if (closed) return;
   auto owned = kj::heap<Ready>(Ready{kj::mv(worker), wasUsed, now()});
-  auto died = [this, one = owned.get(), pid = owned->worker->pid()] {
+  tasks.add(owned->worker->exited().then([this, one = owned.get(), pid = owned->worker->pid()](std::string) {
     // Another one may have come to its place in memory.
     auto dead = std::find_if(ready.begin(), ready.end(), [&](auto& each) { return each.get() == one; });
     if (dead != ready.end() && one->worker->pid() == pid) replace(one);
-  };
-  // Later, because that ends the promise itself.
-  auto diesLater = [this, died](std::string) { tasks.add(kj::evalLater(died)); };
-  owned->watch = owned->worker->exited().then(kj::mv(diesLater)).eagerlyEvaluate(nullptr);
+  }));
   ready.add(kj::mv(owned));
   serveTakers();
   startForTakers();  // one that was started for a taker may have gone to an older one

@@ -66,7 +66,6 @@ class WorkerPool final : private kj::TaskSet::ErrorHandler {
     kj::Own<WorkerProcess> worker;
     bool wasUsed;
     kj::TimePoint since;
-    kj::Promise<void> watch = nullptr;  // for its death while it waits: a worker that is used again waits once for each program
   };
   struct Taker {
     Want want;
