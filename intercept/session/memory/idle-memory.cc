@@ -31,7 +31,17 @@ void IdleMemory::completeFrees(Session& session, const std::function<bool()>& gi
   if (kj::runCatchingExceptions([&] { start(session); }) != nullptr) return;  // the system has no thread: the bytes are saved
   const uint64_t number = ++asked;
   changed.notify_all();
-  while (completed < number && !givesUp() && std::chrono::steady_clock::now() < limit) changed.wait_for(lock, givesUpLook);
+  auto awaitThat = [&](auto&& isSo) {
+    while (!isSo() && !givesUp() && std::chrono::steady_clock::now() < limit) changed.wait_for(lock, givesUpLook);
+  };
+  awaitThat([&] { return completed >= number; });
+  awaitThat([&] { return areExecuted(session); });
+}
+
+bool IdleMemory::areExecuted(const Session& session) const {
+  for (unsigned device = 0; device < session.devices.size(); ++device)
+    if (session.segment.ring(device).tail.load(std::memory_order_acquire) < heads[device]) return false;
+  return true;
 }
 
 void IdleMemory::await(Session& session, std::optional<Time> until) {
@@ -46,6 +56,7 @@ void IdleMemory::await(Session& session, std::optional<Time> until) {
       });
       lock.lock();
       completed = number;
+      for (unsigned device = 0; device < session.devices.size(); ++device) heads[device] = session.segment.ring(device).head.load();
       changed.notify_all();
     } else if (until) {
       if (changed.wait_until(lock, *until) == std::cv_status::timeout) return;

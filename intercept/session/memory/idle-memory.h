@@ -9,6 +9,7 @@
 // in it over a suspend.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -17,6 +18,8 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+
+#include "vgpu/wire/arena.h"
 
 namespace vgpu::client {
 
@@ -28,8 +31,9 @@ class IdleMemory {
   void note(Session& session) {
     if (!noted.load(std::memory_order_relaxed)) wake(session);  // a hint: the thread looks at what there is, under a lock
   }
-  // Completes what was freed behind work that the GPUs have done. On the control thread, which must not wait for the ring: another one
-  // does it, and is waited for until `givesUp`, or a tenth of a second.
+  // Completes what was freed behind work that the GPUs have done. On the control thread, which must not wait for a place in the ring:
+  // another one does it. That one, and then the worker, which executes these frees, are waited for until `givesUp`, or for a tenth of a
+  // second in all.
   void completeFrees(Session& session, const std::function<bool()>& givesUp);
 
  private:
@@ -39,11 +43,14 @@ class IdleMemory {
   void serve(Session& session);
   // Until then, or without it until there is memory to return: completes frees when that is asked for.
   void await(Session& session, std::optional<Time> until);
+  // Whether the workers have executed what was in the rings when frees were completed the last time. Under `mutex`.
+  bool areExecuted(const Session& session) const;
 
   std::mutex mutex;
   std::condition_variable changed;
   std::atomic<bool> noted{false};  // changes under `mutex`
   uint64_t asked = 0, completed = 0;  // of completeFrees(); the thread has done so many
+  std::array<uint64_t, maxDevices> heads{};  // of the rings, when it had done them
   std::thread thread;
 };
 
