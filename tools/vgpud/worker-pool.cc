@@ -68,6 +68,7 @@ kj::Promise<void> WorkerPool::start() {
   return begun.then(
       [this, worker = kj::mv(worker)]() mutable {
         --starting;
+        tasks.add(worker->exited().then([this, pid = worker->pid()](std::string) { replaceWaiting(pid); }));
         offer(kj::mv(worker), false);
       },
       [this](kj::Exception&& reason) {
@@ -78,13 +79,7 @@ kj::Promise<void> WorkerPool::start() {
 
 void WorkerPool::offer(kj::Own<WorkerProcess> worker, bool wasUsed) {
   if (closed) return;
-  auto owned = kj::heap<Ready>(Ready{kj::mv(worker), wasUsed, now()});
-  tasks.add(owned->worker->exited().then([this, one = owned.get(), pid = owned->worker->pid()](std::string) {
-    // Another one may have come to its place in memory.
-    auto dead = std::find_if(ready.begin(), ready.end(), [&](auto& each) { return each.get() == one; });
-    if (dead != ready.end() && one->worker->pid() == pid) replace(one);
-  }));
-  ready.add(kj::mv(owned));
+  ready.add(kj::heap<Ready>(Ready{kj::mv(worker), wasUsed, now()}));
   serveTakers();
   startForTakers();  // one that was started for a taker may have gone to an older one
 }
@@ -247,10 +242,12 @@ kj::Promise<void> WorkerPool::shrink() {
   });
 }
 
-void WorkerPool::replace(Ready* dead) {
-  if (closed) return;
+// One that ends while it serves a program, or ends its session, does not wait: its caller sees it.
+void WorkerPool::replaceWaiting(pid_t dead) {
+  auto found = std::find_if(ready.begin(), ready.end(), [&](auto& each) { return each->worker->pid() == dead; });
+  if (closed || found == ready.end()) return;
   spdlog::warn("a waiting worker ended; another one is started");
-  remove(dead);
+  remove(found->get());
   refillAfter(restartDelay);
 }
 

@@ -85,7 +85,7 @@ class WorkerPool final : private kj::TaskSet::ErrorHandler {
   kj::Promise<void> shrink();
   Ready* best(Want want);
   kj::Own<Ready> remove(Ready* one);
-  void replace(Ready* dead);
+  void replaceWaiting(pid_t dead);
   bool hasRoom() const;
   void warnOfHostAccess(capnp::List<control::Device>::Reader devices);
   void learnDevices(capnp::List<control::Device>::Reader devices);
