@@ -5,10 +5,10 @@
 // reads which functions the toolkit's library exports, why a session cannot have some of them (forbidden.list), and which functions our
 // objects define and need, and writes
 //   export-list.inc        EXPORT(name), sorted: every function of the toolkit's library
-// unsupported-list.inc   UNSUPPORTED(name, "reason"): the functions that no object defines
+//   unsupported-list.inc   UNSUPPORTED(name, "reason"): the functions that no object defines
 //   driver-entry-list.inc  ENTRY(name): driver functions that the objects call
 //   exports.map            the version script: exactly those functions, under the toolkit's version name
-// runtime.md             a page that lists all of these functions
+//   runtime.md             a page that lists all of these functions
 // and for programs built with CUDA 12, whose functions are ours of the same name or, if they differ, vgpu12_ and the name:
 //   export-list-12.inc     EXPORT(name, function), sorted
 //   exports-12.map         the version script of libcudart.so.12

@@ -10,11 +10,11 @@
 //   RUNTIME          the driver is initialised and a context is current
 //   RUNTIME_DEVICE   the driver is initialised; no context is made
 //   RUNTIME_LOCAL    nothing: the result needs no driver
-// RUNTIME_STREAM   as RUNTIME, and both flavours of a function whose null stream is the default stream: the plain name
+//   RUNTIME_STREAM   as RUNTIME, and both flavours of a function whose null stream is the default stream: the plain name
 //                    for the legacy default stream and name_ptsz for the per-thread one. `on(stream)` in the expression
 //                    is the stream that the caller meant
 //   RUNTIME_ENTRIES  both flavours, as RUNTIME_DEVICE: no context is made
-// RUNTIME_SYNC     as RUNTIME_STREAM, for functions without a stream argument (name_ptds); `on` is the flavour
+//   RUNTIME_SYNC     as RUNTIME_STREAM, for functions without a stream argument (name_ptds); `on` is the flavour
 #pragma once
 #pragma GCC visibility push(default)
 #include <cuda_runtime_api.h>
