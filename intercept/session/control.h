@@ -25,16 +25,16 @@ class SessionControl {
   // fails, or if `givesUp`, polled during the wait, returns true; the gate is then open again.
   virtual uint64_t closeGate(const std::function<bool()>& givesUp) = 0;
   virtual void openGate() = 0;
-  // For a restored worker that a daemon offers while the gate is closed. accept() gives the number of the handover by which the
-  // worker claims the session; withdraw() cancels that, and returns false if the worker has claimed the session and consumes.
+  // For a restored worker that a daemon offers while the gate is closed. accept() returns the number of the handover by which the worker
+  // claims the session; withdraw() cancels it, or returns false if the worker has claimed the session and consumes frames.
   virtual uint64_t accept() = 0;
   virtual bool withdraw(uint64_t handover) = 0;
-  // The session is to be served from another host: no host memory is shared from now on. Why that cannot be, if so, also if
-  // `givesUp`, polled while it waits, returns true; else empty. The gate is open. Then, while it is closed: it is.
+  // Both end the sharing of host memory, for a move to another host. comeApart(), with the gate open: returns the reason if that is
+  // impossible or `givesUp`, polled during the wait, returns true; else empty. leaveHost(), with the gate closed: the session leaves.
   virtual std::string comeApart(const std::function<bool()>& givesUp) = 0;
   virtual void leaveHost() = 0;
-  // While the gate is closed: closes the object list's file; writes all of the list into `directory`, where there is none,
-  // perhaps in a process that has been restored meanwhile. enter() throws kj::Exception if it cannot, and may be called again.
+  // With the gate closed. leaveFiles() closes the object list's file. enterFiles() writes the whole list into `directory`, which has none
+  // yet, perhaps in a process restored meanwhile; it throws kj::Exception if it fails, and may be called again.
   virtual void leaveFiles() = 0;
   virtual void enterFiles(const std::string& directory) = 0;
   // The worker is gone: every waiting and every later call returns an error. `why` is the message for the user.
