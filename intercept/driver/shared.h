@@ -83,7 +83,7 @@ CUresult withPool(Thread& thread, CUmemoryPool handle, Body&& body) {
   });
 }
 
-// Runs `body` with an attribute of a pool, after it has released what exceeds its threshold.
+// Runs `body` with an attribute of a pool, after releasing memory beyond its threshold, or of a device's graph memory.
 template <typename Body>
 CUresult onAttribute(Thread& thread, CUmemoryPool handle, CUmemPool_attribute which, Body&& body) {
   return withPool(thread, handle, [&](StreamPools& pools, StreamPool& pool) {

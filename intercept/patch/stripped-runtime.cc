@@ -14,8 +14,8 @@ namespace {
 
 using image::Bytes, image::Part;
 
-// The API function amid those without names. The strings of the API's names follow its own without gaps: the longest such run is taken,
-// since there are other runs (of errors).
+// The only function with a name amid those without. The strings of the API's names follow its own without gaps: the longest such run is
+// taken, since there are other runs (of errors).
 constexpr std::string_view anchor = "__cudaInitModule";
 constexpr uint64_t mostBytesToNames = 64 << 10;  // 4 KiB in practice
 constexpr size_t fewestNames = 300;              // 12.9 has 420, 13.0 has 406

@@ -1,9 +1,8 @@
 // NVRTC and nvJitLink run in the program unmodified. On a node whose devices are emulated, which run PTX only, a program that asks them for
 // machine code gets PTX of the same code. Options, errors, logs and everything else are the libraries' own.
 //
-// A library is recognised by the functions that its rows name. A row with a function of ours redirects the library's to it
-// (intercept/patch/compiler.h), and ours calls the library's. A program may load the library of CUDA 12 and that of 13; each copy has its
-// own instances of our functions.
+// Each library has a table of rows. A row with a function of ours redirects the library's function to it (intercept/patch/compiler.h), and
+// ours calls the library's. A program may load the library of CUDA 12 and that of 13; each copy has its own instances of our functions.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -34,7 +34,7 @@ void copyRuns(To& to, const From& from) {
 #undef RUN
 }
 
-// Reads the members that 13 has as attributes only. Both versions lack cooperative launches over several devices.
+// Reads the members that 13 has as attributes only. cooperativeMultiDeviceLaunch is not read and stays 0.
 cudaError_t readRest(DeviceProperties& to, int device) {
   struct {
     int DeviceProperties::*member;

@@ -31,7 +31,7 @@ class Descriptions {
     std::lock_guard lock(making);
     variables = std::move(list);
   }
-  // The program has destroyed it, by that entry or with its context (null); no handle of the program's refers to it any more.
+  // The object has ended, by that entry or otherwise (null); no handle of the program's refers to it any more.
   CUresult end(Thread& thread, std::unique_ptr<LibraryObject> object, const api::LibraryEntry* destroy);
 
  private:

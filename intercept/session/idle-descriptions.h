@@ -19,7 +19,7 @@ class IdleDescriptions {
  public:
   struct Idle {
     std::unique_ptr<LibraryObject> object;
-    const api::LibraryEntry* destroy = nullptr;  // null: it ended with its context
+    const api::LibraryEntry* destroy = nullptr;  // null: it ended otherwise
   };
 
   // Takes an idle description exactly like `wanted`, of its device and context, and returns its handle; 0 if there is none.

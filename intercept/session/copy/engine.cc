@@ -71,7 +71,7 @@ CUresult checkArray(Session& session, const CopyEnd& end, const BoxSize& size, C
 
 // Bytes from the first to the last byte of a box in memory. No value if it exceeds the address space.
 std::optional<uint64_t> reachOf(const CopyEnd& end, const BoxSize& size) {
-  using Wide = unsigned __int128;  // two numbers of the program's multiply to this at most
+  using Wide = unsigned __int128;  // holds the product of two of the program's numbers
   constexpr uint64_t most = UINT64_MAX >> 2;
   Wide slices = Wide{size.depth - 1} * end.slice, inSlice = Wide{size.height - 1} * end.pitch;
   if (slices > most || inSlice > most || size.width > most) return {};

@@ -27,7 +27,7 @@ Memory* theMemory = nullptr;
 }  // namespace
 
 CUresult Memory::registerHost(Thread& thread, uint64_t address, uint64_t bytes, unsigned flags) {
-  const uint64_t endPage = roundUp(address + bytes, hostPageBytes);  // not above the last page
+  const uint64_t endPage = roundUp(address + bytes, hostPageBytes);  // wraps around beyond the last page, see below
   if (address == 0 || bytes == 0 || bytes - 1 > ~address) return CUDA_ERROR_INVALID_VALUE;
   if (address >= kernelHalf) return CUDA_ERROR_NOT_SUPPORTED;
   if (endPage < address) return CUDA_ERROR_INVALID_VALUE;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "intercept/session/modules/jit-options.h"
-#include "intercept/session/modules/references.h"  // found by name too
+#include "intercept/session/modules/references.h"  // the third lookup by name
 #include "intercept/session/thread.h"
 
 namespace vgpu::client {
