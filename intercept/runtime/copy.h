@@ -13,8 +13,7 @@ inline cudaError_t checkDevices(int to, int from) {
   return known ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
-/// Whether a copy to a variable or array (`fromOrToHost`: host to device), from one (device to host), or between two may have direction
-/// `kind`.
+/// Whether a copy with a variable or array may have direction `kind`. `fromOrToHost`: the copy's direction if its other end is host memory.
 inline bool reachesDevice(cudaMemcpyKind kind, cudaMemcpyKind fromOrToHost) {
   return kind == fromOrToHost || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
 }

@@ -52,8 +52,7 @@ cudaError_t setAttribute(const void* key, cudaFuncAttribute attribute, int value
   return answer(result);
 }
 
-/// Sets the attribute on any device, not only the thread's. A host function's address is not a cudaKernel_t here, as it is none to the
-/// driver.
+/// Sets the attribute on any device, not only the thread's. A host function is no cudaKernel_t here, as in the driver.
 cudaError_t setAttributeOn(cudaKernel_t kernel, cudaFuncAttribute attribute, int value, int device) {
   const Function* function = findFunction(kernel);
   const void* key = kernel;

@@ -48,8 +48,7 @@ CUresult loadImage(Module& module, CUmodule& loaded) {
   return linkable ? linkParts(*wrapper, [&](const void* linked) { return loadData(module, linked, false, loaded); }) : result;
 }
 
-/// The program has one pointer to a managed variable, but in a session each context of a device has its own instance. Whether there is one
-/// elsewhere.
+/// The program has one pointer to a managed variable. In a session each context has its own instance: whether another one has one.
 bool isElsewhere(const Variable& variable, CUdeviceptr address) {
   for (int slot = 0; slot < maxSlots; ++slot)
     if (slot != thread.slot && variable.address.get(slot) != 0 && variable.address.get(slot) != address) return true;

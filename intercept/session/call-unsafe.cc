@@ -57,7 +57,7 @@ kj::ArrayPtr<const capnp::word> CallBase::replyWords() const {
   return kj::arrayPtr(reinterpret_cast<const capnp::word*>(waiter->answer()), answered);
 }
 
-// Publishes an empty frame: the worker, and all later frames, would wait forever at this position.
+// Publishes an empty frame: otherwise the worker, and all later frames, would wait forever at this position.
 void CallBase::fillPlace() {
   std::memset(reservation->body(), 0, words * sizeof(capnp::word));
   thread.session.ring(executingDevice).publish(*reservation, api::Method::nothing, 0);

@@ -94,7 +94,7 @@ class Thread {
   // Call this when another context has become current.
   void contextChanged() { endedWhenLive = UINT64_MAX; }
 
-  // For which captures this thread may not make unsafe calls (cuThreadExchangeStreamCaptureMode).
+  // Decides which captures forbid this thread unsafe calls (cuThreadExchangeStreamCaptureMode).
   CUstreamCaptureMode captureMode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   // Success if the call may be executed: it would disturb no capture.
   CUresult refuseCaptured(uint64_t stream) {

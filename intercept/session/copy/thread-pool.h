@@ -30,7 +30,7 @@ class CopyThreadPool {
   static unsigned size(const Session& session);
 
   // Calls `work` for every piece below `count`, on the calling thread and the thread pool, all with the caller's current context. Returns
-  // when all calls have returned: the first failure, after which no new piece is started.
+  // after all calls have returned. The result is the first failure, after which no new piece is started.
   CUresult share(Thread& caller, uint64_t count, const Work& work);
 
  private:

@@ -28,7 +28,7 @@ class Captures {
  public:
   explicit Captures(Session& session) : session(session) {}
 
-  // Whether any stream is capturing; whether any event was last recorded in a capturing stream, too.
+  // Whether any stream is capturing; whether one is, or an event was last recorded in one.
   bool isActive() const { return active.load(std::memory_order_relaxed) != 0; }
   bool concernsEvents() const { return isActive() || capturedEvents.load(std::memory_order_relaxed) != 0; }
 

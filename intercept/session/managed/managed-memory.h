@@ -126,7 +126,7 @@ class ManagedMemory {
   unsigned insistent = 0;   // touches that stop other threads' work
   std::condition_variable insistentEnded;
   std::atomic<uint64_t> lowest{UINT64_MAX}, highest{0};
-  // Internal streams, by device; made under the mutex, read by any thread. The program's streams may wait for the program.
+  // Internal streams, by device: the program's may wait for the program. Made under the mutex, read by any thread.
   std::array<std::atomic<uint64_t>, maxDevices> streams{};
 };
 

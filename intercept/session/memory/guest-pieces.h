@@ -22,7 +22,7 @@ class GuestPieces {
   GuestPieces(const GuestPieces&) = delete;
   GuestPieces& operator=(const GuestPieces&) = delete;
 
-  // Whether a piece of that size is possible at all, if nothing else used the memory.
+  // Whether a piece of that size could exist if nothing else used the memory.
   bool canBe(uint64_t bytes = 0) const { return memoryBytes != 0 && bytes <= GuestLayout::pieces(memoryBytes).bytes; }
   // Maps `bytes` (whole granules) of the machine's memory at `address`: the highest range that ends at or below `below` and that no program
   // of the machine holds. Returns its place; nothing if there is none. The host may still consider the range in use.

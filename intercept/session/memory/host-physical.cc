@@ -73,7 +73,7 @@ CUresult HostPhysical::exportTo(int& descriptor) const {
   return descriptor < 0 ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
 }
 
-// Maps in this process first, which is undone automatically if the worker refuses.
+// Maps in this process first: SecondMapping's destructor undoes that if the worker refuses.
 CUresult HostPhysical::map(Thread& thread, uint64_t address, std::optional<SecondMapping>& mapping) const {
   auto here = file == nullptr ? thread.session.memory.mapAgain(arenaAddress, size, address)
                               : SecondMapping::at(address, size, file->fd(), 0);

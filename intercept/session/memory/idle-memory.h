@@ -4,9 +4,9 @@
 // memory only when all work has ended, so that is returned if no GPU has work then. A suspend has such frees completed first, because the
 // snapshot would contain their bytes.
 //
-// One thread, started when more memory is free than is always kept for the first time, or at a suspend with such frees; it sleeps while
-// there is nothing to return. It makes calls as the program's threads do, with no lock held; `mutex` is a leaf lock. It lives as long as
-// the process and survives a suspend.
+// One thread, started the first time that more memory is free than is always kept, or at a suspend with such frees; it sleeps while there
+// is nothing to return. It makes calls as the program's threads do, with no lock held; `mutex` is a leaf lock. It lives as long as the
+// process and survives a suspend.
 #pragma once
 
 #include <array>

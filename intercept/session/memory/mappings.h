@@ -41,7 +41,7 @@ class Mappings {
   Where locate(uint64_t address, uint64_t bytes) const;
 
   // exactly(): the mappings that cover exactly that range; empty if there is a gap. within(): those inside the range; nothing if one
-  // extends out of it. ofDevice(): those of a device's memory; host memory counts to the first device. All by address.
+  // extends out of it. ofDevice(): those of a device's memory; host memory is the first device's. All by address.
   std::vector<uint64_t> exactly(uint64_t address, uint64_t bytes) const;
   std::optional<std::vector<uint64_t>> within(uint64_t address, uint64_t bytes) const;
   std::vector<uint64_t> ofDevice(unsigned device) const;

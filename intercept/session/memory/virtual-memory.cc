@@ -252,7 +252,7 @@ CUresult VirtualMemory::setAccess(Thread& thread, uint64_t address, uint64_t byt
   std::lock_guard change(changing);
   auto whole = mappings.exactly(address, bytes);
   if (whole.empty()) return CUDA_ERROR_INVALID_VALUE;
-  // Only host memory can be given to the host; devices may access host memory all.
+  // The host can only be given access to host memory, which all devices may access.
   auto check = [&](const CUmemAccessDesc& each, const MemoryMapping& mapping) -> CUresult {
     if (isOfHost(each.location)) return mapping.host ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
     const auto device = static_cast<unsigned>(each.location.id), owner = handleDevice(mapping.physical);
