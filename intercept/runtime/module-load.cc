@@ -48,7 +48,7 @@ CUresult loadImage(Module& module, CUmodule& loaded) {
   return linkable ? linkParts(*wrapper, [&](const void* linked) { return loadData(module, linked, false, loaded); }) : result;
 }
 
-/// The program has one pointer to a managed variable. In a session each context has its own instance: whether another one has one.
+/// Whether another context has an instance elsewhere: in a session each has its own, but the program has only one pointer to it.
 bool isElsewhere(const Variable& variable, CUdeviceptr address) {
   for (int slot = 0; slot < maxSlots; ++slot)
     if (slot != thread.slot && variable.address.get(slot) != 0 && variable.address.get(slot) != address) return true;
