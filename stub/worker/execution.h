@@ -118,7 +118,7 @@ class Execution {
   bool isSignalled() const { return frameRoute == api::Route::SIGNAL; }
   const Segment& shared() const { return session.shared(); }
 
-  // Lets the GPU write `value` into a completion word once everything before it in `stream` is done.
+  // Makes the GPU write `value` into a completion word when all work before it in `stream` is done.
   CUresult signal(CUstream stream, std::atomic<uint64_t>& word, uint64_t value);
   // Makes `stream` wait until the program has written at least `value` into a completion word.
   CUresult await(CUstream stream, std::atomic<uint64_t>& word, uint64_t value);

@@ -141,7 +141,7 @@ std::shared_ptr<const ImageView> textureOf(Driver& driver, const CUDA_RESOURCE_D
   image->srgb = (texture.flags & CU_TRSF_SRGB) && image->fractions && image->format.kind == Kind::unsignedInteger &&
                 image->format.channelBytes == 1;
   image->linearMipmap = texture.mipmapFilterMode == CU_TR_FILTER_MODE_LINEAR;
-  image->levelBias = texture.mipmapLevelBias;  // rounded to the field's type
+  image->levelBias = texture.mipmapLevelBias;  // cut to 256ths when a level is computed (sampler.cc)
   image->leastLevel = texture.minMipmapLevelClamp;
   image->mostLevel = texture.maxMipmapLevelClamp;
   return image;

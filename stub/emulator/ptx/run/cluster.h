@@ -1,6 +1,6 @@
 // The blocks of one cluster: their barrier, and the addresses by which they access each other's shared memory.
 //
-// One host thread runs them in turns. An address in a block's own shared memory has zeros above bit 24; mapa stores the rank of a block
+// One host thread runs them in turns. An address in a block's own shared memory has zeros from bit 24 on; mapa stores the rank of a block
 // plus one there.
 #pragma once
 
