@@ -64,14 +64,14 @@ void rebuild(stub::SessionState& on, const std::vector<ObjectRecord>& records, c
     auto& [record, frame] = step;
     // Its pages are the program's and full: giving them back belongs to the worker that did it.
     bool endsHostMemory = frame->method == api::Method::endHostLease || frame->method == api::Method::hostRelease;
-    KJ_REQUIRE(!endsHostMemory, "a recipe that ends a part of the host arena", number);
+    KJ_REQUIRE(!endsHostMemory, "a recipe that frees a part of the host arena", number);
     reply.reset();
     CUresult result = on.execute(frame->method, frame->device, frame->words, frame->position, 0, reply);
     // A library's call that was captured and names memory which has ended: a graph that has it is of no use, and was of none before.
     if (result == CUDA_ERROR_INVALID_VALUE && record->id.kind == api::Kind::CAPTURED_CALL)
       on.of(frame->device).handles.add(record->id.kind, record->id.handle, 0);
     else if (result != CUDA_SUCCESS)
-      fail(fmt::format("the {} {:#x}{} cannot be made again on {}: {} of position {} answers {}{}", kindName(record->id.kind),
+      fail(fmt::format("the {} {:#x}{} cannot be created again on {}: {} at position {} returns {}{}", kindName(record->id.kind),
                        record->id.handle, nameOf(on, record->id, *frame), on.nameOf(frame->device), api::infoOf(frame->method).name,
                        frame->position, stub::nameOf(on.driver, result), stub::lacksCode(result)));
     progress(frame->words.asBytes().size());

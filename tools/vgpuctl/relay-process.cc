@@ -31,7 +31,7 @@ RelayProcess::RelayProcess(const Endpoint& node) : directory(makePrivateDirector
   if (readLine(ours)) return;
   reapChild(process);
   removePrivateDirectory(directory);
-  fail("the relay to " + node.text() + " could not be started; what it said is above");
+  fail("the relay to " + node.text() + " could not be started; its messages are above");
 }
 
 // "vgpu-relay: ready", and in a virtual machine what its host has.

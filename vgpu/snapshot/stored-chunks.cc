@@ -45,7 +45,7 @@ namespace {
 void requireChunk(const PackReader& pack, uint64_t offset, std::span<const std::byte> packed, Form form, std::span<std::byte> bytes,
                   const Digester& digester, const Digest& expected) {
   if (!unpack(form, packed, bytes) || digester(bytes) != expected)
-    pack.refuse(fmt::format("{} bytes at {}: their digest differs; the file was altered or damaged", packed.size(), offset));
+    pack.refuse(fmt::format("{} bytes at {}: their digest does not match; the file was altered or damaged", packed.size(), offset));
 }
 
 // In as many threads as pay, each with a function of its own that reads the chunk of a number and returns how many bytes that were.

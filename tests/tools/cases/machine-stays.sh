@@ -41,7 +41,7 @@ isBack() {
   memoryIsRight kept
 }
 
-saidNotReady() { grep -c 'is not ready at' "$dir/a.log"; }
+saidNotReady() { grep -c 'is no longer ready at' "$dir/a.log"; }
 saysNotReady() { [ "$(saidNotReady)" -gt "$notReady" ]; }
 
 # There is no program when it begins. One that begins on the way is held with it; and one that begins when it is too late for that, because
@@ -103,7 +103,7 @@ wait "$late" || code=$?
 # The machine is completed at its target, and goes on here: so do its programs.
 afterHandover here runs-here
 follows
-stays "runs at its source again"
+stays "runs on its source host again"
 # Whoever moves it is killed: the same, when somebody has cancelled the migration.
 for point in machine.held machine.handing-over machine.moved; do
   follows "$point"
