@@ -9,7 +9,7 @@
 namespace vgpu::daemon {
 namespace {
 
-// The session that is suspended to `path`, or being resumed from there, if there is one.
+// The session that is suspended to `path`, or being resumed from it, if there is one.
 kj::Maybe<Session&> waitingFor(Sessions& sessions, const std::string& id, const std::string& path) {
   KJ_IF_MAYBE (session, sessions.find(id)) {
     if (session->isSuspendedTo(path)) return *session;
