@@ -146,8 +146,7 @@ void releaseSlot(const GuestPlace& place) { place.words().released.store(place.c
 
 void releaseAbandoned(const GuestFile& file) {
   for (uint64_t slot = 0; slot < file.slots(); ++slot) {
-    const uint64_t claim = file.slot(slot).claimed.load(std::memory_order_acquire);  // read before locking, because claimSlot() locks
-                                                                                     // before it claims
+    const uint64_t claim = file.slot(slot).claimed.load(std::memory_order_acquire);  // read before locking: claimSlot() locks first
     if (claim != 0 && !file.isLocked(slot)) file.slot(slot).released.store(claim, std::memory_order_release);
   }
 }

@@ -74,8 +74,7 @@ struct MachineOptions {
   unsigned timeoutSeconds = 60;
   bool stays = false;       // follow: also follow further migrations after a failed one
   bool isLibvirts = false;  // follow: libvirt starts the operations on the machine, and is asked which one it is
-  std::string saves;        // with isLibvirts: the folder for the sessions of machines that libvirt saves; empty: saving a machine with
-                            // sessions is refused
+  std::string saves;        // with isLibvirts: the folder for sessions of machines that libvirt saves; empty: refuses to save those
   bool restores = false;    // with isLibvirts: libvirt restores the machine now, and its sessions are in the folder
   bool json = false;
 };

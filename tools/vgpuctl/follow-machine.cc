@@ -331,8 +331,7 @@ void isReadyToRestore() {
 
 int followMachine(const NodeAddress& node, const MachineOptions& options) {
   NodeAddress target = resolveNode(options.target);
-  if (options.isLibvirts && awaitFormer() && !options.restores && !hasMonitor(options)) return 0;  // the QEMU that the former one followed
-                                                                                                   // has ended
+  if (options.isLibvirts && awaitFormer() && !options.restores && !hasMonitor(options)) return 0;  // the former one's QEMU has ended
   takeSignals();
   NodeClient client(node);
   if (options.restores) restoreByLibvirt(client, options, isReadyToRestore);

@@ -62,8 +62,7 @@ class Verification {
   ChunkStore& storeIn(const std::string& folder) { return open(folder).chunks; }
   void snapshot(const std::string& around) {
     const auto directories = withSessions({around});
-    if (std::ranges::any_of(directories, isBeingWritten)) {  // also if only one of the sessions that share is still being written: the
-                                                             // snapshot is incomplete without it
+    if (std::ranges::any_of(directories, isBeingWritten)) {  // even if only one of those that share: the snapshot needs it
       fmt::print("snapshot {} is being written, and was not read\n", nameOf(around));
       return;
     }

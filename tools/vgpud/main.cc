@@ -36,8 +36,7 @@
 namespace vgpu::daemon {
 namespace {
 
-constexpr uint64_t registeredInOneSecond = 4 * GiB;  // a driver registers pinned memory at least this fast per second; measured: 20 GiB
-                                                     // (docs/facts.md)
+constexpr uint64_t registeredInOneSecond = 4 * GiB;  // a driver's minimum rate for pinned memory; measured: 20 GiB/s (docs/facts.md)
 constexpr unsigned mostRecycleSeconds = 24 * 60 * 60;
 // The time for sessions to leave. systemd kills a service that has not ended after 90 s (DefaultTimeoutStopSec).
 constexpr unsigned defaultEvacuateSeconds = 60;

@@ -38,8 +38,7 @@ Processes::Child Processes::adopt(pid_t child) {
 kj::Promise<void> Processes::ended(kj::AutoCloseFd handle) {
   auto observer = kj::heap<kj::UnixEventPort::FdObserver>(port, handle, kj::UnixEventPort::FdObserver::OBSERVE_READ);
   auto promise = observer->whenBecomesReadable();
-  return promise.attach(kj::mv(observer)).attach(kj::mv(handle));  // attached in this order: the observer must be destroyed before its
-                                                                   // descriptor
+  return promise.attach(kj::mv(observer)).attach(kj::mv(handle));  // this order destroys the observer before its descriptor
 }
 
 kj::Promise<void> Processes::ended(pid_t pid) {

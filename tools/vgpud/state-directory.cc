@@ -183,8 +183,7 @@ std::vector<StateDirectory::Shared> StateDirectory::all(const std::string& folde
     if (directory.get() < 0 || fstat(directory, &status) < 0) continue;
     if (readOwner(directory) == nullptr) {
       const bool isOld = std::pair(status.st_ctim.tv_sec, status.st_ctim.tv_nsec) < std::pair(begun.tv_sec, begun.tv_nsec);
-      if (isOld && (unlinkat(directory, newOwnerFile, 0) == 0 || errno == ENOENT)) rmdir(entry->path().c_str());  // removes only an empty
-                                                                                                                  // folder
+      if (isOld && (unlinkat(directory, newOwnerFile, 0) == 0 || errno == ENOENT)) rmdir(entry->path().c_str());  // fails unless empty
       continue;
     }
     found.push_back(std::make_shared<const StateDirectory>(kj::mv(directory), entry->path()));
@@ -199,8 +198,7 @@ kj::Maybe<kj::AutoCloseFd> StateDirectory::livingOwner() const {
     if (process.get() < 0 && errno != ESRCH) {
       fail(fmt::format("cannot watch process {}, whose state is {}: {}", owner->pid, where, strerror(errno)));
     }
-    if (process.get() >= 0 && owner->lives()) return kj::mv(process);  // checked in this order: the pidfd then refers to the process that
-                                                                       // is alive now
+    if (process.get() >= 0 && owner->lives()) return kj::mv(process);  // in this order: the pidfd is that of the living process
   }
   return nullptr;
 }

@@ -24,10 +24,8 @@ struct SuspendedTogether final : kj::Refcounted {
 
   const uint64_t number;                  // Session::together of each
   CommitBarrier quiesced, saved;          // barriers; the last arrival calls the function passed for it
-  kj::Vector<kj::Promise<void>> cleared;  // after a failure, for snapshots in memory: resolve when the folder of each session but the first
-                                          // is released
-  kj::Vector<kj::Promise<void>> written;  // in the background: resolve when the snapshot of each session but the first is on disk; reject
-                                          // if it is not
+  kj::Vector<kj::Promise<void>> cleared;  // after a failure, in memory: the folder of each session but the first is released
+  kj::Vector<kj::Promise<void>> written;  // in the background: the snapshot of each session but the first is on disk; else rejects
   std::string folder;                     // contains those folders; removed after them
   std::vector<std::string> others;        // those sessions, whose ids are their folders' names
 

@@ -34,8 +34,7 @@ void ProcessRecord::addCurrent(const Driver& driver) {
   size_t total = 0;
   require(driver, driver.cuMemGetInfo_v2(&found.freeBytes, &total), "cuMemGetInfo");
   for (size_t i = 0; i < found.limits.size(); ++i)
-    if (driver.cuCtxGetLimit(&found.limits[i], static_cast<CUlimit>(i)) != CUDA_SUCCESS) found.limits[i] = 0;  // not every device supports
-                                                                                                               // each limit
+    if (driver.cuCtxGetLimit(&found.limits[i], static_cast<CUlimit>(i)) != CUDA_SUCCESS) found.limits[i] = 0;  // unsupported here
   found.defaultStream = defaultStreamOf(driver);
   require(driver, driver.cuCtxGetCacheConfig(&found.cacheConfig), "cuCtxGetCacheConfig");
   require(driver, driver.cuCtxGetFlags(&found.flags), "cuCtxGetFlags");

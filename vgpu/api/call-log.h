@@ -28,8 +28,7 @@ namespace vgpu {
 
 class CallLog {
  public:
-  static constexpr size_t mostLines = 100, mostLineBytes = 256;  // cuda.h says 25,600 bytes; a driver was seen to keep a hundred short
-                                                                 // lines (H100)
+  static constexpr size_t mostLines = 100, mostLineBytes = 256;  // cuda.h says 25,600 bytes; a driver keeps a hundred short lines (H100)
 
   // "[12:46:23.854][25642][CUDA][E] TEXT", as a driver writes it.
   static std::string lineOf(std::string_view text) {

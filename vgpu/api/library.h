@@ -84,8 +84,7 @@ struct LibraryEntry {
   Does does;
   bool returnsStatus;             // else it returns a number
   uint8_t modeObject;             // index of the argument whose object remembers the pointer mode
-  uint8_t streamFrom;             // index of the argument that is the stream of its work; noArgument: the first argument's object remembers
-                                  // it
+  uint8_t streamFrom;             // index of the argument that is its work's stream; noArgument: the first argument's object remembers it
   uint8_t recalled;               // for `recall`: the property that is returned
   uint32_t keys;                  // for `set`: a bit for each argument that selects the property
   bool askedOnce;                 // for a query: the first answer holds for every equal call

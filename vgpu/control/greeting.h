@@ -36,8 +36,7 @@ struct Greeting {
   GreetingFor what;
   SessionToken token{};
   uint64_t received = 0;  // messages; for a lane, the number of the connection that it belongs to
-  uint64_t attempt = 0;   // how often this session has tried to connect, from 1: a connection that arrives after a later attempt's is
-                          // dropped
+  uint64_t attempt = 0;   // counts the session's attempts to connect, from 1: an attempt that arrives after a later one is dropped
 };
 struct GreetingAnswer {
   uint64_t received = 0;    // messages received

@@ -74,8 +74,7 @@ std::optional<std::string> ChunkStore::around(const std::string& snapshotDirecto
   if (folder.filename() != "snapshots") return std::nullopt;
   std::string store = folder.parent_path();
   auto isThere = [](const std::string& name) { return ::access(name.c_str(), F_OK) == 0; };
-  if (!isThere(formatPath(store)) && !isThere(store + "/index")) return std::nullopt;  // a store that has lost its format file is refused
-                                                                                       // when it is opened
+  if (!isThere(formatPath(store)) && !isThere(store + "/index")) return std::nullopt;  // a store without its format file is refused later
   return store;
 }
 

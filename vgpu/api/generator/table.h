@@ -26,8 +26,7 @@ struct Field {
   std::string name;  // destination
   Type type = Type::u64;
   Type element = Type::u64;  // for a list
-  uint32_t place = 0;        // for a number: the offset from the structure's beginning, in bytes, or in bits for a boolean; else the
-                             // pointer's index
+  uint32_t place = 0;        // for a number: the offset in the structure, in bytes (boolean: in bits); else the pointer's index
   Effect effect = Effect::none;
   std::string kind;  // the object's kind, if there is an effect
   bool parent = false, nullable = false;
@@ -104,8 +103,7 @@ struct Kind {
   bool nullable = false;
   bool inContext = false;          // destroyed with its device's context
   std::string state, stateHeader;  // of the client (intercept/session/kinds/); empty if it keeps only a head
-  std::string spares, spareBy;     // the pool that keeps destroyed objects for reuse, and the member that is its key; empty if there is
-                                   // none
+  std::string spares, spareBy;     // the pool of destroyed objects for reuse, and the member that is its key; empty if none
   std::string ends;                // what the client calls for an object that is destroyed with its context; empty if nothing
   std::string destroyer;           // the entry that destroys one; empty if a module of the worker does
 };
