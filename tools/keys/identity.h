@@ -1,7 +1,7 @@
 // The key files, in ~/.config/vgpu/keys ($VGPU_KEYS names another folder, $XDG_CONFIG_HOME another ~/.config), 0700:
 //
-//   identity.pem   0600  who this user is on this host: a private key, its certificate, and the CA's certificate. `vgpuctl keys
-//                        issue` makes the same for another host, as one file, to be put there under this name
+//   identity.pem   0600  this user's identity on this host: a private key, its certificate, and the CA's certificate. `vgpuctl keys
+//                        issue` makes the same file for another host, where it must be stored under this name
 //   ca.pem         0600  the CA's private key and certificate, on the host where `vgpuctl keys init` has made it
 //
 // A file is read again for each connection, so a new one takes effect at once. Files must belong to us (or root) and be inaccessible to

@@ -6,7 +6,7 @@
 //   ivshmem:DEVICE    no connection, but memory that a virtual machine shares with its host (docs/virtual-machines.md). DEVICE: its PCI
 //                     address, as 0000:00:05.0, or the path of that memory; empty if there is only one such device
 //
-// An IPv6 address is in brackets; port 0, of a listener only: any that is free. tls://HOST:PORT is another spelling of
+// An IPv6 address is in brackets; port 0, only for a listener: any free port. tls://HOST:PORT is another spelling of
 // tls:HOST:PORT, and so for the others.
 #pragma once
 

@@ -63,7 +63,7 @@ struct ObjectRecord {
   bool parented = false;              // it is a child of the first of `needs`, and is destroyed with it
   std::vector<Need> needs;            // objects that its recipe names; the parent first if there is one
   std::vector<RecordedFrame> recipe;  // the frame that made it, then those that changed it, by number; never empty
-  FramePlace destroyedBy;             // where that frame was
+  FramePlace destroyedBy;             // ring and position of that frame
 
   uint64_t key() const { return recipe.front().number; }
   bool destroyed() const { return destroyedAt != 0; }

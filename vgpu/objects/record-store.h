@@ -25,7 +25,7 @@ constexpr uint64_t mostListBytes = uint64_t{1} << 30;
 class RecordStore {
  public:
   enum class Access {
-    read,   // beside the writer, through LMDB's lock file; a program that damages the file may crash this process
+    read,   // concurrently with the writer, through LMDB's lock file; a program that damages the file may crash this process
     write,  // the only writer
     copy,   // a private copy (list-copy.h)
   };

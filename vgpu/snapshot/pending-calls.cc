@@ -71,7 +71,7 @@ void addSlabsOf(const PendingRing& ring, std::map<uint32_t, uint32_t>& slabs, ui
     auto method = static_cast<api::Method>(start.method);
     if (api::infoOf(method).slabs.empty()) return;
     api::visitSlabs(method, messageOf(frame), [&](uint64_t slab, uint64_t bytes) {
-      if (slab >= slabCount || bytes > slabBytes) return;  // the worker will refuse it
+      if (slab >= slabCount || bytes > slabBytes) return;  // the worker will refuse the frame
       auto& most = slabs[static_cast<uint32_t>(slab)];
       most = std::max(most, static_cast<uint32_t>(bytes));
     });
