@@ -1,4 +1,4 @@
-// What rows cannot say of devices, which the worker describes once, when the session opens.
+// Entries about devices that rows cannot express. The worker describes the devices once, when the session opens.
 #include <strings.h>
 
 #include "intercept/session/entry.h"

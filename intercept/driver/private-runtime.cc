@@ -1,6 +1,6 @@
-// Libraries that want NVIDIA's own driver: most have a copy of its runtime that could not be redirected to ours (docs/interposition.md).
-// Many programs load some and never use them, so no message is printed when they are loaded; they first ask the driver for a private
-// table of NVIDIA's, and the message is printed then. The compilers ask too, and do without.
+// Libraries that require NVIDIA's own driver: most contain a copy of its runtime that could not be redirected to ours
+// (docs/interposition.md). Many programs load such a library and never use it, so no message is printed until it asks the driver for a
+// private table of NVIDIA's, which it does first. The compilers ask too, but work without it: no message for them.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -12,7 +12,7 @@
 
 namespace {
 
-// The file of the object that `code` is in.
+// The file of the object that contains `code`.
 std::string objectOf(const void* code) {
   Dl_info found{};
   bool known = dladdr(code, &found) != 0 && found.dli_fname != nullptr && *found.dli_fname != 0;
@@ -20,7 +20,7 @@ std::string objectOf(const void* code) {
 }
 
 void nameOnce(const std::string& object) {
-  // Never destroyed: static destructors may still call.
+  // Never destroyed: static destructors may still call this.
   static auto& mutex = *new std::mutex;
   static auto& named = *new std::set<std::string>;
   std::lock_guard lock(mutex);

@@ -1,5 +1,5 @@
-// Driver functions that a session does not have, or cannot have: they are exported, so that a program linked against them starts, and the
-// first call of each prints a message with its name. These are weak definitions; one elsewhere in this library overrides them.
+// Driver functions that a session does not have, or cannot have: they are exported so that a program linked against them starts, and the
+// first call of each prints a message with its name. The definitions are weak: one elsewhere in this library overrides them.
 #include <atomic>
 #include <cstdio>
 

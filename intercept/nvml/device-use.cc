@@ -1,4 +1,4 @@
-// What NVML is asked of a device and CUDA is not (intercept/nvml/): for that library's face, which makes no context.
+// Facts about devices for our NVML (intercept/nvml/) that CUDA has no query for. These calls make no context.
 #include <algorithm>
 #include <cstring>
 
@@ -11,7 +11,7 @@ using namespace vgpu::client;
 
 namespace {
 
-// Nothing is asked of a device that the program does not use yet.
+// Nothing is requested for a device that the program does not use yet.
 template <typename Ask>
 CUresult ofUsedDevice(CUdevice device, Ask ask) {
   return enterAny([&](Thread& thread) -> CUresult {
@@ -32,7 +32,7 @@ extern "C" VGPU_EXPORT CUresult cuVgpuDeviceIsBusy(CUdevice device, int* isBusy)
   });
 }
 
-// How much of the device's memory is free, in bytes; `freeBytes` stays as it is if the program does not use the device yet.
+// The free bytes of the device's memory; `freeBytes` is unchanged if the program does not use the device yet.
 extern "C" VGPU_EXPORT CUresult cuVgpuDeviceFree(CUdevice device, uint64_t* freeBytes) {
   return ofUsedDevice(device, [&](Thread& thread, unsigned number) -> CUresult {
     Call<api::Cuda::MemGetInfoParams> frame(thread.on(number), api::Method::memGetInfo);
@@ -42,7 +42,7 @@ extern "C" VGPU_EXPORT CUresult cuVgpuDeviceFree(CUdevice device, uint64_t* free
   });
 }
 
-// What the device is connected to, of any device.
+// The links of any device.
 extern "C" VGPU_EXPORT CUresult cuVgpuDeviceLinks(CUdevice device, DeviceLinks* links) {
   return enterAny([&](Thread& thread) -> CUresult {
     if (!thread.session.hasDevice(device)) return CUDA_ERROR_INVALID_DEVICE;

@@ -1,8 +1,8 @@
-// NVML in a session: frameworks and monitors count the GPUs with it, name them, and ask how much memory is free. The devices are
-// the session's, with the names, identities and sizes that CUDA gives the program; what connects them is in links.cc. What NVML would
-// ask a real GPU's hardware besides (clocks, temperatures, other processes) is not supported, as on devices that lack it.
+// NVML in a session: frameworks and monitors use it to count GPUs, name them, and query free memory. The devices are the session's, with
+// the names, identities and sizes that CUDA reports to the program; links.cc has their links. Queries of a real GPU's hardware (clocks,
+// temperatures, other processes) are not supported, as on devices that lack them.
 //
-// Any thread. The session is begun by the first question about a device, not by nvmlInit(). Source: nvml.h of CUDA 12.9.
+// Any thread. The first query about a device opens the session, not nvmlInit(). Source: nvml.h of CUDA 12.9.
 #include "intercept/nvml/face.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ constexpr struct {
              {versionMismatch, "Argument Version Mismatch"}};
 
 constexpr int most = 64;
-char devices[most];  // a handle is the place of its device's here
+char devices[most];  // the handle of device i is &devices[i]
 std::atomic<int> users{0};
 
 int deviceCount() {
@@ -89,7 +89,7 @@ int pciOf(CUdevice device, NvmlPci& pci) {
   return success;
 }
 
-// nvmlProcessInfo_v1_t and _v2_t: who is told of this program alone, if it uses the device.
+// nvmlProcessInfo_v1_t and _v2_t. Only this program is reported, if it uses the device.
 struct Process {
   unsigned pid;
   unsigned long long bytes;
@@ -108,7 +108,7 @@ int processesOf(void* handle, unsigned* count, Info* infos) {
     if (*count > room) return insufficientSize;
     if (*count == 0) return success;
     if (infos == nullptr) return invalidArgument;
-    std::memset(infos, 0xff, sizeof *infos);  // no instance
+    std::memset(infos, 0xff, sizeof *infos);  // no MIG instance
     infos->pid = static_cast<unsigned>(getpid());
     infos->bytes = memory.used;
     return success;
@@ -154,7 +154,7 @@ FACE int nvmlSystemGetCudaDriverVersion_v2(int* version) {
   return cuDriverGetVersion(version) == CUDA_SUCCESS ? success : unknown;
 }
 FACE int nvmlSystemGetCudaDriverVersion(int* version) { return nvmlSystemGetCudaDriverVersion_v2(version); }
-// Of the interface that this file answers as.
+// The NVML version whose interface this file implements.
 FACE int nvmlSystemGetNVMLVersion(char* version, unsigned bytes) { return copyText("12.575.51", version, bytes); }
 
 FACE int nvmlDeviceGetCount_v2(unsigned* count) {
@@ -220,7 +220,7 @@ FACE int nvmlDeviceGetMemoryInfo(void* handle, Memory* memory) {
   return of(handle, memory, [&](CUdevice device) { return memoryOf(device, *memory); });
 }
 
-// nvmlMemory_v2_t: its version field holds size and number.
+// nvmlMemory_v2_t: its version field contains the structure's size and version number.
 struct MemoryV2 {
   unsigned version;
   uint64_t total, reserved, free, used;
@@ -238,7 +238,7 @@ FACE int nvmlDeviceGetMemoryInfo_v2(void* handle, MemoryV2* memory) {
 struct Utilization {
   unsigned gpu, memory;
 };
-// Of this moment: whether work of the program is outstanding.
+// Sampled at the call: whether work of the program is outstanding.
 FACE int nvmlDeviceGetUtilizationRates(void* handle, Utilization* utilization) {
   return of(handle, utilization, [&](CUdevice device) -> int {
     int isBusy = 0;
@@ -263,7 +263,7 @@ FACE int nvmlDeviceGetComputeRunningProcesses_v3(void* handle, unsigned* count, 
   return processesOf(handle, count, infos);
 }
 
-// Every other export.
+// All other exports.
 #define NVML_ABSENT(name) \
   FACE int name() { return notSupported; }
 #include "absent.inc"

@@ -9,7 +9,7 @@
 namespace vgpu::client {
 namespace {
 
-// A daemon reports every few seconds while it restores, however long that takes.
+// A daemon reports every few seconds while it restores, however long the restore takes.
 constexpr std::chrono::seconds silenceLimit{60};
 
 }  // namespace
@@ -63,7 +63,7 @@ ResumeOffer::State ResumeOffer::giveUp(const std::string& because) {
   return State::lost;
 }
 
-// A worker that has claimed the session consumes, whether its daemon has reported it or not.
+// A worker that has claimed the session consumes frames, whether or not its daemon has reported it.
 ResumeOffer::State ResumeOffer::expire() {
   State state = giveUp("");
   return state == State::lost ? State::taken : state;

@@ -46,8 +46,8 @@ OpenRequest openRequest() {
 
 }  // namespace
 
-// The parent's ring, connections and threads are not the child's. A socket that it kept would outlive the parent's, and a daemon
-// could connect to it with no process serving it.
+// A child must not use the parent's ring, connections and threads. A socket left open in the child would outlive the parent's, and a daemon
+// could connect to it although no process serves it.
 void Session::forgetInChild() {
   forked = true;
   if (Session* session = theSession.exchange(nullptr, std::memory_order_relaxed)) session->control->leave();
@@ -75,7 +75,7 @@ Session::Session(std::unique_ptr<Control> opened)
       memory(segment, completionWords, control->hostArena(), control->segment()),
       slabs(segment),
       copyThreads(std::make_unique<CopyThreadPool>()) {
-  if (const MemoryFile& file = control->hostArena(); file.bytes() != 0) {  // none: host memory is not shared
+  if (const MemoryFile& file = control->hostArena(); file.bytes() != 0) {  // if it is empty, host memory is not shared
     KJ_REQUIRE(file.bytes() == hostArenaBytes, "vgpud gave a host arena of another size", file.bytes());
     hostArena = Mapping(file, fromWire<void*>(hostArenaBase));
   }
@@ -111,7 +111,7 @@ uint64_t Session::claimCounted(unsigned device, uint64_t words, uint64_t& number
   return ring(device).claim(words);
 }
 
-// What the program's environment says of launches. A mode that is none says nothing.
+// Reads the launch settings from the environment. An unknown folding mode is ignored.
 void Session::readEnvironment() {
   const char *fold = getenv("VGPU_FOLD"), *blocking = getenv("CUDA_LAUNCH_BLOCKING");
   launchesBlock = blocking != nullptr && atoi(blocking) != 0;
@@ -122,7 +122,7 @@ void Session::readEnvironment() {
 void Session::start() {
   readEnvironment();
   recorder = std::make_unique<Recorder>(control->directory(), [this] { return executed(); });
-  control->serve(*this);  // before the first wait: the death of a worker must end that wait
+  control->serve(*this);  // before the first wait: the worker's death must end that wait
   describeDevices();
   for (unsigned device = 0; device < devices.size(); ++device) contexts.add(device);
 }
@@ -153,7 +153,8 @@ void Session::describeDevices() {
     info.limitToSession(memory.canMapHost());
     devices.push_back(std::move(info));
   }
-  // All use the memory where it is, on one of them; else it is pinned memory, which cannot be prefetched (docs/managed-memory.md).
+  // Only if all devices are peers can they access managed memory in place. Else it is pinned memory, without prefetching
+  // (docs/managed-memory.md).
   if (!areAllPeers(devices) || !programHasDeviceArenas)
     for (auto& info : devices) info.attributes[CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS] = 0;
 }
@@ -201,7 +202,7 @@ uint64_t Session::closeGate(const std::function<bool()>& givesUp) {
 
 void Session::openGate() { gate.open(); }
 
-// No call is inside the gate, so no reply of the old driver is kept as one of the new driver.
+// No call is inside the gate, so no reply of the old driver can be stored as the new driver's.
 uint64_t Session::accept() {
   for (auto& changes : functionChanges) ++changes;
   return handovers = acceptHandover(segment.header().handover, handovers);
@@ -218,8 +219,8 @@ void Session::enterFiles(const std::string& directory) {
 
 void Session::lose(const std::string& why) {
   if (lost.load()) return;
-  // First, because a program may end as soon as a call fails; and not through its stderr, whose lock the thread that makes the
-  // call may hold.
+  // Printed first, because a program may exit as soon as a call fails; and not through stdio's stderr, whose lock the calling thread may
+  // hold.
   dprintf(STDERR_FILENO, "vgpu: this program has lost its GPU: %s\n", why.c_str());
   lost = true;
   gate.open();

@@ -13,7 +13,7 @@ namespace vgpu::client {
 
 namespace {
 
-// The main thread's state is never freed: static destructors, which run after thread-local ones, may still call CUDA.
+// The main thread's state is never freed: static destructors, which run after thread-local destructors, may still call CUDA.
 struct Owner {
   Thread** thread = nullptr;
   ~Owner() {
@@ -38,16 +38,16 @@ Thread::Thread(Session& session) : session(session), mark(session.gate.join()) {
   mark.threadId.store(gettid(), std::memory_order_release);
 }
 
-// The program enters the library at a thread's end as it does by a call: our own failures are caught here.
+// The end of a thread enters the library as a call does: our own failures are caught here.
 Thread::~Thread() {
   kj::runCatchingExceptions([this] { endOwnStreams(); });
   mark.threadId.store(0, std::memory_order_relaxed);
   session.gate.part(mark);
 }
 
-// Their work goes on. A device that has faulted ends its streams itself.
+// The streams' work continues. If a device has faulted, its reset destroys its streams.
 void Thread::endOwnStreams() {
-  if (Session::find() != &session) return;  // a child made by fork()
+  if (Session::find() != &session) return;  // in a forked child
   for (auto [context, own] : ownStreams)
     if (session.fault(handleDevice(own)) == CUDA_SUCCESS) destroyStream(own);
 }
@@ -63,7 +63,7 @@ CUresult Thread::resolve(api::Kind kind, bool nullable, uint64_t& handle) {
   if (kind == api::Kind::STREAM) {
     if (handle == toWire(CU_STREAM_PER_THREAD) || (handle == 0 && ownDefaultStream)) return perThreadStream(handle);
     if (handle == toWire(CU_STREAM_LEGACY)) handle = 0;
-    if (session.handles.find<api::Kind::STREAM>(handle) != nullptr) return CUDA_SUCCESS;  // inline: each launch asks
+    if (session.handles.find<api::Kind::STREAM>(handle) != nullptr) return CUDA_SUCCESS;  // fast path of every launch
     if (handle == 0 && nullable) return handle = ofContext().defaultStream, CUDA_SUCCESS;
   }
   if (handle == 0) return nullable ? CUDA_SUCCESS : noSuch(kind, handle);
@@ -88,7 +88,7 @@ void Thread::lookUp(uint64_t context) {
 CUresult Thread::destroyStream(uint64_t handle) {
   if (session.captures.isActive()) session.captures.leave(handle);
   auto last = [&](StreamState& stream) { stream.depth.completion.end(session.completionWords, handleDevice(handle)); };
-  if (!session.handles.destroy<api::Kind::STREAM>(handle, last)) return CUDA_ERROR_INVALID_HANDLE;  // another thread has ended it
+  if (!session.handles.destroy<api::Kind::STREAM>(handle, last)) return CUDA_ERROR_INVALID_HANDLE;  // another thread has destroyed it
   Call<api::Cuda::StreamDestroyParams> frame(of(handle), api::Method::streamDestroy);
   frame->setHStream(handle);
   return frame.post();
@@ -118,11 +118,11 @@ CUresult Thread::delayNewStream(uint64_t stream, uint64_t context) {
 }
 
 CUresult Thread::perThreadStream(uint64_t& handle) {
-  if (greenContext() != 0) return CUDA_ERROR_INVALID_HANDLE;  // as cuStreamGetCtx_v2 says
+  if (greenContext() != 0) return CUDA_ERROR_INVALID_HANDLE;  // the error that cuStreamGetCtx_v2 documents
   auto isLive = [&](const OwnStream& own) { return session.handles.find<api::Kind::STREAM>(own.stream) != nullptr; };
   auto own = std::ranges::find(ownStreams, context(), &OwnStream::context);
   if (own != ownStreams.end() && isLive(*own)) [[likely]] return handle = own->stream, CUDA_SUCCESS;
-  std::erase_if(ownStreams, std::not_fn(isLive));  // those of contexts that have ended
+  std::erase_if(ownStreams, std::not_fn(isLive));  // removes streams of contexts that have ended
   NewHandle made(*this, api::Kind::STREAM);
   {
     Call<api::Cuda::StreamCreateParams> frame(*this, api::Method::streamCreate);

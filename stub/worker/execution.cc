@@ -10,7 +10,7 @@ namespace vgpu::stub {
 
 namespace {
 
-// What other GPUs' rings wait for, whatever has become of this GPU.
+// Frames that other GPUs' rings wait for: executed even after a fault has ended this GPU.
 bool isOfRings(api::Method method) { return method == api::Method::openRing || method == api::Method::awaitRing; }
 
 CUresult codeOf(const BadHandle& bad) {
@@ -43,7 +43,7 @@ CUresult Execution::begin() {
   gpu.leases.reserveArena(session.deviceCount() > 1);
   eventTimes.start();
   require(driver, gpu.progress.start(), "preparing to wait for a device");
-  if (driver.noteAllocation == nullptr) gpu.digests.load();  // the emulated device's memory is digested by the host
+  if (driver.noteAllocation == nullptr) gpu.digests.load();  // the emulated device's memory is digested on the host
   begun.store(true, std::memory_order_release);
   return CUDA_SUCCESS;
 }
@@ -85,19 +85,19 @@ CUresult Execution::afterSlowCalls(std::function<CUresult()> work, const char* n
 }
 
 CUresult Execution::afterAllWork(std::function<CUresult()> destroy, DriverWaits waits) {
-  // A program that has waited sees the driver's numbers and places as free as natively.
+  // Destroyed at once if possible, so that a program that has waited finds the driver's handles and addresses free, as natively.
   if (gpu.later.isEmpty() && gpu.progress.isDone()) return destroy();
   uint64_t fence;
   if (CUresult error = gpu.progress.fence(fence)) return error;
   gpu.later.add(fence, [this, destroy = std::move(destroy), waits](CUresult fault) {
-    if (fault != CUDA_SUCCESS) return;  // the object ends with its context
+    if (fault != CUDA_SUCCESS) return;  // the object has ended with its context
     const bool hasNewWork = waits == DriverWaits::yes && !gpu.progress.isDone();
     session.noteDeferred(device(), hasNewWork ? afterAllWork(destroy, waits) : destroy());
   });
   return CUDA_SUCCESS;
 }
 
-// A context is its device's only one, and in no map.
+// A device has only one context, which is in no handle map.
 uint64_t Execution::real(api::Kind kind, uint64_t handle, bool nullable) const {
   if (handle == 0 && nullable) return 0;
   if (kind != api::Kind::CONTEXT) return handles.get(kind, handle);
@@ -105,7 +105,7 @@ uint64_t Execution::real(api::Kind kind, uint64_t handle, bool nullable) const {
   return toWire(session.of(handleDevice(handle)).gpu.context.get());
 }
 
-// Also where the context has ended: the driver may have written something before.
+// Also if the context has ended: the driver may have written text before.
 void Execution::collectOutput() {
   if (!session.prints) return;
   gpu.progress.flushOutput();

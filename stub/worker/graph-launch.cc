@@ -23,9 +23,9 @@ CUresult launchGraph(Execution& on, KnownGraph& graph, uint64_t stream, const Ot
     if (CUresult error = on.driver.cuGraphExecBatchMemOpNodeSetParams(graph.executable, graph.nodes[number].node, &now.node))
       return error;
   }
-  for (uint32_t number : graph.records)  // of another device's event that device's thread knows (eventNumbered)
+  for (uint32_t number : graph.records)  // another device's event is noted by that device's thread (eventNumbered)
     if (const uint64_t event = graph.nodes[number].event; handleDevice(event) == on.device()) on.eventTimes.recorded(event);
-  noteUploaded(graph);  // a launch uploads what it needs
+  noteUploaded(graph);  // a launch uploads pending changes
   return on.driver.cuGraphLaunch(graph.executable, real);
 }
 

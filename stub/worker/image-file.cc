@@ -43,12 +43,12 @@ static_assert(sizeof(FileHeader) == 144);
 constexpr size_t uncheckedBytes = offsetof(FileHeader, digest);
 
 constexpr uint64_t imageOffset(uint64_t nameBytes) { return roundUp(sizeof(FileHeader) + nameBytes, pageBytes); }
-// Without code the file ends with the zero byte behind the image.
+// Without code the file ends with the zero byte after the image.
 constexpr uint64_t gapBytes(uint64_t imageBytes, uint64_t codeBytes) {
   return codeBytes == 0 ? 1 : roundUp(imageBytes + 1, pageBytes) - imageBytes;
 }
 
-// Each name with a zero byte behind it.
+// Each name is followed by a zero byte.
 std::string joined(const std::set<std::string>& names) {
   std::string all;
   for (auto& name : names) all.append(name).push_back('\0');
@@ -98,8 +98,8 @@ std::optional<StoredImage> StoredImage::read(int fd, const ImageDigest& digest, 
   return stored;
 }
 
-// Sizes first, so that nothing is read outside; then the checksum, before what is under it is believed; then the name, the image and
-// the code.
+// Checks the sizes first, so that nothing outside the file is read; then the checksum, before any field under it is used; then the digest,
+// the image and the code.
 std::string StoredImage::check(const ImageDigest& digest) {
   FileHeader header;
   std::memcpy(&header, file.data(), sizeof header);

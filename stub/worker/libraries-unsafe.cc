@@ -27,7 +27,7 @@ void Libraries::load(const api::Library& library, Loaded& loaded) {
   void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     loaded.problem = dlerror();
-    // A host may have that of CUDA 12 alone: the table is true of it, but for what came with 13.
+    // The host may have the library of CUDA 12 only: the table fits it, except for entries new in CUDA 13.
     name.replace(name.rfind('.'), std::string::npos, ".12");
     handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   }

@@ -20,10 +20,10 @@ namespace vgpu::stub {
 
 namespace {
 
-// More would leave this process none of the mappings that the system lets it have.
+// More would use up the mappings that the system allows this process.
 constexpr size_t mostHostMappings = 16 * 1024;
 
-// Nothing may be at the address any more, which stays reserved.
+// Replaces whatever is mapped at the address by an empty mapping, so that the address stays reserved.
 bool clear(uint64_t address, uint64_t bytes) {
   return mmap(fromWire<void*>(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
@@ -35,11 +35,11 @@ CUmemAllocationProp onDevice(const Driver& driver, unsigned device) {
   return properties;
 }
 
-// No program's: clients give the places of handles from the first one on.
+// A handle that no program has: clients assign handle indices from the first one on.
 constexpr uint64_t standInOf(unsigned device) { return makeHandle(api::Kind::PHYSICAL, device, ~0u, (1u << handleIndexBits) - 1); }
 constexpr size_t mostStandIns = 64 * 1024;
 
-// A fault has ended the memory with its context: nothing is left to be done.
+// After a fault the memory has ended with its context: nothing is left to do.
 CUresult ended(CUresult result) { return isSticky(result) ? CUDA_SUCCESS : result; }
 
 }  // namespace
@@ -63,7 +63,7 @@ CUresult PhysicalMemory::reserveArenas() {
                    mappedArenaBase));
 }
 
-// Compression is a wish: another GPU may not have it.
+// Compression is optional: another GPU may not support it.
 CUresult PhysicalMemory::create(uint64_t physical, uint64_t bytes, const Wanted& wanted) {
   if (bytes == 0 || !isGranular(bytes) || bytes > deviceArenaBytes) return CUDA_ERROR_INVALID_VALUE;
   CUmemAllocationProp properties = onDevice(driver, handleDevice(physical));
@@ -158,7 +158,7 @@ CUresult PhysicalMemory::mapHost(uint64_t address, uint64_t bytes, uint64_t aren
 CUresult PhysicalMemory::mapFile(uint64_t address, uint64_t bytes, int file) {
   struct stat status {};
   if (!hasBytes(file, 0, bytes) || fstat(file, &status) != 0) return CUDA_ERROR_INVALID_VALUE;
-  // The program has made all of it; one that was restored with its process, what is not zero.
+  // Normally the program has allocated all of the file; if the program was restored with its process, only pages that are not zero are.
   const uint64_t there = static_cast<uint64_t>(status.st_blocks) * 512;
   if (there < bytes && bytes - there > machineMemory().availableBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   return mapOnHost(address, {.bytes = bytes, .isHosts = true}, file, 0);
@@ -210,7 +210,7 @@ CUresult PhysicalMemory::setAccess(uint64_t address, unsigned device, CUmemAcces
   return driver.cuMemSetAccess(address, mapping.bytes, &access, 1);
 }
 
-// Memory that is registered all devices may use, to read and to write: the driver has nothing smaller.
+// The driver has no finer control: registered memory is accessible to all devices, for reading and writing.
 CUresult PhysicalMemory::setHostAccess(uint64_t address, const Mapping& mapping, unsigned device, bool isUser) {
   const uint32_t users = isUser ? mapping.users | 1u << device : mapping.users & ~(1u << device);
   void* memory = fromWire<void*>(address);
@@ -231,7 +231,7 @@ bool PhysicalMemory::owns(uint64_t address, uint64_t bytes) const {
   return false;
 }
 
-// One granule, mapped as often as it is needed: each mapping is whole granules.
+// All stand-ins are mappings of one granule of physical memory: every mapping consists of whole granules.
 CUresult PhysicalMemory::standIn(unsigned device, uint64_t address, uint64_t bytes) {
   const uint64_t object = standInOf(device), begin = address / leaseGranularity * leaseGranularity;
   if (!inMappedArena(address) || bytes == 0 || bytes > mappedArenaBase + mappedArenaBytes - address) return CUDA_ERROR_INVALID_VALUE;
@@ -292,7 +292,8 @@ CUresult PhysicalMemory::endDevice(unsigned device) {
   {
     std::lock_guard lock(mutex);
     for (auto& [address, mapping] : mappings)
-      if (handleDevice(mapping.physical) == device) addresses.push_back(address);  // the host's with the first device
+      if (handleDevice(mapping.physical) == device) addresses.push_back(address);  // host mappings (physical: 0) count as the first
+                                                                                   // device's
     for (auto& [handle, object] : objects)
       if (handleDevice(handle) == device) handles.push_back(handle);
   }
@@ -339,7 +340,7 @@ CUresult PhysicalMemory::openWindow(uint64_t physical, uint64_t& address) {
   return CUDA_SUCCESS;
 }
 
-// While no calls are executed: nobody else looks at the tables.
+// Only while no calls are executed, so the tables are read without the mutex.
 uint64_t PhysicalMemory::windowOf(uint64_t physical) {
   auto found = objects.find(physical);
   if (found == objects.end()) fail(fmt::format("there is no physical memory {:#x}", physical));

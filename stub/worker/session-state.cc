@@ -39,7 +39,7 @@ SessionState::SessionState(const Driver& driver, const Images& images, int outpu
 }
 
 SessionState::~SessionState() {
-  hostLeases.endAll();  // while the arena is mapped
+  hostLeases.endAll();  // before the arena is unmapped
   for (unsigned device = 0; device < deviceCount(); ++device) physical.endDevice(device);
   detach();
 }
@@ -72,7 +72,7 @@ CUresult SessionState::moveWhileIdle(Execution& on, const std::function<CUresult
     if (result == CUDA_SUCCESS) dropGraphs();
     on.gpu.select();
     if (result == CUDA_SUCCESS) result = move();
-    if (driver.noteAllocation == nullptr) return;  // an emulated device forgets what is allocated in memory that is unmapped
+    if (driver.noteAllocation == nullptr) return;  // an emulated device forgets allocations whose memory is unmapped
     for (auto [address, bytes] : on.handles.of(api::Kind::MEMORY)) driver.noteAllocation(address, bytes, "cudaMalloc");
   };
   if (stopOthers) {
@@ -159,7 +159,7 @@ CUresult SessionState::execute(api::Method method, unsigned device, kj::ArrayPtr
 
 void SessionState::attach(MemoryFile segmentFileIn, MemoryFile hostArenaFile) {
   detach();
-  for (auto& execution : executions) execution->longReplies.clear();  // of another program
+  for (auto& execution : executions) execution->longReplies.clear();  // replies to the previous program
   auto shared = std::make_unique<Segment>(segmentFileIn);
   KJ_REQUIRE(hostArenaFile.bytes() == hostArenaBytes, "a host arena of another size", hostArenaFile.bytes());
   Mapping arena(hostArenaFile, fromWire<void*>(hostArenaBase));

@@ -22,7 +22,7 @@ CUresult TextureHandles::make(uint64_t handle, bool surface, IsThere isThere, Cr
   return CUDA_SUCCESS;
 }
 
-// One over what has ended, which no work uses any more: over an array of one element, which ends at once as well.
+// Makes an object whose resource has ended, so that no work uses it any more, over an array of one element, which is destroyed at once.
 CUresult TextureHandles::makeOutlived(bool surface, unsigned long long& value) {
   const CUDA_ARRAY3D_DESCRIPTOR shape{
       .Width = 1, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1, .Flags = CUDA_ARRAY3D_SURFACE_LDST};

@@ -16,13 +16,15 @@ namespace vgpu::daemon {
 struct BackgroundWrite {
   std::string session, path;  // whose snapshot, and where
   PinnedHold hold;
+  bool isAlone = true;  // not one of several sessions that share
   kj::Promise<void> before = kj::READY_NOW;  // first: rejects if this one is not to be written
   // Those sessions, and the folders of their snapshots, that then depend on no daemon any more.
   std::vector<SessionFolder> whole;
 };
 
 // Of a snapshot that was kept to be written (memory-snapshots.h). Resolves when it is on disk, and the programs of `whole` that still
-// wait have been told. Rejects if it could not be written, which has been logged; it is in memory as before then.
+// wait have been told. A failed write is logged, and tried again while the program of one that `isAlone` waits. Rejects if the snapshot
+// was not written.
 kj::Promise<void> writeInBackground(Sessions& sessions, BackgroundWrite write);
 
 }  // namespace vgpu::daemon

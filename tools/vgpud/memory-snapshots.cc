@@ -45,7 +45,9 @@ std::string MemorySnapshots::around(const std::string& path) const {
 }
 
 void MemorySnapshots::writeBegun(const std::string& path, kj::Own<WorkerProcess> writer) {
-  snapshots.at(path).writer = kj::mv(writer);
+  auto& kept = snapshots.at(path);
+  kept.toBeWritten = true;
+  kept.writer = kj::mv(writer);
 }
 
 void MemorySnapshots::writeEnded(const std::string& path) {

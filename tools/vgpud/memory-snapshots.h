@@ -25,10 +25,14 @@ class MemorySnapshots {
   // until then it is not removed. `toBeWritten`: by a process (background-write.h), until one of release() and writeEnded().
   void keep(const std::string& path, PinnedHold hold, kj::Own<TargetFolder> folder, kj::Promise<void> others, bool toBeWritten);
   bool has(const std::string& path) const { return snapshots.count(path) > 0; }
+  // Whether it has the one that was kept with `hold`: another one may be at that path since.
+  bool keeps(const std::string& path, const PinnedHold& hold) const {
+    return hold != nullptr && has(path) && snapshots.at(path).hold == hold;
+  }
   // That snapshot, or the one in whose folder it is, because the two are of sessions that share; empty if neither is in memory.
   std::string around(const std::string& path) const;
 
-  // Of one that is to be written: that process has begun, or it has failed, or is not to begin.
+  // That process has begun; it has failed, or is not to begin.
   void writeBegun(const std::string& path, kj::Own<WorkerProcess> writer);
   void writeEnded(const std::string& path);
   bool isToBeWritten(const std::string& path) const { return has(path) && snapshots.at(path).toBeWritten; }

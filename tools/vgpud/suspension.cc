@@ -210,7 +210,7 @@ kj::Promise<void> Suspension::release() {
 }
 
 kj::Promise<void> Suspension::write() {
-  BackgroundWrite work{.session = session.id, .path = path, .hold = kj::mv(hold)};
+  BackgroundWrite work{.session = session.id, .path = path, .hold = kj::mv(hold), .isAlone = together == nullptr};
   KJ_IF_MAYBE (written, onDisk) {
     return writeInBackground(sessions, kj::mv(work))
         .then([written = kj::mv(*written)]() mutable { written->fulfill(); });

@@ -1,5 +1,5 @@
-// A program that shares host memory with its GPU's worker, and whose session is to go to another host: it gives the sharing up, and
-// what it has pinned has two copies from then on (docs/migration.md, "Pinned memory that was shared").
+// A program that shares host memory with its GPU's worker, and whose session is to move to another host: it ends the sharing, and its
+// pinned memory has two copies from then on (docs/migration.md, "Pinned memory that was shared").
 #include <algorithm>
 
 #include "intercept/session/given-files.h"
@@ -30,7 +30,7 @@ std::string Memory::whatMustStay(const Session& session) const {
   return what;
 }
 
-// An allocation is in the list when it looks whether memory is shared, and is taken out before it looks again.
+// allocateHost() adds its entry, and freeHost() removes it, under the lock under which it checks sharing: none is missed here.
 std::string Memory::comeApart(const Session& session, ManagedMemory& managed, Mapping& arena,
                               const std::function<bool()>& givesUp) {
   auto held = managed.hold(givesUp);
@@ -44,13 +44,13 @@ std::string Memory::comeApart(const Session& session, ManagedMemory& managed, Ma
   std::vector<Mapping::Piece> kept;
   std::vector<HostPages> pages;
   for (auto& [address, allocation] : hostAllocations) {
-    if (allocation.kind == HostKind::staging) continue;  // used up
+    if (allocation.kind == HostKind::staging) continue;  // not needed any more
     kept.push_back({address - hostArenaBase, roundUp(allocation.bytes, hostPageBytes)});
     auto made = HostPages::of(address, kept.back().bytes, arenaFile, kept.back().offset);
     if (!made) return "the system has no memory for another mapping of its pinned memory; vm.max_map_count may be too low";
     pages.push_back(std::move(*made));
   }
-  // Another thread may have given a file since we looked; from here on none can.
+  // Another thread may have shared a file since the check above; from here on none can.
   if (!session.files().close()) return "it has just begun to share memory with other processes";
   if (!kept.empty()) serveTouches();
   arena.unmapAllBut(kept);

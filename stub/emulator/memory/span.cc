@@ -76,7 +76,7 @@ void fillBytes(const MemorySpan& to, uint64_t offset, uint64_t bytes, uint32_t v
       std::memset(target, static_cast<int>(value), part);
       return;
     }
-    // Pieces begin and end at multiples of the value's size: bases and offsets are checked to be aligned.
+    // Pieces begin and end at multiples of the value's size, because bases and offsets are checked for alignment.
     for (uint64_t at = 0; at < part; at += valueBytes) std::memcpy(target + at, &value, valueBytes);
   });
 }

@@ -12,8 +12,8 @@
 namespace vgpu::emulator::api {
 namespace {
 
-// Refuses with `now`, and cuLinkComplete later with `completion`: the driver completes a link without what is no code, but not one of
-// which an input contradicts another.
+// Refuses with `now`, and makes cuLinkComplete return `completion`: the driver completes a link without an input that is no code, but not
+// one whose inputs contradict each other.
 [[noreturn]] void refuseLink(Link& link, CUresult now, CUresult completion, const std::string& text) {
   if (link.completion == CUDA_SUCCESS) link.completion = completion;
   if (!link.said.empty()) link.said += '\n';
@@ -62,7 +62,7 @@ void complete(Link& link) {
     refuseLink(link, CUDA_ERROR_UNKNOWN, CUDA_ERROR_UNKNOWN, asLog(undefined));
   link.image = link.linker.linked();
   try {
-    LoadedModule check(link.context, link.image);  // what is wrong with the whole is said here, as by a linker
+    LoadedModule check(link.context, link.image);  // errors of the whole image are reported here, as by a linker
   } catch (const Refusal& refusal) {
     refuseLink(link, refusal.code, refusal.code, "linked image: " + refusal.message);
   }

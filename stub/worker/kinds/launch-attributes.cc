@@ -18,9 +18,9 @@ LaunchAttributes::LaunchAttributes(Execution& on, kj::ArrayPtr<const kj::byte> d
 CUresult LaunchAttributes::check() const {
   auto isValue = [](const CUlaunchAttribute& attribute) {
     switch (attribute.id) {
-      case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:  // a hint: its addresses need not be anyone's
+      case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:  // a hint: its addresses need not be the session's
       case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-      case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:  // its handle is a result
+      case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:  // its handle is an output
       case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
       case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
       case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:

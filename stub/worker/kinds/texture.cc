@@ -1,4 +1,4 @@
-// Texture and surface objects. The program holds the device's numbers of them: texture-handles.h.
+// Texture and surface objects. The program keeps the device's numbers of them: texture-handles.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 TextureHandles& texturesOf(Execution& on) { return on.kept.of<TextureHandles>(on.driver); }
 
-// What memory the program names must be its own: the device would read anybody's.
+// Memory that the program names must be its own: the device would read any memory.
 bool isOwn(Execution& on, const CUDA_RESOURCE_DESC& resource) {
   if (resource.resType != CU_RESOURCE_TYPE_LINEAR && resource.resType != CU_RESOURCE_TYPE_PITCH2D) return false;
   if (resource.resType == CU_RESOURCE_TYPE_LINEAR) return on.ownsMemory(resource.res.linear.devPtr, resource.res.linear.sizeInBytes);
@@ -28,8 +28,8 @@ bool isOwn(Execution& on, const CUDA_RESOURCE_DESC& resource) {
   return row <= deviceArenaBytes && bytes <= deviceArenaBytes && on.ownsMemory(rows.devPtr, static_cast<uint64_t>(bytes));
 }
 
-// What an object is over: the program's description with the driver's handles in it, and the virtual handle of the array or mipmapped
-// array; 0: it is memory.
+// An object's resource: the program's description with the driver's handles in it, and the virtual handle of the array or mipmapped array;
+// 0: it is memory.
 struct Resource {
   CUDA_RESOURCE_DESC described{};
   uint64_t image = 0;
@@ -52,7 +52,7 @@ TextureHandles::IsThere isThere(Execution& on, const Resource& resource) {
   return [&on, resource] { return resource.image == 0 ? isOwn(on, resource.described) : on.arrays.find(resource.image).has_value(); };
 }
 
-// A launch that was posted before finds it: the driver would give its number to the next object at once.
+// Deferred, because a launch posted before may use the object: the driver would give its number to the next object at once.
 CUresult destroyLater(Execution& on, uint64_t handle, bool surface) {
   auto object = texturesOf(on).take(handle, surface);
   if (!object) return CUDA_ERROR_INVALID_HANDLE;
@@ -121,7 +121,7 @@ Rows save(SessionState& session) {
 }
 
 bool isValid(const Row& row, uint64_t devices) {
-  constexpr uint64_t most = 1 << 20;  // that a restore may have to pass over: texture-handles.h
+  constexpr uint64_t most = 1 << 20;  // a restore may have to make placeholders for all of them: texture-handles.h
   return numberIn(row, 1) < devices && numberIn(row, 2) <= most;
 }
 

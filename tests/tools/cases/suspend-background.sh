@@ -155,3 +155,16 @@ succeeds ctl g resume "$dir/disk/six"
 memoryIsRight six
 waitUntil isGone "$dir/disk/six"
 endContents six
+
+# It is tried again while the program waits: once the disk has room, it is written.
+VGPU_WRITE_RETRY=1 startNode i --pinned 48MiB
+startContents i ten 24
+succeeds ctl i suspend ten --background --to "$dir/disk/ten"
+waitUntil says i "stays in memory: it could not be written: .*No space left on device.* It is tried again in 1 s"
+isIn i "$dir/disk/ten" memory || fail "it is in '$(place i "$dir/disk/ten")'"
+mount -o remount,size=64m "$dir/disk"
+waitUntil isIn i "$dir/disk/ten" disk
+stopNode i
+succeeds ctl b resume "$dir/disk/ten"
+memoryIsRight ten
+endContents ten

@@ -1,4 +1,4 @@
-// mbarrier, cp.async and its groups, and what names a block within its cluster.
+// mbarrier, cp.async and its groups, and the instructions that name a block within its cluster.
 #include "stub/emulator/ptx/decode/decoder.h"
 #include "stub/emulator/ptx/run/cluster.h"
 #include "stub/emulator/ptx/run/mbarrier.h"
@@ -33,7 +33,7 @@ void emit(Decoder& decoder, const Statement& statement, Handler handler, Value o
 }
 
 void arriveOn(Decoder& decoder, const Statement& statement, bool drop) {
-  // The state is left out for a barrier of another block of the cluster.
+  // There is no state operand for a barrier of another block of the cluster.
   const bool hasState = statement.operands[0].kind != Operand::Kind::memory;
   const size_t at = hasState ? 1 : 0;
   decoder.operandCount(statement, at + 1, at + 2);
@@ -86,7 +86,7 @@ void copyOrGroup(Decoder& decoder, const Statement& statement) {
   if (statement.has("commit_group") || statement.has("wait_group") || statement.has("wait_all")) return;
   Builder& build = decoder.build();
   if (statement.has("mbarrier")) {
-    // Without .noinc the arrival is one more that the phase expects: nothing is left of the two.
+    // Without .noinc the phase also expects one more arrival: the two cancel each other out.
     decoder.operandCount(statement, 1, 1);
     if (statement.has("noinc"))
       emit(decoder, statement, mbarrierArrive, build.reg(8), statement.operands[0], build.constant(4, 1));
@@ -97,7 +97,7 @@ void copyOrGroup(Decoder& decoder, const Statement& statement) {
               from = decoder.genericAddress(statement.operands[1], false);
   const Value bytes = decoder.source(statement.operands[2], 4);
   Value reads = bytes;
-  // The last operand of all is a cache policy if there is a hint.
+  // With a cache hint, the last operand is a cache policy.
   if (statement.operands.size() > (statement.has("L2::cache_hint") ? 4 : 3)) {
     const Operand& fourth = statement.operands[3];
     const Symbol* symbol = decoder.findRegister(fourth);
@@ -129,7 +129,7 @@ constexpr DecodeRow decodeRows[] = {
 
 }  // namespace
 
-// The transactions of st.async and red.async: `bytes` for the barrier at `memory`.
+// The transactions of st.async and red.async: adds `bytes` at the barrier at `memory`.
 void decodeTransaction(Decoder& decoder, const Statement& statement, const Operand& memory, uint32_t bytes) {
   emit(decoder, statement, mbarrierComplete, decoder.build().reg(8), memory, decoder.build().constant(4, bytes));
 }

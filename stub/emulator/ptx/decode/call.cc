@@ -1,7 +1,7 @@
 // Calls: call (results), target, (arguments), prototype;
 //
-// Arguments and results lie in the parameter area of the caller's frame. A .param variable has its place there; a register or a
-// constant is given one for the call, of the type of the parameter that it is for.
+// Arguments and results lie in the parameter area of the caller's frame. A .param variable has its place there; a register or a constant
+// gets one for the call, of the parameter's type.
 #include "stub/emulator/ptx/decode/decoder.h"
 #include "stub/emulator/ptx/decode/linker.h"
 #include "stub/emulator/ptx/run/builtins.h"
@@ -43,7 +43,7 @@ class Call {
   }
 
  private:
-  // Behind the arguments of a call through an address: the label of a .callprototype or .calltargets, or a table of functions.
+  // The last operand of an indirect call: the label of a .callprototype or .calltargets, or a table of functions.
   const FunctionDecl* findPrototype() {
     if (!prototype) return nullptr;
     const Symbol* symbol = decoder.find(prototype->name);
@@ -61,7 +61,7 @@ class Call {
     return symbol && symbol->kind == Symbol::Kind::parameter ? symbol : nullptr;
   }
 
-  // A place for what is no .param variable.
+  // A place for an operand that is not a .param variable.
   Symbol placeFor(const std::vector<ParameterDecl>* formal, size_t index) {
     if (!formal) decoder.invalid(statement.line, "a call through an address whose prototype is missing");
     if (index >= formal->size()) decoder.invalid(statement.line, "a call of more operands than its target has parameters");
@@ -74,7 +74,7 @@ class Call {
     return symbol;
   }
 
-  // Arguments that are no .param variables are stored before the call, and such results are loaded behind it.
+  // Arguments that are not .param variables are stored before the call, and such results are loaded after it.
   std::vector<Slot> slotsOf(const Operand* list, const std::vector<ParameterDecl>* formal, bool areResults) {
     std::vector<Slot> slots;
     for (size_t i = 0; list && i < list->parts.size(); ++i) {
@@ -130,7 +130,7 @@ class Call {
   Decoder& decoder;
   const Statement& statement;
   const Operand *results = nullptr, *target = nullptr, *arguments = nullptr, *prototype = nullptr;
-  std::vector<std::pair<Symbol, const Operand*>> loads;  // results that registers are to hold
+  std::vector<std::pair<Symbol, const Operand*>> loads;  // results that must be loaded into registers
 };
 
 }  // namespace

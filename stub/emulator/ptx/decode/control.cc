@@ -47,7 +47,8 @@ void exitNow(Decoder& decoder, const Statement& statement) {
 }
 
 void trapNow(Decoder& decoder, const Statement&) { decoder.build().add(trap, {}, {}).flow = IrInst::Flow::end; }
-// A device without multicast has no address for it. A kernel that has such instructions for others runs as long as it does not come there.
+// Multicast memory does not exist here, so no address is valid. A kernel that contains such instructions runs as long as it does not reach
+// them.
 void multicastNow(Decoder& decoder, const Statement&) { decoder.build().add(noMulticast, {}, {}).flow = IrInst::Flow::end; }
 void ignore(Decoder&, const Statement&) {}
 
@@ -112,7 +113,7 @@ constexpr DecodeRow decodeRows[] = {
 
 std::span<const DecodeRow> controlDecodes() { return decodeRows; }
 
-// `bar.warp.sync` and `bar.sync` share a mnemonic.
+// `bar.warp.sync` and `bar.sync` have the same mnemonic.
 void decodeBlockBarrier(Decoder& decoder, const Statement& statement) { barrierOf(decoder, statement); }
 
 }  // namespace vgpu::emulator

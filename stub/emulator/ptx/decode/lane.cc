@@ -1,7 +1,6 @@
-// Instructions that are rows of the registry. A name is tried as written, then with modifiers that change nothing here
-// taken away (`.rn` is the default; `.approx` and `.full` allow errors that we do not make), then with `.ftz`, `.sat`
-// and
-// `.relu` done by separate operations around the row.
+// Instructions that are rows of the registry. A name is looked up as written, then without modifiers that change nothing here (`.rn` is the
+// default; `.approx` and `.full` permit errors that our operations do not have), then with `.ftz`, `.sat` and `.relu` as separate
+// operations before and after the row.
 #include "stub/emulator/ptx/decode/decoder.h"
 
 namespace vgpu::emulator {
@@ -64,8 +63,8 @@ Value apply(Decoder& decoder, const std::string& name, Value in) {
   return out;
 }
 
-// The row that flushes a result with its operands at hand, where rounding can lift one to the least normal number: sums of two
-// are exact there, and an approximation may be either.
+// The row that flushes a result with knowledge of its operands, for operations whose rounding can turn a subnormal result into the least
+// normal number. Not needed for sums of two, which are exact there, nor for approximations, where both results are allowed.
 const Row* findFlush(const Statement& statement) {
   const std::string_view name = statement.parts[0] == "mad" ? "fma" : statement.parts[0];
   if (statement.last() != "f32" || statement.has("approx") || statement.has("full") || statement.has("rz")) return nullptr;
@@ -83,7 +82,7 @@ bool decodeLane(Decoder& decoder, const Statement& statement) {
   const Row& row = *found.row;
   decoder.operandCount(statement, row.inputs + size_t{1}, row.inputs + size_t{1});
   const std::string type(statement.last());
-  // The sign of a NaN counts for .xorsign: what flushes an operand must not make its NaN the canonical one.
+  // The sign of a NaN matters for .xorsign: flushing an operand must not make its NaN canonical.
   const std::string flush = type == "f32" ? "flush.result.f32" : "flush." + type;
   const Wrapping& wrap = found.wrap;
   if ((wrap.ftz && !registry().find("flush." + type)) || (wrap.sat && !registry().find("saturate." + type)) ||

@@ -22,7 +22,7 @@ std::unique_ptr<Kernel> Linker::link(const FunctionDecl& decl) {
   decodePending();
   if (callsIndirectly) {
     noteAddresses();
-    for (size_t known = 0; known < taken.size();) {  // candidates may take addresses themselves
+    for (size_t known = 0; known < taken.size();) {  // candidates may take further addresses
       known = taken.size();
       addIndirectCandidates();
       decodePending();
@@ -82,8 +82,8 @@ const Function* Linker::function(std::string_view name, int line) {
   return function;
 }
 
-// An indirect call may reach every function whose address the module takes: in an initialiser, or in any body. Bodies that this
-// kernel does not reach are looked through for what compilers write.
+// An indirect call may reach every function whose address the module takes: in an initialiser, or in any body. Bodies that this kernel does
+// not reach are only searched for the forms that compilers write.
 void Linker::noteAddresses() {
   const auto note = [&](const VariableDecl& variable) {
     for (const Relocation& relocation : variable.relocations) taken.insert(relocation.symbol);

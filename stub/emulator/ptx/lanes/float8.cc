@@ -14,7 +14,7 @@ struct E5m2 {
 };
 constexpr uint32_t nan8 = 0x7f;
 
-// Rounded to nearest even; what is too large becomes the largest finite value, a NaN the canonical one.
+// Rounds to nearest even; too large values become the largest finite one, a NaN the canonical one.
 template <class F, bool Relu>
 uint32_t narrowed(float value) {
   if (isNan(value)) return nan8;
@@ -24,15 +24,15 @@ uint32_t narrowed(float value) {
   const int own = static_cast<int>(bitsOf(size) >> 52) - 1023;
   if (own > 15) return sign | F::mostValue;
   const int exponent = own < F::leastExponent ? F::leastExponent : own;
-  // In units of the last place, exact before the rounding. A subnormal's exponent field is 0 and has no hidden bit, so
-  // the hidden bit of the others counts as one step of the exponent.
+  // Scaled to units of the last place, exact before the rounding. A subnormal has exponent field 0 and no hidden bit, so for other numbers
+  // the hidden bit adds one to the exponent field.
   const double unit = fromBits<double>(static_cast<uint64_t>(1023 + F::mantissaBits - exponent) << 52);
   const auto places = static_cast<uint32_t>(__builtin_rint(size * unit));
   const uint32_t code = (static_cast<uint32_t>(exponent - F::leastExponent) << F::mantissaBits) + places;
   return sign | (code > F::mostValue ? F::mostValue : code);
 }
 
-// Every value of either format is a half.
+// A half represents every value of either format.
 template <class F, bool Relu>
 uint16_t widened(uint32_t code) {
   const uint32_t size = code & 0x7f;

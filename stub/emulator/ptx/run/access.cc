@@ -5,7 +5,7 @@
 namespace vgpu::emulator {
 namespace {
 
-// Addresses of the active lanes, made generic; the lowest and highest, and all their bits or'ed.
+// Generic addresses of the active lanes; the lowest, the highest, and the bitwise or of all.
 struct Addresses {
   uint64_t at[laneCount];
   uint64_t low = ~uint64_t{0}, high = 0, bits = 0;

@@ -1,4 +1,4 @@
-// Atomic operations. Blocks run on different host threads, so these are the host's own atomics, lane after lane.
+// Atomic operations. Blocks run on different host threads, so these are host atomics, lane after lane.
 #include <cmath>
 #include <cstring>
 
@@ -37,7 +37,7 @@ uint64_t addDouble(uint64_t old, uint64_t b) {
 }
 uint16_t addHalf(uint16_t old, uint16_t b) { return halfBits(halfValue(old) + halfValue(b)); }
 uint16_t addBrain(uint16_t old, uint16_t b) { return brainSum(old, b); }
-// The smaller or larger of two; a NaN only if both are, and -0 is less than 0.
+// The smaller or larger value; a NaN only if both are, and -0 is less than 0.
 template <float (*Value)(uint16_t), bool Largest>
 uint16_t extreme(uint16_t old, uint16_t b) {
   const float x = Value(old), y = Value(b);
@@ -65,7 +65,7 @@ T apply(std::byte* host, T b) {
   return old;
 }
 
-// Calls each(lane, place) for the active lanes, in order, with where each one's `bytes` lie.
+// Calls each(lane, place) for the active lanes, in order, with the place of the lane's `bytes`.
 template <class F>
 const Inst* atPlaces(Warp& warp, const Inst* inst, uint32_t bytes, F each) {
   std::byte* host[laneCount];
@@ -111,7 +111,7 @@ const Inst* compareAndSwap(Warp& warp, const Inst* inst) {
   });
 }
 
-// 128 bits: no host instruction that every x86-64 has, so one lock for all of them.
+// 128 bits: not every x86-64 processor has an instruction, so one lock serves all of them.
 struct Wide {
   uint64_t lo, hi;
 };

@@ -13,7 +13,7 @@
 namespace vgpu::emulator {
 namespace {
 
-// A string in device memory; nothing, after a fault, if it cannot be read.
+// Reads a string in device memory; nothing, after a fault, if it cannot be read.
 std::optional<std::string> readText(Warp& warp, const Inst* inst, int lane, uint64_t address, uint32_t charBytes = 1) {
   constexpr size_t longestText = 1 << 16;
   std::string text;

@@ -7,7 +7,7 @@
 
 namespace vgpu::emulator {
 
-// Operations on bits have types of their own.
+// Bitwise operations have types of their own.
 const AtomicRow* findReduction(uint8_t reduction, std::string_view type) {
   const std::string_view operation = bulkReductions[reduction - 1];
   std::string name(operation);

@@ -134,7 +134,7 @@ const Inst* callIndirect(Warp& warp, const Inst* inst) {
     if (target[lane] == address) same |= 1u << lane;
   }
   if (same != warp.active) {
-    // Each group executes this instruction again, and they meet behind it.
+    // Each group executes this instruction again, and they reconverge after it.
     const Inst* const again[] = {inst, inst};
     const uint32_t masks[] = {same, warp.active & ~same};
     return warp.divergeMany(inst + 1, again, masks, 2);
@@ -162,7 +162,7 @@ const Inst* noMulticast(Warp& warp, const Inst* inst) {
   return warp.fault(Fault::Kind::illegalAddress, inst, warp.firstActive(), "an access to a multicast object, of which the device has none");
 }
 
-// A locked instruction orders everything before it, and every thread that fences meets the others there.
+// A locked instruction orders all earlier accesses; all threads that fence use the same word.
 const Inst* fence(Warp& warp, const Inst* inst) {
   if (SharedCheck* check = warp.block().check()) check->ordered();
   static std::atomic<uint32_t> meeting{0};
@@ -179,12 +179,12 @@ const Inst* barrier(Warp& warp, const Inst* inst) {
   const bool waits = !(inst->imm & barrierArrives);
   uint32_t threads = static_cast<uint32_t>(__builtin_popcount(warp.active)), expected = 0;
   if (inst->imm & barrierHasCount) {
-    // A count is of whole warps, so the last warp of a block counts as 32 though fewer of it live.
+    // A count consists of whole warps, so a block's last warp counts as 32 even if fewer of its threads live.
     expected = warp.lanes<uint32_t>(inst->op[1])[lane];
     if (expected % laneCount)
       return warp.fault(Fault::Kind::illegalInstruction, inst, lane,
                         "a barrier for " + std::to_string(expected) + " threads: not a multiple of 32");
-    // Lanes that come apart do so together: those that fill the warp up bring what is missing to 32.
+    // Lanes of a warp may arrive separately: those that complete the warp add what is missing to 32.
     uint32_t& apart = warp.arrivedApart[index];
     if (apart & warp.active) apart = 0;
     const bool whole = (apart | warp.active) == warp.live();

@@ -7,9 +7,9 @@
 namespace vgpu::emulator {
 namespace {
 
-// The word that an mbarrier object is. Its layout is ours: programs see it through mbarrier instructions alone.
+// The content of an mbarrier object. The layout is our own: programs access it only by mbarrier instructions.
 struct Word {
-  uint32_t transactions = 0;  // bytes still to come, modulo 2^22
+  uint32_t transactions = 0;  // bytes still expected, modulo 2^22
   uint32_t pending = 0, count = 0;
   bool phase = false;
 
@@ -30,7 +30,7 @@ struct Word {
   }
 };
 
-// Applies `change(word, operand)` lane after lane; its result goes to the output.
+// Calls `change(word, operand)` for each lane in turn; its result goes to the output.
 template <class Out, class Operand, class F>
 const Inst* onBarrier(Warp& warp, const Inst* inst, F change) {
   std::byte* host[laneCount];

@@ -15,8 +15,8 @@ SharedCheck::Moment SharedCheck::now(uint32_t thread) const {
   return {interval, phases[thread / laneCount], static_cast<uint16_t>(thread)};
 }
 
-// Whether nothing orders what happened at `earlier` before what `thread` does now. With `maybeOthers`, threads of the
-// same warp besides the one that is named did it too.
+// Whether nothing orders the access `earlier` before the present access by `thread`. `maybeOthers`: other threads of the same warp besides
+// the recorded one may have made it.
 bool SharedCheck::meets(const Moment& earlier, uint32_t thread, bool maybeOthers) const {
   if (earlier.interval != interval || (earlier.thread == thread && !maybeOthers)) return false;
   return earlier.thread / laneCount != thread / laneCount || earlier.phase == phases[thread / laneCount];
@@ -33,7 +33,7 @@ void SharedCheck::noteRead(Byte& byte, uint32_t thread) const {
   } else if (byte.read.thread / laneCount != thread / laneCount) {
     byte.readers = Readers::ofMany;
   } else if (byte.readers != Readers::ofMany) {
-    // Readers of an earlier phase are ordered before this one.
+    // Reads in an earlier phase of the warp are ordered before this one.
     const bool same = byte.read.phase == phases[thread / laneCount];
     if (!same) byte.readers = Readers::one;
     if (same && byte.read.thread != thread) byte.readers = Readers::ofOneWarp;

@@ -1,4 +1,4 @@
-// Where a warp's addresses lead.
+// Resolves a warp's addresses.
 #include <algorithm>
 #include <cstring>
 
@@ -36,7 +36,7 @@ const Warp::Span* Warp::findSpan(uint64_t address, uint64_t bytes, bool write) {
     if (address - span.base < span.bytes && bytes <= span.bytes - (address - span.base) && (span.writable || !write))
       return &span;
   Span found;
-  uint64_t readable = 0;  // if that is more than it has
+  uint64_t readable = 0;  // if more than its size
   Grid& grid = owner->grid();
   const uint64_t window = windowOf(address);
   if (window == sharedWindow) {

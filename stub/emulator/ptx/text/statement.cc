@@ -12,7 +12,7 @@ class OperandParser {
  public:
   explicit OperandParser(Lexer& lexer) : lexer(lexer) {}
 
-  // `isCall`: a parenthesis begins a list, whatever comes behind it.
+  // `isCall`: a parenthesis begins a list, whatever follows it.
   Operand parse(int depth = 0, bool isCall = false) {
     const Token token = lexer.peek();
     if (depth > deepestNesting) throw PtxError(PtxError::Kind::invalid, token.line, "operands nested too deep");
@@ -92,7 +92,7 @@ class OperandParser {
     return operand;
   }
 
-  // Behind the `|`: a second result.
+  // After the `|`: a second result.
   Operand paired(const Operand& first) {
     Operand pair;
     pair.kind = Operand::Kind::pair;
@@ -125,7 +125,7 @@ class OperandParser {
     if (isFloatNumber(token)) {
       operand.isFloat = true;
       operand.token = token;
-      parseFloat(token);  // refuses what is malformed
+      parseFloat(token);  // refuses malformed numbers
       lexer = ahead;
     } else {
       operand.minus = false;
