@@ -95,10 +95,12 @@ endsCleanly() {
 }
 
 ctl() {
-  local node=$1
+  local node=$1 seconds=$limit
   shift
+  # A program lives as long as its case needs it: that is no wait for anything, and takes longer on a busy machine.
+  [[ $1 != run && " $* " != *" --wait "* ]] || seconds=$((10 * limit))
   # Under a sanitizer, programs need its runtime besides our libraries.
-  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} timeout "$limit" "$tree/bin/vgpuctl" --node "unix:$dir/$node/vgpud.sock" "$@"
+  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} timeout "$seconds" "$tree/bin/vgpuctl" --node "unix:$dir/$node/vgpud.sock" "$@"
 }
 
 # startDouble NODE NAME: a program with a session, its output in NAME.log.

@@ -6,7 +6,7 @@ startNode a
 program=$tree/tests/programs/ipc-memory
 if [ -x "$program" ]; then
   VGPU_FAULT_POINT=resume.bytes-restored:kill startNode b
-  VGPU_PAUSE_FILE=$dir/pause limit=600 ctl a run -- "$program" given >"$dir/gives.log" 2>&1 &
+  VGPU_PAUSE_FILE=$dir/pause ctl a run -- "$program" given >"$dir/gives.log" 2>&1 &
   runner=$!
   waitUntil test -e "$dir/pause.reached"
   refused "was killed by signal 9" ctl a migrate "pid:$(cat "$dir/pause.reached")" --to "$dir/b"

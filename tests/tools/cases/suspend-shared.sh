@@ -8,7 +8,7 @@ startNode b
 startSharing() {
   local node=${2:-a}
   rm -f "$dir/pause.reached" "$dir/pause.go"
-  VGPU_PAUSE_FILE=$dir/pause limit=600 ctl "$node" run -- "$program" "$1" >"$dir/shares.log" 2>&1 &
+  VGPU_PAUSE_FILE=$dir/pause ctl "$node" run -- "$program" "$1" >"$dir/shares.log" 2>&1 &
   runner=$!
   waitUntil test -e "$dir/pause.reached"
   pid=$(cat "$dir/pause.reached")
