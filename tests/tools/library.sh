@@ -52,6 +52,13 @@ stopProcess() {
   kill -STOP "$@"
   for pid; do waitUntil stands "$pid"; done
 }
+# letGo PID...: what a fault point has stopped, or is about to stop, goes on. It stops itself after it has said so in the log, and a signal
+# that comes before that has no effect.
+letGo() {
+  local pid
+  for pid; do waitUntil stands "$pid"; done
+  kill -CONT "$@"
+}
 stands() { alive "$1" && [ -z "$(grep -Ls '^State:[[:space:]]*[Tt]' "/proc/$1/task"/*/status)" ]; }
 
 # waitUntil COMMAND...: until it succeeds; the case fails where it does not in time.

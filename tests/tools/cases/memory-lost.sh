@@ -38,7 +38,7 @@ ctl c suspend three --to memory >"$dir/suspend.log" 2>&1 &
 suspend=$!
 waitUntil wasHit suspend.pinned
 kill -KILL "$(processesOfRun vgpuctl | grep -v "${runner[three]}" | tail -n 1)"
-kill -CONT "$worker"
+letGo "$worker"
 waitUntil hasState c three running
 memoryIsRight three
 isEmpty "$VGPU_STORE/snapshots" || fail "a snapshot is left of a suspend that was given up"

@@ -44,7 +44,7 @@ migrating=$!
 waitUntil grep -qs '^resume.proceeded .* stop$' "$dir/faults"
 kill -KILL "$link"
 waitUntil ended "$link"
-kill -CONT "$(sed -n 's/^resume.proceeded [^ ]* \([0-9]*\) stop$/\1/p' "$dir/faults")"
+letGo "$(sed -n 's/^resume.proceeded [^ ]* \([0-9]*\) stop$/\1/p' "$dir/faults")"
 wait "$migrating" || fail "a migration that has succeeded is reported as failed: $(cat "$dir/migrate.log")"
 says migrate "one runs on" || fail "it does not say that it has moved: $(cat "$dir/migrate.log")"
 waitUntil hasState c one running

@@ -77,7 +77,7 @@ migrating=$!
 waitUntil grep -qs '^migrate.arriving .* stop$' "$dir/faults"
 kill -KILL "$(pidOf short)"
 waitUntil ended "${runner[short]}"
-kill -CONT "${daemon[standing]}"
+letGo "${daemon[standing]}"
 waitUntil ended "$migrating"
 wait "$migrating" && fail "a program that was killed has moved"
 waitUntil nothingLeft "$from"
@@ -93,7 +93,7 @@ ctl from migrate silent --to "$dir/b" --timeout 1 >"$dir/silent-migrate.log" 2>&
 migrating=$!
 waitUntil grep -qs '^migrate.sent-ahead .* stop$' "$dir/faults"
 stopProcess "$worker"
-kill -CONT "${daemon[from]}"
+letGo "${daemon[from]}"
 wait "$migrating" && fail "a session has moved whose worker is stopped"
 says silent-migrate "the vgpu-worker (pid $worker) did not answer in [0-9]* s. The program goes on" || fail "it does not say why"
 hasState from silent running || fail "the program is $(field from silent state)"

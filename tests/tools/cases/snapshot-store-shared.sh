@@ -27,7 +27,7 @@ VGPU_FAULT_POINT=suspend.asked:stop ctl a suspend "name:same" >"$dir/first.log" 
 stopped() { grep -qs '^suspend.asked [^ ]* [0-9]* stop$' "$dir/faults"; }
 waitUntil stopped
 succeeds ctl b suspend "name:same" --json
-kill -CONT "$(sed -n 's/^suspend.asked [^ ]* \([0-9]*\) stop$/\1/p' "$dir/faults")"
+letGo "$(sed -n 's/^suspend.asked [^ ]* \([0-9]*\) stop$/\1/p' "$dir/faults")"
 wait "$first" || fail "the first was not suspended: $(cat "$dir/first.log")"
 for name in same same-2; do [ -e "$VGPU_STORE/snapshots/$name/manifest.json" ] || fail "there is no snapshot $name"; done
 succeeds ctl a resume same
@@ -85,7 +85,7 @@ waitUntil hit suspend.packs-synced
 for name in moved one-again; do succeeds ctl a snapshots rm --force "$name"; done
 [ "$(freed leasedPacks)" -gt 0 ] || fail "a pack in use was looked at"
 worker=$(grep '^suspend.packs-synced ' "$dir/faults" | cut -d' ' -f3)
-kill -CONT "$worker"
+letGo "$worker"
 wait "$standing" || fail "a suspend beside a collection failed"
 succeeds ctl c snapshots verify standing
 succeeds ctl c resume standing

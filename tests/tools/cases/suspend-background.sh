@@ -38,7 +38,7 @@ succeeds ctl c resume two
 tell two change changed
 memoryIsRight two
 writer=$(grep '^write.writing .* stop$' "$dir/faults" | cut -d' ' -f3)
-kill -CONT "$writer"
+letGo "$writer"
 waitUntil isIn c two disk
 succeeds ctl c snapshots verify two
 ! ctl c snapshots ls | grep -q "being written" || fail "what is written is said to be written still"
@@ -97,7 +97,7 @@ refused "in the memory of another vgpud" ctl b resume "$dir/five"
 succeeds ctl f resume "$dir/five"
 memoryIsRight five
 refused "it is not empty\|another suspend is writing" ctl f suspend five --to "$dir/five"
-kill -CONT "$(grep '^write.writing .* stop$' "$dir/faults" | cut -d' ' -f3)"
+letGo "$(grep '^write.writing .* stop$' "$dir/faults" | cut -d' ' -f3)"
 waitUntil isIn f "$dir/five" disk
 rm "$dir/faults"
 succeeds ctl f suspend five --background --to "$dir/again"
@@ -123,7 +123,7 @@ beginToWrite() {
 beginToWrite seven write.writing
 sleep 0.2  # in which it would have ended
 alive "${daemon[h]}" || fail "vgpud ended although it was writing a snapshot"
-kill -CONT "$(stoppedWriter write.writing)"
+letGo "$(stoppedWriter write.writing)"
 endsCleanly h
 isIn b "$VGPU_STORE/snapshots/seven" disk || fail "it is in '$(place b "$VGPU_STORE/snapshots/seven")'"
 succeeds ctl b resume seven

@@ -111,7 +111,7 @@ for first in parent child; do
   ctl c suspend "pid:$child" --name "$first-first" >"$dir/together.log" 2>&1 &
   suspend=$!
   for one in parent child; do waitUntil standsAt suspend.manifest-written "${workers[$one]}"; done
-  kill -CONT "${workers[$first]}"
+  letGo "${workers[$first]}"
   waitUntil isSaved "${workers[$first]}"
   succeeds ctl c snapshots gc
   # Nothing of them is damaged. With the child's there is a snapshot of that name, of which the parent's part is being written.
@@ -122,7 +122,7 @@ for first in parent child; do
     succeeds ctl c snapshots verify "$VGPU_STORE/snapshots/child-first"
   fi
   unset "workers[$first]"
-  kill -CONT "${workers[@]}"
+  letGo "${workers[@]}"
   wait "$suspend" || fail "the suspend beside a collection failed: $(cat "$dir/together.log")"
   succeeds ctl c snapshots verify "$first-first"
   succeeds ctl c snapshots gc
@@ -174,7 +174,7 @@ beginToWrite() {
 }
 for end in resume stop; do
   beginToWrite "half-$end"
-  kill -CONT "$inner"
+  letGo "$inner"
   waitUntil says n "snapshot $folder/sessions/$childId of .* is on disk"
   [ -e "$folder/sessions/$childId/manifest.json" ] || fail "the snapshot of the child is not there"
   waitUntil stand 2
@@ -232,9 +232,9 @@ for end in resume stop; do
   else
     kill -TERM "${daemon[n]}"
   fi
-  kill -CONT "$inner"
+  letGo "$inner"
   waitUntil stand 2
-  kill -CONT "$(writers | tail -n 1)"
+  letGo "$(writers | tail -n 1)"
   waitUntil isIn "$name" disk
   succeeds ctl b snapshots verify "$name"
   if [ "$end" = resume ]; then

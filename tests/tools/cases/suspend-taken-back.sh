@@ -14,7 +14,7 @@ waitUntil wasHit suspend.manifest-named stop
 kill -KILL "$(processesOfRun vgpuctl)"
 waitUntil hasState a one running
 waitUntil says one 'gate open'
-kill -CONT "$worker"
+letGo "$worker"
 waitUntil isGone "$dir/x"
 hasState a one running || fail "the program does not run"
 
