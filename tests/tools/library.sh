@@ -110,6 +110,23 @@ ctl() {
   LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} timeout "$seconds" "$tree/bin/vgpuctl" --node "unix:$dir/$node/vgpud.sock" "$@"
 }
 
+# commandsOf WORD: the process ids of those of vgpuctl's commands that have this word.
+commandsOf() {
+  local command
+  for command in $(processesOfRun vgpuctl); do
+    tr '\0' ' ' 2>/dev/null <"/proc/$command/cmdline" | grep -q -- " $1 " && echo "$command"
+  done
+}
+# killCommands NODE WORD: by SIGKILL. Their node has seen the end of their connections when this returns: it replies to one that came later.
+killCommands() {
+  local command commands
+  commands=$(commandsOf "$2")
+  # shellcheck disable=SC2086
+  kill -KILL $commands || fail "there is no vgpuctl $2"
+  for command in $commands; do waitUntil ended "$command"; done
+  succeeds ctl "$1" ps
+}
+
 # startDouble NODE NAME: a program with a session, its output in NAME.log.
 startDouble() {
   : >"$dir/$2.log"  # that of a former one says `opened`

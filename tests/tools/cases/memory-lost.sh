@@ -37,7 +37,7 @@ worker=$(field c three workerPid)
 ctl c suspend three --to memory >"$dir/suspend.log" 2>&1 &
 suspend=$!
 waitUntil wasHit suspend.pinned
-kill -KILL "$(processesOfRun vgpuctl | grep -v "${runner[three]}" | tail -n 1)"
+killCommands c suspend
 letGo "$worker"
 waitUntil hasState c three running
 memoryIsRight three

@@ -59,7 +59,7 @@ for point in snapshot.rounds-done snapshot.captured; do
   ctl b snapshot "at-$point" --name gone >"$dir/snapshot.log" 2>&1 &
   waitUntil wasHit "$point" stop
   worker=$(field b "at-$point" workerPid)
-  for client in $(processesOfRun vgpuctl); do tr '\0' ' ' <"/proc/$client/cmdline" | grep -q ' snapshot ' && kill -KILL "$client"; done
+  killCommands b snapshot
   letGo "$worker"
   waitUntil isGone "$VGPU_STORE/snapshots/gone"
   memoryIsRight "at-$point"
