@@ -15,7 +15,7 @@ listsNot a held || fail "node a still lists the session"
 code=0
 wait "${runner[held]}" || code=$?
 [ "$code" = 137 ] || fail "vgpuctl run returned $code, not that its program was killed"
-[ -z "$(ls "$dir/a/sessions")" ] || fail "node a has the state directory of a program that has ended"
+waitUntil isEmpty "$dir/a/sessions"
 ctl a inspect "$dir/first" | grep -q "^process    $pid (contents) with [0-9]* threads" || fail "the snapshot does not say that it has a process"
 ctl a inspect "$dir/first" | grep -q "^mapped .*/contents$" || fail "the snapshot does not say what the process has mapped"
 succeeds ctl b resume "$dir/first"
