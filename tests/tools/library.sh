@@ -177,6 +177,12 @@ hasState() { [ "$(field "$1" "$2" state)" = "$3" ]; }
 lists() { [ -n "$(field "$1" "$2" session)" ]; }
 listsNot() { ! lists "$1" "$2"; }
 
+# resumeFromMemory NODE NAME: and its name is free again, which it is a moment after it runs.
+resumeFromMemory() {
+  succeeds ctl "$1" resume "$2"
+  waitUntil isGone "$VGPU_STORE/snapshots/$2"
+}
+
 # suspendAtStandstill NODE NAME TARGET: begins to suspend NAME to $dir/TARGET, and stops its worker so that this does not
 # end. `worker` and `suspend` are then the process ids of the worker and of the command.
 suspendAtStandstill() {

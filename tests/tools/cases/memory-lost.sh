@@ -41,7 +41,7 @@ killCommands c suspend
 letGo "$worker"
 waitUntil hasState c three running
 memoryIsRight three
-isEmpty "$VGPU_STORE/snapshots" || fail "a snapshot is left of a suspend that was given up"
+waitUntil isEmpty "$VGPU_STORE/snapshots"  # nothing is left of a suspend that was given up
 succeeds ctl c suspend three --to memory
 [ "$(place c three)" = memory ] || fail "the second suspend is in '$(place c three)'"
 succeeds ctl c resume three
@@ -67,5 +67,5 @@ startContents e five 24
 refused "No space left on device" ctl e suspend five --to memory
 hasState e five running || fail "the program is $(field e five state)"
 memoryIsRight five
-isEmpty "$VGPU_STORE/snapshots" || fail "part of a snapshot is left"
+waitUntil isEmpty "$VGPU_STORE/snapshots"
 endContents five

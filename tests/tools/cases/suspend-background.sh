@@ -18,7 +18,7 @@ grep -q "is being written" "$dir/succeeds.log" || fail "it does not say that it 
 waitUntil isIn a one disk
 succeeds ctl a snapshots verify one
 writer=$(grep '^write.writing ' "$dir/faults" | head -n 1 | cut -d' ' -f3)
-ended "$writer" || fail "the process that wrote it is left"
+waitUntil ended "$writer"
 stopNode a
 succeeds ctl b resume one
 memoryIsRight one
@@ -41,8 +41,9 @@ writer=$(grep '^write.writing .* stop$' "$dir/faults" | cut -d' ' -f3)
 letGo "$writer"
 waitUntil isIn c two disk
 succeeds ctl c snapshots verify two
-! ctl c snapshots ls | grep -q "being written" || fail "what is written is said to be written still"
-[ ! -e "$VGPU_STORE/snapshots/two/writing" ] || fail "the file that says how far it is stays"
+nothingIsWritten() { ! ctl c snapshots ls | grep -q "being written"; }
+waitUntil nothingIsWritten
+waitUntil isGone "$VGPU_STORE/snapshots/two/writing"
 
 # Its daemon is killed before: lost, and the program says so.
 rm "$dir/faults"
