@@ -11,7 +11,7 @@ startNode b
 LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "unix:$dir/a/vgpud.sock" run --name moving -- \
   "$program" "$dir/end" >"$dir/moving.log" 2>&1 &
 mover=$!
-waitUntil lists a moving
+waitUntil says moving 'steady: begins'  # it has its memory
 
 refused "no vgpud" ctl a migrate moving --to "$dir/nowhere"
 refused "on that node already" ctl a migrate moving --to "$dir/a"
@@ -44,19 +44,26 @@ for ((move = 0; move < ${VGPU_MOVES:-4}; ++move)); do
   read -r from to <<<"$to $from"
 done
 
-# The target ends in each phase: the program stays where it is.
-for phase in takeAhead complete; do
+# The target ends in each phase: the program stays where it is. Its worker stands still, so that it cannot have moved before.
+worker=$(field "$from" moving workerPid)
+for phase in asked taken; do
   startNode doomed
+  stopProcess "$worker"
   ctl "$from" migrate moving --to "$dir/doomed" >"$dir/doomed-migrate.log" 2>&1 &
   migrating=$!
-  [ "$phase" = takeAhead ] || waitUntil says doomed 'is to come here'
+  [ "$phase" = asked ] || waitUntil says doomed 'is to come here'
   kill -KILL "${daemon[doomed]}"
   wait "${daemon[doomed]}" 2>/dev/null
+  kill -CONT "$worker"
   waitUntil ended "$migrating"
   wait "$migrating" && fail "a migration to a node that was killed succeeded"
   rm -rf "$dir/doomed"
-  [ "$(ctl "$from" ps --json | grep -c '"running"')" = 1 ] || fail "the program does not run where it was"
+  hasState "$from" moving running || fail "the program does not run where it was"
 done
+VGPU_FAULT_POINT=migrate.arriving startNode doomed
+ctl "$from" migrate moving --to "$dir/doomed" >"$dir/doomed-migrate.log" 2>&1 && fail "a migration to a node that was killed succeeded"
+waitUntil ended "${daemon[doomed]}"
+waitUntil hasState "$from" moving running
 
 # Its caller gives up: so does the migration, or it has ended before.
 ctl "$from" migrate moving --to "$dir/$to" >"$dir/cancelled.log" 2>&1 &
