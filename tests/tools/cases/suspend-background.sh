@@ -105,7 +105,7 @@ succeeds ctl f suspend five --background --to "$dir/again"
 waitUntil wasHit write.writing stop
 kill -KILL "${daemon[f]}"
 wait "${runner[five]}" && fail "a program that has lost its snapshot ended well"
-isIn b "$dir/again" lost || fail "its directory is in '$(place b "$dir/again")'"
+waitUntil isIn b "$dir/again" lost
 refused "is lost" ctl b resume "$dir/again"
 
 # A daemon that is told to end finishes what it writes: the program waits on, for any daemon.
