@@ -35,8 +35,9 @@ assert set(report) == {"far", "near"}, report
 for session in report.values():
     assert session["node"] == "neighbour" and session["blackoutSeconds"] > 0, session
 PY
-for name in far near; do hasState b "$name" running || fail "$name is $(field b "$name" state) on b"; done
-[ "$(ctl a ps --json)" = "[]" ] || fail "there are sessions on a"
+for name in far near; do waitUntil hasState b "$name" running; done
+hasNoSessions() { [ "$(ctl "$1" ps --json)" = "[]" ]; }
+waitUntil hasNoSessions a
 
 # By an address, as to another host.
 timeout "$limit" "$tree/bin/vgpuctl" evacuate "unix:$dir/b/vgpud.sock" --to "$(addressOf a)" >"$dir/back.log" 2>&1 || fail "evacuate returned $?"
