@@ -105,7 +105,7 @@ ctl() {
   local node=$1 seconds=$limit
   shift
   # A program lives as long as its case needs it: that is no wait for anything, and takes longer on a busy machine.
-  [[ $1 != run && " $* " != *" --wait "* ]] || seconds=$((10 * limit))
+  [[ $1 != run && " $* " != *" --wait "* ]] || seconds=$((5 * limit))
   # Under a sanitizer, programs need its runtime besides our libraries.
   LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} timeout "$seconds" "$tree/bin/vgpuctl" --node "unix:$dir/$node/vgpud.sock" "$@"
 }
