@@ -251,6 +251,13 @@ sys.exit(not (report["rounds"] >= 1 and report["roundBytes"] > 0 and report["bla
     <"$dir/$1.log" || fail "the report of the migration says nothing of rounds, or of what the program was held for"
 }
 
+# finds PATTERN: in what is on standard input, all of which it reads: a command whose output nobody takes any more fails (pipefail), if it
+# has more to say.
+finds() {
+  local all
+  all=$(cat)
+  grep -q -- "$1" <<<"$all"
+}
 isEmpty() { [ -z "$(ls -A "$1" 2>/dev/null)" ]; }
 isGone() { [ ! -e "$1" ]; }
 
@@ -290,7 +297,7 @@ startScript() {
 # farMoves ADDRESS NAME: such a program of node a is suspended, resumed on node b, and back the same way, by the address.
 farMoves() {
   hasState a "$2" running || fail "the session is $(field a "$2" state)"
-  at "$1" ps | grep -q "$2" || fail "ps does not list it over the network"
+  at "$1" ps | finds "$2" || fail "ps does not list it over the network"
   memoryIsRight "$2"
   succeeds ctl a suspend "$2" --to "$dir/first"
   hasState a "$2" suspended || fail "the session is $(field a "$2" state), not suspended"

@@ -33,7 +33,7 @@ VGPU_PAUSE_FILE=$dir/pause ctl a run -- "$endless" pause >"$dir/endless.log" 2>&
 runner=$!
 waitUntil test -e "$dir/pause.reached"
 # When its worker has launched it, for which nobody has waited.
-namesKernel() { ctl a explain endless | grep -q "delayed kernel spin(int const volatile\*, int\*): device 0 works on it"; }
+namesKernel() { ctl a explain endless | finds "delayed kernel spin(int const volatile\*, int\*): device 0 works on it"; }
 waitUntil namesKernel
 hasState a endless running || fail "the program is $(field a endless state)"
 : >"$dir/pause.go"

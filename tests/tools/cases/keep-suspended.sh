@@ -54,7 +54,7 @@ memoryIsRight one
 # Resumed by another daemon, from disk: what this one has kept goes.
 succeeds ctl a suspend one --background --name written
 startNode b
-onDisk() { ctl a snapshots ls --json | grep -q '"place": *"disk"'; }
+onDisk() { ctl a snapshots ls --json | finds '"place": *"disk"'; }
 waitUntil onDisk
 isKept a one || fail "it does not stay on the GPU until it is resumed"
 succeeds ctl b resume written

@@ -67,7 +67,7 @@ id=$(ctl a inspect "$dir/both" --json | python3 -c '
 import json, sys
 print(*[s["session"] for s in json.load(sys.stdin)["process"]["sessions"]])')
 [ -d "$dir/both/sessions/$id" ] || fail "the snapshot has no folder of session $id"
-ctl a inspect "$dir/both" | grep -q "^and  *session $id of process $one" || fail "inspect does not show the other session"
+ctl a inspect "$dir/both" | finds "^and  *session $id of process $one" || fail "inspect does not show the other session"
 
 # A part of the other session's is damaged: nothing runs, and the snapshot is as it was.
 cp -r "$dir/both" "$dir/bad"

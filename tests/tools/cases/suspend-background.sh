@@ -31,8 +31,8 @@ tell two change changed  # so that there is something to write: what `one` had m
 succeeds ctl c suspend two --background
 waitUntil wasHit write.writing stop
 [ "$(place c two)" = memory ] || fail "before it is written it is in '$(place c two)'"
-ctl c snapshots ls | grep -q "contents.*, being written: .* of 2.0 MiB" || fail "ls does not say how far it is: $(ctl c snapshots ls)"
-ctl c ps | grep -q "contents.*, being written: .* of 2.0 MiB" || fail "ps does not say how far it is: $(ctl c ps)"
+ctl c snapshots ls | finds "contents.*, being written: .* of 2.0 MiB" || fail "ls does not say how far it is: $(ctl c snapshots ls)"
+ctl c ps | finds "contents.*, being written: .* of 2.0 MiB" || fail "ps does not say how far it is: $(ctl c ps)"
 refused "in the memory of another vgpud" ctl b resume two
 succeeds ctl c resume two
 tell two change changed
@@ -41,7 +41,7 @@ writer=$(grep '^write.writing .* stop$' "$dir/faults" | cut -d' ' -f3)
 letGo "$writer"
 waitUntil isIn c two disk
 succeeds ctl c snapshots verify two
-nothingIsWritten() { ! ctl c snapshots ls | grep -q "being written"; }
+nothingIsWritten() { ! ctl c snapshots ls | finds "being written"; }
 waitUntil nothingIsWritten
 waitUntil isGone "$VGPU_STORE/snapshots/two/writing"
 

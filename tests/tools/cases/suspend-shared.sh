@@ -170,7 +170,7 @@ beginToWrite() {
   inner=$(writers)
   [[ " $(readlink /proc/"$inner"/fd/* | tr '\n' ' ')" = *" $folder/sessions/$childId/writing "* ]] ||
     fail "the child's is not written first"
-  ctl n snapshots ls | grep -q "^$name .* memory .*, being written: " || fail "ls says: $(ctl n snapshots ls)"
+  ctl n snapshots ls | finds "^$name .* memory .*, being written: " || fail "ls says: $(ctl n snapshots ls)"
 }
 for end in resume stop; do
   beginToWrite "half-$end"

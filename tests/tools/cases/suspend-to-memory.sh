@@ -9,7 +9,7 @@ places() {
 import json, sys
 print(*[s["snapshot"] + ":" + s["place"] for s in json.load(sys.stdin)])'
 }
-hasUsedWorker() { ctl "$1" ps --workers | grep -q "(used)"; }
+hasUsedWorker() { ctl "$1" ps --workers | finds "(used)"; }
 toMemory() {
   ctl a suspend "$1" --to memory --name "$1" --json >"$dir/report.log" 2>"$dir/stored.log" ||
     fail "no suspend of $1 to memory: $(cat "$dir/stored.log")"

@@ -11,7 +11,7 @@ startDouble a one
 worker=$(field a one workerPid)
 endDouble one
 waitUntil hasUsed a "$worker"
-ctl a ps --workers | grep -q "$worker (used)" || fail "people are not told"
+ctl a ps --workers | finds "$worker (used)" || fail "people are not told"
 
 # Rather than one that waits fresh.
 startDouble a two
@@ -51,7 +51,7 @@ VGPU_NODE=unix:$dir/b/vgpud.sock "$doubleProgram" five >"$dir/five.log" 2>&1 &
 double[five]=$!
 waitUntil openedOrEnded five
 kill -KILL "${double[five]}"
-hasAny() { ctl b ps --workers | grep -q '(used)'; }  # as fast as can be: it waits for these seconds only
+hasAny() { ctl b ps --workers | finds '(used)'; }  # as fast as can be: it waits for these seconds only
 isAlone() { [ "$(ctl b ps --workers --json | grep -c '"pid"')" = 1 ]; }
 waitUntil hasAny
 waitUntil isAlone
