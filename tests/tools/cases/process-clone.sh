@@ -103,8 +103,9 @@ waitUntil haveDirectories 3  # copies that were refused leave none
 for pid in $(pidsOn a); do
   only "$pid"
   memoryIsRight held
-  [ "$pid" = "$original" ] || echo quit >&"${commands[held]}"
-  [ "$pid" = "$original" ] || waitUntil ended "$pid"
+  [ "$pid" != "$original" ] || continue
+  echo quit >&"${commands[held]}"
+  waitUntil listsNot a "$pid"  # a moment after its end
 done
 kill -CONT "$original"
 
