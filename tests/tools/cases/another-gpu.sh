@@ -11,7 +11,7 @@ succeeds ctl ampere resume one
 memoryIsRight one
 tell one change changed
 succeeds ctl ampere suspend one --to "$dir/second"
-ctl ampere inspect "$dir/second" | grep -q "sm_90" || fail "the program's GPU is another one than it has seen"
+ctl ampere inspect "$dir/second" | finds "sm_90" || fail "the program's GPU is another one than it has seen"
 
 # With what it has, it would not fit.
 startContents hopper large 80
