@@ -64,7 +64,7 @@ void Block::begin(Grid& grid, uint64_t index) {
   threadCount = livingThreads = launch.block[0] * launch.block[1] * launch.block[2];
   // Dynamic shared memory follows the static, at the alignment that any type needs.
   sharedSize = kernel().sharedBytes(launch.dynamicSharedBytes);
-  sharedMemory.assign(readableSharedBytes(), std::byte{0});
+  sharedMemory.assign(readableSharedBytes() + reservedSharedBytes, std::byte{0});
   activeCheck = nullptr;
   // Another block of its cluster may write there, and order is made between blocks.
   if (launch.checks && sharedSize && grid.clusterBlocks() == 1) {

@@ -51,6 +51,11 @@ struct Barrier {
   uint32_t count = 0, against = 0, all = ~0u, any = 0;  // bar.red: threads whose predicate holds, and whose does not
 };
 
+// Shared memory that the system keeps of every block. The device code of cooperative groups has what tiles of several warps exchange in
+// its second area, of 288 bytes or more (cooperative_groups/details/memory.h). Hardware places it before a program's own; here it lies
+// behind the most that a block can have, so that accesses past the end of that are still found.
+constexpr uint32_t reservedSharedBase = 0x800000, reservedSharedBytes = 1024, secondReservedArea = reservedSharedBase + 256;
+
 // Four neighbouring warps on their way into an instruction of all of them.
 struct Warpgroup {
   const Inst* at = nullptr;  // nullptr: nobody has arrived
@@ -79,6 +84,7 @@ class Block {
   uint64_t sharedBytes() const { return sharedSize; }
   // Hardware gives it in larger units: compilers read a whole vector of which only a part is there.
   uint64_t readableSharedBytes() const { return (sharedSize + largestVector - 1) / largestVector * largestVector; }
+  std::byte* reservedShared() { return sharedMemory.data() + readableSharedBytes(); }
   uint32_t threads() const { return threadCount; }
   SharedCheck* check() { return activeCheck; }  // nullptr if the launch asks for none
 
