@@ -53,9 +53,10 @@ class PhysicalMemory {
   CUresult unmap(uint64_t address);
   CUresult setAccess(uint64_t address, unsigned device, CUmemAccess_flags flags);
 
-  // While recipes are executed: a frame may name memory that was mapped when its call was made, and is not now, or not yet. `execute` is
-  // called again until owns() has not been asked in vain, with memory that nobody sees wherever it has. CUDA's answer of the last time. The
-  // stand-ins go when something is mapped, or by endStandIns().
+  // While recipes are executed: a frame may name memory that was mapped and that its device could write when its call was made, and is
+  // not now, or not yet. `execute` is called again as long as it finds a value invalid and owns() has been asked for such memory: with
+  // memory that nobody sees wherever none is mapped, and with access lent to the device. CUDA's answer of the last time. The stand-ins go,
+  // and access is again what it was, when something is mapped, or by endStandIns(); access that a recipe sets meanwhile stays.
   CUresult withStandIns(unsigned device, const std::function<CUresult()>& execute);
   void endStandIns();
 
@@ -92,13 +93,15 @@ class PhysicalMemory {
   struct Mapping {
     uint64_t bytes = 0, physical = 0;
     bool isHosts = false;       // memory of the host, which is no object,
-    uint64_t arenaAddress = 0;  // where it is in the host arena, if it is there,
-    uint32_t users = 0;         // and a bit for each device that may use it
+    uint64_t arenaAddress = 0;  // where it is in the host arena, if it is there
+    uint32_t users = 0, writers = 0;  // a bit for each device that may use it, and for each that may write it too
   };
 
   CUresult add(uint64_t physical, const Object& object);
   CUresult mapObject(uint64_t address, uint64_t bytes, uint64_t offset, uint64_t physical);
-  CUresult standIn(unsigned device, uint64_t address, uint64_t bytes);
+  CUresult applyAccess(uint64_t address, unsigned device, CUmemAccess_flags flags);
+  bool standIn(unsigned device, uint64_t address, uint64_t bytes);  // whether there is anything that there was not before
+  bool lend(unsigned device, uint64_t address);
   CUresult mapOnHost(uint64_t address, const Mapping& mapping, int file, uint64_t place);
   CUresult setHostAccess(uint64_t address, const Mapping& mapping, unsigned device, bool isUser);
   CUresult endHost(uint64_t address, const Mapping& mapping);
@@ -112,8 +115,10 @@ class PhysicalMemory {
   std::map<uint64_t, Object> objects;    // by virtual handle
   std::map<uint64_t, Mapping> mappings;  // by address
   std::map<uint64_t, uint64_t> windows;  // address to bytes
-  mutable std::optional<std::vector<std::pair<uint64_t, uint64_t>>> missing;  // what owns() is asked for in vain, if that is wanted
-  std::vector<uint64_t> standIns;  // addresses; written while recipes are executed
+  mutable std::optional<std::vector<std::pair<uint64_t, uint64_t>>> asked;  // what owns() is asked for, if that is wanted
+  // While recipes are executed: addresses of stand-ins, and by address of a mapping and device the access that there was before it was lent.
+  std::vector<uint64_t> standIns;
+  std::map<std::pair<uint64_t, unsigned>, CUmemAccess_flags> lent;
 };
 
 }  // namespace vgpu::stub
