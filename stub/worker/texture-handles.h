@@ -4,8 +4,9 @@
 // A driver numbers textures and surfaces alike, each device its own, and counts as long as none is destroyed: which number it
 // gives after that, and when, is its own affair (docs/facts.md). So restore makes them in the order of their numbers, after all
 // other objects, and placeholders for the numbers between them, and destroys those at the end. A program may end an array, or memory,
-// before the objects over it, which it only destroys then: such a one has its number over something else. Used by the thread of that
-// GPU, in its context; a snapshot keeps the numbers.
+// before the objects over it, which it only destroys then: such a one has its number over something else. Memory that it maps itself it may
+// map there again: what is over that is made over memory that stands in for it. Used by the thread of that GPU, in its context; a snapshot
+// keeps the numbers.
 #pragma once
 
 #include <cuda.h>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "stub/driver/driver.h"
+#include "stub/worker/physical-memory.h"
 
 namespace vgpu::stub {
 
@@ -28,7 +30,7 @@ struct TextureHandle {
 
 class TextureHandles {
  public:
-  explicit TextureHandles(const Driver& driver) : driver(driver) {}
+  TextureHandles(const Driver& driver, PhysicalMemory& physical, unsigned device) : driver(driver), physical(physical), device(device) {}
 
   // Says which number each object that comes by this virtual handle shall have; until finishRestore().
   void expect(std::unordered_map<uint64_t, TextureHandle> wanted) { expected = std::move(wanted); }
@@ -59,6 +61,8 @@ class TextureHandles {
   CUresult makeOutlived(bool surface, unsigned long long& value);
 
   const Driver& driver;
+  PhysicalMemory& physical;
+  const unsigned device;
   std::unordered_map<uint64_t, TextureHandle> objects, expected;  // by virtual handle
   std::multimap<uint64_t, Later> later;                           // by number
 };
