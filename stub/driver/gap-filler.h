@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "stub/driver/driver.h"
+#include "vgpu/base/sizes.h"
 
 namespace vgpu::stub {
 
