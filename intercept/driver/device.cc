@@ -8,6 +8,7 @@ extern "C" {
 
 VGPU_EXPORT CUresult CUDAAPI cuInit(unsigned int flags) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (Session::isForked()) return CUDA_ERROR_NOT_INITIALIZED;
   return answerOf([] {
     Session::open();
     return CUDA_SUCCESS;

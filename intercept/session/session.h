@@ -69,6 +69,8 @@ class Session final : public SessionControl {
   static Session& open();
   // The open session; nullptr if there is none in this process.
   static Session* find();
+  // Whether this is a child, made by fork(), of a process that had one: CUDA's rule is that it has none.
+  static bool isForked();
   // One besides the process's, of a test that is its daemon and its worker (tests/session/fake-session.h). It is never destroyed
   // either.
   explicit Session(std::unique_ptr<Control> control);
