@@ -1,6 +1,8 @@
 #include "intercept/session/thread.h"
 
 #include <kj/exception.h>
+#include <limits.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,14 +15,22 @@ namespace vgpu::client {
 
 namespace {
 
-// The main thread's state is never freed: static destructors, which run after thread-local ones, may still call CUDA.
-struct Owner {
-  Thread** thread = nullptr;
-  ~Owner() {
-    if (gettid() != getpid()) delete std::exchange(*thread, nullptr);
-  }
-};
-thread_local Owner threadOwner;
+// A thread's state ends by the destructor of a key of pthreads. That runs behind the destructors of the program's thread-local objects,
+// and in no thread that calls exit(), where static destructors follow: both may call CUDA, and find the thread's context and streams as
+// a driver leaves them. The program's keys have destructors too, in whichever order: they have two rounds before.
+constexpr int lastRound = 3;
+static_assert(lastRound < PTHREAD_DESTRUCTOR_ITERATIONS);
+thread_local constinit int rounds = 0;
+
+// Without one, and without memory for its value, the state is kept.
+pthread_key_t threadKey() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made = PTHREAD_KEYS_MAX;
+    pthread_key_create(&made, Thread::end);
+    return made;
+  }();
+  return key;
+}
 
 }  // namespace
 
@@ -29,8 +39,17 @@ thread_local constinit bool Thread::ownDefaultStream = false;
 
 Thread& Thread::first(Session& session) {
   known = new Thread(session);
-  threadOwner.thread = &known;
+  pthread_setspecific(threadKey(), known);
   return *known;
+}
+
+// The main thread ends with the process, by pthread_exit() long before. A child made by fork() has no other thread.
+void Thread::end(void* state) {
+  if (++rounds < lastRound) {
+    pthread_setspecific(threadKey(), state);
+  } else if (gettid() != getpid()) {
+    delete std::exchange(known, nullptr);
+  }
 }
 
 Thread::Thread(Session& session) : session(session), mark(session.gate.join()) {

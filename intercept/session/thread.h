@@ -1,5 +1,5 @@
 // The session's state of one program thread: its mark of the gate, its current contexts. Thread-local; made at the thread's first
-// call; the mark is given back at the thread's end.
+// call; the mark is given back at the thread's end, behind its last destructor (thread.cc).
 #pragma once
 
 #include <utility>
@@ -129,6 +129,7 @@ class Thread {
 
   explicit Thread(Session& session);
   ~Thread();
+  static void end(void* state);  // the destructor of the key under which threads have theirs
 
  private:
   static Thread& first(Session& session);
