@@ -53,10 +53,10 @@ class PhysicalMemory {
   CUresult setAccess(uint64_t address, unsigned device, CUmemAccess_flags flags);
 
   // While recipes are executed: a frame may name memory that was mapped, and that its device could write, when the call was made, but that
-  // is not so now, or not yet. `execute` is called again as long as it returns CUDA_ERROR_INVALID_VALUE and owns() was asked for such memory,
-  // each time with temporary memory (stand-ins) mapped where none is mapped, and with access lent to the device. CUDA's result of the last
-  // call. The next mapping, or endStandIns(), first unmaps all stand-ins and restores the access from before; access that a recipe sets
-  // meanwhile stays.
+  // is not so now, or not yet. `execute` is called again as long as it returns CUDA_ERROR_INVALID_VALUE and owns() was asked for such
+  // memory, each time with temporary memory (stand-ins) mapped where none is mapped, and with access lent to the device. CUDA's result of
+  // the last call. The next mapping, or endStandIns(), first unmaps all stand-ins and restores the access from before; access that a recipe
+  // sets meanwhile stays.
   CUresult withStandIns(unsigned device, const std::function<CUresult()>& execute);
   void endStandIns();
 

@@ -5,8 +5,8 @@
 // number it reuses and when is unspecified (docs/facts.md). So restore makes them in the order of their numbers, after all other objects,
 // with placeholders for the numbers between them, and destroys the placeholders at the end. A program may end an array, or memory, while
 // objects over it remain, which it can then only destroy: such an object gets its number over another resource. An object over memory that
-// the program has mapped itself and unmapped is made over stand-in memory, because the program may map other memory there. Used by the thread
-// of that GPU, in its context; a snapshot keeps the numbers.
+// the program has mapped itself and unmapped is made over stand-in memory, because the program may map other memory there. Used by the
+// thread of that GPU, in its context; a snapshot keeps the numbers.
 #pragma once
 
 #include <cuda.h>
