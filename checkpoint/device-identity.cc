@@ -38,11 +38,11 @@ Device describe(stub::SessionState& on, unsigned device) {
 }
 
 double clockOf(stub::SessionState& on, unsigned device) {
-  if (!on.isUsed(device) || on.isEnded(device)) return 0;  // no time there
+  if (!on.isUsed(device) || on.isEnded(device)) return 0;  // the device has no clock to read
   return on.select(device).eventTimes.now();
 }
 
-// What the session has of each device's memory, by the driver's device.
+// How much memory the session has on each device, by the driver's device.
 std::map<CUdevice, uint64_t> memoryOf(const stub::SessionState& on, const std::vector<ObjectRecord>& records) {
   std::map<CUdevice, uint64_t> bytes;
   for (auto& record : records) {
@@ -59,7 +59,7 @@ std::map<CUdevice, uint64_t> memoryOf(const stub::SessionState& on, const std::v
   return bytes;
 }
 
-// All devices of a session use what managed memory it has of any of them.
+// All devices of a session access the managed memory that it has on any of them.
 void requireReach(const stub::SessionState& on, const std::vector<ObjectRecord>& records) {
   std::set<unsigned> owners;
   for (auto& record : records)
@@ -131,7 +131,7 @@ void adoptDevices(stub::SessionState& on, const std::vector<Device>& seen, const
     while (number + 1 < on.deviceCount() && on.driver.device(number) != device) ++number;
     if (bytes > total)
       fail(fmt::format("the program uses {} MiB of GPU memory, but {} has {} MiB: resume it on a GPU with more memory",
-                       roundUp(bytes, MiB) / MiB, on.nameOf(number), total / MiB));  // so two sizes never read alike
+                       roundUp(bytes, MiB) / MiB, on.nameOf(number), total / MiB));  // rounded up and down: the two never print alike
   }
   on.seen.clear();
   for (auto& device : seen) on.seen.push_back({device.name, device.uuid, device.memoryBytes, device.capability});

@@ -12,7 +12,7 @@ namespace vgpu::checkpoint {
 
 namespace {
 
-// A thread that does not come to the end of its frame in this time is in the driver for longer.
+// A thread that does not finish its frame within this time is in a long driver call.
 constexpr auto stopLimit = std::chrono::milliseconds(500);
 
 void addWork(stub::SessionState& on, unsigned device, std::vector<Obstacle>& obstacles) {
@@ -39,7 +39,7 @@ void addSlowCall(stub::SessionState& on, unsigned device, std::vector<Obstacle>&
                                                     "returned"});
 }
 
-// The objects that say so of themselves; of a kind that cannot be saved for another reason, the first.
+// Adds the obstacles that the kind's objects report; if the kind cannot be saved for another reason, adds that of the first object.
 void addKind(stub::SessionState& on, const stub::KindModule& kind, Explanation& found) {
   size_t before = found.obstacles.size();
   if (kind.obstacles != nullptr)

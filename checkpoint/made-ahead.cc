@@ -74,7 +74,8 @@ void MadeAhead::follow(stub::SessionState& on, const StateTables& state, const s
   reduce(on, state, records);
   stub::planModules(on, records);
   runStep(on, state, &stub::KindModule::prepare);
-  // Settings have their place among the frames of other objects: a graph may have a kernel that was allowed less shared memory afterwards.
+  // Settings must be applied in order with the frames of other objects: a graph may contain a kernel whose shared memory limit was lowered
+  // later.
   auto isLeft = [this](const RecordedFrame& frame) { return has(frame) || api::infoOf(frame.method).isSetting; };
   rebuild(on, records, [](size_t) {}, isLeft);
   for (auto& record : records) {

@@ -15,7 +15,7 @@ namespace vgpu::checkpoint {
 
 namespace {
 
-// Calls `work` for each number below `count`, by several threads.
+// Calls `work` for each number below `count`, with several threads.
 template <typename Work>
 void forEach(size_t count, Work work) {
   std::atomic<size_t> next{0};
@@ -38,12 +38,12 @@ std::vector<ChunkName> namesOf(const std::vector<NewPiece>& pieces) {
   return names;
 }
 
-// Whether piece `next` goes behind the end of `piece`, here and there.
+// Whether `next` follows `piece` immediately, both at the source and in the room.
 bool isBehind(const Piece& piece, const PinnedPlace& place, const Piece& next, const PinnedPlace& nextPlace) {
   return nextPlace.state == PinnedPlace::State::room && piece.goesOnWith(next) && nextPlace.offset == place.offset + piece.bytes;
 }
 
-// Into their room, in the order of the plan.
+// Copies the pieces into their room, in the order of the plan.
 void copyPieces(stub::SessionState* on, const std::vector<NewPiece>& pieces, const std::vector<PinnedPlace>& places,
                 const ChunkSource& source) {
   KJ_ON_SCOPE_FAILURE(if (on != nullptr) on->synchronize());

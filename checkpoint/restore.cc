@@ -44,7 +44,7 @@ PendingCalls loadPendingCalls(const SnapshotReader& directory, const Manifest& m
   return pending;
 }
 
-// The images of the modules to be made: nothing else in a snapshot may take the worker's memory.
+// The images of the modules that will be made: nothing else in a snapshot may occupy the worker's memory.
 std::set<uint64_t> imageNumbers(const std::vector<ObjectRecord>& records, const StateTables& state) {
   auto images = stub::imagesOfGroups(state.at(stub::moduleGroupKind.name));
   for (auto& record : records)
@@ -54,7 +54,7 @@ std::set<uint64_t> imageNumbers(const std::vector<ObjectRecord>& records, const 
   return images;
 }
 
-// Takes no memory: the manifest alone may not make us take any, nor do zeros.
+// Allocates no memory: neither the manifest alone nor chunks of zeros may make us allocate any.
 void reserveBlobs(stub::SessionState& on, const SnapshotReader& directory, const std::vector<SavedBlob>& blobs,
                   const std::set<uint64_t>& wanted, const SentAhead* ahead) {
   auto refuse = [&](const std::string& check) { directory.refuse(manifestFile, "blobs: " + check); };
@@ -95,7 +95,7 @@ void requireSameArenas(const SnapshotReader& directory, const Manifest& manifest
                                  "with the version that wrote it");
 }
 
-// What those that are read from files are worth.
+// How many slots the pieces that are read from files are worth (StagingRing::worth).
 size_t filesOf(const std::vector<ChunkPlace>& places, const Manifest& manifest) {
   size_t chunk = 0, pieces = 0;
   uint64_t bytes = 0;
@@ -108,7 +108,7 @@ size_t filesOf(const std::vector<ChunkPlace>& places, const Manifest& manifest) 
   return StagingRing::worth(pieces, bytes);
 }
 
-// Chunks that were sent ahead must have come to this worker: first those of images, which are all there or not at all, then those of
+// Chunks that were sent ahead must have reached this worker: first those of images, of which either all or none are present, then those of
 // memory.
 void requireResident(const SnapshotReader& directory, std::vector<ChunkPlace>& places, const Manifest& manifest,
                      const SentAhead* ahead) {
@@ -133,10 +133,10 @@ void requireResident(const SnapshotReader& directory, std::vector<ChunkPlace>& p
   }
 }
 
-// Ends what was sent ahead and is not in the snapshot.
+// Destroys what was sent ahead but is not in the snapshot.
 void reduce(stub::SessionState& on, SentAhead& ahead, const Manifest& manifest, const std::vector<ObjectRecord>& records) {
   ahead.made.reduce(on, manifest.state, records);
-  std::map<uint64_t, uint64_t> wanted;  // bytes of images
+  std::map<uint64_t, uint64_t> wanted;  // image number to bytes
   for (auto& blob : manifest.blobs) wanted[blob.blob] = blob.bytes;
   std::erase_if(ahead.images, [&](auto& image) {
     uint64_t number = image.first.first;
@@ -187,7 +187,7 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   clock.end("images");
   std::optional<ChunkReading> reading;
   auto beginReading = [&] { reading.emplace(ring, saved, first, planOf(manifest.state)); };
-  if (from.twin == nullptr) beginReading();  // ahead, while the objects are made
+  if (from.twin == nullptr) beginReading();  // starts early, while the objects are made
   runStep(on, manifest.state, &stub::KindModule::prepare);
   Phase objects(progress, "objects", bytesOf(records));
   rebuild(

@@ -25,7 +25,7 @@ void forTables(const StateTables& state, Visit visit) {
     if (auto table = state.find(kind->name); table != state.end()) visit(*kind, table->second);
 }
 
-// A row with bytes, an item of the file.
+// A row whose bytes are saved: an item of the plan.
 struct Item {
   const KindModule* kind;
   const Row* row;
@@ -53,7 +53,7 @@ void digestAll(MemoryDigests& digests, const std::vector<Item>& items) {
   digests.finish();
 }
 
-// Once a piece's copies have begun.
+// Call it when a piece's copies have begun.
 OnItsWay deviceOf(stub::SessionState& on, const Item& item) {
   if (item.kind->device != nullptr) return item.kind->device(*item.row);
   stub::require(on.driver, on.synchronize(), "copying the device's memory");
@@ -172,8 +172,7 @@ Digest digestHere(stub::SessionState& on, const Digester& digester, const Item& 
   return digester(bytes);
 }
 
-// Compares with its digests what nobody has compared as it was read: on the device, where that can be digested, else in pinned
-// memory.
+// Verifies the chunks that were not verified as they were read: on the device where possible, else in pinned memory.
 void requireDigests(stub::SessionState& on, const SavedChunks& saved, size_t first, const StateTables& state) {
   auto isCompared = [&](size_t chunk) {
     const Form form = saved.places[chunk].form;

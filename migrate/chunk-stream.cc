@@ -34,7 +34,7 @@ void ChunkStream::send(const ChunkMessage& message, std::span<const std::byte> b
     if (sent < 0) {
       int error = errno;
       ChunkMessage answer;
-      pollfd polled{socket, POLLIN, 0};  // its reason may be on its way
+      pollfd polled{socket, POLLIN, 0};  // the peer's reason may still arrive
       if (poll(&polled, 1, refusalMilliseconds) > 0 && recv(socket, &answer, sizeof answer, MSG_DONTWAIT) == sizeof answer)
         failAsRefused(answer);
       fail(fmt::format("the target of the migration accepts no more memory: {}", strerror(error)));

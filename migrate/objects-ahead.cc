@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t headBytes = sizeof(DigestKey) + sizeof(uint64_t);
 
-// What cuBLAS calls a handle takes long to make. Descriptions come and go with every call.
+// What cuBLAS calls a handle takes long to make. Descriptors are made and destroyed with every call.
 bool isLibraryHandle(const ObjectRecord& record) {
   auto& frame = record.recipe.front();
   if (frame.method != api::Method::libraryCreate && frame.method != api::Method::libraryCreateAgain) return false;

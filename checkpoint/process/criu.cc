@@ -29,12 +29,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr unsigned leastVersion = 4;
-constexpr std::array firstWithoutPassCred{4u, 2u, 1u};  // of a socket of TCP or UDP
+constexpr std::array firstWithoutPassCred{4u, 2u, 1u};  // for TCP or UDP sockets
 constexpr const char* whatToDo = "`tools/setup` builds it into .deps/criu; or name its executable in VGPU_CRIU";
 
 bool canRun(const std::string& path) { return access(path.c_str(), X_OK) == 0 && fs::is_regular_file(path); }
 
-// Administrators' programs need not be in a user's PATH.
+// Administrators' programs may be missing in a user's PATH.
 std::optional<std::string> findInPath() {
   const char* path = std::getenv("PATH");
   std::string folders = fmt::format("{}:/usr/local/sbin:/usr/sbin:/sbin", path == nullptr ? "" : path);
@@ -64,10 +64,11 @@ struct Outcome {
   std::string output;
 };
 
-// Where the programs that we run find our own standard streams.
+// The descriptor numbers under which the programs that we run find our standard streams.
 constexpr int ownStreams = 100;
 
-// A program's end and what it wrote. `ownGroup`: the terminal's signals do not reach it.
+// Runs a program; returns whether it succeeded and what it wrote. `ownGroup`: in its own process group, so that the terminal's signals do
+// not reach it.
 Outcome execute(const std::vector<std::string>& words, bool ownGroup) {
   int ends[2];
   KJ_SYSCALL(pipe2(ends, O_CLOEXEC));
@@ -104,13 +105,13 @@ Outcome execute(const std::vector<std::string>& words, bool ownGroup) {
   return outcome;
 }
 
-// "Error (criu/sk-unix.c:874): unix: External socket is used." is what follows the second colon.
+// In "Error (criu/sk-unix.c:874): unix: External socket is used." the reason is the text after the second colon.
 std::string reasonIn(const std::string& line) {
   size_t error = line.find("Error ("), end = error == line.npos ? line.npos : line.find("): ", error);
   return end == line.npos ? "" : line.substr(end + 3);
 }
 
-// What CRIU says of a capability that it lacks is no error of its log.
+// The first line that is not a warning: CRIU reports a missing capability without marking the line as an error.
 std::string firstPlainLine(const std::string& log) {
   std::istringstream lines(log);
   for (std::string line; std::getline(lines, line);)
@@ -118,7 +119,7 @@ std::string firstPlainLine(const std::string& log) {
   return "";
 }
 
-// The first errors of a log: what comes behind them follows from them. A limit of its own that CRIU cannot raise is none.
+// The first errors of a log: later ones are consequences. CRIU's complaint about its own resource limit does not count.
 std::string reasonsIn(const std::string& log) {
   constexpr unsigned most = 2;
   std::string reasons;
@@ -138,13 +139,13 @@ std::string logIn(const WorkFolder& folder) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Without root CRIU needs a capability, and leaves out what it cannot do then.
+// Without root, CRIU needs a capability, and must be told to skip what it then cannot do.
 std::vector<std::string> privilege() {
   if (geteuid() == 0) return {};
   return {"--unprivileged"};
 }
 
-// Our own standard streams, for pipes whose other end was another process's.
+// Passes our own standard streams for pipes whose other end belonged to another process.
 std::vector<std::string> inherited(const std::vector<snapshot::ForeignPipe>& pipes) {
   std::vector<std::string> words;
   for (auto& pipe : pipes) {
@@ -190,7 +191,7 @@ void Criu::run(const std::string& doing, std::vector<std::string> arguments, boo
   WorkFolder work;
   std::vector<std::string> words{path};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  // Control groups are the machine's, and locks on the network are for connections, which are refused.
+  // Control groups belong to the machine; network locks are for connections, and those are refused.
   for (const char* word : {"--work-dir", work.path().c_str(), "--log-file", "log", "-v1", "--manage-cgroups=ignore",
                            "--network-lock", "skip", "--file-locks"})
     words.emplace_back(word);
@@ -199,7 +200,7 @@ void Criu::run(const std::string& doing, std::vector<std::string> arguments, boo
 }
 
 void Criu::dump(pid_t root, const std::string& folder, bool isShellJob) const {
-  constexpr const char* mostGhostBytes = "1G";  // of a file that is open and has no name any more
+  constexpr const char* mostGhostBytes = "1G";  // limit for a deleted file that is still open
   std::vector<std::string> words{"dump", "--tree",          std::to_string(root), "--images-dir",
                                  folder, "--leave-stopped", "--ghost-limit",      mostGhostBytes};
   if (isShellJob) words.emplace_back("--shell-job");

@@ -2,6 +2,8 @@
 // removed once its feature is implemented.
 #include "intercept/session/device-info.h"
 
+#include <cstdio>
+
 namespace vgpu::client {
 
 namespace {
@@ -57,6 +59,20 @@ constexpr SessionAnswer answers[] = {
 #undef ANSWER
 
 }  // namespace
+
+std::optional<BusPlace> BusPlace::of(const char* text) {
+  BusPlace place;
+  auto& [domain, bus, device, function] = place;
+  int end = 0;
+  if (std::sscanf(text, "%x:%x:%x.%x%n", &domain, &bus, &device, &function, &end) != 4) {
+    function = 0;
+    if (std::sscanf(text, "%x:%x:%x%n", &domain, &bus, &device, &end) != 3) {
+      domain = 0;
+      if (std::sscanf(text, "%x:%x.%x%n", &bus, &device, &function, &end) != 3) return std::nullopt;
+    }
+  }
+  return text[end] == 0 ? std::optional(place) : std::nullopt;
+}
 
 void DeviceInfo::limitToSession(bool mapsHost) {
   auto set = [&](CUdevice_attribute attribute, int value) {

@@ -5,12 +5,23 @@
 #include <cuda.h>
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "intercept/session/launch-shape.h"
 
 namespace vgpu::client {
+
+// Where a device is on the PCI bus.
+struct BusPlace {
+  unsigned domain = 0, bus = 0, device = 0, function = 0;
+  bool operator==(const BusPlace&) const = default;
+
+  // Reads domain:bus:device.function, domain:bus:device or bus:device.function, in hexadecimal (cuda.h, cuDeviceGetByPCIBusId). Nothing if
+  // `text` has none of these forms.
+  static std::optional<BusPlace> of(const char* text);
+};
 
 struct DeviceInfo {
   std::string name, pciBusId;

@@ -53,6 +53,8 @@ void Session::forgetInChild() {
   if (Session* session = theSession.exchange(nullptr, std::memory_order_relaxed)) session->control->leave();
 }
 
+bool Session::isForked() { return forked; }
+
 Session* Session::find() { return theSession.load(std::memory_order_acquire); }
 
 Session& Session::open() {
@@ -60,7 +62,6 @@ Session& Session::open() {
   CancellationOff whileOpening;
   std::lock_guard lock(opening);
   if (Session* session = find()) return *session;
-  KJ_REQUIRE(!forked, "CUDA was used before fork(); a child of such a process cannot use it (CUDA's own rule)");
   std::unique_ptr<Session> session(new Session(Control::open(openRequest())));
   session->start();
   noteCoreDumps();

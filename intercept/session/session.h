@@ -69,6 +69,8 @@ class Session final : public SessionControl {
   static Session& open();
   // The open session; nullptr if there is none in this process.
   static Session* find();
+  // Whether this is a child, made by fork(), of a process that had a session: by CUDA's rule the child cannot use CUDA.
+  static bool isForked();
   // A further session, for a test that acts as its daemon and worker (tests/session/fake-session.h). Never destroyed either.
   explicit Session(std::unique_ptr<Control> control);
   void start();

@@ -1,6 +1,8 @@
 #include "intercept/session/thread.h"
 
 #include <kj/exception.h>
+#include <limits.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,14 +15,22 @@ namespace vgpu::client {
 
 namespace {
 
-// The main thread's state is never freed: static destructors, which run after thread-local destructors, may still call CUDA.
-struct Owner {
-  Thread** thread = nullptr;
-  ~Owner() {
-    if (gettid() != getpid()) delete std::exchange(*thread, nullptr);
-  }
-};
-thread_local Owner threadOwner;
+// A thread's state is freed by the destructor of a pthread key. That runs after the destructors of the program's thread-local objects, and
+// not at all in a thread that calls exit(), after which static destructors run: both may call CUDA, and must find the thread's context and
+// streams as with a driver. The destructors of the program's own keys run in an unspecified order; they get two rounds before ours.
+constexpr int lastRound = 3;
+static_assert(lastRound < PTHREAD_DESTRUCTOR_ITERATIONS);
+thread_local constinit int rounds = 0;
+
+// If the system has no key left, or no memory for the key's value, threads' states are never freed.
+pthread_key_t threadKey() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made = PTHREAD_KEYS_MAX;
+    pthread_key_create(&made, Thread::end);
+    return made;
+  }();
+  return key;
+}
 
 }  // namespace
 
@@ -29,8 +39,17 @@ thread_local constinit bool Thread::ownDefaultStream = false;
 
 Thread& Thread::first(Session& session) {
   known = new Thread(session);
-  threadOwner.thread = &known;
+  pthread_setspecific(threadKey(), known);
   return *known;
+}
+
+// The main thread's state stays, also after pthread_exit(): static destructors may run on it. A child made by fork() has no other thread.
+void Thread::end(void* state) {
+  if (++rounds < lastRound) {
+    pthread_setspecific(threadKey(), state);
+  } else if (gettid() != getpid()) {
+    delete std::exchange(known, nullptr);
+  }
 }
 
 Thread::Thread(Session& session) : session(session), mark(session.gate.join()) {

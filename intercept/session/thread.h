@@ -1,5 +1,5 @@
 // The session's state of one program thread: its mark of the gate, its current contexts. Thread-local; created at the thread's first call;
-// the mark is given back when the thread ends.
+// the mark is given back when the thread ends, after the thread's last destructor (thread.cc).
 #pragma once
 
 #include <utility>
@@ -129,6 +129,7 @@ class Thread {
 
   explicit Thread(Session& session);
   ~Thread();
+  static void end(void* state);  // the destructor of the pthread key that holds each thread's state
 
  private:
   static Thread& first(Session& session);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "stub/driver/driver.h"
+#include "vgpu/base/sizes.h"
 
 namespace vgpu::stub {
 

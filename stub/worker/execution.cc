@@ -2,6 +2,7 @@
 
 #include <kj/debug.h>
 
+#include "stub/worker/cache-hints.h"
 #include "stub/worker/dispatch.h"
 #include "stub/worker/kinds/kind.h"
 #include "stub/worker/machine-code.h"
@@ -61,6 +62,7 @@ CUresult Execution::execute(api::Method method, kj::ArrayPtr<const capnp::word> 
   CUresult result = dispatch(*this, method, words, reply);
   while (result == CUDA_ERROR_OUT_OF_MEMORY && takesMemory(method) && session.makeRoom && session.makeRoom())
     result = dispatch(*this, method, words, reply);
+  if (result != CUDA_SUCCESS && setsCacheHint(method)) [[unlikely]] return setCacheHint(*this, method, words, result);
   return result;
 } catch (const BadHandle& bad) {
   return codeOf(bad);

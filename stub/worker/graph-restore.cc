@@ -31,6 +31,7 @@ struct Recipes {
   // By a graph's virtual handle and a node's number: the latest frame that has set the node since instantiation. Every GPU's state has all
   // of them, because the rows do not say which GPU executes a node's frames.
   std::map<std::pair<uint64_t, uint64_t>, LatestSetting> settings;
+  std::map<std::pair<uint64_t, uint64_t>, LatestSetting> late;  // frames of fills and copies that have a placeholder
   bool haveStandIns = false;         // a frame is being executed with stand-ins for memory
   CUfunction placeholder = nullptr;  // a kernel that does nothing; its module stays loaded as long as the context, because graphs use it
 };
@@ -128,10 +129,8 @@ bool setsNode(api::Method method) { return std::ranges::find(methods, method) !=
 
 // Adds the node as its frame says, although its memory is not mapped, or not yet: the program may map memory there and launch the graph, as
 // it may have done before.
-bool addOverStandIns(Execution& on, KnownGraph& graph, const std::vector<CUgraphNode>& before) {
+bool addOverStandIns(Execution& on, const LatestSetting& frame, KnownGraph& graph, const std::vector<CUgraphNode>& before) {
   auto& recipes = on.kept.of<Recipes>();
-  if (!recipes.areExecuted || graph.failure != CUDA_ERROR_INVALID_VALUE) return false;
-  const LatestSetting frame{on.method(), {on.words().begin(), on.words().end()}};
   const size_t had = graph.nodes.size();
   recipes.haveStandIns = true;
   on.session.physical.withStandIns(on.device(), [&] {
@@ -144,27 +143,29 @@ bool addOverStandIns(Execution& on, KnownGraph& graph, const std::vector<CUgraph
   return graph.nodes.size() > had;
 }
 
-// Like addPlaceholder(), for a fill or a copy whose memory has ended: the node fills or copies one valid byte, until the program sets it.
-bool addByte(Execution& on, uint64_t node, KnownGraph& graph, const std::vector<CUgraphNode>& before) {
-  if (!on.kept.of<Recipes>().areExecuted || graph.failure != CUDA_ERROR_INVALID_VALUE || node != graph.nodes.size()) return false;
-  if (!isFillOrCopy(on.method())) return false;
+// Like addPlaceholder(), for a fill or a copy whose memory has ended, or is not there yet: the node fills or copies one valid byte, until
+// setLate() or the program sets it.
+bool addByte(Execution& on, LatestSetting frame, uint64_t handle, uint64_t node, KnownGraph& graph,
+             const std::vector<CUgraphNode>& before) {
+  if (graph.failure != CUDA_ERROR_INVALID_VALUE || node != graph.nodes.size() || !isFillOrCopy(frame.method)) return false;
   const auto leased = on.gpu.leases.ranges();
   const CUdeviceptr bytes = leased.empty() ? on.session.gpuAddress(&on.shared().header()) : leased.front().address;
   KnownGraphNode made{.device = on.device()};
   CUDA_MEMSET_NODE_PARAMS fill{.dst = bytes, .elementSize = 1, .width = 1, .height = 1};
   CUDA_MEMCPY3D copy{};
-  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;  // as every copy's: then it can be set to pinned memory too
   copy.srcDevice = bytes;
   copy.dstDevice = bytes + 1;
   copy.WidthInBytes = copy.Height = copy.Depth = 1;
   CUcontext context = on.gpu.context.get();
   const CUresult result =
-      isFill(on.method()) ? on.driver.cuGraphAddMemsetNode(&made.node, graph.body, before.data(), before.size(), &fill, context)
-                          : on.driver.cuGraphAddMemcpyNode(&made.node, graph.body, before.data(), before.size(), &copy, context);
+      isFill(frame.method) ? on.driver.cuGraphAddMemsetNode(&made.node, graph.body, before.data(), before.size(), &fill, context)
+                           : on.driver.cuGraphAddMemcpyNode(&made.node, graph.body, before.data(), before.size(), &copy, context);
   if (result != CUDA_SUCCESS) return false;
   graph.failure = CUDA_SUCCESS;
   graph.placeholders.push_back(static_cast<uint32_t>(node));
   graph.nodes.push_back(std::move(made));
+  on.kept.of<Recipes>().late.insert_or_assign({handle, node}, std::move(frame));
   return true;
 }
 
@@ -176,6 +177,21 @@ CUresult setAgain(SessionState& session, KnownGraph& graph, uint64_t node, Lates
   graph.placeholders.push_back(static_cast<uint32_t>(node));
   graph.nodes[node].set[setting.method] = std::move(setting.words);
   return CUDA_SUCCESS;
+}
+
+// Fills and copies whose memory came behind their graph: the program had unregistered it, and has registered it again.
+void setLate(SessionState& session) {
+  for (unsigned device : session.usedDevices())
+    for (auto& [of, frame] : std::exchange(session.select(device).kept.of<Recipes>().late, {})) {
+      auto [handle, number] = of;
+      KnownGraph* graph = session.of(handleDevice(handle)).kept.find<KnownGraphs>(handle);
+      if (graph == nullptr || graph->executable == nullptr || number >= graph->nodes.size()) continue;
+      KnownGraphNode& node = graph->nodes[number];
+      if (std::ranges::find(graph->placeholders, number) == graph->placeholders.end()) continue;
+      Execution& on = session.select(node.device);
+      const bool isSet = session.physical.withStandIns(on.device(), [&] { return execute(on, frame); }) == CUDA_SUCCESS;
+      if (isSet && !setsNode(frame.method)) node.set.erase(frame.method);  // it is in the recipe
+    }
 }
 
 CUresult upload(Execution& on, KnownGraph& graph) {
@@ -234,7 +250,11 @@ void prepareGraphs(SessionState& session, const Rows& rows) {
 bool addAsSet(Execution& on, uint64_t handle, uint64_t node, KnownGraph& graph, std::vector<CUgraphNode> before) {
   auto& recipes = on.kept.of<Recipes>();
   auto latest = recipes.settings.extract({handle, node});
-  if (latest.empty()) return !recipes.haveStandIns && (addOverStandIns(on, graph, before) || addByte(on, node, graph, before));
+  if (latest.empty()) {
+    if (!recipes.areExecuted || recipes.haveStandIns || graph.failure != CUDA_ERROR_INVALID_VALUE) return false;
+    LatestSetting frame{on.method(), {on.words().begin(), on.words().end()}};
+    return addOverStandIns(on, frame, graph, before) || addByte(on, std::move(frame), handle, node, graph, before);
+  }
   graph.failure = CUDA_SUCCESS;
   graph.beforeNext = std::move(before);
   if (CUresult refused = execute(on, latest.mapped())) graph.failure = refused;
@@ -282,6 +302,7 @@ void restoreGraphs(SessionState& session, const Rows& rows) {
     on.driver.cuGraphExecDestroy(graph->executable);
     graph->executable = nullptr;
   }
+  setLate(session);
   session.physical.endStandIns();
   for (unsigned device : session.usedDevices()) deviceHandles(session.select(device)).endSpares(session.of(device));
   for (unsigned device = 0; device < session.deviceCount(); ++device) session.of(device).kept.of<Recipes>() = {};

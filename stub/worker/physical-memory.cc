@@ -191,6 +191,7 @@ CUresult PhysicalMemory::unmap(uint64_t address) {
     if (found == mappings.end()) return CUDA_ERROR_INVALID_VALUE;
     mapping = found->second;
     mappings.erase(found);
+    lent.erase(lent.lower_bound({address, 0}), lent.upper_bound({address, maxDevices}));
     if (!mapping.isHosts) --objects.at(mapping.physical).mappings;
   }
   if (mapping.isHosts) return ended(endHost(address, mapping));
@@ -198,6 +199,14 @@ CUresult PhysicalMemory::unmap(uint64_t address) {
 }
 
 CUresult PhysicalMemory::setAccess(uint64_t address, unsigned device, CUmemAccess_flags flags) {
+  {
+    std::lock_guard lock(mutex);
+    lent.erase({address, device});
+  }
+  return applyAccess(address, device, flags);
+}
+
+CUresult PhysicalMemory::applyAccess(uint64_t address, unsigned device, CUmemAccess_flags flags) {
   Mapping mapping;
   {
     std::lock_guard lock(mutex);
@@ -207,7 +216,14 @@ CUresult PhysicalMemory::setAccess(uint64_t address, unsigned device, CUmemAcces
   }
   if (mapping.isHosts) return setHostAccess(address, mapping, device, flags != CU_MEM_ACCESS_FLAGS_PROT_NONE);
   CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, {driver.device(device)}}, flags};
-  return driver.cuMemSetAccess(address, mapping.bytes, &access, 1);
+  if (CUresult error = driver.cuMemSetAccess(address, mapping.bytes, &access, 1)) return error;
+  std::lock_guard lock(mutex);
+  auto set = [bit = 1u << device](uint32_t& mask, bool isSet) { mask = isSet ? mask | bit : mask & ~bit; };
+  if (auto found = mappings.find(address); found != mappings.end()) {
+    set(found->second.users, flags != CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    set(found->second.writers, flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  }
+  return CUDA_SUCCESS;
 }
 
 // The driver has no finer control: registered memory is accessible to all devices, for reading and writing.
@@ -220,31 +236,50 @@ CUresult PhysicalMemory::setHostAccess(uint64_t address, const Mapping& mapping,
   if (mapping.users != 0 && users == 0) result = driver.cuMemHostUnregister(memory);
   if (result != CUDA_SUCCESS) return result;
   std::lock_guard lock(mutex);
-  mappings.at(address).users = users;
+  mappings.at(address).users = mappings.at(address).writers = users;
   return CUDA_SUCCESS;
 }
 
 bool PhysicalMemory::owns(uint64_t address, uint64_t bytes) const {
   std::lock_guard lock(mutex);
-  if (isCovered(mappings, address, bytes)) return true;
-  if (missing) missing->push_back({address, bytes});
-  return false;
+  if (asked) asked->push_back({address, bytes});
+  return isCovered(mappings, address, bytes);
+}
+
+bool PhysicalMemory::lend(unsigned device, uint64_t address) {
+  uint64_t begin;
+  CUmemAccess_flags had;
+  {
+    std::lock_guard lock(mutex);
+    auto found = holding(mappings, address);
+    if (found == mappings.end() || (found->second.writers & 1u << device) != 0) return false;
+    begin = found->first;
+    had = (found->second.users & 1u << device) != 0 ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  }
+  if (applyAccess(begin, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE) != CUDA_SUCCESS) return false;
+  std::lock_guard lock(mutex);
+  lent.emplace(std::pair(begin, device), had);
+  return true;
 }
 
 // All stand-ins are mappings of one granule of physical memory: every mapping consists of whole granules.
-CUresult PhysicalMemory::standIn(unsigned device, uint64_t address, uint64_t bytes) {
+bool PhysicalMemory::standIn(unsigned device, uint64_t address, uint64_t bytes) {
   const uint64_t object = standInOf(device), begin = address / leaseGranularity * leaseGranularity;
-  if (!inMappedArena(address) || bytes == 0 || bytes > mappedArenaBase + mappedArenaBytes - address) return CUDA_ERROR_INVALID_VALUE;
+  if (!inMappedArena(address) || bytes == 0 || bytes > mappedArenaBase + mappedArenaBytes - address) return false;
+  bool isNew = false;
   for (uint64_t at = begin; at < address + bytes; at += leaseGranularity) {
-    if (owns(at, leaseGranularity)) continue;
-    if (standIns.size() >= mostStandIns) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (!find(object))
-      if (CUresult error = create(object, leaseGranularity, {})) return error;
-    if (CUresult error = mapObject(at, leaseGranularity, 0, object)) return error;
+    if (owns(at, leaseGranularity)) {
+      isNew |= lend(device, at);
+      continue;
+    }
+    if (standIns.size() >= mostStandIns) return false;
+    if (!find(object) && create(object, leaseGranularity, {}) != CUDA_SUCCESS) return false;
+    if (mapObject(at, leaseGranularity, 0, object) != CUDA_SUCCESS) return false;
     standIns.push_back(at);
-    if (CUresult error = setAccess(at, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE)) return error;
+    if (setAccess(at, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE) != CUDA_SUCCESS) return false;
+    isNew = true;
   }
-  return CUDA_SUCCESS;
+  return isNew;
 }
 
 CUresult PhysicalMemory::withStandIns(unsigned device, const std::function<CUresult()>& execute) {
@@ -252,20 +287,27 @@ CUresult PhysicalMemory::withStandIns(unsigned device, const std::function<CUres
     std::vector<std::pair<uint64_t, uint64_t>> wanted;
     {
       std::lock_guard lock(mutex);
-      missing.emplace();
+      asked.emplace();
     }
     const CUresult result = execute();
     {
       std::lock_guard lock(mutex);
-      wanted = std::exchange(missing, std::nullopt).value();
+      wanted = std::exchange(asked, std::nullopt).value();
     }
-    if (result != CUDA_ERROR_INVALID_VALUE || wanted.empty()) return result;
-    for (auto [address, bytes] : wanted)
-      if (standIn(device, address, bytes) != CUDA_SUCCESS) return result;
+    if (result != CUDA_ERROR_INVALID_VALUE) return result;
+    bool isNew = false;
+    for (auto [address, bytes] : wanted) isNew |= standIn(device, address, bytes);
+    if (!isNew) return result;
   }
 }
 
 void PhysicalMemory::endStandIns() {
+  std::map<std::pair<uint64_t, unsigned>, CUmemAccess_flags> due;
+  {
+    std::lock_guard lock(mutex);
+    due.swap(lent);
+  }
+  for (auto& [of, had] : due) applyAccess(of.first, of.second, had);
   if (standIns.empty()) return;
   for (uint64_t address : std::exchange(standIns, {})) unmap(address);
   for (unsigned device = 0; device < maxDevices; ++device)

@@ -52,9 +52,11 @@ class PhysicalMemory {
   CUresult unmap(uint64_t address);
   CUresult setAccess(uint64_t address, unsigned device, CUmemAccess_flags flags);
 
-  // While recipes are executed: a frame may name memory that was mapped when the call was made, and is not mapped now, or not yet.
-  // `execute` is called again until owns() finds all that it is asked for, each time with temporary memory (stand-ins) mapped where it was
-  // missing. CUDA's result of the last call. All stand-ins are unmapped before the next mapping is made, and by endStandIns().
+  // While recipes are executed: a frame may name memory that was mapped, and that its device could write, when the call was made, but that
+  // is not so now, or not yet. `execute` is called again as long as it returns CUDA_ERROR_INVALID_VALUE and owns() was asked for such
+  // memory, each time with temporary memory (stand-ins) mapped where none is mapped, and with access lent to the device. CUDA's result of
+  // the last call. The next mapping, or endStandIns(), first unmaps all stand-ins and restores the access from before; access that a recipe
+  // sets meanwhile stays.
   CUresult withStandIns(unsigned device, const std::function<CUresult()>& execute);
   void endStandIns();
 
@@ -91,14 +93,16 @@ class PhysicalMemory {
   };
   struct Mapping {
     uint64_t bytes = 0, physical = 0;
-    bool isHosts = false;       // host memory, which is not an object,
-    uint64_t arenaAddress = 0;  // its address if it is in the host arena,
-    uint32_t users = 0;         // and a bit for each device that may access it
+    bool isHosts = false;             // host memory, which is not an object,
+    uint64_t arenaAddress = 0;        // its address if it is in the host arena,
+    uint32_t users = 0, writers = 0;  // and a bit for each device that may access it, and for each that may write it
   };
 
   CUresult add(uint64_t physical, const Object& object);
   CUresult mapObject(uint64_t address, uint64_t bytes, uint64_t offset, uint64_t physical);
-  CUresult standIn(unsigned device, uint64_t address, uint64_t bytes);
+  CUresult applyAccess(uint64_t address, unsigned device, CUmemAccess_flags flags);
+  bool standIn(unsigned device, uint64_t address, uint64_t bytes);  // whether there is anything that there was not before
+  bool lend(unsigned device, uint64_t address);
   CUresult mapOnHost(uint64_t address, const Mapping& mapping, int file, uint64_t place);
   CUresult setHostAccess(uint64_t address, const Mapping& mapping, unsigned device, bool isUser);
   CUresult endHost(uint64_t address, const Mapping& mapping);
@@ -112,8 +116,10 @@ class PhysicalMemory {
   std::map<uint64_t, Object> objects;    // by virtual handle
   std::map<uint64_t, Mapping> mappings;  // by address
   std::map<uint64_t, uint64_t> windows;  // address to bytes
-  mutable std::optional<std::vector<std::pair<uint64_t, uint64_t>>> missing;  // ranges that owns() did not find, while they are collected
-  std::vector<uint64_t> standIns;  // addresses; changed only while recipes are executed
+  mutable std::optional<std::vector<std::pair<uint64_t, uint64_t>>> asked;  // ranges that owns() was asked for, while they are collected
+  // While recipes are executed: the addresses of stand-ins; and, by address of a mapping and device, the access from before it was lent.
+  std::vector<uint64_t> standIns;
+  std::map<std::pair<uint64_t, unsigned>, CUmemAccess_flags> lent;
 };
 
 }  // namespace vgpu::stub

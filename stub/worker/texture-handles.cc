@@ -41,7 +41,9 @@ CUresult TextureHandles::makeLater(std::vector<TextureHandle>& placeholders) {
     const bool isThere = object.isThere();
     for (;;) {
       unsigned long long made = 0;
-      if (CUresult error = isThere ? object.create(made) : makeOutlived(known.surface, made)) return error;
+      CUresult result = physical.withStandIns(device, [&] { return object.isThere() ? object.create(made) : CUDA_ERROR_INVALID_VALUE; });
+      if (result != CUDA_SUCCESS && !isThere) result = makeOutlived(known.surface, made);
+      if (result != CUDA_SUCCESS) return result;
       known.value = made;
       if (made >= number) break;
       placeholders.push_back(known);

@@ -4,8 +4,9 @@
 // A driver numbers textures and surfaces in one sequence for each device, and counts up as long as none is destroyed; after that, which
 // number it reuses and when is unspecified (docs/facts.md). So restore makes them in the order of their numbers, after all other objects,
 // with placeholders for the numbers between them, and destroys the placeholders at the end. A program may end an array, or memory, while
-// objects over it remain, which it can then only destroy: such an object gets its number over another resource. Used by the thread of that
-// GPU, in its context; a snapshot keeps the numbers.
+// objects over it remain, which it can then only destroy: such an object gets its number over another resource. An object over memory that
+// the program has mapped itself and unmapped is made over stand-in memory, because the program may map other memory there. Used by the
+// thread of that GPU, in its context; a snapshot keeps the numbers.
 #pragma once
 
 #include <cuda.h>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "stub/driver/driver.h"
+#include "stub/worker/physical-memory.h"
 
 namespace vgpu::stub {
 
@@ -28,7 +30,7 @@ struct TextureHandle {
 
 class TextureHandles {
  public:
-  explicit TextureHandles(const Driver& driver) : driver(driver) {}
+  TextureHandles(const Driver& driver, PhysicalMemory& physical, unsigned device) : driver(driver), physical(physical), device(device) {}
 
   // Sets the number that each object with such a virtual handle must get; until finishRestore().
   void expect(std::unordered_map<uint64_t, TextureHandle> wanted) { expected = std::move(wanted); }
@@ -58,6 +60,8 @@ class TextureHandles {
   CUresult makeOutlived(bool surface, unsigned long long& value);
 
   const Driver& driver;
+  PhysicalMemory& physical;
+  const unsigned device;
   std::unordered_map<uint64_t, TextureHandle> objects, expected;  // by virtual handle
   std::multimap<uint64_t, Later> later;                           // by number
 };

@@ -350,9 +350,9 @@ class Round:
                 raise Failure(f"node {name} ended by itself with code {process.returncode}")
             idle = idle_descriptors(self.tree) + (1 if self.in_memory else 0)  # that of the memory
             wait_until(lambda: self.count_descriptors(name) <= idle, f"node {name} has no more than {idle} descriptors open",
-                       min(self.limit, 10))
+                       self.limit)
         # While the daemons run: it is they who remove what a program leaves.
-        wait_until(lambda: not self.left_files(), lambda: "files are left: " + ", ".join(self.left_files()), min(self.limit, 10))
+        wait_until(lambda: not self.left_files(), lambda: "files are left: " + ", ".join(self.left_files()), self.limit)
         for name, process in self.daemons.items():
             process.terminate()
             try:
@@ -363,7 +363,7 @@ class Round:
                 raise Failure(f"node {name} ended with code {code}")
         if self.in_store:
             self.require_sound_store()
-        wait_until(lambda: not self.processes(), "no process is left", min(self.limit, 10))
+        wait_until(lambda: not self.processes(), "no process is left", self.limit)
         if self.left_files():
             raise Failure("files are left: " + ", ".join(self.left_files()))
 

@@ -114,7 +114,7 @@ void makeObjects(TestSession& session) {
 
 std::map<uint64_t, uint64_t> numbersOf(stub::SessionState& on) {
   std::map<uint64_t, uint64_t> numbers;
-  for (auto& [handle, object] : on.of(0).kept.of<stub::TextureHandles>(on.driver).live()) numbers[handle] = object.value;
+  for (auto& [handle, object] : on.of(0).kept.of<stub::TextureHandles>(on.driver, on.physical, 0u).live()) numbers[handle] = object.value;
   return numbers;
 }
 

@@ -70,4 +70,20 @@ TEST_CASE("approximations of special operands") {
   CHECK(result[9] == doctest::Approx(std::sin(-1.0)));
 }
 
+TEST_CASE("modifiers of arithmetic may stand behind the type") {
+  Device device(kernelText(".param .u64 data", R"(
+    .reg .f32 %f<4>; .reg .b32 %r<4>; .reg .b64 %d0; ld.param.u64 %d0, [data]; ld.global.v2.f32 {%f0, %f1}, [%d0];
+    lg2.approx.f32.ftz %f2, %f0; st.global.f32 [%d0+8], %f2; ex2.f32.approx %f2, %f0; st.global.f32 [%d0+12], %f2;
+    rcp.approx.f32.ftz %f2, %f1; st.global.f32 [%d0+16], %f2; add.rz.f32.ftz.sat %f2, %f0, %f0; st.global.f32 [%d0+20], %f2;
+    mul.f32.rn %f2, %f0, %f1; st.global.f32 [%d0+24], %f2; mul.f32.ftz.rp %f2, %f0, %f1; st.global.f32 [%d0+28], %f2;
+    mov.u32 %r0, 0x7fffffff; add.s32.sat %r1, %r0, %r0; st.global.u32 [%d0+32], %r1;
+    cvt.rni.s32.f32 %r2, %f0; st.global.u32 [%d0+36], %r2; ret;
+  )"));
+  const float infinity = std::numeric_limits<float>::infinity();
+  const uint64_t data = device.upload(std::vector<float>{8, 0x1p-130f, 0, 0, 0, 0, 0, 0, 0, 0});
+  device("k", {{1, 1, 1}, {1, 1, 1}}, data);
+  CHECK(device.download<float>(data + 8, 6) == std::vector<float>{3, 256, infinity, 1, 0x1p-127f, 0});
+  CHECK(device.download<uint32_t>(data + 32, 2) == std::vector<uint32_t>{0x7fffffff, 8});
+}
+
 }  // namespace vgpu::emulator

@@ -138,4 +138,25 @@ TEST_CASE("compare and swap, exchange, of 16 to 128 bits") {
   CHECK(result[7] == 2);
 }
 
+TEST_CASE("a half is changed by compare-and-swaps of its word, also if the allocation ends in the middle of that") {
+  const auto text = [](const char* load) {
+    return kernelText(".param .u64 data", std::string(R"(
+      .shared .align 4 .b8 half[2];
+      .reg .pred %p; .reg .b32 %r<4>; .reg .b64 %d<2>; ld.param.u64 %d0, [data];
+    )") + load + R"( %r0, [%d0+4];
+    AGAIN: add.u32 %r1, %r0, 1; mov.u32 %r2, %r0; atom.global.cas.b32 %r0, [%d0+4], %r2, %r1; setp.ne.u32 %p, %r0, %r2; @%p bra AGAIN;
+      atom.shared.add.u32 %r3, [half], 1; ret;
+    )");
+  };
+  Device device(text("ld.relaxed.gpu.global.u32"));
+  const uint64_t data = device.upload(std::vector<uint16_t>(3));
+  device("k", {{1, 1, 1}, {32, 1, 1}}, data);
+  CHECK(device.download<uint16_t>(data, 3) == std::vector<uint16_t>{0, 0, 32});
+
+  Device plain(text("ld.global.u32"));
+  const auto fault = plain.tryLaunch("k", {{1, 1, 1}, {32, 1, 1}}, plain.upload(std::vector<uint16_t>(3)));
+  REQUIRE(fault);
+  CHECK(fault->kind == Fault::Kind::illegalAddress);
+}
+
 }  // namespace vgpu::emulator

@@ -122,6 +122,25 @@ TEST_CASE("addresses on the stack may have 32 bits") {
   CHECK(result == std::vector<Words>(2, {7, 0, 0, 3}));
 }
 
+TEST_CASE("a kernel has no more registers than its directives allow: what ptxas of CUDA 13.0 says for 9.0 of a kernel that needs 104") {
+  std::string body = ".reg .f32 %f<100>; .reg .b64 %d; ld.param.u64 %d, [out];\n";
+  for (int i = 0; i < 100; ++i) body += "ld.global.f32 %f" + std::to_string(i) + ", [%d+" + std::to_string(4 * i) + "];\n";
+  for (int i = 0; i < 100; ++i) body += "st.global.f32 [%d+" + std::to_string(400 - 4 * i) + "], %f" + std::to_string(i) + ";\n";
+  const auto registers = [&](const std::string& directives) {
+    const std::string head = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out) ";
+    Device device(head + directives + " {\n" + body + "}\n");
+    return attributesOf(*device.module->findKernel("k")).registers;
+  };
+  const uint32_t needed = registers("");
+  CHECK(needed >= 100);
+  CHECK(registers(".maxntid 64, 1, 1") == needed);
+  CHECK(registers(".maxntid 1024, 1, 1") == 64);
+  CHECK(registers(".reqntid 32, 32") == 64);
+  CHECK(registers(".maxntid 256, 1, 1 .minnctapersm 4") == 64);
+  CHECK(registers(".maxntid 200, 1, 1\n.minnctapersm 3") == 80);
+  CHECK(registers(".maxnreg 40") == 40);
+}
+
 TEST_CASE("a kernel may have a pragma of its own, and a variable attributes with numbers") {
   Device device(R"(.version 9.0
 .target sm_90

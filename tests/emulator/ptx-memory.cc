@@ -112,6 +112,22 @@ TEST_CASE("extern shared memory begins behind the static variables, at the launc
   CHECK(device.tryLaunch("k", {{1, 1, 1}, {32, 1, 1}}, out)->kind == Fault::Kind::illegalAddress);
 }
 
+TEST_CASE("every block has shared memory beside its own that the system keeps, where cooperative groups exchange data between warps") {
+  Device device(kernelText(".param .u64 out", R"(
+    .shared .align 4 .b8 own[4];
+    .reg .b32 %r<8>; .reg .b64 %d<8>;
+    ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4; add.s64 %d2, %d0, %d1;
+    mov.u32 %r1, %reserved_smem_offset_1; cvt.u64.u32 %d3, %r1; cvta.shared.u64 %d3, %d3;
+    and.b32 %r2, %r0, 63; mul.wide.u32 %d4, %r2, 4; add.s64 %d4, %d3, %d4;
+    st.u32 [%d4], %r0; st.shared.u32 [own], 7; bar.sync 0; ld.u32 %r3, [%d3+252]; ld.shared.u32 %r4, [own]; add.u32 %r3, %r3, %r4;
+    mov.u32 %r5, %reserved_smem_offset_begin; mov.u32 %r6, %reserved_smem_offset_end; sub.u32 %r6, %r6, %r1; min.u32 %r6, %r6, 288;
+    add.u32 %r3, %r3, %r6; st.global.u32 [%d2], %r3; ret;
+  )"));
+  const uint64_t out = device.upload(std::vector<uint32_t>(64));
+  device("k", {{2, 1, 1}, {64, 1, 1}}, out);
+  for (const uint32_t value : device.download<uint32_t>(out, 64)) CHECK(value == 63 + 7 + 288);
+}
+
 TEST_CASE("kernel parameters are read at their offsets, by address too") {
   Device device(kernelText(".param .u8 a, .param .align 8 .b8 s[24], .param .f32 f, .param .u64 out", R"(
     .reg .b16 %h<2>; .reg .b32 %r<8>; .reg .f32 %f<2>; .reg .b64 %d<8>;

@@ -123,5 +123,5 @@ followerSays() { says "follower-$1" "$2"; }
 isOn() {
   waitUntil runs "$1"
   waitUntil hasState "$1" "$3" running
-  ! lists "$2" "$3" || fail "$3 is on $2 too"
+  waitUntil listsNot "$2" "$3"
 }

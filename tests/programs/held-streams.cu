@@ -142,12 +142,12 @@ struct Flags {
   void raiseAll() const {
     for (int i = 0; i < count; ++i) raiseOne(i);
   }
-  // Within two seconds, which is more than a kernel needs, and not for ever.
+  // Within twenty seconds, which is more than a kernel needs on any machine, and not for ever.
   bool isRaised(int i) const { return happens([&] { return *static_cast<Flag*>(words + i) != 0; }); }
 
   template <typename Condition>
   static bool happens(Condition condition) {
-    for (int tries = 0; tries < 20'000 && !condition(); ++tries) usleep(100);
+    for (int tries = 0; tries < 200'000 && !condition(); ++tries) usleep(100);
     return condition();
   }
 };

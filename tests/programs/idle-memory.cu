@@ -9,6 +9,8 @@
 // names is there; what was freed before that is to be returned after it.
 #include <string.h>
 
+#include <chrono>
+
 #include "host-pool.h"
 
 constexpr size_t bytes = size_t{512} << 20, little = size_t{8} << 20;
@@ -46,22 +48,40 @@ int freeLittle() {
   return verdict("idle-memory", last == 2);
 }
 
+// Allocates the same twice, four times, and leaves it allocated the last time. The event was made after the first. Again if it has taken
+// so long that a session returns memory which is freed for a moment.
+cudaEvent_t keepsAllocating(char*& first, char*& second) {
+  using Clock = std::chrono::steady_clock;
+  for (int times = 1;; ++times) {
+    const auto begun = Clock::now();
+    cudaEvent_t between = nullptr;
+    for (int round = 0; round < 4; ++round) {
+      if (round > 0) {
+        CHECK(cudaFree(first));
+        CHECK(cudaFree(second));
+        if (!between) CHECK(cudaEventCreate(&between));
+      }
+      CHECK(cudaMalloc(&first, bytes));
+      CHECK(cudaMalloc(&second, bytes));
+      CHECK(cudaMemset(first, round, 1000));
+    }
+    if (Clock::now() - begun < std::chrono::milliseconds(400) || times == 50) return between;
+    CHECK(cudaFree(first));
+    CHECK(cudaFree(second));
+    CHECK(cudaEventDestroy(between));
+  }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   if (count > 1 && strcmp(arguments[1], "little") == 0) return freeLittle();
   if (count > 1) return freePinned(arguments[1]);
-  cudaEvent_t between = nullptr;
   char *first, *second;
-  for (int round = 0; round < 4; ++round) {
-    CHECK(cudaMalloc(&first, bytes));
-    CHECK(cudaMalloc(&second, bytes));
-    CHECK(cudaMemset(first, round, 1000));
-    if (round == 3) pausePoint();
-    CHECK(cudaFree(first));
-    CHECK(cudaFree(second));
-    if (!between) CHECK(cudaEventCreate(&between));
-  }
+  const cudaEvent_t between = keepsAllocating(first, second);
+  pausePoint();
+  CHECK(cudaFree(first));
+  CHECK(cudaFree(second));
   CHECK(cudaEventDestroy(between));
   pausePoint();
   for (char** memory : {&first, &second}) CHECK(cudaMallocAsync(memory, bytes, nullptr));

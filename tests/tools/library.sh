@@ -52,6 +52,13 @@ stopProcess() {
   kill -STOP "$@"
   for pid; do waitUntil stands "$pid"; done
 }
+# letGo PID...: what a fault point has stopped, or is about to stop, goes on. It stops itself after it has said so in the log, and a signal
+# that comes before that has no effect.
+letGo() {
+  local pid
+  for pid; do waitUntil stands "$pid"; done
+  kill -CONT "$@"
+}
 stands() { alive "$1" && [ -z "$(grep -Ls '^State:[[:space:]]*[Tt]' "/proc/$1/task"/*/status)" ]; }
 
 # waitUntil COMMAND...: until it succeeds; the case fails where it does not in time.
@@ -95,10 +102,29 @@ endsCleanly() {
 }
 
 ctl() {
-  local node=$1
+  local node=$1 seconds=$limit
   shift
+  # A program lives as long as its case needs it: that is no wait for anything, and takes longer on a busy machine.
+  [[ $1 != run && " $* " != *" --wait "* ]] || seconds=$((5 * limit))
   # Under a sanitizer, programs need its runtime besides our libraries.
-  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} timeout "$limit" "$tree/bin/vgpuctl" --node "unix:$dir/$node/vgpud.sock" "$@"
+  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} timeout "$seconds" "$tree/bin/vgpuctl" --node "unix:$dir/$node/vgpud.sock" "$@"
+}
+
+# commandsOf WORD: the process ids of those of vgpuctl's commands that have this word.
+commandsOf() {
+  local command
+  for command in $(processesOfRun vgpuctl); do
+    tr '\0' ' ' 2>/dev/null <"/proc/$command/cmdline" | grep -q -- " $1 " && echo "$command"
+  done
+}
+# killCommands NODE WORD: by SIGKILL. Their node has seen the end of their connections when this returns: it replies to one that came later.
+killCommands() {
+  local command commands
+  commands=$(commandsOf "$2")
+  # shellcheck disable=SC2086
+  kill -KILL $commands || fail "there is no vgpuctl $2"
+  for command in $commands; do waitUntil ended "$command"; done
+  succeeds ctl "$1" ps
 }
 
 # startDouble NODE NAME: a program with a session, its output in NAME.log.
@@ -150,6 +176,12 @@ for s in json.load(sys.stdin):
 hasState() { [ "$(field "$1" "$2" state)" = "$3" ]; }
 lists() { [ -n "$(field "$1" "$2" session)" ]; }
 listsNot() { ! lists "$1" "$2"; }
+
+# resumeFromMemory NODE NAME: and its name is free again, which it is a moment after it runs.
+resumeFromMemory() {
+  succeeds ctl "$1" resume "$2"
+  waitUntil isGone "$VGPU_STORE/snapshots/$2"
+}
 
 # suspendAtStandstill NODE NAME TARGET: begins to suspend NAME to $dir/TARGET, and stops its worker so that this does not
 # end. `worker` and `suspend` are then the process ids of the worker and of the command.
@@ -219,6 +251,13 @@ sys.exit(not (report["rounds"] >= 1 and report["roundBytes"] > 0 and report["bla
     <"$dir/$1.log" || fail "the report of the migration says nothing of rounds, or of what the program was held for"
 }
 
+# finds PATTERN: in what is on standard input, all of which it reads: a command whose output nobody takes any more fails (pipefail), if it
+# has more to say.
+finds() {
+  local all
+  all=$(cat)
+  grep -q -- "$1" <<<"$all"
+}
 isEmpty() { [ -z "$(ls -A "$1" 2>/dev/null)" ]; }
 isGone() { [ ! -e "$1" ]; }
 
@@ -258,7 +297,7 @@ startScript() {
 # farMoves ADDRESS NAME: such a program of node a is suspended, resumed on node b, and back the same way, by the address.
 farMoves() {
   hasState a "$2" running || fail "the session is $(field a "$2" state)"
-  at "$1" ps | grep -q "$2" || fail "ps does not list it over the network"
+  at "$1" ps | finds "$2" || fail "ps does not list it over the network"
   memoryIsRight "$2"
   succeeds ctl a suspend "$2" --to "$dir/first"
   hasState a "$2" suspended || fail "the session is $(field a "$2" state), not suspended"
@@ -277,8 +316,9 @@ greetingVersion() {
   sed -n 's/^constexpr uint32_t greetingVersion = \([0-9]*\);/\1/p' "$(dirname "${BASH_SOURCE[0]}")/../../vgpu/control/greeting.h"
 }
 # noDefunct PID...: none of these has a child that has ended and was not reaped. A name may have blanks; state and parent are behind it.
+# That cat fails for each process of the machine which has ended since its folder was listed, means nothing (pipefail).
 noDefunct() {
-  cat /proc/[0-9]*/stat 2>/dev/null | awk -v of=" $* " '{ sub(/.*[)] /, ""); if ($1 == "Z" && index(of, " " $2 " ")) found = 1 }
+  { cat /proc/[0-9]*/stat 2>/dev/null || true; } | awk -v of=" $* " '{ sub(/.*[)] /, ""); if ($1 == "Z" && index(of, " " $2 " ")) found = 1 }
     END { exit found }'
 }
 # What there still is comes into a log, for who has waited in vain.

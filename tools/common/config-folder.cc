@@ -14,7 +14,7 @@ std::optional<std::string> findConfigFolder() {
   const char *config = std::getenv("XDG_CONFIG_HOME"), *home = std::getenv("HOME");
   auto isAbsolute = [](const char* path) { return path != nullptr && *path == '/'; };
   if (isAbsolute(config)) return std::string(config) + "/vgpu";
-  if (!isAbsolute(home)) {  // a service may have neither
+  if (!isAbsolute(home)) {  // a service may have neither variable
     const passwd* user = getpwuid(geteuid());
     home = user == nullptr ? nullptr : user->pw_dir;
   }

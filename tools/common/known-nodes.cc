@@ -13,7 +13,7 @@
 namespace vgpu {
 namespace {
 
-// What is an address, or a path, cannot be a name.
+// A text that looks like an address or a path cannot be a name.
 bool canBeName(const std::string& text) { return text != anyNode && text.find_first_of(":/") == text.npos; }
 
 }  // namespace

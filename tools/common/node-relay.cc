@@ -15,7 +15,7 @@
 namespace vgpu {
 namespace {
 
-// 0 at the end.
+// Returns 0 at the end.
 size_t readSome(int fd, char* to, size_t bytes) {
   ssize_t got;
   do got = read(fd, to, bytes);

@@ -20,7 +20,7 @@
 namespace vgpu {
 namespace {
 
-// Our program may have been suspended and resumed by another daemon, which removes its state directory when it ends.
+// Our program may have been suspended and resumed by another daemon, which removes the program's state directory when it ends.
 constexpr auto removalLimit = std::chrono::seconds(2);
 
 }  // namespace
@@ -67,7 +67,7 @@ PrivateDaemon::PrivateDaemon(const std::vector<std::string>& options) {
     theirs = nullptr;
     awaitReady(ours);
   } catch (...) {
-    end();  // a constructor that fails has no destructor
+    end();  // the destructor does not run if the constructor throws
     throw;
   }
 }

@@ -8,7 +8,7 @@ namespace vgpu {
 namespace {
 
 struct Word {
-  bool id = true, name = true, pid = true;  // what it may be
+  bool id = true, name = true, pid = true;  // how the text may be interpreted
   std::string text;
 };
 

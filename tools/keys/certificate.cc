@@ -13,10 +13,10 @@
 namespace vgpu::keys {
 namespace {
 
-constexpr size_t mostNameBytes = 64;  // of a common name: RFC 5280, ub-common-name
+constexpr size_t mostNameBytes = 64;  // limit of a common name: RFC 5280, ub-common-name
 constexpr int serialBytes = 16;
 constexpr long version3 = 2;
-// Clocks of two hosts differ: a certificate is valid a little before it was made.
+// Clocks of two hosts differ, so a certificate is valid from some time before it was made.
 constexpr long earlierSeconds = 300;
 constexpr std::string_view loopback[] = {"localhost", "127.0.0.1", "::1"};
 
@@ -60,7 +60,7 @@ Certificate begin(EVP_PKEY* key, const Subject& subject, unsigned days) {
   Certificate made(X509_new());
   unsigned char serial[serialBytes];
   require(made != nullptr && RAND_bytes(serial, sizeof serial) == 1, "make a certificate");
-  serial[0] = (serial[0] & 0x7f) | 0x40;  // positive, and of that many bytes
+  serial[0] = (serial[0] & 0x7f) | 0x40;  // positive, and with exactly that many bytes
   Owned<BIGNUM, BN_free> number(BN_bin2bn(serial, sizeof serial, nullptr));
   X509_set_version(made.get(), version3);
   require(BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(made.get())) != nullptr, "set a certificate's serial number");
@@ -149,7 +149,7 @@ std::vector<std::string> namesOf(const X509& certificate) {
 }
 
 bool isFor(const X509& certificate, const std::string& host) {
-  X509* one = const_cast<X509*>(&certificate);  // it is not changed
+  X509* one = const_cast<X509*>(&certificate);  // OpenSSL's function does not change it
   if (isAddress(host)) return X509_check_ip_asc(one, host.c_str(), 0) == 1;
   return X509_check_host(one, host.data(), host.size(), X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, nullptr) == 1;
 }

@@ -48,7 +48,7 @@ void requireAbsent(const std::string& path) {
     fail(fmt::format("{} exists already and is not overwritten: move it away first, or name another file", path));
 }
 
-// A CA, and keys of this host.
+// Makes a CA, and keys of this host.
 int init(const Options& options) {
   const std::string user = options.user.empty() ? ownUserName() : options.user;
   requireName(user);
@@ -105,7 +105,7 @@ int show(const Options& options) {
   return 0;
 }
 
-// For vgpud, before it listens.
+// Run by vgpud before it listens.
 int check(const Options&) {
   Identity identity = readIdentity(ownIdentityFile());
   if (X509_cmp_current_time(X509_get0_notAfter(identity.certificate.get())) < 0)

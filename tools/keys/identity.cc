@@ -26,7 +26,7 @@ struct KeyFile {
   std::vector<Certificate> certificates;
 };
 
-// Others could read the key, or put another one there.
+// Otherwise other users could read the key, or replace it.
 void requireClosed(const struct stat& is, const std::string& path, mode_t forbidden, const char* remedy) {
   if (is.st_uid != geteuid() && is.st_uid != 0)
     fail(fmt::format("{} belongs to user {}, not to you: only your own keys are used", path, is.st_uid));
@@ -53,7 +53,7 @@ std::string readPrivateFile(const std::string& path, const std::string& ifMissin
   return text;
 }
 
-// Nobody is asked for a password: a daemon has no terminal.
+// Never asks for a password, because a daemon has no terminal.
 int noPassword(char*, int, int, void*) { return -1; }
 
 KeyFile readKeyFile(const std::string& path, const std::string& ifMissing) {
@@ -66,7 +66,7 @@ KeyFile readKeyFile(const std::string& path, const std::string& ifMissing) {
                      openSslReason()));
   Bio rest = source();
   while (X509* one = PEM_read_bio_X509(rest.get(), nullptr, noPassword, nullptr)) found.certificates.emplace_back(one);
-  openSslReason();  // the end of the file counts as an error
+  openSslReason();  // discards OpenSSL's error for the end of the file
   if (found.certificates.empty() || X509_check_private_key(found.certificates.front().get(), found.key.get()) != 1)
     fail(path + " has no certificate for its private key: it must have the key, its certificate, and then the CA's");
   return found;

@@ -10,7 +10,7 @@
 namespace vgpu::relay {
 namespace {
 
-// One that is being sent, and one that follows at once.
+// One piece that is being sent, and one that can follow immediately.
 constexpr unsigned mostUnderWay = 2;
 constexpr std::chrono::seconds farewell{1};
 
@@ -112,7 +112,7 @@ bool Lanes::give() {
   return any;
 }
 
-// Nobody if all have enough to do.
+// Null if all have enough to do.
 Lanes::One* Lanes::leastBusy() {
   One* found = nullptr;
   for (auto& lane : lanes)

@@ -24,7 +24,7 @@ using std::chrono::seconds;
 
 constexpr seconds openLimit{60};
 constexpr std::chrono::hours forDays{24 * 365};
-// Nothing is outstanding: only the worker's own flags can change, and words that graphs write.
+// When nothing is outstanding, only the worker's own flags can change, and words that graphs write.
 constexpr uint64_t idleSleep = 20'000'000, watchingSleep = 1'000'000;  // nanoseconds
 
 void passOpen(control::Open::Reader open, ControlChannel& daemon, kj::ArrayPtr<const int> memory,
@@ -33,7 +33,7 @@ void passOpen(control::Open::Reader open, ControlChannel& daemon, kj::ArrayPtr<c
   auto root = message.initRoot<control::ToNode>();
   root.setOpen(open);
   root.getOpen().setRelayed(true);
-  auto place = root.getOpen().initPlace();  // not what the program says
+  auto place = root.getOpen().initPlace();  // replaces the program's own claim
   if (guest) {
     place.setGuest(reader(guest->guest));
     place.setSlot(static_cast<uint32_t>(guest->slot));
@@ -64,7 +64,7 @@ NodeSide::NodeSide(std::unique_ptr<ByteStream> connection, std::string directory
   use(std::move(connection));
 }
 
-// Makes what a worker would make: the memory that the session had is the other host's.
+// Makes the memory that a worker would make: the session's former memory is on the other host.
 NodeSide::NodeSide(std::unique_ptr<ByteStream> connection, std::string directory, const Greeting& greeting,
                    ControlChannel program)
     : NodeSide(std::move(connection), std::move(directory), greeting) {
@@ -82,14 +82,14 @@ NodeSide::NodeSide(std::unique_ptr<ByteStream> connection, std::string directory
 NodeSide::NodeSide(GuestPlace place, std::string directory, const std::string& attachSocket)
     : runDirectory(std::move(directory)), socketPath(attachSocket), guest(std::move(place)) {
   segmentFile = guest->segment();
-  unlink(socketPath.c_str());  // of one that was killed: the slot is ours alone
+  unlink(socketPath.c_str());  // left by a killed process: we have locked the slot
   acceptor = listenUnix(socketPath);
   watch(acceptor);
   use(std::make_unique<GuestStream>(*guest, GuestFile::Side::host));
 }
 
-// The machine's memory may come at any time from here on; nothing but the segment's head, which is what that brings too, is
-// written.
+// The machine's memory may be loaded at any time from here on. So only the segment's header is written, which the machine's memory contains
+// too.
 NodeSide::NodeSide(GuestPlace place, std::string directory, const std::string& attachSocket, ControlChannel daemon,
                    Program itsProgram)
     : runDirectory(std::move(directory)), socketPath(attachSocket), guest(std::move(place)), program(std::move(itsProgram)) {
@@ -137,7 +137,7 @@ void NodeSide::take(const LinkMessage& message) {
   }
 }
 
-// As the client library opens a session. The program's pid is of its own host.
+// Opens the session as the client library would. The program's pid is that of its own host.
 void NodeSide::takeOpen(std::span<const std::byte> bytes) {
   if (isOpened() || !channels.empty()) fail("the program's side opened the session twice");
   ReceivedControl request(bytes);
@@ -191,14 +191,14 @@ void NodeSide::takeControl(uint32_t number, std::span<const std::byte> bytes) {
   if (found == channels.end()) return;  // the daemon has closed it
   ReceivedControl message(bytes);
   auto said = message.get<control::ToNode>();
-  if (said.isOpen() && openedMessage != nullptr) {  // it has been said for it
+  if (said.isOpen() && openedMessage != nullptr) {  // the relay has already answered for it
     send(link, RelayMessage::control, OnChannel{number}, bytesOf(openedMessage));
     openedMessage = nullptr;
     return;
   }
   const int memory[] = {segmentFile.fd(), hostArenaFile.fd(), stateFolder};
   if (said.isGateClosed()) isHeld = true;
-  if (said.isAccepted() && segment) {  // else the program has written it itself
+  if (said.isAccepted() && segment) {  // otherwise the program has written it itself
     accepted = said.getAccepted();
     segment->header().handover.store(accepted);
   }
@@ -211,7 +211,7 @@ void NodeSide::takeControl(uint32_t number, std::span<const std::byte> bytes) {
   if (caught != nullptr) passClosed(number);
 }
 
-// Written beside the list that is there, and put in its place when it is complete.
+// Written beside the existing list, and renamed over it when it is complete.
 void NodeSide::takeObjects(std::span<const std::byte> bytes) {
   auto head = mirror::take<ObjectBytes>(bytes);
   const std::string folder = stateDirectory + "/objects", made = folder + "/new", final = folder + "/data.mdb";
@@ -239,11 +239,11 @@ void NodeSide::serveChannel(uint32_t number) {
   auto message = received->reader->getRoot<control::ToSession>();
   if (guest && isArriving) return answerForProgram(*received);
   if (message.isLeft()) return leave(number);
-  if (message.isReattach()) {  // the first of the daemon that the session has arrived at
+  if (message.isReattach()) {  // the first message of the daemon at which the session has arrived
     auto words = flatten<control::ToSession>(message);
     return send(link, RelayMessage::reattach, OnChannel{number}, bytesOf(words));
   }
-  if (mirror != nullptr && !isCut()) mirror->send();  // what the worker has done before comes before
+  if (mirror != nullptr && !isCut()) mirror->send();  // what the worker has done before must be sent before
   note(message);
   auto words = flatten<control::ToSession>(message);
   send(link, RelayMessage::control, OnChannel{number}, bytesOf(words));
@@ -255,7 +255,7 @@ void NodeSide::note(control::ToSession::Reader message) {
   if (message.isOpenGate()) isHeld = isArriving = false;
 }
 
-// The daemon has ended, or given its resume up. If the worker has not claimed the session by then, it cannot any more.
+// The daemon has ended, or has given its resume up. If the worker has not claimed the session by then, it cannot any more.
 void NodeSide::passClosed(uint32_t number) {
   channels.erase(number);
   if (segment && accepted != 0) withdrawHandover(segment->header().handover, accepted);
@@ -270,7 +270,7 @@ void NodeSide::serveWatched(int fd) {
   takeDaemon();
 }
 
-// While its machine is on the way.
+// Answers for the program while its machine is on the way.
 void NodeSide::answerForProgram(ControlMessage& received) {
   auto message = received.reader->getRoot<control::ToSession>();
   if (message.isReattach()) {
@@ -296,7 +296,7 @@ void NodeSide::openForProgram(const std::string& session) {
   passOpen(open.asReader(), channels.at(0), kj::arrayPtr(memory, 3), guest);
 }
 
-// The machine has moved, or is on disk, and the session with it: nobody reads what is written here.
+// The machine has moved, or is saved on disk, and the session with it: nobody reads what is written here any more.
 void NodeSide::leave(uint32_t number) {
   capnp::MallocMessageBuilder message;
   message.initRoot<control::ToNode>().setMoved();
@@ -313,14 +313,13 @@ void NodeSide::giveUp(const std::string& why) {
   finish();
 }
 
-// Of a machine that is stopped, or has ended: from here that looks alike. While the gate is closed the program may sleep for
-// days.
+// A machine that is stopped looks the same from here as one that has ended. While the gate is closed, the program may sleep for days.
 seconds NodeSide::mostSilence() const {
   if (!guest) return RelayLoop::mostSilence();
   return isHeld ? forDays : std::max(reconnectLimit(), RelayLoop::mostSilence());
 }
 
-// A machine that migrates comes when it comes; the daemon gives up before.
+// A migrating machine may arrive at any time; the daemon's limit is shorter.
 seconds NodeSide::mostCut() const { return guest && (isArriving || isStill) ? forDays : RelayLoop::mostCut(); }
 
 uint64_t NodeSide::mostSleep(Backoff& backoff) {

@@ -10,12 +10,12 @@ namespace vgpu::relay {
 void PackedStream::begin(std::span<const std::byte> piece) {
   packed = packer.pack(piece);
   sending = {static_cast<uint32_t>(piece.size()), static_cast<uint32_t>(packed.size())};
-  if (packed.data() == piece.data()) packed = {};  // it may be given again from another place
+  if (packed.data() == piece.data()) packed = {};  // not kept: the caller may pass the piece again from another address
   sent = 0;
   sendingSince = LanePacker::Clock::now();
 }
 
-// `all` comes behind the first `from` bytes of what is being sent. Whether the connection has all of it.
+// `all` follows the first `from` bytes of what is being sent. Returns whether the connection has taken all of it.
 bool PackedStream::put(std::span<const std::byte> all, size_t from) {
   while (sent < from + all.size()) {
     const size_t taken = connection->write(all.subspan(sent - from));
@@ -63,7 +63,7 @@ size_t PackedStream::read(std::span<std::byte> room) {
   return all;
 }
 
-// Whether it is there.
+// Returns whether the head is complete.
 bool PackedStream::takeHead() {
   while (arrivedHead < sizeof arriving) {
     const size_t got = connection->read(std::as_writable_bytes(std::span(&arriving, 1)).subspan(arrivedHead));
@@ -83,7 +83,7 @@ size_t PackedStream::takePlain(std::span<std::byte> room) {
   return got;
 }
 
-// Whether the whole piece is there.
+// Returns whether the piece is complete.
 bool PackedStream::takePacked() {
   const auto from = packer.packedRoom().first(arriving.packed);
   while (arrived < from.size()) {

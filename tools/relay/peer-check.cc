@@ -11,7 +11,7 @@
 namespace vgpu::relay {
 namespace {
 
-// Alerts by which the other side says what it thinks of our certificate (RFC 8446, 6.2). {0}: its holder, {1}: its CA.
+// Alerts by which the other side rejects our certificate (RFC 8446, 6.2). {0}: the certificate's holder, {1}: its CA.
 struct Alert {
   int reason;
   const char* text;
@@ -80,12 +80,12 @@ std::string PeerCheck::judge(int& error, const X509& certificate) const {
     return its + "is valid only from " + keys::beginOf(certificate) + ": compare the clocks of both hosts";
   if (error != X509_V_OK) return its + "cannot be used: " + X509_verify_cert_error_string(error);
   if (keys::userOf(certificate) != keys::userOf(*own.certificate)) {
-    error = X509_V_ERR_APPLICATION_VERIFICATION;  // alert handshake_failure
+    error = X509_V_ERR_APPLICATION_VERIFICATION;  // sent as alert handshake_failure
     return its + fmt::format("is for another user than ours ({}): sessions belong to the user of a certificate",
                              printable(keys::holderOf(*own.certificate)));
   }
   if (!host.empty() && !keys::isFor(certificate, host)) {
-    error = X509_V_ERR_HOSTNAME_MISMATCH;  // alert bad_certificate
+    error = X509_V_ERR_HOSTNAME_MISMATCH;  // sent as alert bad_certificate
     return its + fmt::format(
                      "is for {0}, not for {1}: address the node by one of these names, or issue a certificate for this name as well: "
                      "`vgpuctl keys issue NAME {1}`",

@@ -9,7 +9,7 @@
 namespace vgpu::bench {
 namespace {
 
-// In pixels. Names are left of the bars, values right of them.
+// In pixels. Names are to the left of the bars, values to the right.
 constexpr double nameWidth = 310, barsWidth = 420, valueWidth = 70, rowHeight = 20, top = 50, bottom = 34;
 constexpr const char *ink = "#7d8590", *faster = "#2da44e", *slower = "#d4760a", *wantedInk = "#8957e5";
 
@@ -39,7 +39,7 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-// From the decade below the smallest value to 2, or to the decade above the largest.
+// The axis extends from the decade below the smallest value to 2, or to the decade above the largest.
 struct Axis {
   double low, high;
 

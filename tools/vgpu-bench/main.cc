@@ -1,4 +1,4 @@
-// vgpu-bench: what a virtual GPU costs or saves, measured.
+// vgpu-bench: measures what a virtual GPU costs or saves.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -32,7 +32,7 @@ void writeCharts(const Results& results, const std::string& directory) {
   }
 }
 
-// Those that the options mean.
+// The cases that the options select.
 std::vector<Case> casesOf(const BenchOptions& options, bool quick) {
   if (!options.command.empty()) return {commandCase(options.command)};
   return matching(installedCases(quick), options.only);

@@ -28,7 +28,7 @@ bool parseOptions(std::vector<std::string> arguments, BenchOptions& options, int
   bool hasCommand = separator != arguments.end();
   if (hasCommand) options.command.assign(separator + 1, arguments.end());
   arguments.erase(separator, arguments.end());
-  std::ranges::reverse(arguments);  // as CLI11 takes a vector
+  std::ranges::reverse(arguments);  // CLI11 expects a vector in reverse order
 
   CLI::App app{description, "vgpu-bench"};
   app.footer(examples);

@@ -71,7 +71,7 @@ void Results::addMeans(const std::string& suffix, bool withWorst) {
 }
 
 void Results::conclude() {
-  // Against the program without any CUDA library's data: natively, before its first call.
+  // Compared with the program natively before its first CUDA call, without any CUDA library's data.
   const Row* before = find("resident before the first call");
   const Row* after = find("resident after 1,000 launches");
   if (before && after && !before->native.empty()) {

@@ -10,7 +10,7 @@
 namespace vgpu::ctl {
 namespace {
 
-// Options before the program whose value is the next word.
+// Options before the program that take the next word as their value.
 constexpr std::string_view withValue[] = {"--node", "--name", "--gpus"};
 
 bool takesNext(const std::string& word) { return std::ranges::find(withValue, word) != std::end(withValue); }

@@ -1,4 +1,4 @@
-// attach: a virtual machine goes on from a memory that was saved, and so from an earlier state of its mailboxes.
+// attach: a virtual machine has been restored from saved memory, and so to an earlier state of its mailboxes.
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int answerMilliseconds = 10'000;
 
-// False if its process has ended.
+// Returns false if the session's process has ended.
 bool attachSession(const std::string& socket) {
   kj::AutoCloseFd session;
   auto caught = kj::runCatchingExceptions([&] { session = connectUnix(socket); });

@@ -17,7 +17,7 @@
 namespace vgpu::ctl {
 namespace {
 
-// The largest list there may be (record-store.h), decoded, takes some 4 GiB and a few seconds.
+// Decoding the largest possible list (record-store.h) takes some 4 GiB and a few seconds.
 constexpr rlim_t mostBytes = rlim_t{8} << 30;
 constexpr unsigned mostSeconds = 60;
 
@@ -29,7 +29,7 @@ void limit(int resource, rlim_t most) {
 void confine() {
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_CPU, mostSeconds);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they map terabytes
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // the sanitizers map terabytes
   limit(RLIMIT_AS, mostBytes);
 #endif
   signal(SIGALRM, SIG_DFL);

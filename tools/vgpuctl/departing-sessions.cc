@@ -84,7 +84,7 @@ void DepartingSessions::hold(Departing& one) {
                  .eagerlyEvaluate([this, &one](kj::Exception&& exception) { hasTrouble(one, exception); });
 }
 
-// What the node has learned of its targets so far comes before its next reply.
+// The reply to this call arrives after everything that the node has learned of its targets so far.
 void DepartingSessions::requireReady() {
   client.wait(untilSignal(client, client.node().listRequest().send().ignoreResult()));
   if (const std::string problem = firstProblem(); !problem.empty()) fail(problem);
@@ -116,7 +116,7 @@ kj::Promise<void> DepartingSessions::leave(Departing& one) {
       .catch_([&one](kj::Exception&& exception) { one.problem = printable(reasonOf(exception)); });
 }
 
-// Those that share memory wait for the machine at the target.
+// Sessions that share memory with the machine wait for it at the target.
 kj::Promise<void> DepartingSessions::stay() {
   auto stayed = kj::heapArrayBuilder<kj::Promise<void>>(all.size());
   for (auto& one : all)
@@ -138,8 +138,8 @@ void DepartingSessions::conclude(bool isBack) {
   }
 }
 
-// What went ahead may be lost with a connection that did not survive the machine's move. Its program goes on by the source's GPU,
-// so nothing has changed yet.
+// What was sent ahead may be lost with a connection that did not survive the machine's move. The program still uses the source's GPU, so
+// nothing has changed yet.
 void DepartingSessions::moveAgain(Departing& one) {
   one.departure = nullptr;
   auto request = client.node().migrateRequest();

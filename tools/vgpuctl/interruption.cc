@@ -19,7 +19,7 @@ std::atomic<int> arrived{0};
 Interruption::Interruption() {
   arrived = 0;
   struct sigaction action {};
-  action.sa_handler = [](int signal) { arrived = signal; };  // without SA_RESTART
+  action.sa_handler = [](int signal) { arrived = signal; };  // without SA_RESTART, so that blocking calls return EINTR
   for (size_t i = 0; i < std::size(signals); ++i) {
     sigaction(signals[i], nullptr, &before[i]);
     if (before[i].sa_handler != SIG_IGN) sigaction(signals[i], &action, nullptr);

@@ -28,7 +28,7 @@ constexpr int version = 2;
 constexpr const char* listName = "sessions.json";
 constexpr const char* machineName = "machine";
 
-// As QEMU's `migrate` takes it: in a command of the shell.
+// Quoted for the shell, because QEMU's `migrate` takes a shell command.
 std::string quoted(const std::string& path) {
   std::string made = "'";
   for (char c : path) made += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -46,7 +46,7 @@ json describe(const MachineSession& session) {
   return described;
 }
 
-// Which is a name in the folder.
+// Whether it is safe as a name in the folder.
 bool isId(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz") == std::string::npos;
 }
@@ -140,7 +140,7 @@ void MachineFolder::verifyMemory() const {
   file.finish();
 }
 
-// By a file of ours: libvirt starts QEMU so that it ends if it executes a shell (-sandbox spawn=deny), and as another user.
+// Passes QEMU an open file: libvirt runs QEMU as another user, and ends it if it executes a shell (-sandbox spawn=deny).
 std::string MachineFolder::writing(MachineMonitor& monitor) const {
   const std::string path = folder + "/" + machineName;
   kj::AutoCloseFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));

@@ -74,7 +74,7 @@ void MachineMonitor::take(std::string_view line) {
   }
   const json number = message.value("id", json());
   auto found = number.is_number_unsigned() ? waiting.find(number.get<uint64_t>()) : waiting.end();
-  if (found == waiting.end()) return;  // of a command that was given up
+  if (found == waiting.end()) return;  // a reply to a command that was given up
   Reply reply = kj::mv(found->second);
   waiting.erase(found);
   if (!message.contains("error")) return reply->fulfill(message.value("return", json::object()));
@@ -116,7 +116,7 @@ kj::Promise<json> MachineMonitor::send(const std::string& command, json argument
                                           : passing->writeWithFds(line.asBytes(), nullptr, files.asPtr());
                   return written.attach(kj::mv(line), kj::mv(files));
                 })
-                .eagerlyEvaluate([](kj::Exception&&) {});  // what reads learns of the connection's end
+                .eagerlyEvaluate([](kj::Exception&&) {});  // the reading side notices the connection's end
   auto late = io.provider->getTimer().afterDelay(replyLimit).then([this, command]() -> json {
     fail("QEMU at " + address + " does not answer to " + command);
   });

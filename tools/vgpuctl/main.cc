@@ -1,4 +1,4 @@
-// vgpuctl: what a person does with virtual GPUs.
+// vgpuctl: the command line for virtual GPUs.
 #include <CLI/CLI.hpp>
 #include <functional>
 
@@ -50,7 +50,7 @@ struct Options {
   CloneOptions clone;
   unsigned seconds = 5;
   bool json = false, workers = false, force = false;
-  bool takesAny = false;  // the command may be given --node any
+  bool takesAny = false;  // the command accepts --node any
   RunOptions run;
 };
 
@@ -67,7 +67,7 @@ CLI::Option* addProcess(CLI::App* command, Options& options) {
       "`vgpuctl run` started, and all their sessions");
 }
 
-// A virtual machine, and the sessions of its programs.
+// Commands for a virtual machine with the sessions of its programs.
 void addMachineCommands(CLI::App& app, Options& options, Command& chosen) {
   auto* machine = app.add_subcommand("machine", "Move a virtual machine, or save it, with the sessions of its programs");
   machine->require_subcommand(1);
@@ -134,7 +134,7 @@ void addMachineCommands(CLI::App& app, Options& options, Command& chosen) {
       [&chosen, hook] { chosen = [hook](const NodeAddress&, const Options&) { return hookMachine(hook->remaining()); }; });
 }
 
-// Each command's options, beside what it does with them.
+// Defines each command's options and action.
 void addCommands(CLI::App& app, Options& options, Command& chosen) {
   auto on = [&](CLI::App* command, Command action) {
     command->callback([&chosen, action = std::move(action)] { chosen = action; });
@@ -282,7 +282,7 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
                     [](const NodeAddress& node, const Options& o) { return attachGuest(node, o.name); });
   attach->add_option("guest", options.name, "the machine's name at `vgpud --guest`")->required();
   auto* keys = app.add_subcommand("keys", "Make and show the keys for tls: connections (init, issue, show)");
-  keys->prefix_command()->fallthrough(false)->set_help_flag("");  // its own help comes from there too
+  keys->prefix_command()->fallthrough(false)->set_help_flag("");  // vgpu-relay prints its help, too
   on(keys, [keys](const NodeAddress&, const Options&) { return manageKeys(keys->remaining()); });
 
   addMachineCommands(app, options, chosen);
@@ -331,7 +331,7 @@ int run(int argc, char** argv) {
   app.fallthrough();
   addCommands(app, options, chosen);
   std::vector<std::string> arguments = markProgram({argv + 1, argv + argc});
-  std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes a vector
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 expects a vector in reverse order
   try {
     app.parse(arguments);
   } catch (const CLI::ParseError& error) {

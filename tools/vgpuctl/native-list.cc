@@ -32,7 +32,7 @@ void writeJson(const std::string& directory, const char* name, const json& text)
   file.publish();
 }
 
-// One of the files, whose every wrong field is refused by its name.
+// One of the two files; an invalid field is refused by its name.
 class NativeFile {
  public:
   NativeFile(const std::string& directory, const char* name, const char* format, uint64_t version)

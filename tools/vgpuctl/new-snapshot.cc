@@ -49,7 +49,7 @@ NewSnapshot NewSnapshot::like(const ChunkStore& store, const std::string& wish) 
 }
 
 NewSnapshot::~NewSnapshot() {
-  if (reserved) rmdir(directory.c_str());  // fails if there is a snapshot
+  if (reserved) rmdir(directory.c_str());  // fails if it contains a snapshot
 }
 
 }  // namespace vgpu::ctl

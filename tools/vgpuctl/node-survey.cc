@@ -53,7 +53,7 @@ json answerOf(const KnownNode& node) {
   return answer;
 }
 
-// A process that writes what a node answers into a pipe.
+// A child process that writes a node's answer into a pipe.
 class Question {
  public:
   explicit Question(const KnownNode& node) : node(node) {
@@ -148,7 +148,7 @@ std::string whyLeftOut(const NodeState& node) {
 }
 
 const NodeState* bestNode(const std::vector<NodeState>& nodes, unsigned gpus) {
-  // Of the GPUs that the program uses, which are the node's first ones, that with the least free memory.
+  // A program uses the node's first GPUs: what counts is the least free memory among these.
   auto worth = [&](const NodeState& node) {
     return std::tuple(std::ranges::min(std::span(node.freeBytes).first(gpus)), -static_cast<int64_t>(node.running));
   };

@@ -1,4 +1,4 @@
-// nodes, and what `--node any` takes.
+// nodes, and the choice of a node for `--node any`.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

@@ -23,7 +23,8 @@ bool isExecutableFile(const std::string& path) {
   return fs::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
 }
 
-// A program with file capabilities starts like a set-user-ID one, unless root runs it (capabilities(7), ld.so(8)).
+// Whether starting the program is treated like a set-user-ID one because of file capabilities; not if root runs it (capabilities(7),
+// ld.so(8)).
 bool gainsCapabilities(const std::string& path) {
   if (getuid() == 0 && geteuid() == 0) return false;
   return getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
@@ -43,7 +44,7 @@ void requireNoPrivileges(const std::string& path) {
   }
 }
 
-// Empty if the program has no interpreter: nothing loads libraries into it.
+// Empty if the program is linked statically: then nothing loads libraries into it.
 std::string interpreterOf(const image::Elf& program) {
   for (const auto& segment : program.segments()) {
     if (segment.p_type != PT_INTERP) continue;
@@ -68,9 +69,9 @@ void requireLoadable(const std::string& path, const image::Elf& program) {
   }
 }
 
-// What runs a script: the first word after "#!".
+// The interpreter of a script: the first word after "#!".
 std::string scriptInterpreter(std::string_view script) {
-  constexpr size_t lineBytes = 256;  // as much as Linux looks at (BINPRM_BUF_SIZE of linux/binfmts.h)
+  constexpr size_t lineBytes = 256;  // Linux reads no more of the line (BINPRM_BUF_SIZE of linux/binfmts.h)
   auto line = script.substr(2, lineBytes);
   std::string word;
   std::istringstream(std::string(line.substr(0, line.find('\n')))) >> word;
@@ -99,7 +100,7 @@ std::string findExecutable(const std::string& name) {
 
 void requirePreloadable(const std::string& path) {
   requireNoPrivileges(path);
-  image::MappedFile file(path.c_str());  // no bytes if it is executable but not readable: then nothing is known
+  image::MappedFile file(path.c_str());  // has no bytes if it is executable but not readable: then nothing can be checked
   if (image::isElf(file.bytes())) return requireLoadable(path, image::Elf(file.bytes()));
   auto text = image::textOf(file.bytes());
   if (!text.starts_with("#!")) return;

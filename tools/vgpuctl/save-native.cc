@@ -1,8 +1,8 @@
-// suspend --native: a program that runs on a GPU without vgpu. NVIDIA's driver takes what its processes have on their GPUs into
-// them (checkpoint/process/driver-checkpoint.h), and CRIU saves them. What that keeps is NVIDIA's to say, and is said so.
+// suspend --native: for a program that runs on a GPU without vgpu. NVIDIA's driver moves what its processes have on their GPUs into the
+// processes (checkpoint/process/driver-checkpoint.h), and CRIU saves them. What is preserved depends on NVIDIA, and the command says so.
 //
-// Until the snapshot is whole, any error has all of them go on; so has a resume, or another suspend to the folder, after this
-// process was killed (native-held.h).
+// Before the snapshot is complete, any error lets all processes go on. If this process is killed, a resume from the folder or another
+// suspend to it does that (native-held.h).
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -49,7 +49,7 @@ pid_t processNamed(const std::string& text) {
 
 class NativeSave {
  public:
-  // Throws kj::Exception if one of the processes cannot be saved; nothing has happened then.
+  // Throws kj::Exception if one of the processes cannot be saved; nothing has been changed then.
   NativeSave(const process::DriverCheckpoint& driver, pid_t root, std::string directory)
       : driver(driver),
         root(root),
@@ -61,13 +61,13 @@ class NativeSave {
                        process::named(stopped.front()), stopped.front()));
   }
 
-  // Makes the folder. Throws kj::Exception if it cannot; nothing has happened then.
+  // Makes the folder. Throws kj::Exception if it cannot; nothing has been changed then.
   void begin();
-  // Throws kj::Exception; then undo().
+  // If it throws kj::Exception, call undo().
   ProcessPart save(const process::Criu& criu, unsigned timeoutSeconds, const Interruption& interruption);
-  // All go on, and nothing of the folder is left. Throws kj::Exception, whose reason is `error`.
+  // Continues all processes and removes everything in the folder. Throws kj::Exception with the reason `error`.
   [[noreturn]] void undo(const kj::Exception& error);
-  // The snapshot has them.
+  // The snapshot contains the processes: ends them.
   void end(const ProcessPart& part);
 
   const process::DriverCheckpoint& driver;
@@ -99,7 +99,7 @@ ProcessPart NativeSave::save(const process::Criu& criu, unsigned timeoutSeconds,
     faultPoint("native.taken");
     interruption.check();
   }
-  // Now that they have none of the driver's files any more.
+  // Checked now, when they have none of the driver's files open any more.
   if (auto obstacles = process::obstaclesOf(root, criu.savesNetworkSockets()); !obstacles.empty())
     fail(fmt::format("process {} cannot be saved: {}", root, fmt::join(obstacles, "; ")));
   const std::string folder = snapshot::processFolderOf(directory);

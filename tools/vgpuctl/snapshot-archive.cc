@@ -27,9 +27,9 @@
 namespace vgpu::ctl {
 namespace {
 
-constexpr const char* standard = "-";  // input or output
+constexpr const char* standard = "-";  // standard input or output
 
-// Shows how far it is, and ends it when a signal comes.
+// Shows the progress, and ends the operation when a signal arrives.
 class Progress {
  public:
   Progress(const char* operation, const std::string& name) : operation(fmt::format("{} {}", operation, name)) {}

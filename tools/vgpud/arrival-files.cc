@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* brought = "the files of a session that arrives from another host";
 
-// As the files of snapshots have; none leads out of the folder.
+// Names of snapshot files are of this form; none leads out of the folder.
 bool isPlainName(const std::string& name) {
   return name.size() <= 64 && name[0] != '.' &&
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-") == std::string::npos;
@@ -28,7 +28,7 @@ bool isPlainName(const std::string& name) {
 
 using NextPiece = std::function<Piece(uint64_t offset)>;
 
-// Sends what `next` returns of a file from `offset` on, piece by piece.
+// Sends what `next` returns for a file, from `offset` on, piece by piece.
 kj::Promise<void> sendPieces(FileWork& files, control::Arrival::Client arrival, std::string name, NextPiece next, uint64_t offset = 0) {
   return files.run([next, offset] { return next(offset); })
       .then([&files, arrival, name = std::move(name), next](Piece&& piece) mutable -> kj::Promise<void> {

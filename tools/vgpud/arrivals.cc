@@ -19,7 +19,7 @@
 namespace vgpu::daemon {
 namespace {
 
-// For a source to connect its streams, and for a stream to say whose it is.
+// Limit for a source to connect its streams, and for a stream to send its token.
 constexpr auto streamLimit = 10 * kj::SECONDS;
 
 std::string newToken() {
@@ -28,7 +28,7 @@ std::string newToken() {
   return token;
 }
 
-// The devices that the program has seen must be here, in the same order: their limits are part of its decisions.
+// The devices that the program has seen must exist here in the same order, because the program has adapted to their limits.
 void requireDevices(capnp::List<control::Device>::Reader seen, const std::vector<DeviceInfo>& here) {
   if (seen.size() > here.size())
     fail(fmt::format("the session comes from a node with {} GPUs, but this one has {}", seen.size(), here.size()));
@@ -61,7 +61,7 @@ class Arrivals::Server final : public control::Arrival::Server {
     }));
   }
 
-  // `newcomer`: of a session whose virtual machine comes too.
+  // `newcomer`: for a session whose virtual machine comes too.
   kj::Promise<void> prepare(Guests::Newcomer newcomer) {
     if (!isElsewhere()) return kj::READY_NOW;
     auto opened = files->open(sessions.directory.renewals(), session + "-" + newSessionId());
@@ -77,7 +77,7 @@ class Arrivals::Server final : public control::Arrival::Server {
     if (streams.size() == migrationStreams) allStreams.fulfiller->fulfill();
   }
 
-  // It gets a state directory, as a program does that opens a session. One that the session had here before is removed when its
+  // Makes a state directory for it, as for a program that opens a session. A directory that the session had here before is removed once its
   // relay has ended.
   void takeProgram(kj::AutoCloseFd socket) {
     if (!isElsewhere() || program.get() != nullptr || comesWithMachine || !isTrusted(peerOf(socket))) return;
@@ -93,7 +93,7 @@ class Arrivals::Server final : public control::Arrival::Server {
       return StateDirectory::makeNext(in, id, owner);
     });
     auto made = work.fork();
-    auto watched = made.addBranch().then(  // whatever becomes of the session, and of this
+    auto watched = made.addBranch().then(  // runs whatever becomes of the session, and of this object
         [&sessions = sessions](StateDirectory::Shared&& made) { sessions.removeAfterProgram(std::move(made)); }, [](kj::Exception&&) {});
     sessions.spawn(kj::mv(watched));
     entering = made.addBranch()
@@ -166,9 +166,9 @@ class Arrivals::Server final : public control::Arrival::Server {
     Arrived arrived = takeAll();
     arrived.machine = Arrived::Machine{kj::mv(restored.fulfiller), kj::mv(machineCame.promise)};
     ahead = resume(sessions, std::move(directory), kj::mv(progress), {}, kj::mv(arrived)).fork();
-    // It does not end before the machine comes, unless it fails.
+    // Pending until the machine comes, unless the restore fails.
     auto first =
-        restored.promise.catch_([](kj::Exception&&) -> kj::Promise<void> { return kj::NEVER_DONE; });  // `ahead` says why
+        restored.promise.catch_([](kj::Exception&&) -> kj::Promise<void> { return kj::NEVER_DONE; });  // `ahead` reports the reason
     return first.exclusiveJoin(KJ_ASSERT_NONNULL(ahead).addBranch().ignoreResult());
   }
 
@@ -200,7 +200,7 @@ class Arrivals::Server final : public control::Arrival::Server {
   Sessions& sessions;
   const std::string session;
   kj::Own<WorkerProcess> worker;
-  kj::Own<ArrivalFiles> files;  // of a session that comes from another host
+  kj::Own<ArrivalFiles> files;  // for a session from another host
   kj::Vector<kj::AutoCloseFd> streams;
   kj::PromiseFulfillerPair<void> allStreams = kj::newPromiseAndFulfiller<void>(),
                                  programCame = kj::newPromiseAndFulfiller<void>();
@@ -209,7 +209,7 @@ class Arrivals::Server final : public control::Arrival::Server {
   bool comesWithMachine = false;
   std::string onDisk;  // the directory of its snapshot, if it was saved with its machine
   kj::PromiseFulfillerPair<void> machineCame = kj::newPromiseAndFulfiller<void>();
-  kj::Maybe<kj::ForkedPromise<Resumed>> ahead;  // of a session that was restored before its machine comes
+  kj::Maybe<kj::ForkedPromise<Resumed>> ahead;  // for a session that was restored before its machine comes
 };
 
 kj::Promise<void> Arrivals::receive(Sessions& sessions, ReceiveContext context) {
@@ -225,13 +225,13 @@ kj::Promise<void> Arrivals::receive(Sessions& sessions, ReceiveContext context) 
   });
 }
 
-// A session that comes back may still be leaving: its program has gone on elsewhere, and has not hung up here yet.
+// A session that comes back may still be leaving: its program has continued elsewhere, and has not closed its connection here yet.
 kj::Promise<void> Arrivals::departure(Sessions& sessions, std::string id) {
   KJ_IF_MAYBE (known, sessions.find(id)) {
     if (!known->isMoving && !*known->moved) fail("session " + id + " is on this node already");
     auto late = io.provider->getTimer().afterDelay(streamLimit);
     return known->gone().exclusiveJoin(kj::mv(late)).then([&sessions, id] {
-      return kj::evalLast([&sessions, id] {  // behind what ends it here
+      return kj::evalLast([&sessions, id] {  // after the events that end it here
         if (sessions.find(id) != nullptr) fail("session " + id + " is on this node already");
       });
     });

@@ -13,13 +13,13 @@
 namespace vgpu::daemon {
 namespace {
 
-// How long until a write that failed is tried again: its disk may have room then. VGPU_WRITE_RETRY, in seconds, overrides it.
+// How long until a failed write is tried again: the disk may have room then. VGPU_WRITE_RETRY, in seconds, overrides it.
 kj::Duration writeRetryDelay() {
   const char* wish = std::getenv("VGPU_WRITE_RETRY");
   return (wish == nullptr ? 30 : std::strtol(wish, nullptr, 10)) * kj::SECONDS;
 }
 
-// The session that is suspended to `path`, or being resumed from there, if there is one.
+// The session that is suspended to `path`, or being resumed from it, if there is one.
 kj::Maybe<Session&> waitingFor(Sessions& sessions, const std::string& id, const std::string& path) {
   KJ_IF_MAYBE (session, sessions.find(id)) {
     if (session->isSuspendedTo(path)) return *session;

@@ -12,7 +12,7 @@
 namespace vgpu::daemon {
 namespace {
 
-// Of one session at a time: a descriptor a part, and a worker is not trusted.
+// Limits per session: each part takes a descriptor, and a worker is not trusted.
 constexpr size_t mostNames = 64 << 10, mostParts = 1 << 10, mostContent = 1 << 10;
 
 class PassedFile final : public control::Descriptor::Server {
@@ -26,7 +26,7 @@ class PassedFile final : public control::Descriptor::Server {
 
 }  // namespace
 
-// Of one session. It may live longer than the session: what it is asked then finds nothing but files that the program has given.
+// Serves one session's worker. It may outlive the session: then it finds only files that the program has given.
 class Exchange::Server final : public control::Exchange::Server {
  public:
   Server(Exchange& exchange, const Session& session, kj::Maybe<kj::Own<SharingGroup>> group)
@@ -120,13 +120,13 @@ class Exchange::Server final : public control::Exchange::Server {
     KJ_IF_MAYBE (resumed, group) (*resumed)->given();
   }
 
-  // What this session can take.
+  // The object that this session may take.
   Given* found(const Name& name) {
     KJ_IF_MAYBE (resumed, group) return exchange.findFor(name, session, user, resumed->get());
     return exchange.findFor(name, session, user, nullptr);
   }
 
-  // Resolves at once; in a group that is being resumed, when another one gives it, or none will.
+  // Resolves at once; in a group that is being resumed, when another session gives the object, or none will.
   kj::Promise<void> isThere(Name name) {
     KJ_IF_MAYBE (resumed, group) {
       Given* given = found(name);
@@ -163,7 +163,7 @@ void Exchange::letGo(Given& given) {
   if (given.kind != static_cast<uint32_t>(api::Kind::PHYSICAL)) given.parts.clear();
 }
 
-// While its owner is being suspended, only those that are suspended with it take more of it.
+// While its owner is being suspended, only sessions that are suspended with it may take more objects of it.
 bool Exchange::isOpenFor(const std::string& owner, const std::string& session, const SharingGroup* group) {
   if (group != nullptr && group->has(owner)) return true;
   KJ_IF_MAYBE (giver, sessions.find(owner)) {

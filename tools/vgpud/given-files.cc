@@ -9,7 +9,7 @@ constexpr auto awaitLimit = 10 * kj::SECONDS;
 
 }  // namespace
 
-// What closes it lives until it has: it may be the last that has use for that.
+// The thread pool must live until the file is closed: this may be its last reference.
 GivenFile::~GivenFile() noexcept {
   const auto work = std::move(closing);
   kj::runCatchingExceptions([&] { work->add([file = kj::mv(file), work]() mutable { file = nullptr; }); });

@@ -43,7 +43,7 @@ void GreetingQueue::startOne(kj::AutoCloseFd connection) {
   }));
 }
 
-// Whose process has gone on to serve it is not among them any more.
+// A connection whose process has gone on to serve it is no longer in the list.
 void GreetingQueue::makeRoom() {
   isMakingRoom = false;
   if (waiting.empty() || greetings.size() < mostGreeting) return;

@@ -39,7 +39,7 @@ kj::Promise<void> Guests::serve(size_t gpus, bool runsPtx, kj::Timer& timer, Pro
   return kj::joinPromises(watches.finish());
 }
 
-// Its sessions do not end with it.
+// Restarts the process when it ends; its sessions do not end with it.
 kj::Promise<void> Guests::watch(Guest& guest, SpawnRequest request, kj::Timer& timer, Processes& processes) {
   kj::AutoCloseFd own = GuestFile::reopen(guest.file);
   request.inherits = {{own.get(), relayDescriptor}};
@@ -55,7 +55,7 @@ kj::Promise<void> Guests::watch(Guest& guest, SpawnRequest request, kj::Timer& t
   });
 }
 
-// It is refused here, and not by the process, if this can be seen without reading what the guest can write.
+// Refuses here, instead of in the process, whatever can be decided without reading guest memory.
 kj::Promise<void> Guests::expect(kj::AsyncIoContext& io, Processes& processes, const std::string& runDirectory,
                                  Newcomer newcomer) {
   const ProgramPlace& place = newcomer.place;
@@ -73,12 +73,12 @@ kj::Promise<void> Guests::expect(kj::AsyncIoContext& io, Processes& processes, c
   kj::AutoCloseFd ours(ends[0]), theirs(ends[1]);
   KJ_SYSCALL(write(ours, newcomer.token.data(), newcomer.token.size()));
   kj::AutoCloseFd own = GuestFile::reopen(guest->file);
-  // With '=': what a program calls itself may look like an option.
+  // In the form --name=VALUE, because a program's name may look like an option.
   SpawnRequest request = relayRequest({"newcomer", "--name=" + place.guest, "--slot", std::to_string(place.slot), "--claim",
                                        std::to_string(place.claim), "--run-dir", runDirectory, "--session-name=" + newcomer.name,
                                        "--program=" + newcomer.program, "--pid", std::to_string(newcomer.pid)});
   request.inherits = {{own.get(), relayDescriptor}, {theirs.get(), relayDescriptor + 1}};
-  auto child = processes.adopt(spawn(request));  // whose own child has the session, and outlives this daemon
+  auto child = processes.adopt(spawn(request));  // its child serves the session, and outlives this daemon
   theirs = nullptr;
   auto stream = io.lowLevelProvider->wrapSocketFd(kj::mv(ours));
   auto said = stream->readAllText().attach(kj::mv(stream));

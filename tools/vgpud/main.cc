@@ -1,4 +1,4 @@
-// vgpud, the daemon of a node: admits programs, keeps workers, suspends and resumes. One event loop, one thread.
+// vgpud, the daemon of a node: admits programs, keeps workers, suspends and resumes sessions. One event loop, one thread.
 #include <fmt/format.h>
 #include <kj/async-unix.h>
 #include <kj/debug.h>
@@ -36,9 +36,9 @@
 namespace vgpu::daemon {
 namespace {
 
-constexpr uint64_t registeredInOneSecond = 4 * GiB;  // of pinned memory, by a driver; measured: 20 (docs/facts.md)
+constexpr uint64_t registeredInOneSecond = 4 * GiB;  // a driver's minimum rate for pinned memory; measured: 20 GiB/s (docs/facts.md)
 constexpr unsigned mostRecycleSeconds = 24 * 60 * 60;
-// For sessions to leave. systemd kills a service that has not ended after 90 s (DefaultTimeoutStopSec).
+// The time for sessions to leave. systemd kills a service that has not ended after 90 s (DefaultTimeoutStopSec).
 constexpr unsigned defaultEvacuateSeconds = 60;
 constexpr const char* description =
     "The daemon of a node: gives programs a virtual GPU, suspends and resumes them.\n"
@@ -50,7 +50,7 @@ constexpr const char* examples =
     "Environment:\n"
     "  VGPU_EMULATED   settings of the emulated device, such as devices=4,memory=8GiB,architecture=90\n";
 
-// Each connection takes a descriptor: raise the limit as far as the system allows.
+// Each connection takes a descriptor: raises the limit as far as the system allows.
 void raiseDescriptorLimit() {
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return;
@@ -65,7 +65,7 @@ kj::Promise<void> stopSignal(kj::UnixEventPort& port) {
   });
 }
 
-// The first kind of worker that works, or nothing if `stop` comes first. The emulated device never replaces a real one without a
+// The first kind of worker that works, or nothing if `stop` resolves first. The emulated device never replaces a real one without a
 // message.
 kj::Maybe<kj::Own<WorkerPool>> startPool(kj::AsyncIoContext& io, Processes& processes, const DaemonOptions& options,
                                          const PinnedPool& pinned, kj::ForkedPromise<void>& stop) {
@@ -100,8 +100,8 @@ kj::Maybe<kj::Own<WorkerPool>> startPool(kj::AsyncIoContext& io, Processes& proc
   }
 }
 
-// Said now and not at the first suspend: a disk may hang, so by a thread of its own. Whoever calls vgpuctl may name another
-// store.
+// Reports problems of the store at the start instead of at the first suspend. On a thread, because a disk may hang. The user of vgpuctl may
+// choose another store.
 kj::Promise<void> lookAtStore(FileWork& files) {
   return files
       .run([] {
@@ -126,8 +126,8 @@ void announce(const RunDirectory& directory, const WorkerPool& pool, const std::
   std::fflush(stdout);
 }
 
-// For how long sessions may leave: 0 if that was not asked for, and nothing is known of other nodes. What a private daemon serves
-// ends with it.
+// How many seconds sessions may take to leave: 0 if that was not requested, and no other nodes are known. The sessions of a private daemon
+// end with it.
 unsigned evacuateSecondsOf(const DaemonOptions& options) {
   if (options.evacuateSeconds) return *options.evacuateSeconds;
   bool hasNodes = false;
@@ -136,7 +136,7 @@ unsigned evacuateSecondsOf(const DaemonOptions& options) {
   return hasNodes ? defaultEvacuateSeconds : 0;
 }
 
-// By the tool, as a person would; meanwhile the daemon goes on, until it is told to end once more.
+// Runs vgpuctl for it, as a person would; meanwhile the daemon goes on, until it is told to end once more.
 void evacuate(kj::AsyncIoContext& io, Processes& processes, const RunDirectory& directory, unsigned seconds) {
   SpawnRequest request;
   request.executable = binaryFile("vgpuctl");
@@ -207,7 +207,7 @@ int serve(const DaemonOptions& options) {
   return 0;
 }
 
-// For the scripts that interrupt every step: each line has a name, a process and a moment, separated by tabs.
+// For scripts that interrupt every step: each line has a name, a process and a description, separated by tabs.
 void listFaultPoints() {
   for (auto& point : faultPoints) {
     std::printf("%.*s\t%.*s\t%.*s\n", static_cast<int>(point.name.size()), point.name.data(),

@@ -8,14 +8,14 @@
 namespace vgpu::daemon {
 namespace {
 
-// Completes what is prepared; the caller's end cancels nothing any more.
+// Completes a prepared migration, even if the caller ends meanwhile.
 kj::Promise<Migrated> movedFrom(Sessions& sessions, kj::Own<Migration> migration) {
   auto moved = migration->move().attach(kj::addRef(*migration)).fork();
   sessions.spawn(moved.addBranch().ignoreResult().catch_([](kj::Exception&&) {}));
   return moved.addBranch();
 }
 
-// A migration whose steps a client takes. The session counts as busy as long as this has it.
+// A migration whose steps a client controls. The session counts as busy as long as this object has it.
 class DepartureServer final : public control::Departure::Server {
  public:
   DepartureServer(Sessions& sessions, Session& session, kj::Own<Migration> migration)
@@ -110,7 +110,7 @@ class DepartureServer final : public control::Departure::Server {
   const std::string id;
   kj::Maybe<kj::Own<Migration>> migration;  // until it is over
   kj::Maybe<kj::Own<Migration>> leaving;    // with its machine
-  std::string why;                          // it is
+  std::string why;                          // why it is over
   bool isStepping = false;
   kj::Promise<void> occupied;
 };

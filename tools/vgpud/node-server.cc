@@ -21,11 +21,11 @@ namespace vgpu::daemon {
 namespace {
 
 constexpr auto firstWordLimit = 10 * kj::SECONDS;
-constexpr uint64_t mostMessageWords = 64 << 10;  // half a megabyte: requests are a path and a name
-constexpr size_t mostQueuedBytes = size_t{1} << 20;  // a list of some thousand sessions
+constexpr uint64_t mostMessageWords = 64 << 10;  // half a megabyte: a request contains little more than a path and a name
+constexpr size_t mostQueuedBytes = size_t{1} << 20;  // the size of a list of some thousand sessions
 constexpr unsigned mostCalls = 1000;
 
-// One NodeServer for each time that the client asks for one, so that asking counts as a call.
+// Makes one NodeServer for each bootstrap request of the client, so that each request counts as a call.
 class Servers final : public capnp::BootstrapFactory<capnp::rpc::twoparty::VatId> {
  public:
   explicit Servers(Sessions& sessions) : sessions(sessions) {}
@@ -51,8 +51,7 @@ class Connection {
     rpc.setFlowLimit(mostMessageWords);
   }
 
-  // An RpcSystem that cannot read any more still waits for its replies to be read; a client over its limit is not given that
-  // time.
+  // An RpcSystem that cannot read any more still waits until its replies are read; a client over its limit does not get that time.
   kj::Promise<void> ended() { return network.onDisconnect().exclusiveJoin(kj::mv(cutOff.promise)); }
 
  private:

@@ -20,7 +20,7 @@
 namespace vgpu::daemon {
 namespace {
 
-// One thread makes pages at 1 to 2 GB/s, sixteen at 5 and more.
+// One thread populates pages at 1 to 2 GB/s, sixteen at 5 and more.
 constexpr unsigned mostThreads = 16;
 constexpr uint64_t bytesOfThread = 64 * MiB;
 
@@ -28,7 +28,7 @@ constexpr uint64_t bytesOfThread = 64 * MiB;
   fail(fmt::format("cannot allocate {:.1f} GiB of pinned memory (--pinned): {}", static_cast<double>(bytes) / GiB, why));
 }
 
-// Makes all pages. 0, or the system's error.
+// Allocates all pages. Returns 0 or an errno.
 int populate(const MemoryFile& memory) {
   Mapping mapping(memory);
   madvise(mapping.data(), mapping.bytes(), MADV_HUGEPAGE);
@@ -77,7 +77,7 @@ DigestKey keyIn(capnp::Data::Reader data) {
 PinnedPool::PinnedPool(uint64_t bytes)
     : chunks(roundUp(bytes, 2 * MiB)), memory(make(roundUp(bytes, 2 * MiB))), name(DigestKey::random().hex()) {}
 
-// First all that are there: what is made room for others may be none of those.
+// Finds all existing chunks first, so that none of them is removed to make room for the others.
 kj::Promise<void> PinnedRoomServer::place(PlaceContext context) {
   auto params = context.getParams();
   auto names = arrayIn<ChunkName>(params.getNames());

@@ -12,8 +12,7 @@ namespace vgpu::daemon {
 namespace {
 
 constexpr auto openLimit = 10 * kj::SECONDS;
-// The event loop looks at other connections only when nothing is ready; a program that always has a message ready is made
-// to wait so that it does.
+// The event loop serves other connections only when nothing is ready, so a program that always has a message ready is made to wait.
 constexpr unsigned messagesInTurn = 16;
 
 capnp::ReaderOptions messageLimits() {
@@ -135,13 +134,13 @@ void ProgramLink::send(kj::FunctionParam<void(control::ToSession::Builder)> fill
                  return written.attach(kj::mv(message), kj::mv(descriptors));
                })
                .fork();
-  // KJ does not run a branch on which nothing waits; it runs the fork as long as one of its branches runs.
+  // KJ does not run a branch that nobody waits for; it runs the fork as long as one of its branches runs.
   writing = writes.addBranch().eagerlyEvaluate(nullptr);
 }
 
 kj::Promise<void> ProgramLink::write(capnp::MessageBuilder& message, kj::ArrayPtr<const kj::AutoCloseFd> descriptors) {
   auto numbers = KJ_MAP(fd, descriptors) { return fd.get(); };
-  // Where the program has ended, the write throws instead of breaking its promise.
+  // If the program has ended, the write throws instead of rejecting its promise.
   auto done = kj::evalNow([&] { return capnp::writeMessage(*stream, numbers, message); });
   return done.attach(kj::mv(numbers))
       .catch_([](kj::Exception&& exception) {

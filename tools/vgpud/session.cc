@@ -16,7 +16,7 @@ namespace {
 
 // A program accepts in milliseconds; one that takes this long is stopped (SIGSTOP, a debugger).
 constexpr auto acceptLimit = 30 * kj::SECONDS;
-// Its machine must first have been loaded, and begun to run.
+// For a program whose machine must first be loaded and started.
 constexpr auto machineLimit = 60 * kj::SECONDS;
 
 }  // namespace
@@ -107,8 +107,8 @@ void Session::give(capnp::Data::Reader name, kj::Maybe<kj::AutoCloseFd> file) {
   fail("the program sent a file's name without its descriptor");
 }
 
-// A gate closes in microseconds and the object list commits in milliseconds, unless the program is stopped or a call inside waits
-// for work that the GPU does not reach.
+// A gate closes in microseconds and the object list commits in milliseconds, unless the program is stopped or a call inside waits for work
+// that the GPU does not reach.
 kj::Promise<uint64_t> Session::closeGate(unsigned seconds) {
   auto answer = kj::newPromiseAndFulfiller<uint64_t>();
   gateAnswer = kj::mv(answer.fulfiller);
@@ -151,7 +151,7 @@ kj::Promise<void> Session::approach(std::string address, std::string token) {
   });
   auto answered = answer.promise.exclusiveJoin(kj::mv(late)).attach(kj::defer([this] {
     if (gateAnswer == nullptr) return;
-    gateAnswer = nullptr;  // we have given up; its answer is none to the next question
+    gateAnswer = nullptr;  // given up: a late answer must not count for the next request
     ++answersToIgnore;
   }));
   return answered.then([this, address = std::move(address), token = std::move(token)](uint64_t) {
@@ -170,10 +170,10 @@ void Session::move() {
                   const char met = 1;
                   KJ_SYSCALL(write(*successor, &met, 1));
                 })
-                .eagerlyEvaluate([](kj::Exception&&) {});  // it has ended: the target says so
+                .eagerlyEvaluate([](kj::Exception&&) {});  // if it has ended, the target reports that
 }
 
-// A program that has ended, or is owned by another daemon, answers nothing more.
+// A program that has ended, or belongs to another daemon, does not answer any more.
 kj::Promise<bool> Session::stay() {
   auto answer = kj::newPromiseAndFulfiller<uint64_t>();
   gateAnswer = kj::mv(answer.fulfiller);
@@ -275,12 +275,12 @@ void Session::describe(control::SessionInfo::Builder info) const {
 }
 
 std::string newSessionId() {
-  // Crockford's alphabet: no i, l, o or u, which are misread or form unwanted words.
+  // Crockford's alphabet: without i, l, o and u, which are misread or form unwanted words.
   static constexpr char alphabet[] = "0123456789abcdefghjkmnpqrstvwxyz";
   unsigned char random[8];
   KJ_SYSCALL(getrandom(random, sizeof(random), 0));
   std::string id;
-  id += alphabet[10 + random[0] % 22];  // a letter first: no id looks like a pid
+  id += alphabet[10 + random[0] % 22];  // begins with a letter, so that no id looks like a pid
   for (int i = 1; i < 8; ++i) id += alphabet[random[i] % 32];
   return id;
 }

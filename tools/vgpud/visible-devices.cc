@@ -21,7 +21,7 @@ std::vector<std::string_view> parts(std::string_view text) {
   return found;
 }
 
-// As the driver reads it: in decimal, up to what is no digit, and the lower 32 bits of that. Measured on two H100 (580).
+// As the driver parses it: decimal, up to the first non-digit, truncated to 32 bits. Measured on two H100 (580).
 std::optional<uint32_t> numberIn(std::string_view part) {
   const std::string text(part);
   char* end = nullptr;
@@ -29,7 +29,7 @@ std::optional<uint32_t> numberIn(std::string_view part) {
   return end == text.c_str() ? std::nullopt : std::optional(static_cast<uint32_t>(number));
 }
 
-// The numbers of the node's devices: what the daemon's environment calls them.
+// The numbers of the node's devices in the daemon's environment.
 std::vector<uint32_t> numbersOf(size_t count, const char* own) {
   std::vector<uint32_t> numbers(count);
   std::iota(numbers.begin(), numbers.end(), 0u);
@@ -37,7 +37,7 @@ std::vector<uint32_t> numbersOf(size_t count, const char* own) {
   const auto said = parts(own);
   for (size_t device = 0; device < count && device < said.size(); ++device) {
     auto number = numberIn(said[device]);
-    if (!number) break;  // a UUID: what it is otherwise is not known
+    if (!number) break;  // a UUID: numbers of further devices are then unknown
     numbers[device] = *number;
   }
   return numbers;

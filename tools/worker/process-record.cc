@@ -10,7 +10,7 @@ namespace vgpu::stub {
 
 namespace {
 
-// A flag of contexts that the driver sets by itself, sooner or later; it behaves the same with and without it (docs/facts.md).
+// A context flag that the driver sets by itself at some time; contexts behave the same with and without it (docs/facts.md).
 constexpr unsigned setByDriver = CU_CTX_LMEM_RESIZE_TO_MAX;
 
 ProcessRecord::DefaultStream defaultStreamOf(const Driver& driver) {
@@ -34,7 +34,7 @@ void ProcessRecord::addCurrent(const Driver& driver) {
   size_t total = 0;
   require(driver, driver.cuMemGetInfo_v2(&found.freeBytes, &total), "cuMemGetInfo");
   for (size_t i = 0; i < found.limits.size(); ++i)
-    if (driver.cuCtxGetLimit(&found.limits[i], static_cast<CUlimit>(i)) != CUDA_SUCCESS) found.limits[i] = 0;  // not every device has each
+    if (driver.cuCtxGetLimit(&found.limits[i], static_cast<CUlimit>(i)) != CUDA_SUCCESS) found.limits[i] = 0;  // unsupported here
   found.defaultStream = defaultStreamOf(driver);
   require(driver, driver.cuCtxGetCacheConfig(&found.cacheConfig), "cuCtxGetCacheConfig");
   require(driver, driver.cuCtxGetFlags(&found.flags), "cuCtxGetFlags");
@@ -48,7 +48,7 @@ void ProcessRecord::addProcess() {
   mappedBytes = DriverAddresses::ofProcess().takenBytes();
 }
 
-// What the system says of this process alone is better than what a GPU has left for everybody.
+// The system's figure for this process alone is preferred to the free memory of a GPU, which others use too.
 std::string ProcessRecord::memoryLeftSince(const ProcessRecord& fresh) const {
   auto more = [](uint64_t now, uint64_t before) { return now > before ? now - before : 0; };
   if (gpuBytes && fresh.gpuBytes) {

@@ -7,7 +7,7 @@
 
 namespace vgpu::stub {
 
-// A receiver that fails or does not keep up gets fewer reports; the work does not wait for it.
+// A receiver that fails or is slow gets fewer reports; the work does not wait for it.
 struct ProgressRelay::Receiver {
   kj::Maybe<control::Progress::Client> client;
   kj::Promise<void> sending = kj::READY_NOW;

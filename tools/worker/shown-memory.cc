@@ -9,7 +9,7 @@
 namespace vgpu::stub {
 namespace {
 
-// Longer than any worker needs that is not stuck: without an answer a resume only takes longer.
+// Longer than any working worker needs; without an answer, a resume only takes longer.
 ControlChannel::Deadline soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(2); }
 
 }  // namespace

@@ -25,13 +25,13 @@
 namespace vgpu::stub {
 namespace {
 
-// What a caller has given, if it has.
+// The segment that the caller has passed, if it has.
 kj::Promise<kj::AutoCloseFd> receiveSegment(control::Worker::AttachParams::Reader params) {
   if (params.hasSegment()) return receiveDescriptor(params.getSegment());
   return kj::AutoCloseFd();
 }
 
-// Or of one file the same piece.
+// Or the same piece of one file.
 bool isSameFile(int a, int b) {
   struct stat first, second;
   return fstat(a, &first) == 0 && fstat(b, &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino &&
@@ -59,7 +59,7 @@ class GpuWait {
   Clock::time_point until;
 };
 
-// Of a program that has ended. Natively its work would have ended with it.
+// For a program that has ended: natively its work would have ended with it.
 void giveUpAtOnce(const std::string& kernel) {
   fail("the GPU is still busy" + (kernel.empty() ? kernel : " (kernel " + kernel + ")"));
 }
@@ -85,7 +85,7 @@ kj::Promise<void> WorkerServer::hello(HelloContext context) {
     }
     stub::require(*driver, driver->cuDriverGetVersion(&result.version), "cuDriverGetVersion");
     worker->runQuiesced([&](stub::SessionState& on) {
-      for (auto& device : result.devices) device.freeBytes = device.memoryBytes;  // without a context the driver does not say
+      for (auto& device : result.devices) device.freeBytes = device.memoryBytes;  // the driver does not report it without a context
       for (unsigned device : on.usedDevices()) {
         size_t total = 0;
         on.select(device);
@@ -111,7 +111,7 @@ kj::Promise<void> WorkerServer::hello(HelloContext context) {
   });
 }
 
-// Registering it takes the driver tens of milliseconds: better now than when a program waits.
+// Registering the memory takes the driver tens of milliseconds, so it is done before a program waits.
 void WorkerServer::attachNewMemory() {
   offerRoom();
   worker->attach(Segment::create(), MemoryFile::create("vgpu-host-arena", hostArenaBytes));
@@ -122,7 +122,7 @@ void WorkerServer::offerRoom() {
     worker->runQuiesced([&](stub::SessionState& on) { on.makeRoom = [spare = spare] { return spare->free(); }; });
 }
 
-// Before the worker is handed out, for the same reason: 51 ms a GiB.
+// Before the worker is handed out, for the same reason: 51 ms per GiB.
 void WorkerServer::registerPinned() {
   if (pinnedFile.bytes() == 0) return;
   worker->runQuiesced([&](stub::SessionState& on) {

@@ -88,7 +88,7 @@ Mapping::Mapping(const MemoryFile& file, void* address) : size(file.bytes()) {
   if (mapped == MAP_FAILED) KJ_FAIL_SYSCALL("mmap", errno, address, size);
   start = static_cast<std::byte*>(mapped);
   madvise(start, size, MADV_DONTDUMP);
-  madvise(start, size, MADV_HUGEPAGE);  // fewer, larger pages for the GPU's copies, if the system allows it
+  madvise(start, size, MADV_HUGEPAGE);  // if the system allows it: fewer and larger pages speed up the GPU's copies
 }
 
 Mapping::Mapping(Mapping&& other) noexcept

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t mostSegments = 64;
 
-// Room for the descriptors of one message, aligned as the kernel's header wants it.
+// A buffer for the descriptors of one message, aligned for cmsghdr.
 union Ancillary {
   cmsghdr header;
   char bytes[CMSG_SPACE(sizeof(int) * ControlChannel::mostDescriptors)];
@@ -47,7 +47,7 @@ void collect(msghdr& header, std::vector<kj::AutoCloseFd>& descriptors) {
   }
 }
 
-// Words of all segments, from a segment table whose first half-word is the number of segments less one.
+// The number of words of all segments, from a segment table whose first half-word is the number of segments less one.
 size_t bodyWords(kj::ArrayPtr<const uint32_t> table) {
   size_t words = 0;
   for (uint32_t i = 0; i <= table[0]; ++i) words += table[1 + i];
@@ -93,7 +93,7 @@ void ControlChannel::send(capnp::MessageBuilder& message, kj::ArrayPtr<const int
     ssize_t sent = sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent > 0) {
       rest = rest.slice(static_cast<size_t>(sent), rest.size());
-      descriptors = nullptr;  // they went with the first byte
+      descriptors = nullptr;  // sent with the first byte
     } else if (errno == EAGAIN) {
       await(POLLOUT, deadline);
     } else if (errno == EPIPE || errno == ECONNRESET) {
@@ -129,7 +129,7 @@ size_t ControlChannel::receiveSome(kj::ArrayPtr<kj::byte> bytes, std::vector<kj:
   }
 }
 
-// False if the connection ends before the first byte and `mayEnd`.
+// Returns false if `mayEnd` and the connection ends before the first byte.
 bool ControlChannel::fill(kj::ArrayPtr<kj::byte> bytes, std::vector<kj::AutoCloseFd>& descriptors, bool mayEnd,
                           const Deadline& deadline) {
   for (size_t done = 0; done < bytes.size();) {

@@ -68,7 +68,7 @@ Address vsockAddress(const Endpoint& endpoint, bool passive) {
       kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__, kj::heapString(message.data(), message.size())));
 }
 
-// A name server that does not reply, or a system without memory or descriptors: whoever asks again may succeed.
+// A name server that does not reply, or a system without memory or descriptors: a later attempt may succeed.
 [[noreturn]] void failToResolve(const Endpoint& endpoint, int error) {
   const std::string reason = error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error);
   const std::string message = "the address " + endpoint.text() + " cannot be resolved: " + reason;
@@ -101,13 +101,13 @@ kj::AutoCloseFd socketFor(Address& address) {
   return kj::AutoCloseFd(fd);
 }
 
-// Connections that a socket accepts inherit it.
+// Sockets accepted from this one inherit the option.
 void setNoDelay(int fd, const Endpoint& endpoint) {
   int on = 1;
   if (endpoint.transport != Transport::vsock) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-// 0, or why there is no connection.
+// Returns 0 or an errno.
 int connectWithin(int fd, Address& address) {
   if (connect(fd, address.get(), address.length) == 0) return 0;
   if (errno != EINPROGRESS && errno != EINTR) return errno;
@@ -122,7 +122,7 @@ int connectWithin(int fd, Address& address) {
   return error;
 }
 
-// Why nobody may listen there who neither encrypts nor asks who connects; empty if that is safe.
+// Why an unencrypted listener that does not authenticate must not listen at this address; empty if it is safe.
 std::string dangerOf(const Endpoint& endpoint, Address& address) {
   if (endpoint.transport == Transport::tls) return "";
   if (endpoint.transport == Transport::vsock)

@@ -65,7 +65,7 @@ std::span<const std::byte> bytesOf(const T& one) {
   return std::as_bytes(std::span(&one, 1));
 }
 
-// What a TLS handshake, and what an alert in its place, begin with (RFC 8446, 5.1).
+// The first bytes of a TLS handshake or alert record (RFC 8446, 5.1).
 bool isTls(const void* bytes) {
   auto* at = static_cast<const uint8_t*>(bytes);
   return (at[0] == 21 || at[0] == 22) && at[1] == 3;
@@ -133,7 +133,7 @@ Greeting receiveGreeting(ByteStream& stream, GreetingDeadline deadline) {
   if (isTls(&asked)) fail("it speaks TLS, but this port takes plain TCP: use tcp: there, or start this vgpud with --listen tls:");
   if (std::memcmp(asked.magic, magic, sizeof magic) != 0) fail("it is not vgpu");
   if (asked.version != greetingVersion) {
-    answer(stream, refused, {}, "", deadline);  // the version in the answer says it all
+    answer(stream, refused, {}, "", deadline);  // the version in the answer is the reason
     fail("it speaks version " + std::to_string(asked.version) + " of the link, this vgpud version " +
          std::to_string(greetingVersion));
   }

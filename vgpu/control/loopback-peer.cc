@@ -1,4 +1,4 @@
-// Whose socket the peer of a connection over loopback is.
+// Finds the owner of the peer's socket of a loopback connection.
 #include "vgpu/control/loopback-peer.h"
 
 #include <arpa/inet.h>
@@ -31,7 +31,7 @@ bool isLoopback(const sockaddr& address) {
 
 namespace {
 
-// An address as /proc/net/tcp has it: words of the address as numbers of this machine, a colon, the port, all in hexadecimal.
+// An address in the format of /proc/net/tcp: the address's words as native integers, a colon, the port, all in hexadecimal.
 std::string procText(const sockaddr_storage& address) {
   char text[64];
   if (address.ss_family == AF_INET) {

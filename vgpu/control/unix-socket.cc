@@ -92,7 +92,7 @@ kj::AutoCloseFd listenUnix(const std::string& path) {
   Address address = fileAddress(path);
   kj::AutoCloseFd fd = streamSocket(SOCK_NONBLOCK);
   if (bind(fd, address.get(), address.length) < 0) fail("cannot make the socket " + path + ": " + strerror(errno));
-  // Nobody can connect before listen(), so the permissions are in force before they matter.
+  // Nobody can connect before listen(), so the permissions are in force in time.
   KJ_SYSCALL(chmod(path.c_str(), 0600), path.c_str());
   KJ_SYSCALL(listen(fd, backlog), path.c_str());
   return fd;

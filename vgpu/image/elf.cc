@@ -6,8 +6,8 @@ namespace vgpu::image {
 
 namespace {
 
-// Types of sections without bytes in the file, besides SHT_NOBITS, as relocatable device code of nvcc 13 has them:
-// .nv.global, .nv.local and .nv.shared.
+// Types of sections that, besides SHT_NOBITS, have no bytes in the file, in relocatable device code of nvcc 13: .nv.global, .nv.local and
+// .nv.shared.
 constexpr uint32_t deviceGlobal = SHT_LOPROC + 7, deviceLocal = SHT_LOPROC + 9, deviceShared = SHT_LOPROC + 10;
 
 bool hasBytes(const Elf64_Shdr& section) {
@@ -28,13 +28,13 @@ bool isElf(Bytes bytes) { return textOf(bytes).starts_with(std::string_view(ELFM
 Elf::Elf(Bytes file) : file_(file) {
   if (!isElf(file) || file.size() < sizeof(Elf64_Ehdr)) return;
   auto header = read<Elf64_Ehdr>(file, 0);
-  // Linux runs a file that does not say its byte order, too.
+  // Linux also runs a file that does not state its byte order.
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] == ELFDATA2MSB) return;
   header_ = header;
   problem_ = nullptr;
   segments_ = table<Elf64_Phdr>(header.e_phoff, header.e_phnum, header.e_phentsize);
   if (header.e_shoff == 0 && header.e_shnum == 0) return;
-  // Files with very many sections keep count and name index in the first section (ELF-64 Object File Format,
+  // Files with very many sections keep their number and the index of the name table in the first section (ELF-64 Object File Format,
   // "e_shnum").
   auto first = table<Elf64_Shdr>(header.e_shoff, 1, header.e_shentsize);
   if (first.empty()) return;

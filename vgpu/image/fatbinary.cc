@@ -11,9 +11,9 @@ namespace {
 
 constexpr uint64_t containerHeaderBytes = 16, memberHeaderBytes = 64;
 
-// Whether the payload can become as much as its header says: known before room is made for it.
+// Whether the payload can decompress to the size in its header; checked before memory of that size is allocated.
 bool sizeIsPossible(const Member& member) {
-  constexpr uint64_t mostLz4Ratio = 255;  // LZ4 block format: a byte of match length stands for up to 255
+  constexpr uint64_t mostLz4Ratio = 255;  // LZ4 block format: one byte of match length stands for up to 255 bytes
   auto& stored = member.payload;
   if ((member.flags & zstd) == 0)
     return stored.size() <= std::numeric_limits<int>::max() && member.plainBytes / mostLz4Ratio <= stored.size();
@@ -89,7 +89,7 @@ std::optional<std::string_view> contentOf(const Member& member, std::string& roo
                     ? ZSTD_decompress(room.data(), room.size(), stored.data(), stored.size())
                     : static_cast<size_t>(LZ4_decompress_safe(
                           stored.data(), room.data(), static_cast<int>(stored.size()), static_cast<int>(room.size())));
-  if (done != room.size()) return std::nullopt;  // also if either decompressor failed
+  if (done != room.size()) return std::nullopt;  // also the case if the decompressor failed
   return room;
 }
 

@@ -18,8 +18,8 @@ namespace vgpu {
 
 namespace {
 
-// LMDB's two meta pages: a commit writes one of them last, and never a page that the last commit needs. So what is
-// copied between two looks that find them equal is the last commit (LMDB, mdb.c: MDB_meta, "double buffering").
+// LMDB has two meta pages. A commit writes one of them last, and never overwrites a page that the last commit needs. So if the meta pages
+// are equal before and after copying, the copy is the last commit (LMDB, mdb.c: MDB_meta, "double buffering").
 constexpr size_t metaBytes = 2 * 4 * KiB;
 using Meta = std::array<char, metaBytes>;
 

@@ -22,8 +22,8 @@ uint64_t readStore(RecordStore& store, const std::function<void(ObjectRecord&&)>
   });
 }
 
-// The batch is the difference between the table and the store: a frame takes no more room than what it leaves behind,
-// and an object that was made and destroyed within one batch never reaches the store.
+// The batch is the difference between the table and the store: a frame takes no more room than its effect, and an object that is made and
+// destroyed within one batch never reaches the store.
 class StoredList final : public ObjectList {
  public:
   StoredList(const std::string& directory, uint64_t mostBytes) : mostBytes(mostBytes) {

@@ -44,7 +44,7 @@ RecordedFrame decodeFrame(stored::Frame::Reader reader) {
   return frame;
 }
 
-// The first frame must be the one that makes the object.
+// A record's first frame must be the one that makes the object.
 void checkMaker(const ObjectRecord& record) {
   auto& maker = record.recipe.front();
   auto effects = effectsOf(maker.method, maker.words);

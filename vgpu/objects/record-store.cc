@@ -24,7 +24,7 @@ namespace {
 constexpr size_t firstMapBytes = 16 * MiB;
 constexpr unsigned readers = 126;
 
-// A table of another size or order would be another version.
+// Another size or member order requires a new version.
 struct Meta {
   char magic[8] = {'v', 'g', 'p', 'u', 'o', 'b', 'j', 's'};
   uint32_t version = objectListVersion;
@@ -64,7 +64,7 @@ uint64_t keyOf(const MDB_val& key, const std::string& path) {
   return be64toh(big);
 }
 
-// LMDB's locks belong to the process: a second environment on one file would release the first one's when it is closed.
+// A process may open an LMDB file only once: closing a second environment would release the first one's locks, which belong to the process.
 bool openInThisProcess(const std::string& file) {
   struct stat wanted, seen;
   if (stat(file.c_str(), &wanted) != 0) return false;
@@ -133,7 +133,7 @@ void RecordStore::closeEnvironment() {
   environment = nullptr;
 }
 
-// Opens the tables; makes them if the list is new.
+// Opens the tables; creates them if the list is new.
 void RecordStore::prepare() {
   bool writes = access == Access::write;
   Transaction transaction(environment, writes ? 0 : MDB_RDONLY);
@@ -197,7 +197,7 @@ void RecordStore::write(kj::ArrayPtr<const Change> changes) {
   int error = tryWrite(changes);
   for (; error == MDB_MAP_FULL; error = tryWrite(changes)) grow();
   if (error == 0) return;
-  // A transaction that failed half-way can leave the environment unusable; a new one finds the last commit.
+  // A failed transaction can leave the environment unusable; a new environment continues from the last commit.
   closeEnvironment();
   require(error, "writing");
 }
@@ -214,7 +214,7 @@ uint64_t RecordStore::commitNumber() {
 
 uint64_t RecordStore::read(const std::function<void(uint64_t, kj::ArrayPtr<const kj::byte>)>& visit) {
   Transaction transaction(environment, MDB_RDONLY);
-  if (transaction.error == MDB_MAP_RESIZED) {  // the writer has grown it since we opened it
+  if (transaction.error == MDB_MAP_RESIZED) {  // the writer has enlarged the map since we opened it
     require(mdb_env_set_mapsize(environment, 0), "mapping");
     return read(visit);
   }

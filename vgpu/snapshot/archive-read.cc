@@ -22,10 +22,10 @@ class ArchiveReader::Input {
  public:
   Input(int file, std::string name) : file(file), name(std::move(name)) {}
 
-  // "archive NAME: `check`"
+  // Message: "archive NAME: `check`".
   [[noreturn]] void refuse(const std::string& check) const { fail(fmt::format("archive {}: {}", name, check)); }
 
-  // As much as there is.
+  // Reads until `out` is full or the stream ends.
   size_t readSome(std::span<std::byte> out) {
     size_t total = 0;
     while (total < out.size()) {
@@ -38,7 +38,7 @@ class ArchiveReader::Input {
     }
     return total;
   }
-  // A signal may come just before a read, which would then wait for the writer of a pipe: so the wait is in pieces.
+  // A signal may come just before a read that then blocks on the writer of a pipe, so this waits with a timeout, again and again.
   void awaitBytes() const {
     pollfd wanted{file, POLLIN, 0};
     for (int ready = 0; ready == 0 || (ready < 0 && errno == EINTR);)
@@ -71,7 +71,7 @@ class ArchiveReader::Input {
     read(std::as_writable_bytes(std::span(text)), what);
     return text;
   }
-  // A file of which the manifest says `sum`, piece after piece.
+  // Reads a file that must match `sum` from the manifest, piece by piece.
   void readFile(const char* what, const FileSum& sum, const std::function<void(std::span<const std::byte>)>& take) {
     if (auto bytes = read<uint64_t>(what); bytes != sum.bytes)
       refuse(fmt::format("{}: length: {} bytes are expected, {} are found", what, sum.bytes, bytes));
@@ -100,8 +100,8 @@ class ArchiveReader::Input {
   const std::string name;
 };
 
-// The chunks on their way into the store: the calling thread reads, the others verify, digest by the store's key, and write what
-// the store does not have.
+// The chunks on their way into the store: the calling thread reads; the other threads verify, digest with the store's key, and write those
+// that the store does not have.
 class ArchiveReader::Chunks {
  public:
   Chunks(Input& input, const Digester& before, const std::vector<ChunkName>& names, ChunkSink& sink)
@@ -167,7 +167,7 @@ class ArchiveReader::Chunks {
   ChunkSink& sink;
   std::vector<Slot> slots;
   WorkQueue<Slot*> unused, filled;
-  ThreadGroup threads;  // ends first
+  ThreadGroup threads;  // destroyed first
 };
 
 ArchiveReader::ArchiveReader(int in, std::string name, ArchiveProgress report)

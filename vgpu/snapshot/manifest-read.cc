@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 
 constexpr size_t maxText = 64 * 1024;
 
-// Looks at untrusted JSON: every value is of the type asked for, or the manifest is refused by the field's name.
+// Reads untrusted JSON: if a value is missing or has another type, the manifest is refused with the field's name.
 struct Fields {
   const Refusal& refusal;
 
@@ -56,7 +56,8 @@ struct Fields {
   }
 };
 
-// The line that begins at `at`, without its end, once the line behind it seals all up to there; `at` is behind that then.
+// Returns the line that begins at `at`, without its newline, and advances `at` past it and the next line, which must hold the checksum of
+// everything up to there.
 std::string_view unseal(const Fields& fields, std::string_view text, size_t& at) {
   size_t end = text.find('\n', at), sealEnd = end == text.npos ? text.npos : text.find('\n', end + 1);
   if (sealEnd == text.npos) fields.refuse("checksum: the line that holds it is missing; the file was truncated, or is not a manifest");
@@ -169,7 +170,7 @@ void readProcess(const Fields& fields, const Json& json, Header& manifest) {
                       fields.numberIn(process, "imageBytes")};
 }
 
-// Of a format and version that we read.
+// For formats and versions that we can read.
 Header parseHeader(const Fields& fields, std::string_view line) {
   Json json = Json::parse(line, nullptr, false);
   if (!json.is_object() || json.value("format", Json()) != "vgpu-snapshot") fields.refuse("it does not describe a snapshot");

@@ -22,7 +22,7 @@ Json devicesOf(const Manifest& manifest) {
   return devices;
 }
 
-// Rows, not objects: a program may have very many.
+// Arrays instead of JSON objects, because a program may have very many.
 Json stateOf(const Tables& tables) {
   Json state = Json::object();
   for (auto& [name, rows] : tables.state) {
@@ -35,7 +35,7 @@ Json stateOf(const Tables& tables) {
   return state;
 }
 
-// Names come from the program and need not be text.
+// Names come from the program and may be invalid UTF-8.
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace

@@ -26,7 +26,7 @@ struct SlabHeader {
   uint32_t slab, bytes;
 };
 
-// A FrameHeader as plain bytes.
+// The layout of a FrameHeader, as plain values.
 struct FrameStart {
   uint64_t sequence;
   uint32_t bytes;
@@ -35,7 +35,7 @@ struct FrameStart {
 };
 static_assert(sizeof(FrameStart) == sizeof(FrameHeader));
 
-// Calls `visit(header, whole frame)` for each frame of a ring. Returns how many there are.
+// Calls `visit(header, whole frame)` for each frame of a ring. Returns the number of frames.
 template <typename Visit>
 uint64_t walk(const PendingRing& ring, Visit visit) {
   uint64_t count = 0, barrier = ring.barrier;
@@ -58,7 +58,7 @@ uint64_t walk(const PendingRing& ring, Visit visit) {
   return count;
 }
 
-// The message of a frame, which may not be aligned as words are.
+// A copy of the frame's message, aligned to words.
 kj::Array<capnp::word> messageOf(std::span<const std::byte> frame) {
   auto body = frame.subspan(sizeof(FrameStart));
   auto words = kj::heapArray<capnp::word>(body.size() / sizeof(capnp::word));
@@ -66,20 +66,20 @@ kj::Array<capnp::word> messageOf(std::span<const std::byte> frame) {
   return words;
 }
 
-// Which slabs the frames name, and how many bytes of each are theirs.
+// Adds the slabs that the ring's frames name, and how many bytes of each they use.
 void addSlabsOf(const PendingRing& ring, std::map<uint32_t, uint32_t>& slabs, uint64_t& count) {
   count += walk(ring, [&](const FrameStart& start, std::span<const std::byte> frame) {
     auto method = static_cast<api::Method>(start.method);
     if (api::infoOf(method).slabs.empty()) return;
     api::visitSlabs(method, messageOf(frame), [&](uint64_t slab, uint64_t bytes) {
-      if (slab >= slabCount || bytes > slabBytes) return;  // the worker will refuse it
+      if (slab >= slabCount || bytes > slabBytes) return;  // the worker will refuse the frame
       auto& most = slabs[static_cast<uint32_t>(slab)];
       most = std::max(most, static_cast<uint32_t>(bytes));
     });
   });
 }
 
-// Puts `value` at the front of `out`, which becomes what is behind it.
+// Copies `value` to the front of `out`, and advances `out` past it.
 void put(std::span<std::byte>& out, std::span<const std::byte> value) {
   std::copy(value.begin(), value.end(), out.begin());
   out = out.subspan(value.size());
@@ -117,7 +117,7 @@ PendingCalls capturePendingCalls(const Segment& segment, const RingCut& barrier)
   std::map<uint32_t, uint32_t> slabs;
   for (unsigned device = 0; device < maxDevices; ++device) {
     PendingRing ring{{device, barrier[device], segment.ring(device).head.load()}, {}};
-    // One that is open and has had no frame belongs to it: the program does not open it again.
+    // A ring that is open but has had no frame is included too, because the program does not open it again.
     const bool isOpen = device != 0 && segment.ring(device).isOpen.load() != 0;
     if (ring.head == 0 && ring.barrier == 0 && !isOpen) continue;
     KJ_REQUIRE(ring.head >= ring.barrier && ring.head - ring.barrier <= ringBytes, "a ring's head is too far from its "
@@ -211,7 +211,7 @@ void requireSamePlace(const PendingCalls& pending, const Segment& segment) {
 void putBack(const PendingCalls& pending, const Segment& segment) {
   for (auto& slab : pending.slabs) {
     std::copy(slab.bytes.begin(), slab.bytes.end(), segment.slab(slab.slab));
-    uint32_t free = 0;  // the program's own segment has its generation already
+    uint32_t free = 0;  // the program's own segment has this generation already
     segment.slabState(slab.slab).busy.compare_exchange_strong(free, 1);
   }
   for (auto& ring : pending.rings) {

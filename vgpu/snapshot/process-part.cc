@@ -26,7 +26,7 @@ namespace {
 using Json = nlohmann::json;
 constexpr uint64_t mostListBytes = 16 * MiB;
 
-// What is not of the type wanted is refused with the name of the file.
+// Refuses a value of the wrong type, with the name of the file.
 class List {
  public:
   List(const SnapshotReader& folder, const std::vector<std::byte>& bytes) : folder(folder) {
@@ -64,13 +64,13 @@ class List {
   const SnapshotReader& folder;
 };
 
-// As a daemon draws one: a folder's plain name.
+// The form that a daemon generates: a plain folder name.
 bool isSessionName(const std::string& name) {
   return !name.empty() &&
          std::ranges::all_of(name, [](unsigned char letter) { return std::islower(letter) || std::isdigit(letter); });
 }
 
-// A file's plain name: of an image that CRIU finds in its own folder.
+// The plain name of an image file, which CRIU finds in its own folder.
 bool isImageName(const std::string& name) {
   return name.ends_with(".img") && name.find('/') == name.npos && !name.starts_with('.');
 }
@@ -83,7 +83,7 @@ bool readAt(int file, uint64_t at, void* out, size_t bytes) {
   return pread(file, out, bytes, static_cast<off_t>(at)) == static_cast<ssize_t>(bytes);
 }
 
-// Of the note of type NT_GNU_BUILD_ID in a segment of notes. Empty: there is none.
+// From the NT_GNU_BUILD_ID note in a PT_NOTE segment. Empty if there is none.
 std::string buildIdIn(int file, const Elf64_Phdr& segment) {
   constexpr uint64_t mostBytes = 64 * KiB;
   std::vector<unsigned char> notes(std::min<uint64_t>(segment.p_filesz, mostBytes));

@@ -39,7 +39,7 @@ std::vector<ObjectRecord> decodeRecords(std::span<const std::byte> bytes, const 
       KJ_REQUIRE(barrier.hasExecuted(frame.place()), "a frame is newer than the snapshot", frame.device, frame.position,
                  barrier[frame.device]);
   }
-  return recordsAt(std::move(records), barrier);  // checks that they fit together
+  return recordsAt(std::move(records), barrier);  // also checks that the records are consistent
 }
 
 }  // namespace vgpu::snapshot

@@ -17,7 +17,7 @@ namespace vgpu::snapshot {
 
 namespace {
 
-// As much as there is, up to `out`.
+// Reads until `out` is full or the file ends.
 size_t readSome(int fd, std::span<std::byte> out, int& error) {
   size_t total = 0;
   error = 0;

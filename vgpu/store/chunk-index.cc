@@ -17,8 +17,8 @@ namespace vgpu {
 
 namespace {
 
-constexpr size_t mostIndexBytes = 4 * GiB;  // of addresses: some 40 million chunks, 80 TiB of memory
-constexpr unsigned mostReaders = 512;       // processes at a time
+constexpr size_t mostIndexBytes = 4 * GiB;  // address space for the index: some 40 million chunks, 80 TiB of memory
+constexpr unsigned mostReaders = 512;       // processes that read at the same time
 
 static_assert(sizeof(ChunkName) == 24 && sizeof(StoredChunk) == 24);
 
@@ -27,9 +27,9 @@ MDB_val bytesOf(const Value& value) {
   return {sizeof value, const_cast<Value*>(&value)};
 }
 
-// LMDB reports a write that a full disk has cut short as EIO.
+// LMDB reports EIO for a write that a full disk has cut short.
 std::string textOf(int error, const std::string& folder) {
-  constexpr uint64_t mostCut = MiB;  // more than it writes at once
+  constexpr uint64_t mostCut = MiB;  // more than LMDB writes at once
   if (error == EIO && freeBytesAt(folder) < mostCut) error = ENOSPC;
   return error > 0 ? writeProblem(error, folder) : mdb_strerror(error);
 }
@@ -55,7 +55,7 @@ void ChunkIndex::open() {
   require(mdb_dbi_open(reading, nullptr, 0, &table), "reading it");
 }
 
-// Pages behind the file's end would end this process when they are read.
+// Reading mapped pages beyond the file's end would kill this process with SIGBUS.
 void ChunkIndex::refuseIfCut() const {
   MDB_envinfo info;
   MDB_stat pages;
@@ -101,7 +101,7 @@ uint64_t ChunkIndex::checkTable(unsigned number) const {
   KJ_DEFER(mdb_cursor_close(cursor));
   MDB_val key, value;
   uint64_t rows = 0;
-  [[maybe_unused]] volatile unsigned char last = 0;  // so that the page of the value is read
+  [[maybe_unused]] volatile unsigned char last = 0;  // volatile: forces a read of the value's page
   int error;
   for (; (error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0; ++rows) {
     auto* bytes = static_cast<const unsigned char*>(value.mv_data);
@@ -113,7 +113,7 @@ uint64_t ChunkIndex::checkTable(unsigned number) const {
 }
 
 uint64_t ChunkIndex::check() const {
-  constexpr unsigned freePages = 0;  // LMDB's own table, which a transaction that writes takes pages from
+  constexpr unsigned freePages = 0;  // LMDB's table of free pages, from which a write transaction takes pages
   checkTable(freePages);
   MDB_stat pages;
   require(mdb_stat(reading, table, &pages), "inspecting it");

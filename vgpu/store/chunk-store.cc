@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t mostNameBytes = 100;
 constexpr uint32_t storeVersion = 1;
-constexpr uint64_t mostPackNumber = (uint64_t{1} << 62) - 1;  // a place in a file, for its lease
+constexpr uint64_t mostPackNumber = (uint64_t{1} << 62) - 1;  // a pack's lease is a byte offset in a file, so its number must fit one
 
 struct Format {
   char magic[8] = {'v', 'g', 'p', 'u', 's', 't', 'o', 'r'};
@@ -74,7 +74,7 @@ std::optional<std::string> ChunkStore::around(const std::string& snapshotDirecto
   if (folder.filename() != "snapshots") return std::nullopt;
   std::string store = folder.parent_path();
   auto isThere = [](const std::string& name) { return ::access(name.c_str(), F_OK) == 0; };
-  if (!isThere(formatPath(store)) && !isThere(store + "/index")) return std::nullopt;  // one that lost its format is refused when it is opened
+  if (!isThere(formatPath(store)) && !isThere(store + "/index")) return std::nullopt;  // a store without its format file is refused later
   return store;
 }
 
@@ -86,7 +86,7 @@ std::string ChunkStore::directoryOf(const std::string& folder, const std::string
   return folder + "/snapshots/" + snapshot;
 }
 
-// Who makes it first has its key in it. An index without it is of digests whose key is lost.
+// The first process to make the file puts its key there. An existing index without a format file means that the key of its digests is lost.
 void ChunkStore::makeFormat() {
   if (::access((folder + "/index").c_str(), F_OK) == 0 && ::access(formatPath(folder).c_str(), F_OK) != 0)
     refuse(folder, "its file format is missing, and the digests of its chunks cannot be computed without it; put it back, or use another folder");
@@ -114,7 +114,7 @@ void ChunkStore::readFormat() {
   digestKey = found.key;
 }
 
-// What was read of the index before a pack was leased may have been removed since.
+// What was read from the index before the pack was leased may have been removed since.
 bool ChunkStore::lease(uint64_t pack, bool waits) {
   if (!(waits ? leases->await(pack) : leases->take(pack))) return false;
   struct stat status;
@@ -158,7 +158,7 @@ StoredChunk ChunkStore::get(const ChunkName& name) {
 
 std::string ChunkStore::packPath(uint64_t number) const { return fmt::format("{}/packs/{:016x}", folder, number); }
 
-// Drawn at random: no name is used twice, so a row that is left of a pack that somebody has removed is never taken for one of another.
+// The number is random: none is used twice, so a leftover row of a pack that somebody removed never refers to a new pack.
 ChunkStore::NewPack ChunkStore::createPack() {
   for (;;) {
     uint64_t number = 0;
@@ -196,7 +196,7 @@ std::vector<std::string> ChunkStore::snapshots() const {
   return names;
 }
 
-// False if it stays. Its lease is let go.
+// Returns false if the pack stays. Releases its lease.
 bool ChunkStore::removePack(uint64_t number, Collected& collected) {
   std::string path = packPath(number);
   uint64_t bytes = allocatedBytes(path);
@@ -209,7 +209,7 @@ bool ChunkStore::removePack(uint64_t number, Collected& collected) {
 
 ChunkStore::Collected ChunkStore::collect(const std::function<std::vector<ChunkName>()>& used) {
   Collected collected;
-  std::map<uint64_t, std::vector<Extent>> alone;  // by pack that nobody uses: what stays of it
+  std::map<uint64_t, std::vector<Extent>> alone;  // by pack that no process uses: the pieces that stay
   std::set<uint64_t> inUse;
   KJ_DEFER(for (auto& pack : alone) leases->release(pack.first));
   for (uint64_t number : packNumbers()) {
@@ -229,7 +229,8 @@ ChunkStore::Collected ChunkStore::collect(const std::function<std::vector<ChunkN
     if (pack != alone.end() && isNeeded(name)) pack->second.push_back({chunk.offset, chunk.bytes});
     return true;
   });
-  // Before the index, which has no room on a full disk: a row whose pack is missing is no chunk.
+  // Packs are removed before the index is filtered, because on a full disk the index cannot grow: a row whose pack is missing counts as no
+  // chunk.
   std::erase_if(alone, [&](auto& pack) { return pack.second.empty() && removePack(pack.first, collected); });
   collected.chunks = index->filter([&](const ChunkName& name, const StoredChunk& chunk) {
     bool isOthers =

@@ -33,7 +33,7 @@ constexpr const char* wanted =
     "A store must be on a local file system with locks, hard links, shared mappings and holes, such as ext4, xfs, "
     "btrfs or tmpfs: name another folder with VGPU_STORE, or a directory for this snapshot with --to";
 
-// Of a file that is there, which must have pages.
+// `file` must exist and have pages.
 const char* failingPart(int file, const std::string& path, const std::string& other) {
   constexpr size_t bytes = 2 * 4096;
   if (ftruncate(file, bytes) != 0) return "files cannot be given a size";
@@ -76,7 +76,7 @@ std::string unfitFileSystem(const std::string& folder) {
   KJ_DEFER(unlink(path.c_str()));
   errno = 0;
   const char* failing = failingPart(file, path, other);
-  if (failing == nullptr || errno == ENOSPC) return "";  // a full disk says that itself, when something is to be written
+  if (failing == nullptr || errno == ENOSPC) return "";  // a full disk is reported when something is written
   return fmt::format("its file system cannot hold a store: {} ({}). {}", failing, errno == 0 ? "no error" : strerror(errno),
                      wanted);
 }

@@ -29,7 +29,7 @@ std::byte* mapTable(int fd) {
   return static_cast<std::byte*>(mapped);
 }
 
-// What is wrong with a header for a file of `bytes`; empty if nothing.
+// What is wrong with the header of a file of `bytes`; empty if it is valid.
 std::string problemOf(const GuestHeader& header, uint64_t bytes) {
   if (header.magic != guestMagic) return "vgpud has written no header to it: does a `vgpud --guest` serve it?";
   if (header.version != guestVersion || header.segmentVersion != segmentVersion)
@@ -41,7 +41,8 @@ std::string problemOf(const GuestHeader& header, uint64_t bytes) {
   return "";
 }
 
-// A compare-and-set that succeeds: neither a compiler nor a processor may leave the store out, and another thread's is not lost.
+// A successful compare-and-swap: neither the compiler nor the processor may omit its store, and a concurrent store of another thread is not
+// lost.
 void rewritePage(std::byte* page) {
   std::atomic_ref word(*reinterpret_cast<uint64_t*>(page));
   uint64_t value = word.load(std::memory_order_relaxed);
@@ -127,7 +128,7 @@ bool GuestFile::isLocked(uint64_t slot) const {
 
 void GuestFile::clear(uint64_t slot) const { clear(GuestLayout::slot(slot)); }
 
-// The slot itself may be among them, with the same lock.
+// These may include the slot itself, which has the same lock.
 std::vector<GuestLocks::Range> GuestFile::piecesOf(uint64_t slot, int locked) const {
   const GuestLocks locks(locked, side);
   const GuestLocks::Range all = GuestLayout::pieces(bytes), own = GuestLayout::slot(slot);

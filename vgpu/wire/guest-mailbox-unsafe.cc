@@ -20,7 +20,7 @@ namespace {
 constexpr uint64_t ringsAt = 4 * KiB, turnBytes = GuestLayout::mailboxBytes / 2;
 static_assert(ringsAt + 2 * GuestMailbox::ringBytes <= turnBytes);
 
-// Copies between a ring and what is in a row: at most two pieces.
+// Copies between the ring and a contiguous buffer, in at most two pieces.
 template <typename Copy>
 void inPieces(uint64_t position, size_t bytes, Copy&& copy) {
   const uint64_t at = position % GuestMailbox::ringBytes;

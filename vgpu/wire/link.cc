@@ -20,7 +20,7 @@ static_assert(sizeof(Head) == 24);
 constexpr size_t chunkBytes = 256 * KiB;
 constexpr size_t incomingBytes = 2 * MiB;
 static_assert(incomingBytes >= 64 * KiB + sizeof(Head) + mostLinkPayload);
-// After so much the peer is told what has come, so that it need not keep it.
+// An acknowledgement is sent after so much, so that the peer need not keep what has arrived.
 constexpr size_t acknowledgedBytes = 1 * MiB;
 constexpr uint64_t acknowledgedMessages = 256;
 
@@ -128,7 +128,7 @@ std::optional<LinkMessage> Link::next() {
     parsed += sizeof head + head.bytes;
     ++receivedCount;
     if (head.type == acknowledgement) {
-      if (acknowledged + 1 == receivedCount) acknowledged = receivedCount;  // by itself it needs none
+      if (acknowledged + 1 == receivedCount) acknowledged = receivedCount;  // a lone acknowledgement needs no acknowledgement
       continue;
     }
     unacknowledgedBytes += head.bytes;

@@ -2,17 +2,16 @@
 
 #include <algorithm>
 
+#include "stub/worker/cache-hints.h"
+
 namespace vgpu::stub {
 
 LaunchAttributes::LaunchAttributes(Execution& on, kj::ArrayPtr<const kj::byte> data, bool isCooperative) {
   Unpacked unpacked(on, api::described::CUlaunchAttribute, data);
   auto* first = unpacked.get<CUlaunchAttribute>();
   list.assign(first, first + unpacked.count());
-  if (!isCooperative) return;
-  CUlaunchAttribute cooperative{};
-  cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-  cooperative.value.cooperative = 1;
-  list.push_back(cooperative);
+  if (isCooperative) list.push_back({CU_LAUNCH_ATTRIBUTE_COOPERATIVE, {}, {.cooperative = 1}});
+  limitCacheHints(on, list);
 }
 
 CUresult LaunchAttributes::check() const {

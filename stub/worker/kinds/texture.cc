@@ -14,7 +14,7 @@ namespace vgpu::stub {
 
 namespace {
 
-TextureHandles& texturesOf(Execution& on) { return on.kept.of<TextureHandles>(on.driver); }
+TextureHandles& texturesOf(Execution& on) { return on.kept.of<TextureHandles>(on.driver, on.session.physical, on.device()); }
 
 // Memory that the program names must be its own: the device would read any memory.
 bool isOwn(Execution& on, const CUDA_RESOURCE_DESC& resource) {

@@ -11,7 +11,7 @@ succeeds ctl ampere resume one
 memoryIsRight one
 tell one change changed
 succeeds ctl ampere suspend one --to "$dir/second"
-ctl ampere inspect "$dir/second" | grep -q "sm_90" || fail "the program's GPU is another one than it has seen"
+ctl ampere inspect "$dir/second" | finds "sm_90" || fail "the program's GPU is another one than it has seen"
 
 # With what it has, it would not fit.
 startContents hopper large 80
@@ -76,3 +76,17 @@ succeeds ctl hopper resume green
 touch "$dir/pause.go"
 wait "${runner[green]}" || fail "green-contexts returned $?"
 says green '^green-contexts: ok' || fail "green-contexts did not say that all is well"
+
+# Hints about the L2 cache, of which another GPU has none to set aside.
+rm -f "$dir/pause.reached" "$dir/pause.go"
+VGPU_PAUSE_FILE=$dir/pause ctl hopper run --name hints -- "$tree/tests/programs/cache-hints" >"$dir/hints.log" 2>&1 &
+runner[hints]=$!
+waitUntil test -e "$dir/pause.reached"
+succeeds ctl hopper suspend hints
+succeeds ctl turing resume hints
+touch "$dir/pause.go"
+wait "${runner[hints]}" || fail "cache-hints returned $?"
+says hints '^cache-hints: ok' || fail "cache-hints did not say that all is well"
+for what in "L2 cache for data that stays" "a window of addresses in the L2 cache"; do
+  says turing "allows 0 bytes of $what" || fail "node turing does not say how much it allows of $what"
+done

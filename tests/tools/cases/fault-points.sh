@@ -77,8 +77,7 @@ VGPU_FAULT_POINT=program.gate-closing:stop startDouble c two
 ctl c suspend two --to "$dir/y" >"$dir/suspend.log" 2>&1 &
 suspend=$!
 waitUntil wasHit program.gate-closing stop
-waitUntil stands "${double[two]}"
-kill -CONT "${double[two]}"
+letGo "${double[two]}"
 wait "$suspend" || fail "a program that was stopped for a while was not suspended"
 
 VGPU_FAULT_POINT=no-such-point startNode d

@@ -36,8 +36,12 @@ relaysOfNode() {
     tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -q '^vgpu-relay node ' && echo "$pid"
   done
 }
-# newestRelay: never the session's own, which is the oldest. Process ids do not say it: they begin again.
-newestRelay() { for pid in $(relaysOfNode); do awk '{ print $22, $1 }' "/proc/$pid/stat"; done 2>/dev/null | sort -n | awk 'END { print $2 }'; }
+# Sets `newest`, never to the session's own, which is the oldest: those of connections that break end a moment later. Process ids do not
+# say it: they begin again.
+findNewest() {
+  newest=$(for pid in $(relaysOfNode); do awk '{ print $22, $1 }' "/proc/$pid/stat"; done 2>/dev/null | sort -n | awk 'NR > 1 { last = $2 } END { print last }')
+  [ -n "$newest" ]
+}
 hasRelays() { [ "$(relaysOfNode | wc -l)" -ge "$1" ]; }
 
 startCopies one
@@ -49,7 +53,8 @@ done
 goesOn one
 waitUntil hasRelays 4
 for round in 1 2 3; do
-  kill -KILL "$(newestRelay)"
+  waitUntil findNewest
+  kill -KILL "$newest"
   goesOn one
 done
 waitUntil hasRelays 4

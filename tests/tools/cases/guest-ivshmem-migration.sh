@@ -53,7 +53,7 @@ stays() {
   waitUntil machineIs first running
   for name in "${programs[@]}"; do
     waitUntil hasState a "$name" running
-    ! lists b "$name" || fail "$name is at the target"
+    waitUntil listsNot b "$name"
   done
   works a
 }

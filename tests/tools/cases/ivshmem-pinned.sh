@@ -8,7 +8,7 @@ size=$((1 << 30)) half=$((512 << 20))
 [ -x "$tree/tests/programs/pinned-exchange" ] || skip "no program pinned-exchange"
 startNode a --guest "one=$memory,1GiB"
 startNode b
-run() { timeout $((3 * limit)) "$guests/in-guest" "$one" "$tree/bin/vgpuctl" --node "ivshmem:$memory" run "$@"; }
+run() { timeout $((10 * limit)) "$guests/in-guest" "$one" "$tree/bin/vgpuctl" --node "ivshmem:$memory" run "$@"; }
 
 # begins NAME PROGRAM [ARGUMENTS]: in the background, until its pause point.
 begins() {

@@ -17,7 +17,7 @@ startContents a one 48
 before=$(worker a one)
 succeeds ctl a suspend one --to memory
 [ "$(kept a one)" = "$before" ] || fail "the worker that keeps the session is '$(kept a one)', and it had $before"
-succeeds ctl a resume one
+resumeFromMemory a one
 [ "$(worker a one)" = "$before" ] || fail "it goes on in another worker"
 memoryIsRight one
 tell one change changed
@@ -28,7 +28,7 @@ runPaused a shared "$tree/tests/programs/shared-host-memory"
 sharing=$(cat "$dir/shared.reached")
 before=$(worker a "$sharing")
 succeeds ctl a suspend "$sharing" --to memory
-succeeds ctl a resume "$sharing"
+resumeFromMemory a "$sharing"
 [ "$(worker a "$sharing")" = "$before" ] || fail "the program with shared memory goes on in another worker"
 finishes shared
 before=$(worker a one)
@@ -41,20 +41,20 @@ LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} ctl a run -- "$tree/tests/programs/contents
 [ "$code" != 0 ] && says large "out of memory" || fail "a program with too much memory returned $code"
 isNotKept a one || fail "a program finds no memory, and a suspended one keeps its own"
 says a "leaves the GPU to others" || fail "the log does not say so"
-succeeds ctl a resume one
+resumeFromMemory a one
 [ "$(worker a one)" != "$before" ] || fail "it goes on in a worker that had let go of it"
 memoryIsRight one
 
 # A worker that is killed meanwhile is not missed.
 succeeds ctl a suspend one --to memory
 kill -KILL "$(kept a one)"
-succeeds ctl a resume one
+resumeFromMemory a one
 memoryIsRight one
 
 # Resumed by another daemon, from disk: what this one has kept goes.
 succeeds ctl a suspend one --background --name written
 startNode b
-onDisk() { ctl a snapshots ls --json | grep -q '"place": *"disk"'; }
+onDisk() { ctl a snapshots ls --json | finds '"place": *"disk"'; }
 waitUntil onDisk
 isKept a one || fail "it does not stay on the GPU until it is resumed"
 succeeds ctl b resume written

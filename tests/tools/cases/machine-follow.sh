@@ -24,8 +24,8 @@ follower() {
 }
 # isAt NODE OTHER [NAME]
 isAt() {
-  hasState "$1" "${3:-kept}" running || fail "${3:-kept} is not on $1"
-  listsNot "$2" "${3:-kept}" || fail "${3:-kept} is on $2 too"
+  waitUntil hasState "$1" "${3:-kept}" running
+  waitUntil listsNot "$2" "${3:-kept}"  # a moment later, if its program reaches them over a network
   memoryIsRight "${3:-kept}"
 }
 # interrupted MACHINE: when it has been let go to its target, and nobody knows whether it is there.

@@ -25,7 +25,7 @@ memoryIsRight kept
 
 succeeds save a here "$dir/saved"
 waitUntil ended "${machine[here]}"
-for name in kept pinned shared; do listsNot a $name || fail "the node still knows $name"; done
+for name in kept pinned shared; do waitUntil listsNot a $name; done
 stopNode a  # nothing of that host is left
 cp -r "$dir/saved" "$dir/carried"
 rm -rf "$dir/saved"

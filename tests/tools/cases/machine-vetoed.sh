@@ -24,7 +24,7 @@ vetoed() {
   [ "$(qmp here query-status)" = '{"status": "running", "running": true}' ] || fail "the machine does not run after a veto"
   [ "$(qmp here x-halts)" = '{"count": 0}' ] || fail "the machine stood still before a veto"
   hasState a kept running || fail "the session is $(field a kept state) after a veto"
-  listsNot "$1" kept || fail "the target has a session"
+  waitUntil listsNot "$1" kept
   memoryIsRight kept
   endMachine here
 }

@@ -37,11 +37,11 @@ worker=$(field c three workerPid)
 ctl c suspend three --to memory >"$dir/suspend.log" 2>&1 &
 suspend=$!
 waitUntil wasHit suspend.pinned
-kill -KILL "$(processesOfRun vgpuctl | grep -v "${runner[three]}" | tail -n 1)"
-kill -CONT "$worker"
+killCommands c suspend
+letGo "$worker"
 waitUntil hasState c three running
 memoryIsRight three
-isEmpty "$VGPU_STORE/snapshots" || fail "a snapshot is left of a suspend that was given up"
+waitUntil isEmpty "$VGPU_STORE/snapshots"  # nothing is left of a suspend that was given up
 succeeds ctl c suspend three --to memory
 [ "$(place c three)" = memory ] || fail "the second suspend is in '$(place c three)'"
 succeeds ctl c resume three
@@ -67,5 +67,5 @@ startContents e five 24
 refused "No space left on device" ctl e suspend five --to memory
 hasState e five running || fail "the program is $(field e five state)"
 memoryIsRight five
-isEmpty "$VGPU_STORE/snapshots" || fail "part of a snapshot is left"
+waitUntil isEmpty "$VGPU_STORE/snapshots"
 endContents five

@@ -9,7 +9,7 @@ print(images["sentBytes"] + images["foundBytes"])'
 }
 
 # Its object list, which is written up to a tenth of a second later, has a kernel.
-isListed() { ctl "$1" inspect listed | grep -q function; }
+isListed() { ctl "$1" inspect listed | finds function; }
 
 startNode b --listen tcp:127.0.0.1:0
 # movesImages NODE TARGET: of a program that waits at a point where it has memory, no more than that memory, whose pieces are too small

@@ -15,7 +15,7 @@ migrating=$!
 waitUntil grep -qs "^migrate.sent-ahead .* stop$" "$dir/faults"
 touch "$dir/pause.0.go"
 waitUntil test -e "$dir/pause.1.reached"
-kill -CONT "${daemon[a]}"
+letGo "${daemon[a]}"
 wait "$migrating" || fail "the migration returned $?"
 touch "$dir/pause.1.go"
 wait "$runner" || fail "the program that moved returned $?"

@@ -6,7 +6,7 @@ startNode a
 program=$tree/tests/programs/ipc-memory
 if [ -x "$program" ]; then
   VGPU_FAULT_POINT=resume.bytes-restored:kill startNode b
-  VGPU_PAUSE_FILE=$dir/pause limit=600 ctl a run -- "$program" given >"$dir/gives.log" 2>&1 &
+  VGPU_PAUSE_FILE=$dir/pause ctl a run -- "$program" given >"$dir/gives.log" 2>&1 &
   runner=$!
   waitUntil test -e "$dir/pause.reached"
   refused "was killed by signal 9" ctl a migrate "pid:$(cat "$dir/pause.reached")" --to "$dir/b"
@@ -44,7 +44,7 @@ migrating=$!
 waitUntil grep -qs '^resume.proceeded .* stop$' "$dir/faults"
 kill -KILL "$link"
 waitUntil ended "$link"
-kill -CONT "$(sed -n 's/^resume.proceeded [^ ]* \([0-9]*\) stop$/\1/p' "$dir/faults")"
+letGo "$(sed -n 's/^resume.proceeded [^ ]* \([0-9]*\) stop$/\1/p' "$dir/faults")"
 wait "$migrating" || fail "a migration that has succeeded is reported as failed: $(cat "$dir/migrate.log")"
 says migrate "one runs on" || fail "it does not say that it has moved: $(cat "$dir/migrate.log")"
 waitUntil hasState c one running

@@ -11,7 +11,7 @@ startNode b
 LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "unix:$dir/a/vgpud.sock" run --name moving -- \
   "$program" "$dir/end" >"$dir/moving.log" 2>&1 &
 mover=$!
-waitUntil lists a moving
+waitUntil says moving 'steady: begins'  # it has its memory
 
 refused "no vgpud" ctl a migrate moving --to "$dir/nowhere"
 refused "on that node already" ctl a migrate moving --to "$dir/a"
@@ -44,19 +44,26 @@ for ((move = 0; move < ${VGPU_MOVES:-4}; ++move)); do
   read -r from to <<<"$to $from"
 done
 
-# The target ends in each phase: the program stays where it is.
-for phase in takeAhead complete; do
+# The target ends in each phase: the program stays where it is. Its worker stands still, so that it cannot have moved before.
+worker=$(field "$from" moving workerPid)
+for phase in asked taken; do
   startNode doomed
+  stopProcess "$worker"
   ctl "$from" migrate moving --to "$dir/doomed" >"$dir/doomed-migrate.log" 2>&1 &
   migrating=$!
-  [ "$phase" = takeAhead ] || waitUntil says doomed 'is about to arrive'
+  [ "$phase" = asked ] || waitUntil says doomed 'is about to arrive'
   kill -KILL "${daemon[doomed]}"
   wait "${daemon[doomed]}" 2>/dev/null
+  kill -CONT "$worker"
   waitUntil ended "$migrating"
   wait "$migrating" && fail "a migration to a node that was killed succeeded"
   rm -rf "$dir/doomed"
-  [ "$(ctl "$from" ps --json | grep -c '"running"')" = 1 ] || fail "the program does not run where it was"
+  hasState "$from" moving running || fail "the program does not run where it was"
 done
+VGPU_FAULT_POINT=migrate.arriving startNode doomed
+ctl "$from" migrate moving --to "$dir/doomed" >"$dir/doomed-migrate.log" 2>&1 && fail "a migration to a node that was killed succeeded"
+waitUntil ended "${daemon[doomed]}"
+waitUntil hasState "$from" moving running
 
 # Its caller gives up: so does the migration, or it has ended before.
 ctl "$from" migrate moving --to "$dir/$to" >"$dir/cancelled.log" 2>&1 &
@@ -77,7 +84,7 @@ migrating=$!
 waitUntil grep -qs '^migrate.arriving .* stop$' "$dir/faults"
 kill -KILL "$(pidOf short)"
 waitUntil ended "${runner[short]}"
-kill -CONT "${daemon[standing]}"
+letGo "${daemon[standing]}"
 waitUntil ended "$migrating"
 wait "$migrating" && fail "a program that was killed has moved"
 waitUntil nothingLeft "$from"
@@ -93,7 +100,7 @@ ctl from migrate silent --to "$dir/b" --timeout 1 >"$dir/silent-migrate.log" 2>&
 migrating=$!
 waitUntil grep -qs '^migrate.sent-ahead .* stop$' "$dir/faults"
 stopProcess "$worker"
-kill -CONT "${daemon[from]}"
+letGo "${daemon[from]}"
 wait "$migrating" && fail "a session has moved whose worker is stopped"
 says silent-migrate "the vgpu-worker (pid $worker) did not answer in [0-9]* s. The program goes on" || fail "it does not say why"
 hasState from silent running || fail "the program is $(field from silent state)"

@@ -9,7 +9,8 @@ runner=$!
 waitUntil test -e "$dir/pause.reached"
 node=$(echo "$dir"/runtime/vgpu-run-*)
 succeeds "$tree/bin/vgpuctl" --node "$node" suspend linked-list --to "$dir/x"
-for private in $(processesOfRun vgpud); do [ "$private" = "${daemon[a]}" ] || kill -TERM "$private"; done
+private=$(processesOfRun vgpud | grep -vx "${daemon[a]}")  # in the order of their digits: either may be the last
+kill -TERM "$private"
 waitUntil ended "$private"
 state=$(echo "$node"/sessions/*)
 [ -e "$state/owner" ] || fail "the session's state was removed"

@@ -97,13 +97,15 @@ cp -r "$VGPU_STORE/snapshots/model" "$dir/model"
 refused "its chunks are in a store of snapshots, but its directory is not in a store" ctl a clone "$dir/model" --count 2
 waitUntil noStray
 [ "$(sessionsOn a | wc -l)" = 3 ] || fail "another copy has ended too"
-[ "$(ls "$dir/a/sessions" | wc -l)" = 3 ] || fail "copies that were refused have left state directories"
+haveDirectories() { [ "$(ls "$dir/a/sessions" | wc -l)" = "$1" ]; }
+waitUntil haveDirectories 3  # copies that were refused leave none
 
 for pid in $(pidsOn a); do
   only "$pid"
   memoryIsRight held
-  [ "$pid" = "$original" ] || echo quit >&"${commands[held]}"
-  [ "$pid" = "$original" ] || waitUntil ended "$pid"
+  [ "$pid" != "$original" ] || continue
+  echo quit >&"${commands[held]}"
+  waitUntil listsNot a "$pid"  # a moment after its end
 done
 kill -CONT "$original"
 

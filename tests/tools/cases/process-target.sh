@@ -65,7 +65,7 @@ fi
 
 VGPU_CRIU=$dir/none refused "VGPU_CRIU names" resumes good
 refused "\-\-wait is for a snapshot with the program's process" ctl b resume --wait "$dir/nothing/there"
-[ -z "$(ls "$dir/b/sessions")" ] || fail "a resume that was refused has left a state directory"
+waitUntil isEmpty "$dir/b/sessions"
 succeeds resumes good
 memoryIsRight held
 endProgram held

@@ -50,7 +50,7 @@ waitUntil ended "$pid"
 code=0
 wait "${runner[held]}" || code=$?
 [ "$code" = 137 ] || fail "vgpuctl run returned $code, not that its program was killed"
-ctl a inspect "$dir/first" | grep -q "^process    $root .*and [4-8] more" || fail "inspect does not show the tree"
+ctl a inspect "$dir/first" | finds "^process    $root .*and [4-8] more" || fail "inspect does not show the tree"
 
 # In the background, where a snapshot is made of the whole tree, which goes on.
 succeeds ctl b resume "$dir/first"

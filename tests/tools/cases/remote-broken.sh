@@ -29,10 +29,11 @@ startFar "$transport:127.0.0.1:$(cat "$dir/broken.port")" far 24
 for round in 1 2 3 4; do
   kill -USR1 "$link"
   memoryIsRight far
+  before=$(grep -c '^changed' "$dir/far.log")
   echo change >&"${commands[far]}"
   sleep "0.0$round"
   kill -USR1 "$link"
-  waitUntil says far changed
+  waitUntil saysMore far changed "$before"
   memoryIsRight far
 done
 
@@ -41,11 +42,11 @@ greetLate "$(basename "$dir"/a/relays/*[0-9a-f])" || fail "an outdated connectio
 memoryIsRight far
 
 # Cut for a while: it waits.
+before=$(grep -c '^wrong ' "$dir/far.log")
 kill -USR2 "$link"
 echo verify >&"${commands[far]}"
 sleep 2
 hasState a far running || fail "the session is $(field a far state) while its connection is cut"
-before=$(grep -c '^wrong ' "$dir/far.log")
 kill -USR2 "$link"
 waitUntil saysMore far "wrong " "$before"
 [ "$(grep '^wrong ' "$dir/far.log" | tail -n 1)" = "wrong 0" ] || fail "the memory has changed"

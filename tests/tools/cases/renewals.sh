@@ -15,7 +15,7 @@ waitUntil hasStopped suspend.packs-synced
 waitUntil says one 'gate open'
 kill -USR1 "${double[one]}"
 waitUntil hasRenewal a
-kill -CONT "$worker"
+letGo "$worker"
 wait "$snapshot" || fail "there is no snapshot: $(cat "$dir/snapshot.log")"
 waitUntil says one 'renewed'
 says one '^renewed' || fail "the program got no new worker"
@@ -37,7 +37,7 @@ rm "$dir/faults"
 ctl b resume "$(field b two snapshot)" >"$dir/resume.log" 2>&1 &
 resume=$!
 waitUntil hasStopped resume.memory-attached
-kill -CONT "$(stoppedAt resume.memory-attached)"
+letGo "$(stoppedAt resume.memory-attached)"
 wait "$resume" || fail "it was not resumed: $(cat "$dir/resume.log")"
 hasState b two running || fail "the session is $(field b two state)"
 waitUntil isEmpty "$dir/b/renewals"

@@ -40,7 +40,7 @@ ctl c snapshot silent --name silent --timeout 1 >"$dir/silent-snapshot.log" 2>&1
 snapshot=$!
 waitUntil wasHit snapshot.gate-closed stop
 stopProcess "$worker"
-kill -CONT "${daemon[c]}"
+letGo "${daemon[c]}"
 wait "$snapshot" && fail "a snapshot was made of a session whose worker is stopped"
 says silent-snapshot "the vgpu-worker (pid $worker) did not answer in [0-9]* s. The program goes on" || fail "it does not say why"
 hasState c silent running || fail "the program is $(field c silent state)"
@@ -59,8 +59,8 @@ for point in snapshot.rounds-done snapshot.captured; do
   ctl b snapshot "at-$point" --name gone >"$dir/snapshot.log" 2>&1 &
   waitUntil wasHit "$point" stop
   worker=$(field b "at-$point" workerPid)
-  for client in $(processesOfRun vgpuctl); do tr '\0' ' ' <"/proc/$client/cmdline" | grep -q ' snapshot ' && kill -KILL "$client"; done
-  kill -CONT "$worker"
+  killCommands b snapshot
+  letGo "$worker"
   waitUntil isGone "$VGPU_STORE/snapshots/gone"
   memoryIsRight "at-$point"
   stillWorks b "at-$point"

@@ -27,7 +27,7 @@ VGPU_FAULT_POINT=suspend.asked:stop ctl a suspend "name:same" >"$dir/first.log" 
 stopped() { grep -qs '^suspend.asked [^ ]* [0-9]* stop$' "$dir/faults"; }
 waitUntil stopped
 succeeds ctl b suspend "name:same" --json
-kill -CONT "$(sed -n 's/^suspend.asked [^ ]* \([0-9]*\) stop$/\1/p' "$dir/faults")"
+letGo "$(sed -n 's/^suspend.asked [^ ]* \([0-9]*\) stop$/\1/p' "$dir/faults")"
 wait "$first" || fail "the first was not suspended: $(cat "$dir/first.log")"
 for name in same same-2; do [ -e "$VGPU_STORE/snapshots/$name/manifest.json" ] || fail "there is no snapshot $name"; done
 succeeds ctl a resume same
@@ -60,7 +60,7 @@ kill -TERM "$second"
 stopProcess "${daemon[b]}"
 ctl b suspend nobody >"$dir/first.log" 2>&1 & first=$!
 waitUntil test -d "$VGPU_STORE/snapshots/nobody"
-for client in $(processesOfRun vgpuctl); do tr '\0' ' ' <"/proc/$client/cmdline" | grep -q ' nobody ' && kill -KILL "$client"; done
+kill -KILL $(commandsOf nobody)
 waitUntil ended "$first"
 kill -CONT "${daemon[b]}"
 succeeds ctl a snapshots gc
@@ -85,7 +85,7 @@ waitUntil hit suspend.packs-synced
 for name in moved one-again; do succeeds ctl a snapshots rm --force "$name"; done
 [ "$(freed leasedPacks)" -gt 0 ] || fail "a pack in use was looked at"
 worker=$(grep '^suspend.packs-synced ' "$dir/faults" | cut -d' ' -f3)
-kill -CONT "$worker"
+letGo "$worker"
 wait "$standing" || fail "a suspend beside a collection failed"
 succeeds ctl c snapshots verify standing
 succeeds ctl c resume standing

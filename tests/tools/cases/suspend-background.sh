@@ -18,7 +18,7 @@ grep -q "is being written" "$dir/succeeds.log" || fail "it does not say that it 
 waitUntil isIn a one disk
 succeeds ctl a snapshots verify one
 writer=$(grep '^write.writing ' "$dir/faults" | head -n 1 | cut -d' ' -f3)
-ended "$writer" || fail "the process that wrote it is left"
+waitUntil ended "$writer"
 stopNode a
 succeeds ctl b resume one
 memoryIsRight one
@@ -31,18 +31,19 @@ tell two change changed  # so that there is something to write: what `one` had m
 succeeds ctl c suspend two --background
 waitUntil wasHit write.writing stop
 [ "$(place c two)" = memory ] || fail "before it is written it is in '$(place c two)'"
-ctl c snapshots ls | grep -q "contents.*, being written: .* of 2.0 MiB" || fail "ls does not say how far it is: $(ctl c snapshots ls)"
-ctl c ps | grep -q "contents.*, being written: .* of 2.0 MiB" || fail "ps does not say how far it is: $(ctl c ps)"
+ctl c snapshots ls | finds "contents.*, being written: .* of 2.0 MiB" || fail "ls does not say how far it is: $(ctl c snapshots ls)"
+ctl c ps | finds "contents.*, being written: .* of 2.0 MiB" || fail "ps does not say how far it is: $(ctl c ps)"
 refused "in the memory of another vgpud" ctl b resume two
 succeeds ctl c resume two
 tell two change changed
 memoryIsRight two
 writer=$(grep '^write.writing .* stop$' "$dir/faults" | cut -d' ' -f3)
-kill -CONT "$writer"
+letGo "$writer"
 waitUntil isIn c two disk
 succeeds ctl c snapshots verify two
-! ctl c snapshots ls | grep -q "being written" || fail "what is written is said to be written still"
-[ ! -e "$VGPU_STORE/snapshots/two/writing" ] || fail "the file that says how far it is stays"
+nothingIsWritten() { ! ctl c snapshots ls | finds "being written"; }
+waitUntil nothingIsWritten
+waitUntil isGone "$VGPU_STORE/snapshots/two/writing"
 
 # Its daemon is killed before: lost, and the program says so.
 rm "$dir/faults"
@@ -97,14 +98,14 @@ refused "in the memory of another vgpud" ctl b resume "$dir/five"
 succeeds ctl f resume "$dir/five"
 memoryIsRight five
 refused "it is not empty\|another suspend is writing" ctl f suspend five --to "$dir/five"
-kill -CONT "$(grep '^write.writing .* stop$' "$dir/faults" | cut -d' ' -f3)"
+letGo "$(grep '^write.writing .* stop$' "$dir/faults" | cut -d' ' -f3)"
 waitUntil isIn f "$dir/five" disk
 rm "$dir/faults"
 succeeds ctl f suspend five --background --to "$dir/again"
 waitUntil wasHit write.writing stop
 kill -KILL "${daemon[f]}"
 wait "${runner[five]}" && fail "a program that has lost its snapshot ended well"
-isIn b "$dir/again" lost || fail "its directory is in '$(place b "$dir/again")'"
+waitUntil isIn b "$dir/again" lost
 refused "is lost" ctl b resume "$dir/again"
 
 # A daemon that is told to end finishes what it writes: the program waits on, for any daemon.
@@ -123,7 +124,7 @@ beginToWrite() {
 beginToWrite seven write.writing
 sleep 0.2  # in which it would have ended
 alive "${daemon[h]}" || fail "vgpud ended although it was writing a snapshot"
-kill -CONT "$(stoppedWriter write.writing)"
+letGo "$(stoppedWriter write.writing)"
 endsCleanly h
 isIn b "$VGPU_STORE/snapshots/seven" disk || fail "it is in '$(place b "$VGPU_STORE/snapshots/seven")'"
 succeeds ctl b resume seven

@@ -8,7 +8,7 @@ startNode b
 startSharing() {
   local node=${2:-a}
   rm -f "$dir/pause.reached" "$dir/pause.go"
-  VGPU_PAUSE_FILE=$dir/pause limit=600 ctl "$node" run -- "$program" "$1" >"$dir/shares.log" 2>&1 &
+  VGPU_PAUSE_FILE=$dir/pause ctl "$node" run -- "$program" "$1" >"$dir/shares.log" 2>&1 &
   runner=$!
   waitUntil test -e "$dir/pause.reached"
   pid=$(cat "$dir/pause.reached")
@@ -111,7 +111,7 @@ for first in parent child; do
   ctl c suspend "pid:$child" --name "$first-first" >"$dir/together.log" 2>&1 &
   suspend=$!
   for one in parent child; do waitUntil standsAt suspend.manifest-written "${workers[$one]}"; done
-  kill -CONT "${workers[$first]}"
+  letGo "${workers[$first]}"
   waitUntil isSaved "${workers[$first]}"
   succeeds ctl c snapshots gc
   # Nothing of them is damaged. With the child's there is a snapshot of that name, of which the parent's part is being written.
@@ -122,7 +122,7 @@ for first in parent child; do
     succeeds ctl c snapshots verify "$VGPU_STORE/snapshots/child-first"
   fi
   unset "workers[$first]"
-  kill -CONT "${workers[@]}"
+  letGo "${workers[@]}"
   wait "$suspend" || fail "the suspend beside a collection failed: $(cat "$dir/together.log")"
   succeeds ctl c snapshots verify "$first-first"
   succeeds ctl c snapshots gc
@@ -170,11 +170,11 @@ beginToWrite() {
   inner=$(writers)
   [[ " $(readlink /proc/"$inner"/fd/* | tr '\n' ' ')" = *" $folder/sessions/$childId/writing "* ]] ||
     fail "the child's is not written first"
-  ctl n snapshots ls | grep -q "^$name .* memory .*, being written: " || fail "ls says: $(ctl n snapshots ls)"
+  ctl n snapshots ls | finds "^$name .* memory .*, being written: " || fail "ls says: $(ctl n snapshots ls)"
 }
 for end in resume stop; do
   beginToWrite "half-$end"
-  kill -CONT "$inner"
+  letGo "$inner"
   waitUntil says n "snapshot $folder/sessions/$childId of .* is on disk"
   [ -e "$folder/sessions/$childId/manifest.json" ] || fail "the snapshot of the child is not there"
   waitUntil stand 2
@@ -216,7 +216,7 @@ for end in resume kill; do
     kill -KILL "${daemon[n]}"
     : >"$dir/pause.go"
     wait "$runner" && fail "programs that have lost their snapshots ended well"
-    isIn "$name" lost || fail "their daemon has gone, and ls says otherwise"
+    waitUntil isIn "$name" lost
     refused "snapshot $name cannot be resumed: session $childId was in the memory of a vgpud that has ended" ctl b snapshots verify "$name"
     succeeds ctl b snapshots gc
     isGone "$folder" || fail "of a snapshot that is lost there is left: $(find "$folder")"
@@ -232,9 +232,9 @@ for end in resume stop; do
   else
     kill -TERM "${daemon[n]}"
   fi
-  kill -CONT "$inner"
+  letGo "$inner"
   waitUntil stand 2
-  kill -CONT "$(writers | tail -n 1)"
+  letGo "$(writers | tail -n 1)"
   waitUntil isIn "$name" disk
   succeeds ctl b snapshots verify "$name"
   if [ "$end" = resume ]; then

@@ -11,10 +11,10 @@ ctl a suspend one --to "$dir/x" >"$dir/suspend.log" 2>&1 &
 suspend=$!
 waitUntil wasHit suspend.manifest-named stop
 [ -e "$dir/x/manifest.json" ] || fail "no manifest"
-kill -KILL "$(processesOfRun vgpuctl)"
+killCommands a suspend
 waitUntil hasState a one running
 waitUntil says one 'gate open'
-kill -CONT "$worker"
+letGo "$worker"
 waitUntil isGone "$dir/x"
 hasState a one running || fail "the program does not run"
 

@@ -9,7 +9,7 @@ places() {
 import json, sys
 print(*[s["snapshot"] + ":" + s["place"] for s in json.load(sys.stdin)])'
 }
-hasUsedWorker() { ctl "$1" ps --workers | grep -q "(used)"; }
+hasUsedWorker() { ctl "$1" ps --workers | finds "(used)"; }
 toMemory() {
   ctl a suspend "$1" --to memory --name "$1" --json >"$dir/report.log" 2>"$dir/stored.log" ||
     fail "no suspend of $1 to memory: $(cat "$dir/stored.log")"
@@ -29,7 +29,7 @@ isGone "$dir/archive" || fail "an export that was refused left a file"
 # Resumed by its own daemon alone; then nothing of the snapshot is left.
 startNode b --pinned 64MiB
 refused "in the memory of another vgpud" ctl b resume one
-succeeds ctl a resume one
+resumeFromMemory a one
 [ "$(places)" = "" ] || fail "a snapshot is left: $(places)"
 memoryIsRight one
 
@@ -38,7 +38,7 @@ tell one change changed
 toMemory one
 [ "$(report copiedBytes)" -le $((4 << 20)) ] || fail "$(report copiedBytes) bytes were copied again"
 waitUntil hasUsedWorker a
-succeeds ctl a resume one
+resumeFromMemory a one
 memoryIsRight one
 
 # The first 24 MiB of a second session are the same and kept once. There is no room for all of the rest: that goes to the store.
@@ -49,15 +49,15 @@ inMemory=$(report memoryBytes) onDisk=$(report storedBytes)
 [ "$inMemory" -ge $((44 << 20)) ] && [ "$inMemory" -le $((48 << 20)) ] || fail "$inMemory bytes of the second went to memory"
 [ "$onDisk" -ge $((8 << 20)) ] && [ "$onDisk" -le $((13 << 20)) ] || fail "$onDisk bytes of the second went to disk"
 succeeds ctl a snapshots gc
-succeeds ctl a resume one
-succeeds ctl a resume two
+resumeFromMemory a one
+resumeFromMemory a two
 memoryIsRight one
 memoryIsRight two
 tell one change changed
 
 # What nobody needs any more makes room; what is still there is used, though the snapshot is on disk.
 toMemory one
-succeeds ctl a resume one
+resumeFromMemory a one
 succeeds ctl a suspend one --name durable
 ctl a resume durable --json >"$dir/report.log"
 [ "$(report memoryBytes)" -ge $((24 << 20)) ] || fail "only $(report memoryBytes) bytes of a snapshot on disk came from memory"

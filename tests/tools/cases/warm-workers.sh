@@ -21,7 +21,7 @@ victim=$(workers warm | cut -d ' ' -f 1)
 kill -KILL "$victim"
 replaced() { warmCount 3 && [[ " $(workers warm) " != *" $victim "* ]]; }
 waitUntil replaced
-ctl a ps --workers | grep -q '(warm)' || fail "people are not told"
+ctl a ps --workers | finds '(warm)' || fail "people are not told"
 stillWorks a one
 
 # None waits: a session starts its own, and nothing is left behind.

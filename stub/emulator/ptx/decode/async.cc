@@ -1,4 +1,4 @@
-// mbarrier, cp.async and its groups, and the instructions that name a block within its cluster.
+// mbarrier, cp.async and its groups, the instructions that name a block within its cluster, and requests for another block's work.
 #include "stub/emulator/ptx/decode/decoder.h"
 #include "stub/emulator/ptx/run/cluster.h"
 #include "stub/emulator/ptx/run/mbarrier.h"
@@ -124,8 +124,25 @@ void rankOf(Decoder& decoder, const Statement& statement) {
   decoder.build().add(bytes == 8 ? rankOfAddress64 : rankOfAddress32, {decoder.target(statement.operands[0], 4)}, {address});
 }
 
+// A block asks to do the work of another that has not begun. That is always denied, which a program must expect: the response is zeros.
+void launchControl(Decoder& decoder, const Statement& statement) {
+  Builder& build = decoder.build();
+  if (statement.has("try_cancel") && statement.last() == "b128" && !statement.has("multicast::cluster::all")) {
+    decoder.operandCount(statement, 2, 2);
+    const Value response = decoder.genericAddress(statement.operands[0], true);
+    build.add(copyAsync, {}, {response, response, build.constant(4, 0), build.constant(4, 16)});
+    return emit(decoder, statement, mbarrierComplete, build.reg(8), statement.operands[1], build.constant(4, 16));
+  }
+  if (!statement.has("query_cancel")) decoder.unsupported(statement);
+  decoder.operandCount(statement, 2, 2);
+  const Operand& out = statement.operands[0];
+  for (const Operand& each : out.kind == Operand::Kind::vector ? out.parts : std::vector{out})
+    build.move(decoder.target(each, 4), build.constant(4, 0));
+}
+
 constexpr DecodeRow decodeRows[] = {
-    {"mbarrier", mbarrier}, {"cp", copyOrGroup}, {"mapa", mapAddress}, {"getctarank", rankOf}, {"tensormap", decodeTensorMap}};
+    {"mbarrier", mbarrier}, {"cp", copyOrGroup}, {"mapa", mapAddress}, {"getctarank", rankOf}, {"tensormap", decodeTensorMap},
+    {"clusterlaunchcontrol", launchControl}};
 
 }  // namespace
 

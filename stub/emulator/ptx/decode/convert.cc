@@ -141,9 +141,11 @@ class Converter {
 };
 
 void convert(Decoder& decoder, const Statement& statement) {
-  // cvt.pack.sat.type.s32 and the 8-bit float formats are different instructions with the same mnemonic: rows of the registry.
-  const auto isFloat8 = [](std::string_view part) { return part == "e4m3x2" || part == "e5m2x2"; };
-  if (statement.has("pack") || std::any_of(statement.parts.begin(), statement.parts.end(), isFloat8)) {
+  // cvt.pack.sat.type.s32 and the formats of 8 bits and less are different instructions with the same mnemonic: rows of the registry.
+  const auto isSmallFloat = [](std::string_view part) {
+    return part == "ue8m0x2" || (part.size() == 6 && part[0] == 'e' && part.ends_with("x2"));
+  };
+  if (statement.has("pack") || std::any_of(statement.parts.begin(), statement.parts.end(), isSmallFloat)) {
     if (!decodeLane(decoder, statement)) decoder.unsupported(statement);
     return;
   }

@@ -5,6 +5,21 @@
 #include "stub/emulator/ptx/decode/decoder.h"
 
 namespace vgpu::emulator {
+namespace {
+
+// The most registers that ptxas gives a thread: as many as .maxnreg says, and no more than let blocks of .maxntid threads, or as many of
+// those as .minnctapersm says, run on a multiprocessor, of which each of four schedulers has a fourth of the warps (CUDA 13.0, for 9.0).
+uint32_t mostRegisters(const FunctionDecl& decl) {
+  constexpr uint32_t leastLimit = 16, most = 255, perMultiprocessor = 65536, unit = 8, schedulers = 4, warpThreads = 32;
+  uint32_t limit = decl.mostRegisters ? decl.mostRegisters : most;
+  if (decl.maxThreads) {
+    const uint32_t warps = (decl.maxThreads + warpThreads - 1) / warpThreads, even = (warps + schedulers - 1) / schedulers * schedulers;
+    limit = std::min(limit, perMultiprocessor / std::max(decl.blocksAtOnce, 1u) / (even * warpThreads) / unit * unit);
+  }
+  return std::max(limit, leastLimit);
+}
+
+}  // namespace
 
 Linker::Linker(const Declarations& declarations, const Image& image, int architecture)
     : moduleDeclarations(declarations), image(image), deviceArchitecture(architecture) {}
@@ -36,7 +51,7 @@ std::unique_ptr<Kernel> Linker::link(const FunctionDecl& decl) {
                         static_cast<uint32_t>(sharedTop),
                         linked->entry->localBytes,
                         static_cast<uint32_t>(image.constantBytes()),
-                        std::clamp<uint32_t>(registers, 16, 255),
+                        std::clamp<uint32_t>(registers, 16, mostRegisters(decl)),
                         static_cast<uint32_t>(moduleDeclarations.target),
                         decl.cluster,
                         decl.explicitCluster && decl.cluster[0] == 0};

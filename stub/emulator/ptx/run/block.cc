@@ -64,7 +64,7 @@ void Block::begin(Grid& grid, uint64_t index) {
   threadCount = livingThreads = launch.block[0] * launch.block[1] * launch.block[2];
   // Dynamic shared memory follows the static, aligned for any type.
   sharedSize = kernel().sharedBytes(launch.dynamicSharedBytes);
-  sharedMemory.assign(readableSharedBytes(), std::byte{0});
+  sharedMemory.assign(readableSharedBytes() + reservedSharedBytes, std::byte{0});
   activeCheck = nullptr;
   // Not checked in clusters: other blocks may write to the memory, and are ordered in other ways.
   if (launch.checks && sharedSize && grid.clusterBlocks() == 1) {

@@ -51,6 +51,11 @@ struct Barrier {
                                                         // of all
 };
 
+// Shared memory that the system reserves in every block. In its second area, of at least 288 bytes, the device code of cooperative groups
+// exchanges data between the warps of a tile (cooperative_groups/details/memory.h). Hardware places the reserved memory before the
+// program's; here it lies behind the largest shared memory of a block, so that accesses past the end of that are still found.
+constexpr uint32_t reservedSharedBase = 0x800000, reservedSharedBytes = 1024, secondReservedArea = reservedSharedBase + 256;
+
 // Four adjacent warps that arrive at an instruction for the whole warpgroup.
 struct Warpgroup {
   const Inst* at = nullptr;  // nullptr: no warp has arrived
@@ -80,6 +85,7 @@ class Block {
   uint64_t sharedBytes() const { return sharedSize; }
   // Rounded up as on hardware: compilers read a whole vector of which only a part is in range.
   uint64_t readableSharedBytes() const { return (sharedSize + largestVector - 1) / largestVector * largestVector; }
+  std::byte* reservedShared() { return sharedMemory.data() + readableSharedBytes(); }
   uint32_t threads() const { return threadCount; }
   SharedCheck* check() { return activeCheck; }  // nullptr if the launch requests none
 

@@ -43,8 +43,11 @@ const Warp::Span* Warp::findSpan(uint64_t address, uint64_t bytes, bool write) {
     const uint64_t rank = rankIn(address);
     const auto& blocks = owner->cluster().blocks;
     Block* const block = rank == ownRank ? owner : rank < blocks.size() ? blocks[rank] : nullptr;
-    if (block != nullptr) {
-      found = {address >> rankShift << rankShift, block->sharedBytes(), block->shared(), true};
+    const uint64_t base = address >> rankShift << rankShift;
+    if (block != nullptr && address - base >= reservedSharedBase) {
+      found = {base + reservedSharedBase, reservedSharedBytes, block->reservedShared(), true};
+    } else if (block != nullptr) {
+      found = {base, block->sharedBytes(), block->shared(), true};
       readable = block->readableSharedBytes();
     }
   } else if (window == paramWindow) {

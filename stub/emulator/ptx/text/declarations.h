@@ -54,7 +54,8 @@ struct FunctionDecl {
   std::vector<ParameterDecl> parameters, results;
   std::string_view body;
   int line = 0, bodyLine = 0;
-  uint32_t maxThreads = 0;
+  uint32_t maxThreads = 0;                        // .maxntid, .reqntid; 0: none
+  uint32_t mostRegisters = 0, blocksAtOnce = 0;  // .maxnreg, .minnctapersm; 0: none
   std::array<uint32_t, 3> cluster{};  // .reqnctapercluster; zeros: none
   bool explicitCluster = false;
   std::vector<VariableDecl> statics;  // .global and .const declared inside the body

@@ -151,6 +151,8 @@ class Scanner {
       while (lexer.accept(",")) threads *= parseConstant(lexer);
       decl.maxThreads = static_cast<uint32_t>(std::min<uint64_t>(threads, 1024));
     }
+    if (token.is(".maxnreg")) decl.mostRegisters = static_cast<uint32_t>(std::min<uint64_t>(parseConstant(lexer), 255));
+    if (token.is(".minnctapersm")) decl.blocksAtOnce = static_cast<uint32_t>(std::min<uint64_t>(parseConstant(lexer), 64));
     if (token.is(".pragma")) skipStatement();
     if (token.is(".explicitcluster")) decl.explicitCluster = true;
     if (token.is(".reqnctapercluster")) {
@@ -160,7 +162,7 @@ class Scanner {
         if (axis < 3) decl.cluster[axis++] = static_cast<uint32_t>(std::max<uint64_t>(1, parseConstant(lexer)));
       } while (lexer.accept(","));
     }
-    // The others (.minnctapersm, .maxnreg, .noreturn, …) are hints for a compiler and have no observable effect.
+    // The others (.noreturn, …) are hints for a compiler and have no observable effect.
   }
 
   // Finds .global and .const declarations inside a body: they belong to the image, which is laid out before any body is parsed. Only a word

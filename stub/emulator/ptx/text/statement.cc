@@ -1,7 +1,10 @@
 #include "stub/emulator/ptx/text/statement.h"
 
+#include <algorithm>
+
 #include "stub/emulator/ptx/text/declarations.h"
 #include "stub/emulator/ptx/text/number.h"
+#include "stub/emulator/ptx/text/types.h"
 
 namespace vgpu::emulator {
 namespace {
@@ -147,6 +150,19 @@ std::vector<std::string_view> split(std::string_view opcode) {
   }
 }
 
+// ptxas also takes the modifiers of arithmetic behind the type, as NVIDIA's headers write `lg2.approx.f32.ftz`: they are moved before
+// it. Video instructions have theirs there.
+void orderModifiers(std::vector<std::string_view>& parts) {
+  if (parts[0].starts_with('v')) return;
+  const auto isModifier = [](std::string_view part) {
+    for (const std::string_view each : {"rn", "rz", "rm", "rp", "approx", "full", "ftz", "sat"})
+      if (part == each) return true;
+    return false;
+  };
+  const auto type = std::find_if(parts.begin() + 1, parts.end(), [](std::string_view part) { return findType(part).has_value(); });
+  std::stable_partition(type, parts.end(), isModifier);
+}
+
 }  // namespace
 
 bool Statement::has(std::string_view part) const {
@@ -165,6 +181,7 @@ Statement parseStatement(Lexer& lexer) {
   statement.line = opcode.line;
   statement.opcode = opcode.text;
   statement.parts = split(opcode.text);
+  orderModifiers(statement.parts);
   while (!lexer.accept(";")) {
     statement.operands.push_back(OperandParser(lexer).parse(0, statement.parts[0] == "call"));
     if (!lexer.accept(",") && !lexer.peek().is(";") && !lexer.peek().is("(") && statement.parts[0] != "call")
