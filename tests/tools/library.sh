@@ -318,7 +318,8 @@ greetingVersion() {
 # noDefunct PID...: none of these has a child that has ended and was not reaped. A name may have blanks; state and parent are behind it.
 # That cat fails for each process of the machine which has ended since its folder was listed, means nothing (pipefail).
 noDefunct() {
-  { cat /proc/[0-9]*/stat 2>/dev/null || true; } | awk -v of=" $* " '{ sub(/.*[)] /, ""); if ($1 == "Z" && index(of, " " $2 " ")) found = 1 }
+  { cat /proc/[0-9]*/stat 2>/dev/null || true; } |
+    awk -v of=" $* " '{ sub(/.*[)] /, ""); if ($1 == "Z" && index(of, " " $2 " ")) found = 1 }
     END { exit found }'
 }
 # What there still is comes into a log, for who has waited in vain.

@@ -39,7 +39,8 @@ relaysOfNode() {
 # Sets `newest`, never to the session's own, which is the oldest: those of connections that break end a moment later. Process ids do not
 # say it: they begin again.
 findNewest() {
-  newest=$(for pid in $(relaysOfNode); do awk '{ print $22, $1 }' "/proc/$pid/stat"; done 2>/dev/null | sort -n | awk 'NR > 1 { last = $2 } END { print last }')
+  newest=$(for pid in $(relaysOfNode); do awk '{ print $22, $1 }' "/proc/$pid/stat"; done 2>/dev/null | sort -n |
+    awk 'NR > 1 { last = $2 } END { print last }')
   [ -n "$newest" ]
 }
 hasRelays() { [ "$(relaysOfNode | wc -l)" -ge "$1" ]; }

@@ -61,7 +61,7 @@ waitUntil aWorkerStands
 stopProcess "${daemon[c]}"
 kill -CONT "$worker"
 sleep 0.5
-kill -KILL $(commandsOf resume)
+kill -KILL "$(commandsOf resume)"
 kill -CONT "${daemon[c]}"
 wait "$resume" && fail "a resume without its caller succeeded"
 # What the daemon sees first decides: the caller's end, or that the program has accepted.

@@ -45,7 +45,7 @@ says one 'gate closed' && fail "a program was stopped for a folder that hangs"
 stillWorks a two
 
 # Whoever gives up frees the session at once.
-kill -INT $(commandsOf suspend)
+kill -INT "$(commandsOf suspend)"
 waitUntil hasState a one running
 
 rm "$dir/hung/server-is-gone"

@@ -60,7 +60,7 @@ kill -TERM "$second"
 stopProcess "${daemon[b]}"
 ctl b suspend nobody >"$dir/first.log" 2>&1 & first=$!
 waitUntil test -d "$VGPU_STORE/snapshots/nobody"
-kill -KILL $(commandsOf nobody)
+kill -KILL "$(commandsOf nobody)"
 waitUntil ended "$first"
 kill -CONT "${daemon[b]}"
 succeeds ctl a snapshots gc

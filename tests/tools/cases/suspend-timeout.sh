@@ -15,7 +15,7 @@ hasState a endless running || fail "the program is $(field a endless state)"
 ctl a suspend endless --to "$dir/y" >"$dir/suspend.log" 2>&1 &
 suspend=$!
 waitUntil hasState a endless suspending
-kill -INT $(commandsOf suspend)
+kill -INT "$(commandsOf suspend)"
 wait "$suspend" && fail "a suspend that was given up succeeded"
 waitUntil isGone "$dir/y"
 : >"$dir/pause.go"
