@@ -360,4 +360,26 @@ TEST_CASE("a shuffled schedule gives the same sums") {
   }
 }
 
+// The second warp completes the barrier and goes on.
+TEST_CASE("a warp that waits for another one gives it its turn after a few attempts") {
+  for (const std::string attempt :
+       {"ld.volatile.shared.u32 %r2, [flag];", "ld.acquire.cta.shared.u32 %r2, [flag];", "nanosleep.u32 100; ld.shared.u32 %r2, [flag];",
+        "atom.shared.cas.b32 %r2, [flag], 1, 2;", "mbarrier.test_wait.parity.shared.b64 %q, [bar], 0; selp.u32 %r2, 1, 0, %q;"}) {
+    CAPTURE(attempt);
+    Device device(kernelText(".param .u64 out", R"(
+      .shared .align 8 .b64 bar; .shared .align 4 .b32 flag; .reg .pred %p<2>, %q; .reg .b32 %r<5>; .reg .b64 %d<3>;
+      ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mov.u32 %r3, 0; setp.eq.u32 %p0, %r0, 0; setp.lt.u32 %p1, %r0, 32;
+      @%p0 mbarrier.init.shared.b64 [bar], 1; bar.sync 0; @%p1 bra SET;
+    AGAIN: add.u32 %r3, %r3, 1; )" + attempt + R"( setp.eq.u32 %p1, %r2, 0; @%p1 bra AGAIN;
+      st.global.u32 [%d0], %r3; ret;
+    SET: @!%p0 ret; st.volatile.shared.u32 [flag], 1; mbarrier.arrive.shared.b64 %d1, [bar]; ret;
+    )"));
+    const uint64_t out = device.upload(std::vector<uint32_t>(1));
+    device("k", {{1, 1, 1}, {64, 1, 1}}, out);
+    const uint32_t attempts = device.download<uint32_t>(out, 1)[0];
+    CHECK(attempts > 1);
+    CHECK(attempts < 20);
+  }
+}
+
 }  // namespace vgpu::emulator
