@@ -84,7 +84,7 @@ TEST_CASE("frames can be read ahead, and are read again until they are released"
   for (uint64_t i = 0; i < third->position; ++i) REQUIRE(pair.readerSide.ringAt(0, i)[0] == std::byte{0});
 }
 
-TEST_CASE("reading ahead ends at the frames that have arrived and fit") {
+TEST_CASE("reading ahead ends when there is no room for copies of more frames") {
   Pair pair;
   for (uint64_t i = 0; i < 10; ++i) pair.post(maxMessageWords, i);
   unsigned read = 0;
