@@ -69,7 +69,7 @@ TEST_CASE("a node is named by its socket or its run directory; an option overrid
   CHECK(refusal([] { resolveNode("unix:"); }).find("names no node") != std::string::npos);
 }
 
-TEST_CASE("--device-map names the node's GPUs by the program's") {
+TEST_CASE("--device-map maps the program's GPU numbers to the node's") {
   using Devices = std::vector<uint32_t>;
   CHECK(parseDeviceMap("") == Devices{});
   CHECK(parseDeviceMap("0=1,1=0") == Devices{1, 0});
@@ -80,7 +80,7 @@ TEST_CASE("--device-map names the node's GPUs by the program's") {
   }
 }
 
-TEST_CASE("--device names what workers are started with") {
+TEST_CASE("--device sets the device that workers are started with") {
   CHECK(daemon::workerKinds("cuda").size() == 1);
   CHECK(daemon::workerKinds("cuda")[0].device == "cuda");
   for (const char* wrong : {"", "gpu", "emulated:", "emulated:0", "emulated:65", "emulated:-1", "emulated:2x"}) {

@@ -1,5 +1,5 @@
-# A folder that hangs, as on a network mount whose server is gone, holds up the suspend or resume that names it, and neither the
-# daemon nor other sessions.
+# A folder that hangs, as on a network mount whose server is gone, blocks the suspend or resume that names it, but neither the daemon nor
+# other sessions.
 [ -z "${VGPU_PROGRAM_PRELOAD:-}" ] || skip "a sanitizer's runtime must come first"
 cat >"$dir/hang.c" <<'C'
 #define _GNU_SOURCE
@@ -44,7 +44,7 @@ waitUntil hasState a one suspending
 says one 'gate closed' && fail "a program was stopped for a folder that hangs"
 stillWorks a two
 
-# Whoever gives up frees the session at once.
+# When the caller gives up, the session is released at once.
 for client in $(processesOfRun vgpuctl); do tr '\0' ' ' <"/proc/$client/cmdline" | grep -q ' suspend ' && kill -INT "$client"; done
 waitUntil hasState a one running
 
