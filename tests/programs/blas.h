@@ -39,7 +39,7 @@ class Blas {
   cublasHandle_t handle = nullptr;
 };
 
-// Small numbers, so that sums in half precision stay finite; of a complex type both parts.
+// Small numbers, so that sums in half precision stay finite; complex types get both parts.
 template <typename T>
 T numberAt(size_t i) {
   return static_cast<T>(static_cast<float>(static_cast<int>(i * 2654435761u % 17) - 8) / 8);
