@@ -2,7 +2,7 @@
 //
 //   rogue renew N     opens a session; at SIGUSR1 asks N times for a new worker and reads no reply
 //   rogue list N      asks N times for the list of sessions and reads no reply
-// rogue give N      opens a session; at SIGUSR1 passes N files for its worker
+//   rogue give N      opens a session; at SIGUSR1 passes N files for its worker
 //   rogue nothing N   the same, N times without a file
 //   rogue reattach D  opens a session; once suspended it answers `reattach` with D/sessions/ID instead of its state directory,
 //                     after it has made that look like a state directory
