@@ -1,7 +1,7 @@
-// Executable graphs that were changed from memory which has been unmapped since: their fills, copies and operations on words go on in
-// other memory, also after a suspend. Such whose fill and copy are disabled, and whose memory has been unmapped: the rest of them runs, and
-// the fill can be set to other memory and enabled. And such that are not changed, and have other memory at the same addresses when they are
-// launched, as in a program that gives its memory up while it sleeps.
+// Executable graphs whose memory has been unmapped. Some were changed to other memory before: their fills, copies and memory operations use
+// it, also after a suspend. In some the fill and the copy are disabled: the rest of them runs, and the fill can be set to other memory and
+// enabled. Some are not changed, and have other memory at the same addresses when they are launched, as in a program that releases its
+// memory while it sleeps.
 #include "shared-physical.h"
 
 namespace {
@@ -13,11 +13,11 @@ unsigned* mapNew() {
   CUmemGenericAllocationHandle physical;
   CALL(cuMemCreate, &physical, granularity(), &properties, 0);
   unsigned* memory = map(physical);
-  CALL(cuMemRelease, physical);  // it ends when it is unmapped
+  CALL(cuMemRelease, physical);  // it is freed when it is unmapped
   return memory;
 }
 
-// Fills a word, writes the next, and copies both to the end.
+// Fills a word, writes the next one, and finally copies both.
 struct Graph {
   Graph(unsigned* words, unsigned* out) : fill(fillOf(words)), write(writeOf(words + 1)) {
     CHECK(cudaGraphCreate(&graph, 0));
@@ -107,7 +107,7 @@ class Changed {
 
 class Disabled {
  public:
-  // Made with what is unmapped, or set to it.
+  // Instantiated with memory that is then unmapped, or set to it.
   explicit Disabled(bool isSet) {
     unsigned* gone = mapNew();
     unsigned* first = isSet ? words : gone;
