@@ -1,4 +1,4 @@
-// The fast approximations within the errors that PTX states for them.
+// Fast approximations stay within the errors that PTX allows.
 #include <cmath>
 #include <limits>
 
@@ -10,8 +10,8 @@ namespace {
 struct Approximation {
   const char* instruction;
   double (*exact)(double);
-  double relative, absolute;  // PTX ISA, the instruction's own section
-  double least, most;         // of the operand
+  double relative, absolute;  // from the instruction's section in the PTX ISA
+  double least, most;         // range of the operand
 };
 
 const Approximation approximations[] = {

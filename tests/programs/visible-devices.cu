@@ -1,6 +1,6 @@
-// CUDA_VISIBLE_DEVICES=2,0 of three devices: the program has two, in that order, and keeps them over a pause. Its environment is set by
-// the test (CMakeLists.txt); without, and on a machine with fewer devices, it is not here.
-// A process whose list names a device twice has none.
+// CUDA_VISIBLE_DEVICES=2,0 with three devices: the program has two, in that order, and keeps them over a pause. The test sets its
+// environment (CMakeLists.txt); without it, or with fewer devices, the program is not applicable. A process whose list contains a device
+// twice has no devices.
 #include <sys/wait.h>
 
 #include <string>
@@ -42,7 +42,7 @@ int main() {
   int both[] = {0, 1}, more[] = {0, 2}, current = -1;
   CHECK(cudaSetValidDevices(both, 2));
   ok &= EXPECT_ERROR(cudaSetValidDevices(more, 2), cudaErrorInvalidDevice) & EXPECT_ERROR(cudaInitDevice(2, 0, 0), cudaErrorInvalidDevice);
-  CHECK(cudaInitDevice(1, 0, 0));  // makes no other current
+  CHECK(cudaInitDevice(1, 0, 0));  // does not make it current
   CHECK(cudaGetDevice(&current));
   ok &= EXPECT(current == 0);
   int* memory[2];
