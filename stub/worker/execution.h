@@ -79,6 +79,9 @@ class Execution {
   // this session can break.
   CUresult execute(api::Method method, kj::ArrayPtr<const capnp::word> words, uint64_t position, uint32_t slot, Reply& reply);
 
+  // The same of a frame that was kept, also while another one is executed.
+  CUresult executeKept(api::Method method, kj::ArrayPtr<const capnp::word> words);
+
   // Runs the end of a call that has been put off, as execute() runs a handler.
   CUresult end(const SlowCall& call, CUresult result, Reply& reply);
 

@@ -33,6 +33,7 @@ struct KnownGraphNode {
   using Settings = std::map<api::Method, std::vector<capnp::word>>;
   Settings set;  // the latest frame of each method
   Settings uploaded;  // the same when the graph was last uploaded, if kernels launch it
+  std::optional<Settings::value_type> late;  // of a placeholder for a fill or a copy: the frame that says what it is to do (setLate)
 };
 
 struct KnownGraph {
