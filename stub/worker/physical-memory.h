@@ -116,7 +116,7 @@ class PhysicalMemory {
   std::map<uint64_t, Mapping> mappings;  // by address
   std::map<uint64_t, uint64_t> windows;  // address to bytes
   mutable std::optional<std::vector<std::pair<uint64_t, uint64_t>>> asked;  // what owns() is asked for, if that is wanted
-  // While recipes are executed: addresses of stand-ins, and by address of a mapping and device the access that there was before it was lent.
+  // While recipes are executed: addresses of stand-ins; and, by a mapping's address and a device, the access before it was lent.
   std::vector<uint64_t> standIns;
   std::map<std::pair<uint64_t, unsigned>, CUmemAccess_flags> lent;
 };

@@ -1,6 +1,6 @@
-// Random executable graphs over memory that is mapped, or registered, and has been changed since they were made: nodes set to other memory,
-// enabled and disabled, whole updates; the memory unmapped and mapped again, kept from its device, unregistered and registered again. At the
-// pause any of it may be away. Afterwards all of it is there again, and each graph does what it was last told.
+// Random executable graphs over memory that is mapped, or registered, and has been changed since they were made: nodes set to other
+// memory, enabled and disabled, whole updates; the memory unmapped and mapped again, kept from its device, unregistered and registered
+// again. At the pause any of it may be away. Afterwards all of it is there again, and each graph does what it was last told.
 //
 // Arguments: the first seed, and how many worlds there are.
 #include <sys/mman.h>
