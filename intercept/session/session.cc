@@ -49,8 +49,14 @@ OpenRequest openRequest() {
 // The parent's ring, connections and threads are not the child's. A socket that it kept would outlive the parent's, and a daemon
 // could connect to it with no process serving it.
 void Session::forgetInChild() {
-  forked = true;
-  if (Session* session = theSession.exchange(nullptr, std::memory_order_relaxed)) session->control->leave();
+  Session* session = theSession.exchange(nullptr, std::memory_order_relaxed);
+  if (session == nullptr) return;
+  session->control->leave();
+  forked = session->isInitialized.load(std::memory_order_relaxed);
+  if (forked) return;
+  // The child may have one of its own, whose host memory has the same addresses.
+  session->hostArena = Mapping();
+  Thread::forget();
 }
 
 bool Session::isForked() { return forked; }
@@ -62,7 +68,9 @@ Session& Session::open() {
   CancellationOff whileOpening;
   std::lock_guard lock(opening);
   if (Session* session = find()) return *session;
-  std::unique_ptr<Session> session(new Session(Control::open(openRequest())));
+  OpenRequest request = openRequest();
+  std::unique_ptr<Session> session(new Session(Control::open(request)));
+  session->visible = request.visible.value_or("");
   session->start();
   noteCoreDumps();
   pthread_atfork(nullptr, nullptr, forgetInChild);

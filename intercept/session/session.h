@@ -69,8 +69,10 @@ class Session final : public SessionControl {
   static Session& open();
   // The open session; nullptr if there is none in this process.
   static Session* find();
-  // Whether this is a child, made by fork(), of a process that had one: CUDA's rule is that it has none.
+  // Whether this is a child, made by fork(), of a process that had one and has called cuInit(): CUDA's rule is that it has none.
   static bool isForked();
+  // cuInit() has been called. Before, NVML alone has asked: it is not CUDA to a program.
+  std::atomic<bool> isInitialized{false};
   // One besides the process's, of a test that is its daemon and its worker (tests/session/fake-session.h). It is never destroyed
   // either.
   explicit Session(std::unique_ptr<Control> control);
@@ -146,6 +148,7 @@ class Session final : public SessionControl {
   }
 
   bool launchesBlock = false;  // CUDA_LAUNCH_BLOCKING
+  std::string visible;         // CUDA_VISIBLE_DEVICES, when it was opened
 
   // Why the session ended, once it has: every call returns this.
   std::atomic<bool> lost{false};
