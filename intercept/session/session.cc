@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 
 #include "intercept/session/call.h"
 #include "intercept/session/cancellation.h"
@@ -126,6 +127,11 @@ void Session::readEnvironment() {
   launchesBlock = blocking != nullptr && atoi(blocking) != 0;
   auto mode = foldModeOf(fold == nullptr ? "" : fold);
   if (mode) segment.header().fold.store(static_cast<uint32_t>(*mode), std::memory_order_relaxed);
+}
+
+CUmoduleLoadingMode Session::loadingMode() {
+  const char* said = getenv("CUDA_MODULE_LOADING");
+  return said != nullptr && std::string_view(said) == "EAGER" ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
 }
 
 void Session::start() {

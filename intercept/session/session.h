@@ -147,6 +147,9 @@ class Session final : public SessionControl {
     return session != nullptr ? session->driverVersion : CUDA_VERSION;
   }
 
+  // What CUDA_MODULE_LOADING says, as cuModuleGetLoadingMode() tells it. The worker loads modules in its own way.
+  static CUmoduleLoadingMode loadingMode();
+
   bool launchesBlock = false;  // CUDA_LAUNCH_BLOCKING
   std::string visible;         // CUDA_VISIBLE_DEVICES, when it was opened
 
