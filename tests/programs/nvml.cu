@@ -1,5 +1,7 @@
-// NVML, opened as frameworks open it: it lists the devices that CUDA has, and reports their free memory and their links.
+// NVML, opened as frameworks open it: it lists the devices that CUDA has, and reports their free memory and their links. Its calls are no use
+// of CUDA: a child that fork() makes when only NVML was called may use CUDA.
 #include <dlfcn.h>
+#include <sys/wait.h>
 
 #include <cstring>
 
@@ -115,6 +117,28 @@ bool expectDouble(void* device, void* peer) {
   return ok & EXPECT(ask("nvmlDeviceGetP2PStatus", device, peer, 4, &overPci) == success) & EXPECT(overPci != 0);
 }
 
+__global__ void addOne(int* values) { values[threadIdx.x] += 1; }
+
+bool childHasCuda() {
+  const pid_t child = fork();
+  if (child == 0) {
+    unsigned count = 0;
+    int devices = 0, *pinned = nullptr;
+    CHECK(cudaGetDeviceCount(&devices));
+    bool ok = EXPECT(ask("nvmlDeviceGetCount_v2", &count) == success) & EXPECT(count == static_cast<unsigned>(devices));
+    CHECK(cudaMallocHost(&pinned, 2 * sizeof(int)));
+    pinned[0] = 5, pinned[1] = 6;
+    DeviceArray<int> values(std::vector<int>{1, 2});
+    addOne<<<1, 2>>>(values);
+    addOne<<<1, 2>>>(pinned);
+    ok &= same("device memory", values.download(), {2, 3}) & EXPECT(pinned[0] == 6 && pinned[1] == 7);
+    std::fflush(stdout);
+    _exit(ok ? 0 : 1);
+  }
+  int status = 1;
+  return EXPECT(waitpid(child, &status, 0) == child) & EXPECT(status == 0);
+}
+
 }  // namespace
 
 // With "linked": on a node whose NVML is that double, with two devices; with "moves" too, it is resumed on a node that has no information
@@ -126,6 +150,7 @@ int main(int words, char** arguments) {
   bool ok = EXPECT(ask("nvmlDeviceGetCount_v2", &count) == uninitialized);
   ok &= EXPECT(ask("nvmlInit_v2") == success);
   ok &= EXPECT(ask("nvmlDeviceGetCount_v2", &count) == success);
+  ok &= childHasCuda();
   int devices = 0;
   CHECK(cudaGetDeviceCount(&devices));
   ok &= EXPECT(count == static_cast<unsigned>(devices));
