@@ -175,7 +175,7 @@ SavedChunks::Resolved SavedChunks::resolve(const SnapshotReader& directory, std:
       place = {place.digest, found.offset, found.bytes, pack->second, static_cast<Form>(found.form)};
       bool isSound = found.bytes > 0 && found.bytes <= packedMost() && (place.form == Form::plain || place.form == Form::zstd);
       if (!isSound || resolved.packs.size() > UINT16_MAX)
-        directory.refuse(chunksFile, fmt::format("chunk {}: its place in the store {} makes no sense", chunk, store.path()));
+        directory.refuse(chunksFile, fmt::format("chunk {}: its position in the store {} is invalid", chunk, store.path()));
     }
   return resolved;
 }
@@ -195,7 +195,7 @@ namespace {
 
 }  // namespace
 
-void refuseDigest(const SavedChunks& saved, size_t chunk) { refuseChunk(saved, chunk, "its digest differs"); }
+void refuseDigest(const SavedChunks& saved, size_t chunk) { refuseChunk(saved, chunk, "its digest does not match"); }
 
 struct ChunkReading::State {
   State(StagingRing& ring, const SavedChunks& saved, size_t first, ChunkPlan plan)
@@ -244,7 +244,7 @@ struct ChunkReading::State {
     } else {
       packed.resize(place.bytes);
       pack.read(place.offset, packed);
-      if (!unpack(place.form, packed, chunk)) refuse("it does not decompress");
+      if (!unpack(place.form, packed, chunk)) refuse("it cannot be decompressed");
     }
     bool isCompared = saved.whenCompared(slot.chunk) == SavedChunks::Compared::asRead;
     if (isCompared && saved.digester(chunk) != place.digest) refuseDigest(saved, slot.chunk);

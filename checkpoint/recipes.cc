@@ -64,14 +64,14 @@ void rebuild(stub::SessionState& on, const std::vector<ObjectRecord>& records, c
     auto& [record, frame] = step;
     // Its pages belong to the program and are in use: only the worker that first executed the frame may free them.
     bool endsHostMemory = frame->method == api::Method::endHostLease || frame->method == api::Method::hostRelease;
-    KJ_REQUIRE(!endsHostMemory, "a recipe that ends a part of the host arena", number);
+    KJ_REQUIRE(!endsHostMemory, "a recipe that frees a part of the host arena", number);
     reply.reset();
     CUresult result = on.execute(frame->method, frame->device, frame->words, frame->position, 0, reply);
     // A captured library call that names freed memory: the graph that contains it was unusable before, too.
     if (result == CUDA_ERROR_INVALID_VALUE && record->id.kind == api::Kind::CAPTURED_CALL)
       on.of(frame->device).handles.add(record->id.kind, record->id.handle, 0);
     else if (result != CUDA_SUCCESS)
-      fail(fmt::format("the {} {:#x}{} cannot be made again on {}: {} of position {} answers {}{}", kindName(record->id.kind),
+      fail(fmt::format("the {} {:#x}{} cannot be created again on {}: {} at position {} returns {}{}", kindName(record->id.kind),
                        record->id.handle, nameOf(on, record->id, *frame), on.nameOf(frame->device), api::infoOf(frame->method).name,
                        frame->position, stub::nameOf(on.driver, result), stub::lacksCode(result)));
     progress(frame->words.asBytes().size());

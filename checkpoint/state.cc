@@ -72,10 +72,10 @@ StateTables saveState(stub::SessionState& on) {
 void requireValid(const StateTables& state, size_t devices, const Refusal& refuse) {
   for (auto& [name, rows] : state) {
     auto known = std::ranges::find_if(stub::kinds(), [&](auto* kind) { return kind->name == name && kind->save != nullptr; });
-    if (known == stub::kinds().end()) refuse(fmt::format("state {}: objects of a kind that this build does not know", name));
+    if (known == stub::kinds().end()) refuse(fmt::format("state {}: this build does not know this kind of objects", name));
     for (size_t i = 0; i < rows.size(); ++i)
       if (!hasColumns(rows[i], (*known)->columns) || !(*known)->isValid(rows[i], devices))
-        refuse(fmt::format("state {}: row {} makes no sense", name, i));
+        refuse(fmt::format("state {}: row {} is invalid", name, i));
   }
 }
 
@@ -193,7 +193,7 @@ void requireDigests(stub::SessionState& on, const SavedChunks& saved, size_t fir
     if (!digest && form != Form::pinned) digest = digestHere(on, saved.digester, items[piece->item], *piece);
     if (digest && *digest == saved.places[chunk].digest) continue;
     if (form == Form::resident)
-      fail(fmt::format("chunk {}, which was sent ahead: its digest differs; it was altered or damaged on its way", chunk));
+      fail(fmt::format("chunk {}, which was sent ahead: its digest does not match; it was altered or damaged on its way", chunk));
     if (isInFile(form)) refuseDigest(saved, chunk);
     if (digest) refusePinned(chunk);
     others.push_back({chunk, piece->bytes});

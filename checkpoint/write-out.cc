@@ -86,7 +86,7 @@ void writeToPacks(const SnapshotReader& directory, const Manifest& manifest, con
   for (size_t chunk = 0; chunk < memory.sizes.size(); ++chunk) {
     auto& place = memory.listed[chunk];
     if (place.form != Form::plain || place.bytes != memory.sizes[chunk])
-      directory.refuse(chunksFile, fmt::format("chunk {} is in memory, and its place is another's", chunk));
+      directory.refuse(chunksFile, fmt::format("chunk {} is in memory, but its position there belongs to another chunk", chunk));
     ofPack[place.pack].push_back(chunk);
     bytes += place.bytes;
   }
@@ -122,7 +122,7 @@ void requireWritten(const SnapshotReader& directory, const Manifest& manifest, c
     packs[place.pack].read(place.offset, packed);
     auto chunk = std::span(bytes).first(size);
     if (!unpack(place.form, packed, chunk) || digester(chunk) != place.digest)
-      packs[place.pack].refuse(fmt::format("{} bytes at {}: their digest differs", place.bytes, place.offset));
+      packs[place.pack].refuse(fmt::format("{} bytes at {}: their digest does not match", place.bytes, place.offset));
   }
 }
 

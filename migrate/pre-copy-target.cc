@@ -190,14 +190,14 @@ void PreCopyTarget::lease(const ChunkMessage& message) {
   if (leases.has(message.address, message.bytes)) return;
   worker.runQuiesced([&](stub::SessionState& on) {
     if (message.device >= on.deviceCount())
-      fail(fmt::format("the program uses GPU {}, and this node has {}", message.device, on.deviceCount()));
+      fail(fmt::format("the program uses GPU {}, but this node has {}", message.device, on.deviceCount()));
     CUresult result = on.use(message.device);
     if (result == CUDA_SUCCESS) {
       on.select(message.device);
       result = on.of(message.device).gpu.leases.leaseAhead(message.address, message.bytes);
     }
     if (result != CUDA_SUCCESS)
-      fail(fmt::format("{} bytes of GPU {} for the session that comes: {}", message.bytes, message.device,
+      fail(fmt::format("cannot allocate {} bytes on GPU {} for the arriving session: {}", message.bytes, message.device,
                        stub::nameOf(on.driver, result)));
     on.select(0);
   });
@@ -207,7 +207,7 @@ void PreCopyTarget::lease(const ChunkMessage& message) {
 void PreCopyTarget::requireLeased(const ChunkMessage& message) {
   std::lock_guard lock(mutex);
   if (!leases.cover(message.address, message.bytes))
-    fail(fmt::format("the source of the migration sent {} bytes for {:#x}, which it has not leased", message.bytes,
+    fail(fmt::format("the source of the migration sent {} bytes for {:#x}, an address without a lease", message.bytes,
                      message.address));
 }
 
@@ -224,7 +224,7 @@ void PreCopyTarget::beginImage(const ChunkMessage& message) {
                           ? on.of(device).blobs.reserve(message.address, stub::Blob::Origin::snapshot, message.bytes)
                           : CUDA_ERROR_INVALID_DEVICE;
     if (result != CUDA_SUCCESS)
-      fail(fmt::format("an image of {} bytes for GPU {} of the session that comes: {}", message.bytes, device,
+      fail(fmt::format("no room for an image of {} bytes for GPU {} of the arriving session: {}", message.bytes, device,
                        stub::nameOf(on.driver, result)));
   });
   newImages.insert(message.address);
@@ -235,7 +235,7 @@ void PreCopyTarget::takePiece(const ChunkMessage& message, std::span<const std::
   worker.runQuiesced([&](stub::SessionState& on) {
     auto* image = newImages.contains(message.address) ? on.of(handleDevice(message.address)).blobs.find(message.address) : nullptr;
     if (image == nullptr || image->bytes().size() - image->arrivedBytes() < bytes.size())
-      fail(fmt::format("the source of the migration sent {} bytes of the image {:#x}, which has no room for them", bytes.size(),
+      fail(fmt::format("the source of the migration sent {} bytes of the image {:#x}, more than its size", bytes.size(),
                        message.address));
     sent.images[{message.address, image->arrivedBytes()}] = message.digest;
     image->append(bytes);

@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 constexpr unsigned leastVersion = 4;
 constexpr std::array firstWithoutPassCred{4u, 2u, 1u};  // for TCP or UDP sockets
-constexpr const char* whatToDo = "`tools/setup` builds one into .deps/criu; or name one by VGPU_CRIU";
+constexpr const char* whatToDo = "`tools/setup` builds it into .deps/criu; or name its executable in VGPU_CRIU";
 
 bool canRun(const std::string& path) { return access(path.c_str(), X_OK) == 0 && fs::is_regular_file(path); }
 
@@ -50,12 +50,13 @@ std::optional<std::string> findInPath() {
 std::string findFile() {
   if (const char* named = std::getenv("VGPU_CRIU"); named != nullptr && *named != '\0') {
     if (!canRun(named))
-      fail(fmt::format("VGPU_CRIU names {}, which is no program: a process is saved and restored by CRIU 4 or newer", named));
+      fail(fmt::format("VGPU_CRIU names {}, which is not an executable file: set it to the criu of version 4 or newer, which saves and "
+                       "restores processes", named));
     return named;
   }
   if (canRun(VGPU_CRIU_HERE)) return VGPU_CRIU_HERE;
   if (auto found = findInPath()) return *found;
-  fail(fmt::format("there is no CRIU, which saves and restores processes: {}", whatToDo));
+  fail(fmt::format("CRIU, which saves and restores processes, was not found: {}", whatToDo));
 }
 
 struct Outcome {
@@ -130,7 +131,7 @@ std::string reasonsIn(const std::string& log) {
     reasons += (count++ == 0 ? "" : "; ") + reason;
   }
   if (reasons.empty()) reasons = firstPlainLine(log);
-  return reasons.empty() ? "it does not say why" : reasons;
+  return reasons.empty() ? "it gives no reason" : reasons;
 }
 
 std::string logIn(const WorkFolder& folder) {
@@ -161,17 +162,17 @@ Criu Criu::find() {
   unsigned major = 0;
   size_t at = said.find("Version: ");
   std::string version = at == said.npos ? "" : said.substr(at + 9, said.find_first_of("\n ", at + 9) - at - 9);
-  if (sscanf(version.c_str(), "%u", &major) != 1) fail(fmt::format("{} is no CRIU: it does not say its version", path));
+  if (sscanf(version.c_str(), "%u", &major) != 1) fail(fmt::format("{} is not CRIU: it does not print its version", path));
   if (major < leastVersion)
-    fail(fmt::format("{} is CRIU {}, and version {} or newer is needed: {}", path, version, leastVersion, whatToDo));
+    fail(fmt::format("{} is CRIU {}, but version {} or newer is needed: {}", path, version, leastVersion, whatToDo));
   std::vector<std::string> check{path, "check"};
   for (auto& word : privilege()) check.push_back(word);
   Outcome outcome = execute(check, true);
   if (!outcome.succeeded)
     fail(fmt::format(
-        "{} cannot work here: {}. {}", path, reasonsIn(outcome.output),
+        "{} does not work here: {}. {}", path, reasonsIn(outcome.output),
         geteuid() == 0
-            ? "Its kernel or container lacks what `criu check` names"
+            ? "The kernel or container lacks what `criu check` names"
             : "Run vgpuctl as root, or as root: setcap cap_checkpoint_restore,cap_sys_ptrace,cap_setpcap+eip " + path));
   return Criu(path, version);
 }

@@ -50,7 +50,7 @@ std::string socketObstacle(pid_t pid, const std::string& inode, bool isKnownToCr
     return "listens, and has TCP connections that were not accepted yet";
   if (!isKnownToCriu)
     return fmt::format(
-        "is a socket of {}, and CRIU before 4.2.1 saves none on Linux 6.16 and newer: `tools/setup` builds a newer one",
+        "is a {} socket, which CRIU before 4.2.1 cannot save on Linux 6.16 and newer: `tools/setup` builds a newer CRIU",
         socket->isTcp ? "TCP" : "UDP");
   return "";
 }

@@ -26,7 +26,7 @@ namespace {
 constexpr int firstId = 1;
 
 [[noreturn]] void cannot(const char* doing) {
-  fail(fmt::format("a copy needs process ids of its own, and {} failed: {}. {}", doing, strerror(errno),
+  fail(fmt::format("a copy needs a pid namespace of its own, but {} failed: {}. {}", doing, strerror(errno),
                    geteuid() == 0 ? "This container or kernel does not allow it" : "Run vgpuctl as root"));
 }
 
@@ -47,7 +47,7 @@ void becomeFirst(const snapshot::ProcessPart& part, int started) {
   if (write(started, &byte, 1) != 1) _exit(1);
   close(started);
   if (setsid() < 0) cannot("setsid");  // for processes whose session leader was their shell
-  if (unshare(CLONE_NEWNS) != 0) cannot("a mount namespace");
+  if (unshare(CLONE_NEWNS) != 0) cannot("making a mount namespace");
   if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) cannot("making its mounts private");
   if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) cannot("mounting /proc");
   leaveFree(part.threads);
@@ -57,14 +57,14 @@ void becomeFirst(const snapshot::ProcessPart& part, int started) {
 
 pid_t forkWithOwnIds(const snapshot::ProcessPart& part, const std::function<int()>& body) {
   if (std::ranges::find(part.threads, firstId) != part.threads.end())
-    fail("process id 1 is one of the saved processes': they were a container's own, and have no copy beside them");
+    fail("one of the saved processes has process id 1, as the first process of a container: such processes cannot be copied");
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) cannot("a pipe");
   kj::AutoCloseFd input(ends[0]), output(ends[1]);
   if (unshare(CLONE_NEWPID) != 0) cannot("a pid namespace");
   std::fflush(nullptr);
   pid_t child = fork();
-  if (child < 0) cannot("a new process");
+  if (child < 0) cannot("starting a process");
   if (child > 0) {
     output = nullptr;
     char byte;

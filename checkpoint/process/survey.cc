@@ -221,18 +221,18 @@ std::vector<std::string> obstaclesOf(pid_t root, bool savesNetworkSockets) {
   std::map<pid_t, std::set<int>> mounts;
   for (pid_t pid : tree) mounts[pid] = mountsOf(pid);
   for (pid_t pid : tree) {
-    if (pid == getpid()) add(pid, "it is this vgpuctl, which must be called from outside of the program");
-    if (hasOwnIds(pid)) add(pid, "its process ids are of a namespace of its own, as a clone's");
+    if (pid == getpid()) add(pid, "it is this vgpuctl itself: call it from outside of the program");
+    if (hasOwnIds(pid)) add(pid, "it is in a pid namespace of its own, as the processes of a clone are");
     if (!hasOwnIds(pid) && factsOf(pid).session == 0 && !hasEnded(pid))
       add(pid, "the leader of its session (setsid) is outside of its pid namespace: start it with `vgpuctl run`, or setsid(1)");
     if (pid_t tracer = tracerOf(pid)) add(pid, "it is traced by " + named(tracer));
     for (auto& area : filesMappedBy(pid))
       if (isRemoved(area.path) && !isMemory(area.path))
-        add(pid, "it has mapped a file that has been removed or replaced since: " + area.path);
+        add(pid, "it has mapped a file that has since been removed or replaced: " + area.path);
   }
   for (auto& one : all) {
     if (auto& seen = mounts.at(one.pid); isFile(one.target) && !seen.empty() && !seen.contains(one.mount))
-      add(one.pid, fmt::format("its descriptor {}, {}, is of another mount namespace", one.number, one.target));
+      add(one.pid, fmt::format("its descriptor {}, {}, is from another mount namespace", one.number, one.target));
     if (!isSaved(one.target)) add(one.pid, fmt::format("its descriptor {} is {}", one.number, one.target));
     if (auto inode = findSocketInode(one.target))
       if (auto why = socketObstacle(one.pid, *inode, savesNetworkSockets); !why.empty())
@@ -244,7 +244,7 @@ std::vector<std::string> obstaclesOf(pid_t root, bool savesNetworkSockets) {
   const auto elsewhere = halves.empty() ? std::set<std::string>() : openElsewhere(tree, halves);
   for (auto& one : halves)
     if (elsewhere.contains(one.target))
-      add(one.pid, fmt::format("its descriptor {} is an end of a pipe whose other end is another process's", one.number));
+      add(one.pid, fmt::format("its descriptor {} is an end of a pipe whose other end belongs to another process", one.number));
   return found;
 }
 
@@ -288,7 +288,7 @@ void requireSameFiles(const ProcessPart& part) {
       return fmt::format("{} bytes{}{}", file.bytes, file.identity.empty() ? "" : ", ", file.identity);
     };
     fail(fmt::format(
-        "the process has mapped {}, and the file here is another one: {} here, {} when it was saved. Put the same file there",
+        "the process has mapped {}, and the file here is a different one: {} here, {} when it was saved. Put the same file there",
         wanted.path, shown(found), shown(wanted)));
   }
 }
@@ -298,7 +298,8 @@ void requireFreeIds(const ProcessPart& part) {
     awaitBurial(id);
     if (access(folderOf(id).c_str(), F_OK) != 0) continue;
     bool isDead = factsOf(id).state == 'Z';  // its id becomes free when its parent reaps it
-    fail(fmt::format("{} {} of the saved process is taken: {} has it{}. Resume it when that has ended, or on another machine",
+    fail(fmt::format("{} {} of the saved process is in use: {} has it{}. Resume the snapshot when that process has ended, or on another "
+                     "machine",
                      id == part.pid ? "process id" : "thread id", id, named(id), isDead ? ", which is dead" : ""));
   }
 }

@@ -16,7 +16,7 @@ namespace {
 std::string objectOf(const void* code) {
   Dl_info found{};
   bool known = dladdr(code, &found) != 0 && found.dli_fname != nullptr && *found.dli_fname != 0;
-  return known ? found.dli_fname : "a part of this program that is in no file";
+  return known ? found.dli_fname : "code of this program that was loaded from no file";
 }
 
 void nameOnce(const std::string& object) {
@@ -26,9 +26,9 @@ void nameOnce(const std::string& object) {
   std::lock_guard lock(mutex);
   if (object.find("libnvrtc") != object.npos || object.find("libnvJitLink") != object.npos || !named.insert(object).second) return;
   fprintf(stderr,
-          "vgpu: %s asks for private tables of NVIDIA's driver, which a session has not: its CUDA calls fail. If a CUDA runtime is "
-          "linked into it, link it with `nvcc -cudart shared` of CUDA 13 or keep its symbol table; if it is not yours to link (cuDNN, "
-          "cuFFT, ...), it cannot be used yet\n",
+          "vgpu: %s calls cuGetExportTable for private tables of NVIDIA's driver, which vgpu does not provide: its CUDA calls fail. If it "
+          "is your code with the CUDA runtime linked in, link it with `nvcc -cudart shared` of CUDA 13 or keep its symbol table; a "
+          "prebuilt library (cuFFT, ...) cannot be used yet\n",
           object.c_str());
 }
 

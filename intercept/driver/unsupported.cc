@@ -12,7 +12,7 @@ int refuse(const char* name, const char* why, std::atomic<bool>& said) {
   if (*why == 0) {
     fprintf(stderr, "vgpu: %s is not supported yet; it returns CUDA_ERROR_NOT_SUPPORTED\n", name);
   } else {
-    fprintf(stderr, "vgpu: %s is not possible in a session (%s); it returns CUDA_ERROR_NOT_SUPPORTED\n", name, why);
+    fprintf(stderr, "vgpu: %s is not available on a virtual GPU (%s); it returns CUDA_ERROR_NOT_SUPPORTED\n", name, why);
   }
   return notSupported;
 }

@@ -155,8 +155,8 @@ bool LibraryCall::layOut(CUresult& error) {
 }
 
 bool LibraryCall::refuseSize(uint64_t bytes) {
-  reportFailure(fmt::format("{}: its arrays in host memory have {} bytes; a call takes at most {} to the GPU's host, and {} from "
-                            "there. Make several calls of it",
+  reportFailure(fmt::format("{}: its arrays in host memory have {} bytes; one call can pass at most {} bytes to the GPU's host and {} "
+                            "bytes back. Split it into several calls",
                             entry.symbol, bytes, maxInputBytes, maxResultBytes)
                     .c_str());
   answer = static_cast<uint64_t>(libraryStatus.unsupported);
@@ -227,7 +227,7 @@ CUresult LibraryCall::await(Frame& frame) {
   answer = results.getStatus();
   if (answer == api::libraryAbsent) {
     auto text = results.getResults();
-    reportFailure(fmt::format("{}: there is no {} on the GPU's host ({}); its calls answer CUBLAS_STATUS_NOT_INITIALIZED",
+    reportFailure(fmt::format("{}: there is no {} on the GPU's host ({}); its calls return CUBLAS_STATUS_NOT_INITIALIZED",
                               entry.symbol, api::libraries[entry.library].soname,
                               std::string_view(text.asChars().begin(), text.size())).c_str());
     answer = entry.returnsStatus ? static_cast<uint64_t>(libraryStatus.absent) : 0;

@@ -39,7 +39,7 @@ std::optional<uint64_t> targetOf(const image::Elf& file, const Elf64_Sym& functi
 }
 
 Plan refuse(const std::string& path, std::string_view name) {
-  return {Plan::Verdict::refuse, {}, path + ": there is no " + std::string(name) + " that a jump can be written over"};
+  return {Plan::Verdict::refuse, {}, path + ": there is no " + std::string(name) + " that can be overwritten with a jump"};
 }
 
 Plan planFor(const Compiler& compiler, const image::Elf& file, const std::string& path, const LoadedObject& object) {

@@ -64,9 +64,9 @@ Plan planWithoutRuntimeSymbols(const image::Elf& file, const std::string& path, 
   if (!registers || callsSharedRuntime(file, exports)) return {};
   return refuse(
       path +
-      " has the CUDA runtime linked into it and its symbol table stripped, and vgpu does not find the runtime's functions, so it "
-      "cannot put its own in place. Link it with `nvcc -cudart shared`, or keep the symbol table (no -s, no strip; "
-      "`strip --strip-debug` is fine)");
+      " has the CUDA runtime linked into it, but its symbol table is stripped and vgpu does not find the runtime's functions, so it cannot "
+      "replace them with its own. Link it with `nvcc -cudart shared`, or keep the symbol table (no -s, no strip; `strip --strip-debug` is "
+      "fine)");
 }
 
 /// True if the bytes are padding between functions: breakpoints, zeros and the parts of one-byte and multi-byte no-operations.
@@ -118,7 +118,7 @@ Plan planForRuntime(const image::Elf& file, const std::vector<RuntimeFunction>& 
   const bool is12 = has(since12);
   if (!is12 && has(until12))
     return refuse(path + " has a CUDA runtime older than 12 linked into it (it contains " + std::string(until12) +
-                  "). vgpu speaks CUDA 12 and 13: rebuild it with one of these");
+                  "). vgpu supports CUDA 12 and 13: rebuild it with one of these");
   auto exports = is12 ? exports12 : exports13;
   Plan plan{Plan::Verdict::patch, {}, {}};
   for (const RuntimeFunction& function : functions) {
@@ -174,7 +174,7 @@ Plan planFor(const image::Elf& file, const std::string& path, std::span<const Ex
 Plan planForLibrary(const image::Elf& file, const std::string& path, std::span<const Export> exports) {
   Plan plan{Plan::Verdict::patch, {}, {}};
   auto table = file.findSection(SHT_DYNSYM);
-  if (!table) return refuse(path + " has no symbols, so its functions cannot be put in place of vgpu's");
+  if (!table) return refuse(path + " has no symbols, so vgpu's functions cannot be redirected to its functions");
   const auto starts = startsIn(file, *table);
   for (const auto& symbol : file.symbolsOf(*table)) {
     const Export* to = isFunction(symbol) ? findExport(exports, file.nameOf(*table, symbol)) : nullptr;

@@ -53,8 +53,8 @@ void nameForeignDriver(const LoadedObject& object) {
   if (named || !path.substr(folder.size()).starts_with("libcuda.so") || folder == folderOf(ownName) || getenv("VGPU_NODE") == nullptr)
     return;
   named = true;
-  say({path, " is another driver than vgpu's, which this program has opened by its path: what it calls there is not done by its virtual "
-             "GPU, and is not suspended with it. Have it open libcuda.so.1"});
+  say({path, " is not vgpu's driver, but the program opened it by its path: calls to it bypass the virtual GPU and are not suspended with "
+             "it. Have the program open libcuda.so.1 without a path"});
 }
 
 void patchNew(const LoadedObject& object) {
@@ -85,8 +85,7 @@ __attribute__((constructor(101))) void patchAtStart() {
   std::string problem = hookLinker(patchLoadedObjects);
   if (problem.empty()) return;
   say(
-      {"libraries opened while the program runs keep the CUDA runtime linked into them, if any, and their CUDA calls "
-       "will fail: ",
+      {"CUDA calls fail in libraries that are opened while the program runs and have the CUDA runtime linked into them: ",
        problem, ". Link such libraries with `nvcc -cudart shared`"});
 }
 

@@ -38,7 +38,7 @@ class WritableCode {
   std::string problem() const {
     return error_ == 0
                ? ""
-               : "the system does not let its code be changed (mprotect: " + std::string(strerror(error_)) + ")";
+               : "the system does not allow its code to be changed (mprotect: " + std::string(strerror(error_)) + ")";
   }
 
  private:
@@ -67,7 +67,7 @@ bool onlyReturns(const unsigned char* code) {
 std::string writeJumps(const image::Elf& file, uint64_t base, const std::vector<Jump>& jumps) {
   for (const Jump& jump : jumps)
     if (!sameInMemory(file, base, jump))
-      return std::string("its code in memory is not that of its file (at ") + jump.to->name +
+      return std::string("its code in memory differs from its file (at ") + jump.to->name +
              "): was the file replaced while it was loaded, or patched by another tool?";
   // One stretch a segment: the runtime's functions lie together, and a file may have several executable segments. All stretches are
   // writable before the first jump is written.

@@ -67,7 +67,7 @@ CUresult locate(Variable& variable, CUmodule loaded) {
   if (variable.managedHost != nullptr) {
     if (isElsewhere(variable, address)) {
       say({"managed variable ", variable.name,
-           " is in use in another context of this device already; contexts of one device do not share it in a session"});
+           " is already in use in another context of this device; on a virtual GPU the contexts of a device cannot share it"});
       return CUDA_ERROR_NOT_SUPPORTED;
     }
     *variable.managedHost = std::bit_cast<void*>(address);

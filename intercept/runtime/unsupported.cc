@@ -12,7 +12,7 @@ namespace vgpu::runtime {
 namespace {
 
 int refuse(const char* name, const char* why, std::atomic<bool>& said) {
-  if (!said.exchange(true)) say({name, " is not possible in a session (", why, "); it returns cudaErrorNotSupported"});
+  if (!said.exchange(true)) say({name, " is not available on a virtual GPU (", why, "); it returns cudaErrorNotSupported"});
   return remember(cudaErrorNotSupported);
 }
 

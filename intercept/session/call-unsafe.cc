@@ -42,8 +42,8 @@ void CallBase::goNowhere() {
   std::memset(nowhere.begin(), 0, words * sizeof(capnp::word));
 }
 
-void CallBase::failOtherDevice() const { KJ_FAIL_REQUIRE("a frame of another device than its stream's", api::infoOf(method).name); }
-void CallBase::failTooLarge() const { KJ_FAIL_REQUIRE("a frame larger than the ring takes", api::infoOf(method).name, words); }
+void CallBase::failOtherDevice() const { KJ_FAIL_REQUIRE("a frame for another device than its stream's", api::infoOf(method).name); }
+void CallBase::failTooLarge() const { KJ_FAIL_REQUIRE("a frame is larger than the ring allows", api::infoOf(method).name, words); }
 
 kj::ArrayPtr<capnp::word> CallBase::space() {
   if (!reservation) return nowhere;
@@ -53,7 +53,7 @@ kj::ArrayPtr<capnp::word> CallBase::space() {
 kj::ArrayPtr<const capnp::word> CallBase::replyWords() const {
   if (longReply != nullptr) return longReply;
   const uint32_t answered = waiter->replyWords();
-  KJ_REQUIRE(answered * sizeof(capnp::word) <= replyBytes, "an answer larger than a slot", answered);
+  KJ_REQUIRE(answered * sizeof(capnp::word) <= replyBytes, "a reply is larger than a slot", answered);
   return kj::arrayPtr(reinterpret_cast<const capnp::word*>(waiter->answer()), answered);
 }
 
@@ -104,7 +104,7 @@ bool CallBase::hasResults() const { return waiter->hasSlot() && replyWords().siz
 // Fetches the rest of a reply of which the slot holds only the first part. The thread stays inside the gate meanwhile, because only the
 // worker that made the reply has the rest.
 CUresult CallBase::fetchLongReply(uint64_t words) {
-  KJ_REQUIRE(words * sizeof(capnp::word) <= maxReplyBytes, "a reply larger than any should be", words);
+  KJ_REQUIRE(words * sizeof(capnp::word) <= maxReplyBytes, "a reply is too large", words);
   auto whole = kj::heapArray<capnp::word>(words);
   auto bytes = whole.asBytes();
   std::memcpy(bytes.begin(), waiter->answer(), replyBytes);
@@ -113,7 +113,7 @@ CUresult CallBase::fetchLongReply(uint64_t words) {
     frame->setOffset(static_cast<uint32_t>(have));
     if (CUresult error = frame.call()) return error;
     auto part = frame.results<api::Cuda::ReplyPartResults>().getBytes();
-    KJ_REQUIRE(part.size() != 0 && part.size() <= bytes.size() - have, "a reply's part of impossible size", part.size());
+    KJ_REQUIRE(part.size() != 0 && part.size() <= bytes.size() - have, "a reply's part has an invalid size", part.size());
     std::memcpy(bytes.begin() + have, part.begin(), part.size());
     have += part.size();
   }

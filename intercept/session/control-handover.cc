@@ -56,7 +56,7 @@ void ProgramControl::leaveNode() {
 // Puts the session, as it was suspended, into another directory. An earlier call may have put it into one where nobody resumed it.
 void ProgramControl::attach(const ParkingPlace::Call& call) {
   if (call.session != opened.id() && !givenFiles.isEmpty())
-    fail("it shares memory of the host with other processes, and a copy of it would have the same: there are no copies of it");
+    fail("it shares host memory with other processes, which a copy would share too: it cannot be copied");
   leaveNode();
   KJ_ON_SCOPE_FAILURE(leaveNode());
   opened.enter(call.directory, call.session);

@@ -122,7 +122,7 @@ void ProgramControl::endWhatIsLate() {
   if (millisecondsLeft() != 0) return;
   if (offer) return settle(offer->expire());
   waitsUntil.reset();
-  lose("its vgpud ended while this program was being suspended, and nobody has resumed it since");
+  lose("its vgpud ended while this program was being suspended, and it was not resumed since");
 }
 
 void ProgramControl::lose(const std::string& why, const std::string& toWaiting) {
@@ -156,12 +156,12 @@ void ProgramControl::handle(control::ToSession::Reader message) {
       return renewal.finish(text(message.getRenewalFailed()));
     case control::ToSession::SUSPENDED:
     case control::ToSession::SUSPENDED_IN_MEMORY:
-      if (phase != Phase::gateClosed && !isInMemory) fail("vgpud says that the session is suspended, and its gate is open");
+      if (phase != Phase::gateClosed && !isInMemory) fail("vgpud reports that the session is suspended, but its gate is open");
       phase = Phase::suspended;
       isInMemory = message.isSuspendedInMemory();
       return;
     case control::ToSession::MOVING:
-      if (phase != Phase::gateClosed) fail("vgpud says that the session moves, and its gate is open");
+      if (phase != Phase::gateClosed) fail("vgpud reports that the session migrates, but its gate is open");
       phase = Phase::moving;
       return;
     case control::ToSession::APPROACH:
@@ -173,13 +173,13 @@ void ProgramControl::handle(control::ToSession::Reader message) {
     case control::ToSession::LOST:
       return lose(text(message.getLost()), text(message.getLost()));
     default:
-      fail("vgpud sent a message that has no place here");
+      fail("vgpud sent an unexpected message");
   }
 }
 
 void ProgramControl::closeGate() {
   uint64_t position = 0;
-  std::string refusal = phase == Phase::running ? "" : "the gate is closed already, or the session lost";
+  std::string refusal = phase == Phase::running ? "" : "the gate is closed already, or the session is lost";
   if (refusal.empty()) {
     faultPoint("program.gate-closing");
     refusal = reasonAgainst([&] {
@@ -196,7 +196,7 @@ void ProgramControl::closeGate() {
 }
 
 void ProgramControl::comeApart() {
-  std::string refusal = phase == Phase::running ? "" : "the session is being suspended, or lost";
+  std::string refusal = phase == Phase::running ? "" : "the session is being suspended, or is lost";
   if (refusal.empty()) refusal = reasonAgainst([&] { return served->comeApart([this] { return isSpokenTo(); }); });
   isApart = refusal.empty();
   send(*connection,
@@ -228,7 +228,7 @@ void ProgramControl::disconnect(const std::string& why) {
     phase = Phase::suspended;
     waitsUntil = std::chrono::steady_clock::now() + reattachWait;
     fprintf(stderr,
-            "vgpu: vgpud ended while it suspended this program, which waits %lld s for its snapshot to be resumed\n",
+            "vgpu: vgpud ended while it was suspending this program, which now waits %lld s for its snapshot to be resumed\n",
             static_cast<long long>(reattachWait.count()));
     return;
   }

@@ -74,8 +74,8 @@ Process& process() {
 
 void tell(Process& all) {
   if (std::exchange(all.isTold, true)) return;
-  reportFailure("the program asks for core dumps of its GPU; a session writes none. Run it natively for one, or on the emulated device "
-                "(vgpud --device emulated), whose messages name the kernel, the thread and the line of a fault");
+  reportFailure("the program asks for core dumps of its GPU, but a virtual GPU writes none. Run it natively for one, or on the emulated "
+                "device (vgpud --device emulated), which reports the kernel, the thread and the line of a fault");
 }
 
 bool isText(CUcoredumpSettings which) { return which == CU_COREDUMP_FILE || which == CU_COREDUMP_PIPE; }

@@ -44,7 +44,7 @@ CUresult reportFailure(const std::exception& failure) noexcept {
 }
 
 CUresult refuseInSession(const char* what) noexcept {
-  say(what, " is not possible in a session; the call returns CUDA_ERROR_NOT_SUPPORTED");
+  say(what, " is not available on a virtual GPU; the call returns CUDA_ERROR_NOT_SUPPORTED");
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -54,7 +54,7 @@ kj::AutoCloseFd OpenedSession::listen() const {
 
 ControlChannel OpenedSession::open(int wake) {
   ControlChannel connection(connectUnix(sessionSocket(request.node)), wake);
-  KJ_REQUIRE(isTrusted(peerOf(connection.fd())), "vgpud belongs to another user; start one of your own",
+  KJ_REQUIRE(isTrusted(peerOf(connection.fd())), "the vgpud belongs to another user; start one of your own",
              request.node.c_str());
   introduce(connection);
   std::optional<ControlMessage> answer = connection.receive(2, within(openLimit));
@@ -70,7 +70,7 @@ void OpenedSession::readAnswer(ControlMessage& answer) {
     if (message.getInvalidDevice()) throw InvalidDevices(why);
     fail(why);
   }
-  if (!message.isOpened()) fail("vgpud on " + request.node + " answered with something else than a session");
+  if (!message.isOpened()) fail("vgpud on " + request.node + " did not answer with a session");
   if (answer.descriptors.empty()) fail("vgpud on " + request.node + " opened a session without its memory");
   segmentFile = adoptSegment(answer.descriptors[0].release());
   if (answer.descriptors.size() > 1) hostArenaFile = adopt(answer.descriptors[1]);  // without it host memory is not shared

@@ -38,14 +38,14 @@ ResumeOffer::State ResumeOffer::handle(ControlMessage& message) {
       accept();
       return State::waiting;
     case control::ToSession::OPEN_GATE:
-      if (!accepted) fail("vgpud says that the session runs, and has not offered it");
+      if (!accepted) fail("vgpud reports that the session runs, but did not offer it");
       return State::taken;
     case control::ToSession::REFUSED:
       return giveUp(text(said.getRefused()));
     case control::ToSession::LOST:
       return giveUp(text(said.getLost()));
     default:
-      fail("vgpud sent a message that has no place in a resume");
+      fail("vgpud sent a message that does not belong to a resume");
   }
 }
 

@@ -27,7 +27,7 @@ bool forked = false;
 std::string nodeFromEnvironment() {
   const char* node = getenv("VGPU_NODE");
   KJ_REQUIRE(node != nullptr && *node != 0,
-             "this program runs on vgpu's libraries without a vgpu daemon; start it with `vgpuctl run -- PROGRAM`");
+             "this program uses vgpu's libraries without a vgpud; start it with `vgpuctl run -- PROGRAM`");
   return node;
 }
 
@@ -86,7 +86,7 @@ Session::Session(std::unique_ptr<Control> opened)
       slabs(segment),
       copyThreads(std::make_unique<CopyThreadPool>()) {
   if (const MemoryFile& file = control->hostArena(); file.bytes() != 0) {  // if it is empty, host memory is not shared
-    KJ_REQUIRE(file.bytes() == hostArenaBytes, "vgpud gave a host arena of another size", file.bytes());
+    KJ_REQUIRE(file.bytes() == hostArenaBytes, "vgpud sent a host arena of the wrong size", file.bytes());
     hostArena = Mapping(file, fromWire<void*>(hostArenaBase));
   }
   for (unsigned device = 0; device < maxDevices; ++device) {
@@ -196,7 +196,7 @@ CUresult Session::takeError(unsigned device) {
 bool Session::renewWorker() {
   CancellationOff untilThere;
   std::string why = control->renew();
-  if (!why.empty()) fprintf(stderr, "vgpu: there is no new GPU after a fault: %s\n", why.c_str());
+  if (!why.empty()) fprintf(stderr, "vgpu: the program gets no new GPU after a fault: %s\n", why.c_str());
   return why.empty();
 }
 
@@ -207,7 +207,7 @@ std::string Session::comeApart(const std::function<bool()>& givesUp) {
 void Session::leaveHost() { managed.leaveHost(); }
 
 uint64_t Session::closeGate(const std::function<bool()>& givesUp) {
-  constexpr const char* taken = "the wish to suspend this program was taken back";
+  constexpr const char* taken = "the suspend was cancelled";
   memory.completeFrees(*this, givesUp);
   KJ_REQUIRE(gate.close(givesUp), taken);
   KJ_ON_SCOPE_FAILURE(gate.open());

@@ -16,7 +16,7 @@ thread_local uint64_t mappingsOfThread = 0;
 }  // namespace
 
 BlockPlacement::BlockPlacement() {
-  KJ_REQUIRE(activePlacement == nullptr, "this thread places blocks already");
+  KJ_REQUIRE(activePlacement == nullptr, "this thread is already placing blocks");
   activePlacement = this;
 }
 

@@ -30,7 +30,7 @@ void DeviceLeases::reserveArena(bool isOneOfSeveral) {
           "reserving the device arena");
   if (got != deviceArena(device)) {
     driver.cuMemAddressFree(got, deviceArenaBytes);
-    KJ_FAIL_REQUIRE("the driver put the device arena elsewhere", device, kj::hex(deviceArena(device)), kj::hex(got));
+    KJ_FAIL_REQUIRE("the driver reserved the device arena at another address", device, kj::hex(deviceArena(device)), kj::hex(got));
   }
   isReserved = true;
   if (isOneOfSeveral) mostManaged = mostManagedOfSeveral;
@@ -46,12 +46,12 @@ void DeviceLeases::letReach(unsigned other) {
   CUdevice from = driver.device(other), to = driver.device(device);
   int reaches = 0;
   if (from == to) return;  // both devices are one GPU
-  require(driver, driver.cuDeviceCanAccessPeer(&reaches, from, to), "asking for peers");
+  require(driver, driver.cuDeviceCanAccessPeer(&reaches, from, to), "querying peer access");
   if (reaches == 0) return;
   std::lock_guard lock(mutex);
   access.push_back(accessOf(from));
   for (auto& [address, lease] : leases)
-    require(driver, driver.cuMemSetAccess(address, lease.bytes, &access.back(), 1), "letting a device reach another's memory");
+    require(driver, driver.cuMemSetAccess(address, lease.bytes, &access.back(), 1), "enabling peer access");
 }
 
 CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes) {

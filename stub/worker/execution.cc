@@ -27,7 +27,7 @@ bool takesMemory(api::Method method) {
          method == api::Method::mipmapCreate;
 }
 
-CUresult refuse(api::Method method) { KJ_FAIL_REQUIRE("a frame of a method that has none", api::infoOf(method).name); }
+CUresult refuse(api::Method method) { KJ_FAIL_REQUIRE("a frame with a method that has no frames", api::infoOf(method).name); }
 
 Execution::Execution(SessionState& session, unsigned device)
     : session(session),

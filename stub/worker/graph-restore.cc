@@ -214,8 +214,9 @@ void visitChangedNodes(SessionState& session, const Obstacle& visit) {
   forGraphs(session, [&](uint64_t handle, const KnownGraph& graph) {
     if (graph.holders.empty() || !graph.isUploaded) return;
     std::string name = fmt::format("graph {:#x}", handle);
-    visit(name, fmt::format("kernels may change nodes of {} (cudaGraphKernelNodeUpdatesApply and its like), and what these do now "
-                            "cannot be read. The program goes on; destroy the executable graph to have it suspended", name));
+    visit(name, fmt::format("kernels may change nodes of {} (cudaGraphKernelNodeUpdatesApply and similar), and the present parameters of "
+                            "these nodes cannot be read. The program goes on; it can be suspended after "
+                            "it destroys the executable graph", name));
   });
 }
 
@@ -281,8 +282,8 @@ void compareHandles(SessionState& session, const Rows& rows) {
     const CUresult failure = graph == nullptr ? CUDA_ERROR_NOT_SUPPORTED : graph->failure;
     // A graph that names an object that has ended cannot be launched, and could not before the suspend.
     if (failure == CUDA_SUCCESS ? graph->address == numberIn(row, 1) : failure != CUDA_ERROR_NOT_SUPPORTED) continue;
-    fail(fmt::format("graph {:#x}: kernels of this program know it by the handle {:#x}, which the driver here does not give. Resume "
-                     "it on a GPU and with a driver like those that it was suspended on",
+    fail(fmt::format("graph {:#x}: kernels of this program launch it by the handle {:#x}, but the driver here gives it another one. Resume "
+                     "the program with the same GPU model and driver as where it was suspended",
                      numberIn(row, 0), numberIn(row, 1)));
   }
 }

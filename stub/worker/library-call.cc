@@ -38,7 +38,7 @@ LibraryCall::LibraryCall(Execution& on, uint64_t signature, kj::StringPtr symbol
     entry = known->second.entry;
     function = known->second.function;
   } else if (entry = api::findLibraryEntry(signature); entry == nullptr) {
-    fail(fmt::format("{} is a call of a library that this build does not have, or has otherwise", symbol.cStr()));
+    fail(fmt::format("{} is a library call that this build does not have, or has with other arguments", symbol.cStr()));
   }
 }
 
@@ -50,7 +50,7 @@ CUresult LibraryCall::run(uint64_t object) {
 }
 
 CUresult LibraryCall::prepare() {
-  on.session.residue = "it has called a library of the GPU's host, and what that has made of the process is not known";
+  on.session.residue = "it has called a library of the GPU's host, whose effects on the process are unknown";
   read();
   for (size_t i = 0; i < entry->arguments.size(); ++i)
     if (CUresult error = translate(i)) return error;
@@ -91,7 +91,7 @@ void LibraryCall::read() {
   size_t bytes = 0;
   for (size_t i = 0; i < entry->arguments.size(); ++i)
     if (isHost(i) && isWritten(entry->arguments[i].what)) bytes += roundUp(HostRange::of(words[i]).bytes, api::libraryResultAlignment);
-  KJ_REQUIRE(bytes <= maxReplyBytes, "results larger than a reply", entry->symbol, bytes);
+  KJ_REQUIRE(bytes <= maxReplyBytes, "results are larger than a reply", entry->symbol, bytes);
   buffers.results.assign(bytes / 8 + slackWords, 0);
 }
 
@@ -125,16 +125,16 @@ uint64_t LibraryCall::realOf(uint64_t handle, uint8_t wanted) {
 
 CUresult LibraryCall::placeHost(size_t i) {
   auto& argument = entry->arguments[i];
-  KJ_REQUIRE(isRead(argument.what) || isWritten(argument.what), "an argument that is no pointer to host memory", entry->symbol, i);
+  KJ_REQUIRE(isRead(argument.what) || isWritten(argument.what), "an argument is not a pointer to host memory", entry->symbol, i);
   auto range = HostRange::of(words[i]);
   bool isGiven = range.offset != 0;
   KJ_REQUIRE(!isGiven || (range.offset % 8 == 0 && range.offset <= given.size() && range.bytes <= given.size() - range.offset),
-             "bytes beyond their argument block", entry->symbol, i);
-  KJ_REQUIRE(isGiven || isWritten(argument.what), "bytes that are read and not there", entry->symbol, i);
+             "bytes that extend past the end of their argument block", entry->symbol, i);
+  KJ_REQUIRE(isGiven || isWritten(argument.what), "bytes to be read are missing", entry->symbol, i);
   // An array's length is given by another argument; for a scalar slackWords are always enough.
   KJ_REQUIRE(argument.count == api::noArgument ||
                  range.bytes >= api::pointedBytes(*entry, i, std::span(buffers.block.data(), entry->arguments.size()), 0),
-             "an array shorter than its length", entry->symbol, i);
+             "an array is shorter than its length", entry->symbol, i);
   std::byte* at = bytesOf(buffers.block) + range.offset;
   if (isWritten(argument.what)) {
     std::byte* result = bytesOf(buffers.results) + resultBytes;

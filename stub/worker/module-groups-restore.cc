@@ -99,7 +99,7 @@ void ModuleGroups::restore(const Row& row) {
     }
   auto* blob = on.blobs.find(member.blob);
   if (blob == nullptr || !blob->facts().problem.empty())
-    fail(fmt::format("the snapshot has no usable image {:#x}, of which the module {:#x} is made", member.blob, member.module));
+    fail(fmt::format("the snapshot has no usable image {:#x}, from which the module {:#x} is loaded", member.blob, member.module));
   GapFiller filled(on.driver);
   isLibrarysTurn = false;
   if (restoredGroup != number) {
@@ -142,7 +142,7 @@ CUmodule ModuleGroups::claim(uint64_t module, uint64_t blob) {
 
 void ModuleGroups::requireClaimed() const {
   if (!unclaimed.empty())
-    fail(fmt::format("the snapshot keeps the module {:#x}, which no object of it makes", unclaimed.begin()->first));
+    fail(fmt::format("the snapshot has the module {:#x}, which none of its objects creates", unclaimed.begin()->first));
 }
 
 SavedGroups savedGroups(const SessionState& session) {

@@ -59,7 +59,7 @@ CUresult PhysicalMemory::reserveArenas() {
   require(driver, driver.cuMemAddressReserve(&window, windowArenaBytes, 0, windowArenaBase, 0), "reserving addresses");
   areReserved = true;
   if (mapped == mappedArenaBase && window == windowArenaBase) return CUDA_SUCCESS;
-  fail(fmt::format("the driver has put reserved addresses at {:#x} and {:#x}, and a program's pointers begin at {:#x}", mapped, window,
+  fail(fmt::format("the driver reserved addresses at {:#x} and {:#x}, but a program's pointers begin at {:#x}", mapped, window,
                    mappedArenaBase));
 }
 

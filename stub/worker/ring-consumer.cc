@@ -44,7 +44,7 @@ void complete(Execution& on, const Frame& frame, CUresult result, std::span<cons
   Slot& slot = on.shared().slot(frame.slot);
   slot.result = result;
   slot.replyWords = static_cast<uint32_t>(reply.size());
-  KJ_REQUIRE(reply.empty() || frame.slot < replyCount, "a call whose slot has no room for its answer", frame.slot);
+  KJ_REQUIRE(reply.empty() || frame.slot < replyCount, "a call's slot has no room for its reply", frame.slot);
   if (!reply.empty())
     std::memcpy(on.shared().reply(frame.slot), reply.data(), std::min<size_t>(reply.size_bytes(), replyBytes));
   if (reply.size_bytes() > replyBytes) [[unlikely]]

@@ -29,7 +29,7 @@ SessionState::SessionState(const Driver& driver, const Images& images, int outpu
   int count = 0;
   require(driver, driver.cuDeviceGetCount(&count), "counting devices");
   if (!driver.order.empty()) count = static_cast<int>(driver.order.size());
-  KJ_REQUIRE(count > 0, "the driver has no device");
+  KJ_REQUIRE(count > 0, "the driver finds no device");
   for (unsigned device = 0; device < std::min<unsigned>(static_cast<unsigned>(count), maxDevices); ++device)
     executions.push_back(std::make_unique<Execution>(*this, device));
   std::vector<const HandleMap*> handles;
@@ -115,7 +115,7 @@ std::optional<unsigned> SessionState::findUnreaching(unsigned device) const {
   for (unsigned other = 0; other < count; ++other) {
     const CUdevice from = driver.device(other), to = driver.device(device);
     int reaches = 1;
-    if (from != to) require(driver, driver.cuDeviceCanAccessPeer(&reaches, from, to), "asking for peers");
+    if (from != to) require(driver, driver.cuDeviceCanAccessPeer(&reaches, from, to), "querying peer access");
     if (reaches == 0) return other;
   }
   return std::nullopt;
@@ -161,7 +161,7 @@ void SessionState::attach(MemoryFile segmentFileIn, MemoryFile hostArenaFile) {
   detach();
   for (auto& execution : executions) execution->longReplies.clear();  // replies to the previous program
   auto shared = std::make_unique<Segment>(segmentFileIn);
-  KJ_REQUIRE(hostArenaFile.bytes() == hostArenaBytes, "a host arena of another size", hostArenaFile.bytes());
+  KJ_REQUIRE(hostArenaFile.bytes() == hostArenaBytes, "a host arena has the wrong size", hostArenaFile.bytes());
   Mapping arena(hostArenaFile, fromWire<void*>(hostArenaBase));
   require(driver, registerSegment(shared->base()), "registering the session's shared memory");
   segment = std::move(shared);

@@ -66,10 +66,10 @@ class TileState::Window {
   static constexpr uint64_t bytes = 2 * MiB;
   explicit Window(Execution& on) : driver(on.driver) {
     CUDA_ARRAY3D_DESCRIPTOR shape{width, side, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_SPARSE};
-    require(driver, driver.cuArray3DCreate_v2(&array, &shape), "making an array to read memory of tiles");
+    require(driver, driver.cuArray3DCreate_v2(&array, &shape), "creating an array to read the memory of tiles");
     CUDA_ARRAY_SPARSE_PROPERTIES properties{};
-    require(driver, driver.cuArrayGetSparseProperties(&properties, array), "asking for the tiles of an array");
-    KJ_REQUIRE(properties.tileExtent.width == side && properties.tileExtent.height == side, "tiles of another shape");
+    require(driver, driver.cuArrayGetSparseProperties(&properties, array), "querying the tiles of an array");
+    KJ_REQUIRE(properties.tileExtent.width == side && properties.tileExtent.height == side, "tiles have another shape");
   }
   CUresult end() { return driver.cuArrayDestroy(array); }
 
@@ -94,7 +94,7 @@ class TileState::Window {
       tiles[i].offset = memory != 0 ? piece + i * tileBytes : 0;
       tiles[i].deviceBitMask = 1u << driver.device(on.device());
     }
-    require(driver, driver.cuMemMapArrayAsync(tiles.data(), tiles.size(), on.gpu.progress.ownStream()), "mapping memory of tiles");
+    require(driver, driver.cuMemMapArrayAsync(tiles.data(), tiles.size(), on.gpu.progress.ownStream()), "mapping the memory of tiles");
   }
 
   const Driver& driver;
@@ -294,7 +294,7 @@ TileState::Window& TileState::windowOf(Execution& on) {
 template <typename Copy>
 void TileState::forPieces(Execution& on, uint64_t physical, uint64_t offset, uint64_t bytes, Copy copy) {
   auto pool = on.session.physical.find(physical);
-  KJ_REQUIRE(pool.has_value() && offset <= pool->bytes && bytes <= pool->bytes - offset, "bytes that a tile pool does not have", physical);
+  KJ_REQUIRE(pool.has_value() && offset <= pool->bytes && bytes <= pool->bytes - offset, "bytes past the end of a tile pool", physical);
   for (uint64_t done = 0; done < bytes;) {
     const uint64_t at = offset + done, within = at % Window::bytes, part = std::min(bytes - done, Window::bytes - within);
     windowOf(on).at(on, pool->real, at - within,

@@ -213,7 +213,7 @@ void Worker::Impl::runTask(const std::function<void()>& task) {
   kj::Maybe<kj::Exception> failure;
   bool done = false;
   std::unique_lock lock(mutex);
-  KJ_REQUIRE(!running && consuming == 0, "the worker consumes; quiesce it first");
+  KJ_REQUIRE(!running && consuming == 0, "the worker is executing calls; quiesce it first");
   tasks.push_back([&] {
     auto caught = kj::runCatchingExceptions(task);
     std::lock_guard finished(mutex);
@@ -266,7 +266,7 @@ void Worker::proceed() {
     if (impl->running || impl->consuming != 0) return run(lock);  // a quiesce() was given up before all threads had stopped
   }
   runQuiesced([&](SessionState& on) {
-    KJ_REQUIRE(on.isAttached(), "no session's memory is attached");
+    KJ_REQUIRE(on.isAttached(), "the memory of no session is attached");
     on.shared().header().storesImages.store(on.images.store != nullptr ? 1 : 0);
     on.tellOutput();
     impl->openRings();

@@ -144,7 +144,7 @@ TEST_CASE("a GPU with less memory than the session has is refused with both size
   Suspended suspended;
   contains(
       suspended.refusal("memory=16MiB"),
-      "the program has 32 MiB of GPU memory where GPU 0 here, vgpu emulated device sm_90 (compute capability 9.0) has 16 MiB");
+      "the program uses 32 MiB of GPU memory, but GPU 0 here, vgpu emulated device sm_90 (compute capability 9.0) has 16 MiB");
   CHECK(suspended.finish("memory=64MiB") == "");
 }
 
@@ -179,7 +179,7 @@ TEST_CASE("a cooperative grid is remembered behind many other shapes, and the GP
 
 TEST_CASE("a launch in clusters is refused by its kernel on a GPU that has none") {
   Suspended suspended([&](TestSession& session) { session.post(inCluster()); });
-  contains(suspended.refusal("", lackClusters), "the program has launched the kernel add in clusters, and GPU 0 here");
+  contains(suspended.refusal("", lackClusters), "the program has launched the kernel add in clusters, but GPU 0 here");
   CHECK(suspended.finish("") == "");
 }
 
@@ -191,7 +191,7 @@ TEST_CASE("dynamic shared memory that a kernel was allowed is refused by the ker
       params.setValue(200 << 10);
     }));
   });
-  contains(suspended.refusal("architecture=80"), "(kernel add) cannot be made again on GPU 0 here, vgpu emulated device sm_80");
+  contains(suspended.refusal("architecture=80"), "(kernel add) cannot be created again on GPU 0 here, vgpu emulated device sm_80");
   CHECK(suspended.finish("architecture=90") == "");
 }
 
@@ -238,7 +238,7 @@ TEST_CASE("devices are chosen by number or by the person's map; devices that the
   std::string manifest = readFile(suspended.path + "/manifest.json");
   forgeManifest(suspended.path, [](auto& json) { json["rings"].push_back({1, 0, 0}); });  // claims that the session has used the second too
   contains(refusalOf([&] { chooseDevices(SnapshotReader(suspended.path), {}, others(1)); }),
-           "the program uses 2 GPUs, and here are 1: say by --device-map 1=N");
+           "the program uses 2 GPUs, and this node has 1: name with --device-map 1=N");
   CHECK(chooseDevices(SnapshotReader(suspended.path), std::array<uint32_t, 2>{0, 0}, others(1)) == Order{0, 0});
   writeFile(suspended.path + "/manifest.json", manifest);
 }

@@ -168,16 +168,16 @@ TEST_CASE("a snapshot whose textures cannot have their numbers is refused, and o
     return text;
   };
   contains(refusal([](auto& json) { json["state"]["textures"][1][2] = 3; }),
-           "has the number 4 on this device, and the program knows it by 3");
+           "has the handle 4 on this device, but the program knows it by 3");
   contains(refusal([](auto& json) {
              json["state"]["textures"].push_back({99, 0, 9, 0});
            }),
-           "the texture 0x63, which no object of it makes");
-  contains(refusal([](auto& json) { json["state"]["textures"][0][1] = 7; }), "state textures: row 0 makes no sense");
+           "the texture 0x63, which none of its objects creates");
+  contains(refusal([](auto& json) { json["state"]["textures"][0][1] = 7; }), "state textures: row 0 is invalid");
   contains(refusal([](auto& json) { json["state"]["textures"][0][2] = uint64_t{1} << 40; }),
-           "state textures: row 0 makes no sense");
+           "state textures: row 0 is invalid");
   contains(refusal([](auto& json) { json["state"]["arrays"][1][1] = 8; }),
-           "8 bytes of the array 0xc000000000000c, and its objects make one of 12");
+           "8 bytes of the array 0xc000000000000c, but its objects create one of 12");
   contains(refusal([](auto& json) { json["state"]["arrays"][0][0] = 77; }), "no such array");
   CHECK(saved.restored([](stub::Worker&) {}) == "");
 }

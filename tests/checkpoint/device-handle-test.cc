@@ -68,7 +68,7 @@ TEST_CASE("a resume fails if the driver assigns a needed handle to no graph, and
     auto& address = json["state"]["graphSettings"][1][1];
     address = address.template get<uint64_t>() + 8;
   });
-  contains(saved.restored(), "kernels of this program know it by the handle 0x");
+  contains(saved.restored(), "kernels of this program launch it by the handle 0x");
   writeFile(saved.path + "/manifest.json", good);
   CHECK(saved.restored() == "");
 }

@@ -58,5 +58,5 @@ TEST_CASE("a chunk whose bytes on the GPU differ from the saved ones is refused,
   };
   std::string error = session.inWorker([&](stub::Worker& worker) { restore(worker, path, nullptr); }, "", adapt);
   CHECK(contains(error, "pack-"));
-  CHECK(contains(error, "its digest differs; the file was altered or damaged"));
+  CHECK(contains(error, "its digest does not match; the file was altered or damaged"));
 }

@@ -174,5 +174,5 @@ TEST_CASE("records of kinds that cannot be made ahead are refused") {
                  ahead.records.push_back(recordOf(api::Kind::STREAM, made::stream, moduleLoad(0, made::module, image)));
                },
                [](stub::SessionState&) {}),
-           "stream 0x191 cannot be made before its session");
+           "stream 0x191 cannot be created before its session arrives");
 }

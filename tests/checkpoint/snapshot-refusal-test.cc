@@ -86,7 +86,7 @@ TEST_CASE("a variable that lies elsewhere is refused by its symbol, with both ad
       if (row[1] == "total") row[2] = row[2].template get<uint64_t>() + 256;
   });
   std::string text = saved.refusal();
-  contains(text, "the variable total lies at 0x");
+  contains(text, "the variable total is at 0x");
   contains(text, "the program knows it at 0x");
   writeFile(saved.path + "/manifest.json", good);
   saved.finish();
@@ -152,9 +152,9 @@ TEST_CASE("images that no module uses, that appear twice, or that exceed a sessi
     contains(saved.refusal(), why);
     writeFile(saved.path + "/manifest.json", good);
   };
-  refused([](auto& blobs) { blobs.push_back({77, 3ull << 30}); }, "file manifest.json: blobs: no module is made of image 77");
+  refused([](auto& blobs) { blobs.push_back({77, 3ull << 30}); }, "file manifest.json: blobs: no module uses image 77");
   refused([](auto& blobs) { blobs.push_back(blobs[0]); }, "file manifest.json: blobs: image 1 is there twice");
-  refused([](auto& blobs) { blobs[0][1] = 0; }, "file manifest.json: blobs: image 1 is there twice or empty");
+  refused([](auto& blobs) { blobs[0][1] = 0; }, "file manifest.json: blobs: image 1 is listed twice or is empty");
   refused([](auto& blobs) { blobs[0][1] = 5ull << 30; }, "file manifest.json: field blobs");
   saved.finish();
 }
@@ -167,7 +167,7 @@ TEST_CASE("an old snapshot of a program that has gone on is refused") {
     worker.quiesce();
   }) == "");
   saved.program = saved.session.program();
-  contains(saved.refusal(), "another moment of this program");
+  contains(saved.refusal(), "does not match the state in which the program waits");
 }
 
 TEST_CASE("a save that fails leaves no files, names the reason, and the program goes on") {
@@ -195,7 +195,7 @@ TEST_CASE("a save that fails leaves no files, names the reason, and the program 
     text = refused(session.scratch.path, list);
     KJ_REQUIRE(text.find("it is not empty") != std::string::npos, text.c_str());
     text = refused(session.scratch.path + "/snapshot", session.scratch.path);
-    KJ_REQUIRE(text.find("holds no object list") != std::string::npos, text.c_str());
+    KJ_REQUIRE(text.find("there is no object list in") != std::string::npos, text.c_str());
     KJ_REQUIRE(!std::filesystem::exists(session.scratch.path + "/snapshot"));
     worker.proceed();
     requireFinished(session);

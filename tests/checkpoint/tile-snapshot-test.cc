@@ -110,11 +110,11 @@ TEST_CASE("a snapshot with invalid operations on tiles, or operations on missing
     writeFile(saved.path + "/manifest.json", good);
     return text;
   };
-  contains(refusal(0, pool), "state tiles: row 0 makes no sense");
-  contains(refusal(0, tiled | uint64_t{7} << 48), "state tiles: row 0 makes no sense");
-  contains(refusal(3, 3), "state tiles: row 0 makes no sense");
-  contains(refusal(4, 2), "state tiles: row 0 makes no sense");
-  contains(refusal(10, uint64_t{1} << 40), "state tiles: row 0 makes no sense");
+  contains(refusal(0, pool), "state tiles: row 0 is invalid");
+  contains(refusal(0, tiled | uint64_t{7} << 48), "state tiles: row 0 is invalid");
+  contains(refusal(3, 3), "state tiles: row 0 is invalid");
+  contains(refusal(4, 2), "state tiles: row 0 is invalid");
+  contains(refusal(10, uint64_t{1} << 40), "state tiles: row 0 is invalid");
   contains(refusal(1, plain), "mapping memory to an array again");
   contains(refusal(2, 2 * MiB), "mapping memory to an array again");
   contains(refusal(7, 4096), "mapping memory to an array again");

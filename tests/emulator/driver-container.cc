@@ -97,7 +97,7 @@ TEST_CASE("PTX of a newer compiler is used instead of machine code for the devic
   auto code = [](uint32_t architecture) { return member(2, architecture, "\x7f" "ELF", Packing::plain); };
   CHECK(has(loaded(fatbinary(code(90) + ptx)), "newer"));
   CHECK(has(loaded(fatbinary(ptx + code(90))), "newer"));
-  CHECK_EQ(refusal(fatbinary(ptx), CUDA_ERROR_UNSUPPORTED_PTX_VERSION), "the PTX is of version 9.2, newer than 9.0");
+  CHECK_EQ(refusal(fatbinary(ptx), CUDA_ERROR_UNSUPPORTED_PTX_VERSION), "the PTX has version 9.2, newer than 9.0");
   refusal(fatbinary(code(80) + code(100) + ptx), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
   refusal(text, CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 }

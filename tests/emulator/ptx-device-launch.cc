@@ -128,7 +128,7 @@ TEST_CASE("a parameter buffer can be launched once, and has a maximum size") {
   CHECK(notesOf(buffer("")).empty());
   mentions(faultOfLaunch(buffer("st.u64 [%d2], %d0;" + launchIt + launchIt)), "a launch with parameter buffer 0x5000000000000");
   mentions(faultOfLaunch(buffer("mov.u64 %d2, 4096;" + launchIt)), "a launch with parameter buffer 0x1000");
-  mentions(faultOfLaunch(buffer("add.u64 %d2, %d2, 8;" + launchIt)), "which this grid has not been given");
+  mentions(faultOfLaunch(buffer("add.u64 %d2, %d2, 8;" + launchIt)), "which this grid did not get");
   const Fault past = faultOfLaunch(buffer("st.u64 [%d2+8], %d0;"));
   CHECK(past.kind == Fault::Kind::illegalAddress);
   mentions(past, "offset 0x8 of the 12 bytes of a launch's parameters");

@@ -36,7 +36,7 @@ TEST_CASE("an access out of bounds names kernel, block, thread, line and address
   says(fault, "kernel k, block (0, 0, 0), thread (8, 0, 0)");
   says(fault, "some.cu:77");
   says(fault, "write of 4 bytes to 0x");
-  says(fault, "no allocation near");
+  says(fault, "no allocation is near it");
 }
 
 TEST_CASE("misaligned, read-only, and out-of-bounds shared and local accesses are different kinds of faults") {

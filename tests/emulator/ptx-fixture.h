@@ -37,7 +37,7 @@ class FlatMemory : public Memory {
     return Region{region->first, region->second.size(), const_cast<std::byte*>(region->second.data()),
                   region->first != readOnly};
   }
-  std::string describe(uint64_t) const override { return "no allocation near"; }
+  std::string describe(uint64_t) const override { return "no allocation is near it"; }
 
  private:
   uint64_t next = 0x200000000000;

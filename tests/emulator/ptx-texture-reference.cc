@@ -121,7 +121,7 @@ TEST_CASE("a reference of the wrong kind, or one that the module lacks, is refus
 
 TEST_CASE("a sampler separate from its texture is refused by name") {
   PtxError::Kind kind{};
-  CHECK(refusalOf("tex.1d.v4.u32.s32 {%r0, %r1, %r2, %r3}, [tex, other, {2}];", kind).find("a sampler apart from its texture") !=
+  CHECK(refusalOf("tex.1d.v4.u32.s32 {%r0, %r1, %r2, %r3}, [tex, other, {2}];", kind).find("a sampler separate from its texture") !=
         std::string::npos);
   CHECK(kind == PtxError::Kind::unsupported);
 }

@@ -257,7 +257,7 @@ TEST_CASE("accesses at which a GPU traps are faults, named by kind") {
     return fault->kind;
   };
   CHECK_FALSE(test.run({{4, 2}}));
-  CHECK(kindOf({{20, 0}}, 1, "an outside read of 4 bytes at byte 20, row 0") == Fault::Kind::illegalAddress);
+  CHECK(kindOf({{20, 0}}, 1, "an out-of-bounds read of 4 bytes at byte 20, row 0") == Fault::Kind::illegalAddress);
   CHECK(kindOf({{2, 0}}, 1, "misaligned") == Fault::Kind::misalignedAddress);
   CHECK(kindOf({{0, 0}}, 9, "no surface object has the handle 0x9") == Fault::Kind::illegalAddress);
   ImageView texture;

@@ -67,19 +67,19 @@ TEST_CASE("a stream that ends within a message is an error, on both sides") {
   KJ_SYSCALL(write(ends.from, "half a message", 14));
   ends.from = nullptr;
   ChunkStream target(kj::mv(ends.to));
-  CHECK(errorOf([&] { target.receive(); }) == "the source of the migration has ended the stream of memory");
+  CHECK(errorOf([&] { target.receive(); }) == "the source of the migration has closed the stream of memory");
 
   Ends other;
   other.to = nullptr;
   ChunkStream source(kj::mv(other.from));
-  CHECK(errorOf([&] { source.send({}); }).starts_with("the target of the migration takes no more memory"));
+  CHECK(errorOf([&] { source.send({}); }).starts_with("the target of the migration accepts no more memory"));
 }
 
 TEST_CASE("an unexpected reply to a flush is an error") {
   Ends ends;
   ChunkStream source(kj::mv(ends.from)), target(kj::mv(ends.to));
   target.send({MessageKind::zeros, 0, 0, 0, {}});
-  CHECK(errorOf([&] { source.flush(); }) == "the target of the migration answers a flush with another message");
+  CHECK(errorOf([&] { source.flush(); }) == "the target of the migration answered a flush with another kind of message");
 }
 
 TEST_CASE("a target that refuses gives its reason, to a source that sends and to one that waits") {

@@ -171,7 +171,7 @@ TEST_CASE("frames that belong to no recipe and frames of unknown objects are ign
 TEST_CASE("an object that exists cannot be made again, and the list is unchanged") {
   auto records = after([](ObjectList& list) {
     list.apply(memAlloc(64, address, 256));
-    CHECK_THROWS_WITH_AS(list.apply(memAlloc(128, address, 512)), doctest::Contains("makes an object that exists"),
+    CHECK_THROWS_WITH_AS(list.apply(memAlloc(128, address, 512)), doctest::Contains("creates an object that already exists"),
                          kj::Exception);
     list.apply(memAlloc(192, address + 4096));
   });

@@ -384,5 +384,5 @@ TEST_CASE("a record that needs a missing one is not linked") {
   record.needs.push_back({{Kind::EVENT, 6}, 1});
   record.recipe.push_back(plainFrame(9));
   table.insert(std::move(record));
-  CHECK_THROWS_WITH_AS(table.link(), doctest::Contains("needs an object that has none"), kj::Exception);
+  CHECK_THROWS_WITH_AS(table.link(), doctest::Contains("needs an object that has no record"), kj::Exception);
 }

@@ -78,11 +78,11 @@ TEST_CASE("an invalid list of a process is refused with the field's name") {
     auto sum = saved.write(changed);
     CHECK(refusal([&] { readProcessPart(saved.directory, sum); }).find(check) != std::string::npos);
   };
-  refusedWith("vgpu-process", "vgpu-session", "it describes no process");
+  refusedWith("vgpu-process", "vgpu-session", "it does not describe a process");
   refusedWith("\"version\": 2", "\"version\": 1", "format version 1, and this build reads version 2");
   refusedWith("\"pid\": 7", "\"pid\": -7", "field pid");
   refusedWith("\"threads\"", "\"strands\"", "field threads");
-  refusedWith("\"processes\": [", "\"processes\": [{\"pid\": 8, \"name\": \"\"}, ", "processes: the first is not process pid");
+  refusedWith("\"processes\": [", "\"processes\": [{\"pid\": 8, \"name\": \"\"}, ", "processes: the first is not the one of field pid");
   refusedWith("\"stopped\": [", "\"stopped\": [\"a\", ", "field stopped");
   refusedWith("abc1", "../abc1", "sessions: ../abc1 is no name of one");
   refusedWith("core-7.img", "../core.img", "images: ../core.img is no name of one");

@@ -35,7 +35,7 @@ TEST_CASE("records are read back unchanged") {
 }
 
 TEST_CASE("a record of another position is refused") {
-  CHECK_THROWS_WITH_AS(decodeRecords(encodeRecords(sample()), 192), doctest::Contains("not of this moment"),
+  CHECK_THROWS_WITH_AS(decodeRecords(encodeRecords(sample()), 192), doctest::Contains("a frame is newer than the snapshot"),
                        kj::Exception);
 }
 

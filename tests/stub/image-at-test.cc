@@ -73,11 +73,11 @@ TEST_CASE("an image whose size field exceeds the limit is refused before it is r
     CHECK(problemAt(with(container, 8, bytes).data()).find("says that it has") != std::string::npos);
   for (size_t field : {offsetof(Elf64_Ehdr, e_shoff), offsetof(Elf64_Ehdr, e_phoff)})
     for (uint64_t offset : {mostImageBytes, ~uint64_t{0}})
-      CHECK(problemAt(with(elf, field, offset).data()) == "a table of the ELF file leads out of it");
+      CHECK(problemAt(with(elf, field, offset).data()) == "a table of the ELF file extends past its end");
   Elf64_Ehdr header;
   std::memcpy(&header, elf.data(), sizeof header);
   size_t lastSection = header.e_shoff + (header.e_shnum - 1) * sizeof(Elf64_Shdr);
   elf = with(elf, lastSection + offsetof(Elf64_Shdr, sh_type), uint32_t{SHT_PROGBITS});
   elf = with(elf, lastSection + offsetof(Elf64_Shdr, sh_size), mostImageBytes);
-  CHECK(problemAt(elf.data()) == "a section leads out of its ELF file");
+  CHECK(problemAt(elf.data()) == "a section extends past the end of its ELF file");
 }

@@ -140,7 +140,7 @@ TEST_CASE("unpacked code is found again with its architecture, and a file whose 
     CHECK_FALSE(has(store, image));
     CHECK_FALSE(std::filesystem::exists(file));
   }
-  CHECK(log.count("its code's checksum differs") == 3);
+  CHECK(log.count("its code's checksum does not match") == 3);
 }
 
 TEST_CASE("a file that is truncated, extended or changed anywhere is removed and absent, and can be stored again") {
@@ -190,11 +190,11 @@ TEST_CASE("a forged file is absent: another version, absurd sizes, an image unde
   forged(versionAt, 2, "its format version is 2, not 6");
   for (uint64_t size :
        {uint64_t{0}, uint64_t{4999}, uint64_t{5001}, uint64_t{1} << 63, ~uint64_t{0}, ~uint64_t{0} - 4096}) {
-    forged(imageBytesAt, size, "are not those that its header gives");
-    if (size != 0) forged(nameBytesAt, size, "are not those that its header gives");  // without names it has the same length
+    forged(imageBytesAt, size, "bytes, which its header does not say");
+    if (size != 0) forged(nameBytesAt, size, "bytes, which its header does not say");  // without names it has the same length
   }
-  forged(digestAt, 7, "it holds another image than its name says");
-  forged(imageAt + 1000, 7, "its image's checksum differs");
+  forged(digestAt, 7, "its image is not the one that its name says");
+  forged(imageAt + 1000, 7, "its image's checksum does not match");
   store.add(digestOf(other), other, {});
   std::filesystem::rename(folder.fileOf(other), folder.fileOf(image));
   CHECK_FALSE(has(store, image));
@@ -242,7 +242,7 @@ TEST_CASE("files that others could have written are not trusted: links, pipes, f
   CHECK_FALSE(has(store, image));
   store.add(digestOf(image), image, someFacts);
   CHECK_FALSE(has(store, image));
-  CHECK(log.count("images are not kept in") <= 1);
+  CHECK(log.count("module images cannot be cached in") <= 1);
 }
 
 TEST_CASE("a folder of another user, one that others can write, and a missing one are refused") {
@@ -365,7 +365,7 @@ TEST_CASE("a full or read-only disk is logged once, leaves no files, and is no e
   store.add(digestOf(small), small, {});
   store.add(digestOf(large), large, {});
   store.add(digestOf(large), large, {});
-  CHECK(log.count("images are not kept in") == 1);
+  CHECK(log.count("module images cannot be cached in") == 1);
   CHECK(log.count("No space left on device") == 1);
   CHECK_FALSE(has(store, large));
   CHECK(has(store, small));

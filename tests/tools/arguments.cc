@@ -66,7 +66,7 @@ TEST_CASE("a node is named by its socket or its run directory; an option overrid
   CHECK(!resolveNode("").named);
   CHECK(resolveNode("here").directory == std::filesystem::current_path().string() + "/here");
   CHECK(refusal([] { resolveNode("tcp:host"); }).find("give tls:HOST:PORT") != std::string::npos);
-  CHECK(refusal([] { resolveNode("unix:"); }).find("names no node") != std::string::npos);
+  CHECK(refusal([] { resolveNode("unix:"); }).find("does not name a node") != std::string::npos);
 }
 
 TEST_CASE("--device-map maps the program's GPU numbers to the node's") {

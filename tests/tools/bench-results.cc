@@ -112,8 +112,8 @@ TEST_CASE("a side with a different result is refused, and so is a copy") {
   results.add(programCase("b"), Side::native, runWith({}, "2"));
   results.add(programCase("a"), Side::virtualized, runWith({}, "1"));
   CHECK(refusal([&] { results.add(programCase("a"), Side::virtualized, runWith({}, "2")); }) ==
-        "programs/a: this virtual run computed something else than the runs before it (digest 2, before 1): its times "
-        "mean nothing");
+        "programs/a: this virtual run had another result than the runs before it (digest 2, before 1): its times "
+        "cannot be compared");
 }
 
 TEST_CASE("a session's memory is what the program uses more than the native one before its first call") {

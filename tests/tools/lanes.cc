@@ -188,7 +188,7 @@ std::string afterReceiving(const Piece& piece, size_t bytes) {
 }  // namespace
 
 TEST_CASE("bytes that no lane sends end the lane, and nothing outside of slabs is written") {
-  const std::string place = "impossible place or size";
+  const std::string place = "invalid position or size";
   auto refuses = [&](const Piece& piece) { CHECK(afterReceiving(piece, 100).find(place) != std::string::npos); };
   refuses({1, slabCount, 0, 100, 100});
   refuses({1, 0xffffffff, 0, 100, 100});
@@ -198,8 +198,8 @@ TEST_CASE("bytes that no lane sends end the lane, and nothing outside of slabs i
   refuses({1, 0, 0, 100, 0});
   refuses({1, 0, 0, 100, 101});
   refuses({1, 0, 0, LanePacker::mostBytes + 1, 100});
-  CHECK(afterReceiving({1, 0, 0, 4096, 100}, 100).find("no LZ4 block") != std::string::npos);
-  CHECK(afterReceiving({0, 0, 0, 100, 100}, 100).find("beside a message that has been taken") != std::string::npos);
+  CHECK(afterReceiving({1, 0, 0, 4096, 100}, 100).find("not an LZ4 block") != std::string::npos);
+  CHECK(afterReceiving({0, 0, 0, 100, 100}, 100).find("for a message that was received already") != std::string::npos);
   CHECK(afterReceiving({1, 0, 0, 100, 100}, 100).find("closed the connection") != std::string::npos);
   std::mt19937 random(3);
   for (int round = 0; round < 100; ++round) {

@@ -171,8 +171,8 @@ TEST_CASE("a peer that is not a monitor is reported as such: at the greeting, an
     const char* what;
     std::string said, problem;
   } const cases[] = {
-      {"garbage", "SSH-2.0-OpenSSH_9\r\n", "no QMP socket"},
-      {"JSON that is no object", "[1, 2]\n", "no QMP socket"},
+      {"garbage", "SSH-2.0-OpenSSH_9\r\n", "not a QMP socket"},
+      {"JSON that is no object", "[1, 2]\n", "not a QMP socket"},
       {"a line without an end", std::string(size_t{2} << 20, 'x'), "lines of more than a megabyte"},
       {"nothing", "", "QEMU has closed the connection"},
   };

@@ -54,16 +54,16 @@ TEST_CASE("an error in the file of nodes is reported with its line") {
   struct Wrong {
     const char *text, *why;
   };
-  for (auto [text, why] : {Wrong{"a tcp:h:1\nb", "line 2: a node is NAME ADDRESS"}, Wrong{"a tcp:h:1 more", "line 1: a node is"},
-                           Wrong{"any tcp:h:1", "cannot name a node"}, Wrong{"tcp:h:1 tcp:h:1", "cannot name a node"},
-                           Wrong{"a/b tcp:h:1", "cannot name a node"}, Wrong{"a b", "\"b\" is no address"},
-                           Wrong{"a tcp:h:1\n\na tcp:h:2", "line 3: there is a node a above"}}) {
+  for (auto [text, why] : {Wrong{"a tcp:h:1\nb", "line 2: expected NAME ADDRESS"}, Wrong{"a tcp:h:1 more", "line 1: expected NAME ADDRESS"},
+                           Wrong{"any tcp:h:1", "cannot be a node's name"}, Wrong{"tcp:h:1 tcp:h:1", "cannot be a node's name"},
+                           Wrong{"a/b tcp:h:1", "cannot be a node's name"}, Wrong{"a b", "\"b\" is not an address"},
+                           Wrong{"a tcp:h:1\n\na tcp:h:2", "line 3: a node named a is on an earlier line"}}) {
     CAPTURE(text);
     NodesFile file(text);
     CHECK(refusal([] { knownNodes(); }).find(why) != std::string::npos);
   }
   NodesFile none("");
-  CHECK(refusal([] { surveyNodes(std::chrono::seconds(1)); }).find("no nodes are known: write them into") != std::string::npos);
+  CHECK(refusal([] { surveyNodes(std::chrono::seconds(1)); }).find("no nodes are known: list them in") != std::string::npos);
 }
 
 TEST_CASE("`any` chooses the node with the most free memory on as many of its first GPUs as needed, then the fewest sessions") {

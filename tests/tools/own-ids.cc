@@ -29,7 +29,7 @@ int apart(int (*body)()) {
   if (child != 0) return exitCode(child);
   int code = 0;
   KJ_IF_MAYBE (failure, kj::runCatchingExceptions([&] { code = body(); }))
-    code = strstr(failure->getDescription().cStr(), "a copy needs process ids of its own") == nullptr ? 100 : 0;
+    code = strstr(failure->getDescription().cStr(), "a copy needs a pid namespace of its own") == nullptr ? 100 : 0;
   _exit(code);
 }
 
@@ -81,5 +81,5 @@ TEST_CASE("no copy can be made beside the first process of a container") {
   part.threads = {1, 7};
   auto failure = kj::runCatchingExceptions([&] { forkWithOwnIds(part, [] { return 0; }); });
   REQUIRE(failure != nullptr);
-  CHECK(strstr(KJ_ASSERT_NONNULL(failure).getDescription().cStr(), "process id 1 is one of the saved processes'") != nullptr);
+  CHECK(strstr(KJ_ASSERT_NONNULL(failure).getDescription().cStr(), "one of the saved processes has process id 1") != nullptr);
 }

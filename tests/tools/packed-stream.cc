@@ -128,14 +128,14 @@ TEST_CASE("a packed stream refuses a piece of an impossible size") {
   for (auto& head : heads) {
     PackedEnds link(4096);
     link.send(head, 200);
-    CHECK(link.refusal() == "the other side sent a piece of an impossible size");
+    CHECK(link.refusal() == "the other side sent a piece with an invalid size");
   }
 }
 
 TEST_CASE("a packed stream refuses a piece that is not an LZ4 block of its size") {
   PackedEnds link(4096);
   link.send(std::array<uint32_t, 2>{1000, 50}, 50);
-  CHECK(link.refusal() == "the other side sent a piece that is no LZ4 block");
+  CHECK(link.refusal() == "the other side sent a piece that is not an LZ4 block");
 }
 
 TEST_CASE("a packed stream ends with its connection, after the bytes that have arrived") {

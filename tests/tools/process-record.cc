@@ -28,19 +28,19 @@ TEST_CASE("a process in the state of a new one has left nothing") {
 TEST_CASE("each kind of state that a session can leave is named") {
   ProcessRecord record = fresh();
   record.devices[1].limits[0] = 1;
-  CHECK(record.leftSince(fresh()) == "a limit of device 1");
+  CHECK(record.leftSince(fresh()) == "a changed limit of device 1");
   record = fresh();
   record.devices[0].cacheConfig = CU_FUNC_CACHE_PREFER_L1;
-  CHECK(record.leftSince(fresh()) == "the cache configuration of device 0");
+  CHECK(record.leftSince(fresh()) == "a changed cache configuration of device 0");
   record = fresh();
   record.devices[0].flags = 4;
-  CHECK(record.leftSince(fresh()) == "flags of device 0's context: 0x4, and a new one's are 0x0");
+  CHECK(record.leftSince(fresh()) == "changed flags of device 0's context: 0x4, in a new one 0x0");
   record = fresh();
   record.mappedBytes += 10;
   CHECK(record.leftSince(fresh()) == "10 bytes of the driver's mappings");
   record = fresh();
   record.devices[1].freeBytes -= 10;
-  CHECK(record.leftSince(fresh()) == "10 bytes of device 1 which are not free any more");
+  CHECK(record.leftSince(fresh()) == "10 bytes of device 1 that are no longer free");
 }
 
 TEST_CASE("the system's figures for this process are used if they exist, and not a GPU's figures for all processes") {

@@ -175,7 +175,7 @@ TEST_CASE("a file that was opened outside of the process's mount namespace is an
   Child inside([] {
     if (unshare(CLONE_NEWNS) != 0) _exit(0);
   });
-  const std::string expected = "its descriptor " + std::to_string(file) + ", /dev/null, is of another mount namespace";
+  const std::string expected = "its descriptor " + std::to_string(file) + ", /dev/null, is from another mount namespace";
   CHECK_FALSE(says(obstaclesOf(getpid()), named(getpid()) + ": " + expected));
   auto isIn = [&] { return says(obstaclesOf(inside.pid), expected); };
   auto hasEnded = [&] { return factsOf(inside.pid).state == 'Z'; };
@@ -207,7 +207,7 @@ TEST_CASE(
   CHECK_FALSE(hasCallers(listener));
   for (int file : {near, far, caller, accepted}) close(file);
   CHECK(says(obstaclesOf(getpid(), false),
-             "its descriptor " + std::to_string(listener) + " is a socket of TCP, and CRIU before 4.2.1"));
+             "its descriptor " + std::to_string(listener) + " is a TCP socket, which CRIU before 4.2.1"));
   close(listener);
 }
 
@@ -239,7 +239,7 @@ TEST_CASE("a mapped file is described, and one that has been removed is an obsta
   CHECK_FALSE(says(obstaclesOf(getpid()), path));
   requireSameFiles(part);
   std::ofstream(path) << std::string(4096, 'n');
-  CHECK(refusal([&] { requireSameFiles(part); }).find(path + ", and the file here is another one: 4096 bytes, xxh3") !=
+  CHECK(refusal([&] { requireSameFiles(part); }).find(path + ", and the file here is a different one: 4096 bytes, xxh3") !=
         std::string::npos);
   // Another process may write to a file that is mapped shared, so its contents may differ, even though this process only reads it.
   void* shared = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file, 0);
@@ -249,7 +249,7 @@ TEST_CASE("a mapped file is described, and one that has been removed is an obsta
   requireSameFiles(part);
   munmap(shared, 4096);
   unlink(path.c_str());
-  CHECK(says(obstaclesOf(getpid()), "removed or replaced since: " + path));
+  CHECK(says(obstaclesOf(getpid()), "since been removed or replaced: " + path));
   CHECK(refusal([&] { requireSameFiles(part); }).find(path + ", which is not on this machine") != std::string::npos);
   munmap(mapped, 4096);
   close(file);
@@ -264,7 +264,7 @@ TEST_CASE("an id that a process or a thread has is not free") {
     part.threads = {child.pid};
     CHECK(refusal([&] {
             requireFreeIds(part);
-          }).find("process id " + std::to_string(child.pid) + " of the saved process is taken") != std::string::npos);
+          }).find("process id " + std::to_string(child.pid) + " of the saved process is in use") != std::string::npos);
   }
   requireFreeIds(part);
 }

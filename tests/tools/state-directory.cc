@@ -72,10 +72,10 @@ TEST_CASE("a directory that is not the state of the program's own session is ref
   Folder folder;
   std::string mine = folder.make("mine")->path();
   CHECK(refusal(mine, "mine").empty());
-  CHECK(refuses(mine, "other", "not named like one"));
-  CHECK(refuses(folder.path, "mine", "not named like one"));
-  CHECK(refuses(folder.make("ended", endedProcess())->path(), "ended", "of another program"));
-  CHECK(refuses(folder.make("parents", getppid())->path(), "parents", "of another program"));
+  CHECK(refuses(mine, "other", "its path is not that of a state directory"));
+  CHECK(refuses(folder.path, "mine", "its path is not that of a state directory"));
+  CHECK(refuses(folder.make("ended", endedProcess())->path(), "ended", "belongs to another program"));
+  CHECK(refuses(folder.make("parents", getppid())->path(), "parents", "belongs to another program"));
   std::string foreign = folder.sessions + "/foreign";
   fs::create_directory(foreign);
   fs::permissions(foreign, fs::perms(0700));

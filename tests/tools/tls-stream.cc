@@ -125,14 +125,14 @@ TEST_CASE("two certificates of one CA and user are accepted, and bytes arrive un
 TEST_CASE("a certificate of another CA is refused by the side that sees it") {
   Pair authority = keys::makeAuthority(authoritySubject, days), other = keys::makeAuthority(authoritySubject, days);
   Meeting met = meet(issued(other, "alice", "laptop"), issued(authority, "alice", "gpu-1"), "gpu-1");
-  CHECK(says(met.atTool, "is not of our CA (the CA of alice on laptop)"));
+  CHECK(says(met.atTool, "is not from our CA (the CA of alice on laptop)"));
   CHECK(says(met.atNode, "does not know the CA of our certificate"));
   // A tool that trusts the node's CA, but whose certificate is of another CA.
   Identity stranger = issued(other, "alice", "laptop");
   X509_up_ref(authority.certificate.get());
   stranger.authority.reset(authority.certificate.get());
   met = meet(std::move(stranger), issued(authority, "alice", "gpu-1"), "gpu-1");
-  CHECK(says(met.atNode, "is not of our CA (the CA of alice on laptop)"));
+  CHECK(says(met.atNode, "is not from our CA (the CA of alice on laptop)"));
   CHECK(says(met.atTool, "does not know the CA of our certificate"));
 }
 
@@ -152,8 +152,8 @@ TEST_CASE("a certificate that has expired, or begins later, is refused with the 
 TEST_CASE("another user's certificate is refused, though it has the same CA") {
   Pair authority = keys::makeAuthority(authoritySubject, days);
   Meeting met = meet(issued(authority, "bob", "laptop"), issued(authority, "alice", "gpu-1"), "gpu-1");
-  CHECK(says(met.atTool, "is of another user than ours (laptop of bob)"));
-  CHECK(says(met.atNode, "is of another user than our certificate (gpu-1 of alice)"));
+  CHECK(says(met.atTool, "is for another user than ours (laptop of bob)"));
+  CHECK(says(met.atNode, "its certificate is for another user than ours (gpu-1 of alice)"));
 }
 
 TEST_CASE("a node whose name differs from the requested one is refused, with the names that it has") {
@@ -169,7 +169,7 @@ TEST_CASE("a certificate that is not for a host or user, or whose issuer is not 
   Pair host = keys::issue(authority, {"alice", {"gpu-1"}}, days);
   Meeting met =
       meet(identityOf(keys::issue(host, {"alice", {"laptop"}}, days), authority), issued(authority, "alice", "gpu-1"), "gpu-1");
-  CHECK(says(met.atNode, "is not of our CA"));
+  CHECK(says(met.atNode, "is not from our CA"));
 }
 
 TEST_CASE("a peer that sends nothing, or garbage, is given up") {
@@ -183,7 +183,7 @@ TEST_CASE("a peer that sends nothing, or garbage, is given up") {
     });
     REQUIRE(caught != nullptr);
     KJ_IF_MAYBE (exception, caught)
-      CHECK(relay::says(exception->getDescription().cStr(), says ? "does not speak TLS" : "says nothing"));
+      CHECK(relay::says(exception->getDescription().cStr(), says ? "does not speak TLS" : "sends nothing"));
   }
 }
 

@@ -60,7 +60,7 @@ TEST_CASE("a list that selects no device, or one twice, is refused, and the mess
 TEST_CASE("numbers refer to the devices in the daemon's environment") {
   CHECK(ordinals("5", "4,5,6") == Ordinals{1});
   CHECK(ordinals("6,4", "4,5,6") == Ordinals{2, 0});
-  CHECK(refusal("0", "4,5,6").find("take numbers from 4,5,6") != std::string::npos);
+  CHECK(refusal("0", "4,5,6").find("use numbers 4,5,6") != std::string::npos);
   CHECK(ordinals("1", "GPU-aa11-0,GPU-aa22-1,GPU-bb33-2") == Ordinals{1});
 }
 

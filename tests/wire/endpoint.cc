@@ -66,7 +66,7 @@ TEST_CASE("an invalid address is refused, and other schemes are left to other pa
                             "tls:host:99999999999999999999", "tls://", "vsock:host:7", "vsock:-1:7", "vsock:4294967295:7",
                             "vsock:2:4294967295", "vsock:2", "vsock::7"}) {
     CAPTURE(wrong);
-    CHECK_THROWS_WITH_AS(parseEndpoint(wrong), doctest::Contains("is no address of a node"), kj::Exception);
+    CHECK_THROWS_WITH_AS(parseEndpoint(wrong), doctest::Contains("is not the address of a node"), kj::Exception);
   }
   for (const char* other : {"unix:/a/b", "/a/b", "", "here", "tl:a:1", "TCP:a:1"}) CHECK(!parseEndpoint(other));
 }

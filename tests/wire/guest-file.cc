@@ -76,7 +76,7 @@ TEST_CASE("a file that cannot be a machine's memory is refused and left unchange
   const std::string path = scratch.path + "/memory";
   CHECK(says(whyNot([&] { GuestFile::make(path, 300 * MiB); }), "a power of two"));
   unlink(path.c_str());
-  CHECK(says(whyNot([&] { GuestFile::make(path, 128 * MiB); }), "256 MiB or more"));
+  CHECK(says(whyNot([&] { GuestFile::make(path, 128 * MiB); }), "at least 256 MiB"));
   unlink(path.c_str());
   GuestFile::make(path, 512 * MiB);
   CHECK(says(whyNot([&] { GuestFile::make(path, 256 * MiB); }), "has 536870912 bytes, not the 268435456"));
@@ -93,7 +93,7 @@ TEST_CASE("a machine uses only memory that a vgpud of its version has initialize
   auto guest = [&] { machine.as(Side::guest); };
   SUBCASE("no header") {
     host.header().magic = 0;
-    CHECK(says(whyNot(guest), "no header of a vgpud"));
+    CHECK(says(whyNot(guest), "vgpud has written no header to it"));
     CHECK_NOTHROW(GuestFile::make(machine.path, 0));
   }
   SUBCASE("another version") {

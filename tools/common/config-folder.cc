@@ -25,7 +25,7 @@ std::optional<std::string> findConfigFolder() {
 std::string configFolder() {
   auto folder = findConfigFolder();
   if (!folder)
-    fail("neither HOME, XDG_CONFIG_HOME nor the password database says where your settings are: set one to an absolute path");
+    fail("your settings folder is unknown: set HOME or XDG_CONFIG_HOME to an absolute path");
   return *folder;
 }
 

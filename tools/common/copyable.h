@@ -10,7 +10,7 @@ namespace vgpu {
 inline void requireCopyable(const snapshot::Identity& identity) {
   if (identity.sharesWith.empty()) return;
   fail("session " + identity.session + " shares memory or events with session " + identity.sharesWith.front() +
-       ": there are no copies of sessions that share");
+       ": such a session cannot be copied");
 }
 
 }  // namespace vgpu

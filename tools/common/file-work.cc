@@ -61,7 +61,7 @@ void FileWork::add(kj::Function<void()> added) {
   } catch (const std::system_error& error) {
     if (state->threads > 0) return;  // one of the running threads will take it
     state->waiting.pop_back();
-    fail(std::string("no thread can be started for work on files: ") + error.what());
+    fail(std::string("cannot start a thread for work on files: ") + error.what());
   }
 }
 

@@ -50,7 +50,7 @@ NodeRelay::NodeRelay(const Endpoint& node, For what) {
   char piece[1024];
   for (size_t got; status == nodeNotReached && (got = readSome(connection, piece, sizeof piece)) > 0;) why.append(piece, got);
   end();
-  fail(why.empty() ? "the relay to " + node.text() + " ended at once; what it said is above" : why);
+  fail(why.empty() ? "the relay to " + node.text() + " ended at once; its messages are above" : why);
 }
 
 NodeRelay::~NodeRelay() { end(); }

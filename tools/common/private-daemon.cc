@@ -30,7 +30,7 @@ std::string makePrivateDirectory() {
   if (base == nullptr || access(base, W_OK) != 0) base = std::getenv("TMPDIR");
   std::string pattern = std::string(base == nullptr ? "/tmp" : base) + "/vgpu-run-XXXXXX";
   if (mkdtemp(pattern.data()) == nullptr) {
-    fail("no vgpud runs, and a private one cannot be started: no directory can be made as " + pattern + ": " + strerror(errno));
+    fail("no vgpud runs, and a private one cannot be started: cannot make a directory " + pattern + ": " + strerror(errno));
   }
   return pattern;
 }
@@ -82,7 +82,7 @@ void PrivateDaemon::awaitReady(int output) {
     if (got == 1) {
       line += next;
     } else if (got == 0 || errno != EINTR) {
-      fail("a private vgpud could not be started; what it said is above");
+      fail("a private vgpud could not be started; its messages are above");
     }
   }
   size_t parenthesis = line.find('(');

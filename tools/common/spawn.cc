@@ -84,7 +84,7 @@ void rememberIgnoredSignals() {
 }
 
 pid_t spawn(const SpawnRequest& request) {
-  KJ_REQUIRE(request.inherits.size() <= 8, "too many descriptors to pass on");
+  KJ_REQUIRE(request.inherits.size() <= 8, "too many file descriptors to pass on");
   std::vector<char*> arguments = pointers(request.arguments), environment = pointers(request.environment);
   int ends[2];
   KJ_SYSCALL(pipe2(ends, O_CLOEXEC));
@@ -102,7 +102,7 @@ pid_t spawn(const SpawnRequest& request) {
   }
   int forkError = errno;
   sigprocmask(SIG_SETMASK, &before, nullptr);
-  if (child < 0) fail("no new process can be started: " + std::string(strerror(forkError)));
+  if (child < 0) fail("cannot start a process: " + std::string(strerror(forkError)));
   writeEnd = nullptr;
   int error = 0;
   ssize_t got;

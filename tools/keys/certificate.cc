@@ -34,7 +34,7 @@ PrivateKey newKey() {
 void setEntry(X509_NAME* name, int field, const std::string& text) {
   auto* bytes = static_cast<const unsigned char*>(static_cast<const void*>(text.data()));
   require(X509_NAME_add_entry_by_NID(name, field, MBSTRING_UTF8, bytes, static_cast<int>(text.size()), -1, 0) == 1,
-          "name a certificate's holder");
+          "set a certificate's subject");
 }
 
 std::string entryOf(const X509_NAME* name, int field) {
@@ -53,7 +53,7 @@ void extend(X509* certificate, X509* issuer, int extension, const std::string& v
   X509V3_set_ctx_nodb(&context);
   X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
   Owned<X509_EXTENSION, X509_EXTENSION_free> made(X509V3_EXT_conf_nid(nullptr, &context, extension, value.c_str()));
-  require(made != nullptr && X509_add_ext(certificate, made.get(), -1) == 1, "say what a certificate is for");
+  require(made != nullptr && X509_add_ext(certificate, made.get(), -1) == 1, "set a certificate's key usage");
 }
 
 Certificate begin(EVP_PKEY* key, const Subject& subject, unsigned days) {
@@ -63,7 +63,7 @@ Certificate begin(EVP_PKEY* key, const Subject& subject, unsigned days) {
   serial[0] = (serial[0] & 0x7f) | 0x40;  // positive, and with exactly that many bytes
   Owned<BIGNUM, BN_free> number(BN_bin2bn(serial, sizeof serial, nullptr));
   X509_set_version(made.get(), version3);
-  require(BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(made.get())) != nullptr, "number a certificate");
+  require(BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(made.get())) != nullptr, "set a certificate's serial number");
   X509_gmtime_adj(X509_getm_notBefore(made.get()), -earlierSeconds);
   X509_time_adj_ex(X509_getm_notAfter(made.get()), static_cast<int>(days), 0, nullptr);
   X509_set_pubkey(made.get(), key);

@@ -52,7 +52,7 @@ std::string memoryOf(const std::string& device) {
         "this machine has no ivshmem device (PCI 1af4:1110): give the virtual machine -device ivshmem-plain, and its memory to "
         "`vgpud --guest` on the host");
   if (found.size() > 1)
-    fail("this machine has " + std::to_string(found.size()) + " ivshmem devices: say which, as ivshmem:" + found[0]);
+    fail("this machine has " + std::to_string(found.size()) + " ivshmem devices: name one, as ivshmem:" + found[0]);
   return std::string(pciDevices) + "/" + found[0] + "/" + sharedMemory;
 }
 
@@ -105,7 +105,7 @@ std::shared_ptr<GuestFile> openGuestDevice(const Endpoint& device) {
   const std::string path = memoryOf(device.host);
   kj::AutoCloseFd memory(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (memory.get() < 0 && errno == EACCES)
-    fail(path + " may not be opened by this user: a udev rule gives it to a group (docs/virtual-machines.md)");
+    fail(path + " cannot be opened by this user: let a udev rule give it to a group of yours (docs/virtual-machines.md)");
   if (memory.get() < 0) fail("the device's memory cannot be opened: " + path + ": " + std::strerror(errno));
   return std::make_shared<GuestFile>(kj::mv(memory), GuestFile::Side::guest);
 }
@@ -125,8 +125,8 @@ GuestPlace claimSlot(std::shared_ptr<GuestFile> file) {
     if (tryClaimAny(place)) break;
     if (!waits || std::chrono::steady_clock::now() > returned)
       fail("all " + std::to_string(place.file->slots()) +
-           " slots of the memory that this machine shares with its host are taken, by sessions or by what they have pinned: give it "
-           "more (vgpud --guest NAME=FILE,SIZE)");
+           " slots of the memory that this machine shares with its host are in use, by sessions or by their pinned memory: make that "
+           "memory larger (vgpud --guest NAME=FILE,SIZE)");
     std::this_thread::sleep_for(milliseconds(1));
   }
   const auto limit = std::chrono::steady_clock::now() + servedLimit;

@@ -63,10 +63,10 @@ std::string GuestStream::whyGone() const {
   const bool isClaimed = words.claimed.load(std::memory_order_acquire) == place.claim;
   if (side == GuestFile::Side::host) {
     if (!isClaimed || words.released.load(std::memory_order_acquire) == place.claim)
-      return "the machine has given its session up";
+      return "the machine has ended the session";
     return "";
   }
-  if (isOutdated()) return "the host has begun it anew";
+  if (isOutdated()) return "the host has reset the session's mailbox";
   if (!isClaimed || words.ended.load(std::memory_order_acquire) == place.claim) return "the host has ended the session";
   return "";
 }

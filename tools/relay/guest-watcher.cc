@@ -71,7 +71,7 @@ void GuestWatcher::serve(uint64_t slot, uint64_t claim, kj::AutoCloseFd locked) 
   file->slot(slot).begun.store(0, std::memory_order_relaxed);
   const pid_t child = fork();
   if (child < 0)
-    std::fprintf(stderr, "vgpu-relay: a session of %s is not served: %s\n", about.name.c_str(), std::strerror(errno));
+    std::fprintf(stderr, "vgpu-relay: a session of virtual machine %s is not served: %s\n", about.name.c_str(), std::strerror(errno));
   if (child == 0) {
     setsid();
     _exit(exitCodeOf("vgpu-relay", [&] {

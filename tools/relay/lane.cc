@@ -25,7 +25,7 @@ std::span<std::byte> bytesIn(const Mapping& segment, const Piece& piece) {
 }  // namespace
 
 Lane::Lane(kj::AutoCloseFd relay, const MemoryFile& segment) : relay(kj::mv(relay)), segment(segment) {
-  KJ_REQUIRE(segment.bytes() == SegmentLayout::bytes, "a segment of another size", segment.bytes());
+  KJ_REQUIRE(segment.bytes() == SegmentLayout::bytes, "a segment has the wrong size", segment.bytes());
 }
 
 void Lane::run(kj::FunctionParam<std::unique_ptr<ByteStream>()> connect) {
@@ -105,7 +105,7 @@ bool Lane::receive(ByteStream& connection) {
     any = true;
     arrivedBytes += got;
   }
-  if (isPacked && !LanePacker::unpack(room, bytesIn(segment, arriving))) fail("the other side sent a piece that is no LZ4 block");
+  if (isPacked && !LanePacker::unpack(room, bytesIn(segment, arriving))) fail("the other side sent a piece that is not an LZ4 block");
   say(LaneReport::arrived, arriving);
   arrivedHead = arrivedBytes = 0;
   return true;
@@ -115,7 +115,7 @@ void Lane::check() const {
   const bool fits = arriving.slab < slabCount && arriving.bytes > 0 && arriving.bytes <= LanePacker::mostBytes &&
                     arriving.offset <= slabBytes - arriving.bytes;
   if (!fits || arriving.packed == 0 || arriving.packed > arriving.bytes)
-    fail("the other side sent a piece of an impossible place or size");
+    fail("the other side sent a piece with an invalid position or size");
 }
 
 // While a piece is being sent, further pieces from the relay are not read, so only the end of the socket pair must end the sleep.

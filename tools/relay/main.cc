@@ -72,7 +72,7 @@ void serveTool(kj::AutoCloseFd connection, const Endpoint& node) {
 
 Endpoint endpointOf(const std::string& address) {
   auto endpoint = parseEndpoint(address);
-  if (!endpoint) fail("\"" + address + "\" is no address of a node: give " + endpointForms);
+  if (!endpoint) fail("\"" + address + "\" is not the address of a node: give " + endpointForms);
   return *endpoint;
 }
 
@@ -183,7 +183,7 @@ struct Guest {
 // Accepts a connection about whose peer nothing is known except what admitPeer() checks. Throws kj::Exception, saying who was refused and
 // why.
 Guest receive(kj::AutoCloseFd connection, const Endpoint& listener, GreetingDeadline limit) {
-  std::string peer = "one that has gone";
+  std::string peer = "a client that has disconnected";
   Guest guest;
   auto caught = kj::runCatchingExceptions([&] {
     peer = peerAt(connection, listener.transport).text();
@@ -218,7 +218,7 @@ int runNodeSide(const Endpoint& listener, const std::string& directory, bool isQ
     case GreetingFor::session:
       if (passOn(*stream, listener.transport == Transport::tls, directory, greeting)) return 0;
       if (greeting.received != 0) {
-        refuseGreeting(*stream, "it has no such session any more", limit);
+        refuseGreeting(*stream, "this node no longer has that session", limit);
         return 0;
       }
       acceptGreeting(*stream, {}, limit);
@@ -236,7 +236,7 @@ int runNodeSide(const Endpoint& listener, const std::string& directory, bool isQ
     case GreetingFor::lane: {
       auto lane = NodeSide::offerLane(directory, greeting);
       if (lane == nullptr) {
-        refuseGreeting(*stream, "the session has another connection by now, or none", limit);
+        refuseGreeting(*stream, "the session now has another connection, or none", limit);
         return 0;
       }
       acceptGreeting(*stream, {}, limit);
@@ -245,7 +245,7 @@ int runNodeSide(const Endpoint& listener, const std::string& directory, bool isQ
       return 0;
     }
     default:
-      refuseGreeting(*stream, "it asks for what there is not", limit);
+      refuseGreeting(*stream, "it asks for an unknown kind of connection", limit);
       return 1;
   }
 }
@@ -269,7 +269,7 @@ GuestPlace takePlace(const Newcomer& newcomer, kj::AutoCloseFd memory) {
       return {file, newcomer.slot, newcomer.claim, kj::mv(*locked), 0, newcomer.guest};
   }
   fail("slot " + std::to_string(newcomer.slot) + " of the memory of guest " + newcomer.guest +
-       " is in use here: another session of a machine is in it");
+       " is in use here by another session of a virtual machine");
 }
 
 // First reports whether it has claimed the place; then becomes a process that lives as long as the session.
@@ -303,27 +303,27 @@ int run(int argc, char** argv) {
   GuestWatcher::About about;
   bool isQuiet = false, isStream = false;
   std::function<int()> chosen;
-  CLI::App app{"One end of what connects a program with a node elsewhere. Started by vgpuctl and vgpud.", "vgpu-relay"};
+  CLI::App app{"One end of the connection between a program and a node on another host. Started by vgpuctl and vgpud.", "vgpu-relay"};
   app.set_version_flag("--version", std::string("vgpu-relay ") + productVersion);
   app.require_subcommand(1);
-  auto* program = app.add_subcommand("program", "Be the node for programs of this host");
+  auto* program = app.add_subcommand("program", "Stand in for the node, for programs of this host");
   program->add_option("--node", node, endpointForms)->required();
   program->add_option("--run-dir", directory, "an empty folder for sockets and state")->required();
   program->callback([&] { chosen = [&] { return runProgramSide(endpointOf(node), directory); }; });
   auto* tool = app.add_subcommand("tool", "Connect descriptor 3 with a node's vgpud");
   tool->add_option("--node", node, endpointForms)->required();
-  tool->add_flag("--stream", isStream, "to take memory of a session that moves there, in the place of calls");
+  tool->add_flag("--stream", isStream, "for the memory of a session that migrates there, instead of for calls");
   tool->callback(
       [&] { chosen = [&] { return runToolSide(endpointOf(node), isStream ? GreetingFor::stream : GreetingFor::control); }; });
-  auto* successor = app.add_subcommand("successor", "Take the place of the relay that descriptor 3 leads to");
+  auto* successor = app.add_subcommand("successor", "Replace the relay to which descriptor 3 leads");
   successor->add_option("--node", node, endpointForms)->required();
-  successor->add_option("--state-dir", directory, "where the program waits")->required();
+  successor->add_option("--state-dir", directory, "the directory in which the program waits")->required();
   successor->callback([&] { chosen = [&] { return runSuccessor(endpointOf(node), directory); }; });
-  auto* machine = app.add_subcommand("guest", "Serve the programs of a virtual machine, whose memory descriptor 3 is");
+  auto* machine = app.add_subcommand("guest", "Serve the programs of a virtual machine; descriptor 3 is its memory");
   machine->add_option("--name", about.name, "the machine's, for messages")->required();
-  machine->add_option("--gpus", about.gpus, "that its programs see")->required();
-  machine->add_flag("--ptx", about.runsPtx, "they run PTX");
-  machine->add_option("--run-dir", directory, "of the vgpud that serves it")->required();
+  machine->add_option("--gpus", about.gpus, "how many GPUs its programs see")->required();
+  machine->add_flag("--ptx", about.runsPtx, "whether these GPUs run PTX");
+  machine->add_option("--run-dir", directory, "the run directory of the vgpud that serves it")->required();
   machine->callback([&] {
     chosen = [&]() -> int {
       GuestWatcher(takeGiven(), about, directory).run();
@@ -331,19 +331,19 @@ int run(int argc, char** argv) {
     };
   });
   Newcomer newcomer;
-  auto* comes = app.add_subcommand("newcomer", "Be the program of a session that comes with its virtual machine");
+  auto* comes = app.add_subcommand("newcomer", "Stand in for the program of a session that arrives with its virtual machine");
   comes->add_option("--name", newcomer.guest, "the machine's")->required();
-  comes->add_option("--slot", newcomer.slot, "that the session has in its memory")->required();
-  comes->add_option("--claim", newcomer.claim, "the number by which it has it")->required();
-  comes->add_option("--run-dir", newcomer.runDirectory, "of the vgpud that serves the machine")->required();
+  comes->add_option("--slot", newcomer.slot, "the session's slot in its memory")->required();
+  comes->add_option("--claim", newcomer.claim, "the number with which the session claimed the slot")->required();
+  comes->add_option("--run-dir", newcomer.runDirectory, "the run directory of the vgpud that serves the machine")->required();
   comes->add_option("--session-name", newcomer.program.name, "for people")->required();
   comes->add_option("--program", newcomer.program.path, "its path in the machine")->required();
   comes->add_option("--pid", newcomer.program.pid, "its process there")->required();
   comes->callback([&] { chosen = [&] { return runNewcomer(newcomer); }; });
-  auto* side = app.add_subcommand("node", "Be the program for a vgpud of this host");
-  side->add_option("--listener", listener, "the address that descriptor 3 was accepted at")->required();
-  side->add_option("--run-dir", directory, "of that vgpud")->required();
-  side->add_flag("--quiet", isQuiet, "do not say why somebody is turned away");
+  auto* side = app.add_subcommand("node", "Stand in for the program, for a vgpud of this host");
+  side->add_option("--listener", listener, "the address on which descriptor 3 was accepted")->required();
+  side->add_option("--run-dir", directory, "the run directory of that vgpud")->required();
+  side->add_flag("--quiet", isQuiet, "do not print why a client is refused");
   side->callback([&] { chosen = [&] { return runNodeSide(endpointOf(listener), directory, isQuiet); }; });
   keys::addCommands(app, chosen);
   if (argc > 1 && std::string_view(argv[1]) == "keys") app.name("vgpuctl");  // users know it as a command of vgpuctl

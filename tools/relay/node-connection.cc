@@ -43,7 +43,7 @@ ReachedNode reachNode(const Endpoint& node, const Greeting& greeting) {
     const bool mayNeedTls = type == kj::Exception::Type::DISCONNECTED && !isEncrypted;
     kj::throwFatalException(kj::Exception(type, __FILE__, __LINE__,
                                           kj::str(node.text(), " does not serve us: ", reasonOf(*exception),
-                                                  mayNeedTls ? ". It may take tls: only, or be no vgpud" : "")));
+                                                  mayNeedTls ? ". It may take tls: only, or may not be a vgpud" : "")));
   }
   return reached;
 }

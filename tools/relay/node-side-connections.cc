@@ -103,7 +103,7 @@ void NodeSide::takeConnection() {
     latest = passed->greeting;
     replacement = kj::mv(passed->descriptor);
   });
-  if (replacement.get() >= 0) replaceConnection("another connection has taken its place");
+  if (replacement.get() >= 0) replaceConnection("another connection has replaced it");
 }
 
 // The machine was restored from a saved state, and its mailbox may be in that state.
@@ -113,7 +113,7 @@ void NodeSide::attach() {
     begun = GuestStream::beginAnew(*guest);
     begun->sayReceived(link.receivedMessages());
     isAttaching = true;
-    replaceConnection("its mailbox is begun anew");
+    replaceConnection("its mailbox was reset");
     const char done = 1;
     KJ_SYSCALL(write(from, &done, 1));
   });
@@ -139,7 +139,7 @@ std::unique_ptr<ByteStream> NodeSide::meetMachine() {
 std::unique_ptr<ByteStream> NodeSide::followGuest() {
   if (!isAttaching) {
     const bool isOver = guest->words().released.load(std::memory_order_acquire) == guest->claim;
-    if (isOver) fail("the machine has given its session up");
+    if (isOver) fail("the machine has ended the session");
     return nullptr;
   }
   auto received = begun->hearReceived();
@@ -151,7 +151,7 @@ std::unique_ptr<ByteStream> NodeSide::followGuest() {
 
 std::unique_ptr<ByteStream> NodeSide::reconnect() {
   if (guest) return isArriving ? meetMachine() : followGuest();
-  if (isArriving) fail("the session does not arrive");  // another node still has it
+  if (isArriving) fail("the session did not arrive");  // another node still has it
   if (replacement.get() < 0) return nullptr;
   auto connection = std::make_unique<PlainStream>(kj::mv(replacement));
   link.restart(latest.received);

@@ -56,7 +56,7 @@ MemoryFile NodeSide::adoptMemory(kj::AutoCloseFd& fd) {
 NodeSide::NodeSide(std::unique_ptr<ByteStream> connection, std::string directory, const Greeting& greeting)
     : runDirectory(std::move(directory)), socketPath(socketOf(runDirectory, greeting.token)), latest(greeting) {
   if (mkdir((runDirectory + "/relays").c_str(), 0700) < 0 && errno != EEXIST)
-    fail("there is no folder for relays in " + runDirectory);
+    fail("cannot make the folder for relays in " + runDirectory);
   acceptor = listenUnix(socketPath);
   watch(acceptor);
   laneAcceptor = listenUnix(socketPath + lanesSuffix);
@@ -69,7 +69,7 @@ NodeSide::NodeSide(std::unique_ptr<ByteStream> connection, std::string directory
                    ControlChannel program)
     : NodeSide(std::move(connection), std::move(directory), greeting) {
   auto answer = program.receive(0, Clock::now() + openLimit);
-  if (!answer || !answer->reader->getRoot<control::ToSession>().isOpened()) fail("the session is not expected here any more");
+  if (!answer || !answer->reader->getRoot<control::ToSession>().isOpened()) fail("the session is no longer expected here");
   segmentFile = Segment::create();
   segment.emplace(segmentFile);
   hostArenaFile = MemoryFile::create("vgpu-host-arena", hostArenaBytes);
@@ -94,7 +94,7 @@ NodeSide::NodeSide(GuestPlace place, std::string directory, const std::string& a
                    Program itsProgram)
     : runDirectory(std::move(directory)), socketPath(attachSocket), guest(std::move(place)), program(std::move(itsProgram)) {
   auto answer = daemon.receive(0, Clock::now() + openLimit);
-  if (!answer || !answer->reader->getRoot<control::ToSession>().isOpened()) fail("the session is not expected here any more");
+  if (!answer || !answer->reader->getRoot<control::ToSession>().isOpened()) fail("the session is no longer expected here");
   segmentFile = guest->segment();
   Segment::prepare(segmentFile);
   hostArenaFile = MemoryFile::create("vgpu-host-arena", hostArenaBytes);
@@ -133,7 +133,7 @@ void NodeSide::take(const LinkMessage& message) {
       channels.clear();
       return finish();
     default:
-      fail("the program's side sent a message that has no place here: " + std::to_string(message.type));
+      fail("the program's side sent an unexpected message: " + std::to_string(message.type));
   }
 }
 
@@ -216,12 +216,12 @@ void NodeSide::takeObjects(std::span<const std::byte> bytes) {
   auto head = mirror::take<ObjectBytes>(bytes);
   const std::string folder = stateDirectory + "/objects", made = folder + "/new", final = folder + "/data.mdb";
   if (head.offset == 0) {
-    if (mkdir(folder.c_str(), 0700) < 0 && errno != EEXIST) fail("there is no folder " + folder);
+    if (mkdir(folder.c_str(), 0700) < 0 && errno != EEXIST) fail("cannot make the folder " + folder);
     int fd;
     KJ_SYSCALL(fd = ::open(made.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), made.c_str());
     objects = kj::AutoCloseFd(fd);
   }
-  if (objects.get() < 0 || head.offset + bytes.size() > head.total) fail("the program's side sent an impossible object list");
+  if (objects.get() < 0 || head.offset + bytes.size() > head.total) fail("the program's side sent an invalid object list");
   ssize_t put;
   KJ_SYSCALL(put = pwrite(objects, bytes.data(), bytes.size(), static_cast<off_t>(head.offset)), made.c_str());
   if (static_cast<size_t>(put) != bytes.size()) fail("there is no space for the object list in " + folder);
@@ -303,12 +303,12 @@ void NodeSide::leave(uint32_t number) {
   auto ignored = kj::runCatchingExceptions([&] { channels.at(number).send(message, nullptr, Clock::now() + messageLimit); });
   channels.clear();
   guest->file->clearPieces(guest->slot, guest->locked);
-  replaceConnection("its machine is not here any more");
+  replaceConnection("its machine has left this host");
   finish();
 }
 
 void NodeSide::giveUp(const std::string& why) {
-  if (guest && !channels.empty()) std::fprintf(stderr, "vgpu-relay: a virtual machine's session ends: %s\n", why.c_str());
+  if (guest && !channels.empty()) std::fprintf(stderr, "vgpu-relay: a virtual machine's session has ended: %s\n", why.c_str());
   channels.clear();
   finish();
 }

@@ -72,7 +72,7 @@ bool PackedStream::takeHead() {
   }
   const bool fits =
       arriving.bytes > 0 && arriving.bytes <= LanePacker::mostBytes && arriving.packed > 0 && arriving.packed <= arriving.bytes;
-  if (!fits) fail("the other side sent a piece of an impossible size");
+  if (!fits) fail("the other side sent a piece with an invalid size");
   return true;
 }
 
@@ -94,7 +94,7 @@ bool PackedStream::takePacked() {
   unpacked.resize(LanePacker::mostBytes);
   const auto piece = std::span(unpacked).first(arriving.bytes);
   arrivedHead = arrived = 0;
-  if (!LanePacker::unpack(from, piece)) fail("the other side sent a piece that is no LZ4 block");
+  if (!LanePacker::unpack(from, piece)) fail("the other side sent a piece that is not an LZ4 block");
   unread = piece;
   return true;
 }

@@ -31,9 +31,9 @@ void ProgramSide::follow() { use(reachNode(node, {GreetingFor::arrival, token, 0
 
 void ProgramSide::startSuccessor(control::Approach::Reader approach) {
   auto caught = kj::runCatchingExceptions([&] {
-    if (guest) fail("it is in a virtual machine, and moves with that");
+    if (guest) fail("its program is in a virtual machine: the session moves with the machine");
     auto shown = approach.getToken();
-    if (shown.size() != token.size()) fail("the node gave a token of another size");
+    if (shown.size() != token.size()) fail("the node sent a token of the wrong size");
     std::string shownToken(shown.begin(), shown.end());
     successor = startSuccessorRelay(approach.getNode().cStr(), stateDirectory, shownToken).connection;
   });
@@ -63,7 +63,7 @@ void ProgramSide::tendLanes() {
   }
   const auto now = Clock::now();
   if (hasHadLanes && now - lanesReadyAt >= reconnectLimit())
-    return giveUp("no further connection can be made: " + lanes.whyNotReady());
+    return giveUp("cannot make a further connection: " + lanes.whyNotReady());
   if (lanes.count() != 0 || now - lanesTriedAt < lanesRetry) return;
   lanesTriedAt = now;
   for (unsigned i = 0; i < laneWish.count; ++i) startLane(lanes.add(), segmentFile, node, {GreetingFor::lane, token, connection});
@@ -90,7 +90,7 @@ std::unique_ptr<ByteStream> ProgramSide::followHost() {
 // The host that was asked does not serve this machine any more: the machine has moved, before the session was opened. The new host gets a
 // new request, with a new slot.
 std::unique_ptr<ByteStream> ProgramSide::askAgain() {
-  if (++timesAsked == mostTimesAsked) fail("no host opens the session");
+  if (++timesAsked == mostTimesAsked) fail("no vgpud of the host opens the session");
   releaseSlot(*guest);
   guest.reset();
   guest = claimSlot(openGuestDevice(node));
@@ -102,7 +102,7 @@ std::unique_ptr<ByteStream> ProgramSide::askAgain() {
 std::unique_ptr<ByteStream> ProgramSide::reconnect() {
   if (guest && isAsking() && !isOutdated()) return askAgain();
   if (guest) return followHost();
-  if (!owns()) fail("the session stays where it is");
+  if (!owns()) fail("the session does not move");
   auto reached = reachNode(node, {GreetingFor::session, token, link.receivedMessages(), ++attempts});
   link.restart(reached.answer.received);
   connection = reached.answer.connection;

@@ -93,7 +93,7 @@ void ProgramSide::take(const LinkMessage& message) {
     case RelayMessage::closed:
       return close(mirror::take<OnChannel>(payload).channel);
     default:
-      fail("the node sent a message that has no place here: " + std::to_string(message.type));
+      fail("the node sent an unexpected message: " + std::to_string(message.type));
   }
 }
 
@@ -103,10 +103,10 @@ void ProgramSide::takeOpened(std::span<const std::byte> bytes) {
   asked = nullptr;
   ReceivedControl received(bytes);
   auto said = received.get<control::ToSession>();
-  if (!said.isOpened()) fail("the node answered with something else than a session");
+  if (!said.isOpened()) fail("the node did not answer with a session");
   std::string id = said.getOpened().getSession().cStr();
   if (id.empty() || id.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz") != std::string::npos)
-    fail("the node gave the session an impossible name");
+    fail("the node gave the session an invalid id");
   segmentFile = guest ? guest->segment() : Segment::create();
   segment.emplace(segmentFile);
   if (!guest) {

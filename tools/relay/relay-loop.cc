@@ -120,9 +120,9 @@ void RelayLoop::keepAlive() {
   auto now = Clock::now();
   if (!isCut()) {
     const auto silent = std::chrono::floor<seconds>(now - std::max(heard, lanes.lastArrival()));
-    if (silent >= mostSilence()) return cut("the other side says nothing");
+    if (silent >= mostSilence()) return cut("the other side sends nothing");
     if (!link.isWaitingBeside()) waitedFrom = now;
-    if (now - std::max(waitedFrom, lanes.lastArrival()) >= mostSilence()) return cut("the further connections bring nothing");
+    if (now - std::max(waitedFrom, lanes.lastArrival()) >= mostSilence()) return cut("the further connections send nothing");
     if (now - said >= saysAfter() && !isSilent()) link.acknowledge(true);
     return;
   }

@@ -113,7 +113,7 @@ std::string writeChart(const Results& results, const std::string& group) {
       width, height, width, height, ink);
   text += textAt(10, 18, "start",
                  fmt::format("{}: time on a virtual GPU ÷ native, medians of {} runs", group, results.rounds));
-  text += textAt(10, 36, "start", "left of 1 is faster than native; the upright mark is the most that is wanted");
+  text += textAt(10, 36, "start", "left of 1 is faster than native; the vertical mark is the target");
   text += gridOf(axis, end);
   for (size_t i = 0; i < bars.size(); ++i) text += barAt(axis, bars[i], top + rowHeight * static_cast<double>(i));
   return text + "</svg>\n";

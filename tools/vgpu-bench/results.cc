@@ -39,8 +39,7 @@ void Results::add(const Case& measured, Side side, const Run& run) {
     if (known == digests.end()) known = digests.insert(digests.end(), {measured.name, report.digest});
     if (known->value != report.digest) {
       fail(fmt::format(
-          "{}: this {} run computed something else than the runs before it (digest {}, before {}): its times "
-          "mean nothing",
+          "{}: this {} run had another result than the runs before it (digest {}, before {}): its times cannot be compared",
           measured.name, side == Side::native ? "native" : "virtual", report.digest, known->value));
     }
   }

@@ -97,7 +97,7 @@ Report parseReport(const std::string& output) {
     if (line.starts_with("digest,")) report.digest = line.substr(line.find(',') + 1);
     if (!line.starts_with("figure,")) continue;
     auto figure = parseFigure(line);
-    if (!figure) fail("a case printed a line that is no figure: " + line);
+    if (!figure) fail("a case printed a line that is not a figure: " + line);
     report.figures.push_back(*figure);
   }
   return report;

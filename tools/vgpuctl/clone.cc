@@ -130,7 +130,8 @@ int cloneSnapshot(const NodeAddress& address, const CloneOptions& options) {
   Resume resume{address, sourceOf(options.snapshot), {map.begin(), map.end()}};
   Header header = snapshot::readHeader(snapshot::SnapshotReader(resume.directory));
   if (!header.process)
-    fail(fmt::format("the snapshot {} has no process that could be copied: make one with `vgpuctl snapshot SESSION --process`",
+    fail(fmt::format("the snapshot {} does not contain the program's process, which a copy needs: make a snapshot with `vgpuctl snapshot "
+                     "SESSION --process`",
                      resume.directory));
   auto criu = process::Criu::find();
   ProcessPart part = requireSound(resume, header);

@@ -55,7 +55,7 @@ void DepartingSessions::hasTrouble(Departing& one, const kj::Exception& exceptio
 
 std::string DepartingSessions::firstProblem() const {
   for (auto& one : all)
-    if (!one.problem.empty()) return one.session.id + " cannot go: " + one.problem;
+    if (!one.problem.empty()) return one.session.id + " cannot move: " + one.problem;
   return "";
 }
 
@@ -132,7 +132,7 @@ void DepartingSessions::conclude(bool isBack) {
   for (auto& one : all) {
     if (one.hasLeft) continue;
     if (isBack)
-      one.problem = "the machine runs at its source again";
+      one.problem = "the machine runs on its source host again";
     else if (!one.sharesMemory())
       moveAgain(one);
   }
@@ -154,7 +154,7 @@ void DepartingSessions::moveAgain(Departing& one) {
     one.heldSeconds = moved.getReport().getGateSeconds();
   });
   client.wait(untilSignal(client, kj::mv(moved)).catch_([&one](kj::Exception&& exception) {
-    one.problem += "; once more: " + printable(reasonOf(exception));
+    one.problem += "; second attempt: " + printable(reasonOf(exception));
   }));
 }
 
@@ -176,8 +176,8 @@ std::string DepartingSessions::lineOf(const Departing& one) const {
   const std::string who = one.session.id + " (" + printable(one.session.name) + ")";
   if (one.hasLeft)
     return fmt::format("{} runs on {} of {}; its program was held for {:.3f} s", who, one.device, target, one.heldSeconds);
-  return one.sharesMemory() ? fmt::format("{} is not at {}: {}", who, target, one.problem)
-                            : fmt::format("{} stays at the source, by the network: {}", who, one.problem);
+  return one.sharesMemory() ? fmt::format("{} did not reach {}: {}", who, target, one.problem)
+                            : fmt::format("{} stays on the source's GPU, which its program uses over the network: {}", who, one.problem);
 }
 
 json DepartingSessions::describe() const {

@@ -65,7 +65,7 @@ std::vector<Target> targetsOf(const EvacuateOptions& options) {
   std::vector<Target> targets;
   for (const NodeState& state : surveyNodes(surveyLimit)) {
     if (std::string why = whyLeftOut(state); !why.empty()) {
-      fmt::print(stderr, "vgpuctl: {} is left out: {}\n", state.node.name, printable(why));
+      fmt::print(stderr, "vgpuctl: node {} is skipped: {}\n", state.node.name, printable(why));
       continue;
     }
     targets.push_back({state.node.name, resolveNode(state.node.address),
@@ -101,7 +101,7 @@ Outcome moveOne(NodeClient& client, const Leaving& session, std::vector<Target>&
     }
     if (!outcome.node.empty()) return outcome;
   }
-  if (targets.empty()) outcome.problem = "no node answers that could take it";
+  if (targets.empty()) outcome.problem = "no node that could take it answers";
   return outcome;
 }
 

@@ -92,11 +92,11 @@ class Following {
     if (options.json) {
       printJson(describe(outcome));
     } else if (outcome == End::stayed) {
-      fmt::print(stderr, "vgpuctl: '{}' stays, and all of its sessions: {}\n", printable(machine.name()), why);
+      fmt::print(stderr, "vgpuctl: '{}' and all of its sessions stay: {}\n", printable(machine.name()), why);
     } else if (outcome != End::moved) {
       fmt::print(stderr, "vgpuctl: '{}' has not moved: {}\n", printable(machine.name()), why);
     } else if (isToDisk()) {
-      fmt::print("'{}' is saved; it has no sessions that run\n", printable(machine.name()));
+      fmt::print("'{}' is saved; it has no running sessions\n", printable(machine.name()));
       if (*job == saveJob && !options.saves.empty()) forgetSaved(options.saves, machine.name());
     } else {
       fmt::print("'{}' has moved with {} sessions\n", printable(machine.name()), sessions.count());
@@ -176,7 +176,7 @@ class Following {
     if (options.isLibvirts && options.uri.empty()) job = findLibvirtJob(client, machine.name());
     if (isToDisk() && !now.empty()) return save(now);
     if (isStopped && !now.empty())
-      fail("the machine is stopped, so its programs cannot be asked. Move it while it runs, and save it with `vgpuctl machine save`");
+      fail("the machine is stopped, so its programs cannot answer. Move it while it runs, or save it with `vgpuctl machine save`");
     for (auto& session : now) sessions.add(session);  // all of them move, or none does, and neither does the machine
     if (!machine.isNearlyThere()) machine.hasten();
     if (options.uri.empty()) return;
@@ -185,12 +185,12 @@ class Following {
   }
 
   void save(const std::vector<MachineSession>& now) {
-    if (*job != saveJob) fail("libvirt's job '" + *job + "' would have it without its sessions: suspend these before");
+    if (*job != saveJob) fail("libvirt's job '" + *job + "' does not take its sessions along: suspend them first (vgpuctl suspend)");
     if (options.saves.empty())
-      fail("libvirt saves it, and nobody has said where its sessions are to be: name a folder at the end of its line in the list of "
-           "machines, or suspend them (vgpuctl suspend), and then save it");
+      fail("libvirt saves it, but no folder is given for its sessions: name one at the end of its line in the list of machines, or suspend "
+           "the sessions first (vgpuctl suspend), and then save it");
     if (isStopped)
-      fail("it was stopped before it was saved, so its programs cannot be asked: let it go on, or suspend its sessions (vgpuctl suspend), "
+      fail("it was stopped before it was saved, so its programs cannot answer: let it go on, or suspend its sessions (vgpuctl suspend), "
            "and then save it");
     saveByLibvirt(client, machine, options, now);
     isSaved = true;
@@ -245,7 +245,7 @@ class Following {
   // The machine's processors stand still. Sessions that have not moved yet move when they go on, or start moving then.
   void handOver() {
     sessions.addLate(machine.name());
-    if (!sessions.areHeld()) fail("it stopped before its programs could be held: begin its migration again, with less bandwidth");
+    if (!sessions.areHeld()) fail("it stopped before its programs could be held: start its migration again, with less bandwidth");
     holding = Holding::done;
     faultPoint("machine.handing-over");
     sessions.requireReady();
@@ -266,7 +266,7 @@ class Following {
     client.wait(left.exclusiveJoin(kj::mv(back)));
     sessions.conclude(isBack);
     if (!isCompleted && !sessions.hasAnyLeft()) {
-      why = "its QEMU has ended when it had been let go, and none of its programs replies at the target";
+      why = "its QEMU ended after the switch to the target, and none of its programs answers there";
       return End::ended;
     }
     why.clear();

@@ -77,7 +77,7 @@ void printObjects(const std::vector<ObjectRecord>& records, const Totals& totals
   for (const auto& [kind, number] : totals.byKind)
     kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", number, kind);
   fmt::print("{}; {} of device memory", kinds.empty() ? "no objects" : kinds, humanBytes(totals.memoryBytes));
-  if (totals.kept > 0) fmt::print("; {} destroyed ones are kept because others need their recipes", totals.kept);
+  if (totals.kept > 0) fmt::print("; {} destroyed objects are kept because others need their recipes", totals.kept);
   fmt::print("\n");
 }
 

@@ -31,7 +31,7 @@ Interruption::~Interruption() {
 }
 
 void Interruption::check() const {
-  if (arrived != 0) fail(std::string("interrupted by SIG") + sigabbrev_np(arrived) + "; nothing of this is left");
+  if (arrived != 0) fail(std::string("interrupted by SIG") + sigabbrev_np(arrived) + "; what was written has been removed");
 }
 
 }  // namespace vgpu::ctl

@@ -34,7 +34,7 @@ constexpr auto startLimit = 60 * kj::SECONDS;  // between libvirt's hook and a u
 // The output of `virsh` with these arguments.
 std::string outputOfVirsh(NodeClient& client, std::vector<std::string> words) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) fail("no pipe: " + std::string(strerror(errno)));
+  if (pipe2(ends, O_CLOEXEC) != 0) fail("cannot make a pipe: " + std::string(strerror(errno)));
   kj::AutoCloseFd ours(ends[0]), theirs(ends[1]);
   kj::AutoCloseFd in(open("/dev/null", O_RDONLY | O_CLOEXEC));
   SpawnRequest request{.executable = "virsh"};
@@ -83,7 +83,7 @@ void awaitEnd(NodeClient& client, Machine& machine, const std::string& name, con
       fail(machine.reason());
     }
     if (step == "cancelled") fail("it was cancelled");
-    if (step == "runs" && isWritten) fail("libvirt lets it go on");
+    if (step == "runs" && isWritten) fail("libvirt lets the machine go on");
     if (step != "completed") continue;
     folder.complete(name, found);
     isWritten = true;
@@ -103,7 +103,7 @@ std::optional<std::string> findLibvirtJob(NodeClient& client, const std::string&
       job = valueOf(told, "Operation");
   });
   KJ_IF_MAYBE (problem, caught) {
-    fmt::print(stderr, "vgpuctl: libvirt cannot be asked what it does with '{}': {}\n", printable(machine),
+    fmt::print(stderr, "vgpuctl: cannot ask libvirt for its job on '{}': {}\n", printable(machine),
                printable(reasonOf(*problem)));
   }
   return job;
@@ -133,7 +133,7 @@ void saveByLibvirt(NodeClient& client, Machine& machine, const MachineOptions& o
     machine.monitor().forgetEvents();
     machine.monitor().run("stop");
     if (!machine.isMigrating()) fail(machine.reason());  // the forgotten events may have told of its end
-    if (!sessionsOf(client, options, name).empty()) fail("a program has got a session meanwhile: save it again");
+    if (!sessionsOf(client, options, name).empty()) fail("a program opened a session meanwhile: save the machine again");
     machine.hasten();
     awaitEnd(client, machine, name, folder, found);
   });

@@ -22,7 +22,7 @@ namespace {
 kj::AutoCloseFd openLog(const KnownMachine& machine) {
   const std::string log = std::filesystem::path(machine.list).parent_path() / ("machine-" + machine.name + ".log");
   kj::AutoCloseFd out(open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (out.get() < 0) fail("there can be no log " + log + ": " + std::string(strerror(errno)));
+  if (out.get() < 0) fail("cannot open the log " + log + ": " + std::string(strerror(errno)));
   return out;
 }
 
@@ -34,7 +34,7 @@ bool isFollowed(const KnownMachine& machine) { return flock(openLog(machine), LO
 void follow(const KnownMachine& machine, bool restores) {
   kj::AutoCloseFd out = openLog(machine), in(open("/dev/null", O_RDONLY | O_CLOEXEC));
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) fail("no pipe: " + std::string(strerror(errno)));
+  if (pipe2(ends, O_CLOEXEC) != 0) fail("cannot make a pipe: " + std::string(strerror(errno)));
   kj::AutoCloseFd ours(ends[0]), theirs(ends[1]);
   SpawnRequest request{.executable = "/proc/self/exe"};
   request.arguments = {"vgpuctl", "--node",     machine.node, "machine",       "follow", "--libvirt",   "--stay",

@@ -41,8 +41,8 @@ std::string guestOf(capnp::List<control::SessionInfo>::Reader sessions, const Ma
   if (guests.empty()) return "";
   if (guests.size() == 1) return *guests.begin();
   if (!guests.contains(machine))
-    fail("the node has programs of several virtual machines, and none is called '" + printable(machine) +
-         "': say which with --guest");
+    fail("the node has programs of several virtual machines, but none is called '" + printable(machine) +
+         "': name one with --guest");
   return machine;
 }
 
@@ -53,7 +53,7 @@ Machine::Machine(NodeClient& client, const MachineOptions& options) : client(cli
   if (!options.machine.empty() && known != options.machine)
     fail("the machine at " + options.monitor + " is '" + printable(known) + "', not '" + options.machine + "'");
   if (isMigrating() && !isIncoming())
-    fail("a migration of '" + printable(known) + "' is under way already: wait until it has ended");
+    fail("a migration of '" + printable(known) + "' is in progress already: wait until it has ended");
 }
 
 Machine::~Machine() {
@@ -190,7 +190,7 @@ std::vector<MachineSession> sessionsOf(NodeClient& client, const MachineOptions&
     else if (!options.sessions.empty() || !session.getRelayed() || (!guest.empty() && guest != ours))
       continue;
     if (session.getState() != control::State::RUNNING) {
-      if (!options.sessions.empty()) fail("session " + id + " does not run");
+      if (!options.sessions.empty()) fail("session " + id + " is not running");
       continue;
     }
     auto place = session.getPlace();

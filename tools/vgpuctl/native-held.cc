@@ -68,7 +68,7 @@ bool putRightNative(const std::string& directory) {
     std::filesystem::remove_all(directory);
   if (!goesOn) fail(fmt::format("process {} has ended, and its suspend to {} was killed before it was saved", root, directory));
   fmt::print("{} goes on: its suspend to {} was killed{}\n", process::named(root), directory,
-             list ? ", with a whole snapshot" : ", and nothing of that is left");
+             list ? ", and its snapshot is complete" : ", and nothing of the snapshot is left");
   return true;
 }
 

@@ -25,7 +25,7 @@ NewSnapshot NewSnapshot::called(const ChunkStore& store, const std::string& name
   std::string directory = ChunkStore::directoryOf(store.path(), name);
   if (std::filesystem::exists(directory + "/" + snapshot::manifestFile))
     fail(fmt::format(
-        "the store {} has a snapshot {} already; give this one another name, or remove that with `vgpuctl snapshots rm`",
+        "the store {} already has a snapshot {}; give this one another name, or remove the other with `vgpuctl snapshots rm`",
         store.path(), name));
   return NewSnapshot(directory);
 }

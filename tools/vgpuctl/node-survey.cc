@@ -121,7 +121,7 @@ class Question {
 
 std::vector<NodeState> surveyNodes(std::chrono::seconds limit) {
   const std::vector<KnownNode> nodes = knownNodes();
-  if (nodes.empty()) fail("no nodes are known: write them into " + knownNodesFile() + ", each as a line NAME ADDRESS");
+  if (nodes.empty()) fail("no nodes are known: list them in " + knownNodesFile() + ", one line NAME ADDRESS for each");
   const auto deadline = Clock::now() + limit;
   std::vector<std::unique_ptr<Question>> questions;
   for (const KnownNode& node : nodes) questions.push_back(std::make_unique<Question>(node));
@@ -144,7 +144,7 @@ std::vector<NodeState> surveyNodes(std::chrono::seconds limit) {
 }
 
 std::string whyLeftOut(const NodeState& node) {
-  return node.problem.empty() && node.isEnding ? "it is ending, and takes no more sessions" : node.problem;
+  return node.problem.empty() && node.isEnding ? "it is shutting down and takes no more sessions" : node.problem;
 }
 
 const NodeState* bestNode(const std::vector<NodeState>& nodes, unsigned gpus) {

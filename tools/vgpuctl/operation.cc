@@ -57,7 +57,7 @@ std::string sourceOf(const std::string& snapshot) {
   if (snapshot.find('/') != snapshot.npos || std::filesystem::is_directory(snapshot)) return inSoundStore(snapshot);
   std::string stored = ChunkStore::directoryOf(snapshotStore(), snapshot);
   if (!std::filesystem::is_directory(stored))
-    fail(fmt::format("there is no snapshot {0}: the store has none of that name ({1}), and no directory here is called {0}",
+    fail(fmt::format("there is no snapshot {0}: the store ({1}) has none of that name, and there is no directory {0}",
                      snapshot, stored));
   requireSoundStore(snapshotStore());
   return stored;

@@ -32,16 +32,15 @@ bool gainsCapabilities(const std::string& path) {
 
 void requireNoPrivileges(const std::string& path) {
   struct stat status;
-  if (stat(path.c_str(), &status) < 0) fail("cannot look at " + path + ": " + strerror(errno));
+  if (stat(path.c_str(), &status) < 0) fail("cannot inspect " + path + ": " + strerror(errno));
   bool changesUser = (status.st_mode & S_ISUID) != 0 && status.st_uid != geteuid();
   bool changesGroup = (status.st_mode & S_ISGID) != 0 && status.st_gid != getegid();
   if (changesUser || changesGroup) {
-    fail(path + " is a set-user-ID program: Linux loads no library of ours into it. Run a copy without that bit");
+    fail(path + " is a set-user-ID program: Linux does not preload vgpu's libraries into it. Run a copy without that bit");
   }
   if (gainsCapabilities(path)) {
     fail(path +
-         " has file capabilities (getcap shows them): Linux loads no library of ours into it. Run a copy, which "
-         "has none");
+         " has file capabilities (getcap shows them): Linux does not preload vgpu's libraries into it. Run a copy, which has none");
   }
 }
 
@@ -57,13 +56,13 @@ std::string interpreterOf(const image::Elf& program) {
 
 void requireLoadable(const std::string& path, const image::Elf& program) {
   if (!program.valid() || program.header().e_machine != EM_X86_64) {
-    fail(path + " is not a 64-bit x86 program, and vgpu's libraries are");
+    fail(path + " is not a 64-bit x86 program, and vgpu's libraries are for such programs only");
   }
   std::string interpreter = interpreterOf(program);
   if (interpreter.empty()) {
     fail(path +
-         " is linked statically with its C library: no library of ours can be loaded into it. Link it without "
-         "-static (the CUDA runtime itself may stay static)");
+         " is linked statically with its C library: vgpu's libraries cannot be loaded into it. Link it without -static (the CUDA runtime "
+         "itself may stay static)");
   }
   if (interpreter.find("musl") != std::string::npos) {
     fail(path + " is linked with the musl C library; vgpu's libraries need glibc. Build it on a glibc system");

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 void requireRunning(control::SessionInfo::Reader session) {
   if (session.getState() == control::State::RUNNING) return;
-  fail(fmt::format("session {} (pid {}) is {}, and is saved with its process when it runs", session.getId().cStr(),
+  fail(fmt::format("session {} (pid {}) is {}: it can be saved with its process only while it runs", session.getId().cStr(),
                    session.getPid(), stateName(session.getState())));
 }
 

@@ -31,7 +31,7 @@ RelayProcess::RelayProcess(const Endpoint& node) : directory(makePrivateDirector
   if (readLine(ours)) return;
   reapChild(process);
   removePrivateDirectory(directory);
-  fail("the relay to " + node.text() + " could not be started; what it said is above");
+  fail("the relay to " + node.text() + " could not be started; its messages are above");
 }
 
 // Reads "vgpu-relay: ready", in a virtual machine followed by what its host has.

@@ -67,7 +67,7 @@ std::optional<int> resumeNative(const std::string& directory, const ResumeOption
   if (putRightNative(directory)) return 0;
   auto list = readNativeList(directory);
   if (!list) return std::nullopt;
-  if (!options.devices.empty()) fail("--device-map is for sessions: a native program's GPUs are NVIDIA's to choose");
+  if (!options.devices.empty()) fail("--device-map is for sessions: NVIDIA's driver chooses the GPUs of a native program");
   auto criu = process::Criu::find();
   ProcessPart part = requireRestorable(directory, *list);
   auto restore = [&](const Detach& goesOn) { return restoreAndAwait(directory, *list, criu, part, options.json, goesOn); };

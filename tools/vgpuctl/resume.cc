@@ -38,7 +38,7 @@ void requireNotThere(const NodeAddress& address, const std::vector<std::string>&
   auto answer = client.wait(client.node().listRequest().send());
   for (auto one : answer.getSessions())
     if (std::string session = one.getId(); std::ranges::find(sessions, session) != sessions.end())
-      fail(fmt::format("session {} of this snapshot is on this node already, {}: its program is process {}", session,
+      fail(fmt::format("session {} of this snapshot is on this node already ({}): its program is process {}", session,
                        stateName(one.getState()), one.getPid()));
 }
 
@@ -89,7 +89,7 @@ int resumeSession(const NodeAddress& address, const ResumeOptions& options) {
   auto header = headerOf(resume.directory);  // if there is none, the daemon reports why
   auto waiting = header ? waitingFor(resume.directory, *header) : std::vector<pid_t>();
   if (!header || !header->process || !waiting.empty()) {
-    if (options.awaits) fail("--wait is for a snapshot with the program's process: this program's parent is another process");
+    if (options.awaits) fail("--wait is for a snapshot with the program's process: this program still runs, as a child of another process");
     resumeInNode(resume, snapshot::sessionsIn(resume.directory));
     continueProcesses(waiting, {});
     return 0;

@@ -56,7 +56,7 @@ NodeFacts factsOf(const NodeAddress& node, const std::optional<RelayProcess>& re
 std::vector<std::string> programEnvironment(const NodeAddress& node, const NodeFacts& facts, const std::string& runDirectory,
                                             const RunOptions& options) {
   if (facts.gpus < options.gpus)
-    fail(fmt::format("{} has {} GPUs, and the program needs {}: name another node, or any", node.name(), facts.gpus,
+    fail(fmt::format("{} has {} GPUs, but the program needs {}: name another node, or --node any", node.name(), facts.gpus,
                      options.gpus));
   std::string runtime = libraryFile("libcudart.so.13"), driver = libraryFile("libcuda.so.1");
   std::string folder = std::filesystem::path(driver).parent_path();

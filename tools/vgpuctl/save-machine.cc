@@ -45,7 +45,7 @@ bool isSaved(NodeClient& client, Machine& machine, std::string& why) {
     after = ", and its QEMU has ended";
     sessions.giveUp();
   } else KJ_IF_MAYBE (problem, caught) {
-    fail(notSaved + ", and stands still: " + why + "; " + printable(reasonOf(*problem)) +
+    fail(notSaved + ", and is stopped: " + why + "; " + printable(reasonOf(*problem)) +
          ". Let it go on, and resume its sessions from " + folder.path());
   }
   sessions.takeBack();
@@ -64,7 +64,7 @@ void awaitRunning(NodeClient& client, MachineMonitor& monitor, const MachineOpti
     if (status.value("running", false)) return;
     if (status.value("status", "") == "inmigrate") loadedAt = timer.now();
     if (timer.now() - loadedAt > options.timeoutSeconds * kj::SECONDS)
-      fail(fmt::format("the machine is loaded, and does not run after {} s", options.timeoutSeconds));
+      fail(fmt::format("the machine is loaded, but does not run after {} s", options.timeoutSeconds));
     client.wait(untilSignal(client, timer.afterDelay(lookInterval)));
   }
 }
@@ -124,8 +124,8 @@ int restoreMachine(const NodeAddress& node, const MachineOptions& options) {
   const bool isEmpty = Machine::isEmpty(monitor);
   if (sessions.anyShares() && !isEmpty)
     fail("the machine at " + options.monitor +
-         " has its memory already, and its sessions are not there: start its QEMU with -incoming defer, and this gives it " +
-         folder.path() + "/machine when they are");
+         " has its memory already, but its sessions must be restored first: start its QEMU with -incoming defer; this command then loads " +
+         folder.path() + "/machine");
   sessions.prepare();
   if (!sessions.problem().empty()) fail("nothing is restored: " + sessions.problem());
   faultPoint("machine.restored");

@@ -42,7 +42,7 @@ pid_t processNamed(const std::string& text) {
   pid_t pid = 0;
   auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), pid);
   if (error != std::errc() || end != digits.data() + digits.size() || pid <= 0)
-    fail(fmt::format("\"{}\" is no process id: --native takes one", text));
+    fail(fmt::format("\"{}\" is not a process id, which --native needs", text));
   if (process::hasEnded(pid)) fail(fmt::format("there is no process {}", pid));
   return pid;
 }
@@ -57,7 +57,7 @@ class NativeSave {
         held(heldOf(root, users)),
         directory(std::move(directory)) {
     if (auto stopped = process::stoppedIn(root); !stopped.empty())
-      fail(fmt::format("{} is stopped, and the driver needs it: have it go on first (kill -CONT {})",
+      fail(fmt::format("{} is stopped, and NVIDIA's driver needs it running: let it go on first (kill -CONT {})",
                        process::named(stopped.front()), stopped.front()));
   }
 
@@ -118,10 +118,10 @@ ProcessPart NativeSave::save(const process::Criu& criu, unsigned timeoutSeconds,
 void NativeSave::undo(const kj::Exception& error) {
   const std::string why = reasonOf(error);
   if (std::string problem = releaseHeld(driver, held); !problem.empty())
-    fail(fmt::format("{}. And it does not go on: {}. `vgpuctl resume {}` tries that again", why, problem, directory));
+    fail(fmt::format("{}. And the program does not go on: {}. `vgpuctl resume {}` tries again to let it go on", why, problem, directory));
   std::error_code ignored;
   fs::remove_all(directory, ignored);
-  fail(fmt::format("{}. It goes on", why));
+  fail(fmt::format("{}. The program goes on", why));
 }
 
 void NativeSave::end(const ProcessPart& part) {
@@ -146,7 +146,7 @@ void print(const NativeSave& save, const ProcessPart& part, const std::string& d
   }
   fmt::print(
       "process {} is suspended to {}: {} processes, of which {} had memory of a GPU, {}; all have ended\n"
-      "What the GPU had was saved by NVIDIA's driver (CUDA {}.{}): what it promises holds, and not what vgpu does\n",
+      "Its GPU state was saved by NVIDIA's driver (CUDA {}.{}): the guarantees are NVIDIA's, not vgpu's\n",
       part.pid, directory, part.processes.size(), save.users.size(), humanBytes(bytes), save.driver.version() / 1000,
       save.driver.version() % 1000 / 10);
 }

@@ -169,7 +169,7 @@ std::string TreeSave::goOn() {
 void TreeSave::undo(const kj::Exception& error) {
   std::string why = reasonOf(error);
   if (std::string problem = goOn(); !problem.empty())
-    fail(fmt::format("{}. The program is suspended in {}, and cannot go on by itself: {}. `vgpuctl resume {}` has it go on", why,
+    fail(fmt::format("{}. The program is suspended to {} and could not be resumed: {}. `vgpuctl resume {}` lets it go on", why,
                      directory, problem, directory));
   removeAll(directory, wasThere);
   bool lives = !process::hasEnded(tree.sessions.front().pid);
@@ -221,7 +221,7 @@ void print(const TreeSave& save, const ProcessPart& part, const std::string& ses
 }  // namespace
 
 int saveWithProcess(const NodeAddress& address, const SuspendOptions& options, bool goesOn) {
-  if (address.remote) fail("a process is saved on its own machine: name the node by its unix socket");
+  if (address.remote) fail("a process is saved on its own machine: run vgpuctl there, and name the node by its unix socket");
   auto criu = process::Criu::find();
   const NewSnapshot reserved = targetOf(options);
   const std::string& target = reserved.path();
@@ -238,7 +238,7 @@ int saveWithProcess(const NodeAddress& address, const SuspendOptions& options, b
   if (!goesOn)
     save.end(part);
   else if (std::string problem = save.goOn(); !problem.empty())
-    fail(fmt::format("there is a snapshot in {0}, and the program cannot go on by itself: {1}. `vgpuctl resume {0}` has it go on",
+    fail(fmt::format("the snapshot is in {0}, but the program could not be resumed: {1}. `vgpuctl resume {0}` lets it go on",
                      target, problem));
   if (options.json)
     printJson(resultJson(save, part));

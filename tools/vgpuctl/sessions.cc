@@ -98,7 +98,7 @@ int explainSession(const NodeAddress& address, const std::string& session, bool 
   if (asJson)
     printJson({{"refused", isRefused}, {"obstacles", obstacles}, {"deviceBytes", answer.getDeviceBytes()}});
   else
-    fmt::print("a suspend of {} would {}: {} of device memory\n", printable(session), isRefused ? "be refused" : "be made",
+    fmt::print("a suspend of {} would {}: {} of device memory\n", printable(session), isRefused ? "be refused" : "succeed",
                humanBytes(answer.getDeviceBytes()));
   return isRefused ? 1 : 0;
 }

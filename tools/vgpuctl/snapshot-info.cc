@@ -180,7 +180,7 @@ int inspectSnapshot(const std::string& directory, bool asJson) {
   snapshot::SnapshotReader reader(path);
   Manifest manifest = snapshot::readManifest(reader);
   for (const auto& row : rowsOf(manifest, "variables"))
-    if (!hasColumns(row, "nsnn")) reader.refuse(snapshot::manifestFile, "state variables: a row makes no sense");
+    if (!hasColumns(row, "nsnn")) reader.refuse(snapshot::manifestFile, "state variables: a row is invalid");
   if (asJson) {
     printJson(toJson(manifest, path));
   } else {

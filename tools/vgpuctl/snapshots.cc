@@ -110,7 +110,7 @@ void requireSoundStore(const std::string& folder) {
     ChunkStore(folder).checkIndex();
     return 0;
   });
-  if (code != 0) fail("the store of snapshots " + folder + " is of no use as it is");
+  if (code != 0) fail("the store of snapshots " + folder + " is damaged");
 }
 
 int listSnapshots(bool asJson) {
@@ -137,11 +137,11 @@ int removeSnapshot(const std::string& name, bool force) {
   std::string directory = finishedSnapshot(store, name);
   auto header = headerOf(directory);
   if (!force && header && isListening(header->identity.reattach) && isLatest(store, *header))
-    fail(fmt::format("snapshot {} is the latest of session {}, whose program (pid {}) is there: if it is suspended, it can go on from nothing "
-                     "else. If it runs, remove the snapshot with --force",
+    fail(fmt::format("snapshot {} is the latest of session {}, whose program (pid {}) still exists: if it is suspended, it can be resumed "
+                     "only from this snapshot. If it runs, remove the snapshot with --force",
                      name, header->identity.session, header->identity.pid));
   removeFiles(directory);
-  fmt::print("snapshot {} is removed; `vgpuctl snapshots gc` frees what no other one needs\n", name);
+  fmt::print("snapshot {} is removed; `vgpuctl snapshots gc` frees the memory that no other snapshot needs\n", name);
   return 0;
 }
 
@@ -157,7 +157,8 @@ int collectSnapshots(bool asJson) {
                      used.insert(used.end(), names.begin(), names.end());
                    })) {
         if (!needsChunks(directory)) continue;  // it is being removed
-        fail(fmt::format("nothing is removed from the store: {}. Nobody knows what that snapshot needs; remove it by `vgpuctl snapshots rm {}`",
+        fail(fmt::format("nothing is removed from the store: {}. What that snapshot needs is unknown; remove it with `vgpuctl snapshots rm "
+                         "{}`",
                          reasonOf(*exception), nameOf(directory)));
       }
       makeUnique(used);
@@ -173,7 +174,7 @@ int collectSnapshots(bool asJson) {
   else
     fmt::print("removed {} chunks and {} packs, {} in all; {} are left{}\n", collected.chunks, collected.packs, humanBytes(collected.freedBytes),
                humanBytes(collected.keptBytes),
-               collected.leasedPacks == 0 ? "" : fmt::format("; {} packs are in use, and nothing of them was looked at", collected.leasedPacks));
+               collected.leasedPacks == 0 ? "" : fmt::format("; {} packs are in use and were not examined", collected.leasedPacks));
   return 0;
 }
 

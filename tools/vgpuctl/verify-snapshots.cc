@@ -46,7 +46,8 @@ void requireAllThatShare(const std::string& directory) {
     }
   for (auto& session : wanted)
     if (!there.contains(session))
-      fail(fmt::format("the snapshot of session {}, with which it shares, is missing in its folder {}", session, sessionsFolder));
+      fail(fmt::format("the snapshot of session {}, which shares memory or events with "
+                       "it, is missing in its folder {}", session, sessionsFolder));
 }
 
 class Verification {
@@ -73,7 +74,7 @@ class Verification {
   int end() const {
     size_t chunks = ownChunks;
     for (auto& [folder, store] : stores) chunks += store->compared.size();
-    fmt::print("{} snapshots, {} chunks: {}\n", snapshots, chunks, isSound ? "all are as they were written" : "not all are as they were written");
+    fmt::print("{} snapshots, {} chunks: {}\n", snapshots, chunks, isSound ? "all are intact" : "not all are intact");
     return isSound ? 0 : 1;
   }
 
@@ -115,7 +116,7 @@ class Verification {
   // Verifies those of its chunks that have not been verified yet.
   void verifyStored(const std::string& directory) {
     auto folder = ChunkStore::around(directory);
-    if (!folder) fail("its chunks are in a store of snapshots, and it is in none");
+    if (!folder) fail("its chunks are in a store of snapshots, but its directory is not in a store");
     Store& store = open(*folder);
     auto wanted = chunksOf(store.chunks, directory);
     std::erase_if(wanted, [&](auto& chunk) { return std::ranges::binary_search(store.compared, chunk); });

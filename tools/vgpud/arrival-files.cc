@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* brought = "what a session from another host brings";
+constexpr const char* brought = "the files of a session that arrives from another host";
 
 // Names of snapshot files are of this form; none leads out of the folder.
 bool isPlainName(const std::string& name) {
@@ -74,7 +74,7 @@ kj::Promise<void> ArrivalFiles::put(std::string file, uint64_t offset, kj::Array
       writeAll(*arena, bytes, offset, brought);
       return;
     }
-    if (!isPlainName(file)) fail("a snapshot has no file \"" + file + "\"");
+    if (!isPlainName(file)) fail("a snapshot does not contain a file \"" + file + "\"");
     int fd;
     KJ_SYSCALL(fd = ::open((path + "/" + file).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), file.c_str());
     writeAll(kj::AutoCloseFd(fd), bytes, offset, brought);

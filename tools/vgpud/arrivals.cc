@@ -31,10 +31,10 @@ std::string newToken() {
 // The devices that the program has seen must exist here in the same order, because the program has adapted to their limits.
 void requireDevices(capnp::List<control::Device>::Reader seen, const std::vector<DeviceInfo>& here) {
   if (seen.size() > here.size())
-    fail(fmt::format("the session comes from a node with {} GPUs, and this one has {}", seen.size(), here.size()));
+    fail(fmt::format("the session comes from a node with {} GPUs, but this one has {}", seen.size(), here.size()));
   for (unsigned i = 0; i < seen.size(); ++i)
     if (seen[i].getName() != here[i].name.c_str())
-      fail(fmt::format("GPU {} of the session is a {}, and here it would be a {}: migrate it to the same model", i,
+      fail(fmt::format("GPU {} of the session is a {}, but here it would be a {}: migrate it to a node with the same model", i,
                        seen[i].getName().cStr(), here[i].name));
 }
 
@@ -113,7 +113,7 @@ class Arrivals::Server final : public control::Arrival::Server {
     auto come = kj::mv(allStreams.promise);
     if (isElsewhere()) come = come.then([this] { return kj::mv(programCame.promise); });
     auto late = arrivals.io.provider->getTimer().afterDelay(streamLimit).then([this] {
-      fail(streams.size() == migrationStreams ? "the relay beside the program of session " + session + " did not come in 10 s"
+      fail(streams.size() == migrationStreams ? "the relay process at the program of session " + session + " did not come in 10 s"
                                               : "the streams of the session's memory did not come in 10 s");
     });
     return come.exclusiveJoin(kj::mv(late)).then([this] {
@@ -125,7 +125,7 @@ class Arrivals::Server final : public control::Arrival::Server {
   }
 
   kj::Promise<void> put(PutContext context) override {
-    if (!isElsewhere()) fail("this session comes from this host: nothing is put");
+    if (!isElsewhere()) fail("this session comes from this host: it needs no files");
     auto params = context.getParams();
     return files->put(params.getFile(), params.getOffset(), kj::heapArray<kj::byte>(params.getBytes()));
   }
@@ -144,7 +144,7 @@ class Arrivals::Server final : public control::Arrival::Server {
   kj::Promise<void> restore(RestoreContext context) override {
     context.allowCancellation();
     if (!comesWithMachine)
-      fail("session " + session + " does not come with a virtual machine: it is restored when it is complete");
+      fail("session " + session + " does not come with a virtual machine: it is restored once all of it has arrived");
     sessions.requireAdmitting();
     faultPoint("machine.restoring");
     auto params = context.getParams();
@@ -177,13 +177,13 @@ class Arrivals::Server final : public control::Arrival::Server {
       machineCame.fulfiller->fulfill();
       return begun->addBranch();
     }
-    if (comesWithMachine) fail("session " + session + " comes with a virtual machine: it is restored before that");
+    if (comesWithMachine) fail("session " + session + " comes with a virtual machine: it must be restored before the machine arrives");
     sessions.requireAdmitting();
     return resume(sessions, isElsewhere() ? files->path() : directory, kj::mv(progress), {}, takeAll());
   }
 
   Arrived takeAll() {
-    if (worker.get() == nullptr) fail("session " + session + " has arrived already, or failed to");
+    if (worker.get() == nullptr) fail("session " + session + " has already arrived, or failed to arrive");
     Arrived arrived{.worker = kj::mv(worker)};
     if (!isElsewhere()) return arrived;
     arrived.program = kj::mv(program);
@@ -242,7 +242,7 @@ kj::Promise<void> Arrivals::departure(Sessions& sessions, std::string id) {
 kj::Promise<void> Arrivals::prepare(Sessions& sessions, ReceiveContext context) {
   auto params = context.getParams();
   std::string id = params.getSession().getId();
-  spdlog::info("session {} ({}) is to come here", id, params.getSession().getName().cStr());
+  spdlog::info("session {} ({}) is about to arrive", id, params.getSession().getName().cStr());
   auto info = params.getSession();
   Guests::Newcomer newcomer{placeOf(info.getPlace()), info.getName(), info.getProgram(), info.getPid(), ""};
   return sessions.pool.take(WorkerPool::Want::fresh)
@@ -265,7 +265,7 @@ kj::Promise<kj::Own<ProgramLink>> Arrivals::programOf(Sessions& sessions, Guests
   expected[newcomer.token] = come.fulfiller.get();
   auto forget = kj::defer([this, token = newcomer.token, fulfiller = kj::mv(come.fulfiller)] { expected.erase(token); });
   auto late = io.provider->getTimer().afterDelay(streamLimit).then([]() -> kj::Own<ProgramLink> {
-    fail("the process for the session's place in its machine's memory did not come in 10 s");
+    fail("the relay process for the session's slot in its machine's memory did not start in 10 s");
   });
   auto begun = sessions.guests->expect(io, sessions.processes, sessions.directory.path(), kj::mv(newcomer));
   return begun.then([come = kj::mv(come.promise)]() mutable { return kj::mv(come); })

@@ -10,7 +10,7 @@
 namespace vgpu::daemon {
 namespace {
 
-constexpr const char* whatIsShared = "what it shares";
+constexpr const char* whatIsShared = "shared objects";
 
 // The sessions that are suspended together with it; adds the obstacles that follow from sharing.
 std::set<std::string> groupOf(const Exchange& exchange, const std::string& session, std::vector<Obstacle>& obstacles) {
@@ -20,7 +20,7 @@ std::set<std::string> groupOf(const Exchange& exchange, const std::string& sessi
     return group;
   }
   for (auto& line : exchange.sharedBy(session))
-    obstacles.push_back({false, whatIsShared, line + "; all that share are suspended together"});
+    obstacles.push_back({false, whatIsShared, line + "; sessions that share are suspended together"});
   return group;
 }
 
@@ -49,7 +49,7 @@ kj::Promise<Explanation> askOther(Sessions& sessions, const std::string& id) {
     return refused;
   }
   if (member.worker == nullptr) {
-    refused.obstacles.push_back({true, name, "it does not run"});
+    refused.obstacles.push_back({true, name, "it is not running"});
     return refused;
   }
   return ask(member, name + ": ");

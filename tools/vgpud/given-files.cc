@@ -17,7 +17,7 @@ GivenFile::~GivenFile() noexcept {
 
 void GivenFiles::put(const SharedName& name, kj::AutoCloseFd file) {
   auto given = std::make_shared<const GivenFile>(kj::mv(file), closing);
-  if (files.size() >= most && !files.contains(name)) fail("the program has given more files than a daemon keeps of one session");
+  if (files.size() >= most && !files.contains(name)) fail("the program sent more files than vgpud allows for one session");
   files.insert_or_assign(name, std::move(given));
   auto [first, last] = awaited.equal_range(name);
   for (auto each = first; each != last; ++each) each->second->fulfill();

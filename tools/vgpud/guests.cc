@@ -48,7 +48,7 @@ kj::Promise<void> Guests::watch(Guest& guest, SpawnRequest request, kj::Timer& t
   return child.ended.then([this, &guest, request = std::move(request), &timer, &processes](std::string&& how) mutable {
     guest.process = 0;
     if (isClosing) return kj::Promise<void>(kj::READY_NOW);
-    spdlog::error("the process that looks for sessions of guest {} {}; another one takes its place", guest.option.name, how);
+    spdlog::error("the process that looks for sessions of guest {} {}; it is started again", guest.option.name, how);
     return timer.afterDelay(1 * kj::SECONDS).then([this, &guest, request = std::move(request), &timer, &processes]() mutable {
       return isClosing ? kj::Promise<void>(kj::READY_NOW) : watch(guest, std::move(request), timer, processes);
     });
@@ -62,12 +62,12 @@ kj::Promise<void> Guests::expect(kj::AsyncIoContext& io, Processes& processes, c
   auto guest = std::ranges::find(guests, place.guest, [](const Guest& one) -> const std::string& { return one.option.name; });
   if (guest == guests.end())
     fail("the session's program is in a virtual machine, guest " + place.guest +
-         ", and this vgpud serves none of that name: start it with --guest " + place.guest + "=FILE");
+         ", and this vgpud does not serve that guest: start it with --guest " + place.guest + "=FILE");
   struct stat status;
   KJ_SYSCALL(fstat(guest->file, &status));
   if (static_cast<uint64_t>(status.st_size) != place.fileBytes)
     fail(guest->option.file + " of guest " + place.guest + " has " + std::to_string(status.st_size) +
-         " bytes, and the session comes from one with " + std::to_string(place.fileBytes) + ": give both the same size");
+         " bytes, but the session comes from one with " + std::to_string(place.fileBytes) + ": give both the same size");
   int ends[2];
   KJ_SYSCALL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
   kj::AutoCloseFd ours(ends[0]), theirs(ends[1]);
@@ -85,7 +85,7 @@ kj::Promise<void> Guests::expect(kj::AsyncIoContext& io, Processes& processes, c
   return said.attach(kj::mv(child.ended)).then([](kj::String&& said) {
     if (said.size() == 1 && said[0] == nodeReached) return;
     fail(said.size() > 1 && said[0] == nodeNotReached ? said.slice(1).cStr()
-                                                      : "the process for the session's place in its machine's memory has ended");
+                                                      : "the relay process for the session's slot in its machine's memory has ended");
   });
 }
 

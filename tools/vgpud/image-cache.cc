@@ -42,11 +42,11 @@ void useImageCache(std::vector<WorkerKind>& kinds, const DaemonOptions& options)
               problem;
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
   std::string images = folder + "/images", compiled = folder + "/compiled";
-  if (folder.empty()) problem = "there is neither HOME nor XDG_CACHE_HOME";
+  if (folder.empty()) problem = "neither HOME nor XDG_CACHE_HOME is set";
   for (auto& path : {folder, images, compiled})
     if (problem.empty()) openPrivateFolder(path, problem);
   if (!problem.empty()) {
-    if (named) fail("the image cache cannot be used: " + problem + ". Or have none, with --image-cache none");
+    if (named) fail("the image cache cannot be used: " + problem + ". To run without one, give --image-cache none");
     spdlog::warn("there is no image cache: {}. Name a folder with --image-cache, or none", problem);
     return;
   }

@@ -120,8 +120,8 @@ void requireOwnMemory(const std::string& directory, const std::string& wanted, c
   if (snapshot::isHeld(directory))
     fail("the snapshot " + directory + " is in the memory of another vgpud: resume it on the node where it was suspended");
   fail("the snapshot " + directory +
-       " is lost: it was in the memory of a vgpud that has ended, and was not on disk yet. `vgpuctl snapshots gc` removes what "
-       "is left in a store; another directory is yours to remove");
+       " is lost: it was in the memory of a vgpud that has ended, and was not on disk yet. `vgpuctl snapshots gc` removes what is left in "
+       "a store; remove another directory yourself");
 }
 
 }  // namespace vgpu::daemon

@@ -33,7 +33,8 @@ class DepartureServer final : public control::Departure::Server {
   kj::Promise<void> hold(HoldContext context) override {
     context.allowCancellation();
     Migration& mine = current();
-    if (!mine.goesWithMachine()) fail("session " + id + " is in no virtual machine's memory: it is held when it leaves");
+    if (!mine.goesWithMachine()) fail("session " + id + " does not share memory with a virtual machine: it "
+                                                        "cannot be held before it leaves");
     auto held = mine.advance().then([&mine] { return mine.hold(); }).then([&mine] { return mine.makeReady(); });
     return step(kj::mv(held)).catch_([this](kj::Exception&& exception) -> kj::Promise<void> {
       end();
@@ -87,9 +88,9 @@ class DepartureServer final : public control::Departure::Server {
   Migration& current() {
     KJ_IF_MAYBE (mine, migration) {
       if (!isStepping && sessions.find(id) != nullptr) return **mine;
-      fail("a step of the departure of session " + id + " has not ended yet");
+      fail("a step of the migration of session " + id + " has not ended yet");
     }
-    fail("session " + id + " does not depart any more: " + why);
+    fail("session " + id + " is no longer migrating: " + why);
   }
 
   kj::Promise<void> step(kj::Promise<void> work) {
@@ -100,7 +101,7 @@ class DepartureServer final : public control::Departure::Server {
   }
 
   kj::Maybe<kj::Own<Migration>> end() {
-    why = "it has left, or could not";
+    why = "it has moved, or its migration failed";
     occupied = nullptr;
     return kj::mv(migration);
   }

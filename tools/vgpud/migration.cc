@@ -37,7 +37,7 @@ Migration::Migration(Sessions& sessions, Session& session, MigrateOptions asked,
   sessions.exchange.requireAlone(id);
   if (elsewhere && session.place.exists() && !options.withMachine)
     fail("the program of session " + id + " is in a virtual machine, guest " + session.place.guest +
-         ", whose memory it shares with this host: it goes to another host with that machine (vgpuctl machine follow)");
+         ", whose memory it shares with this host: it moves to another host with that machine (vgpuctl machine follow)");
 }
 
 Migration::~Migration() noexcept(false) {
@@ -100,7 +100,7 @@ kj::Promise<void> Migration::makeReady() {
 kj::Promise<void> Migration::watch() {
   auto watching = KJ_ASSERT_NONNULL(arrival).watchRequest().send().ignoreResult();
   return watching.catch_([id = id, target = options.target](kj::Exception&& exception) -> kj::Promise<void> {
-    spdlog::warn("session {} is not ready at {} any more: {}", id, target, reasonOf(exception));
+    spdlog::warn("session {} is no longer ready at {}: {}", id, target, reasonOf(exception));
     return kj::mv(exception);
   });
 }
@@ -134,7 +134,7 @@ WorkerProcess& Migration::workerOf(Session& session) {
     if (session.state == control::State::RUNNING) return **worker;
   }
   if (session.state == control::State::RESUMING) session.refuseAsBusy();
-  fail("session " + session.id + " does not run: resume it before it can be migrated");
+  fail("session " + session.id + " is not running: resume it first, then migrate it");
 }
 
 kj::Promise<void> Migration::greet() {
@@ -276,7 +276,7 @@ kj::Promise<Migrated> Migration::comeBack(kj::Exception&& exception) {
 }
 
 kj::Promise<Migrated> Migration::finishUnanswered(const kj::Exception& exception) {
-  spdlog::warn("session {} has moved to {}, which has not said so: {}", id, options.target, reasonOf(exception));
+  spdlog::warn("session {} has moved to {}, which did not confirm it: {}", id, options.target, reasonOf(exception));
   result.device = "a GPU";
   result.report.end("take over");
   return finish();

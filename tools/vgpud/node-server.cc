@@ -64,12 +64,12 @@ class Connection {
   std::string excess() {
     std::string problem;
     if (network.getCurrentQueueSize() > mostQueuedBytes) {
-      problem = fmt::format("it does not read: {} bytes of replies wait for it", network.getCurrentQueueSize());
+      problem = fmt::format("it does not read its connection: {} bytes of replies wait", network.getCurrentQueueSize());
     } else if (*servers.calls > mostCalls) {
       problem = fmt::format("it has made {} calls on one connection", *servers.calls);
     }
     if (!problem.empty()) {
-      warnLimited("client", peer.pid, fmt::format("client {} is cut off: {}", peer.pid, problem));
+      warnLimited("client", peer.pid, fmt::format("client {} is disconnected: {}", peer.pid, problem));
       cutOff.fulfiller->fulfill();
     }
     return problem;
@@ -145,9 +145,9 @@ kj::Promise<void> NodeServer::suspend(SuspendContext context) {
   unsigned seconds = params.getTimeoutSeconds() == 0 ? suspendTimeout : params.getTimeoutSeconds();
   std::vector<SessionFolder> tree;
   for (auto one : params.getTree()) tree.push_back({one.getSession(), one.getDirectory()});
-  if (!tree.empty() && tree.front().session != session.id) fail("a tree of sessions does not begin with the one that is named");
+  if (!tree.empty() && tree.front().session != session.id) fail("a list of sessions does not begin with the one that the command names");
   const bool withMachine = params.getWithMachine();
-  if (withMachine && !session.place.exists()) fail("session " + session.id + " is in no virtual machine's memory");
+  if (withMachine && !session.place.exists()) fail("session " + session.id + " does not share memory with a virtual machine");
   return suspendTogether(sessions, {session.id, params.getDirectory()}, std::move(tree), params.getProgress(), seconds,
                          params.getMemory())
       .then([this, withMachine, directory = std::string(params.getDirectory())](kj::Array<SuspendedMember>&& suspended) mutable {

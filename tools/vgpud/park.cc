@@ -18,7 +18,7 @@ void requireParkable(Sessions& sessions, Session& session) {
   if (session.state != control::State::SUSPENDED)
     fail("session " + session.id + " is not suspended: only the process of a suspended program can be saved");
   if (sessions.inMemory.has(session.snapshot))
-    fail("the snapshot of session " + session.id + " is in memory: a process is saved with a snapshot on disk");
+    fail("the snapshot of session " + session.id + " is in memory: a process is saved only with a snapshot on disk");
 }
 
 }  // namespace

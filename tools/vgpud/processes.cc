@@ -63,6 +63,6 @@ kj::Promise<std::string> Processes::reap(pid_t pid) {
   return result;
 }
 
-void Processes::taskFailed(kj::Exception&& exception) { spdlog::warn("a child was lost: {}", reasonOf(exception)); }
+void Processes::taskFailed(kj::Exception&& exception) { spdlog::warn("waiting for a child process failed: {}", reasonOf(exception)); }
 
 }  // namespace vgpu::daemon

@@ -27,7 +27,7 @@ void requireKeys(const Endpoint& endpoint) {
   pid_t checking = spawn(relayRequest({"keys", "check"}));
   const int status = reapChild(checking);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    fail("cannot listen on " + endpoint.text() + ", which needs keys; what is wrong with them is said above");
+    fail("cannot listen on " + endpoint.text() + ", which needs keys; the message above says what is wrong with them");
 }
 
 }  // namespace

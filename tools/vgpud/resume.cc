@@ -75,7 +75,7 @@ class Resumption final : public kj::Refcounted {
             unparked = *state;
             identity.reattach = (*state)->reattachSocket();
           } else if (tree.copy != 0) {
-            fail("process " + std::to_string(tree.copy) + " is no copy of the snapshot's program, or has ended");
+            fail("process " + std::to_string(tree.copy) + " is not a copy of the snapshot's program, or has ended");
           }
           return meetProgram();
         })
@@ -166,7 +166,7 @@ class Resumption final : public kj::Refcounted {
   };
   kj::Promise<Adopted> adoptState(ProgramOpen open) {
     if (open.session != identity.session) {
-      fail("the program that answers has session " + open.session + ", the snapshot is of " + identity.session);
+      fail("the program that answered has session " + open.session + ", but the snapshot is of session " + identity.session);
     }
     auto state = sessions.files.run([passed = kj::mv(open.state), id = open.session, pid = link->peer().pid]() mutable {
       return StateDirectory::adopt(kj::mv(passed), id, pid);
@@ -200,7 +200,7 @@ class Resumption final : public kj::Refcounted {
     KJ_IF_MAYBE (owned, kept) {
       worker = kj::mv(*owned);
       return reclaim(open).catch_([this, open = kj::mv(open)](kj::Exception&& exception) mutable {
-        spdlog::info("session {} does not go on in the worker that has it: {}", identity.session, reasonOf(exception));
+        spdlog::info("session {} cannot go on in the worker that kept it: {}", identity.session, reasonOf(exception));
         auto stopped = worker->stop();
         return stopped.attach(kj::mv(worker)).then([this, open = kj::mv(open)]() mutable { return rebuild(kj::mv(open)); });
       });
@@ -264,7 +264,7 @@ class Resumption final : public kj::Refcounted {
     auto request = other.showMemoryRequest();
     request.setTo(kj::heap<PassedDescriptor>(kj::AutoCloseFd(ends[0])));
     sessions.spawn(request.send().ignoreResult().catch_([id = identity.session](kj::Exception&& exception) {
-      spdlog::info("session {} has nothing from another one's GPU memory: {}", id, reasonOf(exception));
+      spdlog::info("session {} copies nothing from the GPU memory of another session: {}", id, reasonOf(exception));
     }));
     return kj::AutoCloseFd(ends[1]);
   }
@@ -335,7 +335,7 @@ class Resumption final : public kj::Refcounted {
   PinnedHold hold;                // the chunks in pinned memory
   kj::Promise<void> reports = nullptr;
   bool entered = false, done = false;
-  std::string why = "whoever asked to resume this program has given up";
+  std::string why = "the command that resumed this program was interrupted";
   OperationReport report;
 };
 

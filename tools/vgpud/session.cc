@@ -53,7 +53,7 @@ void Session::handle(control::ToNode::Reader message, kj::Maybe<kj::AutoCloseFd>
       *moved = true;
       return;
     case control::ToNode::PARKED:
-      if (parking == nullptr) fail("the program says that it is parked, and nobody has asked it");
+      if (parking == nullptr) fail("the program reported that it is parked, but it was not asked to park");
       parked = true;
       return;
     case control::ToNode::REWRITTEN:
@@ -71,13 +71,13 @@ void Session::handle(control::ToNode::Reader message, kj::Maybe<kj::AutoCloseFd>
         acceptance = nullptr;
         return;
       }
-      fail("the program accepted what nobody offered");
+      fail("the program accepted a session that was not offered to it");
     case control::ToNode::GATE_CLOSED:
     case control::ToNode::APART:
     case control::ToNode::REFUSED:
       break;
     default:
-      fail("the program sent a message that has no place here");
+      fail("the program sent an unexpected message");
   }
   KJ_IF_MAYBE (answer, parking) {
     if (!message.isRefused()) fail("the program closed its gate instead of being parked");
@@ -99,12 +99,12 @@ void Session::handle(control::ToNode::Reader message, kj::Maybe<kj::AutoCloseFd>
     gateAnswer = nullptr;
     return;
   }
-  fail("the program answered a question that nobody asked");
+  fail("the program sent a reply without a request");
 }
 
 void Session::give(capnp::Data::Reader name, kj::Maybe<kj::AutoCloseFd> file) {
   KJ_IF_MAYBE (given, file) return files->put(sharedNameIn(name), kj::mv(*given));
-  fail("the program gave a file without its descriptor");
+  fail("the program sent a file's name without its descriptor");
 }
 
 // A gate closes in microseconds and the object list commits in milliseconds, unless the program is stopped or a call inside waits for work
@@ -144,7 +144,7 @@ kj::Promise<void> Session::approach(std::string address, std::string token) {
   }
   auto answer = kj::newPromiseAndFulfiller<uint64_t>();
   gateAnswer = kj::mv(answer.fulfiller);
-  asked = "leave its host";
+  asked = "move to another host";
   link->send([](control::ToSession::Builder message) { message.initApproach(); });
   auto late = io.provider->getTimer().afterDelay(acceptLimit).then([this]() -> uint64_t {
     fail("program " + std::to_string(pid) + " did not answer in 30 s: is it stopped?");
@@ -198,7 +198,7 @@ kj::Promise<void> Session::rewrite() {
 kj::Promise<void> Session::leave() {
   link->send([](control::ToSession::Builder message) { message.setLeft(); });
   return io.provider->getTimer().afterDelay(acceptLimit).then([this] {
-    fail("the process of session " + id + " did not let go of the memory of guest " + place.guest + " in 30 s");
+    fail("the process of session " + id + " did not release the memory of guest " + place.guest + " in 30 s");
   });
 }
 
@@ -207,7 +207,7 @@ kj::Promise<void> Session::park() {
   parking = kj::mv(answer.fulfiller);
   link->send([](control::ToSession::Builder message) { message.setPark(); });
   auto late = io.provider->getTimer().afterDelay(acceptLimit).then([this] {
-    fail("program " + std::to_string(pid) + " did not let go of this node in 30 s: is it stopped?");
+    fail("program " + std::to_string(pid) + " did not disconnect from this node in 30 s: is it stopped?");
   });
   return answer.promise.exclusiveJoin(kj::mv(late));
 }

@@ -109,7 +109,7 @@ void Sessions::programLeft(Session& session, kj::Maybe<std::string> misbehaviour
   session.ended = true;
   bool isClean = misbehaviour == nullptr && session.state == control::State::RUNNING && session.isIdle() && !session.isRenewing;
   KJ_IF_MAYBE (reason, misbehaviour) {
-    spdlog::warn("session {} ({}, pid {}) is ended: {}", session.id, session.name, session.pid, *reason);
+    spdlog::warn("session {} ({}, pid {}) is terminated: {}", session.id, session.name, session.pid, *reason);
     session.link->send([&](control::ToSession::Builder message) { message.setLost(reader(*reason)); });
   } else {
     spdlog::info("session {} ({}, pid {}) {}", session.id, session.name, session.pid,
@@ -225,7 +225,7 @@ kj::Own<Session> Sessions::takeOut(Session& session) {
     table.removeLast();
     return removed;
   }
-  KJ_FAIL_ASSERT("a session that is not in the table", session.id.c_str());
+  KJ_FAIL_ASSERT("an unknown session", session.id.c_str());
 }
 
 void Sessions::drop(kj::Own<Session> session) {
@@ -269,7 +269,7 @@ void Sessions::watchFolder(const std::string& folder) {
 }
 
 void Sessions::requireAdmitting() const {
-  if (isEnding) fail("this vgpud is ending, and takes no more sessions");
+  if (isEnding) fail("this vgpud is shutting down and takes no more sessions");
 }
 
 kj::Promise<void> Sessions::close(kj::Promise<void> atOnce) {
@@ -277,12 +277,12 @@ kj::Promise<void> Sessions::close(kj::Promise<void> atOnce) {
   pool.close();
   kj::Vector<kj::Promise<void>> farewells;
   for (auto& session : table) {
-    session->interrupt("this vgpud is ending");
+    session->interrupt("this vgpud is shutting down");
     session->life = nullptr;
     if (session->state == control::State::SUSPENDED || session->state == control::State::RESUMING) continue;
     remove(session->directory);
     if (session->worker == nullptr) continue;
-    session->link->send([](control::ToSession::Builder message) { message.setLost("its vgpud was ended"); });
+    session->link->send([](control::ToSession::Builder message) { message.setLost("its vgpud was shut down"); });
     farewells.add(releaseWorker(*session));
     farewells.add(session->link->flushed());
   }
@@ -312,7 +312,7 @@ kj::Promise<void> Sessions::leaveMemory() {
         if (isThere)
           message.setSuspended(reader(path));
         else
-          message.setLost("its snapshot was in the memory of its vgpud, which was ended");
+          message.setLost("its snapshot was in the memory of its vgpud, which was shut down");
       });
       return session.link->flushed();
     }));

@@ -16,7 +16,7 @@ WorkerProcess& workerOf(Session& session) {
   KJ_IF_MAYBE (worker, session.worker) {
     if (session.state == control::State::RUNNING) return **worker;
   }
-  fail("session " + session.id + " does not run, so there is nothing to make a snapshot of");
+  fail("session " + session.id + " is not running, so there is nothing to save");
 }
 
 class Snapshotting {

@@ -80,17 +80,17 @@ bool leadsTo(const std::string& path, const struct stat& wanted) {
 std::string flaw(int directory, const std::string& path, const std::string& id, pid_t program) {
   struct stat status;
   if (fstat(directory, &status) < 0) return strerror(errno);
-  if (!S_ISDIR(status.st_mode)) return "it is no directory";
+  if (!S_ISDIR(status.st_mode)) return "it is not a directory";
   if (status.st_uid != geteuid()) return fmt::format("it belongs to user {}", status.st_uid);
   if ((status.st_mode & 0777) != 0700) return fmt::format("its mode is {:03o}", status.st_mode & 0777);
   fs::path named(path);
   if (!named.is_absolute() || named.filename() != id || named.parent_path().filename() != parentFolder) {
-    return "it is not named like one";
+    return "its path is not that of a state directory";
   }
-  if (!leadsTo(path, status)) return "it was removed, or is out of this daemon's sight";
+  if (!leadsTo(path, status)) return "it was removed, or this vgpud cannot see it";
   KJ_IF_MAYBE (owner, readOwner(directory)) {
     bool fits = program > 0 ? owner->pid == program && owner->lives() : owner->pid > 0;
-    return fits ? "" : "it is of another program";
+    return fits ? "" : "it belongs to another program";
   }
   return "it has no owner";
 }
@@ -154,7 +154,7 @@ StateDirectory::Shared StateDirectory::adopt(kj::AutoCloseFd passed, const std::
   kj::AutoCloseFd directory(problem.empty() ? openat(passed, ".", folderFlags) : -1);
   if (problem.empty() && directory.get() < 0) problem = strerror(errno);
   if (!problem.empty()) {
-    fail(fmt::format("what the program passed, {}, is not the state of session {}: {}", path, id, problem));
+    fail(fmt::format("the program sent {}, which is not the state directory of session {}: {}", path, id, problem));
   }
   return std::make_shared<const StateDirectory>(kj::mv(directory), path);
 }
@@ -164,13 +164,13 @@ std::string StateDirectory::reattachSocket() const { return where + "/" + reatta
 kj::AutoCloseFd StateDirectory::meet(const std::string& socket, const std::string& id) {
   fs::path place(socket);
   std::string path = place.parent_path().string(), name = reattachSocketName;
-  if (place.filename() != name) fail(socket + " is not where a program waits: its name is not " + name);
+  if (place.filename() != name) fail(socket + " is not the directory of a waiting program: its name is not " + name);
   kj::AutoCloseFd directory(open(path.c_str(), folderFlags));
   if (directory.get() < 0 && errno == ENOENT) {
     kj::throwFatalException(KJ_EXCEPTION(DISCONNECTED, "the state directory is gone", path.c_str()));
   }
   std::string problem = directory.get() < 0 ? strerror(errno) : flaw(directory, path, id, 0);
-  if (!problem.empty()) fail(fmt::format("{} is not the state of session {}: {}", path, id, problem));
+  if (!problem.empty()) fail(fmt::format("{} is not the state directory of session {}: {}", path, id, problem));
   return connectUnix(fmt::format("/proc/self/fd/{}/{}", directory.get(), name));
 }
 

@@ -24,8 +24,8 @@ void requireClosed(const Exchange& exchange, const std::vector<SessionFolder>& m
     for (auto& other : exchange.groupOf(member.session))
       if (!all.contains(other))
         fail(fmt::format(
-            "session {} shares memory or events with session {}, which is not suspended together with it: it has begun to "
-            "share just now, or is not of the same tree of processes",
+            "session {} shares memory or events with session {}, which is not being suspended with it: they have only just begun to share, "
+            "or are not in the same process tree",
             member.session, other));
 }
 

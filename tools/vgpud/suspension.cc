@@ -95,13 +95,13 @@ kj::Own<WorkerProcess>& Suspension::getWorker(Session& session) {
     fail("session " + session.id + " is suspended already, to " + session.snapshot);
   }
   if (session.state == control::State::RESUMING) session.refuseAsBusy();
-  fail("session " + session.id + " does not run: its worker was lost");
+  fail("session " + session.id + " is not running: its worker was lost");
 }
 
 PinnedHold Suspension::holdFor(const std::string& directory) {
   if (!sessions.pinned.exists()) fail("this vgpud has no pinned memory: start it with --pinned SIZE");
   if (memory == control::Memory::ONLY && !ChunkStore::around(directory))
-    fail("a snapshot in memory has its files in a store of snapshots, and " + directory + " is in none");
+    fail("a snapshot in memory keeps its files in a store of snapshots, but " + directory + " is not in one");
   if (sessions.inMemory.has(directory))
     fail("this vgpud still has a snapshot " + directory + " in memory; give this one another name");
   return std::make_shared<PinnedChunks::Hold>(sessions.pinned.chunks);

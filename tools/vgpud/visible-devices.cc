@@ -67,12 +67,13 @@ VisibleDevices visibleDevices(std::string_view text, const std::vector<DeviceInf
     auto device = find(part, devices, numbers);
     if (!device || isUuid(part) != isUuid(text)) break;
     if (std::ranges::find(ordinals, *device) != ordinals.end())
-      return {.refusal = fmt::format("CUDA_VISIBLE_DEVICES=\"{}\" names a GPU twice, and CUDA shows none then: name each once", text),
+      return {.refusal = fmt::format("CUDA_VISIBLE_DEVICES=\"{}\" names a GPU twice, and CUDA then shows no GPU: name each once", text),
               .isInvalid = true};
     ordinals.push_back(*device);
   }
   if (ordinals.empty())
-    visible.refusal = fmt::format("CUDA_VISIBLE_DEVICES=\"{}\" names none of this node's {} GPUs: take numbers from {}, or UUIDs as `nvidia-smi -L` prints them", text,
+    visible.refusal = fmt::format("CUDA_VISIBLE_DEVICES=\"{}\" names none of this node's {} GPUs: use numbers {}, or UUIDs as `nvidia-smi "
+                                  "-L` prints them", text,
                                   devices.size(), fmt::join(numbers, ","));
   if (std::ranges::equal(ordinals, devices, {}, {}, &DeviceInfo::ordinal)) ordinals.clear();
   return visible;

@@ -141,7 +141,7 @@ void WorkerPool::startFailed(uint64_t number, kj::Exception&& reason) {
 }
 
 kj::Promise<kj::Own<WorkerProcess>> WorkerPool::take(Want want) {
-  if (closed) fail("this vgpud is ending");
+  if (closed) fail("this vgpud is shutting down");
   auto given = kj::newPromiseAndFulfiller<kj::Own<WorkerProcess>>();
   takers.push_back({want, begun, kj::mv(given.fulfiller)});
   serveTakers();
@@ -174,10 +174,10 @@ kj::Promise<kj::Own<WorkerProcess>> WorkerPool::greetAgain(kj::Own<WorkerProcess
 void WorkerPool::giveBack(kj::Own<WorkerProcess> worker) {
   if (closed || recycle == 0 * kj::SECONDS) return;
   if (ready.size() + returning >= mostWaiting || !hasRoom()) {
-    spdlog::info("worker {} serves no other program: enough wait, or memory is short", worker->pid());
+    spdlog::info("worker {} is not reused: enough workers wait already, or memory is short", worker->pid());
     return;
   }
-  auto late = io.provider->getTimer().afterDelay(recycleLimit).then([] { fail("it has not ended its session in 5 s"); });
+  auto late = io.provider->getTimer().afterDelay(recycleLimit).then([] { fail("it did not end its session in 5 s"); });
   auto done = worker->remote().recycleRequest().send().ignoreResult().exclusiveJoin(kj::mv(late));
   pid_t pid = worker->pid();
   ++returning;
@@ -189,19 +189,19 @@ void WorkerPool::giveBack(kj::Own<WorkerProcess> worker) {
       },
       [this, pid](kj::Exception&& reason) {
         --returning;
-        spdlog::info("worker {} serves no other program: {}", pid, reasonOf(reason));
+        spdlog::info("worker {} is not reused: {}", pid, reasonOf(reason));
         startForTakers();
         refillAfter(refillDelay);
       }));
 }
 
 kj::Promise<void> WorkerPool::retire(kj::Own<WorkerProcess> worker) {
-  auto late = io.provider->getTimer().afterDelay(releaseLimit).then([] { fail("it has not let go of its session in 5 s"); });
+  auto late = io.provider->getTimer().afterDelay(releaseLimit).then([] { fail("it did not release its session in 5 s"); });
   auto released = worker->remote().releaseRequest().send().ignoreResult().exclusiveJoin(kj::mv(late));
   return released
       .then([] { return true; },
             [pid = worker->pid()](kj::Exception&& reason) {
-              spdlog::info("worker {} serves no other program: {}", pid, reasonOf(reason));
+              spdlog::info("worker {} is not reused: {}", pid, reasonOf(reason));
               return false;
             })
       .then([this, worker = kj::mv(worker)](bool isReleased) mutable -> kj::Promise<void> {

@@ -47,7 +47,7 @@ std::optional<stub::ImageStore> openStore(const WorkerOptions& options) {
   std::string problem;
   if (options.imageStore.empty()) return std::nullopt;
   auto store = stub::ImageStore::open(options.imageStore, options.imageStoreBytes, problem);
-  if (!store) spdlog::warn("images are not kept: {}", problem);
+  if (!store) spdlog::warn("module images are not cached: {}", problem);
   return store;
 }
 
@@ -77,13 +77,13 @@ int main(int argc, char** argv) {
   vgpu::stub::WorkerOptions options;
   app.set_version_flag("--version", std::string("vgpu-worker ") + vgpu::productVersion);
   app.add_option("--device", options.device, "cuda, or emulated:PATH-OF-LIBRARY")->required();
-  app.add_option("--image-store", options.imageStore, "folder of the module images that the node keeps");
+  app.add_option("--image-store", options.imageStore, "folder of the node's cache of module images");
   app.add_option("--libraries", options.libraries, "folder of NVIDIA's libraries; without it the dynamic linker looks for them");
-  app.add_option("--image-store-bytes", options.imageStoreBytes, "how much it holds");
-  app.add_option("--pinned", options.pinnedBytes, "how much pinned memory the node has");
+  app.add_option("--image-store-bytes", options.imageStoreBytes, "how many bytes it holds");
+  app.add_option("--pinned", options.pinnedBytes, "how many bytes of pinned memory the node has");
   app.add_option_function<std::string>(
       "--fold", [&](const std::string& name) { options.fold = vgpu::foldModeOf(name).value_or(vgpu::FoldMode::AUTO); },
-      "auto, off or always: whether launches are folded into graphs");
+      "auto, off or always: whether queued launches are combined into graphs");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

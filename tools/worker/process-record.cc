@@ -57,18 +57,18 @@ std::string ProcessRecord::memoryLeftSince(const ProcessRecord& fresh) const {
   }
   for (size_t i = 0; i < devices.size(); ++i)
     if (uint64_t left = more(fresh.devices[i].freeBytes, devices[i].freeBytes); left > 0)
-      return fmt::format("{} bytes of device {} which are not free any more", left, i);
+      return fmt::format("{} bytes of device {} that are no longer free", left, i);
   return "";
 }
 
 std::string ProcessRecord::leftSince(const ProcessRecord& fresh) const {
   for (size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i].limits != fresh.devices[i].limits) return fmt::format("a limit of device {}", i);
-    if (devices[i].cacheConfig != fresh.devices[i].cacheConfig) return fmt::format("the cache configuration of device {}", i);
+    if (devices[i].limits != fresh.devices[i].limits) return fmt::format("a changed limit of device {}", i);
+    if (devices[i].cacheConfig != fresh.devices[i].cacheConfig) return fmt::format("a changed cache configuration of device {}", i);
     if (devices[i].defaultStream != fresh.devices[i].defaultStream)
-      return fmt::format("attributes of device {}'s default stream", i);
+      return fmt::format("changed attributes of device {}'s default stream", i);
     const unsigned flags = devices[i].flags & ~setByDriver, freshFlags = fresh.devices[i].flags & ~setByDriver;
-    if (flags != freshFlags) return fmt::format("flags of device {}'s context: {:#x}, and a new one's are {:#x}", i, flags, freshFlags);
+    if (flags != freshFlags) return fmt::format("changed flags of device {}'s context: {:#x}, in a new one {:#x}", i, flags, freshFlags);
   }
   if (mappedBytes > fresh.mappedBytes) return fmt::format("{} bytes of the driver's mappings", mappedBytes - fresh.mappedBytes);
   return memoryLeftSince(fresh);

@@ -32,7 +32,7 @@ ProgressRelay::ProgressRelay(control::Progress::Client client)
 }
 
 void ProgressRelay::report(const char* phase, uint64_t doneBytes, uint64_t totalBytes) {
-  if (cancelled) fail("ended at the caller's wish");
+  if (cancelled) fail("cancelled by the caller");
   callOn(*loop, [&] {
     if (!cancelled) receiver->send(phase, doneBytes, totalBytes);
   });

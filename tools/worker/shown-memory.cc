@@ -27,7 +27,7 @@ void sendShown(kj::AutoCloseFd socket, const std::vector<checkpoint::TwinMemory>
                    channel.send(message, {&descriptor, 1}, soon());
                  }
                })) {
-    spdlog::info("device memory is not shown to another worker: {}", failure->getDescription().cStr());
+    spdlog::info("device memory cannot be shared with another worker: {}", failure->getDescription().cStr());
   }
 }
 
@@ -41,7 +41,7 @@ std::vector<checkpoint::TwinMemory> receiveShown(kj::AutoCloseFd socket) {
                    all.push_back({root.getGpu(), {root.getAddress(), root.getBytes(), kj::mv(message->descriptors.front())}});
                  }
                })) {
-    spdlog::info("another worker does not show its device memory: {}", failure->getDescription().cStr());
+    spdlog::info("another worker does not share its device memory: {}", failure->getDescription().cStr());
   }
   return all;
 }

@@ -37,10 +37,10 @@ inline std::vector<CapturedSetting> readCapturedSettings(kj::ArrayPtr<const kj::
   std::vector<CapturedSetting> all;
   uint64_t head[3];
   for (size_t at = 0; at < bytes.size();) {
-    KJ_REQUIRE(bytes.size() - at >= sizeof head, "a list of settings that ends in one");
+    KJ_REQUIRE(bytes.size() - at >= sizeof head, "a list of settings that ends within a setting");
     std::memcpy(head, bytes.begin() + at, sizeof head);
     at += sizeof head;
-    KJ_REQUIRE(head[2] <= bytes.size() - at && head[1] <= UINT32_MAX, "a setting beyond its list", head[2]);
+    KJ_REQUIRE(head[2] <= bytes.size() - at && head[1] <= UINT32_MAX, "a setting that extends past the end of its list", head[2]);
     all.push_back({head[0], static_cast<uint32_t>(head[1]), bytes.slice(at, at + head[2])});
     at += (head[2] + 7) / 8 * 8;
   }

@@ -128,8 +128,8 @@ class FlatReader {
     if (root == 0) return;
     uint64_t dataWords = root >> 32 & 0xffff, begin = target(0, root);
     pointers = root >> 48;
-    KJ_REQUIRE((root & 3) == 0, "parameters that are no structure");
-    KJ_REQUIRE(begin <= words.size() && dataWords + pointers <= words.size() - begin, "parameters beyond their frame");
+    KJ_REQUIRE((root & 3) == 0, "the parameters' pointer is not a structure pointer");
+    KJ_REQUIRE(begin <= words.size() && dataWords + pointers <= words.size() - begin, "parameters that extend past the end of their frame");
     numbers = words.slice(begin, begin + dataWords).asBytes();
     firstPointer = begin + dataWords;
   }
@@ -149,7 +149,8 @@ class FlatReader {
     if (it == 0) return nullptr;
     uint64_t begin = target(at, it), bytes = it >> 35;
     KJ_REQUIRE((it & 3) == list && (it >> 32 & 7) == ofBytes, "pointer is not a Data list");
-    KJ_REQUIRE(begin <= words.size() && bytes <= (words.size() - begin) * sizeof(capnp::word), "data beyond its frame");
+    KJ_REQUIRE(begin <= words.size() && bytes <= (words.size() - begin) * sizeof(capnp::word), "data that extends past the end of its "
+                                                                                               "frame");
     return words.slice(begin, words.size()).asBytes().slice(0, bytes);
   }
   kj::StringPtr readText(uint32_t pointer) const {
@@ -163,7 +164,7 @@ class FlatReader {
     static_assert(std::is_trivially_copyable_v<Structure>);
     Structure value{};
     auto data = readData(pointer);
-    KJ_REQUIRE(data.size() == 0 || data.size() == sizeof value, "a structure of another size", data.size(), sizeof value);
+    KJ_REQUIRE(data.size() == 0 || data.size() == sizeof value, "a structure of the wrong size", data.size(), sizeof value);
     if (data.size() != 0) std::memcpy(&value, data.begin(), sizeof value);
     return value;
   }

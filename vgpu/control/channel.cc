@@ -73,7 +73,7 @@ void ControlChannel::await(short events, const Deadline& deadline) {
     if (polled[0].revents != 0) return;
     if (milliseconds >= 0) {
       kj::throwFatalException(
-          kj::Exception(kj::Exception::Type::OVERLOADED, __FILE__, __LINE__, kj::str("no answer in time")));
+          kj::Exception(kj::Exception::Type::OVERLOADED, __FILE__, __LINE__, kj::str("no reply in time")));
     }
   }
 }
@@ -150,7 +150,7 @@ std::optional<ControlMessage> ControlChannel::receive(size_t wanted, Deadline de
   size_t tableEntries = (size_t{table[0]} + 3) / 2 * 2;  // the count, the sizes, and a pad to whole words
   fill(all.slice(2, tableEntries).asBytes(), message.descriptors, false, deadline);
   size_t words = bodyWords(all);
-  KJ_REQUIRE(words <= mostBytes / sizeof(capnp::word), "what arrived is no control message, or too large", words);
+  KJ_REQUIRE(words <= mostBytes / sizeof(capnp::word), "a control message that is malformed or too large", words);
 
   size_t tableWords = tableEntries / 2;
   auto flat = kj::heapArray<capnp::word>(tableWords + words);

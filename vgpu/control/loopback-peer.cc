@@ -70,13 +70,13 @@ bool mayUseNode(int socket, std::string& problem) {
   sockaddr_storage ours{}, theirs{};
   socklen_t ourLength = sizeof ours, theirLength = sizeof theirs;
   if (getsockname(socket, any(ours), &ourLength) < 0 || getpeername(socket, any(theirs), &theirLength) < 0) {
-    problem = "it has gone";
+    problem = "it has closed the connection";
     return false;
   }
   if (theirs.ss_family == AF_VSOCK || !isLoopback(*any(theirs))) return true;
   auto owner = ownerOf(theirs, ours);
   if (owner && (*owner == geteuid() || *owner == 0)) return true;
-  problem = owner ? "it is of user " + std::to_string(*owner) : "the system does not say whose it is";
+  problem = owner ? "it belongs to user " + std::to_string(*owner) : "the system does not report the user of its process";
   return false;
 }
 

@@ -124,7 +124,7 @@ void ParkedProgram::attach(const std::string& directory, const std::string& sess
     pollfd end{process, POLLIN, 0};  // readable when the process has ended, even before it is reaped
     if (poll(&end, 1, lookMilliseconds) > 0) fail(ended);
   }
-  fail(fmt::format("the parked program (pid {}) does not answer: is it traced?", pid));
+  fail(fmt::format("the parked program (pid {}) does not answer: is it stopped by a debugger?", pid));
 }
 
 bool ParkedProgram::isIn(const std::string& directory) const {

@@ -82,7 +82,7 @@ kj::AutoCloseFd connectUnix(const std::string& path) {
     case ECONNREFUSED:
       raise(kj::Exception::Type::DISCONNECTED, "nobody listens on " + path + ": the process that made it has ended");
     case EAGAIN:
-      raise(kj::Exception::Type::OVERLOADED, "too many others wait for " + path);
+      raise(kj::Exception::Type::OVERLOADED, "too many connections wait to be accepted on " + path);
     default:
       fail("cannot connect to " + path + ": " + strerror(error));
   }

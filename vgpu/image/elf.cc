@@ -49,7 +49,7 @@ Table<T> Elf::table(uint64_t offset, uint64_t count, uint64_t entryBytes) {
   if (count == 0) return {};
   if (entryBytes == sizeof(T) && count <= file_.size() / sizeof(T) && isInside(offset, count * sizeof(T), file_.size()))
     return Table<T>(range(offset, count * sizeof(T)));
-  problem_ = "a table of the ELF file leads out of it";
+  problem_ = "a table of the ELF file extends past its end";
   return {};
 }
 
@@ -61,10 +61,10 @@ const char* Elf::problem() const {
   if (problem_ != nullptr) return problem_;
   auto leadsOut = [&](uint64_t offset, uint64_t bytes) { return !isInside(offset, bytes, file_.size()); };
   for (auto section : sections_)
-    if (hasBytes(section) && leadsOut(section.sh_offset, section.sh_size)) return "a section leads out of its ELF file";
+    if (hasBytes(section) && leadsOut(section.sh_offset, section.sh_size)) return "a section extends past the end of its ELF file";
   for (auto segment : segments_)
     if (segment.p_filesz != 0 && leadsOut(segment.p_offset, segment.p_filesz))
-      return "a segment leads out of its ELF file";
+      return "a segment extends past the end of its ELF file";
   return nullptr;
 }
 

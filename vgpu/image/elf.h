@@ -90,7 +90,7 @@ class Elf {
   Table<Elf64_Phdr> segments_;
   Table<Elf64_Shdr> sections_;
   Bytes sectionNames_;
-  const char* problem_ = "it is no 64-bit ELF file";  // of the header and the tables
+  const char* problem_ = "it is not a 64-bit ELF file";  // of the header and the tables
 };
 
 }  // namespace vgpu::image

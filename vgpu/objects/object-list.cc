@@ -17,7 +17,7 @@ uint64_t readStore(RecordStore& store, const std::function<void(ObjectRecord&&)>
   return store.read([&](uint64_t key, kj::ArrayPtr<const kj::byte> bytes) {
     KJ_CONTEXT("a record of the object list", key);
     ObjectRecord record = decodeRecord(bytes);
-    KJ_REQUIRE(record.key() == key, "a record under another one's key", record.key());
+    KJ_REQUIRE(record.key() == key, "a record stored under another record's key", record.key());
     visit(std::move(record));
   });
 }

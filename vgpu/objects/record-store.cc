@@ -92,7 +92,7 @@ RecordStore::RecordStore(const std::string& directory, Access access, uint64_t m
     if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) require(errno, "making it");
     lock();
   } else if (access == Access::read && ::access(data.c_str(), F_OK) != 0) {
-    refuse(fmt::format("{} holds no object list: {}: {}", directory, data, strerror(errno)));
+    refuse(fmt::format("there is no object list in {}: {}: {}", directory, data, strerror(errno)));
   }
   if (openInThisProcess(data)) refuse(fmt::format("the object list {} is open in this process already", path));
   openEnvironment();
@@ -124,7 +124,7 @@ void RecordStore::openEnvironment() {
   }
   require(mdb_env_open(environment, file.c_str(), flags, 0600), "opening");
   int dead = 0;
-  require(mdb_reader_check(environment, &dead), "clearing out readers that ended");
+  require(mdb_reader_check(environment, &dead), "removing readers that have ended");
   prepare();
 }
 
@@ -144,7 +144,7 @@ void RecordStore::prepare() {
   require(transaction.error, "opening");
   MDB_dbi meta, opened;
   int error = mdb_dbi_open(transaction.txn, "meta", writes ? MDB_CREATE : 0, &meta);
-  if (error == MDB_NOTFOUND) refuse(fmt::format("{} holds no object list yet", path));
+  if (error == MDB_NOTFOUND) refuse(fmt::format("there is no object list in {} yet", path));
   require(error, "opening");
   MDB_val key = valueOf(metaKey, sizeof metaKey - 1), value;
   error = mdb_get(transaction.txn, meta, &key, &value);
@@ -157,9 +157,9 @@ void RecordStore::prepare() {
   Meta found;
   if (value.mv_size != sizeof found)
     refuse(
-        fmt::format("{} is no object list: its version record is {} bytes, not {}", path, value.mv_size, sizeof found));
+        fmt::format("{} is not an object list: its version record is {} bytes, not {}", path, value.mv_size, sizeof found));
   memcpy(&found, value.mv_data, sizeof found);
-  if (memcmp(found.magic, wanted.magic, sizeof found.magic) != 0) refuse(fmt::format("{} is no object list", path));
+  if (memcmp(found.magic, wanted.magic, sizeof found.magic) != 0) refuse(fmt::format("{} is not an object list", path));
   if (found.version != objectListVersion)
     refuse(fmt::format("the object list {} has format version {}; this build reads version {}", path, found.version,
                        objectListVersion));
@@ -172,7 +172,7 @@ void RecordStore::grow() {
   MDB_envinfo info;
   require(mdb_env_info(environment, &info), "growing");
   if (info.me_mapsize >= mostBytes)
-    refuse(fmt::format("the object list {} would grow past {} MiB, the most that a session's may take", path,
+    refuse(fmt::format("the object list {} would grow past {} MiB, the largest size allowed for a session", path,
                        mostBytes / MiB));
   require(mdb_env_set_mapsize(environment, std::min<uint64_t>(info.me_mapsize * 2, mostBytes)), "growing");
 }
@@ -193,7 +193,7 @@ int RecordStore::tryWrite(kj::ArrayPtr<const Change> changes) {
 void RecordStore::write(kj::ArrayPtr<const Change> changes) {
   if (environment == nullptr) openEnvironment();
   int dead = 0;
-  require(mdb_reader_check(environment, &dead), "clearing out readers that ended");
+  require(mdb_reader_check(environment, &dead), "removing readers that have ended");
   int error = tryWrite(changes);
   for (; error == MDB_MAP_FULL; error = tryWrite(changes)) grow();
   if (error == 0) return;

@@ -33,7 +33,7 @@ RecordTable::Named RecordTable::resolve(unsigned device, kj::ArrayPtr<const api:
       continue;
     }
     if (effect.effect == Effect::creates) {
-      KJ_REQUIRE(named.created == nullptr, "a frame that makes two objects has no place in the object list");
+      KJ_REQUIRE(named.created == nullptr, "a frame creates two objects; the object list allows one");
       named.created = &effect;
       continue;
     }
@@ -67,9 +67,9 @@ void RecordTable::apply(RecordedFrame frame, kj::ArrayPtr<const api::EffectOn> e
 void RecordTable::create(const api::EffectOn& effect, const RecordedFrame& frame, const Named& named) {
   ObjectId id{effect.kind, effect.handle};
   auto exists = live.find(id);
-  KJ_REQUIRE(exists == live.end(), "a frame makes an object that exists", kindName(id.kind), id.handle, frame.number,
+  KJ_REQUIRE(exists == live.end(), "a frame creates an object that already exists", kindName(id.kind), id.handle, frame.number,
              exists->second);
-  KJ_REQUIRE(!records.contains(frame.number), "two frames of one number", frame.number);
+  KJ_REQUIRE(!records.contains(frame.number), "two frames have the same number", frame.number);
   ObjectRecord& record = records[frame.number];
   record.id = id;
   record.device = frame.device;
@@ -248,12 +248,12 @@ void RecordTable::rename(uint64_t from, uint64_t to) {
 
 void RecordTable::insert(ObjectRecord record) {
   uint64_t key = record.key();
-  KJ_REQUIRE(!records.contains(key), "two records of one frame", key);
+  KJ_REQUIRE(!records.contains(key), "two records belong to the same frame", key);
   if (record.destroyed()) {
     endings[record.destroyedBy].push_back(key);
   } else {
     bool fresh = live.emplace(record.id, key).second;
-    KJ_REQUIRE(fresh, "two records of one object", kindName(record.id.kind), record.id.handle, key);
+    KJ_REQUIRE(fresh, "two records describe the same object", kindName(record.id.kind), record.id.handle, key);
   }
   records.emplace(key, std::move(record));
   saved.insert(key);
@@ -264,7 +264,7 @@ void RecordTable::link() {
     for (auto& need : record.needs) {
       auto found = records.find(need.record);
       KJ_REQUIRE(found != records.end() && found->second.id == static_cast<const ObjectId&>(need),
-                 "a record needs an object that has none", key, kindName(need.kind), need.handle, need.record);
+                 "a record needs an object that has no record", key, kindName(need.kind), need.handle, need.record);
       users[need.record].insert(key);
     }
   }

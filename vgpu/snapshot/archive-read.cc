@@ -45,7 +45,7 @@ class ArchiveReader::Input {
       if (ready = poll(&wanted, 1, 100); ready <= 0) interrupted();
   }
   void read(std::span<std::byte> out, const char* what) {
-    if (readSome(out) != out.size()) refuse(fmt::format("{}: it ends before; the file was cut off", what));
+    if (readSome(out) != out.size()) refuse(fmt::format("{}: the archive ends before or within it; the file was truncated", what));
   }
   template <typename T>
   T read(const char* what) {
@@ -58,7 +58,7 @@ class ArchiveReader::Input {
     ArchiveHead head{}, expected{};
     if (readSome(std::as_writable_bytes(std::span(&head, 1))) != sizeof head ||
         memcmp(head.magic, expected.magic, sizeof head.magic) != 0)
-      refuse("it is no exported snapshot");
+      refuse("it is not an exported snapshot");
     if (head.version != archiveVersion)
       refuse(fmt::format("format version {}, and this build ({}) reads version {}; import it with the version that wrote it",
                          head.version, VGPU_VERSION, archiveVersion));
@@ -90,7 +90,7 @@ class ArchiveReader::Input {
   }
   void requireEnd() {
     std::byte more;
-    if (readSome({&more, 1}) != 0) refuse("something is behind its end");
+    if (readSome({&more, 1}) != 0) refuse("there is data after its end");
   }
 
   std::function<void()> interrupted = [] {};
@@ -148,7 +148,7 @@ class ArchiveReader::Chunks {
     slot.form = static_cast<Form>(head.form);
     bool isKnown = slot.form == Form::plain || slot.form == Form::zstd;
     if (!isKnown || head.bytes == 0 || head.bytes > packedMost())
-      input.refuse(fmt::format("chunk {}: its form or its size makes no sense; the file was altered or damaged", chunk));
+      input.refuse(fmt::format("chunk {}: its form or its size is invalid; the file was altered or damaged", chunk));
     slot.packed.resize(head.bytes);
     input.read(slot.packed, "chunks");
   }
@@ -157,7 +157,7 @@ class ArchiveReader::Chunks {
     auto& name = names[slot.chunk];
     bytes.resize(name.bytes);
     if (!unpack(slot.form, slot.packed, bytes) || before(bytes) != name.digest)
-      input.refuse(fmt::format("chunk {}: its digest differs; the file was altered or damaged", slot.chunk));
+      input.refuse(fmt::format("chunk {}: its digest does not match; the file was altered or damaged", slot.chunk));
     if (!sink.has(slot.chunk, sink.digester(bytes), bytes.size())) sink.add(writer, slot.chunk, bytes, true);
   }
 
@@ -177,7 +177,7 @@ ArchiveReader::ArchiveReader(int in, std::string name, ArchiveProgress report)
   snapshot = parseManifest(input->readText(manifestFile, maxManifestBytes),
                            [this](const std::string& check) { input->refuse(fmt::format("{}: {}", manifestFile, check)); });
   if (!snapshot.packs.empty() || !snapshot.pool.empty())
-    input->refuse(fmt::format("{}: packs: it is not of a store of snapshots", manifestFile));
+    input->refuse(fmt::format("{}: packs: the snapshot does not come from a store of snapshots", manifestFile));
 }
 ArchiveReader::~ArchiveReader() = default;
 

@@ -119,9 +119,10 @@ void writeArchive(ChunkStore& store, const std::string& directory, int out, cons
   SnapshotReader snapshot(directory);
   Manifest manifest = readManifest(snapshot);
   if (!manifest.packs.empty() || manifest.digestKey != store.key())
-    snapshot.refuse(manifestFile, fmt::format("it is not of the store {}", store.path()));
+    snapshot.refuse(manifestFile, fmt::format("it is not in the store {}", store.path()));
   if (!manifest.pool.empty())
-    fail(fmt::format("snapshot {} has its chunks in the memory of a vgpud; resume it, and suspend its session to the store",
+    fail(fmt::format("the memory of snapshot {} is in a vgpud's pinned memory, not on disk: resume it, and "
+                     "suspend its session to the store",
                      directory));
   auto chunks = locate(store, storedChunksOf(readChunkList(snapshot, manifest)));
   uint64_t done = 0, all = bytesOf(chunks);

@@ -25,7 +25,7 @@ struct Fields {
     KJ_UNREACHABLE;
   }
   void require(bool holds, const char* name) const {
-    if (!holds) refuse(fmt::format("field {} is missing or makes no sense", name));
+    if (!holds) refuse(fmt::format("field {} is missing or invalid", name));
   }
 
   const Json& in(const Json& json, const char* name) const {
@@ -60,9 +60,9 @@ struct Fields {
 // everything up to there.
 std::string_view unseal(const Fields& fields, std::string_view text, size_t& at) {
   size_t end = text.find('\n', at), sealEnd = end == text.npos ? text.npos : text.find('\n', end + 1);
-  if (sealEnd == text.npos) fields.refuse("checksum: the line that holds it is missing; the file was cut off, or is of no snapshot");
+  if (sealEnd == text.npos) fields.refuse("checksum: the line that holds it is missing; the file was truncated, or is not a manifest");
   if (text.substr(end + 1, sealEnd - end) != sealOf(text.substr(0, end + 1)))
-    fields.refuse("checksum: it differs from the file's; the file was altered or damaged");
+    fields.refuse("checksum: it does not match the file; the file was altered or damaged");
   std::string_view line = text.substr(at, end - at);
   at = sealEnd + 1;
   return line;
@@ -173,7 +173,7 @@ void readProcess(const Fields& fields, const Json& json, Header& manifest) {
 // For formats and versions that we can read.
 Header parseHeader(const Fields& fields, std::string_view line) {
   Json json = Json::parse(line, nullptr, false);
-  if (!json.is_object() || json.value("format", Json()) != "vgpu-snapshot") fields.refuse("it describes no snapshot");
+  if (!json.is_object() || json.value("format", Json()) != "vgpu-snapshot") fields.refuse("it does not describe a snapshot");
   Header header;
   header.version = fields.numberIn(json, "version");
   if (header.version != snapshotVersion)
@@ -250,7 +250,7 @@ Manifest parseManifest(std::string_view text, const Refusal& refusal) {
   size_t at = 0;
   Header header = parseHeader(fields, unseal(fields, text, at));
   Tables tables = parseTables(unseal(fields, text, at), refusal);
-  if (at != text.size()) fields.refuse("checksum: something is behind the line that holds it");
+  if (at != text.size()) fields.refuse("checksum: there is data after the line that holds it");
   return {std::move(header), std::move(tables)};
 }
 

@@ -112,8 +112,8 @@ std::string encodeManifest(const Manifest& manifest) {
          "left, and the program goes on");
   if (text.size() > maxManifestBytes)
     fail(fmt::format(
-        "the snapshot's manifest would take {} bytes, and {} are the most: the program has too many separate "
-        "allocations. Nothing of the snapshot is left, and the program goes on",
+        "the snapshot's manifest would take {} bytes, more than the limit of {}: the program has too many separate allocations. Nothing of "
+        "the snapshot is left, and the program goes on",
         text.size(), maxManifestBytes));
   return text;
 }

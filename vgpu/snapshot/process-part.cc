@@ -31,7 +31,7 @@ class List {
  public:
   List(const SnapshotReader& folder, const std::vector<std::byte>& bytes) : folder(folder) {
     json = Json::parse(bytes.begin(), bytes.end(), nullptr, false);
-    require(json.is_object() && json.value("format", Json()) == "vgpu-process", "it describes no process");
+    require(json.is_object() && json.value("format", Json()) == "vgpu-process", "it does not describe a process");
     require(number(json, "version") == processPartVersion,
             fmt::format("format version {}, and this build reads version {}", number(json, "version"), processPartVersion));
   }
@@ -45,16 +45,16 @@ class List {
   }
   uint64_t number(const Json& object, const char* name) const {
     auto& value = in(object, name);
-    require(value.is_number_unsigned(), fmt::format("field {} makes no sense", name));
+    require(value.is_number_unsigned(), fmt::format("field {} is invalid", name));
     return value.get<uint64_t>();
   }
   int id(const Json& value, const char* name) const {
-    require(value.is_number_unsigned() && value.get<uint64_t>() <= INT32_MAX, fmt::format("field {} makes no sense", name));
+    require(value.is_number_unsigned() && value.get<uint64_t>() <= INT32_MAX, fmt::format("field {} is invalid", name));
     return value.get<int>();
   }
   std::string text(const Json& object, const char* name) const {
     auto& value = in(object, name);
-    require(value.is_string(), fmt::format("field {} makes no sense", name));
+    require(value.is_string(), fmt::format("field {} is invalid", name));
     return value.get<std::string>();
   }
 
@@ -173,7 +173,7 @@ ProcessPart readProcessPart(const std::string& directory, const ProcessSum& sum)
   part.pid = list.id(list.in(list.json, "pid"), "pid");
   for (auto& process : list.in(list.json, "processes"))
     part.processes.push_back({list.id(list.in(process, "pid"), "pid"), list.text(process, "name")});
-  list.require(!part.processes.empty() && part.processes.front().pid == part.pid, "processes: the first is not process pid");
+  list.require(!part.processes.empty() && part.processes.front().pid == part.pid, "processes: the first is not the one of field pid");
   for (auto& thread : list.in(list.json, "threads")) part.threads.push_back(list.id(thread, "threads"));
   for (auto& process : list.in(list.json, "stopped")) part.stopped.push_back(list.id(process, "stopped"));
   part.shellJob = list.in(list.json, "shellJob") == true;

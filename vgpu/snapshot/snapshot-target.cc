@@ -30,7 +30,7 @@ std::vector<std::string> leftIn(const std::string& path) {
   std::vector<std::string> found;
   for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
     found.push_back(entry->path().filename());
-  if (error) cannotSave("look into the snapshot's directory", path, error.value());
+  if (error) cannotSave("read the snapshot's directory", path, error.value());
   auto isOurs = [](const std::string& name) {
     return name == unfinishedManifest || isPackFile(name) || std::count(std::begin(dataFiles), std::end(dataFiles), name) > 0;
   };
@@ -47,7 +47,7 @@ std::vector<std::string> leftIn(const std::string& path) {
 // Syncs the parent, so that a directory that was made survives a crash of the machine.
 void syncFolderOf(const std::string& path) {
   kj::AutoCloseFd folder(open((path + "/..").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.get() < 0 || fsync(folder) != 0) cannotSave("write the folder of the snapshot's directory", path, errno);
+  if (folder.get() < 0 || fsync(folder) != 0) cannotSave("write to the folder that holds the snapshot's directory", path, errno);
 }
 
 // A millisecond each: far longer than a collection holds our directory.
@@ -123,9 +123,9 @@ void SnapshotTarget::takeEmpty() {
   if (found.empty() && ChunkStore::around(folder)) made = true;  // the name was reserved for this snapshot
   if (made) return;
   struct stat status;
-  if (fstat(directory, &status) != 0) cannotSave("look at the snapshot's directory", folder, errno);
+  if (fstat(directory, &status) != 0) cannotSave("inspect the snapshot's directory", folder, errno);
   mode = status.st_mode & 07777;
-  if (fchmod(directory, 0700) != 0) cannotSave("make private the snapshot's directory", folder, errno);
+  if (fchmod(directory, 0700) != 0) cannotSave("set the mode of the snapshot's directory", folder, errno);
   std::ranges::stable_partition(found, [](auto& name) { return name != unfinishedManifest; });
   for (auto& name : found)
     if (unlinkat(directory, name.c_str(), 0) != 0)

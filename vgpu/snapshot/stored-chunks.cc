@@ -45,7 +45,7 @@ namespace {
 void requireChunk(const PackReader& pack, uint64_t offset, std::span<const std::byte> packed, Form form, std::span<std::byte> bytes,
                   const Digester& digester, const Digest& expected) {
   if (!unpack(form, packed, bytes) || digester(bytes) != expected)
-    pack.refuse(fmt::format("{} bytes at {}: their digest differs; the file was altered or damaged", packed.size(), offset));
+    pack.refuse(fmt::format("{} bytes at {}: their digest does not match; the file was altered or damaged", packed.size(), offset));
 }
 
 // Reads with as many threads as are worthwhile. Each thread makes a function that reads the chunk of a given index and returns its size.

@@ -50,7 +50,7 @@ void ChunkIndex::open() {
   require(mdb_env_open(environment, folder.c_str(), MDB_NOTLS, 0600), "opening it");
   refuseIfCut();
   int dead = 0;
-  require(mdb_reader_check(environment, &dead), "clearing out readers that have ended");
+  require(mdb_reader_check(environment, &dead), "removing readers that have ended");
   require(mdb_txn_begin(environment, nullptr, MDB_RDONLY, &reading), "reading it");
   require(mdb_dbi_open(reading, nullptr, 0, &table), "reading it");
 }
@@ -60,13 +60,14 @@ void ChunkIndex::refuseIfCut() const {
   MDB_envinfo info;
   MDB_stat pages;
   struct stat status;
-  require(mdb_env_info(environment, &info), "looking at it");
-  require(mdb_env_stat(environment, &pages), "looking at it");
+  require(mdb_env_info(environment, &info), "inspecting it");
+  require(mdb_env_stat(environment, &pages), "inspecting it");
   std::string file = folder + "/data.mdb";
-  if (stat(file.c_str(), &status) != 0) require(errno, "looking at it");
+  if (stat(file.c_str(), &status) != 0) require(errno, "inspecting it");
   uint64_t expected = (info.me_last_pgno + 1) * uint64_t{pages.ms_psize};
   if (static_cast<uint64_t>(status.st_size) < expected)
-    fail(fmt::format("the index of chunks {} cannot be used: it has {} bytes and must have {}; it was cut off", file, status.st_size, expected));
+    fail(fmt::format("the index of chunks {} cannot be used: it has {} bytes "
+                     "and must have {}; it was truncated", file, status.st_size, expected));
 }
 
 void ChunkIndex::end() noexcept {
@@ -115,7 +116,7 @@ uint64_t ChunkIndex::check() const {
   constexpr unsigned freePages = 0;  // LMDB's table of free pages, from which a write transaction takes pages
   checkTable(freePages);
   MDB_stat pages;
-  require(mdb_stat(reading, table, &pages), "looking at it");
+  require(mdb_stat(reading, table, &pages), "inspecting it");
   uint64_t rows = checkTable(table);
   if (rows != pages.ms_entries) require(MDB_CORRUPTED, "counting its rows");
   return rows;

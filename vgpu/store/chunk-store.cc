@@ -81,7 +81,8 @@ std::optional<std::string> ChunkStore::around(const std::string& snapshotDirecto
 std::string ChunkStore::directoryOf(const std::string& folder, const std::string& snapshot) {
   auto isPlain = [](unsigned char letter) { return std::isalnum(letter) || letter == '.' || letter == '_' || letter == '-'; };
   if (snapshot.empty() || snapshot.size() > mostNameBytes || snapshot[0] == '.' || !std::ranges::all_of(snapshot, isPlain))
-    fail(fmt::format("\"{}\" is no name of a snapshot: letters, digits, '.', '_' and '-', not '.' first, {} at most", snapshot, mostNameBytes));
+    fail(fmt::format("\"{}\" cannot name a snapshot: use letters, digits, '.', '_' and '-', not "
+                     "'.' first, {} characters at most", snapshot, mostNameBytes));
   return folder + "/snapshots/" + snapshot;
 }
 
@@ -136,7 +137,8 @@ std::optional<StoredChunk> ChunkStore::look(const ChunkName& name, bool waits, s
       continue;
     }
     if (chunk->offset <= pack->second && chunk->bytes <= pack->second - chunk->offset) return chunk;
-    problem = fmt::format("pack {} has {} bytes, and a chunk ends at {}: the pack was removed or cut off", packPath(chunk->pack), pack->second,
+    problem = fmt::format("pack {} has {} bytes, but a chunk ends at {}: "
+                          "the pack was removed or truncated", packPath(chunk->pack), pack->second,
                           chunk->offset + chunk->bytes);
     return std::nullopt;
   }
@@ -160,7 +162,7 @@ std::string ChunkStore::packPath(uint64_t number) const { return fmt::format("{}
 ChunkStore::NewPack ChunkStore::createPack() {
   for (;;) {
     uint64_t number = 0;
-    if (getentropy(&number, sizeof number) != 0) refuse(folder, fmt::format("drawing the name of a pack: {}", strerror(errno)));
+    if (getentropy(&number, sizeof number) != 0) refuse(folder, fmt::format("choosing the name of a pack: {}", strerror(errno)));
     number &= mostPackNumber;
     if (number == 0 || !leases->take(number)) continue;
     std::string path = packPath(number);
@@ -219,7 +221,8 @@ ChunkStore::Collected ChunkStore::collect(const std::function<std::vector<ChunkN
   std::ranges::sort(names);
   index->renew();
   for (auto& name : names)
-    if (!index->find(name)) fail(fmt::format("nothing is removed from the store {}: its index lacks a chunk that a snapshot needs; find out which by `vgpuctl snapshots verify`, and remove that", folder));
+    if (!index->find(name)) fail(fmt::format("nothing is removed from the store {}: its index lacks a chunk that a snapshot needs; "
+                                             "`vgpuctl snapshots verify` names the snapshot: remove that one", folder));
   auto isNeeded = [&](const ChunkName& name) { return std::ranges::binary_search(names, name); };
   index->filter([&](const ChunkName& name, const StoredChunk& chunk) {
     auto pack = alone.find(chunk.pack);

@@ -101,9 +101,9 @@ kj::Maybe<kj::AutoCloseFd> Store::find(const ImageDigest& digest, std::string& d
   if (file.get() < 0 && errno != ELOOP) return nullptr;
   struct stat status;
   if (file.get() < 0 || fstat(file, &status) < 0) {
-    damage = "it is a link";
+    damage = "it is a symbolic link";
   } else if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 022) != 0) {
-    damage = "it is not a file that we alone can write";
+    damage = "it is not a regular file of this user that only this user can write";
   } else {
     return kj::mv(file);
   }

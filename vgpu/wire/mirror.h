@@ -122,7 +122,7 @@ inline void sendSlab(Link& link, MirrorMessage type, const SlabBytes& head, std:
 
 template <typename T>
 T take(std::span<const std::byte>& bytes) {
-  if (bytes.size() < sizeof(T)) refuse("a message that is too short", bytes.size());
+  if (bytes.size() < sizeof(T)) refuse("a message is too short", bytes.size());
   T value;
   std::memcpy(&value, bytes.data(), sizeof value);
   bytes = bytes.subspan(sizeof value);

@@ -36,7 +36,7 @@ const api::MethodInfo& infoOf(std::span<const std::byte> frame) {
 namespace mirror {
 
 void refuse(const char* what, uint64_t value) {
-  KJ_FAIL_REQUIRE("the peer of this session sent what makes no sense", what, value);
+  KJ_FAIL_REQUIRE("the peer of this session sent invalid data", what, value);
 }
 
 }  // namespace mirror

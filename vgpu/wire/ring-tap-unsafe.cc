@@ -27,7 +27,7 @@ std::optional<std::span<const std::byte>> RingTap::next() {
   KJ_REQUIRE(sequence == cursor + 1, "a frame with another position's sequence number", sequence, cursor);
   uint32_t bytes = *const_cast<volatile uint32_t*>(&shared.bytes);  // read once: the program may change it at any time
   KJ_REQUIRE(bytes >= frameUnit && bytes <= maxFrameBytes && bytes % frameUnit == 0 && bytes <= tail + ringBytes - cursor,
-             "a frame of impossible size", bytes);
+             "a frame has an invalid size", bytes);
   std::memcpy(copy.get(), at, bytes);
   std::memcpy(copy.get() + offsetof(mirror::FrameStart, bytes), &bytes, sizeof bytes);
   cursor += bytes;
@@ -36,7 +36,7 @@ std::optional<std::span<const std::byte>> RingTap::next() {
 
 // As RingReader::release() does.
 void RingTap::release(uint64_t end) {
-  KJ_REQUIRE(end >= tail && end <= cursor, "the worker has consumed what it was not sent", end, cursor);
+  KJ_REQUIRE(end >= tail && end <= cursor, "the worker consumed calls that it was not sent", end, cursor);
   std::memset(segment.ringAt(device, tail), 0, end - tail);
   tail = end;
   header.tail.store(tail);  // seq_cst: must not be reordered after the load of writersWaiting

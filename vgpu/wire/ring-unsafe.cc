@@ -97,7 +97,7 @@ std::optional<Frame> RingReader::copyAt(uint64_t position) {
   if (sequence == 0) return std::nullopt;
   KJ_REQUIRE(sequence == position + 1, "a frame with another position's sequence number", sequence, position);
   uint32_t bytes = *const_cast<volatile uint32_t*>(&shared.bytes);  // read once: the program may change it at any time
-  KJ_REQUIRE(bytes >= frameUnit && bytes <= maxFrameBytes && bytes % frameUnit == 0, "a frame of impossible size",
+  KJ_REQUIRE(bytes >= frameUnit && bytes <= maxFrameBytes && bytes % frameUnit == 0, "a frame has an invalid size",
              bytes);
   std::byte* to = copy.get() + (position - tail);
   std::memcpy(to, at(position), bytes);

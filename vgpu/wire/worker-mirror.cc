@@ -102,7 +102,7 @@ void WorkerMirror::applyFrames(std::span<const std::byte> payload) {
     auto rest = payload;
     auto start = take<FrameStart>(rest);
     if (start.bytes < frameUnit || start.bytes > maxFrameBytes || start.bytes % frameUnit != 0 || start.bytes > payload.size())
-      refuse("a frame of impossible size", start.bytes);
+      refuse("a frame has an invalid size", start.bytes);
     if (start.sequence != written[said.device] + 1) refuse("a frame with another position's sequence number", start.sequence);
     if (!api::isMethod(start.method)) refuse("method", start.method);
     require(start.slot, slotCount, "slot");
@@ -119,7 +119,7 @@ void WorkerMirror::applyFrame(unsigned device, std::span<const std::byte> frame)
   auto method = static_cast<api::Method>(start.method);
   auto& info = api::infoOf(method);
   const uint64_t end = written[device] + frame.size();
-  if (end - segment.ring(device).tail.load(std::memory_order_acquire) > ringBytes) refuse("more than the ring takes", end);
+  if (end - segment.ring(device).tail.load(std::memory_order_acquire) > ringBytes) refuse("more bytes of frames than the ring holds", end);
   words.resize(rest.size() / sizeof(capnp::word));
   std::memcpy(words.data(), rest.data(), rest.size());
   auto message = kj::arrayPtr<const capnp::word>(words.data(), words.size());
@@ -139,7 +139,7 @@ void WorkerMirror::applyFrame(unsigned device, std::span<const std::byte> frame)
   static const std::atomic<bool> never{false};
   auto place = rings[device]->reserve(words.size(), never);
   KJ_REQUIRE(place.has_value() && place->position == written[device] && place->bytes == frame.size(),
-             "a ring that others write too");
+             "a ring is written by others too");
   std::copy(rest.begin(), rest.end(), place->body());
   rings[device]->publish(*place, method, start.slot);
   written[device] = end;

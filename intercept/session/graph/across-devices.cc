@@ -41,7 +41,7 @@ CUresult Executable::placeSteps(Thread& thread, Shape& shape, unsigned& device, 
     if (isConditional(step)) fixed |= named;
     if (std::popcount(fixed) < 2) continue;
     problem.node = step.node;
-    return refuseInSession("a graph that has conditional work on several devices,");
+    return refuseInSession("a graph with conditional nodes on several devices");
   }
   if (fixed == 0) fixed = recorded;
   device = fixed != 0 ? firstOf(fixed) : thread.device();

@@ -27,7 +27,7 @@ class Executable::Staging {
  private:
   // Refused without shared memory: the host function would have to send the bytes while the GPU waits for it.
   static CUresult refuse() {
-    reportFailure("a graph that copies pageable memory needs a GPU on the program's host; give it memory of cudaMallocHost");
+    reportFailure("a graph that copies pageable memory needs a GPU on the program's host; use memory of cudaMallocHost instead");
     return CUDA_ERROR_NOT_SUPPORTED;
   }
 };

@@ -23,10 +23,10 @@ std::string Memory::whatMustStay(const Session& session) const {
   auto add = [&](auto count, const char* of) {
     if (count != 0) join(std::to_string(count) + of);
   };
-  add(adopted, " pieces of memory of its own that are registered (cudaHostRegister)");
+  add(adopted, " registered ranges of its own memory (cudaHostRegister)");
   add(staged, " copies of pageable memory in graphs");
-  add(physical, " pieces of physical memory of the host (cuMemCreate)");
-  if (!session.files().isEmpty()) join("memory that other processes have too");
+  add(physical, " physical allocations of host memory (cuMemCreate)");
+  if (!session.files().isEmpty()) join("memory that other processes have opened");
   return what;
 }
 
@@ -34,13 +34,13 @@ std::string Memory::whatMustStay(const Session& session) const {
 std::string Memory::comeApart(const Session& session, ManagedMemory& managed, Mapping& arena,
                               const std::function<bool()>& givesUp) {
   auto held = managed.hold(givesUp);
-  if (!held) return "the wish to move it was taken back";
+  if (!held) return "the migration was cancelled";
   std::lock_guard lock(mutex);
   if (!sharesHost()) return "";
   if (std::string what = whatMustStay(session); !what.empty())
     return "it has " + what +
-           ", which it shares with the GPU's host. A program that is run through an address of its node "
-           "(vgpuctl --node tcp:HOST:PORT or tls:HOST:PORT run) shares none";
+           ", which it shares with the GPU's host. A program that is run through a network address of its node (vgpuctl --node "
+           "tcp:HOST:PORT or tls:HOST:PORT run) shares no memory with it";
   std::vector<Mapping::Piece> kept;
   std::vector<HostPages> pages;
   for (auto& [address, allocation] : hostAllocations) {

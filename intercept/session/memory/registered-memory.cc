@@ -127,7 +127,7 @@ CUresult Memory::adopt(Thread& thread, const Registered& entry) {
                    });
   });
   if (adoptPages(pages, arenaFile)) return CUDA_SUCCESS;
-  KJ_REQUIRE(returnPages(pages, arenaFile), "memory that is half registered cannot be put back", kj::hex(pages.address),
+  KJ_REQUIRE(returnPages(pages, arenaFile), "partly registered memory cannot be restored", kj::hex(pages.address),
              pages.bytes);
   release(thread, pages.address);
   return CUDA_ERROR_OPERATING_SYSTEM;

@@ -61,7 +61,7 @@ uint32_t parseCheck(std::string_view item, std::string_view text) {
       {"uninitialized", checkUninitialized}, {"races", checkRaces}, {"shared", checkUninitialized | checkRaces}};
   for (const Check& check : checks)
     if (check.name == text) return check.bits;
-  refuseSetting(item, "no such check");
+  refuseSetting(item, "unknown check");
 }
 
 void parseItem(Settings& settings, std::string_view item) {

@@ -40,7 +40,7 @@ std::shared_ptr<HostView> HostView::anonymousAt(uint64_t address, uint64_t bytes
   if (base != wanted && base != MAP_FAILED) munmap(base, bytes);  // kernels before 4.17 treat the address as a hint
   if (base != wanted)
     refuse(CUDA_ERROR_OUT_OF_MEMORY,
-           "managed variables need the host addresses of their image, and this process uses them");
+           "a module's managed variables must have the same addresses on the host, but this process already uses them");
   return checkedView(base, bytes);
 }
 

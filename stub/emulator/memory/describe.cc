@@ -79,7 +79,7 @@ std::string AddressSpace::describe(uint64_t address) const {
   };
   if (mapping != mappings.end()) considerMapping(mapping->second);
   if (mapping != mappings.begin()) considerMapping(std::prev(mapping)->second);
-  if (bestDistance == nearBytes) return "no allocation near";
+  if (bestDistance == nearBytes) return "no allocation is near it";
   return place(best, address);
 }
 

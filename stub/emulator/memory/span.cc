@@ -19,7 +19,7 @@ MemorySpan MemorySpan::ofDevice(const AddressSpace& space, uint64_t address, uin
   std::optional<std::vector<Piece>> pieces = space.resolve(address, bytes, devices);
   std::optional<Mapping> mapping = space.find(address);
   if (!pieces || !mapping)
-    refuse(CUDA_ERROR_INVALID_VALUE, "no mapped memory holds all of the range: " + space.describe(address));
+    refuse(CUDA_ERROR_INVALID_VALUE, "the range is not completely in mapped memory: " + space.describe(address));
   MemorySpan span;
   span.pieces = std::move(*pieces);
   span.space = &space;

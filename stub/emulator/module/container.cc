@@ -47,7 +47,7 @@ void checkVersion(std::string_view ptx) {
   int major = 0, minor = 0;
   if (std::sscanf(number.c_str(), " %d.%d", &major, &minor) != 2 || major * 10 + minor <= newest) return;
   refuse(CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
-         "the PTX is of version " + std::to_string(major) + "." + std::to_string(minor) + ", newer than 9.0");
+         "the PTX has version " + std::to_string(major) + "." + std::to_string(minor) + ", newer than 9.0");
 }
 
 std::string ptxOfFatbinary(image::Fatbinary fatbinary, int architecture) {
@@ -67,7 +67,8 @@ std::string ptxOfFatbinary(image::Fatbinary fatbinary, int architecture) {
   if (!fatbinary.problem().empty()) refuseImage(fatbinary.problem());
   if (!best) {
     std::string what = "Compile with -gencode arch=compute_75,code=compute_75 or the like";
-    if (other) what += ", or have a device that runs " + label(*other) + ": VGPU_EMULATED=architecture=" + std::to_string(other->architecture);
+    if (other) what += ", or emulate a device that "
+                       "runs " + label(*other) + ": VGPU_EMULATED=architecture=" + std::to_string(other->architecture);
     refuse(CUDA_ERROR_NO_BINARY_FOR_GPU, "the fatbinary has no PTX for sm_" + std::to_string(architecture) +
                                              "; it has: " + (there.empty() ? "nothing" : there) + ". " + what + ".");
   }
@@ -93,8 +94,8 @@ std::string ptxOfElf(const image::Elf& elf, int architecture) {
   if (image::Bytes fatbinary = fatbinaryOfElf(elf); !fatbinary.empty())
     return ptxOfFatbinary(image::Fatbinary(fatbinary), architecture);
   refuse(CUDA_ERROR_NO_BINARY_FOR_GPU,
-         "the module is machine code for one GPU architecture (ELF); the emulated device runs PTX. Compile with "
-         "-gencode arch=compute_75,code=compute_75 or the like to have it included.");
+         "the module is machine code for one GPU architecture (ELF), but the emulated device runs PTX. Compile with -gencode "
+         "arch=compute_75,code=compute_75 or similar to include PTX.");
 }
 
 // Whether the file defines the function and does not merely reference it.

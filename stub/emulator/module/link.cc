@@ -35,7 +35,7 @@ void add(Link& link, CUjitInputType type, std::span<const std::byte> image, cons
     bool carriesPtx = type == CU_JIT_INPUT_PTX || type == CU_JIT_INPUT_FATBINARY || type == CU_JIT_INPUT_OBJECT ||
                       type == CU_JIT_INPUT_CUBIN || type == CU_JIT_INPUT_LIBRARY;
     if (!carriesPtx)
-      refuse(CUDA_ERROR_NOT_SUPPORTED, "only PTX, and fatbinaries, objects and libraries that carry PTX can be linked");
+      refuse(CUDA_ERROR_NOT_SUPPORTED, "the emulated device links only PTX, and fatbinaries, objects and libraries that contain PTX");
     auto addPiece = [&](std::span<const std::byte> piece) {
       const bool isRuntime = isDeviceRuntime(piece);
       problems = link.linker.add(called, isRuntime ? std::string(groupFunctions) : findPtx(piece, link.context.device.architecture()));

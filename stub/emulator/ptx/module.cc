@@ -58,7 +58,7 @@ class ParsedModule : public Module {
     if (!decl.isKernel || !decl.hasBody) return nullptr;
     if (!image.isPlaced())
       throw PtxError(PtxError::Kind::invalid, decl.line,
-                     "kernel '" + decl.name + "' was asked for before the module had an address");
+                     "kernel '" + decl.name + "' was requested before the module had an address");
     const std::lock_guard lock(mutex);
     auto& kernel = kernels[&decl];
     if (!kernel) kernel = Linker(declarations, image, architecture).link(decl);

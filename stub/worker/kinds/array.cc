@@ -149,7 +149,7 @@ void compare(SessionState& session, const Rows& rows) {
     auto& arrays = session.of(handleDevice(handle)).arrays.live;
     auto found = arrays.find(handle);
     if (found == arrays.end() || found->second.bytes() != bytes)
-      fail(fmt::format("the snapshot keeps {} bytes of the array {:#x}, and its objects make {}", bytes, handle,
+      fail(fmt::format("the snapshot has {} bytes of the array {:#x}, but its objects create {}", bytes, handle,
                        found == arrays.end() ? "no such array" : fmt::format("one of {}", found->second.bytes())));
   }
 }

@@ -173,11 +173,11 @@ void requireFit(Execution& on, const FunctionInfo& function, const LaunchNeed& n
   auto refuse = [&](const std::string& what, const std::string& here) {
     char name[256] = "";
     on.driver.cuDeviceGetName(name, sizeof name, device);
-    fail(fmt::format("the program has launched the kernel {} {}, and GPU {} here, {}, {}: resume it on one that can",
+    fail(fmt::format("the program has launched the kernel {} {}, but GPU {} here, {}, {}: resume it on a GPU that can run it",
                      function.name, what, device, name, here));
   };
   if ((need.clusterBlocks > 0 || function.hasClusters) && attributeOf(on, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0)
-    refuse("in clusters", "has none");
+    refuse("in clusters", "does not support clusters");
   const uint64_t most = need.blocks == 0 ? 0 : roomFor(on, function, need);
   if (need.blocks > most)
     refuse(fmt::format("as a cooperative grid of {} blocks of {} threads with {} bytes of shared memory", need.blocks,
@@ -190,7 +190,7 @@ void compare(SessionState& session, const Rows& rows) {
     Execution& on = session.select(handleDevice(numberIn(row, 0)));
     auto found = on.functions.find(numberIn(row, 0));
     if (found == on.functions.end())
-      fail(fmt::format("the snapshot has launches of a function {:#x}, which no object of it makes", numberIn(row, 0)));
+      fail(fmt::format("the snapshot has launches of a function {:#x}, which none of its objects creates", numberIn(row, 0)));
     LaunchNeed need{numberIn(row, 1), numberIn(row, 2), numberIn(row, 3), numberIn(row, 4)};
     requireFit(on, found->second, need);
     note(on, found->second, need);

@@ -82,7 +82,7 @@ CUresult post(Execution& on, const Params& p) {
   auto call = callOf(on, p);
   if (CUresult error = call.run()) return error;
   if (call.status == 0) return CUDA_SUCCESS;
-  spdlog::error("{} answers {} to a posted call", call.entry->symbol, static_cast<int64_t>(call.status));
+  spdlog::error("{} returned {} for a posted call", call.entry->symbol, static_cast<int64_t>(call.status));
   return CUDA_ERROR_UNKNOWN;
 }
 
@@ -174,7 +174,7 @@ void restore(SessionState& session, const Rows& rows) {
     LibraryCall call(on, numberIn(row, 3), textIn(row, 2).c_str(), static_cast<uint32_t>(numberIn(row, 4)),
                      kj::arrayPtr(block.data(), block.size()).asBytes());
     if (call.runAgain() && call.status != 0)
-      fail(fmt::format("what {} had set of the library's object {:#x} cannot be set again: the library answers {}", textIn(row, 2),
+      fail(fmt::format("the settings that {} made on the library's object {:#x} cannot be restored: the library returns {}", textIn(row, 2),
                        numberIn(row, 0), static_cast<int64_t>(call.status)));
   }
 }

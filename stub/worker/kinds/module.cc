@@ -155,19 +155,19 @@ void visitUnsavable(const Execution& on, const Obstacle& visit) {
     std::string name = fmt::format("module {:#x}", module);
     if (!blob->facts().unknown.empty())
       visit(name,
-            fmt::format("{} of this program cannot be read through: {}. So nobody knows which variables are to be saved, nor "
-                        "whether its kernels use the device's heap, which cannot be. The program goes on; build its image anew "
-                        "to have it suspended",
+            fmt::format("{} of this program cannot be parsed: {}. So it is unknown which variables must be saved, and whether its kernels "
+                        "use the device's heap, which cannot be saved. The program goes on; rebuild the module's image to make it "
+                        "suspendable",
                         name, blob->facts().unknown));
     else if (blob->facts().usesHeap)
       visit(name,
-            fmt::format("kernels of this program ({}) use malloc on the device, whose heap cannot be saved. The program goes "
-                        "on; give its kernels memory from cudaMalloc to have it suspended",
+            fmt::format("kernels of this program ({}) use malloc on the device, whose heap cannot be saved. The program goes on; use "
+                        "memory from cudaMalloc in its kernels to make it suspendable",
                         name));
     else if (on.session.sharedModules.isTorn(fromWire<CUmodule>(on.handles.get(api::Kind::MODULE, module))))
       visit(name,
-            fmt::format("several devices of this program share a __managed__ variable of {}, and one of them was reset since, so that "
-                        "a driver would put it elsewhere after a resume. The program goes on; use cudaMallocManaged to have it suspended",
+            fmt::format("several devices of this program share a __managed__ variable of {}, and one of them was reset since, so a driver "
+                        "would place it elsewhere after a resume. The program goes on; use cudaMallocManaged to make it suspendable",
                         name));
   }
 }
@@ -215,11 +215,11 @@ void compare(SessionState& session, const Rows& rows) {
     ModuleVariable saved = variableOf(row);
     auto found = here.find({saved.module, saved.name});
     if (found == here.end())
-      fail(fmt::format("the snapshot keeps the variable {}, which no object of it makes", saved.name));
+      fail(fmt::format("the snapshot has the variable {}, which none of its objects creates", saved.name));
     auto& now = found->second;
     if (now.address != saved.address || now.bytes != saved.bytes)
-      fail(fmt::format("the variable {} lies at {:#x} ({} bytes) on this device, and the program knows it at {:#x} ({} "
-                       "bytes): the driver placed its module elsewhere, so this snapshot cannot be resumed here",
+      fail(fmt::format("the variable {} is at {:#x} ({} bytes) on this device, but the program knows it at {:#x} ({} bytes): the driver "
+                       "placed its module at another address, so this snapshot cannot be resumed here",
                        saved.name, now.address, now.bytes, saved.address, saved.bytes));
   }
 }

@@ -80,7 +80,7 @@ SlowCall opening(Execution& on, api::Kind wanted, api::Kind kind, uint64_t handl
     if (result != CUDA_SUCCESS) return result;
     result = take(taken->object, taken->parts);
     if (result == CUDA_SUCCESS) {
-      session.residue = "its session has opened what another session gave";
+      session.residue = "its session has opened an object that another session shares";
       session.sharedNames.add(kind, handle, name, false);
     } else {
       session.exchange->close(name);

@@ -133,7 +133,7 @@ void prepare(SessionState& session, const Rows& rows) {
 
 void compare(SessionState& session, const Rows& rows) {
   for (unsigned device : session.usedDevices())
-    require(session.driver, texturesOf(session.select(device)).finishRestore(), "making textures and surfaces again");
+    require(session.driver, texturesOf(session.select(device)).finishRestore(), "recreating textures and surfaces");
   for (auto& row : rows) {
     auto& live = texturesOf(session.of(deviceOf(row))).live();
     uint64_t handle = numberIn(row, 0);
@@ -141,10 +141,10 @@ void compare(SessionState& session, const Rows& rows) {
     const char* kind = saved.surface ? "surface" : "texture";
     auto found = live.find(handle);
     if (found == live.end())
-      fail(fmt::format("the snapshot keeps the {} {:#x}, which no object of it makes", kind, handle));
+      fail(fmt::format("the snapshot has the {} {:#x}, which none of its objects creates", kind, handle));
     if (found->second.value != saved.value)
-      fail(fmt::format("the {} {:#x} has the number {} on this device, and the program knows it by {}: the driver gives "
-                       "numbers in another order, so this snapshot cannot be resumed here",
+      fail(fmt::format("the {} {:#x} has the handle {} on this device, but the program knows it by {}: the driver gives handles in another "
+                       "order, so this snapshot cannot be resumed here",
                        kind, handle, found->second.value, saved.value));
   }
 }

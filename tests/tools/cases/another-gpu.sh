@@ -16,7 +16,7 @@ ctl ampere inspect "$dir/second" | finds "sm_90" || fail "the program's GPU is a
 # A session that is too large for the other GPU.
 startContents hopper large 80
 succeeds ctl hopper suspend large
-refused "the program has [0-9]* MiB of GPU memory where GPU 0 here, .* has 64 MiB" ctl small resume large
+refused "the program uses [0-9]* MiB of GPU memory, but GPU 0 here, .* has 64 MiB" ctl small resume large
 hasState hopper large suspended || fail "after a resume that was refused it is $(field hopper large state)"
 succeeds ctl hopper resume large
 memoryIsRight large
@@ -25,7 +25,7 @@ endContents large
 # The node's second GPU; a GPU that does not exist, and one that the program does not use.
 refused "there is no GPU 2 here" ctl two resume "$dir/second" --device-map 0=2
 refused "the program has 1 GPUs" ctl two resume "$dir/second" --device-map 0=1,1=0
-refused "takes the program's GPU" ctl two resume "$dir/second" --device-map 0
+refused "takes PROGRAM'S GPU=NODE'S GPU" ctl two resume "$dir/second" --device-map 0
 succeeds ctl two resume "$dir/second" --device-map 0=1
 memoryIsRight one
 tell one change changed
@@ -56,11 +56,11 @@ goOn() {
   says both "$1: ok" || fail "$1 did not say that all is well"
 }
 startBoth peers
-refused "the program uses 2 GPUs, and here are 1: say by --device-map 1=N" ctl hopper resume peers
+refused "the program uses 2 GPUs, and this node has 1: name with --device-map 1=N" ctl hopper resume peers
 succeeds ctl hopper resume peers --device-map 0=0,1=0
 goOn peers
 startBoth random-history 7 200 1
-refused "has the number [0-9]* on this device, and the program knows it by" ctl hopper resume random-history --device-map 0=0,1=0
+refused "has the handle [0-9]* on this device, but the program knows it by" ctl hopper resume random-history --device-map 0=0,1=0
 succeeds ctl two resume random-history
 goOn random-history
 
@@ -70,7 +70,7 @@ VGPU_PAUSE_FILE=$dir/pause ctl hopper run --name green -- "$tree/tests/programs/
 runner[green]=$!
 waitUntil test -e "$dir/pause.reached"
 succeeds ctl hopper suspend green
-refused "(of 32 multiprocessors) cannot be made again" ctl turing resume green
+refused "(of 32 multiprocessors) cannot be created again" ctl turing resume green
 hasState hopper green suspended || fail "after a resume that was refused it is $(field hopper green state)"
 succeeds ctl hopper resume green
 touch "$dir/pause.go"

@@ -4,7 +4,7 @@
 bench() { LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} XDG_RUNTIME_DIR=$dir timeout 150 "$tree/bin/vgpu-bench" --rounds 1 --device emulated "$@"; }
 
 succeeds bench --quick --only calls --only programs --only "together/[12]" --json "$dir/figures.json" --csv "$dir/figures.csv"
-says succeeds 'virtual runs only, and no ratios' || fail "not said that there is no native side"
+says succeeds 'virtual runs only, without ratios' || fail "not said that there is no native side"
 says succeeds '^| launch + wait ' || fail "no table"
 python3 - "$dir/figures.json" "$dir/figures.csv" <<'P' || fail "the figures are not right"
 import csv, json, sys
@@ -31,7 +31,7 @@ names = [row["name"] for row in json.load(open(sys.argv[1]))["rows"]]
 assert names == ["whole process", "memory, at its highest"], names' "$dir/command.json" || fail "a command's rows"
 refused 'exit 3` exited with code 3' bench -- /bin/sh -c 'exit 3'
 refused "there is no program $dir/nothing" bench -- "$dir/nothing"
-refused "there is no native side to compare with" bench --svg "$dir/charts" -- /bin/true
+refused "it needs an NVIDIA driver here" bench --svg "$dir/charts" -- /bin/true
 refused "cannot write $dir/no/such" bench --csv "$dir/no/such" -- /bin/true
 refused "no vgpud answers" "$tree/bin/vgpu-bench" --node "$dir/nobody" -- /bin/true
 

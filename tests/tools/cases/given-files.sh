@@ -23,10 +23,10 @@ waitUntil hasAtMost $((before + 16))
 
 gives more give 1500
 waitUntil listsNot a "${double[more]}"
-waitUntil says a "more files than a daemon keeps of one session"
+waitUntil says a "more files than vgpud allows for one session"
 waitUntil hasAtMost $((before + 16))
 
 gives none nothing 1
 waitUntil listsNot a "${double[none]}"
-waitUntil says a "gave a file without its descriptor"
+waitUntil says a "sent a file's name without its descriptor"
 stillWorks a one

@@ -69,9 +69,9 @@ waitUntil begin
 # Refused before the machine migrates: no such guest at the target, shared memory of another size, and migrating a session alone.
 startHostNode plain "$hostB"
 startHostNode small "$hostB" --guest "vm=$(guestFolder small)/memory,256MiB"
-refused "serves none of that name: start it with --guest vm=FILE" ctl a machine follow --qmp "$dir/first.qmp" --to "${address[plain]}" --uri "tcp:$hostB:$port"
+refused "does not serve that guest: start it with --guest vm=FILE" ctl a machine follow --qmp "$dir/first.qmp" --to "${address[plain]}" --uri "tcp:$hostB:$port"
 refused "give both the same size" ctl a machine follow --qmp "$dir/first.qmp" --to "${address[small]}" --uri "tcp:$hostB:$port"
-refused "it goes to another host with that machine" ctl a migrate one --to "${address[b]}"
+refused "it moves to another host with that machine" ctl a migrate one --to "${address[b]}"
 
 # Cancelled while memory is sent ahead; then the target's QEMU is killed when the programs are held.
 waits lost
@@ -86,7 +86,7 @@ waitUntil bandwidthIs 100
 waitUntil bandwidthIs 20000000
 kill -KILL "${machine[lost]}"
 wait "${machine[lost]}" 2>/dev/null
-stays "stays, and all of its sessions"
+stays "and all of its sessions stay"
 
 # It migrates, and a program that is started while the others are held begins at the target. The migration is slow enough that the shared
 # memory is sent before they are held: what kernels write to pinned memory afterwards must be sent again.

@@ -35,13 +35,13 @@ waitUntil says first 'steady: begins'
 
 # Refused before the machine migrates.
 refused "no QEMU answers at" ctl a machine follow --qmp "$dir/none.qmp" --to "${address[b]}"
-refused "no QMP socket\|closed the connection" ctl a machine follow --qmp "$dir/a/vgpud.sock" --to "${address[b]}"
+refused "not a QMP socket\|closed the connection" ctl a machine follow --qmp "$dir/a/vgpud.sock" --to "${address[b]}"
 refused "is 'first', not 'other'" follow --vm other --to "${address[b]}"
 refused "no session 'nobody'" follow --session nobody --to "${address[b]}" --uri "tcp:$hostB:$port"
 refused "nothing answers at" follow --to "tcp:$hostB:1" --uri "tcp:$hostB:$port"
 # A node of another architecture, also on host b.
 VGPU_EMULATED=architecture=80 startHostNode other "$hostB"
-refused "migrate it to the same model" follow --to "${address[other]}" --uri "tcp:$hostB:$port"
+refused "migrate it to a node with the same model" follow --to "${address[other]}" --uri "tcp:$hostB:$port"
 hasState a steady running || fail "the session is $(field a steady state) after refusals"
 
 # No QEMU waits at the target; the migration is cancelled; the target's QEMU is killed during it.
@@ -58,7 +58,7 @@ startIncoming lost b "tcp:$hostB:$port"
 begins "tcp:$hostB:$port"
 kill -KILL "${machine[lost]}"
 wait "${machine[lost]}" 2>/dev/null
-stays "stays, and all of its sessions"
+stays "and all of its sessions stay"
 
 # It migrates: libvirt's hook follows, and somebody else starts the migration.
 hook() { echo "<domain type='qemu'><name>$1</name></domain>" | "$tree/lib/vgpu/libvirt-hook" "$@" 2>"$dir/hook.log"; }
@@ -70,7 +70,7 @@ hook lost migrate begin - && fail "the hook lets a machine come to a host withou
 grep -q "no vgpud answers" "$dir/hook.log" || fail "the hook does not say why"
 echo "first unix:$dir/a/vgpud.sock" >"$dir/bad-machines"
 VGPU_MACHINES=$dir/bad-machines hook first started begin - && fail "the hook takes a line that is none"
-grep -q "line 1: a machine is NAME NODE TARGET QMP" "$dir/hook.log" || fail "the hook does not say which line is wrong"
+grep -q "line 1: expected NAME NODE TARGET QMP" "$dir/hook.log" || fail "the hook does not say which line is wrong"
 hook first started begin - || fail "the hook returned $?"
 qmp first migrate-set-parameters '{"max-bandwidth": 1000000000}' >/dev/null
 startIncoming second b "tcp:$hostB:$port"

@@ -17,7 +17,7 @@ waitUntil says guest 'steady: begins'
 refused "no session 'nobody'" ctl a machine save --qmp "$dir/guest.qmp" --session nobody "$dir/refused"
 [ ! -e "$dir/refused" ] || fail "a save that was refused has left its folder"
 mkdir "$dir/there"
-refused "no folder .*/there can be made" ctl a machine save --qmp "$dir/guest.qmp" "$dir/there"
+refused "cannot make the folder .*/there for the sessions" ctl a machine save --qmp "$dir/guest.qmp" "$dir/there"
 refused "is not saved and goes on" ctl a machine save --qmp "$dir/guest.qmp" --uri "tcp:127.0.0.1:1" "$dir/failed"
 [ ! -e "$dir/failed" ] || fail "a save that failed has left its folder"
 machineIs guest running && hasState a steady running || fail "the machine or its session does not run after a save that failed"

@@ -53,8 +53,8 @@ mapped "$(field a third workerPid)" two >"$dir/mapped.log" || fail "the worker o
 
 # A machine with one slot has room for one session, and its programs see nothing of the host's.
 refused "all 1 slots" guestRun two run -- "$tree/tests/programs/vector-add" 1000
-refused "programs run through it, and nothing else" guestRun one ps
-refused "has 1 GPUs, and the program needs 2" guestRun one run --gpus 2 -- "$tree/tests/programs/vector-add" 1000
+refused "only .vgpuctl run. can use it" guestRun one ps
+refused "has 1 GPUs, but the program needs 2" guestRun one run --gpus 2 -- "$tree/tests/programs/vector-add" 1000
 
 # Suspended to disk while they run, resumed on another node, and back.
 for name in first second third; do memoryIsRight $name; done
@@ -85,7 +85,7 @@ guestRun two run -- "$tree/tests/programs/vector-add" 1000 >"$dir/vector.log" 2>
 
 # The process that looks for sessions is killed and replaced; existing sessions go on.
 kill -KILL "$(pgrep -P "${daemon[a]}" vgpu-relay | head -n 1)"
-waitUntil says a "another one takes its place"
+waitUntil says a "it is started again"
 memoryIsRight second
 startInGuest two fifth 8
 memoryIsRight fifth

@@ -38,7 +38,7 @@ VGPU_LIBRARIES=$doubles VGPU_RECORD=$dir/calls startNode b
 ctl b run -- env VGPU_LIBRARIES="$doubles" "$program" || fail "the program failed"
 head -n 40 "$dir/calls" | sed -E 's/ [0-9a-f]{16,}/ */g' | diff "${BASH_SOURCE[0]%/*}/libraries.expected" - >"$dir/calls.log" ||
   fail "other calls were recorded than expected"
-waitUntil says b 'serves no other program: it has called a library'
+waitUntil says b 'is not reused: it has called a library'
 
 # Arguments that frames cannot carry are refused by name.
 grouped='import ctypes
@@ -58,7 +58,7 @@ VGPU_PAUSE_FILE=$dir/pause ctl b run --name paused -- env VGPU_LIBRARIES="$doubl
 runner=$!
 waitUntil test -e "$dir/pause.reached"
 succeeds ctl b suspend paused --to "$dir/snapshot"
-refused "the library object .* cannot be made again on GPU 0 here" ctl a resume "$dir/snapshot"
+refused "the library object .* cannot be created again on GPU 0 here" ctl a resume "$dir/snapshot"
 succeeds ctl b resume "$dir/snapshot"
 : >"$dir/pause.go"
 wait "$runner" || fail "the program failed after its resume"

@@ -38,7 +38,7 @@ sends() { onLibvirt a domjobinfo vm 2>/dev/null | grep -q "^Data processed: *[1-
 waitUntil sends
 succeeds onLibvirt a domjobabort vm
 wait "$moving" && fail "a migration that was given up has come to its end"
-waitUntil followerSays a "stays, and all of its sessions: its migration was cancelled"
+waitUntil followerSays a "and all of its sessions stay: its migration was cancelled"
 isOn a b steady
 
 # Saved to a full disk after it was paused: it stays paused.
@@ -73,7 +73,7 @@ isOn a b steady
 # Sessions that were suspended explicitly are left alone.
 succeeds ctl a suspend steady --to "$dir/steady"
 succeeds onLibvirt a save vm "$dir/alone"
-waitUntil followerSays a "it has no sessions that run"
+waitUntil followerSays a "it has no running sessions"
 isEmpty "$dir/saves-a" || fail "a machine was saved without sessions, and would come back with others"
 succeeds onLibvirt a restore "$dir/alone"
 succeeds ctl a attach vm

@@ -40,7 +40,7 @@ afterHandover one waits
 follows a one b --uri tcp:elsewhere:1
 interrupted one
 endsAs one failed
-follower 1 "stays, and all of its sessions"
+follower 1 "and all of its sessions stay"
 isAt a b
 follows a one b --uri tcp:elsewhere:1
 interrupted one
@@ -84,7 +84,7 @@ migrationIs one cancelled || fail "a machine goes to disk without its sessions"
 isAt b a
 # Another client has begun a migration before.
 qmp one migrate '{"uri": "tcp:elsewhere:1"}' >/dev/null
-refused "is under way already" ctl b machine follow --qmp "$dir/one.qmp" --to "${address[a]}"
+refused "is in progress already" ctl b machine follow --qmp "$dir/one.qmp" --to "${address[a]}"
 endMachine one
 
 # libvirt calls its hook before the machine has arrived, and before or after `migrate-incoming`.
@@ -110,7 +110,7 @@ hasArrived
 # The machine is continued at its source: it stays, and is followed again.
 afterHandover here runs-here
 libvirtMoves here
-waitUntil says machine-double "the machine runs at its source again"
+waitUntil says machine-double "the machine runs on its source host again"
 isAt b a
 afterHandover here completed
 libvirtMoves here

@@ -22,7 +22,7 @@ migrates() { qmp here migrate '{"uri": "tcp:elsewhere:1"}' >/dev/null; }
 # stays PATTERN: requires that machine and session stay, and that the follower gives this reason.
 isThere() { hasState a kept running && qmp here query-status | grep -q '"running": true'; }
 stays() {
-  waitUntil says machine-double "'double' stays, and all of its sessions: $1"
+  waitUntil says machine-double "'double' and all of its sessions stay: $1"
   waitUntil isThere
   memoryIsRight kept
   isEmpty "$dir/saves" || fail "a save that failed has left its sessions' folder"
@@ -44,7 +44,7 @@ stays "its migration was cancelled"
 # A job that is neither a migration to another host nor a save would lose the sessions.
 libvirtDoes Snapshot saving
 migrates
-stays "libvirt's job 'Snapshot' would have it without its sessions"
+stays "libvirt's job 'Snapshot' does not take its sessions along"
 # A save of a machine that was paused before.
 libvirtDoes Save user
 qmp here stop >/dev/null
@@ -59,7 +59,7 @@ libvirtSaves() {
 }
 afterHandover here runs-here
 libvirtSaves
-stays "libvirt lets it go on"
+stays "libvirt lets the machine go on"
 afterHandover here failed
 libvirtSaves
 stays "the double was told to fail"
@@ -68,7 +68,7 @@ endMachine here
 follow
 libvirtSaves
 waitUntil migrationIs here cancelled
-stays "libvirt saves it, and nobody has said where its sessions are to be"
+stays "libvirt saves it, but no folder is given for its sessions"
 endMachine here
 
 # It is saved and restored.

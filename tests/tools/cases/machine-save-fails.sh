@@ -19,7 +19,7 @@ memoryIsRight kept
 
 # QEMU refuses to continue it.
 qmp here x-refuse '{"command": "cont"}' >/dev/null
-refused "is not saved, and stands still: .*resume its sessions from $dir/stuck" save --uri "$(inTheWay stuck)" "$dir/stuck"
+refused "is not saved, and is stopped: .*resume its sessions from $dir/stuck" save --uri "$(inTheWay stuck)" "$dir/stuck"
 hasState a kept suspended || fail "the session of a machine that stands still is $(field a kept state)"
 qmp here x-refuse '{"command": ""}' >/dev/null
 qmp here cont >/dev/null

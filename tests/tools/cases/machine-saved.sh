@@ -35,8 +35,8 @@ startDoubleMachine there --incoming --confined
 startNode other
 startNode small --guest "one=$one/small,256MiB"
 VGPU_EMULATED=memory=8MiB startNode tight --guest "one=$one/tight,512MiB"
-refused "serves none of that name: start it with --guest one=FILE" restore other there "$dir/carried"
-refused "serves none of that name: start it with --guest two=FILE" restore small there --guest two "$dir/carried"
+refused "does not serve that guest: start it with --guest one=FILE" restore other there "$dir/carried"
+refused "does not serve that guest: start it with --guest two=FILE" restore small there --guest two "$dir/carried"
 refused "give both the same size" restore small there "$dir/carried"
 refused "memory" restore tight there "$dir/carried"
 refused "No such file\|no vgpud\|nothing answers" restore nobody there "$dir/carried"
@@ -51,11 +51,11 @@ damaged() {  # PATTERN FILE COMMAND...: the restore must fail with PATTERN after
   rm -rf "$dir/damaged"
 }
 session=$(python3 -c 'import json, sys; print(*[s["session"] for s in json.load(open(sys.argv[1]))["sessions"] if s["name"] == "pinned"])' "$dir/carried/sessions.json")
-damaged "was not saved to its end" sessions.json rm
-damaged "no list of sessions of version 2" sessions.json truncate -s 10
+damaged "saving the machine did not complete" sessions.json rm
+damaged "is not a list of sessions of version 2" sessions.json truncate -s 10
 damaged "is damaged" sessions.json sed -i 's/"slot"/"place"/'
 damaged "host-arena: it is truncated" "$session/host-arena" truncate -s 100
-damaged "host-arena: its checksum is another one" "$session/host-arena" sed -i '$ s/.$/x/'
+damaged "host-arena: its checksum does not match" "$session/host-arena" sed -i '$ s/.$/x/'
 damaged "host-arena cannot be opened" "$session/host-arena" rm
 damaged "manifest" "$session/manifest.json" rm
 unlink() { cp --sparse=always "$1" "$1.own" && mv "$1.own" "$1"; }

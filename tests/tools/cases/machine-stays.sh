@@ -42,7 +42,7 @@ isBack() {
   memoryIsRight kept
 }
 
-saidNotReady() { grep -c 'is not ready at' "$dir/a.log"; }
+saidNotReady() { grep -c 'is no longer ready at' "$dir/a.log"; }
 saysNotReady() { [ "$(saidNotReady)" -gt "$notReady" ]; }
 
 # No program exists when the migration begins. One that starts during it is held with the machine; one that starts too late for that,
@@ -104,7 +104,7 @@ wait "$late" || code=$?
 # The migration is completed at the target, but the machine is continued here: so are its programs.
 afterHandover here runs-here
 follows
-stays "runs at its source again"
+stays "runs on its source host again"
 # vgpuctl is killed: the same, after the migration is cancelled.
 for point in machine.held machine.handing-over machine.moved; do
   follows "$point"

@@ -29,8 +29,8 @@ vetoed() {
   endMachine here
 }
 bothVeto() {
-  vetoed small "for the session that comes: CUDA_ERROR_OUT_OF_MEMORY"
-  vetoed other "migrate it to the same model"
+  vetoed small "for the arriving session: CUDA_ERROR_OUT_OF_MEMORY"
+  vetoed other "migrate it to a node with the same model"
 }
 startInMachine kept 16
 waitUntil says kept ready

@@ -17,7 +17,7 @@ goOn() {
 }
 
 begin both
-why="GPU [01] has managed memory, which its GPU [01] uses as a peer, and GPU [01] here, .* does not reach the memory of GPU [01] here"
+why="GPU [01] has managed memory that its GPU [01] accesses as a peer, but here GPU [01] here, .* cannot access the memory of GPU [01] here"
 refused "$why" ctl peers migrate both --to "$dir/apart"
 hasState peers both running || fail "after a migration that was refused it is $(field peers both state)"
 succeeds ctl peers suspend both --to "$dir/both-saved"

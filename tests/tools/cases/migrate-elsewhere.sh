@@ -32,7 +32,7 @@ waitUntil lists a moving
 refused "nothing answers at" at "${address[a]}" migrate moving --to "$transport:127.0.0.1:1"
 refused "on that node already" at "${address[a]}" migrate moving --to "${address[a]}"
 VGPU_EMULATED=architecture=80 startNode other --listen "$transport:127.0.0.1:0"
-refused "migrate it to the same model" at "${address[a]}" migrate moving --to "$(addressOf other)"
+refused "migrate it to a node with the same model" at "${address[a]}" migrate moving --to "$(addressOf other)"
 stopNode other
 # A program that shares memory with its GPU's host migrates to the other node, and then to its own host's node by an address.
 LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "unix:$dir/a/vgpud.sock" run --name leaving -- \
@@ -80,7 +80,7 @@ goesOn() { kill -CONT "$worker"; }
 for phase in asked taken; do
   startNode doomed --listen "$transport:127.0.0.1:0"
   migratesAtStandstill "$(addressOf doomed)" doomed-migrate
-  [ "$phase" = asked ] || waitUntil says doomed 'is to come here'
+  [ "$phase" = asked ] || waitUntil says doomed 'is about to arrive'
   kill -KILL "${daemon[doomed]}"
   wait "${daemon[doomed]}" 2>/dev/null
   goesOn

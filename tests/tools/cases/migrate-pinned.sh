@@ -27,13 +27,13 @@ leaves having "$tree/tests/programs/memory"
 # stays NAME PROGRAM WHY: at its pause point the program has memory that cannot leave its host; it is refused and goes on there.
 stays() {
   runPaused a "$1" "$2"
-  refused "the program cannot leave its host: it has .* $3" ctl a migrate "$1" --to "$(addressOf b)"
+  refused "the program cannot move to another host: it has .* $3" ctl a migrate "$1" --to "$(addressOf b)"
   ! memoryIsSent || fail "memory of a program that cannot leave was sent"
   hasState a "$1" running || fail "the program that cannot leave is $(field a "$1" state)"
   finishes "$1"
 }
-stays registered "$tree/tests/programs/host-register" "pieces of memory of its own that are registered"
-stays physical "$tree/tests/programs/host-physical" "pieces of physical memory of the host"
+stays registered "$tree/tests/programs/host-register" "registered ranges of its own memory"
+stays physical "$tree/tests/programs/host-physical" "physical allocations of host memory"
 
 # A program whose migration fails after it has given up sharing stays, and can migrate later.
 runPaused a staying "$tree/tests/programs/memory"

@@ -17,10 +17,10 @@ refused "no vgpud" ctl a migrate moving --to "$dir/nowhere"
 refused "on that node already" ctl a migrate moving --to "$dir/a"
 refused "No such session\|no session" ctl a migrate nobody --to "$dir/b"
 VGPU_EMULATED=architecture=80 startNode other
-refused "migrate it to the same model" ctl a migrate moving --to "$dir/other"
+refused "migrate it to a node with the same model" ctl a migrate moving --to "$dir/other"
 stopNode other
 VGPU_EMULATED=memory=16MiB startNode small
-refused "for the session that comes: CUDA_ERROR_OUT_OF_MEMORY" ctl a migrate moving --to "$dir/small"
+refused "for the arriving session: CUDA_ERROR_OUT_OF_MEMORY" ctl a migrate moving --to "$dir/small"
 stopNode small
 
 # Two migrations at once: the first is stopped until the second is refused.
@@ -28,7 +28,7 @@ worker=$(field a moving workerPid)
 stopProcess "$worker"
 ctl a migrate moving --to "$dir/b" >"$dir/first.log" 2>&1 &
 first=$!
-waitUntil says b "is to come here"
+waitUntil says b "is about to arrive"
 refused "is being suspended, resumed or migrated already" ctl a migrate moving --to "$dir/b"
 kill -CONT "$worker"
 wait "$first" || fail "a migration failed because another one was asked for"
@@ -51,7 +51,7 @@ for phase in asked taken; do
   stopProcess "$worker"
   ctl "$from" migrate moving --to "$dir/doomed" >"$dir/doomed-migrate.log" 2>&1 &
   migrating=$!
-  [ "$phase" = asked ] || waitUntil says doomed 'is to come here'
+  [ "$phase" = asked ] || waitUntil says doomed 'is about to arrive'
   kill -KILL "${daemon[doomed]}"
   wait "${daemon[doomed]}" 2>/dev/null
   kill -CONT "$worker"

@@ -2,6 +2,6 @@
 # goes on.
 startNode a
 startNode b
-why="kernels may change nodes of graph 0x[0-9a-f]* (cudaGraphKernelNodeUpdatesApply and its like)"
+why="kernels may change nodes of graph 0x[0-9a-f]* (cudaGraphKernelNodeUpdatesApply and similar)"
 goesOnRefused a updated-nodes "suspend PID --to $dir/x" "$why" "migrate PID --to $dir/b" "$why" \
   "explain PID" "refused graph 0x[0-9a-f]*: kernels may change nodes"

@@ -44,5 +44,5 @@ for library in libraries:
     assert status == 1, status"
 ctl a run -- python3 -c "$call" "$dir/first.so" "$dir/second.so" >"$dir/called.log" 2>&1 || fail "the CUDA calls of a library work"
 [ "$(grep -c '^vgpu: ' "$dir/called.log")" = 2 ] || fail "not one line a library: $(cat "$dir/called.log")"
-says called "^vgpu: $dir/first.so asks for private tables of NVIDIA's driver" || fail "the first library is not named"
-says called "^vgpu: $dir/second.so asks for private tables of NVIDIA's driver" || fail "the second library is not named"
+says called "^vgpu: $dir/first.so calls cuGetExportTable for private tables of NVIDIA's driver" || fail "the first library is not named"
+says called "^vgpu: $dir/second.so calls cuGetExportTable for private tables of NVIDIA's driver" || fail "the second library is not named"

@@ -35,7 +35,7 @@ idsInside() { awk '/^NSpid:/ { print $NF }' "/proc/$1/status"; }
 
 # Requests that cannot be met.
 refused "there is no snapshot nothing" ctl a clone nothing
-refused "has no process that could be copied: make one with .vgpuctl snapshot SESSION --process" ctl a clone gpu
+refused "does not contain the program's process, which a copy needs: make a snapshot with .vgpuctl snapshot SESSION --process" ctl a clone gpu
 succeeds ctl a snapshots rm --force gpu
 expectUsage() { "$@" >"$dir/usage.log" 2>&1; [ $? = 2 ] || fail "is no wrong usage: $*"; }
 expectUsage ctl a clone model --count 0
@@ -68,7 +68,7 @@ done
 # A copy can be suspended and resumed like any session, also on another node, but not saved with its process.
 copy=$(pidsOn a | grep -v "^$original$" | head -n 1)
 only "$copy"
-refused "its process ids are of a namespace of its own, as a clone's" ctl a suspend "pid:$copy" --process --to "$dir/process"
+refused "it is in a pid namespace of its own, as the processes of a clone are" ctl a suspend "pid:$copy" --process --to "$dir/process"
 succeeds ctl a suspend "pid:$copy" --to "$dir/copy"
 succeeds ctl b resume "$dir/copy"
 memoryIsRight held
@@ -94,7 +94,7 @@ VGPU_FAULT_POINT=process.cloned ctl a clone model >"$dir/killed.log" 2>&1 && fai
 noStray() { [ "$(processesOfRun contents | wc -l)" = "$(sessionsOn a | wc -l)" ]; }
 waitUntil noStray
 cp -r "$VGPU_STORE/snapshots/model" "$dir/model"
-refused "its chunks are in a store of snapshots, and it is in none" ctl a clone "$dir/model" --count 2
+refused "its chunks are in a store of snapshots, but its directory is not in a store" ctl a clone "$dir/model" --count 2
 waitUntil noStray
 [ "$(sessionsOn a | wc -l)" = 3 ] || fail "another copy has ended too"
 haveDirectories() { [ "$(ls "$dir/a/sessions" | wc -l)" = "$1" ]; }

@@ -49,7 +49,7 @@ readsPassCred() { python3 -c 'import socket; socket.socket().getsockopt(socket.S
 if ! readsPassCred; then
   printf '#!/bin/bash\n[ "$1" != --version ] || echo "Version: 4.1.1"\n' >"$dir/criu"
   chmod +x "$dir/criu"
-  VGPU_CRIU=$dir/criu refused 'its descriptor [0-9]* is a socket of TCP, and CRIU before 4.2.1 saves none' save
+  VGPU_CRIU=$dir/criu refused 'its descriptor [0-9]* is a TCP socket, which CRIU before 4.2.1 cannot save' save
   untouched
 fi
 ask

@@ -26,7 +26,7 @@ done
 
 # Another suspend first lets the program go on; one to another folder is refused with advice.
 killedAt native.saved
-refused "checkpointed for NVIDIA's driver already: .* was killed, .vgpuctl resume DIRECTORY. has it go on" \
+refused "as checkpointed already: .* was killed, .vgpuctl resume DIRECTORY. lets the program go on" \
   native suspend "$root" --native --to "$dir/other"
 succeeds native suspend "$root" --native --to "$dir/saved"
 waitUntil ended "$root"
@@ -58,7 +58,7 @@ cp "$dir/saved/native-held.json" "$dir/held.json"
 sed -i 's/"version": 1/"version": 2/' "$dir/saved/native-held.json"
 refused "file native-held.json of $dir/saved: format version 2, and this build reads version 1" native resume "$dir/saved"
 sed 's/"pid"/"pit"/' "$dir/held.json" >"$dir/saved/native-held.json"
-refused "field root makes no sense" native resume "$dir/saved"
+refused "field root is invalid" native resume "$dir/saved"
 cp "$dir/held.json" "$dir/saved"
 mv "$dir/saved/held.json" "$dir/saved/native-held.json"
 succeeds native resume "$dir/saved"
@@ -72,7 +72,7 @@ chmod +x "$dir/criu"
 VGPU_CRIU=$dir/criu suspends killed
 waitUntil test -e "$dir/dumping"
 kill -KILL "$suspend"
-refused "a suspend to $dir/saved is under way, or its CRIU still is" native resume "$dir/saved"
+refused "a suspend to $dir/saved is in progress, or its CRIU still runs" native resume "$dir/saved"
 touch "$dir/go"
 resumed() { native resume "$dir/saved" >"$dir/resumed.log" 2>&1; }
 waitUntil resumed
@@ -84,7 +84,7 @@ for signal in HUP TERM; do
   kill "-$signal" "$suspend"
   kill -CONT "$suspend"
   wait "$suspend" && fail "a suspend that was told to end succeeded"
-  says signal "interrupted by SIG$signal; nothing of this is left. It goes on" || fail "it does not say what ended it"
+  says signal "interrupted by SIG$signal; what was written has been removed. The program goes on" || fail "it does not say what ended it"
   goesOn
 done
 kill -KILL "$root" "$child"

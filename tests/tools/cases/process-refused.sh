@@ -15,14 +15,14 @@ fakeCriu() {
   printf '#!/bin/bash\n[ "$1" = --version ] && { echo "Version: %s"; exit 0; }\n%s\n' "$2" "$3" >"$dir/$1"
   chmod +x "$dir/$1"
 }
-VGPU_CRIU=$dir/none refused "VGPU_CRIU names $dir/none, which is no program" save
+VGPU_CRIU=$dir/none refused "VGPU_CRIU names $dir/none, which is not an executable file" save
 untouched
 fakeCriu old 3.17 'exit 0'
-VGPU_CRIU=$dir/old refused "is CRIU 3.17, and version 4 or newer is needed: .tools/setup. builds one" save
+VGPU_CRIU=$dir/old refused "is CRIU 3.17, but version 4 or newer is needed: .tools/setup. builds it" save
 fakeCriu nothing x 'exit 0'
-VGPU_CRIU=$dir/nothing refused "is no CRIU" save
+VGPU_CRIU=$dir/nothing refused "is not CRIU: it does not print its version" save
 fakeCriu unable 4.9 'echo "Error (criu/cr-check.c:1): the kernel has no pagemap"; exit 1'
-VGPU_CRIU=$dir/unable refused "cannot work here: the kernel has no pagemap" save
+VGPU_CRIU=$dir/unable refused "does not work here: the kernel has no pagemap" save
 untouched
 
 # CRIU fails, or the disk is full, after the GPU was suspended.
@@ -48,7 +48,7 @@ startWith() {
   endContents "$1"
 }
 exec {foreign}> >(sleep 1000)
-startWith piped "its descriptor $foreign is an end of a pipe whose other end is another process's"
+startWith piped "its descriptor $foreign is an end of a pipe whose other end belongs to another process"
 exec {foreign}>&-
 if [ -r /dev/kvm ]; then
   exec {device}</dev/kvm

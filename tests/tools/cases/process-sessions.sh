@@ -53,7 +53,7 @@ waitUntil isGone "$dir/refused"
 bothWork a
 # It is already suspended by itself.
 succeeds ctl a suspend two --to "$dir/alone"
-refused "session [a-z0-9]* (pid $two) is suspended, and is saved with its process when it runs" \
+refused "session [a-z0-9]* (pid $two) is suspended: it can be saved with its process only while it runs" \
   ctl a suspend one --process --to "$dir/refused"
 succeeds ctl a resume "$dir/alone"
 bothWork a

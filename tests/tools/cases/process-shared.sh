@@ -11,7 +11,7 @@ waitUntil test -e "$dir/pause.reached"
 pid=$(cat "$dir/pause.reached")
 succeeds ctl a suspend "pid:$pid" --process --to "$dir/saved"
 waitUntil ended "$pid"
-refused "session [a-z0-9]* shares memory or events with session [a-z0-9]*: there are no copies of sessions that share" ctl b clone "$dir/saved"
+refused "session [a-z0-9]* shares memory or events with session [a-z0-9]*: such a session cannot be copied" ctl b clone "$dir/saved"
 ! grep -q '^process.cloned ' "$dir/faults" || fail "processes were restored for a copy that is refused"
 [ -z "$(processesOfRun ipc-memory)" ] || fail "processes of a refused copy are left"
 ctl b resume --wait "$dir/saved" >"$dir/resume.log" 2>&1 &

@@ -16,7 +16,7 @@ mv "$dir/bin/contents" "$dir/bin/away"
 refused "has mapped $dir/bin/contents, which is not on this machine" resumes good
 sed 's/verify/verifx/' "$dir/bin/away" >"$dir/bin/contents"
 printf 'x' >>"$dir/bin/contents"
-refused "has mapped $dir/bin/contents, and the file here is another one: .* here, .* when it was saved" resumes good
+refused "has mapped $dir/bin/contents, and the file here is a different one: .* here, .* when it was saved" resumes good
 mv "$dir/bin/away" "$dir/bin/contents"
 
 # The snapshot's files of the process.
@@ -58,7 +58,7 @@ P
 }
 taken=$(takePid "$pid" 2>"$dir/take.log")
 if [ "$taken" = "$pid" ]; then
-  refused "process id $pid of the saved process is taken: process $pid (python3) has it" resumes good
+  refused "process id $pid of the saved process is in use: process $pid (python3) has it" resumes good
   kill -KILL "$taken"
   waitUntil ended "$taken"
 fi

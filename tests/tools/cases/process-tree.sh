@@ -36,7 +36,7 @@ startNested() {
   startScript a nested "$dir/nested-script"
   waitUntil says inside '^returned'
   says inside '^returned 1' || fail "a vgpuctl has saved itself: $(cat "$dir/inside.log")"
-  says inside 'it is this vgpuctl, which must be called from outside of the program' || fail "it does not say why: $(cat "$dir/inside.log")"
+  says inside 'it is this vgpuctl itself: call it from outside of the program' || fail "it does not say why: $(cat "$dir/inside.log")"
   isGone "$dir/inside-1" || fail "something of a snapshot is left"
   memoryIsRight nested
   endContents nested

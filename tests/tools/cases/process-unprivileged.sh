@@ -19,7 +19,7 @@ startNode a
 startNode b
 startContents a held 4
 pid=$(field a held pid)
-lacks="$plain cannot work here: CRIU needs to have the .*CAP_CHECKPOINT_RESTORE capability. Run vgpuctl as root, or as root: setcap cap_[^ ]*+eip $plain"
+lacks="$plain does not work here: CRIU needs to have the .*CAP_CHECKPOINT_RESTORE capability. Run vgpuctl as root, or as root: setcap cap_[^ ]*+eip $plain"
 VGPU_CRIU=$plain refused "$lacks" ctl a suspend held --process --to "$dir/saved"
 isGone "$dir/saved" || fail "something of a snapshot is left"
 memoryIsRight held

@@ -28,8 +28,8 @@ tell held change changed
 succeeds ctl b snapshot held --process --name live
 hasState b held running || fail "the program does not go on after a snapshot: $(field b held state)"
 memoryIsRight held
-refused "is on this node already, running" ctl b resume live
-refused "process id $pid of the saved process is taken: process $pid (contents) has it" ctl a resume live
+refused "is on this node already (running)" ctl b resume live
+refused "process id $pid of the saved process is in use: process $pid (contents) has it" ctl a resume live
 stillWorks b held
 
 # From the store, while its parent waits for it.
@@ -40,7 +40,7 @@ printf x >>"$VGPU_STORE/snapshots/stored/objects"
 refused "file objects: length" ctl a resume stored
 ended "$pid" || fail "a process was restored from a damaged snapshot"
 truncate -s -1 "$VGPU_STORE/snapshots/stored/objects"
-refused "an archive cannot have" ctl b snapshots export stored "$dir/archive"
+refused "which an archive cannot contain" ctl b snapshots export stored "$dir/archive"
 ctl a resume --wait stored >"$dir/resume.log" 2>&1 &
 runner[held]=$!
 waitUntil hasState a held running

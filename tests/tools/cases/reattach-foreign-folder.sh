@@ -6,7 +6,7 @@ id=$(field a rogue session)
 succeeds ctl a suspend rogue --to "$dir/snapshot"
 foreign=$dir/other/sessions/$id
 [ -e "$foreign/precious" ] || fail "the case is not set up"
-refused "is not the state of session $id" ctl a resume "$dir/snapshot"
+refused "is not the state directory of session $id" ctl a resume "$dir/snapshot"
 hasState a rogue suspended || fail "the session is $(field a rogue state)"
 kill -TERM "${double[rogue]}"
 waitUntil listsNot a rogue

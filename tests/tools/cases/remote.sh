@@ -4,7 +4,7 @@ address=$(addressOf a) port=${address##*:}
 startNode b
 
 # Invalid addresses, and an address without a node.
-refused "is no address of a node: give tls:HOST:PORT, tcp:HOST:PORT or vsock:CID:PORT" "$tree/bin/vgpuctl" --node tcp:127.0.0.1 ps
+refused "is not the address of a node: give tls:HOST:PORT, tcp:HOST:PORT or vsock:CID:PORT" "$tree/bin/vgpuctl" --node tcp:127.0.0.1 ps
 refused "nothing answers at tcp:127.0.0.1:1: " "$tree/bin/vgpuctl" --node tcp:127.0.0.1:1 ps
 refused "can be reached from other hosts" "$tree/bin/vgpud" --run-dir "$dir/c" --device emulated --listen tcp:0.0.0.0:0
 refused "takes tls:HOST:PORT, tcp:HOST:PORT or vsock:CID:PORT" "$tree/bin/vgpud" --run-dir "$dir/c" --device emulated --listen "unix:$dir/x"
@@ -29,11 +29,11 @@ assert say(b"\0" * 10) == b""
 answer = say(b"VGPULINK" + struct.pack("<II", 99, 2) + b"\0" * 48)
 assert answer[:8] == b"VGPULINK" and struct.unpack("<II", answer[8:16]) == (version, 1) and len(answer) == 32, answer
 answer = say(b"VGPULINK" + struct.pack("<II", version, 9) + b"\0" * 48)
-assert b"asks for what there is not" in answer, answer
+assert b"asks for an unknown kind of connection" in answer, answer
 # A further connection for a session that does not exist, and a flood of them.
 for _ in range(40):
     answer = say(b"VGPULINK" + struct.pack("<II", version, 5) + b"\x11" * 16 + b"\0" * 32 + b"\xff" * 5000)
-    assert answer == b"" or b"the session has another connection by now, or none" in answer, answer
+    assert answer == b"" or b"the session now has another connection, or none" in answer, answer
 assert answer != b"", "it was not told"
 PY
 waitUntil noRelays

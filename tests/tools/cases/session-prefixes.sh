@@ -5,7 +5,7 @@ startDouble a "${double[one]}"  # its name is the other program's pid
 pid=${double[one]} named=${double[${double[one]}]}
 id=$(field a "$named" session)
 
-refused "\"$pid\" means more than one session" ctl a suspend "$pid" --to "$dir/x"
+refused "\"$pid\" matches several sessions" ctl a suspend "$pid" --to "$dir/x"
 grep -q "id:$id" "$dir/refused.log" || fail "it is not said how to name one of them"
 succeeds ctl a suspend "name:$pid" --to "$dir/by-name"
 hasState a "$id" suspended || fail "another session was suspended"
@@ -16,7 +16,7 @@ succeeds ctl a inspect "id:$id"
 
 # One session's name is the other's id.
 startDouble a "$id"
-refused "\"$id\" means more than one session" ctl a inspect "$id"
+refused "\"$id\" matches several sessions" ctl a inspect "$id"
 succeeds ctl a inspect "name:$id"
 refused 'there is no session "pid:none"' ctl a inspect pid:none
 refused 'there is no session "id:one"' ctl a inspect id:one

@@ -17,7 +17,7 @@ ends() {
 
 runShared
 succeeds ctl a snapshot "pid:$pid" --to "$dir/snapshot"
-refused "memory that other processes have too, which it shares with the GPU's host" ctl a migrate "pid:$pid" --to "$(addressOf b)"
+refused "memory that other processes have opened, which it shares with the GPU's host" ctl a migrate "pid:$pid" --to "$(addressOf b)"
 succeeds ctl a migrate "pid:$pid" --to "unix:$dir/b/vgpud.sock"
 waitUntil hasState b "$pid" running
 ends
@@ -25,5 +25,5 @@ ends
 needCriu a
 runShared
 succeeds ctl a snapshot "pid:$pid" --process --name shared
-refused "shares memory of the host with other processes, and a copy of it would have the same" ctl a clone shared
+refused "shares host memory with other processes, which a copy would share too" ctl a clone shared
 ends

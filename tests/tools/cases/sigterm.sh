@@ -10,7 +10,7 @@ succeeds ctl a suspend suspended --to "$dir/snapshot"
 stopNode a
 isGone "$dir/a/vgpud.sock" && isGone "$dir/a/session.sock" || fail "sockets are left"
 waitUntil ended "${double[running]}"
-says running '^lost: its vgpud was ended' || fail "the running program was not told"
+says running '^lost: its vgpud was shut down' || fail "the running program was not told"
 [ "$(processesOfRun vgpu-worker | wc -l)" = 1 ] || fail "workers are left: $(processesOfRun vgpu-worker)"
 
 alive "${double[suspended]}" || fail "the suspended program was ended"

@@ -73,8 +73,8 @@ bad() {
   forge "$1"
   notImported "$2"
 }
-bad 'b""' "$dir/bad: it is no exported snapshot"
-bad 'b"PK\3\4" + d' "it is no exported snapshot"
+bad 'b""' "$dir/bad: it is not an exported snapshot"
+bad 'b"PK\3\4" + d' "it is not an exported snapshot"
 bad 'flip(8)' "format version 33, and this build"
 bad 'flip(13)' "its head was altered"
 bad 'flip(20)' "manifest.json: length"
@@ -86,9 +86,9 @@ bad 'flip(m + 100)' "objects: checksum"
 bad 'flip(c - 1)' "checksum\|length"
 bad 'flip(c)' "chunk [01]: its \(form\|digest\)"
 bad 'flip(c + 4)' "chunk 0: its form"
-bad 'flip(c + 5000)' "chunk 0: its digest differs"
-bad 'flip(len(d) - 1)' "its digest differs"
-bad 'd + b"x"' "something is behind its end"
+bad 'flip(c + 5000)' "chunk 0: its digest does not match"
+bad 'flip(len(d) - 1)' "its digest does not match"
+bad 'd + b"x"' "there is data after its end"
 for place in 15 20 'm - 1' m 'm + 7' 'c - 1' c 'c + 3' '(c + len(d)) // 2' 'len(d) - 1'; do bad "d[:$place]" "cut off\|no exported snapshot"; done
 refused "No such file" ctl a snapshots import "$dir/nothing" bad
 refused "Is a directory" ctl a snapshots import "$dir" bad

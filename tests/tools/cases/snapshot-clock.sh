@@ -22,7 +22,7 @@ for clocks in "4102444800 0" "9223372036854775807 -62135596800" "0 -922337203685
   succeeds ctl a snapshots verify
   succeeds ctl a snapshots gc
   refused "snapshot latest is the latest of session" ctl a snapshots rm latest
-  refused "the snapshot is of another moment of this program" ctl b resume before
+  refused "the snapshot does not match the state in which the program waits" ctl b resume before
   hasState a one suspended || fail "the session is $(field a one state)"
   succeeds ctl b resume latest
   memoryIsRight one

@@ -26,7 +26,7 @@ refused "is not empty" ctl a snapshot one --to "$dir/beside"
 tell one change changed
 written=$(storedBytes ctl a suspend one --name later)
 [ "$written" -lt $((6 << 20)) ] || fail "2 MiB changed since the snapshot, and the suspend wrote $written bytes"
-refused "does not run, so there is nothing to make a snapshot of" ctl a snapshot one
+refused "is not running, so there is nothing to save" ctl a snapshot one
 succeeds ctl a resume later
 memoryIsRight one
 endContents one

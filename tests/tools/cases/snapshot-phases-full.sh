@@ -14,7 +14,7 @@ leave() {
   rm -f "$dir/disk/filler"
   head -c $((((24 << 8) - $(used) - $1) * 4096)) /dev/zero >"$dir/disk/filler" 2>/dev/null
 }
-reason="No space left on device: .* free there. Make room"
+reason="No space left on device: .* free there. Free disk space"
 isSaid() { grep -q "$reason" "$dir/$1.log" || fail "with $left pages left $1 says something else: $(cat "$dir/$1.log")"; }
 # wasRefused NAME: requires that nothing of the snapshot is left, and that the program runs.
 wasRefused() {

@@ -30,11 +30,11 @@ open(sys.argv[1], "wb").write(data)' "$@"
 largest=$(cd "$VGPU_STORE/packs" && ls -S | head -n 1)
 second=$(cd "$VGPU_STORE/packs" && ls -S | sed -n 2p)
 swapPacks() { mv "packs/$largest" away && mv "packs/$second" "packs/$largest" && mv away "packs/$second"; }
-for place in 0 1; do damaged "$largest.*digest differs" flip "packs/$largest" "$place"; done
-damaged "$largest.*cut off" truncate -s -1 "packs/$largest"
-damaged "$largest.*removed or cut off" rm "packs/$largest"
-damaged "packs/.*\(digest differs\|cut off\)" swapPacks
-damaged "index.*was cut off" truncate -s -4096 index/data.mdb
+for place in 0 1; do damaged "$largest.*digest does not match" flip "packs/$largest" "$place"; done
+damaged "$largest.*truncated" truncate -s -1 "packs/$largest"
+damaged "$largest.*removed or truncated" rm "packs/$largest"
+damaged "packs/.*\(digest does not match\|truncated\)" swapPacks
+damaged "index.*was truncated" truncate -s -4096 index/data.mdb
 damaged "its index has no chunk" cp "$dir/older/index/data.mdb" index/data.mdb
 damaged "its index has no chunk" rm -r index
 damaged "format was altered or damaged" truncate -s -1 format
@@ -93,10 +93,10 @@ succeeds ctl a snapshots gc
 
 # A snapshot cannot be resumed beside its store, nor from another store.
 cp -r "$VGPU_STORE/snapshots/good" "$dir/beside"
-refused "it is in none" ctl a resume "$dir/beside"
+refused "its directory is not in a store" ctl a resume "$dir/beside"
 VGPU_STORE=$dir/another succeeds ctl a snapshots ls
 cp -r "$VGPU_STORE/snapshots/good" "$dir/another/snapshots/good"
-refused "digestKey: it is of another store" ctl a resume "$dir/another/snapshots/good"
+refused "digestKey: it belongs to another store" ctl a resume "$dir/another/snapshots/good"
 succeeds ctl a resume good
 memoryIsRight one
 endContents one

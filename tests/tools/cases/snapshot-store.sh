@@ -19,7 +19,7 @@ third=$(storedBytes ctl a suspend one --name third)
 succeeds ctl a snapshots verify
 succeeds ctl a snapshots show third
 grep -q memory "$dir/succeeds.log" || fail "show does not say what it holds"
-refused "is no name of a snapshot" ctl a snapshots show ../one
+refused "cannot name a snapshot" ctl a snapshots show ../one
 refused "there is no snapshot fourth" ctl a resume fourth
 refused "has no snapshot fourth" ctl a snapshots rm fourth
 refused "has a snapshot third already" ctl b suspend one --name third

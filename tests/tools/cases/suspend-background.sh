@@ -135,7 +135,7 @@ endContents seven
 beginToWrite eight write.writing
 stopNode h
 wait "${runner[eight]}" && fail "a program that has lost its snapshot ended well"
-says eight "its snapshot was in the memory of its vgpud, which was ended" || fail "the program does not say so"
+says eight "its snapshot was in the memory of its vgpud, which was shut down" || fail "the program does not say so"
 isGone "$VGPU_STORE/snapshots/eight" || fail "what was written of it is left"
 beginToWrite nine write.manifest-named
 stopNode h

@@ -3,7 +3,7 @@ startNode a
 startDouble a one
 mkdir "$dir/used" && touch "$dir/used/file" "$dir/plain"
 refused "it is not empty" ctl a suspend one --to "$dir/used"
-refused "it is no directory" ctl a suspend one --to "$dir/plain"
+refused "it is not a directory" ctl a suspend one --to "$dir/plain"
 refused "No such file or directory" ctl a suspend one --to "$dir/no/such/place"
 [ -e "$dir/used/file" ] || fail "a refused suspend removed a file"
 says one 'gate closed' && fail "the program was stopped for nothing"

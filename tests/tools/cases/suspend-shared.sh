@@ -32,10 +32,10 @@ goOn() {
 
 startSharing hold
 succeeds ctl a explain "pid:$pid"
-grep -q "delayed what it shares: .*pid $child) has memory of it; all that share are suspended together" "$dir/succeeds.log" ||
+grep -q "delayed shared objects: .*pid $child) has opened memory of it; sessions that share are suspended together" "$dir/succeeds.log" ||
   fail "explain says: $(cat "$dir/succeeds.log")"
-refused "shares with others.* (ipc-memory, pid $child) has memory of it" ctl a snapshot "pid:$pid" --to "$dir/x"
-refused "shares with others.*it has memory of session .* (ipc-memory, pid $pid)" ctl a migrate "pid:$child" --to "unix:$dir/b/vgpud.sock"
+refused "shares memory or events with others.* (ipc-memory, pid $child) has opened memory of it" ctl a snapshot "pid:$pid" --to "$dir/x"
+refused "shares memory or events with others.*it has opened memory of session .* (ipc-memory, pid $pid)" ctl a migrate "pid:$child" --to "unix:$dir/b/vgpud.sock"
 
 # The child, which is not named, does not close its gate: both go on, and no files are left.
 stopProcess "$child"
@@ -82,7 +82,7 @@ succeeds ctl a suspend "pid:$child" --name both
 bothAre suspended a || fail "they are $(stateOf a "$pid") and $(stateOf a "$child")"
 succeeds ctl a snapshots verify both
 mv "$VGPU_STORE/snapshots/both/sessions" "$dir/others"
-refused "snapshot both cannot be resumed: the snapshot of session [a-z0-9]*, with which it shares, is missing" ctl a snapshots verify both
+refused "snapshot both cannot be resumed: the snapshot of session [a-z0-9]*, which shares memory or events with it, is missing" ctl a snapshots verify both
 mv "$dir/others" "$VGPU_STORE/snapshots/both/sessions"
 for part in objects pending-calls; do
   file=$(echo "$VGPU_STORE"/snapshots/both/sessions/*/"$part")
@@ -91,7 +91,7 @@ for part in objects pending-calls; do
   refused "snapshot both cannot be resumed: .*sessions.*file $part: \(length\|checksum\)" ctl a snapshots verify both
   mv "$dir/part" "$file"
 done
-refused "has several sessions, which share" ctl a snapshots export both "$dir/archive"
+refused "contains several sessions that share memory or events" ctl a snapshots export both "$dir/archive"
 succeeds ctl a resume both
 bothRun a
 goOn
@@ -251,8 +251,8 @@ unset VGPU_FAULT_LOG
 
 # Memory that the parent has freed cannot be given to the child again.
 startSharing freed
-refused "has memory of a session that has freed it or has ended" ctl a suspend "pid:$child" --to "$dir/z"
-refused "refused what it shares: .*has memory of a session that has freed it or has ended" ctl a explain "pid:$child"
+refused "has opened memory of a session that has freed it or has ended" ctl a suspend "pid:$child" --to "$dir/z"
+refused "refused shared objects: .*has opened memory of a session that has freed it or has ended" ctl a explain "pid:$child"
 bothRun a
 waitUntil isGone "$dir/z"
 goOn

@@ -26,7 +26,7 @@ suspend=$!
 waitUntil wasHit suspend.manifest-named stop
 kill -KILL "${daemon[a]}"
 wait "$suspend" && fail "a suspend without its daemon succeeded"
-waitUntil says two 'ended while it suspended this program, which waits 300 s'
+waitUntil says two 'ended while it was suspending this program, which now waits 300 s'
 startNode b
 succeeds ctl b resume "$dir/y"
 stillWorks b two

@@ -5,7 +5,7 @@ startNode a
 VGPU_PAUSE_FILE=$dir/pause ctl a run -- "$program" pause >"$dir/program.log" 2>&1 &
 runner=$!
 waitUntil test -e "$dir/pause.reached"
-VGPU_PROGRESS=1 refused "GPU still works (kernel spin(int const volatile\*, int\*)) after 1 s" \
+VGPU_PROGRESS=1 refused "GPU is still busy (kernel spin(int const volatile\*, int\*)) after 1 s" \
   ctl a suspend endless --to "$dir/x" --timeout 1
 grep -q "waiting for the GPU (kernel spin" "$dir/refused.log" || fail "nobody said what was waited for"
 waitUntil isGone "$dir/x"

@@ -27,9 +27,9 @@ succeeds keys init
 folder=$dir/config/vgpu/keys
 [ "$(stat -c %a "$folder" "$folder/ca.pem" "$folder/identity.pem" | tr '\n' ' ')" = "700 600 600 " ] || fail "keys are open to others"
 before=$(cat "$folder"/*.pem)
-refused "ca.pem is there already, and is not overwritten" keys init
+refused "ca.pem exists already and is not overwritten" keys init
 succeeds keys issue gpu-1 127.0.0.2 --days 7 --to "$dir/gpu-1.pem"
-refused "gpu-1.pem is there already, and is not overwritten" keys issue gpu-1 --to "$dir/gpu-1.pem"
+refused "gpu-1.pem exists already and is not overwritten" keys issue gpu-1 --to "$dir/gpu-1.pem"
 refused "would outlive its CA" keys issue gpu-1 --days 4000 --to "$dir/long.pem"
 refused "cannot be in a certificate" keys issue "gpu 1" --to "$dir/x.pem"
 [ ! -e "$dir/long.pem" ] && [ ! -e "$dir/x.pem" ] || fail "a refused file was made"
@@ -42,9 +42,9 @@ install -d -m 700 "$dir/open" "$dir/empty"
 install -m 644 "$dir/gpu-1.pem" "$dir/open/identity.pem"
 : >"$dir/empty/identity.pem"
 chmod 600 "$dir/empty/identity.pem"
-refused "is open to other users (mode 0644).*chmod 600" with open at tls:127.0.0.1:1 ps
-refused "is open to other users" with open "$tree/bin/vgpud" --run-dir "$dir/c" --device emulated --listen tls:127.0.0.1:0
-refused "has no private key that can be read" with empty at tls:127.0.0.1:1 ps
+refused "is accessible to other users (mode 0644).*chmod 600" with open at tls:127.0.0.1:1 ps
+refused "is accessible to other users" with open "$tree/bin/vgpud" --run-dir "$dir/c" --device emulated --listen tls:127.0.0.1:0
+refused "has no readable private key" with empty at tls:127.0.0.1:1 ps
 
 startNode a --listen tls:127.0.0.1:0 --listen tls:127.0.0.2:0 --listen tcp:127.0.0.1:0
 startNode b
@@ -72,17 +72,17 @@ install -d -m 700 "$dir/bob" "$dir/gpu-1"
 succeeds keys issue laptop --user bob --to "$dir/bob/identity.pem"
 install -m 600 "$dir/gpu-1.pem" "$dir/gpu-1/identity.pem"
 succeeds with other keys init
-turnedAway bob "is of another user than ours (laptop of bob)" "is of another user than our certificate"
-turnedAway other "is not of our CA" "does not know the CA of our certificate"
+turnedAway bob "is for another user than ours (laptop of bob)" "its certificate is for another user than ours"
+turnedAway other "is not from our CA" "does not know the CA of our certificate"
 if command -v openssl >"$dir/openssl.log"; then
   expire "$dir/gpu-1.pem" expired || fail "no expired certificate was made"
-  turnedAway expired "it says that our certificate (gpu-1 of .*) has expired: .vgpuctl keys issue. makes another" \
+  turnedAway expired "it says that our certificate (gpu-1 of .*) has expired: .vgpuctl keys issue. makes a new one" \
     "its certificate (gpu-1 of .*) has expired on 2020-01-02"
 fi
 refused "is for .*, not for 127.0.0.2: name the node by" at "${addresses[1]}" ps
 turnedAway bob "may take tls: only" "does not speak TLS" "tcp:${address#tls:}"
 refused "may not speak TLS (tcp:)" at "tls:${plain#tcp:}" ps
-waitUntil says a "is not served: it speaks TLS on a port that does not"
+waitUntil says a "is not served: it speaks TLS, but this port takes plain TCP"
 succeeds with gpu-1 at "$address" ps
 python3 - "${address##*:}" "$dir/bob/identity.pem" "$dir/other/identity.pem" "$(greetingVersion)" <<'PY' || fail "a stranger was not told by an alert alone"
 import socket, ssl, struct, sys
@@ -105,15 +105,15 @@ for alert, answer in (("certificate required", heard()), ("handshake failure", h
                       ("protocol version", heard(bob, ssl.TLSVersion.TLSv1_2))):
     assert alert in answer, (alert, answer)
 PY
-waitUntil says a "its certificate (laptop of bob, .*is of another user than ours"
-waitUntil says a "is not of our CA"
+waitUntil says a "its certificate (laptop of bob, .*is for another user than ours"
+waitUntil says a "is not from our CA"
 waitUntil says a "shows no certificate"
 waitUntil noRelays
 
 # A program and its session, which another user of the CA can neither see nor take.
 startFar "$address" far 24
 token=$(ls "$dir/a/relays")
-turnedAway bob "is of another user" "is of another user"
+turnedAway bob "is for another user" "is for another user"
 [ "$(ls "$dir/a/relays")" = "$token" ] || fail "the session has another connection"
 farMoves "$address" far
 endContents far

@@ -42,7 +42,7 @@ stillWorks a four
 program=$tree/tests/programs/ipc-memory
 if [ -x "$program" ]; then
   succeeds ctl a run -- "$program"
-  waitUntil says a 'serves no other program: its session has opened what another session gave'
+  waitUntil says a 'is not reused: its session has opened an object that another session shares'
 fi
 
 # It waits as long as it was told, or not at all.

@@ -11,7 +11,7 @@ worker=$(field a two workerPid)
 kill -KILL "$worker"
 waitUntil hasState a two lost
 isGone "/proc/$worker" || fail "the worker was not reaped"
-refused "does not run: its worker was lost" ctl a suspend two --to "$dir/x"
+refused "is not running: its worker was lost" ctl a suspend two --to "$dir/x"
 isGone "$dir/x" || fail "a refused suspend made a directory"
 
 # During a suspend: the worker is stopped, so the suspend waits for it.

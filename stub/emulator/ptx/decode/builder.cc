@@ -87,7 +87,7 @@ void Builder::lane(std::string_view name, Value out, std::initializer_list<Value
   // Names are composed of an instruction's modifiers: if the name does not exist, neither does the instruction.
   if (!found || found->inputs != ins.size())
     throw PtxError(PtxError::Kind::unsupported, line.ptx,
-                   "operation '" + std::string(name) + "' is not known to the emulated device");
+                   "operation '" + std::string(name) + "' is not supported by the emulated device");
   row(*found, out, ins.begin());
 }
 

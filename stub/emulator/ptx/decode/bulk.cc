@@ -139,7 +139,7 @@ void replaceField(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, ofDimension ? 3 : 2, ofDimension ? 3 : 2);
   const Operand& which = statement.operands[1];
   if (ofDimension && (which.kind != Operand::Kind::number || which.whole > 4))
-    decoder.invalid(statement.line, "a tensor has five dimensions");
+    decoder.invalid(statement.line, "a tensor has at most five dimensions");
   const Operand& operand = statement.operands.back();
   Value value;
   if (statement.last() == "b64") {

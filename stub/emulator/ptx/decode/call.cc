@@ -17,7 +17,7 @@ class Call {
       if (operand.kind == Operand::Kind::list)
         (target ? arguments : results) = &operand;
       else if (operand.kind != Operand::Kind::name || prototype)
-        decoder.invalid(statement.line, "a call with an operand of another kind");
+        decoder.invalid(statement.line, "a call with an operand of the wrong kind");
       else
         (target ? prototype : target) = &operand;
     }
@@ -27,7 +27,7 @@ class Call {
   void run() {
     const Symbol* const through = decoder.findRegister(*target);
     const FunctionDecl* const callee = through ? findPrototype() : decoder.linker().findFunction(target->name);
-    if (!callee && !through) decoder.invalid(statement.line, "'" + std::string(target->name) + "' is no function");
+    if (!callee && !through) decoder.invalid(statement.line, "'" + std::string(target->name) + "' is not a function");
     const uint32_t mark = decoder.build().fixedMark();
     auto site = std::make_unique<CallSite>();
     site->arguments = slotsOf(arguments, callee ? &callee->parameters : nullptr, false);
@@ -52,7 +52,7 @@ class Call {
     for (const VariableDecl& each : decoder.decl().statics)
       if (symbol && each.name == prototype->name) table = &each;
     if (!table || table->relocations.empty())
-      decoder.invalid(statement.line, "'" + std::string(prototype->name) + "' is no prototype and no list of functions");
+      decoder.invalid(statement.line, "'" + std::string(prototype->name) + "' is neither a prototype nor a list of functions");
     return decoder.linker().findFunction(table->relocations[0].symbol);
   }
 
@@ -63,8 +63,8 @@ class Call {
 
   // A place for an operand that is not a .param variable.
   Symbol placeFor(const std::vector<ParameterDecl>* formal, size_t index) {
-    if (!formal) decoder.invalid(statement.line, "a call through an address whose prototype is missing");
-    if (index >= formal->size()) decoder.invalid(statement.line, "a call of more operands than its target has parameters");
+    if (!formal) decoder.invalid(statement.line, "a call through an address needs a prototype");
+    if (index >= formal->size()) decoder.invalid(statement.line, "a call with more operands than its target has parameters");
     const ParameterDecl& parameter = (*formal)[index];
     if (parameter.isArray) decoder.invalid(statement.line, "a register or a constant for a parameter that is an array");
     if (parameter.type == Type::pred) decoder.unsupported(statement.line, "a predicate as a parameter");
@@ -84,7 +84,7 @@ class Call {
         continue;
       }
       if (!areResults && operand.kind != Operand::Kind::number && !decoder.findRegister(operand))
-        decoder.invalid(operand.line, "an argument that is no register, constant or .param variable");
+        decoder.invalid(operand.line, "an argument that is neither a register, a constant nor a .param variable");
       const Symbol place = placeFor(formal, i);
       if (areResults)
         loads.push_back({place, &operand});

@@ -275,7 +275,7 @@ void Decoder::statement(const Statement& statement) {
   if (!statement.guard.empty()) {
     const Symbol* guard = find(statement.guard);
     if (!guard || guard->kind != Symbol::Kind::reg || guard->type != Type::pred)
-      invalid(statement.line, "'" + std::string(statement.guard) + "' is no predicate");
+      invalid(statement.line, "'" + std::string(statement.guard) + "' is not a predicate");
     Value predicate = guard->value;
     if (row && row->isControl) {
       guardPredicate = predicate;
@@ -312,7 +312,7 @@ void Decoder::unsupported(const Statement& statement) const {
 }
 void Decoder::unsupported(int line, const std::string& what) const {
   throw PtxError(PtxError::Kind::unsupported, line,
-                 "in '" + declaration.name + "': " + what + " is not known to the emulated device");
+                 "in '" + declaration.name + "': " + what + " is not supported by the emulated device");
 }
 
 }  // namespace vgpu::emulator

@@ -34,7 +34,7 @@ void Decoder::prototypeOrTargets(Lexer& lexer, std::string_view name) {
     do {
       const Token target = lexer.expectWord("a function's name");
       const FunctionDecl* decl = kernelLinker.findFunction(target.text);
-      if (!decl) invalid(target.line, "'" + std::string(target.text) + "' is no function");
+      if (!decl) invalid(target.line, "'" + std::string(target.text) + "' is not a function");
       kernelLinker.noteAddress(*decl);
       symbol.prototype = decl;
     } while (lexer.accept(","));

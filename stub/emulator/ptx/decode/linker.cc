@@ -140,7 +140,7 @@ uint64_t Linker::staticAddress(const FunctionDecl& decl, std::string_view name, 
   const auto address = image.findStatic(decl, name, space, number);
   if (!address)
     throw PtxError(PtxError::Kind::unsupported, decl.bodyLine,
-                   "the place of variable '" + std::string(name) + "' in '" + decl.name + "'");
+                   "the address of variable '" + std::string(name) + "' in '" + decl.name + "'");
   return *address;
 }
 

@@ -116,7 +116,7 @@ uint8_t selectorOf(Decoder& decoder, const Statement& statement, const MatrixFor
   const Operand& operand = statement.operands[5];
   const uint32_t threads = sparseThreads(form.a, form.k);
   if (operand.kind != Operand::Kind::number || threads == 0 || operand.whole >= 4 / threads)
-    decoder.invalid(statement.line, "a sparsity selector that is none of this shape");
+    decoder.invalid(statement.line, "a sparsity selector that this shape does not have");
   return static_cast<uint8_t>(operand.whole);
 }
 
@@ -133,10 +133,10 @@ void mmaQuads(Decoder& decoder, const Statement& statement, const MatrixText& te
     const size_t before = ins.size();
     appendSources(decoder, statement.operands[i + 1], of[i], ins);
     if ((ins.size() - before) * perRegister(of[i]) != sizes[i])
-      decoder.invalid(statement.line, "a fragment with another number of registers");
+      decoder.invalid(statement.line, "a fragment with the wrong number of registers");
   }
   const auto outs = targets(decoder, statement.operands[0], form.d);
-  if (outs.size() * perRegister(form.d) != 8) decoder.invalid(statement.line, "a fragment with another number of registers");
+  if (outs.size() * perRegister(form.d) != 8) decoder.invalid(statement.line, "a fragment with the wrong number of registers");
   decoder.build().wide(multiplyQuads, outs, ins).imm = bitsOf(form);
 }
 
@@ -162,7 +162,7 @@ void mma(Decoder& decoder, const Statement& statement) {
     const size_t before = ins.size();
     appendSources(decoder, statement.operands[i + 1], of[i], ins);
     if ((ins.size() - before) * perRegister(of[i]) * laneCount != sizes[i])
-      decoder.invalid(statement.line, "a fragment with another number of registers");
+      decoder.invalid(statement.line, "a fragment with the wrong number of registers");
   }
   if (sparse) {
     ins.push_back(decoder.source(statement.operands[4], 4));
@@ -170,7 +170,7 @@ void mma(Decoder& decoder, const Statement& statement) {
   }
   const auto outs = targets(decoder, statement.operands[0], form.d);
   if (outs.size() * perRegister(form.d) * laneCount != sizes[2])
-    decoder.invalid(statement.line, "a fragment with another number of registers");
+    decoder.invalid(statement.line, "a fragment with the wrong number of registers");
   decoder.build().wide(multiplyMatrices, outs, ins).imm = bitsOf(form);
 }
 
@@ -251,7 +251,7 @@ void matrixRows(Decoder& decoder, const Statement& statement) {
   const int count = statement.has("x4") ? 4 : statement.has("x2") ? 2 : 1;
   const Operand &memory = statement.operands[Store ? 0 : 1], &fragment = statement.operands[Store ? 1 : 0];
   if (listOf(fragment).size() != static_cast<size_t>(count))
-    decoder.invalid(statement.line, "a fragment with another number of registers");
+    decoder.invalid(statement.line, "a fragment with the wrong number of registers");
   const MatrixForm form = formOf(8, 8, count, Element::f16, statement.has("trans") ? transposedFlag : uint8_t{0});
   std::vector<Value> ins{addressValue(decoder, statement, memory)};
   if (Store) {

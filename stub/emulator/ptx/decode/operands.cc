@@ -50,7 +50,7 @@ Value Decoder::literalValue(const Operand& operand, uint32_t bytes, Literal lite
 Value Decoder::source(const Operand& operand, uint32_t bytes, Literal literal) {
   if (operand.kind == Operand::Kind::number) return literalValue(operand, bytes, literal);
   if (operand.kind != Operand::Kind::name) invalid(operand.line, "an operand of another kind is needed here");
-  if (operand.minus) invalid(operand.line, "a register with a sign");
+  if (operand.minus) invalid(operand.line, "a register with a minus sign");
   if (operand.negated) {
     const Value negated = builder.reg(4);
     Operand plain = operand;
@@ -158,7 +158,7 @@ Value Decoder::target(const Operand& operand, uint32_t bytes, bool isSigned) {
   if (operand.kind != Operand::Kind::name || operand.minus) invalid(operand.line, "a register is needed here");
   if (operand.name == "_") return builder.reg(bytes);
   const Symbol* symbol = findRegister(operand);
-  if (!symbol) invalid(operand.line, "'" + std::string(operand.name) + "' is no register");
+  if (!symbol) invalid(operand.line, "'" + std::string(operand.name) + "' is not a register");
   if (symbol->value.bytes == bytes) return symbol->value;
   if (symbol->value.bytes < bytes)
     invalid(operand.line,

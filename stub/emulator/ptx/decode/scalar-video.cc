@@ -131,7 +131,7 @@ class ScalarVideo {
     Operand third = statement.operands[3];
     const bool subtracts = third.minus;
     third.minus = false;
-    if (negates + subtracts + plusOne > 1) decoder.invalid(statement.line, "vmad with more than one of its operands negated, or with .po");
+    if (negates + subtracts + plusOne > 1) decoder.invalid(statement.line, "vmad with more than one negated operand, or with .po");
     isSigned = signedA || signedB || negates || subtracts;
     Value product = lane("mul.lo.u64", 8, {a, b});
     // An unsigned 64-bit product with the highest bit set exceeds every limit.

@@ -35,18 +35,18 @@ Value objectOf(Decoder& decoder, const Operand& operand, Type reference) {
   const bool isLocal = decoder.find(object.name) != nullptr;
   const VariableDecl* const variable = isLocal ? nullptr : decoder.linker().findVariable(object.name);
   if (operand.offset != 0 || !(variable || decoder.findRegister(object)))
-    decoder.unsupported(operand.line, "an object that is neither a register nor a reference of the module");
+    decoder.unsupported(operand.line, "a texture or surface that is neither a register nor a reference of the module");
   if (variable && variable->type != reference)
-    decoder.invalid(operand.line, "'" + std::string(object.name) + "' is no ." + std::string(nameOf(reference)));
+    decoder.invalid(operand.line, "'" + std::string(object.name) + "' is not a ." + std::string(nameOf(reference)));
   return decoder.source(object, 8);
 }
 
 // `[object, {coordinates}]`, or for one dimension `[object, coordinate]`: returns the object's operand.
 Value handleOf(Decoder& decoder, const Operand& operand, Type reference) {
   if (operand.kind == Operand::Kind::memory && operand.parts.size() == 2)
-    decoder.unsupported(operand.line, "a sampler apart from its texture (independent mode)");
+    decoder.unsupported(operand.line, "a sampler separate from its texture (independent mode)");
   if (operand.kind != Operand::Kind::memory || operand.parts.size() != 1)
-    decoder.unsupported(operand.line, "an object and its coordinates in another form");
+    decoder.unsupported(operand.line, "a texture or surface and its coordinates in an unknown form");
   return objectOf(decoder, operand, reference);
 }
 

@@ -81,7 +81,7 @@ int64_t constantOf(Decoder& decoder, const Statement& statement, size_t index) {
 // After scale-d: imm-scale-a, imm-scale-b, and for 16-bit elements imm-trans-a, unless A is in registers, and imm-trans-b.
 void parseSigns(Decoder& decoder, const Statement& statement, size_t next, Parsed& found) {
   const auto flag = [&](int64_t value, int64_t plain, int64_t set, uint8_t bit) {
-    if (value != plain && value != set) decoder.invalid(statement.line, "a constant that is neither of those possible");
+    if (value != plain && value != set) decoder.invalid(statement.line, "a constant other than the two allowed ones");
     if (value == set) found.form.flags |= bit;
   };
   if (found.whole) return;
@@ -95,7 +95,7 @@ void parseSigns(Decoder& decoder, const Statement& statement, size_t next, Parse
 
 void requireRegisters(Decoder& decoder, const Statement& statement, size_t registers, Element e, uint32_t elements) {
   if (registers * perRegister(e) * laneCount != elements)
-    decoder.invalid(statement.line, "a fragment with another number of registers");
+    decoder.invalid(statement.line, "a fragment with the wrong number of registers");
 }
 
 void appendA(Decoder& decoder, const Statement& statement, Parsed& found, std::vector<Value>& ins) {
@@ -130,7 +130,7 @@ void multiply(Decoder& decoder, const Statement& statement) {
     ins.push_back(decoder.source(statement.operands[3], 4));
     const int64_t selector = constantOf(decoder, statement, 4);
     if (selector < 0 || selector >= 4 / threads)
-      decoder.invalid(statement.line, "a sparsity selector that is none of this shape");
+      decoder.invalid(statement.line, "a sparsity selector that this shape does not have");
     found.form.selector = static_cast<uint8_t>(selector);
   }
   parseSigns(decoder, statement, scale + 1, found);
@@ -153,7 +153,7 @@ void setRegisters(Decoder& decoder, const Statement& statement) {
   if (!statement.has("inc") && !statement.has("dec")) decoder.unsupported(statement);
   const int64_t count = constantOf(decoder, statement, 0);
   if (count < 24 || count > 256 || count % 8)
-    decoder.invalid(statement.line, "a register count that is no multiple of 8 from 24 to 256");
+    decoder.invalid(statement.line, "a register count that is not a multiple of 8 from 24 to 256");
 }
 
 constexpr DecodeRow decodeRows[] = {{"wgmma", wgmma, true}, {"setmaxnreg", setRegisters}};

@@ -144,7 +144,7 @@ const Inst* callIndirect(Warp& warp, const Inst* inst) {
   const auto found = known.find(address);
   if (found == known.end()) {
     char text[64];
-    std::snprintf(text, sizeof text, "a call to 0x%llx, where no function is",
+    std::snprintf(text, sizeof text, "a call to 0x%llx, where there is no function",
                   static_cast<unsigned long long>(address));
     return warp.fault(Fault::Kind::invalidPc, inst, first, text);
   }
@@ -165,7 +165,8 @@ const Inst* trap(Warp& warp, const Inst* inst) {
 }
 
 const Inst* noMulticast(Warp& warp, const Inst* inst) {
-  return warp.fault(Fault::Kind::illegalAddress, inst, warp.firstActive(), "an access to a multicast object, of which the device has none");
+  return warp.fault(Fault::Kind::illegalAddress, inst, warp.firstActive(), "an access to a multicast object, which the device does not "
+                                                                           "support");
 }
 
 // A locked instruction orders all earlier accesses; all threads that fence use the same word.

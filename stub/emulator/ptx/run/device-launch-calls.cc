@@ -58,7 +58,7 @@ DeviceAnswer launchBuffer(DeviceCall& call, uint64_t buffer, uint64_t stream, co
       break;
   }
   return call.fault(Fault::Kind::illegalAddress, "a launch with parameter buffer " + hex(buffer) +
-                                                     ", which this grid has not been given or has launched already");
+                                                     ", which this grid did not get or has already launched");
 }
 
 // cudaError_t cudaLaunchDeviceV2(void* buffer, cudaStream_t stream). Without a buffer, the thread's last error is already set.

@@ -46,7 +46,7 @@ DeviceAnswer getRuntimeVersion(DeviceCall& call) { return give(call, 6000); }
 // The kernel with the address in the argument; nothing after a fault.
 std::optional<const Kernel*> kernelOf(DeviceCall& call, size_t argument) {
   const DeviceRuntime::Found found = call.runtime().findKernel(call.argument(argument));
-  if (!found.problem.empty()) return call.fault(Fault::Kind::notSupported, "a question about " + found.problem);
+  if (!found.problem.empty()) return call.fault(Fault::Kind::notSupported, "a query of " + found.problem);
   return found.kernel;
 }
 

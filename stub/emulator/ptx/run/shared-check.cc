@@ -53,19 +53,19 @@ std::optional<SharedCheck::Finding> SharedCheck::touch(Access access, uint32_t t
     const bool reads = access != Access::write && access != Access::orderedWrite;
     if (reads && !byte.written && (enabledChecks & checkUninitialized))
       return Finding{Fault::Kind::uninitializedShared,
-                     where() + " are read, and no thread of the block has written byte " + std::to_string(at),
+                     where() + " are read, but no thread of the block has written byte " + std::to_string(at),
                      {}};
     if (enabledChecks & checkRaces && !isOrdered) {
       const bool bothAtomic = access == Access::update && byte.byAtomic;
       if (!bothAtomic && !changesNothing && meets(byte.write, thread))
         return Finding{Fault::Kind::sharedRace,
                        "a race on shared memory: " + where() + (writes(access) ? " are written" : " are read") +
-                           ", which another thread has written with nothing between that orders the two",
+                           ", which another thread wrote without synchronization in between",
                        byte.write.thread};
       if (writes(access) && !changesNothing && meetsReaders(byte, thread))
         return Finding{Fault::Kind::sharedRace,
                        "a race on shared memory: " + where() +
-                           " are written, which another thread has read with nothing between that orders the two",
+                           " are written, which another thread read without synchronization in between",
                        byte.readers == Readers::one ? std::optional<uint32_t>(byte.read.thread) : std::nullopt};
     }
     if (writes(access)) {

@@ -20,9 +20,9 @@ class TensorCopy : public BulkLane {
     if (!readMap()) return false;
     for (uint32_t i = 0; i < map.rank; ++i) start[i] = operand<int32_t>(4 + i);
     shared = operand<uint64_t>(0);
-    if (shared % 128) return refuse("a tensor copy whose address in shared memory is no multiple of 128 bytes: " + hex(shared));
+    if (shared % 128) return refuse("a tensor copy whose address in shared memory is not a multiple of 128 bytes: " + hex(shared));
     if (form.reduction && !(reduction = findReduction(form.reduction, element.name)))
-      return refuse("a reduction that elements of this tensor do not have", Fault::Kind::illegalInstruction);
+      return refuse("a reduction that the element type of this tensor does not support", Fault::Kind::illegalInstruction);
     if (!checkPlace()) return false;
     const bool done = map.mode == TensorMap::Mode::tiled ? copyBox() : copyPixels();
     return done && complete(operand<uint64_t>(2), operand<uint32_t>(3), rows * rowBytes);
@@ -39,7 +39,7 @@ class TensorCopy : public BulkLane {
     const bool known = map.mark == TensorMap::marked && map.type < std::size(tensorElements) &&
                        map.swizzle < std::size(swizzleSpans) && map.interleave < std::size(interleavedUnits);
     if (!known || map.rank != form.rank || (form.offsets && !pixels))
-      return refuse("no tensor map of " + std::to_string(form.rank) + " dimensions, for this kind of copy, is at " +
+      return refuse("there is no tensor map of " + std::to_string(form.rank) + " dimensions for this kind of copy at " +
                         hex(operand<uint64_t>(1)),
                     Fault::Kind::illegalInstruction);
     element = tensorElements[map.type];
@@ -253,7 +253,7 @@ const Inst* replaceTensorField(Warp& warp, const Inst* inst) {
     std::memcpy(&map, place, sizeof map);
     if (map.mark != TensorMap::marked || !replace(map, static_cast<TensorField>(inst->imm & 0xff), inst->imm >> 8, values[lane]))
       return warp.fault(Fault::Kind::illegalInstruction, inst, lane,
-                        "a field of a tensor map that cannot be " + hex(values[lane]) + ", or no tensor map");
+                        "a tensor map's field cannot be " + hex(values[lane]) + ", or it is not a tensor map");
     std::memcpy(place, &map, sizeof map);
   }
   return inst + 1;

@@ -151,7 +151,7 @@ Found locate(Warp& warp, const Inst* inst, SurfaceForm form, LaneInputs& in, boo
   if (!isInside(place, grid, rowBytes, bytes)) {
     if (form.outside == SurfaceForm::Outside::zero) return Found::outside;
     if (form.outside == SurfaceForm::Outside::trap || rowBytes < bytes) {
-      warp.fault(Fault::Kind::illegalAddress, inst, in.lane, "an outside " + name());
+      warp.fault(Fault::Kind::illegalAddress, inst, in.lane, "an out-of-bounds " + name());
       return Found::failed;
     }
     place.x = std::clamp<int64_t>(place.x, 0, (rowBytes - bytes) / bytes * bytes);

@@ -23,7 +23,7 @@ std::string describeWindow(Block& block, uint64_t address) {
   if (window == paramWindow) return "parameter offset " + hex(offsetIn(address));
   if (window == parameterBufferWindow) {
     const auto buffer = block.grid().launches.findBuffer(address);
-    if (!buffer) return "no parameter buffer of this grid, or one that has been launched";
+    if (!buffer) return "not a parameter buffer of this grid, or one that has already been launched";
     return "offset " + hex(address - buffer->base) + " of the " + std::to_string(buffer->bytes) + " bytes of a launch's parameters";
   }
   return block.launch().memory->describe(address);

@@ -161,7 +161,7 @@ const Inst* Warp::call(const Inst* inst, const CallSite& site, const Function& c
     return fault(Fault::Kind::notSupported, inst, firstActive(), "a call to '" + callee.name + "': " + callee.refusal);
   if (!sameShape(site.arguments, callee.parameters) || !sameShape(site.results, callee.results))
     return fault(Fault::Kind::invalidPc, inst, firstActive(),
-                 "'" + callee.name + "' is called with arguments of another shape");
+                 "'" + callee.name + "' is called with arguments of the wrong types");
   const Activation caller = activation();
   const uint32_t frameOffset = endOfFrames();
   const uint64_t localBase = roundUp(caller.localTop, 16), localTop = localBase + callee.localBytes + callBytes;

@@ -182,16 +182,16 @@ const Inst* multiplyWarpgroup(Warp& warp, const Inst* inst) {
                                    [](Warp& of, const Inst* at, uint32_t) {
                                      refuse(of, at, "a matrix instruction that not all threads of the warp execute");
                                    }};
-  if (warp.live() != ~0u) return refuse(warp, inst, "a warpgroup's instruction in a warp that is not whole");
+  if (warp.live() != ~0u) return refuse(warp, inst, "a warpgroup instruction in a warp with fewer than 32 live threads");
   if (warp.active != ~0u) {
     const Inst* const next = warp.warpSync(inst, parted, warpgroupKind, ~0u);
     return warp.block().grid().stopped ? nullptr : next;
   }
   const uint32_t index = warp.index() / warpgroupWarps, member = warp.index() % warpgroupWarps;
   if ((index + 1) * warpgroupWarps * laneCount > warp.block().threads())
-    return refuse(warp, inst, "a warpgroup's instruction in a block whose last four warps are not complete");
+    return refuse(warp, inst, "a warpgroup instruction in a block whose last warpgroup has fewer than four warps");
   Warpgroup& group = warp.block().warpgroup(index);
-  if (group.at && group.at != inst) return refuse(warp, inst, "a warpgroup's warps execute different matrix instructions");
+  if (group.at && group.at != inst) return refuse(warp, inst, "the warps of a warpgroup execute different matrix instructions");
   group.at = inst;
   group.arrived |= 1u << member;
   group.frames[member] = warp.frame;

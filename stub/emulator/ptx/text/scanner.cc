@@ -38,7 +38,7 @@ class Scanner {
       const Token size = lexer.next();
       if (!size.is("64"))
         throw PtxError(PtxError::Kind::unsupported, size.line,
-                       ".address_size " + std::string(size.text) + ": only 64 is known");
+                       ".address_size " + std::string(size.text) + ": only 64 is supported");
       return;
     }
     if (token.is(".pragma")) return skipStatement();
