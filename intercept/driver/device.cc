@@ -10,7 +10,7 @@ VGPU_EXPORT CUresult CUDAAPI cuInit(unsigned int flags) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (Session::isForked()) return CUDA_ERROR_NOT_INITIALIZED;
   return answerOf([] {
-    Session::open();
+    Session::open().isInitialized.store(true, std::memory_order_relaxed);
     return CUDA_SUCCESS;
   });
 }

@@ -14,6 +14,7 @@ enum Status : int {
   uninitialized = 1,
   invalidArgument = 2,
   notSupported = 3,
+  noPermission = 4,
   notFound = 6,
   insufficientSize = 7,
   driverNotLoaded = 9,

@@ -1,6 +1,8 @@
 // NVML in a session: frameworks and monitors use it to count GPUs, name them, and query free memory. The devices are the session's, with
-// the names, identities and sizes that CUDA reports to the program; links.cc has their links. Queries of a real GPU's hardware (clocks,
-// temperatures, other processes) are not supported, as on devices that lack them.
+// the names, identities and sizes that CUDA reports to the program; links.cc has their links. They have the numbers of
+// CUDA_VISIBLE_DEVICES, because frameworks look up its numbers here: natively NVML lists all GPUs, whatever the variable says. Numbers
+// between them are counted, and refused as GPUs that this user may not use (nvml.h, nvmlDeviceGetCount_v2). Queries of a real GPU's hardware
+// (clocks, temperatures, other processes) are not supported, as on devices that lack them.
 //
 // Any thread. The first query about a device opens the session, not nvmlInit(). Source: nvml.h of CUDA 12.9.
 #include "intercept/nvml/face.h"
@@ -17,6 +19,8 @@
 using namespace vgpu;
 using namespace vgpu::nvml;
 
+extern "C" CUresult cuVgpuBegin();
+extern "C" CUresult cuVgpuDeviceNumber(CUdevice device, unsigned* number);
 extern "C" CUresult cuVgpuDeviceIsBusy(CUdevice device, int* isBusy);
 extern "C" CUresult cuVgpuDeviceFree(CUdevice device, uint64_t* freeBytes);
 
@@ -29,6 +33,7 @@ constexpr struct {
              {uninitialized, "Uninitialized"},
              {invalidArgument, "Invalid Argument"},
              {notSupported, "Not Supported"},
+             {noPermission, "Insufficient Permissions"},
              {notFound, "Not Found"},
              {insufficientSize, "Insufficient Size"},
              {driverNotLoaded, "Driver Not Loaded"},
@@ -40,7 +45,12 @@ std::atomic<int> users{0};
 
 int deviceCount() {
   int count = 0;
-  return cuInit(0) == CUDA_SUCCESS && cuDeviceGetCount(&count) == CUDA_SUCCESS ? std::min(count, most) : 0;
+  return cuVgpuBegin() == CUDA_SUCCESS && cuDeviceGetCount(&count) == CUDA_SUCCESS ? std::min(count, most) : 0;
+}
+
+unsigned numberOf(CUdevice device) {
+  unsigned number = 0;
+  return cuVgpuDeviceNumber(device, &number) == CUDA_SUCCESS ? number : static_cast<unsigned>(device);
 }
 
 int give(int device, void** handle) {
@@ -160,17 +170,30 @@ FACE int nvmlSystemGetNVMLVersion(char* version, unsigned bytes) { return copyTe
 FACE int nvmlDeviceGetCount_v2(unsigned* count) {
   if (users.load() == 0) return uninitialized;
   if (count == nullptr) return invalidArgument;
-  *count = static_cast<unsigned>(deviceCount());
+  *count = 0;
+  for (int device = 0, all = deviceCount(); device < all; ++device) *count = std::max(*count, numberOf(device) + 1);
   return success;
 }
-FACE int nvmlDeviceGetCount(unsigned* count) { return nvmlDeviceGetCount_v2(count); }
+// The first version has those that may be used, numbered in their order.
+FACE int nvmlDeviceGetCount(unsigned* count) {
+  if (users.load() == 0) return uninitialized;
+  return count == nullptr ? invalidArgument : (*count = static_cast<unsigned>(deviceCount()), success);
+}
 
 FACE int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** handle) {
+  if (users.load() == 0) return uninitialized;
+  unsigned count = 0;
+  nvmlDeviceGetCount_v2(&count);
+  if (handle == nullptr || index >= count) return invalidArgument;
+  for (int device = 0, all = deviceCount(); device < all; ++device)
+    if (numberOf(device) == index) return give(device, handle);
+  return noPermission;
+}
+FACE int nvmlDeviceGetHandleByIndex(unsigned index, void** handle) {
   if (users.load() == 0) return uninitialized;
   if (handle == nullptr || index >= static_cast<unsigned>(deviceCount())) return invalidArgument;
   return give(static_cast<int>(index), handle);
 }
-FACE int nvmlDeviceGetHandleByIndex(unsigned index, void** handle) { return nvmlDeviceGetHandleByIndex_v2(index, handle); }
 
 FACE int nvmlDeviceGetHandleByUUID(const char* uuid, void** handle) {
   if (users.load() == 0) return uninitialized;
@@ -203,7 +226,7 @@ FACE int nvmlDeviceGetUUID(void* handle, char* uuid, unsigned bytes) {
   return of(handle, uuid, [&](CUdevice device) { return copyText(uuidOf(device).text, uuid, bytes); });
 }
 FACE int nvmlDeviceGetIndex(void* handle, unsigned* index) {
-  return of(handle, index, [&](CUdevice device) { return *index = static_cast<unsigned>(device), int{success}; });
+  return of(handle, index, [&](CUdevice device) { return *index = numberOf(device), int{success}; });
 }
 FACE int nvmlDeviceGetMinorNumber(void* handle, unsigned* number) { return nvmlDeviceGetIndex(handle, number); }
 

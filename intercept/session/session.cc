@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 
 #include "intercept/session/call.h"
 #include "intercept/session/cancellation.h"
@@ -49,8 +50,14 @@ OpenRequest openRequest() {
 // A child must not use the parent's ring, connections and threads. A socket left open in the child would outlive the parent's, and a daemon
 // could connect to it although no process serves it.
 void Session::forgetInChild() {
-  forked = true;
-  if (Session* session = theSession.exchange(nullptr, std::memory_order_relaxed)) session->control->leave();
+  Session* session = theSession.exchange(nullptr, std::memory_order_relaxed);
+  if (session == nullptr) return;
+  session->control->leave();
+  forked = session->isInitialized.load(std::memory_order_relaxed);
+  if (forked) return;
+  // The child may have one of its own, whose host memory has the same addresses.
+  session->hostArena = Mapping();
+  Thread::forget();
 }
 
 bool Session::isForked() { return forked; }
@@ -62,7 +69,9 @@ Session& Session::open() {
   CancellationOff whileOpening;
   std::lock_guard lock(opening);
   if (Session* session = find()) return *session;
-  std::unique_ptr<Session> session(new Session(Control::open(openRequest())));
+  OpenRequest request = openRequest();
+  std::unique_ptr<Session> session(new Session(Control::open(request)));
+  session->visible = request.visible.value_or("");
   session->start();
   noteCoreDumps();
   pthread_atfork(nullptr, nullptr, forgetInChild);
@@ -118,6 +127,11 @@ void Session::readEnvironment() {
   launchesBlock = blocking != nullptr && atoi(blocking) != 0;
   auto mode = foldModeOf(fold == nullptr ? "" : fold);
   if (mode) segment.header().fold.store(static_cast<uint32_t>(*mode), std::memory_order_relaxed);
+}
+
+CUmoduleLoadingMode Session::loadingMode() {
+  const char* said = getenv("CUDA_MODULE_LOADING");
+  return said != nullptr && std::string_view(said) == "EAGER" ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
 }
 
 void Session::start() {

@@ -69,8 +69,11 @@ class Session final : public SessionControl {
   static Session& open();
   // The open session; nullptr if there is none in this process.
   static Session* find();
-  // Whether this is a child, made by fork(), of a process that had a session: by CUDA's rule the child cannot use CUDA.
+  // Whether this is a child, made by fork(), of a process that had a session and has called cuInit(): by CUDA's rule the child cannot use
+  // CUDA.
   static bool isForked();
+  // Whether cuInit() has been called. If not, only NVML has used the session, which is no use of CUDA.
+  std::atomic<bool> isInitialized{false};
   // A further session, for a test that acts as its daemon and worker (tests/session/fake-session.h). Never destroyed either.
   explicit Session(std::unique_ptr<Control> control);
   void start();
@@ -143,7 +146,11 @@ class Session final : public SessionControl {
     return session != nullptr ? session->driverVersion : CUDA_VERSION;
   }
 
+  // What CUDA_MODULE_LOADING says, as cuModuleGetLoadingMode() tells it. The worker loads modules in its own way.
+  static CUmoduleLoadingMode loadingMode();
+
   bool launchesBlock = false;  // CUDA_LAUNCH_BLOCKING
+  std::string visible;         // CUDA_VISIBLE_DEVICES, when it was opened
 
   // Set once the session is lost: every call returns lossResult() then.
   std::atomic<bool> lost{false};

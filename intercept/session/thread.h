@@ -27,6 +27,8 @@ class Thread {
  public:
   // The calling thread. The session must be open.
   static Thread& current(Session& session) { return known != nullptr ? *known : first(session); }
+  // In a child made by fork(), whose parent's session this thread's state is of. It stays.
+  static void forget() { known = nullptr; }
 
   Session& session;
   Gate::Mark& mark;

@@ -2,6 +2,8 @@
 
 #include <kj/debug.h>
 
+#include <tuple>
+
 #include "stub/worker/cache-hints.h"
 #include "stub/worker/dispatch.h"
 #include "stub/worker/kinds/kind.h"
@@ -66,6 +68,14 @@ CUresult Execution::execute(api::Method method, kj::ArrayPtr<const capnp::word> 
   return result;
 } catch (const BadHandle& bad) {
   return codeOf(bad);
+}
+
+CUresult Execution::executeKept(api::Method method, kj::ArrayPtr<const capnp::word> words) {
+  const std::tuple now(frameSequence, frameSlot, frameRoute, frameMethod, frameWords);
+  Reply reply;
+  const CUresult result = execute(method, words, 0, 0, reply);
+  std::tie(frameSequence, frameSlot, frameRoute, frameMethod, frameWords) = now;
+  return result;
 }
 
 CUresult Execution::end(const SlowCall& call, CUresult result, Reply& reply) try {

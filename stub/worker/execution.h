@@ -79,6 +79,9 @@ class Execution {
   // only this session.
   CUresult execute(api::Method method, kj::ArrayPtr<const capnp::word> words, uint64_t position, uint32_t slot, Reply& reply);
 
+  // Like execute(), for a frame that was kept; also while another frame is executed.
+  CUresult executeKept(api::Method method, kj::ArrayPtr<const capnp::word> words);
+
   // Runs the end of a deferred call, as execute() runs a handler.
   CUresult end(const SlowCall& call, CUresult result, Reply& reply);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stub/worker/device-graphs.h"
+#include "stub/worker/graph-restore.h"
 
 namespace vgpu::stub {
 
@@ -13,7 +14,10 @@ uint64_t OtherNumbers::find(uint32_t line, uint64_t otherwise) const {
 }
 
 CUresult launchGraph(Execution& on, KnownGraph& graph, uint64_t stream, const OtherNumbers& others) {
-  if (!isLaunchable(graph)) return CUDA_ERROR_INVALID_VALUE;
+  if (!isLaunchable(graph)) {
+    setLate(on, graph);
+    if (!isLaunchable(graph)) return CUDA_ERROR_INVALID_VALUE;
+  }
   CUstream real = on.stream(stream);
   if (graph.function != 0) on.gpu.launched(stream, graph.function);
   if (on.session.prints) on.noteLaunch();

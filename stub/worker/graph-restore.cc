@@ -31,7 +31,6 @@ struct Recipes {
   // By a graph's virtual handle and a node's number: the latest frame that has set the node since instantiation. Every GPU's state has all
   // of them, because the rows do not say which GPU executes a node's frames.
   std::map<std::pair<uint64_t, uint64_t>, LatestSetting> settings;
-  std::map<std::pair<uint64_t, uint64_t>, LatestSetting> late;  // frames of fills and copies that have a placeholder
   bool haveStandIns = false;         // a frame is being executed with stand-ins for memory
   CUfunction placeholder = nullptr;  // a kernel that does nothing; its module stays loaded as long as the context, because graphs use it
 };
@@ -71,7 +70,7 @@ template <typename Visit>
 void forGraphs(SessionState& session, Visit&& visit) {
   for (unsigned device = 0; device < session.deviceCount(); ++device) {
     if (session.isEnded(device)) continue;
-    std::map<uint64_t, const KnownGraph*> ordered;
+    std::map<uint64_t, KnownGraph*> ordered;
     for (auto& [handle, graph] : session.of(device).kept.of<KnownGraphs>()) ordered.emplace(handle, &graph);
     for (auto& [handle, graph] : ordered) visit(handle, *graph);
   }
@@ -145,8 +144,7 @@ bool addOverStandIns(Execution& on, const LatestSetting& frame, KnownGraph& grap
 
 // Like addPlaceholder(), for a fill or a copy whose memory has ended, or is not there yet: the node fills or copies one valid byte, until
 // setLate() or the program sets it.
-bool addByte(Execution& on, LatestSetting frame, uint64_t handle, uint64_t node, KnownGraph& graph,
-             const std::vector<CUgraphNode>& before) {
+bool addByte(Execution& on, LatestSetting frame, uint64_t node, KnownGraph& graph, const std::vector<CUgraphNode>& before) {
   if (graph.failure != CUDA_ERROR_INVALID_VALUE || node != graph.nodes.size() || !isFillOrCopy(frame.method)) return false;
   const auto leased = on.gpu.leases.ranges();
   const CUdeviceptr bytes = leased.empty() ? on.session.gpuAddress(&on.shared().header()) : leased.front().address;
@@ -164,8 +162,8 @@ bool addByte(Execution& on, LatestSetting frame, uint64_t handle, uint64_t node,
   if (result != CUDA_SUCCESS) return false;
   graph.failure = CUDA_SUCCESS;
   graph.placeholders.push_back(static_cast<uint32_t>(node));
+  made.late.emplace(frame.method, std::move(frame.words));
   graph.nodes.push_back(std::move(made));
-  on.kept.of<Recipes>().late.insert_or_assign({handle, node}, std::move(frame));
   return true;
 }
 
@@ -175,23 +173,9 @@ CUresult setAgain(SessionState& session, KnownGraph& graph, uint64_t node, Lates
   const CUresult result = session.physical.withStandIns(on.device(), [&] { return execute(on, setting); });
   if (result == CUDA_SUCCESS || !isFillOrCopy(setting.method)) return result;
   graph.placeholders.push_back(static_cast<uint32_t>(node));
+  graph.nodes[node].late.emplace(setting.method, setting.words);
   graph.nodes[node].set[setting.method] = std::move(setting.words);
   return CUDA_SUCCESS;
-}
-
-// Fills and copies whose memory came behind their graph: the program had unregistered it, and has registered it again.
-void setLate(SessionState& session) {
-  for (unsigned device : session.usedDevices())
-    for (auto& [of, frame] : std::exchange(session.select(device).kept.of<Recipes>().late, {})) {
-      auto [handle, number] = of;
-      KnownGraph* graph = session.of(handleDevice(handle)).kept.find<KnownGraphs>(handle);
-      if (graph == nullptr || graph->executable == nullptr || number >= graph->nodes.size()) continue;
-      KnownGraphNode& node = graph->nodes[number];
-      if (std::ranges::find(graph->placeholders, number) == graph->placeholders.end()) continue;
-      Execution& on = session.select(node.device);
-      const bool isSet = session.physical.withStandIns(on.device(), [&] { return execute(on, frame); }) == CUDA_SUCCESS;
-      if (isSet && !setsNode(frame.method)) node.set.erase(frame.method);  // it is in the recipe
-    }
 }
 
 CUresult upload(Execution& on, KnownGraph& graph) {
@@ -253,7 +237,7 @@ bool addAsSet(Execution& on, uint64_t handle, uint64_t node, KnownGraph& graph, 
   if (latest.empty()) {
     if (!recipes.areExecuted || recipes.haveStandIns || graph.failure != CUDA_ERROR_INVALID_VALUE) return false;
     LatestSetting frame{on.method(), {on.words().begin(), on.words().end()}};
-    return addOverStandIns(on, frame, graph, before) || addByte(on, std::move(frame), handle, node, graph, before);
+    return addOverStandIns(on, frame, graph, before) || addByte(on, std::move(frame), node, graph, before);
   }
   graph.failure = CUDA_SUCCESS;
   graph.beforeNext = std::move(before);
@@ -275,6 +259,20 @@ CUresult addPlaceholder(Execution& on, const api::FrameReader<api::Cuda::GraphKe
   if (CUresult error = addKernelNode(on, place, {kernel, {}}, made)) return error;
   graph.placeholders.push_back(p.getNode());
   return CUDA_SUCCESS;
+}
+
+CUresult setLate(Execution& on, KnownGraph& graph) {
+  CUresult first = CUDA_SUCCESS;
+  if (graph.executable == nullptr) return first;
+  for (uint32_t number : std::vector(graph.placeholders)) {
+    KnownGraphNode& node = graph.nodes[number];
+    if (!node.late || node.device != on.device()) continue;
+    const auto& [method, words] = *node.late;
+    const CUresult result = on.executeKept(method, kj::arrayPtr(words.data(), words.size()));
+    if (first == CUDA_SUCCESS) first = result;
+    if (result == CUDA_SUCCESS && !setsNode(method)) node.set.erase(method);  // it is in the recipe
+  }
+  return first;
 }
 
 void compareHandles(SessionState& session, const Rows& rows) {
@@ -302,7 +300,10 @@ void restoreGraphs(SessionState& session, const Rows& rows) {
     on.driver.cuGraphExecDestroy(graph->executable);
     graph->executable = nullptr;
   }
-  setLate(session);
+  for (unsigned device : session.usedDevices())
+    forGraphs(session, [&](uint64_t, KnownGraph& graph) {
+      session.physical.withStandIns(device, [&] { return setLate(session.select(device), graph); });
+    });
   session.physical.endStandIns();
   for (unsigned device : session.usedDevices()) deviceHandles(session.select(device)).endSpares(session.of(device));
   for (unsigned device = 0; device < session.deviceCount(); ++device) session.of(device).kept.of<Recipes>() = {};

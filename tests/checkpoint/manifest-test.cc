@@ -58,7 +58,7 @@ Manifest readText(const ScratchDirectory& scratch, const std::string& text) {
   return readManifest(SnapshotReader(scratch.path));
 }
 
-// The sample with `change` applied to its JSON, sealed as a writer of ours would.
+// The sample with `change` applied to its JSON, sealed as SnapshotWriter does.
 template <typename Change>
 std::string changed(Change change) {
   auto json = manifestOf(encodeManifest(sample()));
@@ -95,7 +95,7 @@ TEST_CASE("a manifest comes back as it was") {
   CHECK(read.digestKey == m.digestKey);
 }
 
-TEST_CASE("state that no kind keeps is refused by the table's name") {
+TEST_CASE("a table that belongs to no kind is refused by name") {
   ScratchDirectory scratch;
   auto refusal = [&](auto change) -> std::string {
     Manifest manifest = readText(scratch, changed([&](auto& json) { change(json["state"]); }));
@@ -141,7 +141,7 @@ TEST_CASE("state that no kind keeps is refused by the table's name") {
   refused([](auto& state) { state["eventTimes"][0][1] = 3; }, "state eventTimes: row 0 is invalid");
 }
 
-TEST_CASE("the header is read without the tables, whatever is behind it") {
+TEST_CASE("the header is read without the tables, whatever follows it") {
   ScratchDirectory scratch;
   std::string text = encodeManifest(sample());
   size_t end = text.find('\n', text.find('\n') + 1) + 1;
@@ -168,7 +168,7 @@ TEST_CASE("a program whose name is too long for a header is not saved") {
   CHECK_THROWS_WITH_AS(encodeManifest(m), doctest::Contains("header would be too long"), kj::Exception);
 }
 
-TEST_CASE("a name that is no text does not keep a program from being saved") {
+TEST_CASE("a name that is not valid text does not prevent a save") {
   ScratchDirectory scratch;
   Manifest m = sample();
   m.identity.program = "/bin/\xff\xfe";
@@ -197,7 +197,7 @@ TEST_CASE("a manifest of another format version is refused by that") {
   ScratchDirectory scratch;
   std::string text = changed([](auto& json) {
     json["version"] = snapshotVersion + 1;
-    json.erase("devices");  // which need not be what we know
+    json.erase("devices");  // devices need not have a format that this version knows
   });
   std::string says = "file manifest.json: format version " + std::to_string(snapshotVersion + 1) + ", and this build";
   CHECK_THROWS_WITH_AS(readText(scratch, text), doctest::Contains(says.c_str()), kj::Exception);

@@ -15,7 +15,7 @@ using namespace vgpu::test;
 
 namespace {
 
-// A store beside the session's list, and a snapshot's directory in it.
+// Creates a store beside the session's list and returns the path of a snapshot's directory in it.
 std::string storedSnapshot(const TestSession& session) {
   std::string folder = session.scratch.path + "/store";
   ChunkStore store(folder);
@@ -44,7 +44,7 @@ std::string resume(TestSession& session, const std::string& path, Room& room) {
 
 }  // namespace
 
-TEST_CASE("a session whose chunks went to pinned memory goes on from there") {
+TEST_CASE("a session whose chunks went to pinned memory is resumed from there") {
   TestSession session;
   Room room(32 * MiB);
   std::string path = storedSnapshot(session);
@@ -82,12 +82,12 @@ TEST_CASE("a second suspend to pinned memory copies what has changed since, and 
     worker.quiesce();
     session.commit();
     Report report = saveQuiesced(session, worker, session.scratch.path + "/store/snapshots/two", room);
-    // Of four chunks that have something else than zeros by now, one whole one is as it was.
+    // Four chunks are not all zeros by now; one whole chunk is unchanged.
     KJ_REQUIRE(report.copiedBytes > 0 && report.copiedBytes <= 6 * MiB, report.copiedBytes);
   }) == "");
 }
 
-TEST_CASE("a suspended session goes on in the worker that still has it, unless the program is at another place") {
+TEST_CASE("a suspended session is resumed in the worker that still has it, unless the program is at another position") {
   TestSession session;
   Room room(32 * MiB);
   std::string path = storedSnapshot(session);
@@ -101,7 +101,7 @@ TEST_CASE("a suspended session goes on in the worker that still has it, unless t
   }) == "");
 }
 
-TEST_CASE("each chunk in pinned memory that was altered is found, and the program stays as it was") {
+TEST_CASE("each altered chunk in pinned memory is found, and the program's memory is unchanged") {
   TestSession session;
   Room room(32 * MiB);
   std::string path = storedSnapshot(session);
@@ -126,7 +126,7 @@ TEST_CASE("a snapshot whose pinned memory is gone is refused by its chunk") {
   CHECK(resume(session, path, room).find("lacks a chunk") != std::string::npos);
 }
 
-TEST_CASE("a snapshot that was written out of pinned memory needs none, and an altered chunk is not written") {
+TEST_CASE("a snapshot that was written from pinned memory to disk needs none, and an altered chunk is not written") {
   TestSession session;
   Room room(32 * MiB);
   std::string path = storedSnapshot(session);

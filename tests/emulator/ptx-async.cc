@@ -12,7 +12,7 @@ constexpr const char* asyncProlog = R"(
 
 }  // namespace
 
-TEST_CASE("an mbarrier completes a phase when all have arrived, by state and by parity") {
+TEST_CASE("an mbarrier completes a phase when all threads have arrived; waits by state and by parity") {
   Device device(kernelText(".param .u64 out", std::string(asyncProlog) + R"(
     @%p0 mbarrier.init.shared.b64 [%r2], 96;
     bar.sync 0;
@@ -38,7 +38,7 @@ TEST_CASE("an mbarrier completes a phase when all have arrived, by state and by 
   for (uint32_t t = 0; t < 96; ++t) CHECK(result[t] == 5 * (95 - t) + 10);
 }
 
-TEST_CASE("transactions hold a phase open until their bytes have come") {
+TEST_CASE("transactions keep a phase open until their bytes have arrived") {
   Device device(kernelText(".param .u64 in, .param .u64 out", std::string(asyncProlog) + R"(
     ld.param.u64 %rd7, [in];
     @!%p0 bra READY;
@@ -105,7 +105,7 @@ TEST_CASE("cp.async copies 4 to 16 bytes, fills the rest with zeros, and is chec
   CHECK(device.tryLaunch("k", {}, input + 256, out)->kind == Fault::Kind::illegalAddress);
 }
 
-TEST_CASE("cp.async reads as many bytes as it is told, a cache policy behind that or not") {
+TEST_CASE("cp.async reads as many bytes as its operand says, with or without a cache policy") {
   Device device(kernelText(".param .u64 in, .param .u64 out", std::string(asyncProlog) + R"(
     .reg .pred %ignored; ld.param.u64 %rd7, [in]; createpolicy.fractional.L2::evict_first.b64 %rd8, 1.0;
     and.b32 %r3, %r0, 7; shl.b32 %r4, %r3, 4; add.u32 %r4, %r1, %r4; setp.gt.u32 %ignored, %r3, 3;

@@ -1,4 +1,4 @@
-// Atomics: every operation and type against the host's arithmetic, in both spaces, from many blocks at once.
+// Atomics: every operation and type compared with the host's arithmetic, in both state spaces, from many blocks at once.
 #include <algorithm>
 
 #include "ptx-fixture.h"
@@ -79,7 +79,7 @@ TEST_CASE("atomics of many blocks at once add up") {
     }
 }
 
-TEST_CASE("each lane's atomic returns what it found") {
+TEST_CASE("each lane's atomic returns the old value") {
   Device device(kernelText(".param .u64 out", R"(
     .reg .b32 %r<8>; .reg .b64 %d<4>;
     ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; atom.global.add.u32 %r1, [%d0], 1; mul.wide.u32 %d1, %r1, 4; add.s64 %d2, %d0, %d1; st.global.u32 [%d2+16], %r0;
@@ -95,7 +95,7 @@ TEST_CASE("each lane's atomic returns what it found") {
   for (uint32_t t = 0; t < 128; ++t) CHECK(result[4 + t] == t);
 }
 
-TEST_CASE("floating atomics add in every format") {
+TEST_CASE("floating-point atomics add in every format") {
   Device device(kernelText(".param .u64 out", R"(
     .reg .b16 %h<3>; .reg .b32 %r<6>; .reg .f32 %f<3>; .reg .f64 %g<3>; .reg .b64 %d<4>;
     ld.param.u64 %d0, [out];
@@ -116,7 +116,7 @@ TEST_CASE("floating atomics add in every format") {
   CHECK(half[7] == 0x4300);
 }
 
-TEST_CASE("compare and swap, exchange, of 16 to 128 bits") {
+TEST_CASE("compare-and-swap and exchange of 16 to 128 bits") {
   Device device(kernelText(".param .u64 out", R"(
     .reg .pred %p; .reg .b16 %h<4>; .reg .b32 %r<4>; .reg .b64 %d<8>; .reg .b128 %q<4>;
     ld.param.u64 %d0, [out]; ld.global.b16 %h0, [%d0];

@@ -45,7 +45,7 @@ class FlatMemory : public Memory {
   uint64_t readOnly = 0;
 };
 
-// A module and its memory. Arrays are device addresses with a type.
+// A module and its memory. Arrays are typed device addresses.
 class Device {
  public:
   explicit Device(std::string_view ptx, int architecture = 90) : module(Module::parse(ptx, architecture)) {
@@ -110,7 +110,7 @@ class Device {
   std::string output;
 };
 
-// PTX of one kernel `k` around `body`, with the header that every module needs.
+// PTX of one kernel `k` around `body`, with the header of a module.
 inline std::string kernelText(std::string_view parameters, std::string_view body, std::string_view before = "") {
   return ".version 9.0\n.target sm_75\n.address_size 64\n" + std::string(before) + "\n.visible .entry k(" +
          std::string(parameters) + ")\n{\n" + std::string(body) + "\n}\n";

@@ -1,9 +1,9 @@
-// State spaces, widths, vectors, initialisers, generic addresses.
+// State spaces, widths, vectors, initializers, generic addresses.
 #include "ptx-fixture.h"
 
 namespace vgpu::emulator {
 
-TEST_CASE("loads extend by signedness to the register's width, stores cut it") {
+TEST_CASE("loads extend to the register's width according to signedness, stores truncate") {
   Device device(kernelText(".param .u64 in, .param .u64 out", R"(
     .reg .b16 %h<4>; .reg .b32 %r<8>; .reg .b64 %d<12>;
     ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out];
@@ -37,7 +37,7 @@ TEST_CASE("loads extend by signedness to the register's width, stores cut it") {
   }
 }
 
-TEST_CASE("variables hold their initial values, addresses of variables and of functions among them") {
+TEST_CASE("variables have their initial values, including addresses of variables and functions") {
   Device device(kernelText(".param .u64 out", "ret;", R"(
     .global .align 4 .b8 bytes[8] = {1, 2, 255};
     .global .u32 words[2][2] = {{1, 2}, {3, 4}};
@@ -59,7 +59,7 @@ TEST_CASE("variables hold their initial values, addresses of variables and of fu
   CHECK(at("numbers", 8) == 0xc000000000000000);
   CHECK(at("pointer") == device.variable("words") + 8);
   CHECK(at("table", 16) == device.variable("bytes") + 2);
-  CHECK(at("table") - 1 < 64);  // a function's number
+  CHECK(at("table") - 1 < 64);  // the number of a function
   CHECK(device.download<uint32_t>(device.variable("shared_with_host"), 1)[0] == 0xfffffff9);
   CHECK(at("parts") == device.variable("words"));
   for (const Variable& variable : device.module->variables()) {
@@ -68,7 +68,7 @@ TEST_CASE("variables hold their initial values, addresses of variables and of fu
   }
 }
 
-TEST_CASE("shared and local variables have generic addresses that isspacep tells apart") {
+TEST_CASE("shared and local variables have generic addresses that isspacep distinguishes") {
   Device device(kernelText(".param .u64 out", R"(
     .shared .align 8 .b8 s[512]; .local .align 8 .b8 l[64];
     .reg .pred %p<9>; .reg .b32 %r<16>; .reg .b64 %d<16>;
@@ -92,7 +92,7 @@ TEST_CASE("shared and local variables have generic addresses that isspacep tells
   for (uint32_t t = 0; t < 64; ++t) CHECK(result[t] == 2 * t + 60 + 39000);
 }
 
-TEST_CASE("extern shared memory begins behind the static variables, at the launch's size") {
+TEST_CASE("extern shared memory begins after the static variables, with the size given at the launch") {
   Device device(kernelText(".param .u64 out", R"(
     .shared .align 4 .b8 fixed[20];
     .reg .b32 %r<8>; .reg .b64 %d<4>;
@@ -147,7 +147,7 @@ TEST_CASE("kernel parameters are read at their offsets, by address too") {
   for (uint32_t t = 0; t < 6; ++t) CHECK(result[t] == 200 + 9 + 7 + t + 1);
 }
 
-TEST_CASE("alloca takes from the thread's stack and stackrestore gives it back") {
+TEST_CASE("alloca allocates on the thread's stack, and stackrestore frees it") {
   Device device(kernelText(".param .u64 out", R"(
     .reg .pred %p; .reg .b32 %r<8>; .reg .b64 %d<8>;
     ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4; add.s64 %d2, %d0, %d1; mov.u32 %r3, 0;
@@ -163,7 +163,7 @@ TEST_CASE("alloca takes from the thread's stack and stackrestore gives it back")
   for (uint32_t t = 0; t < 32; ++t) CHECK(result[t] == t);
 }
 
-TEST_CASE("malloc gives each thread memory of its own, free takes it back, the heap lives in device memory") {
+TEST_CASE("malloc returns separate memory to each thread, free returns it, and the heap lies in device memory") {
   Device device(kernelText(".param .u64 out, .param .u64 bytes", R"(
     .reg .b32 %r<4>; .reg .b64 %d<8>; .reg .pred %p;
     ld.param.u64 %d0, [out]; ld.param.u64 %d6, [bytes]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 8; add.s64 %d2, %d0, %d1;
@@ -176,7 +176,7 @@ TEST_CASE("malloc gives each thread memory of its own, free takes it back, the h
                            ".extern .func (.param .b64 r) malloc(.param .b64 n);\n.extern .func free(.param .b64 p);"));
   const uint64_t out = device.upload(std::vector<uint64_t>(64));
   device("k", {{1, 1, 1}, {64, 1, 1}}, out, uint64_t{40});
-  CHECK(device.download<uint64_t>(out, 1)[0] == 0);  // no heap
+  CHECK(device.download<uint64_t>(out, 1)[0] == 0);  // there is no heap
   device.launch.heapBytes = 1 << 14;
   device.launch.heapBase = device.memory.allocate(device.launch.heapBytes);
   for (int round = 0; round < 3; ++round) device("k", {{1, 1, 1}, {64, 1, 1}}, out, uint64_t{40});

@@ -1,4 +1,4 @@
-// Conversions to formats of 8 bits and fewer, against references that search and compare instead of computing.
+// Conversions to formats of 8 bits and less, compared with references that search instead of computing.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -28,7 +28,7 @@ double valueOf(const Format& format, uint32_t code) {
   return code & format.sign ? -size : size;
 }
 
-// The nearest finite code, of two the even one.
+// The code of the nearest finite value; of two, the even code.
 uint32_t nearest(const Format& format, double value, bool relu) {
   if (std::isnan(value)) return format.nan;
   if (relu && std::signbit(value)) return 0;
@@ -49,7 +49,7 @@ double halfValue(uint32_t bits) {
   return bits & 0x8000 ? -size : size;
 }
 
-// out[i] = instruction(in[i]...), the inputs of thread i side by side.
+// out[i] = instruction(in[i]...), with the inputs of thread i adjacent.
 std::vector<uint32_t> each(const std::string& instruction, const std::vector<uint32_t>& in, uint32_t count) {
   const auto inputs = static_cast<uint32_t>(in.size() / count);
   std::string body =
@@ -85,7 +85,7 @@ void checkCodes(const Format& format, bool relu, const std::vector<uint32_t>& go
 
 }  // namespace
 
-TEST_CASE("every pair of neighbouring halves becomes the nearest 8-bit floats") {
+TEST_CASE("every pair of adjacent halves becomes the nearest 8-bit floats") {
   constexpr uint32_t count = 65536 / sanitizerShare / 256 * 256;  // whole blocks
   std::vector<uint32_t> in(count);
   std::vector<double> hi(count), lo(count);
@@ -221,7 +221,7 @@ TEST_CASE("every 8-bit float becomes the half of its value") {
     }
 }
 
-TEST_CASE("cvt.pack clamps two values and puts them below a third") {
+TEST_CASE("cvt.pack saturates two values and puts them below a third") {
   std::vector<uint32_t> in;
   const std::vector<int32_t> operands{0,    1,     -1,    2,      -2,     3,     -3,    7,         8,
                                       -8,   -9,    15,    16,     127,    128,   255,   256,       -128,
@@ -253,7 +253,7 @@ TEST_CASE("cvt.pack clamps two values and puts them below a third") {
     }
 }
 
-TEST_CASE("min and max with relu, however the header writes them") {
+TEST_CASE("min and max with relu work in every form that the header uses") {
   std::vector<uint32_t> in;
   for (const int32_t a : {0, 1, -1, 5, -5, INT32_MAX, INT32_MIN, INT32_MIN + 1})
     for (const int32_t b : {0, 1, -1, 5, -5, INT32_MAX, INT32_MIN, INT32_MIN + 1})

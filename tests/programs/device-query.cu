@@ -1,5 +1,5 @@
-// The device's properties: printed, consistent between the calls that return them, and the same after the pause, since a virtual
-// GPU keeps its identity on whatever node it is resumed.
+// The device's properties: printed, consistent between the calls that return them, and the same after the pause, because a virtual GPU
+// keeps its identity on whichever node it is resumed.
 #include "program.h"
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// Executable graphs that copy memory which the program has unregistered, and registered again, since they were made: they copy it also
-// after a suspend, in which the graph is made before that memory is registered.
+// Executable graphs that copy memory which the program has unregistered, and registered again, since they were made, or does so after a
+// suspend, in which the graph is made before that memory is registered.
 #include "program.h"
 
 #include <sys/mman.h>
@@ -21,7 +21,6 @@ class Registered {
     CHECK(cudaGraphInstantiate(&exec, graph, 0));
     CHECK(cudaGraphDestroy(graph));
     CHECK(cudaHostUnregister(memory));
-    CHECK(cudaHostRegister(memory, bytes, 0));
   }
   ~Registered() {
     CHECK(cudaGraphExecDestroy(exec));
@@ -31,6 +30,7 @@ class Registered {
   Registered(const Registered&) = delete;
   Registered& operator=(const Registered&) = delete;
 
+  void wake() { CHECK(cudaHostRegister(memory, bytes, 0)); }
   bool copies(char host, char there, const char* expected) {
     std::memset(memory, host, count);
     device.upload(std::vector<char>(count, there));
@@ -49,9 +49,13 @@ class Registered {
 }  // namespace
 
 int main() {
-  Registered to(true), from(false);
+  Registered to(true), from(false), toLater(true), fromLater(false);
+  to.wake();
+  from.wake();
   bool ok = to.copies('a', 'b', "aa") & from.copies('c', 'd', "dd");
   pausePoint();
-  ok &= to.copies('e', 'f', "ee") & from.copies('g', 'h', "hh");
+  toLater.wake();
+  fromLater.wake();
+  ok &= to.copies('e', 'f', "ee") & from.copies('g', 'h', "hh") & toLater.copies('i', 'j', "ii") & fromLater.copies('k', 'l', "ll");
   return verdict("registered-graphs", ok);
 }

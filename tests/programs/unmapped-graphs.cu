@@ -13,11 +13,11 @@ unsigned* mapNew() {
   CUmemGenericAllocationHandle physical;
   CALL(cuMemCreate, &physical, granularity(), &properties, 0);
   unsigned* memory = map(physical);
-  CALL(cuMemRelease, physical);  // it ends when it is unmapped
+  CALL(cuMemRelease, physical);  // it is freed when it is unmapped
   return memory;
 }
 
-// Fills a word, writes the next, and copies both to the end.
+// Fills a word, writes the next one, and finally copies both.
 struct Graph {
   Graph(unsigned* words, unsigned* out) : fill(fillOf(words)), write(writeOf(words + 1)) {
     CHECK(cudaGraphCreate(&graph, 0));
@@ -107,7 +107,7 @@ class Changed {
 
 class Disabled {
  public:
-  // Made with what is unmapped, or set to it.
+  // Instantiated with memory that is then unmapped, or set to it.
   explicit Disabled(bool isSet) {
     unsigned* gone = mapNew();
     unsigned* first = isSet ? words : gone;

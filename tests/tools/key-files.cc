@@ -44,7 +44,7 @@ TEST_CASE("a file of keys is read as it was written") {
   CHECK(!isFor(*read.certificate, "10.0.0.3"));
 }
 
-TEST_CASE("what is no file of keys, or one that others may have read or written, is refused with what to do") {
+TEST_CASE("an invalid file of keys, or one that others can read or write, is refused with advice") {
   test::ScratchDirectory folder;
   const std::string path = folder.path + "/i";
   Pair authority = makeAuthority({"alice", {"laptop"}}, 30), own = issue(authority, {"alice", {"gpu-1"}}, 30);
@@ -72,7 +72,7 @@ TEST_CASE("a certificate without a user can own no session") {
   CHECK(says(refusal(written(folder.path + "/i", textOf(own, authority.certificate.get()))), "a certificate without a user"));
 }
 
-TEST_CASE("names in certificates are those of hosts, users and addresses") {
+TEST_CASE("names in certificates must be names of hosts or users, or addresses") {
   for (const char* name : {"gpu-1", "a.b.example", "10.0.0.2", "::1", "alice@lab", "x"}) CHECK_NOTHROW(requireName(name));
   for (std::string name : {"", "a b", "a/b", "a,DNS:b", "a:b", "a\nb", "é", "*"}) CHECK_THROWS(requireName(name));
   CHECK_THROWS(requireName(std::string(65, 'a')));

@@ -41,7 +41,7 @@ std::string best(const std::vector<NodeState>& nodes, unsigned gpus = 1) {
 
 }  // namespace
 
-TEST_CASE("names of the file of nodes are usable wherever an address is") {
+TEST_CASE("names from the file of nodes can be used in place of addresses") {
   NodesFile file("# mine\n\ngpu-1 tls:gpu-1.example:7000\n  near   unix:/run/a/vgpud.sock  # here\n");
   CHECK(knownNodes().size() == 2);
   CHECK(resolveNode("gpu-1").name() == "tls:gpu-1.example:7000");
@@ -50,7 +50,7 @@ TEST_CASE("names of the file of nodes are usable wherever an address is") {
   CHECK(refusal([] { resolveNode("any"); }).find("for `vgpuctl run` only") != std::string::npos);
 }
 
-TEST_CASE("what is wrong in the file of nodes is named by its line") {
+TEST_CASE("an error in the file of nodes is reported with its line") {
   struct Wrong {
     const char *text, *why;
   };
@@ -66,7 +66,7 @@ TEST_CASE("what is wrong in the file of nodes is named by its line") {
   CHECK(refusal([] { surveyNodes(std::chrono::seconds(1)); }).find("no nodes are known: list them in") != std::string::npos);
 }
 
-TEST_CASE("any is the node with the most free memory on as many of its first GPUs as are needed, then the fewest sessions") {
+TEST_CASE("`any` chooses the node with the most free memory on as many of its first GPUs as needed, then the fewest sessions") {
   CHECK(best({nodeWith("a", {5}), nodeWith("b", {7}), nodeWith("c", {6, 6})}) == "b");
   CHECK(best({nodeWith("a", {5}), nodeWith("b", {7}), nodeWith("c", {6, 6})}, 2) == "c");
   CHECK(best({nodeWith("a", {9, 1}), nodeWith("b", {2, 2})}, 2) == "b");

@@ -34,6 +34,7 @@ struct KnownGraphNode {
   using Settings = std::map<api::Method, std::vector<capnp::word>>;
   Settings set;  // the latest frame of each method
   Settings uploaded;  // `set` at the graph's last upload, if kernels launch it
+  std::optional<Settings::value_type> late;  // of a fill's or copy's placeholder: the frame that says what the node is to do (setLate)
 };
 
 struct KnownGraph {

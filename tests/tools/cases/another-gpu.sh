@@ -1,4 +1,4 @@
-# Sessions that go on on another GPU: of another architecture, a smaller one, one of several, one in the place of two.
+# Sessions that are resumed on another GPU: of another architecture, a smaller one, one of several, one in the place of two.
 export VGPU_STORE=$dir/store
 VGPU_EMULATED=architecture=90,memory=2GiB startNode hopper
 VGPU_EMULATED=architecture=80,memory=1GiB startNode ampere
@@ -13,7 +13,7 @@ tell one change changed
 succeeds ctl ampere suspend one --to "$dir/second"
 ctl ampere inspect "$dir/second" | finds "sm_90" || fail "the program's GPU is another one than it has seen"
 
-# With what it has, it would not fit.
+# A session that is too large for the other GPU.
 startContents hopper large 80
 succeeds ctl hopper suspend large
 refused "the program uses [0-9]* MiB of GPU memory, but GPU 0 here, .* has 64 MiB" ctl small resume large
@@ -22,7 +22,7 @@ succeeds ctl hopper resume large
 memoryIsRight large
 endContents large
 
-# The node's second GPU; a GPU that is not there, and one that the program does not have.
+# The node's second GPU; a GPU that does not exist, and one that the program does not use.
 refused "there is no GPU 2 here" ctl two resume "$dir/second" --device-map 0=2
 refused "the program has 1 GPUs" ctl two resume "$dir/second" --device-map 0=1,1=0
 refused "takes PROGRAM'S GPU=NODE'S GPU" ctl two resume "$dir/second" --device-map 0
@@ -34,15 +34,15 @@ succeeds ctl hopper resume "$dir/third"
 memoryIsRight one
 endContents one
 
-# A program that sees two GPUs and uses one goes on where there is one.
+# A program that sees two GPUs and uses one can be resumed on a node with one.
 startContents two seer 8
 succeeds ctl two suspend seer --to "$dir/seer"
 succeeds ctl hopper resume "$dir/seer"
 memoryIsRight seer
 endContents seer
 
-# A program that uses two GPUs goes on where there is one, in the place of both. If it has textures or surfaces on both, their numbers are
-# those of one GPU then.
+# A program that uses two GPUs can be resumed on a node with one, in the place of both. The numbers of textures and surfaces from both GPUs
+# are then assigned on one.
 startBoth() {
   rm -f "$dir/both.reached" "$dir/both.go"
   VGPU_PAUSE_FILE=$dir/both ctl two run --name both -- "$tree/tests/programs/$1" "${@:2}" >"$dir/both.log" 2>&1 &
@@ -64,7 +64,7 @@ refused "has the handle [0-9]* on this device, but the program knows it by" ctl 
 succeeds ctl two resume random-history
 goOn random-history
 
-# Parts of its GPU's multiprocessors, of which another has not as many.
+# Green contexts with more multiprocessors than the other GPU has.
 VGPU_EMULATED=architecture=75 startNode turing
 VGPU_PAUSE_FILE=$dir/pause ctl hopper run --name green -- "$tree/tests/programs/green-contexts" >"$dir/green.log" 2>&1 &
 runner[green]=$!

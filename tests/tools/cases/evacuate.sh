@@ -1,4 +1,4 @@
-# All sessions of a node leave it while they run: by hand, and when it is told to end.
+# All sessions of a node migrate while they run: with `vgpuctl evacuate`, and when vgpud is ended.
 program=$tree/tests/programs/steady
 [ -x "$program" ] || fail "there is no $program"
 export VGPU_NODES=$dir/nodes
@@ -18,7 +18,7 @@ startSteady "unix:$dir/a/vgpud.sock" near
 waitUntil lists a far
 waitUntil lists a near
 
-# One node that cannot take them, and one that takes both; the node itself is known too.
+# Known nodes: one that cannot take the sessions, one that can take both, and the node itself.
 cat >"$dir/nodes" <<NODES
 here     unix:$dir/a/vgpud.sock
 unlike   unix:$dir/other/vgpud.sock
@@ -44,13 +44,13 @@ timeout "$limit" "$tree/bin/vgpuctl" evacuate "unix:$dir/b/vgpud.sock" --to "$(a
 [ "$(grep -c "runs on tcp:.*; its program was held for" "$dir/back.log")" = 2 ] || fail "it does not say where they are"
 for name in far near; do waitUntil hasState a "$name" running; done
 
-# Nowhere to go.
+# No node can take the sessions.
 code=0
 timeout "$limit" "$tree/bin/vgpuctl" evacuate "unix:$dir/a/vgpud.sock" --to "unix:$dir/other/vgpud.sock" >"$dir/nowhere.log" 2>&1 || code=$?
 [ "$code" = 1 ] || fail "an evacuation that leaves sessions returned $code"
 says nowhere "(near) stays: .*migrate it to a node with the same model" || fail "it does not say why one stays"
 
-# Told to end: what runs there leaves, and nothing comes meanwhile.
+# Ended by SIGTERM: the sessions leave, and no session is accepted meanwhile.
 succeeds ctl a migrate near --to "unix:$dir/c/vgpud.sock"
 worker=$(field c near workerPid)
 stopProcess "$worker"
@@ -70,7 +70,7 @@ endsCleanly c
 runsElsewhere() { hasState a near running || hasState b near running; }
 waitUntil runsElsewhere
 
-# Told so twice: it ends at once, with what it has. Likewise if its sessions are to end with it.
+# A second SIGTERM ends it at once, with its sessions. So does the first if sessions are to end with it.
 startNode c
 startDouble c stays
 worker=$(field c stays workerPid)

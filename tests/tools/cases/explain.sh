@@ -1,4 +1,4 @@
-# What would stop or delay a suspend is said without one: object by object, and a kernel that runs by its name.
+# `explain` names what would stop or delay a suspend: each object, and a running kernel by its name.
 startNode a
 startContents a one 8
 succeeds ctl a explain one

@@ -1,4 +1,4 @@
-# What is refused of virtual machines, with what to do; nothing is lost by it.
+# Requests concerning virtual machines that are refused, with advice; nothing is lost by them.
 mkdir "$dir/one"
 memory=$dir/one/memory
 daemonRefused() { refused "$1" timeout "$limit" "$tree/bin/vgpud" --run-dir "$dir/x" --device emulated --guest "$2"; }
@@ -31,7 +31,7 @@ refused "has only 1000 bytes" run "$dir/short"
 refused "memory that this machine shares with its host: only .vgpuctl run. can use it" "$tree/bin/vgpuctl" --node "ivshmem:$memory" ps
 refused "name a virtual machine's memory with --guest NAME=FILE" "$tree/bin/vgpud" --run-dir "$dir/x" --device emulated --listen ivshmem:
 
-# Nobody serves it; a machine of another version; and then it is served as before.
+# The memory is not served; a machine has another version; then it is served as before.
 stopNode a
 refused "no vgpud of the host serves the memory" run "$memory"
 printf '\x63' | dd of="$memory" bs=1 seek=8 conv=notrunc status=none

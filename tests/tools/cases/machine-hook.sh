@@ -1,4 +1,4 @@
-# libvirt's hook says no to nobody else's machine: whatever its user has, and whatever is wrong with the list.
+# libvirt's hook never stops a machine that vgpu does not manage, whatever the user's environment or the errors in the list.
 hook() { echo '<domain/>' | "$tree/lib/vgpu/libvirt-hook" "$@" 2>"$dir/hook.log"; }
 bareHook() { echo '<domain/>' | env -i "PATH=$PATH" ${settings[@]+"${settings[@]}"} "$tree/lib/vgpu/libvirt-hook" "$@" 2>"$dir/hook.log"; }
 settings=()

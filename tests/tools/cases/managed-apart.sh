@@ -1,9 +1,10 @@
-# Devices that are peers use each other's managed memory. Such a program does not go on on GPUs that are none, and is told so; it does
-# on one in the place of both. Without managed memory it goes on on any, and gets pinned memory there when it asks for managed memory.
+# Peer devices use each other's managed memory. A program that does so is not resumed on GPUs that are not peers, and gets the reason; it
+# can be resumed on one GPU in the place of both. Without managed memory it is resumed on any GPUs, and on these later requests for managed
+# memory get pinned memory.
 VGPU_EMULATED=devices=2 startNode peers
 VGPU_EMULATED=devices=2,peers=0 startNode apart
 
-# begin NAME [ARGUMENT]: managed-devices, up to its pause point.
+# begin NAME [ARGUMENT]: runs managed-devices up to its pause point.
 begin() {
   VGPU_PAUSE_FILE=$dir/$1 ctl peers run --name "$1" -- "$tree/tests/programs/managed-devices" "${@:2}" >"$dir/$1.log" 2>&1 &
   runner[$1]=$!

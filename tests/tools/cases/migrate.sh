@@ -1,5 +1,5 @@
-# A program that works without a pause moves between two nodes; nothing is lost, whatever fails on the way. VGPU_MOVES: how many times
-# it moves (default 4).
+# A program that works without a pause migrates between two nodes; no call is lost, whatever fails during a migration. VGPU_MOVES: number of
+# migrations (default 4).
 program=$tree/tests/programs/steady
 [ -x "$program" ] || fail "there is no $program"
 
@@ -23,7 +23,7 @@ VGPU_EMULATED=memory=16MiB startNode small
 refused "for the arriving session: CUDA_ERROR_OUT_OF_MEMORY" ctl a migrate moving --to "$dir/small"
 stopNode small
 
-# Two at once: the first one stands still until the second is refused.
+# Two migrations at once: the first is stopped until the second is refused.
 worker=$(field a moving workerPid)
 stopProcess "$worker"
 ctl a migrate moving --to "$dir/b" >"$dir/first.log" 2>&1 &
@@ -65,7 +65,7 @@ ctl "$from" migrate moving --to "$dir/doomed" >"$dir/doomed-migrate.log" 2>&1 &&
 waitUntil ended "${daemon[doomed]}"
 waitUntil hasState "$from" moving running
 
-# Its caller gives up: so does the migration, or it has ended before.
+# The caller gives up: so does the migration, unless it has ended before.
 ctl "$from" migrate moving --to "$dir/$to" >"$dir/cancelled.log" 2>&1 &
 cancelled=$!
 for client in $(processesOfRun vgpuctl); do tr '\0' ' ' <"/proc/$client/cmdline" | grep -q ' migrate ' && kill -TERM "$client"; done
@@ -75,7 +75,7 @@ touch "$dir/end"
 waitUntil ended "$mover"
 wait "$mover" || fail "the program that moved returned $?"
 
-# The program is killed while it is on its way: nothing of it stays at either node.
+# The program is killed during the migration: nothing of it is left on either node.
 export VGPU_FAULT_LOG=$dir/faults
 VGPU_FAULT_POINT=migrate.arriving:stop startNode standing
 startContents "$from" short 1

@@ -1,4 +1,4 @@
-# Known nodes: what they have, or why they do not answer; their names in the place of addresses; and the best for a program.
+# Known nodes: their resources, or why they do not reply; their names instead of addresses; and the best node for a program.
 export VGPU_NODES=$dir/nodes
 ctlOf() { timeout "$limit" "$tree/bin/vgpuctl" "$@"; }
 
@@ -7,7 +7,7 @@ succeeds "$tree/bin/vgpuctl" keys init
 VGPU_EMULATED=memory=1GiB startNode a
 VGPU_EMULATED=memory=2GiB startNode b --listen tls:127.0.0.1:0
 VGPU_EMULATED=memory=512MiB,devices=2 startNode c
-# One that takes connections and says nothing, and one where nothing listens.
+# A node that accepts connections but sends nothing, and an address where no process listens.
 python3 -c '
 import socket, sys, time
 s = socket.create_server(("127.0.0.1", 0))
@@ -40,13 +40,13 @@ ctlOf nodes --timeout 3 >"$dir/table.log" || fail "nodes returned $?"
 says table "^small .* 1 .*1.0 GiB.*0 of 0" || fail "no line of small"
 says table "^gone .*does not answer: nothing answers at" || fail "no line of gone"
 
-# Names in the place of addresses.
+# Names instead of addresses.
 succeeds ctlOf --node far ps
 succeeds env VGPU_NODE=small timeout "$limit" "$tree/bin/vgpuctl" ps
 refused "node any is for .vgpuctl run. only" ctlOf --node any ps
 refused "No such session\|no session" ctlOf --node small migrate x --to far
 
-# The best: what `any` takes, and what it leaves out, with a word.
+# The best node: which one `any` chooses, and which nodes it skips, with a reason.
 sed -i '/^silent/d' "$dir/nodes"
 kill "$silent"
 runAny() { LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} ctlOf --node any run "$@" -- "$program" 1000 >"$dir/any.log" 2>&1; }

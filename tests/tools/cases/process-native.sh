@@ -1,5 +1,5 @@
-# A program that runs on a GPU without vgpu: what NVIDIA's driver is asked for, in which order, and that whatever fails has the program
-# go on. The driver is a double (tests/tools/checkpoint-double.c), and the program a counter with a child.
+# A program that runs on a GPU without vgpu: the calls to NVIDIA's driver and their order, and whatever fails, the program goes on. The
+# driver is a double (tests/tools/checkpoint-double.c), and the program a counter with a child.
 # shellcheck source=../native-program.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../native-program.sh"
 
@@ -13,7 +13,7 @@ asked "lock $root checkpoint $root lock $child checkpoint $child "
 count=$(countOf "$dir/count") childCount=$(countOf "$dir/count.child")
 : >"$double/log"
 
-# What is wrong with the folder is found before there is a process.
+# Errors in the folder are found before a process is restored.
 cp -r "$dir/saved" "$dir/other"
 printf x >>"$(find "$dir/other/process" -name 'pages-*.img' | head -n 1)"
 refused "file pages-.*: length" native resume "$dir/other"
@@ -25,7 +25,7 @@ refused "--device-map is for sessions" native resume "$dir/saved" --device-map 0
 refused "no NVIDIA driver" "$tree/bin/vgpuctl" resume "$dir/saved"
 asked ""
 
-# The driver fails: nothing is left of the processes, and the snapshot is as it was.
+# The driver fails: none of the processes is left, and the snapshot is unchanged.
 touch "$double/fail-unlock"
 refused "NVIDIA's driver cannot release the CUDA calls of process $root .*: CUDA_ERROR_NOT_READY" native resume "$dir/saved"
 waitUntil ended "$root"
@@ -40,7 +40,7 @@ waitUntil hasCounted "$dir/count" "$count"
 waitUntil hasCounted "$dir/count.child" "$childCount"
 goesOn
 
-# Whatever fails has it go on.
+# Whatever fails, the program goes on.
 touch "$double/fail-checkpoint"
 refused "cannot save the GPU memory of process $root .*. The program goes on" native suspend "pid:$root" --native --to "$dir/saved"
 goesOn

@@ -1,4 +1,4 @@
-# A program whose processes share GPU memory is saved with them and resumed; a copy of it is refused by name before anything is restored.
+# A program whose processes share GPU memory is saved with them and resumed; copying it is refused by name before anything is restored.
 program=$tree/tests/programs/ipc-memory
 [ -x "$program" ] || skip "no $program"
 export VGPU_FAULT_LOG=$dir/faults

@@ -1,5 +1,5 @@
-# Without root: a CRIU without capabilities is refused with what it lacks, before anything is asked of the program; one that has them
-# saves and restores a program.
+# Without root: a CRIU without capabilities is refused with the missing ones before the program is affected; one that has them saves and
+# restores a program.
 if [ "$(id -u)" = 0 ]; then
   { command -v setcap && command -v setpriv; } >/dev/null || skip "no setcap or no setpriv"
   other=(setpriv --reuid=65534 --regid=65534 --clear-groups)

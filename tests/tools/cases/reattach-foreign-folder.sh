@@ -1,4 +1,4 @@
-# A program that is found again cannot name the folder in which the daemon writes and deletes.
+# A program that a daemon reattaches cannot choose the folder in which the daemon writes and deletes.
 startNode a
 startRogue a rogue reattach "$dir/other"
 waitUntil says rogue '^opened'

@@ -1,7 +1,7 @@
-# pid:, id: and name: say what a word is; a plain word that means several sessions is refused.
+# pid:, id: and name: say what a word is; a plain word that fits several sessions is refused.
 startNode a
 startDouble a one
-startDouble a "${double[one]}"  # its name is the other's pid
+startDouble a "${double[one]}"  # its name is the other program's pid
 pid=${double[one]} named=${double[${double[one]}]}
 id=$(field a "$named" session)
 
@@ -14,7 +14,7 @@ succeeds ctl a suspend "pid:$pid" --to "$dir/by-pid"
 hasState a one suspended || fail "the session of that pid was not suspended"
 succeeds ctl a inspect "id:$id"
 
-# The name of one is the id of another.
+# One session's name is the other's id.
 startDouble a "$id"
 refused "\"$id\" matches several sessions" ctl a inspect "$id"
 succeeds ctl a inspect "name:$id"

@@ -1,4 +1,4 @@
-# SESSION is an id, a name or a pid; what means none or several is refused.
+# SESSION is an id, a name or a pid; a word that fits no session, or several, is refused.
 startNode a
 startDouble a one
 startDouble a two

@@ -1,5 +1,5 @@
-# Programs that have memory of the host in common: a snapshot that one of them outlives, and a move within the host, are of it alone; it does
-# not leave its host, and there are no copies of it.
+# Programs that share host memory: a snapshot of one of them, and a migration within the host, do not affect the others; the program cannot
+# migrate to another host, and cannot be copied.
 program=$tree/tests/programs/shared-host-memory
 [ -x "$program" ] || skip "no $program"
 export VGPU_STORE=$dir/store

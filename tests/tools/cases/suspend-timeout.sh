@@ -1,4 +1,4 @@
-# A kernel that does not end: the suspend says what it waits for, gives up in time, and the program goes on.
+# A kernel that does not end: the suspend names it, gives up in time, and the program goes on.
 program=$tree/tests/programs/endless
 [ -x "$program" ] || skip "no $program"
 startNode a
@@ -11,11 +11,11 @@ grep -q "waiting for the GPU (kernel spin" "$dir/refused.log" || fail "nobody sa
 waitUntil isGone "$dir/x"
 hasState a endless running || fail "the program is $(field a endless state)"
 
-# Given up by its caller it ends at once, not with the kernel.
+# If its caller gives up, the suspend ends at once, not with the kernel.
 ctl a suspend endless --to "$dir/y" >"$dir/suspend.log" 2>&1 &
 suspend=$!
 waitUntil hasState a endless suspending
-kill -INT $(commandsOf suspend)
+kill -INT "$(commandsOf suspend)"
 wait "$suspend" && fail "a suspend that was given up succeeded"
 waitUntil isGone "$dir/y"
 : >"$dir/pause.go"

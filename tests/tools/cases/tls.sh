@@ -1,13 +1,13 @@
-# Nodes with keys: who has a certificate of the same CA and user is served as on this host; everybody else learns why not, as does the
-# node, and nothing beyond the handshake is said.
+# Nodes with keys: a client with a certificate of the same CA and user is served as on this host; all others, and the node, get the reason,
+# and nothing beyond the handshake is sent.
 keys() { "$tree/bin/vgpuctl" keys "$@"; }
-# with FOLDER COMMAND...: with the keys of $dir/FOLDER.
+# with FOLDER COMMAND...: runs it with the keys of $dir/FOLDER.
 with() {
   local folder=$1
   shift
   VGPU_KEYS=$dir/$folder "$@"
 }
-# turnedAway FOLDER PATTERN PATTERN [ADDRESS]: `ps` with those keys is refused; it says the first pattern, the node the second.
+# turnedAway FOLDER PATTERN PATTERN [ADDRESS]: `ps` with those keys must be refused; it reports the first pattern, the node the second.
 turnedAway() {
   local before
   before=$(grep -c "is not served: .*$3" "$dir/a.log")
@@ -16,13 +16,13 @@ turnedAway() {
 }
 turnedAwayMore() { [ "$(grep -c "is not served: .*$1" "$dir/a.log")" -gt "$2" ]; }
 
-# Without keys nobody listens, and nobody is reached.
+# Without keys a node cannot listen, and no node can be reached.
 refused "there is no $dir/config/vgpu/keys/identity.pem: .vgpuctl keys init. makes a CA" \
   "$tree/bin/vgpud" --run-dir "$dir/c" --device emulated --listen tls:127.0.0.1:0
 refused "there is no $dir/none/identity.pem" with none at tls:127.0.0.1:1 ps
 refused "certificates are issued on the host and by the user that made the CA" with none keys issue gpu-1
 
-# A CA and keys, which are private and are never overwritten.
+# Makes a CA and keys, which are private and never overwritten.
 succeeds keys init
 folder=$dir/config/vgpu/keys
 [ "$(stat -c %a "$folder" "$folder/ca.pem" "$folder/identity.pem" | tr '\n' ' ')" = "700 600 600 " ] || fail "keys are open to others"
@@ -37,7 +37,7 @@ refused "cannot be in a certificate" keys issue "gpu 1" --to "$dir/x.pem"
 keys show "$dir/gpu-1.pem" >"$dir/show.log" || fail "it cannot be shown"
 says show "hosts  gpu-1, 127.0.0.2, localhost" || fail "it does not say which hosts"
 
-# Keys that are open to others, or no keys.
+# Keys that others can read, and missing keys.
 install -d -m 700 "$dir/open" "$dir/empty"
 install -m 644 "$dir/gpu-1.pem" "$dir/open/identity.pem"
 : >"$dir/empty/identity.pem"
@@ -53,7 +53,7 @@ address=${addresses[0]} plain=${addresses[2]}
 succeeds at "$address" ps
 succeeds at "tls://${address#tls:}" ps
 
-# expire KEYS FOLDER: the same keys with a certificate of our CA that was valid for a day of 2020, as $dir/FOLDER/identity.pem.
+# expire KEYS FOLDER: the same keys with a certificate of the test's CA that was valid for one day of 2020, as $dir/FOLDER/identity.pem.
 expire() {
   install -d -m 700 "$dir/$2"
   (
@@ -67,7 +67,7 @@ expire() {
   ) >"$dir/expire.log" 2>&1
 }
 
-# Strangers, by what they show.
+# Strangers, by the certificate that they present.
 install -d -m 700 "$dir/bob" "$dir/gpu-1"
 succeeds keys issue laptop --user bob --to "$dir/bob/identity.pem"
 install -m 600 "$dir/gpu-1.pem" "$dir/gpu-1/identity.pem"
@@ -87,7 +87,7 @@ succeeds with gpu-1 at "$address" ps
 python3 - "${address##*:}" "$dir/bob/identity.pem" "$dir/other/identity.pem" "$(greetingVersion)" <<'PY' || fail "a stranger was not told by an alert alone"
 import socket, ssl, struct, sys
 port, bob, other, version = int(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
-# One who takes every node's certificate, and sends the greeting at once.
+# A client that accepts every node's certificate, and sends its greeting at once.
 def heard(keys=None, version=ssl.TLSVersion.TLSv1_3):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -110,7 +110,7 @@ waitUntil says a "is not from our CA"
 waitUntil says a "shows no certificate"
 waitUntil noRelays
 
-# A program, and its session, which another user of the CA neither sees nor takes.
+# A program and its session, which another user of the CA can neither see nor take.
 startFar "$address" far 24
 token=$(ls "$dir/a/relays")
 turnedAway bob "is for another user" "is for another user"

@@ -51,6 +51,7 @@ void trapNow(Decoder& decoder, const Statement&) { decoder.build().add(trap, {},
 // them.
 void multicastNow(Decoder& decoder, const Statement&) { decoder.build().add(noMulticast, {}, {}).flow = IrInst::Flow::end; }
 void ignore(Decoder&, const Statement&) {}
+void nanosleep(Decoder& decoder, const Statement&) { decoder.build().add(sleepNow, {}, {}); }
 
 // ---- bar, barrier
 struct BarrierForm {
@@ -106,7 +107,7 @@ void barrierOf(Decoder& decoder, const Statement& statement) {
 constexpr DecodeRow decodeRows[] = {
     {"bra", bra, true},         {"brx", brx, true},      {"ret", ret, true},         {"exit", exitNow, true},
     {"call", decodeCall, true}, {"trap", trapNow, true}, {"brkpt", trapNow, true},   {"barrier", barrierOf, true},
-    {"nanosleep", ignore},      {"pmevent", ignore},     {"griddepcontrol", ignore}, {"multimem", multicastNow, true},
+    {"nanosleep", nanosleep},   {"pmevent", ignore},     {"griddepcontrol", ignore}, {"multimem", multicastNow, true},
 };
 
 }  // namespace

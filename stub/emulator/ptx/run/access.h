@@ -29,8 +29,14 @@ enum class Pattern { failed, contiguous, scattered };
 // Also makes the launch's checks of shared memory, except for plain writes, for which the values are needed: see checkWrites().
 Pattern resolve(Warp&, const Inst*, AccessForm, uint32_t bytes, Access, std::byte* (&host)[laneCount]);
 
-// A program that reads the same place repeatedly may be waiting for another thread, which gets its turn sooner.
+// A program that reads or changes a place that others may change may be waiting for another thread, which gets its turn sooner.
 inline void spinning(Warp& warp) { warp.budget -= 64; }
+// It does wait, as far as can be seen: it has asked in vain, or reads where it has read last. A slice has a few of these.
+inline void waiting(Warp& warp) { warp.budget -= 4096; }
+inline void polling(Warp& warp, const std::byte* place) {
+  place == warp.polled ? waiting(warp) : spinning(warp);
+  warp.polled = place;
+}
 
 Handler findLoad(uint32_t bytes, bool isSigned, uint32_t registerBytes, bool ordered);
 Handler findStore(uint32_t bytes, uint32_t registerBytes, bool ordered);

@@ -103,12 +103,15 @@ const Inst* compareAndSwap(Warp& warp, const Inst* inst) {
   auto* const out = warp.lanes<Lane<T>>(inst->op[0]);
   const auto* const b = warp.lanes<Lane<T>>(inst->op[2]);
   const auto* const c = warp.lanes<Lane<T>>(inst->op[3]);
-  return atPlaces(warp, inst, sizeof(T), [&](int lane, std::byte* place) {
+  bool changed = false;  // by any lane: else they wait for a lock
+  const Inst* const next = atPlaces(warp, inst, sizeof(T), [&](int lane, std::byte* place) {
     auto expected = static_cast<T>(b[lane]);
-    __atomic_compare_exchange_n(at<T>(place), &expected, static_cast<T>(c[lane]), false, __ATOMIC_ACQ_REL,
-                                __ATOMIC_ACQUIRE);
+    changed |= __atomic_compare_exchange_n(at<T>(place), &expected, static_cast<T>(c[lane]), false, __ATOMIC_ACQ_REL,
+                                           __ATOMIC_ACQUIRE);
     out[lane] = static_cast<Lane<T>>(expected);
   });
+  if (!changed) waiting(warp);
+  return next;
 }
 
 // 128 bits: not every x86-64 processor has an instruction, so one lock serves all of them.

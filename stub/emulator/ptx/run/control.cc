@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "stub/emulator/ptx/run/access.h"
 #include "stub/emulator/ptx/run/block.h"
 #include "stub/emulator/ptx/run/handlers.h"
 
@@ -152,6 +153,11 @@ const Inst* callIndirect(Warp& warp, const Inst* inst) {
 
 const Inst* returnCall(Warp& warp, const Inst*) { return warp.returnFromCall(); }
 const Inst* exitThread(Warp& warp, const Inst* inst) { return warp.exitLanes(warp.active, inst + 1); }
+// No time passes: others get their turn soon.
+const Inst* sleepNow(Warp& warp, const Inst* inst) {
+  waiting(warp);
+  return inst + 1;
+}
 const Inst* nothing(Warp&, const Inst* inst) { return inst + 1; }
 
 const Inst* trap(Warp& warp, const Inst* inst) {

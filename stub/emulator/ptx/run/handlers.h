@@ -25,6 +25,7 @@ const Inst* exitThread(Warp&, const Inst*);
 const Inst* trap(Warp&, const Inst*);
 const Inst* noMulticast(Warp&, const Inst*);
 const Inst* nothing(Warp&, const Inst*);
+const Inst* sleepNow(Warp&, const Inst*);
 const Inst* fence(Warp&, const Inst*);
 
 // ---- barriers: op[0] barrier, op[1] thread count, op[2] predicate; imm: the bits below

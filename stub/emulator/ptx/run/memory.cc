@@ -52,7 +52,7 @@ const Inst* load(Warp& warp, const Inst* inst) {
   const Pattern pattern =
       resolve(warp, inst, form, sizeof(T) * form.elements, Ordered ? Access::orderedRead : Access::read, host);
   if (pattern == Pattern::failed) return nullptr;
-  if constexpr (Ordered) spinning(warp);
+  if constexpr (Ordered) polling(warp, host[pattern == Pattern::contiguous ? 0 : warp.firstActive()]);
   const uint32_t step = sizeof(T) * form.elements;
   for (int element = 0; element < form.elements; ++element) {
     Reg* out = warp.lanes<Reg>(inst->op[element]);

@@ -65,6 +65,7 @@ class Warp : public LaneFrame {
   uint32_t mode = 0;    // index into Inst::run: 1 if some living lane is inactive
   uint32_t active = 0;  // lanes that execute now
   int64_t budget = 0;   // instructions left in this slice
+  const std::byte* polled = nullptr;  // the address of the last volatile or ordered load
   std::array<uint32_t, 16> arrivedApart{};  // at each barrier of the block: lanes that have arrived separately from the rest of the warp
   uint32_t arrivedAtCluster = 0;  // lanes that have arrived in this phase of the cluster's barrier
   alignas(64) std::array<uint32_t, laneCount> laneMask{};  // `active`, one word for each lane: valid in mode 1
