@@ -185,7 +185,7 @@ TEST_CASE("a file that was opened outside of the process's mount namespace is an
 }
 
 TEST_CASE(
-    "a TCP socket with a peer is an obstacle in each of its states, one that listens is while somebody waits to be accepted") {
+    "a TCP socket with a peer is an obstacle in each of its states, and a listening one if a connection waits to be accepted") {
   auto isObstacle = [](int file) { return says(obstaclesOf(getpid()), "its descriptor " + std::to_string(file) + " is a TCP"); };
   auto hasCallers = [](int file) {
     return says(obstaclesOf(getpid()), "its descriptor " + std::to_string(file) + " listens, and has");
