@@ -98,7 +98,7 @@ std::string inBrackets(const std::array<uint32_t, 3>& at) {
   return "[" + std::to_string(at[0]) + "," + std::to_string(at[1]) + "," + std::to_string(at[2]) + "]";
 }
 
-// What it says is as the programming guide writes it ("Assertion"), for those who look for that.
+// The message has the format of the programming guide ("Assertion"), because programs may parse it.
 // void __assertfail(const char* message, const char* file, unsigned line, const char* function, size_t charSize)
 const Inst* assertFail(Warp& warp, const Inst* inst) {
   const CallSite& site = siteOf(inst);
