@@ -15,12 +15,12 @@ namespace vgpu::checkpoint {
 
 namespace {
 
-// Enough that the link has the next while the thread sees to the last.
+// Enough copies that the link is busy while the thread handles the last one.
 constexpr size_t mostOnTheirWay = 8;
 
 std::span<const std::byte> bytesOf(const Slot& slot) { return {slot.memory, slot.bytes}; }
 
-// The slots whose copies may be on their way, in order.
+// The slots whose copies may be in flight, in order.
 class InFlight {
  public:
   InFlight(Transfers* transfers, std::function<void(Slot*)> done) : transfers(transfers), done(std::move(done)) {}
@@ -30,7 +30,7 @@ class InFlight {
     slots.push_back(slot);
     while (slots.size() > mostOnTheirWay) awaitOldest();
   }
-  // False if there is none.
+  // Returns false if there is none.
   bool awaitOldest() {
     if (slots.empty()) return false;
     Slot* slot = slots.front();
@@ -75,7 +75,7 @@ ChunkPlan planOf(const std::vector<SavedBlob>& blobs) {
 
 namespace {
 
-// What the sink does not know by its digest, which it has noted then.
+// The pieces that the sink does not know by their digests; has() has recorded those digests in the sink.
 std::vector<NewPiece> unknownOf(ChunkSink& sink, ChunkPlan plan, const ChunkSource& source) {
   std::vector<NewPiece> unknown;
   for (size_t chunk = sink.reserve(plan.count()); auto piece = plan.next(); ++chunk) {
@@ -84,7 +84,7 @@ std::vector<NewPiece> unknownOf(ChunkSink& sink, ChunkPlan plan, const ChunkSour
     if (residence == Residence::there) sink.addResident(chunk, *digest);
     bool isNew = residence == Residence::missing ||
                  (residence == Residence::inFiles && (!digest || !sink.has(chunk, *digest, piece->bytes)));
-    // The sink has noted no digest of one that is missing.
+    // The sink has no digest of a missing piece.
     if (isNew) unknown.push_back({*piece, chunk, residence == Residence::missing ? std::nullopt : digest});
     else if (source.found) source.found(piece->bytes);
   }
@@ -162,7 +162,7 @@ struct SavedChunks::Resolved {
 SavedChunks::Resolved SavedChunks::resolve(const SnapshotReader& directory, std::vector<ChunkPlace> places, ChunkStore& store,
                                            std::vector<ChunkPlan> plans) {
   Resolved resolved{std::move(places), {}};
-  std::map<uint64_t, uint16_t> numbers;  // of packs: where they are in `packs`
+  std::map<uint64_t, uint16_t> numbers;  // pack number to index in `packs`
   size_t chunk = 0;
   for (auto& plan : plans)
     for (; auto piece = plan.next(); ++chunk) {
@@ -175,7 +175,7 @@ SavedChunks::Resolved SavedChunks::resolve(const SnapshotReader& directory, std:
       place = {place.digest, found.offset, found.bytes, pack->second, static_cast<Form>(found.form)};
       bool isSound = found.bytes > 0 && found.bytes <= packedMost() && (place.form == Form::plain || place.form == Form::zstd);
       if (!isSound || resolved.packs.size() > UINT16_MAX)
-        directory.refuse(chunksFile, fmt::format("chunk {}: its place in the store {} makes no sense", chunk, store.path()));
+        directory.refuse(chunksFile, fmt::format("chunk {}: its position in the store {} is invalid", chunk, store.path()));
     }
   return resolved;
 }
@@ -195,7 +195,7 @@ namespace {
 
 }  // namespace
 
-void refuseDigest(const SavedChunks& saved, size_t chunk) { refuseChunk(saved, chunk, "its digest differs"); }
+void refuseDigest(const SavedChunks& saved, size_t chunk) { refuseChunk(saved, chunk, "its digest does not match"); }
 
 struct ChunkReading::State {
   State(StagingRing& ring, const SavedChunks& saved, size_t first, ChunkPlan plan)
@@ -206,7 +206,7 @@ struct ChunkReading::State {
     for (auto& slot : ring.all()) unused.push(&slot);
   }
 
-  // The next piece that is read from a file, with its number among those. Nothing behind the last.
+  // The next piece to read from a file, with its index among such pieces; nothing after the last.
   struct Wanted {
     size_t number, chunk, bytes;
   };
@@ -220,8 +220,8 @@ struct ChunkReading::State {
     return std::nullopt;
   }
 
-  // Whoever has a slot asks for a piece, so the pieces between the first that was not taken and the last one that somebody reads are
-  // no more than slots.
+  // A thread takes the next piece only when it has a slot. So the pieces between the first one not consumed and the last one being read
+  // never outnumber the slots.
   void read() {
     std::vector<std::byte> packed;
     while (auto slot = unused.pop()) {
@@ -244,7 +244,7 @@ struct ChunkReading::State {
     } else {
       packed.resize(place.bytes);
       pack.read(place.offset, packed);
-      if (!unpack(place.form, packed, chunk)) refuse("it does not decompress");
+      if (!unpack(place.form, packed, chunk)) refuse("it cannot be decompressed");
     }
     bool isCompared = saved.whenCompared(slot.chunk) == SavedChunks::Compared::asRead;
     if (isCompared && saved.digester(chunk) != place.digest) refuseDigest(saved, slot.chunk);
@@ -272,7 +272,8 @@ struct ChunkReading::State {
     unused.close();
   }
 
-  // Chunks of zeros, or in pinned memory, that follow each other both there and where they go to: one fill, or one copy.
+  // Merges chunks of zeros, or chunks in pinned memory, that are adjacent both at their source and at their destination: one fill, or one
+  // copy.
   struct Stretch {
     const Take& take;
     const std::function<bool(size_t)>& isFlat;
@@ -301,12 +302,12 @@ struct ChunkReading::State {
   const SavedChunks& saved;
   const size_t first;
   ChunkPlan plan;
-  std::mutex mutex;  // guards the next three
+  std::mutex mutex;  // guards the next three members
   ChunkPlan toRead;
   size_t nextChunk = 0, nextNumber = 0;
   WorkQueue<Slot*> unused;
   OrderedHandover<Slot*> arrived;
-  ThreadGroup threads;  // ends first
+  ThreadGroup threads;  // destroyed first
 };
 
 ChunkReading::ChunkReading(StagingRing& ring, const SavedChunks& saved, size_t first, ChunkPlan plan)

@@ -38,11 +38,11 @@ Device describe(stub::SessionState& on, unsigned device) {
 }
 
 double clockOf(stub::SessionState& on, unsigned device) {
-  if (!on.isUsed(device) || on.isEnded(device)) return 0;  // no time there
+  if (!on.isUsed(device) || on.isEnded(device)) return 0;  // the device has no clock to read
   return on.select(device).eventTimes.now();
 }
 
-// What the session has of each device's memory, by the driver's device.
+// How much memory the session has on each device, by the driver's device.
 std::map<CUdevice, uint64_t> memoryOf(const stub::SessionState& on, const std::vector<ObjectRecord>& records) {
   std::map<CUdevice, uint64_t> bytes;
   for (auto& record : records) {
@@ -59,7 +59,7 @@ std::map<CUdevice, uint64_t> memoryOf(const stub::SessionState& on, const std::v
   return bytes;
 }
 
-// All devices of a session use what managed memory it has of any of them.
+// All devices of a session access the managed memory that it has on any of them.
 void requireReach(const stub::SessionState& on, const std::vector<ObjectRecord>& records) {
   std::set<unsigned> owners;
   for (auto& record : records)
@@ -68,8 +68,8 @@ void requireReach(const stub::SessionState& on, const std::vector<ObjectRecord>&
         owners.insert(frame.device);
   for (unsigned owner : owners)
     if (auto other = on.findUnreaching(owner))
-      fail(fmt::format("the program's GPU {} has managed memory, which its GPU {} uses as a peer, and {} does not reach the memory of "
-                       "{}: resume it on GPUs that are peers, or on one in the place of all by --device-map",
+      fail(fmt::format("the program's GPU {} has managed memory that its GPU {} accesses as a peer, but here {} cannot access the memory "
+                       "of {}: resume it on GPUs that are peers, or on a single GPU with --device-map",
                        owner, *other, on.nameOf(*other), on.nameOf(owner)));
 }
 
@@ -102,7 +102,7 @@ std::vector<CUdevice> chooseDevices(const SnapshotReader& directory, std::span<c
   const auto count = static_cast<unsigned>(here.size());
   auto seen = static_cast<unsigned>(header.devices.size());
   if (wanted.size() > seen)
-    fail(fmt::format("the program has {} GPUs, and --device-map names its GPU {}", seen, wanted.size() - 1));
+    fail(fmt::format("the program has {} GPUs, but --device-map names its GPU {}", seen, wanted.size() - 1));
   std::vector<CUdevice> order;
   for (unsigned device = 0; device < seen; ++device) {
     uint32_t named = device < wanted.size() ? wanted[device] : notMapped;
@@ -112,10 +112,10 @@ std::vector<CUdevice> chooseDevices(const SnapshotReader& directory, std::span<c
     }
     bool isUsed = std::ranges::any_of(header.rings, [&](auto& ring) { return ring.device == device; });
     if (named != notMapped && named >= count)
-      fail(fmt::format("--device-map {}={}: there is no GPU {} here, of {}", device, named, named, count));
+      fail(fmt::format("--device-map {}={}: there is no GPU {} here; this node has {}", device, named, named, count));
     if (named == notMapped && device >= count && isUsed)
       fail(fmt::format(
-          "the program uses {} GPUs, and here are {}: say by --device-map {}=N which is to be its GPU {}; one GPU can be "
+          "the program uses {} GPUs, and this node has {}: name with --device-map {}=N the GPU that becomes its GPU {}; one GPU can become "
           "several of them",
           seen, count, device, device));
     order.push_back(static_cast<CUdevice>(named != notMapped ? named : device % count));
@@ -130,8 +130,8 @@ void adoptDevices(stub::SessionState& on, const std::vector<Device>& seen, const
     unsigned number = 0;
     while (number + 1 < on.deviceCount() && on.driver.device(number) != device) ++number;
     if (bytes > total)
-      fail(fmt::format("the program has {} MiB of GPU memory where {} has {} MiB: resume it on a larger one",
-                       roundUp(bytes, MiB) / MiB, on.nameOf(number), total / MiB));  // so two sizes never read alike
+      fail(fmt::format("the program uses {} MiB of GPU memory, but {} has {} MiB: resume it on a GPU with more memory",
+                       roundUp(bytes, MiB) / MiB, on.nameOf(number), total / MiB));  // rounded up and down: the two never print alike
   }
   on.seen.clear();
   for (auto& device : seen) on.seen.push_back({device.name, device.uuid, device.memoryBytes, device.capability});

@@ -12,7 +12,7 @@ namespace vgpu::checkpoint {
 
 namespace {
 
-// A thread that does not come to the end of its frame in this time is in the driver for longer.
+// A thread that does not finish its frame within this time is in a long driver call.
 constexpr auto stopLimit = std::chrono::milliseconds(500);
 
 void addWork(stub::SessionState& on, unsigned device, std::vector<Obstacle>& obstacles) {
@@ -27,7 +27,7 @@ void addWork(stub::SessionState& on, unsigned device, std::vector<Obstacle>& obs
   std::string kernel = on.busyKernel(device);
   std::string object = kernel.empty() ? fmt::format("device {}", device) : "kernel " + kernel;
   std::string why =
-      fmt::format("device {} works on it now; a suspend waits until it has ended, as long as --timeout says", device);
+      fmt::format("device {} is executing it; a suspend waits until it has ended, for at most as long as --timeout says", device);
   obstacles.push_back({false, object, why});
 }
 
@@ -35,10 +35,11 @@ void addSlowCall(stub::SessionState& on, unsigned device, std::vector<Obstacle>&
   auto& slow = on.select(device).slow;
   if (slow.isEmpty() || slow.finish(std::chrono::milliseconds(0))) return;
   obstacles.push_back(
-      {false, fmt::format("call {}", slow.first()), "it compiles, loads or registers; a suspend waits until it has ended"});
+      {false, fmt::format("call {}", slow.first()), "it is compiling, loading or registering something; a suspend waits until it has "
+                                                    "returned"});
 }
 
-// The objects that say so of themselves; of a kind that cannot be saved for another reason, the first.
+// Adds the obstacles that the kind's objects report; if the kind cannot be saved for another reason, adds that of the first object.
 void addKind(stub::SessionState& on, const stub::KindModule& kind, Explanation& found) {
   size_t before = found.obstacles.size();
   if (kind.obstacles != nullptr)
@@ -67,8 +68,7 @@ Explanation explain(stub::Worker& worker) {
   for (auto& name : worker.executing())
     found.obstacles.push_back(
         {false, "call " + name,
-         "it has been in the driver for half a second, with more work than the GPU takes, perhaps; a suspend "
-         "waits until it has returned"});
+         "it has been in the driver for half a second, perhaps because the GPU's queue is full; a suspend waits until it has returned"});
   return found;
 }
 

@@ -1,5 +1,5 @@
-// Pinned memory for what a program changes between the last round of copies and its quiesce: made before, because pinning takes
-// longer than copying. Of the thread that controls the worker; made and destroyed in a device's context.
+// Pinned memory for what a program changes between the last round of copies and its quiesce, allocated in advance because pinning takes
+// longer than copying. Used by the thread that controls the worker; made and destroyed in a device's context.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,11 @@ class HeldMemory {
  public:
   static constexpr uint64_t least = 64 * MiB, most = 1 * GiB;
 
-  // For twice as much as has changed in the last round, within these and `mostHere`, which is a chunk at least.
+  // Sized for twice the bytes that changed in the last round, limited to [least, most] and to `mostHere`, which must be at least a chunk.
   HeldMemory(const stub::Driver& driver, uint64_t changed, uint64_t mostHere = most)
       : ring(&driver, std::min(std::clamp(2 * changed, least, most), mostHere) / snapshot::chunkBytes) {}
 
-  // Room for so many bytes, as long as this lives; empty if there is none.
+  // Room for so many bytes, valid as long as this object; empty if there is none.
   std::span<std::byte> take(size_t bytes) {
     size_t begin = roundUp(used, 256);
     if (begin + bytes > ring.whole().size()) return {};

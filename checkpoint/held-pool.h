@@ -1,5 +1,5 @@
-// Room of the daemon's pinned memory for chunks that a live snapshot holds until they are written. It is asked for some chunks at
-// a time; who has it gives it back by ending the operation. On the working thread, quiesced.
+// Room in the daemon's pinned memory for chunks that a live snapshot holds until they are written. Requests room for several chunks at a
+// time; all of it is released when the operation ends. Used on the working thread, quiesced.
 #pragma once
 
 #include <vector>

@@ -10,7 +10,7 @@ namespace vgpu::checkpoint {
 
 namespace {
 
-// For which the GPUs are waited for, with the program's calls not executed.
+// How long to wait for idle GPUs while the program's calls are not executed.
 constexpr auto idleLimit = std::chrono::milliseconds(50);
 
 }  // namespace
@@ -21,11 +21,11 @@ uint64_t bytesOf(const std::vector<DevicePiece>& pieces) {
   return bytes;
 }
 
-// Streams for copies beside the program's work, one on each device: DeviceProgress::ownStream() comes behind all that it has
-// begun.
+// Streams for copies concurrent with the program's work, one per device. DeviceProgress::ownStream() is not usable, because it is ordered
+// after all work that it has begun.
 class LiveCopy::Streams {
  public:
-  // Begins to copy on `on`'s thread.
+  // Begins a copy on `on`'s thread.
   void begin(stub::SessionState& on, const DevicePiece& piece, std::byte* out) {
     auto& of = on.select(piece.device);
     CUstream& stream = streams[piece.device];
@@ -70,7 +70,7 @@ void LiveCopy::copy(const std::vector<DevicePiece>& pieces, unsigned writers, Ph
     visit([&](stub::SessionState& on) {
       for (Slot* slot : slots) {
         auto& piece = pieces[slot->chunk];
-        if (!on.ownsMemory(piece.address, piece.bytes)) continue;  // it is gone
+        if (!on.ownsMemory(piece.address, piece.bytes)) continue;  // it was freed
         streams.begin(on, piece, slot->memory);
         slot->bytes = piece.bytes;
       }
@@ -78,7 +78,7 @@ void LiveCopy::copy(const std::vector<DevicePiece>& pieces, unsigned writers, Ph
     });
     for (Slot* slot : slots) phase.advance(slot->bytes);
     const auto end = std::chrono::steady_clock::now();
-    mayGoOn = end + (end - begin);  // half of the time is the program's
+    mayGoOn = end + (end - begin);  // half of the time belongs to the program
   };
   copyInSlices(driver, pieces.size(), writers, copySlice, take);
 }

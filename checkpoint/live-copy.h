@@ -1,7 +1,7 @@
-// Copies of device memory that are made while the program runs, a few chunks at a time between two frames.
+// Copies device memory while the program runs, a few chunks at a time between two frames.
 //
-// A chunk may change while it is copied, and after it: whoever gets the bytes knows them by their digest, and compares again when
-// the worker is quiesced. Of the thread that controls the worker.
+// A chunk may change during its copy and afterwards: the receiver identifies the bytes by their digest, and compares again when the worker
+// is quiesced. Used by the thread that controls the worker.
 #pragma once
 
 #include <functional>
@@ -21,17 +21,17 @@ class LiveCopy {
   // Both must live longer.
   LiveCopy(const stub::Driver& driver, stub::Worker& worker) : driver(driver), worker(worker) {}
 
-  // Between two frames. False if that did not come about in time: its thread is in the driver.
+  // Runs `work` between two frames. Returns false if the session's thread stayed in the driver until the time limit.
   bool visit(const std::function<void(stub::SessionState&)>& work);
 
-  // All pieces of device memory; with their digests while no GPU has work, which takes milliseconds. Nothing if there was no such
-  // moment within 50 ms, for which the program's calls are not executed.
+  // All pieces of device memory, with digests that are computed while no GPU has work, which takes milliseconds. Waits up to 50 ms for such
+  // a moment, during which the program's calls are not executed; returns nothing if there was none.
   std::optional<std::vector<DevicePiece>> digested(const Digester& digester);
-  // Without digests.
+  // The same without digests.
   std::optional<std::vector<DevicePiece>> all();
 
-  // Copies `pieces`, a few at a time between two frames; half of the time is the program's. `take` does not get one that is gone.
-  // Throws kj::Exception if a copy fails, or what `take` throws.
+  // Copies `pieces`, a few at a time between two frames; half of the time belongs to the program. `take` is not called for a piece that was
+  // freed meanwhile. Throws kj::Exception if a copy fails, or what `take` throws.
   void copy(const std::vector<DevicePiece>& pieces, unsigned writers, Phase& phase, const TakePiece& take);
 
  private:

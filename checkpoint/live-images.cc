@@ -27,7 +27,7 @@ CopiedImages copyNewImages(const Visit& visit, const ImageDigests& images, const
       if (auto* blob = on.of(handleDevice(number)).blobs.find(number)) bytes.assign(blob->bytes().begin(), blob->bytes().end());
     });
     if (!isVisited) break;
-    if (!bytes.empty()) take(number, bytes);  // else it has ended
+    if (!bytes.empty()) take(number, bytes);  // else the image was dropped
     result.copiedBytes += bytes.size();
     result.leftBytes -= saved.bytes;
   }

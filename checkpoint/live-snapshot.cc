@@ -20,12 +20,12 @@ namespace vgpu::checkpoint {
 namespace {
 
 constexpr unsigned mostRounds = 5;
-// Another round would take longer than to hold the program for so much: 5 ms on a link of 50 GB/s.
+// Another round would take longer than holding the program for the copy of so much: 5 ms on a link of 50 GB/s.
 constexpr uint64_t smallEnough = 256 * MiB;
 
 }  // namespace
 
-// A piece whose bytes are in host memory: ours, or the daemon's.
+// A piece whose bytes are in host memory: this object's, or the daemon's.
 struct LiveSnapshot::Held {
   size_t chunk;
   std::span<const std::byte> bytes;
@@ -53,7 +53,7 @@ LiveSnapshot::LiveSnapshot(const stub::Driver& driver, stub::Worker& worker, std
   stub::require(driver, context.take(), "keeping a context");
 }
 
-LiveSnapshot::~LiveSnapshot() { context.select(); }  // for what is unpinned
+LiveSnapshot::~LiveSnapshot() { context.select(); }  // unpinning needs the context
 
 void LiveSnapshot::runRounds(const Progress& progress) {
   stub::require(driver, context.select(), "changing device");
@@ -61,7 +61,7 @@ void LiveSnapshot::runRounds(const Progress& progress) {
   uint64_t last = 0;
   for (unsigned round = 0; round < mostRounds; ++round) {
     std::vector<DevicePiece> changed;
-    // A GPU that is never idle is digested in the end only; the first round needs no digests.
+    // The memory of a GPU that is never idle is digested only at the end; the first round needs no digests.
     if (!findChanged(changed, true) && (round > 0 || !findChanged(changed, false))) break;
     uint64_t bytes = bytesOf(changed);
     bool isEnough = round > 0 && (bytes <= smallEnough || bytes > last / 2);
@@ -76,7 +76,7 @@ void LiveSnapshot::runRounds(const Progress& progress) {
   faultPoint("snapshot.rounds-done");
 }
 
-// False if there was no occasion: nothing is known then.
+// Returns false if there was no opportunity; `changed` is then unset.
 bool LiveSnapshot::findChanged(std::vector<DevicePiece>& changed, bool mustBeIdle) {
   auto pieces = mustBeIdle ? live.digested(chunks.sink->digester) : live.all();
   if (!pieces) return false;
@@ -122,7 +122,7 @@ void LiveSnapshot::capture(const std::string& objects, const Identity& identity,
   faultPoint("snapshot.captured");
 }
 
-// In the stream in which what is read of the session is copied, too.
+// In the stream that also copies what is read of the session.
 bool LiveSnapshot::keep(stub::SessionState& on, const NewPiece& one, const DevicePiece& from) {
   auto& of = on.select(from.device);
   CUdeviceptr to = spare.try_emplace(from.device, driver, from.device).first->second.take(from.bytes);
@@ -175,7 +175,7 @@ void LiveSnapshot::writeHeld(Phase& phase) {
   threads.join();
 }
 
-// Spare memory first: the program may need it.
+// Spare GPU memory is written and freed first, because the program may need it.
 Report LiveSnapshot::finish(const Progress& progress) {
   clock.end("released");
   uint64_t bytes = 0;

@@ -1,13 +1,13 @@
 // A snapshot of a session whose program goes on.
 //
-// First, while it runs, rounds: the GPUs digest their memory, which takes milliseconds, and what the sink does not know yet is
-// copied to it, a few chunks at a time between two frames. Then, under a quiesce, they digest it once more. What was copied is
-// known by its content, so a chunk that has changed since, or while it was copied, is just another one that is missing. Those go
-// to pinned memory that was made before, beyond it to memory that the GPUs have left, and then to the daemon's; the program goes
-// on, and the rest is written.
+// First, rounds while the program runs: the GPUs digest their memory, which takes milliseconds, and chunks that the sink does not know yet
+// are copied to it, a few at a time between two frames. Then, under a quiesce, the GPUs digest once more. Copied chunks are identified by
+// content, so a chunk that has changed since, or during its copy, is simply another missing chunk. Missing chunks go to pinned memory that
+// was allocated in advance, when that is full to spare memory of the GPUs, and then to the daemon's pinned memory; the program goes on, and
+// they are written.
 //
-// Owns what is held meanwhile. Of the thread that controls the worker; the steps in this order, each once. Destroyed before the
-// last, it leaves nothing but files of the target, which are their owner's to remove.
+// Owns the held memory. Used by the thread that controls the worker; call the steps in this order, each once. If destroyed before the last
+// step, it leaves only files of the target, which their owner removes.
 #pragma once
 
 #include <map>
@@ -24,17 +24,17 @@ namespace vgpu::checkpoint {
 
 class LiveSnapshot {
  public:
-  // `worker` must live longer. `mostPinned`: of what is held, so much is pinned memory at most.
+  // `worker` must live longer. `mostPinned`: limit of the pinned memory for held bytes.
   LiveSnapshot(const stub::Driver& driver, stub::Worker& worker, std::unique_ptr<SnapshotWriter> writer,
                uint64_t mostPinned = HeldMemory::most);
   ~LiveSnapshot();
 
   // While the program runs.
   void runRounds(const Progress& progress);
-  // While it is quiesced. `room`: of the daemon's memory, which is this operation's until finish() has returned, or nullptr. What
-  // finds no room in memory is written at once.
+  // While the session is quiesced. `room`: in the daemon's memory, reserved for this operation until finish() has returned, or nullptr.
+  // Bytes that fit nowhere in memory are written at once.
   void capture(const std::string& objects, const Identity& identity, const Progress& progress, const PinnedRoom* room = nullptr);
-  // While it runs again. From here on there is a snapshot.
+  // While the program runs again. The snapshot exists when this returns.
   Report finish(const Progress& progress);
 
  private:
@@ -50,12 +50,12 @@ class LiveSnapshot {
   stub::Worker& worker;
   const std::unique_ptr<SnapshotWriter> writer;
   NewChunks chunks;
-  stub::PrimaryContext context;  // for memory that is pinned and unpinned while the GPUs' threads work
+  stub::PrimaryContext context;  // for pinning and unpinning memory while the GPUs' threads work
   LiveCopy live;
   ImageDigests images;
   const uint64_t mostPinned;
-  std::optional<HeldMemory> memory;  // for what has changed since the last round
-  std::map<unsigned, SpareMemory> spare;  // by device: for the rest of that
+  std::optional<HeldMemory> memory;  // for bytes changed since the last round
+  std::map<unsigned, SpareMemory> spare;  // by device: for bytes that do not fit there
   SessionCapture captured;
   std::vector<Held> held;
   std::vector<Kept> kept;

@@ -41,7 +41,7 @@ void MadeAhead::end(stub::SessionState& on, const Made& object) {
   }
   stub::Reply reply;
   CUresult result = on.execute(method, object.device, kj::arrayPtr(words.data(), words.size()), 0, 0, reply);
-  stub::require(on.driver, result, "ending what was made ahead");
+  stub::require(on.driver, result, "destroying objects that were made ahead");
 }
 
 void MadeAhead::reduce(stub::SessionState& on, const StateTables& state, const std::vector<ObjectRecord>& records) {
@@ -64,17 +64,18 @@ void MadeAhead::reduce(stub::SessionState& on, const StateTables& state, const s
     return true;
   });
   for (unsigned device : on.usedDevices())
-    stub::require(on.driver, on.select(device).moduleGroups.endGroups(), "ending modules that were loaded ahead");
+    stub::require(on.driver, on.select(device).moduleGroups.endGroups(), "unloading modules that were loaded ahead");
 }
 
 void MadeAhead::follow(stub::SessionState& on, const StateTables& state, const std::vector<ObjectRecord>& records) {
   for (auto& record : records)
     if (!isOf(record.id.kind) || record.parented != (record.id.kind == api::Kind::FUNCTION || record.id.kind == api::Kind::VARIABLE))
-      fail(fmt::format("the {} {:#x} cannot be made before its session", kindName(record.id.kind), record.id.handle));
+      fail(fmt::format("the {} {:#x} cannot be created before its session arrives", kindName(record.id.kind), record.id.handle));
   reduce(on, state, records);
   stub::planModules(on, records);
   runStep(on, state, &stub::KindModule::prepare);
-  // Settings have their place among the frames of other objects: a graph may have a kernel that was allowed less shared memory afterwards.
+  // Settings must be applied in order with the frames of other objects: a graph may contain a kernel whose shared memory limit was lowered
+  // later.
   auto isLeft = [this](const RecordedFrame& frame) { return has(frame) || api::infoOf(frame.method).isSetting; };
   rebuild(on, records, [](size_t) {}, isLeft);
   for (auto& record : records) {

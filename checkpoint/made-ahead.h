@@ -1,7 +1,7 @@
-// What a worker has made of a session before it restores it: a migration sends the recipes of modules, with their functions and
-// variables, and of libraries' handles ahead, because these take long to make and live long.
+// The objects of a session that a worker has made before it restores the session. A migration sends the recipes of modules (with their
+// functions and variables) and of library handles ahead, because these take long to make and live long.
 //
-// What has ended since is ended here, and what has changed is made anew. On the working thread, quiesced.
+// Objects that the program has destroyed since are destroyed here, and changed ones are made again. Used on the working thread, quiesced.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +21,11 @@ class MadeAhead {
   // Whether an object of this kind can be made ahead.
   static bool isOf(api::Kind kind);
 
-  // Makes what these records have, all of such objects that need only each other, and ends all else that was made. `state`: the rows of
-  // modules with variables at the same moment. Throws kj::Exception, for a person, if something cannot be made.
+  // Makes the objects of these records, which need only each other, and destroys all others that were made. `state`: the rows of modules
+  // with variables at the same moment. Throws kj::Exception with a message for the person if something cannot be made.
   void follow(stub::SessionState& on, const StateTables& state, const std::vector<ObjectRecord>& records);
-  // Before a restore from all of a session's records: ends what they do not have. Then what has() is not to be executed again.
+  // Before a restore from all records of a session: destroys the objects that these lack. Frames for which has() is true must not be
+  // executed again.
   void reduce(stub::SessionState& on, const StateTables& state, const std::vector<ObjectRecord>& records);
   bool has(const RecordedFrame& frame) const { return frames.contains(frame.number); }
 
@@ -32,13 +33,13 @@ class MadeAhead {
   struct Made {
     ObjectId id;
     uint8_t device = 0;
-    uint64_t root = 0;  // the record of the object with which it ends
+    uint64_t root = 0;  // the record of the object with which it is destroyed
     std::vector<uint64_t> frames;
   };
   static void end(stub::SessionState& on, const Made& object);
 
   std::map<uint64_t, Made> made;  // by record
-  std::set<uint64_t> frames;      // of their recipes, by number
+  std::set<uint64_t> frames;      // numbers of their recipes' frames
 };
 
 }  // namespace vgpu::checkpoint

@@ -7,7 +7,7 @@
 
 namespace vgpu::checkpoint {
 
-// As many as take all digests at once, up to those of 64 GiB.
+// Enough slots for all digests at once, limited to those for 64 GiB.
 size_t MemoryDigests::slotsFor(uint64_t bytes) {
   constexpr uint64_t memoryOfSlot = chunkBytes / sizeof(Digest) * tileBytes;
   return std::clamp<uint64_t>((bytes + memoryOfSlot - 1) / memoryOfSlot, 1, 8);

@@ -15,7 +15,7 @@ namespace vgpu::checkpoint {
 
 namespace {
 
-// Calls `work` for each number below `count`, by several threads.
+// Calls `work` for each number below `count`, with several threads.
 template <typename Work>
 void forEach(size_t count, Work work) {
   std::atomic<size_t> next{0};
@@ -38,12 +38,12 @@ std::vector<ChunkName> namesOf(const std::vector<NewPiece>& pieces) {
   return names;
 }
 
-// Whether piece `next` goes behind the end of `piece`, here and there.
+// Whether `next` follows `piece` immediately, both at the source and in the room.
 bool isBehind(const Piece& piece, const PinnedPlace& place, const Piece& next, const PinnedPlace& nextPlace) {
   return nextPlace.state == PinnedPlace::State::room && piece.goesOnWith(next) && nextPlace.offset == place.offset + piece.bytes;
 }
 
-// Into their room, in the order of the plan.
+// Copies the pieces into their room, in the order of the plan.
 void copyPieces(stub::SessionState* on, const std::vector<NewPiece>& pieces, const std::vector<PinnedPlace>& places,
                 const ChunkSource& source) {
   KJ_ON_SCOPE_FAILURE(if (on != nullptr) on->synchronize());
@@ -66,7 +66,7 @@ void copyPieces(stub::SessionState* on, const std::vector<NewPiece>& pieces, con
 std::vector<NewPiece> pinPieces(stub::SessionState* on, ChunkSink& sink, std::vector<NewPiece> pieces,
                                 const ChunkSource& source) {
   auto places = source.room->place(sink.key, namesOf(pieces), true);
-  KJ_REQUIRE(places.size() == pieces.size(), "vgpud has named places of other chunks");
+  KJ_REQUIRE(places.size() == pieces.size(), "vgpud has sent positions of other chunks");
   source.endPhase("room");
   copyPieces(on, pieces, places, source);
   source.endPhase("copy");
@@ -117,7 +117,7 @@ std::vector<ChunkPlace> findPinned(const PinnedRoom& room, const DigestKey& key,
   for (auto& plan : plans)
     while (auto piece = plan.next()) names.push_back({places[names.size()].digest, piece->bytes});
   auto found = room.place(key, names, false);
-  KJ_REQUIRE(found.size() == names.size() && names.size() == places.size(), "vgpud has named places of other chunks");
+  KJ_REQUIRE(found.size() == names.size() && names.size() == places.size(), "vgpud has sent positions of other chunks");
   for (size_t i = 0; i < places.size(); ++i)
     if (places[i].form != Form::zero && found[i].state == PinnedPlace::State::there)
       places[i] = {.digest = places[i].digest, .offset = found[i].offset, .form = Form::pinned};
@@ -129,7 +129,7 @@ std::span<const std::byte> pinnedBytes(const SavedChunks& saved, size_t chunk, s
 }
 
 void refusePinned(size_t chunk) {
-  fail(fmt::format("chunk {} in vgpud's pinned memory: its digest differs; the memory was altered or damaged", chunk));
+  fail(fmt::format("chunk {} in vgpud's pinned memory: its digest does not match; the memory was altered or damaged", chunk));
 }
 
 void requirePinned(const SavedChunks& saved, std::span<const PinnedPiece> pieces) {

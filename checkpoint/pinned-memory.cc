@@ -18,7 +18,7 @@ PinnedMemory::~PinnedMemory() {
 
 std::span<std::byte> PinnedRoom::at(uint64_t offset, size_t bytes) const {
   if (offset > memory.size() || bytes > memory.size() - offset)
-    fail("vgpud has named a place that its pinned memory does not have");
+    fail("vgpud has sent a position outside of its pinned memory");
   return memory.subspan(offset, bytes);
 }
 

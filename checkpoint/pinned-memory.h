@@ -1,8 +1,7 @@
-// The daemon's pinned memory (`vgpud --pinned`) as a worker has it: mapped, and registered with the driver when the worker
-// starts, so that GPUs copy chunks straight into it and out of it.
+// A worker's view of the daemon's pinned memory (`vgpud --pinned`): mapped, and registered with the driver when the worker starts, so that
+// GPUs copy chunks directly into and out of it.
 //
-// Owns the mapping. What of it an operation may use is the daemon's decision (PinnedRoom). Any thread; made and destroyed in a
-// device's context.
+// Owns the mapping. The daemon decides which parts an operation may use (PinnedRoom). Any thread; made and destroyed in a device's context.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +19,8 @@ namespace vgpu::checkpoint {
 
 class PinnedMemory {
  public:
-  // Throws kj::Exception if it cannot be mapped. A driver that does not register it copies through memory of its own: slower, not
-  // wrong.
+  // Throws kj::Exception if the file cannot be mapped. If the driver does not register the memory, copies go through the driver's own
+  // buffers: slower, but correct.
   PinnedMemory(const stub::Driver& driver, const MemoryFile& file);
   ~PinnedMemory();
   PinnedMemory(const PinnedMemory&) = delete;
@@ -35,16 +34,16 @@ class PinnedMemory {
   bool isRegistered = false;
 };
 
-// What one operation has of it. The functions may throw kj::Exception: the daemon has ended, or gives the operation up.
+// The part of it that one operation may use. The functions throw kj::Exception if the daemon has ended or has cancelled the operation.
 struct PinnedRoom {
   std::span<std::byte> memory;
   std::string pool;  // its name, for the manifest
-  // Where each of these chunks is. makesRoom: those that are not there get room, as far as there is any.
+  // The places of these chunks. makesRoom: allocates room for those that are missing, as far as there is any.
   std::function<std::vector<PinnedPlace>(const DigestKey& key, std::span<const ChunkName> names, bool makesRoom)> place;
-  // What was put into room.
+  // Names the chunks that were written into room.
   std::function<void(const DigestKey& key, std::span<const ChunkName> names, std::span<const uint64_t> offsets)> name;
 
-  // The bytes of a chunk there. Throws kj::Exception if they would lie outside.
+  // The bytes of a chunk there. Throws kj::Exception if they would lie outside the memory.
   std::span<std::byte> at(uint64_t offset, size_t bytes) const;
 };
 

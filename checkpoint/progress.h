@@ -1,4 +1,4 @@
-// How far a phase is, told at most every 100 ms and once at its end.
+// Reports the progress of a phase, at most every 100 ms and once at its end.
 #pragma once
 
 #include <chrono>

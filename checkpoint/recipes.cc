@@ -20,7 +20,7 @@ uint64_t bytesOf(const std::vector<ObjectRecord>& records) {
 
 namespace {
 
-// What a person knows an object by.
+// The name by which a person recognizes an object.
 std::string nameOf(stub::SessionState& on, const ObjectId& id, const RecordedFrame& frame) {
   if (frame.method == api::Method::greenCreate)
     return fmt::format(" (of {} multiprocessors)", api::FrameReader<api::Cuda::GreenCreateParams>(frame.words).getMultiprocessors());
@@ -30,8 +30,8 @@ std::string nameOf(stub::SessionState& on, const ObjectId& id, const RecordedFra
   return found == functions.end() ? "" : fmt::format(" (kernel {})", found->second.name);
 }
 
-// Modules that have ended, and whose images the worker has no more, with what was in them: functions and the like, which a graph that
-// lives may name. The graph does without (stub/worker/kinds/graph.cc).
+// Unloaded modules whose images the worker does not have any more, with their functions and other children. A living graph may name them;
+// it is restored without them (stub/worker/kinds/graph.cc).
 std::set<uint64_t> imagelessOf(stub::SessionState& on, const std::vector<ObjectRecord>& records,
                                const std::function<bool(const RecordedFrame&)>& isExecuted) {
   std::set<uint64_t> modules, all;
@@ -62,16 +62,16 @@ void rebuild(stub::SessionState& on, const std::vector<ObjectRecord>& records, c
   stub::Reply reply;
   for (auto& [number, step] : steps) {
     auto& [record, frame] = step;
-    // Its pages are the program's and full: giving them back belongs to the worker that did it.
+    // Its pages belong to the program and are in use: only the worker that first executed the frame may free them.
     bool endsHostMemory = frame->method == api::Method::endHostLease || frame->method == api::Method::hostRelease;
-    KJ_REQUIRE(!endsHostMemory, "a recipe that ends a part of the host arena", number);
+    KJ_REQUIRE(!endsHostMemory, "a recipe that frees a part of the host arena", number);
     reply.reset();
     CUresult result = on.execute(frame->method, frame->device, frame->words, frame->position, 0, reply);
-    // A library's call that was captured and names memory which has ended: a graph that has it is of no use, and was of none before.
+    // A captured library call that names freed memory: the graph that contains it was unusable before, too.
     if (result == CUDA_ERROR_INVALID_VALUE && record->id.kind == api::Kind::CAPTURED_CALL)
       on.of(frame->device).handles.add(record->id.kind, record->id.handle, 0);
     else if (result != CUDA_SUCCESS)
-      fail(fmt::format("the {} {:#x}{} cannot be made again on {}: {} of position {} answers {}{}", kindName(record->id.kind),
+      fail(fmt::format("the {} {:#x}{} cannot be created again on {}: {} at position {} returns {}{}", kindName(record->id.kind),
                        record->id.handle, nameOf(on, record->id, *frame), on.nameOf(frame->device), api::infoOf(frame->method).name,
                        frame->position, stub::nameOf(on.driver, result), stub::lacksCode(result)));
     progress(frame->words.asBytes().size());

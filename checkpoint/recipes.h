@@ -1,4 +1,4 @@
-// The objects of a snapshot, rebuilt by executing the frames of their records.
+// Rebuilds the objects of a snapshot by executing the frames of their records.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace vgpu::checkpoint {
 
-// Executes every frame of `records` in the order of their numbers, but those that were executed ahead. Each frame's bytes are
-// reported to `progress`. Throws kj::Exception naming the object and CUDA's answer.
+// Executes every frame of `records` in the order of their numbers, except those for which `isExecuted` is true. Reports each frame's size
+// to `progress`. Throws kj::Exception that names the object and CUDA's error.
 void rebuild(stub::SessionState& on, const std::vector<ObjectRecord>& records, const std::function<void(size_t bytes)>& progress,
              const std::function<bool(const RecordedFrame&)>& isExecuted = nullptr);
 
-// Of all frames.
+// The size of all frames.
 uint64_t bytesOf(const std::vector<ObjectRecord>& records);
 
 }  // namespace vgpu::checkpoint

@@ -1,6 +1,6 @@
-// Which bytes of a session's device memory a worker has already, before it restores the session: a migration has sent them ahead.
+// Which parts of a session's device memory a worker already has before it restores the session, because a migration has sent them ahead.
 //
-// Pieces do not overlap: one that is added takes the place of those that it overlaps. One thread at a time.
+// Pieces do not overlap: a new piece replaces those that it overlaps. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@ class ResidentChunks {
     remove(device, address, bytes);
     devices[device].insert({address, {bytes, digest}});
   }
-  // All that overlap the range.
+  // Removes all pieces that overlap the range.
   void remove(unsigned device, uint64_t address, size_t bytes) {
     auto& pieces = devices[device];
     auto next = pieces.lower_bound(address);
     if (next != pieces.begin() && std::prev(next)->first + std::prev(next)->second.bytes > address) --next;
     while (next != pieces.end() && next->first < address + bytes) next = pieces.erase(next);
   }
-  // Whether it is there with this digest.
+  // Whether the piece is there with this digest.
   bool has(const DevicePiece& piece) const {
     auto device = devices.find(piece.device);
     if (!piece.digest || device == devices.end()) return false;

@@ -40,11 +40,11 @@ PendingCalls loadPendingCalls(const SnapshotReader& directory, const Manifest& m
   auto bytes = directory.readWhole(pendingCallsFile, manifest.files.at(pendingCallsFile), maxPendingCallsBytes);
   PendingCalls pending = decoded(directory, pendingCallsFile, [&] { return decodePendingCalls(bytes); });
   if (!std::ranges::equal(pending.rings, manifest.rings, std::equal_to<RingState>()))
-    directory.refuse(pendingCallsFile, "position: its rings are not at the manifest's positions");
+    directory.refuse(pendingCallsFile, "position: its rings are at other positions than the manifest says");
   return pending;
 }
 
-// The images of the modules to be made: nothing else in a snapshot may take the worker's memory.
+// The images of the modules that will be made: nothing else in a snapshot may occupy the worker's memory.
 std::set<uint64_t> imageNumbers(const std::vector<ObjectRecord>& records, const StateTables& state) {
   auto images = stub::imagesOfGroups(state.at(stub::moduleGroupKind.name));
   for (auto& record : records)
@@ -54,16 +54,17 @@ std::set<uint64_t> imageNumbers(const std::vector<ObjectRecord>& records, const 
   return images;
 }
 
-// Takes no memory: the manifest alone may not make us take any, nor do zeros.
+// Allocates no memory: neither the manifest alone nor chunks of zeros may make us allocate any.
 void reserveBlobs(stub::SessionState& on, const SnapshotReader& directory, const std::vector<SavedBlob>& blobs,
                   const std::set<uint64_t>& wanted, const SentAhead* ahead) {
   auto refuse = [&](const std::string& check) { directory.refuse(manifestFile, "blobs: " + check); };
   for (auto& blob : blobs) {
     if (!wanted.contains(blob.blob) || handleDevice(blob.blob) >= on.deviceCount())
-      refuse(fmt::format("no module is made of image {}", blob.blob));
+      refuse(fmt::format("no module uses image {}", blob.blob));
     if (ahead != nullptr && ahead->images.contains({blob.blob, 0})) continue;
     if (CUresult error = on.of(handleDevice(blob.blob)).blobs.reserve(blob.blob, stub::Blob::Origin::snapshot, blob.bytes))
-      refuse(fmt::format("image {} is there twice or empty, or all are too large: {}", blob.blob, stub::nameOf(on.driver, error)));
+      refuse(fmt::format("image {} is listed twice or is empty, or the "
+                         "images are too large together: {}", blob.blob, stub::nameOf(on.driver, error)));
   }
 }
 
@@ -90,10 +91,11 @@ void setClocks(stub::SessionState& on, const Manifest& manifest) {
 
 void requireSameArenas(const SnapshotReader& directory, const Manifest& manifest) {
   if (manifest.arenas == arenasOfThisBuild()) return;
-  directory.refuse(manifestFile, "arenas: the program's pointers lie in arenas that this build has elsewhere");
+  directory.refuse(manifestFile, "arenas: this build places the address ranges of the program's pointers elsewhere; resume the snapshot "
+                                 "with the version that wrote it");
 }
 
-// What those that are read from files are worth.
+// How many slots the pieces that are read from files are worth (StagingRing::worth).
 size_t filesOf(const std::vector<ChunkPlace>& places, const Manifest& manifest) {
   size_t chunk = 0, pieces = 0;
   uint64_t bytes = 0;
@@ -106,13 +108,13 @@ size_t filesOf(const std::vector<ChunkPlace>& places, const Manifest& manifest) 
   return StagingRing::worth(pieces, bytes);
 }
 
-// Chunks that were sent ahead must have come to this worker: first those of images, which are all there or not at all, then those of
+// Chunks that were sent ahead must have reached this worker: first those of images, of which either all or none are present, then those of
 // memory.
 void requireResident(const SnapshotReader& directory, std::vector<ChunkPlace>& places, const Manifest& manifest,
                      const SentAhead* ahead) {
   size_t chunk = 0;
   auto refuse = [&](const char* check) { directory.refuse(chunksFile, fmt::format("chunk {}: {}", chunk, check)); };
-  auto refuseAbsent = [&] { refuse("a migration has sent it to another worker, and it is in no file"); };
+  auto refuseAbsent = [&] { refuse("a migration has sent it to another worker, so it is in no file"); };
   for (auto plan = planOf(manifest.blobs); auto piece = plan.next(); ++chunk) {
     auto& place = places[chunk];
     const Digest* there = nullptr;
@@ -120,7 +122,7 @@ void requireResident(const SnapshotReader& directory, std::vector<ChunkPlace>& p
       if (auto found = ahead->images.find({manifest.blobs[piece->item].blob, piece->offset}); found != ahead->images.end())
         there = &found->second;
     if (there == nullptr && place.form == Form::resident) refuseAbsent();
-    if (there != nullptr && *there != place.digest) refuse("a migration has sent another one ahead");
+    if (there != nullptr && *there != place.digest) refuse("a migration has sent a different one ahead");
     if (there != nullptr) place.form = Form::resident;
   }
   for (auto& piece : placesOf(manifest.state)) {
@@ -131,10 +133,10 @@ void requireResident(const SnapshotReader& directory, std::vector<ChunkPlace>& p
   }
 }
 
-// Ends what was sent ahead and is not in the snapshot.
+// Destroys what was sent ahead but is not in the snapshot.
 void reduce(stub::SessionState& on, SentAhead& ahead, const Manifest& manifest, const std::vector<ObjectRecord>& records) {
   ahead.made.reduce(on, manifest.state, records);
-  std::map<uint64_t, uint64_t> wanted;  // bytes of images
+  std::map<uint64_t, uint64_t> wanted;  // image number to bytes
   for (auto& blob : manifest.blobs) wanted[blob.blob] = blob.bytes;
   std::erase_if(ahead.images, [&](auto& image) {
     uint64_t number = image.first.first;
@@ -156,7 +158,8 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   requireKnownLibraryCalls(manifest.libraryCalls, refusalOf(directory));
   requireValid(directory, manifest);
   if (manifest.devices.size() > on.deviceCount())
-    directory.refuse(manifestFile, fmt::format("devices: {}, and this worker has {}", manifest.devices.size(), on.deviceCount()));
+    directory.refuse(manifestFile, fmt::format("devices: the snapshot has {}, this worker "
+                                               "has {}", manifest.devices.size(), on.deviceCount()));
   auto records = loadRecords(directory, manifest);
   adoptDevices(on, manifest.devices, records);
   stub::planLeases(on, records);
@@ -184,7 +187,7 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   clock.end("images");
   std::optional<ChunkReading> reading;
   auto beginReading = [&] { reading.emplace(ring, saved, first, planOf(manifest.state)); };
-  if (from.twin == nullptr) beginReading();  // ahead, while the objects are made
+  if (from.twin == nullptr) beginReading();  // starts early, while the objects are made
   runStep(on, manifest.state, &stub::KindModule::prepare);
   Phase objects(progress, "objects", bytesOf(records));
   rebuild(
@@ -195,7 +198,7 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   runStep(on, manifest.state, &stub::KindModule::compare);
   uint64_t deviceBytes = bytesOf(manifest.state);
   if (deviceBytes != manifest.deviceBytes)
-    directory.refuse(manifestFile, fmt::format("deviceBytes: {}, and its tables have {}", manifest.deviceBytes, deviceBytes));
+    directory.refuse(manifestFile, fmt::format("deviceBytes: {}, but its tables have {}", manifest.deviceBytes, deviceBytes));
   uint64_t twinBytes = 0;
   if (!reading) {
     twinBytes = takeFromTwin(on, *from.twin, saved, first, manifest.state);
@@ -245,7 +248,7 @@ Restored reclaim(stub::Worker& worker, const std::string& path) {
     requireSamePlace(pending, on.shared());
     for (auto& ring : manifest.rings)
       if (on.of(static_cast<unsigned>(ring.device)).gpu.executed != ring.barrier)
-        directory.refuse(pendingCallsFile, "position: the worker is at another one");
+        directory.refuse(pendingCallsFile, "position: the worker is at a different one");
   });
   Report report{.deviceBytes = manifest.deviceBytes, .objects = manifest.objectCount, .pendingCalls = pending.frameCount};
   return {std::move(report), std::move(pending)};

@@ -48,8 +48,8 @@ Manifest manifestOf(stub::SessionState& on, const Identity& identity, const Pend
 
 }  // namespace
 
-// The images of modules, also of those that a group keeps. One that is on its way to a module is not kept: the program sends it
-// again.
+// The images of modules, including those kept for a module group. An image that is being sent for a module is not saved: the program sends
+// it again.
 std::vector<SavedBlob> imagesOf(const stub::SessionState& on) {
   std::map<uint64_t, uint64_t> blobs;
   for (unsigned device = 0; device < on.deviceCount(); ++device) {
@@ -103,7 +103,7 @@ void saveImages(const stub::SessionState& on, ChunkSink& sink, ChunkSource where
     return found == known.end() ? std::nullopt : std::optional(found->second);
   };
   where.found = [&](size_t bytes) { phase.advance(bytes); };
-  writeChunks(nullptr, sink, plan, where);  // host memory: nothing to pin
+  writeChunks(nullptr, sink, plan, where);  // host memory: needs no pinning
 }
 
 Report publish(SessionCapture& capture, NewChunks& chunks, SnapshotWriter& directory, PhaseClock& clock) {

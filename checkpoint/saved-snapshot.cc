@@ -19,9 +19,9 @@ std::vector<ChunkPlace> loadChunks(const SnapshotReader& directory, const Manife
 std::unique_ptr<ChunkStore> storeOf(const SnapshotReader& directory, const Manifest& manifest) {
   if (!manifest.packs.empty()) return nullptr;
   auto folder = ChunkStore::around(directory.where());
-  if (!folder) directory.refuse(manifestFile, "packs: its chunks are in a store of snapshots, and it is in none");
+  if (!folder) directory.refuse(manifestFile, "packs: its chunks are in a store of snapshots, but its directory is not in a store");
   auto store = std::make_unique<ChunkStore>(*folder);
-  if (store->key() != manifest.digestKey) directory.refuse(manifestFile, "digestKey: it is of another store of snapshots");
+  if (store->key() != manifest.digestKey) directory.refuse(manifestFile, "digestKey: it belongs to another store of snapshots");
   return store;
 }
 

@@ -1,4 +1,4 @@
-// What a snapshot's files say of its chunks, checked as they are read.
+// Reads the files that describe a snapshot's chunks, with checks.
 #pragma once
 
 #include <kj/exception.h>
@@ -14,7 +14,7 @@ namespace vgpu::checkpoint {
 
 using namespace snapshot;
 
-// What a decoder says of a whole file, with the file's name.
+// Decodes a whole file; errors name the file.
 template <typename Decode>
 auto decoded(const SnapshotReader& directory, const char* name, Decode decode) {
   decltype(decode()) result;
@@ -24,10 +24,10 @@ auto decoded(const SnapshotReader& directory, const char* name, Decode decode) {
   return result;
 }
 
-// The file `chunks`. Throws kj::Exception, naming file and check, unless there is one for each piece of images and state.
+// Reads the file `chunks`. Throws kj::Exception, naming file and check, unless it has an entry for each piece of images and state.
 std::vector<ChunkPlace> loadChunks(const SnapshotReader& directory, const Manifest& manifest);
 
-// The store that the snapshot is in; nullptr if it has packs of its own. Throws kj::Exception if it should be in one and is not.
+// The store that the snapshot is in; nullptr if it has packs of its own. Throws kj::Exception if it should be in a store but is not.
 std::unique_ptr<ChunkStore> storeOf(const SnapshotReader& directory, const Manifest& manifest);
 
 }  // namespace vgpu::checkpoint

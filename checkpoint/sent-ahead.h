@@ -1,4 +1,4 @@
-// What a worker has of a session before it restores it, because a migration has sent it ahead. One thread at a time.
+// What a worker has of a session before it restores the session, because a migration has sent it ahead. One thread at a time.
 #pragma once
 
 #include "checkpoint/made-ahead.h"
@@ -9,7 +9,7 @@ namespace vgpu::checkpoint {
 
 struct SentAhead {
   ResidentChunks memory;
-  ImageDigests images;  // of those that are among the worker's blobs, whole
+  ImageDigests images;  // of images that are completely among the worker's blobs
   MadeAhead made;
 };
 

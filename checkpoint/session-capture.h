@@ -1,5 +1,5 @@
-// The parts of a save, for who does them at different times (live-snapshot.h): what is taken of a quiesced session besides the
-// bytes of chunks, where chunks go, and how all of it becomes a snapshot.
+// The steps of a save, for operations that do them at different times (live-snapshot.h): capturing everything of a quiesced session except
+// the bytes of chunks, choosing the destination of chunks, and publishing the snapshot.
 #pragma once
 
 #include <map>
@@ -15,30 +15,30 @@
 namespace vgpu::checkpoint {
 
 struct SessionCapture {
-  Manifest manifest;  // but for its files
+  Manifest manifest;  // except `files`
   std::vector<ObjectRecord> records;
   PendingCalls pending;
-  std::string output;  // printed and not fetched
+  std::string output;  // printed by kernels and not fetched yet
 };
-// `objects`: see save(). Throws kj::Exception, for a person, if an object cannot be saved.
+// `objects`: as for save(). Throws kj::Exception with a message for the person if an object cannot be saved.
 SessionCapture captureSession(stub::SessionState& on, const std::string& objects, const Identity& identity);
 
-// Where the chunks of a new snapshot go: the store that its directory is in, or its packs.
+// The destination of a new snapshot's chunks: the store that its directory is in, or its own packs.
 struct NewChunks {
   explicit NewChunks(SnapshotWriter& directory);
   std::unique_ptr<ChunkStore> store;
   std::unique_ptr<ChunkSink> sink;
 };
 
-// Digests of images that the sink knows already, by image and offset.
+// Digests of images that the sink already knows, by image and offset.
 using ImageDigests = std::map<std::pair<uint64_t, uint64_t>, Digest>;
-// The images' chunks: the first of a snapshot's list. `where`: its room and its hold say where the bytes go.
+// Saves the images' chunks, the first in a snapshot's list. `where`: its `room` and `hold` say where the bytes go.
 void saveImages(const stub::SessionState& on, ChunkSink& sink, ChunkSource where, const ImageDigests& known,
                 const std::vector<SavedBlob>& blobs, const Progress& progress);
-// Of the modules that the session has.
+// The images of the session's modules.
 std::vector<SavedBlob> imagesOf(const stub::SessionState& on);
 
-// When all chunks have been added. There is a snapshot when this returns. The report has the phases of `clock`.
+// Call it when all chunks have been added. The snapshot exists when this returns. The report contains the phases of `clock`.
 Report publish(SessionCapture& capture, NewChunks& chunks, SnapshotWriter& directory, PhaseClock& clock);
 
 }  // namespace vgpu::checkpoint

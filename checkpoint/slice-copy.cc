@@ -36,7 +36,7 @@ void copyInSlices(const stub::Driver& driver, size_t pieces, unsigned writers, c
       for (auto slot = unused.pop(); slot; slot = unused.tryPop()) {
         slots.push_back(*slot);
         slots.back()->chunk = next++;
-        slots.back()->bytes = 0;  // as long as nothing is copied
+        slots.back()->bytes = 0;  // stays 0 if nothing is copied
         if (slots.size() == chunksOfSlice || next == pieces) break;
       }
       if (slots.empty()) return;  // another thread has failed

@@ -4,7 +4,7 @@ namespace vgpu::checkpoint {
 
 namespace {
 
-// So much of a GPU's memory is left to the programs on it: one part in so many.
+// The divisor of a GPU's memory that gives the part left free for the programs on it.
 constexpr uint64_t partLeft = 16;
 
 }  // namespace

@@ -1,9 +1,9 @@
-// Memory of a GPU that nobody has, in which a live snapshot keeps what has changed until it is written: a GPU copies within its
-// memory many times faster than over a link.
+// Unused memory of a GPU, in which a live snapshot keeps changed chunks until they are written: a GPU copies within its memory many times
+// faster than over a link.
 //
-// Owns objects of the driver's, mapped at addresses that no program has. Taken in the hold, when it is known how much is needed,
-// and given back as soon as it is written, because the program may ask for it meanwhile. On the working thread, quiesced, and
-// then on the thread that controls the worker. Of this a suspend keeps nothing.
+// Owns driver objects, mapped at addresses that no program uses. Allocated while the program is held, when the needed size is known, and
+// freed as soon as its content is written, because the program may allocate meanwhile. Used on the working thread, quiesced, and then on
+// the thread that controls the worker. A suspend saves nothing of it.
 #pragma once
 
 #include <vector>
@@ -21,15 +21,15 @@ class SpareMemory {
   SpareMemory(const SpareMemory&) = delete;
   SpareMemory& operator=(const SpareMemory&) = delete;
 
-  // Room for so many bytes, as long as this lives; 0 if there is none. In the GPU's context.
+  // Room for so many bytes, valid as long as this object; 0 if there is none. Call it in the GPU's context.
   CUdeviceptr take(size_t bytes);
-  // Makes its GPU's context the calling thread's. Throws kj::Exception.
+  // Makes the GPU's context current on the calling thread. Throws kj::Exception.
   void select() const;
-  // For copies from it; made when it is first asked for, in that context.
+  // For copies from this memory; made at first use, in that context.
   CUstream stream();
 
  private:
-  // The driver makes and maps one in about a millisecond.
+  // The driver creates and maps a block in about a millisecond.
   static constexpr uint64_t blockBytes = 256 * MiB;
   static constexpr uint64_t base = windowArenaBase + windowArenaBytes, bytesOfDevice = 256 * GiB;
 
@@ -39,7 +39,7 @@ class SpareMemory {
   const stub::Driver& driver;
   const unsigned device;
   stub::PrimaryContext context;
-  CUdeviceptr begin = 0;  // 0: no addresses
+  CUdeviceptr begin = 0;  // 0: no addresses reserved
   std::vector<CUmemGenericAllocationHandle> blocks;
   uint64_t used = 0;
   bool isFull = false;

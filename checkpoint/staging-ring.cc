@@ -15,9 +15,9 @@ namespace vgpu::checkpoint {
 
 namespace {
 
-// A thread works on one while its next ones arrive; the GPU is never without one to copy.
+// A thread processes one slot while its next ones are filled; the GPU always has a free slot to copy to.
 constexpr size_t slotsOfThread = 4, slotsOfGpu = 8;
-// The system gives memory at a few GB/s, and each slot is used for so many chunks at least.
+// The system allocates memory at a few GB/s, so each slot must be used for at least so many chunks.
 constexpr size_t chunksOfSlot = 8;
 
 }  // namespace
@@ -34,11 +34,12 @@ size_t StagingRing::worth(size_t pieces, uint64_t bytes) {
 StagingRing::StagingRing(const stub::Driver* driver, size_t slots) : driver(driver), bytes(slots * snapshot::chunkBytes) {
   void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED)
-    fail(fmt::format("the worker was refused {} MiB of memory for its buffers: {}. Free memory on its host, or raise its limit",
+    fail(fmt::format("the worker cannot get {} MiB of host memory for its buffers: {}. Free memory on its "
+                     "host, or raise the worker's limit",
                      bytes / MiB, std::strerror(errno)));
   memory = static_cast<std::byte*>(mapped);
   madvise(memory, bytes, MADV_HUGEPAGE);
-  // Without pinning, the driver copies once more: slower, not wrong.
+  // Without pinning, the driver makes an additional copy: slower, but correct.
   pinned = driver != nullptr && driver->cuMemHostRegister_v2(memory, bytes, forAllGpus) == CUDA_SUCCESS;
   for (size_t at = 0; at < bytes; at += snapshot::chunkBytes) this->slots.push_back({.number = this->slots.size(), .memory = memory + at});
 }

@@ -25,7 +25,7 @@ void forTables(const StateTables& state, Visit visit) {
     if (auto table = state.find(kind->name); table != state.end()) visit(*kind, table->second);
 }
 
-// A row with bytes, an item of the file.
+// A row whose bytes are saved: an item of the plan.
 struct Item {
   const KindModule* kind;
   const Row* row;
@@ -53,7 +53,7 @@ void digestAll(MemoryDigests& digests, const std::vector<Item>& items) {
   digests.finish();
 }
 
-// Once a piece's copies have begun.
+// Call it when a piece's copies have begun.
 OnItsWay deviceOf(stub::SessionState& on, const Item& item) {
   if (item.kind->device != nullptr) return item.kind->device(*item.row);
   stub::require(on.driver, on.synchronize(), "copying the device's memory");
@@ -72,10 +72,10 @@ StateTables saveState(stub::SessionState& on) {
 void requireValid(const StateTables& state, size_t devices, const Refusal& refuse) {
   for (auto& [name, rows] : state) {
     auto known = std::ranges::find_if(stub::kinds(), [&](auto* kind) { return kind->name == name && kind->save != nullptr; });
-    if (known == stub::kinds().end()) refuse(fmt::format("state {}: objects of a kind that this build does not know", name));
+    if (known == stub::kinds().end()) refuse(fmt::format("state {}: this build does not know this kind of objects", name));
     for (size_t i = 0; i < rows.size(); ++i)
       if (!hasColumns(rows[i], (*known)->columns) || !(*known)->isValid(rows[i], devices))
-        refuse(fmt::format("state {}: row {} makes no sense", name, i));
+        refuse(fmt::format("state {}: row {} is invalid", name, i));
   }
 }
 
@@ -172,8 +172,7 @@ Digest digestHere(stub::SessionState& on, const Digester& digester, const Item& 
   return digester(bytes);
 }
 
-// Compares with its digests what nobody has compared as it was read: on the device, where that can be digested, else in pinned
-// memory.
+// Verifies the chunks that were not verified as they were read: on the device where possible, else in pinned memory.
 void requireDigests(stub::SessionState& on, const SavedChunks& saved, size_t first, const StateTables& state) {
   auto isCompared = [&](size_t chunk) {
     const Form form = saved.places[chunk].form;
@@ -194,7 +193,7 @@ void requireDigests(stub::SessionState& on, const SavedChunks& saved, size_t fir
     if (!digest && form != Form::pinned) digest = digestHere(on, saved.digester, items[piece->item], *piece);
     if (digest && *digest == saved.places[chunk].digest) continue;
     if (form == Form::resident)
-      fail(fmt::format("chunk {}, which was sent ahead: its digest differs; it was altered or damaged on its way", chunk));
+      fail(fmt::format("chunk {}, which was sent ahead: its digest does not match; it was altered or damaged on its way", chunk));
     if (isInFile(form)) refuseDigest(saved, chunk);
     if (digest) refusePinned(chunk);
     others.push_back({chunk, piece->bytes});

@@ -1,6 +1,6 @@
-// Copies between device memory and the slots of a ring that are on their way.
+// Tracks the copies in flight between device memory and the slots of a ring.
 //
-// Kinds start them in their GPU's stream for that (stub/worker/kinds/kind.h); this says which slots they have left. Of the one
+// Kinds start the copies in a stream of their GPU (stub/worker/kinds/kind.h); this class knows which slots they still use. For the one
 // thread that saves or restores.
 #pragma once
 
@@ -17,12 +17,12 @@ namespace vgpu::checkpoint {
 class Transfers {
  public:
   Transfers(stub::SessionState& on, size_t slots) : on(on), slots(slots) {}
-  // After all copies, also where the work has failed: none may come to memory that somebody else has by then.
+  // Waits for all copies, also after a failure: none may write to memory that has been reused by then.
   ~Transfers();
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
 
-  // The copies of `device` so far are those of `slot`.
+  // Marks the copies that `device` has begun so far as those of `slot`.
   void mark(size_t slot, unsigned device);
   // Waits for the copies of `slot`. Throws kj::Exception if one failed.
   void await(size_t slot);
@@ -34,7 +34,7 @@ class Transfers {
   stub::SessionState& on;
   const size_t slots;
   std::map<unsigned, OfDevice> devices;
-  std::vector<CUevent> pending = std::vector<CUevent>(slots);  // by slot: null if nothing is on its way
+  std::vector<CUevent> pending = std::vector<CUevent>(slots);  // by slot: null if no copy is in flight
 };
 
 }  // namespace vgpu::checkpoint

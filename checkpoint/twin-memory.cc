@@ -8,7 +8,7 @@ namespace vgpu::checkpoint {
 
 namespace {
 
-// The memory of chunks that are not there yet, and of leases; what lies side by side is one range.
+// The ranges of leases that contain chunks still missing; adjacent ones are merged.
 std::vector<stub::LeasedRange> wantedOf(stub::SessionState& on, const SavedChunks& saved, size_t first,
                                         const StateTables& state) {
   std::vector<stub::LeasedRange> ranges;

@@ -1,8 +1,8 @@
-// Copies from GPU to GPU memory in the place of reading a snapshot's files: a session that is restored takes what a twin still
-// has, which is another session that came from the same snapshot, at the same addresses of the same GPU.
+// GPU-to-GPU copies instead of reading a snapshot's files: a restoring session copies memory of a twin, another session that came from the
+// same snapshot, at the same addresses of the same GPU.
 //
-// The twin may run meanwhile, and may have changed anything: what has been copied is digested where it is now, and a chunk whose
-// digest is not the snapshot's is read from files. So nothing depends on when it was copied, or on what the twin says of it.
+// The twin may be running, and may have changed anything: copied memory is digested at its destination, and chunks whose digests are not
+// the snapshot's are read from files. So correctness depends neither on the time of the copy nor on what the twin reports.
 #pragma once
 
 #include <vector>
@@ -14,18 +14,18 @@
 namespace vgpu::checkpoint {
 
 struct TwinMemory {
-  CUdevice gpu = 0;  // of the node
+  CUdevice gpu = 0;  // the node's number
   stub::DeviceLeases::Shown shown;
 };
 
-// A descriptor each.
+// Each needs a descriptor.
 constexpr size_t mostTwinMemory = 256;
 
-// What the session has leased, the largest first. Between two frames, or quiesced.
+// The session's leases, the largest first. Between two frames, or quiesced.
 std::vector<TwinMemory> showMemory(stub::SessionState& on);
 
-// Copies into the leases of a session that is being restored, and marks the chunks of its state, those of `saved` from number
-// `first` on, that are there now: Form::resident. Returns their bytes. Memory that cannot be mapped or copied is passed over.
+// Copies into the leases of a session that is being restored, and marks those chunks of its state (chunks of `saved` from index `first` on)
+// that are correct now as Form::resident. Returns their bytes. Skips memory that cannot be mapped or copied.
 uint64_t takeFromTwin(stub::SessionState& on, const std::vector<TwinMemory>& twin, SavedChunks& saved, size_t first,
                       const StateTables& state);
 

@@ -24,14 +24,14 @@ namespace vgpu::checkpoint {
 
 namespace {
 
-// The chunks of a snapshot that are in `room`, each a plan's item of its own: where they are there, and in the snapshot's list.
-// And the others that are in packs of the snapshot's own.
+// The chunks of a snapshot that are in `room`, each as a separate item of a plan, with their places there and in the snapshot's list; and
+// the chunks that are in the snapshot's own packs.
 struct InMemory {
   std::vector<uint64_t> sizes;
   std::vector<ChunkPlace> pinned, listed;
   struct Written {
     ChunkPlace place;
-    size_t bytes;  // of the chunk
+    size_t bytes;  // uncompressed size
   };
   std::vector<Written> written;
 };
@@ -41,7 +41,7 @@ InMemory chunksIn(const PinnedRoom& room, const SnapshotReader& directory, const
   auto listed = loadChunks(directory, manifest);
   auto places = findPinned(room, manifest.digestKey, listed, plans);
   InMemory found;
-  std::set<Digest> known;  // chunks that are the same have one place
+  std::set<Digest> known;  // equal chunks have one place
   size_t chunk = 0;
   for (auto& plan : plans)
     for (; auto piece = plan.next(); ++chunk) {
@@ -77,7 +77,7 @@ void writeToStore(ChunkStore& store, const InMemory& memory, const PinnedRoom& r
   bytes = sink.writtenBytes();
 }
 
-// Each pack by a thread of its own, in the order of its chunks.
+// Writes each pack with a thread of its own, in the order of its chunks.
 void writeToPacks(const SnapshotReader& directory, const Manifest& manifest, const InMemory& memory, const PinnedRoom& room,
                   const Progress& progress, uint64_t& bytes) {
   std::mutex reporting;
@@ -86,7 +86,7 @@ void writeToPacks(const SnapshotReader& directory, const Manifest& manifest, con
   for (size_t chunk = 0; chunk < memory.sizes.size(); ++chunk) {
     auto& place = memory.listed[chunk];
     if (place.form != Form::plain || place.bytes != memory.sizes[chunk])
-      directory.refuse(chunksFile, fmt::format("chunk {} is in memory, and its place is another's", chunk));
+      directory.refuse(chunksFile, fmt::format("chunk {} is in memory, but its position there belongs to another chunk", chunk));
     ofPack[place.pack].push_back(chunk);
     bytes += place.bytes;
   }
@@ -112,7 +112,7 @@ void writeToPacks(const SnapshotReader& directory, const Manifest& manifest, con
   threads.join();
 }
 
-// What was written when it was suspended, because there was no room in memory.
+// Verifies chunks that the suspend wrote to files because there was no room in memory.
 void requireWritten(const SnapshotReader& directory, const Manifest& manifest, const InMemory& memory) {
   const Digester digester(manifest.digestKey);
   auto packs = directory.openPacks(manifest.packs);
@@ -122,7 +122,7 @@ void requireWritten(const SnapshotReader& directory, const Manifest& manifest, c
     packs[place.pack].read(place.offset, packed);
     auto chunk = std::span(bytes).first(size);
     if (!unpack(place.form, packed, chunk) || digester(chunk) != place.digest)
-      packs[place.pack].refuse(fmt::format("{} bytes at {}: their digest differs", place.bytes, place.offset));
+      packs[place.pack].refuse(fmt::format("{} bytes at {}: their digest does not match", place.bytes, place.offset));
   }
 }
 

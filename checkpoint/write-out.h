@@ -1,5 +1,5 @@
-// A snapshot in pinned memory, written to its store: what is left of a suspend that went to memory first. In a worker process
-// that has no driver, because the index of a store is read.
+// Writes a snapshot from pinned memory to its store: the remaining part of a suspend to memory. Runs in a worker process without a driver,
+// because it reads a store's index.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace vgpu::checkpoint {
 
-// Writes the chunks that `room` has to the store around `directory`, compares what it writes with their digests, and then has the
-// manifest say that all is in files. Throws kj::Exception; the snapshot is in memory as before then. How many bytes it has
+// Writes the chunks that `room` has to the store around `directory`, verifies their digests, and then replaces the manifest by one that
+// says that everything is in files. Throws kj::Exception; the snapshot is in memory as before then. The report has the number of bytes
 // written.
 Report writeOut(const std::string& directory, const PinnedRoom& room);
 

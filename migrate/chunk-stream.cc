@@ -34,10 +34,10 @@ void ChunkStream::send(const ChunkMessage& message, std::span<const std::byte> b
     if (sent < 0) {
       int error = errno;
       ChunkMessage answer;
-      pollfd polled{socket, POLLIN, 0};  // its reason may be on its way
+      pollfd polled{socket, POLLIN, 0};  // the peer's reason may still arrive
       if (poll(&polled, 1, refusalMilliseconds) > 0 && recv(socket, &answer, sizeof answer, MSG_DONTWAIT) == sizeof answer)
         failAsRefused(answer);
-      fail(fmt::format("the target of the migration takes no more memory: {}", strerror(error)));
+      fail(fmt::format("the target of the migration accepts no more memory: {}", strerror(error)));
     }
     auto left = static_cast<size_t>(sent);
     for (iovec& part : parts) {
@@ -60,7 +60,7 @@ void ChunkStream::receive(std::span<std::byte> bytes) {
     ssize_t got = recv(socket, bytes.data(), bytes.size(), MSG_WAITALL);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(fmt::format("the memory that a migration sends cannot be read: {}", strerror(errno)));
-    if (got == 0) fail("the source of the migration has ended the stream of memory");
+    if (got == 0) fail("the source of the migration has closed the stream of memory");
     bytes = bytes.subspan(static_cast<size_t>(got));
   }
 }
@@ -69,7 +69,7 @@ void ChunkStream::flush() {
   send({.kind = MessageKind::flush});
   ChunkMessage answer = receive();
   failAsRefused(answer);
-  if (answer.kind != MessageKind::flush) fail("the target of the migration answers a flush with another message");
+  if (answer.kind != MessageKind::flush) fail("the target of the migration answered a flush with another kind of message");
 }
 
 void ChunkStream::refuse(const std::string& why) {

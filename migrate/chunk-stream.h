@@ -1,17 +1,17 @@
-// The byte stream on which a migration sends ahead what takes long, from the source's worker to the target's (docs/migration.md):
-// device memory, modules' images, and the recipes of objects.
+// The byte stream on which a migration sends data ahead, from the source's worker to the target's (docs/migration.md): device memory,
+// modules' images, and the recipes of objects.
 //
 //    0        4        8          16         24                  40
 //    ┌────────┬────────┬──────────┬──────────┬───────────────────┬──────────────────────────┐
 //    │ kind   │ device │ address  │ bytes    │ digest            │ the bytes of a chunk     │
 //    └────────┴────────┴──────────┴──────────┴───────────────────┴──────────────────────────┘
 //
-// lease: memory of the arena that chunks of this stream will be for. zeros: a chunk without bytes. flush: answered with the same
-// message when all before it is in place. There are several streams, and a chunk goes into any of them; so what is for the same
-// memory is sent again only after a flush of all.
-// image: an image of so many bytes, whose number is `address`; piece: the next chunk of it. objects: the recipes of what is to be made
-// now (objects-ahead.h), in the place of those before. They come in one stream.
-// refused: from the target, its last message, with the reason as text. Numbers are little endian.
+// lease: memory of the arena for which this stream will send chunks. zeros: a chunk without bytes. flush: answered with the same message
+// when everything before it is in place. There are several streams, and a chunk may be sent on any of them, so new data for the same memory
+// is sent only after a flush of all streams.
+// image: begins an image of `bytes`, whose number is `address`; piece: the next chunk of it. objects: the recipes of the objects to make
+// now (objects-ahead.h), replacing those sent before. These are sent on one stream.
+// refused: the target's last message, with the reason as text. Numbers are little endian.
 #pragma once
 
 #include <kj/io.h>
@@ -40,18 +40,18 @@ class ChunkStream {
  public:
   explicit ChunkStream(kj::AutoCloseFd socket) : socket(kj::mv(socket)) {}
 
-  // Throws kj::Exception if the other side has ended the stream: with its reason, if it has refused.
+  // Throws kj::Exception if the other side has ended the stream, with its reason if it has refused.
   void send(const ChunkMessage& message, std::span<const std::byte> bytes = {});
-  // Throws kj::Exception if the stream ends before a whole message.
+  // Throws kj::Exception if the stream ends before a complete message.
   ChunkMessage receive();
   void receive(std::span<std::byte> bytes);
-  // Sends one and waits for its answer.
+  // Sends a flush and waits for its answer.
   void flush();
-  // The last message, which ends the stream both ways: who polls for room to send learns that there will be none.
+  // Sends the last message and shuts down both directions, so that a sender that polls for room learns that there will be none.
   void refuse(const std::string& why);
-  // Nothing more is received; ends the call of another thread. Any thread.
+  // Receives nothing more; ends another thread's blocked call. Any thread.
   void endReceiving();
-  // Nor sent.
+  // Nor sends anything more.
   void shutDown();
 
  private:

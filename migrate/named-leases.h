@@ -1,7 +1,6 @@
-// The leases that the source of a migration has named to its target, which has leased the same memory ahead.
+// The leases that the source of a migration has announced to its target, which has leased the same memory ahead.
 //
-// None overlaps another: one that is added takes the place of those that it overlaps, as DeviceLeases::leaseAhead() does. One
-// thread at a time.
+// Leases do not overlap: a new one replaces those that it overlaps, as DeviceLeases::leaseAhead() does. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@ namespace vgpu::migrate {
 
 class NamedLeases {
  public:
-  // Whether there is this very lease.
+  // Whether exactly this lease exists.
   bool has(uint64_t address, uint64_t bytes) const {
     auto found = leases.find(address);
     return found != leases.end() && found->second == bytes;
@@ -25,13 +24,13 @@ class NamedLeases {
     while (next != leases.end() && next->first < address + bytes) next = leases.erase(next);
     leases[address] = bytes;
   }
-  // Whether all of that range is leased, by one or by several that touch each other.
+  // Whether the whole range is leased, by one lease or by several adjacent ones.
   bool cover(uint64_t address, uint64_t bytes) const {
     return isCovered(leases, address, bytes);
   }
 
  private:
-  std::map<uint64_t, uint64_t> leases;  // bytes by address
+  std::map<uint64_t, uint64_t> leases;  // address to bytes
 };
 
 }  // namespace vgpu::migrate

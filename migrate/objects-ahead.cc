@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t headBytes = sizeof(DigestKey) + sizeof(uint64_t);
 
-// What cuBLAS calls a handle takes long to make. Descriptions come and go with every call.
+// What cuBLAS calls a handle takes long to make. Descriptors are made and destroyed with every call.
 bool isLibraryHandle(const ObjectRecord& record) {
   auto& frame = record.recipe.front();
   if (frame.method != api::Method::libraryCreate && frame.method != api::Method::libraryCreateAgain) return false;
@@ -48,13 +48,13 @@ std::vector<std::byte> encodeObjects(const ObjectsAhead& objects) {
 
 ObjectsAhead decodeObjects(std::span<const std::byte> message) {
   snapshot::Refusal refuse = [](const std::string& check) { fail("the objects that the source of the migration sent: " + check); };
-  if (message.size() < headBytes) refuse("they are cut off");
+  if (message.size() < headBytes) refuse("they are truncated");
   ObjectsAhead objects;
   uint64_t tablesBytes = 0;
   std::memcpy(&objects.key, message.data(), sizeof objects.key);
   std::memcpy(&tablesBytes, &message[sizeof objects.key], sizeof tablesBytes);
   message = message.subspan(headBytes);
-  if (tablesBytes > message.size()) refuse("they are cut off");
+  if (tablesBytes > message.size()) refuse("they are truncated");
   std::string tables(tablesBytes, 0);
   std::ranges::transform(message.first(tablesBytes), tables.begin(), [](std::byte byte) { return std::to_integer<char>(byte); });
   objects.tables = snapshot::parseTables(tables, refuse);

@@ -36,8 +36,8 @@ std::vector<stub::LeasedRange> leasesOf(stub::SessionState& on) {
   return leases;
 }
 
-// What a snapshot keeps of modules with variables, up to the first one whose image has not been sent: where a module's variables lie
-// depends on those before it, of any device if it shares some.
+// The snapshot state of modules with variables, up to the first module whose image has not been sent: a module's variables are placed after
+// those of the modules before it, on any device if it shares some.
 StateTables groupsOf(stub::SessionState& on, const checkpoint::ImageDigests& images) {
   StateTables groups;
   for (auto* kind : {&stub::moduleBlockKind, &stub::moduleGroupKind}) groups[kind->name] = kind->save(on);
@@ -68,7 +68,7 @@ PreCopySource::PreCopySource(const stub::Driver& driver, stub::Worker& worker, s
   for (auto& socket : sockets) streams.push_back(std::make_unique<Stream>(kj::mv(socket)));
 }
 
-PreCopySource::~PreCopySource() { context.select(); }  // for what is unpinned
+PreCopySource::~PreCopySource() { context.select(); }  // unpinning needs the context
 
 void PreCopySource::cancel() {
   for (auto& stream : streams) stream->io.shutDown();
@@ -82,9 +82,9 @@ void PreCopySource::runRounds(double downtime, const Progress& progress) {
     uint64_t imageBytes = sendImages();
     sendObjects();
     auto pieces = live.digested(chunks.sink->digester);
-    // A GPU that is never idle is digested in the end only; the first round of all needs no digests.
+    // The memory of a GPU that is never idle is digested only at the end; the very first round needs no digests.
     if (!pieces && report.rounds == 0) pieces = live.all();
-    // After the pieces: so it has the lease of each that is still there when it is copied.
+    // After listing the pieces, so that every piece that still exists when it is copied has its lease noted.
     if (!pieces || !live.visit([&](stub::SessionState& on) { noteLeases(leasesOf(on)); })) break;
     auto changed = changedOf(std::move(*pieces));
     bytes = bytesOf(changed);
@@ -98,7 +98,7 @@ void PreCopySource::runRounds(double downtime, const Progress& progress) {
   memory.emplace(driver, bytes);
 }
 
-// Returns the bytes of those that could not be copied.
+// Returns the bytes of the images that could not be copied.
 uint64_t PreCopySource::sendImages() {
   auto copied = checkpoint::copyNewImages([&](auto& work) { return live.visit(work); }, images,
                                           [&](uint64_t number, std::span<const std::byte> bytes) { sendImage(number, bytes); });
@@ -118,8 +118,8 @@ void PreCopySource::sendImage(uint64_t number, std::span<const std::byte> bytes)
   }
 }
 
-// The list is of a moment before the one that the rows are of, so all that it has is done unless it was posted since. A large one takes
-// seconds to read: not if a round before has read it, and left out nothing that may have been executed by now.
+// The object list is read before the cut is taken, so its frames have been executed unless they are pending. Reading a large list takes
+// seconds: this is skipped if an earlier round has read the same commit, and left out no frame that may have been executed since.
 void PreCopySource::sendObjects() {
   std::vector<ObjectRecord> records;
   uint64_t commit = 0;
@@ -148,7 +148,7 @@ void PreCopySource::sendObjects() {
   for (auto& record : ahead.records) aheadRecords.insert(record.key());
 }
 
-// A lease that has ended, or has another size now, must be named again: where the target then leases anew, it loses the bytes.
+// A lease that was freed or has changed its size must be announced again: the target then leases anew and loses the bytes that it had.
 void PreCopySource::noteLeases(std::vector<stub::LeasedRange> now) {
   for (auto& lease : leases) {
     if (std::ranges::binary_search(now, lease)) continue;
@@ -158,7 +158,7 @@ void PreCopySource::noteLeases(std::vector<stub::LeasedRange> now) {
   leases = std::move(now);
 }
 
-// Of what lies in the arenas: the target has no other memory yet.
+// Only memory in the arenas: the target has no other memory yet.
 std::vector<DevicePiece> PreCopySource::changedOf(std::vector<DevicePiece> pieces) const {
   std::erase_if(pieces, [&](const DevicePiece& piece) { return !inDeviceArenas(piece.address) || sent.has(piece); });
   return pieces;
@@ -176,12 +176,12 @@ void PreCopySource::sendRound(const std::vector<DevicePiece>& changed, const std
     if (digests[i]) sent.add(changed[i].device, changed[i].address, changed[i].bytes, *digests[i]);
 }
 
-// Of the bytes as they are sent: they may have changed since they were digested.
+// Returns the digest of the bytes as sent: they may have changed since they were digested.
 Digest PreCopySource::send(Stream& stream, const DevicePiece& piece, std::span<const std::byte> bytes) {
   auto isAround = [&](const stub::LeasedRange& lease) {
     return lease.device == piece.device && lease.address <= piece.address && piece.address - lease.address < lease.bytes;
   };
-  // An allocation may lie in several that touch each other.
+  // An allocation may extend over several adjacent leases.
   for (auto lease = std::ranges::find_if(leases, isAround); lease != leases.end() && lease->address < piece.address + piece.bytes;
        ++lease)
     if (stream.leases.insert(lease->address).second)
@@ -204,7 +204,7 @@ void PreCopySource::flush() {
 std::byte* PreCopySource::hold(const checkpoint::NewPiece& piece) {
   report.heldBytes += piece.piece.bytes;
   auto place = inArena.find(piece.chunk);
-  if (place == inArena.end()) return nullptr;  // into a file
+  if (place == inArena.end()) return nullptr;  // it goes into a file
   auto room = memory->take(piece.piece.bytes);
   if (room.empty()) return nullptr;
   held.push_back({piece.chunk, place->second, room});

@@ -1,9 +1,9 @@
-// The source of a migration: sends a session's device memory ahead while its program runs, modules' images and the recipes of what is
-// to be made of them, and under a quiesce what has changed since. Everything else goes into the files of a snapshot, which says of
-// the chunks sent ahead no more than their digests.
+// The source of a migration: while the program runs, sends a session's device memory, modules' images and recipes of objects ahead; under a
+// quiesce, sends what has changed since. Everything else goes into the files of a snapshot, which contains only the digests of chunks that
+// were sent ahead.
 //
-// Owns the streams to the target. Of the thread that controls the worker. Rounds come before the capture, which is done
-// once. Ended at any time, it leaves nothing but files of the snapshot's directory, which are their owner's to remove.
+// Owns the streams to the target. Used by the thread that controls the worker. Rounds come before the capture, which is done once. Ended at
+// any time, it leaves only files of the snapshot's directory, which their owner removes.
 #pragma once
 
 #include <memory>
@@ -27,19 +27,18 @@ using checkpoint::Progress;
 
 class PreCopySource {
  public:
-  // `worker` must live longer. `writer`: of a directory that is in no store, unsynced: what loses its files
-  // ends the program, too. `objects`: as of checkpoint::save(); while the program runs the list may be some time behind, or not
-  // there yet.
+  // `worker` must live longer. `writer`: for a directory that is in no store, unsynced: a crash that loses the files ends the program, too.
+  // `objects`: as for checkpoint::save(); while the program runs the list may lag behind, or not exist yet.
   PreCopySource(const stub::Driver& driver, stub::Worker& worker, std::vector<kj::AutoCloseFd> streams,
                 std::unique_ptr<snapshot::SnapshotWriter> writer, std::string objects);
   ~PreCopySource();
 
-  // While the program runs: rounds, until a program that may be held for `downtime` seconds is to be held (cut-over.h). Again
-  // after a while, they send what has changed since. When this returns, nothing is written to the directory before the next call.
+  // While the program runs: sends rounds until the program should be held, if it may be held for `downtime` seconds (cut-over.h). Called
+  // again later, sends what has changed since. After this returns, nothing is written to the directory before the next call.
   void runRounds(double downtime, const Progress& progress);
-  // While it is quiesced. When this returns, the target has all of the memory and the directory all else.
+  // While the session is quiesced. When this returns, the target has all of the memory, and the directory everything else.
   checkpoint::Report capture(const snapshot::Identity& identity, const Progress& progress);
-  // Ends a call of another thread with an error. Any thread.
+  // Makes another thread's call fail. Any thread.
   void cancel();
 
  private:
@@ -47,7 +46,7 @@ class PreCopySource {
   struct Stream {
     explicit Stream(kj::AutoCloseFd socket) : io(kj::mv(socket)) {}
     ChunkStream io;
-    std::set<uint64_t> leases;  // by address, that the target knows by it
+    std::set<uint64_t> leases;  // by address: announced to the target on this stream
   };
   uint64_t sendImages();
   void sendImage(uint64_t number, std::span<const std::byte> bytes);
@@ -65,17 +64,17 @@ class PreCopySource {
   const std::unique_ptr<snapshot::SnapshotWriter> writer;
   const std::string objects;
   checkpoint::NewChunks chunks;
-  stub::PrimaryContext context;  // for memory that is pinned while the GPUs' threads work
+  stub::PrimaryContext context;  // for pinning memory while the GPUs' threads work
   checkpoint::LiveCopy live;
   std::vector<std::unique_ptr<Stream>> streams;
   std::vector<stub::LeasedRange> leases;  // as of the latest round
   checkpoint::ResidentChunks sent;
-  checkpoint::ImageDigests images;                    // that the target has
-  std::vector<std::byte> sentObjects;                 // the latest message
-  std::pair<uint64_t, size_t> listed{};               // if the list's commit and the number of images are these, it is of that message
-  std::set<uint64_t> aheadRecords;                    // in it
-  std::optional<checkpoint::HeldMemory> memory;       // for what has changed since the last round
-  std::map<size_t, checkpoint::DevicePiece> inArena;  // of the capture: by chunk
+  checkpoint::ImageDigests images;                    // of images that the target has
+  std::vector<std::byte> sentObjects;                 // the latest message sent
+  std::pair<uint64_t, size_t> listed{};               // commit of the list and number of images that the message was made from
+  std::set<uint64_t> aheadRecords;                    // in that message
+  std::optional<checkpoint::HeldMemory> memory;       // for bytes changed since the last round
+  std::map<size_t, checkpoint::DevicePiece> inArena;  // during the capture: by chunk
   std::vector<Held> held;
   checkpoint::Report report;
 };

@@ -17,12 +17,12 @@ namespace vgpu::migrate {
 
 namespace {
 
-// Of one stream: while a chunk is on its way to the device, the next is read from the socket.
+// Slots per stream: while a chunk is copied to the device, the next is read from the socket.
 constexpr size_t slotsOfStream = 4;
 
 }  // namespace
 
-// Of one stream, on its thread.
+// The receiver of one stream, on its own thread.
 class PreCopyTarget::Receiver {
  public:
   Receiver(PreCopyTarget& target, ChunkStream& stream) : target(target), driver(target.driver), stream(stream), first(driver, 0) {
@@ -75,7 +75,7 @@ class PreCopyTarget::Receiver {
   struct Device {
     std::unique_ptr<stub::PrimaryContext> context;
     CUstream stream = nullptr;
-    std::array<CUevent, slotsOfStream> events{};  // behind the last copy from each slot
+    std::array<CUevent, slotsOfStream> events{};  // recorded after the last copy from each slot
   };
 
   Device& select(unsigned device) {
@@ -95,7 +95,7 @@ class PreCopyTarget::Receiver {
       fail(fmt::format("the source of the migration sent {} bytes at once", message.bytes));
   }
 
-  // What is behind the message. Valid until the next.
+  // The bytes behind the message. Valid until the next call.
   std::span<const std::byte> receive(const ChunkMessage& message, uint64_t most) {
     requireSize(message, most);
     received.resize(message.bytes);
@@ -140,11 +140,11 @@ class PreCopyTarget::Receiver {
   PreCopyTarget& target;
   const stub::Driver& driver;
   ChunkStream& stream;
-  stub::PrimaryContext first;  // for memory that is pinned and unpinned
+  stub::PrimaryContext first;  // for pinning and unpinning memory
   std::optional<checkpoint::StagingRing> ring;
   size_t nextSlot = 0;
   std::map<unsigned, Device> devices;
-  std::vector<ChunkMessage> taken;  // since the last flush
+  std::vector<ChunkMessage> taken;  // chunks taken since the last flush
   std::vector<std::byte> received;
 };
 
@@ -166,14 +166,14 @@ PreCopyTarget::PreCopyTarget(const stub::Driver& driver, stub::Worker& worker, s
 
 PreCopyTarget::~PreCopyTarget() = default;
 
-// The first one of all streams; empty if they have ended because nothing more is to come.
+// Returns the first failure of all streams; empty if they ended because nothing more is to come.
 std::string PreCopyTarget::noteFailure(const std::string& why) {
   std::lock_guard lock(mutex);
   if (!isFinished && failure.empty()) failure = why;
   return failure;
 }
 
-// Each stream is read until it ends: after the last flush that is when finish() ends it.
+// Each stream is read until it ends: after the last flush, finish() ends it.
 checkpoint::SentAhead& PreCopyTarget::finish() {
   {
     std::lock_guard lock(mutex);
@@ -184,20 +184,20 @@ checkpoint::SentAhead& PreCopyTarget::finish() {
   return sent;
 }
 
-// Whichever stream names it first.
+// Called by whichever stream names the lease first.
 void PreCopyTarget::lease(const ChunkMessage& message) {
   std::lock_guard lock(mutex);
   if (leases.has(message.address, message.bytes)) return;
   worker.runQuiesced([&](stub::SessionState& on) {
     if (message.device >= on.deviceCount())
-      fail(fmt::format("the program uses GPU {}, and this node has {}", message.device, on.deviceCount()));
+      fail(fmt::format("the program uses GPU {}, but this node has {}", message.device, on.deviceCount()));
     CUresult result = on.use(message.device);
     if (result == CUDA_SUCCESS) {
       on.select(message.device);
       result = on.of(message.device).gpu.leases.leaseAhead(message.address, message.bytes);
     }
     if (result != CUDA_SUCCESS)
-      fail(fmt::format("{} bytes of GPU {} for the session that comes: {}", message.bytes, message.device,
+      fail(fmt::format("cannot allocate {} bytes on GPU {} for the arriving session: {}", message.bytes, message.device,
                        stub::nameOf(on.driver, result)));
     on.select(0);
   });
@@ -207,7 +207,7 @@ void PreCopyTarget::lease(const ChunkMessage& message) {
 void PreCopyTarget::requireLeased(const ChunkMessage& message) {
   std::lock_guard lock(mutex);
   if (!leases.cover(message.address, message.bytes))
-    fail(fmt::format("the source of the migration sent {} bytes for {:#x}, which it has not leased", message.bytes,
+    fail(fmt::format("the source of the migration sent {} bytes for {:#x}, an address without a lease", message.bytes,
                      message.address));
 }
 
@@ -224,7 +224,7 @@ void PreCopyTarget::beginImage(const ChunkMessage& message) {
                           ? on.of(device).blobs.reserve(message.address, stub::Blob::Origin::snapshot, message.bytes)
                           : CUDA_ERROR_INVALID_DEVICE;
     if (result != CUDA_SUCCESS)
-      fail(fmt::format("an image of {} bytes for GPU {} of the session that comes: {}", message.bytes, device,
+      fail(fmt::format("no room for an image of {} bytes for GPU {} of the arriving session: {}", message.bytes, device,
                        stub::nameOf(on.driver, result)));
   });
   newImages.insert(message.address);
@@ -235,7 +235,7 @@ void PreCopyTarget::takePiece(const ChunkMessage& message, std::span<const std::
   worker.runQuiesced([&](stub::SessionState& on) {
     auto* image = newImages.contains(message.address) ? on.of(handleDevice(message.address)).blobs.find(message.address) : nullptr;
     if (image == nullptr || image->bytes().size() - image->arrivedBytes() < bytes.size())
-      fail(fmt::format("the source of the migration sent {} bytes of the image {:#x}, which has no room for them", bytes.size(),
+      fail(fmt::format("the source of the migration sent {} bytes of the image {:#x}, more than its size", bytes.size(),
                        message.address));
     sent.images[{message.address, image->arrivedBytes()}] = message.digest;
     image->append(bytes);
@@ -255,7 +255,7 @@ void PreCopyTarget::make(std::span<const std::byte> message) {
   });
 }
 
-// Compares images with their digests now, when nobody waits for it.
+// Verifies images' digests now, while nobody waits for it.
 void PreCopyTarget::requireSound(const DigestKey& key) {
   Digester digester(key);
   worker.runQuiesced([&](stub::SessionState& on) {

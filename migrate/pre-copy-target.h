@@ -1,8 +1,8 @@
-// The target of a migration: takes what the source sends ahead into a worker that has no session yet.
+// The target of a migration: receives what the source sends ahead, in a worker that has no session yet.
 //
-// Leases memory of the arenas as the source names it, writes chunks there, and makes objects; which it has is what a restore then
-// need neither read from files nor make. A thread a stream; what they share is behind `mutex`, a leaf but for the worker's own. Ended before it is used, it
-// leaves a worker that is of no further use.
+// Leases memory of the arenas as the source announces it, writes chunks there, and makes objects; a restore then neither reads nor makes
+// what is there already. One thread per stream; their shared state is guarded by `mutex`, which is a leaf except for the worker's own
+// locks. Ended before finish(), it leaves a worker that is of no further use.
 #pragma once
 
 #include <functional>
@@ -22,12 +22,12 @@ namespace vgpu::migrate {
 
 class PreCopyTarget {
  public:
-  // Begins to take. Both must live longer; nobody else uses the worker until finish().
+  // Begins to receive. Both must live longer; nobody else may use the worker before finish().
   PreCopyTarget(const stub::Driver& driver, stub::Worker& worker, std::vector<kj::AutoCloseFd> streams);
   ~PreCopyTarget();
 
-  // Once the source has flushed all that it has sent: what is there. Throws kj::Exception that says why a stream has ended
-  // before.
+  // Call it when the source has flushed everything that it has sent: returns what is there. Throws kj::Exception that says why a stream has
+  // ended before.
   checkpoint::SentAhead& finish();
 
  private:
@@ -43,14 +43,14 @@ class PreCopyTarget {
 
   const stub::Driver& driver;
   stub::Worker& worker;
-  std::mutex mutex;  // guards the next five
+  std::mutex mutex;  // guards the next five members
   bool isFinished = false;
   std::string failure;
   NamedLeases leases;
   checkpoint::SentAhead sent;
-  std::set<uint64_t> newImages;  // that have not been compared with their digests
+  std::set<uint64_t> newImages;  // not verified yet
   std::vector<std::unique_ptr<ChunkStream>> streams;
-  ThreadGroup threads;  // ends first
+  ThreadGroup threads;  // destroyed first
 };
 
 }  // namespace vgpu::migrate

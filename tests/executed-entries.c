@@ -1,7 +1,7 @@
-// What tests/executed-entries puts between a program and libcuda.so.1, and libcudart.so.13: a wrapper of each function, which writes
-// the function's name into the file VGPU_EXECUTED when it has succeeded for the first time in its process.
+// The library that tests/executed-entries puts between a program and libcuda.so.1 and libcudart.so.13: a wrapper of each function, which
+// writes the function's name into the file VGPU_EXECUTED when it first succeeds in its process.
 #define _GNU_SOURCE
-#define __CUDA_API_VERSION_INTERNAL  // every version under its own name
+#define __CUDA_API_VERSION_INTERNAL  // declares every version under its own name
 #include <cuda.h>
 #include <cudaProfiler.h>
 #include <cuda_profiler_api.h>
@@ -28,7 +28,7 @@ static Find* systemsDlsym(void) {
 }
 
 static void findAll(void) {
-  static int areFound;  // by a thread that has found all; several may look at once
+  static int areFound;  // set by a thread that has found all; several threads may search at once
   if (__atomic_load_n(&areFound, __ATOMIC_ACQUIRE)) return;
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (driver == NULL) return;
@@ -71,7 +71,7 @@ enum {
 #undef ROW
 };
 
-// What is found goes through its wrapper.
+// Replaces the function that was found by its wrapper.
 static void takeFound(void** found) {
   if (found != NULL) *found = wrapped(*found);
 }
@@ -100,7 +100,7 @@ static struct Entry entries[] = {
 #undef ROW
     {NULL, NULL, NULL, 0}};
 
-// RTLD_NEXT is that of the caller, whose return address the compiler leaves in place by a jump.
+// RTLD_NEXT depends on the caller, which dlsym() knows by its return address; the compiler's tail call keeps that address.
 void* dlsym(void* library, const char* name) {
   Find* find = systemsDlsym();
   if (library == RTLD_NEXT || strncmp(name, "cu", 2) != 0) return find(library, name);

@@ -1,4 +1,4 @@
-// Files and file systems that tests need.
+// Helpers for tests that need files and file systems.
 #pragma once
 
 #include <sys/mount.h>
@@ -39,7 +39,7 @@ inline std::vector<std::byte> randomBytes(size_t size, unsigned seed) {
   return bytes;
 }
 
-// A small file system of its own, where we may mount one.
+// A small file system for the test, if the process may mount one.
 class SmallDisk {
  public:
   explicit SmallDisk(const char* options) {

@@ -1,4 +1,4 @@
-// A folder of images of a test's own, gone with its owner.
+// A temporary image folder for a test, removed by the destructor.
 #pragma once
 
 #include <stdexcept>
@@ -11,7 +11,7 @@
 
 namespace vgpu::test {
 
-// Throws where the store refuses the folder.
+// Throws if the store refuses the folder.
 inline stub::ImageStore openImages(const std::string& path, uint64_t limit = 1ull << 30) {
   std::string problem;
   auto store = stub::ImageStore::open(path, limit, problem);
@@ -21,7 +21,7 @@ inline stub::ImageStore openImages(const std::string& path, uint64_t limit = 1ul
 
 class ImageFolder {
  public:
-  // `name`: where it is to be, below a directory that is empty. Opening it makes it.
+  // `name`: path of the folder below an empty directory. Opening the store creates it.
   explicit ImageFolder(const std::string& name = "images") : path(scratch.path + "/" + name) {}
 
   template <typename... Limit>

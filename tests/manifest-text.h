@@ -1,4 +1,4 @@
-// A manifest as tests change it: header and tables in one JSON object.
+// A manifest as tests change it: header and tables as one JSON object.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,7 +15,7 @@ inline nlohmann::json manifestOf(const std::string& text) {
   return json;
 }
 
-// The text of that, sealed as a writer of ours would.
+// The text of the manifest, sealed as SnapshotWriter does.
 inline std::string sealed(const nlohmann::json& json) {
   nlohmann::json header = json, tables = nlohmann::json::object();
   for (const char* name : {"blobs", "state", "methods", "libraryCalls"})

@@ -1,4 +1,4 @@
-// A thread on which the kernel refuses one system call, for tests of what becomes of things then.
+// A thread on which the kernel refuses one system call, for tests of how vgpu handles that.
 #pragma once
 
 #include <linux/filter.h>
@@ -12,7 +12,7 @@
 
 namespace vgpu::test {
 
-// Lets all later calls of `call` fail with `error`, on this thread and in its children.
+// Makes all later system calls `call` fail with `error`, on this thread and in its children.
 inline void refuseCall(unsigned call, unsigned error) {
   sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

@@ -1,9 +1,9 @@
-# What sanitizers reported in any process of one test, for run-flavour and tools/library.sh. Nobody looks at the exit code of
-# a worker that is being killed or of a daemon's child, so their reports go to files and each of them fails the test.
+# Collects sanitizer reports of all processes of one test, for run-flavour and tools/library.sh. The exit code of a killed worker or of a
+# daemon's child is not checked, so reports go to files, and each of them fails the test.
 # shellcheck shell=bash
 
-# sanitizersReportTo FOLDER: the reports of all that this shell starts become FOLDER/sanitizer.PID.log. Builds without a
-# sanitizer take no options and get none.
+# sanitizersReportTo FOLDER: sends the reports of all processes that this shell starts to FOLDER/sanitizer.PID.log. In builds without a
+# sanitizer it sets no options.
 sanitizersReportTo() {
   local options
   for options in ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS; do
@@ -11,5 +11,5 @@ sanitizersReportTo() {
   done
 }
 
-# sanitizersReported FOLDER: whether there is a report; undefined behaviour goes to the process's own log whatever its options.
+# sanitizersReported FOLDER: whether there is a report; undefined behaviour is always reported to the process's own log.
 sanitizersReported() { compgen -G "$1/sanitizer.*" >/dev/null || grep -qs ': runtime error: ' "$1"/*.log; }

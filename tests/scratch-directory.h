@@ -1,4 +1,4 @@
-// A directory of a test's own, gone with its owner.
+// A temporary directory for a test, removed by the destructor.
 #pragma once
 
 #include <cstdlib>
@@ -10,7 +10,7 @@ namespace vgpu::test {
 
 class ScratchDirectory {
  public:
-  // Sockets need a short path: `/tmp`, wherever TMPDIR is.
+  // Socket paths must be short: `/tmp`, whatever TMPDIR is.
   explicit ScratchDirectory(const std::string& under = std::filesystem::temp_directory_path()) {
     path = under + "/vgpu-test-XXXXXX";
     if (mkdtemp(path.data()) == nullptr) throw std::runtime_error("mkdtemp " + path);

@@ -36,7 +36,7 @@ def fieldsOf(type, path="", base=0):
 def valuesOf(declaration):
     enumerators = [each for each in declaration.get_children() if each.kind == cindex.CursorKind.ENUM_CONSTANT_DECL]
     for each in enumerators:
-        # The end of a list, and not a maximum among other operations.
+        # Marks the end of the list; other operations have real maxima.
         isEnd = each.spelling.endswith("_MAX") and all(other.spelling.startswith(each.spelling[:-3]) for other in enumerators)
         if not isEnd and not NO_VALUE.search(each.spelling):
             yield f"{each.spelling} {each.enum_value}"

@@ -29,12 +29,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr unsigned leastVersion = 4;
-constexpr std::array firstWithoutPassCred{4u, 2u, 1u};  // of a socket of TCP or UDP
-constexpr const char* whatToDo = "`tools/setup` builds one into .deps/criu; or name one by VGPU_CRIU";
+constexpr std::array firstWithoutPassCred{4u, 2u, 1u};  // for TCP or UDP sockets
+constexpr const char* whatToDo = "`tools/setup` builds it into .deps/criu; or name its executable in VGPU_CRIU";
 
 bool canRun(const std::string& path) { return access(path.c_str(), X_OK) == 0 && fs::is_regular_file(path); }
 
-// Administrators' programs need not be in a user's PATH.
+// Administrators' programs may be missing in a user's PATH.
 std::optional<std::string> findInPath() {
   const char* path = std::getenv("PATH");
   std::string folders = fmt::format("{}:/usr/local/sbin:/usr/sbin:/sbin", path == nullptr ? "" : path);
@@ -50,12 +50,13 @@ std::optional<std::string> findInPath() {
 std::string findFile() {
   if (const char* named = std::getenv("VGPU_CRIU"); named != nullptr && *named != '\0') {
     if (!canRun(named))
-      fail(fmt::format("VGPU_CRIU names {}, which is no program: a process is saved and restored by CRIU 4 or newer", named));
+      fail(fmt::format("VGPU_CRIU names {}, which is not an executable file: set it to the criu of version 4 or newer, which saves and "
+                       "restores processes", named));
     return named;
   }
   if (canRun(VGPU_CRIU_HERE)) return VGPU_CRIU_HERE;
   if (auto found = findInPath()) return *found;
-  fail(fmt::format("there is no CRIU, which saves and restores processes: {}", whatToDo));
+  fail(fmt::format("CRIU, which saves and restores processes, was not found: {}", whatToDo));
 }
 
 struct Outcome {
@@ -63,10 +64,11 @@ struct Outcome {
   std::string output;
 };
 
-// Where the programs that we run find our own standard streams.
+// The descriptor numbers under which the programs that we run find our standard streams.
 constexpr int ownStreams = 100;
 
-// A program's end and what it wrote. `ownGroup`: the terminal's signals do not reach it.
+// Runs a program; returns whether it succeeded and what it wrote. `ownGroup`: in its own process group, so that the terminal's signals do
+// not reach it.
 Outcome execute(const std::vector<std::string>& words, bool ownGroup) {
   int ends[2];
   KJ_SYSCALL(pipe2(ends, O_CLOEXEC));
@@ -103,13 +105,13 @@ Outcome execute(const std::vector<std::string>& words, bool ownGroup) {
   return outcome;
 }
 
-// "Error (criu/sk-unix.c:874): unix: External socket is used." is what follows the second colon.
+// In "Error (criu/sk-unix.c:874): unix: External socket is used." the reason is the text after the second colon.
 std::string reasonIn(const std::string& line) {
   size_t error = line.find("Error ("), end = error == line.npos ? line.npos : line.find("): ", error);
   return end == line.npos ? "" : line.substr(end + 3);
 }
 
-// What CRIU says of a capability that it lacks is no error of its log.
+// The first line that is not a warning: CRIU reports a missing capability without marking the line as an error.
 std::string firstPlainLine(const std::string& log) {
   std::istringstream lines(log);
   for (std::string line; std::getline(lines, line);)
@@ -117,7 +119,7 @@ std::string firstPlainLine(const std::string& log) {
   return "";
 }
 
-// The first errors of a log: what comes behind them follows from them. A limit of its own that CRIU cannot raise is none.
+// The first errors of a log: later ones are consequences. CRIU's complaint about its own resource limit does not count.
 std::string reasonsIn(const std::string& log) {
   constexpr unsigned most = 2;
   std::string reasons;
@@ -129,7 +131,7 @@ std::string reasonsIn(const std::string& log) {
     reasons += (count++ == 0 ? "" : "; ") + reason;
   }
   if (reasons.empty()) reasons = firstPlainLine(log);
-  return reasons.empty() ? "it does not say why" : reasons;
+  return reasons.empty() ? "it gives no reason" : reasons;
 }
 
 std::string logIn(const WorkFolder& folder) {
@@ -137,13 +139,13 @@ std::string logIn(const WorkFolder& folder) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Without root CRIU needs a capability, and leaves out what it cannot do then.
+// Without root, CRIU needs a capability, and must be told to skip what it then cannot do.
 std::vector<std::string> privilege() {
   if (geteuid() == 0) return {};
   return {"--unprivileged"};
 }
 
-// Our own standard streams, for pipes whose other end was another process's.
+// Passes our own standard streams for pipes whose other end belonged to another process.
 std::vector<std::string> inherited(const std::vector<snapshot::ForeignPipe>& pipes) {
   std::vector<std::string> words;
   for (auto& pipe : pipes) {
@@ -160,17 +162,17 @@ Criu Criu::find() {
   unsigned major = 0;
   size_t at = said.find("Version: ");
   std::string version = at == said.npos ? "" : said.substr(at + 9, said.find_first_of("\n ", at + 9) - at - 9);
-  if (sscanf(version.c_str(), "%u", &major) != 1) fail(fmt::format("{} is no CRIU: it does not say its version", path));
+  if (sscanf(version.c_str(), "%u", &major) != 1) fail(fmt::format("{} is not CRIU: it does not print its version", path));
   if (major < leastVersion)
-    fail(fmt::format("{} is CRIU {}, and version {} or newer is needed: {}", path, version, leastVersion, whatToDo));
+    fail(fmt::format("{} is CRIU {}, but version {} or newer is needed: {}", path, version, leastVersion, whatToDo));
   std::vector<std::string> check{path, "check"};
   for (auto& word : privilege()) check.push_back(word);
   Outcome outcome = execute(check, true);
   if (!outcome.succeeded)
     fail(fmt::format(
-        "{} cannot work here: {}. {}", path, reasonsIn(outcome.output),
+        "{} does not work here: {}. {}", path, reasonsIn(outcome.output),
         geteuid() == 0
-            ? "Its kernel or container lacks what `criu check` names"
+            ? "The kernel or container lacks what `criu check` names"
             : "Run vgpuctl as root, or as root: setcap cap_checkpoint_restore,cap_sys_ptrace,cap_setpcap+eip " + path));
   return Criu(path, version);
 }
@@ -189,7 +191,7 @@ void Criu::run(const std::string& doing, std::vector<std::string> arguments, boo
   WorkFolder work;
   std::vector<std::string> words{path};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  // Control groups are the machine's, and locks on the network are for connections, which are refused.
+  // Control groups belong to the machine; network locks are for connections, and those are refused.
   for (const char* word : {"--work-dir", work.path().c_str(), "--log-file", "log", "-v1", "--manage-cgroups=ignore",
                            "--network-lock", "skip", "--file-locks"})
     words.emplace_back(word);
@@ -198,7 +200,7 @@ void Criu::run(const std::string& doing, std::vector<std::string> arguments, boo
 }
 
 void Criu::dump(pid_t root, const std::string& folder, bool isShellJob) const {
-  constexpr const char* mostGhostBytes = "1G";  // of a file that is open and has no name any more
+  constexpr const char* mostGhostBytes = "1G";  // limit for a deleted file that is still open
   std::vector<std::string> words{"dump", "--tree",          std::to_string(root), "--images-dir",
                                  folder, "--leave-stopped", "--ghost-limit",      mostGhostBytes};
   if (isShellJob) words.emplace_back("--shell-job");

@@ -46,11 +46,11 @@ DriverCheckpoint DriverCheckpoint::open() {
   static Entries entries;
   void* driver = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr)
-    fail(fmt::format("there is no NVIDIA driver on this machine, which a native program needs: {}", dlerror()));
+    fail(fmt::format("there is no NVIDIA driver on this machine, and it is needed to save or resume a native program: {}", dlerror()));
   auto find = [&](auto& entry, const char* name) {
     entry = std::bit_cast<std::remove_reference_t<decltype(entry)>>(dlsym(driver, name));
     if (entry == nullptr)
-      fail(fmt::format("the driver of this machine has no {}: a native program is saved by driver 570 or newer", name));
+      fail(fmt::format("the NVIDIA driver of this machine has no {}: saving a native program needs driver 570 or newer", name));
   };
   find(entries.init, "cuInit");
   find(entries.driverGetVersion, "cuDriverGetVersion");
@@ -63,7 +63,7 @@ DriverCheckpoint DriverCheckpoint::open() {
   int version = 0;
   DriverCheckpoint opened(&entries, 0);
   opened.require(entries.init(0), "start", 0);
-  opened.require(entries.driverGetVersion(&version), "say its version", 0);
+  opened.require(entries.driverGetVersion(&version), "report its version", 0);
   opened.driverVersion = version;
   return opened;
 }
@@ -95,17 +95,17 @@ void DriverCheckpoint::take(pid_t pid, unsigned timeoutSeconds) const {
   locking.timeoutMs = timeoutSeconds * 1000;
   require(entries->lock(pid, &locking), "hold the CUDA calls of", pid);
   CUcheckpointCheckpointArgs taking{};
-  require(entries->checkpoint(pid, &taking), "take the GPU's memory of", pid);
+  require(entries->checkpoint(pid, &taking), "save the GPU memory of", pid);
 }
 
 void DriverCheckpoint::letGo(pid_t pid) const {
   if (stateOf(pid) == DriverState::checkpointed) {
     CUcheckpointRestoreArgs giving{};
-    require(entries->restore(pid, &giving), "give the GPU's memory to", pid);
+    require(entries->restore(pid, &giving), "restore the GPU memory of", pid);
   }
   if (stateOf(pid) == DriverState::locked) {
     CUcheckpointUnlockArgs unlocking{};
-    require(entries->unlock(pid, &unlocking), "let the CUDA calls go on of", pid);
+    require(entries->unlock(pid, &unlocking), "release the CUDA calls of", pid);
   }
 }
 
@@ -116,15 +116,14 @@ std::vector<pid_t> usersOf(const DriverCheckpoint& driver, const std::vector<pid
     if (!state) continue;
     if (*state != DriverState::running)
       fail(
-          fmt::format("{} is {} for NVIDIA's driver already: another tool is saving it, or has failed to. If that was a "
-                      "`vgpuctl suspend --native --to DIRECTORY` that was killed, `vgpuctl resume DIRECTORY` has it go on",
+          fmt::format("NVIDIA's driver reports {} as {} already: another tool is saving it, or failed to. If a `vgpuctl suspend --native "
+                      "--to DIRECTORY` was killed, `vgpuctl resume DIRECTORY` lets the program go on",
                       named(pid), textOf(*state)));
     users.push_back(pid);
   }
   if (users.empty())
     fail(fmt::format(
-        "{} has nothing on a GPU of this machine, nor has a child of it. If it runs on a virtual GPU, name its session, "
-        "without --native",
+        "neither {} nor a child of it uses a GPU of this machine. If it runs on a virtual GPU, name its session, without --native",
         named(processes.front())));
   return users;
 }

@@ -13,11 +13,11 @@ namespace vgpu::process {
 
 namespace {
 
-// A row of /proc/PID/net/tcp and the like; the kernel's proc_net_tcp.rst has the columns.
+// A row of /proc/PID/net/tcp and similar files; the kernel's proc_net_tcp.rst describes the columns.
 struct NetworkSocket {
   bool isTcp = false;
-  std::string state;   // TCP's, as two hexadecimal digits
-  std::string queues;  // "00000000:00000001", of which a listener's second is of connections that wait to be accepted
+  std::string state;   // TCP state, two hexadecimal digits
+  std::string queues;  // "00000000:00000001"; for a listener, the second number counts connections that wait to be accepted
 };
 
 constexpr std::string_view closed = "07", listens = "0A";  // TCP_CLOSE and TCP_LISTEN
@@ -50,7 +50,7 @@ std::string socketObstacle(pid_t pid, const std::string& inode, bool isKnownToCr
     return "listens, and has TCP connections that were not accepted yet";
   if (!isKnownToCriu)
     return fmt::format(
-        "is a socket of {}, and CRIU before 4.2.1 saves none on Linux 6.16 and newer: `tools/setup` builds a newer one",
+        "is a {} socket, which CRIU before 4.2.1 cannot save on Linux 6.16 and newer: `tools/setup` builds a newer CRIU",
         socket->isTcp ? "TCP" : "UDP");
   return "";
 }

@@ -26,28 +26,28 @@ namespace {
 constexpr int firstId = 1;
 
 [[noreturn]] void cannot(const char* doing) {
-  fail(fmt::format("a copy needs process ids of its own, and {} failed: {}. {}", doing, strerror(errno),
+  fail(fmt::format("a copy needs a pid namespace of its own, but {} failed: {}. {}", doing, strerror(errno),
                    geteuid() == 0 ? "This container or kernel does not allow it" : "Run vgpuctl as root"));
 }
 
-// CRIU and its helpers must not take ids of the saved processes: they get some that lie together and are free.
+// Sets the next process id to the start of a free range, so that CRIU and its helpers do not take ids of the saved processes.
 void leaveFree(std::vector<int> ids) {
   constexpr int helpers = 64;
   std::ranges::sort(ids);
   int start = firstId + 1;
   for (int id : ids)
     if (id < start + helpers) start = std::max(start, id + 1);
-  std::ofstream("/proc/sys/kernel/ns_last_pid") << start - 1;  // if that is refused, CRIU says which id is taken
+  std::ofstream("/proc/sys/kernel/ns_last_pid") << start - 1;  // if this is refused, CRIU reports which id is taken
 }
 
-// `started`: a pipe to the process that has made this one, which waits for a byte. If that has ended by then, so does this one.
+// `started`: a pipe to the creating process, which waits for a byte. If the creator has ended by then, this process ends too.
 void becomeFirst(const snapshot::ProcessPart& part, int started) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) cannot("prctl(PR_SET_PDEATHSIG)");
   const char byte = 0;
   if (write(started, &byte, 1) != 1) _exit(1);
   close(started);
-  if (setsid() < 0) cannot("setsid");  // for processes that their shell's session had
-  if (unshare(CLONE_NEWNS) != 0) cannot("a mount namespace");
+  if (setsid() < 0) cannot("setsid");  // for processes whose session leader was their shell
+  if (unshare(CLONE_NEWNS) != 0) cannot("making a mount namespace");
   if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) cannot("making its mounts private");
   if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) cannot("mounting /proc");
   leaveFree(part.threads);
@@ -57,14 +57,14 @@ void becomeFirst(const snapshot::ProcessPart& part, int started) {
 
 pid_t forkWithOwnIds(const snapshot::ProcessPart& part, const std::function<int()>& body) {
   if (std::ranges::find(part.threads, firstId) != part.threads.end())
-    fail("process id 1 is one of the saved processes': they were a container's own, and have no copy beside them");
+    fail("one of the saved processes has process id 1, as the first process of a container: such processes cannot be copied");
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) cannot("a pipe");
   kj::AutoCloseFd input(ends[0]), output(ends[1]);
   if (unshare(CLONE_NEWPID) != 0) cannot("a pid namespace");
   std::fflush(nullptr);
   pid_t child = fork();
-  if (child < 0) cannot("a new process");
+  if (child < 0) cannot("starting a process");
   if (child > 0) {
     output = nullptr;
     char byte;
@@ -87,7 +87,7 @@ std::map<int, pid_t> idsHere(pid_t first) {
       if (!line.starts_with("NSpid:")) continue;
       std::istringstream fields(line.substr(line.find(':') + 1));
       int there = 0;
-      while (fields >> there) {  // the last one is that of the innermost namespace
+      while (fields >> there) {  // the last id is that in the innermost namespace
       }
       ids[there] = pid;
     }

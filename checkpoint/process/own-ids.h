@@ -1,7 +1,6 @@
-// A pid namespace for a copy of saved processes: they get the ids that they had, beside others that have these in another
-// namespace.
+// A pid namespace for a copy of saved processes: they get their original ids even if other processes have these ids in another namespace.
 //
-// Its first process is a child of this one, and has a /proc of its own; all that is in the namespace ends with it.
+// The namespace's first process is a child of this one, and has its own /proc; all processes in the namespace end with it.
 #pragma once
 
 #include <sys/types.h>
@@ -14,11 +13,11 @@
 
 namespace vgpu::process {
 
-// Calls `body` in the first process of a new namespace, which returns its exit code; this process goes on. The child is killed
-// when this process ends. Throws kj::Exception if there can be no namespace. Not while this process has threads.
+// Calls `body` in the first process of a new namespace; `body` returns that process's exit code. Returns in this process. The child is
+// killed when this process ends. Throws kj::Exception if no namespace can be made. This process must have no other threads.
 pid_t forkWithOwnIds(const snapshot::ProcessPart& part, const std::function<int()>& body);
 
-// The ids here of the processes in the namespace whose first process is `first`, by their ids there.
+// Maps the ids of the processes inside the namespace to their ids here; `first` is the namespace's first process.
 std::map<int, pid_t> idsHere(pid_t first);
 
 }  // namespace vgpu::process

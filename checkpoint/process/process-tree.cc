@@ -21,7 +21,7 @@ bool isSameFile(const std::string& a, const std::string& b) {
          first.st_ino == second.st_ino;
 }
 
-// The name of the file that a process runs, also after that was replaced. Empty: there is no such process.
+// The name of the file that a process executes, even if the file was replaced since. Empty if there is no such process.
 std::string executableOf(pid_t pid) {
   constexpr std::string_view removed = " (deleted)";
   std::error_code error;
@@ -41,7 +41,7 @@ std::vector<pid_t> childrenOf(pid_t pid) {
   return children;
 }
 
-// PF_EXITING of Linux: it closes its files before it shows that it has ended.
+// PF_EXITING of Linux: the process may still be closing its files before it is shown as ended.
 constexpr unsigned exiting = 0x4;
 
 }  // namespace
@@ -50,7 +50,7 @@ ProcessFacts factsOf(pid_t pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   std::string text;
   std::getline(file, text);
-  size_t open = text.find('('), close = text.rfind(')');  // the name may hold anything
+  size_t open = text.find('('), close = text.rfind(')');  // the process name may contain any character
   ProcessFacts facts;
   if (open == text.npos || close == text.npos) return facts;
   facts.name = text.substr(open + 1, close - open - 1);

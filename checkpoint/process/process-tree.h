@@ -1,6 +1,6 @@
-// Processes and their children, as /proc shows them. What `--process` saves is a tree: a process with all its descendants.
+// Processes and their children, from /proc. What `--process` saves is a tree: a process with all its descendants.
 //
-// Any thread. What is found may have changed by the time that it is used, unless the processes stand still.
+// Any thread. The results may be outdated when they are used, unless the processes are stopped.
 #pragma once
 
 #include <sys/types.h>
@@ -11,32 +11,32 @@
 
 namespace vgpu::process {
 
-// Of /proc/PID/stat; empty and 0 if there is no such process.
+// From /proc/PID/stat; empty and 0 if there is no such process.
 struct ProcessFacts {
   std::string name;
   char state = 0;
   pid_t parent = 0, session = 0;
-  bool isEnding = false;  // it is executed no more
-  uint64_t start = 0;     // in clock ticks since boot: with the process id it says which process that is
+  bool isEnding = false;  // it executes no more code
+  uint64_t start = 0;     // in clock ticks since boot: together with the process id it identifies the process
 };
 ProcessFacts factsOf(pid_t pid);
-// Whether there is no such process, or nothing of it but an exit code, or it is on the way there.
+// Whether the process does not exist, is a zombie, or is exiting.
 bool hasEnded(pid_t pid);
 // "process 7 (app)"
 std::string named(pid_t pid);
 
-// Whether a process runs the executable that this process runs, or one of its name: an upgrade replaces the file of a vgpuctl
-// that is the parent of a program.
+// Whether a process executes the same executable as this process, or one of the same name: an upgrade may have replaced the file of a
+// vgpuctl that is a program's parent.
 bool runsThisProgram(pid_t pid);
 
-// The root of the tree that a program belongs to: what the nearest vgpuctl above it has started or restored, as this process is a
-// vgpuctl; the process itself if there is none above it.
+// The root of the process tree that a program belongs to: the process that its nearest vgpuctl ancestor has started or restored; the
+// process itself if it has no such ancestor. This process must be a vgpuctl.
 pid_t rootOf(pid_t pid);
 
-// The root first, and each process before its children.
+// The root first; each process before its children.
 std::vector<pid_t> treeOf(pid_t root);
 
-// Of a clone (`vgpuctl clone`): its process ids are those of a namespace of its own.
+// Whether it belongs to a clone (`vgpuctl clone`), whose process ids are those of a separate namespace.
 bool hasOwnIds(pid_t pid);
 
 }  // namespace vgpu::process

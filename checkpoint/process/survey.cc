@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 
 std::string folderOf(pid_t pid) { return fmt::format("/proc/{}", pid); }
 
-// Of a folder of a process; none if the process has ended.
+// The numeric entries of a folder in /proc/PID; empty if the process has ended.
 std::vector<int> numbersIn(pid_t pid, const char* name) {
   std::vector<int> numbers;
   std::error_code error;
@@ -48,7 +48,7 @@ struct Descriptor {
   int number;
   std::string target;  // "pipe:[123]", "/dev/null"
   int flags = 0;
-  int mount = 0;  // as mountinfo counts
+  int mount = 0;  // the mount's id in mountinfo
 };
 
 std::vector<Descriptor> descriptorsOf(pid_t pid) {
@@ -56,7 +56,7 @@ std::vector<Descriptor> descriptorsOf(pid_t pid) {
   for (int number : numbersIn(pid, "fd")) {
     std::error_code error;
     auto target = fs::read_symlink(fmt::format("{}/fd/{}", folderOf(pid), number), error);
-    if (error) continue;  // closed meanwhile
+    if (error) continue;  // it was closed meanwhile
     Descriptor one{pid, number, target.string()};
     std::ifstream info(fmt::format("{}/fdinfo/{}", folderOf(pid), number));
     std::string word;
@@ -70,7 +70,7 @@ std::vector<Descriptor> descriptorsOf(pid_t pid) {
   return all;
 }
 
-// Of a tree's processes.
+// The descriptors of all processes of a tree.
 std::vector<Descriptor> descriptorsOf(const std::vector<pid_t>& tree) {
   std::vector<Descriptor> all;
   for (pid_t pid : tree)
@@ -78,9 +78,9 @@ std::vector<Descriptor> descriptorsOf(const std::vector<pid_t>& tree) {
   return all;
 }
 
-// Those that are a pipe of which the tree has one end only.
+// The descriptors of pipes of which the tree has only one end.
 std::vector<Descriptor> foreignPipesIn(const std::vector<Descriptor>& descriptors) {
-  std::map<std::string, unsigned> ends;  // bit 0: it reads, bit 1: it writes
+  std::map<std::string, unsigned> ends;  // bit 0: read end, bit 1: write end
   auto endOf = [](const Descriptor& one) {
     return (one.flags & O_ACCMODE) == O_RDONLY ? 1u : (one.flags & O_ACCMODE) == O_WRONLY ? 2u : 3u;
   };
@@ -92,8 +92,8 @@ std::vector<Descriptor> foreignPipesIn(const std::vector<Descriptor>& descriptor
   return foreign;
 }
 
-// Which of these pipes a process outside of the tree has, as far as we may look: the other end of any other is closed, and stays
-// so.
+// Which of these pipes a process outside of the tree has open, as far as we can see. The other end of all other pipes is closed, and stays
+// closed.
 std::set<std::string> openElsewhere(const std::vector<pid_t>& tree, const std::vector<Descriptor>& pipes) {
   std::set<std::string> wanted, found;
   for (auto& pipe : pipes) wanted.insert(pipe.target);
@@ -110,8 +110,8 @@ std::set<std::string> openElsewhere(const std::vector<pid_t>& tree, const std::v
   return found;
 }
 
-// Of those, the ones that become the restorer's: standard streams of any process, each once, whatever other descriptors lead
-// there.
+// The pipes that the restoring process's own streams will replace: standard streams of any process, each once, however many descriptors
+// refer to it.
 std::vector<ForeignPipe> standardPipesOf(const std::vector<Descriptor>& foreign) {
   std::vector<ForeignPipe> pipes;
   for (auto& one : foreign)
@@ -120,7 +120,7 @@ std::vector<ForeignPipe> standardPipesOf(const std::vector<Descriptor>& foreign)
   return pipes;
 }
 
-// What CRIU saves of the kinds of descriptors that /proc names so.
+// The kinds of descriptors, by their names in /proc, that CRIU can save.
 constexpr const char* savedKinds[] = {"/dev/null",
                                       "/dev/zero",
                                       "/dev/full",
@@ -150,7 +150,7 @@ std::optional<std::string> findSocketInode(const std::string& target) {
   return target.substr(before.size(), target.size() - before.size() - 1);
 }
 
-// The mounts that the process sees. A file that it got from outside of its mount namespace is of none of them.
+// The mounts that the process sees. A file that it received from outside of its mount namespace lies on none of them.
 std::set<int> mountsOf(pid_t pid) {
   std::set<int> mounts;
   std::ifstream file(folderOf(pid) + "/mountinfo");
@@ -163,7 +163,7 @@ struct Area {
   bool isShared = false;
 };
 
-// The files that the process has mapped, each once; shared, if it is so anywhere.
+// The files that the process has mapped, each once; marked as shared if any mapping is shared.
 std::vector<Area> filesMappedBy(pid_t pid) {
   std::map<std::string, bool> files;
   std::ifstream maps(folderOf(pid) + "/maps");
@@ -180,19 +180,19 @@ std::vector<Area> filesMappedBy(pid_t pid) {
   return areas;
 }
 
-// Memory that /proc shows as a file without a name: the last two are the ring of io_setup(), and huge pages without a file.
+// Anonymous memory that /proc shows as a file; the last two are the ring of io_setup(), and huge pages without a file.
 bool isMemory(const std::string& path) {
   return path.starts_with("/memfd:") || path == "/dev/zero (deleted)" || path == "/[aio] (deleted)" ||
          path == "/anon_hugepage (deleted)";
 }
 bool isRemoved(const std::string& path) { return path.ends_with(" (deleted)"); }
 
-// With a place in a mounted file system, by which CRIU finds it again; a terminal it finds otherwise.
+// Whether it is a path in a mounted file system, by which CRIU opens it again; terminals are handled differently.
 bool isFile(const std::string& target) {
   return target.starts_with('/') && !isMemory(target) && !target.starts_with("/dev/pts/") && target != "/dev/tty";
 }
 
-// 0: nobody traces it.
+// 0: not traced.
 pid_t tracerOf(pid_t pid) {
   std::ifstream status(folderOf(pid) + "/status");
   std::string word;
@@ -201,7 +201,7 @@ pid_t tracerOf(pid_t pid) {
   return 0;
 }
 
-// A process that has ended, and whose parent has too, is there until init looks after it.
+// A zombie whose parent has ended too exists until init reaps it.
 void awaitBurial(pid_t pid) {
   constexpr unsigned mostMilliseconds = 20000, stepMilliseconds = 20;
   for (unsigned waited = 0; waited < mostMilliseconds && factsOf(pid).state == 'Z'; waited += stepMilliseconds)
@@ -221,18 +221,18 @@ std::vector<std::string> obstaclesOf(pid_t root, bool savesNetworkSockets) {
   std::map<pid_t, std::set<int>> mounts;
   for (pid_t pid : tree) mounts[pid] = mountsOf(pid);
   for (pid_t pid : tree) {
-    if (pid == getpid()) add(pid, "it is this vgpuctl, which must be called from outside of the program");
-    if (hasOwnIds(pid)) add(pid, "its process ids are of a namespace of its own, as a clone's");
+    if (pid == getpid()) add(pid, "it is this vgpuctl itself: call it from outside of the program");
+    if (hasOwnIds(pid)) add(pid, "it is in a pid namespace of its own, as the processes of a clone are");
     if (!hasOwnIds(pid) && factsOf(pid).session == 0 && !hasEnded(pid))
       add(pid, "the leader of its session (setsid) is outside of its pid namespace: start it with `vgpuctl run`, or setsid(1)");
     if (pid_t tracer = tracerOf(pid)) add(pid, "it is traced by " + named(tracer));
     for (auto& area : filesMappedBy(pid))
       if (isRemoved(area.path) && !isMemory(area.path))
-        add(pid, "it has mapped a file that has been removed or replaced since: " + area.path);
+        add(pid, "it has mapped a file that has since been removed or replaced: " + area.path);
   }
   for (auto& one : all) {
     if (auto& seen = mounts.at(one.pid); isFile(one.target) && !seen.empty() && !seen.contains(one.mount))
-      add(one.pid, fmt::format("its descriptor {}, {}, is of another mount namespace", one.number, one.target));
+      add(one.pid, fmt::format("its descriptor {}, {}, is from another mount namespace", one.number, one.target));
     if (!isSaved(one.target)) add(one.pid, fmt::format("its descriptor {} is {}", one.number, one.target));
     if (auto inode = findSocketInode(one.target))
       if (auto why = socketObstacle(one.pid, *inode, savesNetworkSockets); !why.empty())
@@ -244,7 +244,7 @@ std::vector<std::string> obstaclesOf(pid_t root, bool savesNetworkSockets) {
   const auto elsewhere = halves.empty() ? std::set<std::string>() : openElsewhere(tree, halves);
   for (auto& one : halves)
     if (elsewhere.contains(one.target))
-      add(one.pid, fmt::format("its descriptor {} is an end of a pipe whose other end is another process's", one.number));
+      add(one.pid, fmt::format("its descriptor {} is an end of a pipe whose other end belongs to another process", one.number));
   return found;
 }
 
@@ -253,7 +253,7 @@ ProcessPart describe(pid_t root) {
   ProcessPart part;
   part.pid = root;
   part.shellJob = isShellJob(root);
-  std::map<std::string, bool> files;  // shared, if it is so in any
+  std::map<std::string, bool> files;  // whether any mapping is shared
   for (pid_t pid : tree) {
     if (!hasEnded(pid)) part.processes.push_back({pid, factsOf(pid).name});
     for (int thread : numbersIn(pid, "task")) part.threads.push_back(thread);
@@ -288,7 +288,7 @@ void requireSameFiles(const ProcessPart& part) {
       return fmt::format("{} bytes{}{}", file.bytes, file.identity.empty() ? "" : ", ", file.identity);
     };
     fail(fmt::format(
-        "the process has mapped {}, and the file here is another one: {} here, {} when it was saved. Put the same file there",
+        "the process has mapped {}, and the file here is a different one: {} here, {} when it was saved. Put the same file there",
         wanted.path, shown(found), shown(wanted)));
   }
 }
@@ -300,8 +300,9 @@ void requireFreeIds(const ProcessPart& part) {
   for (int id : ids) {
     awaitBurial(id);
     if (access(folderOf(id).c_str(), F_OK) != 0) continue;
-    bool isDead = factsOf(id).state == 'Z';  // its id is free when its parent has asked for its exit code
-    fail(fmt::format("{} {} of the saved process is taken: {} has it{}. Resume it when that has ended, or on another machine",
+    bool isDead = factsOf(id).state == 'Z';  // its id becomes free when its parent reaps it
+    fail(fmt::format("{} {} of the saved process is in use: {} has it{}. Resume the snapshot when that process has ended, or on another "
+                     "machine",
                      id == part.pid ? "process id" : "thread id", id, named(id), isDead ? ", which is dead" : ""));
   }
 }

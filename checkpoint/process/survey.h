@@ -1,5 +1,5 @@
-// What /proc says of a tree of processes (process-tree.h): whether it can be saved, and what a machine must have on which it is
-// restored.
+// Examines a tree of processes (process-tree.h) through /proc: whether it can be saved, and what a machine must have for it to be restored
+// there.
 #pragma once
 
 #include <sys/types.h>
@@ -12,21 +12,21 @@
 
 namespace vgpu::process {
 
-// What keeps the tree from being saved with CRIU, each as a sentence; CRIU itself may know more. Of processes that run.
-// `savesNetworkSockets`: as Criu says. Throws kj::Exception if we may not look into one.
+// What prevents saving the tree with CRIU, each obstacle as a sentence; CRIU itself may find more. The processes may run.
+// `savesNetworkSockets`: from Criu. Throws kj::Exception if we may not inspect a process.
 std::vector<std::string> obstaclesOf(pid_t root, bool savesNetworkSockets = true);
 
-// All but `criu`, `images`, `stopped` and `sessions`, of a tree that stands still. Reads files that the processes have mapped.
+// Everything except `criu`, `images`, `stopped` and `sessions`, for a stopped tree. Reads files that the processes have mapped.
 snapshot::ProcessPart describe(pid_t root);
 
-// Those of the tree that are stopped by a signal.
+// The processes of the tree that are stopped by a signal.
 std::vector<int> stoppedIn(pid_t root);
 
-// Whether the session of the tree's root is led by a process that is not in the tree: a shell, of a terminal or not.
+// Whether the session leader of the tree's root is a process outside of the tree, such as a shell, with or without a terminal.
 bool isShellJob(pid_t root);
 
-// Throws kj::Exception, naming what differs, unless this machine has all files that the processes have mapped, as they were;
-// and unless their ids are free.
+// These throw kj::Exception, naming the difference, unless this machine has all files that the processes have mapped, unchanged; and unless
+// their ids are free.
 void requireSameFiles(const snapshot::ProcessPart& part);
 void requireFreeIds(const snapshot::ProcessPart& part);
 

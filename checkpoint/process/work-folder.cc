@@ -25,7 +25,7 @@ kj::AutoCloseFd openFolder(const fs::path& path) {
   return kj::AutoCloseFd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-// Our own user's, and nobody's who lives.
+// Removes folders of our own user that no living process has locked.
 void removeLeft(const std::string& base) {
   std::error_code error, ignored;
   for (fs::directory_iterator entry(base, error), end; !error && entry != end; entry.increment(error)) {
@@ -44,7 +44,7 @@ std::string WorkFolder::temporary() {
   return base == nullptr || *base == '\0' ? "/tmp" : base;
 }
 
-// Between its making and its lock another process may take it for one that was left: then it has no link any more.
+// Between making and locking it, another process may have removed it as a leftover: the folder then has no links any more.
 WorkFolder::WorkFolder(const std::string& base) {
   removeLeft(base);
   struct stat status{};

@@ -1,5 +1,5 @@
-// A folder for CRIU's log and statistics while it runs, under the folder for temporary files. Gone with the object; what a process has
-// left that was killed, the next one removes: whoever has a folder holds a lock on it (flock), which ends with the process.
+// A folder for CRIU's log and statistics while it runs, in the folder for temporary files. Removed with the object; the folder of a killed
+// process is removed by the next process. Each process locks its folder (flock), and the lock ends with the process.
 #pragma once
 
 #include <kj/io.h>
@@ -10,7 +10,7 @@ namespace vgpu::process {
 
 class WorkFolder {
  public:
-  // `base`: where, with the folders of others. Throws kj::Exception if none can be made.
+  // `base`: the parent folder, shared with others. Throws kj::Exception if no folder can be made.
   explicit WorkFolder(const std::string& base = temporary());
   ~WorkFolder();
   WorkFolder(const WorkFolder&) = delete;

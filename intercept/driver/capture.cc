@@ -10,7 +10,7 @@ bool isMode(CUstreamCaptureMode mode) {
          mode == CU_STREAM_CAPTURE_MODE_RELAXED;
 }
 
-// Runs `body` with a stream as frames have it, whether it captures or not.
+// Runs `body` with the stream's handle as frames carry it, whether the stream is capturing or not.
 template <typename Body>
 CUresult onAnyStream(CUstream stream, Body&& body) {
   return enter([&](Thread& thread) -> CUresult {

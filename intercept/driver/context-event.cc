@@ -1,7 +1,7 @@
-// Events of whole contexts: recorded behind all streams of one, or awaited by all of them and by those that come.
+// Events of whole contexts (cuCtxRecordEvent, cuCtxWaitEvent), which concern all streams of a context, later ones included.
 //
-// A stream of the session's own joins them. It waits for each of the context's streams, and what is recorded in it is recorded
-// behind all; or it waits for the event, and each stream that is made later waits for it.
+// An internal stream joins the context's streams. To record, it waits for each of them, and the event is recorded in it. To wait, it waits
+// for the event, and so does each stream of the context; streams created later wait for an event recorded in it.
 #include "intercept/driver/shared.h"
 #include "intercept/session/in-context.h"
 
@@ -9,7 +9,7 @@ namespace vgpu::client {
 
 namespace {
 
-// In the current context. What a reset of the device has ended is made again.
+// Makes the internal stream and event, in the current context. Makes them again if a reset of the device has destroyed them.
 CUresult prepare(Thread& thread, ContextState::Joint& joint) {
   CUstream stream = nullptr;
   CUevent event = nullptr;
@@ -20,7 +20,7 @@ CUresult prepare(Thread& thread, ContextState::Joint& joint) {
   return CUDA_SUCCESS;
 }
 
-// Those of the program in a context: the legacy one too, and in the primary context those of its green contexts.
+// The program's streams in a context: also the legacy stream, and in the primary context the streams of its green contexts.
 std::vector<CUstream> streamsOf(Thread& thread, const ContextState& context) {
   const HandleTable& handles = thread.session.handles;
   std::vector<CUstream> streams;
@@ -50,7 +50,7 @@ CUresult onContext(CUcontext handle, CUevent event, Body&& body) {
     if (thread.session.captures.isActive())
       if (CUresult refused = thread.session.captures.refuseOnDevice(handleDevice(context))) return refused;
     auto& found = *thread.session.handles.find<api::Kind::CONTEXT>(context);
-    InContext inIt(thread, context);  // the legacy stream is the current context's
+    InContext inIt(thread, context);  // the legacy stream is that of the current context
     std::lock_guard lock(found.joining);
     return body(thread, found, state);
   });

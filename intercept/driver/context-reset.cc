@@ -9,7 +9,7 @@ namespace vgpu::client {
 
 namespace {
 
-// Makes `device` current, with the right to call into a context that has ended.
+// Makes `device` current, and allows this thread calls into a context that has ended.
 class TakingDown {
  public:
   TakingDown(Thread& thread, unsigned device) : thread(thread) {
@@ -26,12 +26,12 @@ class TakingDown {
 };
 
 CUresult endGreenContext(Thread& thread, uint64_t green) {
-  bool last = false;  // the caller ends the context anyway
+  bool last = false;  // ignored: the caller ends the context anyway
   thread.session.contexts.release(handleDevice(green), last);
   return thread.session.greenContexts.end(thread, green);
 }
 
-// Of `context`; 0: of all of the device. The object list records each object's end, whatever the driver returns for it.
+// Ends the objects of `context`, or of the whole device if it is 0. The object list records each object's end, whatever the driver returns.
 CUresult dropObjects(Thread& thread, unsigned device, uint64_t context) {
   Session& session = thread.session;
   CUresult first = CUDA_SUCCESS;
@@ -44,17 +44,17 @@ CUresult dropObjects(Thread& thread, unsigned device, uint64_t context) {
 #define KIND_END(kind, end) \
   for (uint64_t handle : session.handles.live(api::Kind::kind, device, context)) keep(end);
 #include "cuda-kind-ends.inc"
-  if (context == 0) session.graphMemories.endDevice(device);  // what a fault ends
+  if (context == 0) session.graphMemories.endDevice(device);  // memory of graphs ends with a fault only
   keep(session.memory.freeAll(thread, device, context));
-  if (context == 0) keep(session.virtualMemory.endDevice(thread, device));  // it belongs to no context
+  if (context == 0) keep(session.virtualMemory.endDevice(thread, device));  // this memory belongs to no context
   session.peerAccess.forget(thread, device, context);
   session.contextSettings.end(thread, device, context);
   return first;
 }
 
-// Replaces the contexts that a fault has ended: it ends those of all devices, and makes the worker's process unusable. `device`
-// can be used again; the others have lost their objects and keep returning the fault until they are reset too. Their pending work
-// is dropped, and the slabs and completion words that it used are taken back.
+// Replaces the contexts that a fault has ended: a fault ends those of all devices and makes the worker's process unusable. `device` can be
+// used again; the other devices have lost their objects and keep returning the fault until they are reset too. Their pending work is
+// dropped, and the slabs and completion words that it used are reclaimed.
 CUresult renewContext(Thread& thread, unsigned device) {
   Session& session = thread.session;
   CUresult result = CUDA_SUCCESS;
@@ -71,7 +71,7 @@ CUresult renewContext(Thread& thread, unsigned device) {
     ended.push_back({each, frame.sequence()});
     if (CUresult answer = frame.call()) result = answer;
   }
-  // A fault of this worker's process. For one left from the process before, the worker has replied with success.
+  // An error: the fault is one of this worker process. If the fault happened in an earlier process, the worker has replied with success.
   if (result != CUDA_SUCCESS && (session.lost.load() || !session.renewWorker())) return result;
   for (auto [each, sequence] : ended) {
     raise(session.progress[each].knownDone, sequence);
@@ -82,7 +82,7 @@ CUresult renewContext(Thread& thread, unsigned device) {
     session.deviceReplies[each].forget();
   }
   session.segment.header().fault[device].store(CUDA_SUCCESS);
-  session.takeError(device);  // reported by the fault
+  session.takeError(device);  // cleared: the fault has reported it already
   session.memory.trim(thread, device, 0);
   return CUDA_SUCCESS;
 }

@@ -1,5 +1,5 @@
-// Contexts: a session has one for each device, made by the worker before the program starts. The program's contexts are handles
-// for it and own the objects made in them (session/contexts.h); which one is current is state of the thread.
+// Contexts: a session has one real context for each device, made by the worker before the program starts. The program's contexts are
+// handles for it that own the objects made in them (session/contexts.h); which one is current is per-thread state.
 #include "intercept/driver/shared.h"
 
 using namespace vgpu;
@@ -32,9 +32,9 @@ CUresult vgpu::client::endUses(CUcontext context, Uses which) {
     }
     if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult bad = thread.resolve(api::Kind::CONTEXT, false, handle)) return bad;
-    // A green context's ends with that.
+    // A green context's context ends with the green context only.
     if (thread.session.contexts.ownerOf(handle) == thread.session.primaryContext(handleDevice(handle))) return CUDA_ERROR_INVALID_CONTEXT;
-    // Destroying it waits for its work if that is visible to the program: by the text that kernels print.
+    // Destroying a context waits for its work only if the program can observe that: if its kernels print.
     if (thread.session.output.isExpected()) synchronizeDevice(thread, handleDevice(handle));
     if (isCurrent) thread.leaveCurrent();
     return endContext(thread, handle);
@@ -53,7 +53,7 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* 
 VGPU_EXPORT CUresult CUDAAPI cuCtxSetCurrent(CUcontext ctx) {
   return enterAny([&](Thread& thread) -> CUresult {
     uint64_t handle = toWire(ctx);
-    // One that ended with its green context becomes current, and the calls that need one return that error then.
+    // A context that ended with its green context can become current; calls that need a context then return that error.
     CUresult bad = thread.resolve(api::Kind::CONTEXT, true, handle);
     if (bad != CUDA_SUCCESS && bad != CUDA_ERROR_CONTEXT_IS_DESTROYED) return bad;
     if (!thread.contextStack.empty()) thread.leaveCurrent();

@@ -1,4 +1,4 @@
-// Copies of a batch, one after the other in their stream: an order that CUDA leaves open.
+// Batches of copies, copied one after the other in their stream: CUDA leaves the order within a batch open.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -13,7 +13,7 @@ bool isOrder(CUmemcpySrcAccessOrder order) {
   return order >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM && order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
 }
 
-// Where memory without a place of its own would better be; none named is right too.
+// Whether `location` is valid as a hint for the place of managed memory; naming none is valid too.
 bool isHint(Thread& thread, const CUmemLocation& location) {
   if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) return thread.session.hasDevice(location.id);
   return location.type >= CU_MEM_LOCATION_TYPE_INVALID && location.type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
@@ -24,15 +24,15 @@ bool isAttribute(Thread& thread, const CUmemcpyAttributes& attribute) {
   return isOrder(attribute.srcAccessOrder) && areFlags && isHint(thread, attribute.srcLocHint) && isHint(thread, attribute.dstLocHint);
 }
 
-// A batch is not captured, and does not end the capture.
+// A batch cannot be captured; the attempt does not invalidate the capture.
 CUresult refuseCaptured(CUstream stream) {
   CUstreamCaptureStatus status;
   if (CUresult error = cuStreamIsCapturing(stream, &status)) return error;
   return status == CU_STREAM_CAPTURE_STATUS_NONE ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
-// Copies by `copy` what is read from `source` in that order. Pageable memory is read at the call, so in the stream's order the stream is
-// waited for first. Any other is read when the stream has come there, so during the call that is waited for.
+// Copies by `copy`, reading `source` in the given order. Pageable memory is read during the call, so for stream order the stream is
+// synchronized first. Other memory is read in stream order, so for "during the call" the stream is synchronized afterwards.
 template <typename Copy>
 CUresult copyInOrder(CUstream stream, uint64_t source, uint64_t bytes, CUmemcpySrcAccessOrder order, Copy&& copy) {
   bool isPageable = false;
@@ -47,7 +47,7 @@ CUresult copyInOrder(CUstream stream, uint64_t source, uint64_t bytes, CUmemcpyS
   return result == CUDA_SUCCESS && isWaitedFor ? cuStreamSynchronize(stream) : result;
 }
 
-// One end of a copy in three dimensions, in bytes.
+// One end of a three-dimensional copy, in bytes.
 struct Operand {
   CUmemorytype type;
   CUdeviceptr address = 0;
@@ -55,7 +55,7 @@ struct Operand {
   uint64_t x = 0, row = 0, slice = 0, pitch = 0, height = 0;
 };
 
-// Extents and lengths of rows count elements, of an array if there is one.
+// Extents and row lengths count elements: an array's elements if an end is an array, else bytes.
 CUresult elementBytesOf(const CUDA_MEMCPY3D_BATCH_OP& op, uint64_t& bytes) {
   bytes = 0;
   for (auto* end : {&op.src, &op.dst}) {
@@ -83,7 +83,7 @@ Operand operandOf(const CUmemcpy3DOperand& end, const CUextent3D& extent, uint64
   return {.type = CU_MEMORYTYPE_UNIFIED, .address = rows.ptr, .pitch = length * elementBytes, .height = height};
 }
 
-// Whether rows and slices of memory are as long as the extent.
+// Whether rows and slices of memory are at least as long as the extent.
 bool isWide(const CUmemcpy3DOperand& end, const CUextent3D& extent) {
   if (end.type != CU_MEMCPY_OPERAND_TYPE_POINTER) return true;
   auto& rows = end.op.ptr;
@@ -98,7 +98,7 @@ CUresult checkOne(const CUDA_MEMCPY3D_BATCH_OP& op) {
   return elementBytesOf(op, elementBytes);
 }
 
-// One that has been checked.
+// Copies an operation that has been checked.
 CUresult copyOne(const CUDA_MEMCPY3D_BATCH_OP& op, CUstream stream) {
   uint64_t elementBytes;
   if (CUresult bad = elementBytesOf(op, elementBytes)) return bad;
@@ -112,7 +112,7 @@ CUresult copyOne(const CUDA_MEMCPY3D_BATCH_OP& op, CUstream stream) {
   return copyInOrder(stream, from.address, copy.WidthInBytes, op.srcAccessOrder, [&] { return copy3D(&copy, stream, returns); });
 }
 
-// Copies each, and says which one is refused; SIZE_MAX if it is the call as a whole.
+// Runs each copy and stores the index of the one that fails in `failed`, where the caller has stored SIZE_MAX for errors of the whole call.
 template <typename Copy>
 CUresult forEach(size_t count, size_t* failed, Copy&& copy) {
   for (size_t i = 0; i < count; ++i)
@@ -123,7 +123,7 @@ CUresult forEach(size_t count, size_t* failed, Copy&& copy) {
   return CUDA_SUCCESS;
 }
 
-// Whether the first of `numbers`, the copies from which attributes apply, is 0, and each other lies behind the one before it.
+// Whether `numbers`, the first copies to which each attribute applies, starts with 0 and strictly increases.
 bool areBeginnings(const size_t* numbers, size_t count, size_t batch) {
   if (numbers == nullptr || count == 0 || count > batch || numbers[0] != 0 || numbers[count - 1] >= batch) return false;
   return std::adjacent_find(numbers, numbers + count, std::greater_equal<>()) == numbers + count;

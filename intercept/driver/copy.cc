@@ -1,4 +1,4 @@
-// Copies and fills: some forty entries over four functions.
+// Copies and fills: some forty entries, implemented by four functions.
 #include "intercept/driver/shared.h"
 
 namespace vgpu::client {
@@ -10,14 +10,14 @@ bool isOnDevice(Thread& thread, uint64_t address) {
   return inDeviceArenas(address) || thread.session.variables.at(address);
 }
 
-// Whether the program wants synchronous operations there to be over when they return.
+// Whether the program has asked that synchronous operations on this memory are complete when they return (SYNC_MEMOPS).
 bool alwaysWaits(Thread& thread, const CopyEnd& end) {
   if ((thread.session.contexts.flagsOf(thread.owner()) & CU_CTX_SYNC_MEMOPS) != 0) return true;
   return !end.isArray() && thread.session.memory.isSynchronizing(end.address());
 }
 
-// The end of a blocking copy. The text that kernels print appears at this point, so if a program's kernels print, the copy waits
-// as CUDA's does: even if the program's bytes were taken long before the GPU has executed the copy.
+// The end of a blocking copy. CUDA prints kernels' output here, so if the program's kernels print, the copy waits for the GPU as CUDA's
+// does, even if the program's bytes were read long before the GPU executes the copy.
 CUresult blockingCopyEnded(Thread& thread, uint64_t stream, const CopyEnd& to, const CopyEnd& from, bool insideDevice,
                            CUresult result) {
   if (result != CUDA_SUCCESS) return result;
@@ -28,8 +28,8 @@ CUresult blockingCopyEnded(Thread& thread, uint64_t stream, const CopyEnd& to, c
   return CUDA_SUCCESS;
 }
 
-// The box's first byte in memory. Without a pitch or a height rows and slices have no gaps. No place of memory if it lies beyond all
-// addresses, or if the rows of a slice are fewer than those of the box.
+// The box's first byte in memory. If pitch or height is 0, rows or slices are contiguous. Returns an invalid end if the box exceeds the
+// address space, or if a slice has fewer rows than the box.
 CopyEnd insideSlices(const CUDA_MEMCPY3D& copy, uint64_t address, uint64_t pitch, uint64_t height, uint64_t x, uint64_t y, uint64_t z) {
   uint64_t least, rows, slice, beforeSlice, beforeRow, begin;
   if (__builtin_add_overflow(x, copy.WidthInBytes, &least) || __builtin_add_overflow(y, copy.Height, &rows)) return {};
@@ -42,14 +42,14 @@ CopyEnd insideSlices(const CUDA_MEMCPY3D& copy, uint64_t address, uint64_t pitch
   return CopyEnd::memory(begin, pitch, slice);
 }
 
-// The same. Most boxes are of one slice, from its beginning on: nothing looks at how slices lie then.
+// As insideSlices(). Fast path: most boxes are one slice that starts at its beginning, where the layout of slices does not matter.
 [[gnu::always_inline]] inline CopyEnd inMemory(const CUDA_MEMCPY3D& copy, uint64_t address, uint64_t pitch, uint64_t height, uint64_t x,
                                                uint64_t y, uint64_t z) {
   if ((x | y | z) == 0 && copy.Depth == 1 && pitch != 0) [[likely]] return CopyEnd::memory(address, pitch);
   return insideSlices(copy, address, pitch, height, x, y, z);
 }
 
-// Which ends the program says to be the device's.
+// The ends that the program declares to be device memory.
 Ends endsOf(const CUDA_MEMCPY3D& copy) {
   return {copy.dstMemoryType == CU_MEMORYTYPE_DEVICE, copy.srcMemoryType == CU_MEMORYTYPE_DEVICE};
 }
@@ -66,7 +66,7 @@ CopyEnd sourceOf(const CUDA_MEMCPY3D& copy) {
   return inMemory(copy, address, copy.srcPitch, copy.srcHeight, copy.srcXInBytes, copy.srcY, copy.srcZ);
 }
 
-// The fields that every form of the description has.
+// The fields that all forms of the description have.
 template <typename Description>
 CUDA_MEMCPY3D common(const Description& copy) {
   CUDA_MEMCPY3D deep{};
@@ -89,7 +89,7 @@ CUDA_MEMCPY3D common(const Description& copy) {
   return deep;
 }
 
-// Rows that reach over their pitch.
+// Whether rows extend beyond their pitch.
 bool areTooNarrow(const CUDA_MEMCPY3D& copy, const CopyEnd& to, const CopyEnd& from) {
   auto isOne = [&](auto& end, uint64_t x) { return !end.isArray() && (end.pitch < x || end.pitch - x < copy.WidthInBytes); };
   return isOne(to, copy.dstXInBytes) || isOne(from, copy.srcXInBytes);
@@ -97,7 +97,7 @@ bool areTooNarrow(const CUDA_MEMCPY3D& copy, const CopyEnd& to, const CopyEnd& f
 
 bool isEnd(CUmemorytype type) { return type >= CU_MEMORYTYPE_HOST && type <= CU_MEMORYTYPE_UNIFIED; }
 
-// The end as a program describes one. `isAny`: it has not said where it is.
+// Describes an end in the program's terms. `isAny`: the program has not said in which memory it lies.
 void describe(const CopyEnd& end, Where where, bool isAny, CUmemorytype& type, const void** host, CUdeviceptr& device, CUarray& array,
               size_t& pitch) {
   type = end.isArray() ? CU_MEMORYTYPE_ARRAY : isAny ? CU_MEMORYTYPE_UNIFIED : where == Where::device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
@@ -107,7 +107,7 @@ void describe(const CopyEnd& end, Where where, bool isAny, CUmemorytype& type, c
   pitch = end.pitch;
 }
 
-// A node of a copy of one row that the program described by its ends alone.
+// The graph node of a copy of one row that the program described by its two ends alone.
 CUresult describeEnds(Session& session, const CopyEnd& to, const CopyEnd& from, const BoxSize& size, Completion completion, Ends ends,
                       NodeWork& node) {
   if (completion == Completion::synchronous) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -150,7 +150,7 @@ CUresult fill(CUstream hStream, CUdeviceptr destination, uint64_t pitch, uint32_
     if (width == 0 || height == 0) return work = EmptyWork{}, CUDA_SUCCESS;
     if (CUresult bad = checkFill(thread.session, destination, pitch, elementBytes, width, height)) {
       const bool byHost = isFilledByHost(thread.session, destination, pitch, elementBytes, width, height);
-      return byHost ? CUDA_ERROR_NOT_SUPPORTED : bad;  // as a graph's copy of such memory (docs/remote.md)
+      return byHost ? CUDA_ERROR_NOT_SUPPORTED : bad;  // as a graph's copy to such memory (docs/remote.md)
     }
     work = FillWork{{destination, pitch, value, elementBytes, width, height}};
     return CUDA_SUCCESS;
@@ -160,7 +160,7 @@ CUresult fill(CUstream hStream, CUdeviceptr destination, uint64_t pitch, uint32_
     if (result == CUDA_ERROR_INVALID_VALUE && isFilledByHost(thread.session, destination, pitch, elementBytes, width, height))
       result = postHostFunction(thread, stream, [=](CUresult) { fillOnHost(destination, pitch, value, elementBytes, width, height); });
     if (result != CUDA_SUCCESS || completion == Completion::asynchronous) return result;
-    // The host may look at its own memory at once. That it looks at managed memory is noticed (managed-memory.h).
+    // The host may read its own memory immediately. Its accesses to managed memory are detected (managed-memory.h).
     const bool waits = !isOnDevice(thread, destination) || alwaysWaits(thread, CopyEnd::memory(destination));
     return waits && width != 0 && height != 0 ? synchronizeStream(thread, stream) : CUDA_SUCCESS;
   });
@@ -193,7 +193,7 @@ CUresult describeCopy(Session& session, const CUDA_MEMCPY3D& copy, CopyWork& wor
   return checkCopy(session, work.to, work.from, size, endsOf(copy), work.toWhere, work.fromWhere);
 }
 
-// One address space holds every device, so it does not matter whose memory each end is.
+// All devices share one address space, so the devices that the program names for the two ends do not matter.
 CUresult copyPeers(const CUDA_MEMCPY3D_PEER* copy, CUstream stream, Completion completion) {
   if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUDA_MEMCPY3D deep = common(*copy);

@@ -1,6 +1,4 @@
-// What rows cannot say of devices, which the worker describes once, when the session opens.
-#include <strings.h>
-
+// Entries about devices that rows cannot express. The worker describes the devices once, when the session opens.
 #include "intercept/session/entry.h"
 
 using namespace vgpu;
@@ -10,8 +8,9 @@ extern "C" {
 
 VGPU_EXPORT CUresult CUDAAPI cuInit(unsigned int flags) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (Session::isForked()) return CUDA_ERROR_NOT_INITIALIZED;
   return answerOf([] {
-    Session::open();
+    Session::open().isInitialized.store(true, std::memory_order_relaxed);
     return CUDA_SUCCESS;
   });
 }
@@ -19,14 +18,12 @@ VGPU_EXPORT CUresult CUDAAPI cuInit(unsigned int flags) {
 VGPU_EXPORT CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice* dev, const char* pciBusId) {
   return enterAny([&](Thread& thread) -> CUresult {
     if (dev == nullptr || pciBusId == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    auto wanted = BusPlace::of(pciBusId);
+    if (!wanted) return CUDA_ERROR_INVALID_VALUE;
     auto& devices = thread.session.devices;
-    for (size_t i = 0; i < devices.size(); ++i) {
-      if (strcasecmp(devices[i].pciBusId.c_str(), pciBusId) != 0) continue;
-      *dev = static_cast<CUdevice>(i);
-      return CUDA_SUCCESS;
-    }
-    const bool isId = std::strspn(pciBusId, "0123456789abcdefABCDEF:.") == std::strlen(pciBusId) && *pciBusId != 0;
-    return isId ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < devices.size(); ++i)
+      if (BusPlace::of(devices[i].pciBusId.c_str()) == wanted) return *dev = static_cast<CUdevice>(i), CUDA_SUCCESS;
+    return CUDA_ERROR_INVALID_DEVICE;
   });
 }
 

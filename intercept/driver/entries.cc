@@ -1,4 +1,4 @@
-// The entries as data: cuGetProcAddress, and entries that a session does not support.
+// cuGetProcAddress, which looks entries up in tables, and the entries that a session does not support.
 #define __CUDA_API_VERSION_INTERNAL  // every version under its own name
 #include <cudaProfiler.h>
 
@@ -17,10 +17,10 @@ namespace {
 struct Entry {
   void* function;
   unsigned since;
-  void* perThread;  // nullptr if that flavour makes no difference
+  void* perThread;  // nullptr if the entry has no such flavour
 };
 
-// By symbol.
+// The per-thread flavours, by symbol.
 std::map<std::string, void*> collectPerThread() {
   return {
 #define PER_THREAD(entry, name) {#entry, vgpu::fromWire<void*>(vgpu::toWire(&name))},
@@ -29,7 +29,7 @@ std::map<std::string, void*> collectPerThread() {
   };
 }
 
-// By base name, without the _v2 that cuda.h's macros add; every version of an entry, oldest first.
+// All versions of each entry, by base name, without the _v2 that cuda.h's macros add.
 std::multimap<std::string, Entry> collectEntries() {
   std::multimap<std::string, Entry> entries;
   auto perThread = collectPerThread();
@@ -38,7 +38,7 @@ std::multimap<std::string, Entry> collectEntries() {
     entries.emplace(vgpu::api::baseNameOf(row.symbol),
                     Entry{function, row.since, flavour == perThread.end() ? nullptr : flavour->second});
   };
-  // The deprecated ones are entries like any other.
+  // Deprecated entries are included.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #define ENTRY(symbol) add(vgpu::api::entryOf(#symbol), vgpu::fromWire<void*>(vgpu::toWire(&symbol)));
@@ -53,11 +53,11 @@ std::multimap<std::string, Entry> collectEntries() {
 
 struct Lookup {
   void* function = nullptr;
-  bool known = false;  // the name exists, in a later version perhaps
+  bool known = false;  // the name exists, perhaps only in a later version
 };
 
 Lookup findEntry(const char* symbol, unsigned version, bool perThread) {
-  static const auto& entries = *new auto(collectEntries());  // never destroyed: static destructors may still ask
+  static const auto& entries = *new auto(collectEntries());  // never destroyed: static destructors may still call this
   auto [first, last] = entries.equal_range(symbol);
   Lookup found{.known = first != last};
   unsigned best = 0;
@@ -78,7 +78,7 @@ VGPU_EXPORT CUresult CUDAAPI cuGetProcAddress_v2(const char* symbol, void** pfn,
                                                  CUdriverProcAddressQueryResult* symbolStatus) {
   constexpr cuuint64_t known = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
   if (symbol == nullptr || pfn == nullptr || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
-  // Without a flag the plain one: a program compiled for the other comes by a function in cuda.h, which sets the flag.
+  // Without a flag the plain flavour: programs compiled for the per-thread one call through a function of cuda.h that sets the flag.
   bool perThread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
   Lookup found = findEntry(symbol, static_cast<unsigned>(cudaVersion), perThread);
   *pfn = found.function;

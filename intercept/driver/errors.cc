@@ -1,4 +1,4 @@
-// Texts of CUDA's errors, shared with the runtime library.
+// Names and texts of CUDA's errors, shared with the runtime library.
 #include <cuda.h>
 #include <driver_types.h>
 

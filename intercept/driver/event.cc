@@ -1,4 +1,4 @@
-// Events: the GPU writes each record's position into the completion word of its stream, so queries and waits need no worker.
+// Events: the GPU writes each record's position into its stream's completion word, so queries and waits need no worker.
 #include "intercept/driver/shared.h"
 #include "intercept/session/ring-order.h"
 
@@ -7,7 +7,7 @@ using namespace vgpu::client;
 
 namespace {
 
-// The checks that cuEventElapsedTime makes of each end before it computes the time.
+// The checks that cuEventElapsedTime makes of each event before it computes the time.
 CUresult checkTimed(Thread& thread, const EventState& event) {
   if ((event.flags & CU_EVENT_DISABLE_TIMING) != 0 || event.record.get().sequence == 0) return CUDA_ERROR_INVALID_HANDLE;
   return queryEvent(thread, event);
@@ -67,7 +67,7 @@ CUresult vgpu::client::recordEvent(CUevent hEvent, CUstream hStream, unsigned fl
     if (thread.session.captures.concernsEvents()) [[unlikely]]
       if (auto captured = thread.session.captures.record(thread, toWire(hEvent), stream, isExternal, edge)) return *captured;
     if (isExternal) return CUDA_ERROR_INVALID_VALUE;
-    // Another session may be told of the record by the program's own means: then the driver must know it.
+    // Another session may learn of the record outside CUDA, so the record of a shared event must exist in the driver.
     if (event.isShared())
       return recordIn<api::Cuda::EventRecordSharedParams>(thread, api::Method::eventRecordShared, event, stream);
     return recordIn<api::Cuda::EventRecordParams>(thread, api::Method::eventRecord, event, stream);
@@ -76,8 +76,8 @@ CUresult vgpu::client::recordEvent(CUevent hEvent, CUstream hStream, unsigned fl
 
 extern "C" {
 
-// The record that an event of another device has now is awaited, whatever happens to the event before the frame is executed. When
-// the frame is executed the record has been issued, so at a barrier no stream waits for a record that is not.
+// The stream waits for the event's present record, whatever happens to the event before the frame is executed. For an event of another
+// device the frame is executed only after the record has been issued, so at a barrier no stream waits for a record that is not issued.
 VGPU_EXPORT CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
   return onEvent(hEvent, [&](Thread& thread, EventState& event) -> CUresult {
     uint64_t stream = toWire(hStream);
@@ -87,7 +87,7 @@ VGPU_EXPORT CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent,
       if (auto captured = thread.session.captures.wait(thread, toWire(hEvent), stream, isExternal)) return *captured;
     if (Flags != CU_EVENT_WAIT_DEFAULT) return CUDA_ERROR_INVALID_VALUE;
     const unsigned device = thread.deviceOf(stream);
-    if (event.isShared()) {  // recorded by whichever session: the record that it has now
+    if (event.isShared()) {  // any session may record it: waits for its latest record
       Call<api::Cuda::StreamWaitSharedParams> frame(thread.on(device), api::Method::streamWaitShared);
       frame->setHStream(stream);
       frame->setHEvent(toWire(hEvent));

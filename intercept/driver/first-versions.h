@@ -1,5 +1,5 @@
-// The first versions of entries, whose sizes have 32 bits. Those whose addresses have 32 bits too are refused by the table: a session's
-// memory has no such address.
+// The first versions of entries, whose sizes are 32 bits wide. Entries whose addresses are 32 bits wide too are refused by the table: a
+// session has no memory at such addresses.
 #pragma once
 
 #include <cuda.h>
@@ -10,7 +10,7 @@
 
 namespace vgpu::client {
 
-// As much of it as 32 bits hold.
+// `value`, or the largest 32-bit number.
 inline unsigned saturated(uint64_t value) {
   return static_cast<unsigned>(std::min<uint64_t>(value, std::numeric_limits<unsigned>::max()));
 }
@@ -24,7 +24,7 @@ inline CUresult memGetInfo(unsigned* free, unsigned* total) {
   return CUDA_SUCCESS;
 }
 
-// Of one or two dimensions, or of three. The fields have the names of the later version's.
+// Creates an array of one to three dimensions. `First` has the field names of the later version's structure.
 template <typename First>
 CUresult createArray(CUarray* out, const First* first) {
   if (first == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -1,4 +1,4 @@
-// Functions of modules: looked up by name once; the driver is asked for their attributes once until they change.
+// Functions of modules: each name is looked up once, and attributes are requested from the driver once until they change.
 #include "intercept/driver/shared.h"
 
 using namespace vgpu;
@@ -6,7 +6,7 @@ using namespace vgpu::client;
 
 namespace {
 
-// For a function that has changed since it was looked up.
+// Requests the attributes of a function that has changed since it was looked up.
 CUresult askAttributes(Thread& thread, uint64_t function, KnownReplies& replies) {
   uint64_t generation = replies.generation();
   Call<api::Cuda::FuncAttributesParams> frame(thread.of(function), api::Method::funcAttributes);
@@ -16,7 +16,7 @@ CUresult askAttributes(Thread& thread, uint64_t function, KnownReplies& replies)
   return CUDA_SUCCESS;
 }
 
-// Attributes that only the worker's driver can report: those that it does not support, or that we do not know.
+// Requests an attribute that only the worker's driver can report: one that it does not support, or that we do not know.
 CUresult askAttribute(Thread& thread, uint64_t function, CUfunction_attribute attribute, int& value) {
   Call<api::Cuda::FuncGetAttributeParams> frame(thread.of(function), api::Method::funcGetAttribute);
   frame->setHfunc(function);

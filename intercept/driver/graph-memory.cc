@@ -1,4 +1,4 @@
-// What graphs hold besides nodes: memory of allocation nodes, and objects of the program.
+// What graphs own besides nodes: memory of allocation nodes, and the program's user objects.
 #include "intercept/driver/shared.h"
 
 namespace vgpu::client {

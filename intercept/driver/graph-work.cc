@@ -1,4 +1,4 @@
-// What nodes of graphs do: CUDA's parameters, checked as CUDA does at once.
+// The work of graph nodes: CUDA's parameters, with the checks that CUDA makes immediately.
 #include "cuda-described.h"
 #include "intercept/driver/shared.h"
 #include "intercept/session/packed.h"
@@ -33,7 +33,7 @@ CUresult describe(Session& session, CUevent event, bool waits, NodeWork& work) {
 
 }  // namespace
 
-// Each operation is one that cuStreamBatchMemOp would take.
+// Each operation must be one that cuStreamBatchMemOp accepts.
 CUresult describeOperations(Thread& thread, std::span<const CUstreamBatchMemOpParams> all, unsigned flags, NodeWork& work) {
   Packed checked;
   if (all.size() > 256 || flags != 0) return CUDA_ERROR_INVALID_VALUE;  // cuda.h, cuStreamBatchMemOp
@@ -76,7 +76,7 @@ CUresult describeNode(Thread& thread, const NodeRequest& request, NodeWork& work
     case CU_GRAPH_NODE_TYPE_GRAPH: {
       auto child = session.graphs.find(toWire(params.graph.graph));
       if (child == nullptr) return CUDA_ERROR_INVALID_VALUE;
-      if (!child->canBeCopied() || isMove(request)) return CUDA_ERROR_NOT_SUPPORTED;  // what is added can be moved
+      if (!child->canBeCopied() || isMove(request)) return CUDA_ERROR_NOT_SUPPORTED;  // a graph that is added can be moved instead
       work = ChildWork{child->clone()};
       return CUDA_SUCCESS;
     }
@@ -85,9 +85,9 @@ CUresult describeNode(Thread& thread, const NodeRequest& request, NodeWork& work
       auto& alloc = params.alloc;
       return allocateNode(thread, {alloc.poolProps, alloc.accessDescs, alloc.accessDescCount, alloc.bytesize, 0}, request.address, work);
     }
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return CUDA_ERROR_NOT_SUPPORTED;  // it is added, and not changed
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return CUDA_ERROR_NOT_SUPPORTED;  // a condition can be added, but not changed
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
-    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT: return CUDA_ERROR_NOT_SUPPORTED;  // as the semaphores that they name
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT: return CUDA_ERROR_NOT_SUPPORTED;  // as for the semaphores that they name
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
@@ -99,9 +99,9 @@ CUresult describeChange(Thread& thread, const NodeRequest& request, const NodeWo
   return kernel == nullptr ? CUDA_SUCCESS : checkClusters(thread, *kernel);
 }
 
-// A condition of the graph that no node has, and as many bodies as that type of node may have.
+// The condition must be one of the graph that no node uses yet, and the number of bodies one that the node's type allows.
 CUresult describeConditional(Graphs& graphs, Graph& graph, const NodeRequest& request, NodeWork& work) {
-  constexpr unsigned most = 65000;  // of all that a graph may be made of (executable.cc)
+  constexpr unsigned most = 65000;  // the limit for everything in a graph (executable.cc)
   auto& p = request.params.conditional;
   Condition* condition = graph.conditions->find(p.handle);
   const unsigned largest = p.type == CU_GRAPH_COND_TYPE_IF ? 2 : p.type == CU_GRAPH_COND_TYPE_WHILE ? 1 : UINT32_MAX;

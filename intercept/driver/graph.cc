@@ -1,4 +1,4 @@
-// Graphs and their nodes: data of the program's process (intercept/session/graph/graph.h).
+// Graphs and their nodes, which are data of the program's process (intercept/session/graph/graph.h).
 #include <algorithm>
 
 #include "intercept/driver/shared.h"
@@ -9,7 +9,7 @@ namespace vgpu::client {
 
 namespace {
 
-// Runs `body` with a live graph. CUDA_ERROR_INVALID_VALUE if there is none.
+// Runs `body` with a live graph; CUDA_ERROR_INVALID_VALUE if `graph` is not one.
 template <typename Body>
 CUresult onGraph(CUgraph graph, Body&& body) {
   return enterAny([&](Thread& thread) -> CUresult {
@@ -66,7 +66,7 @@ CUresult addNode(CUgraphNode* node, CUgraph graph, const Dependencies& before, c
                                          : describeNode(thread, request, work))
       return bad;
     if (moved != nullptr) work = ChildWork{moved};
-    // Of its own graph's memory neither, once that has the node that frees it: the new one does not come before that.
+    // Memory of this graph's allocation nodes is refused too if the graph already frees it: nothing orders the new node before the free.
     if (!mayName(thread.session.graphMemories, nullptr, work)) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = found->admits(work)) return refused;
     if (moved != nullptr) graphs.move(*moved);
@@ -136,7 +136,7 @@ CUresult changeEdges(CUgraph graph, const CUgraphNode* from, const CUgraphNode* 
       if (second == nullptr || second->graph != &found) return CUDA_ERROR_INVALID_VALUE;
       const CUgraphNodeType type = second->type();
       std::vector<GraphEdge> edge;
-      // The driver removes an edge whatever its data.
+      // The driver ignores an edge's data when it removes the edge.
       if (CUresult bad = edgesOf(graphs, found, {from + i, data == nullptr || !add ? nullptr : data + i, 1}, &type, edge)) return bad;
       GraphNode& first = *edge[0].from;
       CUresult changed = add ? found.addEdge(first, *second, edge[0].data) : found.removeEdge(first, *second);
@@ -156,7 +156,7 @@ CUresult setNodeAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, const 
   CUresult known = CUDA_SUCCESS;
   auto set = [&](Thread& thread, auto& work) {
     auto before = work.attributes;
-    known = setAttribute(thread, work, attribute, const_cast<CUkernelNodeAttrValue&>(*value));  // it answers there, as the driver does
+    known = setAttribute(thread, work, attribute, const_cast<CUkernelNodeAttrValue&>(*value));  // may write to it, as the driver does
     if (known == CUDA_SUCCESS) known = checkClusters(thread, work);
     if (known != CUDA_SUCCESS) work.attributes = std::move(before);
   };

@@ -1,5 +1,5 @@
-// What the entries of graphs are: rows of vgpu/api/cuda.table name these functions. Each entry of a node's type is one of four
-// functions for any type, with the parameters in the structure that CUDA has for all of them.
+// The functions that implement graph entries: rows of vgpu/api/cuda.table name them. The entries for a node type call one of four functions
+// that serve every type, which take the parameters in CUDA's structure for all types.
 #pragma once
 
 #include <cuda.h>
@@ -14,31 +14,31 @@
 
 namespace vgpu::client {
 
-// ---- what a node does (graph-work.cc)
-// Checks a request as CUDA does at once. CUDA's error for what cannot be a node.
+// ---- the work of a node (graph-work.cc)
+// Makes the checks that CUDA makes immediately. CUDA's error if the request cannot become a node.
 CUresult describeNode(Thread& thread, const NodeRequest& request, NodeWork& work);
-// The same for a node that is set: what is not among its parameters stays as it was.
+// The same for changing a node: what the parameters do not include is kept from `before`.
 CUresult describeChange(Thread& thread, const NodeRequest& request, const NodeWork& before, NodeWork& work);
 CUresult describeConditional(Graphs& graphs, Graph& graph, const NodeRequest& request, NodeWork& work);
 CUresult describeKernel(Thread& thread, CUfunction function, const LaunchShape& shape, std::span<const CUlaunchAttribute> attributes,
                         void** kernelParams, void** extra, KernelWork& work);  // launch.cc
-// Whether a kernel's node may have the clusters that its attributes say, by the rule for launches.
+// Whether a kernel node may have the clusters that its attributes request, by the rule for launches.
 CUresult checkClusters(Thread& thread, const KernelWork& work);  // launch.cc
 CUresult allocateNode(Thread& thread, const CUDA_MEM_ALLOC_NODE_PARAMS& given, CUdeviceptr* address,
                       NodeWork& work);  // graph-memory.cc
 CUresult freeNode(Session& session, CUdeviceptr address, NodeWork& work);
 CUresult describeCopy(Session& session, const CUDA_MEMCPY3D& copy, CopyWork& work);  // copy.cc
-// Operations of a stream on words of the session's memory, one behind the other, and a single one.
+// Stream memory operations on words of the session's memory: several in order, and a single one.
 CUresult describeOperations(Thread& thread, std::span<const CUstreamBatchMemOpParams> all, unsigned flags, NodeWork& work);
 CUresult describeOperation(Thread& thread, CUstreamBatchMemOpType type, CUdeviceptr address, cuuint64_t value, unsigned flags,
                            NodeWork& work);
 
 // ---- graphs and nodes (graph.cc)
-// nullptr if there is none.
+// nullptr if the handle is not a live graph.
 inline auto findGraph(Thread& thread, CUgraph graph) { return thread.session.graphs.find(toWire(graph)); }
 inline GraphNode* findNode(Thread& thread, CUgraphNode node) { return thread.session.graphs.findNode(toWire(node)); }
 
-// Runs `body` with what a live node does, if that is of that type. CUDA_ERROR_INVALID_VALUE if there is none.
+// Runs `body` with the work of a live node of that type; CUDA_ERROR_INVALID_VALUE if `node` is not one.
 template <typename Work, typename Body>
 CUresult onWork(CUgraphNode node, const void* out, Body&& body) {
   return enterAny([&](Thread& thread) -> CUresult {
@@ -49,7 +49,7 @@ CUresult onWork(CUgraphNode node, const void* out, Body&& body) {
     return CUDA_SUCCESS;
   });
 }
-// What is kept of such a node.
+// Returns a member of the node's work.
 template <typename Out, typename Work, typename Kept>
 CUresult getNode(CUgraphNode node, Out* out, Kept Work::*kept) {
   return onWork<Work>(node, out, [&](Thread&, Work& work) { *out = std::invoke(kept, work); });
@@ -76,7 +76,7 @@ CUresult countUserObject(CUuserObject object, unsigned count, bool retains);
 CUresult countHeldObject(CUgraph graph, CUuserObject object, unsigned count, unsigned flags, bool retains);
 
 // ---- capture (capture.cc)
-// Without a graph, into a new one.
+// Captures into `graph`, or into a new graph if it is null.
 CUresult beginCapture(CUstream stream, CUgraph graph, const Dependencies& before, CUstreamCaptureMode mode);
 CUresult endCapture(CUstream stream, CUgraph* graph);
 CUresult captureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph, const CUgraphNode** nodes,
@@ -86,14 +86,14 @@ CUresult exchangeCaptureMode(CUstreamCaptureMode* mode);
 
 // ---- executable graphs (graph-exec.cc)
 inline auto findExec(Thread& thread, CUgraphExec exec) { return Executable::find(thread, toWire(exec)); }
-// Where the program is told what is wrong with a graph; null where it does not ask.
+// Where the program wants to be told what is wrong with a graph; null or 0 for what it does not ask.
 struct InstantiateReport {
   CUgraphNode* node = nullptr;
   CUgraphInstantiateResult* result = nullptr;
   char* log = nullptr;
   size_t logBytes = 0;
 };
-// `upload`: the stream, if the flags ask for an upload.
+// `upload`: the stream of the upload, if the flags ask for one.
 CUresult instantiate(CUgraphExec* exec, CUgraph graph, unsigned long long flags, CUstream upload,
                      const InstantiateReport& report);
 CUresult graphLaunch(CUgraphExec exec, CUstream stream);
@@ -101,7 +101,7 @@ CUresult graphUpload(CUgraphExec exec, CUstream stream);
 CUresult setNode(CUgraphExec exec, CUgraphNode node, const NodeRequest& request);
 CUresult setEnabled(CUgraphExec exec, CUgraphNode node, unsigned enabled);
 CUresult getEnabled(CUgraphExec exec, CUgraphNode node, unsigned* enabled);
-// `from`: where the program gets the other end of an edge that is at fault; null where it does not ask.
+// `from`: receives the source node of the edge at fault; may be null.
 CUresult updateExec(CUgraphExec exec, CUgraph graph, CUgraphNode* errorNode, CUgraphExecUpdateResult* result,
                     CUgraphNode* from = nullptr);
 

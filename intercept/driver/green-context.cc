@@ -1,4 +1,4 @@
-// What rows cannot say of green contexts (session/green-contexts.h).
+// Entries about green contexts that rows cannot express (session/green-contexts.h).
 #include "intercept/driver/shared.h"
 
 using namespace vgpu;
@@ -53,7 +53,7 @@ VGPU_EXPORT CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx hCtx) {
     if (CUresult bad = thread.resolve(api::Kind::GREEN_CONTEXT, false, green)) return bad;
     if (CUresult error = thread.session.greenContexts.end(thread, green)) return error;
     CUresult released = releaseContext(thread, handleDevice(green));
-    return released == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : released;  // a reset has taken back all retains
+    return released == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : released;  // a reset has released all retains already
   });
 }
 

@@ -1,7 +1,7 @@
-// One cooperative launch on several devices (cuLaunchCooperativeKernelMultiDevice): a launch on each, all of which come behind what is in
-// every one of the streams, and before what will be.
+// Cooperative launches on several devices (cuLaunchCooperativeKernelMultiDevice): one launch on each device. Every launch runs after the
+// work already in all of the streams, and before later work in any of them.
 //
-// Kernels cannot wait for each other's grids in it: CUDA 13 has no multi_grid_group, and devices do not say that they could
+// Kernels cannot wait for each other's grids in such a launch: CUDA 13 has no multi_grid_group, and devices report no support for it
 // (CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH).
 #include <span>
 
@@ -24,7 +24,7 @@ uint64_t contextOf(Thread& thread, const CUDA_LAUNCH_PARAMS& launch) {
   return stream == nullptr ? 0 : thread.session.contexts.ownerOf(stream->context);
 }
 
-// In a stream that the program has made, in the function's context; a library's kernel has none.
+// The stream must be one that the program made, in the function's context; a library's kernel has no context.
 CUresult checkStream(Thread& thread, const CUDA_LAUNCH_PARAMS& launch) {
   const uint64_t context = contextOf(thread, launch);
   if (context == 0 || launch.function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -45,7 +45,7 @@ CUresult checkAll(Thread& thread, Launches launches) {
   return CUDA_SUCCESS;
 }
 
-// What comes in each of the streams comes behind all that is in any of them.
+// Makes later work in each stream wait for all work that is now in any of the streams.
 CUresult join(Thread& thread, Launches launches) {
   CUresult result = CUDA_SUCCESS;
   std::vector<CUevent> reached;

@@ -1,4 +1,4 @@
-// Launches: checked against what the device and the function allow, as CUDA does at once; then one posted frame.
+// Launches: checked against the device's and the function's limits, as CUDA does immediately; then posted as one frame.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -16,7 +16,7 @@ using namespace vgpu::client;
 
 namespace {
 
-// More threads than the function allows: because of registers, its launch bounds or the device's limit.
+// The error for too many threads: because of registers, the launch bounds or the device's limit.
 CUresult tooManyThreads(const DeviceInfo& device, CUfunction function, uint64_t threads) {
   auto limit = [&](CUdevice_attribute which) { return static_cast<uint64_t>(device.attribute(which)); };
   if (threads > limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)) return CUDA_ERROR_INVALID_VALUE;
@@ -26,7 +26,7 @@ CUresult tooManyThreads(const DeviceInfo& device, CUfunction function, uint64_t 
   return fit ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 }
 
-// All blocks of a cooperative launch are on the device at once, or on what the stream's green context has of it.
+// All blocks of a cooperative launch must be resident at once on the device, or on the multiprocessors of the stream's green context.
 CUresult checkCooperative(Thread& thread, uint64_t stream, CUfunction function, const LaunchShape& shape) {
   const uint64_t threads = uint64_t{shape.blockX} * shape.blockY * shape.blockZ;
   const DeviceInfo& device = thread.session.devices[thread.deviceOf(stream)];
@@ -36,13 +36,13 @@ CUresult checkCooperative(Thread& thread, uint64_t stream, CUfunction function, 
                                                                    shape.sharedBytes))
     return error;
   auto fit = static_cast<uint64_t>(resident) * GreenContexts::multiprocessorsOf(thread, stream);
-  // The first two dimensions first: the product of all three can be more than 64 bits hold.
+  // The first two dimensions first: the product of all three can exceed 64 bits.
   uint64_t layer = uint64_t{shape.gridX} * shape.gridY;
   return layer > fit || layer * shape.gridZ > fit ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
 }
 
-// The clusters that a launch asks for, or else the kernel's own. How large they may be: CUDA C++ Programming Guide, "Thread Block
-// Clusters" (8 blocks), and cuFuncSetAttribute.
+// Checks the cluster size that the launch requests, or else the kernel's own. Limits: CUDA C++ Programming Guide, "Thread Block Clusters"
+// (8 blocks), and cuFuncSetAttribute.
 CUresult checkClusters(const DeviceInfo& device, CUfunction handle, const FunctionLayout& function, const LaunchShape& shape,
                        const std::optional<ClusterSize>& asked) {
   const bool hasOwn = function.hasCluster();
@@ -60,7 +60,7 @@ CUresult checkClusters(const DeviceInfo& device, CUfunction handle, const Functi
   return divides && blocks <= (allowsMore ? most : portable) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
 }
 
-// The errors that CUDA returns at the launch because of the device's and the function's properties (docs/refusals.md).
+// The errors that CUDA returns from the launch itself because of the device's and the function's properties (docs/refusals.md).
 CUresult check(const DeviceInfo& device, CUfunction handle, const FunctionLayout& function, const LaunchShape& shape,
                const std::optional<ClusterSize>* asked = nullptr) {
   uint64_t threads = uint64_t{shape.blockX} * shape.blockY * shape.blockZ;
@@ -79,7 +79,7 @@ LaunchShape shapeOf(const CUlaunchConfig& config) {
           config.sharedMemBytes};
 }
 
-// A library's kernel is launched in the context of its stream, or in the current one.
+// A library's kernel is launched in the context of its stream; in the default stream, in the current context.
 CUresult functionOfKernel(Thread& thread, CUfunction& function, CUstream inStream) {
   uint64_t handle = toWire(function), stream = toWire(inStream);
   if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
@@ -90,7 +90,7 @@ CUresult functionOfKernel(Thread& thread, CUfunction& function, CUstream inStrea
   return CUDA_SUCCESS;
 }
 
-// A launch that has been checked.
+// A launch that has passed the checks.
 struct Ready {
   uint64_t function, stream;
   uint32_t parameterBytes;
@@ -109,8 +109,8 @@ void putShape(Frame& frame, uint64_t function, const LaunchShape& shape) {
   frame->setSharedBytes(shape.sharedBytes);
 }
 
-// Checks a launch; `send` posts it, if it is not captured. `attributes`: null if it has none. Inlined, and null a constant there, so
-// that a launch without attributes looks for none.
+// Checks a launch; `send` posts it unless it is captured. `attributes`: null if there are none. Inlined with null as a constant, so that a
+// launch without attributes does not look for any.
 template <typename Send>
 [[gnu::always_inline]] inline CUresult withChecked(Thread& thread, CUfunction f, const LaunchShape& shape,
                                                    const LaunchAttributes* attributes, CUstream hStream, void** kernelParams,
@@ -124,12 +124,12 @@ template <typename Send>
   }
   const FunctionLayout& function = *entry->layout;
   if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
-  if (entry->device() != thread.deviceOf(stream)) return CUDA_ERROR_INVALID_HANDLE;  // it is loaded on one device
+  if (entry->device() != thread.deviceOf(stream)) return CUDA_ERROR_INVALID_HANDLE;  // the function is loaded on one device only
   const DeviceInfo& device = session.devices[entry->device()];
   std::optional<ClusterSize> cluster;
   if (attributes != nullptr) cluster = clusterIn(attributes->values());
   if (CUresult refused = check(device, f, function, shape, attributes == nullptr ? nullptr : &cluster)) {
-    // A driver finds such clusters when it makes the node, and so invalidates the capture.
+    // The driver detects such clusters while it makes the node, which invalidates the capture.
     if (refused == CUDA_ERROR_INVALID_CLUSTER_SIZE) (void)thread.refuseCaptured(stream);
     return refused;
   }
@@ -172,7 +172,7 @@ CUresult post(Thread& thread, CUfunction f, const LaunchShape& shape, CUstream h
 CUresult postWith(Thread& thread, CUfunction f, const LaunchShape& shape, const LaunchAttributes& attributes, CUstream hStream,
                   void** kernelParams, void** extra) {
   auto send = [&](const Ready& ready, auto gather) -> CUresult {
-    if (attributes.deviceNode() != nullptr) return CUDA_ERROR_NOT_SUPPORTED;  // a node is what a launch in a capture makes
+    if (attributes.deviceNode() != nullptr) return CUDA_ERROR_NOT_SUPPORTED;  // device nodes exist only for launches in a capture
     auto bytes = bytesOf(attributes.values());
     Call<api::Cuda::LaunchWithAttributesParams> frame(thread.of(ready.stream), api::Method::launchWithAttributes,
                                                       dataWords(ready.parameterBytes) + dataWords(bytes.size()));

@@ -1,5 +1,5 @@
-// Libraries of code: loaded at once where the caller is, elsewhere at their first use. What cannot be translated is refused when something
-// of it is used (docs/facts.md).
+// Code libraries: loaded immediately for the caller's context, for other contexts at their first use there. Code that cannot be translated
+// is refused when something of it is used (docs/facts.md).
 #include <algorithm>
 
 #include "intercept/driver/shared.h"
@@ -9,7 +9,7 @@ using namespace vgpu::client;
 
 namespace {
 
-// False if there is none of that number.
+// False if an option is unknown.
 bool readOptions(const CUlibraryOption* options, void** values, unsigned count, bool& isPreserved) {
   for (unsigned i = 0; i < count; ++i) {
     if (options[i] < 0 || options[i] >= CU_LIBRARY_NUM_OPTIONS) return false;
@@ -18,7 +18,7 @@ bool readOptions(const CUlibraryOption* options, void** values, unsigned count, 
   return true;
 }
 
-// The handle of a kernel that the library has: one a name.
+// The handle of a kernel of the library: one for each name.
 CUkernel kernelOf(Thread& thread, uint64_t library, const std::string& name) {
   Session& session = thread.session;
   uint64_t handle = session.kernels.find(library, name);
@@ -35,7 +35,7 @@ CUkernel kernelOf(Thread& thread, uint64_t library, const std::string& name) {
 
 CUresult vgpu::client::listKernels(CUkernel* kernels, unsigned most, unsigned* count, CUlibrary library) {
   return withLibrary(library, [&](Thread& thread, CodeLibrary& code) -> CUresult {
-    std::vector<std::string> names;  // none of code that cannot be translated
+    std::vector<std::string> names;  // stays empty for code that cannot be translated
     CUresult error = code.listKernels(thread, contextOn(thread, thread.device()), names);
     if (error != CUDA_SUCCESS && !isOfCode(error)) return error;
     if (count != nullptr) *count = static_cast<unsigned>(names.size());
@@ -60,7 +60,7 @@ CUresult vgpu::client::giveLibraryVariable(CUlibrary library, const char* name, 
   return withModuleOf(library, [&](Thread& thread, uint64_t module) -> CUresult {
     KnownVariable variable;
     if (name == nullptr || *name == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult error = findVariable(thread, module, name, variable))  // INVALID_VALUE: of a kernel's name
+    if (CUresult error = findVariable(thread, module, name, variable))  // INVALID_VALUE: the name is a kernel's
       return isManaged && error == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_NOT_FOUND : error;
     return variable.isManaged || !isManaged ? giveVariable(thread, module, name, address, bytes) : CUDA_ERROR_NOT_FOUND;
   });

@@ -1,4 +1,4 @@
-// Libraries of code and their kernels, as rows of the table name them.
+// Code libraries and their kernels: functions that rows of the table name.
 #pragma once
 
 #include <filesystem>
@@ -13,25 +13,25 @@
 namespace vgpu::client {
 
 // ---- images (module.cc)
-// The bytes of the image at an address, as CUDA takes one.
+// The bytes of an image, in any form that CUDA accepts.
 CUresult readImage(const void* image, JitOptions& jit, std::span<const std::byte>& bytes);
-// Runs `body` with the content of a file, as an image in memory: a zero byte lies behind it.
+// Runs `body` with a file's content as an image in memory, followed by a zero byte.
 template <typename Body>
 CUresult withFile(const char* path, Body&& body) {
   if (path == nullptr || *path == 0) return CUDA_ERROR_INVALID_VALUE;
   return answerOf([&]() -> CUresult {
     std::ifstream file(path, std::ios::binary);
     if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
-    if (std::filesystem::is_directory(path)) return CUDA_ERROR_OUT_OF_MEMORY;  // as the driver, which cannot map one
+    if (std::filesystem::is_directory(path)) return CUDA_ERROR_OUT_OF_MEMORY;  // as the driver, which cannot map a directory
     std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
     image.push_back(0);
     return body(image.data(), image.size() - 1);
   });
 }
 
-// Answers with a variable of a live module.
+// Returns a variable of a live module to the program.
 CUresult giveVariable(Thread& thread, uint64_t module, const char* name, CUdeviceptr* address, size_t* bytes);
-// The same, of a library's module in the current context, where it is managed or not (library.cc).
+// The same for a library's module in the current context, if the variable is managed or not, as `isManaged` says (library.cc).
 CUresult giveLibraryVariable(CUlibrary library, const char* name, CUdeviceptr* address, size_t* bytes, bool isManaged);
 
 // ---- libraries and kernels
@@ -60,7 +60,7 @@ CUresult withKernel(CUkernel kernel, Body&& body) {
     return entry == nullptr ? CUDA_ERROR_INVALID_HANDLE : body(thread, *entry->kernel);
   });
 }
-// Runs `body` with the kernel's function on a device; without one, on the current one.
+// Runs `body` with the kernel's function on `device`, or on the current device.
 template <typename Body>
 CUresult withFunctionOn(CUkernel handle, Body&& body, std::optional<CUdevice> device = std::nullopt) {
   return withKernel(handle, [&](Thread& thread, LibraryKernel& kernel) -> CUresult {
@@ -71,7 +71,7 @@ CUresult withFunctionOn(CUkernel handle, Body&& body, std::optional<CUdevice> de
   });
 }
 
-// Sets something of the kernel's functions on a device, those that it does not have yet included. `key` tells what is set.
+// Sets a property of the kernel's functions on a device, including functions loaded later. `key` identifies the property.
 template <typename Set>
 CUresult setOnDevice(CUkernel kernel, CUdevice device, uint64_t key, Set&& set) {
   return withKernel(kernel, [&](Thread& thread, LibraryKernel& known) -> CUresult {
@@ -80,8 +80,8 @@ CUresult setOnDevice(CUkernel kernel, CUdevice device, uint64_t key, Set&& set) 
   });
 }
 
-// What a program asks of a library (library.cc).
-// At most so many kernels, or how many there are; null where the program does not ask.
+// Queries of a library (library.cc).
+// Lists at most `most` kernels, or counts them; outputs may be null.
 CUresult listKernels(CUkernel* kernels, unsigned most, unsigned* count, CUlibrary library);
 CUresult giveKernel(CUkernel* kernel, CUlibrary library, const char* name);
 

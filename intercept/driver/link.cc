@@ -1,4 +1,4 @@
-// Links: the driver's linker, in the worker.
+// Link states: the driver's linker runs in the worker.
 #include "intercept/driver/shared.h"
 
 using namespace vgpu;

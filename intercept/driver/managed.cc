@@ -8,9 +8,9 @@ using namespace vgpu::client;
 
 namespace {
 
-// A processor that may be at managed memory while others are. `absent`: the error for a number that no device has.
+// Checks that `location` is a processor that may access managed memory concurrently with others. `absent`: the error for an unknown device.
 CUresult checkLocation(Session& session, const CUmemLocation& location, CUresult absent = CUDA_ERROR_INVALID_DEVICE) {
-  if (isHost(location))  // one node
+  if (isHost(location))  // the session has one NUMA node
     return location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA && location.id != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
   if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
   if (!session.hasDevice(location.id)) return absent;
@@ -19,7 +19,7 @@ CUresult checkLocation(Session& session, const CUmemLocation& location, CUresult
 
 bool isOfPool(const PointerInfo& piece) { return piece.context == 0; }
 
-// Runs `body` if all of [address, address + bytes), in whole pages, is one managed piece. `ofPool`: the error if it is a pool's.
+// Runs `body` if [address, address + bytes), in whole pages, lies in one managed piece. `ofPool`: the error for memory of a pool.
 template <typename Body>
 CUresult onManaged(uint64_t address, size_t bytes, Body&& body, CUresult ofPool = CUDA_SUCCESS) {
   return enter([&](Thread& thread) -> CUresult {
@@ -48,7 +48,7 @@ CUresult advise(Advice& advice, CUmem_advise what, const CUmemLocation& location
   }
 }
 
-// Others ignore it. Access is by one of the devices or the whole host.
+// Locations matter only for this advice; "accessed by" takes a device or the whole host.
 CUresult checkAdvised(Session& session, CUmem_advise what, const CUmemLocation& location) {
   if (isAboutAccess(what) && isHost(location) && location.type != CU_MEM_LOCATION_TYPE_HOST) return CUDA_ERROR_INVALID_VALUE;
   if (!isAboutAccess(what) && what != CU_MEM_ADVISE_SET_PREFERRED_LOCATION) return CUDA_SUCCESS;
@@ -64,14 +64,14 @@ int idOf(const CUmemLocation& location) {
   return location.type == CU_MEM_LOCATION_TYPE_INVALID ? CU_DEVICE_INVALID : location.id;
 }
 
-// Whether `numbers` can be the operations from which each location of a batch applies: the first is 0, and all are of the batch.
-// They need not grow.
+// Whether `numbers` are valid as the first operations of each location of a batch: the first is 0, and all are within the batch. They need
+// not increase.
 bool areFirstOperations(const size_t* numbers, size_t count, size_t batch) {
   if (numbers == nullptr || count == 0 || count > batch || numbers[0] != 0) return false;
   return std::all_of(numbers, numbers + count, [&](size_t number) { return number < batch; });
 }
 
-// What all pieces of a range have in common.
+// The advice that all pieces of a range have in common.
 struct Common {
   bool isReadMostly = true, isFirst = true, byHost = true;
   uint32_t devices = ~0u;
@@ -144,8 +144,8 @@ CUresult adviseManaged(CUdeviceptr address, size_t bytes, CUmem_advise what, con
   }, CUDA_ERROR_NOT_SUPPORTED);
 }
 
-// To the device at once, if no work is outstanding that goes on for long. To the host with the program's next touch, which brings more
-// than usual: nothing can be ordered in the stream that the program does not wait for anyway.
+// Prefetching to the device moves pages immediately, unless long-running work is outstanding. Prefetching to the host moves pages at the
+// program's next access, in larger batches: stream order is only observable to a program that waits for the stream anyway.
 CUresult prefetchRange(CUdeviceptr address, size_t bytes, const CUmemLocation& location, unsigned flags, CUstream stream) {
   return onManaged(address, bytes, [&](Thread& thread) -> CUresult {
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -162,9 +162,9 @@ CUresult prefetchRange(CUdeviceptr address, size_t bytes, const CUmemLocation& l
   });
 }
 
-// One after the other: CUDA leaves the order within a batch open. Nothing is done if one is wrong. As the driver, it looks at the
-// next location's number behind each operation but the first: a location whose number has passed never applies, nor does any
-// behind it.
+// Executes a batch in order: CUDA leaves the order open. Checks all operations before it executes any. As in the driver, the next
+// location's index is compared at each operation but the first: a location whose index has been passed never applies, nor does any after
+// it.
 CUresult prefetchManaged(const ManagedBatch& batch, const CUmemLocation* locations, const size_t* indices, size_t locationCount,
                          unsigned long long flags, CUstream stream) {
   if (CUresult bad = discardManaged(batch, flags, stream)) return bad;
@@ -177,7 +177,7 @@ CUresult prefetchManaged(const ManagedBatch& batch, const CUmemLocation* locatio
   return CUDA_SUCCESS;
 }
 
-// What is discarded may be anything until it is written, also what it was: nothing moves, as there is nothing to be gained.
+// Discarded memory has any value until it is written, its old value included, so nothing is done.
 CUresult discardManaged(const ManagedBatch& batch, unsigned long long flags, CUstream stream) {
   if (batch.addresses == nullptr || batch.sizes == nullptr || batch.count == 0 || flags != 0 || isLegacy(stream))
     return CUDA_ERROR_INVALID_VALUE;
@@ -200,8 +200,8 @@ CUresult managedAttributes(void** data, size_t* sizes, CUmem_range_attribute* at
   });
 }
 
-// Of all of an allocation or variable, to a stream of its own. A hint: streams and host may access managed memory at the same
-// time, because the devices say so or because it is pinned memory.
+// Attaches a whole allocation or variable to a stream that the program made. Only checked, as a hint: streams and host may access managed
+// memory concurrently here, because the devices support that or because it is pinned memory.
 CUresult attachManaged(CUstream stream, CUdeviceptr address, size_t bytes, unsigned flags) {
   return onStream(stream, [&](Thread& thread, uint64_t handle) -> CUresult {
     auto piece = findPointer(thread, address);

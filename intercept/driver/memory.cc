@@ -1,4 +1,4 @@
-// Memory: allocations are decided by the client's arenas, which also serve queries about pointers.
+// Memory: the client's arenas decide allocations and serve queries about pointers.
 #include "intercept/driver/pointer.h"
 #include "intercept/session/memory/physical-properties.h"
 
@@ -18,13 +18,13 @@ CUresult put(void* data, T value) {
   return CUDA_SUCCESS;
 }
 
-// What cuIpcGetMemHandle takes.
+// Whether cuIpcGetMemHandle accepts the allocation.
 bool canBeShared(Session& session, const PointerInfo& info) {
   return info.type == CU_MEMORYTYPE_DEVICE && !info.managed && session.memory.findDevice(info.start) &&
          session.memory.poolOf(info.start) == nullptr && !session.shared.isTaken(info.start);
 }
 
-// What cuPointerGetAttributes returns for memory that is not CUDA's: zeros, and no ordinal.
+// What cuPointerGetAttributes returns for memory that is not CUDA's: zeros, and -2 as the ordinal.
 void clearAttribute(CUpointer_attribute attribute, void* data) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: put(data, -2); break;
@@ -116,7 +116,7 @@ CUresult vgpu::client::pointerAttribute(Session& session, const PointerInfo& inf
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put(data, info.access);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return put(data, session.memory.poolOf(info.start));
-    case CU_POINTER_ATTRIBUTE_P2P_TOKENS: return CUDA_ERROR_NOT_SUPPORTED;  // of a module of the host's kernel
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS: return CUDA_ERROR_NOT_SUPPORTED;  // these need a kernel module on the host
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
@@ -132,7 +132,7 @@ VGPU_EXPORT CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitc
     auto unit = static_cast<uint64_t>(thread.session.devices[thread.device()].attribute(
         CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT));
     uint64_t pitch = roundUp(WidthInBytes, std::max<uint64_t>(512, unit));
-    if (pitch * Height == 0) return CUDA_ERROR_INVALID_VALUE;  // what wraps to nothing, as natively
+    if (pitch * Height == 0) return CUDA_ERROR_INVALID_VALUE;  // overflow to 0, as natively
     if (Height > deviceArenaBytes / pitch) return CUDA_ERROR_OUT_OF_MEMORY;
     uint64_t address = 0;
     if (CUresult error = thread.session.memory.allocate(thread, thread.device(), pitch * Height, thread.owner(), address)) return error;
@@ -183,8 +183,8 @@ VGPU_EXPORT CUresult CUDAAPI cuPointerGetAttributes(unsigned int numAttributes, 
   });
 }
 
-// Operations that were begun before are over when it returns. Memory that is none of the session's arenas has no such operations
-// that do not wait: copies from and to pinned memory do, and what the program maps or a module has takes no such attribute.
+// Waits until operations begun before are complete. Only arena memory has a state to set. Pinned memory needs none: copies from and to it
+// always wait. Memory that the program maps, and variables of modules, do not accept this attribute.
 VGPU_EXPORT CUresult CUDAAPI cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
   return enter([&](Thread& thread) -> CUresult {
     Session& session = thread.session;

@@ -1,4 +1,4 @@
-// Modules: an image is passed to the worker as a blob; variables are looked up by name once.
+// Modules: an image is passed to the worker as a blob; each variable is looked up by name once.
 #include "intercept/driver/shared.h"
 #include "intercept/session/modules/modules.h"
 #include "vgpu/image/image.h"

@@ -1,4 +1,4 @@
-// For the generated entries: what a frame's text is limited to.
+// The longest text that a frame carries, for the generated entries.
 #pragma once
 
 #include "intercept/session/modules/names.h"

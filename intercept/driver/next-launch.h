@@ -1,5 +1,5 @@
-// How kernels were launched before cuLaunchKernel: block, shared memory and parameters are set one by one, and the next cuLaunch of
-// the function uses them.
+// The launch interface that preceded cuLaunchKernel: block, shared memory and parameters are set one by one, and the function's next
+// cuLaunch uses them.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace vgpu::client {
 
-// Runs `body` with what is set of a live function. As natively, two threads must not set one function's.
+// Runs `body` with the settings of a live function. As natively, threads must not set the same function's concurrently.
 template <typename Body>
 CUresult onNextLaunch(CUfunction function, Body&& body) {
   return enter([&](Thread& thread) -> CUresult {

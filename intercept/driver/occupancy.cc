@@ -1,4 +1,4 @@
-// Occupancy. Programs search for the best block size, so one query asks the driver for many sizes at once.
+// Occupancy. Programs search for the best block size, so one frame requests the driver's reply for many sizes at once.
 #include "intercept/driver/occupancy.h"
 
 #include "intercept/session/entry.h"
@@ -23,8 +23,8 @@ struct Told {
   int blocks = 0;
 };
 
-// Asks for all of `blocks`, which have the same flags, in one frame, and keeps the driver's replies. CUDA's result of the frame;
-// `first` is that for the first block.
+// Requests the replies for all of `blocks`, which have the same flags, in one frame, and keeps them. Returns the frame's result; `first`
+// receives the reply for the first block.
 CUresult ask(Thread& thread, CUfunction function, KnownReplies& replies, const std::vector<ResidentBlock>& blocks,
              Told& first) {
   if (blocks.empty()) return CUDA_SUCCESS;
@@ -48,7 +48,7 @@ CUresult ask(Thread& thread, CUfunction function, KnownReplies& replies, const s
   return CUDA_SUCCESS;
 }
 
-// Block sizes to try: the largest that is allowed, then multiples of the warp size below it.
+// Block sizes to try: the largest allowed, then multiples of the warp size below it.
 std::vector<int> triedSizes(const DeviceInfo& device, int largest) {
   int warp = std::max(1, device.attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE));
   std::vector<int> sizes;
@@ -90,8 +90,8 @@ using namespace vgpu::client;
 
 extern "C" {
 
-// The block size with the most resident threads; the largest of equals, as the driver chooses. The program is called back
-// before anything is asked for.
+// The block size with the most resident threads; of equals the largest, as the driver chooses. The program's callback runs before anything
+// is requested.
 VGPU_EXPORT CUresult CUDAAPI cuOccupancyMaxPotentialBlockSize(int* minGridSize, int* blockSize, CUfunction func,
                                                               CUoccupancyB2DSize blockSizeToDynamicSMemSize,
                                                               size_t dynamicSMemSize, int blockSizeLimit) {
@@ -99,7 +99,7 @@ VGPU_EXPORT CUresult CUDAAPI cuOccupancyMaxPotentialBlockSize(int* minGridSize, 
     if (minGridSize == nullptr || blockSize == nullptr) return CUDA_ERROR_INVALID_VALUE;
     uint64_t function = toWire(func);
     if (CUresult bad = thread.resolve(api::Kind::FUNCTION, false, function)) return bad;
-    func = fromWire<CUfunction>(function);  // of a library's kernel
+    func = fromWire<CUfunction>(function);  // replaces a library's kernel by its function
     FunctionLayout* layout = findLayout(thread, func);
     if (layout == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     const DeviceInfo& device = deviceOf(thread, func);

@@ -1,4 +1,4 @@
-// How many blocks of a kernel fit a multiprocessor: always the driver's own reply, requested once until the kernel changes.
+// How many blocks of a kernel fit a multiprocessor: always the driver's own reply, kept until the kernel changes.
 #pragma once
 
 #include "intercept/session/thread.h"
@@ -11,8 +11,8 @@ struct ResidentBlock {
   unsigned flags;  // CUoccupancy_flags
 };
 
-// CUDA's result; `blocks` is set if that is success. A call if nothing is known of such a block: then one frame asks for this
-// block and for all sizes that a program could try next, in warps.
+// CUDA's result; `blocks` is set on success. If the reply for this block is not known, one frame requests it together with those for all
+// sizes that a program could try next, in multiples of a warp.
 CUresult activeBlocks(Thread& thread, CUfunction function, const ResidentBlock& block, int& blocks);
 
 }  // namespace vgpu::client

@@ -1,4 +1,4 @@
-// Access of one device to another's memory: what the devices report of each other, and for which contexts it is enabled.
+// Peer access: what devices report about each other, and the contexts for which access is enabled.
 #include "intercept/driver/shared.h"
 
 namespace vgpu::client {

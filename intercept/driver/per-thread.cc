@@ -1,5 +1,5 @@
-// The per-thread flavours of cuda.h (…_ptsz and …_ptds): each entry once more, with the null stream meaning the calling
-// thread's own. A program that is compiled with per-thread default streams links these names.
+// The per-thread flavours of cuda.h (…_ptsz and …_ptds): every entry a second time, with the null stream meaning the calling thread's
+// default stream. A program compiled with per-thread default streams links these names.
 #define __CUDA_API_VERSION_INTERNAL  // every version under its own name
 #include <cuda.h>
 
@@ -7,7 +7,7 @@
 
 namespace {
 
-// While it lives, the null stream means the calling thread's own.
+// While an object of this class exists, the null stream means the calling thread's own.
 class OwnDefaultStream {
  public:
   OwnDefaultStream() : before(vgpu::client::Thread::ownDefaultStream) { vgpu::client::Thread::ownDefaultStream = true; }
@@ -29,7 +29,7 @@ struct PerThread<entry> {
 
 }  // namespace
 
-// The exported name jumps to the instance of the template: C++ cannot define a function by the type of another one.
+// The exported name jumps to a template instance: C++ cannot define a function with the type of another one.
 #define PER_THREAD(entry, name)                                                                                \
   extern "C" {                                                                                                 \
   extern __attribute__((visibility("hidden"))) decltype(&entry) const vgpu_##name;                             \

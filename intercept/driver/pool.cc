@@ -1,4 +1,4 @@
-// Stream-ordered allocation and pools: decisions of the client, like every allocation (session/stream-pools.h).
+// Stream-ordered allocation and pools: the client decides them, like every allocation (session/stream-pools.h).
 #include "intercept/driver/shared.h"
 
 using namespace vgpu;

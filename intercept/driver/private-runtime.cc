@@ -1,6 +1,6 @@
-// Libraries that want NVIDIA's own driver: most have a copy of its runtime that could not be redirected to ours (docs/interposition.md).
-// Many programs load some and never use them, so no message is printed when they are loaded; they first ask the driver for a private
-// table of NVIDIA's, and the message is printed then. The compilers ask too, and do without.
+// Libraries that require NVIDIA's own driver: most contain a copy of its runtime that could not be redirected to ours
+// (docs/interposition.md). Many programs load such a library and never use it, so no message is printed until it asks the driver for a
+// private table of NVIDIA's, which it does first. The compilers ask too, but work without it: no message for them.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -12,23 +12,23 @@
 
 namespace {
 
-// The file of the object that `code` is in.
+// The file of the object that contains `code`.
 std::string objectOf(const void* code) {
   Dl_info found{};
   bool known = dladdr(code, &found) != 0 && found.dli_fname != nullptr && *found.dli_fname != 0;
-  return known ? found.dli_fname : "a part of this program that is in no file";
+  return known ? found.dli_fname : "code of this program that was loaded from no file";
 }
 
 void nameOnce(const std::string& object) {
-  // Never destroyed: static destructors may still call.
+  // Never destroyed: static destructors may still call this.
   static auto& mutex = *new std::mutex;
   static auto& named = *new std::set<std::string>;
   std::lock_guard lock(mutex);
   if (object.find("libnvrtc") != object.npos || object.find("libnvJitLink") != object.npos || !named.insert(object).second) return;
   fprintf(stderr,
-          "vgpu: %s asks for private tables of NVIDIA's driver, which a session has not: its CUDA calls fail. If a CUDA runtime is "
-          "linked into it, link it with `nvcc -cudart shared` of CUDA 13 or keep its symbol table; if it is not yours to link (cuDNN, "
-          "cuFFT, ...), it cannot be used yet\n",
+          "vgpu: %s calls cuGetExportTable for private tables of NVIDIA's driver, which vgpu does not provide: its CUDA calls fail. If it "
+          "is your code with the CUDA runtime linked in, link it with `nvcc -cudart shared` of CUDA 13 or keep its symbol table; a "
+          "prebuilt library (cuFFT, ...) cannot be used yet\n",
           object.c_str());
 }
 

@@ -1,4 +1,4 @@
-// What several entries are: rows of vgpu/api/cuda.table name these functions, with the arguments that make the difference.
+// Functions that implement several entries each: rows of vgpu/api/cuda.table name them and pass the arguments that differ.
 #pragma once
 
 #include <cuda.h>
@@ -21,7 +21,7 @@ namespace vgpu::client {
 struct ErrorTexts {
   const char *name = nullptr, *text = nullptr;
 };
-ErrorTexts textsOf(CUresult error);  // nothing if CUDA has no such error
+ErrorTexts textsOf(CUresult error);  // null if CUDA has no such error
 inline CUresult giveText(const char** out, const char* text) {
   if (out != nullptr) *out = text;
   return out == nullptr || text == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
@@ -29,21 +29,21 @@ inline CUresult giveText(const char** out, const char* text) {
 
 // ---- contexts (context.cc)
 enum class Uses { one, all };
-// Takes back one use of the current context, or all of any: with the last one it ends.
+// Releases one use of the current context, or all uses of any context; the last release ends it.
 CUresult endUses(CUcontext context, Uses which);
 
 // ---- launches (launch.cc)
 CUresult launch(CUfunction function, const LaunchShape& shape, CUstream stream, void** kernelParams, void** extra);
-// What launch() would answer, without the launch.
+// What launch() would return, without launching.
 CUresult checkLaunch(Thread& thread, CUfunction function, const LaunchShape& shape, CUstream stream, void** kernelParams);
 // Cooperative launches on several devices, which begin and end together unless `flags` says otherwise (launch-together.cc).
 CUresult launchTogether(const CUDA_LAUNCH_PARAMS* launches, unsigned count, unsigned flags);
-// How many clusters of a launch are on the device at once, or the largest cluster that could be.
+// How many clusters of a launch fit on the device at once, or the largest cluster possible.
 CUresult clustersOf(int* value, CUfunction function, const CUlaunchConfig* config, bool isPotentialSize);
 
 // ---- copies and fills (copy.cc)
 constexpr auto waits = Completion::synchronous, returns = Completion::asynchronous;
-// What an entry says about its ends.
+// The ends that an entry declares to be device memory.
 constexpr Ends anywhere{}, toDevice{true, false}, fromDevice{false, true}, insideDevice{true, true};
 
 CUresult fill(CUstream stream, CUdeviceptr destination, uint64_t pitch, uint32_t value, uint32_t elementBytes, uint64_t width,
@@ -52,21 +52,21 @@ CUresult copy1D(uint64_t destination, uint64_t source, uint64_t bytes, CUstream 
 CUresult copy2D(const CUDA_MEMCPY2D* copy, CUstream stream, Completion completion);
 CUresult copy3D(const CUDA_MEMCPY3D* copy, CUstream stream, Completion completion);
 CUresult copyPeers(const CUDA_MEMCPY3D_PEER* copy, CUstream stream, Completion completion);
-// A row's worth of bytes from or to an array.
+// Copies one row of bytes from or to an array.
 CUresult copyRow(const CopyEnd& destination, const CopyEnd& source, uint64_t bytes, CUstream stream, Completion completion);
 inline CopyEnd inArray(CUarray array, uint64_t offset) { return CopyEnd::array(toWire(array), offset); }
 inline CopyEnd inMemory(uint64_t address) { return CopyEnd::memory(address); }
 
-// The legacy stream, by either of its names.
+// Whether `stream` is the legacy stream, under either name.
 inline bool isLegacy(CUstream stream) { return stream == CU_STREAM_LEGACY || (stream == nullptr && !Thread::ownDefaultStream); }
 
-// Batches (copy-batch.cc). `failed`: which copy is refused; may be null.
+// Batches (copy-batch.cc). `failed`: receives the index of the refused copy; may be null.
 CUresult copyBatch(const CUdeviceptr* dsts, const CUdeviceptr* srcs, const size_t* sizes, size_t count, const CUmemcpyAttributes* attrs,
                    const size_t* attrsIdxs, size_t numAttrs, size_t* failed, CUstream stream);
 CUresult copyBatch3D(size_t count, const CUDA_MEMCPY3D_BATCH_OP* ops, size_t* failed, unsigned long long flags, CUstream stream);
 
 // ---- pools
-// Runs `body` with the pools and a place of some.
+// Runs `body` with the pools and the place that `location` and `type` name.
 template <typename Body>
 CUresult onPlace(Thread& thread, const CUmemLocation& location, CUmemAllocationType type, Body&& body) {
   PoolPlace place;
@@ -74,7 +74,7 @@ CUresult onPlace(Thread& thread, const CUmemLocation& location, CUmemAllocationT
   return thread.session.memory.withPools(thread, [&](StreamPools& pools) -> CUresult { return body(pools, place); });
 }
 
-// Runs `body` with the pools and the one that the program names. CUDA_ERROR_INVALID_VALUE if there is none.
+// Runs `body` with the pools and the pool of that handle; CUDA_ERROR_INVALID_VALUE if there is none.
 template <typename Body>
 CUresult withPool(Thread& thread, CUmemoryPool handle, Body&& body) {
   return thread.session.memory.withPools(thread, [&](StreamPools& pools) -> CUresult {
@@ -83,7 +83,7 @@ CUresult withPool(Thread& thread, CUmemoryPool handle, Body&& body) {
   });
 }
 
-// Runs `body` with an attribute of a pool, or of the memory of a device's graphs.
+// Runs `body` with an attribute of a pool, after releasing memory beyond its threshold, or of a device's graph memory.
 template <typename Body>
 CUresult onAttribute(Thread& thread, CUmemoryPool handle, CUmemPool_attribute which, Body&& body) {
   return withPool(thread, handle, [&](StreamPools& pools, StreamPool& pool) {
@@ -96,7 +96,7 @@ CUresult onAttribute(Thread& thread, CUdevice device, CUgraphMem_attribute which
   return thread.session.graphMemories.onAttribute(static_cast<unsigned>(device), which, body);
 }
 
-// ---- memory (pool.cc). Without a pool it is the current one of the stream's device.
+// ---- memory (pool.cc). A null pool is the current pool of the stream's device.
 CUresult allocateInStream(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream);
 
 // ---- managed memory (managed.cc)
@@ -120,23 +120,23 @@ CUresult discardManaged(const ManagedBatch& batch, unsigned long long flags, CUs
 CUresult attachManaged(CUstream stream, CUdeviceptr address, size_t bytes, unsigned flags);
 
 // ---- peers (peer.cc)
-// Of the current context to memory of another one, which is live.
+// Access from the current context to the memory of `other`, a live context.
 CUresult setPeerAccess(CUcontext other, bool isEnabled);
-// A fact of DeviceInfo::peers.
+// Returns a fact of DeviceInfo::peers.
 CUresult tellPeer(int* value, size_t fact, CUdevice device, CUdevice peer);
 
 // ---- arrays (array.cc)
-// CUDA_ERROR_INVALID_VALUE for a format that cuda.h does not have; the driver looks at the rest of a shape.
+// CUDA_ERROR_INVALID_VALUE for a format that cuda.h does not have; the driver checks the rest of a shape.
 CUresult checkFormat(const CUDA_ARRAY3D_DESCRIPTOR& shape);
 std::unique_ptr<ArrayLayout> layoutOf(const CUDA_ARRAY3D_DESCRIPTOR& shape);
-// A level of a mipmapped array, or a plane of an array: each has one handle, which ends with the whole.
+// A level of a mipmapped array, or a plane of an array. Each has one handle, which is destroyed with the whole array.
 CUresult partOf(Thread& thread, uint64_t whole, unsigned index, uint64_t& part);
 CUresult destroyArray(Thread& thread, uint64_t handle);
 
 // ---- streams
-// Makes one of a green context, or without (0) of the current one (stream.cc).
+// Creates a stream in a green context, or in the current context if `green` is 0 (stream.cc).
 CUresult createStream(Thread& thread, uint64_t green, unsigned flags, int priority, uint64_t& stream);
-// Runs `body` with the handle of a live stream as frames have it.
+// Runs `body` with the handle of a live stream as frames carry it.
 template <typename Body>
 CUresult onStream(CUstream stream, Body&& body, const char* caller = __builtin_FUNCTION()) {
   return enter([&](Thread& thread) -> CUresult {
@@ -147,7 +147,7 @@ CUresult onStream(CUstream stream, Body&& body, const char* caller = __builtin_F
   }, caller);
 }
 
-// The same for a question about a stream, or a wait for it.
+// As onStream(), for a query of a stream or a wait for it, which a capture may forbid.
 template <typename Body>
 CUresult askStream(CUstream stream, Body&& body) {
   return onStream(stream, [&](Thread& thread, uint64_t handle) -> CUresult {
@@ -156,7 +156,7 @@ CUresult askStream(CUstream stream, Body&& body) {
   });
 }
 
-// The same for work that can be captured: `describe` says what a node of it does.
+// As onStream(), for work that can be captured: `describe` makes the work of its graph node.
 template <typename Describe, typename Body>
 CUresult inStream(CUstream stream, Describe&& describe, Body&& body) {
   return enter([&](Thread& thread) -> CUresult {
@@ -169,20 +169,20 @@ CUresult inStream(CUstream stream, Describe&& describe, Body&& body) {
   });
 }
 
-// Makes `stream`, a resolved handle, wait while `function` runs on the session's thread for host functions.
+// Makes `stream`, a resolved handle, wait while `function` runs on the session's host-function thread.
 CUresult postHostFunction(Thread& thread, uint64_t stream, HostFunctions::Function function,
                           HostFunctions::OnFault onFault = HostFunctions::OnFault::dropped);
-// The same by the program's handle. `node`: what it is in a graph; nothing of a callback, which cannot be captured and is told of faults.
+// The same for the program's handle. `node`: its work in a graph; nothing for a callback, which cannot be captured and receives faults.
 CUresult runInStream(CUstream stream, std::optional<HostWork> node, HostFunctions::Function function);
 
-// Waits for all work of a device. Refused while a stream of it is captured.
+// Waits for all work of a device. Refused while a stream of the device is capturing.
 inline CUresult synchronizeAll(Thread& thread, unsigned device) {
   if (thread.session.captures.isActive())
     if (CUresult refused = thread.session.captures.refuseOnDevice(device)) return refused;
   return synchronizeDevice(thread, device);
 }
 
-// Waits for all work of a context: of a regular one all of its device's.
+// Waits for all work of a context; for a regular context, of its whole device.
 inline CUresult synchronizeContext(Thread& thread, uint64_t context) {
   if (thread.session.contexts.ownerOf(context) == context) return synchronizeAll(thread, handleDevice(context));
   if (thread.session.captures.isActive())
@@ -193,12 +193,12 @@ inline CUresult synchronizeContext(Thread& thread, uint64_t context) {
 }
 
 // ---- events (event.cc)
-// `edge`: of what waits for it in a capture, if not as of the stream.
+// `edge`: the data of the edge to nodes that wait for the event in a capture, if it differs from the stream's.
 CUresult recordEvent(CUevent event, CUstream stream, unsigned flags, const CUgraphEdgeData& edge = {});
-// Of all streams of a context (context-event.cc).
+// The same for all streams of a context (context-event.cc).
 CUresult recordContext(CUcontext context, CUevent event);
 CUresult delayContext(CUcontext context, CUevent event);
-// Runs `body` with a live event. CUDA_ERROR_INVALID_HANDLE if there is none.
+// Runs `body` with a live event; CUDA_ERROR_INVALID_HANDLE if `event` is not one.
 template <typename Body>
 CUresult onEvent(CUevent event, Body&& body, const char* caller = __builtin_FUNCTION()) {
   return enter([&](Thread& thread) -> CUresult {
@@ -207,7 +207,7 @@ CUresult onEvent(CUevent event, Body&& body, const char* caller = __builtin_FUNC
   }, caller);
 }
 
-// The same for a question about it: an event that was last recorded in a capture has no answer, and a capture may forbid any.
+// As onEvent(), for a query: refused for an event last recorded in a capture, and possibly during any capture.
 template <typename Body>
 CUresult askEvent(CUevent event, Body&& body) {
   return onEvent(event, [&](Thread& thread, EventState& state) -> CUresult {

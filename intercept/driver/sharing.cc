@@ -1,5 +1,5 @@
-// The handles that one process gives to another are 64 bytes of CUDA's, of which a session uses the first: what it is, and its
-// name.
+// CUDA's inter-process handles are 64 bytes, which one process passes to another. A session uses only the first bytes: the handle's type
+// and its shared name.
 #include "intercept/driver/sharing.h"
 
 #include <cstring>
@@ -14,13 +14,13 @@ namespace {
 struct Content {
   Shared what;
   SharedName name;
-  SharedName pool;  // of what is pooled
+  SharedName pool;  // of memory of a shared pool: the pool's name
 };
 constexpr size_t handleBytes = 64;
 static_assert(sizeof(Content) <= handleBytes && sizeof(CUipcMemHandle) == handleBytes &&
               sizeof(CUipcEventHandle) == handleBytes && sizeof(CUmemPoolPtrExportData) == handleBytes);
 
-// The name of a pool whose allocations can be given to other sessions.
+// The shared name of a pool whose allocations can be given to other sessions.
 CUresult nameOf(Thread& thread, CUmemoryPool pool, SharedName& name) {
   return withPool(thread, pool, [&](StreamPools&, StreamPool& found) -> CUresult {
     if (!found.isShareable) return CUDA_ERROR_INVALID_VALUE;

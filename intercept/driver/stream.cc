@@ -1,4 +1,4 @@
-// What rows cannot say of streams; the worker's streams execute the work.
+// Entries about streams that rows cannot express; the worker's streams execute the work.
 #include <algorithm>
 
 #include "intercept/driver/shared.h"

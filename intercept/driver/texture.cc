@@ -1,5 +1,5 @@
-// Texture and surface objects. The program is given the device's own handle, because kernels find it in memory; restore
-// makes the objects have the same handles again.
+// Texture and surface objects. The program gets the driver's own handles, because kernels read them from memory; a restore recreates the
+// objects with the same handles.
 #include "intercept/driver/shared.h"
 
 using namespace vgpu;
@@ -7,7 +7,7 @@ using namespace vgpu::client;
 
 namespace {
 
-// The array or mipmapped array that a resource is, as a handle; both 0 for memory.
+// The handle of a resource's array or mipmapped array; both 0 for memory.
 struct Resource {
   uint64_t array = 0, mipmap = 0;
 };

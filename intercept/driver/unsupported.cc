@@ -1,5 +1,5 @@
-// Driver functions that a session does not have, or cannot have: they are exported, so that a program linked against them starts, and the
-// first call of each prints a message with its name. These are weak definitions; one elsewhere in this library overrides them.
+// Driver functions that a session does not have, or cannot have: they are exported so that a program linked against them starts, and the
+// first call of each prints a message with its name. The definitions are weak: one elsewhere in this library overrides them.
 #include <atomic>
 #include <cstdio>
 
@@ -12,7 +12,7 @@ int refuse(const char* name, const char* why, std::atomic<bool>& said) {
   if (*why == 0) {
     fprintf(stderr, "vgpu: %s is not supported yet; it returns CUDA_ERROR_NOT_SUPPORTED\n", name);
   } else {
-    fprintf(stderr, "vgpu: %s is not possible in a session (%s); it returns CUDA_ERROR_NOT_SUPPORTED\n", name, why);
+    fprintf(stderr, "vgpu: %s is not available on a virtual GPU (%s); it returns CUDA_ERROR_NOT_SUPPORTED\n", name, why);
   }
   return notSupported;
 }

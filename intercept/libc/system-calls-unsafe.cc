@@ -1,5 +1,5 @@
-// Functions of the C library through which programs hand managed memory to the kernel (system-call.h), and the program's actions for
-// the signal of a fault, which is ours, and its signal masks.
+// The functions of the C library through which programs pass managed memory to the kernel (system-call.h), and those by which the program
+// changes signal masks and the action of the fault signal, which the session handles.
 #include <dlfcn.h>
 #include <poll.h>
 #include <stdio.h>
@@ -35,11 +35,11 @@ Function next(const char* name) {
 
 constexpr ManagedAccess managed{bringForSystem, managedBytesFrom};
 
-// Calls of our own library have nothing to do with managed memory, and may hold locks that a touch needs.
+// Our own libraries' calls never pass managed memory, and may hold locks that serving a page fault needs.
 extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start[], _end[];
 bool isOurs(const void* caller) { return caller >= __ehdr_start && caller < _end; }
 
-// What `number` does, as the C library's syscall() does it.
+// Executes system call `number`, as the C library's syscall() does.
 inline uint64_t systemCall(long number, const CallArguments& arguments) {
   const auto& [first, second, third, fourth, fifth, sixth] = arguments;
   register uint64_t r10 asm("r10") = fourth;
@@ -72,12 +72,12 @@ const SystemCall* findSystemCall(long number) {
   }
 }
 
-// A function of the C library with up to six arguments, each in a register, whatever it declares. Found when our library is loaded,
-// because a signal handler or a child of fork() may be its first caller; or at a call before that.
+// A function of the C library with up to six arguments, each in a register, whatever its prototype. Looked up when this library is loaded,
+// because its first caller may be a signal handler or a child of fork(); before that, at the first call.
 class LibraryFunction {
  public:
   explicit constexpr LibraryFunction(const char* name) : name(name) {}
-  void find() { found.store(next<Pointer>(name), std::memory_order_relaxed); }  // the same whoever finds it
+  void find() { found.store(next<Pointer>(name), std::memory_order_relaxed); }  // every thread stores the same value
   uint64_t operator()(const CallArguments& with) {
     if (found.load(std::memory_order_relaxed) == nullptr) find();
     return found.load(std::memory_order_relaxed)(with[0], with[1], with[2], with[3], with[4], with[5]);
@@ -101,7 +101,7 @@ __attribute__((constructor)) void findFunctions() {
 #include "intercept/libc/system-calls.inc"
 }
 
-// Apart from its callers, so that these need no memory of their own as long as there is no managed memory.
+// A separate function, so that its callers need no stack frame while there is no managed memory.
 __attribute__((noinline)) uint64_t called(const SystemCall& row, const CallArguments& arguments, LibraryFunction& function) {
   return calledWith(row, arguments, managed, function);
 }
@@ -163,11 +163,11 @@ uint64_t entry_syscall(long number, ARGUMENTS) {
 }
 #undef ARGUMENTS
 
-// The one with seven arguments.
+// __recvfrom_chk has seven arguments.
 VGPU_EXPORT ssize_t __recvfrom_chk(int socket, void* memory, size_t bytes, size_t room, int flags, struct sockaddr* from,
                                    socklen_t* fromBytes) {
   static const auto system = next<ssize_t (*)(int, void*, size_t, size_t, int, struct sockaddr*, socklen_t*)>("__recvfrom_chk");
-  if (bytes > room) return system(socket, memory, bytes, room, flags, from, fromBytes);  // ends the program
+  if (bytes > room) return system(socket, memory, bytes, room, flags, from, fromBytes);  // the C library aborts the program
   return recvfrom(socket, memory, bytes, flags, from, fromBytes);
 }
 
@@ -186,7 +186,7 @@ ROW(fwrite, (const void* memory, size_t size, size_t count, FILE* file), false, 
     (memory, 1, bytes, file))
 #undef ROW
 
-// Text that is longer than the file's buffer is given to the kernel as it is.
+// Text longer than the file's buffer reaches the kernel from the program's memory directly.
 VGPU_EXPORT int fputs(const char* text, FILE* file) {
   static const auto system = next<int (*)(const char*, FILE*)>("fputs");
   if (!servesTouches() || managedBytesFrom(text) == 0) return system(text, file);

@@ -1,8 +1,7 @@
-// Answers of libraries that are the same to every call like the first (`query once` of vgpu/api/cublas.table): which algorithm a
-// product of matrices is given, which frameworks ask before each product. A call is told by its digest (seen-calls.h).
+// Replies of libraries that are the same for every identical call (`query once` of vgpu/api/cublas.table): for instance the algorithm for a
+// matrix product, which frameworks request before each product. A call's digest identifies it (seen-calls.h).
 //
-// For the whole process, any thread. `mutex` is a leaf, held while an answer is copied. It stays over a suspend, as SeenCalls
-// does.
+// One for the process, any thread. `mutex` is a leaf lock, held while a reply is copied. Survives a suspend, as SeenCalls does.
 #pragma once
 
 #include <kj/array.h>
@@ -17,7 +16,7 @@ namespace vgpu::client {
 
 class KnownAnswers {
  public:
-  // Copies the results of such a call's reply. False if none is known.
+  // Copies the results of the known reply to such a call. False if none is known.
   bool find(uint64_t digest, std::vector<unsigned char>& results) {
     std::lock_guard lock(mutex);
     auto found = all.find(digest);
@@ -29,7 +28,7 @@ class KnownAnswers {
   void add(uint64_t digest, kj::ArrayPtr<const kj::byte> results) {
     if (results.size() > mostBytes) return;
     std::lock_guard lock(mutex);
-    if (all.size() >= mostAnswers) all.clear();  // a program that asks for so many different ones asks for each once
+    if (all.size() >= mostAnswers) all.clear();  // a program with that many different calls requests each again
     all.try_emplace(digest, results.begin(), results.end());
   }
 

@@ -20,21 +20,21 @@ using api::Argument, api::Does, api::HostRange, api::libraryStatus;
 
 namespace {
 
-// What a frame takes besides the words, and a reply.
+// Limits of the bytes in host memory that a call's frame carries besides the words, and that its reply carries.
 constexpr uint64_t maxInputBytes = 48 * KiB, maxResultBytes = 256 * KiB;
-// An output of at most this many bytes is sent as it is, so that what the library does not write stays.
+// An output of at most this many bytes is sent with its present content, so that bytes that the library does not write stay unchanged.
 constexpr uint64_t keptOutputBytes = 64;
 
-// Calls in a stream that captures are known by themselves.
+// Mixed into the digest of captured calls, which are remembered separately.
 constexpr uint64_t capturedCalls = 0xca11;
 
-// Of an address the alignment counts, as far as a kernel may depend on it.
+// Only the alignment of an address enters the digest, as far as a kernel may depend on it.
 constexpr uint64_t alignmentOf(uint64_t address) { return address == 0 ? 0 : 256 | (address & 255); }
 
 }  // namespace
 
 constinit SeenCalls LibraryCall::seen;
-// Never destroyed: static destructors may still call.
+// Never destroyed: static destructors may still call this.
 KnownAnswers& LibraryCall::answers = *new KnownAnswers;
 Places& LibraryCall::places = *new Places;
 
@@ -57,13 +57,13 @@ bool LibraryCall::resolveObjects() {
     auto& argument = entry.arguments[i];
     laidOut[i] = words[i];
     objects[i] = nullptr;
-    // Whether a question needs a handle is the library's to say (cublasGetVersion does not).
+    // The library decides whether a query needs a handle (cublasGetVersion does not).
     if (argument.what != Argument::object || (words[i] == 0 && (i != 0 || entry.does == Does::query))) continue;
     auto& type = api::objectTypes[argument.objectType];
     uint64_t handle = libraryHandleOf(type, words[i]);
     objects[i] = handle == 0 ? nullptr : findLibraryObject(thread, handle);
     if (objects[i] == nullptr || !api::takes(entry, argument.objectType, objects[i]->type)) {
-      const bool endsNothing = entry.does == Does::destroy && type.inPlaceBytes != 0 && words[i] == 0;  // as free() does
+      const bool endsNothing = entry.does == Does::destroy && type.inPlaceBytes != 0 && words[i] == 0;  // as free(nullptr)
       answer = static_cast<uint64_t>(endsNothing ? 0 : type.inPlaceBytes == 0 ? libraryStatus.absent : libraryStatus.invalid);
       return false;
     }
@@ -87,11 +87,11 @@ bool LibraryCall::resolveStream(CUresult& error) {
     if ((error = thread.resolve(api::Kind::STREAM, true, stream)) != CUDA_SUCCESS) return false;
   }
   if (entry.does != Does::work || thread.deviceOf(stream) == device) return true;
-  answer = static_cast<uint64_t>(libraryStatus.invalid);  // a stream, or the legacy one, of another device than the handle's
+  answer = static_cast<uint64_t>(libraryStatus.invalid);  // the stream, or the default stream, belongs to another device than the handle
   return false;
 }
 
-// The words of the argument block, the bytes behind them, and the digest of the call.
+// Fills the argument block's words and the bytes after them, and computes the call's digest.
 bool LibraryCall::layOut(CUresult& error) {
   LibraryObject* modeObject = entry.modeObject == api::noArgument ? nullptr : objects[entry.modeObject];
   auto memberOf = [](LibraryObject* object, api::Member member) {
@@ -140,7 +140,7 @@ bool LibraryCall::layOut(CUresult& error) {
       bool decides = isRead(argument.what) && (argument.count != api::noArgument || entry.does == Does::set);
       digest = decides ? mixedBytes(mixed(digest, range.bytes), {to, range.bytes}, deciding) : mixed(digest, 1);
     } else if (argument.what == Argument::object) {
-      bool isChanged = entry.does == Does::set && i == 0;  // whether it may be set does not depend on what has been
+      bool isChanged = entry.does == Does::set && i == 0;  // whether a setting is valid does not depend on earlier settings
       digest = mixed(digest, objects[i] == nullptr ? 0 : isChanged ? objects[i]->type : objects[i]->content());
     } else if (argument.what == Argument::value) {
       digest = mixed(digest, word);
@@ -155,15 +155,15 @@ bool LibraryCall::layOut(CUresult& error) {
 }
 
 bool LibraryCall::refuseSize(uint64_t bytes) {
-  reportFailure(fmt::format("{}: its arrays in host memory have {} bytes; a call takes at most {} to the GPU's host, and {} from "
-                            "there. Make several calls of it",
+  reportFailure(fmt::format("{}: its arrays in host memory have {} bytes; one call can pass at most {} bytes to the GPU's host and {} "
+                            "bytes back. Split it into several calls",
                             entry.symbol, bytes, maxInputBytes, maxResultBytes)
                     .c_str());
   answer = static_cast<uint64_t>(libraryStatus.unsupported);
   return false;
 }
 
-// Bytes that are a handle of the program's become the worker's.
+// Replaces program handles inside the bytes by the worker's.
 bool LibraryCall::replaceHeld(CUresult& error) {
   for (auto& note : entry.notes) {
     if (!note.holdsObject || !isHost(note.from) || static_cast<uint32_t>(words[note.condition]) != note.value) continue;
@@ -188,8 +188,8 @@ bool LibraryCall::replaceHeld(CUresult& error) {
   return true;
 }
 
-// Whether what is set of a description that nothing has used yet is set when something does: by a call like one that has succeeded, which
-// names no other object.
+// Whether a setting of a description that nothing has used yet can be deferred to its first use: it can if an identical call has succeeded
+// before and the call names no other object.
 bool LibraryCall::canWait() const {
   const bool isOfPending = entry.does == Does::set && firstObject() != nullptr && firstObject()->isPending();
   return isOfPending && !writesHost && !namesHeld && objectCount == 1 && seen.has(digest);
@@ -212,7 +212,7 @@ void LibraryCall::fill(Frame& frame) {
   writeBlock(frame->initArguments(blockBytes()).begin());
 }
 
-// The argument block: the words, and the bytes behind them.
+// Writes the argument block: the words, and the bytes after them.
 void LibraryCall::writeBlock(void* to) const {
   const uint64_t wordBytes = count() * sizeof(uint64_t);
   std::memcpy(to, laidOut.data(), wordBytes);
@@ -227,7 +227,7 @@ CUresult LibraryCall::await(Frame& frame) {
   answer = results.getStatus();
   if (answer == api::libraryAbsent) {
     auto text = results.getResults();
-    reportFailure(fmt::format("{}: there is no {} on the GPU's host ({}); its calls answer CUBLAS_STATUS_NOT_INITIALIZED",
+    reportFailure(fmt::format("{}: there is no {} on the GPU's host ({}); its calls return CUBLAS_STATUS_NOT_INITIALIZED",
                               entry.symbol, api::libraries[entry.library].soname,
                               std::string_view(text.asChars().begin(), text.size())).c_str());
     answer = entry.returnsStatus ? static_cast<uint64_t>(libraryStatus.absent) : 0;
@@ -256,8 +256,8 @@ void LibraryCall::takeResults(kj::ArrayPtr<const kj::byte> results) {
   }
 }
 
-// What it does becomes a node of the graph, if its stream captures. A call that writes host memory waits for its stream, which no
-// stream that captures allows.
+// Turns the call into a captured call for a graph node, if its stream is capturing. Not for a call that writes host memory: it waits for
+// its stream, which a capture forbids.
 CUresult LibraryCall::capture(std::shared_ptr<CapturedCall>& made) {
   std::vector<uint64_t> used, settings;
   for (size_t i = 0; i < count(); ++i) {
@@ -297,7 +297,7 @@ CUresult LibraryCall::send() {
     std::shared_ptr<CapturedCall> made;
     if (info.status == CU_STREAM_CAPTURE_STATUS_ACTIVE && !writesHost) {
       if (CUresult error = capture(made)) return error;
-      if (made == nullptr) return CUDA_SUCCESS;  // the library has refused it
+      if (made == nullptr) return CUDA_SUCCESS;  // the library has refused the call
     }
     auto describe = [&](NodeWork& work) -> CUresult {
       if (made == nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -352,7 +352,7 @@ LibraryObject::Call LibraryCall::made(uint64_t key) const {
   return call;
 }
 
-// What the client remembers of the object. A member that is set by bytes in host memory is a number of at most eight.
+// Stores the settings that the client remembers of the object. A setting that is read from host memory is a number of at most eight bytes.
 void LibraryCall::note(LibraryObject& object) {
   for (auto& note : entry.notes) {
     if (note.holdsObject) continue;
@@ -385,7 +385,7 @@ CUresult LibraryCall::create() {
   void* place = nullptr;
   if (argument.what == Argument::place) {
     place = fromWire<void*>(words[at]);
-    // The same memory again: what was in it is no more, whatever the program has written there since.
+    // The program reuses the memory: the object that was made there has ended, whatever the program has written there since.
     uint64_t before = places.madeIn(place);
     LibraryObject* old = findLibraryObject(thread, before);
     if (old != nullptr && old->place == place) endLibraryObject(thread, before);
@@ -398,7 +398,7 @@ CUresult LibraryCall::create() {
 
   NewHandle handle(thread, api::Kind::LIBRARY_OBJECT);
   laidOut[at] = 0;
-  // Nothing but its arguments decides whether a description can be made.
+  // Only its arguments decide whether a description can be made, so one whose call is known is made later.
   if (type.inPlaceBytes != 0 && seen.has(digest)) {
     object->later = {made(0), handleDevice(handle.get()), thread.owner()};
   } else {
@@ -408,7 +408,7 @@ CUresult LibraryCall::create() {
     frame->setObject(handle.get());
     fill(frame);
     frame->setVariables(kj::arrayPtr(variables.data(), variables.size()).asBytes());
-    // Recorded only if the library has made it.
+    // Recorded only if the library has made the object.
     frame.recordLater();
     if (CUresult error = await<api::Cuda::LibraryCreateResults>(frame)) return error;
     if (answer != 0) return CUDA_SUCCESS;
@@ -433,7 +433,7 @@ namespace {
 using namespace vgpu;
 using namespace vgpu::client;
 
-// A library's first call may be the program's first: the library would take the device's primary context.
+// A library's first call may be the program's first: as the library would, it makes the device's primary context current.
 CUresult takeContext() {
   CUcontext context = nullptr;
   if (Session::find() != nullptr && cuCtxGetCurrent(&context) == CUDA_SUCCESS && context != nullptr) return CUDA_SUCCESS;
@@ -459,7 +459,7 @@ int statusOf(CUresult error) {
 
 }  // namespace
 
-// Called by the faces: the place of an entry among api::libraryEntries, and its arguments as words.
+// Called by the faces. `place`: the entry's index in api::libraryEntries; `words`: its arguments.
 extern "C" VGPU_EXPORT uint64_t cuVgpuCallLibrary(unsigned place, uint64_t* words) {
   const api::LibraryEntry& entry = api::libraryEntries[place];
   uint64_t status = 0;

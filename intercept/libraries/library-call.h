@@ -1,10 +1,10 @@
-// A call of a library that has a face: from its arguments as the program gave them to a frame, and from the reply to the program.
+// A call to a library that has a face: turns the program's arguments into a frame, and the reply into the program's results.
 //
-// The pointer mode is known here, so what a pointer points to is read at the call if that is host memory, and written when the
-// reply has come. A call that writes into host memory waits. Before it does, it waits for what its work would come behind: the library
-// waits for what it computes, on the worker's thread, which must not wait for anything else that the GPU has to do.
+// The client knows the pointer mode, so it reads host memory that a pointer names at the call, and writes it when the reply arrives. A call
+// that writes host memory waits for the reply. Before it is sent it waits until the work ahead of it in its stream is done: the library
+// waits for its results on the worker's thread, which must not wait for other GPU work.
 //
-// Any thread. Nothing of it survives the call.
+// Any thread. The object lives for one call.
 #pragma once
 
 #include <array>
@@ -28,12 +28,12 @@ class LibraryCall {
   LibraryCall(const LibraryCall&) = delete;
   LibraryCall& operator=(const LibraryCall&) = delete;
 
-  // CUDA's result of the way there and back; the library's own is status().
+  // CUDA's result of sending the call and receiving the reply; the library's own is status().
   CUresult run();
   uint64_t status() const { return answer; }
 
  private:
-  // Each false if `answer` says why the call is none.
+  // Each returns false if the call is not to be sent; `answer` or the error says why.
   bool resolveObjects();
   bool resolveStream(CUresult& error);
   bool layOut(CUresult& error);
@@ -52,7 +52,7 @@ class LibraryCall {
   uint64_t blockBytes() const { return count() * sizeof(uint64_t) + dataBytes; }
   void writeBlock(void* to) const;
   LibraryObject::Call made(uint64_t key) const;
-  // What fill() puts into a frame besides its numbers.
+  // The words that fill() needs in a frame for its data.
   uint64_t frameWords() const { return dataWords(blockBytes()) + dataWords(std::strlen(entry.symbol) + 1); }
   template <typename Frame>
   void fill(Frame& frame);
@@ -77,17 +77,17 @@ class LibraryCall {
   uint64_t* const words;  // the program's
   uint64_t answer = 0;
   unsigned device = 0;
-  uint32_t touched = 0;  // a bit for each device of an object
+  uint32_t touched = 0;  // one bit for each device of an object that the call uses
   uint64_t stream = 0;   // resolved
   uint32_t hostMask = 0;
   bool writesHost = false, namesHeld = false;
-  // Of what decides whether it succeeds, and of all of it: they differ by addresses among the bytes that are set.
+  // `digest`: of everything that decides whether the call succeeds; `exact`: of the addresses among the set bytes too.
   uint64_t digest = 0, exact = 0;
   uint64_t scaleType = 0;
   unsigned objectCount = 0;
   std::array<LibraryObject*, api::maxLibraryArguments> objects;
   std::array<uint64_t, api::maxLibraryArguments> laidOut;  // the words of the argument block
-  std::array<uint64_t, 64> small;                          // the bytes behind the words, if they are few
+  std::array<uint64_t, 64> small;                          // the bytes after the words, if they are few
   std::unique_ptr<std::byte[]> large;
   std::byte* data = nullptr;
   size_t dataBytes = 0;

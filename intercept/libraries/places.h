@@ -1,8 +1,8 @@
-// Memory of descriptions of which the program has the address only. It stays mapped, and is zero while no description lies in it:
-// whoever uses a description that has been destroyed finds no handle there, and is refused. The next one may get the same memory,
-// as natively. And what was made last in memory of the program's own, of which nobody is told when it ends.
+// Memory of descriptions of which the program knows the address only. It stays allocated, and is zero while it holds no description: a use
+// of a destroyed description finds no handle there and is refused. A later description may get the same memory, as natively. Also the
+// latest object made in each piece of the program's own memory, because nothing reports when that memory is freed.
 //
-// For the whole process; any thread.
+// One for the process; any thread.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace vgpu::client {
 
 class Places {
  public:
-  // Room for a description of any type, all zeros; nullptr if the process has no memory left.
+  // Zeroed memory for a description of any type; nullptr if the process is out of memory.
   void* take() {
     std::lock_guard lock(mutex);
     if (spare.empty()) return std::calloc(1, bytes);
@@ -32,7 +32,7 @@ class Places {
     spare.push_back(place);
   }
 
-  // The virtual handle of what was made last in the program's memory there; 0 if nothing was.
+  // The virtual handle of the latest object made in the program's memory at `place`; 0 if none.
   uint64_t madeIn(const void* place) {
     std::lock_guard lock(mutex);
     auto found = made.find(place);

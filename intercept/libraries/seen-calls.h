@@ -1,8 +1,8 @@
-// Which calls of libraries are known to succeed. A call is told by a digest of everything its status may depend on; one that the
-// library has taken once is posted from then on.
+// Library calls that are known to succeed. A call is identified by a digest of everything that its status may depend on; once the library
+// has accepted it, later identical calls are posted.
 //
-// A table of fixed size for the whole process: a digest that takes another's place only makes that call wait once more. Any thread,
-// without a lock. It stays over a suspend; what is known of another GPU is told apart by the digest (library-call.cc).
+// A fixed-size table for the process: a digest that replaces another one only makes that call wait once more. Any thread, lock-free.
+// Survives a suspend; the digest distinguishes calls of another GPU (library-call.cc).
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What a device is connected to, as the NVML of its host says: between libcuda.so.1, which asks the worker, and libnvidia-ml.so.1.
+// A device's links, as its host's NVML reports them; passed from libcuda.so.1, which asks the worker, to libnvidia-ml.so.1.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace vgpu {
 
 struct DeviceLinks {
-  // PCI Express now, and at best; 0: not known.
+  // PCI Express: generation and width, current and best; 0: unknown.
   uint32_t generation, width, bestGeneration, bestWidth;
   uint32_t count;  // of `links`
   NvmlLink links[nvmlMostLinks];

@@ -1,5 +1,6 @@
-// What NVML is asked of a device and CUDA is not (intercept/nvml/): for that library's face, which makes no context.
+// Facts about devices for our NVML (intercept/nvml/) that CUDA has no query for. These calls make no context.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "intercept/nvml/device-links.h"
@@ -11,7 +12,7 @@ using namespace vgpu::client;
 
 namespace {
 
-// Nothing is asked of a device that the program does not use yet.
+// Nothing is requested for a device that the program does not use yet.
 template <typename Ask>
 CUresult ofUsedDevice(CUdevice device, Ask ask) {
   return enterAny([&](Thread& thread) -> CUresult {
@@ -21,7 +22,35 @@ CUresult ofUsedDevice(CUdevice device, Ask ask) {
   });
 }
 
+// The number at a place of CUDA_VISIBLE_DEVICES, as vgpud reads it (tools/vgpud/visible-devices.cc); the place's own if there is none.
+unsigned numberAt(unsigned place, const char* visible) {
+  for (unsigned at = 0;; ++at) {
+    char* end = nullptr;
+    const auto number = static_cast<unsigned>(std::strtoll(visible, &end, 10));
+    if (end == visible) return place;
+    if (at == place) return number;
+    visible = std::strchr(end, ',');
+    if (visible == nullptr) return place;
+    ++visible;
+  }
+}
+
 }  // namespace
+
+// Opens the session without what cuInit() means to a program: a child that it makes by fork() may use CUDA.
+extern "C" VGPU_EXPORT CUresult cuVgpuBegin() {
+  if (Session::isForked()) return CUDA_ERROR_NOT_INITIALIZED;
+  return answerOf([] { return Session::open(), CUDA_SUCCESS; });
+}
+
+// What CUDA_VISIBLE_DEVICES calls the device, which is its number on the node. Without that variable, and by names that are no numbers,
+// the session's devices have their own.
+extern "C" VGPU_EXPORT CUresult cuVgpuDeviceNumber(CUdevice device, unsigned* number) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    if (!thread.session.hasDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+    return *number = numberAt(static_cast<unsigned>(device), thread.session.visible.c_str()), CUDA_SUCCESS;
+  });
+}
 
 // Whether work of this program is outstanding on the device.
 extern "C" VGPU_EXPORT CUresult cuVgpuDeviceIsBusy(CUdevice device, int* isBusy) {
@@ -32,7 +61,7 @@ extern "C" VGPU_EXPORT CUresult cuVgpuDeviceIsBusy(CUdevice device, int* isBusy)
   });
 }
 
-// How much of the device's memory is free, in bytes; `freeBytes` stays as it is if the program does not use the device yet.
+// The free bytes of the device's memory; `freeBytes` is unchanged if the program does not use the device yet.
 extern "C" VGPU_EXPORT CUresult cuVgpuDeviceFree(CUdevice device, uint64_t* freeBytes) {
   return ofUsedDevice(device, [&](Thread& thread, unsigned number) -> CUresult {
     Call<api::Cuda::MemGetInfoParams> frame(thread.on(number), api::Method::memGetInfo);
@@ -42,7 +71,7 @@ extern "C" VGPU_EXPORT CUresult cuVgpuDeviceFree(CUdevice device, uint64_t* free
   });
 }
 
-// What the device is connected to, of any device.
+// The links of any device.
 extern "C" VGPU_EXPORT CUresult cuVgpuDeviceLinks(CUdevice device, DeviceLinks* links) {
   return enterAny([&](Thread& thread) -> CUresult {
     if (!thread.session.hasDevice(device)) return CUDA_ERROR_INVALID_DEVICE;

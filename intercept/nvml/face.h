@@ -1,4 +1,4 @@
-// What the functions of NVML's face share: results, handles, and the structure that says where a device is on its bus.
+// What the NVML functions share: results, handles, and the structure with a device's PCI address.
 #pragma once
 
 #include <cuda.h>
@@ -14,6 +14,7 @@ enum Status : int {
   uninitialized = 1,
   invalidArgument = 2,
   notSupported = 3,
+  noPermission = 4,
   notFound = 6,
   insufficientSize = 7,
   driverNotLoaded = 9,
@@ -21,10 +22,10 @@ enum Status : int {
   unknown = 999
 };
 
-// The CUDA number of a handle's device; success, or why there is none, which is `result` null too.
+// The CUDA number of a handle's device. Fails if the handle is invalid or `result`, the caller's output, is null.
 Status find(const void* handle, const void* result, CUdevice& device);
 
-// The device of a handle, by `body`, which is told its CUDA number.
+// Runs `body` with the CUDA number of the handle's device.
 template <typename Body>
 int of(const void* handle, const void* result, Body&& body) {
   CUdevice device;
@@ -32,7 +33,7 @@ int of(const void* handle, const void* result, Body&& body) {
   return body(device);
 }
 
-// Writes both texts from the numbers.
+// Writes both texts of the PCI address from its numbers.
 void nameAddress(NvmlPci& pci);
 
 }  // namespace vgpu::nvml

@@ -1,5 +1,5 @@
-// What connects the session's devices with each other and with their host, as the NVML of the host says that has them now: NCCL and
-// others choose by it how they send data. A device of which that NVML knows nothing has no links, as one without NVLink.
+// The links of the session's devices to each other and to their host, as reported by the NVML of the device's present host: NCCL and others
+// choose their transports by them. A device that this NVML does not know has no links, like a device without NVLink.
 #include <cstdint>
 
 #include "intercept/nvml/device-links.h"
@@ -28,7 +28,7 @@ int withLink(void* handle, unsigned link, const void* result, Body&& body) {
   });
 }
 
-// A number of PCI Express.
+// Returns a PCI Express number.
 int give(void* handle, unsigned* value, uint32_t DeviceLinks::*field) {
   return withLinks(handle, value, [&](const DeviceLinks& links) -> int {
     *value = links.*field;
@@ -45,7 +45,7 @@ bool hasLink(const DeviceLinks& links) {
   return false;
 }
 
-// What is asked as a field; any other is not supported. A link is a field's scope.
+// The value of a queried field; other fields are not supported. For a field of a link the scope is the link's number.
 int valueOf(const DeviceLinks& links, const NvmlField& asked, unsigned& value) {
   const bool isOfLink = asked.field == nvmlLinkState || asked.field == nvmlLinkVersion;
   if (links.count == 0 || (!isOfLink && asked.field != nvmlLinkCount)) return notSupported;
@@ -105,8 +105,8 @@ FACE int nvmlDeviceGetFieldValues(void* handle, int count, NvmlField* fields) {
   });
 }
 
-// nvmlGpuP2PCapsIndex_t and nvmlGpuP2PStatus_t: whether one device reads (0) or writes (1) another's memory, or has atomics there (3), as
-// CUDA says; whether it does so by links (2), or over PCI Express (4).
+// nvmlGpuP2PCapsIndex_t and nvmlGpuP2PStatus_t: whether a device can read (0) or write (1) another's memory or has atomics on it (3), as
+// CUDA reports; whether over NVLink (2) or PCI Express (4).
 FACE int nvmlDeviceGetP2PStatus(void* handle, void* other, int index, int* status) {
   constexpr int isPossible = 0, isNot = 5, byLinks = 2, atomics = 3, overPci = 4;
   return of(handle, status, [&](CUdevice device) {

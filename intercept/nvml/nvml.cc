@@ -1,8 +1,10 @@
-// NVML in a session: frameworks and monitors count the GPUs with it, name them, and ask how much memory is free. The devices are
-// the session's, with the names, identities and sizes that CUDA gives the program; what connects them is in links.cc. What NVML would
-// ask a real GPU's hardware besides (clocks, temperatures, other processes) is not supported, as on devices that lack it.
+// NVML in a session: frameworks and monitors use it to count GPUs, name them, and query free memory. The devices are the session's, with
+// the names, identities and sizes that CUDA reports to the program; links.cc has their links. They have the numbers of
+// CUDA_VISIBLE_DEVICES, because frameworks look up its numbers here: natively NVML lists all GPUs, whatever the variable says. Numbers
+// between them are counted, and refused as GPUs that this user may not use (nvml.h, nvmlDeviceGetCount_v2). Queries of a real GPU's hardware
+// (clocks, temperatures, other processes) are not supported, as on devices that lack them.
 //
-// Any thread. The session is begun by the first question about a device, not by nvmlInit(). Source: nvml.h of CUDA 12.9.
+// Any thread. The first query about a device opens the session, not nvmlInit(). Source: nvml.h of CUDA 12.9.
 #include "intercept/nvml/face.h"
 
 #include <algorithm>
@@ -17,6 +19,8 @@
 using namespace vgpu;
 using namespace vgpu::nvml;
 
+extern "C" CUresult cuVgpuBegin();
+extern "C" CUresult cuVgpuDeviceNumber(CUdevice device, unsigned* number);
 extern "C" CUresult cuVgpuDeviceIsBusy(CUdevice device, int* isBusy);
 extern "C" CUresult cuVgpuDeviceFree(CUdevice device, uint64_t* freeBytes);
 
@@ -29,18 +33,24 @@ constexpr struct {
              {uninitialized, "Uninitialized"},
              {invalidArgument, "Invalid Argument"},
              {notSupported, "Not Supported"},
+             {noPermission, "Insufficient Permissions"},
              {notFound, "Not Found"},
              {insufficientSize, "Insufficient Size"},
              {driverNotLoaded, "Driver Not Loaded"},
              {versionMismatch, "Argument Version Mismatch"}};
 
 constexpr int most = 64;
-char devices[most];  // a handle is the place of its device's here
+char devices[most];  // the handle of device i is &devices[i]
 std::atomic<int> users{0};
 
 int deviceCount() {
   int count = 0;
-  return cuInit(0) == CUDA_SUCCESS && cuDeviceGetCount(&count) == CUDA_SUCCESS ? std::min(count, most) : 0;
+  return cuVgpuBegin() == CUDA_SUCCESS && cuDeviceGetCount(&count) == CUDA_SUCCESS ? std::min(count, most) : 0;
+}
+
+unsigned numberOf(CUdevice device) {
+  unsigned number = 0;
+  return cuVgpuDeviceNumber(device, &number) == CUDA_SUCCESS ? number : static_cast<unsigned>(device);
 }
 
 int give(int device, void** handle) {
@@ -89,7 +99,7 @@ int pciOf(CUdevice device, NvmlPci& pci) {
   return success;
 }
 
-// nvmlProcessInfo_v1_t and _v2_t: who is told of this program alone, if it uses the device.
+// nvmlProcessInfo_v1_t and _v2_t. Only this program is reported, if it uses the device.
 struct Process {
   unsigned pid;
   unsigned long long bytes;
@@ -108,7 +118,7 @@ int processesOf(void* handle, unsigned* count, Info* infos) {
     if (*count > room) return insufficientSize;
     if (*count == 0) return success;
     if (infos == nullptr) return invalidArgument;
-    std::memset(infos, 0xff, sizeof *infos);  // no instance
+    std::memset(infos, 0xff, sizeof *infos);  // no MIG instance
     infos->pid = static_cast<unsigned>(getpid());
     infos->bytes = memory.used;
     return success;
@@ -154,23 +164,36 @@ FACE int nvmlSystemGetCudaDriverVersion_v2(int* version) {
   return cuDriverGetVersion(version) == CUDA_SUCCESS ? success : unknown;
 }
 FACE int nvmlSystemGetCudaDriverVersion(int* version) { return nvmlSystemGetCudaDriverVersion_v2(version); }
-// Of the interface that this file answers as.
+// The NVML version whose interface this file implements.
 FACE int nvmlSystemGetNVMLVersion(char* version, unsigned bytes) { return copyText("12.575.51", version, bytes); }
 
 FACE int nvmlDeviceGetCount_v2(unsigned* count) {
   if (users.load() == 0) return uninitialized;
   if (count == nullptr) return invalidArgument;
-  *count = static_cast<unsigned>(deviceCount());
+  *count = 0;
+  for (int device = 0, all = deviceCount(); device < all; ++device) *count = std::max(*count, numberOf(device) + 1);
   return success;
 }
-FACE int nvmlDeviceGetCount(unsigned* count) { return nvmlDeviceGetCount_v2(count); }
+// The first version has those that may be used, numbered in their order.
+FACE int nvmlDeviceGetCount(unsigned* count) {
+  if (users.load() == 0) return uninitialized;
+  return count == nullptr ? invalidArgument : (*count = static_cast<unsigned>(deviceCount()), success);
+}
 
 FACE int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** handle) {
+  if (users.load() == 0) return uninitialized;
+  unsigned count = 0;
+  nvmlDeviceGetCount_v2(&count);
+  if (handle == nullptr || index >= count) return invalidArgument;
+  for (int device = 0, all = deviceCount(); device < all; ++device)
+    if (numberOf(device) == index) return give(device, handle);
+  return noPermission;
+}
+FACE int nvmlDeviceGetHandleByIndex(unsigned index, void** handle) {
   if (users.load() == 0) return uninitialized;
   if (handle == nullptr || index >= static_cast<unsigned>(deviceCount())) return invalidArgument;
   return give(static_cast<int>(index), handle);
 }
-FACE int nvmlDeviceGetHandleByIndex(unsigned index, void** handle) { return nvmlDeviceGetHandleByIndex_v2(index, handle); }
 
 FACE int nvmlDeviceGetHandleByUUID(const char* uuid, void** handle) {
   if (users.load() == 0) return uninitialized;
@@ -203,7 +226,7 @@ FACE int nvmlDeviceGetUUID(void* handle, char* uuid, unsigned bytes) {
   return of(handle, uuid, [&](CUdevice device) { return copyText(uuidOf(device).text, uuid, bytes); });
 }
 FACE int nvmlDeviceGetIndex(void* handle, unsigned* index) {
-  return of(handle, index, [&](CUdevice device) { return *index = static_cast<unsigned>(device), int{success}; });
+  return of(handle, index, [&](CUdevice device) { return *index = numberOf(device), int{success}; });
 }
 FACE int nvmlDeviceGetMinorNumber(void* handle, unsigned* number) { return nvmlDeviceGetIndex(handle, number); }
 
@@ -220,7 +243,7 @@ FACE int nvmlDeviceGetMemoryInfo(void* handle, Memory* memory) {
   return of(handle, memory, [&](CUdevice device) { return memoryOf(device, *memory); });
 }
 
-// nvmlMemory_v2_t: its version field holds size and number.
+// nvmlMemory_v2_t: its version field contains the structure's size and version number.
 struct MemoryV2 {
   unsigned version;
   uint64_t total, reserved, free, used;
@@ -238,7 +261,7 @@ FACE int nvmlDeviceGetMemoryInfo_v2(void* handle, MemoryV2* memory) {
 struct Utilization {
   unsigned gpu, memory;
 };
-// Of this moment: whether work of the program is outstanding.
+// Sampled at the call: whether work of the program is outstanding.
 FACE int nvmlDeviceGetUtilizationRates(void* handle, Utilization* utilization) {
   return of(handle, utilization, [&](CUdevice device) -> int {
     int isBusy = 0;
@@ -263,7 +286,7 @@ FACE int nvmlDeviceGetComputeRunningProcesses_v3(void* handle, unsigned* count, 
   return processesOf(handle, count, infos);
 }
 
-// Every other export.
+// All other exports.
 #define NVML_ABSENT(name) \
   FACE int name() { return notSupported; }
 #include "absent.inc"

@@ -13,23 +13,23 @@ namespace vgpu::runtime {
 namespace {
 
 struct Compiler {
-  const char* file;  ///< how its name begins
+  const char* file;  ///< its file name starts with this
   std::span<const CompilerRow> (*rows)();
-  size_t copies;  ///< that have been loaded
+  size_t copies;  ///< how many have been loaded
 };
 constinit Compiler compilers[] = {{"libnvrtc.so", nvrtcRows, 0}, {"libnvJitLink.so", nvJitLinkRows, 0}};
 
-/// Set by `vgpuctl run` for programs on such a node.
+/// `vgpuctl run` sets this for programs on a node with emulated devices.
 bool runsPtx() { return std::getenv("VGPU_RUNS_PTX") != nullptr; }
 
-/// nvJitLinkCreate, of __nvJitLinkCreate_13_0, which is what the header calls it.
+/// nvJitLinkCreate for __nvJitLinkCreate_13_0, the symbol that the header calls.
 std::string_view plainName(std::string_view name) {
   if (!name.starts_with("__")) return name;
   name.remove_prefix(2);
   return name.substr(0, name.find('_'));
 }
 
-/// Where a function that is nothing but a direct jump leads, in the file's address space.
+/// The target of a function that consists of one direct jump, in the file's address space.
 std::optional<uint64_t> targetOf(const image::Elf& file, const Elf64_Sym& function) {
   constexpr uint64_t bytes = 5;
   auto code = file.bytesAt(function.st_value);
@@ -39,7 +39,7 @@ std::optional<uint64_t> targetOf(const image::Elf& file, const Elf64_Sym& functi
 }
 
 Plan refuse(const std::string& path, std::string_view name) {
-  return {Plan::Verdict::refuse, {}, path + ": there is no " + std::string(name) + " that a jump can be written over"};
+  return {Plan::Verdict::refuse, {}, path + ": there is no " + std::string(name) + " that can be overwritten with a jump"};
 }
 
 Plan planFor(const Compiler& compiler, const image::Elf& file, const std::string& path, const LoadedObject& object) {

@@ -1,9 +1,8 @@
-// NVRTC and nvJitLink on a node whose devices are emulated (intercept/runtime/compilers.h): the names of some of their functions lead to
-// ours. Where ours call the function of that name themselves, the name has to be a jump of five bytes to it, as all of nvJitLink's
-// are (12.9 to 13.5): ours is written over that jump, and the function stays as it is. Nothing else of the libraries is changed, and
-// nowhere else.
+// NVRTC and nvJitLink on a node whose devices are emulated (intercept/runtime/compilers.h): some of their functions are redirected to ours.
+// If ours calls the original, the exported function must be a five-byte jump to its body, as all of nvJitLink's are (12.9 to 13.5): our
+// jump replaces that jump, and the body stays intact. Nothing else in the libraries is changed, and they are unchanged on other nodes.
 //
-// Under the linker's lock, or while the process has one thread.
+// Under the dynamic linker's lock, or while the process has one thread.
 #pragma once
 #include <optional>
 #include <string>
@@ -14,7 +13,7 @@
 
 namespace vgpu::runtime {
 
-/// The plan for such a library on such a node; nothing for any other object. The plan's targets are valid for the life of the process.
+/// The plan for such a library on such a node; nothing for any other object. The plan's jump targets are valid until the process ends.
 std::optional<Plan> planForCompiler(const image::Elf& file, const std::string& path, const LoadedObject& object);
 
 }  // namespace vgpu::runtime

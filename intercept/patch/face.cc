@@ -11,22 +11,22 @@
 namespace vgpu::runtime {
 namespace {
 
-/// A section of the faces' (intercept/libraries/faces/shared.cc).
+/// The section that marks a face (intercept/libraries/faces/shared.cc).
 constexpr std::string_view faceSection = "vgpu_face";
 
 struct Face {
   uint64_t base;
   std::string path;
-  bool isRead = false;  // its symbols: by the first library that has them too
+  bool isRead = false;  // whether its symbols were read; the first vendor library with a face does so
   std::vector<std::string> names;
   std::vector<Export> exports;
 };
-constinit std::vector<Face>* faces = nullptr;  // kept for the life of the process, as `known` in start.cc
+constinit std::vector<Face>* faces = nullptr;  // never freed, as `known` in start.cc
 
 std::string_view nameOf(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-/// Whether a file of that name is the library of a face: libcublas.so.13, or libcublas.so.13.1.0.3 to which that may be a link. One of
-/// CUDA 12 is too: what it has is a part of what 13's has, with the same parameters (docs/interposition.md).
+/// Whether the file name is that of the face's library: libcublas.so.13, or libcublas.so.13.1.0.3, to which that may be a link. Also a
+/// library of CUDA 12: its functions are a subset of 13's, with the same parameters (docs/interposition.md).
 bool isOf(std::string_view face, std::string_view name) {
   const size_t stem = face.rfind('.') + 1;
   if (!name.starts_with(face.substr(0, stem))) return false;
@@ -43,7 +43,7 @@ void readExports(Face& face) {
     if (symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC)
       found.emplace_back(file.nameOf(*table, symbol), face.base + symbol.st_value);
   std::ranges::sort(found);
-  face.names.reserve(found.size());  // the exports point into it
+  face.names.reserve(found.size());  // the exports point to these strings
   for (auto& [name, address] : found) {
     face.names.push_back(name);
     face.exports.push_back({face.names.back().c_str(), std::bit_cast<void (*)()>(address)});

@@ -1,8 +1,8 @@
-// Faces: libraries of ours with the soname and exports of a vendor's (intercept/libraries/). They are preloaded, so whatever needs
-// the vendor's library by name gets the face, its run path notwithstanding. Only who opens the vendor's file by its path, or needs that of
-// CUDA 12, gets that: it is then patched as a runtime inside an object is, each of its functions to jump to the face's.
+// Faces: libraries of ours with the soname and exports of a vendor's (intercept/libraries/). They are preloaded, so an object that needs
+// the vendor's library by name gets the face, whatever its run path. An object that opens the vendor's file by path, or needs that of CUDA
+// 12, gets the vendor's: each of its functions is then patched to jump to the face's, as for a runtime inside an object.
 //
-// Under the linker's lock, or while the process has one thread.
+// Under the dynamic linker's lock, or while the process has one thread.
 #pragma once
 #include <optional>
 #include <span>
@@ -14,10 +14,10 @@
 
 namespace vgpu::runtime {
 
-/// Whether the file is that of a face. Its functions are then known by the object's place.
+/// Whether the file is a face. If so, records where it is loaded, for its functions' addresses.
 bool noteFace(const image::Elf& file, const LoadedObject& object);
 
-/// The functions of the face of a library that lies at `path`, sorted by name; none if it has no face.
+/// The functions of the face for the library at `path`, sorted by name; nothing if it has no face.
 std::optional<std::span<const Export>> findFace(const std::string& path);
 
 }  // namespace vgpu::runtime

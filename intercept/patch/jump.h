@@ -1,4 +1,4 @@
-// A jump that is written over the beginning of a function.
+// A jump that replaces the first bytes of a function.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace vgpu::runtime {
 
-/// `jmp *0(%rip)` and the eight bytes of its target: reaches everywhere and changes no register.
+/// `jmp *0(%rip)` followed by the eight-byte target: reaches every address and changes no register.
 constexpr size_t jumpBytes = 14;
 
 struct Jump {

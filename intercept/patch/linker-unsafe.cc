@@ -6,8 +6,8 @@
 namespace vgpu::runtime {
 namespace {
 
-/// The structure that the linker keeps up to date. A program that refers to _r_debug may have a copy of it, made once
-/// at its start; the program's own DT_DEBUG entry always has the address of the true one.
+/// The linker's own r_debug structure. A program that refers to _r_debug may have a copy relocation of it, made once at its start; the
+/// program's DT_DEBUG entry always has the address of the original.
 const r_debug* linkerState() {
   if (_r_debug.r_map == nullptr) return &_r_debug;
   for (const ElfW(Dyn)* entry = _r_debug.r_map->l_ld; entry != nullptr && entry->d_tag != DT_NULL; ++entry)
@@ -15,7 +15,7 @@ const r_debug* linkerState() {
   return &_r_debug;
 }
 
-// The further namespaces of dlmopen hang behind the first one from version 2 of the interface (glibc 2.35) on.
+// From version 2 of the interface (glibc 2.35) on, the further namespaces of dlmopen are linked from the first.
 const r_debug* nextNamespace(const r_debug* state, int version) {
   return version < 2 ? nullptr : &reinterpret_cast<const r_debug_extended*>(state)->r_next->base;
 }
@@ -33,7 +33,7 @@ bool visitLoadedObjects(void (*visit)(const LoadedObject&)) {
   return true;
 }
 
-// <link.h> declares _DYNAMIC, which is always the referring object's own.
+// <link.h> declares _DYNAMIC, which refers to the dynamic section of the object that uses it.
 bool isThisLibrary(const LoadedObject& object) { return object.dynamic == _DYNAMIC; }
 
 std::string hookLinker(void (*changed)()) {

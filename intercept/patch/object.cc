@@ -16,8 +16,8 @@
 namespace vgpu::runtime {
 namespace {
 
-/// The file behind the mapping that covers an address, as the kernel names it; empty if there is none. For the program
-/// itself when it was started through the dynamic linker (`ld-linux-x86-64.so.2 ./program`).
+/// The file mapped at an address, as the kernel names it; empty if there is none. For the program itself if it was started through the
+/// dynamic linker (`ld-linux-x86-64.so.2 ./program`).
 std::string findMappedFile(uint64_t address) {
   FILE* maps = fopen("/proc/self/maps", "re");
   if (maps == nullptr) return {};
@@ -59,8 +59,8 @@ std::string patchObject(const LoadedObject& object) {
   if (isKernelPage(object)) return {};
   std::string path = isProgram(object) ? findProgramFile(object) : object.name;
   image::ElfFile file(path.c_str());
-  // If it is unreadable, its content is unknown. Files deleted after they were mapped are such; a CUDA runtime in one would fail
-  // at its first call with NVIDIA's own error.
+  // An unreadable file, such as one deleted after it was mapped, is left alone; a CUDA runtime in it would fail at its first call with
+  // NVIDIA's own error.
   if (!file.valid() || file.header().e_machine != EM_X86_64) return {};
   if (noteFace(file, object)) return {};
   auto face = findFace(path);

@@ -1,4 +1,4 @@
-// One loaded object: find its file, decide, patch.
+// One loaded object: finds its file, decides, patches.
 #pragma once
 #include <string>
 
@@ -6,10 +6,10 @@
 
 namespace vgpu::runtime {
 
-/// Whether it is the program itself, whose name in the linker's list is empty.
+/// Whether it is the program itself, which has an empty name in the linker's list.
 bool isProgram(const LoadedObject& object);
 
-/// Redirects the functions of a CUDA runtime inside the object to ours. Returns nothing on success or if there is none, else a
+/// Redirects the functions of a CUDA runtime inside the object to ours. Returns nothing on success or if there is no runtime, else a
 /// message for the user: what was found and what to do.
 std::string patchObject(const LoadedObject& object);
 

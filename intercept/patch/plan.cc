@@ -13,12 +13,12 @@ using image::Bytes;
 
 // Every copy of the runtime has this function, and every object that uses one calls it.
 constexpr std::string_view landmark = "__cudaRegisterFatBinary";
-// What every copy says of an old driver. An object that has the functions without it hands them on to a runtime that it opens, as
-// XLA does: that one is ours.
+// Every copy has this message about an old driver. An object with the functions but without the message forwards them to a runtime that it
+// opens, as XLA does: that runtime is ours.
 constexpr std::string_view text = "CUDA driver version is insufficient for CUDA runtime version";
-// Functions of every runtime of CUDA 12, and of no other: the first came with it, and CUDA 13 has neither.
+// Functions of every runtime of CUDA 12 and of no other: the first is new in 12, and CUDA 13 has neither.
 constexpr std::string_view since12 = "cudaGetDeviceProperties_v2", until12 = "cudaThreadExit";
-// A section of ours: another copy of this library must not be patched to call us while it patches us to call it.
+// A section of this library: a second copy of it must not be patched to call this one while it patches this one to call it.
 constexpr std::string_view ownSection = "vgpu_driver_entries";
 
 const Export* findExport(std::span<const Export> rows, std::string_view name) {
@@ -26,15 +26,15 @@ const Export* findExport(std::span<const Export> rows, std::string_view name) {
   return row != rows.end() && row->name == name ? &*row : nullptr;
 }
 
-/// True if the table's strings hold the landmark, whether as a definition or as a reference. Looking through the strings first
-/// avoids the walk over the symbols of ordinary objects.
+/// True if the table's strings contain the landmark, as a definition or a reference. This check avoids walking the symbols of ordinary
+/// objects.
 bool mentionsRuntime(const image::Elf& file, const Elf64_Shdr& table) {
   if (table.sh_link >= file.sections().size()) return false;
   auto strings = file.bytesOf(file.sections()[table.sh_link]);
   return !strings.empty() && memmem(strings.data(), strings.size(), landmark.data(), landmark.size()) != nullptr;
 }
 
-/// A program whose section headers were removed too: the wrapper of a fatbinary is in its data (fatbinary_section.h).
+/// For a program whose section headers were removed too: its data contain a fatbinary's wrapper (fatbinary_section.h).
 bool holdsFatbinaryWrapper(const image::Elf& file) {
   constexpr uint64_t magicAndVersion[] = {uint64_t{1} << 32 | image::wrapperMagic,
                                           uint64_t{2} << 32 | image::wrapperMagic};
@@ -50,7 +50,7 @@ bool holdsFatbinaryWrapper(const image::Elf& file) {
 
 Plan refuse(std::string reason) { return {Plan::Verdict::refuse, {}, std::move(reason)}; }
 
-/// True if it calls functions of the shared runtime: not the landmark, if it has no device code.
+/// True if it calls functions of the shared runtime. The landmark does not tell: an object without device code does not call it.
 bool callsSharedRuntime(const image::Elf& file, std::span<const Export> exports) {
   auto table = file.findSection(SHT_DYNSYM);
   return table && std::ranges::any_of(file.symbolsOf(*table), [&](const Elf64_Sym& symbol) {
@@ -64,13 +64,12 @@ Plan planWithoutRuntimeSymbols(const image::Elf& file, const std::string& path, 
   if (!registers || callsSharedRuntime(file, exports)) return {};
   return refuse(
       path +
-      " has the CUDA runtime linked into it and its symbol table stripped, and vgpu does not find the runtime's functions, so it "
-      "cannot put its own in place. Link it with `nvcc -cudart shared`, or keep the symbol table (no -s, no strip; "
-      "`strip --strip-debug` is fine)");
+      " has the CUDA runtime linked into it, but its symbol table is stripped and vgpu does not find the runtime's functions, so it cannot "
+      "replace them with its own. Link it with `nvcc -cudart shared`, or keep the symbol table (no -s, no strip; `strip --strip-debug` is "
+      "fine)");
 }
 
-/// True if the bytes are what compilers and linkers put between functions: breakpoints, zeros and the pieces of
-/// one-byte and multi-byte no-operations.
+/// True if the bytes are padding between functions: breakpoints, zeros and the parts of one-byte and multi-byte no-operations.
 bool isPadding(Bytes bytes) {
   constexpr unsigned char padding[] = {0x00, 0x0f, 0x1f, 0x2e, 0x40, 0x44, 0x66, 0x80, 0x84, 0x90, 0xcc};
   return std::ranges::all_of(
@@ -82,7 +81,7 @@ bool isExecutable(const image::Elf& file, uint64_t address) {
   return segment && (segment->p_flags & PF_X) != 0 && segment->p_filesz >= address - segment->p_vaddr + jumpBytes;
 }
 
-/// The reason why the jumps cannot be written, or empty. Two names of one address would need two targets.
+/// Why the jumps cannot be written, or empty. Two functions at one address would need two targets.
 std::string conflictIn(const std::vector<Jump>& jumps) {
   for (size_t i = 1; i < jumps.size(); ++i)
     if (jumps[i].address - jumps[i - 1].address < jumpBytes && jumps[i].to->function != jumps[i - 1].to->function)
@@ -100,7 +99,7 @@ bool hasText(const image::Elf& file) {
                              [](const image::Part& part) { return image::textOf(part.bytes).find(text) != std::string_view::npos; });
 }
 
-/// The functions of the table that may be a runtime's, by their symbols.
+/// The functions of the table whose names a runtime has.
 std::vector<RuntimeFunction> functionsIn(const image::Elf& file, const Elf64_Shdr& table) {
   const auto starts = startsIn(file, table);
   std::vector<RuntimeFunction> functions;
@@ -112,14 +111,14 @@ std::vector<RuntimeFunction> functionsIn(const image::Elf& file, const Elf64_Shd
   return functions;
 }
 
-/// For an object that has these functions, a runtime's among them.
+/// The plan for an object that has these functions, which include a runtime's.
 Plan planForRuntime(const image::Elf& file, const std::vector<RuntimeFunction>& functions, const std::string& path,
                     std::span<const Export> exports13, std::span<const Export> exports12) {
   auto has = [&](std::string_view name) { return std::ranges::find(functions, name, &RuntimeFunction::name) != functions.end(); };
   const bool is12 = has(since12);
   if (!is12 && has(until12))
     return refuse(path + " has a CUDA runtime older than 12 linked into it (it contains " + std::string(until12) +
-                  "). vgpu speaks CUDA 12 and 13: rebuild it with one of these");
+                  "). vgpu supports CUDA 12 and 13: rebuild it with one of these");
   auto exports = is12 ? exports12 : exports13;
   Plan plan{Plan::Verdict::patch, {}, {}};
   for (const RuntimeFunction& function : functions) {
@@ -175,7 +174,7 @@ Plan planFor(const image::Elf& file, const std::string& path, std::span<const Ex
 Plan planForLibrary(const image::Elf& file, const std::string& path, std::span<const Export> exports) {
   Plan plan{Plan::Verdict::patch, {}, {}};
   auto table = file.findSection(SHT_DYNSYM);
-  if (!table) return refuse(path + " has no symbols, so its functions cannot be put in place of vgpu's");
+  if (!table) return refuse(path + " has no symbols, so vgpu's functions cannot be redirected to its functions");
   const auto starts = startsIn(file, *table);
   for (const auto& symbol : file.symbolsOf(*table)) {
     const Export* to = isFunction(symbol) ? findExport(exports, file.nameOf(*table, symbol)) : nullptr;
@@ -184,7 +183,7 @@ Plan planForLibrary(const image::Elf& file, const std::string& path, std::span<c
     plan.jumps.push_back({to, symbol.st_value});
   }
   std::ranges::sort(plan.jumps, {}, &Jump::address);
-  // Of names of one address the first counts: they are one function of the library's.
+  // Of several names of one address the first counts: they name one function of the library.
   auto same = std::ranges::unique(plan.jumps, {}, &Jump::address);
   plan.jumps.erase(same.begin(), same.end());
   if (std::string conflict = conflictIn(plan.jumps); !conflict.empty()) return refuse(path + " cannot be patched: " + conflict);

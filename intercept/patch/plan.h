@@ -1,6 +1,6 @@
 // The plan for an object in which the CUDA runtime may be linked statically.
 //
-// Decides from the file alone and touches no memory of the process; patch-write-unsafe.cc carries a plan out.
+// Decides from the file alone and accesses no memory of the process; write-unsafe.cc carries out the plan.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,21 +15,21 @@ namespace vgpu::runtime {
 struct Plan {
   enum class Verdict { leave, patch, refuse };
   Verdict verdict = Verdict::leave;
-  std::vector<Jump> jumps;  ///< of a patch, in the order of the addresses
-  std::string reason;       ///< of a refusal: what was found and what the user can do
+  std::vector<Jump> jumps;  ///< for `patch`, sorted by address
+  std::string reason;       ///< for `refuse`: what was found and what the user can do
 };
 
-/// `path` only names the object in messages; what is exported is sorted by name, for a runtime of CUDA 13 and for one of CUDA 12.
+/// `path` is only used in messages. The exports are sorted by name: those for a runtime of CUDA 13 and those for one of CUDA 12.
 Plan planFor(const image::Elf& file, const std::string& path, std::span<const Export> exports, std::span<const Export> exports12);
 
 bool isFunction(const Elf64_Sym& symbol);
-/// Where the functions of a table begin, in order.
+/// The start addresses of a symbol table's functions, sorted.
 std::vector<uint64_t> startsIn(const image::Elf& file, const Elf64_Shdr& table);
-/// True if a jump fits at the function: inside it, or over the padding behind it when nothing else starts there.
+/// True if a jump fits at the function: inside it, or over the padding after it if no other function starts there.
 bool hasRoom(const image::Elf& file, const Elf64_Sym& function, const std::vector<uint64_t>& starts);
 
-/// The same for a library that has a face, whose functions are `exports`. Names of the library's that share their code with one of
-/// these are of no use to a program.
+/// The same for a library that has a face with the functions `exports`. Names of the library that share their code with one of these are
+/// not needed by programs.
 Plan planForLibrary(const image::Elf& file, const std::string& path, std::span<const Export> exports);
 
 }  // namespace vgpu::runtime

@@ -1,9 +1,9 @@
 // Redirects every CUDA runtime that is linked into the program or its libraries to this library's functions.
 //
-// Runs as the first constructor of the process (the library is linked with -z initfirst: glibc calls its constructors
-// before those of the program and of every other library, even libc's), so no program has called a runtime function
-// yet, __cudaRegisterFatBinary included. It therefore relies on nothing that a constructor would have to set up.
-// Later it runs whenever dlopen has added objects (patch-linker.h), before their constructors.
+// Runs as the first constructor of the process (the library is linked with -z initfirst: glibc calls its constructors before those of the
+// program and of every other library, even libc's), so no runtime function has been called yet, __cudaRegisterFatBinary included. It
+// therefore relies on nothing that a constructor would have to set up. Later it runs whenever dlopen has added objects (linker.h), before
+// their constructors.
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,19 +20,19 @@
 namespace vgpu::runtime {
 namespace {
 
-constexpr int refusedStatus = 127;  // what a shell reports for a command that could not be run
+constexpr int refusedStatus = 127;  // a shell's status for a command that could not be run
 
 struct Known {
   uint64_t base;
   const void* dynamic;
-  bool seen;  // in the current walk
+  bool seen;  // in the present walk
 };
-// Objects already looked at, sorted by base; written under the linker's lock, and before that by the only thread.
+// Objects already examined, sorted by base; written under the linker's lock, before that by the only thread.
 constinit std::vector<Known>* known = nullptr;
 
-constinit const char* ownName = "";  // this library's, as in the linker's list
+constinit const char* ownName = "";  // this library's path in the linker's list
 
-/// False if the object was there at an earlier walk too.
+/// False if an earlier walk saw the object too.
 bool isNew(const LoadedObject& object) {
   auto at = std::ranges::lower_bound(*known, object.base, {}, &Known::base);
   for (auto row = at; row != known->end() && row->base == object.base; ++row)
@@ -46,15 +46,15 @@ bool isNew(const LoadedObject& object) {
 
 std::string_view folderOf(std::string_view path) { return path.substr(0, path.rfind('/') + 1); }
 
-/// Once for the process. By its name a program gets ours, which is beside this library.
+/// Reports NVIDIA's driver once for the process. A program that opens the driver by name gets ours, which lies beside this library.
 void nameForeignDriver(const LoadedObject& object) {
   static constinit bool named = false;
   const std::string_view path = object.name == nullptr ? "" : object.name, folder = folderOf(path);
   if (named || !path.substr(folder.size()).starts_with("libcuda.so") || folder == folderOf(ownName) || getenv("VGPU_NODE") == nullptr)
     return;
   named = true;
-  say({path, " is another driver than vgpu's, which this program has opened by its path: what it calls there is not done by its virtual "
-             "GPU, and is not suspended with it. Have it open libcuda.so.1"});
+  say({path, " is not vgpu's driver, but the program opened it by its path: calls to it bypass the virtual GPU and are not suspended with "
+             "it. Have the program open libcuda.so.1 without a path"});
 }
 
 void patchNew(const LoadedObject& object) {
@@ -68,7 +68,7 @@ void patchNew(const LoadedObject& object) {
   // A library that keeps its own runtime may never be called; if it is, libcuda.so.1 prints its name (private-runtime.cc).
   if (problem.empty() || !isProgram(object)) return;
   say({problem});
-  // No code of the program has run yet: ending it now is better than a later failure with NVIDIA's error.
+  // No code of the program has run yet: exiting now is better than a later failure with NVIDIA's error.
   _exit(refusedStatus);
 }
 
@@ -79,14 +79,13 @@ void patchLoadedObjects() {
 }
 
 __attribute__((constructor(101))) void patchAtStart() {
-  // Kept for the life of the process: the program's destructors may still call dlopen.
+  // Never freed: the program's destructors may still call dlopen.
   known = std::make_unique<std::vector<Known>>().release();
   patchLoadedObjects();
   std::string problem = hookLinker(patchLoadedObjects);
   if (problem.empty()) return;
   say(
-      {"libraries opened while the program runs keep the CUDA runtime linked into them, if any, and their CUDA calls "
-       "will fail: ",
+      {"CUDA calls fail in libraries that are opened while the program runs and have the CUDA runtime linked into them: ",
        problem, ". Link such libraries with `nvcc -cudart shared`"});
 }
 

@@ -14,18 +14,18 @@ namespace {
 
 using image::Bytes, image::Part;
 
-// The function with a name among those without. Behind its name lie those of the API, with nothing between them: the longest such
-// list, as there are others (of errors).
+// The only function with a name amid those without. The strings of the API's names follow its own without gaps: the longest such run is
+// taken, since there are other runs (of errors).
 constexpr std::string_view anchor = "__cudaInitModule";
-constexpr uint64_t mostBytesToNames = 64 << 10;  // there are 4 KiB
+constexpr uint64_t mostBytesToNames = 64 << 10;  // 4 KiB in practice
 constexpr size_t fewestNames = 300;              // 12.9 has 420, 13.0 has 406
-// Of a runtime's code; that of 13.5 has 0.66 MB.
+// Limit for the code that is searched; the runtime of 13.5 has 0.66 MB.
 constexpr uint64_t mostCodeBytes = 1 << 20;
-// The functions of the API lie together in some 200 KiB, and none has a KiB: looking into a piece of each stride finds them, and
-// most of a large library stays unread.
+// The API's functions lie together in about 200 KiB, and each is shorter than 1 KiB: reading a piece of each stride finds them, while most
+// of a large library stays unread.
 constexpr uint64_t strideBytes = 64 << 10, pieceBytes = 4 << 10;
 
-// From the anchor on, by how many functions before or behind it.
+// The functions that are found by order: offsets, in functions, from the anchor.
 constexpr std::pair<int, std::string_view> byOrder[] = {
     {-8, "cudaGetExportTable"},
     {-7, "__cudaRegisterFatBinary"},
@@ -42,10 +42,10 @@ constexpr std::pair<int, std::string_view> byOrder[] = {
     {5, "__cudaLaunchKernel_ptsz"},
     {6, "__cudaRegisterUnifiedTable"},
 };
-// Of these, the ones that jump to a function of the API.
+// Those of them that jump to an API function.
 constexpr std::pair<int, std::string_view> confirming[] = {{4, "cudaLaunchKernel"}, {5, "cudaLaunchKernel_ptsz"}};
 
-/// False for most objects: a runtime opens the driver.
+/// False for most objects. A runtime opens the driver, so it must be able to open libraries.
 bool opensLibraries(const image::Elf& file) {
   auto table = file.findSection(SHT_DYNSYM);
   if (!table) return file.sections().empty();
@@ -59,15 +59,15 @@ bool isName(std::string_view text) {
   return text.starts_with("cuda") && text.size() > 4 && isUpper(text[4]) && std::ranges::all_of(text, isOfName);
 }
 
-/// The string that begins there, in the text of a part.
+/// The zero-terminated string at that offset of the text.
 std::string_view stringAt(std::string_view text, size_t at) { return text.substr(at, text.find('\0', at) - at); }
 
 struct Name {
   std::string_view text;
-  uint64_t address;  // of the string
+  uint64_t address;  // of the string in the file
 };
 
-/// The names that follow each other from there on.
+/// The names that follow each other from that offset on.
 std::vector<Name> namesFrom(const Part& part, size_t at) {
   const std::string_view text = image::textOf(part.bytes);
   std::vector<Name> names;
@@ -81,14 +81,14 @@ std::vector<Name> namesFrom(const Part& part, size_t at) {
   return names;
 }
 
-/// Where the anchor's name is next; npos if nowhere.
+/// The offset of the anchor's next occurrence; npos if there is none.
 size_t findAnchor(std::string_view text, size_t from) {
   size_t at = text.find(anchor, from);
   while (at != std::string_view::npos && stringAt(text, at) != anchor) at = text.find(anchor, at + 1);
   return at;
 }
 
-/// The anchor that is there and the names of the API, sorted by their addresses.
+/// The anchor at that offset and the names of the API, sorted by address.
 std::vector<Name> namesBehind(const Part& part, size_t at) {
   const std::string_view text = image::textOf(part.bytes);
   std::vector<Name> names{{anchor, part.address + at}}, longest;
@@ -104,13 +104,13 @@ std::vector<Name> namesBehind(const Part& part, size_t at) {
   return names;
 }
 
-/// Where code finds a name: at its own address, or at that of a word of data which has it.
+/// An address by which code refers to a name: the string's own, or that of a data word that contains it.
 struct Place {
   uint64_t address;
   size_t name;  // its index
 };
 
-/// The words of data that have a name's address in the file, or get it from the dynamic linker.
+/// Adds the data words that contain a name's address in the file, or get it by relocation.
 void addWords(const image::Elf& file, const std::vector<Name>& names, std::vector<Place>& places) {
   auto add = [&](uint64_t at, uint64_t value) {
     auto name = std::ranges::lower_bound(names, value, {}, &Name::address);
@@ -128,7 +128,7 @@ void addWords(const image::Elf& file, const std::vector<Name>& names, std::vecto
   }
 }
 
-/// Sorted by address.
+/// The places of all names, sorted by address.
 std::vector<Place> placesOf(const image::Elf& file, const std::vector<Name>& names, bool inWords) {
   std::vector<Place> places;
   for (size_t i = 0; i < names.size(); ++i) places.push_back({names[i].address, i});
@@ -137,11 +137,11 @@ std::vector<Place> placesOf(const image::Elf& file, const std::vector<Name>& nam
   return places;
 }
 
-/// Visits each instruction that has one of the places as an operand relative to its own end, until one visit returns true. What
-/// instruction it is does not matter: four bytes that lead to such a place are hardly anything else.
+/// Visits each instruction that has one of the places as a RIP-relative operand, until a visit returns true. Instructions are not decoded
+/// further: four bytes that point to such a place are hardly anything else.
 template <typename Visit>
 bool visitOperands(const Part& code, const std::vector<Place>& places, Visit&& visit) {
-  constexpr size_t operandBytes = 5;  // registers, and the distance
+  constexpr size_t operandBytes = 5;  // ModRM byte and displacement
   for (size_t i = 0; i + operandBytes <= code.bytes.size(); ++i) {
     if ((std::to_integer<unsigned>(code.bytes[i]) & 0xc7) != 0x05) continue;
     const auto distance = int64_t{image::read<int32_t>(code.bytes, i + 1)};
@@ -162,7 +162,7 @@ RuntimeFunction functionAt(const image::FunctionStarts& starts, size_t index, st
   return {name, starts[index], hasRoom};
 }
 
-/// Where functions are that have one of the places, and the code around them.
+/// The code around the functions that refer to one of the places.
 std::optional<Part> findCode(const image::Elf& file, const std::vector<Place>& places) {
   for (const auto& segment : file.segments()) {
     if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
@@ -176,7 +176,7 @@ std::optional<Part> findCode(const image::Elf& file, const std::vector<Place>& p
   return std::nullopt;
 }
 
-/// The function that leads to each name. Empty unless to each name leads one, and none to two.
+/// The function that refers to each name. Empty unless each name has exactly one function, and each function one name.
 std::vector<RuntimeFunction> functionsByName(const Part& code, const image::FunctionStarts& starts, const std::vector<Place>& places,
                                              const std::vector<Name>& names) {
   const size_t none = starts.size();
@@ -195,7 +195,7 @@ std::vector<RuntimeFunction> functionsByName(const Part& code, const image::Func
   return functions;
 }
 
-/// True if the function's first instructions end with a jump to that address.
+/// True if the function's first instructions end with a jump to `to`.
 bool jumpsTo(const image::Elf& file, uint64_t function, uint64_t to) {
   constexpr size_t before = 12, instructionBytes = 5;
   const Bytes bytes = file.bytesAt(function);
@@ -207,7 +207,7 @@ bool jumpsTo(const image::Elf& file, uint64_t function, uint64_t to) {
   return false;
 }
 
-/// Adds those that are known by their order. False if it is not confirmed.
+/// Adds the functions that are known by their order. False if the order is not confirmed.
 bool addByOrder(const image::Elf& file, const image::FunctionStarts& starts, std::vector<RuntimeFunction>& functions) {
   const auto middle = starts.find(functions.front().address);
   constexpr int first = std::begin(byOrder)->first, last = std::rbegin(byOrder)->first;
@@ -220,11 +220,11 @@ bool addByOrder(const image::Elf& file, const image::FunctionStarts& starts, std
   return true;
 }
 
-/// The functions with these names and those by their order; empty if there is no such runtime.
+/// The functions with these names and those known by order; empty if this is not such a runtime.
 std::vector<RuntimeFunction> functionsOf(const image::Elf& file, const std::vector<Name>& names) {
   if (names.size() < fewestNames) return {};
   const image::FunctionStarts starts(file);
-  // Runtimes before 12.5 have the addresses of most names in words of data, of which a file may have millions.
+  // In runtimes before 12.5 most names are referred to through data words, of which a file may have millions: tried second.
   for (bool inWords : {false, true}) {
     const auto places = placesOf(file, names, inWords);
     const auto code = findCode(file, places);
@@ -241,7 +241,7 @@ std::vector<RuntimeFunction> findStrippedRuntime(const image::Elf& file) {
   if (!opensLibraries(file)) return {};
   for (const Part& constants : image::constantsOf(file)) {
     const std::string_view text = image::textOf(constants.bytes);
-    // The same text may be a constant of the program's as well.
+    // The program itself may contain the same text as a constant.
     for (size_t at = findAnchor(text, 0); at != std::string_view::npos; at = findAnchor(text, at + 1))
       if (auto functions = functionsOf(file, namesBehind(constants, at)); !functions.empty()) return functions;
   }

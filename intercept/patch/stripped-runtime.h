@@ -1,10 +1,9 @@
-// The functions of a CUDA runtime in an object without its symbols.
+// Finds the functions of a CUDA runtime in an object without symbols.
 //
-// A function of the runtime's API tells profilers its name (CUpti_CallbackData::functionName), so its code leads to that string,
-// and where functions begin the unwind table says. What compiled code calls besides (__cudaRegisterFatBinary, ...) tells no
-// profiler; these functions lie in the runtime's one object file in the same order in all of its releases, around one that has a
-// name, and two of them confirm the order: they jump to functions that were found by their names. docs/interposition.md has the
-// releases with which this was compared.
+// A function of the runtime's API tells profilers its name (CUpti_CallbackData::functionName), so its code refers to that string, and the
+// unwind table has the functions' start addresses. Functions that only compiled code calls (__cudaRegisterFatBinary, ...) have no such
+// string; they lie in the runtime's single object file in the same order in all releases, around one with a name, and two of them confirm
+// the order: they jump to functions that were found by name. docs/interposition.md lists the releases with which this was compared.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -15,12 +14,12 @@
 namespace vgpu::runtime {
 
 struct RuntimeFunction {
-  std::string_view name;  ///< of the file's bytes, or for the life of the process
+  std::string_view name;  ///< points into the file's bytes, or is static
   uint64_t address;       ///< in the file's address space
   bool hasRoom;           ///< for a jump
 };
 
-/// Empty if the object has no runtime, or one of which anything is not as expected: all functions are found, or none.
+/// Empty if the object has no runtime, or if anything is not as expected: either all functions are found, or none.
 std::vector<RuntimeFunction> findStrippedRuntime(const image::Elf& file);
 
 }  // namespace vgpu::runtime

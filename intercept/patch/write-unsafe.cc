@@ -19,7 +19,7 @@ void writeJump(uint64_t address, void (*to)()) {
   memcpy(memoryAt(address), code, sizeof code);
 }
 
-/// The pages of [from, to) writable for as long as it lives, executable before and after.
+/// Makes the pages of [from, to) writable during its lifetime; they are executable before and after.
 class WritableCode {
  public:
   WritableCode(uint64_t from, uint64_t to) {
@@ -29,8 +29,7 @@ class WritableCode {
     error_ = mprotect(memoryAt(start_), size_, PROT_READ | PROT_WRITE) == 0 ? 0 : errno;
   }
   ~WritableCode() {
-    // Nothing of the object has run yet: without its code the process cannot go on, and the kernel just allowed the
-    // same.
+    // Nothing of the object has run yet. The process cannot continue without its code, and the kernel allowed this change a moment ago.
     if (mprotect(memoryAt(start_), size_, PROT_READ | PROT_EXEC) != 0) abort();
   }
   WritableCode(const WritableCode&) = delete;
@@ -39,7 +38,7 @@ class WritableCode {
   std::string problem() const {
     return error_ == 0
                ? ""
-               : "the system does not let its code be changed (mprotect: " + std::string(strerror(error_)) + ")";
+               : "the system does not allow its code to be changed (mprotect: " + std::string(strerror(error_)) + ")";
   }
 
  private:
@@ -56,7 +55,7 @@ bool sameInMemory(const image::Elf& file, uint64_t base, const Jump& jump) {
 bool onlyReturns(const unsigned char* code) {
   constexpr unsigned char endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
   size_t at = memcmp(code, endbr64, sizeof endbr64) == 0 ? sizeof endbr64 : 0;
-  if (code[at] == 0xf3) ++at;  // "rep ret", as older compilers wrote it
+  if (code[at] == 0xf3) ++at;  // "rep ret" of older compilers
   if (code[at] != 0xc3) return false;
   constexpr unsigned char padding[] = {0x00, 0x0f, 0x1f, 0x2e, 0x40, 0x44, 0x66, 0x80, 0x84, 0x90, 0xcc};
   return std::all_of(code + at + 1, code + jumpBytes,
@@ -68,10 +67,10 @@ bool onlyReturns(const unsigned char* code) {
 std::string writeJumps(const image::Elf& file, uint64_t base, const std::vector<Jump>& jumps) {
   for (const Jump& jump : jumps)
     if (!sameInMemory(file, base, jump))
-      return std::string("its code in memory is not that of its file (at ") + jump.to->name +
+      return std::string("its code in memory differs from its file (at ") + jump.to->name +
              "): was the file replaced while it was loaded, or patched by another tool?";
-  // One stretch a segment: functions of the runtime lie together, and a file may have several executable segments. All
-  // are writable before the first is written.
+  // One stretch a segment: the runtime's functions lie together, and a file may have several executable segments. All stretches are
+  // writable before the first jump is written.
   std::deque<WritableCode> stretches;
   for (auto first = jumps.begin(); first != jumps.end();) {
     auto segment = *file.findSegment(first->address);

@@ -1,7 +1,7 @@
 // Writing code: the only place where this library changes instructions of another object.
 //
-// Pages are made writable, written and made executable again; no page is ever both. The caller makes sure that no
-// thread runs the code meanwhile: the object has not been initialised yet, or the process has one thread.
+// Pages are made writable, written and made executable again; no page is ever both. The caller ensures that no thread runs the code
+// meanwhile: the object is not initialised yet, or the process has one thread.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,11 +11,10 @@
 
 namespace vgpu::runtime {
 
-/// Carries out a plan on the object loaded at `base`. All or nothing: returns the reason if it fails, else nothing.
+/// Writes the jumps into the object loaded at `base`. All or nothing: returns the reason if it fails, else nothing.
 std::string writeJumps(const image::Elf& file, uint64_t base, const std::vector<Jump>& jumps);
 
-/// Makes the function at `address`, which must do nothing but return, a jump to `to`. Returns the reason if it fails, else
-/// nothing.
+/// Replaces the function at `address`, which must do nothing but return, by a jump to `to`. Returns the reason if it fails, else nothing.
 std::string replaceEmptyFunction(uint64_t address, void (*to)());
 
 }  // namespace vgpu::runtime

@@ -1,4 +1,4 @@
-// Advice and prefetching of managed memory, and many copies in one call.
+// Managed memory's advice and prefetching, and batches of copies.
 #include "intercept/runtime/convert.h"
 #include "intercept/runtime/rows.h"
 

@@ -5,8 +5,8 @@
 
 namespace vgpu::runtime {
 
-/// The two enumerations give the same number to the same thing under two names (some pairs are checked below); only
-/// these of CUresult have no counterpart.
+/// Both enumerations use the same number for the same error under two names (some pairs are checked below). Only the two CUresult values
+/// tested here have no counterpart.
 constexpr cudaError_t answer(CUresult result) {
   bool onlyTheDrivers = result == CUDA_ERROR_CONTEXT_ALREADY_CURRENT || result == CUDA_ERROR_KEY_ROTATION;
   return onlyTheDrivers ? cudaErrorUnknown : static_cast<cudaError_t>(static_cast<int>(result));

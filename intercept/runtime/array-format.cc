@@ -9,8 +9,8 @@ namespace {
 struct Row {
   CUarray_format format;
   cudaChannelFormatKind kind;
-  int bits[4];        // of the channels, for kinds that fix their number; else of every channel in the first place
-  unsigned channels;  // 0: as many as the description has
+  int bits[4];        // bits of each channel if the kind fixes their number; else bits[0] is the width of every channel
+  unsigned channels;  // 0: as many as the description has channels
   size_t bytes;       // of a channel when `channels` is 0, else of an element or block
 };
 
@@ -59,7 +59,7 @@ constexpr Row rows[] = {
 #undef PLAIN
 #undef FIXED
 
-/// 1, 2 or 4 channels of the same width and none behind them; else 0.
+/// 1, 2 or 4 if the description's first 1, 2 or 4 channels have one width and the others have width 0; else 0.
 unsigned channelsOf(const cudaChannelFormatDesc& d) {
   int bits[] = {d.x, d.y, d.z, d.w};
   unsigned count = 0;

@@ -1,5 +1,5 @@
-// The two descriptions of an array's element: the driver's format and number of channels, and the runtime's bits of each channel
-// and kind.
+// An array's element has two descriptions: the driver's (format and number of channels) and the runtime's (bits of each channel and kind).
+// This converts between them.
 #pragma once
 #include <cuda.h>
 #include <driver_types.h>
@@ -13,10 +13,10 @@ struct ElementFormat {
   unsigned channels;
 };
 
-/// Nothing if it is not an array format.
+/// Nothing if `description` is not an array format.
 std::optional<ElementFormat> toDriver(const cudaChannelFormatDesc& description);
 std::optional<cudaChannelFormatDesc> toRuntime(const ElementFormat& format);
-/// Of one element; of one block of a block-compressed format; 1 for planar video formats.
+/// Bytes of one element, or of one block of a block-compressed format; 1 for planar video formats.
 size_t bytesOf(const ElementFormat& format);
 
 }  // namespace vgpu::runtime

@@ -58,13 +58,13 @@ cudaError_t inspect(cudaChannelFormatDesc* element, cudaExtent* extent, unsigned
   return element == nullptr ? cudaSuccess : readElement(element, descriptor);
 }
 
-/// Nothing, where another handle that is none is one of no array.
+/// A null handle is cudaErrorInvalidValue here; any other invalid handle gets the driver's error.
 template <typename Array, typename Ask>
 cudaError_t ofArray(Array array, Ask ask) {
   return array == nullptr ? cudaErrorInvalidValue : answer(ask());
 }
 
-/// By reference, as the two structures have the same members in the same order.
+/// These two pairs are converted by reference: both structures have the same members in the same order.
 static_assert(sizeof(cudaArrayMemoryRequirements) == sizeof(CUDA_ARRAY_MEMORY_REQUIREMENTS));
 static_assert(sizeof(cudaArraySparseProperties) == sizeof(CUDA_ARRAY_SPARSE_PROPERTIES));
 

@@ -1,4 +1,4 @@
-// What the rows of compilers.h are made with.
+// Helpers that make the rows of compilers.h.
 #pragma once
 #include <bit>
 #include <type_traits>
@@ -7,7 +7,7 @@
 
 namespace vgpu::runtime {
 
-/// Notes a function in `copies`, an array with an element for each copy.
+/// Stores the address of a copy's function in `copies`, an array with one element a copy of the library.
 template <auto& copies, auto member>
 void note(size_t copy, uint64_t address) {
   auto& function = copies[copy].*member;

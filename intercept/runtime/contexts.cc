@@ -1,4 +1,4 @@
-// Which context a call runs in, and the primary contexts that this process holds.
+// Which context a call runs in, and the primary contexts that the process retains.
 #include <array>
 #include <mutex>
 #include <vector>
@@ -12,14 +12,14 @@ namespace vgpu::runtime {
 namespace {
 
 struct Slot {
-  CUcontext context = nullptr;  // null: not in use, or a primary context that is not held
-  CUcontext before = nullptr;   // of a device: its primary context when it was last held
+  CUcontext context = nullptr;  // null: the slot is free, or the primary context is not retained
+  CUcontext before = nullptr;   // slot of a device: its primary context when it was last retained
   LaunchLimits limits = {};
 };
 constinit std::mutex contextLock;
 constinit std::array<Slot, maxSlots> slots = {};
 
-/// What a thread without a choice tries: the first device, unless the program says otherwise.
+/// The devices that a thread tries if it has not chosen one: the first device, unless the program calls cudaSetValidDevices.
 struct ValidDevices {
   std::array<int, maxDevices> devices = {};
   int count = 1;
@@ -52,7 +52,7 @@ CUresult readLimits(CUdevice device, LaunchLimits& limits) {
   return CUDA_SUCCESS;
 }
 
-/// Takes a reference to the primary context of the device, once for the process. Under contextLock.
+/// Retains the device's primary context, once for the process. Under contextLock.
 CUresult holdPrimary(int ordinal) {
   Slot& slot = slots[ordinal];
   if (slot.context != nullptr) return CUDA_SUCCESS;
@@ -76,14 +76,14 @@ int ordinalOf(CUdevice device) {
   return -1;
 }
 
-/// The context that owns kernels and variables of the current one: of a green context the primary one, with which it shares them.
+/// The context that owns the kernels and variables of the current one: a green context shares those of its primary context.
 CUcontext ownerOf(CUcontext current) {
   CUcontext regular = nullptr;
   CUgreenCtx green = nullptr;
   return cuStreamGetCtx_v2(CU_STREAM_LEGACY, &regular, &green) == CUDA_SUCCESS && green != nullptr ? regular : current;
 }
 
-/// The slot of a context that is current but new to this thread. Under contextLock.
+/// The slot of `current`, a context that this thread has not used before. Under contextLock.
 CUresult findSlot(CUcontext current, int& found) {
   for (found = 0; found < maxSlots; ++found)
     if (slots[found].context == current) return CUDA_SUCCESS;
@@ -94,7 +94,7 @@ CUresult findSlot(CUcontext current, int& found) {
   unsigned flags;
   int active = 0;
   cuDevicePrimaryCtxGetState(device, &flags, &active);
-  if (active != 0 && slots[ordinal].context == nullptr) {  // the program holds it through the driver API
+  if (active != 0 && slots[ordinal].context == nullptr) {  // the program retained it through the driver API
     if (CUresult result = holdPrimary(ordinal); result != CUDA_SUCCESS) return result;
     if (slots[ordinal].context == current) return found = ordinal, CUDA_SUCCESS;
   }
@@ -110,7 +110,7 @@ CUresult findSlot(CUcontext current, int& found) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/// Frees the slots of contexts that the program has destroyed since.
+/// Frees the slots of contexts that the program has destroyed.
 void forgetDestroyed() {
   for (int slot = maxDevices; slot < maxSlots; ++slot) {
     CUcontext context = contextOf(slot);
@@ -123,8 +123,8 @@ void forgetDestroyed() {
   }
 }
 
-/// The device whose primary context `current` was until a reset; -1 if it was none. Other threads than the one that
-/// called the reset still have it current, and make it anew as that one does.
+/// The device whose primary context `current` was before a reset; -1 if none. In threads other than the one that called the reset the old
+/// context is still current; their next call makes the primary context again, as in that thread.
 int findReset(CUcontext current) {
   std::lock_guard lock(contextLock);
   for (int ordinal = 0; ordinal < maxDevices; ++ordinal)
@@ -155,7 +155,7 @@ cudaError_t enterPrimary(int ordinal) {
   return use(slots[ordinal].context, ordinal);
 }
 
-/// The context of a thread that has chosen no device: that of the first valid one which can be used.
+/// The context of a thread that has chosen no device: that of the first valid device that can be used.
 cudaError_t enterDefault() {
   cudaError_t error = cudaSuccess;
   ValidDevices valid = copyValidDevices();
@@ -240,7 +240,7 @@ cudaError_t resetDevice() {
     epoch.fetch_add(1);
   }
   cuCtxSetCurrent(nullptr);
-  // With no lock held: it may wait for work that ends only when another thread calls.
+  // Called without a lock: the reset may wait for work that ends only when another thread calls.
   CUresult result = cuDevicePrimaryCtxReset(device);
   if (held) cuDevicePrimaryCtxRelease(device);
   return answer(result);

@@ -1,4 +1,4 @@
-// Between the runtime's names and the driver's for the same bits.
+// Conversions between the runtime's and the driver's types for the same bits.
 #pragma once
 #include <cuda.h>
 #include <driver_types.h>
@@ -11,8 +11,8 @@ namespace vgpu::runtime {
 inline CUdeviceptr toDevice(const void* address) { return std::bit_cast<CUdeviceptr>(address); }
 inline void* toPointer(CUdeviceptr address) { return std::bit_cast<void*>(address); }
 
-/// The same structure under the other interface's name. The two must have the same layout: the headers of CUDA define
-/// one as a copy of the other wherever this is used, and the size is checked here.
+/// The same structure under the other interface's name. The layouts must be equal: wherever this is used, CUDA's headers define one
+/// structure as a copy of the other. Only the size is checked here.
 template <class To, class From>
 inline To* same(From* from) {
   static_assert(sizeof(To) == sizeof(From));
@@ -24,10 +24,10 @@ inline const To* same(const From* from) {
   return static_cast<const To*>(static_cast<const void*>(from));
 }
 
-/// The place for the driver to write a device address that the program receives as a pointer.
+/// `out` as the driver's output parameter for a device address that the program receives as a pointer.
 inline CUdeviceptr* addressOut(void** out) { return same<CUdeviceptr>(out); }
 
-/// A launch in `stream`, which is the one of the configuration as its caller means it.
+/// The driver's form of `config`, with `stream`, which is the configuration's stream in the caller's default-stream flavour.
 inline CUlaunchConfig toDriver(const cudaLaunchConfig_t& config, CUstream stream) {
   const dim3 &grid = config.gridDim, &block = config.blockDim;
   return {grid.x,
@@ -42,7 +42,7 @@ inline CUlaunchConfig toDriver(const cudaLaunchConfig_t& config, CUstream stream
           config.numAttrs};
 }
 
-/// Arrays have opaque types of different names and no layout at all.
+/// Array handles are pointers to incomplete types, which have different names in the two interfaces.
 template <class To>
 inline To handle(void* from) {
   return static_cast<To>(from);

@@ -1,5 +1,4 @@
-// Copies of a run of bytes that goes through an array row by row: the oldest of the array copies, deprecated and in
-// use.
+// Copies of a run of bytes that passes through an array row by row (cudaMemcpyToArray and others): deprecated, but still used.
 #include <algorithm>
 #include <array>
 
@@ -11,7 +10,7 @@
 namespace vgpu::runtime {
 namespace {
 
-/// A place in an array of rows.
+/// A position in an array.
 struct Place {
   size_t x;  // bytes
   size_t y;
@@ -26,7 +25,7 @@ CUresult rowBytes(CUarray array, size_t& bytes) {
   return result;
 }
 
-/// A run of `bytes` from `at` on as at most three rectangles: the rest of a row, whole rows, the start of a row.
+/// A part of the run of `bytes` that starts at `at`. A run is at most three rectangles: the rest of a row, whole rows, the start of a row.
 struct Piece {
   size_t done;  // bytes of the run before this piece
   Place at;
@@ -40,7 +39,7 @@ std::array<Piece, 3> split(Place at, size_t row, size_t bytes) {
           Piece{first + whole * row, {0, y + whole}, last, 1}};
 }
 
-/// `use(rectangle in the array, bytes done)` for each piece that is not empty.
+/// Calls `use(piece, bytes of the run before it)` for each piece that is not empty.
 template <class Use>
 cudaError_t forPieces(CUarray array, Place at, size_t bytes, Use use) {
   size_t row;
@@ -55,14 +54,14 @@ cudaError_t forPieces(CUarray array, Place at, size_t bytes, Use use) {
   return cudaSuccess;
 }
 
-/// In a stream; the functions without one wait for it.
+/// Posts the copy to a stream; the functions without a stream wait for it.
 cudaError_t copyPiece(const Side& to, const Side& from, const Piece& piece, cudaMemcpyKind kind, CUstream stream) {
   CUDA_MEMCPY3D copy;
   cudaError_t error = describeCopy(to, from, {piece.width, piece.height, 1}, kind, copy);
   return error != cudaSuccess ? error : answer(cuMemcpy3DAsync(&copy, stream));
 }
 
-/// What is no direction is any (docs/facts.md).
+/// A number that is no direction counts as cudaMemcpyDefault (docs/facts.md).
 cudaMemcpyKind knownOf(cudaMemcpyKind kind) { return unsigned{kind} > cudaMemcpyDefault ? cudaMemcpyDefault : kind; }
 
 cudaError_t copyTo(cudaArray_t to, Place at, const void* from, size_t bytes, cudaMemcpyKind kind, CUstream stream) {
@@ -87,7 +86,7 @@ cudaError_t copyFrom(void* to, cudaArray_const_t from, Place at, size_t bytes, c
   });
 }
 
-/// Rows of the two arrays may differ in length: the run is cut at the ends of both.
+/// The two arrays' rows may differ in length: the run is cut at the row ends of both.
 cudaError_t copyBetween(cudaArray_t to, Place toAt, cudaArray_const_t from, Place fromAt, size_t bytes,
                         cudaMemcpyKind kind, CUstream stream) {
   if (!reachesDevice(kind, cudaMemcpyDeviceToDevice)) return cudaErrorInvalidMemcpyDirection;

@@ -22,7 +22,7 @@ cudaError_t run(const CUDA_MEMCPY3D& copy, PerThreadDefaultStream) {
   return error != cudaSuccess ? error : answer(cuStreamSynchronize(CU_STREAM_PER_THREAD));
 }
 
-/// A rectangle of rows. Nothing is looked at if there is nothing to copy.
+/// Copies a rectangle of rows. Arguments are not checked if there is nothing to copy.
 template <class Run>
 cudaError_t copyRowsBy(const Side& to, const Side& from, size_t width, size_t height, cudaMemcpyKind kind, Run runCopy) {
   CUDA_MEMCPY3D copy;
@@ -31,13 +31,13 @@ cudaError_t copyRowsBy(const Side& to, const Side& from, size_t width, size_t he
   return error != cudaSuccess ? error : runCopy(copy);
 }
 
-/// The same in the default stream's way.
+/// As copyRowsBy(), ordered by the default stream or in a stream, as `on` says.
 template <class On>
 cudaError_t copyRows(const Side& to, const Side& from, size_t width, size_t height, cudaMemcpyKind kind, On on) {
   return copyRowsBy(to, from, width, height, kind, [&](auto& copy) { return run(copy, on); });
 }
 
-/// The same between arrays, which are the device's.
+/// As copyRows(), between arrays, which are device memory.
 template <class On>
 cudaError_t copyArrays(const Side& to, const Side& from, size_t width, size_t height, cudaMemcpyKind kind, On on) {
   const bool isInside = reachesDevice(kind, cudaMemcpyDeviceToDevice);

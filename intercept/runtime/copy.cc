@@ -1,4 +1,4 @@
-// Copies of plain memory, and from and to the program's variables.
+// Copies of linear memory, and to and from the program's variables.
 #include "intercept/runtime/copy.h"
 
 #include "intercept/runtime/registry.h"
@@ -6,7 +6,7 @@
 namespace vgpu::runtime {
 namespace {
 
-/// `fromOrToHost`: which of the directions that copies to and from variables have. Nothing is looked at if there is nothing to copy.
+/// `fromOrToHost`: the copy's direction if its other end is host memory. Arguments are not checked if there is nothing to copy.
 template <class Copy>
 cudaError_t copyPart(const void* symbol, size_t count, size_t offset, cudaMemcpyKind kind, cudaMemcpyKind fromOrToHost, Copy copy) {
   if (count == 0) return cudaSuccess;

@@ -5,7 +5,7 @@
 
 namespace vgpu::runtime {
 
-/// Unified addressing tells the devices from the addresses; those that a program names are only checked.
+/// Unified addressing finds the devices from the addresses; the device numbers that a program passes are only checked.
 inline cudaError_t checkDevices(int to, int from) {
   int count = 0;
   if (CUresult result = cuDeviceGetCount(&count); result != CUDA_SUCCESS) return answer(result);
@@ -13,15 +13,15 @@ inline cudaError_t checkDevices(int to, int from) {
   return known ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
-/// Whether a copy to a variable or an array (`fromOrToHost`: host to device), from one, or between them may have that direction.
+/// Whether a copy with a variable or array may have direction `kind`. `fromOrToHost`: the copy's direction if its other end is host memory.
 inline bool reachesDevice(cudaMemcpyKind kind, cudaMemcpyKind fromOrToHost) {
   return kind == fromOrToHost || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
 }
 
-/// What is no direction is an error, unless there is nothing to copy.
+/// A number that is no direction is an error, unless there is nothing to copy.
 inline cudaError_t noDirection(size_t bytes) { return bytes == 0 ? cudaSuccess : cudaErrorInvalidMemcpyDirection; }
 
-/// In a stream, in the given direction.
+/// Posts the copy to a stream, in the given direction.
 inline cudaError_t copyInStream(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, CUstream stream) {
   switch (kind) {
     case cudaMemcpyHostToDevice:
@@ -37,7 +37,7 @@ inline cudaError_t copyInStream(void* to, const void* from, size_t bytes, cudaMe
   return noDirection(bytes);
 }
 
-/// At once, after the work of the legacy default stream.
+/// Blocking, ordered after the work of the legacy default stream.
 inline cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, LegacyDefaultStream) {
   switch (kind) {
     case cudaMemcpyHostToDevice:
@@ -53,7 +53,7 @@ inline cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind
   return noDirection(bytes);
 }
 
-/// At once, after the work of the thread's own default stream.
+/// Blocking, ordered after the work of the thread's own default stream.
 inline cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, PerThreadDefaultStream) {
   cudaError_t error = copyInStream(to, from, bytes, kind, CU_STREAM_PER_THREAD);
   return error != cudaSuccess ? error : answer(cuStreamSynchronize(CU_STREAM_PER_THREAD));

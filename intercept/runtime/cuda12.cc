@@ -1,6 +1,6 @@
-// What a runtime of CUDA 12 answers otherwise than one of CUDA 13 under the same name, and functions that 13 no longer has. A
-// program built with CUDA 12 is redirected to these, and for all other names to the rows of 13 (docs/interposition.md). Each
-// function here is the name with vgpu12_ before it, has the prototype of 12.9, and ends in a row of 13.
+// Functions that behave otherwise in a runtime of CUDA 12 than in one of CUDA 13, and functions that 13 no longer has. Calls of a program
+// built with CUDA 12 are redirected to these, and for all other names to the rows of 13 (docs/interposition.md). Each function here is
+// named vgpu12_ and the original name, has the prototype of 12.9, and ends in a row of 13.
 #include "intercept/runtime/cuda12.h"
 
 #include <cuda.h>
@@ -14,7 +14,7 @@
 namespace vgpu::runtime::cuda12 {
 namespace {
 
-// Runs of members that are the same in both structures, by their first and last.
+// Copies runs of members that are the same in both structures, each given by its first and last member.
 template <class To, class From>
 void copyRuns(To& to, const From& from) {
 #define RUN(first, last)                                                                                    \
@@ -34,7 +34,7 @@ void copyRuns(To& to, const From& from) {
 #undef RUN
 }
 
-// Members that 13 has as attributes only; cooperative launches over several devices are gone from both.
+// Reads the members that 13 has as attributes only. cooperativeMultiDeviceLaunch is not read and stays 0.
 cudaError_t readRest(DeviceProperties& to, int device) {
   struct {
     int DeviceProperties::*member;
@@ -84,14 +84,14 @@ cudaMemLocation placeOf(int device) {
   return {cudaMemLocationTypeDevice, device};
 }
 
-// Advice that is of no place ignores the device.
+// The device is ignored for advice that names no location.
 cudaMemLocation placeOf(cudaMemoryAdvise advice, int device) {
   bool isOfNone = advice == cudaMemAdviseSetReadMostly || advice == cudaMemAdviseUnsetReadMostly ||
                   advice == cudaMemAdviseUnsetPreferredLocation;
   return placeOf(isOfNone ? 0 : device);
 }
 
-// Of a batch: an error is of no copy in particular.
+// The error of a batch of copies, which belongs to no copy in particular.
 cudaError_t ofBatch(cudaError_t result, size_t* failed) {
   if (result != cudaSuccess && failed != nullptr) *failed = SIZE_MAX;
   return result;
@@ -115,7 +115,7 @@ using namespace vgpu::runtime::cuda12;
     [[maybe_unused]] constexpr auto* now = &to;     \
     return __VA_ARGS__;                             \
   }
-// Both flavours of a function that becomes `to`, which is now() in the expression.
+// Both flavours of a function that calls `to`, which the expression names now().
 #define CUDA12_STREAM(name, to, parameters, ...)    \
   extern "C" decltype(to) to##_ptsz;                \
   CUDA12_FLAVOUR(name, to, parameters, __VA_ARGS__) \
@@ -136,7 +136,7 @@ CUDA12(cudaThreadSetLimit, (cudaLimit limit, size_t value), cudaDeviceSetLimit(l
 CUDA12(cudaThreadGetLimit, (size_t * value, cudaLimit limit), cudaDeviceGetLimit(value, limit))
 CUDA12(cudaThreadGetCacheConfig, (cudaFuncCache * config), cudaDeviceGetCacheConfig(config))
 CUDA12(cudaThreadSetCacheConfig, (cudaFuncCache config), cudaDeviceSetCacheConfig(config))
-// Of devices without double precision, of which there are none any more.
+// These served devices without double precision; no supported device lacks it.
 CUDA12(cudaSetDoubleForDevice, (double*), cudaSuccess)
 CUDA12(cudaSetDoubleForHost, (double*), cudaSuccess)
 CUDA12(cudaLaunchCooperativeKernelMultiDevice, (const LaunchParams* launches, unsigned count, unsigned flags),
@@ -226,7 +226,7 @@ CUDA12_FLAVOUR(cudaStreamUpdateCaptureDependencies_v2_ptsz, cudaStreamUpdateCapt
                (cudaStream_t stream, cudaGraphNode_t* nodes, const cudaGraphEdgeData* edges, size_t count, unsigned flags),
                now(stream, nodes, edges, count, flags))
 
-// Without the data of edges, and with it under a name of its own.
+// Two entries each: without edge data, and with it under a name with _v2.
 #define CUDA12_EDGES(name, plain, withEdges, without, with) \
   CUDA12_FLAVOUR(name, name, plain, now without)            \
   CUDA12_FLAVOUR(name##_v2, name, withEdges, now with)

@@ -1,5 +1,5 @@
-// Structures of CUDA 12 whose layout CUDA 13 changed, as <driver_types.h> of 12.9 has them. Others grew at their end
-// only: their beginning is the structure of 12.
+// Structures of CUDA 12 whose layout CUDA 13 changed, as in <driver_types.h> of 12.9. Other structures only grew at their end: the first
+// bytes are the structure of 12.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -10,7 +10,7 @@ namespace vgpu::runtime::cuda12 {
 
 constexpr int version = 12090;
 
-// What a structure of 13 had in 12.
+// The size in 12 of a structure that has grown in 13.
 template <class T>
 constexpr size_t oldBytes = 0;
 template <>
@@ -20,7 +20,7 @@ inline constexpr size_t oldBytes<cudaResourceDesc> = 64;
 template <>
 inline constexpr size_t oldBytes<cudaResourceViewDesc> = 48;
 
-/// A structure of 13 for one of 12 that a caller has, or none.
+/// A structure of 13 made from the caller's structure of 12; empty if the caller's pointer is null.
 template <class T>
 class Grown {
   static_assert(oldBytes<T> != 0 && oldBytes<T> < sizeof(T));
@@ -31,7 +31,7 @@ class Grown {
   }
   const T* in() const { return isThere ? &value : nullptr; }
   T* out() { return isThere ? &value : nullptr; }
-  /// Gives the caller what there was of it in 12, if the call that made it succeeded.
+  /// Copies the members that 12 has to the caller's structure, if the call succeeded.
   cudaError_t give(cudaError_t result, T* caller) const {
     if (result == cudaSuccess && isThere) std::memcpy(static_cast<void*>(caller), &value, oldBytes<T>);
     return result;

@@ -1,9 +1,9 @@
-// libcudart.so.12: what a program that is linked with the shared runtime of CUDA 12 loads by that name. It has every function's name and
-// no code: libcudart.so.13, which is preloaded, redirects them to its own before anything calls them, as it redirects those of a runtime
-// that is linked into a program, or of NVIDIA's own libcudart.so.12 if the program finds that one first. Without the preload each returns
-// cudaErrorInitializationError.
+// libcudart.so.12: what a program that is linked with the shared runtime of CUDA 12 loads by that name. It exports every function, but
+// without its code: libcudart.so.13, which is preloaded, redirects the functions to its own before anything calls them, as it does for a
+// runtime that is linked into a program, or for NVIDIA's libcudart.so.12 if the program finds that first. Without the preload each function
+// returns cudaErrorInitializationError.
 
-// A text that every runtime has, and no object that only hands these functions on (intercept/patch/plan.cc).
+// A string that every runtime contains, and no library that only forwards these functions (intercept/patch/plan.cc).
 __attribute__((used)) static const char text[] = "CUDA driver version is insufficient for CUDA runtime version";
 
 #define EXPORT(name, function)                                                                                         \

@@ -1,4 +1,4 @@
-// Devices: choosing them, asking them, waiting for them.
+// Devices: selection, properties, synchronization.
 #include <cudaProfiler.h>
 
 #include <bit>
@@ -47,12 +47,12 @@ cudaError_t readDevice(int* device) {
 
 constexpr unsigned settableFlags = cudaDeviceMask & ~cudaDeviceMapHost;
 
-/// At most one way to wait may be among them.
+/// At most one scheduling flag (how the host waits) may be set.
 cudaError_t setFlags(int ordinal, unsigned flags) {
   CUdevice device;
   if (CUresult result = cuDeviceGet(&device, ordinal); result != CUDA_SUCCESS) return answer(result);
   if ((flags & ~unsigned{cudaDeviceMask}) != 0 || std::popcount(flags & cudaDeviceScheduleMask) > 1) return cudaErrorInvalidValue;
-  // Mapped host memory is always on and no flag of a context any more.
+  // Mapped host memory is always enabled and no longer a context flag.
   return answer(cuDevicePrimaryCtxSetFlags(device, flags & settableFlags));
 }
 
@@ -73,17 +73,17 @@ cudaError_t readFlags(unsigned* flags) {
   return answer(result);
 }
 
-/// Other flags than that one are ignored (docs/facts.md).
+/// Flags other than cudaInitDeviceFlagsAreValid are ignored (docs/facts.md).
 cudaError_t initialise(int device, unsigned deviceFlags, unsigned flags) {
   if ((flags & cudaInitDeviceFlagsAreValid) != 0)
     if (cudaError_t error = setFlags(device, deviceFlags); error != cudaSuccess) return error;
   return holdDevice(device);
 }
 
-/// Without a context: how many there may be does not depend on one.
+/// Needs no context: the range is the same for all.
 cudaError_t priorityRange(int* least, int* greatest) { return answer(cuCtxGetStreamPriorityRange(least, greatest)); }
 
-/// The widest one-dimensional texture on plain memory with such elements.
+/// The widest one-dimensional texture of linear memory with such elements.
 cudaError_t widestTexture(size_t* width, const cudaChannelFormatDesc* element, int device) {
   if (element == nullptr) return cudaErrorInvalidValue;
   auto format = toDriver(*element);
@@ -94,7 +94,7 @@ cudaError_t widestTexture(size_t* width, const cudaChannelFormatDesc* element, i
 cudaError_t driverVersion(int* version) {
   if (version == nullptr) return cudaErrorInvalidValue;
   *version = 0;
-  // Asks for the installed driver's version, which does not need a device: an absent driver has version 0.
+  // The driver's version needs no device. An absent driver has version 0.
   return ready() == cudaErrorInsufficientDriver ? cudaSuccess : answer(cuDriverGetVersion(version));
 }
 

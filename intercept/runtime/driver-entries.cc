@@ -10,10 +10,10 @@
 namespace vgpu::runtime {
 namespace {
 
-/// Laid out by the rows below, in this order.
+/// The rows below define these in assembly, member by member in this order.
 struct DriverEntry {
   const char* name;
-  void* target;  ///< where the row's call ends up: the driver's function, or the row's own "missing" code
+  void* target;  ///< where the row jumps: the driver's function, or the row's own "missing" code
   std::atomic<int> said;
 };
 static_assert(sizeof(DriverEntry) == 24);
@@ -22,7 +22,7 @@ static_assert(sizeof(DriverEntry) == 24);
 }  // namespace vgpu::runtime
 
 using vgpu::runtime::DriverEntry;
-// The linker's own names for the ends of the section that the rows fill.
+// Defined by the linker: the ends of the section that the rows fill.
 extern "C" __attribute__((visibility("hidden"))) DriverEntry __start_vgpu_driver_entries[];
 extern "C" __attribute__((visibility("hidden"))) DriverEntry __stop_vgpu_driver_entries[];
 
@@ -32,8 +32,8 @@ extern "C" __attribute__((visibility("hidden"), used)) CUresult vgpuDriverEntryI
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-// One row a driver function that some row of the runtime calls (generated from the undefined symbols of the objects):
-// the function itself, one indirect jump as a procedure linkage table would make it, and its entry of the table.
+// One row for each driver function that a row of the runtime calls (generated from the undefined symbols of the objects): the function
+// itself, which is one indirect jump as in a procedure linkage table, and its table entry.
 // clang-format off
 #define ENTRY(name)                                                                              \
   asm(".text\n"                                                                                  \

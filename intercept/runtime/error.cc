@@ -1,5 +1,5 @@
-// The names and texts of CUDA's errors. Programs print both and compare their output, so they are part of the interface
-// and equal NVIDIA's (tested against the toolkit's own library).
+// The names and texts of CUDA's errors. Programs print both and compare the output, so they equal NVIDIA's (tested against the toolkit's
+// own library).
 #include <algorithm>
 #include <iterator>
 

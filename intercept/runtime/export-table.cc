@@ -1,6 +1,6 @@
 #include "intercept/runtime/export-table.h"
 
-// The list is generated, in the order of the names, from the functions of the toolkit's own libcudart.
+// The generated list has the functions of the toolkit's own libcudart, sorted by name.
 #define EXPORT(name) extern "C" void name();
 #include "export-list.inc"
 #undef EXPORT

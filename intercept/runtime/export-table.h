@@ -1,4 +1,4 @@
-// Every function that this library exports, by name: the replacements for a runtime found in another object.
+// Every function that this library exports, by name: the replacements for a runtime that another object contains.
 #pragma once
 #include <span>
 
@@ -6,11 +6,11 @@ namespace vgpu::runtime {
 
 struct Export {
   const char* name;
-  void (*function)();  ///< only an address: the signature is that of the name
+  void (*function)();  ///< used as an address only: the real signature is that of `name`
 };
 
-/// Sorted by name, of CUDA 13; and what a program built with CUDA 12 gets (cuda12.cc). Valid as soon as the dynamic linker has
-/// relocated this library, before any constructor.
+/// exports(): those of CUDA 13, sorted by name. exports12(): those for a program built with CUDA 12 (cuda12.cc). Valid as soon as the
+/// dynamic linker has relocated this library, before any constructor.
 std::span<const Export> exports();
 std::span<const Export> exports12();
 

@@ -7,13 +7,13 @@ namespace {
 
 unsigned char toByte(int value) { return static_cast<unsigned char>(value); }
 
-/// Rows of memory, in a stream.
+/// Fills rows of memory, in a stream.
 CUresult fill(CUdeviceptr to, size_t pitch, int value, size_t width, size_t rows, CUstream stream) {
   return cuMemsetD2D8Async(to, pitch, toByte(value), width, rows, stream);
 }
 
-/// The same by a function without a stream. What it fills is ordered by the default stream: the host's memory has been filled when it
-/// returns, a device's is as with a stream (CUDA Runtime API, "API synchronization behavior", Memset).
+/// The same without a stream, ordered by the default stream: host memory has been filled when the function returns, device memory is filled
+/// in stream order (CUDA Runtime API, "API synchronization behavior", Memset).
 CUresult fill(CUdeviceptr to, size_t pitch, int value, size_t width, size_t rows, LegacyDefaultStream) {
   return cuMemsetD2D8(to, pitch, toByte(value), width, rows);
 }
@@ -35,7 +35,7 @@ cudaError_t fillRows(void* to, size_t pitch, int value, size_t width, size_t row
   return answer(fill(toDevice(to), pitch, value, width, rows, on));
 }
 
-/// Slices lie `ysize` rows apart, of which `height` are filled: no more than there are (docs/facts.md).
+/// A slice has `ysize` rows, of which `height`, but at most `ysize`, are filled (docs/facts.md).
 template <class On>
 cudaError_t fillBox(cudaPitchedPtr to, int value, cudaExtent extent, On on) {
   if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return cudaSuccess;
@@ -43,7 +43,7 @@ cudaError_t fillBox(cudaPitchedPtr to, int value, cudaExtent extent, On on) {
   size_t sliceBytes, allBytes, rows;
   if (__builtin_mul_overflow(to.pitch, to.ysize, &sliceBytes) || __builtin_mul_overflow(sliceBytes, extent.depth, &allBytes) ||
       __builtin_mul_overflow(extent.height, extent.depth, &rows))
-    return cudaErrorInvalidValue;  // more than there are addresses
+    return cudaErrorInvalidValue;  // more than the address space holds
   if (extent.height == to.ysize) return fillRows(to.ptr, to.pitch, value, extent.width, rows, on);
   for (size_t slice = 0; slice < extent.depth; ++slice) {
     void* start = toPointer(toDevice(to.ptr) + slice * sliceBytes);

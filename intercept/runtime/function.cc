@@ -1,4 +1,4 @@
-// What is known and can be set about kernels.
+// Kernels' attributes and settings.
 #include "intercept/runtime/convert.h"
 #include "intercept/runtime/registry.h"
 #include "intercept/runtime/rows.h"
@@ -10,7 +10,7 @@ CUresult readAttributes(cudaFuncAttributes& attributes, CUfunction function) {
   auto read = [&](CUfunction_attribute attribute, auto& to) {
     int value = 0;
     CUresult result = cuFuncGetAttribute(&value, attribute, function);
-    // A driver older than the attribute.
+    // The driver is older than the attribute: the value stays 0.
     if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED) result = CUDA_SUCCESS;
     to = static_cast<std::remove_reference_t<decltype(to)>>(value);
     return result;
@@ -38,7 +38,7 @@ CUresult readAttributes(cudaFuncAttributes& attributes, CUfunction function) {
   return CUDA_SUCCESS;
 }
 
-/// The launch path compares with a copy of the largest dynamic shared memory.
+/// The launch path checks dynamic shared memory against this copy of the maximum.
 void noteAttribute(LoadedFunction& loaded, int attribute, int value) {
   if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize)
     loaded.maxDynamicShared.store(value, std::memory_order_relaxed);
@@ -52,7 +52,7 @@ cudaError_t setAttribute(const void* key, cudaFuncAttribute attribute, int value
   return answer(result);
 }
 
-/// On a device that need not be the thread's. The host function is no kernel's handle, as of the driver's.
+/// Sets the attribute on any device, not only the thread's. A host function is no cudaKernel_t here, as in the driver.
 cudaError_t setAttributeOn(cudaKernel_t kernel, cudaFuncAttribute attribute, int value, int device) {
   const Function* function = findFunction(kernel);
   const void* key = kernel;

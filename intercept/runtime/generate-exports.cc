@@ -1,15 +1,15 @@
-// The build-time tool behind the generated lists and the version script of libcudart.so.13.
+// The build-time generator of the lists and the version scripts of our libcudart.
 //
 //   generate-exports TOOLKIT_LIBCUDART FORBIDDEN_LIST OUTPUT_FOLDER OBJECT...
 //
-// reads what the toolkit's library exports, why a session cannot have some of it (forbidden.list), and what our objects define
-// and need, and writes
+// reads which functions the toolkit's library exports, why a session cannot have some of them (forbidden.list), and which functions our
+// objects define and need, and writes
 //   export-list.inc        EXPORT(name), sorted: every function of the toolkit's library
-//   unsupported-list.inc   UNSUPPORTED(name, "reason"): those that no object defines
+//   unsupported-list.inc   UNSUPPORTED(name, "reason"): the functions that no object defines
 //   driver-entry-list.inc  ENTRY(name): driver functions that the objects call
 //   exports.map            the version script: exactly those functions, under the toolkit's version name
-//   runtime.md             for people: all of these functions
-// and for programs built with CUDA 12, whose functions are ours of the same name or, where they differ, vgpu12_ and the name:
+//   runtime.md             a page that lists all of these functions
+// and for programs built with CUDA 12, whose functions are ours of the same name or, if they differ, vgpu12_ and the name:
 //   export-list-12.inc     EXPORT(name, function), sorted
 //   exports-12.map         the version script of libcudart.so.12
 #include <cctype>
@@ -28,7 +28,7 @@ using vgpu::image::ElfFile;
 namespace {
 
 struct Library {
-  std::string version;  // the name of its symbol version: an absolute symbol of the same name marks it
+  std::string version;  // the name of its symbol version, which an absolute symbol of the same name marks
   std::set<std::string> functions;
 };
 
@@ -69,7 +69,7 @@ void writeRows(const std::string& path, const char* macro, const std::set<std::s
   if (!file.flush()) throw std::runtime_error("cannot write " + path);
 }
 
-// By name, why a session cannot have a function of `without`, which are those without a row.
+// The reasons by function name. `without`: the functions that have no row.
 std::map<std::string, std::string> readReasons(const char* path, const std::set<std::string>& without) {
   std::ifstream file(path);
   if (!file) throw std::runtime_error(std::string("cannot read ") + path);

@@ -1,5 +1,5 @@
-// Nodes of any type through one structure: a union whose kernel, copy, fill and condition differ between the
-// interfaces.
+// Nodes of any type through one structure: a union in which the runtime's kernel, copy, fill and condition parameters differ from the
+// driver's.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -28,7 +28,7 @@ cudaError_t copy(const cudaGraphNodeParams& from, CUgraphNodeParams& to) {
   return toDriver(&from.memcpy.copyParams, to.memcpy.copyParams);
 }
 
-/// Of the types whose parameters differ between the interfaces; the driver looks at the others.
+/// The size of the parameters of a type that differs between the two interfaces; the driver checks the other types.
 size_t bytesOf(const cudaGraphNodeParams& p) {
   switch (p.type) {
     case cudaGraphNodeTypeKernel: return sizeof p.kernel;
@@ -39,7 +39,7 @@ size_t bytesOf(const cudaGraphNodeParams& p) {
   }
 }
 
-/// What a program must leave 0 is not.
+/// Whether a reserved field, which a program must leave 0, is set.
 bool isReserved(const cudaGraphNodeParams& p) {
   auto isSet = [](auto each) { return each != decltype(each){}; };
   const bool isCopy = p.type == cudaGraphNodeTypeMemcpy && (p.memcpy.flags != 0 || std::ranges::any_of(p.memcpy.reserved, isSet));
@@ -47,7 +47,7 @@ bool isReserved(const cudaGraphNodeParams& p) {
          std::ranges::any_of(std::as_bytes(std::span(p.reserved1)).subspan(bytesOf(p)), isSet);
 }
 
-/// Starts as the same bytes, which is right for every type but those below.
+/// Copies the bytes for every type whose parameters are the same in both interfaces.
 cudaError_t toDriver(const cudaGraphNodeParams& from, CUgraphNodeParams& to) {
   if (isReserved(from)) return cudaErrorInvalidValue;
   memset(&to, 0, sizeof to);
@@ -73,7 +73,7 @@ cudaError_t toDriver(const cudaGraphNodeParams& from, CUgraphNodeParams& to) {
   }
 }
 
-/// What the driver answers in the structure: the place of an allocation, the graphs of a condition.
+/// Copies the driver's outputs back into the program's structure: the address of an allocation, the graphs of a condition.
 void readBack(const CUgraphNodeParams& from, cudaGraphNodeParams& to) {
   if (to.type == cudaGraphNodeTypeMemAlloc) to.alloc.dptr = toPointer(from.alloc.dptr);
   if (to.type == cudaGraphNodeTypeConditional) to.conditional.phGraph_out = from.conditional.phGraph_out;

@@ -1,4 +1,4 @@
-// Copy nodes: of boxes, of plain memory, and to and from the program's variables.
+// Copy nodes: of boxes, of linear memory, and to and from the program's variables.
 #include "intercept/runtime/copy.h"
 #include "intercept/runtime/graph-node.h"
 
@@ -31,7 +31,7 @@ cudaError_t fromSymbol(void* to, const void* symbol, size_t bytes, size_t offset
   return reachesDevice(kind, cudaMemcpyDeviceToHost) ? plain(to, part, bytes, kind, node) : cudaErrorInvalidMemcpyDirection;
 }
 
-// The three things that are done with a copy's description.
+// The three uses of a copy's description: adding a node, setting its parameters, setting them in an executable graph.
 auto adding(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies, size_t count) {
   return [=](const CUDA_MEMCPY3D& copy) {
     return cuGraphAddMemcpyNode(node, graph, dependencies, count, &copy, thread.context);

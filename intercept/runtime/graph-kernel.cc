@@ -23,7 +23,7 @@ cudaError_t toDriver(const cudaKernelNodeParams* from, CUDA_KERNEL_NODE_PARAMS& 
 
 namespace {
 
-/// What the program calls the kernel: its host function, or the library API's kernel.
+/// The handle by which the program knows the kernel: its host function, or the library API's kernel.
 void* nameOf(const CUDA_KERNEL_NODE_PARAMS& from) {
   Function* function = from.func != nullptr ? findByHandle(from.func) : findFunction(from.kern);
   if (function == nullptr) return from.func;

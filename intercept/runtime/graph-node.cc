@@ -1,4 +1,4 @@
-// Nodes whose parameters are the driver's own: fills, host functions, child graphs, events, memory, semaphores.
+// Nodes whose parameters have the driver's layout: fills, host functions, child graphs, events, memory, semaphores.
 #include "intercept/runtime/graph-node.h"
 
 using namespace vgpu::runtime;

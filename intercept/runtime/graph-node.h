@@ -10,7 +10,7 @@ namespace vgpu::runtime {
 cudaError_t toDriver(const cudaKernelNodeParams* from, CUDA_KERNEL_NODE_PARAMS& to);
 inline cudaError_t toDriver(const cudaMemcpy3DParms* from, CUDA_MEMCPY3D& to) { return describeCopy(from, to); }
 
-/// A copy of plain memory, as a node of one row.
+/// A copy of linear memory, as a copy node of one row.
 struct PlainCopy {
   void* to;
   const void* from;

@@ -1,4 +1,4 @@
-// Graphs as wholes: making, joining, instantiating, launching.
+// Graphs as a whole: creating, combining, instantiating, launching.
 #include "intercept/runtime/convert.h"
 #include "intercept/runtime/rows.h"
 
@@ -15,7 +15,7 @@ CUresult instantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned lo
   return cuGraphInstantiateWithFlags(executable, graph, flags);
 }
 
-/// The upload stream in the parameters follows the caller's flavour.
+/// The upload stream in `parameters` is taken in the caller's default-stream flavour.
 template <class On>
 CUresult instantiateWith(cudaGraphExec_t* executable, cudaGraph_t graph, cudaGraphInstantiateParams* parameters,
                          On on) {
@@ -27,7 +27,7 @@ CUresult instantiateWith(cudaGraphExec_t* executable, cudaGraph_t graph, cudaGra
   return result;
 }
 
-/// The current context is the one that the condition's graph runs in.
+/// The condition's graph runs in the thread's current context.
 CUresult createCondition(cudaGraphConditionalHandle* handle, cudaGraph_t graph, unsigned value, unsigned flags) {
   return cuGraphConditionalHandleCreate(same<CUgraphConditionalHandle>(handle), graph, thread.context, value, flags);
 }

@@ -1,6 +1,6 @@
-// The last error of each thread, by CUDA's rules: a call that fails (not one that is "not ready") replaces it, one that
-// succeeds leaves it, cudaGetLastError takes it, cudaPeekAtLastError only looks. Errors of a broken context need
-// nothing here: the driver returns them again on every call.
+// The last error of each thread, by CUDA's rules: a call that fails (except with cudaErrorNotReady) replaces it, a call that succeeds
+// leaves it, cudaGetLastError returns and clears it, cudaPeekAtLastError returns it. Sticky errors of a context need no code here: the
+// driver returns them again on every call.
 #pragma once
 #include <driver_types.h>
 

@@ -1,7 +1,7 @@
 // Launching kernels.
 //
-// A launch looks its kernel up by address, compares the configuration with limits read once per kernel and context, and
-// calls the driver: no lock and no allocation after a kernel's first launch.
+// A launch looks its kernel up by address, checks the configuration against limits that are read once per kernel and context, and calls the
+// driver: no lock and no allocation after a kernel's first launch.
 #include "intercept/runtime/launch.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace vgpu::runtime {
 namespace {
 
-/// More threads than the kernel allows: for want of registers, or because its launch bounds say so.
+/// The error for more threads than the kernel allows: too few registers, or its launch bounds.
 cudaError_t tooManyThreads(uint64_t threads, const LoadedFunction& kernel) {
   CUdevice device;
   int registers = 0, present = 0;
@@ -27,8 +27,7 @@ cudaError_t tooManyThreads(uint64_t threads, const LoadedFunction& kernel) {
                                                                     : cudaErrorInvalidValue;
 }
 
-/// What cannot be is an invalid value to CUDA 13.0 (driver 580); cudaErrorInvalidConfiguration, of which its manual
-/// speaks, does not come.
+/// An impossible configuration is cudaErrorInvalidValue in CUDA 13.0 (driver 580), not cudaErrorInvalidConfiguration as its manual says.
 inline cudaError_t check(const dim3& grid, const dim3& block, const LoadedFunction& kernel) {
   const LaunchLimits& limits = launchLimits(thread.slot);
   uint64_t threads = uint64_t{block.x} * block.y * block.z;
@@ -39,7 +38,8 @@ inline cudaError_t check(const dim3& grid, const dim3& block, const LoadedFuncti
   return threads <= kernel.maxThreads ? cudaSuccess : tooManyThreads(threads, kernel);
 }
 
-/// The copy is of before, if the program has set more by the driver's API. What is less now the driver refuses.
+/// The copy of the maximum is outdated if the program has raised it through the driver API. If it has lowered it, the driver refuses the
+/// launch.
 [[gnu::cold]] cudaError_t checkSharedAgain(size_t shared, LoadedFunction& kernel) {
   int most = 0;
   CUresult result = cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel.function);
@@ -57,9 +57,9 @@ inline cudaError_t find(const void* key, LoadedFunction*& kernel) {
   return kernel != nullptr ? cudaSuccess : getLoaded(key, kernel);
 }
 
-/// Does again, in the context of `stream`, a launch that was refused as CUDA_ERROR_INVALID_HANDLE in the current one. A kernel
-/// in a stream of another device runs on that device (driver 580), as the function that is loaded there; a launch need not
-/// look for that, because the driver refuses a function of one context in a stream of another.
+/// Repeats a launch that the current context refused with CUDA_ERROR_INVALID_HANDLE, now in the context of `stream`. A kernel launched in a
+/// stream of another device runs on that device (driver 580), as the function loaded there. Launches need not check for this beforehand:
+/// the driver refuses a function of one context in a stream of another.
 template <class Launch>
 [[gnu::cold]] cudaError_t launchInContextOf(CUstream stream, Launch launch) {
   CUcontext current = nullptr, own = nullptr;
@@ -116,7 +116,7 @@ cudaError_t launchExtended(const cudaLaunchConfig_t* config, const void* key, vo
   return answer(result);
 }
 
-/// What <<<...>>> pushed and the kernel's host stub has not popped yet: arguments of a launch may contain launches.
+/// Configurations that <<<...>>> has pushed and the kernel's host stub has not yet popped: a launch's arguments may contain launches.
 struct Pushed {
   static constexpr int depth = 8;
   struct {
@@ -152,7 +152,7 @@ RUNTIME_STREAM(cudaLaunchCooperativeKernel,
 RUNTIME_STREAM(cudaLaunchKernelExC, (const cudaLaunchConfig_t* config, const void* function, void** arguments),
                launchExtended(config, function, arguments, on(config == nullptr ? nullptr : config->stream)))
 
-// As nvcc's code calls it after __cudaGetKernel (crt/device_functions.h); it has no public prototype.
+// Called by nvcc's code after __cudaGetKernel (crt/device_functions.h); it has no public prototype.
 extern "C" __attribute__((visibility("default"))) cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid,
                                                                                  dim3 block, void** arguments,
                                                                                  size_t shared, cudaStream_t stream);
@@ -164,7 +164,7 @@ extern "C" {
 
 __attribute__((visibility("default"))) unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared,
                                                                             CUstream_st* stream) {
-  // The first ones are of launches that an exception has ended in their arguments: nobody pops them.
+  // The stack is full of launches whose arguments threw an exception, so that nothing popped them: drops the oldest.
   if (pushed.count == Pushed::depth) {
     std::copy(pushed.stack + 1, pushed.stack + pushed.count, pushed.stack);
     --pushed.count;
@@ -173,7 +173,7 @@ __attribute__((visibility("default"))) unsigned __cudaPushCallConfiguration(dim3
   return cudaSuccess;
 }
 
-/// `stream` is where a cudaStream_t goes.
+/// `stream` points to a cudaStream_t.
 __attribute__((visibility("default"))) cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared,
                                                                               void* stream) {
   if (pushed.count == 0) return remember(cudaErrorMissingConfiguration);

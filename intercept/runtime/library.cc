@@ -1,4 +1,4 @@
-// Loading code at run time, and reaching the driver's functions.
+// Libraries loaded at run time, and lookup of the driver's functions.
 #include "intercept/runtime/convert.h"
 #include "intercept/runtime/registry.h"
 #include "intercept/runtime/rows.h"
@@ -10,7 +10,7 @@ static_assert(static_cast<int>(cudaLibraryBinaryIsPreserved) == CU_LIBRARY_BINAR
 static_assert(static_cast<int>(cudaJitOptimizationLevel) == CU_JIT_OPTIMIZATION_LEVEL);
 static_assert(static_cast<int>(cudaDriverEntryPointVersionNotSufficent) == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
 
-/// The launch functions take a kernel of the library API where they take a host function.
+/// The launch functions accept such a kernel in place of a host function, so it is registered.
 CUresult findKernelIn(cudaKernel_t* kernel, cudaLibrary_t library, const char* name) {
   CUresult result = cuLibraryGetKernel(kernel, library, name);
   if (result == CUDA_SUCCESS) registerKernel(*kernel, library);
@@ -31,7 +31,7 @@ CUresult unloadLibrary(cudaLibrary_t library) {
   return result;
 }
 
-/// Who does not ask how it went gets no function where there is none, which is no error as it is the driver's.
+/// Passes the driver a status even if the caller passes none: then a function that does not exist is no error, as in the driver.
 template <class On>
 CUresult findEntry(const char* symbol, void** function, int version, unsigned long long flags,
                    cudaDriverEntryPointQueryResult* status, On on) {

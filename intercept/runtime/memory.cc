@@ -7,7 +7,7 @@ namespace {
 
 constexpr unsigned pitchElement = 4;  // bytes; any the driver accepts gives the same pitch
 
-/// The runtime, unlike the driver, gives a null pointer for no bytes.
+/// For 0 bytes the runtime, unlike the driver, returns a null pointer.
 CUresult allocate(void** memory, size_t bytes) {
   if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (bytes == 0) return *memory = nullptr, CUDA_SUCCESS;
@@ -59,7 +59,7 @@ CUresult readFacts(const void* memory, PointerFacts& facts) {
   return cuPointerGetAttributes(std::size(asked), asked, answers, toDevice(memory));
 }
 
-/// A pointer that CUDA does not know is no error; it is ordinary host memory, or nothing.
+/// A pointer that CUDA does not know is no error: it is ordinary host memory, or unmapped.
 CUresult describe(cudaPointerAttributes* attributes, const void* memory) {
   if (attributes == nullptr) return CUDA_ERROR_INVALID_VALUE;
   PointerFacts facts;
@@ -67,7 +67,7 @@ CUresult describe(cudaPointerAttributes* attributes, const void* memory) {
   *attributes = {};
   if (facts.type == 0 && facts.managed == 0) {
     attributes->type = cudaMemoryTypeUnregistered;
-    attributes->device = -2;  // cudaInvalidDeviceId, as CUDA answers
+    attributes->device = -2;  // cudaInvalidDeviceId, as CUDA returns
     attributes->hostPointer = const_cast<void*>(memory);
     return CUDA_SUCCESS;
   }

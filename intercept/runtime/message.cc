@@ -12,7 +12,7 @@ void say(std::initializer_list<std::string_view> pieces) {
   std::string line = "vgpu: ";
   for (std::string_view piece : pieces) line += piece;
   line += '\n';
-  // A closed or full standard error is the program's wish; there is nowhere else to say so.
+  // Errors are ignored: if the program closed or filled standard error, there is nowhere else to report.
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, line.data(), line.size());
   errno = before;
 }

@@ -1,4 +1,4 @@
-// Messages for the user, which can be written before, during and after the life of the C library's streams.
+// Messages for the user. They work before, during and after the lifetime of the C library's streams.
 #pragma once
 #include <initializer_list>
 #include <string_view>

@@ -1,4 +1,4 @@
-// Programs built with relocatable device code (nvcc -rdc=true) for a device on which their linked image cannot run.
+// Linking for programs built with relocatable device code (nvcc -rdc=true), for a device on which their linked image cannot run.
 #pragma once
 #include <functional>
 

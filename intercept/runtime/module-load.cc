@@ -25,8 +25,8 @@ bool willNotChange(CUresult result) {
   }
 }
 
-/// A module is a library of the driver's: so its kernels have handles that the driver API takes, and its managed variables are one
-/// each for all contexts. `isPreserved`: the image stays where it is as long as the module.
+/// Loads a module as a library of the driver's: so its kernels have handles that the driver API accepts, and its managed variables have one
+/// instance for all contexts. `isPreserved`: the image stays at its address as long as the module exists.
 CUresult loadData(Module& module, const void* image, bool isPreserved, CUmodule& loaded) {
   if (module.library == nullptr) {
     CUlibrary library;
@@ -48,7 +48,7 @@ CUresult loadImage(Module& module, CUmodule& loaded) {
   return linkable ? linkParts(*wrapper, [&](const void* linked) { return loadData(module, linked, false, loaded); }) : result;
 }
 
-/// The program knows one address of a managed variable. Of two contexts of a device each has one of its own in a session.
+/// Whether another context has an instance elsewhere: in a session each has its own, but the program has only one pointer to it.
 bool isElsewhere(const Variable& variable, CUdeviceptr address) {
   for (int slot = 0; slot < maxSlots; ++slot)
     if (slot != thread.slot && variable.address.get(slot) != 0 && variable.address.get(slot) != address) return true;
@@ -61,13 +61,13 @@ CUresult locate(Variable& variable, CUmodule loaded) {
   CUdeviceptr address;
   size_t size;
   CUresult result = cuModuleGetGlobal(&address, &size, loaded, variable.name);
-  // The compiler may have dropped a variable that no kernel uses; who asks for it is told then.
+  // The compiler may have dropped a variable that no kernel uses; a later lookup of the variable reports it.
   if (result == CUDA_ERROR_NOT_FOUND) return CUDA_SUCCESS;
   if (result != CUDA_SUCCESS) return result;
   if (variable.managedHost != nullptr) {
     if (isElsewhere(variable, address)) {
       say({"managed variable ", variable.name,
-           " is in use in another context of this device already; contexts of one device do not share it in a session"});
+           " is already in use in another context of this device; on a virtual GPU the contexts of a device cannot share it"});
       return CUDA_ERROR_NOT_SUPPORTED;
     }
     *variable.managedHost = std::bit_cast<void*>(address);
@@ -98,7 +98,7 @@ CUresult findHandle(const Function& function, CUfunction& handle) {
   return cuModuleGetFunction(&handle, function.module->loaded.get(thread.slot), function.name);
 }
 
-/// Under the lock of the function's module.
+/// Finds the kernel in the thread's context. Under the lock of the function's module.
 cudaError_t resolve(Function& function, LoadedFunction*& loaded) {
   if (loaded = function.loaded.get(thread.slot); loaded != nullptr) return cudaSuccess;
   CUfunction handle;
@@ -116,7 +116,7 @@ cudaError_t resolve(Function& function, LoadedFunction*& loaded) {
   return cudaSuccess;
 }
 
-constinit std::mutex kernelLock;  // stands for the module's lock where a kernel of the library API is resolved
+constinit std::mutex kernelLock;  // used in place of a module's lock when a kernel of the library API is resolved
 
 cudaError_t resolveUnderLock(Function& function, LoadedFunction*& loaded) {
   std::lock_guard lock(function.module == nullptr ? kernelLock : function.module->lock);
@@ -131,7 +131,7 @@ cudaError_t load(Module& module) {
     std::lock_guard lock(module.lock);
     if (cudaError_t error = loadLocked(module); error != cudaSuccess) return error;
   }
-  // The program may name a managed variable by its place too.
+  // The program may also name a managed variable by its device address.
   for (auto& variable : module.variables)
     if (variable->managedHost != nullptr && *variable->managedHost != nullptr)
       addVariableAddress(*variable, *variable->managedHost);
@@ -140,7 +140,7 @@ cudaError_t load(Module& module) {
 
 cudaError_t getLoaded(const void* key, LoadedFunction*& loaded) {
   Function* function = findFunction(key);
-  // CUDA takes an address that nobody registered for a kernel's handle, and finds it to be none.
+  // CUDA takes an unregistered address for a kernel handle, which it then finds invalid.
   if (function == nullptr) return key == nullptr ? cudaErrorInvalidDeviceFunction : cudaErrorInvalidResourceHandle;
   if (loaded = function->loaded.get(thread.slot); loaded != nullptr) return cudaSuccess;
   if (function->module != nullptr)
@@ -153,7 +153,7 @@ cudaError_t getLoaded(const void* key, LoadedFunction*& loaded) {
 cudaError_t getKernel(const void* key, cudaKernel_t* kernel) {
   Function* function = findFunction(key);
   if (kernel == nullptr) return cudaErrorInvalidValue;
-  if (function == nullptr || function->host != key) return cudaErrorInvalidDeviceFunction;  // a kernel's handle is none
+  if (function == nullptr || function->host != key) return cudaErrorInvalidDeviceFunction;  // nor for a kernel's handle
   if (cudaError_t error = load(*function->module); error != cudaSuccess) return error;
   {
     std::lock_guard lock(function->module->lock);

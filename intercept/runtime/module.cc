@@ -33,7 +33,7 @@ void __cudaUnregisterFatBinary(void** handle) {
   removeModule(&moduleOf(handle));
 }
 
-/// The host's stub for a kernel, and the kernel's name in the module; what follows is of the times of CUDA 1.
+/// The kernel's host stub and its name in the module; the other parameters date from CUDA 1.
 void __cudaRegisterFunction(void** handle, const char* host, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*,
                             int*) {
   addFunction(moduleOf(handle), host, name);
@@ -43,13 +43,12 @@ void __cudaRegisterVar(void** handle, char* host, char*, const char* name, int, 
   addVariable(moduleOf(handle), host, nullptr, name, size);
 }
 
-/// The host knows a managed variable through a pointer, which is set when the module is loaded.
+/// Host code reaches a managed variable through a pointer, which is set when the module is loaded.
 void __cudaRegisterManagedVar(void** handle, void** host, char*, const char* name, int, size_t size, int, int) {
   addVariable(moduleOf(handle), host, host, name, size);
 }
 
-/// Called when the program's host code first touches a managed variable. nvcc's code tests the answer for truth and
-/// asks again as long as it is zero.
+/// Called when the program's host code first touches a managed variable. nvcc's code calls it again as long as it returns zero.
 char __cudaInitModule(void** handle) {
   return enter(readyInContext, [&] { return loadManaged(moduleOf(handle)); }) == cudaSuccess;
 }

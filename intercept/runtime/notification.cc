@@ -1,4 +1,4 @@
-// What the driver tells a program unasked: its log of errors, and word of pressure on memory.
+// Callbacks that the driver calls on its own: its error log, and memory pressure.
 #include <bit>
 
 #include "intercept/runtime/convert.h"
@@ -10,7 +10,7 @@ static_assert(static_cast<int>(cudaLogLevelError) == CU_LOG_LEVEL_ERROR &&
               static_cast<int>(cudaLogLevelWarning) == CU_LOG_LEVEL_WARNING);
 static_assert(sizeof(cudaAsyncNotificationInfo_t) == sizeof(CUasyncNotificationInfo));
 
-// The callbacks differ in the names of their parameters' types only: the same enumeration and the same structure.
+// The callback types differ only in the names of parameter types: the enumeration and the structure are the same.
 RUNTIME_DEVICE(cudaLogsRegisterCallback, (cudaLogsCallback_t function, void* data, cudaLogsCallbackHandle* callback),
                cuLogsRegisterCallback(std::bit_cast<CUlogsCallback>(function), data,
                                       same<CUlogsCallbackHandle>(callback)))

@@ -1,9 +1,10 @@
-// nvJitLinkGetLinkedCubin gives PTX: what a program has linked to machine code is linked once more. Text, and what carries some, by the
-// driver's linker (cuLink*); LTO-IR before that by nvJitLink itself (`-lto -ptx`). What cannot be linked so stays machine code, which
-// the device refuses by name.
+// nvJitLinkGetLinkedCubin gives PTX: whatever a program has linked to machine code is linked a second time. PTX text, and containers of
+// PTX, are linked by the driver's linker (cuLink*); LTO-IR is first compiled to PTX by nvJitLink itself (`-lto -ptx`). If an input cannot
+// be linked that way, the program gets the machine code, which the device refuses by name.
 //
-// Any thread. A link belongs to whoever has its handle; `mutex` guards the list of them. The driver's linker needs a context: without a
-// current one it has that of the thread's device, for as long as it runs. In the program's process; a link ends with its handle.
+// Any thread. A link is used by one thread at a time, the holder of its handle; `mutex` guards the list of links. The driver's linker needs
+// a context: if none is current, the context of the thread's device is current while it runs. All state is in the program's process; a
+// link's is freed with its handle.
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -24,7 +25,7 @@
 namespace vgpu::runtime {
 namespace {
 
-/// The functions of a copy. Results are nvJitLink.h's nvJitLinkResult.
+/// The functions of one copy of the library. Results are nvJitLink.h's nvJitLinkResult.
 struct NvJitLink {
   int (*create)(void** handle, uint32_t optionCount, const char** options);
   int (*destroy)(void** handle);
@@ -38,7 +39,7 @@ struct NvJitLink {
 };
 NvJitLink copies[mostCopies];
 
-/// nvJitLinkInputType, as far as they are told apart here.
+/// nvJitLinkInputType, only the values that are distinguished here.
 enum InputType : int { cubin = 1, ptx = 2, ltoIr = 3, fatbinary = 4, object = 5, library = 6, any = 10 };
 
 struct Input {
@@ -49,11 +50,11 @@ struct Input {
 struct Link {
   std::vector<std::string> options;
   std::vector<Input> inputs;
-  std::string text;  ///< what has been linked, with a zero at its end; empty if that is not possible
+  std::string text;  ///< the linked PTX, zero-terminated; empty if the inputs cannot be linked to PTX
 };
 
 std::mutex mutex;
-constinit std::map<void*, Link>* links = nullptr;  // kept for the life of the process
+constinit std::map<void*, Link>* links = nullptr;  // never freed before the process ends
 
 Link* findLink(void* handle) {
   std::lock_guard lock(mutex);
@@ -66,7 +67,7 @@ bool startsWith(std::string_view bytes, uint32_t magic) {
   return bytes.size() >= sizeof magic && std::memcmp(bytes.data(), &magic, sizeof magic) == 0;
 }
 
-/// What a program gives that does not say it.
+/// The type of an input that the program passed as `any`.
 int findType(const std::string& input) {
   constexpr uint32_t ltoIrMagic = 0x7f4e43ed;
   const auto bytes = std::as_bytes(std::span(input));
@@ -91,7 +92,7 @@ CUjitInputType asDriverType(int type) {
   }
 }
 
-/// The PTX of what of the inputs is LTO-IR, by the library itself. Empty if it cannot be linked.
+/// Links the LTO-IR among the inputs to PTX with the library itself. Empty if it cannot be linked.
 std::string linkLtoIr(const NvJitLink& genuine, const Link& link) {
   std::vector<const char*> options;
   for (auto& option : link.options) options.push_back(option.c_str());
@@ -138,7 +139,7 @@ CUresult linkAll(const NvJitLink& genuine, Link& link, CUlinkState state, std::s
   return error;
 }
 
-/// The PTX of all inputs. Empty if they cannot be linked so.
+/// The PTX of all inputs. Empty if they cannot be linked to PTX.
 std::string linkToPtx(const NvJitLink& genuine, Link& link) {
   std::string text;
   CUcontext before = nullptr;
@@ -163,7 +164,7 @@ struct Ours {
     Link link;
     link.options.assign(options, options + optionCount);
     for (auto& option : link.options)
-      if (option == "-ptx") return result;  // no machine code is made
+      if (option == "-ptx") return result;  // the program asks for PTX, so there is no machine code to replace
     std::lock_guard lock(mutex);
     if (links == nullptr) links = std::make_unique<std::map<void*, Link>>().release();
     links->insert_or_assign(*handle, std::move(link));

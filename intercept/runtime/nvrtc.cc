@@ -1,4 +1,4 @@
-// nvrtcGetCUBIN gives the PTX of the same compilation: NVRTC keeps both for an architecture sm_NN.
+// nvrtcGetCUBIN gives the PTX of the same compilation: for an architecture sm_NN NVRTC keeps both.
 #include "intercept/runtime/compiler-row.h"
 #include "intercept/runtime/ptx-version.h"
 

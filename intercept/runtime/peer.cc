@@ -1,4 +1,4 @@
-// Devices of one process reaching each other's memory, and processes sharing memory and events.
+// Access between the devices of one process, and sharing of memory and events between processes.
 #include <cstring>
 
 #include "intercept/runtime/convert.h"
@@ -7,14 +7,14 @@
 namespace vgpu::runtime {
 namespace {
 
-/// The driver names a peer by its context: that of the runtime is the primary one.
+/// The driver identifies a peer by a context: the runtime uses the device's primary context.
 template <class Use>
 cudaError_t withPeer(int device, Use use) {
   if (cudaError_t error = holdDevice(device); error != cudaSuccess) return error;
   return answer(use(contextOf(device)));
 }
 
-/// Asked first whether it is possible at all: for the device itself, for instance, it is not.
+/// Checks first whether access is possible: a device is no peer of itself, for instance.
 cudaError_t enablePeer(int device, unsigned flags) {
   int own, can;
   if (cudaError_t error = currentDevice(own); error != cudaSuccess) return error;

@@ -1,4 +1,4 @@
-// A value for each context, read without a lock.
+// One value for each context, read without a lock.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace vgpu::runtime {
 
-/// T{} until set. The array is made at the first set, so an unused one costs a pointer. Reading takes no lock; setting requires
-/// the lock of the module that the value belongs to. `T` is a pointer or a number.
+/// T{} until set. The array is allocated at the first set, so an unused one costs a pointer. Reading takes no lock; setting requires the
+/// lock of the module that owns the value. `T` is a pointer or a number.
 template <class T>
 class PerContext {
  public:

@@ -1,13 +1,12 @@
-// From an address in the program to our record of it, for the launch path: a lookup takes no lock and allocates
-// nothing.
+// Maps an address in the program to our record of it, for the launch path: a lookup takes no lock and allocates nothing.
 //
-// Open addressing with linear probing in an array of at least twice as many entries as keys. Writers hold the owner's lock. A key
-// once written stays in its array and only its value changes (null: erased), so a reader never sees an entry move. A full array
-// is replaced by one without the erased keys; readers may still be in the old one, so it is kept for the life of the process.
+// Open addressing with linear probing in an array of at least twice as many entries as keys. Writers hold the owner's lock. A key once
+// written stays in its array and only its value changes (null: erased), so a reader never sees an entry move. A full array is replaced by
+// one without the erased keys; readers may still use the old one, so it is kept until the process ends.
 //
-// That costs at most 64 bytes for each key that is set for the first time, or for the first time since it was left out: a new array has
-// at least four entries a live key, and is full when half of them are used, so a quarter of its entries are keys that came since. While
-// keys are only added, each array is twice as large as the one before, and all the old ones are no larger than the current one.
+// The old arrays cost at most 64 bytes for each key that is added (or added again after a replacement dropped it): a new array has at least
+// four entries a live key and is full when half of them are used, so a quarter of its entries are keys added since. If keys are only added,
+// each array is twice as large as the one before, so all old arrays together are no larger than the current one.
 #pragma once
 #include <atomic>
 #include <bit>
@@ -47,7 +46,7 @@ class PointerTable {
   };
   struct Array {
     size_t size;  // a power of two
-    size_t used;  // keys, those without a value included
+    size_t used;  // keys, including erased ones
     std::unique_ptr<Entry[]> entries;
     Array* previous;
   };

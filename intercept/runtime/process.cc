@@ -38,7 +38,7 @@ cudaError_t bind() {
     return cudaErrorInsufficientDriver;
   }
   pthread_atfork(nullptr, nullptr, inChild);
-  // Handlers run last in, first out: this one before those that nvcc's constructors registered before main.
+  // atexit handlers run last in, first out: this one before those that nvcc's constructors registered before main.
   atexit([] { exiting.store(true); });
   bound = true;
   return cudaSuccess;
@@ -59,7 +59,7 @@ cudaError_t startDriver() {
 }
 
 cudaError_t remember(cudaError_t error) {
-  if (error != cudaSuccess && error != cudaErrorNotReady) thread.last = error;  // "not ready" is an answer
+  if (error != cudaSuccess && error != cudaErrorNotReady) thread.last = error;  // "not ready" is a result, not a failure
   return error;
 }
 

@@ -1,15 +1,13 @@
-// State of the whole process: whether CUDA may be called, and the contexts.
+// State of the whole process: whether CUDA may be called, and the contexts in use.
 //
-// Nothing happens before the program's first real CUDA call: the driver is opened and initialised there, and a device's
-// primary context is made when a thread first needs it. A child made by fork after that point has no driver (CUDA's
-// rule): every call in it fails with cudaErrorInitializationError. After this library's last destructor every call
-// fails with cudaErrorCudartUnloading.
+// Nothing happens before the program's first real CUDA call, which opens and initialises the driver; a device's primary context is made
+// when a thread first needs it. A child forked after that first call has no driver (CUDA's rule): every call in it fails with
+// cudaErrorInitializationError. After this library's last destructor every call fails with cudaErrorCudartUnloading.
 //
-// Contexts are numbered by *slots*, so that what is kept per context is an array element: slot d is the primary context
-// of device d, further slots are contexts that the program made with the driver API.
+// Contexts are numbered by *slots*, so that per-context data are array elements: slot d is the primary context of device d, further slots
+// are contexts that the program made with the driver API.
 //
-// Locks, in this order: a module's lock (registry.h), `contextLock`, the initialisation lock. None is held in a call
-// that can run the program's code.
+// Lock order: a module's lock (registry.h), `contextLock`, the initialisation lock. None is held in a call that can run the program's code.
 #pragma once
 #include <cuda.h>
 #include <driver_types.h>
@@ -21,27 +19,26 @@ namespace vgpu::runtime {
 constexpr int maxDevices = 64;
 constexpr int maxSlots = 96;
 
-/// What cudaLaunchKernel checks a configuration against, per device.
+/// The limits that cudaLaunchKernel checks a configuration against, per device.
 struct LaunchLimits {
   unsigned block[3];
   unsigned grid[3];
   unsigned threads;  // of a block
 };
 
-/// The calling thread's own state. Plain data, so that a thread costs nothing until it calls, and needs no destructor.
+/// The calling thread's own state. Plain data: a thread that makes no call pays nothing, and no destructor is needed.
 struct Thread {
   int device = -1;              ///< chosen by cudaSetDevice; -1 until then
   int slot = -1;                ///< of `context`
   CUcontext context = nullptr;  ///< the current context when this thread last called; checked again in every call
-  unsigned epoch = 0;           ///< of the process when it was checked
+  unsigned epoch = 0;           ///< the process's `epoch` when `context` was checked
   cudaError_t last = cudaSuccess;
 };
 extern thread_local constinit Thread thread;
 
 enum class Stage : int { fresh, starting, working, forked, ended };
 extern constinit std::atomic<Stage> stage;
-/// True once the process has begun to end: the driver then frees the contexts with their content, so nothing needs to be
-/// unloaded.
+/// True once the process has begun to exit: nothing needs to be unloaded, because the driver frees the contexts with their content.
 extern constinit std::atomic<bool> exiting;
 /// Incremented whenever a context that some thread may have cached is destroyed.
 extern constinit std::atomic<unsigned> epoch;
@@ -67,15 +64,15 @@ inline cudaError_t readyInContext() {
   return adoptContext(current);
 }
 
-/// The device of the current context or, without one, the thread's choice. Makes no context. Needs ready().
+/// The device of the current context or, if there is none, the one that the thread chose. Makes no context. Needs ready().
 cudaError_t currentDevice(int& device);
 /// Makes `device` the thread's, and its primary context current.
 cudaError_t chooseDevice(int device);
 /// Makes the device's primary context, without making it current.
 cudaError_t holdDevice(int device);
-/// The devices that a thread without a device of its own tries, in order; a copy is kept.
+/// Sets the devices that a thread without a chosen device tries, in order. Copies the list.
 cudaError_t setValidDevices(const int* devices, int count);
-/// Destroys the primary context of the thread's device and drops what was kept about it.
+/// Destroys the primary context of the thread's device and drops the records of what was loaded in it.
 cudaError_t resetDevice();
 
 const LaunchLimits& launchLimits(int slot);

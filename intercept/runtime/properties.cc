@@ -11,12 +11,12 @@ namespace {
 
 CUresult readAttribute(CUdevice device, CUdevice_attribute attribute, int& value) {
   CUresult result = cuDeviceGetAttribute(&value, attribute, device);
-  // A driver older than an attribute: the device does not have what it tells of.
+  // A driver that is older than the attribute: the device lacks the feature.
   if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED) return value = 0, CUDA_SUCCESS;
   return result;
 }
 
-/// Attributes are int; the properties made of them are int, unsigned or size_t.
+/// Attributes are int; the properties that they become are int, unsigned or size_t.
 class Reader {
  public:
   explicit Reader(CUdevice device) : device_(device) {}
@@ -163,7 +163,7 @@ CUresult readAll(CUdevice device, cudaDeviceProp& p) {
   return readAttributes(device, p);
 }
 
-/// How much of what is asked for a device has: the wanted properties that are set and met.
+/// How many of the wanted properties that are set the device meets.
 int score(const cudaDeviceProp& wanted, const cudaDeviceProp& has) {
   int points = 0;
   if (wanted.name[0] != 0) points += strncmp(wanted.name, has.name, sizeof has.name) == 0;

@@ -3,8 +3,9 @@
 
 namespace vgpu::runtime {
 
-/// A newer compiler's text would be refused by the device's driver, which takes that compiler's machine code: it is made text of the
-/// driver's version (CUDA_VERSION). What that one has not is refused by name. In place, of the same size.
+/// Lowers the PTX version of a compiler newer than the device's driver to the driver's (CUDA_VERSION): natively the driver loads that
+/// compiler's machine code, but it would refuse the newer text. Instructions that the driver lacks are refused by name. In place; the size
+/// stays.
 void lowerPtxVersion(std::span<char> text);
 
 }  // namespace vgpu::runtime

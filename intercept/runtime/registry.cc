@@ -11,13 +11,13 @@ namespace {
 
 constinit std::mutex registryLock;
 constinit Module* modules = nullptr;
-constinit Function* libraryKernels = nullptr;  // those of the library API
+constinit Function* libraryKernels = nullptr;  // kernels that the program got through the library API
 constinit PointerTable<Function> functions;
 constinit PointerTable<Variable> variables;
 constinit PointerTable<Function> handles;
 
-/// The first to register an address keeps it: the host stub of a template kernel is one function in the whole program,
-/// and every object that instantiates it registers it.
+/// The first registration of an address is kept: the host stub of a template kernel is one function in the whole program, and every object
+/// that instantiates the template registers it.
 template <class T>
 void add(PointerTable<T>& table, const void* key, T* record) {
   if (table.find(key) == nullptr) table.set(key, record);
@@ -44,7 +44,7 @@ Module* addModule(const FatbinaryWrapper* wrapper) {
   module->wrapper = wrapper;
   std::lock_guard lock(registryLock);
   module->next = modules;
-  return modules = module.release();  // the program owns it from here; removeModule() takes it back
+  return modules = module.release();  // the program owns it now; removeModule() deletes it
 }
 
 void addFunction(Module& module, const void* host, const char* name) {
@@ -112,7 +112,7 @@ void registerKernel(CUkernel kernel, CUlibrary library) {
   auto record = std::make_unique<Function>();
   record->kernel = kernel;
   record->library = library;
-  auto* kept = record.release();  // until removeKernels(): the driver may hand the same kernel out again
+  auto* kept = record.release();  // kept until removeKernels(): the driver may return the same kernel again
   kept->next = std::exchange(libraryKernels, kept);
   functions.set(kernel, kept);
 }

@@ -1,12 +1,11 @@
 // What the program has registered: its fatbinaries ("modules"), their kernels and their variables.
 //
-// nvcc's code registers everything from constructors, before main and often before any of our own initialisers; that is
-// bookkeeping only. A module is loaded into a context when one of its kernels or variables is first used there; then
-// all of its variables are looked up, kernels one by one as they are used. The records die with
-// __cudaUnregisterFatBinary, that is at exit or when the object is closed by dlclose.
+// nvcc's code registers everything from constructors, before main and often before any of our own initialisers; registration is bookkeeping
+// only. A module is loaded into a context when one of its kernels or variables is first used there; all of its variables are looked up
+// then, kernels each at its first use. __cudaUnregisterFatBinary deletes the records, at exit or when dlclose closes the object.
 //
-// Lookups by host address take no lock. Locks, in this order: `registryLock` (the list of modules and the tables), a
-// module's lock (its loads). Neither is held while the program's code runs.
+// Lookups by host address take no lock. Lock order: `registryLock` (the list of modules and the tables), a module's lock (its loads).
+// Neither is held while the program's code runs.
 #pragma once
 #include <cuda.h>
 #include <driver_types.h>
@@ -21,10 +20,10 @@
 
 namespace vgpu::runtime {
 
-/// A kernel in one context, with what a launch is checked against.
+/// A kernel in one context, with the limits that a launch is checked against.
 struct LoadedFunction {
   CUfunction function;
-  unsigned maxThreads;                     ///< of a block, by the registers that the kernel takes
+  unsigned maxThreads;                     ///< threads of a block; limited by the registers that the kernel uses
   std::atomic<unsigned> maxDynamicShared;  ///< bytes; cudaFuncSetAttribute changes it
 };
 
@@ -32,19 +31,19 @@ struct Module;
 
 struct Function {
   Module* module = nullptr;   ///< null for a kernel of the library API
-  CUlibrary library = nullptr;  ///< of a kernel of the library API: its library
-  CUkernel kernel = nullptr;  ///< of the library API, or once the program has asked for it (getKernel); then under the module's lock
+  CUlibrary library = nullptr;  ///< library API only: the library that the kernel belongs to
+  CUkernel kernel = nullptr;  ///< of the library API, or set by getKernel(), then under the module's lock
   const void* host = nullptr;
   const char* name = nullptr;  ///< in the module; the program's own string
   PerContext<LoadedFunction*> loaded;
   std::vector<std::unique_ptr<LoadedFunction>> owned;
-  Function* next = nullptr;  ///< of those of the library API
+  Function* next = nullptr;  ///< in the list of kernels of the library API
 };
 
 struct Variable {
   Module* module = nullptr;
-  const void* host = nullptr;    ///< the address that the program knows it by
-  void** managedHost = nullptr;  ///< of a managed variable: where the program finds its address
+  const void* host = nullptr;    ///< the address by which the program knows it
+  void** managedHost = nullptr;  ///< managed variable: the program's pointer to it
   const char* name = nullptr;
   size_t size = 0;
   PerContext<CUdeviceptr> address;
@@ -58,20 +57,20 @@ struct Module {
   std::mutex lock;
   std::vector<std::unique_ptr<Function>> functions;
   std::vector<std::unique_ptr<Variable>> variables;
-  CUlibrary library = nullptr;  ///< of which `loaded` are the modules; under the lock
+  CUlibrary library = nullptr;  ///< `loaded` are its modules; under the lock
   PerContext<CUmodule> loaded;
   PerContext<int> failed;  ///< a permanent cudaError_t: the image cannot run on the device
   Module* next = nullptr;
 };
 
-/// The kernel of a host function, of a cudaKernel_t or of a kernel of the library API; or null.
+/// The record of a host function, of a cudaKernel_t or of a kernel of the library API; or null.
 Function* findFunction(const void* key);
-/// The variable of a host address, or null.
+/// The variable with that host address, or null.
 Variable* findVariable(const void* key);
 
-/// The kernel in the thread's context, loading its module if need be. Needs readyInContext().
+/// The kernel in the thread's context, loading its module if necessary. Needs readyInContext().
 cudaError_t getLoaded(const void* key, LoadedFunction*& loaded);
-/// The driver's kernel, which belongs to no context; loads its module in the thread's if need be. Needs readyInContext().
+/// The driver's kernel, which belongs to no context; loads its module into the thread's context if necessary. Needs readyInContext().
 cudaError_t getKernel(const void* key, cudaKernel_t* kernel);
 /// Calls `use` with the driver's handle of that kernel, and returns the driver's result. Needs readyInContext().
 template <class Use>
@@ -80,29 +79,29 @@ cudaError_t withFunction(const void* key, Use use) {
   cudaError_t error = getLoaded(key, loaded);
   return error != cudaSuccess ? error : answer(use(loaded->function));
 }
-/// As getLoaded(), only for a kernel that has been used in this context before; else null.
+/// As getLoaded(), but only for a kernel that was used in this context before; else null.
 inline LoadedFunction* findLoaded(const void* key) {
   Function* function = findFunction(key);
   return function == nullptr ? nullptr : function->loaded.get(thread.slot);
 }
-/// A variable's address and size in the thread's context, loading its module if need be. Needs readyInContext().
+/// A variable's address and size in the thread's context, loading its module if necessary. Needs readyInContext().
 cudaError_t getAddress(const void* key, CUdeviceptr& address, size_t& size);
-/// Its bytes [offset, offset + count), as getAddress().
+/// The address of the variable's bytes [offset, offset + count); otherwise as getAddress().
 cudaError_t getPart(const void* key, size_t offset, size_t count, void*& part);
 
 /// Loads the module into the thread's context, once. Needs readyInContext().
 cudaError_t load(Module& module);
-/// Unloads the module from every context it is in; errors are ignored.
+/// Unloads the module from every context that it is loaded in; errors are ignored.
 void unload(Module& module);
-/// Drops the records of what is loaded in a context that is about to be destroyed.
+/// Drops the records of everything loaded in a context that is about to be destroyed.
 void forgetSlot(int slot);
 
-/// The kernel with that handle of the driver, or null: for queries of graphs.
+/// The kernel with that driver handle, or null: for queries of graphs.
 Function* findByHandle(CUfunction handle);
 
-/// Makes a kernel of a library known to the launch functions; twice is the same as once.
+/// Makes a kernel of a library known to the launch functions. Idempotent.
 void registerKernel(CUkernel kernel, CUlibrary library);
-/// Drops the records of the kernels of a library that has ended.
+/// Drops the records of the kernels of a library that has been unloaded.
 void removeKernels(CUlibrary library);
 
 }  // namespace vgpu::runtime

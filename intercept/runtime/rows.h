@@ -2,20 +2,19 @@
 //
 //   RUNTIME(cudaFree, (void* memory), cuMemFree(toDevice(memory)))
 //
-// defines the C function cudaFree. It makes sure that the driver works and that the thread has a context, evaluates the
-// expression (a CUresult or a cudaError_t), records a failure as the thread's last error and returns it. The signature
-// is checked against <cuda_runtime_api.h>, which declares the same C function: another one does not compile.
+// defines the C function cudaFree. It ensures that the driver works and that the thread has a context, evaluates the expression (a CUresult
+// or a cudaError_t), records a failure as the thread's last error and returns it. <cuda_runtime_api.h> declares the same C function, so a
+// row with another signature does not compile.
 //
 // The variants say what must hold before the expression is evaluated:
 //   RUNTIME          the driver is initialised and a context is current
 //   RUNTIME_DEVICE   the driver is initialised; no context is made
 //   RUNTIME_LOCAL    nothing: the result needs no driver
-//   RUNTIME_STREAM   as RUNTIME, and both flavours of a function whose null stream is the default stream: the plain
-//   name
+//   RUNTIME_STREAM   as RUNTIME, and both flavours of a function whose null stream is the default stream: the plain name
 //                    for the legacy default stream and name_ptsz for the per-thread one. `on(stream)` in the expression
 //                    is the stream that the caller meant
 //   RUNTIME_ENTRIES  both flavours, as RUNTIME_DEVICE: no context is made
-//   RUNTIME_SYNC     the same for functions without a stream argument (name_ptds); `on` tells the flavour
+//   RUNTIME_SYNC     as RUNTIME_STREAM, for functions without a stream argument (name_ptds); `on` is the flavour
 #pragma once
 #pragma GCC visibility push(default)
 #include <cuda_runtime_api.h>
@@ -40,7 +39,7 @@ struct PerThreadDefaultStream {
   CUstream operator()(cudaStream_t stream) const { return stream == nullptr ? CU_STREAM_PER_THREAD : stream; }
 };
 
-/// Failures of our own end here; a thread that is cancelled unwinds.
+/// Our own exceptions end here; the cancellation of a thread unwinds through.
 template <class Ready, class Body>
 inline cudaError_t enter(Ready isReady, Body body) try {
   if (cudaError_t error = isReady(); error != cudaSuccess) [[unlikely]]
@@ -52,7 +51,7 @@ inline cudaError_t enter(Ready isReady, Body body) try {
   return remember(cudaErrorUnknown);
 }
 
-/// For RUNTIME_LOCAL: a process that has ended its CUDA or was forked from one may still ask these.
+/// For RUNTIME_LOCAL: such a function also works after CUDA has ended in the process, and in a forked child.
 inline cudaError_t readyForNothing() { return cudaSuccess; }
 
 }  // namespace vgpu::runtime

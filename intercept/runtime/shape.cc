@@ -11,7 +11,7 @@ struct MemoryTypes {
   CUmemorytype to, from;
 };
 
-/// Which side is which by the direction; `known` is false for a number that is no direction.
+/// The memory types of both sides by direction; `known` is false for a number that is no direction.
 MemoryTypes typesOf(cudaMemcpyKind kind, bool& known) {
   known = true;
   switch (kind) {
@@ -41,7 +41,7 @@ bool fits(const Side& side, const Box& box) {
   return side.array != nullptr || side.pitch >= box.width || (box.height <= 1 && box.depth <= 1);
 }
 
-/// A side of cudaMemcpy3D: exactly one of array and memory.
+/// One side of cudaMemcpy3D: either an array or memory, not both.
 cudaError_t readSide(cudaArray_t array, const cudaPos& at, const cudaPitchedPtr& memory, size_t element, Side& side) {
   if ((array != nullptr) == (memory.ptr != nullptr)) return cudaErrorInvalidValue;
   side = {memory.ptr, handle<CUarray>(array), memory.pitch, memory.ysize, at.x, at.y, at.z};
@@ -100,7 +100,7 @@ cudaMemcpy3DParms parametersOf(const CUDA_MEMCPY3D& copy) {
   if (array != nullptr && elementSize(array, element) != CUDA_SUCCESS) element = 1;
   auto memory = [&](CUmemorytype type, const void* host, CUdeviceptr device, size_t pitch, size_t height) {
     void* place = type == CU_MEMORYTYPE_HOST ? const_cast<void*>(host) : toPointer(device);
-    return cudaPitchedPtr{place, pitch, 0, height};  // the driver keeps no width of its own
+    return cudaPitchedPtr{place, pitch, 0, height};  // the driver keeps no width
   };
   cudaMemcpy3DParms p = {};
   size_t fromElement = copy.srcArray != nullptr ? element : 1, toElement = copy.dstArray != nullptr ? element : 1;

@@ -1,7 +1,7 @@
-// Copies of rectangles and boxes, all of them as the driver's one three-dimensional copy.
+// Copies of rectangles and boxes, all described as the driver's three-dimensional copy.
 //
-// The driver wants bytes and rows; the runtime counts x in elements as soon as an array takes part. A `Side` is one end
-// of a copy in the driver's terms.
+// The driver counts bytes and rows; the runtime counts x in elements if an array is on either side. A `Side` is one end of a copy in the
+// driver's terms.
 #pragma once
 #include <cuda.h>
 #include <driver_types.h>
@@ -26,7 +26,7 @@ struct Box {
 cudaError_t describeCopy(const Side& to, const Side& from, const Box& box, cudaMemcpyKind kind, CUDA_MEMCPY3D& copy);
 /// The same from cudaMemcpy3D's parameters, which are not read if there is nothing to copy.
 cudaError_t describeCopy(const cudaMemcpy3DParms* parameters, CUDA_MEMCPY3D& copy);
-/// Back from the driver's description, as graph nodes return it.
+/// The inverse conversion, for graph nodes' queries.
 cudaMemcpy3DParms parametersOf(const CUDA_MEMCPY3D& copy);
 
 /// The bytes of one element of an array.

@@ -7,7 +7,7 @@
 namespace vgpu::runtime {
 namespace {
 
-/// The driver's callbacks get a CUresult where the runtime's get a cudaError_t.
+/// The program's callback, which takes a cudaError_t; the driver's callbacks take a CUresult.
 struct Callback {
   cudaStreamCallback_t function;
   void* data;
@@ -22,7 +22,7 @@ CUresult addCallback(CUstream stream, cudaStreamCallback_t function, void* data,
   if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
   auto callback = std::make_unique<Callback>(Callback{function, data});
   CUresult result = cuStreamAddCallback(stream, runCallback, callback.get(), flags);
-  if (result == CUDA_SUCCESS) static_cast<void>(callback.release());  // runCallback owns it from here
+  if (result == CUDA_SUCCESS) static_cast<void>(callback.release());  // runCallback owns it now
   return result;
 }
 

@@ -113,7 +113,7 @@ cudaTextureDesc toRuntime(const CUDA_TEXTURE_DESC& from) {
   return to;
 }
 
-/// What elements of an array, or of memory, are; nothing of what the runtime has no name for, which is the driver's to judge.
+/// The element of an array or of memory; nothing if the runtime has no name for the format, which the driver then checks.
 std::optional<cudaChannelFormatDesc> elementOf(CUarray array) {
   CUDA_ARRAY3D_DESCRIPTOR shape;
   if (cuArray3DGetDescriptor(&shape, array) != CUDA_SUCCESS) return std::nullopt;
@@ -133,7 +133,7 @@ std::optional<cudaChannelFormatDesc> elementOf(const cudaResourceDesc& resource)
   return std::nullopt;
 }
 
-/// What NVIDIA's runtime finds before the driver does (docs/facts.md).
+/// Checks that NVIDIA's runtime makes before the driver does (docs/facts.md).
 cudaError_t checkReading(const cudaChannelFormatDesc& element, const cudaTextureDesc& texture) {
   const bool mixes = texture.filterMode == cudaFilterModeLinear, normalizes = texture.readMode == cudaReadModeNormalizedFloat;
   switch (element.f) {
@@ -147,7 +147,7 @@ cudaError_t checkReading(const cudaChannelFormatDesc& element, const cudaTexture
     case cudaChannelFormatKindUnsignedBlockCompressed6H:
     case cudaChannelFormatKindSignedBlockCompressed6H:
     case cudaChannelFormatKindUnsignedNormalized1010102: return normalizes ? cudaErrorInvalidNormSetting : cudaSuccess;
-    default: return normalizes ? cudaSuccess : cudaErrorInvalidNormSetting;  // whole numbers that stand for fractions
+    default: return normalizes ? cudaSuccess : cudaErrorInvalidNormSetting;  // integers that represent fractions
   }
 }
 

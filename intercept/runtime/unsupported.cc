@@ -1,6 +1,6 @@
-// The functions of the toolkit's libcudart that have no row. They exist so that every program links and starts; a call fails
-// with CUDA's own error and says so once, by name, with the reason of forbidden.list. The list is generated: what NVIDIA exports
-// less what the rows define.
+// The functions of the toolkit's libcudart that have no row. They exist so that every program links and starts; a call returns CUDA's own
+// error and prints once the function's name and the reason in forbidden.list. The list is generated: NVIDIA's exports minus the functions
+// that the rows define.
 #include <driver_types.h>
 
 #include <atomic>
@@ -12,14 +12,14 @@ namespace vgpu::runtime {
 namespace {
 
 int refuse(const char* name, const char* why, std::atomic<bool>& said) {
-  if (!said.exchange(true)) say({name, " is not possible in a session (", why, "); it returns cudaErrorNotSupported"});
+  if (!said.exchange(true)) say({name, " is not available on a virtual GPU (", why, "); it returns cudaErrorNotSupported"});
   return remember(cudaErrorNotSupported);
 }
 
 }  // namespace
 }  // namespace vgpu::runtime
 
-// Parameters are the caller's to push and to drop on x86-64, so a function without any answers for every signature.
+// On x86-64 the caller passes and removes arguments, so a function without parameters serves every signature.
 #define UNSUPPORTED(name, why)                                  \
   extern "C" __attribute__((visibility("default"))) int name(); \
   extern "C" int name() {                                       \

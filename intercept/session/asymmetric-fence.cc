@@ -13,7 +13,7 @@ namespace {
 long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
 }  // namespace
 
-// Registered when the library is loaded: later, with several threads, the registration would take milliseconds.
+// Registered when the library is loaded: once the process has several threads, registration takes milliseconds.
 const bool AsymmetricFence::kernelHelps = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 
 void AsymmetricFence::registerAgain() {

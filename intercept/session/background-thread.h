@@ -1,4 +1,4 @@
-// A thread of ours inside a foreign program, with all signals blocked, so that the program's handlers run on the program's
+// Threads of ours inside the program's process. All signals are blocked in them, so that the program's handlers run on the program's
 // threads.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace vgpu::client {
 
-// While it lives, all signals are blocked in the calling thread, and in the threads that it starts, which keep them blocked.
+// During its lifetime all signals are blocked in the calling thread. Threads that it starts inherit the mask and keep it.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -26,8 +26,8 @@ class SignalsBlocked {
   sigset_t before;
 };
 
-// `name`: at most 15 characters, shown by tools such as ps. Throws std::system_error if no thread can be created, std::bad_alloc
-// if there is no memory for one.
+// `name`: at most 15 characters, shown by tools such as ps. Throws std::system_error if no thread can be created, std::bad_alloc if memory
+// is exhausted.
 template <typename Body>
 std::thread startBackgroundThread(const char* name, Body&& body) {
   SignalsBlocked whileStarting;

@@ -10,7 +10,7 @@ namespace vgpu::client {
 
 namespace {
 
-// Of what the driver gives for it: the session's own memory is leased, and a lease is refused after all idle ones have ended.
+// Whether the call uses memory of the driver's own. The session's memory is leased, and refused only after all idle leases ended.
 bool takesDriverMemory(api::Method method) {
   switch (method) {
     case api::Method::arrayCreate:
@@ -26,7 +26,7 @@ bool takesDriverMemory(api::Method method) {
 
 }  // namespace
 
-// With managed memory, if the frame may use it, on the devices. It is looked at inside the gate (ManagedMemory::exclude).
+// Moves managed memory that the host has touched to the devices, if the frame may use it. Checked inside the gate (ManagedMemory::exclude).
 void CallBase::giveManaged() {
   auto& managed = thread.session.managed;
   while (managed.isTouched()) {
@@ -42,8 +42,8 @@ void CallBase::goNowhere() {
   std::memset(nowhere.begin(), 0, words * sizeof(capnp::word));
 }
 
-void CallBase::failOtherDevice() const { KJ_FAIL_REQUIRE("a frame of another device than its stream's", api::infoOf(method).name); }
-void CallBase::failTooLarge() const { KJ_FAIL_REQUIRE("a frame larger than the ring takes", api::infoOf(method).name, words); }
+void CallBase::failOtherDevice() const { KJ_FAIL_REQUIRE("a frame for another device than its stream's", api::infoOf(method).name); }
+void CallBase::failTooLarge() const { KJ_FAIL_REQUIRE("a frame is larger than the ring allows", api::infoOf(method).name, words); }
 
 kj::ArrayPtr<capnp::word> CallBase::space() {
   if (!reservation) return nowhere;
@@ -53,25 +53,25 @@ kj::ArrayPtr<capnp::word> CallBase::space() {
 kj::ArrayPtr<const capnp::word> CallBase::replyWords() const {
   if (longReply != nullptr) return longReply;
   const uint32_t answered = waiter->replyWords();
-  KJ_REQUIRE(answered * sizeof(capnp::word) <= replyBytes, "an answer larger than a slot", answered);
+  KJ_REQUIRE(answered * sizeof(capnp::word) <= replyBytes, "a reply is larger than a slot", answered);
   return kj::arrayPtr(reinterpret_cast<const capnp::word*>(waiter->answer()), answered);
 }
 
-// The worker waits for a frame at this position, and so do all frames behind it.
+// Publishes an empty frame: otherwise the worker, and all later frames, would wait forever at this position.
 void CallBase::fillPlace() {
   std::memset(reservation->body(), 0, words * sizeof(capnp::word));
   thread.session.ring(executingDevice).publish(*reservation, api::Method::nothing, 0);
 }
 
-// Whether the frame, which the worker's driver has had no memory for, can be sent once more after the session has returned memory of
-// the device. It is a new frame of the same words.
+// Whether a frame that the worker's driver refused for lack of memory can be sent again after the session has returned leased memory of the
+// device. The retry is a new frame with the same words.
 bool CallBase::canAskAgain() {
   if (!takesDriverMemory(method) || message == nullptr || !own) return false;
   pass.reset();
   Memory& memory = thread.session.memory;
   const bool can = memory.freeBytes(thread, executingDevice) != 0;
   if (can) {
-    own.reset();  // the frames that return memory need a slot
+    own.reset();  // the frames that return memory need the slot
     memory.trim(thread, executingDevice, 0);
     waiter = takeWaiter(thread, method, own);
   }
@@ -101,10 +101,10 @@ CUresult CallBase::call() {
 
 bool CallBase::hasResults() const { return waiter->hasSlot() && replyWords().size() != 0; }
 
-// Fetches the rest of a reply of which the slot holds the beginning. The thread stays inside the gate meanwhile, because only the
+// Fetches the rest of a reply of which the slot holds only the first part. The thread stays inside the gate meanwhile, because only the
 // worker that made the reply has the rest.
 CUresult CallBase::fetchLongReply(uint64_t words) {
-  KJ_REQUIRE(words * sizeof(capnp::word) <= maxReplyBytes, "a reply larger than any should be", words);
+  KJ_REQUIRE(words * sizeof(capnp::word) <= maxReplyBytes, "a reply is too large", words);
   auto whole = kj::heapArray<capnp::word>(words);
   auto bytes = whole.asBytes();
   std::memcpy(bytes.begin(), waiter->answer(), replyBytes);
@@ -113,7 +113,7 @@ CUresult CallBase::fetchLongReply(uint64_t words) {
     frame->setOffset(static_cast<uint32_t>(have));
     if (CUresult error = frame.call()) return error;
     auto part = frame.results<api::Cuda::ReplyPartResults>().getBytes();
-    KJ_REQUIRE(part.size() != 0 && part.size() <= bytes.size() - have, "a reply's part of impossible size", part.size());
+    KJ_REQUIRE(part.size() != 0 && part.size() <= bytes.size() - have, "a reply's part has an invalid size", part.size());
     std::memcpy(bytes.begin() + have, part.begin(), part.size());
     have += part.size();
   }

@@ -4,9 +4,9 @@
 //   frame->setDestination(…);
 //   return frame.post();
 //
-// It goes into the ring of the device that executes it. Between the constructor and post(), call() or signal() the thread holds a
-// reservation in that ring for which the worker waits: set the parameters and send, do nothing else. If an exception is thrown in
-// between, the destructor publishes a frame that does nothing.
+// The frame goes into the ring of the device that executes it. Between the constructor and post(), call() or signal() the thread holds a
+// reservation in that ring, for which the worker waits: set the parameters and send, do nothing else. If an exception is thrown in between,
+// the destructor publishes a frame that does nothing.
 #pragma once
 
 #include <cstring>
@@ -21,8 +21,8 @@ namespace vgpu::client {
 // The part of a call that does not depend on its parameters.
 class CallBase {
  protected:
-  // `lent`: the waiter to use instead of one of its own. `inside`: the thread is inside the gate already, because of an enclosing
-  // call. Compiled where the method is known: most calls post a frame that leaves no object, and need little of what follows.
+  // `lent`: the waiter to use instead of an own one. `inside`: the thread is inside the gate already, because of an enclosing call. Inlined
+  // where the method is a constant: most calls post a frame that makes no object, and need little of the code below.
   [[gnu::always_inline]] CallBase(Target target, api::Method method, uint64_t words, Waiter* lent, bool inside)
       : thread(target.thread),
         method(method),
@@ -48,11 +48,11 @@ class CallBase {
   kj::ArrayPtr<capnp::word> space();
 
  public:
-  // Of a successful call(). They live as long as this object.
+  // The reply of a successful call(). Lives as long as this object.
   kj::ArrayPtr<const capnp::word> replyWords() const;
 
-  // Sends the frame and does not wait for its execution, but waits if the stream is full. CUDA_SUCCESS, or the error of a lost
-  // session. `pageableBytes`: of the frame's own, that the GPU is to have.
+  // Sends the frame without waiting for its execution; waits only if the stream's depth is exhausted. CUDA_SUCCESS, or the error of a lost
+  // session. `pageableBytes`: how many pageable bytes for the GPU the frame itself carries.
   CUresult post(uint64_t pageableBytes = 0) {
     if (!reservation) [[unlikely]] return thread.session.lossResult();
     if (isRecorded) addToList(space());
@@ -63,24 +63,24 @@ class CallBase {
     pass.reset();
     return depth->await(thread, workStream, units);
   }
-  // Waits for the worker's reply and returns CUDA's result.
+  // Waits for the worker's reply. CUDA's result.
   CUresult call();
-  // Whether the reply of a call has results; that of a failed call may have some too.
+  // Whether the reply of a call has results; a failed call's may have some too.
   bool hasResults() const;
-  // Waits until the GPU has passed this frame's point in its stream. CUDA's result: of this frame, of an earlier posted one, or
+  // Waits until the GPU has passed this frame's point in its stream. CUDA's result: an error of this frame, of an earlier posted frame, or
   // of a faulted context.
   CUresult signal();
-  // The same, but leaves the errors of earlier posted frames to the next call that reports them.
+  // As signal(), but leaves the errors of earlier posted frames to the next call that reports them.
   CUresult reach();
-  // The same without the wait, which is await(device(), sequence()) of the waiter that this frame was made with. Several frames
-  // of one stream may be pending with one waiter; the result of a failed one is the result of those behind it too.
+  // As reach(), without the wait: that is await(device(), sequence()) of the waiter that this frame was made with. One waiter may have
+  // several pending frames of one stream; if one fails, the later ones get its result too.
   CUresult send();
 
   uint64_t sequence() const { return sequenceOf; }
 
   // The device that executes this frame.
   unsigned device() const { return executingDevice; }
-  // Sets the stream, of that device, in which this frame is work: the client records it as outstanding there.
+  // Sets the stream, of the same device, in which this frame is work: the client records it as outstanding there.
   void inStream(uint64_t stream) {
     if (thread.deviceOf(stream) != executingDevice) [[unlikely]] failOtherDevice();
     workStream = stream;
@@ -91,15 +91,15 @@ class CallBase {
       depth = &thread.session.defaultStreamDepths[executingDevice];
     }
   }
-  // That stream's completion word; nullptr if the stream has been destroyed meanwhile.
+  // The completion word of that stream; nullptr if the stream was destroyed meanwhile.
   StreamCompletion* streamCompletion() const { return depth == nullptr ? nullptr : &depth->completion; }
 
-  // For the object list: the address range of the object that this frame makes. Before it is posted, or before record().
+  // For the object list: the address range of the object that this frame makes. Call before post(), or before record().
   void describe(uint64_t address, uint64_t bytes) {
     rangeAddress = address;
     rangeBytes = bytes;
   }
-  // A call whose reply contains the range, or says whether it made anything, is recorded later, by record(); see moduleVariable.
+  // For a call whose reply says whether and where it made an object: record() then adds it to the object list (see moduleVariable).
   void recordLater() { recordsLater = true; }
   void record();
 
@@ -107,12 +107,12 @@ class CallBase {
   Thread& thread;
 
  private:
-  // The device, once the worker consumes its ring. Before the call takes a slot or enters the gate.
+  // Ensures that the worker consumes the device's ring; returns the device. Before the call takes a slot or enters the gate.
   static unsigned ready(const Target& target) {
     target.thread.session.use(target.thread, target.device);
     return target.device;
   }
-  // The waiter of a call, in `own`; nullptr if the method is not waited for.
+  // Makes the waiter of a call, in `own`; nullptr if the method is not waited for.
   static Waiter* takeWaiter(Thread& thread, api::Method method, std::optional<Waiter>& own) {
     const api::Route route = api::natureOf(method).route;
     if (route == api::Route::POST) return nullptr;
@@ -153,33 +153,33 @@ class CallBase {
   std::optional<Gate::Pass> pass;
   std::optional<Reservation> reservation;  // until it is published
   uint64_t sequenceOf = 0;
-  bool isRecorded;  // belongs into the object list
+  bool isRecorded;  // the object list records it
   bool recordsLater = false;
-  uint64_t number = 0;  // of a recorded frame
-  kj::Array<capnp::word> message;  // of one that is recorded when it has been executed, because it may have been consumed then
+  uint64_t number = 0;  // the sequence of a recorded frame in the session
+  kj::Array<capnp::word> message;  // copy of a frame that is recorded after its execution, when the ring may have reused its space
   uint64_t workStream = 0;
-  StreamDepth* depth = nullptr;    // of workStream; nullptr: the frame is work in none
-  kj::Array<capnp::word> nowhere;  // buffer for a frame of a lost session
+  StreamDepth* depth = nullptr;    // of workStream; nullptr: the frame is no stream's work
+  kj::Array<capnp::word> nowhere;  // buffer for a frame if the session is lost
   kj::Array<capnp::word> longReply;  // a reply too large for the slot
   uint64_t rangeAddress = 0, rangeBytes = 0;
 };
 
 // Words that a Data list of `bytes` adds to a frame; a text has a byte more than it has characters.
 constexpr uint64_t dataWords(uint64_t bytes) { return (bytes + 7) / 8; }
-// Of a frame's Data lists together, at most.
+// The most that all Data lists of a frame take together.
 constexpr uint64_t mostDataWords = maxMessageWords - 64;
 
-// `Builder`: of the whole frame, or of a part of it.
+// `Builder`: for the whole frame, or for a part of it.
 template <typename Params, typename Builder = api::FrameBuilder<Params>>
 class Call : public CallBase {
  public:
-  // `extraWords`: of the Data lists that the parameters will hold.
+  // `extraWords`: the words of the Data lists that the parameters will hold.
   [[gnu::always_inline]] Call(Target target, api::Method method, uint64_t extraWords = 0, Waiter* lent = nullptr, bool inside = false)
       : CallBase(target, method, Builder::words + extraWords, lent, inside), params(space()) {}
 
   Builder* operator->() { return &params; }
 
-  // Sets the parameter `stream`, in which this frame is work.
+  // Sets the parameter `stream`, the stream in which this frame is work.
   void setStream(uint64_t stream) {
     params.setStream(stream);
     inStream(stream);

@@ -1,7 +1,7 @@
-// Objects that the program asks for by a key within a parent: a function by its name in a module, a level by its number in a
-// mipmapped array, a plane in an array. Each key has one handle.
+// Objects that the program looks up by a key within a parent: a function by its name in a module, a level by its number in a mipmapped
+// array, a plane in an array. Each key has one handle.
 //
-// Owned by the session, for any thread; `mutex` is a leaf. All of it stays in the program's process over a suspend.
+// Owned by the session. Any thread; `mutex` is a leaf lock. Stays in the program's process over a suspend.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace vgpu::client {
 template <typename Name>
 class Children {
  public:
-  // The handle that was added for that key; 0 if there is none.
+  // The handle added for that key; 0 if there is none.
   template <typename Wanted>
   uint64_t find(uint64_t parent, const Wanted& name) const {
     std::lock_guard lock(mutex);
@@ -24,7 +24,7 @@ class Children {
     auto found = of->second.find(name);
     return found == of->second.end() ? 0 : found->second;
   }
-  // Returns the key's handle from now on: `handle`, or the one that another thread has added before.
+  // Adds `handle` for the key. Returns the key's handle: `handle`, or the one that another thread added before.
   uint64_t add(uint64_t parent, Name name, uint64_t handle) {
     std::lock_guard lock(mutex);
     return handles[parent].try_emplace(std::move(name), handle).first->second;

@@ -5,8 +5,8 @@ namespace vgpu::client {
 std::optional<uint32_t> CompletionWords::take(unsigned device) {
   std::lock_guard lock(mutex);
   auto& own = returned[device];
-  // The oldest are the likeliest to be done; those that are not go to the end. All are checked only if no unused completion word
-  // is left.
+  // The oldest are the likeliest to be written; words that are not yet go to the end of the queue. All of them are checked only if no
+  // unused word is left.
   size_t looks = next == completionWordCount ? own.size() : std::min<size_t>(own.size(), 4);
   for (; looks > 0; --looks) {
     Returned oldest = own.front();

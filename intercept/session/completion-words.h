@@ -1,7 +1,7 @@
-// Which completion words of the segment are taken, by streams (stream-completion.h) and host functions. A completion word is
-// reused with its old number in it: later records have larger ones, so it needs no clearing. It is reused on its own device only,
-// because each device's ring counts for itself. When a stream is destroyed the GPU may not have reached an earlier record yet, and
-// would later overwrite a newer number: such a completion word is not reused before the GPU has written it.
+// Allocates the segment's completion words, for streams (stream-completion.h) and host functions. A word is reused without clearing: later
+// records have larger numbers. It is reused on its own device only, because each device's ring counts separately. When a stream is
+// destroyed, the GPU may not have reached an earlier record yet and would later overwrite a newer number: such a word is reused only after
+// the GPU has written it.
 #pragma once
 
 #include <array>
@@ -18,12 +18,12 @@ class CompletionWords {
  public:
   explicit CompletionWords(const Segment& segment) : segment(segment) {}
 
-  // For a stream or function of `device`. Nothing if all 32,768 are taken, or have been used on other devices.
+  // A word for a stream or function of `device`. Nothing if all 32,768 are taken, or have been used on other devices.
   std::optional<uint32_t> take(unsigned device);
-  // Gives back one that was taken for `device`. `lastSequence`: of the last frame that lets the GPU write into the completion
-  // word; 0 if all of them have.
+  // Gives back a word that was taken for `device`. `lastSequence`: the last frame that makes the GPU write the word; 0 if the GPU has
+  // executed all of them.
   void give(uint32_t completion, unsigned device, uint64_t lastSequence = 0);
-  // The context of `device` has ended: the GPU writes nothing more of frames before `sequence`.
+  // The context of `device` has ended: the GPU writes no more words for frames before `sequence`.
   void contextEnded(unsigned device, uint64_t sequence);
 
  private:
@@ -32,7 +32,7 @@ class CompletionWords {
     uint64_t lastSequence;
   };
   const Segment& segment;
-  std::mutex mutex;  // a leaf
+  std::mutex mutex;  // leaf lock
   std::array<std::deque<Returned>, maxDevices> returned;  // by device
   uint32_t next = 0;
 };

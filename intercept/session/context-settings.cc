@@ -48,7 +48,7 @@ const ContextSettings::Value* ContextSettings::find(unsigned device, int setting
   return nullptr;
 }
 
-// Of several threads that are the first to set it, each asks before it sets: what the first of them notes is from before.
+// Each thread reads the value before it sets one, so whichever stores its value first stores one from before any was set.
 void ContextSettings::noteFirst(Thread& thread, unsigned device, int setting) {
   auto isKnown = [&] {
     std::lock_guard lock(mutex);
@@ -84,7 +84,7 @@ void ContextSettings::end(Thread& thread, unsigned device, uint64_t context) {
     for (int setting : changed)
       if (auto* now = find(device, setting); now != nullptr && context != 0) due.push_back(*now);
   }
-  // The heap of malloc() keeps its size once kernels have used it: then the worker's driver says no.
+  // Errors are ignored: the driver refuses, for instance, to change the size of malloc()'s heap once kernels have used it.
   for (const Value& each : due) tellWorker(thread, device, each.setting, each.value);
   endDefaultStream(thread, device, context);
 }

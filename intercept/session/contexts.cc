@@ -21,7 +21,7 @@ bool Contexts::release(unsigned device, bool& last) {
   return false;
 }
 
-// Only the count matters, and every change of it is one step: relaxed. What ends the context orders the rest (end()).
+// Relaxed: only the count matters, and each change is one atomic step. Ending the context (end()) provides the ordering.
 CUresult Contexts::attach(uint64_t context) {
   auto* state = handles.find<api::Kind::CONTEXT>(context);
   if (state == nullptr) return CUDA_ERROR_INVALID_CONTEXT;

@@ -1,9 +1,9 @@
-// The program's contexts. The worker has one context for each device; the program's contexts are handles for it and own objects:
-// each object records the context that it was made in (ObjectHead, Arena, HostAllocation, KnownTexture) and ends with it
+// The program's contexts. The worker has one context for each device; the program's contexts are handles for it and own objects: each
+// object records the context in which it was made (ObjectHead, Arena, HostAllocation, KnownTexture) and ends with it
 // (driver/context-reset.h).
 //
-// A primary context keeps one handle and is live between the first retain and the last release or a reset; any other context is
-// live while its handle is. Any thread; no locks. All of it stays in the program's process over a suspend.
+// A primary context keeps one handle and is live from the first retain to the last release or a reset; any other context is live while its
+// handle is. Any thread; lock-free. Stays in the program's process over a suspend.
 #pragma once
 
 #include <array>
@@ -24,41 +24,41 @@ class Contexts {
   uint64_t primary(unsigned device) const { return primaries[device].handle; }
   bool isPrimary(uint64_t context) const { return context != 0 && primary(handleDevice(context)) == context; }
 
-  // The context that owns what is made in `context`, streams excepted: of a green context's the device's primary one.
+  // The context that owns objects made in `context`, except streams: for a green context's context, the device's primary context.
   uint64_t ownerOf(uint64_t context) const;
 
   CUresult retain(unsigned device);
-  // Whether there was a retain to release; `last` is set if it was the last one.
+  // False if there was no retain to release; `last` is set if this released the last one.
   bool release(unsigned device, bool& last);
   bool isActive(unsigned device) const { return primaries[device].active.load(); }
 
-  // Whether cuda.h has such flags, of one way to wait at most.
+  // Whether all flags exist in cuda.h, and at most one is a scheduling flag.
   static bool areFlags(unsigned flags) {
     const unsigned waits = flags & CU_CTX_SCHED_MASK;
     return (flags & ~CU_CTX_FLAGS_MASK) == 0 && (waits & (waits - 1)) == 0;
   }
-  // Those that a context has which is made with `flags`.
+  // The flags of a context that was created with `flags`.
   static unsigned madeWith(unsigned flags) {
     return (flags & CU_CTX_USER_COREDUMP_ENABLE) == 0 ? flags : (flags & ~CU_CTX_USER_COREDUMP_ENABLE) | CU_CTX_COREDUMP_ENABLE;
   }
-  // Which a context has as it was made.
+  // Flags that a context keeps from its creation.
   static constexpr unsigned lastingFlags = CU_CTX_MAP_HOST | CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE;
 
-  // As the program gave them, and those that every primary context has. 0 and CUDA_ERROR_CONTEXT_IS_DESTROYED if the context has ended.
+  // The flags that the program set, and `ofPrimary` for a primary context. If the context has ended: 0, CUDA_ERROR_CONTEXT_IS_DESTROYED.
   unsigned flagsOf(uint64_t context, unsigned ofPrimary = 0) const;
   CUresult setFlags(uint64_t context, unsigned flags, unsigned lasting = 0);
 
-  // Counts a use of a context that is live.
+  // Adds a use of a live context.
   CUresult attach(uint64_t context);
-  // Takes one back; whether it was the last. A primary context and a green one's have none to take back.
+  // Removes a use; whether it was the last. Primary contexts and those of green contexts have no uses to remove.
   bool detach(uint64_t context);
 
   // Whether it is live, and with it the objects made in it.
   bool isLive(uint64_t context) const;
-  // Ends it. False if another caller has ended it before.
+  // Ends it. False if another caller has ended it already.
   bool end(uint64_t context);
 
-  // The number of contexts ended so far: as long as it is unchanged, a context that was live still is.
+  // The number of contexts ended so far: while it is unchanged, a context that was live still is.
   uint64_t endedCount() const { return ended.load(std::memory_order_acquire); }
 
  private:

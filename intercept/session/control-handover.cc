@@ -1,4 +1,4 @@
-// How a suspended session changes hands: a daemon comes to resume it, or calls the program that waits without any.
+// How a suspended session changes hands: a daemon connects to resume it, or calls the parked program, which has no daemon.
 #include <kj/debug.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -20,7 +20,7 @@ bool isReadable(int fd) {
 
 }  // namespace
 
-// Lets go of all that it has of the node, the connection last.
+// Releases everything that the program has of the node, the connection last.
 void ProgramControl::park() {
   std::string refusal;
   if (phase != Phase::suspended || isInMemory) refusal = "it is not suspended to disk";
@@ -53,10 +53,10 @@ void ProgramControl::leaveNode() {
   served->leaveFiles();
 }
 
-// As it was when it had been suspended, in another directory. It may have been called to one before, where nobody had it go on.
+// Puts the session, as it was suspended, into another directory. An earlier call may have put it into one where nobody resumed it.
 void ProgramControl::attach(const ParkingPlace::Call& call) {
   if (call.session != opened.id() && !givenFiles.isEmpty())
-    fail("it shares memory of the host with other processes, and a copy of it would have the same: there are no copies of it");
+    fail("it shares host memory with other processes, which a copy would share too: it cannot be copied");
   leaveNode();
   KJ_ON_SCOPE_FAILURE(leaveNode());
   opened.enter(call.directory, call.session);
@@ -67,12 +67,12 @@ void ProgramControl::attach(const ParkingPlace::Call& call) {
 }
 
 void ProgramControl::serveListener() {
-  // All that an earlier daemon has said comes first: it may have given the resume up.
+  // Handles pending messages of an earlier daemon first: it may have given up its resume.
   while (offer && isReadable(offer->fd())) settle(offer->serve());
   int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-  if (fd < 0) return;  // it gave up, or we are out of descriptors: it gets no reply
+  if (fd < 0) return;  // the peer gave up, or no descriptors are left: no reply
   kj::AutoCloseFd peer(fd);
-  // Any error of an unknown peer ends its connection and changes nothing here.
+  // An error of an unknown peer only ends that peer's connection.
   auto caught = kj::runCatchingExceptions([&] {
     if (isTrusted(peerOf(peer))) meet(kj::mv(peer));
   });
@@ -96,7 +96,7 @@ void ProgramControl::meet(kj::AutoCloseFd peer) {
   if (!refusal.empty()) {
     return send(candidate, [&](control::ToNode::Builder answer) { answer.setRefused(reader(refusal)); });
   }
-  // Perhaps from another host, and what has been said of the pinned memory of one holds for both.
+  // The new daemon may be on another host. If the program has agreed to end the sharing of pinned memory, that happens now.
   if (phase == Phase::moving && isApart) served->leaveHost();
   faultPoint("program.reattach-accepted");
   opened.introduce(candidate, givenFiles.all());
@@ -120,7 +120,7 @@ void ProgramControl::settle(ResumeOffer::State state) {
   served->openGate();
   renewal.finish("");
   if (!previous) return;
-  // It may have ended: then no message is needed.
+  // Errors are ignored: if the previous daemon has ended, it needs no message.
   kj::runCatchingExceptions(
       [&] { send(*previous, [](control::ToNode::Builder farewell) { farewell.setMoved(); }); });
 }

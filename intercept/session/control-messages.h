@@ -1,4 +1,4 @@
-// Shared by the program's ends of control connections: texts, files, and time limits for the peer.
+// Helpers for the program's ends of control connections: texts, files, and time limits for the peer.
 #pragma once
 
 #include <capnp/message.h>
@@ -13,7 +13,7 @@
 
 namespace vgpu::client {
 
-// For the rest of a message that a peer has begun to send.
+// The time limit for the rest of a message that a peer has begun to send.
 constexpr std::chrono::seconds messageLimit{10};
 
 inline std::chrono::steady_clock::time_point within(std::chrono::seconds limit) {
@@ -22,7 +22,7 @@ inline std::chrono::steady_clock::time_point within(std::chrono::seconds limit) 
 
 inline std::string text(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
 
-// Sends the control::ToNode message that `fill` sets up, with descriptors.
+// Sends the control::ToNode message that `fill` sets, together with file descriptors.
 template <typename Fill>
 void send(ControlChannel& channel, Fill&& fill, kj::ArrayPtr<const int> descriptors = nullptr) {
   capnp::MallocMessageBuilder builder;

@@ -22,12 +22,12 @@ namespace {
 
 using std::chrono::seconds;
 
-// How long a program whose gate is closed waits for its snapshot to be resumed after its daemon has ended: time for a person to
-// start another one. VGPU_REATTACH_LIMIT, in seconds, overrides it.
+// How long a program whose gate is closed waits for its snapshot to be resumed after its daemon has ended: time for a person to start
+// another daemon. VGPU_REATTACH_LIMIT, in seconds, overrides it.
 constexpr seconds reattachLimit{300};
 constexpr size_t stackBytes = size_t{512} << 10;
 
-// What `body` returns, or the reason of its exception.
+// `body`'s result, or the description of the exception that it throws.
 template <typename Body>
 std::string reasonAgainst(Body&& body) {
   std::string reason;
@@ -38,7 +38,7 @@ std::string reasonAgainst(Body&& body) {
   return reason;
 }
 
-// How often a parked program looks whether a daemon has called: a file in memory wakes nobody.
+// How often a parked program checks for a daemon's call: a file in memory notifies nobody.
 constexpr int parkedMilliseconds = 10;
 
 }  // namespace
@@ -53,14 +53,14 @@ ProgramControl::ProgramControl(const OpenRequest& request) : opened(request), re
   listener = opened.listen();
 }
 
-// A child made by fork() has a copy of this object, but not its thread, and must not use its connections.
+// A forked child has a copy of this object but not its thread, and must not use its connections.
 ProgramControl::~ProgramControl() noexcept {
   if (servingProcess != getpid()) return;
   wake.raise();
   pthread_join(thread, nullptr);
 }
 
-// fork() copies the descriptors first and the memory then: what the control thread has opened between the two is not open here.
+// fork() copies descriptors before memory: a descriptor that the control thread opened in between is not open here.
 void ProgramControl::leave() {
   auto isOpen = [](int fd) { return fcntl(fd, F_GETFD) >= 0; };
   if (isOpen(listener)) listener = nullptr;
@@ -70,12 +70,12 @@ void ProgramControl::leave() {
 
 void ProgramControl::serve(SessionControl& session) {
   served = &session;
-  SignalsBlocked whileStarting;  // inherited by the thread: the program's handlers run on its own threads
+  SignalsBlocked whileStarting;  // the control thread inherits the mask: the program's handlers run on its own threads
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, stackBytes);
   int error = pthread_create(&thread, &attributes, main, this);
-  // A program with much thread-local storage needs a larger stack than ours: then take the default.
+  // A program with much thread-local storage needs a larger stack than ours: uses the default size then.
   if (error == EINVAL) error = pthread_create(&thread, nullptr, main, this);
   pthread_attr_destroy(&attributes);
   if (error != 0) fail(std::string("the control thread cannot be started: ") + std::strerror(error));
@@ -103,7 +103,7 @@ void ProgramControl::run() {
     if (polled[0].revents != 0) return;
     if (polled[2].revents != 0) serveConnection();
     if (offer && polled[4].revents != 0) settle(offer->serve());  // stay() may have ended it
-    if (polled[1].revents != 0) serveListener();  // after the others: a connection that has ended does not block a new one
+    if (polled[1].revents != 0) serveListener();  // after the others: a connection that has ended must not block a new one
     if (polled[3].revents != 0) askRenewal();
     if (polled[5].revents != 0) tellFiles();
     if (place) lookForCall();
@@ -122,7 +122,7 @@ void ProgramControl::endWhatIsLate() {
   if (millisecondsLeft() != 0) return;
   if (offer) return settle(offer->expire());
   waitsUntil.reset();
-  lose("its vgpud ended while this program was being suspended, and nobody has resumed it since");
+  lose("its vgpud ended while this program was being suspended, and it was not resumed since");
 }
 
 void ProgramControl::lose(const std::string& why, const std::string& toWaiting) {
@@ -151,17 +151,17 @@ void ProgramControl::handle(control::ToSession::Reader message) {
       if (phase != Phase::gateClosed) return;
       phase = Phase::running;
       served->openGate();
-      return askRenewal();  // after a failed suspend has delayed it
+      return askRenewal();  // a failed suspend may have delayed it
     case control::ToSession::RENEWAL_FAILED:
       return renewal.finish(text(message.getRenewalFailed()));
     case control::ToSession::SUSPENDED:
     case control::ToSession::SUSPENDED_IN_MEMORY:
-      if (phase != Phase::gateClosed && !isInMemory) fail("vgpud says that the session is suspended, and its gate is open");
+      if (phase != Phase::gateClosed && !isInMemory) fail("vgpud reports that the session is suspended, but its gate is open");
       phase = Phase::suspended;
       isInMemory = message.isSuspendedInMemory();
       return;
     case control::ToSession::MOVING:
-      if (phase != Phase::gateClosed) fail("vgpud says that the session moves, and its gate is open");
+      if (phase != Phase::gateClosed) fail("vgpud reports that the session migrates, but its gate is open");
       phase = Phase::moving;
       return;
     case control::ToSession::APPROACH:
@@ -173,13 +173,13 @@ void ProgramControl::handle(control::ToSession::Reader message) {
     case control::ToSession::LOST:
       return lose(text(message.getLost()), text(message.getLost()));
     default:
-      fail("vgpud sent a message that has no place here");
+      fail("vgpud sent an unexpected message");
   }
 }
 
 void ProgramControl::closeGate() {
   uint64_t position = 0;
-  std::string refusal = phase == Phase::running ? "" : "the gate is closed already, or the session lost";
+  std::string refusal = phase == Phase::running ? "" : "the gate is closed already, or the session is lost";
   if (refusal.empty()) {
     faultPoint("program.gate-closing");
     refusal = reasonAgainst([&] {
@@ -196,14 +196,14 @@ void ProgramControl::closeGate() {
 }
 
 void ProgramControl::comeApart() {
-  std::string refusal = phase == Phase::running ? "" : "the session is being suspended, or lost";
+  std::string refusal = phase == Phase::running ? "" : "the session is being suspended, or is lost";
   if (refusal.empty()) refusal = reasonAgainst([&] { return served->comeApart([this] { return isSpokenTo(); }); });
   isApart = refusal.empty();
   send(*connection,
        [&](control::ToNode::Builder answer) { refusal.empty() ? answer.setApart() : answer.setRefused(reader(refusal)); });
 }
 
-// If the other daemon's worker has claimed the session, that daemon's next message says so, and settle() answers with `moved`.
+// If the other daemon's worker has claimed the session, does nothing: that daemon's next message says so, and settle() sends `moved`.
 void ProgramControl::stay() {
   if (phase != Phase::moving || (offer && !offer->withdraw())) return;
   offer.reset();
@@ -211,25 +211,24 @@ void ProgramControl::stay() {
   send(*connection, [](control::ToNode::Builder answer) { answer.initGateClosed(); });
 }
 
-// Whether the daemon has sent a message, or its connection has ended, since we began its last request. Before our reply it sends
-// a message only if it cancels the request or the worker is lost.
+// Whether the daemon has sent a message, or its connection has ended, since it made its last request. Before our reply it only sends a
+// message if it cancels the request or the worker is lost.
 bool ProgramControl::isSpokenTo() {
   pollfd polled[] = {{connection->fd(), POLLIN, 0}, {wake.fd(), POLLIN, 0}};
   return poll(polled, 2, 0) > 0;
 }
 
-// While suspended, the program does not need a daemon, unless that has the snapshot in its memory. If it has closed its gate,
-// there may be a complete snapshot that the daemon could not report before it ended. Otherwise the program has just lost its
-// worker.
+// A suspended program needs no daemon, unless the daemon has the snapshot in its memory. If the gate was closed, a complete snapshot may
+// exist that the daemon could not report before it ended. Otherwise the program has just lost its worker.
 void ProgramControl::disconnect(const std::string& why) {
   connection.reset();
-  if (phase == Phase::suspended && isInMemory && !offer) return loseMemory();  // else the offer's end says what becomes of it
+  if (phase == Phase::suspended && isInMemory && !offer) return loseMemory();  // with an offer, its end decides
   if (phase == Phase::suspended || phase == Phase::lost) return;
   if (phase == Phase::gateClosed || phase == Phase::moving) {
     phase = Phase::suspended;
     waitsUntil = std::chrono::steady_clock::now() + reattachWait;
     fprintf(stderr,
-            "vgpu: vgpud ended while it suspended this program, which waits %lld s for its snapshot to be resumed\n",
+            "vgpu: vgpud ended while it was suspending this program, which now waits %lld s for its snapshot to be resumed\n",
             static_cast<long long>(reattachWait.count()));
     return;
   }
@@ -240,7 +239,7 @@ void ProgramControl::loseMemory() {
   lose("its snapshot was in the memory of its vgpud, which has ended, and was not on disk yet");
 }
 
-// While the gate is closed a suspend is in progress; afterwards the resume brings a new worker, or the gate is opened.
+// While the gate is closed, a suspend is in progress; afterwards a resume brings a new worker, or the gate is opened.
 void ProgramControl::askRenewal() {
   if (!renewal.isWanted()) return;
   if (phase == Phase::lost) return renewal.finish("the session is lost");
@@ -249,8 +248,8 @@ void ProgramControl::askRenewal() {
   send(*connection, [](control::ToNode::Builder message) { message.setRenew(); });
 }
 
-// While the session is not running, they wait: whichever daemon resumes it gets all of them (OpenedSession::introduce), and what has
-// changed since once more.
+// While the session is not running, changes wait: the daemon that resumes it gets all files (OpenedSession::introduce), and then the
+// changes since a second time.
 void ProgramControl::tellFiles() {
   if (phase != Phase::running) return;
   auto changes = givenFiles.takeChanges();
@@ -260,7 +259,7 @@ void ProgramControl::tellFiles() {
   KJ_IF_MAYBE (exception, caught) {
     return disconnect(exception->getDescription().cStr());
   }
-  changes.clear();  // whoever has given a file, and goes on now, is the last who lets go of it
+  changes.clear();  // the thread that gave a file now holds the last reference to it
   givenFiles.setTold();
 }
 

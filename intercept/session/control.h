@@ -1,9 +1,8 @@
-// The program's side of the control plane: one connection to vgpud, one thread that serves it while the program computes, and the
-// socket on which a daemon reaches the program while it is suspended.
+// The program's side of the control plane: a connection to vgpud, a thread that serves it while the program computes, and the socket on
+// which a daemon reaches the program while it is suspended.
 //
-// Owns the connection, the listening socket and the control thread. The thread blocks all signals, so that the
-// program's handlers run on the program's threads. Lock order: the control thread calls SessionControl with no lock
-// held.
+// Owns the connection, the listening socket and the control thread. The thread blocks all signals, so that the program's handlers run on
+// the program's threads. Lock order: the control thread calls SessionControl with no lock held.
 #pragma once
 
 #include <cstdint>
@@ -17,45 +16,45 @@ namespace vgpu::client {
 
 class GivenFiles;  // given-files.h
 
-// The operations of the session that the control thread needs. Called on the control thread only.
+// The session's operations for the control thread. Called on the control thread only.
 class SessionControl {
  public:
   virtual ~SessionControl() = default;
-  // Closes the gate to new calls, waits until those inside have published their frames and the object list is committed; returns
-  // the head of the first device's ring, for whoever watches. What was freed behind work that has been done is free before that. Throws
-  // kj::Exception if it fails, or if `givesUp`, polled while it waits, returns true; the gate is open again then.
+  // Closes the gate to new calls, waits until the threads inside have published their frames and the object list is committed; returns the
+  // head of the first device's ring, for observers. Completes pending frees whose work has finished before. Throws kj::Exception if it
+  // fails, or if `givesUp`, polled during the wait, returns true; the gate is then open again.
   virtual uint64_t closeGate(const std::function<bool()>& givesUp) = 0;
   virtual void openGate() = 0;
-  // For a restored worker that a daemon offers while the gate is closed. accept() gives the number of the handover by which the
-  // worker claims the session; withdraw() cancels that, and returns false if the worker has claimed the session and consumes.
+  // For a restored worker that a daemon offers while the gate is closed. accept() returns the number of the handover by which the worker
+  // claims the session; withdraw() cancels it, or returns false if the worker has claimed the session and consumes frames.
   virtual uint64_t accept() = 0;
   virtual bool withdraw(uint64_t handover) = 0;
-  // The session is to be served from another host: no host memory is shared from now on. Why that cannot be, if so, also if
-  // `givesUp`, polled while it waits, returns true; else empty. The gate is open. Then, while it is closed: it is.
+  // Both end the sharing of host memory, for a move to another host. comeApart(), with the gate open: returns the reason if that is
+  // impossible or `givesUp`, polled during the wait, returns true; else empty. leaveHost(), with the gate closed: the session leaves.
   virtual std::string comeApart(const std::function<bool()>& givesUp) = 0;
   virtual void leaveHost() = 0;
-  // While the gate is closed: closes the object list's file; writes all of the list into `directory`, where there is none,
-  // perhaps in a process that has been restored meanwhile. enter() throws kj::Exception if it cannot, and may be called again.
+  // With the gate closed. leaveFiles() closes the object list's file. enterFiles() writes the whole list into `directory`, which has none
+  // yet, perhaps in a process restored meanwhile; it throws kj::Exception if it fails, and may be called again.
   virtual void leaveFiles() = 0;
   virtual void enterFiles(const std::string& directory) = 0;
-  // The worker is gone: every waiting call and every later one returns an error. `why` is the message for the user.
+  // The worker is gone: every waiting and every later call returns an error. `why` is the message for the user.
   virtual void lose(const std::string& why) = 0;
 };
 
 struct OpenRequest {
   std::string node;  // the daemon, as VGPU_NODE names it: unix:DIR/vgpud.sock, that path, or DIR
   std::string name, program;
-  std::optional<std::string> visible;  // what CUDA_VISIBLE_DEVICES says, if it is set
+  std::optional<std::string> visible;  // the value of CUDA_VISIBLE_DEVICES, if it is set
 };
 
 class Control {
  public:
-  // Opens a session with the daemon. Throws kj::Exception with the daemon's reason, or that there is no daemon;
-  // InvalidDevices with its reason.
+  // Opens a session with the daemon. Throws kj::Exception with the daemon's reason, or if there is no daemon; InvalidDevices with its
+  // reason.
   static std::unique_ptr<Control> open(const OpenRequest& request);
   virtual ~Control() = default;
 
-  // In a child made by fork(): closes its copies of the connections, which belong to the parent. Async-signal-safe.
+  // In a forked child: closes its copies of the connections, which belong to the parent. Async-signal-safe.
   virtual void leave() = 0;
 
   // The memory that the program shares with all its workers, from the first to the last.
@@ -68,11 +67,11 @@ class Control {
   // Starts the control thread, which serves `session` until the process ends or the connection is lost.
   virtual void serve(SessionControl& session) = 0;
 
-  // Asks for a new worker that takes over the session's whole state, and waits for it. Any thread, outside the gate. Empty on
-  // success; else the reason.
+  // Requests a new worker that takes over the session's whole state, and waits for it. Any thread, outside the gate. Empty on success; else
+  // the reason.
   virtual std::string renew() = 0;
 
-  // Those that the program has given its workers.
+  // The files that the program shares with its workers.
   virtual GivenFiles& files() = 0;
 };
 

@@ -16,7 +16,7 @@ namespace vgpu::client {
 
 namespace {
 
-constexpr size_t mostText = 1024;  // of a file's or a pipe's name, with its end
+constexpr size_t mostText = 1024;  // of a file or pipe name, with the terminating zero
 
 constexpr std::pair<std::string_view, uint32_t> contentNames[] = {
     {"skip_nonrelocated_elf_images", CU_COREDUMP_SKIP_NONRELOCATED_ELF_IMAGES},
@@ -33,7 +33,7 @@ const char* environment(const char* name) {
 }
 bool isOn(const char* name) { return std::string_view(environment(name)) == "1"; }
 
-// A name with %h for the host and %p for the process.
+// Expands %h (host) and %p (process) in a name.
 std::string nameFrom(std::string text) {
   auto replace = [&](std::string_view what, const std::string& with) {
     for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size()) text.replace(at, what.size(), with);
@@ -45,7 +45,7 @@ std::string nameFrom(std::string text) {
   return text;
 }
 
-// What cuda-gdb's variables say comes first: calls do not change it (CUDA's rule).
+// Settings from cuda-gdb's environment variables take precedence: calls do not change them (CUDA's rule).
 CoreDumpSettings fromEnvironment() {
   CoreDumpSettings settings;
   settings.onRequest = isOn("CUDA_ENABLE_USER_TRIGGERED_COREDUMP") || *environment("CUDA_COREDUMP_PIPE") != '\0';
@@ -61,12 +61,12 @@ CoreDumpSettings fromEnvironment() {
 }
 
 struct Process {
-  std::mutex mutex;  // of all contexts' settings too
+  std::mutex mutex;  // guards the settings of all contexts too
   const CoreDumpSettings given = fromEnvironment();
   CoreDumpSettings settings = given;
   bool isTold = false;
 };
-// Never destroyed: static destructors may still call.
+// Never destroyed: static destructors may still call this.
 Process& process() {
   static Process& made = *new Process;
   return made;
@@ -74,13 +74,13 @@ Process& process() {
 
 void tell(Process& all) {
   if (std::exchange(all.isTold, true)) return;
-  reportFailure("the program asks for core dumps of its GPU; a session writes none. Run it natively for one, or on the emulated device "
-                "(vgpud --device emulated), whose messages name the kernel, the thread and the line of a fault");
+  reportFailure("the program asks for core dumps of its GPU, but a virtual GPU writes none. Run it natively for one, or on the emulated "
+                "device (vgpud --device emulated), which reports the kernel, the thread and the line of a fault");
 }
 
 bool isText(CUcoredumpSettings which) { return which == CU_COREDUMP_FILE || which == CU_COREDUMP_PIPE; }
 
-// Bytes of a setting, the most of a text; 0 of one that there is not.
+// The size of a setting, for a text the largest; 0 if the setting does not exist.
 size_t bytesOf(CoreDumpsOf whose, CUcoredumpSettings which) {
   const bool isOfProcess = which == CU_COREDUMP_ENABLE_USER_TRIGGER || which == CU_COREDUMP_PIPE;
   if (which < CU_COREDUMP_ENABLE_ON_EXCEPTION || which >= CU_COREDUMP_MAX || (isOfProcess && whose == CoreDumpsOf::context)) return 0;
@@ -113,7 +113,7 @@ void setNumber(CoreDumpSettings& settings, CUcoredumpSettings which, uint32_t va
 
 auto textOf(CUcoredumpSettings which) { return which == CU_COREDUMP_FILE ? &CoreDumpSettings::file : &CoreDumpSettings::pipe; }
 
-// `bytes`: of the setting.
+// `bytes`: the setting's size.
 CUresult get(const CoreDumpSettings& settings, CUcoredumpSettings which, size_t bytes, void* value, size_t size) {
   if (isText(which)) {
     const std::string& text = settings.*textOf(which);
@@ -123,7 +123,7 @@ CUresult get(const CoreDumpSettings& settings, CUcoredumpSettings which, size_t 
   }
   if (size != bytes) return CUDA_ERROR_INVALID_VALUE;
   const uint32_t number = numberOf(settings, which);
-  std::memcpy(value, &number, bytes);  // the low byte first
+  std::memcpy(value, &number, bytes);  // little-endian: the low byte first
   return CUDA_SUCCESS;
 }
 
@@ -131,7 +131,7 @@ CUresult set(CoreDumpSettings& settings, CUcoredumpSettings which, size_t bytes,
   const CoreDumpSettings& given = process().given;
   if (isText(which)) {
     if (size == 0 || size > bytes) return CUDA_ERROR_INVALID_VALUE;
-    if (which == CU_COREDUMP_PIPE && settings.onRequest) return CUDA_ERROR_NOT_SUPPORTED;  // natively it is open now
+    if (which == CU_COREDUMP_PIPE && settings.onRequest) return CUDA_ERROR_NOT_SUPPORTED;  // natively the pipe is open by then
     const char* text = static_cast<const char*>(value);
     const auto member = textOf(which);
     if ((given.*member).empty()) (settings.*member).assign(text, strnlen(text, size));
@@ -144,7 +144,7 @@ CUresult set(CoreDumpSettings& settings, CUcoredumpSettings which, size_t bytes,
   return CUDA_SUCCESS;
 }
 
-// Calls `body` with the settings that are meant, and the bytes of the one.
+// Calls `body` with the process's or the context's settings, and with the size of setting `which`.
 template <typename Body>
 CUresult with(CoreDumpsOf whose, CUcoredumpSettings which, const void* value, size_t* size, Body&& body) {
   auto run = [&](CoreDumpSettings& settings) -> CUresult {

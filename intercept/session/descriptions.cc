@@ -10,7 +10,7 @@ namespace vgpu::client {
 
 namespace {
 
-// A call that has been kept, of an object of that handle. `variables`: if it makes that.
+// Posts a stored call of the object with that handle. `variables`: only for the call that makes the object.
 template <typename Params>
 CUresult postAgain(Thread& thread, api::Method method, const LibraryObject::Call& call, uint64_t handle, std::string_view variables = {}) {
   auto block = call.block.data();
@@ -48,7 +48,7 @@ CUresult sendLibraryDestroy(Thread& thread, uint64_t handle, const api::LibraryE
 
 CUresult Descriptions::makeNow(Thread& thread, LibraryObject& object) {
   std::lock_guard lock(making);
-  if (!object.isPending()) return CUDA_SUCCESS;  // another thread uses it too
+  if (!object.isPending()) return CUDA_SUCCESS;  // another thread has made it
   HandleTable& handles = thread.session.handles;
   const uint64_t found = idle.take(object);
   const bool isFound = found != 0 && handles.find<api::Kind::LIBRARY_OBJECT>(found) != nullptr;  // it may have ended with its context
@@ -61,7 +61,7 @@ CUresult Descriptions::makeNow(Thread& thread, LibraryObject& object) {
 }
 
 CUresult Descriptions::end(Thread& thread, std::unique_ptr<LibraryObject> object, const api::LibraryEntry* destroy) {
-  if (object->isPending()) return CUDA_SUCCESS;  // nothing has used it
+  if (object->isPending()) return CUDA_SUCCESS;  // it was never made in the worker
   object->ours.reset();
   HandleTable& handles = thread.session.handles;
   auto ended = idle.keep({std::move(object), destroy});

@@ -1,10 +1,10 @@
-// Descriptions of libraries in the worker (cuBLASLt's layouts, descriptors, preferences): made when something uses them first, and kept for
-// the next one that is alike when the program destroys them. So a product of matrices that is described as one before is one frame.
+// Descriptions of libraries in the worker (cuBLASLt's layouts, descriptors, preferences): made at their first use, and kept for reuse by an
+// identical one when the program destroys them. So a matrix product described like an earlier one takes a single frame.
 //
-// Each is made with the variables of the environment that the last object was which the library was asked for: after a resume one may be
-// the first that a library makes.
+// Each is made with the environment variables of the last object that a library was asked to make: after a resume a description may be the
+// first object that the library makes.
 //
-// Of a session; any thread. `making` is held while frames are posted; the table of what is idle has a mutex of its own.
+// Owned by the session; any thread. `making` is held while frames are posted; the table of idle descriptions has its own mutex.
 #pragma once
 
 #include <cuda.h>
@@ -22,16 +22,16 @@ class Thread;
 
 class Descriptions {
  public:
-  // Something uses it now. All of it is like what has succeeded before. CUDA's result.
+  // Makes the object in the worker before a use, if it is pending; an identical one has succeeded before. CUDA's result.
   CUresult make(Thread& thread, LibraryObject& object) {
     return object.isPending() ? makeNow(thread, object) : CUDA_SUCCESS;
   }
-  // The list with which an object is made now (vgpu/api/library-variables.h).
+  // The list of environment variables with which the library makes objects now (vgpu/api/library-variables.h).
   void note(std::string list) {
     std::lock_guard lock(making);
     variables = std::move(list);
   }
-  // The program has ended it, by that entry or otherwise (null); it has no handle of the program's any more.
+  // The object has ended, by that entry or otherwise (null); no handle of the program's refers to it any more.
   CUresult end(Thread& thread, std::unique_ptr<LibraryObject> object, const api::LibraryEntry* destroy);
 
  private:
@@ -42,7 +42,7 @@ class Descriptions {
   IdleDescriptions idle;
 };
 
-// Ends an object of the worker's.
+// Ends an object in the worker.
 CUresult sendLibraryDestroy(Thread& thread, uint64_t handle, const api::LibraryEntry* destroy);
 
 }  // namespace vgpu::client

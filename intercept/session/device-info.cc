@@ -1,6 +1,8 @@
-// Attributes that a session reports whatever its GPU supports: an attribute that reports support promises that the calls behind
-// it work. A row is removed when its feature is implemented.
+// Attributes that a session reports whatever its GPU supports: an attribute that reports support implies that its calls work. A row is
+// removed once its feature is implemented.
 #include "intercept/session/device-info.h"
+
+#include <cstdio>
 
 namespace vgpu::client {
 
@@ -13,23 +15,23 @@ struct SessionAnswer {
 
 #define ANSWER(name, value) {CU_DEVICE_ATTRIBUTE_##name, value}
 constexpr SessionAnswer answers[] = {
-    // The program's process has no GPU: kernels cannot access memory that it allocates by itself, and memory that both access is
-    // host memory behind a link, not coherent as a processor's own.
+    // The program's process has no GPU: kernels cannot access memory that it allocates itself, and memory that both access is host memory
+    // across a link, without a processor's coherence.
     ANSWER(PAGEABLE_MEMORY_ACCESS, 0),
     ANSWER(PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES, 0),
     ANSWER(DIRECT_MANAGED_MEM_ACCESS_FROM_HOST, 0),
     ANSWER(HOST_NATIVE_ATOMIC_SUPPORTED, 0),
     ANSWER(ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED, 0),
 
-    // Features that use the handles of virtual memory management.
+    // Features that need other handles of virtual memory management.
     ANSWER(HANDLE_TYPE_WIN32_HANDLE_SUPPORTED, 0),
     ANSWER(HANDLE_TYPE_WIN32_KMT_HANDLE_SUPPORTED, 0),
     ANSWER(HANDLE_TYPE_FABRIC_SUPPORTED, 0),
     ANSWER(MULTICAST_SUPPORTED, 0),
 
-    // What a session shares, it shares with others of its user on its node.
+    // A session shares only with other sessions of its user on its node.
     ANSWER(MEMPOOL_SUPPORTED_HANDLE_TYPES, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-    // Pools of pinned memory are the client's, whatever the GPU's driver has. The host of a program is one node.
+    // The client implements pools of pinned memory, whatever the GPU's driver supports. The program's host is one NUMA node.
     ANSWER(HOST_MEMORY_POOLS_SUPPORTED, 1),
     ANSWER(HOST_NUMA_MEMORY_POOLS_SUPPORTED, 1),
     ANSWER(HOST_NUMA_ID, 0),
@@ -38,7 +40,7 @@ constexpr SessionAnswer answers[] = {
     ANSWER(D3D12_CIG_SUPPORTED, 0),
     ANSWER(VULKAN_CIG_SUPPORTED, 0),
 
-    // The addresses of GPU memory that the program has mean nothing to a network card of its host.
+    // The program's GPU addresses mean nothing to a network card of its host.
     ANSWER(GPU_DIRECT_RDMA_SUPPORTED, 0),
     ANSWER(GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 0),
     ANSWER(GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS, 0),
@@ -47,7 +49,7 @@ constexpr SessionAnswer answers[] = {
     ANSWER(DMA_BUF_SUPPORTED, 0),
     ANSWER(HOST_ALLOC_DMA_BUF_SUPPORTED, 0),
 
-    // What a session does not have: kernels of several devices that wait for each other's grids, function pointers of libraries,
+    // Not supported in a session: kernels of several devices that wait for each other's grids, function pointers of libraries,
     // decompression.
     ANSWER(COOPERATIVE_MULTI_DEVICE_LAUNCH, 0),
     ANSWER(UNIFIED_FUNCTION_POINTERS, 0),
@@ -58,12 +60,26 @@ constexpr SessionAnswer answers[] = {
 
 }  // namespace
 
+std::optional<BusPlace> BusPlace::of(const char* text) {
+  BusPlace place;
+  auto& [domain, bus, device, function] = place;
+  int end = 0;
+  if (std::sscanf(text, "%x:%x:%x.%x%n", &domain, &bus, &device, &function, &end) != 4) {
+    function = 0;
+    if (std::sscanf(text, "%x:%x:%x%n", &domain, &bus, &device, &end) != 3) {
+      domain = 0;
+      if (std::sscanf(text, "%x:%x.%x%n", &bus, &device, &function, &end) != 3) return std::nullopt;
+    }
+  }
+  return text[end] == 0 ? std::optional(place) : std::nullopt;
+}
+
 void DeviceInfo::limitToSession(bool mapsHost) {
   auto set = [&](CUdevice_attribute attribute, int value) {
     if (auto index = static_cast<size_t>(attribute); index < attributes.size()) attributes[index] = value;
   };
   for (auto& answer : answers) set(answer.attribute, answer.value);
-  // Physical memory of the host is pinned memory, whatever the GPU's driver has of it (VirtualMemory).
+  // Physical host memory is pinned memory, whatever the GPU's driver supports (VirtualMemory).
   set(CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, mapsHost);
   set(CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, mapsHost);
 }

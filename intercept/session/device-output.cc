@@ -10,8 +10,8 @@ namespace vgpu::client {
 
 namespace {
 
-// The next part of what kernels of `device` have printed; false if there is no more behind it. The gate is left when this
-// returns, so that a pipe that is not read delays no suspend.
+// Takes the next part of the text that kernels of `device` have printed; false if it was the last. Leaves the gate before it returns, so
+// that writing to a blocked pipe delays no suspend.
 bool take(Thread& thread, unsigned device, std::string& text) {
   text.clear();
   Call<api::Cuda::OutputTakeParams> frame(thread.on(device), api::Method::outputTake);
@@ -23,11 +23,11 @@ bool take(Thread& thread, unsigned device, std::string& text) {
 
 }  // namespace
 
-// When a wait returns, the text of the work is written, even if another thread has taken it.
+// When a wait returns, the text of its work has been written, even if another thread has taken it (`mutex`).
 void DeviceOutput::deliver(Thread& thread, unsigned device) {
   Session& session = thread.session;
   auto& progress = session.progress[device];
-  CancellationOff untilWritten;  // the text that has been taken exists nowhere else
+  CancellationOff untilWritten;  // taken text exists nowhere else
   std::lock_guard lock(mutex);
   bool waits = session.segment.header().outputWaits.load(std::memory_order_acquire) != 0;
   uint64_t last = progress.lastWork.get();

@@ -1,4 +1,4 @@
-// Digests of what calls are given, made by adding words.
+// Digests of calls' inputs, computed word by word.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,14 @@
 
 namespace vgpu::client {
 
-// The two halves of a product of 64 bits by 64, added without carry: every bit depends on every bit.
+// Folds the 128-bit product of two 64-bit numbers: every bit of the result depends on every input bit.
 constexpr uint64_t mixed(uint64_t digest, uint64_t word) {
   using Wide = unsigned __int128;
   const Wide product = static_cast<Wide>(digest ^ (word + 0x9e3779b97f4a7c15)) * 0xff51afd7ed558ccd;
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
-// Words of eight bytes, the last filled with zeros; of each counts what `valueOf` makes of it.
+// Adds words of eight bytes, the last padded with zeros, each as converted by `valueOf`.
 template <typename ValueOf = std::identity>
 uint64_t mixedBytes(uint64_t digest, std::span<const std::byte> bytes, ValueOf valueOf = {}) {
   for (size_t at = 0; at < bytes.size(); at += sizeof(uint64_t)) {

@@ -14,13 +14,13 @@ std::optional<float> ElapsedTimes::find(const Record& start, const Record& end) 
 void ElapsedTimes::add(const Record& start, const Record& end, float milliseconds) {
   std::lock_guard lock(mutex);
   End& entry = ends[end.event];
-  if (entry.sequence != end.sequence) entry = {end.sequence, {}};  // recorded anew
+  if (entry.sequence != end.sequence) entry = {end.sequence, {}};  // recorded again
   if (entry.known.size() == mostStarts) entry.known.pop_front();
   entry.known.push_back({start, milliseconds});
   isUsed.store(true, std::memory_order_relaxed);
 }
 
-// Relaxed: the program ends an event after it has asked for its times, and orders its threads for that.
+// Relaxed: the program destroys an event after its queries of times, and synchronizes its threads for that itself.
 void ElapsedTimes::forget(uint64_t end) {
   if (!isUsed.load(std::memory_order_relaxed)) return;
   std::lock_guard lock(mutex);

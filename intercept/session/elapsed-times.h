@@ -1,8 +1,8 @@
-// The times between events that the program has been given, so that it gets the same values again: after a restore the worker
-// knows when an earlier event happened, but cannot repeat to the last bit the difference that the driver computed.
+// The elapsed times between events that the program has been given, so that a repeated query gets the same value: after a restore the
+// worker knows when an earlier event happened, but cannot reproduce the driver's difference to the last bit.
 //
-// Any thread; the mutex is a leaf. Stays in the program's process over a suspend. For each end the latest few starts are kept;
-// the worker is asked for others.
+// Any thread; the mutex is a leaf lock. Stays in the program's process over a suspend. For each end event only the latest few starts are
+// kept; others are requested from the worker.
 #pragma once
 
 #include <atomic>
@@ -35,12 +35,12 @@ class ElapsedTimes {
   };
   struct End {
     uint64_t sequence = 0;
-    std::deque<Known> known;  // the oldest first
+    std::deque<Known> known;  // oldest first
   };
 
   mutable std::mutex mutex;
   std::unordered_map<uint64_t, End> ends;
-  std::atomic<bool> isUsed{false};  // most programs measure no times
+  std::atomic<bool> isUsed{false};  // false in most programs, which measure no times
 };
 
 }  // namespace vgpu::client

@@ -1,4 +1,4 @@
-// The entry of a call: every function of libcuda.so.1 begins with one of these functions.
+// The entry of a call: every function of libcuda.so.1 starts with one of these functions.
 //
 // One of the three places where our own failures are caught (failure.h).
 #pragma once
@@ -17,7 +17,7 @@ namespace vgpu::client {
 // Whether cuInit() has been called in this process and the session is open.
 Session* initializedSession();
 
-// What the three below do with the calling thread.
+// Runs `body` with the calling thread's state, without noting a failure; the functions below use it.
 template <typename Body>
 CUresult inSession(Body&& body) {
   return answerOf([&]() -> CUresult {
@@ -34,21 +34,21 @@ CUresult inContext(Body&& body) {
   });
 }
 
-// Runs `body` for the calling thread, whatever context it has. CUDA_ERROR_NOT_INITIALIZED before cuInit(). `entry`: the C function
-// that calls this, for the log of failed calls; functions that C functions share hand it on.
+// Runs `body` for the calling thread, with or without a current context. CUDA_ERROR_NOT_INITIALIZED before cuInit(). `entry`: the calling C
+// function, for the log of failed calls; functions shared by C functions pass theirs on.
 template <typename Body>
 CUresult enterAny(Body&& body, const char* entry = __builtin_FUNCTION()) {
   return noted(entry, inSession(body));
 }
 
-// The same for a call that needs a current context; CUDA_ERROR_INVALID_CONTEXT without one.
+// As enterAny(), for a call that needs a current context; CUDA_ERROR_INVALID_CONTEXT if there is none.
 template <typename Body>
 CUresult enterContext(Body&& body, const char* entry = __builtin_FUNCTION()) {
   return noted(entry, inContext(body));
 }
 
-// The same for a call that uses the context: CUDA_ERROR_CONTEXT_IS_DESTROYED if it has been destroyed, and the fault if one has
-// ended it. CUDA_ERROR_NOT_PERMITTED in a function that a stream waits for: it would wait for itself.
+// As enterContext(), for a call that uses the context: CUDA_ERROR_CONTEXT_IS_DESTROYED if it has been destroyed, the fault if one has ended
+// it, and CUDA_ERROR_NOT_PERMITTED inside a host function, which would wait for itself.
 template <typename Body>
 CUresult enter(Body&& body, const char* entry = __builtin_FUNCTION()) {
   return noted(entry, inContext([&](Thread& thread) -> CUresult {
@@ -62,7 +62,7 @@ CUresult enter(Body&& body, const char* entry = __builtin_FUNCTION()) {
   }));
 }
 
-// For cuLogs*: what failed calls have left in the log, and who is told of them.
+// For cuLogs*: reads the log of failed calls, and adds or removes listeners.
 inline CUresult readFailures(CUlogIterator* from, const CallLog::Reader& to) {
   return inSession([&](Thread& thread) { return thread.session.failedCalls.read(thread, from, to); });
 }

@@ -1,4 +1,4 @@
-// A descriptor by which any thread wakes a thread in poll(2).
+// An eventfd by which any thread wakes a thread in poll(2).
 #pragma once
 
 #include <kj/debug.h>
@@ -16,7 +16,7 @@ class EventDescriptor {
 
   // Readable from raise() on, until lower().
   int fd() const { return descriptor; }
-  // An eventfd takes this write unless its counter is full, and then it is readable anyway.
+  // The write fails only if the eventfd's counter is full, and then it is readable anyway.
   void raise() {
     uint64_t one = 1;
     [[maybe_unused]] ssize_t written = write(descriptor, &one, sizeof one);

@@ -9,7 +9,7 @@
 
 namespace vgpu::client {
 
-// Names from cuda.h itself at build time.
+// The build takes the names from cuda.h.
 const char* nameOfError(CUresult error) {
   switch (error) {
 #define ERROR(name) \
@@ -20,7 +20,7 @@ const char* nameOfError(CUresult error) {
   }
 }
 
-// Another thread may bring what this one's call has led to: the lines are of the worker's process, and name no call.
+// May also fetch lines that another thread's call caused: the lines belong to the worker process, not to a call.
 void FailedCalls::bring(Thread& thread) {
   Session& session = thread.session;
   if (session.lost.load(std::memory_order_relaxed) || thread.runsHostFunctions || session.fault(thread.device()) != CUDA_SUCCESS) return;
@@ -43,7 +43,7 @@ void FailedCalls::add(Thread& thread, const char* entry, CUresult result) {
   log.add(CallLog::failure(entry, result, nameOfError(result)));
 }
 
-// That nothing is ready is an answer. A function that is told may itself call what fails.
+// CUDA_ERROR_NOT_READY is no failure. A listener may itself make calls that fail: those are not noted.
 void noteFailedCall(const char* entry, CUresult result) noexcept try {
   static thread_local constinit bool isNoting = false;
   if (result == CUDA_ERROR_NOT_READY || entry[0] != 'c' || entry[1] != 'u' || std::isupper(entry[2]) == 0 || isNoting) return;
@@ -53,7 +53,7 @@ void noteFailedCall(const char* entry, CUresult result) noexcept try {
   KJ_DEFER(isNoting = false);
   session->failedCalls.add(Thread::current(*session), entry, result);
 } catch (const std::exception&) {
-  // Then it is not logged.
+  // The failure is not logged then.
 } catch (const kj::Exception&) {
 }
 

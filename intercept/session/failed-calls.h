@@ -1,6 +1,6 @@
-// What a program is told of its calls that fail (cuLogs*): each is a line, behind those that the worker's driver has written about it.
+// The log of the program's failed calls (cuLogs*): a line for each, after the lines that the worker's driver has logged about it.
 //
-// Any thread, outside the gate, without a lock. A call that succeeds pays a comparison. Stays in the program's process over a suspend.
+// Any thread, outside the gate, without a lock. A successful call costs one comparison. Stays in the program's process over a suspend.
 #pragma once
 
 #include <cuda.h>
@@ -13,7 +13,7 @@ class Thread;
 
 class FailedCalls {
  public:
-  // Brings what the worker's driver has written, and reads: see CallLog. For cuLogs*.
+  // Fetches the lines of the worker's driver, then reads: see CallLog. For cuLogs*.
   CUresult read(Thread& thread, CUlogIterator* from, const CallLog::Reader& to);
   CUresult listen(CUlogsCallback function, void* data, CUlogsCallbackHandle* added, CUlogsCallbackHandle removed) {
     return log.listen(function, data, added, removed);
@@ -26,11 +26,11 @@ class FailedCalls {
   CallLog log;
 };
 
-// "CUDA_ERROR_OUT_OF_MEMORY"; nullptr if CUDA has no such error.
+// For example "CUDA_ERROR_OUT_OF_MEMORY"; nullptr if CUDA has no such error.
 const char* nameOfError(CUresult error);
 
-// Adds a line about a call of the program's that has failed. `entry`: the C function's name; of a function that is none, nothing is
-// added, because a C function has called it.
+// Adds a line about a failed call. `entry`: the C function's name. If it is the name of an internal function, nothing is added: the C
+// function that called it adds the line.
 void noteFailedCall(const char* entry, CUresult result) noexcept;
 inline CUresult noted(const char* entry, CUresult result) {
   if (result != CUDA_SUCCESS) [[unlikely]]

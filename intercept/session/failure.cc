@@ -13,9 +13,9 @@ namespace vgpu::client {
 
 namespace {
 
-// Each text is printed once: a program may repeat the call.
+// Prints each text once: a program may repeat the call.
 void sayOnce(const std::string& text) {
-  // Never destroyed: static destructors may still call.
+  // Never destroyed: static destructors may still call this.
   static auto& mutex = *new std::mutex;
   static auto& said = *new std::set<std::string>;
   std::lock_guard lock(mutex);
@@ -27,7 +27,7 @@ void say(const char* text, const char* rest = "") noexcept {
   try {
     sayOnce(std::string(text) + rest);
   } catch (const std::bad_alloc&) {
-    // Then nothing is printed; the error code is all that is reported.
+    // Nothing is printed then; the error code is all that is reported.
   }
 }
 
@@ -44,7 +44,7 @@ CUresult reportFailure(const std::exception& failure) noexcept {
 }
 
 CUresult refuseInSession(const char* what) noexcept {
-  say(what, " is not possible in a session; the call returns CUDA_ERROR_NOT_SUPPORTED");
+  say(what, " is not available on a virtual GPU; the call returns CUDA_ERROR_NOT_SUPPORTED");
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -1,5 +1,5 @@
-// Conversion of our own failures into CUDA's error codes: at the C entry, and on our own threads that work for a call. CUDA's
-// results pass through verbatim, and so does the unwinding of a cancelled thread (cancellation.h).
+// Conversion of our own failures into CUDA's error codes: at the C entry, and on our own threads that work for a call. CUDA's results pass
+// through unchanged, and so does the unwinding of a cancelled thread (cancellation.h).
 #pragma once
 
 #include <cuda.h>
@@ -11,17 +11,16 @@
 
 namespace vgpu::client {
 
-// There is no session, because CUDA_VISIBLE_DEVICES names what CUDA refuses with CUDA_ERROR_INVALID_DEVICE.
+// No session can be opened, because CUDA refuses the value of CUDA_VISIBLE_DEVICES with CUDA_ERROR_INVALID_DEVICE.
 struct InvalidDevices : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Prints our failure on stderr and returns the code for it: CUDA_ERROR_NO_DEVICE if the session could not be opened, else
-// CUDA_ERROR_UNKNOWN.
+// Prints the failure to stderr and returns its code: CUDA_ERROR_NO_DEVICE if the session could not be opened, else CUDA_ERROR_UNKNOWN.
 CUresult reportFailure(const char* text) noexcept;
 CUresult reportFailure(const std::exception& failure) noexcept;
 
-// `body`'s result; CUDA_ERROR_OUT_OF_MEMORY if the program's own memory is not enough for the call.
+// `body`'s result; CUDA_ERROR_OUT_OF_MEMORY if the program's own memory is exhausted.
 template <typename Body>
 CUresult answerOf(Body&& body) try {
   return body();

@@ -25,7 +25,7 @@ void GivenFile::close() {
 
 namespace {
 
-// Device, inode and access mode. Asked each time: in a process that has been restored, files have other numbers than they had.
+// Device, inode and access mode. Determined each time: in a restored process, files can have other numbers.
 std::optional<std::tuple<dev_t, ino_t, int>> identityOf(int descriptor) {
   struct stat status {};
   if (fstat(descriptor, &status) != 0) return std::nullopt;
@@ -38,7 +38,7 @@ GivenFiles::File GivenFiles::give(kj::AutoCloseFd file) {
   const auto identity = identityOf(file);
   if (!identity) return nullptr;
   CancellationOff untilTold;
-  std::vector<File> live;  // before the lock, which a file's end takes
+  std::vector<File> live;  // destroyed after the lock is released: a GivenFile's destructor takes it
   std::unique_lock lock(mutex);
   if (isLost || hasLeft) return nullptr;
   live = living();
@@ -56,11 +56,11 @@ GivenFiles::File GivenFiles::give(kj::AutoCloseFd file) {
   }
   told.wait(lock, [this, mine = given] { return tellings >= mine || isLost; });
   const bool isThere = !isLost;
-  lock.unlock();  // the file's end takes it
+  lock.unlock();  // the destructor of a GivenFile takes the lock
   return isThere ? made : nullptr;
 }
 
-// A child of fork() has copies of its parent's objects, and perhaps of its locks.
+// A forked child has copies of its parent's objects, and perhaps of a locked mutex, so it does nothing.
 void GivenFiles::takeBack(const GivenFile& file) {
   if (getpid() != process) return;
   std::lock_guard lock(mutex);
@@ -117,7 +117,7 @@ void GivenFiles::setTold() {
 }
 
 void GivenFiles::lose() {
-  std::vector<Change> dropped;  // their files' end takes the lock
+  std::vector<Change> dropped;  // destroyed after the lock is released: a GivenFile's destructor takes it
   std::lock_guard lock(mutex);
   isLost = true;
   dropped = std::exchange(changes, {});
@@ -125,7 +125,7 @@ void GivenFiles::lose() {
 }
 
 void GivenFiles::leave() {
-  if (!mutex.try_lock()) return;  // a thread that is not in this process has it; the descriptors end with exec()
+  if (!mutex.try_lock()) return;  // locked by a thread of the parent; exec() closes the descriptors
   for (auto& known : files)
     if (File file = known.lock()) file->close();
   mutex.unlock();

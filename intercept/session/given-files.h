@@ -1,11 +1,11 @@
-// Files of this program whose memory its session's workers map too: memory of the host that it shares with other processes
-// (docs/ipc.md). The daemon has a descriptor of each by a name of 16 bytes, which frames have.
+// Files of this program that its session's workers map too: host memory that the program shares with other processes (docs/ipc.md). The
+// daemon holds a descriptor of each under a 16-byte name, by which frames refer to it.
 //
-// A thread that gives a file waits until the control thread has sent it, in the order in which files were given and taken back; while
-// the session is suspended or on its way to another daemon that is later. The files stay in the program over a suspend, and are given
-// to the daemon that resumes it before its worker is rebuilt.
+// A thread that gives a file waits until the control thread has sent it; files given and taken back are sent in order. While the session is
+// suspended or moving to another daemon, sending is delayed. The files stay in the program over a suspend, and are given to the daemon that
+// resumes the session before its worker is rebuilt.
 //
-// Owns a descriptor of each file. `mutex` is a leaf.
+// Owns a descriptor of each file. `mutex` is a leaf lock.
 #pragma once
 
 #include <kj/io.h>
@@ -23,7 +23,7 @@ namespace vgpu::client {
 
 class GivenFiles;
 
-// The same object for every descriptor of one file that gives the same access. Whoever lets go of it last takes the file back.
+// One object for all descriptors of one file with the same access mode. Releasing the last reference takes the file back.
 class GivenFile {
  public:
   ~GivenFile();
@@ -36,7 +36,7 @@ class GivenFile {
  private:
   friend class GivenFiles;
   GivenFile(GivenFiles& files, const SharedName& name, int descriptor) : name(name), files(files), descriptor(descriptor) {}
-  // fork() copies the descriptors first and the memory then: what was given between the two is not open in the child.
+  // fork() copies descriptors before memory: a file given in between is not open in the child.
   void close();
 
   GivenFiles& files;
@@ -47,33 +47,33 @@ class GivenFiles {
  public:
   using File = std::shared_ptr<GivenFile>;
 
-  // Any thread, outside the gate. Nothing if the session is lost, it is no file, there are as many as a daemon keeps, or it is closed.
+  // Any thread, outside the gate. Nothing if the session is lost, `file` is no file, the daemon is at its limit, or after close().
   File give(kj::AutoCloseFd file);
-  // Whether there is any: the session's memory cannot leave this host then.
+  // Whether there is none. If there is one, the session's memory cannot leave this host.
   bool isEmpty() const;
-  // The session leaves this host: if there is no file, there will be none. Whether it is so.
+  // The session leaves this host: if there is no file now, none will be accepted. Returns whether that is so.
   bool close();
   bool isClosed() const;
 
-  // The rest is the control thread's. Readable from when a file is given or taken back until takeChanges() is called.
+  // The rest is for the control thread. The descriptor is readable from when a file is given or taken back until takeChanges().
   int fd() const { return wish.fd(); }
   std::vector<File> all() const;
-  // What the daemon has not been told yet; without a file: it is taken back.
+  // A change that the daemon has not been told yet; without `file`: the file was taken back.
   struct Change {
     SharedName name;
     File file;
   };
   std::vector<Change> takeChanges();
-  // It has been told all that was taken.
+  // The daemon has been told all changes taken so far.
   void setTold();
   // No daemon will be told anything any more.
   void lose();
-  // In a child made by fork(): closes its copies. Async-signal-safe.
+  // In a forked child: closes its copies. Async-signal-safe.
   void leave();
 
  private:
   friend class GivenFile;
-  // The mutex is held; it is not when the living ones are let go of.
+  // Called with the mutex held; the references of living() must be released without it.
   bool areAllEnded() const;
   std::vector<File> living() const;
   void takeBack(const GivenFile& file);
@@ -84,8 +84,8 @@ class GivenFiles {
   std::condition_variable told;
   std::vector<std::weak_ptr<GivenFile>> files;
   std::vector<Change> changes;
-  uint32_t held = 0;                            // by the daemon, when it has been told all changes
-  uint64_t given = 0, taken = 0, tellings = 0;  // changes: that there have been, that were taken, that the daemon was told
+  uint32_t held = 0;                            // by the daemon, once it has been told all changes
+  uint64_t given = 0, taken = 0, tellings = 0;  // counts of changes: made, taken, told to the daemon
   bool isLost = false, hasLeft = false;
 };
 

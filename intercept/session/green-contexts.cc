@@ -25,7 +25,7 @@ CUresult makeStream(Thread& thread, const GreenContextState& green, unsigned fla
   return error;
 }
 
-// What the worker makes of a descriptor.
+// Makes the green context that `descriptor` describes in the worker.
 CUresult make(Thread& thread, const ResourceDescriptorState& descriptor, uint64_t green, Multiprocessors& has) {
   Call<api::Cuda::GreenCreateParams> frame(thread.on(handleDevice(green)), api::Method::greenCreate,
                                            dataWords(descriptor.parts.size() * sizeof(uint32_t)));

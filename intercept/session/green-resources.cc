@@ -10,10 +10,10 @@ namespace vgpu::client {
 namespace {
 
 struct OwnBytes {
-  static constexpr uint64_t ours = 0x3163727365727076;  // "vpresrc1": tells the client's structures from any others
+  static constexpr uint64_t ours = 0x3163727365727076;  // "vpresrc1": marks the client's structures
   uint64_t mark = 0;
   ResourceOrigin origin;
-  uint32_t part = 0;  // which of the split; the remainder is the last
+  uint32_t part = 0;  // which part of the split; the remainder is the last
   Multiprocessors has;
 };
 static_assert(sizeof(OwnBytes) <= sizeof(CUdevResource::_internal_padding));
@@ -27,28 +27,27 @@ CUdevResource resourceOf(const ResourceOrigin& origin, uint32_t part, const Mult
   return resource;
 }
 
-// What a structure of the program's says; nothing if the client has not made it.
+// The content of the program's structure; nothing if the client has not made it.
 std::optional<OwnBytes> ownBytesOf(const CUdevResource& resource) {
   OwnBytes own;
   std::memcpy(&own, resource._internal_padding, sizeof own);
   return own.mark == OwnBytes::ours ? std::optional(own) : std::nullopt;
 }
 
-// CUDA's error for a structure that is not an SM resource of the session's.
+// CUDA's error if the structure is not an SM resource of the session.
 CUresult read(Thread& thread, const CUdevResource& resource, OwnBytes& own) {
   if (resource.type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
   auto found = ownBytesOf(resource);
   if (!found || !thread.session.hasDevice(static_cast<CUdevice>(found->origin.device)))
     return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-  // One that is gone has no resource that could be split.
+  // An ended green context has no resource that could be split.
   if (found->origin.parent != 0 && !thread.session.handles.isLive(api::Kind::GREEN_CONTEXT, found->origin.parent))
     return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
   own = *found;
   return CUDA_SUCCESS;
 }
 
-// A descriptor's multiprocessors are those of any of its resources: all of a device or of a green context includes parts of it,
-// and a part that is given twice counts once.
+// Combines the resources of a descriptor: a whole device or green context includes its parts, and a part given twice counts once.
 CUresult gather(ResourceDescriptorState& all, const OwnBytes& own) {
   const bool isFirst = all.multiprocessors == 0;
   if (!isFirst && (own.origin.device != all.origin.device || own.origin.parent != all.origin.parent))
@@ -107,10 +106,10 @@ CUresult GreenResources::ofContext(Thread& thread, uint64_t context, CUdevResour
 
 CUresult GreenResources::split(Thread& thread, CUdevResource* result, unsigned* count, const CUdevResource* input,
                                CUdevResource* remaining, unsigned flags, unsigned least) {
-  constexpr uint32_t numbers = 3;  // of a part
+  constexpr uint32_t numbers = 3;  // for each part
   OwnBytes whole;
   if (CUresult bad = read(thread, *input, whole)) return bad;
-  if (whole.origin.split != 0) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;  // first, a green context must have it
+  if (whole.origin.split != 0) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;  // parts can be split only once a green context has them
   if (least > whole.has.count) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
   if (result != nullptr && *count == 0) return CUDA_ERROR_INVALID_VALUE;
   const uint32_t groups = result == nullptr ? whole.has.count : std::min(*count, whole.has.count);

@@ -1,9 +1,9 @@
-// Multiprocessors as a resource: asked for, split, and gathered in a descriptor of which a green context is made.
+// Multiprocessors as a resource: queried, split, and combined into a descriptor from which a green context is made.
 //
-// The bytes of a CUdevResource that are the driver's own are the client's here, and say where the resource comes from. So the
-// program's structures stay valid over a suspend: the worker splits its driver's resource again, when a green context is made.
+// The driver's private bytes of a CUdevResource are the client's here, and say where the resource comes from. So the program's structures
+// stay valid over a suspend: the worker splits its driver's resource again when a green context is made.
 //
-// Any thread; `mutex` is a leaf. All of it stays in the program's process over a suspend.
+// Any thread; `mutex` is a leaf lock. Stays in the program's process over a suspend.
 #pragma once
 
 #include <cuda.h>
@@ -20,7 +20,7 @@ namespace vgpu::client {
 
 class Thread;
 
-// The functions are the driver's entries, of pointers that are not null and of devices that there are.
+// The functions implement the driver's entries; the entries have checked pointers and devices.
 class GreenResources {
  public:
   CUresult ofDevice(Thread& thread, unsigned device, CUdevResource* resource, CUdevResourceType type);
@@ -30,16 +30,16 @@ class GreenResources {
   CUresult split(Thread& thread, CUdevResource* result, unsigned* count, const CUdevResource* input, CUdevResource* remaining,
                  unsigned flags, unsigned least);
   CUresult describe(Thread& thread, CUdevResourceDesc* descriptor, const CUdevResource* resources, unsigned count);
-  // All that a device has: what no descriptor means for cuGreenCtxCreate.
+  // All resources of a device: the meaning of a missing descriptor in cuGreenCtxCreate.
   CUresult describeDevice(Thread& thread, unsigned device, ResourceDescriptorState& descriptor);
 
  private:
   CUresult askDevice(Thread& thread, unsigned device, Multiprocessors& has);
 
   std::mutex mutex;
-  // Of whole devices, as the worker reported them first: the virtual GPU keeps them on whatever node it is resumed.
+  // Those of whole devices, as the worker first reported them: the virtual GPU keeps them on whatever node it is resumed.
   std::array<std::optional<Multiprocessors>, maxDevices> devices;
-  std::atomic<uint64_t> splits{0};  // each has a number
+  std::atomic<uint64_t> splits{0};  // number of splits; numbers each split
 };
 
 }  // namespace vgpu::client

@@ -31,7 +31,7 @@ void Handles::addPlaces() {
   for (uint32_t i = 0; i < chunkPlaces; ++i) putLast(first + i);
 }
 
-// The handle freed first is reused first, so that a stale handle stays invalid for long.
+// The handle freed first is reused first, so that a stale handle stays invalid as long as possible.
 void Handles::putLast(uint32_t index) {
   headAt(index).nextFree = none;
   (firstFree == none ? firstFree : headAt(lastFree).nextFree) = index;
@@ -48,7 +48,7 @@ bool Handles::isLive(uint64_t handle) const {
   return index < places.load(std::memory_order_acquire) && headAt(index).handle.load(std::memory_order_acquire) == handle;
 }
 
-// Release: whoever finds it ended finds what was done before.
+// Release: a thread that finds the object ended (acquire) also sees what was done before.
 bool Handles::retire(uint64_t handle) {
   const uint32_t index = handleIndex(handle);
   uint64_t expected = handle;

@@ -1,9 +1,9 @@
-// The program's handles: which are live, and what the client must know of each object (kinds/kinds.h).
+// The program's handles: which are live, and what the client must know about each object (kinds/kinds.h).
 //
-// Owned by the session. There is a table for each kind. Looking a handle up takes no lock: an object's state never moves, and one
-// with a different handle belongs to another object of that kind. Making and dropping handles takes the table's mutex; after it
-// only that of CompletionWords is taken. Ending an object is one exchange of its handle, so of several threads one ends it. All of it
-// stays in the program's process over a suspend.
+// Owned by the session; one table for each kind. A lookup takes no lock: an object's state never moves, and a state with a different handle
+// belongs to another object of that kind. Making and destroying handles takes the table's mutex; under it only the mutex of CompletionWords
+// is taken. An object is ended by one atomic exchange of its handle, so only one of several threads ends it. Stays in the program's process
+// over a suspend.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace vgpu::client {
 
-// The handles of one kind; KindTable has their states.
+// The handles of one kind; KindTable has the objects' states.
 class Handles {
  public:
   uint64_t reserve(api::Kind kind, unsigned device);
@@ -27,7 +27,7 @@ class Handles {
   bool isLive(uint64_t handle) const;
   std::vector<uint64_t> live(unsigned device, uint64_t context) const;
 
-  // Ends an object whose place no other gets, and makes one of the same handle there. False if it is not live.
+  // retire() ends an object but reserves its place; revive() makes an object of the same handle there. False if it is not live.
   bool retire(uint64_t handle);
   void revive(uint64_t handle, uint64_t context) {
     resetAt(handleIndex(handle));
@@ -49,7 +49,7 @@ class Handles {
   ~Handles() = default;
 
  private:
-  // Of a place that there is.
+  // For a place that exists.
   virtual ObjectHead& headAt(uint32_t index) const = 0;
   virtual void resetAt(uint32_t index) = 0;
   virtual void addChunk(uint32_t chunk) = 0;
@@ -59,7 +59,7 @@ class Handles {
 
   mutable std::mutex mutex;
   std::atomic<uint32_t> places{0};
-  // A list through the free places, so that destroying an object needs no memory.
+  // A list through the free places, so that destroying an object allocates no memory.
   static constexpr uint32_t none = ~uint32_t{0};
   uint32_t firstFree = none, lastFree = none;
 };
@@ -67,7 +67,7 @@ class Handles {
 template <typename State>
 class KindTable final : public Handles {
  public:
-  // The state of a live object; nullptr if there is none. The handle is one of this kind.
+  // The state of a live object; nullptr if there is none. The handle must be of this kind.
   State* find(uint64_t handle) const {
     const uint32_t index = handleIndex(handle);
     if (index >= chunkCount * chunkPlaces) return nullptr;
@@ -76,7 +76,7 @@ class KindTable final : public Handles {
     State& state = chunk[index % chunkPlaces];
     return state.handle.load(std::memory_order_acquire) == handle ? &state : nullptr;
   }
-  // Of a place that has been reserved.
+  // The state of a reserved place.
   State& at(uint32_t index) const {
     return chunks[index / chunkPlaces].load(std::memory_order_acquire)[index % chunkPlaces];
   }
@@ -97,14 +97,14 @@ class HandleTable {
  public:
   HandleTable();
 
-  // A new handle of `kind`; its state is the caller's to fill before it hands the handle to the program.
+  // Makes a new handle of `kind`; the caller fills its state before it gives the handle to the program.
   uint64_t create(api::Kind kind, unsigned device, uint64_t context = 0) {
     uint64_t handle = reserve(kind, device);
     of(handle).publish(handle, context);
     return handle;
   }
-  // The same in two steps, for an object that can be found by other ways than its handle: it is invisible before publish(), which
-  // fills it. abandon() gives a reserved handle back.
+  // The same in two steps, for an object that can be found otherwise than by its handle: it is invisible before publish(), which fills it.
+  // abandon() gives a reserved handle back.
   uint64_t reserve(api::Kind kind, unsigned device) { return byKind[static_cast<size_t>(kind)]->reserve(kind, device); }
   template <api::Kind kind, typename Fill>
   void publish(uint64_t handle, uint64_t context, Fill&& fill) {
@@ -118,7 +118,7 @@ class HandleTable {
   StateOf<kind>* find(uint64_t handle) const {
     return handleKind(handle) == static_cast<unsigned>(kind) ? table<kind>().find(handle) : nullptr;
   }
-  // The context that a live object was made in; 0 if there is none.
+  // The context in which a live object was made; 0 if it is not live.
   template <api::Kind kind>
   uint64_t contextOf(uint64_t handle) const {
     auto* state = find<kind>(handle);
@@ -128,19 +128,19 @@ class HandleTable {
     return handleKind(handle) == static_cast<unsigned>(kind) && of(handle).isLive(handle);
   }
 
-  // False if it is not live: of several callers one ends it. That caller's `last` is called with the state, under the lock,
-  // before its place is reused.
+  // False if the object is not live: only one of several callers ends it. For that caller `last` is called with the state, under the lock,
+  // before the place is reused.
   template <api::Kind kind, typename Last>
   bool destroy(uint64_t handle, Last&& last) {
     return handleKind(handle) == static_cast<unsigned>(kind) &&
            of(handle).destroy(handle, [&] { last(table<kind>().at(handleIndex(handle))); });
   }
   bool destroy(uint64_t handle) { return of(handle).destroy(handle, [] {}); }
-  // In place of that, where the object's place stays its own (spare-events.h).
+  // Instead of destroy(), if the object's place is to stay reserved for it (spare-events.h).
   bool retire(uint64_t handle) { return of(handle).retire(handle); }
   void revive(uint64_t handle, uint64_t context) { of(handle).revive(handle, context); }
 
-  // Every live handle of `kind` on `device`; only those of `context` if one is given.
+  // All live handles of `kind` on `device`; only those of `context` if it is not 0.
   std::vector<uint64_t> live(api::Kind kind, unsigned device, uint64_t context = 0) const {
     return byKind[static_cast<size_t>(kind)]->live(device, context);
   }
@@ -158,7 +158,7 @@ class HandleTable {
   auto& table() const {
     return std::get<static_cast<size_t>(kind)>(tables);
   }
-  // The table of the handle's kind. That of no kind is empty.
+  // The table of the handle's kind; an empty table for an invalid kind.
   Handles& of(uint64_t handle) const { return *byKind[handleKind(handle) < api::kindCount ? handleKind(handle) : 0]; }
 
   Tables tables;

@@ -12,7 +12,7 @@
 namespace vgpu::client {
 
 namespace {
-constexpr uint64_t spinTime = 200'000;  // nanoseconds; short, because the program does not expect this thread
+constexpr uint64_t spinTime = 200'000;  // nanoseconds; short, because the program does not expect this thread to use a core
 }
 
 CUresult HostFunctions::post(Thread& thread, std::deque<HostFunctions>& ofDevices, uint64_t stream, Function function, OnFault onFault) {
@@ -38,7 +38,7 @@ void HostFunctions::add(uint32_t completion, uint64_t sequence, Function functio
 
 std::shared_ptr<HostFunctions::OfNode> HostFunctions::addOfNode(uint32_t completion, std::function<void()> function) {
   auto made = std::make_shared<OfNode>(completion);
-  // The word may have been another's, which has left its last number there.
+  // The word may have been used before and contain the last number of that use.
   made->called = segment.completionWord(completion).done.load(std::memory_order_acquire);
   made->expected.store(made->called, std::memory_order_relaxed);
   made->versions = HostFunctions::made(std::move(function));
@@ -48,7 +48,7 @@ std::shared_ptr<HostFunctions::OfNode> HostFunctions::addOfNode(uint32_t complet
 }
 
 void HostFunctions::change(OfNode& node, Made made) noexcept {
-  Made ended;  // without the lock: with it may end what is the program's
+  Made ended;  // destroyed without the lock: its destructor may run the program's code
   std::lock_guard lock(mutex);
   const uint64_t last = node.expected.load(std::memory_order_relaxed);
   auto& versions = node.versions;
@@ -74,16 +74,16 @@ bool HostFunctions::isAnyExpected() const {
   return std::ranges::any_of(ofNodes, [](auto& node) { return node->expected.load() != node->called; });
 }
 
-// The thread holds the mutex from its flag to its sleep.
+// The thread holds the mutex from setting its flag until it sleeps.
 void HostFunctions::wake() {
-  if (!isAsleep.exchange(false)) return;  // another launch does it
+  if (!isAsleep.exchange(false)) return;  // another launch wakes it
   std::lock_guard lock(mutex);
   changed.notify_all();
 }
 
 namespace {
 
-// Where the worker is elsewhere, it is the relay that sees what the program has answered (docs/remote.md).
+// If the worker is on another host, the relay reads this answer, and the bell wakes it (docs/remote.md).
 void ringBell(const Segment& segment, unsigned device) {
   RingHeader& ring = segment.ring(device);
   ring.doorbell.fetch_add(1);
@@ -92,7 +92,7 @@ void ringBell(const Segment& segment, unsigned device) {
 
 }  // namespace
 
-// A word whose number has not been written may still be.
+// After a fault the GPU may still write the word's number.
 void HostFunctions::giveBack(const Waiting& one) {
   if (one.word == Word::givenBack) completions.give(one.completion, device, one.before == CUDA_SUCCESS ? 0 : one.sequence);
 }
@@ -104,7 +104,7 @@ bool HostFunctions::isDue(Waiting& one) const {
 }
 
 void HostFunctions::drop(uint64_t sequence) {
-  std::vector<Waiting> dropped;  // ends without the lock: with it may end what is the program's
+  std::vector<Waiting> dropped;  // destroyed without the lock: its destructor may run the program's code
   std::lock_guard lock(mutex);
   for (auto& node : ofNodes)
     node->forget(sequence, segment.completionWord(node->completion).done.load(std::memory_order_acquire));
@@ -125,7 +125,7 @@ std::vector<HostFunctions::Waiting> HostFunctions::takeDue() {
   std::erase_if(ofNodes, [&](auto& node) {
     const uint64_t last = node->expected.load(std::memory_order_relaxed);
     if (last == node->called) return node->hasEnded;
-    // The word may be another's by now, if this one has ended: it has larger numbers then.
+    // If this node has ended, the word may be in another use by now, with larger numbers.
     const uint64_t reached = std::min(segment.completionWord(node->completion).done.load(std::memory_order_acquire), last);
     if (reached <= node->called) return false;
     while (node->versions.front()->last < reached) node->versions.pop_front();
@@ -139,16 +139,15 @@ std::vector<HostFunctions::Waiting> HostFunctions::takeDue() {
   return taken;
 }
 
-// The GPU cannot wake a thread, so while functions are pending this one polls, at increasing intervals. It lives as long as the
-// process.
+// The GPU cannot wake a thread, so this one polls at increasing intervals while functions are pending. It lives as long as the process.
 void HostFunctions::serve() {
-  // Managed memory that a function touches is brought by this signal's handler.
+  // The handler of this signal serves the functions' accesses to managed memory.
   sigset_t touches;
   sigemptyset(&touches);
   sigaddset(&touches, SIGSEGV);
   pthread_sigmask(SIG_UNBLOCK, &touches, nullptr);
   for (Backoff backoff(spinTime);;) {
-    std::vector<Waiting> dropped;  // ends without the lock
+    std::vector<Waiting> dropped;  // destroyed without the lock
     {
       std::unique_lock lock(mutex);
       isCalling = false;

@@ -1,8 +1,8 @@
-// Descriptions of libraries (cuBLASLt's layouts, descriptors, preferences) that the program has destroyed and the worker still has: one
-// that is made and set alike takes such a one over, without a frame. Frameworks describe each product of matrices anew.
+// Descriptions of libraries (cuBLASLt's layouts, descriptors, preferences) that the program has destroyed and the worker still has: a new
+// one that is made and set identically reuses such a description without a frame. Frameworks describe each matrix product anew.
 //
-// Of a session; any thread. `mutex` is a leaf. All of it stays over a suspend, and is not used again after it (LibraryObject::content):
-// of what a snapshot has of a description, a setting may be left out that names memory which has ended.
+// Owned by the session; any thread; `mutex` is a leaf lock. Survives a suspend, but idle descriptions are not reused after it
+// (LibraryObject::content): a snapshot may lack a description's setting that names memory which has ended.
 #pragma once
 
 #include <memory>
@@ -19,10 +19,10 @@ class IdleDescriptions {
  public:
   struct Idle {
     std::unique_ptr<LibraryObject> object;
-    const api::LibraryEntry* destroy = nullptr;  // null: the program ended it otherwise
+    const api::LibraryEntry* destroy = nullptr;  // null: it ended otherwise
   };
 
-  // The handle of one that is exactly like `wanted`, of its device and context, no more idle; 0 if there is none.
+  // Takes an idle description exactly like `wanted`, of its device and context, and returns its handle; 0 if there is none.
   uint64_t take(const LibraryObject& wanted) {
     std::lock_guard lock(mutex);
     auto [from, to] = all.equal_range(wanted.exactContent());
@@ -35,7 +35,7 @@ class IdleDescriptions {
     return 0;
   }
 
-  // Keeps one. Another one that is to be ended, if there are too many.
+  // Keeps one. If there are too many, returns another one, to be ended.
   std::optional<Idle> keep(Idle idle) {
     std::lock_guard lock(mutex);
     std::optional<Idle> ended;
@@ -52,7 +52,7 @@ class IdleDescriptions {
  private:
   static constexpr size_t most = 1024;
 
-  // The first word of a block of a setting is the object itself.
+  // The bytes after the first word of a setting's block, which is the object itself.
   static std::span<const std::byte> givenIn(const LibraryObject::Call& setting) {
     auto block = setting.block.bytes();
     return block.subspan(std::min(block.size(), sizeof(uint64_t)));
@@ -68,7 +68,7 @@ class IdleDescriptions {
   }
 
   std::mutex mutex;
-  std::unordered_multimap<uint64_t, Idle> all;  // by their exact content
+  std::unordered_multimap<uint64_t, Idle> all;  // by exact content
 };
 
 }  // namespace vgpu::client

@@ -4,7 +4,7 @@
 
 namespace vgpu::client {
 
-// Makes a context the thread's current one while it lives.
+// Makes a context the thread's current one during its lifetime.
 class InContext {
  public:
   InContext(Thread& thread, uint64_t context) : thread(thread) { thread.makeCurrent(context); }

@@ -1,5 +1,5 @@
-// A kernel's parameters as the program gives them, made one block: from an array of pointers, one a parameter, or from the block
-// that it already has.
+// A kernel's parameters, gathered into one block: from the program's array of pointers, one for each parameter, or from a block that the
+// program passes.
 #pragma once
 
 #include <cuda.h>
@@ -18,7 +18,7 @@ namespace vgpu::client {
 
 class KernelParameters {
  public:
-  // Takes what the program gives; nothing is copied yet. CUDA's error for what makes no sense.
+  // Takes the program's arguments; copies nothing yet. CUDA's error if they are inconsistent.
   CUresult check(const FunctionLayout& function, void** kernelParams, void** extra) {
     pointers = kernelParams;
     if (extra != nullptr && (kernelParams != nullptr || !readExtra(extra))) return CUDA_ERROR_INVALID_VALUE;
@@ -26,7 +26,7 @@ class KernelParameters {
     return pointers == nullptr && !function.parameters.empty() ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
   }
 
-  // Takes them out of managed memory, if they are there: a thread that has reserved a frame must not touch any.
+  // Copies them out of managed memory, if they are there: a thread that has reserved a frame must not access managed memory.
   void takeOut(const ManagedMemory& managed, const FunctionLayout& function, std::vector<kj::byte>& into) {
     auto isManaged = [&](const void* memory) { return managed.mayHold(toWire(memory)); };
     bool any = block != nullptr ? isManaged(block) : std::any_of(pointers, pointers + function.parameters.size(), isManaged);
@@ -48,7 +48,7 @@ class KernelParameters {
     for (auto& parameter : function.parameters) {
       kj::byte* to = into + parameter.offset;
       const void* value = *from++;
-      switch (parameter.bytes) {  // nearly all have one of two sizes, which need no call
+      switch (parameter.bytes) {  // nearly all have one of these two sizes: inlined copies
         case 4: std::memcpy(to, value, 4); break;
         case 8: std::memcpy(to, value, 8); break;
         default: std::memcpy(to, value, parameter.bytes);
@@ -60,7 +60,7 @@ class KernelParameters {
   size_t givenBlock() const { return block != nullptr ? blockBytes : 0; }
 
  private:
-  // `extra` is CUDA's list of (key, value) pairs. False if it makes no sense.
+  // `extra` is CUDA's list of (key, value) pairs. False if it is invalid.
   bool readExtra(void** extra) {
     for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
       if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) {

@@ -53,7 +53,7 @@ void KnownReplies::keep(uint64_t generation, Question question, kj::ArrayPtr<con
   }
 }
 
-// Whether a reply of that generation may be kept, of so many words.
+// Whether a reply of that generation, with that many words, may be kept.
 bool KnownReplies::beginsToKeep(uint64_t generation, size_t words) {
   if (generation != now()) return false;
   if (generation != repliesGeneration || replies.size() + words > most) replies.clear();

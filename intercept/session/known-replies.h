@@ -1,11 +1,11 @@
-// The driver's replies to queries about one object, or about a device and what is on it, kept until that changes: only the first
-// query is a round trip.
+// The driver's replies to queries about one object, or about a device and its contents, kept until the object changes: only the first query
+// is a round trip.
 //
-// A change begins a new generation, which is empty. It may happen during a query whose reply then describes the state before the
-// change: a reply is kept only if the generation has not changed since the query was sent.
+// A change starts a new, empty generation. It may happen during a query, whose reply then describes the state before the change: a reply is
+// kept only if the generation is the same as when the query was sent.
 //
-// Part of the object's entry, or of the session; for any thread; `mutex` is a leaf. After a suspend the replies are asked for
-// anew: the device is another one then, and its driver may be.
+// Part of the object's entry, or of the session. Any thread; `mutex` is a leaf lock. Not kept over a suspend: the device is another one
+// afterwards, and perhaps its driver.
 #pragma once
 
 #include <capnp/common.h>
@@ -34,7 +34,7 @@ class KnownReplies {
     std::array<uint64_t, 3> arguments{};
     auto operator<=>(const Question&) const = default;
   };
-  // A question of any arguments, told from others by 128 bits of digests.
+  // A question with arbitrary arguments, identified by 128 bits of digests.
   class Asked {
    public:
     explicit Asked(api::Method method) : method(method) {}
@@ -62,8 +62,8 @@ class KnownReplies {
   uint64_t generation() const;
   std::optional<uint64_t> find(const Question& question) const;
   void keep(uint64_t generation, const Question& question, uint64_t reply);
-  // The same for a reply of several words: the answers to questions that differ in their last argument, which is 0: the first is their
-  // number. Longer ones are not kept.
+  // The same for a reply of several words: answers to questions that differ only in their last argument, which starts at 0; the first
+  // answer is the number of words. Longer replies are not kept.
   static constexpr size_t mostWords = 32;
   size_t find(Question question, std::span<capnp::word, mostWords> words) const;
   void keep(uint64_t generation, Question question, kj::ArrayPtr<const capnp::word> words);
@@ -74,10 +74,10 @@ class KnownReplies {
   bool beginsToKeep(uint64_t generation, size_t words);
   void put(const Question& question, uint64_t reply);
 
-  // Both only grow, so the sum differs after any change.
+  // Both only increase, so the sum differs after any change.
   uint64_t now() const { return changes + deviceChanges.load(); }
 
-  // A program that always asks with different arguments makes the table start anew.
+  // Limit of the table; a program that keeps asking with new arguments makes it start over.
   static constexpr size_t most = 4096;
 
   const std::atomic<uint64_t>& deviceChanges;
@@ -87,10 +87,10 @@ class KnownReplies {
   uint64_t changes = 0;
 };
 
-// The reply to one query, known or asked for. A call's own.
+// The reply to one query, known or requested. Local to a call.
 class Reply {
  public:
-  // `changes`: it may be another one each time.
+  // `changes`: the reply may differ each time, so it is not looked up.
   Reply(KnownReplies& replies, const KnownReplies::Question& question, bool changes = false)
       : replies(replies),
         question(question),
@@ -108,8 +108,8 @@ class Reply {
   KnownReplies& replies;
   const KnownReplies::Question question;
   std::array<capnp::word, KnownReplies::mostWords> words;
-  const size_t known;         // of these; 0: asked for
-  const uint64_t generation;  // in which it is asked for
+  const size_t known;         // how many words are known; 0: to be requested
+  const uint64_t generation;  // the generation at the request
   kj::Array<capnp::word> asked;
 };
 

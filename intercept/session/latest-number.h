@@ -1,7 +1,7 @@
-// A number that only grows and that any thread may raise, such as the position of the last frame of a stream. Usually one thread
-// raises it: the first one has a word of its own, which it stores without a locked operation. Any thread, without locks.
+// A number that only grows and that any thread may raise, such as the position of a stream's last frame. Usually one thread raises it: the
+// first one has a word of its own, which it stores without a locked operation. Any thread, lock-free.
 //
-// Memory order: whoever reads a number that was raised with `release` sees what the raising thread had stored before.
+// Memory order: a reader (acquire) of a number raised with `release` sees what the raising thread stored before.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ inline void raise(std::atomic<uint64_t>& value, uint64_t least, std::memory_orde
 
 class LatestNumber {
  public:
-  // To at least `number`. `thread` tells the calling thread from all others that live: the address of its Thread.
+  // Raises it to at least `number`. `thread` identifies the calling thread among those alive: the address of its Thread.
   void raise(const void* thread, uint64_t number, std::memory_order order = std::memory_order_relaxed) {
     if (owner.load(std::memory_order_relaxed) == thread) [[likely]] {
       if (owned.load(std::memory_order_relaxed) < number) owned.store(number, order);
@@ -28,7 +28,7 @@ class LatestNumber {
     }
   }
   uint64_t get(std::memory_order order = std::memory_order_relaxed) const { return std::max(owned.load(order), shared.load(order)); }
-  // For another object: no thread raises it meanwhile.
+  // For reuse by another object: no thread may raise it meanwhile.
   void reset() {
     owner.store(nullptr, std::memory_order_relaxed);
     owned.store(0, std::memory_order_relaxed);
@@ -42,8 +42,8 @@ class LatestNumber {
     client::raise(shared, number, order);
   }
 
-  // The first thread that has raised it. Another one that gets the same address afterwards is its successor: what the first has
-  // stored happens before, because its Thread was freed before this one's was made.
+  // The first thread that raised it. A later thread with the same address is its successor: the first one's stores happen before, because
+  // its Thread was freed before the successor's was made.
   std::atomic<const void*> owner{nullptr};
   std::atomic<uint64_t> owned{0}, shared{0};
 };

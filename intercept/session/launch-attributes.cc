@@ -39,8 +39,8 @@ CUresult checkValue(CUlaunchAttributeID id, const CUlaunchAttributeValue& value)
     return policy > CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
   }
   bool isCluster = id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION || id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION;
-  const auto& cluster = value.clusterDim;  // and preferredClusterDim, which is laid out alike
-  const bool isNone = cluster.x == 0 && cluster.y == 0 && cluster.z == 0;  // as the driver has it
+  const auto& cluster = value.clusterDim;  // and preferredClusterDim, which has the same layout
+  const bool isNone = cluster.x == 0 && cluster.y == 0 && cluster.z == 0;  // as the driver treats it
   return isCluster && !isNone && (cluster.x == 0 || cluster.y == 0 || cluster.z == 0) ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
 }
 
@@ -71,7 +71,7 @@ void LaunchAttributes::set(const CUlaunchAttribute& attribute) {
   *earlier = attribute;
 }
 
-// cuda.h, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT.
+// Source: cuda.h, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT.
 CUresult LaunchAttributes::checkRecords(const HandleTable& handles) const {
   for (auto& record : records()) {
     auto* event = handles.find<api::Kind::EVENT>(toWire(record.event));
@@ -111,7 +111,7 @@ CUresult LaunchAttributes::read(const CUlaunchConfig& config, bool& cooperative)
     } else if (id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE) {
       askedNode = &value;
     } else if (id != CU_LAUNCH_ATTRIBUTE_IGNORE) {
-      result = CUDA_ERROR_INVALID_VALUE;  // of streams only, or of none
+      result = CUDA_ERROR_INVALID_VALUE;  // valid for streams only, or not at all
     }
     if (result != CUDA_SUCCESS) return result;
   }

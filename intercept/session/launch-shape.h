@@ -1,4 +1,4 @@
-// The shape of a kernel's launch, as the program gives it.
+// The shape of a kernel launch, as the program gives it.
 #pragma once
 
 namespace vgpu::client {

@@ -1,5 +1,5 @@
-// Functions that a program registers to be told when the memory that it may use of a device becomes less. What a session may use does
-// not change while it runs, so none is ever called; handles are given and taken back as CUDA does.
+// Callbacks that a program registers for a reduction of the device memory that it may use. A session's limit does not change while it runs,
+// so none is ever called; handles are created and destroyed as in CUDA.
 //
 // Any thread. Stays in the program's process over a suspend.
 #pragma once
@@ -15,7 +15,7 @@ namespace vgpu::client {
 
 class Notifications {
  public:
-  // Makes the handle `added` if that is not null, else ends `removed`. CUDA_ERROR_INVALID_VALUE if the device has none of that handle.
+  // Creates the handle `added`, or if that is null destroys `removed`. CUDA_ERROR_INVALID_VALUE if the device has no handle `removed`.
   CUresult change(CUdevice device, CUasyncCallbackHandle* added, CUasyncCallbackHandle removed) {
     std::lock_guard lock(mutex);
     if (added != nullptr) {

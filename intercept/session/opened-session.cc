@@ -19,11 +19,11 @@
 namespace vgpu::client {
 namespace {
 
-// A cold worker with a real driver starts in well under a second (docs/facts.md: cuInit and a context take 0.35 s); a machine
-// that needs a hundred times that is broken, and the program should say so rather than hang.
+// A cold worker with a real driver starts in well under a second (docs/facts.md: cuInit and a context take 0.35 s). A machine that needs a
+// hundred times that is broken, and the program should report it rather than hang.
 constexpr std::chrono::seconds openLimit{60};
 
-// Beside the socket that people name, the daemon has one for programs.
+// The daemon's socket for programs lies beside the socket that users name.
 std::string sessionSocket(std::string node) {
   constexpr std::string_view scheme = "unix:", named = "/vgpud.sock", ours = "/session.sock";
   if (node.starts_with(scheme)) node.erase(0, scheme.size());
@@ -32,14 +32,14 @@ std::string sessionSocket(std::string node) {
   return node + std::string(ours);
 }
 
-// To be passed on, not read.
+// A descriptor to pass on, not to read.
 kj::AutoCloseFd openFolder(const std::string& path) {
   int fd = open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) fail("the session's state directory " + path + " cannot be opened: " + std::strerror(errno));
   return kj::AutoCloseFd(fd);
 }
 
-// The session checks its size.
+// The session checks the size later.
 MemoryFile adopt(kj::AutoCloseFd& fd) {
   return MemoryFile::adopt(fd.release(), 1, std::numeric_limits<int64_t>::max());
 }
@@ -54,7 +54,7 @@ kj::AutoCloseFd OpenedSession::listen() const {
 
 ControlChannel OpenedSession::open(int wake) {
   ControlChannel connection(connectUnix(sessionSocket(request.node)), wake);
-  KJ_REQUIRE(isTrusted(peerOf(connection.fd())), "vgpud belongs to another user; start one of your own",
+  KJ_REQUIRE(isTrusted(peerOf(connection.fd())), "the vgpud belongs to another user; start one of your own",
              request.node.c_str());
   introduce(connection);
   std::optional<ControlMessage> answer = connection.receive(2, within(openLimit));
@@ -70,10 +70,10 @@ void OpenedSession::readAnswer(ControlMessage& answer) {
     if (message.getInvalidDevice()) throw InvalidDevices(why);
     fail(why);
   }
-  if (!message.isOpened()) fail("vgpud on " + request.node + " answered with something else than a session");
+  if (!message.isOpened()) fail("vgpud on " + request.node + " did not answer with a session");
   if (answer.descriptors.empty()) fail("vgpud on " + request.node + " opened a session without its memory");
   segmentFile = adoptSegment(answer.descriptors[0].release());
-  if (answer.descriptors.size() > 1) hostArenaFile = adopt(answer.descriptors[1]);  // else host memory is not shared
+  if (answer.descriptors.size() > 1) hostArenaFile = adopt(answer.descriptors[1]);  // without it host memory is not shared
   sessionId = text(message.getOpened().getSession());
   stateDirectory = text(message.getOpened().getDirectory());
   stateFolder = openFolder(stateDirectory);

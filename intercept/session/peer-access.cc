@@ -50,7 +50,7 @@ void PeerAccess::forget(Thread& thread, unsigned device, uint64_t context) {
   for (auto& pair : ended) {
     enabled.erase(pair);
     const unsigned from = handleDevice(pair.first), to = handleDevice(pair.second);
-    if (!haveAccess(from, to)) tellWorker(thread, from, to, false);  // a device that has faulted has none any more
+    if (!haveAccess(from, to)) tellWorker(thread, from, to, false);  // a device that has faulted has lost its access already
   }
 }
 

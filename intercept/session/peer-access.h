@@ -1,10 +1,10 @@
-// Which contexts of the program have access to what lies on another device.
+// Which contexts of the program have access to another device's memory.
 //
-// CUDA keeps it for pairs of contexts. The worker has one context for each device, so a device has access to another as long as any
-// of its contexts has; a frame tells the worker when that changes. It is a setting of the device, and part of what a resume makes
-// again; what is here stays in the program over a suspend.
+// CUDA keeps this for pairs of contexts. The worker has one context for each device, so a device has access to another while any of its
+// contexts has; a frame tells the worker when that changes. It is a device setting that a resume restores; this table stays in the program
+// over a suspend.
 //
-// Any thread; a call is made under `mutex`.
+// Any thread; calls are made under `mutex`.
 #pragma once
 
 #include <cuda.h>
@@ -20,10 +20,10 @@ class Thread;
 
 class PeerAccess {
  public:
-  // Of `context` to `peer`, live contexts of two devices. CUDA's result: already enabled, or not enabled.
+  // Access of `context` to `peer`, live contexts of two devices. CUDA's result, e.g. already enabled, or not enabled.
   CUresult enable(Thread& thread, uint64_t context, uint64_t peer);
   CUresult disable(Thread& thread, uint64_t context, uint64_t peer);
-  // The context has ended; 0: all of the device have.
+  // `context` has ended; 0: all contexts of the device have.
   void forget(Thread& thread, unsigned device, uint64_t context);
 
  private:

@@ -1,7 +1,7 @@
-// The connection of a program's session with its daemon, and its control thread (control.h says what it is for).
+// The connection of a program's session to its daemon, and the control thread (control.h has their purpose).
 //
-// One thread serves it: messages of the daemon, daemons that come to resume the session (control-handover.cc), and wishes of the
-// program's threads, which wake it.
+// One thread serves messages of the daemon, daemons that connect to resume the session (control-handover.cc), and requests of the program's
+// threads, which wake it.
 #pragma once
 
 #include <pthread.h>
@@ -22,9 +22,9 @@
 
 namespace vgpu::client {
 
-// The state of the gate. moving: it is closed, and another daemon may take the session, as if it were suspended, until its own
-// says that it stays. parked: it is suspended, and has nothing of a node; it can be called to one until it runs again. A lost
-// session stays connected, so that `vgpuctl ps` can show it until the program ends.
+// The state of the gate. moving: closed, and another daemon may take the session as if it were suspended, until the present daemon cancels
+// that. parked: suspended, without any resource of a node; a daemon can call it until it runs again. A lost session stays connected, so
+// that `vgpuctl ps` shows it until the program ends.
 enum class Phase { running, gateClosed, moving, suspended, parked, lost };
 
 class ProgramControl final : public Control {
@@ -79,15 +79,15 @@ class ProgramControl final : public Control {
   pthread_t thread{};
   pid_t servingProcess = 0;
 
-  // Used by the control thread alone, once it runs.
+  // Used only by the control thread, once it runs.
   std::optional<ControlChannel> connection;
   Phase phase = Phase::running;
   bool isApart = false;              // the program shares no host memory any more
-  bool isInMemory = false;           // the snapshot, while suspended: the daemon's memory has it
+  bool isInMemory = false;           // while suspended: whether the snapshot is in the daemon's memory
   std::optional<ResumeOffer> offer;  // while suspended
-  std::optional<ParkingPlace> place;  // from when it was parked until it runs again
+  std::optional<ParkingPlace> place;  // while it is parked, until it runs again
   const seconds reattachWait;
-  std::optional<std::chrono::steady_clock::time_point> waitsUntil;  // suspended, and it is unknown to which directory
+  std::optional<std::chrono::steady_clock::time_point> waitsUntil;  // set while suspended to a directory that is not known
 };
 
 }  // namespace vgpu::client

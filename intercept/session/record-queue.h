@@ -1,7 +1,6 @@
-// Frames on their way to the object list, packed one behind the other into one buffer: what queues a frame allocates nothing, and
-// what empties the queue frees nothing.
+// Frames queued for the object list, packed into one buffer: queueing a frame allocates nothing, and emptying the queue frees nothing.
 //
-// Plain state of Recorder, which synchronizes it.
+// State of Recorder, which synchronizes it.
 #pragma once
 
 #include <kj/array.h>
@@ -17,11 +16,11 @@ namespace vgpu::client {
 
 class RecordQueue {
  public:
-  // So many bytes, and a frame.
+  // Room for `bytes`, and one more frame.
   explicit RecordQueue(size_t bytes)
       : buffer(std::make_unique_for_overwrite<capnp::word[]>(bytes / sizeof(capnp::word) + headWords + maxMessageWords)) {}
 
-  // As long as there are no more bytes than that.
+  // Allowed while at most `bytes` are queued.
   void add(const FrameFacts& facts, kj::ArrayPtr<const capnp::word> words) {
     const Head head{facts, words.size()};
     std::memcpy(static_cast<void*>(buffer.get() + used), &head, sizeof head);
@@ -30,7 +29,7 @@ class RecordQueue {
     ++count;
   }
 
-  // In the order of add(). The frame's words lie in the buffer.
+  // Visits the frames in the order of add(). A frame's words are in the buffer.
   template <typename Visit>
   void visit(Visit&& visit) const {
     for (size_t at = 0; at < used;) {
@@ -54,8 +53,8 @@ class RecordQueue {
   static constexpr size_t headWords = sizeof(Head) / sizeof(capnp::word);
   static_assert(sizeof(Head) % sizeof(capnp::word) == 0);
 
-  std::unique_ptr<capnp::word[]> buffer;  // of the system's untouched pages, until they are used
-  size_t used = 0, count = 0;             // words of it; frames
+  std::unique_ptr<capnp::word[]> buffer;  // not touched, so without physical pages, until used
+  size_t used = 0, count = 0;             // words used; frames
 };
 
 }  // namespace vgpu::client

@@ -22,7 +22,7 @@ Recorder::Recorder(std::unique_ptr<ObjectList> opened, std::function<RingCut()> 
 void Recorder::add(const FrameFacts& facts, kj::ArrayPtr<const capnp::word> words) {
   std::unique_lock lock(mutex);
   if (isFull()) [[unlikely]] {
-    CancellationOff untilThereIsRoom;  // a cancelled thread cannot unwind out of a condition variable
+    CancellationOff untilThereIsRoom;  // a condition variable's wait cannot be unwound by a cancellation
     changed.wait(lock, [&] { return !isFull(); });
   }
   const bool isFirst = added++ == committed;
@@ -56,7 +56,7 @@ void Recorder::enter(const std::string& directory) {
   list->enter(directory);
 }
 
-// The thread lives as long as the process: the session is never taken down (session.h).
+// The thread lives as long as the process: the session is never destroyed (session.h).
 void Recorder::write() {
   std::unique_lock lock(mutex);
   RecordQueue batch(mostQueuedBytes);

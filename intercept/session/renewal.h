@@ -1,7 +1,7 @@
-// A request of a program's thread for a new worker: the control thread exchanges the messages with the daemon, the thread waits.
+// A request for a new worker by a thread of the program: the control thread exchanges the messages with the daemon, the thread waits.
 //
-// Owns the descriptor that wakes the control thread. Lock order: `alone` before `mutex`, which is a leaf. Only the request itself
-// survives a suspend: the resume, which brings a new worker, completes it.
+// Owns the descriptor that wakes the control thread. Lock order: `alone`, then `mutex`, a leaf lock. Only the request itself survives a
+// suspend: the resume, which brings a new worker, completes it.
 #pragma once
 
 #include <condition_variable>
@@ -14,15 +14,15 @@ namespace vgpu::client {
 
 class Renewal {
  public:
-  // Any thread, one at a time. Empty when the session has its new worker; else the reason why not.
+  // Any thread, one at a time. Empty once the session has its new worker; else the reason why it has none.
   std::string await();
 
-  // The rest is the control thread's. Readable from when a thread begins to wait until isWanted() is called.
+  // The rest is for the control thread. The descriptor is readable from the start of a thread's wait until isWanted().
   int fd() const { return wish.fd(); }
-  // Whether a thread waits for which the daemon has not been asked yet.
+  // Whether a thread waits for whose request the daemon has not been asked yet.
   bool isWanted();
   void setAsked() { asked = true; }
-  // Ends the wait, if there is one. `why` as await() gives it.
+  // Ends the wait, if there is one. `why`: the result of await().
   void finish(const std::string& why);
 
  private:

@@ -9,7 +9,7 @@
 namespace vgpu::client {
 namespace {
 
-// A daemon reports every few seconds while it restores, however long that takes.
+// A daemon reports every few seconds while it restores, however long the restore takes.
 constexpr std::chrono::seconds silenceLimit{60};
 
 }  // namespace
@@ -38,14 +38,14 @@ ResumeOffer::State ResumeOffer::handle(ControlMessage& message) {
       accept();
       return State::waiting;
     case control::ToSession::OPEN_GATE:
-      if (!accepted) fail("vgpud says that the session runs, and has not offered it");
+      if (!accepted) fail("vgpud reports that the session runs, but did not offer it");
       return State::taken;
     case control::ToSession::REFUSED:
       return giveUp(text(said.getRefused()));
     case control::ToSession::LOST:
       return giveUp(text(said.getLost()));
     default:
-      fail("vgpud sent a message that has no place in a resume");
+      fail("vgpud sent a message that does not belong to a resume");
   }
 }
 
@@ -63,7 +63,7 @@ ResumeOffer::State ResumeOffer::giveUp(const std::string& because) {
   return State::lost;
 }
 
-// A worker that has claimed the session consumes, whether its daemon has reported it or not.
+// A worker that has claimed the session consumes frames, whether or not its daemon has reported it.
 ResumeOffer::State ResumeOffer::expire() {
   State state = giveUp("");
   return state == State::lost ? State::taken : state;

@@ -1,8 +1,8 @@
-// The exchange with a daemon that resumes this program, from our `open` until its worker consumes.
+// The exchange with a daemon that resumes this program, from accepting its connection until its worker consumes frames.
 //
-// Owns the connection; control thread only. The program stays suspended meanwhile, its gate closed. Until the worker has claimed
-// the session (vgpu/wire/handover.h) either side can cancel, and after any failure the program can be resumed again, here or
-// elsewhere. A daemon that sends nothing for a minute is given up.
+// Owns the connection; control thread only. The program stays suspended meanwhile, with its gate closed. Until the worker has claimed the
+// session (vgpu/wire/handover.h) either side can cancel, and after any failure the program can be resumed again, here or elsewhere. A
+// daemon that sends nothing for a minute is given up.
 #pragma once
 
 #include <optional>
@@ -18,14 +18,14 @@ class ResumeOffer {
   enum class State {
     waiting,
     over,   // cancelled or failed
-    taken,  // the worker consumes: open the gate
-    lost,   // the worker has begun to consume, and it or its daemon has ended
+    taken,  // the worker consumes frames: open the gate
+    lost,   // the worker has started to consume frames, and it or its daemon has ended
   };
 
   ResumeOffer(ControlChannel channel, SessionControl& session);
 
   int fd() const { return channel.fd(); }
-  // When to call expire() unless serve() has been called.
+  // When to call expire(), unless serve() is called before.
   std::chrono::steady_clock::time_point deadline() const { return silentUntil; }
 
   // Reads the daemon's next message and replies.
@@ -34,14 +34,14 @@ class ResumeOffer {
   // Cancels it. False if the worker has claimed the session.
   bool withdraw();
 
-  // Once taken or lost.
+  // After `taken` or `lost`.
   ControlChannel release() { return std::move(channel); }
   const std::string& reason() const { return why; }
 
  private:
   State handle(ControlMessage& message);
   void accept();
-  // The end of it when the daemon gives up, is gone or sends an invalid message.
+  // Ends the offer when the daemon gives up, is gone or sends an invalid message.
   State giveUp(const std::string& because);
 
   ControlChannel channel;

@@ -6,8 +6,8 @@ namespace vgpu::client {
 
 namespace {
 
-// What the program has seen to be executed comes before what it sends then. Thread sanitizer sees one process at a time: the worker
-// must be told.
+// If the program has seen the other ring's frames executed, what it sends afterwards is ordered behind them anyway. Under thread sanitizer,
+// which sees only one process, the frame is sent so that the worker orders its threads itself.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool isOrderSeen = false;
 #else
@@ -17,7 +17,7 @@ constexpr bool isOrderSeen = true;
 }  // namespace
 
 CUresult orderBehind(Thread& thread, unsigned waiting, unsigned awaited, uint64_t position) {
-  if (waiting == awaited) return CUDA_SUCCESS;  // a ring's own frames are in order
+  if (waiting == awaited) return CUDA_SUCCESS;  // frames of one ring are in order
   if (isOrderSeen && thread.session.segment.ring(awaited).tail.load(std::memory_order_acquire) >= position) return CUDA_SUCCESS;
   Call<api::Cuda::AwaitRingParams> frame(thread.on(waiting), api::Method::awaitRing);
   frame->setDevice(awaited);

@@ -1,8 +1,8 @@
-// Order between frames of different rings. A ring orders its own frames; a frame that must come behind one of another ring is
-// preceded by a frame that says so (awaitRing): the worker's thread of its ring goes on when the other has executed the frames
-// before a position, which means that it has issued them to its GPU.
+// Order between frames of different rings. A ring orders its own frames; a frame that must come after one of another ring is preceded by an
+// awaitRing frame: its ring's worker thread continues only when the other ring's frames before a position have been executed, that is,
+// issued to their GPU.
 //
-// The awaited position is read before the waiting frame is reserved, so frames can never wait for each other in a circle
+// The awaited position is read before the waiting frame's position is reserved, so frames can never wait for each other in a cycle
 // (docs/ring.md). Any thread, outside the gate; no state.
 #pragma once
 
@@ -12,33 +12,33 @@
 
 namespace vgpu::client {
 
-// Lets the frames that are sent to `waiting` from now on come behind those that were sent to `awaited` before `position`. Nothing
-// is sent if these have been executed. CUDA_SUCCESS, or the error of a lost session.
+// Orders frames sent to `waiting` from now on after those that were sent to `awaited` before `position`. Sends nothing if these have been
+// executed already. CUDA_SUCCESS, or the error of a lost session.
 CUresult orderBehind(Thread& thread, unsigned waiting, unsigned awaited, uint64_t position);
 
-// Lets a stream wait until the GPU has passed that place in one of any device. Its frame has been sent.
+// Makes `stream` wait until the GPU has passed `fence` in a stream of any device. The fence's frame must have been sent.
 CUresult awaitFence(Thread& thread, uint64_t stream, const StreamFence& fence);
 
-// A stream of our own on a device, for work that the program has not given to any.
+// Makes an internal stream on a device, for work that belongs to none of the program's streams.
 uint64_t makeOwnStream(Thread& thread, unsigned device, int priority);
 
-// A bit for the device in whose memory that address is; none for memory of the host, and if there is one device.
+// A bit for the device in whose memory the address is; 0 for host memory, and if there is only one device.
 uint32_t deviceBit(Session& session, uint64_t address);
 inline uint32_t devicesOf(Session& session, uint64_t address) {
   return session.devices.size() == 1 ? 0 : deviceBit(session, address);
 }
 
-// Of an end of a copy, and of an array too if there is one device.
+// For an end of a copy; an array's device counts even if there is only one.
 inline uint32_t devicesOf(Session& session, const CopyEnd& end) {
   return end.isArray() ? 1u << handleDevice(end.place.number()) : devicesOf(session, end.address());
 }
 
-// What acrossRings() sends before and after: each other device has a bit in `touched`.
+// Sent by acrossRings() before and after: `touched` has a bit for each other device.
 CUresult orderBehindAll(Thread& thread, unsigned device, uint32_t touched);
 CUresult orderAllBehind(Thread& thread, uint32_t touched, unsigned device);
 
-// Runs `copy`, which sends frames to `device` that use memory of the devices `touched` (a bit each): behind all that was sent to
-// these before, and before all that is sent to them after.
+// Runs `copy`, which sends frames to `device` that use memory of the devices `touched` (a bit each): after everything sent to those before,
+// and before everything sent to them later.
 template <typename Copy>
 CUresult acrossRings(Thread& thread, unsigned device, uint32_t touched, Copy&& copy) {
   touched &= ~(1u << device);

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 
 #include "intercept/session/call.h"
 #include "intercept/session/cancellation.h"
@@ -26,7 +27,7 @@ bool forked = false;
 std::string nodeFromEnvironment() {
   const char* node = getenv("VGPU_NODE");
   KJ_REQUIRE(node != nullptr && *node != 0,
-             "this program runs on vgpu's libraries without a vgpu daemon; start it with `vgpuctl run -- PROGRAM`");
+             "this program uses vgpu's libraries without a vgpud; start it with `vgpuctl run -- PROGRAM`");
   return node;
 }
 
@@ -46,12 +47,20 @@ OpenRequest openRequest() {
 
 }  // namespace
 
-// The parent's ring, connections and threads are not the child's. A socket that it kept would outlive the parent's, and a daemon
-// could connect to it with no process serving it.
+// A child must not use the parent's ring, connections and threads. A socket left open in the child would outlive the parent's, and a daemon
+// could connect to it although no process serves it.
 void Session::forgetInChild() {
-  forked = true;
-  if (Session* session = theSession.exchange(nullptr, std::memory_order_relaxed)) session->control->leave();
+  Session* session = theSession.exchange(nullptr, std::memory_order_relaxed);
+  if (session == nullptr) return;
+  session->control->leave();
+  forked = session->isInitialized.load(std::memory_order_relaxed);
+  if (forked) return;
+  // The child may have one of its own, whose host memory has the same addresses.
+  session->hostArena = Mapping();
+  Thread::forget();
 }
+
+bool Session::isForked() { return forked; }
 
 Session* Session::find() { return theSession.load(std::memory_order_acquire); }
 
@@ -60,8 +69,9 @@ Session& Session::open() {
   CancellationOff whileOpening;
   std::lock_guard lock(opening);
   if (Session* session = find()) return *session;
-  KJ_REQUIRE(!forked, "CUDA was used before fork(); a child of such a process cannot use it (CUDA's own rule)");
-  std::unique_ptr<Session> session(new Session(Control::open(openRequest())));
+  OpenRequest request = openRequest();
+  std::unique_ptr<Session> session(new Session(Control::open(request)));
+  session->visible = request.visible.value_or("");
   session->start();
   noteCoreDumps();
   pthread_atfork(nullptr, nullptr, forgetInChild);
@@ -75,8 +85,8 @@ Session::Session(std::unique_ptr<Control> opened)
       memory(segment, completionWords, control->hostArena(), control->segment()),
       slabs(segment),
       copyThreads(std::make_unique<CopyThreadPool>()) {
-  if (const MemoryFile& file = control->hostArena(); file.bytes() != 0) {  // none: host memory is not shared
-    KJ_REQUIRE(file.bytes() == hostArenaBytes, "vgpud gave a host arena of another size", file.bytes());
+  if (const MemoryFile& file = control->hostArena(); file.bytes() != 0) {  // if it is empty, host memory is not shared
+    KJ_REQUIRE(file.bytes() == hostArenaBytes, "vgpud sent a host arena of the wrong size", file.bytes());
     hostArena = Mapping(file, fromWire<void*>(hostArenaBase));
   }
   for (unsigned device = 0; device < maxDevices; ++device) {
@@ -111,7 +121,7 @@ uint64_t Session::claimCounted(unsigned device, uint64_t words, uint64_t& number
   return ring(device).claim(words);
 }
 
-// What the program's environment says of launches. A mode that is none says nothing.
+// Reads the launch settings from the environment. An unknown folding mode is ignored.
 void Session::readEnvironment() {
   const char *fold = getenv("VGPU_FOLD"), *blocking = getenv("CUDA_LAUNCH_BLOCKING");
   launchesBlock = blocking != nullptr && atoi(blocking) != 0;
@@ -119,10 +129,15 @@ void Session::readEnvironment() {
   if (mode) segment.header().fold.store(static_cast<uint32_t>(*mode), std::memory_order_relaxed);
 }
 
+CUmoduleLoadingMode Session::loadingMode() {
+  const char* said = getenv("CUDA_MODULE_LOADING");
+  return said != nullptr && std::string_view(said) == "EAGER" ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
+}
+
 void Session::start() {
   readEnvironment();
   recorder = std::make_unique<Recorder>(control->directory(), [this] { return executed(); });
-  control->serve(*this);  // before the first wait: the death of a worker must end that wait
+  control->serve(*this);  // before the first wait: the worker's death must end that wait
   describeDevices();
   for (unsigned device = 0; device < devices.size(); ++device) contexts.add(device);
 }
@@ -153,7 +168,8 @@ void Session::describeDevices() {
     info.limitToSession(memory.canMapHost());
     devices.push_back(std::move(info));
   }
-  // All use the memory where it is, on one of them; else it is pinned memory, which cannot be prefetched (docs/managed-memory.md).
+  // Only if all devices are peers can they access managed memory in place. Else it is pinned memory, without prefetching
+  // (docs/managed-memory.md).
   if (!areAllPeers(devices) || !programHasDeviceArenas)
     for (auto& info : devices) info.attributes[CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS] = 0;
 }
@@ -180,7 +196,7 @@ CUresult Session::takeError(unsigned device) {
 bool Session::renewWorker() {
   CancellationOff untilThere;
   std::string why = control->renew();
-  if (!why.empty()) fprintf(stderr, "vgpu: there is no new GPU after a fault: %s\n", why.c_str());
+  if (!why.empty()) fprintf(stderr, "vgpu: the program gets no new GPU after a fault: %s\n", why.c_str());
   return why.empty();
 }
 
@@ -191,7 +207,7 @@ std::string Session::comeApart(const std::function<bool()>& givesUp) {
 void Session::leaveHost() { managed.leaveHost(); }
 
 uint64_t Session::closeGate(const std::function<bool()>& givesUp) {
-  constexpr const char* taken = "the wish to suspend this program was taken back";
+  constexpr const char* taken = "the suspend was cancelled";
   memory.completeFrees(*this, givesUp);
   KJ_REQUIRE(gate.close(givesUp), taken);
   KJ_ON_SCOPE_FAILURE(gate.open());
@@ -201,7 +217,7 @@ uint64_t Session::closeGate(const std::function<bool()>& givesUp) {
 
 void Session::openGate() { gate.open(); }
 
-// No call is inside the gate, so no reply of the old driver is kept as one of the new driver.
+// No call is inside the gate, so no reply of the old driver can be stored as the new driver's.
 uint64_t Session::accept() {
   for (auto& changes : functionChanges) ++changes;
   return handovers = acceptHandover(segment.header().handover, handovers);
@@ -218,8 +234,8 @@ void Session::enterFiles(const std::string& directory) {
 
 void Session::lose(const std::string& why) {
   if (lost.load()) return;
-  // First, because a program may end as soon as a call fails; and not through its stderr, whose lock the thread that makes the
-  // call may hold.
+  // Printed first, because a program may exit as soon as a call fails; and not through stdio's stderr, whose lock the calling thread may
+  // hold.
   dprintf(STDERR_FILENO, "vgpu: this program has lost its GPU: %s\n", why.c_str());
   lost = true;
   gate.open();

@@ -1,13 +1,13 @@
-// The process's session: one virtual GPU host, opened at the first CUDA call and kept until the process ends.
+// The process's session: its connection to virtual GPUs, opened at the first CUDA call and kept until the process ends.
 //
-// The C ABI forces one instance for each process. It is never destroyed: the program's threads and static destructors may call
-// until the process ends, and the daemon learns of the end from the connection. After fork() the child has none (it would share
-// the parent's ring) and its calls return CUDA_ERROR_NOT_INITIALIZED.
+// The C ABI requires one instance for each process. It is never destroyed: the program's threads and static destructors may make calls
+// until the process ends, and the daemon detects the end by the connection. A forked child has no session (it would share the parent's
+// ring), and its calls return CUDA_ERROR_NOT_INITIALIZED.
 //
-// Lock order: CodeLibrary's, Linker's, VirtualMemory's, SharedObjects', ManagedMemory's, DeviceOutput's, PeerAccess's and
-// Session::ringOpening, in each of which calls are made, then Session::memory.mutex, then HandleTable's, then Recorder's; the
-// gate is entered with none of them held. Everything here stays in the process over a suspend; the segment and the host arena are
-// handed to the next worker.
+// Lock order: the locks of CodeLibrary, Linker, VirtualMemory, SharedObjects, ManagedMemory, DeviceOutput, PeerAccess and
+// Session::ringOpening, under each of which calls are made; then Session::memory.mutex, HandleTable's, Recorder's. The gate is entered with
+// none of the latter three held. Everything here stays in the process over a suspend; the segment and the host arena are passed to the next
+// worker.
 #pragma once
 
 #include <cuda.h>
@@ -62,33 +62,37 @@ class Thread;
 
 class Session final : public SessionControl {
  private:
-  const std::unique_ptr<Control> control;  // first: the session's memory comes with it
+  const std::unique_ptr<Control> control;  // first member: it has the session's memory
 
  public:
-  // Opens it if it is not open yet. Throws kj::Exception (no daemon, refused, …) at each attempt.
+  // Opens the session if it is not open yet. Throws kj::Exception (no daemon, refused, …) at each failed attempt.
   static Session& open();
   // The open session; nullptr if there is none in this process.
   static Session* find();
-  // One besides the process's, of a test that is its daemon and its worker (tests/session/fake-session.h). It is never destroyed
-  // either.
+  // Whether this is a child, made by fork(), of a process that had a session and has called cuInit(): by CUDA's rule the child cannot use
+  // CUDA.
+  static bool isForked();
+  // Whether cuInit() has been called. If not, only NVML has used the session, which is no use of CUDA.
+  std::atomic<bool> isInitialized{false};
+  // A further session, for a test that acts as its daemon and worker (tests/session/fake-session.h). Never destroyed either.
   explicit Session(std::unique_ptr<Control> control);
   void start();
 
   Segment segment;
-  // The ring of a device. A frame may be sent when the worker consumes it: see use().
+  // The ring of a device. Frames may be sent only when the worker consumes it: see use().
   RingWriter& ring(unsigned device) const { return *rings[device]; }
   bool isRingOpen(unsigned device) const { return (openRings.load(std::memory_order_acquire) >> device & 1) != 0; }
-  // Has the worker make the device's context and a thread that consumes its ring, unless it has. Waits; outside the gate, without a
-  // slot. Throws kj::Exception if it cannot.
+  // Makes the worker create the device's context and a thread that consumes its ring, at the first use. Waits; call outside the gate,
+  // without a slot. Throws kj::Exception if it fails.
   void use(Thread& thread, unsigned device) {
     if (!isRingOpen(device)) [[unlikely]] openRing(thread, device);
   }
-  // Those of the program's that its workers have too.
+  // The files that the program shares with its workers.
   GivenFiles& files() const { return control->files(); }
-  // Up to where the worker has executed the frames of each ring.
+  // How far the worker has executed each ring.
   RingCut executed() const;
-  // Reserves a place in a ring for a frame that builds an object, and numbers it: in one ring, numbers are in the order of
-  // places. Where there is one ring they are its sequence numbers, and no lock is needed.
+  // Reserves a position in a ring for a building frame, and numbers the frame: within a ring, numbers are in the order of positions. With a
+  // single ring the sequence number is used, without a lock.
   uint64_t claimNumbered(unsigned device, uint64_t words, uint64_t& number) {
     if (devices.size() > 1) return claimCounted(device, words, number);
     const uint64_t position = ring(device).claim(words);
@@ -106,8 +110,7 @@ class Session final : public SessionControl {
   Children<std::string> functions;  // by module
   Children<std::string> kernels;    // by library
   Children<uint32_t> arrayParts;    // levels by mipmapped array, planes by array
-  // Incremented when the driver's replies may have changed for every function of a device: its cache preference has been set, or
-  // the session has been resumed.
+  // Incremented when the driver's replies may have changed for all functions of a device: after its cache preference was set, or a resume.
   std::array<std::atomic<uint64_t>, maxDevices> functionChanges{};
   std::deque<KnownReplies> deviceReplies;  // by device: to queries about it, its streams, modules and arrays
   Memory memory;
@@ -129,7 +132,7 @@ class Session final : public SessionControl {
   Slabs slabs;
   CompletionWords completionWords{segment};
   std::deque<HostFunctions> hostFunctions;    // by device
-  std::deque<HostFunctions> registeredReads;  // ours, which wait for none of the program's (copy/registered-copy.h)
+  std::deque<HostFunctions> registeredReads;  // our own, independent of the program's (copy/registered-copy.h)
   DeviceOutput output;
   const std::unique_ptr<CopyThreadPool> copyThreads;
   std::unique_ptr<Recorder> recorder;
@@ -137,45 +140,49 @@ class Session final : public SessionControl {
   int lastDevice() const { return static_cast<int>(devices.size()) - 1; }
   bool hasDevice(CUdevice device) const { return device >= 0 && static_cast<size_t>(device) < devices.size(); }
   int driverVersion = 0;
-  // The same; without a session the header's.
+  // The same; without a session the version of the header.
   static int reportedVersion() {
     Session* session = find();
     return session != nullptr ? session->driverVersion : CUDA_VERSION;
   }
 
-  bool launchesBlock = false;  // CUDA_LAUNCH_BLOCKING
+  // What CUDA_MODULE_LOADING says, as cuModuleGetLoadingMode() tells it. The worker loads modules in its own way.
+  static CUmoduleLoadingMode loadingMode();
 
-  // Why the session ended, once it has: every call returns this.
+  bool launchesBlock = false;  // CUDA_LAUNCH_BLOCKING
+  std::string visible;         // CUDA_VISIBLE_DEVICES, when it was opened
+
+  // Set once the session is lost: every call returns lossResult() then.
   std::atomic<bool> lost{false};
   CUresult lossResult() const { return CUDA_ERROR_DEVICE_UNAVAILABLE; }
 
-  // Work on a device: the sequence number, in its ring, of its last frame that leaves work on the GPU, and one up to which all is
-  // known done.
+  // Work on a device, as sequence numbers in its ring: of the last frame that leaves work on the GPU, and up to which all work is known to
+  // be done.
   struct alignas(128) Progress {
     LatestNumber lastWork;
     std::atomic<uint64_t> knownDone{0};
     bool isIdle() const { return knownDone.load(std::memory_order_relaxed) >= lastWork.get(); }
   };
   std::array<Progress, maxDevices> progress;
-  std::array<StreamDepth, maxDevices> defaultStreamDepths;  // the other streams' are in their entries,
-  std::array<std::atomic<int32_t>, maxDevices> legacyPriorities{};  // and so are their priorities
-  std::array<std::atomic<uint64_t>, maxDevices> defaultStreamsSetOf{};  // the context of which an attribute was set last, or 0
+  std::array<StreamDepth, maxDevices> defaultStreamDepths;  // those of other streams are in their entries,
+  std::array<std::atomic<int32_t>, maxDevices> legacyPriorities{};  // as are their priorities
+  std::array<std::atomic<uint64_t>, maxDevices> defaultStreamsSetOf{};  // the context whose default stream was last set, or 0
 
-  // The first error of a posted call on `device` that no call has reported yet; or the one that ended its context.
+  // The first error of a posted call on `device` that no call has reported yet; or the fault that ended its context.
   CUresult takeError(unsigned device);
   CUresult fault(unsigned device) const;
 
-  // A device's context that a fault has ended is made anew by contextReset: the sequence number of that frame, and the fault.
-  // Calls before that frame return the fault, also in a thread that checks only afterwards.
+  // The last contextReset, which renews a device's context after a fault: that frame's sequence number, and the fault. Calls before that
+  // frame return the fault, even if their thread checks only afterwards.
   struct Reset {
     std::atomic<uint64_t> sequence{0};
     std::atomic<int32_t> fault{CUDA_SUCCESS};
   };
   std::array<Reset, maxDevices> resets;
-  // What ended the context in which the frame of `sequence` was work; CUDA_SUCCESS if nothing has.
+  // The fault that ended the context in which the frame `sequence` was work; CUDA_SUCCESS if none has.
   CUresult faultOf(unsigned device, uint64_t sequence) const;
 
-  // Replaces the worker, whose process can no longer use the GPU after a fault. Outside the gate. False if there is no new one.
+  // Replaces the worker, whose process cannot use the GPU any more after a fault. Outside the gate. False if there is no new worker.
   bool renewWorker();
 
   uint64_t primaryContext(unsigned device) const { return contexts.primary(device); }
@@ -200,11 +207,11 @@ class Session final : public SessionControl {
 
   Mapping hostArena;
   std::vector<std::unique_ptr<RingWriter>> rings;  // by device
-  std::atomic<uint32_t> openRings{1};              // a bit a device: the worker consumes the first ring from the beginning
-  std::mutex ringOpening;                          // a call is made under it
-  std::mutex numbering;                            // a leaf
-  uint64_t lastNumber = 0;                         // of frames that build objects, if there are several devices
-  uint64_t handovers = 0;  // the number of the last one; control thread only
+  std::atomic<uint32_t> openRings{1};              // a bit for each device; the worker consumes the first ring from the start
+  std::mutex ringOpening;                          // held over a call
+  std::mutex numbering;                            // leaf lock
+  uint64_t lastNumber = 0;                         // of building frames, if there are several devices
+  uint64_t handovers = 0;  // the last one's number; control thread only
 };
 
 }  // namespace vgpu::client

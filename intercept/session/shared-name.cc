@@ -9,7 +9,7 @@ namespace vgpu::client {
 SharedName SharedName::make() {
   SharedName name;
   if (getrandom(&name, sizeof name, 0) != sizeof name)
-    fail("the system gives no random bytes, of which a shared object's name is made");
+    fail("the system returns no random bytes, which the name of a shared object needs");
   return name;
 }
 

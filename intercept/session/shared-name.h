@@ -1,4 +1,4 @@
-// The name of what the session shares with other processes: 16 random bytes that nobody can guess (docs/ipc.md).
+// The name of an object that the session shares with other processes: 16 random bytes that nobody can guess (docs/ipc.md).
 #pragma once
 
 #include <compare>
@@ -8,12 +8,12 @@ namespace vgpu::client {
 
 struct SharedName {
   uint64_t first = 0, second = 0;
-  // A new one. Throws kj::Exception if the system gives no random bytes.
+  // A new name. Throws kj::Exception if the system provides no random bytes.
   static SharedName make();
   auto operator<=>(const SharedName&) const = default;
 };
 
-// In the frame of a call that names it.
+// Sets the name in a frame.
 template <typename Frame>
 void setName(Frame& frame, const SharedName& name) {
   frame->setFirst(name.first);

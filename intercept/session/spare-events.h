@@ -1,11 +1,11 @@
-// Events that the program has ended and the worker still has, for the next ones that the program makes with the same flags in the same
-// context. So neither is a frame, as natively neither leaves the process (docs/design-notes.md, "An event that has ended").
+// Events that the program has destroyed and the worker still has, for reuse by later events with the same flags and context. So neither
+// creation nor destruction needs a frame, as natively neither leaves the process (docs/design-notes.md, "An event that has ended").
 //
-// Only an event that nothing can tell from a new one is kept: its record has happened, and no capture and no other session knows it.
-// For the client the next event has no record; what the worker has as its record is past. The handle is the same, as natively the
-// address is. The object list has a kept event as one that lives, so it is there after a restore too; it ends with its context.
+// An event is kept only if it cannot be told from a new one: its record has completed, and no capture and no other session knows it. For
+// the client the next event has no record; the worker's record of it is past. The handle is reused too, as natively the address is. In the
+// object list a kept event is live, so it exists after a restore too; it ends with its context.
 //
-// Any thread. The mutex is a leaf.
+// Any thread. The mutex is a leaf lock.
 #pragma once
 
 #include <array>
@@ -23,16 +23,16 @@ class SpareEvents {
     for (auto& kept : spares) kept.reserve(most);
   }
 
-  // A live event of the thread's context; 0: none is kept, make one.
+  // Takes a kept event of the thread's context and makes its handle live; 0: none, so the caller creates one.
   uint64_t take(Thread& thread, unsigned flags);
-  // Ends a live event for the program. False if it must be destroyed, or if another thread has ended it.
+  // Ends a live event for the program and keeps it. False if it must be destroyed, or if another thread has ended it.
   bool keep(Thread& thread, uint64_t event);
-  // Those of a context, or with 0 of a device, live again: they are to be destroyed with the others.
+  // Makes the kept events of a context, or with 0 of a device, live again, so that they are destroyed with the others.
   void revive(Thread& thread, unsigned device, uint64_t context);
 
  private:
-  // Flags of events that sessions do not share are the two lowest bits. So many are kept of each, that a program which ends thousands
-  // at once does not leave them in its object list.
+  // By flags: those of events that are not shared between sessions are the two lowest bits. At most `most` are kept of each, so that a
+  // program that destroys thousands at once does not leave them in its object list.
   static constexpr unsigned kinds = 4;
   static constexpr size_t most = 64;
   struct Spare {
@@ -40,7 +40,7 @@ class SpareEvents {
   };
 
   std::mutex mutex;
-  std::array<std::vector<Spare>, kinds> spares;  // by flags; the last one is taken first
+  std::array<std::vector<Spare>, kinds> spares;  // by flags; the last is taken first
 };
 
 }  // namespace vgpu::client

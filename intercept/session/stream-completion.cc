@@ -7,7 +7,7 @@ std::optional<uint32_t> StreamCompletion::takeFirst(CompletionWords& completions
   auto fresh = completions.take(device);
   if (!fresh) return find();
   if (completion.compare_exchange_strong(own, *fresh)) return fresh;
-  completions.give(*fresh, device);  // another thread was faster
+  completions.give(*fresh, device);  // another thread has set it first
   return own;
 }
 

@@ -1,10 +1,9 @@
-// The completion word of one stream: the GPU writes into it the sequence numbers of the stream's records and fences, in their
-// order. So the GPU has passed a record if the completion word holds its sequence number or a larger one, whatever happens in
-// other streams.
+// The completion word of one stream: the GPU writes into it the sequence numbers of the stream's records and fences, in their order. So the
+// GPU has passed a record if the word holds its sequence number or a larger one, whatever happens in other streams.
 //
-// All of them count in the ring of the stream's device. Taken at its first use, given back when the stream is destroyed, and
-// reused when the GPU has written all pending numbers: its value never becomes smaller, so events recorded in a destroyed stream
-// stay valid. Any thread, without locks but for the first use; kept in the program over a suspend.
+// All sequence numbers are of the ring of the stream's device. A word is taken at its first use, given back when the stream is destroyed,
+// and reused when the GPU has written all pending numbers: its value never decreases, so events recorded in a destroyed stream stay valid.
+// Any thread, lock-free but for the first use; kept in the program over a suspend.
 #pragma once
 
 #include <atomic>
@@ -23,16 +22,16 @@ class StreamCompletion {
     const uint32_t own = completion.load(std::memory_order_relaxed);
     return own != none ? std::optional(own) : takeFirst(completions, device);
   }
-  // The GPU is going to write this. To be called before the frame is published. `thread` is as LatestNumber::raise() has it.
+  // The GPU will write `sequence`. Call before the frame is published. `thread`: as for LatestNumber::raise().
   void expect(const void* thread, uint64_t sequence) { last.raise(thread, sequence); }
-  // The largest number that the GPU is going to write for this stream; 0: none. What the word has may be of another stream's work before.
+  // The largest number that the GPU will write for this stream; 0: none. The word's value may still be an earlier stream's.
   uint64_t expected() const { return last.get(); }
   // Nothing before the first use.
   std::optional<uint32_t> find() const;
 
-  // Gives the completion word back: the stream, of `device`, is about to be destroyed.
+  // Gives the word back: the stream, of `device`, is about to be destroyed.
   void end(CompletionWords& completions, unsigned device);
-  // For another stream.
+  // For reuse by another stream.
   void reset();
 
  private:

@@ -15,8 +15,8 @@ void StreamDepth::countShared(const Thread& thread, uint64_t units) {
     shared.fetch_add(units, std::memory_order_release);
 }
 
-// A fence is posted when the GPU has passed the one before, so that one is pending at a time. The thread that finds it due posts
-// it: all frames counted by then are before it in the ring, because a frame is counted when it has been posted.
+// A fence is posted only after the GPU has passed the previous one, so that at most one is pending. The thread that finds it due posts it:
+// all frames counted by then precede it in the ring, because a frame is counted after it has been posted.
 CUresult StreamDepth::await(Thread& thread, uint64_t stream, uint64_t units) {
   Session& session = thread.session;
   unsigned device = thread.deviceOf(stream);
@@ -49,12 +49,12 @@ bool StreamDepth::passFence(Thread& thread, unsigned device) {
 
 CUresult StreamDepth::postFence(Thread& thread, uint64_t stream) {
   auto own = completion.take(thread.session.completionWords, thread.deviceOf(stream));
-  if (!own) {  // all are taken: this stream's progress cannot be known, so it is not limited
+  if (!own) {  // no word is left: progress is unknown, so the stream is not limited
     passed.fetch_add(1, std::memory_order_release);
     return CUDA_SUCCESS;
   }
   Call<api::Cuda::StreamFenceParams> frame(thread.of(stream), api::Method::streamFence);
-  frame->setStream(stream);  // not counted
+  frame->setStream(stream);  // not by frame.setStream(): a fence is not counted as work
   frame->setLine(*own);
   completion.expect(&thread, frame.sequence());
   fence.store(frame.sequence(), std::memory_order_release);

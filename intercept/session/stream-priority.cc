@@ -24,7 +24,7 @@ void noteSet(Thread& thread, uint64_t stream) {
 
 CUresult keepPriority(Thread& thread, uint64_t stream, CUstreamAttrID attribute, const CUstreamAttrValue* value) {
   noteSet(thread, stream);
-  if (attribute != CU_LAUNCH_ATTRIBUTE_PRIORITY || value == nullptr) return CUDA_SUCCESS;  // which the call refuses
+  if (attribute != CU_LAUNCH_ATTRIBUTE_PRIORITY || value == nullptr) return CUDA_SUCCESS;  // the call refuses these itself
   const DeviceInfo& device = thread.session.devices[thread.deviceOf(stream)];
   priorityOf(thread, stream).store(std::clamp(value->priority, device.greatestPriority, device.leastPriority), std::memory_order_relaxed);
   return CUDA_SUCCESS;
@@ -37,7 +37,7 @@ CUresult keepPriority(Thread& thread, uint64_t stream, uint64_t from) {
   return CUDA_SUCCESS;
 }
 
-// Relaxed: whoever sets something of a context orders that before its end.
+// Relaxed: the program orders its settings of a context before the end of the context.
 void endDefaultStream(Thread& thread, unsigned device, uint64_t context) {
   auto& setOf = thread.session.defaultStreamsSetOf[device];
   const uint64_t last = setOf.load(std::memory_order_relaxed);

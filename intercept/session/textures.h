@@ -1,5 +1,5 @@
-// The program's texture and surface objects. The program identifies them by the small numbers that the device gave them, because
-// kernels read those from memory; each device has its own numbers.
+// The program's texture and surface objects. The program knows them by the small numbers that the device's driver assigned, because kernels
+// read those from memory; each device has its own numbers.
 #pragma once
 
 #include <cuda.h>
@@ -27,13 +27,13 @@ class Textures {
  public:
   void add(unsigned device, uint64_t value, const KnownTexture& texture);
   std::optional<KnownTexture> find(unsigned device, uint64_t value, ObjectKind kind) const;
-  // The same, and removes it.
+  // Finds and removes it.
   std::optional<KnownTexture> take(unsigned device, uint64_t value, ObjectKind kind);
-  // Only those of `context` if one is given.
+  // Only those of `context` if it is not 0.
   std::vector<uint64_t> values(unsigned device, ObjectKind kind, uint64_t context = 0) const;
 
  private:
-  mutable std::mutex mutex;  // a leaf
+  mutable std::mutex mutex;  // leaf lock
   std::map<std::pair<unsigned, uint64_t>, KnownTexture> objects;
 };
 

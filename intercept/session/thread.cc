@@ -1,6 +1,8 @@
 #include "intercept/session/thread.h"
 
 #include <kj/exception.h>
+#include <limits.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,14 +15,22 @@ namespace vgpu::client {
 
 namespace {
 
-// The main thread's state is never freed: static destructors, which run after thread-local ones, may still call CUDA.
-struct Owner {
-  Thread** thread = nullptr;
-  ~Owner() {
-    if (gettid() != getpid()) delete std::exchange(*thread, nullptr);
-  }
-};
-thread_local Owner threadOwner;
+// A thread's state is freed by the destructor of a pthread key. That runs after the destructors of the program's thread-local objects, and
+// not at all in a thread that calls exit(), after which static destructors run: both may call CUDA, and must find the thread's context and
+// streams as with a driver. The destructors of the program's own keys run in an unspecified order; they get two rounds before ours.
+constexpr int lastRound = 3;
+static_assert(lastRound < PTHREAD_DESTRUCTOR_ITERATIONS);
+thread_local constinit int rounds = 0;
+
+// If the system has no key left, or no memory for the key's value, threads' states are never freed.
+pthread_key_t threadKey() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made = PTHREAD_KEYS_MAX;
+    pthread_key_create(&made, Thread::end);
+    return made;
+  }();
+  return key;
+}
 
 }  // namespace
 
@@ -29,8 +39,17 @@ thread_local constinit bool Thread::ownDefaultStream = false;
 
 Thread& Thread::first(Session& session) {
   known = new Thread(session);
-  threadOwner.thread = &known;
+  pthread_setspecific(threadKey(), known);
   return *known;
+}
+
+// The main thread's state stays, also after pthread_exit(): static destructors may run on it. A child made by fork() has no other thread.
+void Thread::end(void* state) {
+  if (++rounds < lastRound) {
+    pthread_setspecific(threadKey(), state);
+  } else if (gettid() != getpid()) {
+    delete std::exchange(known, nullptr);
+  }
 }
 
 Thread::Thread(Session& session) : session(session), mark(session.gate.join()) {
@@ -38,16 +57,16 @@ Thread::Thread(Session& session) : session(session), mark(session.gate.join()) {
   mark.threadId.store(gettid(), std::memory_order_release);
 }
 
-// The program enters the library at a thread's end as it does by a call: our own failures are caught here.
+// The end of a thread enters the library as a call does: our own failures are caught here.
 Thread::~Thread() {
   kj::runCatchingExceptions([this] { endOwnStreams(); });
   mark.threadId.store(0, std::memory_order_relaxed);
   session.gate.part(mark);
 }
 
-// Their work goes on. A device that has faulted ends its streams itself.
+// The streams' work continues. If a device has faulted, its reset destroys its streams.
 void Thread::endOwnStreams() {
-  if (Session::find() != &session) return;  // a child made by fork()
+  if (Session::find() != &session) return;  // in a forked child
   for (auto [context, own] : ownStreams)
     if (session.fault(handleDevice(own)) == CUDA_SUCCESS) destroyStream(own);
 }
@@ -63,7 +82,7 @@ CUresult Thread::resolve(api::Kind kind, bool nullable, uint64_t& handle) {
   if (kind == api::Kind::STREAM) {
     if (handle == toWire(CU_STREAM_PER_THREAD) || (handle == 0 && ownDefaultStream)) return perThreadStream(handle);
     if (handle == toWire(CU_STREAM_LEGACY)) handle = 0;
-    if (session.handles.find<api::Kind::STREAM>(handle) != nullptr) return CUDA_SUCCESS;  // inline: each launch asks
+    if (session.handles.find<api::Kind::STREAM>(handle) != nullptr) return CUDA_SUCCESS;  // fast path of every launch
     if (handle == 0 && nullable) return handle = ofContext().defaultStream, CUDA_SUCCESS;
   }
   if (handle == 0) return nullable ? CUDA_SUCCESS : noSuch(kind, handle);
@@ -88,7 +107,7 @@ void Thread::lookUp(uint64_t context) {
 CUresult Thread::destroyStream(uint64_t handle) {
   if (session.captures.isActive()) session.captures.leave(handle);
   auto last = [&](StreamState& stream) { stream.depth.completion.end(session.completionWords, handleDevice(handle)); };
-  if (!session.handles.destroy<api::Kind::STREAM>(handle, last)) return CUDA_ERROR_INVALID_HANDLE;  // another thread has ended it
+  if (!session.handles.destroy<api::Kind::STREAM>(handle, last)) return CUDA_ERROR_INVALID_HANDLE;  // another thread has destroyed it
   Call<api::Cuda::StreamDestroyParams> frame(of(handle), api::Method::streamDestroy);
   frame->setHStream(handle);
   return frame.post();
@@ -118,11 +137,11 @@ CUresult Thread::delayNewStream(uint64_t stream, uint64_t context) {
 }
 
 CUresult Thread::perThreadStream(uint64_t& handle) {
-  if (greenContext() != 0) return CUDA_ERROR_INVALID_HANDLE;  // as cuStreamGetCtx_v2 says
+  if (greenContext() != 0) return CUDA_ERROR_INVALID_HANDLE;  // the error that cuStreamGetCtx_v2 documents
   auto isLive = [&](const OwnStream& own) { return session.handles.find<api::Kind::STREAM>(own.stream) != nullptr; };
   auto own = std::ranges::find(ownStreams, context(), &OwnStream::context);
   if (own != ownStreams.end() && isLive(*own)) [[likely]] return handle = own->stream, CUDA_SUCCESS;
-  std::erase_if(ownStreams, std::not_fn(isLive));  // those of contexts that have ended
+  std::erase_if(ownStreams, std::not_fn(isLive));  // removes streams of contexts that have ended
   NewHandle made(*this, api::Kind::STREAM);
   {
     Call<api::Cuda::StreamCreateParams> frame(*this, api::Method::streamCreate);

@@ -1,5 +1,5 @@
-// The variables of loaded modules that the program has asked for, by their names, each of which has one handle, and by their addresses,
-// against which copies are checked. A managed variable is of the modules of several devices, and known as long as one of them is loaded.
+// The variables of loaded modules that the program has looked up: by name, with one handle for each, and by address, which copies are
+// checked against. A managed variable belongs to the modules of several devices, and is known while one of them is loaded.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ struct KnownVariable {
 
 class Variables {
  public:
-  // Returns what is known by that name from now on: `variable`, or what another thread has added before.
+  // Returns the variable known by that name from now on: `variable`, or the one that another thread has added before.
   KnownVariable add(const std::string& name, const KnownVariable& variable);
   std::optional<KnownVariable> find(uint64_t module, const std::string& name) const;
-  std::optional<KnownVariable> at(uint64_t address) const;  // the one that holds `address`
-  // Removes those of a module. Returns their handles.
+  std::optional<KnownVariable> at(uint64_t address) const;  // the one that contains `address`
+  // Removes a module's variables. Returns their handles.
   std::vector<uint64_t> dropModule(uint64_t module);
 
  private:
-  mutable std::mutex mutex;  // a leaf
+  mutable std::mutex mutex;  // leaf lock
   std::map<std::pair<uint64_t, std::string>, KnownVariable> byName;
   std::map<uint64_t, KnownVariable> byAddress;
 };

@@ -19,7 +19,7 @@ CUresult awaitDevice(Thread& thread, unsigned device) {
 
 namespace {
 
-// After a wait with this result: writes what kernels have printed until then.
+// After a wait: writes what kernels have printed so far, and returns `result`.
 CUresult delivered(Thread& thread, unsigned device, CUresult result) {
   if (thread.session.output.isExpected()) [[unlikely]] thread.session.output.deliver(thread, device);
   return result;
@@ -29,7 +29,7 @@ CUresult delivered(Thread& thread, unsigned device, CUresult result) {
 
 CUresult synchronizeDevice(Thread& thread, unsigned device) {
   Session& session = thread.session;
-  if (thread.takesDownContext && session.fault(device) != CUDA_SUCCESS) return CUDA_SUCCESS;  // nothing runs there
+  if (thread.takesDownContext && session.fault(device) != CUDA_SUCCESS) return CUDA_SUCCESS;  // nothing runs after a fault
   CUresult result = awaitDevice(thread, device);
   return delivered(thread, device, result != CUDA_SUCCESS ? result : session.takeError(device));
 }
@@ -48,7 +48,7 @@ bool isKnownIdle(Thread& thread, uint64_t stream) {
   if (entry == nullptr) return false;
   const uint64_t last = entry->lastWork.get();
   if (entry->knownDone.load(std::memory_order_relaxed) >= last) return true;
-  // Or its last frame was a record or a fence, whose number the GPU has written. The driver may call the stream busy a moment longer.
+  // Also if the last frame was a record or a fence whose number the GPU has written; the driver may report the stream busy a moment longer.
   const uint64_t expected = entry->depth.completion.expected();
   const auto word = entry->depth.completion.find();
   return word && expected >= last && !thread.session.output.isExpected() &&
@@ -75,7 +75,7 @@ CUresult synchronizeStream(Thread& thread, uint64_t stream) {
 }
 
 CUresult awaitWorker(Thread& thread, unsigned device) {
-  Call<api::Cuda::MemGetInfoParams> behind(thread.on(device), api::Method::memGetInfo);  // any answer comes behind it
+  Call<api::Cuda::MemGetInfoParams> behind(thread.on(device), api::Method::memGetInfo);  // the reply of any later frame shows it
   return behind.call();
 }
 
@@ -84,7 +84,7 @@ CUresult awaitTurn(Thread& thread, uint64_t stream) {
   const unsigned device = thread.deviceOf(stream);
   auto* entry = session.handles.find<api::Kind::STREAM>(stream);
   const bool blocks = entry != nullptr && (entry->flags.load(std::memory_order_relaxed) & CU_STREAM_NON_BLOCKING) == 0;
-  // A wait for a stream comes behind nothing but its own work; a write in it comes behind the legacy stream's too.
+  // A wait for a stream only waits for its own work; a fence in it also comes after the legacy stream's work.
   StreamFence fence;
   if (!blocks || session.progress[device].isIdle() || fenceStream(thread, stream, fence) != CUDA_SUCCESS)
     return synchronizeStream(thread, stream);
@@ -108,7 +108,7 @@ CUresult fenceStream(Thread& thread, uint64_t stream, StreamFence& fence) {
   auto word = completion->take(thread.session.completionWords, device);
   if (!word) return CUDA_ERROR_OUT_OF_MEMORY;
   Call<api::Cuda::StreamFenceParams> frame(thread.on(device), api::Method::streamFence);
-  frame->setStream(stream);  // not counted
+  frame->setStream(stream);  // not by frame.setStream(): a fence is not counted as work
   frame->setLine(*word);
   completion->expect(&thread, frame.sequence());
   fence = {device, {frame.sequence(), *word}};
@@ -123,12 +123,12 @@ bool isPast(const Session& session, const StreamFence& fence) {
 
 namespace {
 
-// Whether that record of the event has happened.
+// Whether the record `wanted` of the event has completed.
 CUresult queryRecord(Thread& thread, const EventState& event, EventRecord::Value wanted) {
   Session& session = thread.session;
-  // The GPU writes the completion word after all work before the event: its stream has passed that point.
+  // The GPU writes the completion word after all work before the record: the stream has passed that point.
   if (session.segment.completionWord(wanted.completion).done.load(std::memory_order_acquire) >= wanted.sequence) {
-    // Another thread may be recording the event in another stream.
+    // The stream is checked because another thread may be recording the event in another stream.
     auto* stream = session.handles.find<api::Kind::STREAM>(event.stream.load(std::memory_order_relaxed));
     if (stream != nullptr && stream->depth.completion.find() == wanted.completion) raise(stream->knownDone, wanted.sequence);
     return CUDA_SUCCESS;
@@ -142,7 +142,7 @@ CUresult queryRecord(Thread& thread, const EventState& event, EventRecord::Value
 
 namespace {
 
-// Whether the latest record of an event that sessions share has happened.
+// Whether the latest record of a shared event has completed.
 CUresult askDriver(Thread& thread, const EventState& event) {
   Call<api::Cuda::EventQueryParams> frame(thread.on(event.device()), api::Method::eventQuery);
   frame->setEvent(event.handle.load(std::memory_order_relaxed));

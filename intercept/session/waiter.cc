@@ -14,14 +14,14 @@ Waiter::Waiter(Thread& thread, SlotTable::Range range)
 
 Waiter::Waiter(Thread& thread, uint16_t slot) : thread(thread), index(slot) { expectAnswer(); }
 
-// The slot may hold a sequence number of another ring, of whatever size. The GPU itself writes no result.
+// Clears the slot, which may hold any sequence number of another ring. The GPU writes `done` but no result.
 void Waiter::expectAnswer() {
   slot().done.store(0, std::memory_order_relaxed);
   slot().result = CUDA_SUCCESS;
   slot().replyWords = 0;
 }
 
-// Spins, then sleeps for increasing times: the GPU writes `done` without waking a thread, the worker wakes us.
+// Spins, then sleeps for increasing periods: the GPU writes `done` without waking a thread, the worker does wake us.
 CUresult Waiter::await(unsigned device, uint64_t sequence, For whom) {
   Session& session = thread.session;
   Slot& mine = slot();
@@ -43,7 +43,7 @@ CUresult Waiter::await(unsigned device, uint64_t sequence, For whom) {
   return static_cast<CUresult>(mine.result);
 }
 
-// A context that has ended writes nothing more, but the worker writes the result into the slot when it reaches the frame.
+// A context that has ended writes no more, but the worker still writes a result into the slot when it reaches the frame.
 void Waiter::awaitExecution(unsigned device, uint64_t sequence) const {
   Session& session = thread.session;
   Backoff backoff;

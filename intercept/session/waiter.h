@@ -1,7 +1,7 @@
-// A slot, held by a waiting call.
+// A slot, held by a call while it waits.
 //
-// It is taken before the call enters the gate and reserves its frame: the worker waits for every reserved frame, so a thread that
-// has reserved one must not wait for a slot. It is given back when the reply has been read.
+// Taken before the call enters the gate and reserves its frame: the worker waits for every reserved frame, so a thread that has reserved
+// one must not wait for a slot. Given back after the reply has been read.
 #pragma once
 
 #include <cuda.h>
@@ -13,17 +13,17 @@
 
 namespace vgpu::client {
 
-// At the end of a wait for the GPU, after which most programs give it work: if the wait was long the worker sleeps, and getting up
-// takes it longer than the program takes to its next call. With few cores it sleeps after every wait, and is woken by that call.
+// Called at the end of a wait for the GPU, after which most programs make further calls: after a long wait the worker sleeps, and waking it
+// takes longer than the program takes until its next call. With few cores the worker sleeps after every wait, and that call wakes it.
 inline void expectWork(const Session& session, unsigned device) {
   if (Backoff::isLong()) session.ring(device).wakeConsumer();
 }
 
 class Waiter {
  public:
-  // Waits for a slot if all of `range` are taken.
+  // Waits for a slot if all slots of `range` are taken.
   Waiter(Thread& thread, SlotTable::Range range);
-  // With a slot that tryTake() returned.
+  // With a slot from tryTake().
   Waiter(Thread& thread, uint16_t slot);
   ~Waiter() {
     if (index) thread.session.slots.give(*index);
@@ -35,8 +35,8 @@ class Waiter {
   bool hasSlot() const { return index.has_value(); }
   uint16_t slotIndex() const { return *index; }
 
-  // Waits until the frame of `sequence`, sent with this slot, is complete. CUDA's result of it, or the fault of `device`, which
-  // executes it, if the wait is for the GPU.
+  // Waits until the frame `sequence`, sent with this slot, is complete. CUDA's result for it or, in a wait for the GPU, the fault of
+  // `device`, which executes it.
   enum class For { worker, gpu };
   CUresult await(unsigned device, uint64_t sequence, For whom = For::gpu);
 

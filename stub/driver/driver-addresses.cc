@@ -8,7 +8,7 @@ namespace vgpu::stub {
 
 namespace {
 
-constexpr uint64_t smallPage = 64 * KiB, largePage = 2 * MiB;  // of the GPU: the driver aligns to the smaller, if not more
+constexpr uint64_t smallPage = 64 * KiB, largePage = 2 * MiB;  // page sizes of the GPU: the driver aligns at least to the smaller
 
 thread_local BlockPlacement* activePlacement = nullptr;
 thread_local uint64_t mappingsOfThread = 0;
@@ -16,7 +16,7 @@ thread_local uint64_t mappingsOfThread = 0;
 }  // namespace
 
 BlockPlacement::BlockPlacement() {
-  KJ_REQUIRE(activePlacement == nullptr, "this thread places blocks already");
+  KJ_REQUIRE(activePlacement == nullptr, "this thread is already placing blocks");
   activePlacement = this;
 }
 
@@ -27,7 +27,7 @@ BlockPlacement::BlockPlacement(std::vector<DriverBlock> wantedIn) : BlockPlaceme
 
 BlockPlacement::~BlockPlacement() { activePlacement = nullptr; }
 
-// Never destroyed: the driver unmaps until the process has ended.
+// Never destroyed: the driver unmaps memory until the process has ended.
 DriverAddresses& DriverAddresses::ofProcess() {
   static auto* addresses = new DriverAddresses;
   return *addresses;
@@ -46,7 +46,8 @@ uint64_t DriverAddresses::take(uint64_t bytes) {
   return others.take(bytes, bytes >= largePage ? largePage : smallPage).value_or(0);
 }
 
-// What the driver unmaps of it at once stays taken until the block goes, so that it can be mapped again with any others there.
+// The driver unmaps a part of the block at once. That part stays taken until the block is freed, so that the whole block can be placed
+// there again whatever other blocks exist.
 uint64_t DriverAddresses::place(BlockPlacement& placement, uint64_t bytes) {
   DriverBlock block{0, bytes};
   if (placement.named) {

@@ -12,12 +12,12 @@ namespace vgpu::stub {
 
 namespace {
 
-// Only blocks of modules are placed here: the emulated device has its own places for the others.
+// Places only blocks of modules: the emulated device chooses the addresses of all others.
 uint64_t placeModuleBlock(uint64_t bytes) { return DriverAddresses::ofProcess().takeForModules(bytes); }
 
 constexpr unsigned oldestDriver = 12000;
 
-// What a driver says that is older than the entry.
+// Stands in for an entry that the driver does not have.
 template <typename Function>
 struct Missing;
 template <typename... Arguments>
@@ -25,7 +25,7 @@ struct Missing<CUresult(CUDAAPI*)(Arguments...)> {
   static CUresult CUDAAPI call(Arguments...) { return CUDA_ERROR_NOT_SUPPORTED; }
 };
 
-// One entry, null if the driver does not have it. A function, not a part of the macro: there are hundreds of entries.
+// Finds one entry; null if the driver does not have it. A function and not a part of the macro, because there are hundreds of entries.
 void* find(decltype(&::cuGetProcAddress_v2) getProcAddress, std::string_view name, int since, bool isNeeded) {
   void* function = nullptr;
   CUdriverProcAddressQueryResult found;
@@ -50,7 +50,7 @@ Driver Driver::load(const std::string& library) {
     using Function = decltype(&::name);                                                                 \
     driver.name = function == nullptr ? &Missing<Function>::call : reinterpret_cast<Function>(function); \
   }
-// The deprecated ones are entries like any other.
+// The table has deprecated entries too.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #include "cuda-driver-entries.inc"

@@ -23,9 +23,8 @@ const char* lacksCode(CUresult result) {
     case CUDA_ERROR_NO_BINARY_FOR_GPU:
     case CUDA_ERROR_INVALID_PTX:
     case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
-      return ": the module has neither machine code nor PTX for this GPU. Resume the program on one for which it has, as that "
-             "where it was "
-             "suspended";
+      return ": the module has neither machine code nor PTX for this GPU. Resume the program on a GPU for which it has, such as the one "
+             "where it was suspended";
     default:
       return "";
   }

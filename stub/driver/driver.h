@@ -1,8 +1,8 @@
-// The CUDA driver as a table of functions, loaded at run time: the real libcuda.so.1 or the emulated one. Nothing of ours
-// is linked against a driver, so the same worker serves both, and the versions are asked for by number.
+// The CUDA driver as a table of functions, loaded at run time: the real libcuda.so.1 or the emulated one. The worker is not linked against
+// a driver, so the same worker serves both, and asks for entries by their version numbers.
 //
-// Immutable after loading, but for the order of devices, which is set while no session is there; any thread may call. Nothing of
-// it survives a suspend.
+// Immutable after loading, except for the order of devices, which is set while there is no session; any thread may call. Nothing of it
+// survives a suspend.
 #pragma once
 
 #include <cuda.h>
@@ -15,12 +15,12 @@
 namespace vgpu::stub {
 
 struct Driver {
-  // Loads `library` (a name for dlopen) and resolves the newest version of every entry through its cuGetProcAddress. One that it
-  // lacks returns CUDA_ERROR_NOT_SUPPORTED. Throws kj::Exception naming one that it lacks although it is not newer than CUDA 12.0
-  // and a frame needs it.
+  // Loads `library` (a name for dlopen) and resolves the newest version of every entry through its cuGetProcAddress. A missing entry
+  // returns CUDA_ERROR_NOT_SUPPORTED. Throws kj::Exception that names a missing entry if a frame needs it and it exists since CUDA 12.0 or
+  // before.
   static Driver load(const std::string& library);
 
-// The deprecated ones are entries like any other.
+// The table has deprecated entries too.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #define DRIVER(name, isNeeded) decltype(&::name) name = nullptr;
@@ -28,12 +28,13 @@ struct Driver {
 #undef DRIVER
 #pragma GCC diagnostic pop
 
-  // The emulated device's own: tell it where the program's allocations lie, so that it can say which one was overrun.
+  // Extensions of the emulated device: tell it the ranges of the program's allocations, so that it can name the one that a kernel overruns.
   // nullptr on a real driver.
   void (*noteAllocation)(uint64_t address, uint64_t bytes, const char* owner) = nullptr;
   void (*forgetAllocation)(uint64_t address) = nullptr;
 
-  // The driver's devices that are the session's, by number; one may be there several times. Empty: each is the one of its number.
+  // The driver's devices that the session uses, by the session's numbers; a device may occur several times. Empty: the numbers are the
+  // driver's.
   std::vector<CUdevice> order;
   CUdevice device(unsigned number) const { return number < order.size() ? order[number] : static_cast<CUdevice>(number); }
 };
@@ -41,16 +42,16 @@ struct Driver {
 // "CUDA_ERROR_OUT_OF_MEMORY (2)", for messages.
 std::string nameOf(const Driver& driver, CUresult result);
 
-// As NVML and nvidia-smi write it: GPU-, and hexadecimal digits in groups of 8, 4, 4, 4 and 12.
+// In the form of NVML and nvidia-smi: GPU-, and hexadecimal digits in groups of 8, 4, 4, 4 and 12.
 std::string uuidText(const CUuuid& uuid);
 
 // Throws kj::Exception "WHAT: CUDA_ERROR_…" unless `result` is success.
 void require(const Driver& driver, CUresult result, const char* what);
 
-// ", which means that ..." for a module that was loaded and has no code for its GPU; else empty.
+// ", which means that ..." if a module was loaded that has no code for its GPU; else empty.
 const char* lacksCode(CUresult result);
 
-// What CUDA says of a failed context: the error comes back from every later call.
+// Whether the error is CUDA's state of a failed context: every later call returns it.
 bool isSticky(CUresult result);
 
 }  // namespace vgpu::stub

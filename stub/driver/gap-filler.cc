@@ -6,7 +6,8 @@ namespace vgpu::stub {
 
 std::timed_mutex GapFiller::one;
 
-// By the system's clock: of a wait by the steady one, pthread_mutex_clocklock(), thread sanitizer of GCC 12 does not know.
+// A deadline of the system clock: a wait by the steady clock uses pthread_mutex_clocklock(), which the thread sanitizer of GCC 12 does not
+// know.
 GapFiller::GapFiller(const Driver& driver) : alone(one, std::chrono::system_clock::now() + patience), driver(driver) {
   reserveFree();
 }
@@ -18,7 +19,7 @@ void GapFiller::reserveFree() {
     }
 }
 
-// False if no free piece has so many bytes.
+// False if no free piece is that large.
 bool GapFiller::reserveOne(uint64_t bytes) {
   if (reservedBytes >= mostBytes) return false;
   uint64_t before = DriverAddresses::mappings();

@@ -30,7 +30,7 @@ void DeviceLeases::reserveArena(bool isOneOfSeveral) {
           "reserving the device arena");
   if (got != deviceArena(device)) {
     driver.cuMemAddressFree(got, deviceArenaBytes);
-    KJ_FAIL_REQUIRE("the driver put the device arena elsewhere", device, kj::hex(deviceArena(device)), kj::hex(got));
+    KJ_FAIL_REQUIRE("the driver reserved the device arena at another address", device, kj::hex(deviceArena(device)), kj::hex(got));
   }
   isReserved = true;
   if (isOneOfSeveral) mostManaged = mostManagedOfSeveral;
@@ -45,13 +45,13 @@ void DeviceLeases::reserveArena(bool isOneOfSeveral) {
 void DeviceLeases::letReach(unsigned other) {
   CUdevice from = driver.device(other), to = driver.device(device);
   int reaches = 0;
-  if (from == to) return;  // one GPU in the place of both
-  require(driver, driver.cuDeviceCanAccessPeer(&reaches, from, to), "asking for peers");
+  if (from == to) return;  // both devices are one GPU
+  require(driver, driver.cuDeviceCanAccessPeer(&reaches, from, to), "querying peer access");
   if (reaches == 0) return;
   std::lock_guard lock(mutex);
   access.push_back(accessOf(from));
   for (auto& [address, lease] : leases)
-    require(driver, driver.cuMemSetAccess(address, lease.bytes, &access.back(), 1), "letting a device reach another's memory");
+    require(driver, driver.cuMemSetAccess(address, lease.bytes, &access.back(), 1), "enabling peer access");
 }
 
 CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes) {
@@ -94,7 +94,7 @@ CUresult DeviceLeases::makePieces(uint64_t address, uint64_t bytes, const std::v
   return CUDA_SUCCESS;
 }
 
-// First this one.
+// This GPU is the first.
 std::vector<CUdevice> DeviceLeases::gpusThatReach() const {
   std::lock_guard lock(mutex);
   std::vector<CUdevice> gpus;
@@ -102,7 +102,7 @@ std::vector<CUdevice> DeviceLeases::gpusThatReach() const {
   return gpus;
 }
 
-// Of pieces that are mapped nowhere.
+// For pieces that are not mapped.
 void DeviceLeases::release(const Pieces& pieces) {
   for (auto& [at, piece] : pieces) driver.cuMemRelease(piece.physical);
 }
@@ -143,7 +143,7 @@ CUresult DeviceLeases::make(uint64_t bytes, CUdevice gpu, Piece& piece) {
   return driver.cuMemCreate(&piece.physical, bytes, &properties, 0);
 }
 
-// With the access that leases have. Under `mutex`.
+// Maps with the access that leases have. `mutex` is held.
 CUresult DeviceLeases::map(uint64_t address, const Piece& piece) {
   CUresult error = driver.cuMemMap(address, piece.bytes, 0, piece.physical, 0);
   if (error != CUDA_SUCCESS) return error;
@@ -152,7 +152,7 @@ CUresult DeviceLeases::map(uint64_t address, const Piece& piece) {
   return error;
 }
 
-// Maps pieces that are nowhere yet, as a lease. If one cannot be, all of them end.
+// Maps new pieces as a lease. If one cannot be mapped, all are released.
 CUresult DeviceLeases::add(uint64_t address, uint64_t bytes, Pieces pieces) {
   CUresult error = CUDA_SUCCESS;
   uint64_t mappedUpTo = address;

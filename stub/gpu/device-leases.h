@@ -1,13 +1,13 @@
 // Physical memory of one GPU, leased to the session in large pieces and mapped at the fixed addresses of that GPU's arena.
 //
-// A lease is one object of the driver's, or several: if parts of it are shared with other processes, which see whole objects, or lie
-// in memory of another GPU. A shared allocation shares no more than the granules that it touches, of which only the first and the
-// last may hold others' bytes too. So these two are objects by themselves, however many allocations in them are shared, and what
-// lies between is one.
+// A lease consists of one driver object (cuMemCreate), or of several if parts of it are shared with other processes, which get whole
+// objects, or lie in memory of another GPU. A shared allocation shares only the granules that it touches; only the first and the last of
+// these may hold bytes of other allocations. So these two granules are objects of their own, however many shared allocations lie in them,
+// and the part between is one object.
 //
-// Owned and changed by the thread of its GPU; any other GPU's thread may ask owns(), because copies reach all of a session's
-// memory. `mutex` is a leaf; access is given under it, so that a lease and a device that come at one time do not miss each other.
-// A suspend drops the mappings; restore leases the same pieces again.
+// Owned and changed by the thread of its GPU; any other GPU's thread may call owns(), because a copy may name memory of any of the
+// session's GPUs. `mutex` is a leaf; access is granted under it, so that a new lease and a device that starts at the same time always see
+// each other. A suspend drops the mappings; restore leases the same pieces again.
 #pragma once
 
 #include <kj/io.h>
@@ -37,75 +37,76 @@ class DeviceLeases {
   DeviceLeases(const DeviceLeases&) = delete;
   DeviceLeases& operator=(const DeviceLeases&) = delete;
 
-  // Reserves the arena. `isOneOfSeveral`: managed memory may be placed in memory of other GPUs. Throws kj::Exception if the driver
-  // does not give that very address.
+  // Reserves the arena. `isOneOfSeveral`: managed memory may be placed in memory of other GPUs. Throws kj::Exception if the driver does not
+  // return exactly that address.
   void reserveArena(bool isOneOfSeveral);
-  // Lets `other`, whose context is there, use what is leased and what will be, if it can reach this GPU's memory. Any thread. Throws
+  // Gives `other`, whose context exists, access to present and future leases, if it can reach this GPU's memory. Any thread. Throws
   // kj::Exception.
   void letReach(unsigned other);
 
-  // Where the next `bytes` of a lease are to be: in memory of one of the session's devices, which has a context.
+  // The location of the next `bytes` of a lease: memory of one of the session's devices, which has a context.
   struct Placement {
     uint64_t bytes;
     unsigned device;
   };
-  // lease() will make the lease there, but for what there is no room for.
+  // lease() will use these placements, except for parts for which there is no room.
   void plan(uint64_t address, std::vector<Placement> placements) { planned[address] = std::move(placements); }
 
-  // Backs [address, address + bytes) of the arena. CUDA's answer: out of memory, or invalid value if the range is not free in
-  // the arena or not in whole granules.
+  // Backs [address, address + bytes) of the arena. CUDA's result: out of memory, or invalid value if the range is not free in the arena or
+  // not in whole granules.
   CUresult lease(uint64_t address, uint64_t bytes);
   CUresult endLease(uint64_t address);
-  // The same as lease(), for a session that is not there yet: the memory is there, and owned by nobody until lease() asks for this very
-  // range. What overlaps it and was leased ahead before ends. Of managed memory, which may have been moved where it comes from, what
-  // there is no room for is in memory of another GPU.
+  // Like lease(), for a session that has not arrived yet: the memory is allocated but owned by nobody until lease() asks for this exact
+  // range. Ends earlier leases made ahead that overlap it. Managed memory, which may have been moved on the source, goes to another GPU as
+  // far as there is no room on this one.
   CUresult leaseAhead(uint64_t address, uint64_t bytes);
-  // Ends what was leased ahead, or planned, and not asked for since.
+  // Ends what was leased ahead or planned and has not been claimed since.
   void endUnclaimed();
 
-  // Memory that another process maps too: a part is an object of the driver's.
+  // Memory that another process maps too: each part is one driver object.
   struct Part {
     uint64_t bytes;
-    int descriptor;  // the caller's to close
+    int descriptor;  // closed by the caller
   };
-  // The parts that hold [address, address + bytes), moved to objects of their own, with descriptors, unless they are already.
-  // While no GPU uses them. CUDA's answer: out of memory if there is none for the move; then all is as before.
+  // Moves the parts that contain [address, address + bytes) to objects of their own, unless they are already, and returns them with
+  // descriptors. While no GPU uses them. CUDA's result: out of memory if there is none for the move; then nothing has changed.
   CUresult share(uint64_t address, uint64_t bytes, std::vector<Part>& parts);
-  // Ends that, for an allocation that was shared: moved to objects that no other process has, unless another one of this
-  // session's in them is still shared. While no GPU uses them.
+  // Undoes share() for an allocation: moves its parts to objects that no other process has, except parts in which another allocation of
+  // this session is still shared. While no GPU uses them.
   CUresult unshare(uint64_t address, uint64_t bytes);
-  // A lease of another process's memory, in the order of its parts, whose descriptors stay the caller's. Ended as any.
+  // Leases another process's memory, with its parts in order; their descriptors stay the caller's. Ended like any lease.
   CUresult adopt(uint64_t address, const std::vector<Part>& parts);
 
-  // A part of an object that is to be in memory of a GPU, which has the driver's number.
+  // A part of an object that must move to the memory of a GPU, given by the driver's number.
   struct Move {
     uint64_t begin, end;
     CUdevice gpu;
   };
-  // What of a lease of managed memory is elsewhere. Nothing if the placements, in order, are not whole granules and all of such a lease.
+  // The parts of a lease of managed memory that are misplaced. Nothing if the placements, in order, are not whole granules that cover
+  // exactly such a lease.
   std::optional<std::vector<Move>> findMoves(uint64_t address, const std::vector<Placement>& placements) const;
-  // While no GPU uses it. CUDA's answer, and some of it may have been moved then: out of memory, or another one if that GPU does not reach
-  // this one's memory.
+  // While no GPU uses the memory. CUDA's result; after an error, parts may have been moved: out of memory, or another error if that GPU
+  // cannot reach this one's memory.
   CUresult move(const std::vector<Move>& moves);
 
-  // An object of the driver's that holds leased memory, for a process that copies from it.
+  // A driver object that holds leased memory, exported to a process that copies from it.
   struct Shown {
     uint64_t address, bytes;
     kj::AutoCloseFd descriptor;
   };
-  // The largest, at most so many. Any thread.
+  // The largest objects, at most so many. Any thread.
   std::vector<Shown> show(size_t most) const;
-  // Copies from the object that another process shows what it has of `ranges`, which are leased here at the same addresses. While
-  // no GPU uses them. CUDA's answer; some of it may have been copied then.
+  // Copies what the object exported by another process has of `ranges`, which are leased here at the same addresses. While no GPU uses
+  // them. CUDA's result; after an error, parts may have been copied.
   CUresult copyFrom(const Shown& shown, const std::vector<LeasedRange>& ranges);
 
-  // Any thread. Whether [address, address + bytes) lies within one run of leased memory: what a session may name in a copy.
+  // Any thread. Whether [address, address + bytes) lies within contiguous leased memory: only such memory may a session name in a copy.
   bool owns(uint64_t address, uint64_t bytes) const;
-  // All that is leased, by address. Any thread.
+  // All leases, by address. Any thread.
   std::vector<LeasedRange> ranges() const;
 
  private:
-  // One object of the driver's, the driver's number of its GPU, and how many allocations in it are shared.
+  // One driver object, the driver's number of its GPU, and how many shared allocations lie in it.
   struct Piece {
     uint64_t bytes;
     CUmemGenericAllocationHandle physical;
@@ -116,18 +117,18 @@ class DeviceLeases {
   struct Lease {
     uint64_t bytes;
     Pieces pieces;
-    bool isAhead = false;  // leaseAhead(): not owned yet
+    bool isAhead = false;  // leaseAhead(): not claimed yet
   };
   struct Range {
     uint64_t begin, end;
   };
 
-  // A new object that is nowhere yet; on this GPU.
+  // A new object that is not mapped yet; the second form on this GPU.
   CUresult make(uint64_t bytes, CUdevice gpu, Piece& piece);
   CUresult make(uint64_t bytes, Piece& piece) { return make(bytes, driver.device(device), piece); }
   static bool areWhole(const std::vector<Placement>& placements, uint64_t bytes);
   std::vector<CUdevice> gpusThatReach() const;
-  // Where it is planned to be, or on this GPU; what there is no room for on the first of `gpus` that has it.
+  // Places pieces as planned, or on this GPU; if there is no room, on the first of `gpus` that has room.
   CUresult makeLease(uint64_t address, uint64_t bytes, const std::vector<CUdevice>& gpus);
   CUresult makePieces(uint64_t address, uint64_t bytes, const std::vector<CUdevice>& gpus, Pieces& pieces);
   void release(const Pieces& pieces);
@@ -145,10 +146,10 @@ class DeviceLeases {
   const Driver& driver;
   const unsigned device;
   bool isReserved = false;
-  uint64_t mostManaged = UINT64_MAX;  // bytes of an object of managed memory: while one is divided, as much is needed again
-  CUmemAllocationHandleType handleType = CU_MEM_HANDLE_TYPE_NONE;  // of all objects, so that other processes can have them
-  // Of this GPU, and of the others that are used and reach its memory: a copy between two GPUs is executed by one of them, and the
-  // driver refuses it to one that may not (docs/facts.md). So a program's kernels reach it without having enabled it, too.
+  uint64_t mostManaged = UINT64_MAX;  // largest object of managed memory: dividing one needs as much memory again
+  CUmemAllocationHandleType handleType = CU_MEM_HANDLE_TYPE_NONE;  // of all objects, so that they can be exported
+  // Access for this GPU, and for the other used GPUs that reach its memory: a copy between two GPUs is executed by one of them, and the
+  // driver refuses it without access (docs/facts.md). So a program's kernels can access it too, without having enabled it.
   std::vector<CUmemAccessDesc> access;
   std::map<uint64_t, Lease> leases;
   std::map<uint64_t, std::vector<Placement>> planned;  // by address

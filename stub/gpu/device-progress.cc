@@ -10,9 +10,9 @@ namespace vgpu::stub {
 
 namespace {
 
-constexpr uint64_t wordMemoryBytes = 4096;  // what a driver registers is whole pages
+constexpr uint64_t wordMemoryBytes = 4096;  // a driver registers whole pages
 
-// For which a stream is still called busy whose last write has been seen: some microseconds.
+// How long a stream may still be reported busy after its last write has been seen: in fact some microseconds.
 constexpr auto busyMoment = std::chrono::microseconds(100);
 
 }  // namespace
@@ -47,7 +47,7 @@ void DeviceProgress::note(uint64_t stream) {
 
 CUstream DeviceProgress::realOf(uint64_t stream) const { return fromWire<CUstream>(handles.getOrNull(api::Kind::STREAM, stream)); }
 
-// Of one that a driver does not know how it was made it is assumed.
+// If the driver cannot say how the stream was created, it counts as blocking.
 bool DeviceProgress::isBlocking(CUstream stream) const {
   unsigned flags = 0;
   return driver.cuStreamGetFlags(stream, &flags) != CUDA_SUCCESS || (flags & CU_STREAM_NON_BLOCKING) == 0;
@@ -57,26 +57,26 @@ CUresult DeviceProgress::write(CUstream stream, const Completion& completion) {
   return driver.cuStreamWriteValue64_v2(stream, completion.onGpu, completion.value, CU_STREAM_WRITE_VALUE_DEFAULT);
 }
 
-// Of a stream that has had work since the legacy stream had, so the event is behind nothing else. If there is none, waits are written into
-// the stream, as if it had work since the legacy stream still.
+// Called for a stream that has had work since the legacy stream's last work, so its event is not ordered after the legacy stream. If no
+// event can be recorded, the stream stays in sinceLegacy, and waits for it are written into the stream.
 void DeviceProgress::mark(uint64_t stream) {
   CUstream real = realOf(stream);
   if (!isBlocking(real)) return;
   Mark& mark = marks[stream];
   CUevent made = nullptr;
-  const bool isFree = mark != nullptr && mark.use_count() == 1;  // else a wait needs it
+  const bool isFree = mark != nullptr && mark.use_count() == 1;  // otherwise a wait still needs it
   if (!isFree && driver.cuEventCreate(&made, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS)
     mark = Mark(made, [&driver = driver](CUevent event) { driver.cuEventDestroy_v2(event); });
   if ((isFree || made != nullptr) && driver.cuEventRecord(mark.get(), real) == CUDA_SUCCESS) return;
   sinceLegacy.insert(stream);
 }
 
-// Lets a stream of ours wait for what `stream` has been given, if anything of it is left.
+// Makes one of our streams wait for the present work of `stream`, if any of it is left.
 CUresult DeviceProgress::delay(CUstream waiting, CUstream stream) {
   if (CUresult state = driver.cuStreamQuery(stream); state != CUDA_ERROR_NOT_READY) return state;
   if (CUresult error = driver.cuEventRecord(joined, stream == nullptr ? behindLegacy : stream)) return error;
   if (waiting == own) isFenceDue = true;
-  return driver.cuStreamWaitEvent(waiting, joined, 0);  // for this record: the event may be recorded again meanwhile
+  return driver.cuStreamWaitEvent(waiting, joined, 0);  // waits for this record, even if the event is recorded again later
 }
 
 CUresult DeviceProgress::joinDestroyed(uint64_t stream) {
@@ -92,15 +92,16 @@ CUresult DeviceProgress::signalStream(uint64_t stream, const Completion& complet
   if (stream == 0) return signalLegacy(completion);
   CUstream real = realOf(stream);
   if (sinceLegacy.contains(stream) || !isBlocking(real)) return write(real, completion);
-  auto found = marks.find(stream);  // without a mark it has had no work
+  auto found = marks.find(stream);  // without a mark the stream has had no work
   CUresult state = found == marks.end() ? CUDA_SUCCESS : driver.cuEventQuery(found->second.get());
-  if (state == CUDA_SUCCESS) completion.word->store(completion.value, std::memory_order_release);  // the GPU's work happens before
+  if (state == CUDA_SUCCESS) completion.word->store(completion.value, std::memory_order_release);  // the GPU's work happens before this
+                                                                                                   // store
   if (state != CUDA_ERROR_NOT_READY) return state;
   asked.push_back({found->second, completion});
   return CUDA_SUCCESS;
 }
 
-// In the legacy stream itself, if nothing would come between its work and the write.
+// Writes in the legacy stream itself, if no other stream's work would come between its work and the write.
 CUresult DeviceProgress::signalLegacy(const Completion& completion) {
   if (sinceLegacy.empty()) return write(nullptr, completion);
   for (uint64_t stream : sinceLegacy)
@@ -111,7 +112,7 @@ CUresult DeviceProgress::signalLegacy(const Completion& completion) {
 
 void DeviceProgress::ask() {
   std::erase_if(asked, [&](const Asked& each) {
-    if (fault() != CUDA_SUCCESS) return true;  // which is what its waiter is told
+    if (fault() != CUDA_SUCCESS) return true;  // its waiter gets the fault
     if (driver.cuEventQuery(each.mark.get()) != CUDA_SUCCESS) return false;
     each.completion.word->store(each.completion.value, std::memory_order_release);
     return true;
@@ -128,7 +129,7 @@ bool DeviceProgress::isHeld(uint64_t stream) const {
   return false;
 }
 
-// Made when it is first needed: streams share few connections (docs/ring.md).
+// Created at the first call: streams share a few hardware connections (docs/ring.md).
 CUstream DeviceProgress::apartStream() {
   if (apart == nullptr && driver.cuStreamCreateWithPriority(&apart, CU_STREAM_NON_BLOCKING, 0) != CUDA_SUCCESS) return nullptr;
   return apart;
@@ -159,7 +160,7 @@ CUresult DeviceProgress::fence(uint64_t& number) {
 
 CUresult DeviceProgress::signal(CUdeviceptr completionWord, uint64_t value) {
   CUstream stream = own;
-  // One stream that has all that is outstanding needs no other.
+  // If one stream has all outstanding work, the write goes there, without a fence.
   if (touched.size() == 1 && !isFenceDue && hasPassed(fences)) {
     stream = realOf(*touched.begin());
   } else {

@@ -8,7 +8,7 @@ namespace vgpu::stub {
 
 namespace {
 
-// The driver copies what the parameters point to before the call returns.
+// Kernel parameters for one driver call: the driver copies what the pointers point to before the call returns.
 struct KernelParameters {
   explicit KernelParameters(const KernelWork& work)
       : bytes(work.parameters.size()),
@@ -83,7 +83,7 @@ FoldedGraph::~FoldedGraph() {
   if (graph != nullptr) driver.cuGraphDestroy(graph);
 }
 
-// Behind `last`, which is then this work's.
+// Adds nodes that depend on `last`, and sets `last` to this work's last node.
 CUresult FoldedGraph::add(const FoldedWork& work, CUgraphNode& last) {
   const size_t before = last != nullptr ? 1 : 0;
   Node& node = nodes.emplace_back();
@@ -114,7 +114,7 @@ CUresult FoldedGraph::set(FoldedRun run) {
   return CUDA_SUCCESS;
 }
 
-// A record's number is never what it was.
+// A record's sequence number always differs, so its word is always set.
 CUresult FoldedGraph::setNode(Node& node, const FoldedWork& work) {
   bool same = isSame(node, work);
   auto* record = std::get_if<RecordWork>(&work.what);
@@ -144,7 +144,7 @@ CUresult FoldedGraph::launch(CUstream stream) { return driver.cuGraphLaunch(exec
 
 bool FoldedGraph::names(api::Kind kind, uint64_t handle) const {
   auto isHost = [](char shape) { return shape > copyShape(false, false) && shape <= copyShape(true, true); };
-  auto isDevice = [](char shape) { return shape < copyShape(true, true); };  // fills, and copies with an end there
+  auto isDevice = [](char shape) { return shape < copyShape(true, true); };  // fills, and copies with an end in device memory
   return std::ranges::any_of(nodes, [&](const Node& node) {
     switch (kind) {
       case api::Kind::FUNCTION: return node.shape == kernelShape && (node.made.object == handle || node.now.object == handle);

@@ -1,7 +1,7 @@
-// An executable graph whose nodes do a run of work one after the other, and what each of them does now.
+// An executable graph whose nodes do a run of work one after the other, with the present parameters of each node.
 //
-// Owned by the GPU's FoldedGraphs, and used by the thread of that GPU in its context. Made of explicit nodes: a capture would
-// bring the rules of the legacy default stream with it. It names objects: it must end before them (FoldedGraphs::forget).
+// Owned by the GPU's FoldedGraphs, and used by the thread of that GPU in its context. Made of explicit nodes, because a capture would
+// follow the rules of the legacy default stream. It names objects, so it must end before they do (FoldedGraphs::forget).
 #pragma once
 
 #include <memory>
@@ -15,28 +15,28 @@ namespace vgpu::stub {
 
 class FoldedGraph {
  public:
-  // CUDA's answer. Without success `made` stays empty.
+  // CUDA's result. On failure `made` stays empty.
   static CUresult make(const Driver& driver, CUcontext context, FoldedRun run, std::unique_ptr<FoldedGraph>& made);
-  // A launch that is under way goes on; the driver frees what it needs behind it (cuda.h, cuGraphExecDestroy).
+  // A launch in progress goes on; the driver frees its resources afterwards (cuda.h, cuGraphExecDestroy).
   ~FoldedGraph();
   FoldedGraph(const FoldedGraph&) = delete;
   FoldedGraph& operator=(const FoldedGraph&) = delete;
 
-  // Has it do `run`, which has the shape that it was made with. Sets what differs from what it does now. CUDA's answer; after an
-  // error nobody knows what it does.
+  // Makes the graph do `run`, which must have the shape with which it was made. Sets only nodes that differ. CUDA's result; after an error
+  // the graph's state is unknown.
   CUresult set(FoldedRun run);
-  // Whether it does just that, except for the sequence numbers of records.
+  // Whether the graph does exactly this run, apart from the sequence numbers of records.
   bool does(FoldedRun run) const;
   CUresult launch(CUstream stream);
 
   size_t size() const { return nodes.size(); }
-  // Whether one of its nodes, or the node that it was made from, names the object. Of a lease or host lease: whether it copies or
-  // fills memory of that kind at all.
+  // Whether one of its nodes, now or when it was made, names the object. For a lease or host lease: whether any node copies or fills memory
+  // of that kind.
   bool names(api::Kind kind, uint64_t handle) const;
 
  private:
   struct Names {
-    uint64_t object = 0, module = 0;  // a function and its module, or an event
+    uint64_t object = 0, module = 0;  // the function and its module, or the event
   };
   struct Node {
     CUgraphNode node = nullptr, word = nullptr;  // word: the write before a record
@@ -58,9 +58,9 @@ class FoldedGraph {
   std::vector<Node> nodes;
 };
 
-// Letters of FoldedWork::shape.
+// Values of FoldedWork::shape.
 constexpr char kernelShape = 'k', recordShape = 'r';
-// Of a copy, by whether its ends are in memory of the host; of a fill, by the size of its elements.
+// For a copy, by whether its ends are in host memory; for a fill, by the size of its elements.
 constexpr char copyShape(bool toHost, bool fromHost) { return static_cast<char>('A' + 2 * toHost + fromHost); }
 constexpr char fillShape(uint32_t elementBytes) { return static_cast<char>('0' + elementBytes); }
 

@@ -35,10 +35,10 @@ bool FoldedGraphs::launch(uint64_t stream, CUstream real, FoldedRun run, FoldedR
   return false;
 }
 
-// The graph that is to do `run`, now the pool's last.
+// Returns a graph that is to do `run`, moved to the end of the pool.
 FoldedGraph* FoldedGraphs::find(Pool& pool, FoldedRun run, FoldedRunHints hints) {
   auto& graphs = pool.graphs;
-  // The last one that was used is in flight: another one that does the same is better, even if it must be made to.
+  // The graph used last (at the end) may be in flight, so any other one is preferred, even if its nodes must be set.
   for (size_t i = 0; i + 1 < graphs.size(); ++i) {
     if (!graphs[i]->does(run)) continue;
     use(pool, i);
@@ -102,7 +102,7 @@ FoldedGraphs::Pools::iterator FoldedGraphs::end(Pools::iterator pool) {
   return pools.erase(pool);
 }
 
-// Ends the graphs that have not been used for longest.
+// Ends the least recently used graphs.
 void FoldedGraphs::makeRoom(size_t more, const Pool& except) {
   while (allNodes + more > mostNodes || pools.size() > mostPools) {
     auto oldest = pools.end();
@@ -113,7 +113,7 @@ void FoldedGraphs::makeRoom(size_t more, const Pool& except) {
   }
 }
 
-// Whether a run of that shape has come before.
+// Whether a run of that shape was seen recently; records the shape.
 bool FoldedGraphs::isKnown(uint64_t shape) {
   uint64_t& place = shapesSeen[shape % shapesSeen.size()];
   return std::exchange(place, shape) == shape;

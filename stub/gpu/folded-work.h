@@ -1,7 +1,7 @@
-// What a frame gives the GPU, as a node of a graph expresses it: so that a run of frames of one stream can be launched as one
-// executable graph (docs/folding.md).
+// The work of one frame in the form of a graph node, so that a run of frames of one stream can be launched as one executable graph
+// (docs/folding.md).
 //
-// Values; they point into the frame that they were read from. The thread's of one GPU. Nothing of them survives a suspend.
+// Values; they point into the frame that they were read from. Used by the thread of one GPU. Nothing of them survives a suspend.
 #pragma once
 
 #include <capnp/common.h>
@@ -22,7 +22,7 @@ struct KernelWork {
   kj::ArrayPtr<const kj::byte> parameters;
 };
 
-// Bytes from one place to another, in the GPU's own memory or in memory of the host.
+// A copy of bytes, in the GPU's own memory or host memory.
 struct CopyWork {
   CUdeviceptr to, from;
   uint64_t bytes;
@@ -44,17 +44,17 @@ struct RecordWork {
 
 struct FoldedWork {
   std::variant<KernelWork, CopyWork, FillWork, RecordWork> what;
-  // What an update of an executable graph cannot change: the kind of node, and where a copy's or fill's memory is.
+  // What an update of an executable graph cannot change: the type of the node, and whether a copy's or fill's memory is host memory.
   char shape;
-  // Work with the same shape and the same words is the same, but for a record's sequence number. `hash` is of both.
+  // Work with the same shape and the same words is the same, apart from a record's sequence number. `hash` covers both.
   kj::ArrayPtr<const capnp::word> words;
   uint64_t hash;
-  // Of the shape, and of the function that is launched: work that differs in parameters only is alike.
+  // Hash of the shape and of the launched function: the same for work that differs in parameters only.
   uint64_t kind;
 };
 using FoldedRun = std::span<const FoldedWork>;
 
-// A hash of what was hashed before and another number. Not for what an enemy chooses: whoever finds an equal one compares.
+// Combines a hash with another number. Not collision-resistant: equal hashes are followed by a comparison.
 constexpr uint64_t hashOf(uint64_t before, uint64_t number) {
   uint64_t mixed = (before ^ number) * 0x9e37'79b9'7f4a'7c15;
   return mixed ^ mixed >> 29;

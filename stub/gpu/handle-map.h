@@ -1,9 +1,9 @@
-// From virtual to real handles of the objects of one GPU, one table a kind. A suspend drops it: restore fills it again by
-// executing recipes.
+// From virtual to real handles of the objects of one GPU, one table for each kind. A suspend drops it: restore fills it again by executing
+// recipes.
 //
-// Owned by the thread of that GPU, which reads it without a lock. A frame may name an object of another GPU (a copy between
-// arrays): get() then asks the map of that GPU, which the handle names. So that thread changes its map under `mutex`, and others
-// read it under `mutex`; it is a leaf.
+// Owned by the thread of that GPU, which reads it without a lock. A frame may name an object of another GPU (a copy between arrays): get()
+// then looks in that GPU's map, found by the handle. So the owner changes its map under `mutex`, and other threads read it under `mutex`;
+// it is a leaf.
 #pragma once
 
 #include <cuda.h>
@@ -19,7 +19,7 @@
 
 namespace vgpu::stub {
 
-// A frame named an object that the session does not have. The call that named it fails with CUDA's own error.
+// A frame named an object that the session does not have. The call fails with CUDA's own error for a bad handle.
 struct BadHandle {
   api::Kind kind;
   uint64_t handle;
@@ -29,18 +29,18 @@ class HandleMap {
  public:
   using Table = std::unordered_map<uint64_t, uint64_t>;
 
-  // Throws BadHandle where `handle` is taken already: an honest client never reuses one that lives.
+  // Throws BadHandle if `handle` is in use: an honest client never reuses a live handle.
   void add(api::Kind kind, uint64_t handle, uint64_t real) {
     std::lock_guard lock(mutex);
     if (handle == 0 || !tables[static_cast<size_t>(kind)].emplace(handle, real).second) throw BadHandle{kind, handle};
   }
-  // The real handle, also of an object of another GPU. Throws BadHandle where there is none.
+  // The real handle, also of an object of another GPU. Throws BadHandle if there is none.
   uint64_t get(api::Kind kind, uint64_t handle) const {
     auto found = of(kind).find(handle);
     return found != of(kind).end() ? found->second : getElsewhere(kind, handle);
   }
   uint64_t getOrNull(api::Kind kind, uint64_t handle) const { return handle == 0 ? 0 : get(kind, handle); }
-  // The real handle of an object of this GPU, which is removed. Throws BadHandle where there is none.
+  // Removes an object of this GPU, and returns its real handle. Throws BadHandle if there is none.
   uint64_t take(api::Kind kind, uint64_t handle) {
     std::lock_guard lock(mutex);
     auto taken = tables[static_cast<size_t>(kind)].extract(handle);
@@ -53,7 +53,7 @@ class HandleMap {
     tables[static_cast<size_t>(kind)].erase(handle);
     removeChildren(handle);
   }
-  // The object of `handle` ends with the one of `parent`, of whatever kind.
+  // Declares that the object `handle` ends with the object `parent`, of any kind.
   void endWith(uint64_t parent, api::Kind kind, uint64_t handle) {
     std::lock_guard lock(mutex);
     children.emplace(parent, std::pair{kind, handle});
@@ -64,7 +64,7 @@ class HandleMap {
     std::erase_if(children, [&](auto& child) { return child.second.first == kind; });
   }
 
-  // For the thread of that GPU.
+  // Only for the thread of that GPU.
   const Table& of(api::Kind kind) const { return tables[static_cast<size_t>(kind)]; }
 
   // The maps of all GPUs of the session, by device, this one included. Once, before the first get().

@@ -1,5 +1,5 @@
-// Leased memory that moves to other objects of the driver's at the same addresses: to some that other processes may share
-// (shared-leases.cc), or to memory of another GPU of the session, where its kernels use it at full speed.
+// Moves leased memory to other driver objects at the same addresses: to objects that other processes may share (shared-leases.cc), or to
+// the memory of another GPU of the session, where that GPU's kernels use it at full speed.
 #include <algorithm>
 
 #include "stub/gpu/device-leases.h"
@@ -7,8 +7,8 @@
 
 namespace vgpu::stub {
 
-// For copies, at an address of the part of the arena that is for that. With the access that leases have: what cannot have it is not
-// mapped as one.
+// Maps an object temporarily for copies, in the part of the arena that is reserved for moves. With the access that leases have: an object
+// that cannot have it must not become part of a lease.
 CUresult DeviceLeases::mapAside(uint64_t bytes, CUmemGenericAllocationHandle physical, uint64_t at) {
   CUresult error = driver.cuMemMap(at, bytes, 0, physical, 0);
   if (error != CUDA_SUCCESS) return error;
@@ -18,8 +18,8 @@ CUresult DeviceLeases::mapAside(uint64_t bytes, CUmemGenericAllocationHandle phy
   return error;
 }
 
-// Maps `by`, objects that are nowhere yet, in the place of `range`, with its bytes. What the pieces that touch the range have
-// besides gets objects too. If that fails before anything is unmapped, `by` ends and all is as before.
+// Replaces `range` by the new objects `by`, with the same bytes. The rest of the pieces that the range touches gets new objects too. On
+// failure before anything is unmapped, `by` is released and nothing has changed.
 CUresult DeviceLeases::replace(Pieces& pieces, const Range& range, Pieces by) {
   auto first = holding(pieces, range.begin), last = pieces.lower_bound(range.end);
   const uint64_t begin = first->first, end = std::prev(last)->first + std::prev(last)->second.bytes;
@@ -45,7 +45,7 @@ CUresult DeviceLeases::replace(Pieces& pieces, const Range& range, Pieces by) {
   for (uint64_t at : mapped) driver.cuMemUnmap(at + aside, by.at(at).bytes);
   if (error == CUDA_SUCCESS) error = driver.cuMemUnmap(first->first, first->second.bytes);
   if (error != CUDA_SUCCESS) return release(by), error;
-  // From here on there is no way back.
+  // From here on the old state cannot be restored.
   for (auto each = first; each != last; ++each) {
     if (each != first)
       require(driver, driver.cuMemUnmap(each->first, each->second.bytes), "unmapping memory that has been moved");

@@ -1,4 +1,4 @@
-// A device's primary context, from take() on.
+// A device's primary context, retained from take() on.
 #pragma once
 
 #include "stub/driver/driver.h"
@@ -14,11 +14,11 @@ class PrimaryContext {
   PrimaryContext(const PrimaryContext&) = delete;
   PrimaryContext& operator=(const PrimaryContext&) = delete;
 
-  // Once. CUDA's answer.
+  // Call once. CUDA's result.
   CUresult take() { return driver.cuDevicePrimaryCtxRetain(&context, device); }
   bool isTaken() const { return context != nullptr; }
 
-  // Makes it the calling thread's. CUDA's answer.
+  // Makes it current for the calling thread. CUDA's result.
   CUresult select() const { return driver.cuCtxSetCurrent(context); }
   CUcontext get() const { return context; }
 

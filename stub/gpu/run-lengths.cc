@@ -7,7 +7,7 @@ namespace vgpu::stub {
 void Period::add(uint64_t hash) {
   if (history == nullptr) history = std::make_unique<History>();
   Seen& place = history->seen[hash % places];
-  Seen before = std::exchange(place, {hash, count + 1});  // 0: never
+  Seen before = std::exchange(place, {hash, count + 1});  // 0: not seen
   if (candidate != 0 && history->latest[(count - candidate) % longestPeriod] == hash) {
     repeats = std::min(repeats + 1, longestPeriod);
   } else {
@@ -28,7 +28,8 @@ size_t Period::next() const {
   return std::min(part, whole - inPeriod);
 }
 
-// With a short period a run that was cut elsewhere moves where the period begins: only where it is long do several runs make one.
+// If a period fits into one run, it starts anew after each cut, wherever that was; the place within a period matters only if several runs
+// make one.
 void Period::cut(size_t pieces) {
   size_t whole = length();
   inPeriod = whole <= longestRun ? 0 : (inPeriod + pieces) % whole;

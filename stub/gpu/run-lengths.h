@@ -1,9 +1,8 @@
-// Where the work of one stream is cut into runs. A program that repeats itself gives the same work again after a period: cut at
-// the period, its runs are the same again too, and their graphs are launched as they are. If it gives other parameters to the
-// same functions, then a part of each graph stays as it is. Other work is cut into runs of a few lengths, so that there are few
-// shapes.
+// Decides where the work of one stream is cut into runs. A program in a loop gives the same work again after a period: if cut at the
+// period, its runs repeat too, and their graphs are launched unchanged. If only the parameters of the same functions change, parts of each
+// graph stay unchanged. Other work is cut into runs of a few lengths, so that there are few shapes.
 //
-// The thread's of that GPU. Knows work by hashes. Nothing of it survives a suspend.
+// Used by the thread of that GPU. Identifies work by hashes. Nothing of it survives a suspend.
 #pragma once
 
 #include <algorithm>
@@ -14,25 +13,25 @@
 
 namespace vgpu::stub {
 
-// In a graph of 8 kernels one costs 0.8 µs, in one of 64 or more 0.5 to 0.7, launched alone 3.3 (H200; docs/folding.md).
+// A kernel costs 0.8 µs in a graph of 8, 0.5 to 0.7 µs in a graph of 64 or more, and 3.3 µs launched alone (H200; docs/folding.md).
 constexpr size_t longestRun = 64;
 
-// The distance at which what is given to it comes again, and runs that are cut there.
+// Finds the distance at which a stream's work repeats, and cuts runs there.
 class Period {
  public:
-  // The next piece of the stream's work.
+  // Adds the next piece of the stream's work.
   void add(uint64_t hash);
 
-  // How many pieces after the last one that was add()ed make the next run. At most longestRun.
+  // The length of the next run, in pieces after the last one that was add()ed. At most longestRun.
   size_t next() const;
-  // A run of so many pieces has been cut off, or they were executed one by one.
+  // A run of that many pieces has been cut off, or executed piece by piece.
   void cut(size_t pieces);
 
-  // After how many pieces the work has come again; 0 if it is not known to.
+  // The period, in pieces; 0 if the work is not known to repeat.
   size_t length() const { return repeats >= std::max<size_t>(candidate, leastRepeats) ? candidate : 0; }
-  // Into how many runs of equal length it is cut.
+  // The number of runs of equal length into which a period is cut.
   size_t runs() const { return (length() + longestRun - 1) / longestRun; }
-  // How many pieces there were.
+  // The number of pieces so far.
   uint64_t pieces() const { return count; }
 
  private:
@@ -49,23 +48,23 @@ class Period {
 
   std::unique_ptr<History> history;
   uint64_t count = 0;
-  size_t candidate = 0;  // a period that has held for `repeats` pieces
+  size_t candidate = 0;  // a possible period, which has held for `repeats` pieces
   size_t repeats = 0;
-  size_t inPeriod = 0;  // pieces of the period that have been cut off
+  size_t inPeriod = 0;  // pieces of the current period that have been cut off
 };
 
 class RunLengths {
  public:
-  // The next piece of the stream's work: a hash of all of it, and one of what kind it is.
+  // Adds the next piece of the stream's work: `hash` covers all of it, `kind` only what FoldedWork::kind does.
   void add(uint64_t hash, uint64_t kind) { same.add(hash), alike.add(kind); }
-  // As Period: of the same work if that comes again, else of like work.
+  // Like Period::next(): by identical work if that repeats, else by work of the same kind.
   size_t next() const { return same.length() != 0 ? same.next() : alike.next(); }
   void cut(size_t pieces) { same.cut(pieces), alike.cut(pieces); }
 
-  // Whether the runs have the shapes that runs before them had.
+  // Whether the runs have the same shapes as earlier runs.
   bool repeats() const { return same.length() != 0 || alike.length() != 0; }
   uint64_t pieces() const { return same.pieces(); }
-  // How many graphs a run's shape needs: two in turn; if a period has several parts, one of each and another one.
+  // The number of graphs for a run's shape: two in turn; if a period has several runs, one for each and one more.
   unsigned copies() const { return same.length() > longestRun ? static_cast<unsigned>(same.runs()) + 1 : 2; }
 
  private:

@@ -1,4 +1,5 @@
-// What of leased memory other processes share, in objects of the driver's own, and no more; and copies from what they have leased.
+// Moves shared parts of leased memory to driver objects of their own, no more than necessary, and copies from memory that other processes
+// have leased.
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 
 namespace vgpu::stub {
 
-// The first granule and the last, if the allocation does not fill them, what lies between, and no part in two leases.
+// The parts of an allocation: its first and its last granule, unless it fills them, and what lies between; no part spans two leases.
 std::vector<DeviceLeases::Range> DeviceLeases::partsOf(uint64_t address, uint64_t bytes) const {
   const uint64_t end = address + bytes, first = address / leaseGranularity * leaseGranularity,
                  last = roundUp(end, leaseGranularity);
@@ -27,7 +28,7 @@ std::vector<DeviceLeases::Range> DeviceLeases::partsOf(uint64_t address, uint64_
   return parts;
 }
 
-// That holds the address, which is leased.
+// The lease that contains the address.
 DeviceLeases::Lease& DeviceLeases::leaseOf(uint64_t address) { return holding(leases, address)->second; }
 
 CUresult DeviceLeases::share(uint64_t address, uint64_t bytes, std::vector<Part>& parts) {

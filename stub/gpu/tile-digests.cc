@@ -1,5 +1,5 @@
-// The kernel: a block of 128 threads a tile, a thread a column. Its text is made here, because its loops over rows, lanes and words are
-// unrolled: each takes another word of the key, straight out of the parameters.
+// The kernel: a block of 128 threads for each tile, a thread for each column. Its text is generated, because its loops over rows, lanes and
+// words are unrolled: each step uses another word of the key, read from the parameters.
 #include "stub/gpu/tile-digests.h"
 
 #include <fmt/format.h>
@@ -15,10 +15,10 @@ namespace {
 
 using Schedule = Digester::Schedule;
 
-// What the kernel takes of a key.
+// What the kernel uses of a key.
 struct Parameters {
-  std::array<uint64_t, 16> powers;  // of the words of a column: eight for each polynomial
-  // Of each polynomial: the point's powers by which what follows 1, 2, 4, 8, 16 and 32 columns counts.
+  std::array<uint64_t, 16> powers;  // for the words of a column: eight for each polynomial
+  // For each polynomial: powers of its point, by which a value is multiplied if 1, 2, 4, 8, 16 or 32 columns follow.
   std::array<uint64_t, 12> steps;
   decltype(Schedule::nh) nh;
 };
@@ -37,7 +37,7 @@ Parameters parametersOf(const Schedule& schedule) {
   return made;
 }
 
-// Of PTX, a statement a line.
+// PTX text, one statement on each line.
 class Text {
  public:
   template <typename... Values>
@@ -52,7 +52,7 @@ std::string power(unsigned which, unsigned word) { return fmt::format("[key+{}]"
 std::string step(unsigned which, unsigned number) { return fmt::format("[key+{}]", 128 + 8 * (stepsOfPolynomial * which + number)); }
 std::string nhWord(unsigned number) { return fmt::format("[key+{}]", 128 + 96 + 4 * number); }
 
-// %h<which> of the 128 bits in %lo and %hi, which are below 2^122 + 2^96: modulo 2^61 - 1.
+// Reduces the 128-bit number in %hi and %lo, which is below 2^122 + 2^96, modulo 2^61 - 1, into %h<which>.
 void addReduction(Text& ptx, unsigned which) {
   ptx.add("shl.b64 %t, %hi, 3; shr.u64 %u, %lo, 61; or.b64 %t, %t, %u;");
   ptx.add("and.b64 %lo, %lo, %p; and.b64 %u, %t, %p; add.u64 %lo, %lo, %u;");
@@ -61,7 +61,7 @@ void addReduction(Text& ptx, unsigned which) {
   ptx.add("setp.eq.u64 %q, %lo, %p; selp.u64 %h{}, 0, %lo, %q;", which);
 }
 
-// NH of the thread's column: %acc0 to %acc3.
+// Computes NH of the thread's column into %acc0 to %acc3.
 void addColumn(Text& ptx) {
   for (unsigned lane = 0; lane < Schedule::lanes; ++lane) ptx.add("mov.u64 %acc{}, 0;", lane);
   for (unsigned row = 0; row < Schedule::rows; ++row) {
@@ -74,7 +74,7 @@ void addColumn(Text& ptx) {
   }
 }
 
-// %h0 and %h1: the column's words as coefficients.
+// Evaluates the column's words as coefficients, into %h0 and %h1.
 void addWords(Text& ptx) {
   for (unsigned which = 0; which < 2; ++which) {
     ptx.add("mov.u64 %lo, 0; mov.u64 %hi, 0;");
@@ -97,7 +97,8 @@ void addStep(Text& ptx, unsigned which, unsigned number) {
   addReduction(ptx, which);
 }
 
-// What a thread has of its columns goes on by what the one behind them has, until the first of a warp has all.
+// Combines the columns of a warp: each thread multiplies its value by a power of the point and adds the value of the columns that follow
+// its own, until the first thread has the value of the whole warp.
 void addWarp(Text& ptx) {
   for (unsigned number = 0; number < stepsOfWarp; ++number)
     for (unsigned which = 0; which < 2; ++which) {

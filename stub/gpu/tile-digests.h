@@ -1,7 +1,7 @@
-// Digests of device memory by the GPU itself: those of its tiles (vgpu/store/chunk-digest.h), at the speed of the memory.
+// Digests of device memory, computed by the GPU itself for each tile (vgpu/store/chunk-digest.h), at the speed of its memory.
 //
-// The kernel is PTX, so it runs on any GPU and on the emulated device; it has no variables and takes its key as parameters. Of the thread
-// that saves, in the device's context. Nothing of it survives a suspend.
+// The kernel is PTX, so it runs on any GPU and on the emulated device; it has no variables and gets its key as parameters. Used by the
+// thread that saves, in the device's context. Nothing of it survives a suspend.
 #pragma once
 
 #include <cuda.h>
@@ -20,13 +20,12 @@ class TileDigests {
   TileDigests(const TileDigests&) = delete;
   TileDigests& operator=(const TileDigests&) = delete;
 
-  // Loads the kernel, unless it is loaded: when the GPU is first used, because compiling takes long, and so that it is before the
-  // program's modules in every worker. A driver that does not take the kernel has none: digests are the host's work then. Whether it is
-  // there.
+  // Loads the kernel, unless it is loaded. Done when the GPU is first used, because compiling takes long, and so that in every worker it is
+  // loaded before the program's modules. False if the driver refuses the kernel: then the host computes the digests.
   bool load();
 
-  // Has the GPU write the digests of `tiles` tiles from `address`, which is a multiple of 16, to `out`, memory that it can write. CUDA's
-  // answer; done when `stream` is.
+  // Makes the GPU write the digests of `tiles` tiles from `address`, a multiple of 16, to `out`, which is memory that it can write. CUDA's
+  // result; complete when `stream` is.
   CUresult digest(const Digester& digester, uint64_t address, uint32_t tiles, CUdeviceptr out, CUstream stream) const;
 
  private:

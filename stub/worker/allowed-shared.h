@@ -1,5 +1,5 @@
-// As much dynamic shared memory for a kernel as it was allowed at an earlier moment, while something is asked or made again that needs it:
-// a program may allow it less afterwards, and the driver looks at what it is allowed now.
+// Raises a kernel's limit of dynamic shared memory (CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) to what it was at an earlier moment,
+// while a query or recipe that needs it is executed: the program may have lowered it since, and the driver checks the present value.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace vgpu::stub {
 
 class AllowedShared {
  public:
-  // In the function's context. What it cannot have it does not get, and what needs it is refused.
+  // In the function's context. If the driver does not raise the limit, it stays, and the driver refuses what needs more.
   AllowedShared(const Driver& driver, CUfunction function, uint64_t bytes) : driver(driver), function(function) {
     const auto needed = static_cast<int>(std::min<uint64_t>(bytes, INT32_MAX));
     isRaised = driver.cuFuncGetAttribute(&before, attribute, function) == CUDA_SUCCESS && needed > before &&

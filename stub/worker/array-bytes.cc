@@ -7,7 +7,7 @@ namespace vgpu::stub {
 
 namespace {
 
-// A part of an array that is a rectangle of one slice, and where its bytes lie in the order of the file.
+// A rectangular part of an array within one slice, and the offset of its bytes in the order of the file.
 struct Part {
   uint64_t x, row, slice, width, rows, done;
 };

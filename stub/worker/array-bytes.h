@@ -1,5 +1,5 @@
-// The bytes of an array in the order that a program sees: unit after unit, row after row, slice after slice. An array's layout is the
-// device's own. The copies are on their way when these functions return, in the GPU's DeviceProgress::ownStream(). Throw kj::Exception.
+// The bytes of an array in the order that a program sees: unit after unit, row after row, slice after slice. The layout in the array itself
+// is private to the device. These functions only enqueue the copies, in the GPU's DeviceProgress::ownStream(). Throw kj::Exception.
 #pragma once
 
 #include "stub/worker/execution.h"
@@ -7,7 +7,7 @@
 namespace vgpu::stub {
 
 void readArray(Execution& on, CUarray array, const ArrayInfo& info, uint64_t offset, std::byte* out, size_t bytes);
-// `in` may be nullptr for zeros.
+// `in`: nullptr writes zeros.
 void writeArray(Execution& on, CUarray array, const ArrayInfo& info, uint64_t offset, const std::byte* in, size_t bytes);
 
 }  // namespace vgpu::stub

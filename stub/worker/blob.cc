@@ -19,7 +19,7 @@ std::optional<Blob> Blob::reserve(Origin origin, uint64_t bytes, Majors majors) 
   void* room =
       mmap(nullptr, roomBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) return std::nullopt;
-  if (bytes >= hugePageBytes) madvise(room, roomBytes, MADV_HUGEPAGE);  // a fault for each, not for 512 small ones
+  if (bytes >= hugePageBytes) madvise(room, roomBytes, MADV_HUGEPAGE);  // one page fault for each 2 MiB instead of 512
   return Blob(origin, {static_cast<std::byte*>(room), Unmap{roomBytes}}, bytes, majors);
 }
 

@@ -1,8 +1,8 @@
-// A module image as the worker has it, kept while the module lives because a snapshot needs it again: what the program
-// has sent, what a snapshot held, or a file of the image store.
+// A module image in the worker, kept while the module lives because a snapshot needs it: sent by the program, read from a snapshot, or a
+// file of the image store.
 //
-// Filled by the thread of its GPU; read by the slow calls there too (slow-calls.h), when it is whole. A suspend keeps the bytes;
-// what was found out about them is found again.
+// Filled by the thread of its GPU; slow calls (slow-calls.h) read it too, once it is whole. A suspend keeps the bytes, not the facts, which
+// the next worker finds again.
 #pragma once
 
 #include <cstddef>
@@ -19,29 +19,29 @@ class Blob {
  public:
   enum class Origin { program, snapshot };
 
-  // Room for an image of `bytes`, which are then appended. It takes addresses at once and memory only as bytes come: an
-  // announced size is somebody's word. Nothing where the system has no such room.
-  // `majors`: of the GPU that it is for.
+  // Reserves address space for an image of `bytes`, which are then appended. Memory is used only as bytes arrive, because the announced
+  // size is untrusted. Nothing if the system refuses.
+  // `majors`: of the GPU that loads it.
   static std::optional<Blob> reserve(Origin origin, uint64_t bytes, Majors majors = allMajors);
   explicit Blob(std::shared_ptr<const StoredImage> image, Majors majors = allMajors) : majors(majors), stored(std::move(image)) {}
 
-  // As many as announced, zero where nothing has arrived. One more zero byte lies behind them.
+  // The announced number of bytes, zero where none have arrived. One more zero byte follows them.
   std::span<const std::byte> bytes() const;
-  // Found out when they are first asked for, which is once all of them are there.
+  // Computed at the first call, which may be made only when all bytes are there.
   const ImageFacts& facts() const;
-  // What the store has of it, unpacked.
+  // The unpacked machine code that the store has with it.
   ImageCode storedCode() const { return stored ? stored->code() : ImageCode{}; }
 
-  // Whether it takes memory of its own: a file of the store does not.
+  // Whether it uses memory of this process: a file of the store does not.
   bool isOwn() const { return !stored; }
-  // How many have arrived. A file of the store is whole.
+  // The number of bytes that have arrived. A file of the store is whole.
   uint64_t arrivedBytes() const { return stored ? bytes().size() : arrived; }
   bool isWhole() const { return arrivedBytes() == bytes().size(); }
-  // The next bytes, and bytes that are zero, which take no memory. Not more than announced.
+  // Append bytes, or zeros, which use no memory; in all not more than announced.
   void append(std::span<const std::byte> piece);
   void appendZeros(uint64_t bytes) { arrived += bytes; }
 
-  // Whether the store may not know it: the program has sent it, and it was not kept since.
+  // Whether the store may lack it: the program has sent it, and it has not been added to the store.
   bool isNew() const { return !stored && origin == Origin::program && !kept; }
   void noteKept() { kept = true; }
 
@@ -56,7 +56,7 @@ class Blob {
   Majors majors;
   Origin origin = Origin::program;
   bool kept = false;
-  std::unique_ptr<std::byte, Unmap> room;  // of the announced bytes and one more
+  std::unique_ptr<std::byte, Unmap> room;  // the announced bytes and one more
   uint64_t announced = 0, arrived = 0;
   std::shared_ptr<const StoredImage> stored;
   mutable std::optional<ImageFacts> known;

@@ -3,7 +3,7 @@
 namespace vgpu::stub {
 
 bool Blobs::take(uint64_t bytes) {
-  // Each is added first: of two threads that reach a limit at the same time both may be refused, and never both accepted.
+  // Both counters add before they compare: two threads that reach a limit at the same time may both be refused, but never both accepted.
   bool fits = usage.count.fetch_add(1) < limits.count;
   uint64_t before = usage.ownBytes.fetch_add(bytes);
   if (fits && before <= limits.allBytes && bytes <= limits.allBytes - before) return true;

@@ -1,6 +1,6 @@
-// A fault ends every context of the driver's process for good. The program's cudaDeviceReset lets go of what there was on a
-// device, and is answered with the fault as long as this process is the one in which it happened: another worker takes its
-// place then, for which there is nothing to do.
+// A fault ends every context of the driver's process for good. The program's cudaDeviceReset discards its objects on a device, and returns
+// the fault as long as the session is in the process in which it happened; then another worker takes over, in which the reset has nothing
+// to do.
 #include "cuda-handlers.h"
 
 namespace vgpu::stub {

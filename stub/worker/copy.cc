@@ -10,7 +10,7 @@ namespace vgpu::stub {
 
 namespace {
 
-using Wide = unsigned __int128;  // three sides of a box multiply to this
+using Wide = unsigned __int128;  // holds the product of a box's three sides
 
 struct Box {
   uint64_t width, height, depth;  // bytes, rows, slices
@@ -19,14 +19,14 @@ struct Box {
   Wide bytes() const { return Wide{width} * height * depth; }
 };
 
-// How the frame describes one end, the same fields for either.
+// One end as the frame describes it; both ends have the same fields.
 struct Corner {
   api::Place place;
   uint64_t pitch, slice;  // memory: from row to row, from slice to slice
   uint64_t x, row, z;     // in an array; x in bytes
 };
 
-// A checked end, as the driver takes it.
+// A checked end, in the driver's terms.
 struct End {
   CUmemorytype type = CU_MEMORYTYPE_UNIFIED;  // HOST: in the worker's own memory
   uint64_t address = 0;
@@ -70,7 +70,7 @@ CUresult checkArray(Execution& on, const Corner& corner, const Box& box, End& en
   return CUDA_SUCCESS;
 }
 
-// Bytes in the worker's own memory, which a box fills without gaps.
+// A range of the worker's own memory, which a box fills without gaps.
 struct Room {
   uint64_t address = 0, bytes = 0;
 };
@@ -84,7 +84,7 @@ CUresult checkPacked(const Room& room, const Box& box, End& end) {
   return CUDA_SUCCESS;
 }
 
-// `own`: the call's own bytes at this end, if it has any.
+// `own`: the bytes of the call itself at this end, if any.
 CUresult check(Execution& on, const Corner& corner, const Room& own, const Box& box, End& end) {
   switch (corner.place.type()) {
     case api::PlaceType::ADDRESS: return checkMemory(on, corner, box, end);
@@ -98,14 +98,14 @@ CUresult check(Execution& on, const Corner& corner, const Room& own, const Box& 
   }
 }
 
-// In the slot of the waiting call.
+// The reply in the slot of the waiting call.
 Room replyOf(Execution& on) {
   if (!on.isSignalled() || on.slotIndex() >= replyCount) return {};
   return {toWire(on.shared().reply(on.slotIndex())), replyBytes};
 }
 
-// The contexts of the GPUs between which memory is copied, if one is another than the stream's. That GPU may have no access to
-// the other's memory: then a driver copies it as a peer's, through the host if it must, and not otherwise (docs/facts.md).
+// The contexts of the two GPUs between whose memory is copied, if one of them is not the stream's. The stream's GPU may have no access to
+// the other's memory: a driver then copies only by a peer copy, if necessary through the host (docs/facts.md).
 struct Peers {
   CUcontext to = nullptr, from = nullptr;
 };
@@ -128,7 +128,7 @@ CUresult copyRow(const Execution& on, const End& to, const End& from, uint64_t b
   return driver.cuMemcpyAsync(to.address, from.address, bytes, stream);
 }
 
-// Of each end's members the driver reads those of its type.
+// The driver reads only the members that belong to each end's type.
 CUDA_MEMCPY3D describe(const End& to, const End& from, const Box& box) {
   CUDA_MEMCPY3D copy{};
   copy.srcXInBytes = from.x;
@@ -159,13 +159,13 @@ CUresult copyBox(const Execution& on, const End& to, const End& from, const Box&
   CUDA_MEMCPY3D copy = describe(to, from, box);
   auto peers = peersOf(on, to, from);
   if (!peers) return on.driver.cuMemcpy3DAsync_v2(&copy, stream);
-  auto between = std::bit_cast<CUDA_MEMCPY3D_PEER>(copy);  // the same, with contexts where the other has reserved members
+  auto between = std::bit_cast<CUDA_MEMCPY3D_PEER>(copy);  // same layout; the contexts are in members that CUDA_MEMCPY3D reserves
   between.dstContext = peers->to;
   between.srcContext = peers->from;
   return on.driver.cuMemcpy3DPeerAsync(&between, stream);
 }
 
-// The two ends of a frame, checked. `data`: bytes in the frame itself.
+// Reads and checks the two ends of a frame. `data`: bytes in the frame itself.
 template <typename Frame>
 CUresult readEnds(Execution& on, const Frame& p, kj::ArrayPtr<const kj::byte> data, Box& box, End& to, End& from) {
   Corner target{api::Place(p.getTo()), p.getToPitch(), p.getToSlice(), p.getToX(), p.getToRow(), p.getToZ()};
@@ -178,7 +178,7 @@ CUresult readEnds(Execution& on, const Frame& p, kj::ArrayPtr<const kj::byte> da
 
 }  // namespace
 
-// A slab or the call's own bytes are gone when the graph is launched.
+// Slabs and the call's own bytes are refused: they are no longer valid when the graph is launched.
 CUresult describeCopy(Execution& on, const CopyNodeFrame& p, CUDA_MEMCPY3D& copy) {
   Box box;
   End to, from;

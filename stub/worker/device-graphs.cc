@@ -26,7 +26,7 @@ void takeBack(Execution& on, uint64_t holder) {
   KnownGraph* to = on.kept.find<KnownGraphs>(holder);
   if (to == nullptr || !to->held || to->graph != nullptr) return;
   DeviceHandles& handles = deviceHandles(on);
-  handles.hold(on, to->held->get(), to->address, to->graph);  // else it has none
+  handles.hold(on, to->held->get(), to->address, to->graph);  // on failure the holder stays without a node
   handles.endUnneeded(on);
 }
 

@@ -8,7 +8,7 @@ namespace vgpu::stub {
 
 namespace {
 
-// A piece of the driver's has 2 MiB, and room for half of these graphs.
+// The driver allocates these graphs in pieces of 2 MiB, and one piece has room for half as many.
 constexpr size_t mostSpares = 20000;
 
 CUlaunchAttribute* findUpdatable(std::span<CUlaunchAttribute> attributes) {
@@ -19,7 +19,7 @@ CUlaunchAttribute* findUpdatable(std::span<CUlaunchAttribute> attributes) {
 
 uint64_t handleOf(const KernelNode& node) { return toWire(findUpdatable(node.attributes)->value.deviceUpdatableKernelNode.devNode); }
 
-// Something that can be instantiated and is never launched: a fill of a word.
+// A graph that can be instantiated and is never launched: a fill of a word.
 CUresult makeSpareGraph(Execution& on, CUgraph& made) {
   if (CUresult error = on.driver.cuGraphCreate(&made, 0)) return error;
   CUDA_MEMSET_NODE_PARAMS fill{on.session.gpuAddress(&on.shared().completionWord(0).done), 0, 0, 4, 1, 1};
@@ -27,8 +27,9 @@ CUresult makeSpareGraph(Execution& on, CUgraph& made) {
   return on.driver.cuGraphAddMemsetNode(&node, made, nullptr, 0, &fill, on.gpu.context.get());
 }
 
-// Brings the driver to give `wanted` to whatever is made next, as far as can be told. Spares are made until one has it, and that one is
-// ended; if the next spare has it too, and not something that was free before, it is so.
+// Makes the driver give `wanted` to the next object, as far as that can be known. Makes spares until one has it, and ends that spare. If
+// the next spare gets it again, it is the next handle that the driver reuses; otherwise the driver used another free one first, and the
+// loop goes on.
 template <typename Spares, typename Make, typename End>
 CUresult settle(Spares& spares, uint64_t wanted, Make&& make, End&& end) {
   for (bool isNext = false;;) {

@@ -1,12 +1,12 @@
-// The handles by which kernels know graphs that they launch and nodes that they change. The driver makes them up: addresses in memory
-// that it has for itself. A program keeps them in its own memory, so they must be the same in the worker in which the session goes on.
+// The handles by which kernels name graphs that they launch and nodes that they change: addresses in the driver's private memory, chosen by
+// the driver. A program keeps them in its own memory, so they must be the same after a resume.
 //
-// Observed with driver 580.159 (docs/facts.md): a handle that was given back is given again, before one that never was. So to have one again,
-// others are made until it comes ("spares"), and it is given back before whatever is to have it is made. Spares that have other handles
-// stay until then, so that no other is free; while recipes are executed they stay longer, because a graph that is still to come may have
-// had one of theirs.
+// Observed with driver 580.159 (docs/facts.md): the driver reuses a freed handle before it makes a new one. So to get a particular handle,
+// graphs or nodes ("spares") are made until the driver returns it; that spare is freed just before the wanted object is made. Spares with
+// other handles stay until then, so that no other handle is free; while recipes are executed they stay longer, because a later recipe may
+// need one of their handles.
 //
-// Of one GPU; used by its thread, and while no calls are executed. A snapshot keeps the handles (graph-restore.h).
+// Belongs to one GPU; used by its thread, and while no calls are executed. A snapshot keeps the handles (graph-restore.h).
 #pragma once
 
 #include <cuda.h>
@@ -21,14 +21,14 @@ namespace vgpu::stub {
 
 class Execution;
 
-// A kernel's node, as the driver's calls take it, for as long as what it points to.
+// A kernel node in the form that the driver's calls take; valid as long as what it points to.
 struct KernelNode {
   CUDA_KERNEL_NODE_PARAMS params;
   std::span<CUlaunchAttribute> attributes;
 
   bool isDeviceUpdatable() const;
 };
-// The same with all that it points to.
+// Owns a copy of a kernel node and of all that it points to.
 class KeptKernelNode {
  public:
   KeptKernelNode() = default;
@@ -43,7 +43,7 @@ class KeptKernelNode {
   std::vector<void*> pointers;
 };
 
-// Where a node is added to a graph.
+// The graph, and the nodes before it, to which a node is added.
 struct NodePlace {
   CUgraph graph;
   const CUgraphNode* before;
@@ -52,27 +52,27 @@ struct NodePlace {
 
 class DeviceHandles {
  public:
-  // What the handle of a graph, by its virtual handle, is to be when its recipe is executed; 0: any.
+  // Sets the handle that the graph with this virtual handle must get when its recipe is executed; 0: any.
   void expect(uint64_t graph, uint64_t address) { expected[graph] = address; }
   uint64_t expectedOf(uint64_t graph) const;
 
-  // Instantiates a graph for launches by kernels, with that handle if it is not 0. CUDA_ERROR_NOT_SUPPORTED if the driver gives it to
-  // nobody; else the driver's answer, which is in `params` too.
+  // Instantiates a graph for device launch, with the handle `wanted` if that is not 0. CUDA_ERROR_NOT_SUPPORTED if the driver does not
+  // return that handle; else the driver's result, also stored in `params`.
   CUresult instantiate(Execution& on, CUgraph graph, uint64_t wanted, CUDA_GRAPH_INSTANTIATE_PARAMS& params, CUgraphExec& made);
-  // Adds a node that kernels may change; `address`: wanted, if it is not 0, then given. The same answers.
+  // Adds a device-updatable node; `address`: in, the wanted handle or 0 for any; out, the node's handle. The same results.
   CUresult add(Execution& on, const NodePlace& place, KernelNode node, CUgraphNode& made, uint64_t& address);
-  // A graph of such a node alone, with that handle.
+  // Makes a graph with that node alone, and with that handle.
   CUresult hold(Execution& on, KernelNode node, uint64_t address, CUgraph& made);
-  // `graph`, of such a node alone, is needed no more: its handle may be given to the next node.
+  // `graph`, which has such a node alone, is no longer needed: its handle may go to the next node.
   void release(uint64_t address, CUgraph graph) { spareNodes[address] = graph; }
 
-  // Ends spares, unless recipes are being executed.
+  // Destroys the spares, unless recipes are being executed.
   void endUnneeded(Execution& on) {
     if (expected.empty()) endSpares(on);
   }
-  // All recipes have been executed.
+  // Called after all recipes have been executed.
   void endSpares(Execution& on);
-  // They have ended with the context.
+  // The spares have ended with the context.
   void forget() { *this = {}; }
 
  private:
@@ -81,12 +81,12 @@ class DeviceHandles {
 
   std::unordered_map<uint64_t, uint64_t> expected;
   std::map<uint64_t, CUgraphExec> spareGraphs;  // by handle
-  std::map<uint64_t, CUgraph> spareNodes;       // graphs of one node, by its handle
+  std::map<uint64_t, CUgraph> spareNodes;       // graphs with one node, by the node's handle
 };
 
 DeviceHandles& deviceHandles(Execution& on);
 
-// Adds a kernel's node with its attributes; the handle of one that kernels may change is among them then.
+// Adds a kernel node with its attributes; a device-updatable node's handle is then among them.
 CUresult addKernelNode(Execution& on, const NodePlace& place, const KernelNode& node, CUgraphNode& made);
 
 }  // namespace vgpu::stub

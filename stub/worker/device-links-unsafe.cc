@@ -1,5 +1,5 @@
-// By hand: what a GPU of this host is connected to. CUDA does not say it, so the host's NVML does: frameworks choose by it how they
-// send data between GPUs. Nothing is known of a device that NVML has not, an emulated one for example.
+// By hand: what a GPU of this host is connected to. CUDA does not report it, so the host's NVML is asked: frameworks decide by it how to
+// send data between GPUs. Nothing is known of a device that NVML does not list, such as an emulated one.
 #include <vector>
 
 #include "cuda-handlers.h"
@@ -20,7 +20,7 @@ unsigned number(const char* name, void* device) {
   return ask(name, device, &value) ? value : 0;
 }
 
-// Whether there is that link; of newer GPUs the first function need not know.
+// Whether the GPU has that link; newer GPUs may support only the second query.
 bool findLink(void* device, unsigned link, int& isActive) {
   if (ask("nvmlDeviceGetNvLinkState", device, link, &isActive)) return true;
   NvmlField state{.field = nvmlLinkState, .scope = link};
@@ -46,7 +46,7 @@ NvmlLink linkOf(void* device, unsigned link, int isActive) {
 }  // namespace
 
 CUresult deviceLinks(Execution& on, const api::FrameReader<api::Cuda::DeviceLinksParams>& p, Reply& reply) {
-  on.session.of(p.getDevice());  // is there
+  on.session.of(p.getDevice());  // throws if there is no such device
   CUuuid uuid{};
   void* device = nullptr;
   std::vector<NvmlLink> links;

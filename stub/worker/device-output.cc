@@ -43,7 +43,7 @@ void DeviceOutput::collect() {
   ssize_t got;
   KJ_SYSCALL(got = pread(file, piece.data(), piece.size(), collected));
   collected += got;
-  // Gives the pages back. Not by truncation: a thread of the driver's may be writing.
+  // Frees the pages. By punching a hole and not by truncation, because a thread of the driver may be writing.
   KJ_SYSCALL(fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, collected));
   add(std::string_view(piece).substr(0, static_cast<size_t>(got)));
 }

@@ -9,7 +9,7 @@ namespace vgpu::stub {
 
 namespace {
 
-constexpr size_t mostLogged = 25600;  // bytes, as a driver keeps (cuda.h, cuLogsDumpToMemory)
+constexpr size_t mostLogged = 25600;  // bytes, as in the driver (cuda.h, cuLogsDumpToMemory)
 
 struct Collected {
   std::mutex mutex;  // a leaf
@@ -21,7 +21,7 @@ Collected& collected() {
   return one;
 }
 
-// A driver may end the text with a newline or not.
+// The driver may or may not end the text with a newline.
 void CUDA_CB collect(void*, CUlogLevel, char* message, size_t length) {
   std::string line(message, length);
   while (!line.empty() && (line.back() == '\0' || line.back() == '\n')) line.pop_back();
@@ -35,7 +35,7 @@ void CUDA_CB collect(void*, CUlogLevel, char* message, size_t length) {
 
 void collectLog(const Driver& driver) {
   takeLog();
-  static decltype(driver.cuLogsRegisterCallback) known = nullptr;  // of the one driver that a process has
+  static decltype(driver.cuLogsRegisterCallback) known = nullptr;  // of the process's one driver
   if (std::exchange(known, driver.cuLogsRegisterCallback) == driver.cuLogsRegisterCallback) return;
   CUlogsCallbackHandle ours;
   driver.cuLogsRegisterCallback(collect, nullptr, &ours);

@@ -2,6 +2,9 @@
 
 #include <kj/debug.h>
 
+#include <tuple>
+
+#include "stub/worker/cache-hints.h"
 #include "stub/worker/dispatch.h"
 #include "stub/worker/kinds/kind.h"
 #include "stub/worker/machine-code.h"
@@ -10,7 +13,7 @@ namespace vgpu::stub {
 
 namespace {
 
-// What other GPUs' rings wait for, whatever has become of this GPU.
+// Frames that other GPUs' rings wait for: executed even after a fault has ended this GPU.
 bool isOfRings(api::Method method) { return method == api::Method::openRing || method == api::Method::awaitRing; }
 
 CUresult codeOf(const BadHandle& bad) {
@@ -24,7 +27,7 @@ bool takesMemory(api::Method method) {
          method == api::Method::mipmapCreate;
 }
 
-CUresult refuse(api::Method method) { KJ_FAIL_REQUIRE("a frame of a method that has none", api::infoOf(method).name); }
+CUresult refuse(api::Method method) { KJ_FAIL_REQUIRE("a frame with a method that has no frames", api::infoOf(method).name); }
 
 Execution::Execution(SessionState& session, unsigned device)
     : session(session),
@@ -43,7 +46,7 @@ CUresult Execution::begin() {
   gpu.leases.reserveArena(session.deviceCount() > 1);
   eventTimes.start();
   require(driver, gpu.progress.start(), "preparing to wait for a device");
-  if (driver.noteAllocation == nullptr) gpu.digests.load();  // the emulated device's memory is digested by the host
+  if (driver.noteAllocation == nullptr) gpu.digests.load();  // the emulated device's memory is digested on the host
   begun.store(true, std::memory_order_release);
   return CUDA_SUCCESS;
 }
@@ -61,9 +64,18 @@ CUresult Execution::execute(api::Method method, kj::ArrayPtr<const capnp::word> 
   CUresult result = dispatch(*this, method, words, reply);
   while (result == CUDA_ERROR_OUT_OF_MEMORY && takesMemory(method) && session.makeRoom && session.makeRoom())
     result = dispatch(*this, method, words, reply);
+  if (result != CUDA_SUCCESS && setsCacheHint(method)) [[unlikely]] return setCacheHint(*this, method, words, result);
   return result;
 } catch (const BadHandle& bad) {
   return codeOf(bad);
+}
+
+CUresult Execution::executeKept(api::Method method, kj::ArrayPtr<const capnp::word> words) {
+  const std::tuple now(frameSequence, frameSlot, frameRoute, frameMethod, frameWords);
+  Reply reply;
+  const CUresult result = execute(method, words, 0, 0, reply);
+  std::tie(frameSequence, frameSlot, frameRoute, frameMethod, frameWords) = now;
+  return result;
 }
 
 CUresult Execution::end(const SlowCall& call, CUresult result, Reply& reply) try {
@@ -85,19 +97,19 @@ CUresult Execution::afterSlowCalls(std::function<CUresult()> work, const char* n
 }
 
 CUresult Execution::afterAllWork(std::function<CUresult()> destroy, DriverWaits waits) {
-  // A program that has waited sees the driver's numbers and places as free as natively.
+  // Destroyed at once if possible, so that a program that has waited finds the driver's handles and addresses free, as natively.
   if (gpu.later.isEmpty() && gpu.progress.isDone()) return destroy();
   uint64_t fence;
   if (CUresult error = gpu.progress.fence(fence)) return error;
   gpu.later.add(fence, [this, destroy = std::move(destroy), waits](CUresult fault) {
-    if (fault != CUDA_SUCCESS) return;  // the object ends with its context
+    if (fault != CUDA_SUCCESS) return;  // the object has ended with its context
     const bool hasNewWork = waits == DriverWaits::yes && !gpu.progress.isDone();
     session.noteDeferred(device(), hasNewWork ? afterAllWork(destroy, waits) : destroy());
   });
   return CUDA_SUCCESS;
 }
 
-// A context is its device's only one, and in no map.
+// A device has only one context, which is in no handle map.
 uint64_t Execution::real(api::Kind kind, uint64_t handle, bool nullable) const {
   if (handle == 0 && nullable) return 0;
   if (kind != api::Kind::CONTEXT) return handles.get(kind, handle);
@@ -105,7 +117,7 @@ uint64_t Execution::real(api::Kind kind, uint64_t handle, bool nullable) const {
   return toWire(session.of(handleDevice(handle)).gpu.context.get());
 }
 
-// Also where the context has ended: the driver may have written something before.
+// Also if the context has ended: the driver may have written text before.
 void Execution::collectOutput() {
   if (!session.prints) return;
   gpu.progress.flushOutput();

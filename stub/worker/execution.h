@@ -1,7 +1,7 @@
-// What a frame executes on: the GPU of its ring, and the session's state that all GPUs share. There is one for each GPU, and it
-// holds what the kinds keep of their objects there.
+// One GPU of the session: what a frame of its ring executes on, with the state that the session's GPUs share, and what the kinds keep of
+// their objects on that GPU.
 //
-// Used by the thread that executes that GPU's calls, and, while no calls are executed, by the one that saves or restores.
+// Used by the thread that executes that GPU's calls, and, while no calls are executed, by the thread that saves or restores.
 #pragma once
 
 #include <capnp/common.h>
@@ -33,22 +33,22 @@
 
 namespace vgpu::stub {
 
-// Whether a call is for a GPU's memory, which it may find used up. The driver does not wait for the GPU then.
+// Whether a call allocates GPU memory, and so may fail for lack of it. The driver does not wait for the GPU in that case.
 bool takesMemory(api::Method method);
 
 class Execution {
  public:
   Execution(SessionState& session, unsigned device);
   ~Execution() {
-    if (gpu.context.isTaken()) gpu.context.select();  // for what its parts destroy
+    if (gpu.context.isTaken()) gpu.context.select();  // for what the members destroy
   }
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
-  // Takes the GPU's context, makes it the calling thread's, and makes what the worker needs there; once, before anything else is done
-  // with the GPU. CUDA's answer if the driver makes no context; throws kj::Exception on anything else that it refuses.
+  // Creates the GPU's context, makes it current for the calling thread, and makes what the worker needs there; once, before anything else
+  // is done with the GPU. CUDA's result if the driver creates no context; throws kj::Exception if the driver refuses anything after that.
   CUresult begin();
-  // Any thread. Whether begin() has been called: nothing of the session is on a GPU that it has not used.
+  // Any thread. Whether begin() has been called: a GPU that was not used has nothing of the session.
   bool hasBegun() const { return begun.load(std::memory_order_acquire); }
 
   SessionState& session;
@@ -56,7 +56,7 @@ class Execution {
   Gpu gpu;
   HandleMap& handles;
 
-  // The kinds' own (stub/worker/kinds/): what others read too, and the rest.
+  // State of the kinds (stub/worker/kinds/): these members are read by other kinds too, the rest is in a Kept.
   Modules modules;
   ModuleGroups moduleGroups;
   Functions functions;
@@ -67,40 +67,44 @@ class Execution {
   Kept kept;
 
   Blobs blobs;  // of modules of this GPU
-  const unsigned architecture;  // of machine code that the driver takes for it (machine-code.h)
-  std::unordered_map<uint32_t, std::vector<capnp::word>> longReplies;  // by slot: those that it did not take, until fetched
+  const unsigned architecture;  // whose machine code the driver accepts on this GPU (machine-code.h)
+  std::unordered_map<uint32_t, std::vector<capnp::word>> longReplies;  // by slot: replies too long for it, until they are fetched
 
-  SlowCalls slow;  // last: its thread uses all of the above
+  SlowCalls slow;  // last: its thread uses all members above
 
   unsigned device() const { return gpu.device; }
 
-  // Executes one message, `words`, as the frame of `slot` at `position`. CUDA's answer; what the client may not do, as with a bad
-  // handle, is a reply too. Throws kj::Exception on a message that is none, which no honest program sends. Driver calls that only
-  // this session can break.
+  // Executes one message, `words`, as the frame of `slot` at `position`. CUDA's result; a client's mistake, such as a bad handle, is a
+  // result too. Throws kj::Exception if the message is not valid, which no honest program sends. Also makes driver calls that can break
+  // only this session.
   CUresult execute(api::Method method, kj::ArrayPtr<const capnp::word> words, uint64_t position, uint32_t slot, Reply& reply);
 
-  // Runs the end of a call that has been put off, as execute() runs a handler.
+  // Like execute(), for a frame that was kept; also while another frame is executed.
+  CUresult executeKept(api::Method method, kj::ArrayPtr<const capnp::word> words);
+
+  // Runs the end of a deferred call, as execute() runs a handler.
   CUresult end(const SlowCall& call, CUresult result, Reply& reply);
 
-  // Lets go of everything on this GPU, whose context a fault has ended.
+  // Discards everything on this GPU after a fault has ended its context.
   void end();
-  // Destroys all objects on this GPU, which is idle and selected, in the driver too. Throws kj::Exception if the driver refuses.
+  // Destroys all objects on this GPU, also in the driver; the GPU is idle and its context current. Throws kj::Exception if the driver
+  // refuses.
   void destroyAll();
 
-  // Runs `destroy` once all work that the GPU has been given is done: at once, if that is known. CUDA's answer, as far as it is
-  // known by then. Where the driver itself waits for all work (facts.md), it is once there is none: such as has come meanwhile may
-  // wait for a frame that this thread would not execute then.
+  // Runs `destroy` when all work that the GPU has been given is done: at once, if it is known to be done. CUDA's result, as far as it is
+  // known by then. DriverWaits::yes: the driver's call itself waits for all work (facts.md), so it is made only when there is none: work
+  // that was added meanwhile may wait for a frame that this thread could not execute during the call.
   enum class DriverWaits { no, yes };
   CUresult afterAllWork(std::function<CUresult()> destroy, DriverWaits waits = DriverWaits::no);
 
-  // Runs `work`, which is quick but comes behind the slow calls that are under way and needs `moduleLoading`: at once if there are
-  // none. CUDA's answer, as far as it is known by then.
+  // Runs `work`, which is quick but must come after the pending slow calls and needs `moduleLoading`: at once if there are none. CUDA's
+  // result, as far as it is known by then.
   CUresult afterSlowCalls(std::function<CUresult()> work, const char* name);
 
-  // Has the driver write what kernels of this GPU have printed by now, and takes it over.
+  // Makes the driver write what kernels of this GPU have printed so far, and collects it.
   void collectOutput();
-  // A launch, at whose start the driver writes too, where kernels print: taken over now and then, so that a program that
-  // only launches gets it as it goes on.
+  // Called for each launch, since the driver also writes printed text at a launch: collects now and then, so that a program that only
+  // launches gets its text while it runs.
   void noteLaunch() {
     if (++launchesSinceCollect < launchesPerCollect) return;
     launchesSinceCollect = 0;
@@ -108,44 +112,43 @@ class Execution {
     session.tellOutput();
   }
 
-  // While a frame is executed: whose it is.
+  // Of the frame that is being executed.
   uint64_t sequence() const { return frameSequence; }
   uint32_t slotIndex() const { return frameSlot; }
   api::Method method() const { return frameMethod; }
   kj::ArrayPtr<const capnp::word> words() const { return frameWords; }
-  // Whether a call waits on that slot until the GPU has come to this place of the stream.
+  // Whether a call waits on that slot until the GPU reaches this point of the stream.
   bool isSignalled() const { return frameRoute == api::Route::SIGNAL; }
   const Segment& shared() const { return session.shared(); }
 
-  // Lets the GPU write `value` into a completion word once everything before it in `stream` is done.
+  // Makes the GPU write `value` into a completion word when all work before it in `stream` is done.
   CUresult signal(CUstream stream, std::atomic<uint64_t>& word, uint64_t value);
-  // Lets `stream` wait until the program has written at least `value` into a completion word.
+  // Makes `stream` wait until the program has written at least `value` into a completion word.
   CUresult await(CUstream stream, std::atomic<uint64_t>& word, uint64_t value);
-  // The same as signal(), of a stream by its virtual handle, and without holding up what streams are given later (DeviceProgress): a wait
-  // for one that the program makes is no work in it.
+  // Like signal(), for a stream given by its virtual handle, without delaying work that streams are given later (DeviceProgress): a
+  // thread's wait for a stream is no work in the stream.
   CUresult signalWait(uint64_t stream, std::atomic<uint64_t>& word, uint64_t value);
-  // The same, behind all work of this GPU.
+  // Like signalWait(), after all work of this GPU.
   CUresult signalAfterAll(std::atomic<uint64_t>& word, uint64_t value);
-  // Lets the GPU give a copy's source back to the program, if it is a slab.
+  // After the stream's work, the GPU frees the slab of a copy's source, if the source is a slab.
   CUresult freeSlabAfter(CUstream stream, api::Place source);
-  // Gives back those that a frame reads which has failed, and is not executed again: the GPU never will.
+  // Frees the slabs that a failed frame reads, if it is not executed again: the GPU will not free them.
   void freeSlabs(api::Method method, kj::ArrayPtr<const capnp::word> words);
-  // The stream that a frame gives work to.
+  // The stream to which a frame gives work.
   CUstream stream(uint64_t handle) {
     auto real = fromWire<CUstream>(handles.getOrNull(api::Kind::STREAM, handle));
     gpu.progress.used(handle);
     return real;
   }
 
-  // The driver's handle of an object, also of another GPU; 0 for 0, if that is nullable. Throws BadHandle.
+  // The driver's handle of an object, which may be on another GPU; 0 for 0, if `nullable`. Throws BadHandle.
   uint64_t real(api::Kind kind, uint64_t handle, bool nullable) const;
 
-  // Every variable of every loaded module, those that the program never asked for included: they are found by the names
-  // in the images.
+  // Every variable of every loaded module, also those that the program never looked up: their names are read from the images.
   std::vector<ModuleVariable> allVariables();
 
-  // Where the session keeps bytes: [address, address + bytes) is leased device memory, a variable, or host arena
-  // (also where the program has it at an address of its own).
+  // Whether [address, address + bytes) is memory of the session: leased device memory, a module variable, or host arena (also where it is
+  // mapped at an address that the program chose).
   bool ownsMemory(uint64_t address, uint64_t bytes) const { return session.ownsMemory(address, bytes); }
 
  private:

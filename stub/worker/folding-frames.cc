@@ -12,13 +12,13 @@ namespace {
 
 using api::Method;
 
-// What takes long is not held up by its launch.
+// Larger copies and fills are not folded: they take so long that the launch cost does not matter.
 constexpr uint64_t mostBytes = 64 * MiB;
-constexpr unsigned hostLeaseDevice = 0;  // in whose ring the program leases host memory and ends that
+constexpr unsigned hostLeaseDevice = 0;  // in whose ring the program leases host memory and ends leases
 
 bool readKernel(Execution& on, const api::FrameReader<api::Cuda::LaunchKernelParams>& p, FoldedWork& work) {
   auto found = on.functions.find(p.getFunction());
-  // A node's clusters are what it was made with.
+  // A node's cluster size is fixed when the node is added.
   if (found == on.functions.end() || p.getCooperative() || found->second.hasClusters) return false;
   auto parameters = p.getParameters();
   if (parameters.size() < found->second.parameterBytes) return false;
@@ -28,9 +28,9 @@ bool readKernel(Execution& on, const api::FrameReader<api::Cuda::LaunchKernelPar
   return true;
 }
 
-// Whether memory that a node may name is the host's. Nothing if the session does not have all of it in one such place, or it is
-// another GPU's, or a variable's; or if it is the host's on another GPU than the one whose ring ends its lease, and whose graphs
-// forget it then.
+// Whether memory that a node may name is host memory (true) or this GPU's (false). Nothing if the session does not own all of it in one of
+// these, or if it belongs to another GPU or to a variable. Nothing also for host memory on any GPU but hostLeaseDevice: leases end in that
+// GPU's ring, and only its graphs are forgotten then.
 std::optional<bool> isOnHost(Execution& on, uint64_t address, uint64_t bytes) {
   if (bytes == 0 || bytes > mostBytes) return std::nullopt;
   if (on.gpu.leases.owns(address, bytes)) return false;
@@ -38,7 +38,7 @@ std::optional<bool> isOnHost(Execution& on, uint64_t address, uint64_t bytes) {
   return std::nullopt;
 }
 
-// A row between addresses.
+// Reads a copy of one row between addresses.
 bool readCopy(Execution& on, const api::FrameReader<api::Cuda::Copy3dParams>& p, FoldedWork& work) {
   api::Place target(p.getTo()), source(p.getFrom());
   if (target.type() != api::PlaceType::ADDRESS || source.type() != api::PlaceType::ADDRESS) return false;
@@ -51,7 +51,7 @@ bool readCopy(Execution& on, const api::FrameReader<api::Cuda::Copy3dParams>& p,
   return true;
 }
 
-// Of the GPU's own memory, and without gaps between rows: that of such a node can be changed.
+// Reads a fill of this GPU's own memory without gaps between rows: the parameters of such a node can be changed.
 bool readFill(Execution& on, const api::FrameReader<api::Cuda::FillParams>& p, FoldedWork& work) {
   uint32_t element = p.getElementBytes();
   if ((element != 1 && element != 2 && element != 4) || p.getHeight() != 1 || p.getWidth() > mostBytes) return false;

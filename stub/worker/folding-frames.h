@@ -1,4 +1,4 @@
-// Frames as work that a node of a graph expresses.
+// Reads frames as work that a graph node can express.
 #pragma once
 
 #include "stub/gpu/folded-work.h"
@@ -7,21 +7,21 @@
 
 namespace vgpu::stub {
 
-// What a frame is to a run of its stream.
+// What a frame means for the run of its stream.
 enum class Foldable : uint8_t {
-  NO,    // whatever came before must be issued before it
+  NO,    // all frames before it must be issued first
   WORK,  // perhaps a node
-  FENCE,  // a fence behind the stream's work: as well behind the rest of the run
-  WAIT,  // the stream waits for an event: the record must have been issued, and it begins a run
+  FENCE,  // a fence after the stream's work: it may move to the end of the run
+  WAIT,  // the stream waits for an event: the record must have been issued first, and the stream's run ends before the wait
 };
 Foldable foldableOf(api::Method method);
 
-// The stream, a virtual handle, that a frame gives work to. Of methods that are not NO. Throws kj::Exception on what is no
+// The stream, a virtual handle, to which a frame gives work. For methods that are not NO. Throws kj::Exception if the frame is not a valid
 // message.
 uint64_t streamOf(const Frame& frame);
 
-// The work of a WORK frame. False if no node expresses it, or if it would be refused when executed alone: then it must be. Driver
-// calls: none. Throws kj::Exception on what is no message.
+// Reads the work of a WORK frame. False if no node expresses it, or if it would be refused when executed alone, so that it must be executed
+// alone. Makes no driver calls. Throws kj::Exception if the frame is not a valid message.
 bool readWork(Execution& on, const Frame& frame, FoldedWork& work);
 
 }  // namespace vgpu::stub

@@ -9,20 +9,21 @@ namespace vgpu::stub {
 
 namespace {
 
-// Of what is not cut at a period: few lengths make few shapes. Below the least, launching alone costs less.
+// Lengths of parts of a run that is not cut at a period: few lengths make few graph shapes. Below the least, launching one by one is
+// cheaper.
 constexpr std::array<size_t, 6> cutLengths{longestRun, 32, 16, 8, 4, 2};
 constexpr size_t leastFolded = 8, leastForced = 2;
 
-// Streams whose work is remembered, 80 KiB each.
+// Streams whose work is remembered, 80 KiB for each.
 constexpr size_t mostStreams = 256;
 
-// So much work a stream must have had before graphs are made for it: making a node takes as long as a launch.
+// Amount of work that a stream must have had before graphs are made for it: making a node takes as long as a launch.
 constexpr uint64_t leastForGraphs = 64;
 
-// A run is issued at the latest when so many frames have come behind its first: other streams must not hold a stream up.
+// A run is issued when so many frames have come after its first frame: frames of other streams must not delay a stream.
 constexpr uint64_t mostFramesBehind = 128;
 
-// For tests (`always`): how long the second frame of a run is waited for.
+// For tests (`always`): how long to wait for the second frame of a run.
 constexpr auto patience = std::chrono::milliseconds(1);
 
 }  // namespace
@@ -45,7 +46,7 @@ uint64_t Folding::issue(const Frame& first, const std::atomic<bool>& stop) {
   std::optional<Frame> frame = first;
   while (frame && take(*frame)) {
     end = frame->position + frame->bytes;
-    if (runs.empty()) return end;  // between two frames there may be something else to do
+    if (runs.empty()) return end;  // return to the consumer, which may have other things to do between two frames
     frame = frameAfter(*frame, stop);
   }
   issueAll();
@@ -62,7 +63,7 @@ std::optional<Frame> Folding::frameAfter(const Frame& frame, const std::atomic<b
   return next;
 }
 
-// Issues a frame, or keeps it. False if it is none of ours.
+// Issues a frame, or keeps it. False if the frame cannot be folded.
 bool Folding::take(const Frame& frame) {
   ++framesRead;
   switch (foldableOf(frame.method)) {
@@ -121,15 +122,15 @@ Folding::Runs::iterator Folding::open(uint64_t stream) {
   return std::prev(runs.end());
 }
 
-// The work of those that are destroyed; if that makes no room, of all.
+// Forgets the work of destroyed streams, or, if that makes no room, of all streams.
 void Folding::forgetStreams() {
   auto& live = on.handles.of(api::Kind::STREAM);
   std::erase_if(lengths, [&](auto& each) { return each.first != 0 && !live.contains(each.first); });
   if (lengths.size() >= mostStreams) lengths.clear();
 }
 
-// Before work of `stream` is kept, or what tells that it has been done: the legacy default stream is ordered with the other streams by
-// their calls.
+// Called before work of `stream`, or a fence that shows its completion, is kept: the legacy default stream is ordered with the other
+// streams by the order of their calls.
 void Folding::makeOrder(uint64_t stream) {
   if (runs.empty() || (runs.front().stream == 0) == (stream == 0)) return;
   issueAll();
@@ -161,14 +162,14 @@ void Folding::close(Runs::iterator run) {
   growing = std::min(2 * growing, longestRun);
 }
 
-// In parts: the whole run if it has the length that it was to have, else of the lengths that there are; the rest one by one.
+// Issues a run in parts: the whole run if it has its target length, else parts of the lengths in cutLengths; the rest one by one.
 void Folding::issueParts(Run& run) {
   FoldedRun work = run.work;
   std::span<const Frame> frames = run.frames;
   while (!frames.empty()) {
     bool isWhole = work.size() == run.target && work.size() == run.work.size() && work.size() >= least();
     size_t count = isWhole ? work.size() : partOf(work.size()), pieces = std::min(std::max<size_t>(count, 1), work.size());
-    size_t taken = 0;  // of the frames: the work's, and the fences behind it
+    size_t taken = 0;  // number of frames: those of the work, and the fences after it
     for (size_t met = 0; taken < frames.size(); ++taken) {
       if (foldableOf(frames[taken].method) == Foldable::FENCE) continue;
       if (met++ == pieces) break;
@@ -201,7 +202,7 @@ bool Folding::launch(Run& run, FoldedRun work, std::span<const Frame> frames) {
   return true;
 }
 
-// What the frames' execution notes besides the driver's calls.
+// Does what executing the frames does besides the driver's calls.
 void Folding::noteLaunched(const Run& run, FoldedRun work) {
   for (const FoldedWork& each : work) {
     if (auto* kernel = std::get_if<KernelWork>(&each.what)) {
@@ -214,7 +215,7 @@ void Folding::noteLaunched(const Run& run, FoldedRun work) {
   }
 }
 
-// Behind the run. A later record writes a higher number into the stream's word: then a fence has nothing to say any more.
+// Executes the fences after the run. Skips a fence if a later record or fence writes a higher number into the same completion word.
 void Folding::executeFences(std::span<const Frame> frames) {
   auto lineOf = [](const Frame& frame) {
     return frame.method == api::Method::streamFence ? api::FrameReader<api::Cuda::StreamFenceParams>(frame.words).getLine()

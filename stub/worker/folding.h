@@ -1,13 +1,12 @@
-// Folding: frames of one stream that follow each other in the ring are launched as one executable graph (docs/folding.md).
+// Folding: successive frames of one stream are launched as one executable graph (docs/folding.md).
 //
-// Belongs to the thread of that GPU while it consumes its ring. It reads ahead, and keeps for each stream the work that it has
-// read and not issued: the stream's run. A run is issued when it is long enough, when the ring has no further frame, and before
-// whatever is not a node of a graph. Frames are released from the ring when all before them are issued, so of this a suspend
-// keeps nothing.
+// Belongs to the thread of that GPU while it consumes its ring. It reads ahead, and keeps for each stream the work that it has read and not
+// issued: the stream's run. A run is issued when it is long enough, when the ring has no further frame, and before any frame that no graph
+// node expresses. A frame is released from the ring only when it and all before it are issued, so a suspend keeps nothing of this.
 //
-// The order that CUDA promises, across the runs of several streams: a wait for an event is executed alone, when the run with the
-// event's record has been issued; so no run depends on work that comes after it, and runs of two streams may be issued in any
-// order. The legacy default stream is ordered with other streams by their calls: nothing else is kept beside a run of it.
+// How runs of several streams keep CUDA's order: a wait for an event is executed alone, after the run with the event's record has been
+// issued. So no run depends on work that comes after it, and runs of different streams may be issued in any order. The legacy default
+// stream synchronizes implicitly with other streams: while it has a run, no other stream has one.
 #pragma once
 
 #include <atomic>
@@ -27,28 +26,28 @@ namespace vgpu::stub {
 
 class Folding {
  public:
-  // `execute` executes a frame alone.
+  // `execute` executes a single frame.
   using Execute = std::function<void(const Frame&)>;
   Folding(Execution& on, RingReader& reader, Execute execute) : on(on), reader(reader), execute(std::move(execute)) {}
 
-  // A frame has come after the ring was empty: an idle GPU gets it at once.
+  // Call for the first frame after the ring was empty: an idle GPU gets that frame at once.
   void begin();
-  // Whether also a frame that finds the GPU idle is folded.
+  // Whether a frame is folded even if it finds the GPU idle.
   bool isForced() const { return mode == FoldMode::ALWAYS; }
-  // Whether it is worth reading ahead from `frame`: a few loads, when it is not.
+  // Whether reading ahead from `frame` is worthwhile. Costs a few loads if it is not.
   bool mayFold(const Frame& frame) const {
     return mode != FoldMode::OFF && foldableOf(frame.method) != Foldable::NO && isFollowed(frame) && !hasReferences();
   }
-  // Issues `frame` and frames behind it. The position before which all frames are issued now: that of `frame` if it must be
-  // executed alone.
+  // Issues `frame` and frames after it. Returns the position before which all frames are issued now: that of `frame` if it must be executed
+  // alone.
   uint64_t issue(const Frame& frame, const std::atomic<bool>& stop);
 
  private:
-  // Work of a stream that has been read and not issued, in order. Frames hold fences too.
+  // Work of a stream that has been read and not issued, in order. The frames include fences.
   struct Run {
     uint64_t stream = 0;
-    size_t target = 0;    // of how much work it is issued
-    uint64_t opened = 0;  // frames that had been read by then
+    size_t target = 0;    // amount of work at which it is issued
+    uint64_t opened = 0;  // value of framesRead at the run's start
     RunLengths* lengths = nullptr;  // the stream's
     std::vector<FoldedWork> work;
     std::vector<Frame> frames;
@@ -57,7 +56,7 @@ class Folding {
   using Runs = std::list<Run>;
 
   bool isFollowed(const Frame& frame) const;
-  // What a reference is bound to counts for a kernel at its launch, and would stay as it was in a graph's node.
+  // A kernel launch uses the present binding of a texture or surface reference; a graph node would keep the old one.
   bool hasReferences() const {
     return !on.handles.of(api::Kind::TEXTURE_REFERENCE).empty() || !on.handles.of(api::Kind::SURFACE_REFERENCE).empty();
   }
@@ -86,9 +85,9 @@ class Folding {
   RingReader& reader;
   const Execute execute;
   FoldMode mode = FoldMode::AUTO;
-  size_t growing = 0;  // the longest run at first after the ring was empty, so that the GPU soon has work
+  size_t growing = 0;  // largest run for now: small after the ring was empty, so that the GPU soon has work
   uint64_t framesRead = 0;
-  Runs runs, spare;  // by when they were opened; with memory to be used again
+  Runs runs, spare;  // in the order in which they were opened; spare: cleared, to reuse their memory
   std::unordered_map<uint64_t, RunLengths> lengths;  // by stream
 };
 

@@ -1,7 +1,8 @@
-// The stream of a handle's work, as the program means it. What it has set may be a stream that is another one for each of its threads
-// (CU_STREAM_PER_THREAD), and without a setting it is the null stream, which in a green context is a stream of that. The library knows the
-// driver's stream that it was told last. So a frame says where its call's work goes, and the library is told first if it knows another.
-// A call that it waits for is in another stream if its own is held.
+// Makes a library handle's work go to the stream that the program means. That may be a different stream for each of the program's threads
+// (CU_STREAM_PER_THREAD); without a setting it is the null stream, which under a green context is a stream of that context. The library
+// knows only the driver's stream that it was given last. So a frame names the stream of its call, and if the library has another one, it is
+// set first.
+// A call for which the library waits runs in another stream if its own is held.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -16,7 +17,7 @@ namespace {
 
 bool isStreamNote(const api::LibraryNote& note) { return !note.holdsObject && note.member == api::Member::stream; }
 
-// The row that sets the stream of an object of that type; the end of all if it has none.
+// The row that sets the stream of an object of that type; end() if it has none.
 auto findStreamRow(uint8_t type) {
   return std::ranges::find_if(api::libraryEntries, [type](const api::LibraryEntry& row) {
     return row.does == api::Does::set && row.arguments[0].objectType == type && std::ranges::any_of(row.notes, isStreamNote);
@@ -28,14 +29,14 @@ auto findStreamRow(uint8_t type) {
 void LibraryCall::follow(const KnownLibraryObject& known, uint64_t handle) {
   auto row = findStreamRow(known.type);
   if (row == api::libraryEntries.end()) return;
-  LibraryBuffers own;  // those of this call are in use
+  LibraryBuffers own;  // the buffers of this call are in use
   auto set = [&](uint64_t signature, uint32_t mask, std::span<const std::byte> block) {
     LibraryCall(on, signature, "a setting", mask, kj::arrayPtr(block.data(), block.size()).asBytes(), own).runAgain();
   };
   std::vector<uint64_t> words(row->arguments.size());
   words[0] = handle;
   words[std::ranges::find_if(row->notes, isStreamNote)->from] = *stream;
-  // The library forgets a workspace when it is told a stream. What was set behind the stream is set again.
+  // Setting a stream makes the library forget its workspace. Settings that were made after the stream's are made again.
   const auto settings = known.settings;
   auto behind = std::ranges::find(settings, row->signature, &LibrarySetting::entry);
   behind = behind == settings.end() ? settings.begin() : std::next(behind);
@@ -43,10 +44,10 @@ void LibraryCall::follow(const KnownLibraryObject& known, uint64_t handle) {
   for (; behind != settings.end(); ++behind) set(behind->entry, behind->hostMask, behind->block);
 }
 
-// What is written to host memory the library waits for, on this thread. The program has waited for what comes before it, but may have given
-// its stream, or one that its stream comes behind, more since: that may wait for a frame which is not executed before this one. So the call
-// goes into a stream that comes behind nothing, and what its own is given next comes behind that. Its workspace is the library's meanwhile:
-// the program's may be in use.
+// A library waits on this thread for results in host memory. The program has waited for the work before the call, but may meanwhile have
+// given more work to the call's stream, or to a stream that it depends on; that work may wait for a frame after this one, which this thread
+// could not execute. So the call goes into a stream that depends on nothing, and later work of the call's own stream is ordered after it.
+// Meanwhile the handle uses the library's own workspace: the program's may be in use.
 CUresult LibraryCall::makeCallUnheld() {
   const bool waits = resultBytes != 0 && stream && entry->does == api::Does::work;
   auto row = waits && entry->arguments[0].what == api::Argument::object ? findStreamRow(entry->arguments[0].objectType)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stub/worker/device-graphs.h"
+#include "stub/worker/graph-restore.h"
 
 namespace vgpu::stub {
 
@@ -13,7 +14,10 @@ uint64_t OtherNumbers::find(uint32_t line, uint64_t otherwise) const {
 }
 
 CUresult launchGraph(Execution& on, KnownGraph& graph, uint64_t stream, const OtherNumbers& others) {
-  if (!isLaunchable(graph)) return CUDA_ERROR_INVALID_VALUE;
+  if (!isLaunchable(graph)) {
+    setLate(on, graph);
+    if (!isLaunchable(graph)) return CUDA_ERROR_INVALID_VALUE;
+  }
   CUstream real = on.stream(stream);
   if (graph.function != 0) on.gpu.launched(stream, graph.function);
   if (on.session.prints) on.noteLaunch();
@@ -23,9 +27,9 @@ CUresult launchGraph(Execution& on, KnownGraph& graph, uint64_t stream, const Ot
     if (CUresult error = on.driver.cuGraphExecBatchMemOpNodeSetParams(graph.executable, graph.nodes[number].node, &now.node))
       return error;
   }
-  for (uint32_t number : graph.records)  // of another device's event that device's thread knows (eventNumbered)
+  for (uint32_t number : graph.records)  // another device's event is noted by that device's thread (eventNumbered)
     if (const uint64_t event = graph.nodes[number].event; handleDevice(event) == on.device()) on.eventTimes.recorded(event);
-  noteUploaded(graph);  // a launch uploads what it needs
+  noteUploaded(graph);  // a launch uploads pending changes
   return on.driver.cuGraphLaunch(graph.executable, real);
 }
 

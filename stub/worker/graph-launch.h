@@ -1,4 +1,4 @@
-// The launch of an executable graph, and the nodes of the session's own, which write its number and wait for the program.
+// Launches executable graphs, with the session's own nodes in them, which write the launch's number or wait for the program.
 #pragma once
 
 #include "stub/worker/execution.h"
@@ -6,7 +6,7 @@
 
 namespace vgpu::stub {
 
-// The operations of a node of the session's own, in the launch of that number.
+// The memory operations of one of the session's own nodes, for the launch with that number.
 struct OwnOperations {
   OwnOperations(Execution& on, const OwnWords& own, uint64_t number) {
     CompletionWord& word = on.shared().completionWord(own.line);
@@ -28,15 +28,15 @@ struct OwnOperations {
   CUDA_BATCH_MEM_OP_NODE_PARAMS node{};
 };
 
-// What some completion words get instead of the launch's number.
+// Numbers that some completion words get instead of the launch's number.
 struct OtherNumbers {
   api::ElementsReader<uint32_t> lines{nullptr};
-  api::ElementsReader<uint64_t> numbers{nullptr};  // one a line
+  api::ElementsReader<uint64_t> numbers{nullptr};  // one for each line
 
   uint64_t find(uint32_t line, uint64_t otherwise) const;
 };
 
-// Sets the number of this launch in these nodes, and gives the graph to the stream of that virtual handle.
+// Sets this launch's number in the session's own nodes, and launches the graph into the stream with that virtual handle.
 CUresult launchGraph(Execution& on, KnownGraph& graph, uint64_t stream, const OtherNumbers& others = {});
 
 }  // namespace vgpu::stub

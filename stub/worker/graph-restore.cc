@@ -25,17 +25,17 @@ struct LatestSetting {
   std::vector<capnp::word> words;
 };
 
-// Of one GPU, while recipes are executed.
+// State of one GPU while recipes are executed.
 struct Recipes {
   bool areExecuted = false;
-  // By a graph's virtual handle and a node's number, the latest frame that has set it since. Each GPU's thread has all of them: which
-  // executes a node's frames the rows do not say.
+  // By a graph's virtual handle and a node's number: the latest frame that has set the node since instantiation. Every GPU's state has all
+  // of them, because the rows do not say which GPU executes a node's frames.
   std::map<std::pair<uint64_t, uint64_t>, LatestSetting> settings;
-  bool haveStandIns = false;         // while a frame is executed with stand-ins for memory
-  CUfunction placeholder = nullptr;  // a kernel that does nothing. Graphs have it, so its module stays as long as the context
+  bool haveStandIns = false;         // a frame is being executed with stand-ins for memory
+  CUfunction placeholder = nullptr;  // a kernel that does nothing; its module stays loaded as long as the context, because graphs use it
 };
 
-// Without variables, so that it moves none of the program's (module-groups.h).
+// Without variables, so that it does not change where the program's are placed (module-groups.h).
 constexpr char placeholderImage[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry placeholder() { ret; }\n";
 
 CUresult loadPlaceholder(Execution& on, CUfunction& function) {
@@ -53,7 +53,7 @@ const api::Method* findMethod(const std::string& signature) {
   return found == methods.end() ? nullptr : found;
 }
 
-// Whether all that the frame names is still there. A graph that names what is gone cannot be launched any more.
+// Whether every object that the frame names exists. A graph that names an object that has ended cannot be launched any more.
 bool isWhole(SessionState& session, api::Method method, kj::ArrayPtr<const capnp::word> words) {
   bool whole = true;
   api::visitEffects(method, words, [&](const api::EffectOn& one) {
@@ -65,12 +65,12 @@ bool isWhole(SessionState& session, api::Method method, kj::ArrayPtr<const capnp
 bool isHandle(const Row& row) { return textIn(row, 2) == "handle"; }
 bool isUpload(const Row& row) { return textIn(row, 2) == "upload"; }
 
-// Calls `visit` for each graph of a device that has not ended, in the same order whenever it is called.
+// Calls `visit` for each graph of a device that has not ended, always in the same order.
 template <typename Visit>
 void forGraphs(SessionState& session, Visit&& visit) {
   for (unsigned device = 0; device < session.deviceCount(); ++device) {
     if (session.isEnded(device)) continue;
-    std::map<uint64_t, const KnownGraph*> ordered;
+    std::map<uint64_t, KnownGraph*> ordered;
     for (auto& [handle, graph] : session.of(device).kept.of<KnownGraphs>()) ordered.emplace(handle, &graph);
     for (auto& [handle, graph] : ordered) visit(handle, *graph);
   }
@@ -113,7 +113,7 @@ CUresult execute(Execution& on, const LatestSetting& setting) {
   return on.execute(setting.method, words, 0, 0, reply);
 }
 
-// Whether what the frame of such a node names may have ended, so that it is refused: memory, and the functions of a module.
+// Whether a frame of this method may be refused because memory, or a function of a module, that it names has ended.
 bool mayBeRefused(api::Method method) {
   return method == api::Method::graphSetKernel || method == api::Method::graphSetCopy || method == api::Method::graphSetFill ||
          method == api::Method::graphSetMemOps;
@@ -126,12 +126,10 @@ bool isFillOrCopy(api::Method method) {
 
 bool setsNode(api::Method method) { return std::ranges::find(methods, method) != methods.end(); }
 
-// Adds the node as its frame says, although that names memory which is not mapped, or not yet: the program may map some there and launch
-// the graph, as it may have done before.
-bool addOverStandIns(Execution& on, KnownGraph& graph, const std::vector<CUgraphNode>& before) {
+// Adds the node as its frame says, although its memory is not mapped, or not yet: the program may map memory there and launch the graph, as
+// it may have done before.
+bool addOverStandIns(Execution& on, const LatestSetting& frame, KnownGraph& graph, const std::vector<CUgraphNode>& before) {
   auto& recipes = on.kept.of<Recipes>();
-  if (!recipes.areExecuted || graph.failure != CUDA_ERROR_INVALID_VALUE) return false;
-  const LatestSetting frame{on.method(), {on.words().begin(), on.words().end()}};
   const size_t had = graph.nodes.size();
   recipes.haveStandIns = true;
   on.session.physical.withStandIns(on.device(), [&] {
@@ -144,36 +142,38 @@ bool addOverStandIns(Execution& on, KnownGraph& graph, const std::vector<CUgraph
   return graph.nodes.size() > had;
 }
 
-// As addPlaceholder(), of a fill or a copy whose memory is gone: one of a byte that is there, until the program sets it.
-bool addByte(Execution& on, uint64_t node, KnownGraph& graph, const std::vector<CUgraphNode>& before) {
-  if (!on.kept.of<Recipes>().areExecuted || graph.failure != CUDA_ERROR_INVALID_VALUE || node != graph.nodes.size()) return false;
-  if (!isFillOrCopy(on.method())) return false;
+// Like addPlaceholder(), for a fill or a copy whose memory has ended, or is not there yet: the node fills or copies one valid byte, until
+// setLate() or the program sets it.
+bool addByte(Execution& on, LatestSetting frame, uint64_t node, KnownGraph& graph, const std::vector<CUgraphNode>& before) {
+  if (graph.failure != CUDA_ERROR_INVALID_VALUE || node != graph.nodes.size() || !isFillOrCopy(frame.method)) return false;
   const auto leased = on.gpu.leases.ranges();
   const CUdeviceptr bytes = leased.empty() ? on.session.gpuAddress(&on.shared().header()) : leased.front().address;
   KnownGraphNode made{.device = on.device()};
   CUDA_MEMSET_NODE_PARAMS fill{.dst = bytes, .elementSize = 1, .width = 1, .height = 1};
   CUDA_MEMCPY3D copy{};
-  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;  // as every copy's: then it can be set to pinned memory too
   copy.srcDevice = bytes;
   copy.dstDevice = bytes + 1;
   copy.WidthInBytes = copy.Height = copy.Depth = 1;
   CUcontext context = on.gpu.context.get();
   const CUresult result =
-      isFill(on.method()) ? on.driver.cuGraphAddMemsetNode(&made.node, graph.body, before.data(), before.size(), &fill, context)
-                          : on.driver.cuGraphAddMemcpyNode(&made.node, graph.body, before.data(), before.size(), &copy, context);
+      isFill(frame.method) ? on.driver.cuGraphAddMemsetNode(&made.node, graph.body, before.data(), before.size(), &fill, context)
+                           : on.driver.cuGraphAddMemcpyNode(&made.node, graph.body, before.data(), before.size(), &copy, context);
   if (result != CUDA_SUCCESS) return false;
   graph.failure = CUDA_SUCCESS;
   graph.placeholders.push_back(static_cast<uint32_t>(node));
+  made.late.emplace(frame.method, std::move(frame.words));
   graph.nodes.push_back(std::move(made));
   return true;
 }
 
-// Sets the node as it was set last. A fill or a copy whose memory is gone is a placeholder instead, as it may be disabled.
+// Sets the node to its latest setting. A fill or a copy whose memory has ended becomes a placeholder instead, because it may be disabled.
 CUresult setAgain(SessionState& session, KnownGraph& graph, uint64_t node, LatestSetting setting) {
   Execution& on = session.select(graph.nodes[node].device);
   const CUresult result = session.physical.withStandIns(on.device(), [&] { return execute(on, setting); });
   if (result == CUDA_SUCCESS || !isFillOrCopy(setting.method)) return result;
   graph.placeholders.push_back(static_cast<uint32_t>(node));
+  graph.nodes[node].late.emplace(setting.method, setting.words);
   graph.nodes[node].set[setting.method] = std::move(setting.words);
   return CUDA_SUCCESS;
 }
@@ -214,8 +214,9 @@ void visitChangedNodes(SessionState& session, const Obstacle& visit) {
   forGraphs(session, [&](uint64_t handle, const KnownGraph& graph) {
     if (graph.holders.empty() || !graph.isUploaded) return;
     std::string name = fmt::format("graph {:#x}", handle);
-    visit(name, fmt::format("kernels may change nodes of {} (cudaGraphKernelNodeUpdatesApply and its like), and what these do now "
-                            "cannot be read. The program goes on; destroy the executable graph to have it suspended", name));
+    visit(name, fmt::format("kernels may change nodes of {} (cudaGraphKernelNodeUpdatesApply and similar), and the present parameters of "
+                            "these nodes cannot be read. The program goes on; it can be suspended after "
+                            "it destroys the executable graph", name));
   });
 }
 
@@ -233,7 +234,11 @@ void prepareGraphs(SessionState& session, const Rows& rows) {
 bool addAsSet(Execution& on, uint64_t handle, uint64_t node, KnownGraph& graph, std::vector<CUgraphNode> before) {
   auto& recipes = on.kept.of<Recipes>();
   auto latest = recipes.settings.extract({handle, node});
-  if (latest.empty()) return !recipes.haveStandIns && (addOverStandIns(on, graph, before) || addByte(on, node, graph, before));
+  if (latest.empty()) {
+    if (!recipes.areExecuted || recipes.haveStandIns || graph.failure != CUDA_ERROR_INVALID_VALUE) return false;
+    LatestSetting frame{on.method(), {on.words().begin(), on.words().end()}};
+    return addOverStandIns(on, frame, graph, before) || addByte(on, std::move(frame), node, graph, before);
+  }
   graph.failure = CUDA_SUCCESS;
   graph.beforeNext = std::move(before);
   if (CUresult refused = execute(on, latest.mapped())) graph.failure = refused;
@@ -246,7 +251,7 @@ CUresult addPlaceholder(Execution& on, const api::FrameReader<api::Cuda::GraphKe
   if (!recipes.areExecuted || recipes.settings.contains({p.getGraph(), p.getNode()})) return CUDA_ERROR_INVALID_HANDLE;
   LaunchAttributes attributes(on, p.getAttributes(), p.getCooperative());
   CUDA_KERNEL_NODE_PARAMS kernel{};
-  // Kernels know one that they change by its handle, which a kernel of another module need not have.
+  // Kernels name a device-updatable node by its handle, and a node with another module's kernel may get another handle.
   if (attributes.check() != CUDA_SUCCESS || KernelNode{kernel, attributes.get()}.isDeviceUpdatable()) return CUDA_ERROR_INVALID_HANDLE;
   if (CUresult error = loadPlaceholder(on, recipes.placeholder)) return error;
   kernel.func = recipes.placeholder;
@@ -256,15 +261,29 @@ CUresult addPlaceholder(Execution& on, const api::FrameReader<api::Cuda::GraphKe
   return CUDA_SUCCESS;
 }
 
+CUresult setLate(Execution& on, KnownGraph& graph) {
+  CUresult first = CUDA_SUCCESS;
+  if (graph.executable == nullptr) return first;
+  for (uint32_t number : std::vector(graph.placeholders)) {
+    KnownGraphNode& node = graph.nodes[number];
+    if (!node.late || node.device != on.device()) continue;
+    const auto& [method, words] = *node.late;
+    const CUresult result = on.executeKept(method, kj::arrayPtr(words.data(), words.size()));
+    if (first == CUDA_SUCCESS) first = result;
+    if (result == CUDA_SUCCESS && !setsNode(method)) node.set.erase(method);  // it is in the recipe
+  }
+  return first;
+}
+
 void compareHandles(SessionState& session, const Rows& rows) {
   for (auto& row : rows) {
     if (!isHandle(row)) continue;
     const KnownGraph* graph = graphOf(session, row);
     const CUresult failure = graph == nullptr ? CUDA_ERROR_NOT_SUPPORTED : graph->failure;
-    // One that names what is gone is of no use, and was of none before.
+    // A graph that names an object that has ended cannot be launched, and could not before the suspend.
     if (failure == CUDA_SUCCESS ? graph->address == numberIn(row, 1) : failure != CUDA_ERROR_NOT_SUPPORTED) continue;
-    fail(fmt::format("graph {:#x}: kernels of this program know it by the handle {:#x}, which the driver here does not give. Resume "
-                     "it on a GPU and with a driver like those that it was suspended on",
+    fail(fmt::format("graph {:#x}: kernels of this program launch it by the handle {:#x}, but the driver here gives it another one. Resume "
+                     "the program with the same GPU model and driver as where it was suspended",
                      numberIn(row, 0), numberIn(row, 1)));
   }
 }
@@ -277,10 +296,14 @@ void restoreGraphs(SessionState& session, const Rows& rows) {
     Execution& on = session.select(handleDevice(numberIn(row, 0)));
     const CUresult result = isUpload(row) ? upload(on, *graph) : setAgain(session, *graph, numberIn(row, 1), settingIn(row));
     if (result == CUDA_SUCCESS) continue;
-    // It names memory that is gone. Its next launch is refused, instead of doing what the node did before.
+    // It names memory that has ended: its next launch must be refused instead of running the node's earlier setting.
     on.driver.cuGraphExecDestroy(graph->executable);
     graph->executable = nullptr;
   }
+  for (unsigned device : session.usedDevices())
+    forGraphs(session, [&](uint64_t, KnownGraph& graph) {
+      session.physical.withStandIns(device, [&] { return setLate(session.select(device), graph); });
+    });
   session.physical.endStandIns();
   for (unsigned device : session.usedDevices()) deviceHandles(session.select(device)).endSpares(session.of(device));
   for (unsigned device = 0; device < session.deviceCount(); ++device) session.of(device).kept.of<Recipes>() = {};

@@ -14,8 +14,9 @@ void count(std::atomic<uint64_t> ImageCounters::*which, const Images& images, ui
 
 }  // namespace
 
-// What is found is mapped, not copied, and the program sends nothing. The digest is the program's word: it gets what it
-// can name, as it could have sent it. What is not found may be sent: there is room for it within the session's limits.
+// An image that is found is mapped, not copied, and the program sends nothing. The program chooses the digest: it may use any image whose
+// digest it knows, as it could have sent that image. For an image that is not found, room is reserved, within the session's limits, so that
+// the program can send it.
 CUresult blobFind(Execution& on, const api::FrameReader<api::Cuda::BlobFindParams>& p, Reply& reply) {
   auto digest = p.getDigest();
   ImageDigest wanted;
@@ -35,8 +36,8 @@ CUresult blobFind(Execution& on, const api::FrameReader<api::Cuda::BlobFindParam
   return CUDA_SUCCESS;
 }
 
-// Pieces come in order. Those of an image that was not announced here belong to a transfer that a suspend has cut in two:
-// the load that follows finds the image missing, and the program sends it again.
+// Pieces come in order. A piece of an image that was not announced here belongs to a transfer that a suspend has interrupted: it is
+// ignored, the load that follows finds the image missing, and the program sends it again.
 CUresult blobWrite(Execution& on, const api::FrameReader<api::Cuda::BlobWriteParams>& p, Reply&) {
   if (p.getSlab() >= slabCount || p.getBytes() > slabBytes) return CUDA_ERROR_INVALID_VALUE;
   uint64_t bytes = p.getBytes();

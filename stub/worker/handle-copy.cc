@@ -4,7 +4,7 @@
 
 namespace vgpu::stub {
 
-// Posted, and as copy3dBack waited for.
+// As copy3d the frame is posted; as copy3dBack a caller waits for it.
 CUresult copy3d(Execution& on, const CopyFrame& p, Reply& reply) {
   CUstream stream = on.stream(p.getStream());
   if (CUresult error = issueCopy(on, p, stream)) return error;

@@ -7,13 +7,13 @@ namespace vgpu::stub {
 
 namespace {
 
-// As much as fits into a slot with what Cap'n Proto puts around it.
+// What fits into a slot with Cap'n Proto's overhead.
 constexpr size_t partBytes = 7 * KiB;
 static_assert(partBytes + 64 <= replyBytes);
 
 }  // namespace
 
-// What kernels that have ended had printed is in the reply, or waits for the next call: nobody waits for the GPU here.
+// What finished kernels have printed is in this reply or in that of the next call; this call does not wait for the GPU.
 CUresult outputTake(Execution& on, const api::FrameReader<api::Cuda::OutputTakeParams>&, Reply& reply) {
   on.collectOutput();
   std::string part = on.session.output.take(partBytes);

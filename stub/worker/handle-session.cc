@@ -1,4 +1,4 @@
-// By hand: the session's own methods — what the host offers, leases.
+// By hand: the session's own methods: what the host offers, and leases.
 #include <algorithm>
 
 #include "cuda-handlers.h"
@@ -8,8 +8,8 @@ namespace vgpu::stub {
 
 namespace {
 
-// Of each device: whether this one can access its memory, and every CUdevice_P2PAttribute from 1 on; 0 of itself, and of what this
-// driver does not know.
+// For each device: whether this one can access its memory, and every CUdevice_P2PAttribute from 1 on; 0 for the device itself, and for
+// attributes that this driver does not know.
 template <typename Results>
 void describePeers(Execution& on, CUdevice device, Results& results) {
   constexpr unsigned each = CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED + 1;
@@ -31,7 +31,7 @@ void describePeers(Execution& on, CUdevice device, Results& results) {
 }  // namespace
 
 CUresult describe(Execution& on, const api::FrameReader<api::Cuda::DescribeParams>& p, Reply& reply) {
-  on.session.of(p.getDevice());  // is there
+  on.session.of(p.getDevice());  // throws if there is no such device
   CUdevice device = on.driver.device(p.getDevice());
   int version = 0, least = 0, greatest = 0;
   char text[256] = "";
@@ -50,7 +50,7 @@ CUresult describe(Execution& on, const api::FrameReader<api::Cuda::DescribeParam
   if (CUresult error = on.driver.cuDeviceTotalMem_v2(&total, device)) return error;
   results.setTotalBytes(total);
   if (CUresult error = on.driver.cuCtxGetStreamPriorityRange(&least, &greatest)) return error;
-  // Of the current context: GPUs of one host have the same.
+  // Of the current context: the range is the same for all GPUs of a host.
   results.setLeastPriority(least);
   results.setGreatestPriority(greatest);
   describePeers(on, device, results);
@@ -66,7 +66,7 @@ CUresult describe(Execution& on, const api::FrameReader<api::Cuda::DescribeParam
 CUresult nothing(Execution&, const api::FrameReader<api::Cuda::NothingParams>&, Reply&) { return CUDA_SUCCESS; }
 
 CUresult replyPart(Execution& on, const api::FrameReader<api::Cuda::ReplyPartParams>& p, Reply& reply) {
-  constexpr size_t most = replyBytes - 8 * sizeof(capnp::word);  // the message around them
+  constexpr size_t most = replyBytes - 8 * sizeof(capnp::word);  // without the message's overhead
   auto kept = on.longReplies.find(on.slotIndex());
   if (kept == on.longReplies.end()) return CUDA_ERROR_INVALID_VALUE;
   auto bytes = kj::arrayPtr(kept->second.data(), kept->second.size()).asBytes();
@@ -77,7 +77,7 @@ CUresult replyPart(Execution& on, const api::FrameReader<api::Cuda::ReplyPartPar
   return CUDA_SUCCESS;
 }
 
-// Of managed memory only if all devices can use it: the program takes pinned memory otherwise.
+// Managed memory is leased only if all devices can access it: the program uses pinned memory otherwise.
 CUresult lease(Execution& on, const api::FrameReader<api::Cuda::LeaseParams>& p, Reply&) {
   if (inManagedPart(p.getAddress()) && on.session.findUnreaching(on.device())) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
   return on.gpu.leases.lease(p.getAddress(), p.getBytes());
@@ -93,7 +93,7 @@ CUresult leasePlace(Execution& on, const api::FrameReader<api::Cuda::LeasePlaceP
   return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
 }
 
-// And as hostPiece, which who does not know of pieces refuses.
+// Also serves hostPiece, a method that workers without support for pieces refuse.
 CUresult hostLease(Execution& on, const api::FrameReader<api::Cuda::HostLeaseParams>& p, Reply&) {
   return on.session.leaseHost(p.getAddress(), p.getBytes(), p.getPlace());
 }
@@ -102,7 +102,7 @@ CUresult endHostLease(Execution& on, const api::FrameReader<api::Cuda::EndHostLe
   return on.session.endHostLease(on, p.getAddress(), p.getIfIdle());
 }
 
-// The driver pins all pages at once: 50 ms a GiB and more.
+// The driver pins all pages at once, at 50 ms or more for each GiB.
 CUresult hostAdopt(Execution& on, const api::FrameReader<api::Cuda::HostAdoptParams>& p, Reply& reply) {
   reply.putOff(on.session.adoptingHost(p.getAddress(), p.getBytes(), SessionState::HostSource::in(p, p.getOffset(), p.getIsReadOnly())));
   return CUDA_SUCCESS;
@@ -115,7 +115,8 @@ CUresult hostRelease(Execution& on, const api::FrameReader<api::Cuda::HostReleas
 CUresult memGetInfo(Execution& on, const api::FrameReader<api::Cuda::MemGetInfoParams>&, Reply& reply) {
   size_t free = 0, total = 0;
   if (CUresult error = on.driver.cuMemGetInfo_v2(&free, &total)) return error;
-  if (on.device() < on.session.seen.size()) total = on.session.seen[on.device()].memoryBytes;  // as its properties say
+  if (on.device() < on.session.seen.size()) total = on.session.seen[on.device()].memoryBytes;  // the total that the device's properties
+                                                                                               // report
   auto results = reply.init<api::Cuda::MemGetInfoResults>();
   results.setFree(std::min(free, total));
   results.setTotal(total);

@@ -21,8 +21,8 @@ namespace vgpu::stub {
 
 namespace {
 
-// Has the system make the pages that are not there. A thread gets 1.3 GB/s of them in a virtual machine (docs/facts.md), and
-// the driver would do it with one. A failure is the driver's to find.
+// Allocates the missing pages. One thread allocates 1.3 GB/s of pages in a virtual machine (docs/facts.md), and the driver would use only
+// one. A failure shows when the driver registers the memory.
 void populate(std::span<std::byte> memory) {
   constexpr size_t piece = 16 * MiB;
   size_t pieces = (memory.size() + piece - 1) / piece;
@@ -43,19 +43,19 @@ bool isInArena(uint64_t address, uint64_t bytes) {
          address - hostArenaBase <= hostArenaBytes - bytes;
 }
 
-// Whether a program may have something there that is not the session's.
+// Whether the program may have memory of its own at these addresses, outside the session's ranges.
 bool isProgramsOwn(uint64_t address, uint64_t bytes) {
   constexpr uint64_t lowest = 64 * KiB, highest = uint64_t{1} << 47;
   return address % hostPageBytes == 0 && address >= lowest && bytes <= highest && address <= highest - bytes && !inHostArena(address) &&
          !inDeviceArenas(address) && !inMappedArena(address);
 }
 
-// How many bytes of that part of a file have no memory yet.
+// How many bytes of that part of a file have no memory allocated yet.
 uint64_t absentFileBytes(int file, uint64_t offset, uint64_t bytes) {
   uint64_t absent = 0, at = offset, end = at + bytes;
   while (at < end) {
     off_t data = lseek(file, static_cast<off_t>(at), SEEK_DATA);
-    uint64_t next = data < 0 ? end : std::min(end, static_cast<uint64_t>(data));  // none behind: ENXIO
+    uint64_t next = data < 0 ? end : std::min(end, static_cast<uint64_t>(data));  // no data after `at`: ENXIO
     absent += next - at;
     if (next == end) break;
     off_t hole = lseek(file, data, SEEK_HOLE);
@@ -68,7 +68,7 @@ uint64_t absentBytes(const MemoryFile& arena, uint64_t arenaAddress, uint64_t by
   return absentFileBytes(arena.fd(), arenaAddress - hostArenaBase, bytes);
 }
 
-// The same of what is mapped at `address`, of a file whose position must stay.
+// The same for a mapping at `address`, because lseek() would move the position of a shared file.
 uint64_t absentMappedBytes(uint64_t address, uint64_t bytes) {
   std::vector<unsigned char> resident(bytes / hostPageBytes);
   KJ_SYSCALL(mincore(fromWire<void*>(address), bytes, resident.data()));
@@ -80,7 +80,8 @@ void punch(int file, uint64_t place, uint64_t bytes) {
   KJ_SYSCALL(fallocate(file, hole, static_cast<off_t>(place), static_cast<off_t>(bytes)));
 }
 
-// False if the file system is full. Whoever touched what it has no page for would be killed, the virtual machine included.
+// False if the file system is full. Without allocation, any process that touches a page with no memory left would be killed, the virtual
+// machine included.
 bool allocate(int file, const GuestLocks::Range& range) {
   return fallocate(file, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(range.place), static_cast<off_t>(range.bytes)) == 0;
 }
@@ -92,7 +93,7 @@ bool mapOver(uint64_t address, uint64_t bytes, int file, uint64_t place) {
                       static_cast<off_t>(place));
   if (mapped == MAP_FAILED) return false;
   madvise(mapped, bytes, MADV_DONTDUMP);
-  madvise(mapped, bytes, MADV_HUGEPAGE);  // as all of the arena (Mapping)
+  madvise(mapped, bytes, MADV_HUGEPAGE);  // like the whole arena (Mapping)
   return true;
 }
 
@@ -118,7 +119,7 @@ CUresult HostLeases::endAll() {
     if (result == CUDA_SUCCESS) result = error;
     if (lease.arenaAddress != address) munmap(fromWire<void*>(address), lease.bytes);
   }
-  leases.clear();  // mappings of pieces end with the arena's
+  leases.clear();  // the pieces' mappings end with the arena's
   usedArena.clear();
   usedPieces.clear();
   leasedBytes = promisedBytes = 0;
@@ -181,7 +182,8 @@ CUresult HostLeases::lease(uint64_t address, uint64_t bytes, const MemoryFile& a
   return CUDA_SUCCESS;
 }
 
-// Granules of the machine's memory behind its first half, and not the session's own slot, whose lock is the same open file's.
+// Whole granules in the second half of the machine's memory, outside the session's own slot: the slot's lock belongs to the same open file,
+// so findOthers() would not see it.
 bool HostLeases::isFreePiece(const GuestLocks::Range& piece, const MemoryFile& segment) const {
   struct stat status;
   KJ_SYSCALL(fstat(segment.fd(), &status));
@@ -198,7 +200,7 @@ CUresult HostLeases::leasePiece(uint64_t address, uint64_t bytes, uint64_t place
     return CUDA_ERROR_INVALID_VALUE;
   const GuestLocks locks(segment.fd(), GuestLocks::Side::host);
   if (locks.findOthers(piece)) return CUDA_ERROR_ALREADY_MAPPED;
-  const bool wasOurs = locks.findAny(piece).has_value();  // it was suspended, or another worker of it has it still
+  const bool wasOurs = locks.findAny(piece).has_value();  // the session was suspended, or another worker of it still has the piece
   if (!locks.tryLock(piece)) return CUDA_ERROR_ALREADY_MAPPED;
   if (!wasOurs) punch(segment.fd(), place, bytes);
   const bool isMapped = mapOver(address, bytes, segment.fd(), place);
@@ -279,7 +281,7 @@ CUresult HostLeases::mapTaken(uint64_t address, const Lease& lease, int file, ui
 }
 
 CUresult HostLeases::mapAndRegister(uint64_t address, const Lease& lease, int file, uint64_t place) {
-  // Never over what this process has: the address is the program's choice.
+  // MAP_FIXED_NOREPLACE: the program chooses the address, so it must not replace a mapping of this process.
   const bool canWrite = (fcntl(file, F_GETFL) & O_ACCMODE) == O_RDWR;
   const int protection = lease.isReadOnly && !canWrite ? PROT_READ : PROT_READ | PROT_WRITE;
   void* mapped = mmap(fromWire<void*>(address), lease.bytes, protection, MAP_SHARED | MAP_FIXED_NOREPLACE, file, static_cast<off_t>(place));
@@ -301,7 +303,7 @@ bool HostLeases::owns(uint64_t address, uint64_t bytes) const {
   return isCovered(leases, address, bytes);
 }
 
-// A session that has pieces of a machine's memory shares no other.
+// A session with pieces of a machine's memory can share no other host memory.
 bool HostLeases::ownsArena(uint64_t arenaAddress, uint64_t bytes) const {
   std::lock_guard lock(mutex);
   return isInArena(arenaAddress, bytes) && usedPieces.empty() && isCovered(leases, arenaAddress, bytes);

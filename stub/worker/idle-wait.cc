@@ -1,5 +1,5 @@
-// Waiting for the GPUs: when a session is to be saved, how long that takes is the program's affair, so whoever waits is told for which
-// kernel, and may give up; when memory is to be moved, not for long.
+// Waiting for the GPUs. Before a save, the wait may last as long as the program's kernels, so the caller is told which kernel runs and may
+// give up; before memory is moved, the wait is limited.
 #include <cxxabi.h>
 
 #include <chrono>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr auto reportInterval = std::chrono::milliseconds(100);
 
-// As a person knows it; a name that is no mangled one as it is.
+// The demangled name; a name that is not mangled stays unchanged.
 std::string readable(const std::string& name) {
   int status = 0;
   std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);

@@ -16,7 +16,7 @@ bool isOfName(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' || c == '.';
 }
 
-// As text.find(word, from). That one looks for the word's first letter, which PTX is full of; memmem skips.
+// text.find(word, from), but faster: find() stops at every occurrence of the word's first letter, which PTX is full of; memmem skips.
 size_t seek(std::string_view text, std::string_view word, size_t from) {
   if (from >= text.size()) return text.npos;
   const void* found = memmem(text.data() + from, text.size() - from, word.data(), word.size());
@@ -35,8 +35,7 @@ bool namesWord(std::string_view text, std::string_view word) {
   return false;
 }
 
-// A declaration is `.global` or `.const`, attributes and a type, all beginning with a dot or being numbers, then the
-// name.
+// A declaration is `.global` or `.const`, then attributes and a type, each of which begins with a dot or is a number, then the name.
 void addDeclared(std::string_view declaration, std::set<std::string>& names) {
   for (size_t at = 0; at < declaration.size();) {
     char c = declaration[at];
@@ -59,7 +58,7 @@ void addOfPtx(std::string_view ptx, std::set<std::string>& names) {
   for (std::string_view space : {".global", ".const"})
     for (size_t at = seek(ptx, space, 0); at != ptx.npos; at = seek(ptx, space, at + 1)) {
       size_t end = at + space.size();
-      // Instructions name the space, too, within a word: ld.global.u32.
+      // Instructions contain the state space too, as a part of a word: ld.global.u32.
       bool whole = (at == 0 || !isOfName(ptx[at - 1])) && end < ptx.size() && !isOfName(ptx[end]);
       if (whole) addDeclared(ptx.substr(end, 4096), names);
     }
@@ -78,10 +77,10 @@ void addOfElf(const image::Elf& elf, ImageFacts& facts) {
   }
 }
 
-// What a text, or the names of a file's symbols, say of the functions that kernels call.
+// Sets facts about the functions that kernels call, from PTX text or from the symbol names of an ELF file.
 void noteCalls(std::string_view text, ImageFacts& facts) {
   facts.prints = facts.prints || namesWord(text, "vprintf");
-  // The latter is cudaMalloc() of a kernel in PTX; linked to machine code, it calls malloc().
+  // __cudaCDP2Malloc is cudaMalloc() called by a kernel, in PTX; linked machine code calls malloc().
   facts.usesHeap = facts.usesHeap || namesWord(text, "malloc") || namesWord(text, "__cudaCDP2Malloc");
 }
 

@@ -43,12 +43,12 @@ static_assert(sizeof(FileHeader) == 144);
 constexpr size_t uncheckedBytes = offsetof(FileHeader, digest);
 
 constexpr uint64_t imageOffset(uint64_t nameBytes) { return roundUp(sizeof(FileHeader) + nameBytes, pageBytes); }
-// Without code the file ends with the zero byte behind the image.
+// Without code the file ends with the zero byte after the image.
 constexpr uint64_t gapBytes(uint64_t imageBytes, uint64_t codeBytes) {
   return codeBytes == 0 ? 1 : roundUp(imageBytes + 1, pageBytes) - imageBytes;
 }
 
-// Each name with a zero byte behind it.
+// Each name is followed by a zero byte.
 std::string joined(const std::set<std::string>& names) {
   std::string all;
   for (auto& name : names) all.append(name).push_back('\0');
@@ -98,26 +98,26 @@ std::optional<StoredImage> StoredImage::read(int fd, const ImageDigest& digest, 
   return stored;
 }
 
-// Sizes first, so that nothing is read outside; then the checksum, before what is under it is believed; then the name, the image and
-// the code.
+// Checks the sizes first, so that nothing outside the file is read; then the checksum, before any field under it is used; then the digest,
+// the image and the code.
 std::string StoredImage::check(const ImageDigest& digest) {
   FileHeader header;
   std::memcpy(&header, file.data(), sizeof header);
-  if (std::memcmp(header.magic, fileMagic, sizeof fileMagic) != 0) return "it is no image file";
+  if (std::memcmp(header.magic, fileMagic, sizeof fileMagic) != 0) return "it is not an image file";
   if (header.version != fileVersion)
     return fmt::format("its format version is {}, not {}", header.version, fileVersion);
   bool arePossible = header.nameBytes <= file.size() && header.imageBytes <= file.size() && header.codeBytes <= file.size();
   uint64_t gap = arePossible ? gapBytes(header.imageBytes, header.codeBytes) : 0;
   uint64_t codeOffset = arePossible ? imageOffset(header.nameBytes) + header.imageBytes + gap : 0;
   if (!arePossible || codeOffset + header.codeBytes != file.size())
-    return fmt::format("its {} bytes are not those that its header gives", file.size());
+    return fmt::format("it has {} bytes, which its header does not say", file.size());
   auto checked = file.first(imageOffset(header.nameBytes)).subspan(uncheckedBytes);
-  if (checksumOf(checked) != header.checksum) return "its checksum differs";
+  if (checksumOf(checked) != header.checksum) return "its checksum does not match";
   image = file.subspan(imageOffset(header.nameBytes), header.imageBytes);
-  if (header.digest != digest) return "it holds another image than its name says";
+  if (header.digest != digest) return "its image is not the one that its name says";
   unpacked = {static_cast<unsigned>(header.codeArchitecture), file.subspan(codeOffset)};
-  if (checksumOf(image) != header.imageChecksum || file[codeOffset - gap] != std::byte{0}) return "its image's checksum differs";
-  if (checksumOf(unpacked.bytes) != header.codeChecksum) return "its code's checksum differs";
+  if (checksumOf(image) != header.imageChecksum || file[codeOffset - gap] != std::byte{0}) return "its image's checksum does not match";
+  if (checksumOf(unpacked.bytes) != header.codeChecksum) return "its code's checksum does not match";
   auto* names = static_cast<const char*>(static_cast<const void*>(file.data() + sizeof header));
   found = {.prints = (header.flags & printsFlag) != 0,
            .usesHeap = (header.flags & heapFlag) != 0,

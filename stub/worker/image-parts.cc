@@ -12,7 +12,7 @@ namespace {
 
 using Visit = std::function<void(std::string_view)>;
 
-// The driver knows formats by their first bytes; to it a text is what has none of them.
+// The driver recognizes formats by their first bytes, and takes everything else for text.
 bool isText(std::string_view part) {
   auto start = part.substr(0, 4);
   start = start.substr(0, start.find('\0'));
@@ -20,8 +20,8 @@ bool isText(std::string_view part) {
                                        [](unsigned char each) { return std::isprint(each) || std::isspace(each); });
 }
 
-// Visits what may be in a fatbinary: text, ELF files, and intermediate code of kinds that the driver tells apart by the
-// member's header. What is wrong with it.
+// Visits a part of a fatbinary: text, ELF files, and intermediate code of kinds that the driver tells apart by the member's header. Returns
+// the problem, if any.
 std::string readPart(std::string_view part, const Visit& visit) {
   auto bytes = std::as_bytes(std::span(part));
   if (image::isElf(bytes))

@@ -47,7 +47,7 @@ void ImageStore::add(const ImageDigest& digest, std::span<const std::byte> image
 void ImageStore::complain(int error) {
   if (complained) return;
   complained = true;
-  spdlog::warn("images are not kept in {}: {}. Programs go on, and send their images again", files.path(), strerror(error));
+  spdlog::warn("module images cannot be cached in {}: {}. Programs go on, and send their images again", files.path(), strerror(error));
 }
 
 }  // namespace vgpu::stub

@@ -1,10 +1,10 @@
-// The module images that this node has seen, with what was found out about each (docs/image-cache.md), in a store
-// (vgpu/store/store.h). A program that names an image's digest need not send the image.
+// The module images that this node has seen, with the facts about each (docs/image-cache.md), in a store (vgpu/store/store.h). A program
+// that names an image's digest need not send the image.
 //
 // Any GPU's thread of a worker: a mutex guards find() and add().
 //
-// Nothing here can fail a program: what cannot be read is absent, what cannot be written is not kept, which is logged
-// once. A suspend keeps nothing of it: a snapshot holds the images themselves.
+// No failure here fails a program: an image that cannot be read is absent, and one that cannot be written is not kept, which is logged
+// once. A suspend keeps nothing of the store: a snapshot holds the images themselves.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ namespace vgpu::stub {
 
 class ImageStore {
  public:
-  // The store in `directory`, made where it is not there, that holds at most about `limitBytes`. Nothing where the
-  // folder is not private to us (private-folder.h); `problem` says why.
+  // The store in `directory`, which is created if it does not exist; holds at most about `limitBytes`. Nothing if the directory is not
+  // private to us (private-folder.h); `problem` says why.
   static std::optional<ImageStore> open(const std::string& directory, uint64_t limitBytes, std::string& problem);
 
-  // The image of that digest, null where it is not there; counts as its last use. A file is checked when it is mapped, and
-  // not again as long as somebody has it. What is damaged is removed, and absent.
+  // The image with that digest, null if there is none; counts as a use. A file is checked when it is mapped, and not again as long as
+  // anyone has it mapped. A damaged file is removed, and counts as absent.
   std::shared_ptr<const StoredImage> find(const ImageDigest& digest);
 
-  // Keeps an image, whose digest the caller has computed himself, in the place of those that were not used for longest.
+  // Keeps an image, whose digest the caller itself has computed; evicts the least recently used ones.
   void add(const ImageDigest& digest, std::span<const std::byte> image, const ImageFacts& facts, const ImageCode& code = {});
 
  private:
@@ -40,7 +40,7 @@ class ImageStore {
   std::unique_ptr<std::mutex> mutex = std::make_unique<std::mutex>();
   Store files;
   bool complained = false;
-  std::map<ImageDigest, std::weak_ptr<const StoredImage>> mapped;  // as many as the folder has had
+  std::map<ImageDigest, std::weak_ptr<const StoredImage>> mapped;  // never removed: at most as many as the directory has had
 };
 
 }  // namespace vgpu::stub

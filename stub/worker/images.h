@@ -1,5 +1,4 @@
-// What a worker has for module images apart from its session's own: where the node keeps them, and where they are
-// counted.
+// Where a worker finds the node's image store, and where it counts images; its session's own images are in Blobs.
 #pragma once
 
 #include "vgpu/store/image-counters.h"
@@ -9,8 +8,8 @@ namespace vgpu::stub {
 class ImageStore;
 
 struct Images {
-  ImageStore* store = nullptr;        // null: none are kept
-  ImageCounters* counters = nullptr;  // null: nobody asks
+  ImageStore* store = nullptr;        // null: images are not kept
+  ImageCounters* counters = nullptr;  // null: images are not counted
 };
 
 }  // namespace vgpu::stub

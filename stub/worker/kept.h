@@ -1,6 +1,6 @@
-// What the kinds keep of their objects on one GPU besides handles: a structure a kind, of a type that no other kind has.
+// State of the kinds on one GPU besides handles: one structure for each kind, found by its type.
 //
-// Used by the thread of that GPU, and while no calls are executed. What other threads read meanwhile is a member of Execution.
+// Used by the thread of that GPU, and while no calls are executed. State that other threads read meanwhile is a member of Execution.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace vgpu::stub {
 
 class Kept {
  public:
-  // The structure of that type, made of `arguments` when it is first asked for.
+  // The structure of that type, constructed from `arguments` at the first call.
   template <typename State, typename... Arguments>
   State& of(Arguments&&... arguments) {
     auto& state = states[&key<State>];
@@ -20,7 +20,7 @@ class Kept {
     return *static_cast<State*>(state.get());
   }
 
-  // What a structure that is a map has by that handle, or nothing.
+  // In a structure that is a map, the element with that handle, or null.
   template <typename Map>
   typename Map::mapped_type* find(uint64_t handle) {
     auto& map = of<Map>();
@@ -30,7 +30,7 @@ class Kept {
 
  private:
   template <typename State>
-  static inline char key = 0;  // its address stands for the type
+  static inline char key = 0;  // its address identifies the type
 
   std::map<const char*, std::shared_ptr<void>> states;
 };

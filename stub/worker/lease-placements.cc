@@ -8,7 +8,7 @@ namespace vgpu::stub {
 
 namespace {
 
-// The GPUs' threads stand still meanwhile.
+// The GPUs' threads are stopped during the wait.
 constexpr std::chrono::milliseconds moment(100), none(0);
 
 }  // namespace

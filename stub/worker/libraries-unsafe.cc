@@ -27,14 +27,14 @@ void Libraries::load(const api::Library& library, Loaded& loaded) {
   void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     loaded.problem = dlerror();
-    // A host may have that of CUDA 12 alone: the table is true of it, but for what came with 13.
+    // The host may have the library of CUDA 12 only: the table fits it, except for entries new in CUDA 13.
     name.replace(name.rfind('.'), std::string::npos, ".12");
     handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   }
   if (handle == nullptr) return;
   loaded.problem.clear();
   if (dlsym(handle, "cuVgpuCallLibrary") != nullptr) {
-    loaded.problem = name + " is vgpu's own face of it";
+    loaded.problem = name + " is vgpu's own library of that name";
   } else {
     loaded.handle = handle;
   }
@@ -67,7 +67,7 @@ uint64_t select(void* function, const uint64_t* words, size_t count, std::index_
 }  // namespace
 
 uint64_t callByWords(void* function, const uint64_t* words, size_t count) {
-  KJ_REQUIRE(count <= api::maxLibraryArguments, "more arguments than a call has", count);
+  KJ_REQUIRE(count <= api::maxLibraryArguments, "too many arguments", count);
   return select(function, words, count, std::make_index_sequence<api::maxLibraryArguments + 1>());
 }
 

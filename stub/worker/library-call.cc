@@ -16,7 +16,8 @@ using api::Argument, api::Does, api::HostRange;
 
 namespace {
 
-// A scalar is at most this long; a library that reads or writes one finds so much behind its place, whatever the frame said.
+// Upper bound of a scalar's size. This many words follow the buffers, so a library that reads or writes a scalar stays inside them,
+// whatever the frame says.
 constexpr size_t slackWords = 32;
 
 std::byte* bytesOf(std::vector<uint64_t>& words) { return std::as_writable_bytes(std::span(words)).data(); }
@@ -37,7 +38,7 @@ LibraryCall::LibraryCall(Execution& on, uint64_t signature, kj::StringPtr symbol
     entry = known->second.entry;
     function = known->second.function;
   } else if (entry = api::findLibraryEntry(signature); entry == nullptr) {
-    fail(fmt::format("{} is a call of a library that this build does not have, or has otherwise", symbol.cStr()));
+    fail(fmt::format("{} is a library call that this build does not have, or has with other arguments", symbol.cStr()));
   }
 }
 
@@ -49,7 +50,7 @@ CUresult LibraryCall::run(uint64_t object) {
 }
 
 CUresult LibraryCall::prepare() {
-  on.session.residue = "it has called a library of the GPU's host, and what that has made of the process is not known";
+  on.session.residue = "it has called a library of the GPU's host, whose effects on the process are unknown";
   read();
   for (size_t i = 0; i < entry->arguments.size(); ++i)
     if (CUresult error = translate(i)) return error;
@@ -80,7 +81,7 @@ bool LibraryCall::isQuick() const {
   return isLoaded && api::objectTypes[entry->arguments[api::madeArgument(*entry)].objectType].inPlaceBytes != 0;
 }
 
-// Copies the block; nothing of the frame is looked at afterwards.
+// Copies the block; the frame is not read afterwards.
 void LibraryCall::read() {
   const size_t wordBytes = entry->arguments.size() * sizeof(uint64_t);
   KJ_REQUIRE(given.size() >= wordBytes, "an argument block without its words", entry->symbol, given.size());
@@ -90,7 +91,7 @@ void LibraryCall::read() {
   size_t bytes = 0;
   for (size_t i = 0; i < entry->arguments.size(); ++i)
     if (isHost(i) && isWritten(entry->arguments[i].what)) bytes += roundUp(HostRange::of(words[i]).bytes, api::libraryResultAlignment);
-  KJ_REQUIRE(bytes <= maxReplyBytes, "results larger than a reply", entry->symbol, bytes);
+  KJ_REQUIRE(bytes <= maxReplyBytes, "results are larger than a reply", entry->symbol, bytes);
   buffers.results.assign(bytes / 8 + slackWords, 0);
 }
 
@@ -124,16 +125,16 @@ uint64_t LibraryCall::realOf(uint64_t handle, uint8_t wanted) {
 
 CUresult LibraryCall::placeHost(size_t i) {
   auto& argument = entry->arguments[i];
-  KJ_REQUIRE(isRead(argument.what) || isWritten(argument.what), "an argument that is no pointer to host memory", entry->symbol, i);
+  KJ_REQUIRE(isRead(argument.what) || isWritten(argument.what), "an argument is not a pointer to host memory", entry->symbol, i);
   auto range = HostRange::of(words[i]);
   bool isGiven = range.offset != 0;
   KJ_REQUIRE(!isGiven || (range.offset % 8 == 0 && range.offset <= given.size() && range.bytes <= given.size() - range.offset),
-             "bytes beyond their argument block", entry->symbol, i);
-  KJ_REQUIRE(isGiven || isWritten(argument.what), "bytes that are read and not there", entry->symbol, i);
-  // An array's length is another argument; of a scalar there is room enough in any case.
+             "bytes that extend past the end of their argument block", entry->symbol, i);
+  KJ_REQUIRE(isGiven || isWritten(argument.what), "bytes to be read are missing", entry->symbol, i);
+  // An array's length is given by another argument; for a scalar slackWords are always enough.
   KJ_REQUIRE(argument.count == api::noArgument ||
                  range.bytes >= api::pointedBytes(*entry, i, std::span(buffers.block.data(), entry->arguments.size()), 0),
-             "an array shorter than its length", entry->symbol, i);
+             "an array is shorter than its length", entry->symbol, i);
   std::byte* at = bytesOf(buffers.block) + range.offset;
   if (isWritten(argument.what)) {
     std::byte* result = bytesOf(buffers.results) + resultBytes;
@@ -145,7 +146,7 @@ CUresult LibraryCall::placeHost(size_t i) {
   return CUDA_SUCCESS;
 }
 
-// Bytes that are a handle.
+// Replaces virtual handles that are stored in host bytes (a setting whose value is an object).
 void LibraryCall::replaceHeld() {
   for (auto& note : entry->notes) {
     if (!note.holdsObject || !isHost(note.from) || static_cast<uint32_t>(words[note.condition]) != note.value) continue;
@@ -162,7 +163,7 @@ void LibraryCall::keepObject(uint64_t object) {
   mine.objects[object] = {entry->arguments[api::madeArgument(*entry)].objectType, std::move(place), {}, 0};
 }
 
-// The latest of each key, in the order in which they were made: a stream that is set takes the workspace away.
+// Keeps the latest setting of each key, in the order of the calls: setting a stream resets the workspace.
 void LibraryCall::keepSetting() {
   auto& known = knownLibraryObject(on, buffers.block[0]);
   auto& settings = known.settings;

@@ -1,9 +1,9 @@
-// A call of a library: an argument block becomes the call's words, with virtual handles real, streams set, addresses checked, and host
-// memory in buffers of this process. One interpreter of the rows of vgpu/api/cublas.table for all entries.
+// A call of a library: turns an argument block into the call's words: virtual handles become real ones, streams are set, addresses are
+// checked, and host memory is in buffers of this process. One interpreter of the rows of vgpu/api/cublas.table serves all entries.
 //
-// Used by the thread of a GPU while it executes a frame, or while a session is restored; the block must live until prepare() has
-// copied it, and that of a setting until finish(). Only makeCall() may run elsewhere: on the thread of slow calls, if the call has
-// buffers of its own. Throws kj::Exception on a block that no honest client sends.
+// Used by the thread of a GPU while it executes a frame or restores a session. The block must live until prepare() has copied it; that of a
+// setting until finish(). Only makeCall() may run on the thread of slow calls, and only if the call has buffers of its own. Throws
+// kj::Exception on a block that no honest client sends.
 #pragma once
 
 #include <kj/array.h>
@@ -18,8 +18,7 @@
 
 namespace vgpu::stub {
 
-// An object of this GPU, or of another one, as a description that is used with several handles. Throws BadHandle if there is
-// none.
+// An object of this GPU, or of another one, as a descriptor may be used with handles of several GPUs. Throws BadHandle if there is none.
 KnownLibraryObject& knownLibraryObject(Execution& on, uint64_t handle);
 
 class LibraryCall {
@@ -29,11 +28,12 @@ class LibraryCall {
   LibraryCall(Execution& on, uint64_t signature, kj::StringPtr symbol, uint32_t hostMask, kj::ArrayPtr<const kj::byte> block,
               LibraryBuffers& buffers);
 
-  // CUDA's answer: an error is of an argument that the program may not use. `object`: the virtual handle of what is made.
+  // CUDA's result: an error means that the program may not use one of the arguments. `object`: the virtual handle of the object that the
+  // call makes.
   CUresult run(uint64_t object = 0);
 
-  // The same for one that has set something before. False if what it names, a stream or memory, has ended since: its object is of no use
-  // with it either.
+  // run() for a setting that is made again. False if a stream or memory that it names has ended since: the object could not be used with it
+  // before either.
   bool runAgain() try {
     return run() == CUDA_SUCCESS;
   } catch (const BadHandle&) {
@@ -42,16 +42,16 @@ class LibraryCall {
 
   // The three parts of run().
   CUresult prepare();
-  void makeCall();  // loads the library, if nothing of it has been called before
+  void makeCall();  // loads the library at its first call
   void finish(uint64_t object);
 
-  // CUDA's answer of a call that has made an object, or was to.
+  // CUDA's result of a call that was to make an object.
   CUresult madeResult() const {
     if (status == 0) return CUDA_SUCCESS;
     return status == static_cast<uint64_t>(api::libraryStatus.memory) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_NOT_SUPPORTED;
   }
 
-  // Whether it makes a description in host memory, by a library that is loaded.
+  // Whether it makes a descriptor in host memory, with a library that is loaded.
   bool isQuick() const;
 
   template <typename Results>
@@ -61,24 +61,25 @@ class LibraryCall {
     out.setResults(results());
   }
 
-  // The stream that its frame gives work to, if it does: see follow().
+  // The stream that its frame gives work to, if any: see follow().
   std::optional<uint64_t> stream;
 
   const api::LibraryEntry* entry = nullptr;
-  uint64_t status = 0;  // the library's, or what else it returns
-  bool namesEnded = false;  // an address where nothing of the session's is
+  uint64_t status = 0;  // what the library function returned: a status, or another value
+  bool namesEnded = false;  // an argument is an address where the session has no memory
 
  private:
   void read();
   CUresult translate(size_t argument);
   CUresult placeHost(size_t argument);
   uint64_t realOf(uint64_t handle, uint8_t type);
-  // Tells the library that a handle's work goes to `stream` (followed-stream.cc).
+  // Makes a handle's library use `stream` (followed-stream.cc).
   void follow(const KnownLibraryObject& known, uint64_t handle);
-  // makeCall(), of which this thread waits for nothing else that the GPU has to do (followed-stream.cc). CUDA's answer.
+  // makeCall(), without this thread waiting for other work of the GPU (followed-stream.cc). CUDA's result.
   CUresult makeCallUnheld();
-  // The library hands it on to the GPU. Of no elements it may be any (a matrix's end), and a call that is made again for a graph may name
-  // memory that has ended: an address at which nothing but the session's can lie is passed on, as natively, and what does not is refused.
+  // Checks an address that the library passes on to the GPU. For no elements it may be any address (the end of a matrix), and a call that
+  // is made again for a graph may name memory that has ended. So an address in a range where only the session's memory can lie is passed
+  // on, as natively; any other is refused.
   CUresult reach(uint64_t address) {
     if (address == 0 || on.ownsMemory(address, 1)) return CUDA_SUCCESS;
     namesEnded = true;

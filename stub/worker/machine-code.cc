@@ -23,7 +23,7 @@ bool canRun(unsigned code, unsigned architecture) { return code / 10 == architec
 unsigned computeCapability(const Driver& driver, unsigned device) {
   auto ask = [&](CUdevice_attribute which) {
     int value = 0;
-    require(driver, driver.cuDeviceGetAttribute(&value, which, driver.device(device)), "asking for a device's compute capability");
+    require(driver, driver.cuDeviceGetAttribute(&value, which, driver.device(device)), "querying a device's compute capability");
     return static_cast<unsigned>(value);
   };
   return 10 * ask(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) + ask(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);

@@ -1,8 +1,8 @@
-// The machine code that a driver takes out of a fatbinary for its GPU, unpacked before the driver has it.
+// The machine code in a fatbinary that the driver would choose for its GPU, unpacked by the worker.
 //
-// A driver unpacks it each time an image is loaded, which is more than half of what loading takes (docs/facts.md). So a worker gives
-// it what is unpacked in the place of the image, and the image store keeps it. An image of which not all is understood, or whose
-// code the driver refuses, is given as it is: what CUDA answers then is of the image.
+// A driver unpacks the code each time an image is loaded, which is more than half of the loading time (docs/facts.md). So the worker gives
+// it the unpacked code instead of the image, and the image store keeps that code. An image that is not fully understood, or whose code the
+// driver refuses, is given unchanged, so CUDA's result is the one for the image itself.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,13 @@ namespace vgpu::stub {
 
 // A device's compute capability as one number: 90 for 9.0.
 unsigned computeCapability(const Driver& driver, unsigned device);
-// The same, or 0 if the driver takes no machine code for the device: it is emulated, or the environment tells the driver to compile
-// all (CUDA_FORCE_PTX_JIT, CUDA_FORCE_JIT).
+// Likewise, or 0 if the driver loads no machine code for the device: it is emulated, or the environment makes the driver compile everything
+// (CUDA_FORCE_PTX_JIT, CUDA_FORCE_JIT).
 unsigned codeArchitecture(const Driver& driver, unsigned device);
 
-// The code for that architecture, an ELF file: of members for that major number the one for the highest minor number that is not
-// above (CUDA C++ Programming Guide, "Binary Compatibility"). Empty where it is not compressed, where several are as good or some
-// are for this architecture alone, and where some member is of an unknown kind. `image` has been read (image-parts.h) and has no
-// problem.
+// The code for that architecture, an ELF file: among the members for its major number, the one with the highest minor number that is not
+// above its own (CUDA C++ Programming Guide, "Binary Compatibility"). Empty if it is not compressed, if several members fit equally well,
+// if some are for exactly one architecture, or if a member is of an unknown kind. `image` has been read (image-parts.h) and has no problem.
 std::string unpackedCode(std::span<const std::byte> image, unsigned architecture);
 
 }  // namespace vgpu::stub

@@ -4,7 +4,7 @@
 
 namespace vgpu::stub {
 
-// As a person knows the call.
+// The name of a call, for messages.
 inline const char* methodName(api::Method method) {
   auto& info = api::infoOf(method);
   return info.entry != nullptr ? info.entry : info.name;

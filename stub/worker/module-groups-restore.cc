@@ -1,4 +1,4 @@
-// What a snapshot keeps of groups of modules, and how they come back from it.
+// Saving and restoring groups of modules.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace vgpu::stub {
 
-// A row of modules: group, module, image, whether it is still the program's, library; of blocks: module, address, bytes.
+// A row of modules: group, module, image, whether the program still has it, library; a row of blocks: module, address, bytes.
 void ModuleGroups::addRows(OrderedRows& modules, Rows& blocks) const {
   uint64_t number = 0;
   for (auto& group : groups) {
@@ -25,12 +25,12 @@ void ModuleGroups::addRows(OrderedRows& modules, Rows& blocks) const {
 
 void ModuleGroups::expect(const Row& block) { expected[numberIn(block, 0)].push_back({numberIn(block, 1), numberIn(block, 2)}); }
 
-// Without handles of the driver's.
+// Without the driver's handle.
 ModuleGroups::Member ModuleGroups::memberOf(const Row& row) {
   return {.module = numberIn(row, 1), .blob = numberIn(row, 2), .library = numberIn(row, 4), .live = numberIn(row, 3) != 0};
 }
 
-// How rows say that groups are.
+// The groups of this device as the rows describe them.
 std::vector<std::vector<ModuleGroups::Member>> ModuleGroups::groupsOf(const Rows& modules, const Rows& blocks) const {
   std::map<uint64_t, std::vector<DriverBlock>> places;
   for (auto& block : blocks) places[numberIn(block, 0)].push_back({numberIn(block, 1), numberIn(block, 2)});
@@ -47,7 +47,7 @@ std::vector<std::vector<ModuleGroups::Member>> ModuleGroups::groupsOf(const Rows
   return saved;
 }
 
-// Nothing more fits into one that was filled.
+// A group that has been filled has no room for further modules.
 bool ModuleGroups::isBeginningOf(const Group& group, const std::vector<Member>& saved) {
   auto isSame = [](const Member& here, const Member& there) {
     return here.module == there.module && here.blob == there.blob && here.library == there.library && here.blocks == there.blocks;
@@ -56,8 +56,8 @@ bool ModuleGroups::isBeginningOf(const Group& group, const std::vector<Member>& 
          std::equal(group.members.begin(), group.members.end(), saved.begin(), isSame);
 }
 
-// A group that has ended since says nothing of those behind it; one that is otherwise than here does, for each is where the ones
-// before have left addresses.
+// A group that has ended since does not affect the groups after it. A group that differs from the saved one does, because each group is
+// placed at addresses that the earlier ones left free.
 std::vector<uint64_t> ModuleGroups::othersThan(const Rows& modules, const Rows& blocks) {
   expected.clear();
   restoredGroup.reset();
@@ -75,7 +75,7 @@ std::vector<uint64_t> ModuleGroups::othersThan(const Rows& modules, const Rows& 
     isInOrder = isInOrder && found == saved.end();
     for (auto& member : group.members) {
       if (member.live) others.push_back(member.module);
-      dropped.erase(member.blob);  // it may be of a module that is loaded anew
+      dropped.erase(member.blob);  // the image may belong to a module that is loaded anew
     }
   }
   return others;
@@ -99,7 +99,7 @@ void ModuleGroups::restore(const Row& row) {
     }
   auto* blob = on.blobs.find(member.blob);
   if (blob == nullptr || !blob->facts().problem.empty())
-    fail(fmt::format("the snapshot has no usable image {:#x}, of which the module {:#x} is made", member.blob, member.module));
+    fail(fmt::format("the snapshot has no usable image {:#x}, from which the module {:#x} is loaded", member.blob, member.module));
   GapFiller filled(on.driver);
   isLibrarysTurn = false;
   if (restoredGroup != number) {
@@ -142,7 +142,7 @@ CUmodule ModuleGroups::claim(uint64_t module, uint64_t blob) {
 
 void ModuleGroups::requireClaimed() const {
   if (!unclaimed.empty())
-    fail(fmt::format("the snapshot keeps the module {:#x}, which no object of it makes", unclaimed.begin()->first));
+    fail(fmt::format("the snapshot has the module {:#x}, which none of its objects creates", unclaimed.begin()->first));
 }
 
 SavedGroups savedGroups(const SessionState& session) {

@@ -14,7 +14,7 @@ namespace vgpu::stub {
 namespace {
 
 constexpr uint64_t variableGranule = 256, variableChunk = 2 * MiB;  // docs/emulator.md
-constexpr size_t mostPlaceholders = 4096;  // of a group: 13 for each of its chunks, if all is as described
+constexpr size_t mostPlaceholders = 4096;  // of a group: 13 for each of its chunks, if the driver works as documented
 constexpr int mostAttempts = 3;
 
 bool covers(const DriverBlock& block, CUdeviceptr address) {
@@ -34,7 +34,7 @@ ModuleGroups::Group& ModuleGroups::currentGroup() {
   return groups.emplace_back();
 }
 
-// Of devices that are one GPU, each would put its modules into the other's chunks.
+// If several devices of the session are one GPU, each device's modules would go into the other's chunks.
 void ModuleGroups::fillOthers() {
   for (unsigned device = 0; device < on.session.deviceCount(); ++device) {
     if (device == on.device() || on.driver.device(device) != on.driver.device(on.device())) continue;
@@ -59,8 +59,8 @@ void ModuleGroups::beginLibrarys() {
   isLibrarysTurn.store(true, std::memory_order_release);
 }
 
-// Loads a module of one variable, if there is a gap for it. One that needs a new chunk has found none; with every free piece of the
-// driver's blocks reserved, that is one that has made the driver map something. False if the driver refuses.
+// Loads a module of one variable, to see whether there is a gap for it. If the load needs a new chunk there was none; because every free
+// piece of the driver's blocks is reserved, such a load makes the driver map something. False if the driver refuses.
 bool ModuleGroups::fillGap(Group& group, uint64_t bytes, bool& hadGap) {
   const void* image = placeholders.of(bytes);
   const uint64_t before = DriverAddresses::mappings();
@@ -72,8 +72,8 @@ bool ModuleGroups::fillGap(Group& group, uint64_t bytes, bool& hadGap) {
   return true;
 }
 
-// First the smallest, until there is no gap at all. Behind each the rest of its chunk is mostly one gap, which takes one of each size
-// of which its length is made; where it is several, a size that did not fit once is not tried again.
+// Fills with the smallest size first, until there is no gap at all. After each of these, the rest of its chunk is mostly one gap, which
+// takes one placeholder for each power of two in its length; if it is several gaps, a size that once did not fit is not tried again.
 void ModuleGroups::fill(Group& group) {
   if (group.isFull || !DriverAddresses::ofProcess().areAsked()) return;
   BlockPlacement placement;
@@ -92,7 +92,7 @@ void ModuleGroups::fill(Group& group) {
   group.isFull = true;
 }
 
-// From the end of a placeholder of the smallest size to that of its chunk.
+// From the end of a placeholder of the smallest size to the end of its chunk.
 uint64_t ModuleGroups::bytesBehind(CUmodule placeholder) const {
   CUdeviceptr address = 0;
   size_t bytes = 0;
@@ -112,7 +112,8 @@ std::vector<CUdeviceptr> ModuleGroups::addressesOf(const Member& member) const {
   return addresses;
 }
 
-// Whether all variables are in blocks that the group's loads have made. A module that shares some cannot be loaded once more.
+// Whether all variables are in blocks that the group's loads have made. A module that shares variables counts as in place, because it
+// cannot be loaded a second time.
 bool ModuleGroups::isInPlace(const Group& group, const Member& member) const {
   return member.library != 0 || std::ranges::all_of(addressesOf(member), [&](CUdeviceptr address) {
     auto isOf = [&](const Member& each) {
@@ -122,7 +123,8 @@ bool ModuleGroups::isInPlace(const Group& group, const Member& member) const {
   });
 }
 
-// Another thread may have freed a piece meanwhile, where a chunk then lies: once more. Managed variables are elsewhere each time.
+// Repeats the load if variables are outside these blocks: another thread may have freed a piece meanwhile, and a chunk went there.
+// Managed variables are always outside: a load with the same addresses as the one before is accepted.
 CUresult ModuleGroups::loadInto(Group& group, Member& member, const Call& call) {
   std::vector<CUdeviceptr> before;
   for (int attempt = 1;; ++attempt) {
@@ -139,7 +141,8 @@ CUresult ModuleGroups::loadInto(Group& group, Member& member, const Call& call) 
 
 CUresult ModuleGroups::load(uint64_t module, uint64_t blob, uint64_t library, const Call& call, CUmodule& real) {
   GapFiller filled(on.driver);
-  isLibrarysTurn.store(false, std::memory_order_relaxed);  // who sees it too late loads beside this, as before this
+  isLibrarysTurn.store(false, std::memory_order_relaxed);  // a library that reads the old value loads modules at the same time, as it could
+                                                           // before
   fillOthers();
   Group& group = currentGroup();
   Member member{.module = module, .blob = blob, .library = library, .order = ++on.session.modulesLoaded};
@@ -151,7 +154,7 @@ CUresult ModuleGroups::load(uint64_t module, uint64_t blob, uint64_t library, co
     groups.remove_if([&](auto& each) { return &each == &group; });
   }
   if (servesLibrary) {
-    filled.reserveFree();  // of the block that the load has made: only what its chunk has left is to be filled
+    filled.reserveFree();  // of the block that this load has made: only its chunk's gap must be filled
     beginLibrarys();
   }
   return result;

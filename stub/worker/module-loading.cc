@@ -16,7 +16,7 @@ CUresult ModuleLoading::load(Execution& on) {
   const uint64_t shares = blob.facts().hasManaged ? library : 0;
   std::string unpacked;
   ImageCode code;
-  if (shares == 0 && jit.ownCount() == 0) {  // options of the program's are for the image
+  if (shares == 0 && jit.ownCount() == 0) {  // the program's JIT options apply to the image
     code = blob.storedCode();
     if (code.architecture != on.architecture) {
       unpacked = unpackedCode(blob.bytes(), on.architecture);
@@ -28,9 +28,10 @@ CUresult ModuleLoading::load(Execution& on) {
   return result;
 }
 
-// One without variables can be anywhere. `shares`: the library with whose modules elsewhere it shares managed variables, 0 if none.
+// A module without variables can be loaded anywhere. `shares`: the library whose modules on other GPUs share its managed variables, 0 if
+// none.
 CUresult ModuleLoading::give(Execution& on, uint64_t shares, std::span<const std::byte> code) {
-  // The driver reads PTX up to a zero byte; a blob has one behind it, whatever the program sent.
+  // The driver reads PTX up to a zero byte; a blob always has one after its bytes.
   auto call = [&](CUmodule& module) {
     if (!code.empty() && on.driver.cuModuleLoadDataEx(&module, code.data(), 0, nullptr, nullptr) == CUDA_SUCCESS) return CUDA_SUCCESS;
     return on.session.sharedModules.load(shares, blob.bytes().data(), blob.facts().variables,
@@ -42,8 +43,8 @@ CUresult ModuleLoading::give(Execution& on, uint64_t shares, std::span<const std
   return on.moduleGroups.load(handle, number, shares, call, real);
 }
 
-// Only what the driver has accepted is kept, under the digest of the bytes that it was given, and only with facts that are whole: the
-// store has no word for others.
+// Keeps only an image that the driver has accepted, under the digest of the bytes that the driver got, and only with complete facts: the
+// store's format cannot express incomplete ones.
 void ModuleLoading::keep(Execution& on, const ImageCode& code) {
   if (on.session.images.store == nullptr || !blob.isNew() || !blob.facts().unknown.empty()) return;
   on.session.images.store->add(digestOf(blob.bytes()), blob.bytes(), blob.facts(), code);

@@ -1,7 +1,7 @@
-// A module on its way into the driver: what of its image the driver gets, where it is placed, and that the node keeps the image.
+// One load of a module: which part of its image the driver gets, where its variables are placed, and whether the node keeps the image.
 //
-// Made by the thread of its GPU; load() is a slow call (slow-calls.h). The image stays meanwhile: it is dropped behind the slow calls
-// that are under way.
+// Made by the thread of its GPU; load() is a slow call (slow-calls.h). The image stays valid meanwhile: it is dropped only after the
+// pending slow calls.
 #pragma once
 
 #include <cuda.h>
@@ -26,7 +26,7 @@ struct ModuleLoading {
   JitCall jit;
   CUmodule real = nullptr;
 
-  // CUDA's answer.
+  // CUDA's result.
   CUresult load(Execution& on);
 
  private:

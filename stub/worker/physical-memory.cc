@@ -20,10 +20,10 @@ namespace vgpu::stub {
 
 namespace {
 
-// More would leave this process none of the mappings that the system lets it have.
+// More would use up the mappings that the system allows this process.
 constexpr size_t mostHostMappings = 16 * 1024;
 
-// Nothing may be at the address any more, which stays reserved.
+// Replaces whatever is mapped at the address by an empty mapping, so that the address stays reserved.
 bool clear(uint64_t address, uint64_t bytes) {
   return mmap(fromWire<void*>(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
@@ -35,11 +35,11 @@ CUmemAllocationProp onDevice(const Driver& driver, unsigned device) {
   return properties;
 }
 
-// No program's: clients give the places of handles from the first one on.
+// A handle that no program has: clients assign handle indices from the first one on.
 constexpr uint64_t standInOf(unsigned device) { return makeHandle(api::Kind::PHYSICAL, device, ~0u, (1u << handleIndexBits) - 1); }
 constexpr size_t mostStandIns = 64 * 1024;
 
-// A fault has ended the memory with its context: nothing is left to be done.
+// After a fault the memory has ended with its context: nothing is left to do.
 CUresult ended(CUresult result) { return isSticky(result) ? CUDA_SUCCESS : result; }
 
 }  // namespace
@@ -59,11 +59,11 @@ CUresult PhysicalMemory::reserveArenas() {
   require(driver, driver.cuMemAddressReserve(&window, windowArenaBytes, 0, windowArenaBase, 0), "reserving addresses");
   areReserved = true;
   if (mapped == mappedArenaBase && window == windowArenaBase) return CUDA_SUCCESS;
-  fail(fmt::format("the driver has put reserved addresses at {:#x} and {:#x}, and a program's pointers begin at {:#x}", mapped, window,
+  fail(fmt::format("the driver reserved addresses at {:#x} and {:#x}, but a program's pointers begin at {:#x}", mapped, window,
                    mappedArenaBase));
 }
 
-// Compression is a wish: another GPU may not have it.
+// Compression is optional: another GPU may not support it.
 CUresult PhysicalMemory::create(uint64_t physical, uint64_t bytes, const Wanted& wanted) {
   if (bytes == 0 || !isGranular(bytes) || bytes > deviceArenaBytes) return CUDA_ERROR_INVALID_VALUE;
   CUmemAllocationProp properties = onDevice(driver, handleDevice(physical));
@@ -158,7 +158,7 @@ CUresult PhysicalMemory::mapHost(uint64_t address, uint64_t bytes, uint64_t aren
 CUresult PhysicalMemory::mapFile(uint64_t address, uint64_t bytes, int file) {
   struct stat status {};
   if (!hasBytes(file, 0, bytes) || fstat(file, &status) != 0) return CUDA_ERROR_INVALID_VALUE;
-  // The program has made all of it; one that was restored with its process, what is not zero.
+  // Normally the program has allocated all of the file; if the program was restored with its process, only pages that are not zero are.
   const uint64_t there = static_cast<uint64_t>(status.st_blocks) * 512;
   if (there < bytes && bytes - there > machineMemory().availableBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   return mapOnHost(address, {.bytes = bytes, .isHosts = true}, file, 0);
@@ -191,6 +191,7 @@ CUresult PhysicalMemory::unmap(uint64_t address) {
     if (found == mappings.end()) return CUDA_ERROR_INVALID_VALUE;
     mapping = found->second;
     mappings.erase(found);
+    lent.erase(lent.lower_bound({address, 0}), lent.upper_bound({address, maxDevices}));
     if (!mapping.isHosts) --objects.at(mapping.physical).mappings;
   }
   if (mapping.isHosts) return ended(endHost(address, mapping));
@@ -198,6 +199,14 @@ CUresult PhysicalMemory::unmap(uint64_t address) {
 }
 
 CUresult PhysicalMemory::setAccess(uint64_t address, unsigned device, CUmemAccess_flags flags) {
+  {
+    std::lock_guard lock(mutex);
+    lent.erase({address, device});
+  }
+  return applyAccess(address, device, flags);
+}
+
+CUresult PhysicalMemory::applyAccess(uint64_t address, unsigned device, CUmemAccess_flags flags) {
   Mapping mapping;
   {
     std::lock_guard lock(mutex);
@@ -207,10 +216,17 @@ CUresult PhysicalMemory::setAccess(uint64_t address, unsigned device, CUmemAcces
   }
   if (mapping.isHosts) return setHostAccess(address, mapping, device, flags != CU_MEM_ACCESS_FLAGS_PROT_NONE);
   CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, {driver.device(device)}}, flags};
-  return driver.cuMemSetAccess(address, mapping.bytes, &access, 1);
+  if (CUresult error = driver.cuMemSetAccess(address, mapping.bytes, &access, 1)) return error;
+  std::lock_guard lock(mutex);
+  auto set = [bit = 1u << device](uint32_t& mask, bool isSet) { mask = isSet ? mask | bit : mask & ~bit; };
+  if (auto found = mappings.find(address); found != mappings.end()) {
+    set(found->second.users, flags != CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    set(found->second.writers, flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  }
+  return CUDA_SUCCESS;
 }
 
-// Memory that is registered all devices may use, to read and to write: the driver has nothing smaller.
+// The driver has no finer control: registered memory is accessible to all devices, for reading and writing.
 CUresult PhysicalMemory::setHostAccess(uint64_t address, const Mapping& mapping, unsigned device, bool isUser) {
   const uint32_t users = isUser ? mapping.users | 1u << device : mapping.users & ~(1u << device);
   void* memory = fromWire<void*>(address);
@@ -220,31 +236,50 @@ CUresult PhysicalMemory::setHostAccess(uint64_t address, const Mapping& mapping,
   if (mapping.users != 0 && users == 0) result = driver.cuMemHostUnregister(memory);
   if (result != CUDA_SUCCESS) return result;
   std::lock_guard lock(mutex);
-  mappings.at(address).users = users;
+  mappings.at(address).users = mappings.at(address).writers = users;
   return CUDA_SUCCESS;
 }
 
 bool PhysicalMemory::owns(uint64_t address, uint64_t bytes) const {
   std::lock_guard lock(mutex);
-  if (isCovered(mappings, address, bytes)) return true;
-  if (missing) missing->push_back({address, bytes});
-  return false;
+  if (asked) asked->push_back({address, bytes});
+  return isCovered(mappings, address, bytes);
 }
 
-// One granule, mapped as often as it is needed: each mapping is whole granules.
-CUresult PhysicalMemory::standIn(unsigned device, uint64_t address, uint64_t bytes) {
-  const uint64_t object = standInOf(device), begin = address / leaseGranularity * leaseGranularity;
-  if (!inMappedArena(address) || bytes == 0 || bytes > mappedArenaBase + mappedArenaBytes - address) return CUDA_ERROR_INVALID_VALUE;
-  for (uint64_t at = begin; at < address + bytes; at += leaseGranularity) {
-    if (owns(at, leaseGranularity)) continue;
-    if (standIns.size() >= mostStandIns) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (!find(object))
-      if (CUresult error = create(object, leaseGranularity, {})) return error;
-    if (CUresult error = mapObject(at, leaseGranularity, 0, object)) return error;
-    standIns.push_back(at);
-    if (CUresult error = setAccess(at, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE)) return error;
+bool PhysicalMemory::lend(unsigned device, uint64_t address) {
+  uint64_t begin;
+  CUmemAccess_flags had;
+  {
+    std::lock_guard lock(mutex);
+    auto found = holding(mappings, address);
+    if (found == mappings.end() || (found->second.writers & 1u << device) != 0) return false;
+    begin = found->first;
+    had = (found->second.users & 1u << device) != 0 ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   }
-  return CUDA_SUCCESS;
+  if (applyAccess(begin, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE) != CUDA_SUCCESS) return false;
+  std::lock_guard lock(mutex);
+  lent.emplace(std::pair(begin, device), had);
+  return true;
+}
+
+// All stand-ins are mappings of one granule of physical memory: every mapping consists of whole granules.
+bool PhysicalMemory::standIn(unsigned device, uint64_t address, uint64_t bytes) {
+  const uint64_t object = standInOf(device), begin = address / leaseGranularity * leaseGranularity;
+  if (!inMappedArena(address) || bytes == 0 || bytes > mappedArenaBase + mappedArenaBytes - address) return false;
+  bool isNew = false;
+  for (uint64_t at = begin; at < address + bytes; at += leaseGranularity) {
+    if (owns(at, leaseGranularity)) {
+      isNew |= lend(device, at);
+      continue;
+    }
+    if (standIns.size() >= mostStandIns) return false;
+    if (!find(object) && create(object, leaseGranularity, {}) != CUDA_SUCCESS) return false;
+    if (mapObject(at, leaseGranularity, 0, object) != CUDA_SUCCESS) return false;
+    standIns.push_back(at);
+    if (setAccess(at, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE) != CUDA_SUCCESS) return false;
+    isNew = true;
+  }
+  return isNew;
 }
 
 CUresult PhysicalMemory::withStandIns(unsigned device, const std::function<CUresult()>& execute) {
@@ -252,20 +287,27 @@ CUresult PhysicalMemory::withStandIns(unsigned device, const std::function<CUres
     std::vector<std::pair<uint64_t, uint64_t>> wanted;
     {
       std::lock_guard lock(mutex);
-      missing.emplace();
+      asked.emplace();
     }
     const CUresult result = execute();
     {
       std::lock_guard lock(mutex);
-      wanted = std::exchange(missing, std::nullopt).value();
+      wanted = std::exchange(asked, std::nullopt).value();
     }
-    if (result != CUDA_ERROR_INVALID_VALUE || wanted.empty()) return result;
-    for (auto [address, bytes] : wanted)
-      if (standIn(device, address, bytes) != CUDA_SUCCESS) return result;
+    if (result != CUDA_ERROR_INVALID_VALUE) return result;
+    bool isNew = false;
+    for (auto [address, bytes] : wanted) isNew |= standIn(device, address, bytes);
+    if (!isNew) return result;
   }
 }
 
 void PhysicalMemory::endStandIns() {
+  std::map<std::pair<uint64_t, unsigned>, CUmemAccess_flags> due;
+  {
+    std::lock_guard lock(mutex);
+    due.swap(lent);
+  }
+  for (auto& [of, had] : due) applyAccess(of.first, of.second, had);
   if (standIns.empty()) return;
   for (uint64_t address : std::exchange(standIns, {})) unmap(address);
   for (unsigned device = 0; device < maxDevices; ++device)
@@ -292,7 +334,8 @@ CUresult PhysicalMemory::endDevice(unsigned device) {
   {
     std::lock_guard lock(mutex);
     for (auto& [address, mapping] : mappings)
-      if (handleDevice(mapping.physical) == device) addresses.push_back(address);  // the host's with the first device
+      if (handleDevice(mapping.physical) == device) addresses.push_back(address);  // host mappings (physical: 0) count as the first
+                                                                                   // device's
     for (auto& [handle, object] : objects)
       if (handleDevice(handle) == device) handles.push_back(handle);
   }
@@ -339,7 +382,7 @@ CUresult PhysicalMemory::openWindow(uint64_t physical, uint64_t& address) {
   return CUDA_SUCCESS;
 }
 
-// While no calls are executed: nobody else looks at the tables.
+// Only while no calls are executed, so the tables are read without the mutex.
 uint64_t PhysicalMemory::windowOf(uint64_t physical) {
   auto found = objects.find(physical);
   if (found == objects.end()) fail(fmt::format("there is no physical memory {:#x}", physical));

@@ -1,15 +1,15 @@
-// Physical memory of a session's GPUs that the program maps itself (virtual memory management): each of its objects is one of the
-// driver's. Leases (stub/gpu/device-leases.h) are what the session's own allocations lie in, and have nothing to do with it.
+// Physical memory of a session's GPUs that the program maps itself (virtual memory management): each object is one of the driver's
+// (cuMemCreate). Leases (stub/gpu/device-leases.h), in which the session's own allocations lie, are separate.
 //
-// Physical memory of the host is pinned memory of the session (host-leases.h), which has its own address, or, if other processes may have
-// it too, a file that the program has made; a mapping of it is that memory once more, registered with the driver while a device may use
-// it. It lies within the addresses that are reserved, which the driver takes (docs/facts.md).
+// Physical memory of the host is pinned memory of the session (host-leases.h), which has its own address, or, if it may be shared with
+// other processes, a file that the program has made. Its mapping is a second mapping of that memory, registered with the driver while a
+// device may access it. It lies within reserved addresses, which the driver accepts (docs/facts.md).
 //
-// An object that nobody has mapped has bytes too: for a snapshot it is mapped a second time, in a window at addresses of ours.
+// An object that is not mapped has bytes too: to save it, it is mapped in a window, at addresses of the worker's.
 //
-// Owned by the session: what is made on one GPU may be mapped for others. An object is changed by its GPU's thread; any GPU's thread
-// may ask owns(), because copies reach all of a session's memory. `mutex` guards the tables; no driver call is made under it. Restore
-// makes all of it by recipes, and writes the bytes through windows.
+// Owned by the session: what is made on one GPU may be mapped for others. An object is changed by its GPU's thread; any GPU's thread may
+// call owns(), because a copy may name memory of any of the session's GPUs. `mutex` guards the tables; no driver call is made under it.
+// Restore makes all of it by recipes, and writes the bytes through windows.
 #pragma once
 
 #include <cuda.h>
@@ -34,28 +34,29 @@ class PhysicalMemory {
   PhysicalMemory(const PhysicalMemory&) = delete;
   PhysicalMemory& operator=(const PhysicalMemory&) = delete;
 
-  // CUDA's answers; invalid value for what the client does not do: objects that are not there, ranges that overlap. The device is the
-  // handle's.
+  // CUDA's results; invalid value for what no honest client sends: unknown objects, overlapping ranges. The handle determines the device.
   struct Wanted {
     bool isShareable = false, isTilePool = false, isCompressible = false;
   };
   CUresult create(uint64_t physical, uint64_t bytes, const Wanted& wanted);
-  // A descriptor of an object that other processes can map; the caller's to close. And an object of theirs, whose stays the
-  // caller's.
+  // share() gives a descriptor of an object that other processes can import; the caller closes it. adopt() imports their object; the
+  // descriptor stays the caller's.
   CUresult share(uint64_t physical, uint64_t& bytes, int& descriptor);
   CUresult adopt(uint64_t physical, uint64_t bytes, int descriptor);
   CUresult release(uint64_t physical);
   CUresult map(uint64_t address, uint64_t bytes, uint64_t offset, uint64_t physical);
-  // Of that part of the host arena, which is leased.
+  // Maps a part of the host arena, which is leased.
   CUresult mapHost(uint64_t address, uint64_t bytes, uint64_t arenaAddress, const MemoryFile& arena);
-  // Of a file, whose descriptor stays the caller's.
+  // Maps a file; its descriptor stays the caller's.
   CUresult mapFile(uint64_t address, uint64_t bytes, int file);
   CUresult unmap(uint64_t address);
   CUresult setAccess(uint64_t address, unsigned device, CUmemAccess_flags flags);
 
-  // While recipes are executed: a frame may name memory that was mapped when its call was made, and is not now, or not yet. `execute` is
-  // called again until owns() has not been asked in vain, with memory that nobody sees wherever it has. CUDA's answer of the last time. The
-  // stand-ins go when something is mapped, or by endStandIns().
+  // While recipes are executed: a frame may name memory that was mapped, and that its device could write, when the call was made, but that
+  // is not so now, or not yet. `execute` is called again as long as it returns CUDA_ERROR_INVALID_VALUE and owns() was asked for such
+  // memory, each time with temporary memory (stand-ins) mapped where none is mapped, and with access lent to the device. CUDA's result of
+  // the last call. The next mapping, or endStandIns(), first unmaps all stand-ins and restores the access from before; access that a recipe
+  // sets meanwhile stays.
   CUresult withStandIns(unsigned device, const std::function<CUresult()>& execute);
   void endStandIns();
 
@@ -64,13 +65,13 @@ class PhysicalMemory {
   // Any thread. Whether any of that part of the host arena is mapped.
   bool mapsHost(uint64_t arenaAddress, uint64_t bytes) const;
 
-  // Any thread. The device whose memory is mapped there, if any is.
+  // Any thread. The device whose memory is mapped there, if any.
   std::optional<unsigned> deviceAt(uint64_t address) const;
 
-  // Unmaps and releases everything of a device. CUDA's answer: the first error.
+  // Unmaps and releases all memory of a device. CUDA's result: the first error.
   CUresult endDevice(unsigned device);
 
-  // Any thread. One of the driver's objects: nothing if there is none. A tile pool has no address (tile-state.h).
+  // Any thread. One of the driver's objects; nothing if there is none. A tile pool has no address (tile-state.h).
   struct Found {
     CUmemGenericAllocationHandle real;
     uint64_t bytes;
@@ -78,9 +79,10 @@ class PhysicalMemory {
   };
   std::optional<Found> find(uint64_t physical) const;
 
-  // The objects: by handle, their bytes.
+  // All objects: handle -> bytes.
   std::map<uint64_t, uint64_t> live() const;
-  // Where all bytes of an object can be read and written in its device's context. Throws kj::Exception if the driver refuses.
+  // The address at which all bytes of an object can be read and written in its device's context. Throws kj::Exception if the driver
+  // refuses.
   uint64_t windowOf(uint64_t physical);
 
  private:
@@ -91,14 +93,16 @@ class PhysicalMemory {
   };
   struct Mapping {
     uint64_t bytes = 0, physical = 0;
-    bool isHosts = false;       // memory of the host, which is no object,
-    uint64_t arenaAddress = 0;  // where it is in the host arena, if it is there,
-    uint32_t users = 0;         // and a bit for each device that may use it
+    bool isHosts = false;             // host memory, which is not an object,
+    uint64_t arenaAddress = 0;        // its address if it is in the host arena,
+    uint32_t users = 0, writers = 0;  // and a bit for each device that may access it, and for each that may write it
   };
 
   CUresult add(uint64_t physical, const Object& object);
   CUresult mapObject(uint64_t address, uint64_t bytes, uint64_t offset, uint64_t physical);
-  CUresult standIn(unsigned device, uint64_t address, uint64_t bytes);
+  CUresult applyAccess(uint64_t address, unsigned device, CUmemAccess_flags flags);
+  bool standIn(unsigned device, uint64_t address, uint64_t bytes);  // whether there is anything that there was not before
+  bool lend(unsigned device, uint64_t address);
   CUresult mapOnHost(uint64_t address, const Mapping& mapping, int file, uint64_t place);
   CUresult setHostAccess(uint64_t address, const Mapping& mapping, unsigned device, bool isUser);
   CUresult endHost(uint64_t address, const Mapping& mapping);
@@ -107,13 +111,15 @@ class PhysicalMemory {
 
   const Driver& driver;
   mutable std::mutex mutex;
-  std::mutex reserving;  // held while the arenas are reserved, the first time that something is mapped
+  std::mutex reserving;  // held while the arenas are reserved, at the first mapping
   bool areReserved = false;
   std::map<uint64_t, Object> objects;    // by virtual handle
   std::map<uint64_t, Mapping> mappings;  // by address
   std::map<uint64_t, uint64_t> windows;  // address to bytes
-  mutable std::optional<std::vector<std::pair<uint64_t, uint64_t>>> missing;  // what owns() is asked for in vain, if that is wanted
-  std::vector<uint64_t> standIns;  // addresses; written while recipes are executed
+  mutable std::optional<std::vector<std::pair<uint64_t, uint64_t>>> asked;  // ranges that owns() was asked for, while they are collected
+  // While recipes are executed: the addresses of stand-ins; and, by address of a mapping and device, the access from before it was lent.
+  std::vector<uint64_t> standIns;
+  std::map<std::pair<uint64_t, unsigned>, CUmemAccess_flags> lent;
 };
 
 }  // namespace vgpu::stub

@@ -5,7 +5,7 @@
 namespace vgpu::stub {
 
 std::span<const capnp::word> Reply::words() {
-  KJ_REQUIRE(message.size() * sizeof(capnp::word) <= maxReplyBytes, "a reply larger than any should be", message.size());
+  KJ_REQUIRE(message.size() * sizeof(capnp::word) <= maxReplyBytes, "a reply is too large", message.size());
   return message;
 }
 

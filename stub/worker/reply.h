@@ -1,4 +1,4 @@
-// The answer to one frame, in the worker's own memory until it is copied into the caller's slot.
+// The reply to one frame, in the worker's own memory until it is copied into the caller's slot.
 #pragma once
 
 #include <capnp/common.h>
@@ -18,8 +18,8 @@ namespace vgpu::stub {
 
 class Reply;
 
-// The rest of a call that is slow by nature (slow-calls.h): `work` on the helper thread, then `end` on the GPU's, which is told the
-// work's result and gives the reply. Neither may look at the frame.
+// The rest of a call that is slow by nature (slow-calls.h): `work` runs on the helper thread, then `end` on the GPU's thread, with the
+// work's result, and gives the reply. Neither may read the frame.
 struct SlowCall {
   std::function<CUresult()> work;
   std::function<CUresult(CUresult, Reply&)> end;
@@ -27,19 +27,19 @@ struct SlowCall {
 
 class Reply {
  public:
-  // Begins the results message. Once a frame. The builder is valid until reset().
+  // Begins the results message; once for each frame. The builder is valid until reset().
   template <typename Results>
   api::FrameBuilder<Results> init() {
     return api::FrameBuilder<Results>(message);
   }
-  // The GPU will write the caller's slot itself: the worker does not complete the frame.
+  // The GPU writes the caller's slot itself, so the worker does not complete the frame.
   void leaveToGpu() { byGpu = true; }
 
   bool isLeftToGpu() const { return byGpu; }
 
-  // The frame is executed later, by these; the handler returns success, and has not begun the results.
+  // Defers the call: `slow` executes it later. The handler then returns success and must not have begun the results.
   void putOff(SlowCall call) { slow = std::move(call); }
-  // The same for a call whose result is all that it gives.
+  // The same for a call whose reply is its result alone.
   void putOff(std::function<CUresult()> work) { putOff({std::move(work), [](CUresult result, Reply&) { return result; }}); }
   std::optional<SlowCall> takeSlowCall() { return std::exchange(slow, std::nullopt); }
 
@@ -48,7 +48,7 @@ class Reply {
   void reset();
 
  private:
-  std::vector<capnp::word> message;  // keeps its memory over reset()
+  std::vector<capnp::word> message;  // reset() keeps its capacity
   bool byGpu = false;
   std::optional<SlowCall> slow;
 };

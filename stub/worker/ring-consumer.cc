@@ -17,11 +17,11 @@ namespace vgpu::stub {
 
 namespace {
 
-// A program that computes between its calls for less than this finds its worker awake. A session that does nothing costs no
-// processor time after it.
+// If a program computes for less than this between calls, its worker is still awake at the next call. After this time an idle session uses
+// no processor time.
 constexpr uint64_t idleSpin = 2'000'000;  // nanoseconds
 
-// Frames that others' slow calls could be about, whoever waits for their reply: the end of all that the GPU has; and calls of a
+// Frames that must wait for the pending slow calls although these may be other callers': the reset of a GPU's whole state; and calls of a
 // library, which may load modules, as some slow calls do (module-groups.h).
 bool comesBehindSlowCalls(api::Method method) {
   switch (method) {
@@ -39,12 +39,12 @@ bool comesBehindSlowCalls(api::Method method) {
   }
 }
 
-// Tells the caller's thread that its frame is complete. The order matters: result and answer before `done` (release).
+// Tells the caller's thread that its frame is complete. Result and reply are written before `done` (release).
 void complete(Execution& on, const Frame& frame, CUresult result, std::span<const capnp::word> reply) {
   Slot& slot = on.shared().slot(frame.slot);
   slot.result = result;
   slot.replyWords = static_cast<uint32_t>(reply.size());
-  KJ_REQUIRE(reply.empty() || frame.slot < replyCount, "a call whose slot has no room for its answer", frame.slot);
+  KJ_REQUIRE(reply.empty() || frame.slot < replyCount, "a call's slot has no room for its reply", frame.slot);
   if (!reply.empty())
     std::memcpy(on.shared().reply(frame.slot), reply.data(), std::min<size_t>(reply.size_bytes(), replyBytes));
   if (reply.size_bytes() > replyBytes) [[unlikely]]
@@ -87,7 +87,7 @@ bool RingConsumer::step(Backoff& backoff, const std::atomic<bool>& stop) {
   return true;
 }
 
-// A frame that finds the ring empty goes to the GPU at once. Those that come while it is executed may be folded.
+// A frame that finds the ring empty goes to the GPU at once. Frames that come while it is executed may be folded.
 void RingConsumer::issue(const std::atomic<bool>& stop) {
   bool isFirst = !std::exchange(isBehind, true);
   if (isFirst) folding.begin();
@@ -105,8 +105,8 @@ void RingConsumer::issue(const std::atomic<bool>& stop) {
   if (on.session.awaiting.load() != 0) [[unlikely]] on.session.wakeThreads();
 }
 
-// Whether frames of another ring must be executed first, or the slow calls that are under way. Of a ring that has no thread none
-// ever are: that program waits for itself.
+// Whether frames of another ring must be executed first, or pending slow calls must end. A ring without a thread never executes any: a
+// program that waits for it waits for itself.
 bool RingConsumer::mustWait() const {
   if (!on.slow.isEmpty() && comesBehindSlowCalls(frame->method)) [[unlikely]] return true;
   if (frame->method != api::Method::awaitRing) [[likely]] return false;
@@ -122,20 +122,20 @@ void RingConsumer::rest(Backoff& backoff, const std::atomic<bool>& stop) {
   } else {
     nanoseconds = isBusy ? 1'000'000 : 1'000'000'000;
   }
-  const uint32_t bell = reader.bell();  // before the look at what it is rung for
+  const uint32_t bell = reader.bell();  // read before the conditions for which the bell is rung are checked
   if (stop.load() || on.slow.isDue()) return;
   if (frame) {
     awaitOthers(bell, nanoseconds);
   } else {
     reader.sleep(bell, nanoseconds);
-    if (reader.bell() != bell) backoff = Backoff(idleSpin);  // frames come soon, if none has (RingWriter::wakeConsumer)
+    if (reader.bell() != bell) backoff = Backoff(idleSpin);  // frames come soon, even if none has come yet (RingWriter::wakeConsumer)
   }
   if (isBusy) watch();
 }
 
 // Sleeps until a frame of another ring has been executed, or a slow call is done.
 void RingConsumer::awaitOthers(uint32_t bell, uint64_t nanoseconds) {
-  on.session.awaiting.fetch_add(1);  // seq_cst, as its load: see issue()
+  on.session.awaiting.fetch_add(1);  // seq_cst, like its load in issue()
   if (mustWait()) reader.awaitBell(bell, nanoseconds);
   on.session.awaiting.fetch_sub(1);
 }
@@ -149,7 +149,7 @@ void RingConsumer::run(const Frame& executed, bool isAgain) {
   settle(executed, result, isAgain);
 }
 
-// What follows in the ring is executed meanwhile: nobody knows of what this frame makes before it has its reply.
+// Later frames of the ring are executed meanwhile: no frame can name what this one makes before the program has its reply.
 void RingConsumer::putOff(const Frame& frame, SlowCall call, bool isAgain) {
   auto words = std::make_shared<const kj::Array<capnp::word>>(kj::heapArray(frame.words));
   auto work = call.work;
@@ -170,11 +170,11 @@ void RingConsumer::settle(const Frame& executed, CUresult result, bool isAgain) 
   if (info.route == api::Route::POST) {
     if (result != CUDA_SUCCESS) on.session.noteDeferred(on.device(), result);
   } else if (!reply.isLeftToGpu() || result != CUDA_SUCCESS) {
-    complete(on, executed, result, reply.words());  // a refused module's log comes with the refusal
+    complete(on, executed, result, reply.words());  // the reply has the log of a refused module
   }
 }
 
-// Graphs end before what they name is destroyed or changed.
+// Folded graphs end before an object that they name is destroyed or changed.
 void RingConsumer::forgetNamed(const Frame& executed) {
   if (api::infoOf(executed.method).isSetting || executed.method == api::Method::contextReset) on.gpu.folded.dropAll();
   api::visitEffects(executed.method, executed.words, [&](const api::EffectOn& effect) {
@@ -183,10 +183,10 @@ void RingConsumer::forgetNamed(const Frame& executed) {
   });
 }
 
-// It lacked memory. What the program has destroyed gives its memory back when the GPU has passed the last fence, or a later one if work
-// has come meanwhile, and graphs, which end for it, when the GPU has passed all work so far: then it is executed once more. Memory does
-// not wait for graphs, because what runs may wait for the program. False if no memory is coming back, or only later and nobody waits for
-// a reply.
+// Executes a frame again that failed for lack of memory. Objects that the program has destroyed free their memory when the GPU has passed
+// the last pending fence, or a later one if work was added meanwhile. Folded graphs are dropped now, and free theirs when the GPU has
+// passed all work so far. Then the frame is executed once more. An allocation does not wait for graphs, because the running work may wait
+// for the program. False if no memory will be freed, or only later and no caller waits for a reply.
 bool RingConsumer::runAgain(const Frame& executed) {
   const bool hadGraphs = on.gpu.folded.dropAll(), isForMemory = takesMemory(executed.method);
   if (!hadGraphs && on.gpu.later.isEmpty()) return false;
@@ -205,7 +205,7 @@ bool RingConsumer::runAgain(const Frame& executed) {
   return true;
 }
 
-// A context that a fault has ended will never write its completions, so its error is put where every waiter looks.
+// A context that a fault has ended will never write its completion words, so the error is stored where every waiter looks.
 void RingConsumer::watch() {
   if (on.gpu.isEnded()) return;
   CUresult state = on.gpu.query();
@@ -213,7 +213,7 @@ void RingConsumer::watch() {
   if (state != CUDA_SUCCESS) on.session.noteFault(state);
   isBusy = false;
   if (!on.session.prints) return;
-  on.collectOutput();  // of which the program's next launch is told
+  on.collectOutput();  // the program's next launch sees it
   on.session.tellOutput();
 }
 

@@ -1,7 +1,7 @@
-// The consumer of one GPU's ring: it executes the frames in their order and, while none come, looks after the GPU, so that a
-// context that a fault has ended becomes a reply for every waiter.
+// The consumer of one GPU's ring: it executes the frames in order. While none come it checks the GPU, so that every waiter gets an error if
+// a fault has ended the context.
 //
-// Belongs to the thread of that GPU while it consumes; wake() is for any thread. A suspend keeps nothing of it: the position is
+// Belongs to the thread of that GPU while it consumes; any thread may call wake(). A suspend keeps nothing of it: the position is
 // Gpu::executed.
 #pragma once
 
@@ -18,13 +18,13 @@ namespace vgpu::stub {
 
 class RingConsumer {
  public:
-  // Begins where the GPU's executed frames end.
+  // Begins at the position up to which the GPU's frames are executed.
   explicit RingConsumer(Execution& on);
   ~RingConsumer();
   RingConsumer(const RingConsumer&) = delete;
   RingConsumer& operator=(const RingConsumer&) = delete;
 
-  // Executes frames until `stop`, between two of them. In the GPU's context. Throws kj::Exception on what an honest program never
+  // Executes frames until `stop`, which is checked between frames. In the GPU's context. Throws kj::Exception on what no honest program
   // sends.
   void consume(const std::atomic<bool>& stop);
 
@@ -46,10 +46,10 @@ class RingConsumer {
   Execution& on;
   RingReader reader;
   Folding folding;
-  std::optional<Frame> frame;  // the next one, while it waits for another ring
+  std::optional<Frame> frame;  // the next frame, while it waits for another ring or for slow calls
   Reply reply;
-  bool isBusy = false;    // the GPU has work that we have not seen to end
-  bool isBehind = false;  // frames were there each time since one was executed: the program is ahead of us
+  bool isBusy = false;    // the GPU has work that was not yet seen to finish
+  bool isBehind = false;  // the ring was not empty since a frame was executed: the program is ahead of this thread
 };
 
 }  // namespace vgpu::stub

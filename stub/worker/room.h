@@ -1,4 +1,4 @@
-// Room for elements that the driver writes, as many as a frame says, and what a reply takes of them.
+// A buffer for elements that the driver writes, as many as a frame says, bounded by what a reply can hold.
 #pragma once
 
 #include <cuda.h>
@@ -16,17 +16,17 @@ class Room {
  public:
   explicit Room(uint64_t count) : isTooLarge(count > mostBytes / sizeof(Element)), elements(isTooLarge ? 0 : count) {}
 
-  // CUDA_ERROR_INVALID_VALUE for more than a reply takes.
+  // CUDA_ERROR_INVALID_VALUE if a reply cannot hold that many.
   CUresult check() const { return isTooLarge ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; }
-  // Null if there is room for none.
+  // Null if there are no elements.
   Element* get() { return elements.empty() ? nullptr : elements.data(); }
-  // Of which the driver has written `count`, or has more than there was room for.
+  // The elements written, if the driver reports `count`, which may be more than the buffer holds.
   kj::ArrayPtr<const kj::byte> filled(uint64_t count) const {
     return kj::arrayPtr(elements.data(), std::min<uint64_t>(count, elements.size())).asBytes();
   }
 
  private:
-  static constexpr uint64_t mostBytes = maxReplyBytes / 4;  // a reply may have several
+  static constexpr uint64_t mostBytes = maxReplyBytes / 4;  // a reply may contain several lists
 
   bool isTooLarge;
   std::vector<Element> elements;

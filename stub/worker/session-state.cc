@@ -29,7 +29,7 @@ SessionState::SessionState(const Driver& driver, const Images& images, int outpu
   int count = 0;
   require(driver, driver.cuDeviceGetCount(&count), "counting devices");
   if (!driver.order.empty()) count = static_cast<int>(driver.order.size());
-  KJ_REQUIRE(count > 0, "the driver has no device");
+  KJ_REQUIRE(count > 0, "the driver finds no device");
   for (unsigned device = 0; device < std::min<unsigned>(static_cast<unsigned>(count), maxDevices); ++device)
     executions.push_back(std::make_unique<Execution>(*this, device));
   std::vector<const HandleMap*> handles;
@@ -39,7 +39,7 @@ SessionState::SessionState(const Driver& driver, const Images& images, int outpu
 }
 
 SessionState::~SessionState() {
-  hostLeases.endAll();  // while the arena is mapped
+  hostLeases.endAll();  // before the arena is unmapped
   for (unsigned device = 0; device < deviceCount(); ++device) physical.endDevice(device);
   detach();
 }
@@ -72,7 +72,7 @@ CUresult SessionState::moveWhileIdle(Execution& on, const std::function<CUresult
     if (result == CUDA_SUCCESS) dropGraphs();
     on.gpu.select();
     if (result == CUDA_SUCCESS) result = move();
-    if (driver.noteAllocation == nullptr) return;  // an emulated device forgets what is allocated in memory that is unmapped
+    if (driver.noteAllocation == nullptr) return;  // an emulated device forgets allocations whose memory is unmapped
     for (auto [address, bytes] : on.handles.of(api::Kind::MEMORY)) driver.noteAllocation(address, bytes, "cudaMalloc");
   };
   if (stopOthers) {
@@ -115,7 +115,7 @@ std::optional<unsigned> SessionState::findUnreaching(unsigned device) const {
   for (unsigned other = 0; other < count; ++other) {
     const CUdevice from = driver.device(other), to = driver.device(device);
     int reaches = 1;
-    if (from != to) require(driver, driver.cuDeviceCanAccessPeer(&reaches, from, to), "asking for peers");
+    if (from != to) require(driver, driver.cuDeviceCanAccessPeer(&reaches, from, to), "querying peer access");
     if (reaches == 0) return other;
   }
   return std::nullopt;
@@ -159,9 +159,9 @@ CUresult SessionState::execute(api::Method method, unsigned device, kj::ArrayPtr
 
 void SessionState::attach(MemoryFile segmentFileIn, MemoryFile hostArenaFile) {
   detach();
-  for (auto& execution : executions) execution->longReplies.clear();  // of another program
+  for (auto& execution : executions) execution->longReplies.clear();  // replies to the previous program
   auto shared = std::make_unique<Segment>(segmentFileIn);
-  KJ_REQUIRE(hostArenaFile.bytes() == hostArenaBytes, "a host arena of another size", hostArenaFile.bytes());
+  KJ_REQUIRE(hostArenaFile.bytes() == hostArenaBytes, "a host arena has the wrong size", hostArenaFile.bytes());
   Mapping arena(hostArenaFile, fromWire<void*>(hostArenaBase));
   require(driver, registerSegment(shared->base()), "registering the session's shared memory");
   segment = std::move(shared);

@@ -5,7 +5,8 @@
 
 namespace vgpu::stub {
 
-// A module that is taken again has stayed in the driver: the variables that it does not share get the values of a new one.
+// A module that is loaded again has stayed in the driver: gives the variables that it does not share their initial values, copied from a
+// fresh load.
 CUresult SharedModules::initialize(CUmodule real, const void* image, const std::set<std::string>& variables, const Jit& jit) const {
   CUmodule fresh = nullptr;
   CUresult result = driver.cuModuleLoadDataEx(&fresh, image, jit.count, jit.options, jit.values);

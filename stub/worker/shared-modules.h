@@ -1,8 +1,8 @@
-// Modules of one library of code on several GPUs, with managed variables: these are one for all of them, as natively, because the
-// driver loads such modules as one library too (cuLibraryGetManaged: it "is shared across devices").
+// Modules of one library of code (CUlibrary) on several GPUs, with managed variables. Each managed variable exists once for all GPUs, as
+// natively, because the driver loads these modules as one library too (cuLibraryGetManaged: it "is shared across devices").
 //
-// Of the session; used by whoever holds SessionState::moduleLoading. A suspend drops it: recipes, and what a snapshot keeps of the
-// modules' groups, name the library.
+// Of the session; used only with SessionState::moduleLoading held. A suspend drops it: recipes, and the saved rows of the module groups,
+// name the library.
 #pragma once
 
 #include <cuda.h>
@@ -25,23 +25,23 @@ class SharedModules {
     CUjit_option* options = nullptr;
     void** values = nullptr;
   };
-  // Loads an image into the current context, as the module of the library with that number; 0: it has all for itself, and so has a
-  // second one of that library in this context. CUDA's answer. `variables`: what names of variables the image may have.
+  // Loads an image into the current context, as the module of the library with that number. With 0, and for a second module of that library
+  // in this context, the module shares no variables. CUDA's result. `variables`: names of variables that the image may have.
   CUresult load(uint64_t library, const void* image, const std::set<std::string>& variables, const Jit& jit, CUmodule& real);
-  // Unloads any module: one of a library stays where it is until the last of that library is unloaded. CUDA's answer.
+  // Unloads any module: one of a library stays loaded until the last of that library is unloaded. CUDA's result.
   CUresult unload(CUmodule real);
-  // Whether loading the modules that the session has of its library, in their order, would put the managed variables elsewhere: the
-  // device that has placed them has given its module up, or one has taken its module again.
+  // Whether loading the present modules of its library in their order would place the managed variables elsewhere: the device whose load
+  // placed them has unloaded its module, or a device has unloaded and loaded its module again.
   bool isTorn(CUmodule real) const;
-  // It is gone, with its context or its group.
+  // Forgets a module that has ended with its context or its group.
   void forget(CUmodule real);
 
  private:
   struct Shared {
     CUlibrary real = nullptr;
-    CUmodule first = nullptr;       // with it the managed variables were placed
+    CUmodule first = nullptr;       // the load that placed the managed variables
     bool isTorn = false;
-    std::map<CUmodule, bool> live;  // by module: whether the session has it
+    std::map<CUmodule, bool> live;  // whether the session has the module loaded
   };
   CUresult initialize(CUmodule real, const void* image, const std::set<std::string>& variables, const Jit& jit) const;
 

@@ -1,11 +1,11 @@
-// By which names the objects of a session are shared: those that it gives, and those that it has from others. By the object's
-// handle, which of memory is its address.
+// The names by which objects of the session are shared: those that it gives to other sessions, and those that it has from others. Found by
+// the object's handle; for memory that is its address.
 //
-// Physical memory of which the session that gave it has let go is owned by one of those that have it: it saves the bytes, and its
-// restored worker makes the memory and gives it to the others. Several objects of this session may be that same memory.
+// Physical memory that the giving session has released is owned by one of the sessions that have it: that session saves the bytes, and its
+// restored worker makes the memory and gives it to the others. Several objects of this session may be the same memory.
 //
-// Any GPU's thread, and those of slow calls. `mutex` is a leaf. Of this a suspend keeps what is owned, with the physical objects
-// (kinds/physical.cc), and else nothing: recipes give and take the same again.
+// Any GPU's thread, and the threads of slow calls. `mutex` is a leaf. A suspend keeps only the owned names, with the physical objects
+// (kinds/physical.cc): recipes give and take the rest again.
 #pragma once
 
 #include <map>
@@ -24,12 +24,12 @@ class SharedNames {
     std::lock_guard lock(mutex);
     all.insert_or_assign({kind, handle}, Entry{name, isGiven});
   }
-  // Whether the object is given to others, or had from others.
+  // Whether the object is given to other sessions, or had from one.
   bool has(api::Kind kind, uint64_t handle) const {
     std::lock_guard lock(mutex);
     return all.contains({kind, handle});
   }
-  // Ends what there is of an object, if there is any: the name, and whether it was given.
+  // Removes an object's entry, if there is one: returns its name, and whether it was given.
   std::optional<std::pair<SharedName, bool>> take(api::Kind kind, uint64_t handle) {
     std::lock_guard lock(mutex);
     auto found = all.find({kind, handle});
@@ -38,19 +38,19 @@ class SharedNames {
     all.erase(found);
     return taken;
   }
-  // The name of an object that is given, or had from others, and whether it is given.
+  // The name of a shared object, and whether it is given.
   std::optional<std::pair<SharedName, bool>> find(api::Kind kind, uint64_t handle) const {
     std::lock_guard lock(mutex);
     auto found = all.find({kind, handle});
     return found == all.end() ? std::nullopt : std::optional(std::pair(found->second.name, found->second.isGiven));
   }
 
-  // What is had from sessions that have let go of it, and is this one's to save: as the daemon says before a save.
+  // Physical memory whose giving session has released it and that this session must save; the daemon says so before a save.
   void own(std::set<SharedName> names) {
     std::lock_guard lock(mutex);
     owned = std::move(names);
   }
-  // What a snapshot says of that, before its recipes are executed.
+  // The names that a snapshot lists as owned, before its recipes are executed.
   void inherit(const std::set<SharedName>& names) {
     std::lock_guard lock(mutex);
     for (auto& name : names) inherited.emplace(name, std::nullopt);
@@ -63,7 +63,7 @@ class SharedNames {
     std::lock_guard lock(mutex);
     return owned.contains(name) || inherited.contains(name);
   }
-  // The first object of a restored session that is inherited memory; it is `handle` if there was none.
+  // The first object of a restored session that is this inherited memory; sets it to `handle` if there was none.
   uint64_t firstOf(const SharedName& name, uint64_t handle) {
     std::lock_guard lock(mutex);
     auto& first = inherited.at(name);

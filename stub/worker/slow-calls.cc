@@ -31,7 +31,7 @@ void SlowCalls::beginFirst() {
   if (thread.joinable()) return changed.notify_all();
   try {
     thread = std::thread([this] { run(); });
-  } catch (const std::exception&) {  // the system has none: the ring waits for this one
+  } catch (const std::exception&) {  // the system refuses a thread: the ring waits for this call
     runGiven(lock, false);
   }
 }
@@ -42,7 +42,7 @@ void SlowCalls::poll() {
     CUresult ofWork = CUDA_SUCCESS;
     if (started && !takeResult(ofWork)) return;
     started = false;
-    // Taken out before it runs: it may add others.
+    // Removed before its end runs, because the end may add calls.
     Call ended = std::move(calls.front());
     calls.pop_front();
     ended.end(ofWork);
@@ -89,7 +89,7 @@ void SlowCalls::run() {
   }
 }
 
-// Our own failures come out where the GPU's thread takes the result. The lock is held but for the work.
+// An exception of the work is stored, and thrown where the GPU's thread takes the result. The lock is held except during the work.
 void SlowCalls::runGiven(std::unique_lock<std::mutex>& lock, bool isFirst) {
   const Work& work = *std::exchange(given, nullptr);
   lock.unlock();

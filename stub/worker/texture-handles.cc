@@ -22,7 +22,7 @@ CUresult TextureHandles::make(uint64_t handle, bool surface, IsThere isThere, Cr
   return CUDA_SUCCESS;
 }
 
-// One over what has ended, which no work uses any more: over an array of one element, which ends at once as well.
+// Makes an object whose resource has ended, so that no work uses it any more, over an array of one element, which is destroyed at once.
 CUresult TextureHandles::makeOutlived(bool surface, unsigned long long& value) {
   const CUDA_ARRAY3D_DESCRIPTOR shape{
       .Width = 1, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1, .Flags = CUDA_ARRAY3D_SURFACE_LDST};
@@ -41,7 +41,9 @@ CUresult TextureHandles::makeLater(std::vector<TextureHandle>& placeholders) {
     const bool isThere = object.isThere();
     for (;;) {
       unsigned long long made = 0;
-      if (CUresult error = isThere ? object.create(made) : makeOutlived(known.surface, made)) return error;
+      CUresult result = physical.withStandIns(device, [&] { return object.isThere() ? object.create(made) : CUDA_ERROR_INVALID_VALUE; });
+      if (result != CUDA_SUCCESS && !isThere) result = makeOutlived(known.surface, made);
+      if (result != CUDA_SUCCESS) return result;
       known.value = made;
       if (made >= number) break;
       placeholders.push_back(known);

@@ -8,7 +8,7 @@ namespace vgpu::stub {
 
 namespace {
 
-constexpr uint64_t tileBytes = 64 * KiB;  // of every format on every device seen (docs/facts.md)
+constexpr uint64_t tileBytes = 64 * KiB;  // for every format on every device seen (docs/facts.md)
 
 constexpr uint64_t up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit; }
 
@@ -20,7 +20,7 @@ uint64_t resourceOf(const CUarrayMapInfo& info) {
 }
 api::Kind kindOf(const CUarrayMapInfo& info) { return isMipmap(info) ? api::Kind::MIPMAPPED_ARRAY : api::Kind::ARRAY; }
 
-// A box of tiles: of z, y and x the first and the one behind the last.
+// A box of tiles: for z, y and x the first tile and the one after the last.
 struct Tiles {
   uint32_t type = 0, layer = 0, level = 0;
   std::array<uint64_t, 3> first{}, end{1, 1, 1};
@@ -60,20 +60,20 @@ Tiles tilesOf(const CUarrayMapInfo& info, const std::array<uint32_t, 3>& tile) {
 
 }  // namespace
 
-// A sparse array of a piece of a pool, row after row of it.
+// A sparse array whose tiles are mapped to one piece of a pool, row after row.
 class TileState::Window {
  public:
   static constexpr uint64_t bytes = 2 * MiB;
   explicit Window(Execution& on) : driver(on.driver) {
     CUDA_ARRAY3D_DESCRIPTOR shape{width, side, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_SPARSE};
-    require(driver, driver.cuArray3DCreate_v2(&array, &shape), "making an array to read memory of tiles");
+    require(driver, driver.cuArray3DCreate_v2(&array, &shape), "creating an array to read the memory of tiles");
     CUDA_ARRAY_SPARSE_PROPERTIES properties{};
-    require(driver, driver.cuArrayGetSparseProperties(&properties, array), "asking for the tiles of an array");
-    KJ_REQUIRE(properties.tileExtent.width == side && properties.tileExtent.height == side, "tiles of another shape");
+    require(driver, driver.cuArrayGetSparseProperties(&properties, array), "querying the tiles of an array");
+    KJ_REQUIRE(properties.tileExtent.width == side && properties.tileExtent.height == side, "tiles have another shape");
   }
   CUresult end() { return driver.cuArrayDestroy(array); }
 
-  // Calls copy(array, info) with the array in which the bytes [piece, piece + bytes) of a pool are.
+  // Calls copy(array, info) with the array mapped to the bytes [piece, piece + bytes) of a pool.
   template <typename Copy>
   void at(Execution& on, CUmemGenericAllocationHandle memory, uint64_t piece, Copy copy) {
     map(on, memory, piece);
@@ -94,7 +94,7 @@ class TileState::Window {
       tiles[i].offset = memory != 0 ? piece + i * tileBytes : 0;
       tiles[i].deviceBitMask = 1u << driver.device(on.device());
     }
-    require(driver, driver.cuMemMapArrayAsync(tiles.data(), tiles.size(), on.gpu.progress.ownStream()), "mapping memory of tiles");
+    require(driver, driver.cuMemMapArrayAsync(tiles.data(), tiles.size(), on.gpu.progress.ownStream()), "mapping the memory of tiles");
   }
 
   const Driver& driver;
@@ -139,7 +139,7 @@ CUresult TileState::executeOne(Execution& on, CUstream stream, const CUarrayMapI
     if (wanted.offset > pool->bytes || bytes > pool->bytes - wanted.offset) return CUDA_ERROR_INVALID_VALUE;
     real.memHandle.memHandle = pool->real;
   } else {
-    real.memHandle.memHandle = 0;  // the driver does not look at it
+    real.memHandle.memHandle = 0;  // the driver ignores it
   }
   if (CUresult error = on.driver.cuMemMapArrayAsync(&real, 1, stream)) return error;
   record(handle, std::move(resource), wanted);
@@ -157,13 +157,13 @@ void TileState::release(uint64_t number) {
   if (--found->second.tiles == 0) operations.erase(found);
 }
 
-// An operation stays as long as it is the last on some tile; without memory on any tile, a resource needs none.
+// An operation is kept as long as it is the last on some tile; a resource without memory on any tile is not kept.
 void TileState::record(uint64_t handle, Resource described, const CUarrayMapInfo& wanted) {
   std::lock_guard lock(mutex);
   Resource& resource = resources.try_emplace(handle, std::move(described)).first->second;
   const uint64_t number = next++;
   const Tiles tiles = tilesOf(wanted, resource.tile);
-  Operation& operation = operations.emplace(number, Operation{wanted, 1}).first->second;  // 1: until all is counted
+  Operation& operation = operations.emplace(number, Operation{wanted, 1}).first->second;  // 1: until all tiles are counted
   auto take = [&](uint64_t& owner) {
     if (owner != 0 && isMap(operations.at(owner).info)) --resource.mapped;
     if (owner != 0) release(owner);
@@ -222,8 +222,8 @@ CUresult TileState::endDevice(Execution& on) {
 
 // ------------------------------------------------------------------ snapshots
 
-// A row: resource, memory, offset in it, what is done, and then level, layer, offset and extent of the tiles; of a mip tail layer,
-// offset and size.
+// A row: resource, memory, offset in it, the operation, whether it is a mip tail, and then level, layer, offset and extent of the tiles;
+// for a mip tail layer, offset and size.
 Rows TileState::rows() const {
   std::lock_guard lock(mutex);
   Rows rows;
@@ -294,7 +294,7 @@ TileState::Window& TileState::windowOf(Execution& on) {
 template <typename Copy>
 void TileState::forPieces(Execution& on, uint64_t physical, uint64_t offset, uint64_t bytes, Copy copy) {
   auto pool = on.session.physical.find(physical);
-  KJ_REQUIRE(pool.has_value() && offset <= pool->bytes && bytes <= pool->bytes - offset, "bytes that a tile pool does not have", physical);
+  KJ_REQUIRE(pool.has_value() && offset <= pool->bytes && bytes <= pool->bytes - offset, "bytes past the end of a tile pool", physical);
   for (uint64_t done = 0; done < bytes;) {
     const uint64_t at = offset + done, within = at % Window::bytes, part = std::min(bytes - done, Window::bytes - within);
     windowOf(on).at(on, pool->real, at - within,

@@ -1,13 +1,13 @@
-// Which memory the arrays have that are made without: tiles of sparse arrays, and whole arrays of deferred mapping, lie in tile pools
+// The memory of arrays that are made without memory: tiles of sparse arrays, and whole arrays of deferred mapping, lie in tile pools
 // (physical memory without an address), where the program puts them with cuMemMapArrayAsync.
 //
-// What is mapped is state of the session: a snapshot has the operations of which something is still in effect, and restore makes them
-// again in their order. So what the driver does with an operation of several tiles is the same again, and arrays that share a tile
-// share it again. The bytes are those of the pools: read and written, 2 MiB at a time, through a sparse array of ours that has every
-// tile of a pool once. So they are in the order of that array's layout, and mean the same on GPUs that lay arrays out alike.
+// The mappings are state of the session: a snapshot has the operations of which any part is still in effect, and restore executes them
+// again in order. So an operation of several tiles has the same effect as before, and arrays that share a tile share it again. The saved
+// bytes are those of the pools: read and written, 2 MiB at a time, through a sparse array of the worker's (Window) that maps every tile of
+// a piece once. So they are in that array's layout, and valid only on GPUs with the same layout.
 //
-// Owned by the session. Operations are executed by the thread of the GPU whose arrays they are about; `mutex` is a leaf. A resource is
-// an array or a mipmapped array, by its virtual handle.
+// Owned by the session. Operations are executed by the thread of the GPU whose arrays they name; `mutex` is a leaf. A resource is an array
+// or a mipmapped array, by its virtual handle.
 #pragma once
 
 #include <cuda.h>
@@ -33,42 +33,42 @@ class TileState {
   ~TileState();
   TileState(const TileState&) = delete;
 
-  // Executes operations in a stream, as they came, with virtual handles; `real` are the same with the driver's arrays. CUDA's answer;
-  // those before one that is refused are in effect.
+  // Executes operations in a stream, in order. `wanted` has virtual handles, `real` the same with the driver's arrays. CUDA's result;
+  // operations before a refused one are in effect.
   CUresult execute(Execution& on, CUstream stream, std::span<const CUarrayMapInfo> wanted, std::span<CUarrayMapInfo> real);
-  // The resource has ended.
+  // Forgets a resource that has ended.
   void forget(uint64_t resource);
-  // Whether a resource has memory of it.
+  // Whether a resource has memory of that pool.
   bool uses(uint64_t physical) const;
-  // All of a device has ended with its context.
+  // Forgets all state of a device whose context has ended.
   void drop(unsigned device);
-  // The same, and what was made to read its pools is destroyed. CUDA's answer.
+  // drop(), and also destroys the window of the device. CUDA's result.
   CUresult endDevice(Execution& on);
 
-  // The operations that are in effect: a row each, in their order; `columns` of numbers. `execute` makes one again.
+  // The operations in effect, one row each, in order; `columns` of numbers. restore() executes one again.
   Rows rows() const;
   static bool isValid(const Row& row, uint64_t devices);
   void restore(Execution& on, const Row& row);
   static unsigned deviceOf(const Row& row);
   static constexpr const char* columns = "nnnnnnnnnnnnn";
 
-  // The bytes of a pool, as of a kind's module (stub/worker/kinds/kind.h).
+  // The bytes of a pool, as a kind's module reads and writes them (stub/worker/kinds/kind.h).
   void read(Execution& on, uint64_t physical, uint64_t offset, std::byte* out, size_t bytes);
   void write(Execution& on, uint64_t physical, uint64_t offset, const std::byte* in, size_t bytes);
 
  private:
-  // A tile, or what else is mapped as one: type, layer, level, then z, y and x, in tiles.
+  // A tile, or a part that is mapped like a tile: type, layer, level, then z, y and x in tiles.
   using Tile = std::array<uint32_t, 6>;
   struct Operation {
     CUarrayMapInfo info{};  // virtual handles
-    uint64_t tiles = 0;     // in effect
+    uint64_t tiles = 0;     // tiles on which it is in effect
   };
-  // `tile`: its extent; 0 if the whole resource is mapped at once.
+  // `tile`: the extent of a tile; 0 if the whole resource is mapped at once.
   struct Resource {
     std::array<uint32_t, 3> tile{};
-    uint64_t wholeBytes = 0;  // then: the memory that it needs
-    std::map<Tile, uint64_t> tiles;  // the number of the last operation on each
-    uint64_t mapped = 0;             // tiles that have memory
+    uint64_t wholeBytes = 0;  // in that case: the memory that it needs
+    std::map<Tile, uint64_t> tiles;  // the number of the last operation on each tile
+    uint64_t mapped = 0;             // number of tiles that have memory
   };
   class Window;
 
@@ -84,7 +84,7 @@ class TileState {
   std::map<uint64_t, Resource> resources;
   std::map<uint64_t, Operation> operations;  // by number
   uint64_t next = 1;
-  std::array<std::unique_ptr<Window>, maxDevices> windows;  // by device: of its thread, or while no calls are executed
+  std::array<std::unique_ptr<Window>, maxDevices> windows;  // by device: used by its thread, or while no calls are executed
 };
 
 }  // namespace vgpu::stub

@@ -13,7 +13,7 @@ Unpacked::Unpacked(Execution& on, const api::Described& element, kj::ArrayPtr<co
   std::memcpy(copy.data(), data.begin(), data.size());
   auto bytes = kj::arrayPtr(static_cast<kj::byte*>(static_cast<void*>(copy.data())), data.size());
   api::walkDescribed(element, bytes, [&](const api::DescribedField& field, kj::byte* structure) {
-    if (field.what == api::FieldClass::choice) return;  // the driver looks itself
+    if (field.what == api::FieldClass::choice) return;  // the driver checks it
     auto value = api::numberAt<uint64_t>(structure, field.offset);
     if (field.what == api::FieldClass::handle) {
       api::putNumber(structure, field.offset, on.real(field.kind, value, field.nullable));

@@ -1,5 +1,5 @@
-// A Data list of described elements (vgpu/api/described.h) as the driver takes it: a copy with real handles. Nothing of what a
-// program has sent is used unchecked. For one call of the driver, on the thread of its GPU.
+// A Data list of described elements (vgpu/api/described.h) in the driver's form: a copy with real handles. Everything that the program sent
+// is checked. For one call of the driver, on the thread of its GPU.
 #pragma once
 
 #include <cuda.h>
@@ -15,13 +15,13 @@ class Execution;
 
 class Unpacked {
  public:
-  // Throws kj::Exception on a list that is none of such elements, BadHandle on one that names an object which is not there.
+  // Throws kj::Exception if the data are not a list of such elements, BadHandle if an element names an object that does not exist.
   Unpacked(Execution& on, const api::Described& element, kj::ArrayPtr<const kj::byte> data);
   Unpacked(const Unpacked&) = delete;
   Unpacked& operator=(const Unpacked&) = delete;
 
-  // CUDA_ERROR_INVALID_VALUE for memory that is not the session's, and if there are not as many elements as the call says;
-  // nothing of it may be given to the driver then.
+  // CUDA_ERROR_INVALID_VALUE if an element names memory that is not the session's, or if the number of elements is not `count`; then
+  // nothing of the list may be given to the driver.
   CUresult check(uint64_t count, bool optional = false) const {
     return refused == CUDA_SUCCESS && !(optional && elements == 0) && count != elements ? CUDA_ERROR_INVALID_VALUE : refused;
   }
@@ -31,14 +31,14 @@ class Unpacked {
   Element* get() {
     return elements == 0 ? nullptr : list<Element>();
   }
-  // Never null: of a list that the program must give, however short. The driver refuses null for strides of which it reads none.
+  // Never null, for a list that the call requires even if it is empty: the driver refuses null for strides even if it reads none.
   template <typename Element>
   Element* list() {
     return static_cast<Element*>(static_cast<void*>(copy.data()));
   }
 
  private:
-  std::vector<uint64_t> copy;  // aligned as every type of the header; not empty
+  std::vector<uint64_t> copy;  // aligned for every type of the header; never empty
   size_t elements = 0;
   CUresult refused = CUDA_SUCCESS;
 };

@@ -29,7 +29,7 @@ struct Worker::Impl {
     {
       std::lock_guard lock(mutex);
       ending = true;
-      stop();  // under the lock: once the thread has seen `ending`, the consumers are gone
+      stop();  // under the lock: when the thread sees `ending`, no consumer runs
     }
     thread.join();
   }
@@ -42,13 +42,13 @@ struct Worker::Impl {
   bool running = false, ending = false;     // running: calls are to be executed
   unsigned consuming = 0;                   // threads that may be executing calls
   std::atomic<bool> stopRequested{false};
-  std::optional<PrimaryContext> kept;     // between release() and recycle(): without it the context would end with the session
-  bool isAlone = false;                   // one thread executes a call while no other does
-  unsigned awaitsAlone = 0;               // threads in a call that waits to be alone
-  std::unique_ptr<SessionState> session;  // made, used and destroyed on the first GPU's thread, but for its parts of the others
-  std::array<std::unique_ptr<RingConsumer>, maxDevices> consumers;  // of the rings that are used, since the memory was attached
-  std::array<std::thread, maxDevices> others;                       // by device, but the first; started when its ring is first used
-  std::thread thread;                                               // the first GPU's; last: it uses all of the above
+  std::optional<PrimaryContext> kept;     // between release() and recycle(): keeps the context, which would end with the session
+  bool isAlone = false;                   // one thread executes a call while all others are stopped
+  unsigned awaitsAlone = 0;               // threads in a call that waits to be the only one
+  std::unique_ptr<SessionState> session;  // made, used and destroyed on the first GPU's thread, except for each other GPU's Execution
+  std::array<std::unique_ptr<RingConsumer>, maxDevices> consumers;  // one for each ring that is used, since the memory was attached
+  std::array<std::thread, maxDevices> others;                       // by device, except the first; started when its ring is first used
+  std::thread thread;                                               // the first GPU's; last: it uses all members above
 
   void work();
   void serve(unsigned device);
@@ -88,7 +88,7 @@ void Worker::Impl::work() {
   session.reset();
 }
 
-// Any other GPU's.
+// The thread of any other GPU.
 void Worker::Impl::serve(unsigned device) {
   std::unique_lock lock(mutex);
   while (!ending) {
@@ -100,8 +100,8 @@ void Worker::Impl::serve(unsigned device) {
   }
 }
 
-// One of the three places where our own failures are caught: what an honest program never sends ends this process, and
-// with it this session and no other.
+// One of the three places where our own failures are caught: a message that no honest program sends ends this process, and so this session
+// and no other.
 void Worker::Impl::consume(unsigned device, std::unique_lock<std::mutex>& lock) try {
   ++consuming;
   lock.unlock();
@@ -115,7 +115,7 @@ void Worker::Impl::consume(unsigned device, std::unique_lock<std::mutex>& lock) 
   _exit(1);
 }
 
-// This and the next, on the first GPU's thread.
+// This function and the next run on the first GPU's thread.
 void Worker::Impl::begin() {
   session = makeSession();
   session->startThread = [this](unsigned device) { openRing(device); };
@@ -141,7 +141,7 @@ void Worker::Impl::recycle() {
   kept.reset();
 }
 
-// On the first GPU's thread. The GPU is used already.
+// On the first GPU's thread. The session already uses the GPU.
 void Worker::Impl::openRing(unsigned device) {
   std::lock_guard lock(mutex);
   if (!consumers[device]) {
@@ -158,8 +158,8 @@ void Worker::Impl::closeRings() {
   for (auto& consumer : consumers) consumer.reset();
 }
 
-// Those that the program has opened: it goes on to use them, and does not open them again. A consumer that is there stays, also
-// after a quiesce() that failed: what waits for the GPU may be its.
+// Opens the rings that the program has opened: it goes on to use them without opening them again. An existing consumer stays, also after a
+// failed quiesce(): continuations that wait for the GPU may belong to it.
 void Worker::Impl::openRings() {
   for (unsigned device = 0; device < session->deviceCount(); ++device) {
     if (consumers[device] || (device != 0 && session->shared().ring(device).isOpen.load() == 0)) continue;
@@ -168,11 +168,11 @@ void Worker::Impl::openRings() {
   }
 }
 
-// On the thread of a GPU that executes a call. The other threads stop between two frames; of several in such a call one comes
-// after the other. A quiesce() meanwhile waits for this call, as for any.
+// On the thread of a GPU that executes a call. The other threads stop between two frames; if several threads are in such a call, they run
+// one after the other. A concurrent quiesce() waits for this call, as for any.
 void Worker::Impl::runAlone(const std::function<void()>& work) {
   std::unique_lock lock(mutex);
-  if (consuming == 0) {  // a recipe: no thread executes calls
+  if (consuming == 0) {  // while recipes are executed no thread executes calls
     lock.unlock();
     return work();
   }
@@ -208,12 +208,12 @@ void Worker::Impl::wakeConsumers() {
     if (consumer) consumer->wake();
 }
 
-// Runs `task` on the first GPU's thread, quiesced, and waits; its exception comes out here.
+// Runs `task` on the first GPU's thread, quiesced, and waits; rethrows its exception.
 void Worker::Impl::runTask(const std::function<void()>& task) {
   kj::Maybe<kj::Exception> failure;
   bool done = false;
   std::unique_lock lock(mutex);
-  KJ_REQUIRE(!running && consuming == 0, "the worker consumes; quiesce it first");
+  KJ_REQUIRE(!running && consuming == 0, "the worker is executing calls; quiesce it first");
   tasks.push_back([&] {
     auto caught = kj::runCatchingExceptions(task);
     std::lock_guard finished(mutex);
@@ -263,10 +263,10 @@ void Worker::proceed() {
   };
   {
     std::lock_guard lock(impl->mutex);
-    if (impl->running || impl->consuming != 0) return run(lock);  // a quiesce() was given up before all had stopped
+    if (impl->running || impl->consuming != 0) return run(lock);  // a quiesce() was given up before all threads had stopped
   }
   runQuiesced([&](SessionState& on) {
-    KJ_REQUIRE(on.isAttached(), "no session's memory is attached");
+    KJ_REQUIRE(on.isAttached(), "the memory of no session is attached");
     on.shared().header().storesImages.store(on.images.store != nullptr ? 1 : 0);
     on.tellOutput();
     impl->openRings();
@@ -281,13 +281,13 @@ uint64_t Worker::quiesce(const std::function<void(const std::string&)>& waiting)
     impl->stop();
     while (!impl->changed.wait_for(lock, std::chrono::milliseconds(100), [&] { return impl->consuming == 0; })) {
       lock.unlock();
-      if (waiting) waiting("");  // a thread is in the driver, with a launch for which there is no room, perhaps
+      if (waiting) waiting("");  // a thread is inside the driver, perhaps at a launch for which its queue has no room
       lock.lock();
     }
   }
   uint64_t position = 0;
   runQuiesced([&](SessionState& on) {
-    // What continues now may give the GPU work again.
+    // The continuations that run here may give the GPU work again.
     bool more;
     do {
       while (!on.finishSlowCalls(std::chrono::milliseconds(100)))
@@ -326,7 +326,7 @@ bool Worker::interlude(bool idle, std::chrono::milliseconds limit, const std::fu
   return isDone;
 }
 
-// Another reader of the same rings. A frame that its thread has left meanwhile says nothing.
+// Reads the same rings with a reader of its own. A frame that its thread has finished meanwhile is skipped.
 std::vector<std::string> Worker::executing() const {
   std::vector<std::string> names;
   std::lock_guard lock(impl->mutex);

@@ -1,5 +1,5 @@
-// What the chunk pipeline moves: memory to a file and back, compressed and checked. Times are reported, never asserted;
-// the file is synced, so the disk is part of it.
+// Throughput of the chunk pipeline: memory to a file and back, compressed and checked. Times are reported, never asserted; the file is
+// synced, so they include the disk.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ using namespace vgpu::test;
 
 constexpr size_t totalBytes = size_t{256} << 20;
 
-// 0: zeros. 1: floats that are near each other, as in a simulation. 2: bytes without order.
+// 0: zeros. 1: floats close to each other, as in a simulation. 2: incompressible bytes.
 std::vector<std::byte> content(int64_t kind) {
   std::vector<std::byte> bytes(totalBytes);
   std::mt19937_64 random(1);
@@ -52,7 +52,7 @@ void save(benchmark::State& state) {
   ScratchDirectory scratch;
   uint64_t stored = 0;
   for (auto _ : state) {
-    SnapshotWriter directory(scratch.path + "/s");  // removes what it holds
+    SnapshotWriter directory(scratch.path + "/s");  // the constructor removes what the directory holds
     auto packs = write(directory, bytes).packs;
     stored = std::accumulate(packs.begin(), packs.end(), uint64_t{0});
   }
@@ -82,7 +82,7 @@ void restore(benchmark::State& state) {
 }
 BENCHMARK(restore)->DenseRange(0, 2)->MeasureProcessCPUTime()->UseRealTime()->Unit(benchmark::kMillisecond);
 
-// What the index costs a save of 32 GiB: new chunks into it, and asking for chunks that it has.
+// Cost of the index in a save of 32 GiB: inserts new chunks, and looks up chunks that it has.
 constexpr size_t chunksOf32GiB = 16384;
 
 std::map<ChunkName, StoredChunk> rows(uint64_t version) {

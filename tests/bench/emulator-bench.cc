@@ -105,7 +105,7 @@ void vectorAdd(benchmark::State& state) {
 }
 BENCHMARK(vectorAdd)->Arg(1)->Arg(2)->Unit(benchmark::kMicrosecond)->UseRealTime();
 
-// A module of many kernels, one of which is used.
+// A module of many kernels, of which one is launched.
 void loadModule(benchmark::State& state) {
   std::string text(headerText), body = fmaLoop("f32", "0f3F000000");
   body = body.substr(body.find("(.param"));

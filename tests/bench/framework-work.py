@@ -7,7 +7,7 @@ import sys
 import time
 
 if sys.argv[1] == "gpt2":
-    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # what deterministic products need; PyTorch parses it at each product
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # deterministic products need it; PyTorch parses it at each product
 import torch
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "frameworks"))

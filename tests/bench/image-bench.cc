@@ -1,5 +1,5 @@
-// What an image costs on its way to a worker, apart from the driver: named and found in the store, or copied as it is
-// sent, and looked through for what the worker must know of it. Times are reported, never asserted.
+// What it costs to bring an image to a worker, apart from the driver: named and found in the store, or copied in pieces, and scanned for
+// the facts that the worker needs. Times are reported, never asserted.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -14,7 +14,7 @@ namespace {
 using namespace vgpu;
 using namespace vgpu::stub;
 
-// PTX text as a compiler writes it, of about so many bytes.
+// PTX text as a compiler writes it, of about `bytes` bytes.
 std::vector<std::byte> imageOf(int64_t bytes) {
   std::string text = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .global .align 4 .u32 runs;\n";
   for (unsigned line = 0; text.size() + 1 < static_cast<size_t>(bytes); ++line)
@@ -24,7 +24,7 @@ std::vector<std::byte> imageOf(int64_t bytes) {
   return {span.begin(), span.end()};
 }
 
-// An image that the node has.
+// An image that the node has in its store.
 struct Stored {
   explicit Stored(int64_t bytes) : image(imageOf(bytes)) { store.add(name, image, findFacts(image)); }
   auto find() { return store.find(name); }
@@ -39,7 +39,7 @@ void done(benchmark::State& state, size_t bytes) {
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * bytes));
 }
 
-// The program's part where it asks.
+// The program's part of a lookup: the digest.
 void digest(benchmark::State& state) {
   auto image = imageOf(state.range(0));
   for (auto _ : state) benchmark::DoNotOptimize(digestOf(image));
@@ -47,7 +47,7 @@ void digest(benchmark::State& state) {
 }
 BENCHMARK(digest)->Arg(50'000)->Arg(5'000'000);
 
-// The worker's, where the node has the image: mapped, checked, its facts read.
+// The worker's part, if the node has the image: maps it, checks it, reads its facts.
 void find(benchmark::State& state) {
   Stored stored(state.range(0));
   for (auto _ : state) {
@@ -58,7 +58,7 @@ void find(benchmark::State& state) {
 }
 BENCHMARK(find)->Arg(50'000)->Arg(5'000'000);
 
-// Where the worker has it in use already, as for another device.
+// The worker's part if it already uses the image, as for another device.
 void findInUse(benchmark::State& state) {
   Stored stored(state.range(0));
   auto inUse = stored.find();
@@ -67,7 +67,7 @@ void findInUse(benchmark::State& state) {
 }
 BENCHMARK(findInUse)->Arg(50'000)->Arg(5'000'000);
 
-// Both parts where it does not: through slabs into memory of the worker's own.
+// Both parts if the node lacks the image: copied through slabs into the worker's own memory.
 void send(benchmark::State& state) {
   auto image = imageOf(state.range(0));
   std::vector<std::byte> slabs(16 * slabBytes);
@@ -85,7 +85,7 @@ void send(benchmark::State& state) {
 }
 BENCHMARK(send)->Arg(50'000)->Arg(5'000'000);
 
-// What every image costs once, sent or not.
+// The cost of each image, whether it is sent or found.
 void facts(benchmark::State& state) {
   auto image = imageOf(state.range(0));
   for (auto _ : state) benchmark::DoNotOptimize(findFacts(image));
@@ -93,7 +93,7 @@ void facts(benchmark::State& state) {
 }
 BENCHMARK(facts)->Arg(50'000)->Arg(5'000'000);
 
-// What the first load of an image costs besides: the worker's own digest, and the file.
+// Additional cost of an image's first load: the worker's own digest, and writing the file.
 void keep(benchmark::State& state) {
   auto image = imageOf(state.range(0));
   auto known = findFacts(image);

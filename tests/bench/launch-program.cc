@@ -1,4 +1,4 @@
-// What a call costs the program that makes it. Run under vgpuctl: it is a program of the driver API like any other.
+// What a call costs the program that makes it. Run under vgpuctl, like any other program of the driver API.
 #include <benchmark/benchmark.h>
 #include <cuda.h>
 
@@ -23,7 +23,7 @@ constexpr const char* source = R"(
 
 CUfunction nothing;
 
-// With as many parameters as kernels usually have.
+// A launch with as many parameters as kernels usually have.
 class Launch {
  public:
   void post() {
@@ -39,7 +39,7 @@ class Launch {
   void* parameters[5] = {&pointer, &pointer, &pointer, &count, &scale};
 };
 
-// Posts launches, as many as a stream takes without making the thread wait; what the GPU needs for them is not counted.
+// Posts as many launches as a stream takes without blocking the thread; the GPU's time for them is not counted.
 void postedLaunch(benchmark::State& state) {
   Launch launch;
   for (auto _ : state) {
@@ -86,7 +86,7 @@ void allocateAndFreeTwoGiB(benchmark::State& state) {
 }
 BENCHMARK(allocateAndFreeTwoGiB)->UseRealTime();
 
-// With a thread that has never called before; what a thread alone costs is the figure below.
+// With a thread that has made no call before; the figure below is the cost of the thread alone.
 void launchAndWaitInFreshThread(benchmark::State& state) {
   CUcontext context;
   check(cuCtxGetCurrent(&context), "context");

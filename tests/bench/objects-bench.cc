@@ -1,4 +1,4 @@
-// What the object list costs its recorder thread. An item is one frame; times are reported, never asserted.
+// Cost of the object list for its recorder thread. An item is one frame; times are reported, never asserted.
 #include <benchmark/benchmark.h>
 
 #include "../objects/frames.h"
@@ -11,8 +11,8 @@ using namespace vgpu::test;
 constexpr uint64_t address = 0x2000'0000'0000;
 constexpr uint64_t frames = 10'000;
 
-// 10,000 allocations and 10,000 frees with a commit every `range` frames: small batches reach the file, while an
-// allocation that ends within its batch does not.
+// 10,000 allocations and 10,000 frees with a commit every `range` frames: with small batches the allocations reach the file; an allocation
+// that is freed within its batch does not.
 void createsThenDestroys(benchmark::State& state) {
   auto batch = static_cast<uint64_t>(state.range(0));
   ScratchDirectory scratch;
@@ -32,7 +32,7 @@ void createsThenDestroys(benchmark::State& state) {
 }
 BENCHMARK(createsThenDestroys)->Arg(10)->Arg(100)->Arg(1000)->Arg(10'000)->Unit(benchmark::kMillisecond);
 
-// A program that allocates and frees all the time, with one commit for all of it.
+// A program that allocates and frees in a loop, with one commit for all of it.
 void pairsInOneBatch(benchmark::State& state) {
   ScratchDirectory scratch;
   auto list = ObjectList::open(scratch.path);

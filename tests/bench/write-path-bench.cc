@@ -1,8 +1,8 @@
-// How chunks come to disk: through the system's cache, past it (O_DIRECT), and past it by io_uring, from one thread and from
-// several, each with a file of its own, as a save writes its packs. Every file is synced. Figures are reported, never asserted;
-// docs/performance/suspend.md says what they decided.
+// How to write chunks to disk: through the page cache, with O_DIRECT, and with O_DIRECT by io_uring; from one thread and from several, each
+// with its own file, as a save writes its packs. Every file is synced. Figures are reported, never asserted; docs/performance/suspend.md
+// has the decision.
 //
-// VGPU_BENCH_FOLDERS: where, two folders with a ':' between them; by default the temporary folder and /dev/shm.
+// VGPU_BENCH_FOLDERS: two folders separated by ':' to write to; by default the temporary folder and /dev/shm.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
 #include <kj/debug.h>
@@ -24,10 +24,10 @@ namespace {
 
 constexpr size_t chunkBytes = size_t{2} << 20;
 constexpr size_t chunksInAll = 128;
-constexpr size_t chunksInFlight = 8;           // of one thread with io_uring: what a save has in its pinned ring, and more
-constexpr size_t writeBehindBytes = 16 << 20;  // as PackWriter (vgpu/snapshot/snapshot-writer.cc)
+constexpr size_t chunksInFlight = 8;           // per thread with io_uring; more than a save has in its pinned ring
+constexpr size_t writeBehindBytes = 16 << 20;  // as PackWriter does (vgpu/snapshot/snapshot-writer.cc)
 
-// Bytes without order, in as many chunks as are in flight: pages of a mapping, so they are aligned for O_DIRECT.
+// Incompressible bytes, as many chunks as are in flight; from mmap, so that they are page-aligned for O_DIRECT.
 class Source {
  public:
   Source() {

@@ -30,7 +30,7 @@ class Failure(Exception):
 
 
 def wait_until(condition, what, limit):
-    """`what` is what is awaited, or a function that says what is wrong."""
+    """`what` says what is awaited, or is a function that returns it."""
     end = time.monotonic() + limit
     while not condition():
         if time.monotonic() > end:
@@ -54,11 +54,11 @@ def children(process, name):
 
 @functools.lru_cache
 def idle_descriptors(tree):
-    """How many descriptors a daemon has open that serves nobody."""
+    """How many file descriptors an idle daemon has open."""
     entry = Round(tree, "idle", 0, "none", "vgpud")
     try:
         entry.start_node("a")
-        time.sleep(0.5)  # for it to look through its run directory; a count that is taken early is too high, and finds less
+        time.sleep(0.5)  # until it has scanned its run directory; a count taken too early is too high, and hides leaks
         return entry.count_descriptors("a")
     finally:
         entry.end()
@@ -66,28 +66,28 @@ def idle_descriptors(tree):
 
 
 class Round:
-    limit = int(os.environ.get("VGPU_TIME_LIMIT", 60))  # seconds for each step, on a busy machine
+    limit = int(os.environ.get("VGPU_TIME_LIMIT", 60))  # seconds for each step on a busy machine
     program_arguments = ()
-    reattach_limit = 15  # seconds; for a vgpud to start and to resume on a busy machine
+    reattach_limit = 15  # seconds for a vgpud to start and to resume on a busy machine
 
     def __init__(self, tree, number, seed, point=None, victim=None):
-        """Kills at fault point `point`, which is the victim's; without a point at a random moment."""
+        """Kills at fault point `point`, in the process `victim` that reaches it; without a point at a random moment."""
         self.tree, self.number, self.point = tree, number, point
         self.random = random.Random(f"{seed}/{number}")
         self.victim = victim or self.random.choice(VICTIMS)
-        # A snapshot in memory is resumed by its own node, so the points of a resume, which are node b's, are not for it.
+        # A snapshot in memory is resumed by its own node; the fault points of a resume are set on node b only and do not apply.
         self.in_memory = point in MEMORY_POINTS or (point is None and self.random.random() < 0.25)
         self.is_written = point in WRITE_POINTS or (point is None and self.in_memory and self.random.random() < 0.5)
         self.makes_snapshots = point in SNAPSHOT_POINTS or (point is None and self.random.random() < 0.25)
         self.in_store = self.in_memory or self.makes_snapshots or point in STORE_POINTS or self.random.random() < 0.5
-        # In a migration the points of a resume are the target's too.
+        # In a migration the target reaches the fault points of a resume too.
         self.migrates = point in MIGRATE_POINTS or (point is None and not self.in_memory and self.random.random() < 0.25)
         self.delay = None if point else self.random.uniform(0, 0.8)
         self.keeps_suspended = self.in_memory and self.random.random() < 0.5
         self.directory = tempfile.mkdtemp(prefix="vgpu-", dir="/tmp")
         self.program, self.client = None, None
         self.daemons, self.logs = {}, []
-        self.struck = False  # by kill_at_random
+        self.struck = False  # set by kill_at_random
         self.moves, self.hits_before, self.refused = 0, 0, None
         self.environment = dict(os.environ, VGPU_TEST_RUN=self.directory, XDG_CACHE_HOME=self.path("cache"),
                                 VGPU_FAULT_LOG=self.path("faults"), VGPU_REATTACH_LIMIT=str(self.reattach_limit),
@@ -120,7 +120,7 @@ class Round:
         log = self.path(name + ".log")
         start = os.path.getsize(log) if os.path.exists(log) else 0
         process = self.start(name, [f"{self.tree}/bin/vgpud", "--run-dir", self.path(name), "--device", "emulated",
-                                    "--recycle", "1",  # so that what has waited is gone when descriptors are counted
+                                    "--recycle", "1",  # so that waiting workers have ended before descriptors are counted
                                     *(("--pinned", "16MiB") if self.in_memory else ()),
                                     *(("--keep-suspended",) if self.keeps_suspended else ())], fault)
         self.daemons[name] = process
@@ -151,7 +151,7 @@ class Round:
             self.client = None
 
     def runs(self, node):
-        """Whether node says that the program's session, its only one, is running."""
+        """Whether the node reports its only session as running."""
         answer = subprocess.run(self.command(node, "ps", "--json"), capture_output=True, text=True, env=self.environment,
                                 timeout=self.limit)
         return answer.returncode == 0 and any(session["state"] == "running" for session in json.loads(answer.stdout))
@@ -161,7 +161,7 @@ class Round:
             return b"steady: begins" in text.read()
 
     def processes(self):
-        """Process ids of this round."""
+        """Process ids of all processes of this round."""
         mark = f"VGPU_TEST_RUN={self.directory}".encode()
         found = []
         for entry in os.listdir("/proc"):
@@ -193,10 +193,10 @@ class Round:
                     continue
                 self.struck = True
                 return
-            ended.wait(self.random.uniform(0, 0.02))  # a client is there most of the time, and a worker
+            ended.wait(self.random.uniform(0, 0.02))  # a client exists most of the time, and so does a worker
 
     def hits(self):
-        """What was hit, in order: point, process, pid, action."""
+        """Fault points that were reached, in order: point, process, pid, action."""
         try:
             with open(self.path("faults")) as lines:
                 return [line.split() for line in lines]
@@ -241,7 +241,7 @@ class Round:
             self.end()
 
     def before_judgement(self):
-        """For what check-campaign puts wrong."""
+        """A hook in which check-campaign causes its defect."""
 
     def end(self):
         """Kills whatever is left of this round."""
@@ -264,7 +264,7 @@ class Round:
         """Suspends the program on one node and resumes it on the other: to a fault point once, at random until the kill."""
         here, there = "a", "a" if self.in_memory else "b"
         if self.in_store:
-            self.ctl("a", "snapshots", "ls")  # makes it
+            self.ctl("a", "snapshots", "ls")  # creates the store
         end = time.monotonic() + self.limit
         while self.program.poll() is None:
             time.sleep(self.random.uniform(0, 0.05))
@@ -303,7 +303,7 @@ class Round:
         because b's workers may each be killed at the round's fault point."""
         with open(self.path("go"), "w"):
             pass
-        if self.victim == "vgpud":  # its program may see its end before we do
+        if self.victim == "vgpud":  # its program may see the end of vgpud before this script does
             wait_until(lambda: any(process.poll() is not None for process in self.daemons.values()), "a killed vgpud ends",
                        self.limit)
         end = time.monotonic() + self.limit
@@ -331,24 +331,24 @@ class Round:
             raise Failure("the program computed something else")
         if code == 0 and "steady: ok" in said:
             return "right"
-        if self.victim == "program" and code == 128 + signal.SIGKILL:  # as vgpuctl run hands it on
+        if self.victim == "program" and code == 128 + signal.SIGKILL:  # vgpuctl run passes on this exit code
             return "killed"
-        # A snapshot stands from the moment when its manifest has its name until a daemon offers the program its new worker.
+        # A snapshot counts from the moment when its manifest is renamed into place until a daemon offers the program its new worker.
         since = {hit[0] for hit in self.hits()[self.hits_before:]}
-        is_lost = self.in_memory and self.victim == "vgpud"  # with the memory that it was in
+        is_lost = self.in_memory and self.victim == "vgpud"  # with the memory that held it
         if self.is_complete(self.moves) and not is_lost and "resume.daemon-committed" not in since:
             raise Failure(f"the program ended with code {code}, and its snapshot was complete")
         if self.victim in ("vgpud", "vgpu-worker") and code > 0 and "vgpu: " in said:
             return "lost"
         if self.victim == "vgpud" and code == 1 and said.startswith("vgpuctl: ") and said.count("\n") == 1:
-            return "lost"  # the daemon was killed before the program was started: vgpuctl run says so and nothing more
+            return "lost"  # vgpud was killed before the program was started; vgpuctl run reports only that
         raise Failure(f"the program ended with code {code}")
 
     def require_clean(self):
         for name, process in self.daemons.items():
             if process.poll() is not None:
                 raise Failure(f"node {name} ended by itself with code {process.returncode}")
-            idle = idle_descriptors(self.tree) + (1 if self.in_memory else 0)  # that of the memory
+            idle = idle_descriptors(self.tree) + (1 if self.in_memory else 0)  # the memory's descriptor
             wait_until(lambda: self.count_descriptors(name) <= idle, f"node {name} has no more than {idle} descriptors open",
                        self.limit)
         # While the daemons run: it is they who remove what a program leaves.
@@ -368,13 +368,13 @@ class Round:
             raise Failure("files are left: " + ", ".join(self.left_files()))
 
     def require_sound_store(self):
-        """What is complete can be resumed, and nothing is left of what was not or is removed."""
+        """Every complete snapshot can be resumed, and nothing remains of incomplete or removed snapshots."""
         def do(*arguments):
             if self.ctl("a", "snapshots", *arguments, name="store") != 0:
                 raise Failure(f"vgpuctl snapshots {' '.join(arguments)} fails")
 
         if self.in_memory:
-            do("gc")  # removes those that are lost, which verify would name
+            do("gc")  # removes incomplete snapshots, which verify would report
         do("verify")
         do("gc")
         for name in self.complete_in_store():

@@ -1,4 +1,4 @@
-// Sessions that go on on another GPU: of another architecture or size, in another order, or one in the place of several.
+// Sessions that are resumed on a different GPU: of another architecture or size, in another order, or one GPU instead of several.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
@@ -14,7 +14,7 @@ using namespace vgpu::test;
 namespace {
 
 struct Suspended {
-  // `prepare` is what the program does besides, before it is suspended.
+  // `prepare` is additional work of the program before it is suspended.
   explicit Suspended(const std::function<void(TestSession&)>& prepare = nullptr, const std::string& settings = "") {
     CHECK(session.inWorker(
               [&](stub::Worker& worker) {
@@ -30,7 +30,7 @@ struct Suspended {
               },
               settings) == "");
   }
-  // What restore says on such a device; nothing is changed then.
+  // The message with which restore refuses such a device; the program's memory must be unchanged.
   std::string refusal(const std::string& settings, const TestSession::Adapt& adapt = nullptr) {
     auto before = session.program();
     std::string text = session.inWorker([&](stub::Worker& worker) { restore(worker, path, nullptr); }, settings, adapt);
@@ -46,7 +46,7 @@ struct Suspended {
         settings, adapt);
   }
 
-  // Resumes on such a device, and suspends again: `path` is that snapshot from then on.
+  // Resumes on such a device and suspends again; `path` is the new snapshot afterwards.
   std::string suspendAgain(const std::string& settings) {
     std::string second = session.scratch.path + "/second";
     std::string error = session.inWorker(
@@ -66,7 +66,7 @@ struct Suspended {
   std::string path = session.scratch.path + "/snapshot";
 };
 
-// add(counters, 0) by so many blocks that must all run at once.
+// A cooperative launch of add(counters, 0) with `blocks` blocks.
 RecordedFrame cooperative(unsigned blocks, unsigned threads = 1) {
   return makeFrame<api::Cuda::LaunchKernelParams>(0, api::Method::launchKernel, 0, [&](auto params) {
     params.setFunction(made::addFunction);
@@ -79,7 +79,7 @@ RecordedFrame cooperative(unsigned blocks, unsigned threads = 1) {
   });
 }
 
-// The same by two blocks, which are one cluster.
+// The same kernel with two blocks in one cluster.
 RecordedFrame inCluster() {
   return makeFrame<api::Cuda::LaunchWithAttributesParams>(0, api::Method::launchWithAttributes, 0, [&](auto params) {
     params.setFunction(made::addFunction);
@@ -95,7 +95,7 @@ RecordedFrame inCluster() {
   });
 }
 
-// A device as those before Hopper. In the worker's process.
+// Makes the driver report a device without clusters, as before Hopper. State of the worker's process.
 decltype(stub::Driver::cuDeviceGetAttribute) attributeOfAny;
 void lackClusters(stub::Driver& driver) {
   attributeOfAny = std::exchange(driver.cuDeviceGetAttribute, [](int* value, CUdevice_attribute attribute, CUdevice device) {
@@ -114,7 +114,7 @@ std::string refusalOf(const std::function<void()>& work) {
 
 }  // namespace
 
-TEST_CASE("a session goes on on another architecture, and is of the GPU that its program has seen when it is suspended again") {
+TEST_CASE("a session goes on on another architecture, and a later snapshot still names the GPU that its program has seen") {
   Suspended suspended;
   Device seen = firstDevice(suspended.path);
   CHECK(seen.capability == 90);
@@ -144,7 +144,7 @@ TEST_CASE("a GPU with less memory than the session has is refused with both size
   Suspended suspended;
   contains(
       suspended.refusal("memory=16MiB"),
-      "the program has 32 MiB of GPU memory where GPU 0 here, vgpu emulated device sm_90 (compute capability 9.0) has 16 MiB");
+      "the program uses 32 MiB of GPU memory, but GPU 0 here, vgpu emulated device sm_90 (compute capability 9.0) has 16 MiB");
   CHECK(suspended.finish("memory=64MiB") == "");
 }
 
@@ -166,7 +166,7 @@ TEST_CASE("the largest cooperative grid is refused, however many other shapes th
   CHECK(suspended.finish("architecture=90") == "");
 }
 
-TEST_CASE("a grid is remembered that comes behind many other shapes, and the GPU that made all of them can go on") {
+TEST_CASE("a cooperative grid is remembered behind many other shapes, and the GPU that ran all of them can resume the session") {
   Suspended suspended([&](TestSession& session) {
     for (unsigned shape = 0; shape < 100; ++shape) session.post(cooperative(150 - shape, 2 + shape));
     session.post(cooperative(2000));
@@ -179,7 +179,7 @@ TEST_CASE("a grid is remembered that comes behind many other shapes, and the GPU
 
 TEST_CASE("a launch in clusters is refused by its kernel on a GPU that has none") {
   Suspended suspended([&](TestSession& session) { session.post(inCluster()); });
-  contains(suspended.refusal("", lackClusters), "the program has launched the kernel add in clusters, and GPU 0 here");
+  contains(suspended.refusal("", lackClusters), "the program has launched the kernel add in clusters, but GPU 0 here");
   CHECK(suspended.finish("") == "");
 }
 
@@ -191,7 +191,7 @@ TEST_CASE("dynamic shared memory that a kernel was allowed is refused by the ker
       params.setValue(200 << 10);
     }));
   });
-  contains(suspended.refusal("architecture=80"), "(kernel add) cannot be made again on GPU 0 here, vgpu emulated device sm_80");
+  contains(suspended.refusal("architecture=80"), "(kernel add) cannot be created again on GPU 0 here, vgpu emulated device sm_80");
   CHECK(suspended.finish("architecture=90") == "");
 }
 
@@ -222,8 +222,8 @@ TEST_CASE("the program's GPU is the one that was chosen for it") {
             }) == "");
 }
 
-TEST_CASE("devices are chosen by their numbers, by the person's wish, and one for those that the session does not use") {
-  Suspended suspended(nullptr, "devices=2");  // of which it uses the first
+TEST_CASE("devices are chosen by number or by the person's map; devices that the session does not use need none of their own") {
+  Suspended suspended(nullptr, "devices=2");  // the session uses only the first
   SnapshotReader directory(suspended.path);
   using Order = std::vector<CUdevice>;
   auto others = [](size_t count) { return std::vector<std::string>(count, "of another node"); };
@@ -236,9 +236,9 @@ TEST_CASE("devices are chosen by their numbers, by the person's wish, and one fo
   contains(refusalOf([&] { chooseDevices(directory, std::array<uint32_t, 1>{2}, others(2)); }),
            "--device-map 0=2: there is no GPU 2 here");
   std::string manifest = readFile(suspended.path + "/manifest.json");
-  forgeManifest(suspended.path, [](auto& json) { json["rings"].push_back({1, 0, 0}); });  // it has used the second too
+  forgeManifest(suspended.path, [](auto& json) { json["rings"].push_back({1, 0, 0}); });  // claims that the session has used the second too
   contains(refusalOf([&] { chooseDevices(SnapshotReader(suspended.path), {}, others(1)); }),
-           "the program uses 2 GPUs, and here are 1: say by --device-map 1=N");
+           "the program uses 2 GPUs, and this node has 1: name with --device-map 1=N");
   CHECK(chooseDevices(SnapshotReader(suspended.path), std::array<uint32_t, 2>{0, 0}, others(1)) == Order{0, 0});
   writeFile(suspended.path + "/manifest.json", manifest);
 }

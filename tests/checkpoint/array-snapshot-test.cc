@@ -1,5 +1,4 @@
-// Arrays, textures and surfaces over a suspend: bytes that lie where the device wants them, and the numbers by which a
-// program knows its objects.
+// Arrays, textures and surfaces over a suspend: their bytes, and the numbers by which a program knows its texture and surface objects.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
@@ -17,7 +16,7 @@ using namespace vgpu::test;
 namespace {
 
 constexpr uint32_t slab = 60;
-// Rows that divide neither a chunk nor a slab; 4 MiB and more.
+// Row sizes that divide neither a chunk nor a slab; 4 MiB and more in all.
 constexpr uint64_t arrayHandle(uint32_t index) { return makeHandle(api::Kind::ARRAY, 0, 0, index); }
 constexpr uint64_t volume = arrayHandle(11), small = arrayHandle(12), mipmap = 13, level = arrayHandle(14);
 constexpr uint64_t width = 250, height = 70, depth = 63;
@@ -97,7 +96,8 @@ void requireVolume(TestSession& session) {
   }
 }
 
-// Numbers 1 to 6 are given; 1 and 4 are free at the end, and 2 has been given twice, to the object behind that with 6.
+// The driver assigns numbers 1 to 6. At the end 1 and 4 are free, and 2 has been assigned twice: the second time to the object made after
+// the one with number 6.
 void makeObjects(TestSession& session) {
   session.require(textureCreate(21, volume));
   session.require(textureCreate(22, volume));
@@ -114,7 +114,7 @@ void makeObjects(TestSession& session) {
 
 std::map<uint64_t, uint64_t> numbersOf(stub::SessionState& on) {
   std::map<uint64_t, uint64_t> numbers;
-  for (auto& [handle, object] : on.of(0).kept.of<stub::TextureHandles>(on.driver).live()) numbers[handle] = object.value;
+  for (auto& [handle, object] : on.of(0).kept.of<stub::TextureHandles>(on.driver, on.physical, 0u).live()) numbers[handle] = object.value;
   return numbers;
 }
 
@@ -142,7 +142,7 @@ void makeArrays(TestSession& session, stub::Worker& worker) {
 
 }  // namespace
 
-TEST_CASE("arrays and levels have their elements again, and objects the numbers that the program knows") {
+TEST_CASE("arrays and levels get their elements back, and objects the numbers that the program knows") {
   SavedSession saved(makeArrays);
   CHECK(saved.restored([&](stub::Worker& worker) {
     KJ_REQUIRE(numbersOf(worker) == expectedNumbers);
@@ -150,7 +150,7 @@ TEST_CASE("arrays and levels have their elements again, and objects the numbers 
     requireVolume(saved.session);
     saved.session.require(toSlab(level, 0, 8, 4));
     KJ_REQUIRE(std::memcmp(saved.session.segment().slab(slab), "eight by four levels are copied", 32) == 0);
-    // What restore made to fill the gaps is gone: its numbers are given again, though not to the next object.
+    // The placeholders that restore made to fill the gaps are gone: their numbers are assigned again, though not to the next object.
     for (uint64_t handle : {28, 29, 30}) saved.session.require(textureCreate(handle, small));
     worker.quiesce();
     auto numbers = numbersOf(worker);
@@ -168,16 +168,16 @@ TEST_CASE("a snapshot whose textures cannot have their numbers is refused, and o
     return text;
   };
   contains(refusal([](auto& json) { json["state"]["textures"][1][2] = 3; }),
-           "has the number 4 on this device, and the program knows it by 3");
+           "has the handle 4 on this device, but the program knows it by 3");
   contains(refusal([](auto& json) {
              json["state"]["textures"].push_back({99, 0, 9, 0});
            }),
-           "the texture 0x63, which no object of it makes");
-  contains(refusal([](auto& json) { json["state"]["textures"][0][1] = 7; }), "state textures: row 0 makes no sense");
+           "the texture 0x63, which none of its objects creates");
+  contains(refusal([](auto& json) { json["state"]["textures"][0][1] = 7; }), "state textures: row 0 is invalid");
   contains(refusal([](auto& json) { json["state"]["textures"][0][2] = uint64_t{1} << 40; }),
-           "state textures: row 0 makes no sense");
+           "state textures: row 0 is invalid");
   contains(refusal([](auto& json) { json["state"]["arrays"][1][1] = 8; }),
-           "8 bytes of the array 0xc000000000000c, and its objects make one of 12");
+           "8 bytes of the array 0xc000000000000c, but its objects create one of 12");
   contains(refusal([](auto& json) { json["state"]["arrays"][0][0] = 77; }), "no such array");
   CHECK(saved.restored([](stub::Worker&) {}) == "");
 }
@@ -226,7 +226,7 @@ RecordedFrame mipmapDestroy() {
   return makeFrame<api::Cuda::MipmapDestroyParams>(0, api::Method::mipmapDestroy, 0, [&](auto p) { p.setMipmap(mipmap); });
 }
 
-// Objects over each kind of resource, of which all but those of two have ended when the session is saved.
+// Makes texture and surface objects over each kind of resource. When the session is saved, all resources but two have ended.
 void makeOutlived(TestSession& session, stub::Worker& worker) {
   constexpr uint64_t kept = made::arena, ended = made::arena + leaseGranularity;
   session.require(lease(kept));
@@ -250,7 +250,7 @@ void makeOutlived(TestSession& session, stub::Worker& worker) {
   worker.quiesce();
 }
 
-// The resource of what has that number, as the driver has it now.
+// The resource of the object with this handle, as the driver reports it now.
 CUDA_RESOURCE_DESC resourceOf(stub::Worker& worker, uint64_t texture) {
   CUDA_RESOURCE_DESC resource{};
   worker.runQuiesced([&](stub::SessionState& on) {
@@ -290,7 +290,7 @@ TEST_CASE("a texture or surface that outlives its array or its memory keeps its 
   }) == "");
 }
 
-TEST_CASE("textures and surfaces of what is no array or not the session's memory are refused by the worker") {
+TEST_CASE("the worker refuses textures and surfaces of handles that are no array, and of memory that is not the session's") {
   TestSession session;
   CHECK(session.inWorker([&](stub::Worker& worker) {
     worker.proceed();
@@ -304,6 +304,6 @@ TEST_CASE("textures and surfaces of what is no array or not the session's memory
     refused(textureCreate(31, 99));
     refused(surfaceCreate(31, mipmap));
     session.post(textureDestroy(31));
-    session.require(arrayCreate(small, 3, 0, 0));  // and the worker goes on
+    session.require(arrayCreate(small, 3, 0, 0));  // and the worker still serves calls
   }) == "");
 }

@@ -27,7 +27,7 @@ ChunkPlan planOf(const Items& items) {
 
 constexpr unsigned writers = 3;
 
-// One for all cases: it takes longer to make than most files here to read.
+// Shared by all cases: making it takes longer than reading most files here.
 StagingRing& ring() {
   static StagingRing shared(nullptr, StagingRing::slotsFor(writers));
   return shared;
@@ -41,7 +41,7 @@ struct Written {
   uint64_t bytes() const { return std::accumulate(packs.begin(), packs.end(), uint64_t{0}); }
 };
 
-// Writes `items` into the packs of a directory without a manifest; `source` says the rest of where they come from.
+// Writes `items` into the packs of a directory without a manifest; `source` sets the other fields of their ChunkSource.
 Written write(const std::string& path, const Items& items, ChunkSource source = {}) {
   SnapshotWriter directory(path);
   ChunkSink sink(directory.openPacks(), key);
@@ -72,10 +72,10 @@ Items read(const std::string& path, const Written& written, const Items& like) {
   return items;
 }
 
-// The pack that has a chunk.
+// Path of the pack that holds a chunk.
 std::string packOf(const std::string& path, const ChunkPlace& place) { return path + "/" + packFile(place.pack); }
 
-// Threads get such large stacks, and the process so little more address space, that a second one finds no room.
+// Limits the address space and enlarges thread stacks, so that a second thread cannot be created.
 class RoomForOneThread {
  public:
   RoomForOneThread() {
@@ -112,7 +112,7 @@ std::vector<std::byte> compressible(size_t size, unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("things of all sizes come back, whatever they hold") {
+TEST_CASE("items of all sizes come back, whatever they hold") {
   ScratchDirectory scratch;
   Items items{{},
               randomBytes(1, 1),
@@ -127,7 +127,7 @@ TEST_CASE("things of all sizes come back, whatever they hold") {
   CHECK(read(scratch.path + "/s", written, items) == items);
 }
 
-TEST_CASE("what a worker misses comes back from files if there is no room to hold it") {
+TEST_CASE("chunks that a worker misses come back from files if there is no memory to hold them") {
   ScratchDirectory scratch;
   const Items items{randomBytes(2 * chunkBytes + 5, 1), std::vector<std::byte>(chunkBytes), compressible(700'000, 2)};
   ChunkSource source;
@@ -140,14 +140,14 @@ TEST_CASE("what a worker misses comes back from files if there is no room to hol
   CHECK(read(scratch.path + "/s", written, items) == items);
 }
 
-TEST_CASE("nothing comes back as nothing") {
+TEST_CASE("an empty item comes back empty") {
   ScratchDirectory scratch;
   Written written = write(scratch.path + "/s", {});
   CHECK(written.bytes() == 0);
   CHECK(read(scratch.path + "/s", written, {}).empty());
 }
 
-TEST_CASE("zeros and what was there before take no room, what repeats itself little, and bytes without order no more than themselves") {
+TEST_CASE("zeros and known chunks take no room, repetitive bytes little, and incompressible bytes no more than their size") {
   ScratchDirectory scratch;
   CHECK(write(scratch.path + "/zeros", {std::vector<std::byte>(16 * chunkBytes)}).bytes() == 0);
   CHECK(write(scratch.path + "/same", {std::vector<std::byte>(chunkBytes, std::byte{7})}).bytes() < 4096);
@@ -159,7 +159,7 @@ TEST_CASE("zeros and what was there before take no room, what repeats itself lit
   CHECK(read(scratch.path + "/twice", written, twice) == twice);
 }
 
-TEST_CASE("any byte of a pack that is changed is found, and the chunk named") {
+TEST_CASE("any changed byte of a pack is found, and the chunk named") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/s";
   Items items{compressible(3000, 1), randomBytes(20'000, 2), std::vector<std::byte>(100)};
@@ -197,19 +197,19 @@ TEST_CASE("a pack of another size is refused, and one that became shorter") {
                        doctest::Contains(": length: it became shorter"), kj::Exception);
 }
 
-TEST_CASE("chunks that have each other's place, are of another size, or were digested with another key are refused") {
+TEST_CASE("chunks that are swapped, have another size, or were digested with another key are refused") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/s";
   Items items{randomBytes(20'000, 2), randomBytes(20'000, 3)};
   Written written = write(path, items), swapped = written;
   std::swap(swapped.places[0].offset, swapped.places[1].offset);
   std::swap(swapped.places[0].pack, swapped.places[1].pack);
-  CHECK_THROWS_WITH_AS(read(path, swapped, items), doctest::Contains("its digest differs"), kj::Exception);
+  CHECK_THROWS_WITH_AS(read(path, swapped, items), doctest::Contains("its digest does not match"), kj::Exception);
   CHECK_THROWS_WITH_AS(read(path, written, {randomBytes(20'001, 2), items[1]}), doctest::Contains("chunk 0: its size differs"),
                        kj::Exception);
   SavedChunks saved(SnapshotReader(path), written.places, written.packs, DigestKey{});
   CHECK_THROWS_WITH_AS(ChunkReading(ring(), saved, 0, planOf(items)).run(nullptr, [](auto&, auto*) { return std::nullopt; }),
-                       doctest::Contains("its digest differs"), kj::Exception);
+                       doctest::Contains("its digest does not match"), kj::Exception);
 }
 
 TEST_CASE("a list of chunks comes back as it was, and one that makes no sense is refused") {
@@ -221,7 +221,7 @@ TEST_CASE("a list of chunks comes back as it was, and one that makes no sense is
   auto refused = [&](auto change) {
     auto bad = places;
     change(bad);
-    CHECK_THROWS_WITH_AS(decodeChunks(encodeChunks(bad), packs), doctest::Contains("its place makes no sense"), kj::Exception);
+    CHECK_THROWS_WITH_AS(decodeChunks(encodeChunks(bad), packs), doctest::Contains("its position is invalid"), kj::Exception);
   };
   refused([](auto& bad) { bad[0].bytes = 1; });
   refused([](auto& bad) { bad[1].offset = 61; });
@@ -233,7 +233,7 @@ TEST_CASE("a list of chunks comes back as it was, and one that makes no sense is
     CHECK_THROWS_AS(decodeChunks(std::span(good).first(size), packs), kj::Exception);
 }
 
-TEST_CASE("of a second save to a store only what is new is written, and both come back") {
+TEST_CASE("a second save to a store writes only new chunks, and both come back") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/store";
   ChunkStore(path).key();
@@ -294,7 +294,7 @@ TEST_CASE("zeros that follow each other in a flat item are one piece, up to what
   CHECK(found == wanted);
 }
 
-TEST_CASE("a save to a store that is given up leaves no pack") {
+TEST_CASE("an abandoned save to a store leaves no pack") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/store";
   ChunkStore store(path);
@@ -311,7 +311,7 @@ TEST_CASE("a save to a store that is given up leaves no pack") {
   CHECK(namesIn(path + "/packs").empty());
 }
 
-TEST_CASE("a thread that fails ends the others, and its error comes out") {
+TEST_CASE("a thread that fails ends the others, and its error is thrown") {
   ScratchDirectory scratch;
   Items items{randomBytes(100 * 4096, 1)};
   std::vector<uint64_t> sizes(200, 4096);
@@ -330,10 +330,10 @@ TEST_CASE("a thread that fails ends the others, and its error comes out") {
   auto take = [&](const Piece&, const std::byte*) -> OnItsWay { KJ_FAIL_REQUIRE("the target gives up"); };
   CHECK_THROWS_WITH_AS(ChunkReading(ring(), saved, 0, planOf(items)).run(nullptr, take), doctest::Contains("gives up"), kj::Exception);
   { ChunkReading abandoned(ring(), saved, 0, planOf(items)); }
-  CHECK(read(scratch.path + "/t", written, items) == items);  // the ring serves again
+  CHECK(read(scratch.path + "/t", written, items) == items);  // the ring is usable again
 }
 
-TEST_CASE("a disk that is full is an error of the writing thread, and comes out") {
+TEST_CASE("a full disk is an error of the writing thread, and is thrown") {
   SmallDisk disk("size=1m");
   if (!disk.mounted) return;
   CHECK_THROWS_WITH_AS(write(disk.scratch.path + "/s", {randomBytes(4 * chunkBytes, 1)}), doctest::Contains("No space left on device"),
@@ -341,7 +341,7 @@ TEST_CASE("a disk that is full is an error of the writing thread, and comes out"
   CHECK(namesIn(disk.scratch.path).empty());
 }
 
-TEST_CASE("where there is room for one thread only, writing chunks is an error and not the end of the process") {
+TEST_CASE("if only one thread can be created, writing chunks is an error and does not end the process") {
   ScratchDirectory scratch;
   SnapshotWriter directory(scratch.path + "/snapshot");
   ChunkSink sink(directory.openPacks(), key);

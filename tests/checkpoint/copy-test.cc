@@ -1,4 +1,4 @@
-// The worker's copies: every type of end with every other, and what of them is not the session's.
+// The worker's copies: each type of source with each type of destination, and refusals of memory and objects that are not the session's.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
@@ -22,7 +22,7 @@ constexpr uint64_t base = made::arena, end = made::arena + made::leaseBytes;
 constexpr uint64_t array = makeHandle(api::Kind::ARRAY, 0, 0, 11), rowBytes = 64, rows = 5, slices = 3;
 constexpr uint64_t other = makeHandle(api::Kind::ARRAY, 1, 0, 11);  // on another GPU
 constexpr uint64_t arrayBytes = rowBytes * rows * slices;
-// Rows and slices in memory that lie apart.
+// Rows and slices in memory with gaps between them.
 constexpr uint64_t pitch = 96, slice = 7 * pitch;
 constexpr uint64_t stream = makeHandle(api::Kind::STREAM, 0, 0, 12);
 const Place memory = Place::address(base), pitched = Place::address(base + 4096), slab = Place::slab(60), call;
@@ -50,7 +50,7 @@ std::string inCopyingWorker(const std::function<void(TestSession&)>& body) {
   });
 }
 
-// Byte `index` of what the tests copy.
+// Byte `index` of the data that the tests copy.
 std::byte byteAt(uint64_t index) { return static_cast<std::byte>(index * 7 + index / 251); }
 
 kj::Array<kj::byte> pattern(uint64_t bytes) {
@@ -63,7 +63,7 @@ void requirePattern(const std::byte* found, uint64_t bytes) {
   for (uint64_t i = 0; i < bytes; ++i) KJ_REQUIRE(found[i] == byteAt(i), "another byte", i);
 }
 
-// The frame has `bytes` of data; `more` sets what else it has.
+// A frame with `bytes` of inline data; `more` sets further fields.
 RecordedFrame inlined(Place to, uint64_t bytes, uint64_t width, const std::function<void(api::Cuda::Copy3dParams::Builder&)>& more) {
   return copy3d(api::Method::copy3d, to, call, width, [&](auto& p) {
     more(p);
@@ -84,7 +84,7 @@ void requireRefused(TestSession& session, RecordedFrame frame, int32_t why = CUD
   KJ_REQUIRE(result == why, "another result of a copy that is refused", isPosted, result, why);
 }
 
-// Both routes.
+// Requires that both routes, posted and waited for, refuse the copy.
 void requireBothRefused(TestSession& session, const std::function<RecordedFrame(api::Method)>& frame,
                         int32_t why = CUDA_ERROR_INVALID_VALUE) {
   requireRefused(session, frame(api::Method::copy3d), why);
@@ -95,14 +95,14 @@ void requireBothRefused(TestSession& session, const std::function<RecordedFrame(
 
 TEST_CASE("bytes go from a frame to memory, an array, memory again, a slab and a slot, and are the same") {
   CHECK(inCopyingWorker([](TestSession& session) {
-    // One row from the frame; the frame has no more than place, stream and data.
+    // One row from the frame, which has only the fields place, stream and data.
     session.post(makeFrame<api::Cuda::Copy3dParams>(0, api::Method::copy3d, 0, [](auto p) {
       p.setTo(base);
       p.setData(pattern(arrayBytes));
     }));
     session.require(copy3dBack(slab, memory, arrayBytes));
     requirePattern(session.segment().slab(60), arrayBytes);
-    // To rows that lie apart, from there into the array, and to memory without gaps.
+    // To rows with gaps between them, from there into the array, and to contiguous memory.
     session.post(copy3d(api::Method::copy3d, pitched, memory, rowBytes, [](auto& p) {
       p.setHeight(rows), p.setDepth(slices);
       p.setFromPitch(rowBytes), p.setFromSlice(rowBytes * rows), p.setToPitch(pitch), p.setToSlice(slice);
@@ -113,7 +113,7 @@ TEST_CASE("bytes go from a frame to memory, an array, memory again, a slab and a
     }));
     session.require(copy3dBack(call, Place::array(array), rowBytes, rows, slices));
     requirePattern(session.reply(), arrayBytes);
-    // A part of the array, through a slab, to its other end.
+    // A part of the array, through a slab, to the array's other end.
     session.require(copy3d(api::Method::copy3dBack, slab, Place::array(array), 8, [](auto& p) {
       p.setHeight(2), p.setFromX(4), p.setFromRow(1), p.setFromZ(2);
     }));
@@ -132,7 +132,7 @@ TEST_CASE("bytes go from a frame to memory, an array, memory again, a slab and a
     }));
     for (uint64_t x = 0; x < 8; ++x)
       KJ_REQUIRE(session.reply()[x] == byteAt((2 * rows + 2) * rowBytes + 4 + x));
-    // Rows in the frame.
+    // Rows whose data is in the frame.
     session.post(inlined(pitched, 60, 20, [](auto& p) { p.setHeight(3), p.setToPitch(pitch); }));
     session.require(copy3d(api::Method::copy3dBack, call, pitched, 20, [](auto& p) { p.setHeight(3), p.setFromPitch(pitch); }));
     requirePattern(session.reply(), 60);
@@ -140,13 +140,13 @@ TEST_CASE("bytes go from a frame to memory, an array, memory again, a slab and a
   }) == "");
 }
 
-TEST_CASE("an end that is not the session's is refused, and a slab that was lent is given back") {
+TEST_CASE("a source or destination that is not the session's is refused, and a lent slab is given back") {
   CHECK(inCopyingWorker([](TestSession& session) {
     auto between = [&](Place to, Place from, uint64_t bytes, int32_t why = CUDA_ERROR_INVALID_VALUE) {
       requireBothRefused(
           session, [&](api::Method method) { return copy3d(method, to, from, bytes, [](auto&) {}); }, why);
     };
-    // Memory that is nobody's, or ends too early.
+    // Memory that the session does not own, or that ends too early.
     for (Place foreign : {Place::address(0x1234'5678'0000), Place::address(end - 3), Place::address(1), Place::address(~uint64_t{0}),
                           Place(~uint64_t{0}), Place((uint64_t{1} << 52) - 1)}) {
       between(foreign, memory, 4);
@@ -155,7 +155,7 @@ TEST_CASE("an end that is not the session's is refused, and a slab that was lent
     between(memory, memory, made::leaseBytes + 1);
     between(memory, memory, 0);
     between(memory, memory, ~uint64_t{0});
-    // Slabs that a session does not have, or that are too small.
+    // Slabs that the session does not have, or that are too small.
     for (uint64_t none : {slabCount, uint64_t{1} << 32, (uint64_t{1} << 60) - 1}) {
       between(memory, Place((uint64_t{1} << 60) + none), 4);
       between(Place((uint64_t{1} << 60) + none), memory, 4);
@@ -169,7 +169,7 @@ TEST_CASE("an end that is not the session's is refused, and a slab that was lent
     requireRefused(session, copy3d(api::Method::copy3d, memory, slab, 4, [](auto& p) { p.setStream(77); }),
                    CUDA_ERROR_INVALID_HANDLE);
     KJ_REQUIRE(session.segment().slabState(60).busy == 0, "the slab of a copy in no stream was not given back");
-    // Objects that are no array, or none at all.
+    // Handles of objects that are not arrays, or of no object.
     between(Place(stream), memory, 4);
     between(memory, Place(made::module), 4);
     between(Place::array(array + 1), memory, 4, CUDA_ERROR_INVALID_HANDLE);
@@ -179,7 +179,7 @@ TEST_CASE("an end that is not the session's is refused, and a slab that was lent
 
 namespace {
 
-// A driver whose next calls lack memory, and what it has seen meanwhile. Of the child process that has the worker.
+// A driver that returns CUDA_ERROR_OUT_OF_MEMORY, and what it has observed meanwhile. State of the child process that runs the worker.
 std::atomic<bool> lacksMemory{false}, wasBusy{true};
 std::atomic<unsigned> copies{0};
 SlabState* copied = nullptr;
@@ -196,7 +196,7 @@ CUresult registerOrLack(void* address, size_t bytes, unsigned flags) {
 
 }  // namespace
 
-TEST_CASE("a slab is given back once, when its copy is not executed again for lack of memory") {
+TEST_CASE("a slab is given back once if its copy fails again for lack of memory") {
   TestSession session;
   session.segment().header().fold = static_cast<uint32_t>(FoldMode::ALWAYS);
   auto adapt = [](stub::Driver& driver) { copyToDevice = std::exchange(driver.cuMemcpyHtoDAsync_v2, copyOrLack); };
@@ -207,7 +207,7 @@ TEST_CASE("a slab is given back once, when its copy is not executed again for la
     session.require(moduleFunction(0, made::addFunction, made::module, "add"));
     session.require(lease());
     session.post(memAlloc(0, base, 256));
-    for (int i = 0; i < 64; ++i) session.post(add(base, 1));  // which leaves graphs, whose end makes room
+    for (int i = 0; i < 64; ++i) session.post(add(base, 1));  // leaves folded graphs, whose destruction frees memory
     session.require(synchronize());
     copied = &session.segment().slabState(60);
     copied->busy = 1;
@@ -221,7 +221,7 @@ TEST_CASE("a slab is given back once, when its copy is not executed again for la
   }, "", adapt) == "");
 }
 
-TEST_CASE("the slab of a copy that is not executed, because host memory cannot be registered, is given back") {
+TEST_CASE("a slab is given back if its copy is not executed because host memory cannot be registered") {
   TestSession session;
   auto adapt = [](stub::Driver& driver) { registerHost = std::exchange(driver.cuMemHostRegister_v2, registerOrLack); };
   CHECK(session.inWorker([&](stub::Worker& worker) {
@@ -240,25 +240,25 @@ TEST_CASE("the slab of a copy that is not executed, because host memory cannot b
   }, "", adapt) == "");
 }
 
-TEST_CASE("the slab of a piece of an image that is refused is given back") {
+TEST_CASE("a slab is given back if its piece of an image is refused") {
   CHECK(inCopyingWorker([](TestSession& session) {
     session.require(blobFind(9, {}, 100));
     session.segment().slabState(0).busy = 1;
-    session.post(blobWrite(9, 100, 50, 50));  // not the next piece
+    session.post(blobWrite(9, 100, 50, 50));  // not the next piece in order
     session.require(synchronize());
     KJ_REQUIRE(session.segment().slabState(0).busy == 0);
     KJ_REQUIRE(session.segment().header().deferred[0].exchange(0) == CUDA_ERROR_INVALID_VALUE);
   }) == "");
 }
 
-TEST_CASE("a frame has no more data than its Data list, and a slot takes bytes only for a call that waits on it") {
+TEST_CASE("a frame supplies no more bytes than its Data list has, and a slot receives bytes only for a call that is waited for") {
   CHECK(inCopyingWorker([](TestSession& session) {
     requireRefused(session, inlined(memory, 100, 101, [](auto&) {}));
     requireRefused(session, inlined(memory, 100, 20, [](auto& p) { p.setHeight(6), p.setToPitch(20); }));
     requireRefused(session, inlined(memory, 100, uint64_t{1} << 40, [](auto& p) {
       p.setHeight(uint64_t{1} << 40), p.setDepth(uint64_t{1} << 40), p.setToPitch(uint64_t{1} << 40);
     }));
-    requireRefused(session, copy3d(memory, call, 4));      // no data at all
+    requireRefused(session, copy3d(memory, call, 4));      // no data
     requireRefused(session, copy3d(memory, call, 0));
     requireRefused(session, copy3d(call, memory, 4));      // posted: nobody waits
     requireRefused(session, copy3d(call, call, 4));
@@ -268,7 +268,7 @@ TEST_CASE("a frame has no more data than its Data list, and a slot takes bytes o
   }) == "");
 }
 
-TEST_CASE("a slot that has no room for a reply takes no bytes") {
+TEST_CASE("a slot without room for a reply receives no bytes") {
   TestSession session;
   CHECK(session.inWorker([&](stub::Worker& worker) {
     worker.proceed();
@@ -283,7 +283,7 @@ TEST_CASE("a slot that has no room for a reply takes no bytes") {
   }) == "");
 }
 
-TEST_CASE("a box that leaves an array, or rows whose numbers make no sense, are refused") {
+TEST_CASE("a box beyond the array's extent, and rows with inconsistent pitches, are refused") {
   CHECK(inCopyingWorker([](TestSession& session) {
     constexpr uint64_t most = ~uint64_t{0};
     struct Corner {
@@ -305,7 +305,7 @@ TEST_CASE("a box that leaves an array, or rows whose numbers make no sense, are 
     struct Rows {
       uint64_t pitch, slice, width, height, depth;
     };
-    // The last reach over 2^128 + 3 bytes, which is three where nobody looks.
+    // The last span 2^128 + 3 bytes, which is 3 if overflow is not checked.
     for (auto [pitch, slice, width, height, depth] :
          {Rows{0, 64, 4, 1, 2}, {3, 64, 4, 2, 1}, {8, 12, 4, 2, 2}, {most, 0, 4, 2, 1}, {made::leaseBytes, 0, 4, 2, 1},
           {8, most - 7, 4, 2, 2}, {5, most, 4, most / 5 * 3 + 1, most}}) {
@@ -343,7 +343,7 @@ TEST_CASE("an array of another GPU is copied from this one's ring, within its ex
   }, "devices=2") == "");
 }
 
-TEST_CASE("a range over the end of addresses is nobody's") {
+TEST_CASE("a range that wraps around the address space is refused") {
   TestSession session;
   CHECK(session.inWorker([](stub::Worker& worker) {
     worker.runQuiesced([](stub::SessionState& on) { KJ_REQUIRE(!on.ownsMemory(~uint64_t{0} - 50, 100)); });

@@ -1,4 +1,4 @@
-// Handles by which kernels know the graphs that they launch, over a suspend (stub/worker/device-handles.h).
+// Over a suspend: the handles by which kernels know the graphs that they launch (stub/worker/device-handles.h).
 #include <doctest/doctest.h>
 
 #include "session-fixture.h"
@@ -11,7 +11,7 @@ namespace {
 
 uint64_t graphOf(unsigned number) { return makeHandle(api::Kind::GRAPH_EXEC, 0, 0, 30 + number); }
 
-// Of one fill, for kernels to launch.
+// Makes a graph of one fill that kernels can launch.
 void makeGraph(TestSession& session, unsigned number) {
   session.post(makeFrame<api::Cuda::GraphBeginParams>(0, api::Method::graphBegin, 0, [&](auto p) { p.setGraph(graphOf(number)); }));
   session.post(makeFrame<api::Cuda::GraphFillParams>(0, api::Method::graphFill, 0, [&](auto p) {
@@ -31,7 +31,7 @@ void endGraph(TestSession& session, unsigned number) {
   session.post(makeFrame<api::Cuda::GraphEndParams>(0, api::Method::graphEnd, 0, [&](auto p) { p.setGraph(graphOf(number)); }));
 }
 
-// The graphs 0, 3, 5 and 6: the places of those between are free, or another's.
+// Makes graphs 0, 3, 5 and 6; the handles between them are free, or belong to another graph.
 void makeGraphs(TestSession& session, stub::Worker& worker) {
   session.require(makeFrame<api::Cuda::LeaseParams>(0, api::Method::lease, 0, [](auto p) {
     p.setAddress(made::arena);
@@ -48,7 +48,7 @@ nlohmann::json rowsOf(const SavedSession& saved) { return manifestOf(readFile(sa
 
 }  // namespace
 
-TEST_CASE("graphs that kernels launch have their handles again, whatever was made and ended before") {
+TEST_CASE("graphs that kernels launch get their handles back, whatever was made and destroyed before") {
   SavedSession saved(makeGraphs);
   auto rows = rowsOf(saved);
   REQUIRE(rows.size() == 4);
@@ -61,14 +61,14 @@ TEST_CASE("graphs that kernels launch have their handles again, whatever was mad
   CHECK(saved.restored() == "");
 }
 
-TEST_CASE("a handle that the driver gives to no graph ends the resume, and the snapshot stays") {
+TEST_CASE("a resume fails if the driver assigns a needed handle to no graph, and the snapshot stays") {
   SavedSession saved(makeGraphs);
   std::string good = readFile(saved.path + "/manifest.json");
   forgeManifest(saved.path, [](auto& json) {
     auto& address = json["state"]["graphSettings"][1][1];
     address = address.template get<uint64_t>() + 8;
   });
-  contains(saved.restored(), "kernels of this program know it by the handle 0x");
+  contains(saved.restored(), "kernels of this program launch it by the handle 0x");
   writeFile(saved.path + "/manifest.json", good);
   CHECK(saved.restored() == "");
 }

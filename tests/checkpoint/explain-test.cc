@@ -1,4 +1,4 @@
-// What would delay a suspend is named.
+// explain() names whatever would delay a suspend.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <unistd.h>
@@ -13,13 +13,13 @@ using namespace vgpu::test;
 
 namespace {
 
-// A driver that does not return from a call until it is let go on. In the worker's process.
+// A driver that blocks in a call until the test lets it return. State of the worker's process.
 std::atomic<bool> holds{false}, isHeld{false}, mayReturn{false};
 decltype(stub::Driver::cuModuleLoadDataEx) loadWithoutHold;
 decltype(stub::Driver::cuStreamCreateWithPriority) createWithoutHold;
 
 void hold() {
-  if (!holds) return;  // the worker's own
+  if (!holds) return;  // a load of the worker itself
   isHeld = true;
   while (!mayReturn) usleep(50);
 }
@@ -39,9 +39,9 @@ void holdStreams(stub::Driver& driver) {
   });
 }
 
-// What explain() says while the call is held.
+// Requires the given text from explain() while the call is blocked.
 void requireDelay(TestSession& session, stub::Worker& worker, const std::function<void()>& begin, const std::string& object) {
-  KJ_DEFER(mayReturn = true);  // the worker's end waits for the driver, also where this fails
+  KJ_DEFER(mayReturn = true);  // the worker's end waits for the driver, also if this function throws
   worker.proceed();
   session.require(synchronize());
   holds = true;
@@ -56,7 +56,7 @@ void requireDelay(TestSession& session, stub::Worker& worker, const std::functio
 
 }  // namespace
 
-TEST_CASE("a module that is being loaded delays a suspend by the name of its call") {
+TEST_CASE("a module that is being loaded is reported as a delay, by the name of its call") {
   TestSession session;
   auto begin = [&] {
     bringImage(session, 1, madeImage());
@@ -70,7 +70,7 @@ TEST_CASE("a module that is being loaded delays a suspend by the name of its cal
             "", holdLoading) == "");
 }
 
-TEST_CASE("a call that does not come back from the driver delays a suspend by its name") {
+TEST_CASE("a call that the driver does not return from is reported as a delay, by its name") {
   TestSession session;
   auto begin = [&] {
     session.post(

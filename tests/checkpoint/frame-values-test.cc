@@ -1,5 +1,5 @@
-// Numbers of a frame that its enumeration does not have: a program that writes frames itself gets CUDA's error, and the driver is not
-// asked: some of its functions read past their tables for such a number.
+// Enumeration values in frames that CUDA does not define. A program that writes frames itself gets CUDA's error, and the driver is not
+// called: some of its functions read past their tables for such a value.
 #include <doctest/doctest.h>
 
 #include "session-fixture.h"
@@ -20,7 +20,7 @@ RecordedFrame setCacheConfig(int32_t config) {
 
 }  // namespace
 
-TEST_CASE("a number that its enumeration does not have does not reach the driver") {
+TEST_CASE("a value that its enumeration does not define does not reach the driver") {
   TestSession session;
   CHECK(session.inWorker(
             [&](stub::Worker& worker) {

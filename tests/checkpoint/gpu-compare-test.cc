@@ -1,5 +1,5 @@
-// Chunks that GPUs compare with their digests, after they have come from files. (Of the emulated device it is the host that does
-// so, unless its driver is adapted as here.)
+// Chunks read from files, which the GPU compares with their digests. (On the emulated device the host compares, unless its driver is
+// adapted as here.)
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -49,7 +49,7 @@ TEST_CASE("a session whose memory a GPU compares goes on") {
             "", compareOnGpu) == "");
 }
 
-TEST_CASE("a chunk that is otherwise on the GPU than it was saved is refused with its file") {
+TEST_CASE("a chunk whose bytes on the GPU differ from the saved ones is refused, with its file") {
   TestSession session;
   std::string path = saved(session);
   auto adapt = [](stub::Driver& driver) {
@@ -58,5 +58,5 @@ TEST_CASE("a chunk that is otherwise on the GPU than it was saved is refused wit
   };
   std::string error = session.inWorker([&](stub::Worker& worker) { restore(worker, path, nullptr); }, "", adapt);
   CHECK(contains(error, "pack-"));
-  CHECK(contains(error, "its digest differs; the file was altered or damaged"));
+  CHECK(contains(error, "its digest does not match; the file was altered or damaged"));
 }

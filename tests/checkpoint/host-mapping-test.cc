@@ -1,4 +1,4 @@
-// Pinned memory that a program has mapped at an address that it has reserved: physical memory of the host.
+// Pinned memory that a program maps at an address that it has reserved: physical memory of the host.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
@@ -55,7 +55,7 @@ void buildMapped(TestSession& session, stub::Worker& worker) {
 
 }  // namespace
 
-TEST_CASE("pinned memory that is mapped a second time is one memory, also in the next worker, and has its bytes in no snapshot") {
+TEST_CASE("pinned memory mapped a second time is the same memory, also in the next worker, and is stored in no snapshot") {
   TestSession session;
   std::string path = session.scratch.path + "/snapshot";
   CHECK(session.inWorker([&](stub::Worker& worker) {
@@ -80,7 +80,7 @@ TEST_CASE("pinned memory that is mapped a second time is one memory, also in the
   }) == "");
 }
 
-TEST_CASE("what is mapped a second time is leased until that ends") {
+TEST_CASE("pinned memory that is mapped a second time stays leased until the mapping ends") {
   TestSession session;
   CHECK(session.inWorker([&](stub::Worker& worker) {
     buildMapped(session, worker);
@@ -91,7 +91,7 @@ TEST_CASE("what is mapped a second time is leased until that ends") {
   }) == "");
 }
 
-TEST_CASE("only whole pieces of what is leased are mapped a second time, where nothing is and a program may reserve addresses") {
+TEST_CASE("only whole leases are mapped a second time, at free addresses that a program may reserve") {
   TestSession session;
   CHECK(session.inWorker([&](stub::Worker& worker) {
     buildMapped(session, worker);
@@ -107,7 +107,7 @@ TEST_CASE("only whole pieces of what is leased are mapped a second time, where n
   }) == "");
 }
 
-TEST_CASE("a device uses it as long as it has access") {
+TEST_CASE("a device can use the mapping as long as it has access") {
   TestSession session;
   CHECK(session.inWorker([&](stub::Worker& worker) {
     buildMapped(session, worker);

@@ -1,5 +1,5 @@
-// Calls of libraries: what the worker refuses of a program that sends anything. The recording library ends the process if it
-// gets an object that is none or of another kind.
+// Calls of libraries: what the worker refuses from a hostile program. The recording library ends the process if it receives an object that
+// does not exist or is of another kind.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <stdlib.h>
@@ -47,13 +47,13 @@ RecordedFrame ask(const std::string& symbol, const Words& block, uint32_t hostMa
                                                 [&](auto p) { setCall(p, symbol, block, hostMask); });
 }
 
-// A question about a product's description, on the first GPU.
+// Queries an attribute of a matrix product's descriptor, on the first GPU.
 RecordedFrame askAttribute(uint64_t object) {
   constexpr api::HostRange value{0, 4}, written{0, 8};
   return ask("cublasLtMatmulDescGetAttribute", {object, 3, value.word(), 4, written.word()}, 1u << 2 | 1u << 4);
 }
 
-// Has a product's description hold another object.
+// Sets another object as an attribute of a matrix product's descriptor.
 RecordedFrame hold(uint64_t object) {
   constexpr uint64_t emulationDescriptor = 38;  // CUBLASLT_MATMUL_DESC_EMULATION_DESCRIPTOR
   constexpr api::HostRange held{4 * sizeof(uint64_t), sizeof object};
@@ -95,12 +95,12 @@ TEST_CASE("a call takes no object that has ended on another GPU") {
   CHECK(inCallingWorker([](TestSession& session) {
           session.post(makeFrame<api::Cuda::LibraryDestroyParams>(0, api::Method::libraryDestroy, 1,
                                                                   [](auto p) { p.setObject(otherProduct); }));
-          session.require(create(objectOn(1, 5), "cublasLtMatmulDescCreate", {0, 68, 0}));  // behind it, in the same ring
+          session.require(create(objectOn(1, 5), "cublasLtMatmulDescCreate", {0, 68, 0}));  // behind the object's end, in the same ring
           requireRefused(session, askAttribute(otherProduct));
         }) == "");
 }
 
-TEST_CASE("a description holds an object of another GPU, but none of another kind") {
+TEST_CASE("a descriptor may refer to an object of another GPU, but to none of another kind") {
   CHECK(inCallingWorker([](TestSession& session) {
           session.require(hold(otherEmulation));
           requireRefused(session, hold(otherLayout));
@@ -123,7 +123,7 @@ TEST_CASE("a call takes an address of the session's arenas whether memory is the
         }) == "");
 }
 
-TEST_CASE("of a program's variables the worker takes those that decide what a library computes, if they are short, and unsets the others") {
+TEST_CASE("the worker takes only short environment variables that decide a library's results, and unsets the others") {
   CHECK(inCallingWorker([](TestSession& session) {
           auto make = [&, object = objectOn(0, 6)](const std::string& variables) mutable {
             session.require(makeFrame<api::Cuda::LibraryCreateParams>(0, api::Method::libraryCreate, 0, [&](auto p) {
@@ -139,8 +139,8 @@ TEST_CASE("of a program's variables the worker takes those that decide what a li
           KJ_REQUIRE(getenv("VGPU_UNLISTED") == nullptr && getenv("CUBLAS_EMULATION_STRATEGY") == nullptr && getenv("PATH") != nullptr);
           make("NVIDIA_TF32_OVERRIDE="s + std::string(129, '1') + "\0CUBLAS_WORKSPACE_CONFIG="s + std::string(128, '1') + "\0\0"s);
           KJ_REQUIRE(getenv("NVIDIA_TF32_OVERRIDE") == nullptr && is("CUBLAS_WORKSPACE_CONFIG", std::string(128, '1').c_str()));
-          make("NVIDIA_TF32_OVERRIDE=1"s);  // does not end
-          make("");                         // as a recipe from before there was a list
+          make("NVIDIA_TF32_OVERRIDE=1"s);  // without a final zero
+          make("");                         // as in recipes made before the list existed
           KJ_REQUIRE(getenv("NVIDIA_TF32_OVERRIDE") == nullptr && getenv("CUBLAS_WORKSPACE_CONFIG") == nullptr);
         }) == "");
 }
@@ -173,7 +173,8 @@ RecordedFrame awaitWord(uint64_t stream, uint32_t value) {
   });
 }
 
-// A call of a library with a result in host memory, in `stream`, while `held` waits for the word. What ends that wait is behind the call.
+// A library call with a result in host memory, in `stream`, while `held` waits for a word. The write that ends the wait comes after the
+// call.
 void callBehindHeld(uint64_t stream) {
   setenv("VGPU_RECORD_GPU", "yes", 1);
   CHECK(inCallingWorker([stream](TestSession& session) {
@@ -198,7 +199,7 @@ void callBehindHeld(uint64_t stream) {
           session.post(writeWord(other, 1));
           KJ_REQUIRE(session.finish() == 0);
           session.require(synchronize());
-          // The handle's stream is the program's again.
+          // The library handle's stream is the program's again.
           session.post(writeWord(0, 2));
           KJ_REQUIRE(session.readWord(word) == 2);
         }) == "");
@@ -207,10 +208,10 @@ void callBehindHeld(uint64_t stream) {
 
 }  // namespace
 
-TEST_CASE("a call of a library that waits in the legacy default stream does not wait for a stream that blocks and is held") {
+TEST_CASE("a library call that waits in the legacy default stream does not wait for a blocking stream that is held") {
   callBehindHeld(0);
 }
 
-TEST_CASE("a call of a library that waits does not wait for what its own stream has been given meanwhile") {
+TEST_CASE("a library call that waits does not wait for later work in its own stream") {
   callBehindHeld(held);
 }

@@ -1,4 +1,4 @@
-// Images that are copied while the program runs, and a program that cannot be stopped meanwhile.
+// Images that are copied while the program runs, and a program that cannot be quiesced meanwhile.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
@@ -16,14 +16,14 @@ namespace {
 
 constexpr uint64_t firstImage = 1, secondImage = 2;
 
-// Not the first one's bytes, with the final zero.
+// An image other than madeImage(), with its final zero.
 std::vector<std::byte> otherImage() {
   std::vector<std::byte> image(madeImage().begin(), madeImage().end());
   image.insert(image.end() - 1, 5, std::byte{'\n'});
   return image;
 }
 
-// Copies the images of two modules, with a visit that fails each time from number `fails` on.
+// Copies the images of two modules with a visitor that throws from call number `fails` on.
 void copyTwo(TestSession& session, stub::Worker& worker, int fails, const std::function<void(ChunkSink&, ImageDigests&)>& look) {
   auto other = otherImage();
   worker.proceed();
@@ -46,7 +46,7 @@ void copyTwo(TestSession& session, stub::Worker& worker, int fails, const std::f
 
 }  // namespace
 
-TEST_CASE("an image that cannot be copied while the program runs is not known by the bytes of the one before") {
+TEST_CASE("an image that could not be copied while the program runs is not identified by the bytes of the image before it") {
   TestSession session;
   CHECK(session.inWorker([&](stub::Worker& worker) {
     copyTwo(session, worker, 2, [](ChunkSink& sink, ImageDigests& images) {
@@ -56,7 +56,7 @@ TEST_CASE("an image that cannot be copied while the program runs is not known by
   }) == "");
 }
 
-TEST_CASE("images that are copied while the program runs are known by their own bytes") {
+TEST_CASE("images that are copied while the program runs are identified by their own bytes") {
   TestSession session;
   CHECK(session.inWorker([&](stub::Worker& worker) {
     copyTwo(session, worker, 3, [](ChunkSink& sink, ImageDigests& images) {

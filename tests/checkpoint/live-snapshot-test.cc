@@ -1,5 +1,5 @@
-// Snapshots of programs that go on: what has changed since the rounds is held in pinned memory, in memory that the GPU has left,
-// or written at once, and is the same wherever it was.
+// Snapshots of programs that continue: bytes changed since the copying rounds are kept in pinned memory, in free GPU memory, or written at
+// once; the result is the same.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
@@ -31,7 +31,7 @@ size_t freeBytes(stub::Worker& worker) {
   return free;
 }
 
-// Of a program that changes two chunks between the rounds and the hold, and another one behind it.
+// Takes a snapshot of a program that changes two chunks between the rounds and the hold, and another one after the hold.
 void snapshotWhileItChanges(TestSession& session, stub::Worker& worker, uint64_t mostPinned, const PinnedRoom* room = nullptr) {
   buildAndStop(session, worker);
   auto& driver = driverOf(worker);
@@ -40,7 +40,7 @@ void snapshotWhileItChanges(TestSession& session, stub::Worker& worker, uint64_t
   session.require(synchronize());
   LiveSnapshot live(driver, worker, std::make_unique<SnapshotWriter>(session.scratch.path + "/snapshot"), mostPinned);
   live.runRounds(nullptr);
-  session.post(add(made::counters, 100));  // in a chunk that is copied already
+  session.post(add(made::counters, 100));  // in a chunk that a round has already copied
   session.post(add(made::large + 6 * MiB, 9));
   session.require(synchronize());
   worker.quiesce();
@@ -54,7 +54,7 @@ void snapshotWhileItChanges(TestSession& session, stub::Worker& worker, uint64_t
   KJ_REQUIRE(freeBytes(worker) == before, freeBytes(worker), before);
 }
 
-// Resumed from there, it has the memory of the hold.
+// After a resume from this snapshot the program has the memory of the hold.
 std::string resumeLive(TestSession& session) {
   return session.inWorker([&](stub::Worker& worker) {
     proceed(worker, restore(worker, session.scratch.path + "/snapshot", nullptr));
@@ -66,7 +66,7 @@ std::string resumeLive(TestSession& session) {
   });
 }
 
-// Copies within the device to places beyond all that a program can have. In the worker's process.
+// Counts copies within the device to addresses above every program's. State of the worker's process.
 unsigned keptPieces = 0;
 decltype(stub::Driver::cuMemcpyDtoDAsync_v2) copyWithin;
 
@@ -79,7 +79,7 @@ void countKept(stub::Driver& driver) {
 
 }  // namespace
 
-TEST_CASE("what a program has changed since the rounds of its snapshot is in it") {
+TEST_CASE("a snapshot contains what the program has changed since its rounds") {
   TestSession session;
   CHECK(session.inWorker(
             [&](stub::Worker& worker) {
@@ -90,7 +90,7 @@ TEST_CASE("what a program has changed since the rounds of its snapshot is in it"
   CHECK(resumeLive(session) == "");
 }
 
-TEST_CASE("what has no room in pinned memory is kept in memory that the GPU has left, until it is written") {
+TEST_CASE("bytes without room in pinned memory are kept in free GPU memory until they are written") {
   TestSession session;
   CHECK(session.inWorker(
             [&](stub::Worker& worker) {
@@ -101,7 +101,7 @@ TEST_CASE("what has no room in pinned memory is kept in memory that the GPU has 
   CHECK(resumeLive(session) == "");
 }
 
-TEST_CASE("what has no room on the GPU either is held in the daemon's pinned memory") {
+TEST_CASE("bytes without room on the GPU either are kept in the daemon's pinned memory") {
   TestSession session;
   Room room(32 * MiB);
   CHECK(session.inWorker(
@@ -116,7 +116,7 @@ TEST_CASE("what has no room on the GPU either is held in the daemon's pinned mem
   CHECK(resumeLive(session) == "");
 }
 
-TEST_CASE("what has no room anywhere is written at once") {
+TEST_CASE("bytes without room anywhere are written at once") {
   TestSession session;
   CHECK(session.inWorker(
             [&](stub::Worker& worker) {
@@ -127,7 +127,7 @@ TEST_CASE("what has no room anywhere is written at once") {
   CHECK(resumeLive(session) == "");
 }
 
-TEST_CASE("a snapshot that is given up between its steps leaves the session as it is") {
+TEST_CASE("a snapshot that is abandoned between its steps leaves the session unchanged") {
   TestSession session;
   CHECK(session.inWorker([&](stub::Worker& worker) {
     buildAndStop(session, worker);

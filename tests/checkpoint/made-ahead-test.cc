@@ -1,4 +1,4 @@
-// Objects that a worker makes before it restores a session, as a migration has it do.
+// Objects that a worker makes before it restores a session, as in a migration.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint64_t image = 1, otherImage = 2, otherModule = made::module + 1;
 
-// How often the worker's driver was asked to load the test program's module, and for how many registers. In the worker's process.
+// How often the worker's driver loaded the test program's module, and with what register limit. State of the worker's process.
 int loads = 0, registers = 0;
 decltype(stub::Driver::cuModuleLoadDataEx) loadAsEver;
 
@@ -44,7 +44,7 @@ ObjectRecord recordOf(api::Kind kind, uint64_t handle, RecordedFrame frame) {
   return record;
 }
 
-// What a source would send of a session: its modules and what is in them, and one more module that it has had.
+// What the source of a migration would send: the session's modules and their images, and one module that has since ended.
 struct Ahead {
   StateTables state;
   std::vector<ObjectRecord> records;
@@ -74,7 +74,7 @@ void keepImage(stub::SessionState& on, SentAhead& sent, uint64_t number, const D
   sent.images[{number, 0}] = Digester(key)(madeImage());
 }
 
-// Loads a module with variables, with an option for the JIT.
+// Loads a module with variables, with a JIT option.
 void loadForRegisters(TestSession& session, stub::Worker& worker) {
   bringImage(session, image, madeImage());
   session.require(makeFrame<api::Cuda::ModuleLoadParams>(0, api::Method::moduleLoad, 0, [](auto p) {
@@ -88,8 +88,8 @@ void loadForRegisters(TestSession& session, stub::Worker& worker) {
   worker.quiesce();
 }
 
-// A session that is saved, and restored by a worker that has followed it before, as `change` says; `look` is called between. In all
-// the worker is to load `expectedLoads` modules. What went wrong; empty if nothing did.
+// Saves a session and restores it in a worker that has followed it before, as `change` says; `look` is called in between. The worker must
+// load `expectedLoads` modules in all. Returns the error; empty if there was none.
 std::string restoreAfter(TestSession& session, int expectedLoads, const std::function<void(Ahead&)>& change,
                          const std::function<void(stub::SessionState&)>& look) {
   const std::string snapshot = session.scratch.path + "/snapshot", list = session.scratch.path + "/list";
@@ -122,7 +122,7 @@ std::string restoreAfter(TestSession& session, int expectedLoads, const std::fun
 
 }  // namespace
 
-TEST_CASE("modules that were loaded ahead are not loaded again, and the program goes on with them") {
+TEST_CASE("modules that were loaded ahead are not loaded again, and the program uses them") {
   TestSession session;
   CHECK(restoreAfter(
             session, 1, [](Ahead&) {},
@@ -132,21 +132,21 @@ TEST_CASE("modules that were loaded ahead are not loaded again, and the program 
             }) == "");
 }
 
-TEST_CASE("what has ended since it was made ahead is ended before the session is restored") {
+TEST_CASE("objects that have ended since they were made ahead are destroyed before the session is restored") {
   TestSession session;
   CHECK(restoreAfter(
             session, 2, [](Ahead& ahead) { ahead.addOther(1); },
             [](stub::SessionState& on) { KJ_REQUIRE(on.of(0).modules.blobs.contains(otherModule)); }) == "");
 }
 
-TEST_CASE("modules whose group has become another one are loaded anew") {
+TEST_CASE("modules whose group has changed are loaded anew") {
   TestSession session;
   CHECK(restoreAfter(
             session, 3, [](Ahead& ahead) { ahead.addOther(0); },
             [](stub::SessionState& on) { KJ_REQUIRE(on.of(0).modules.blobs.size() == 2); }) == "");
 }
 
-TEST_CASE("a module with variables is loaded again with the program's options for the JIT, by a resume and ahead of it") {
+TEST_CASE("a module with variables is loaded again with the program's JIT options, in a resume and ahead of it") {
   SavedSession saved(loadForRegisters);
   for (bool isAhead : {false, true})
     CHECK(saved.session.inWorker(
@@ -166,7 +166,7 @@ TEST_CASE("a module with variables is loaded again with the program's options fo
               "", countLoads) == "");
 }
 
-TEST_CASE("records of other kinds than can be made ahead are refused") {
+TEST_CASE("records of kinds that cannot be made ahead are refused") {
   TestSession session;
   contains(restoreAfter(
                session, 0,
@@ -174,5 +174,5 @@ TEST_CASE("records of other kinds than can be made ahead are refused") {
                  ahead.records.push_back(recordOf(api::Kind::STREAM, made::stream, moduleLoad(0, made::module, image)));
                },
                [](stub::SessionState&) {}),
-           "stream 0x191 cannot be made before its session");
+           "stream 0x191 cannot be created before its session arrives");
 }

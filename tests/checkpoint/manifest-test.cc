@@ -58,7 +58,7 @@ Manifest readText(const ScratchDirectory& scratch, const std::string& text) {
   return readManifest(SnapshotReader(scratch.path));
 }
 
-// The sample with `change` applied to its JSON, sealed as a writer of ours would.
+// The sample with `change` applied to its JSON, sealed as SnapshotWriter does.
 template <typename Change>
 std::string changed(Change change) {
   auto json = manifestOf(encodeManifest(sample()));
@@ -95,7 +95,7 @@ TEST_CASE("a manifest comes back as it was") {
   CHECK(read.digestKey == m.digestKey);
 }
 
-TEST_CASE("state that no kind keeps is refused by the table's name") {
+TEST_CASE("a table that belongs to no kind is refused by name") {
   ScratchDirectory scratch;
   auto refusal = [&](auto change) -> std::string {
     Manifest manifest = readText(scratch, changed([&](auto& json) { change(json["state"]); }));
@@ -112,36 +112,36 @@ TEST_CASE("state that no kind keeps is refused by the table's name") {
     CHECK(text.find(why) != std::string::npos);
   };
   CHECK(refusal([](auto&) {}) == "");
-  refused([](auto& state) { state["graphs"] = nlohmann::json::array(); }, "state graphs: objects of a kind that this build");
+  refused([](auto& state) { state["graphs"] = nlohmann::json::array(); }, "state graphs: this build does not know this kind of objects");
   refused([](auto& state) { state["streams"] = nlohmann::json::array(); }, "state streams: objects of a kind");
   refused([](auto& state) { state.erase("arrays"); }, "state arrays is missing");
-  refused([](auto& state) { state["modules"][1][3] = 2; }, "state modules: row 1 makes no sense");
-  refused([](auto& state) { state["blocks"][0][1] = 0x2000'0000'0000; }, "state blocks: row 0 makes no sense");
-  refused([](auto& state) { state["blocks"][0][1] = 0x5000'0000'1000; }, "state blocks: row 0 makes no sense");
-  refused([](auto& state) { state["blocks"][1][2] = 1ull << 60; }, "state blocks: row 1 makes no sense");
-  refused([](auto& state) { state["memory"][0][0] = 2; }, "state memory: row 0 makes no sense");
-  refused([](auto& state) { state["memory"][1][1] = "text"; }, "state memory: row 1 makes no sense");
-  refused([](auto& state) { state["memory"][1].push_back(1); }, "state memory: row 1 makes no sense");
-  refused([](auto& state) { state["arrays"][1][1] = 0; }, "state arrays: row 1 makes no sense");
-  refused([](auto& state) { state["librarySettings"][0][5] = "0g"; }, "state librarySettings: row 0 makes no sense");
-  refused([](auto& state) { state["physical"][0][0] = 7; }, "state physical: row 0 makes no sense");
-  refused([](auto& state) { state["physical"][0][1] = 4096; }, "state physical: row 0 makes no sense");
-  refused([](auto& state) { state["physical"][0][2] = 3; }, "state physical: row 0 makes no sense");
+  refused([](auto& state) { state["modules"][1][3] = 2; }, "state modules: row 1 is invalid");
+  refused([](auto& state) { state["blocks"][0][1] = 0x2000'0000'0000; }, "state blocks: row 0 is invalid");
+  refused([](auto& state) { state["blocks"][0][1] = 0x5000'0000'1000; }, "state blocks: row 0 is invalid");
+  refused([](auto& state) { state["blocks"][1][2] = 1ull << 60; }, "state blocks: row 1 is invalid");
+  refused([](auto& state) { state["memory"][0][0] = 2; }, "state memory: row 0 is invalid");
+  refused([](auto& state) { state["memory"][1][1] = "text"; }, "state memory: row 1 is invalid");
+  refused([](auto& state) { state["memory"][1].push_back(1); }, "state memory: row 1 is invalid");
+  refused([](auto& state) { state["arrays"][1][1] = 0; }, "state arrays: row 1 is invalid");
+  refused([](auto& state) { state["librarySettings"][0][5] = "0g"; }, "state librarySettings: row 0 is invalid");
+  refused([](auto& state) { state["physical"][0][0] = 7; }, "state physical: row 0 is invalid");
+  refused([](auto& state) { state["physical"][0][1] = 4096; }, "state physical: row 0 is invalid");
+  refused([](auto& state) { state["physical"][0][2] = 3; }, "state physical: row 0 is invalid");
   refused([](auto& state) { state["launches"][0][0] = makeHandle(api::Kind::FUNCTION, 2, 1, 0); },
-          "state launches: row 0 makes no sense");
-  refused([](auto& state) { state["launches"][0][2] = 1025; }, "state launches: row 0 makes no sense");
-  refused([](auto& state) { state["graphSettings"][0][2] = "graphEnable(graph u64)"; }, "state graphSettings: row 0 makes no sense");
-  refused([](auto& state) { state["graphSettings"][1][3] = "0011223344556677"; }, "state graphSettings: row 1 makes no sense");
-  refused([](auto& state) { state["graphSettings"][2][2] = "uploaded"; }, "state graphSettings: row 2 makes no sense");
-  refused([](auto& state) { state["graphSettings"][0][3] = "00112233445566"; }, "state graphSettings: row 0 makes no sense");
-  refused([](auto& state) { state["textures"][0][1] = 7; }, "state textures: row 0 makes no sense");
-  refused([](auto& state) { state["textures"][0][2] = uint64_t{1} << 40; }, "state textures: row 0 makes no sense");
-  refused([](auto& state) { state["variables"][0][2] = ~uint64_t{0} - 0x1ff; }, "state variables: row 0 makes no sense");
-  refused([](auto& state) { state["variables"][0][3] = ~uint64_t{0} / 2; }, "state variables: row 0 makes no sense");
-  refused([](auto& state) { state["eventTimes"][0][1] = 3; }, "state eventTimes: row 0 makes no sense");
+          "state launches: row 0 is invalid");
+  refused([](auto& state) { state["launches"][0][2] = 1025; }, "state launches: row 0 is invalid");
+  refused([](auto& state) { state["graphSettings"][0][2] = "graphEnable(graph u64)"; }, "state graphSettings: row 0 is invalid");
+  refused([](auto& state) { state["graphSettings"][1][3] = "0011223344556677"; }, "state graphSettings: row 1 is invalid");
+  refused([](auto& state) { state["graphSettings"][2][2] = "uploaded"; }, "state graphSettings: row 2 is invalid");
+  refused([](auto& state) { state["graphSettings"][0][3] = "00112233445566"; }, "state graphSettings: row 0 is invalid");
+  refused([](auto& state) { state["textures"][0][1] = 7; }, "state textures: row 0 is invalid");
+  refused([](auto& state) { state["textures"][0][2] = uint64_t{1} << 40; }, "state textures: row 0 is invalid");
+  refused([](auto& state) { state["variables"][0][2] = ~uint64_t{0} - 0x1ff; }, "state variables: row 0 is invalid");
+  refused([](auto& state) { state["variables"][0][3] = ~uint64_t{0} / 2; }, "state variables: row 0 is invalid");
+  refused([](auto& state) { state["eventTimes"][0][1] = 3; }, "state eventTimes: row 0 is invalid");
 }
 
-TEST_CASE("the header is read without the tables, whatever is behind it") {
+TEST_CASE("the header is read without the tables, whatever follows it") {
   ScratchDirectory scratch;
   std::string text = encodeManifest(sample());
   size_t end = text.find('\n', text.find('\n') + 1) + 1;
@@ -159,7 +159,7 @@ TEST_CASE("the header is read without the tables, whatever is behind it") {
   CHECK_THROWS_WITH_AS(readText(scratch, text.substr(0, end) + std::string(1000, 'x')), doctest::Contains("checksum"), kj::Exception);
   CHECK_THROWS_WITH_AS(header(text.substr(0, end - 1)), doctest::Contains("checksum"), kj::Exception);
   CHECK_THROWS_WITH_AS(header(std::string(1 << 20, ' ') + text), doctest::Contains("checksum"), kj::Exception);
-  CHECK_THROWS_WITH_AS(readText(scratch, text + "x"), doctest::Contains("checksum: something is behind"), kj::Exception);
+  CHECK_THROWS_WITH_AS(readText(scratch, text + "x"), doctest::Contains("checksum: there is data after"), kj::Exception);
 }
 
 TEST_CASE("a program whose name is too long for a header is not saved") {
@@ -168,7 +168,7 @@ TEST_CASE("a program whose name is too long for a header is not saved") {
   CHECK_THROWS_WITH_AS(encodeManifest(m), doctest::Contains("header would be too long"), kj::Exception);
 }
 
-TEST_CASE("a name that is no text does not keep a program from being saved") {
+TEST_CASE("a name that is not valid text does not prevent a save") {
   ScratchDirectory scratch;
   Manifest m = sample();
   m.identity.program = "/bin/\xff\xfe";
@@ -197,7 +197,7 @@ TEST_CASE("a manifest of another format version is refused by that") {
   ScratchDirectory scratch;
   std::string text = changed([](auto& json) {
     json["version"] = snapshotVersion + 1;
-    json.erase("devices");  // which need not be what we know
+    json.erase("devices");  // devices need not have a format that this version knows
   });
   std::string says = "file manifest.json: format version " + std::to_string(snapshotVersion + 1) + ", and this build";
   CHECK_THROWS_WITH_AS(readText(scratch, text), doctest::Contains(says.c_str()), kj::Exception);
@@ -221,7 +221,7 @@ TEST_CASE("a sealed manifest with a field that is missing, or of another type, i
   CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["files"].erase("pending-calls"); })),
                        doctest::Contains("field pending-calls"), kj::Exception);
   CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["format"] = "tar"; })),
-                       doctest::Contains("describes no snapshot"), kj::Exception);
-  CHECK_THROWS_WITH_AS(readText(scratch, sealManifest("[1,", "{}")), doctest::Contains("describes no snapshot"),
+                       doctest::Contains("does not describe a snapshot"), kj::Exception);
+  CHECK_THROWS_WITH_AS(readText(scratch, sealManifest("[1,", "{}")), doctest::Contains("does not describe a snapshot"),
                        kj::Exception);
 }

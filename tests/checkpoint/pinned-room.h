@@ -1,4 +1,4 @@
-// The daemon's pinned memory, for tests of who uses it.
+// The daemon's pinned memory, for tests of its users.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace vgpu::test {
 
 using checkpoint::PinnedRoom;
 
-// A daemon's part, in memory that all workers of a test share: room is given from its beginning on, and never comes back.
+// The daemon's side, in memory that all workers of a test share: hands out room from the start and never takes it back.
 class Room {
  public:
   explicit Room(uint64_t bytes)

@@ -15,7 +15,7 @@ using namespace vgpu::test;
 
 namespace {
 
-// A store beside the session's list, and a snapshot's directory in it.
+// Creates a store beside the session's list and returns the path of a snapshot's directory in it.
 std::string storedSnapshot(const TestSession& session) {
   std::string folder = session.scratch.path + "/store";
   ChunkStore store(folder);
@@ -44,7 +44,7 @@ std::string resume(TestSession& session, const std::string& path, Room& room) {
 
 }  // namespace
 
-TEST_CASE("a session whose chunks went to pinned memory goes on from there") {
+TEST_CASE("a session whose chunks went to pinned memory is resumed from there") {
   TestSession session;
   Room room(32 * MiB);
   std::string path = storedSnapshot(session);
@@ -82,12 +82,12 @@ TEST_CASE("a second suspend to pinned memory copies what has changed since, and 
     worker.quiesce();
     session.commit();
     Report report = saveQuiesced(session, worker, session.scratch.path + "/store/snapshots/two", room);
-    // Of four chunks that have something else than zeros by now, one whole one is as it was.
+    // Four chunks are not all zeros by now; one whole chunk is unchanged.
     KJ_REQUIRE(report.copiedBytes > 0 && report.copiedBytes <= 6 * MiB, report.copiedBytes);
   }) == "");
 }
 
-TEST_CASE("a suspended session goes on in the worker that still has it, unless the program is at another place") {
+TEST_CASE("a suspended session is resumed in the worker that still has it, unless the program is at another position") {
   TestSession session;
   Room room(32 * MiB);
   std::string path = storedSnapshot(session);
@@ -101,7 +101,7 @@ TEST_CASE("a suspended session goes on in the worker that still has it, unless t
   }) == "");
 }
 
-TEST_CASE("each chunk in pinned memory that was altered is found, and the program stays as it was") {
+TEST_CASE("each altered chunk in pinned memory is found, and the program's memory is unchanged") {
   TestSession session;
   Room room(32 * MiB);
   std::string path = storedSnapshot(session);
@@ -110,7 +110,7 @@ TEST_CASE("each chunk in pinned memory that was altered is found, and the progra
   for (size_t chunk = 0; chunk < room.chunks(); ++chunk) {
     std::byte& altered = room.memory()[room.offsetOf(chunk)];
     altered ^= std::byte{1};
-    CHECK(resume(session, path, room).find("pinned memory: its digest differs") != std::string::npos);
+    CHECK(resume(session, path, room).find("pinned memory: its digest does not match") != std::string::npos);
     altered ^= std::byte{1};
   }
   CHECK(session.program() == before);
@@ -126,14 +126,14 @@ TEST_CASE("a snapshot whose pinned memory is gone is refused by its chunk") {
   CHECK(resume(session, path, room).find("lacks a chunk") != std::string::npos);
 }
 
-TEST_CASE("a snapshot that was written out of pinned memory needs none, and an altered chunk is not written") {
+TEST_CASE("a snapshot that was written from pinned memory to disk needs none, and an altered chunk is not written") {
   TestSession session;
   Room room(32 * MiB);
   std::string path = storedSnapshot(session);
   CHECK(session.inWorker([&](stub::Worker& worker) { saveTo(session, worker, path, room); }) == "");
   PinnedRoom pinned = room.room();
   room.memory()[room.offsetOf(room.chunks() - 1)] ^= std::byte{1};
-  CHECK_THROWS_WITH_AS(writeOut(path, pinned), doctest::Contains("its digest differs"), kj::Exception);
+  CHECK_THROWS_WITH_AS(writeOut(path, pinned), doctest::Contains("its digest does not match"), kj::Exception);
   CHECK(readHeader(SnapshotReader(path)).pool == "pool-of-the-test");
   room.memory()[room.offsetOf(room.chunks() - 1)] ^= std::byte{1};
   CHECK(writeOut(path, pinned).storedBytes > 0);

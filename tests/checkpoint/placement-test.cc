@@ -1,4 +1,4 @@
-// Modules whose variables must be where they were, whatever was loaded and unloaded before.
+// Modules whose variables must keep their addresses, whatever was loaded and unloaded before.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <kj/debug.h>
@@ -46,7 +46,7 @@ class History {
         makeFrame<api::Cuda::ModuleUnloadParams>(0, api::Method::moduleUnload, device, [&](auto p) { p.setHmod(module); }));
     session.post(makeFrame<api::Cuda::BlobDropParams>(0, api::Method::blobDrop, device, [&](auto p) { p.setBlob(blob); }));
   }
-  // As if it were done: to go on with what another process has done.
+  // Counts the steps as done without executing them: to continue what another process has done.
   void pretend(unsigned steps) {
     pretends = true;
     run(steps);
@@ -58,7 +58,7 @@ class History {
       live.empty() || below(5) < 3 ? load() : unload();
     }
   }
-  // From now on a library of the worker's loads modules of its own, too.
+  // From now on a library in the worker loads modules of its own, too.
   void withLibrary(stub::Worker& with) { worker = &with; }
   bool mayLibraryLoad() {
     bool may = false;
@@ -68,7 +68,7 @@ class History {
     worker->proceed();
     return may;
   }
-  // What no recipe brings back, and no rule of ours places.
+  // A load that no recipe repeats, and whose address no rule determines.
   void libraryLoads() {
     auto device = below(devices);
     std::string image = imageOf(++last);
@@ -123,8 +123,8 @@ void saveTo(TestSession& session, stub::Worker& worker, const std::string& path)
 
 std::string settingsOf(unsigned devices) { return fmt::format("memory=64GiB,devices={}", devices); }
 
-// Suspended after so many steps, and again after as many more in another worker. Empty if the session goes on in a third one,
-// else what was said.
+// Suspends after `steps` steps, and again after as many more in a second worker. Returns the error; empty if the session is resumed in a
+// third worker.
 std::string restored(unsigned seed, unsigned steps, unsigned devices, bool hasLibrary = false,
                      const TestSession::Adapt& secondDriver = nullptr, const TestSession::Adapt& thirdDriver = nullptr) {
   TestSession session;
@@ -154,7 +154,7 @@ std::string restored(unsigned seed, unsigned steps, unsigned devices, bool hasLi
   return session.inWorker([&](stub::Worker& worker) { restore(worker, second, nullptr); }, settingsOf(devices), thirdDriver);
 }
 
-// What is said when a session is resumed of which these devices have loaded one library, in this order.
+// The error of resuming a session in which the devices `loading` have loaded one library, in this order.
 std::string restoredLibrary(const std::vector<unsigned>& loading) {
   static const std::string image =
       ".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .align 4 .u32 own = 7;\n"
@@ -180,7 +180,7 @@ std::string restoredLibrary(const std::vector<unsigned>& loading) {
   return session.inWorker([&](stub::Worker& worker) { restore(worker, path, nullptr); }, settingsOf(3));
 }
 
-// How many are tried. `make check-all` says fifty times as many: a thousand, of which none may be refused.
+// How many histories to try. `make check-all` sets fifty times as many: a thousand, of which none may be refused.
 unsigned long histories(unsigned usual) {
   const char* times = std::getenv("VGPU_HISTORIES");
   return times ? usual * std::stoul(times) : (usual + sanitizerShare - 1) / sanitizerShare;
@@ -210,7 +210,7 @@ Kept keptAfter(const std::function<void(History&)>& steps) {
 
 }  // namespace
 
-TEST_CASE("an unloaded module and its image are kept as long as one of its group lives, and no longer") {
+TEST_CASE("an unloaded module and its image are kept as long as a module of its group lives, and no longer") {
   auto two = [](History& history) {
     history.load();
     history.load();
@@ -233,34 +233,34 @@ TEST_CASE("an unloaded module and its image are kept as long as one of its group
         }) == Kept{0, 0, 0});
 }
 
-TEST_CASE("variables are where they were after any history of loads and unloads, suspended twice") {
+TEST_CASE("variables keep their addresses after any history of loads and unloads, suspended twice") {
   for (unsigned seed = 1; seed <= histories(10); ++seed) {
     CAPTURE(seed);
     CHECK(restored(seed, 30, 1) == "");
   }
 }
 
-TEST_CASE("variables are where they were although a library has loaded modules of its own in between") {
+TEST_CASE("variables keep their addresses although a library has loaded modules of its own in between") {
   for (unsigned seed = 20001; seed <= 20000 + histories(6); ++seed) {
     CAPTURE(seed);
     CHECK(restored(seed, 30, 1, true) == "");
   }
 }
 
-TEST_CASE("variables of two devices are where they were after any history of loads and unloads") {
+TEST_CASE("variables of two devices keep their addresses after any history of loads and unloads") {
   for (unsigned seed = 10001; seed <= 10000 + histories(4); ++seed) {
     CAPTURE(seed);
     CHECK(restored(seed, 30, 2) == "");
   }
 }
 
-TEST_CASE("managed variables that devices share are where they were, whichever device has loaded them first") {
+TEST_CASE("managed variables that devices share keep their addresses, whichever device has loaded them first") {
   CHECK(restoredLibrary({0, 1}) == "");
   CHECK(restoredLibrary({1, 0}) == "");
   CHECK(restoredLibrary({2, 0, 1}) == "");
 }
 
-TEST_CASE("variables of two devices are where they were on one GPU in the place of both, and on two again") {
+TEST_CASE("variables of two devices keep their addresses on one GPU in the place of both, and on two again") {
   auto onOne = [](stub::Driver& driver) { driver.order = {0, 0}; };
   auto swapped = [](stub::Driver& driver) { driver.order = {1, 0}; };
   for (unsigned seed = 30001; seed <= 30000 + histories(4); ++seed) {
@@ -270,7 +270,7 @@ TEST_CASE("variables of two devices are where they were on one GPU in the place 
   }
 }
 
-TEST_CASE("once a library is used, it may load modules as soon as a module of the program's is there") {
+TEST_CASE("a library that is in use may load modules as soon as the program has one") {
   TestSession session;
   CHECK(session.inWorker([&](stub::Worker& worker) {
     worker.proceed();

@@ -19,8 +19,8 @@ namespace vgpu::test {
 
 namespace {
 
-// A slot has one call without a reply at a time: an earlier call's reply that came later would write the smaller sequence number
-// over the one that is waited for.
+// A slot serves one unfinished call at a time: a late reply to an earlier call would overwrite the awaited sequence number with a smaller
+// one.
 constexpr uint16_t slotIndex = 5, otherSlotIndex = 6;
 constexpr uint32_t noteSlab = 61;
 constexpr const char* image = R"(
@@ -54,7 +54,7 @@ std::optional<stub::ImageStore> openStore(const std::string& folder) {
 
 MemoryFile share(const MemoryFile& file) { return MemoryFile::adopt(dup(file.fd()), file.bytes(), file.bytes()); }
 
-// What a child tells its parent before it ends.
+// What the child process wrote to the pipe before it ended.
 std::string told(int from) {
   std::string text;
   char buffer[4096];
@@ -107,7 +107,7 @@ RecordedFrame eventRecord() {
 
 std::span<const std::byte> madeImage() { return std::as_bytes(std::span(image, strlen(image) + 1)); }
 
-// Of the module that the image is for.
+// Device of the module that the image is for.
 static uint8_t deviceOf(uint64_t blob) { return static_cast<uint8_t>(handleDevice(blob)); }
 
 RecordedFrame blobFind(uint64_t blob, std::span<const uint8_t> digest, uint64_t totalBytes) {
@@ -196,7 +196,7 @@ std::string TestSession::inWorker(const Body& body, const std::string& settings,
   return text;
 }
 
-// As a program does before it first uses a device.
+// As a program does before its first use of a device.
 void TestSession::openRing(uint8_t device) {
   if (device == 0 || !opened.insert(device).second) return;
   require(makeFrame<api::Cuda::OpenRingParams>(0, api::Method::openRing, 0, [&](auto p) { p.setDevice(device); }));
@@ -234,11 +234,11 @@ uint64_t TestSession::send(RecordedFrame frame, uint16_t slot) {
   return place.position;
 }
 
-// Sends a frame that the slot is to be answered for, and returns its sequence number.
+// Sends a frame whose reply goes to the slot, and returns its sequence number.
 uint64_t TestSession::ask(RecordedFrame frame, uint16_t slotOfCall) {
   openRing(frame.device);
   Slot& slot = mapped->slot(slotOfCall);
-  slot.result = CUDA_SUCCESS;  // the GPU writes none
+  slot.result = CUDA_SUCCESS;  // a completion by the GPU writes no result
   slot.done = 0;               // sequence numbers of different rings cannot be compared
   return send(std::move(frame), slotOfCall) + 1;
 }
@@ -280,7 +280,7 @@ bool TestSession::saysMissing() {
   return api::FrameReader<api::Cuda::ModuleLoadResults>(words).getMissing();
 }
 
-// The first word of results lies behind the root pointer.
+// The first word of results follows the root pointer.
 const std::byte* TestSession::reply() const { return mapped->reply(slotIndex); }
 bool TestSession::firstResult() { return reply()[8] != std::byte{0}; }
 
@@ -296,7 +296,7 @@ void buildAndStop(TestSession& session, stub::Worker& worker) {
   session.require(moduleLoad(0, module, 1));
   session.require(moduleFunction(0, addFunction, module, "add"));
   session.require(moduleVariable(totalVariable, "total"));
-  // The program remembers where it lies.
+  // The program remembers the variable's address.
   std::memcpy(session.segment().slab(noteSlab), session.segment().reply(slotIndex) + 8, sizeof(uint64_t));
   session.require(moduleVariable(seenVariable, "seen"));
   session.require(lease());
@@ -317,7 +317,7 @@ void buildAndStop(TestSession& session, stub::Worker& worker) {
   session.commit();
   worker.quiesce();
 
-  // The pending.
+  // The pending calls.
   session.post(add(counters, 7, stream));
   std::memset(session.segment().slab(2), 0x33, 64);
   session.segment().slabState(2).busy = 1;
@@ -345,7 +345,7 @@ void requireFinished(TestSession& session) {
       words[0] == 0 && words[1] == 0x33333333 && words[2] == 0x5a5a5a5a && words[3] == 0x5a5a5a5a && words[4] == 0,
       words[0], words[1], words[2], words[3], words[4]);
   KJ_REQUIRE(session.segment().slabState(2).busy == 0, "the pending copy did not give its slab back");
-  // The variable lives on, and so do the function and the event; what the pending destroyed is gone.
+  // The variable still exists, and so do the function and the event; objects that pending calls destroyed are gone.
   session.post(add(counters, 1));
   session.require(synchronize());
   counter = session.readWord(counters);
@@ -355,7 +355,7 @@ void requireFinished(TestSession& session) {
     p.setStart(event);
     p.setEnd(event);
   }));
-  // One word of results, behind the root pointer.
+  // One word of results, after the root pointer.
   std::memcpy(&milliseconds, session.segment().reply(slotIndex) + 8, sizeof milliseconds);
   KJ_REQUIRE(milliseconds == 0, milliseconds);
   session.post(memAlloc(0, gone, 512));

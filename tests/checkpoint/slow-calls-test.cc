@@ -1,4 +1,4 @@
-// What is slow by nature does not hold up the ring of its GPU, and a GPU that is not used costs nothing.
+// Slow calls do not block the ring of their GPU, and a GPU that is not used costs nothing.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@ using namespace vgpu::test;
 
 namespace {
 
-// A driver that loads a module when it is let go on. In the worker's process.
+// A driver that blocks in a module load until the test lets it continue. State of the worker's process.
 std::atomic<int> begun{0};
 std::atomic<bool> mayLoad{false};
 decltype(stub::Driver::cuModuleLoadDataEx) loadAtOnce;
@@ -24,14 +24,14 @@ CUresult loadWhenLet(CUmodule* module, const void* image, unsigned count, CUjit_
   return loadAtOnce(module, image, count, options, values);
 }
 
-// Waits until the driver is at what the session has begun.
+// Waits until the driver executes the call that the session has begun.
 void awaitDriver(TestSession& session) {
   for (; begun == 0; usleep(50)) KJ_REQUIRE(!session.isAnswered(), "the worker has answered without its driver");
 }
 
 void adapt(stub::Driver& driver) { loadAtOnce = std::exchange(driver.cuModuleLoadDataEx, loadWhenLet); }
 
-// Begins to load `made::module`, and returns while the driver is at it.
+// Begins to load `made::module`, and returns while the driver is loading.
 void beginToLoad(TestSession& session) {
   bringImage(session, 1, madeImage());
   session.begin(moduleLoad(0, made::module, 1));
@@ -41,7 +41,7 @@ void beginToLoad(TestSession& session) {
 decltype(stub::Driver::cuMemHostRegister_v2) registerAtOnce;
 
 CUresult registerWhenLet(void* memory, size_t bytes, unsigned flags) {
-  if (bytes != 3 * MiB) return registerAtOnce(memory, bytes, flags);  // the worker's own
+  if (bytes != 3 * MiB) return registerAtOnce(memory, bytes, flags);  // a registration of the worker itself
   ++begun;
   while (!mayLoad) usleep(50);
   return registerAtOnce(memory, bytes, flags);
@@ -61,7 +61,7 @@ CUresult addWhenLet(CUlinkState link, CUjitInputType type, void* data, size_t by
 
 void adaptLinking(stub::Driver& driver) { addAtOnce = std::exchange(driver.cuLinkAddData_v2, addWhenLet); }
 
-std::atomic<int> references{0};  // that the driver has
+std::atomic<int> references{0};  // references that the driver has
 decltype(stub::Driver::cuTexRefCreate) createAtOnce;
 decltype(stub::Driver::cuTexRefDestroy) destroyAtOnce;
 
@@ -76,7 +76,7 @@ void adaptReferences(stub::Driver& driver) {
   });
 }
 
-std::atomic<unsigned> retained{0};  // devices whose context has been made: a bit each
+std::atomic<unsigned> retained{0};  // devices whose context has been made, one bit each
 decltype(stub::Driver::cuDevicePrimaryCtxRetain) retainAtOnce;
 
 void adaptRetaining(stub::Driver& driver) {
@@ -86,21 +86,21 @@ void adaptRetaining(stub::Driver& driver) {
   });
 }
 
-// Runs `body` with a worker whose driver is `adapted`.
+// Runs `body` with a worker whose driver functions `adapted` replaces.
 std::string inHeldWorker(TestSession& session, const TestSession::Adapt& adapted, const TestSession::Body& body) {
   return session.inWorker(
       [&](stub::Worker& worker) {
-        KJ_DEFER(mayLoad = true);  // the worker's end waits for the driver, also where `body` fails
+        KJ_DEFER(mayLoad = true);  // the worker's end waits for the driver, also if `body` throws
         worker.proceed();
         body(worker);
       },
       "", adapted);
 }
 
-// Where the system puts nothing by itself, and a sanitizer neither: what was free before, a thread's stack may have taken.
+// An address range that neither the system nor a sanitizer chooses by itself: a thread's stack may take an address that was free before.
 constexpr uint64_t programsAddress = 0x5500'0000'0000;
 
-// It is loaded if it has its function. A second load of the same image comes behind the first.
+// The module is loaded if its function is found. A second load of the same image comes behind the first.
 void requireLoaded(TestSession& session) {
   bringImage(session, 2, madeImage());
   session.require(moduleLoad(0, made::module + 1, 2));
@@ -123,7 +123,7 @@ TEST_CASE("a ring goes on while a module is loaded") {
   CHECK(problem == "");
 }
 
-TEST_CASE("an image that is dropped while its module is loaded stays until that is done") {
+TEST_CASE("an image that is dropped while its module is loaded stays until the load is done") {
   TestSession session;
   auto problem = inHeldWorker(session, adapt, [&](stub::Worker&) {
     beginToLoad(session);
@@ -135,7 +135,7 @@ TEST_CASE("an image that is dropped while its module is loaded stays until that 
   CHECK(problem == "");
 }
 
-TEST_CASE("a link that is destroyed while it is worked on stays until that is done, and is not known any more") {
+TEST_CASE("a link that is destroyed while the driver works on it stays until the driver is done, and its handle is invalid at once") {
   TestSession session;
   auto add = [&] {
     return makeFrame<api::Cuda::LinkAddParams>(0, api::Method::linkAdd, 0, [](auto p) {
@@ -150,7 +150,7 @@ TEST_CASE("a link that is destroyed while it is worked on stays until that is do
     session.begin(add());
     awaitDriver(session);
     session.post(makeFrame<api::Cuda::LinkDestroyParams>(0, api::Method::linkDestroy, 0, [](auto p) { p.setLink(madeLink); }));
-    session.require(add());  // answered at once, though the driver is held
+    session.require(add());  // returns at once although the driver is held
     KJ_REQUIRE(begun == 1 && !mayLoad);
     mayLoad = true;
     KJ_REQUIRE(session.finish() == CUDA_SUCCESS);
@@ -158,7 +158,7 @@ TEST_CASE("a link that is destroyed while it is worked on stays until that is do
   CHECK(problem == "");
 }
 
-TEST_CASE("a worker that is quiesced has loaded what it began to load") {
+TEST_CASE("a quiesced worker has finished the loads that it began") {
   TestSession session;
   auto problem = inHeldWorker(session, adapt, [&](stub::Worker& worker) {
     beginToLoad(session);
@@ -203,7 +203,7 @@ TEST_CASE("a device has a context when the session first uses it") {
   CHECK(problem == "");
 }
 
-TEST_CASE("a worker that is to serve another program has no references to textures of the program before") {
+TEST_CASE("a worker that is to serve another program has no texture references of the program before") {
   TestSession session;
   auto problem = session.inWorker(
       [&](stub::Worker& worker) {

@@ -1,4 +1,4 @@
-// Snapshots that cannot be written, and those that must not be believed: a clear message, and nothing lost.
+// Snapshots that cannot be written, and snapshots that must not be trusted: a clear message, and nothing lost.
 #include <doctest/doctest.h>
 
 #include "../emulator/container-samples.h"
@@ -18,12 +18,12 @@ struct Saved {
   Saved() {
     CHECK(session.inWorker([&](stub::Worker& worker) {
       buildAndStop(session, worker);
-      worker.runQuiesced([](stub::SessionState& on) { on.output.load(std::string(100, '.')); });  // what kernels have printed
+      worker.runQuiesced([](stub::SessionState& on) { on.output.load(std::string(100, '.')); });  // the output of kernels' printf
       save(worker, path, session.scratch.path + "/list", someIdentity(), nullptr);
     }) == "");
     program = session.program();
   }
-  // What restore says; the program's memory must be as it was.
+  // The message with which restore refuses; the program's memory must be unchanged.
   std::string refusal(const std::string& settings = "") {
     std::string text = session.inWorker([&](stub::Worker& worker) { restore(worker, path, nullptr); }, settings);
     CHECK(session.program() == program);
@@ -53,7 +53,7 @@ TEST_CASE(
   for (std::string name : namesIn(saved.path)) {
     CAPTURE(name);
     std::string file = saved.path + "/" + name, good = readFile(file);
-    REQUIRE((good.size() > 30 || isPackFile(name)));  // a machine has as many packs as processors, and there are few chunks
+    REQUIRE((good.size() > 30 || isPackFile(name)));  // a machine writes as many packs as it has processors, and there are few chunks
     if (sanitizerShare > 1 && isPackFile(name) && good.empty()) continue;
     std::vector<size_t> places{0, good.size() / 3, good.size() / 2, good.size() - 1}, sizes{0, good.size() / 2, good.size() - 1};
     if (sanitizerShare > 1) places = {good.size() / 3}, sizes = {good.size() / 2};
@@ -62,7 +62,7 @@ TEST_CASE(
       std::string bad = good;
       bad[at] = static_cast<char>(bad[at] ^ 0x10);
       writeFile(file, bad);
-      contains(saved.refusal(), "file " + name + ": c");  // checksum, or chunk
+      contains(saved.refusal(), "file " + name + ": c");  // "checksum" or "chunk"
     }
     for (size_t size : sizes) {
       if (good.empty()) continue;
@@ -86,7 +86,7 @@ TEST_CASE("a variable that lies elsewhere is refused by its symbol, with both ad
       if (row[1] == "total") row[2] = row[2].template get<uint64_t>() + 256;
   });
   std::string text = saved.refusal();
-  contains(text, "the variable total lies at 0x");
+  contains(text, "the variable total is at 0x");
   contains(text, "the program knows it at 0x");
   writeFile(saved.path + "/manifest.json", good);
   saved.finish();
@@ -110,7 +110,7 @@ TEST_CASE("a snapshot of another version, of other arenas, or with memory that n
   saved.finish();
 }
 
-TEST_CASE("a call that has another name or other fields in this build, or is none any more, is refused by both") {
+TEST_CASE("a call that has another name or other fields in this build, or does not exist in it, is refused with both") {
   Saved saved;
   std::string good = readFile(saved.path + "/manifest.json");
   auto refused = [&](auto change, const std::string& why) {
@@ -131,7 +131,7 @@ TEST_CASE("a call that has another name or other fields in this build, or is non
   saved.finish();
 }
 
-TEST_CASE("a call of a library that has other arguments in this build, or that it does not have, is refused by name") {
+TEST_CASE("a library call that has other arguments in this build, or does not exist in it, is refused by name") {
   Saved saved;
   std::string good = readFile(saved.path + "/manifest.json");
   auto refused = [&](uint64_t signature, const char* symbol) {
@@ -144,7 +144,7 @@ TEST_CASE("a call of a library that has other arguments in this build, or that i
   saved.finish();
 }
 
-TEST_CASE("images that no module is made of, that are there twice, or that are more than a session may have are refused") {
+TEST_CASE("images that no module uses, that appear twice, or that exceed a session's limit are refused") {
   Saved saved;
   std::string good = readFile(saved.path + "/manifest.json");
   auto refused = [&](auto change, const char* why) {
@@ -152,9 +152,9 @@ TEST_CASE("images that no module is made of, that are there twice, or that are m
     contains(saved.refusal(), why);
     writeFile(saved.path + "/manifest.json", good);
   };
-  refused([](auto& blobs) { blobs.push_back({77, 3ull << 30}); }, "file manifest.json: blobs: no module is made of image 77");
+  refused([](auto& blobs) { blobs.push_back({77, 3ull << 30}); }, "file manifest.json: blobs: no module uses image 77");
   refused([](auto& blobs) { blobs.push_back(blobs[0]); }, "file manifest.json: blobs: image 1 is there twice");
-  refused([](auto& blobs) { blobs[0][1] = 0; }, "file manifest.json: blobs: image 1 is there twice or empty");
+  refused([](auto& blobs) { blobs[0][1] = 0; }, "file manifest.json: blobs: image 1 is listed twice or is empty");
   refused([](auto& blobs) { blobs[0][1] = 5ull << 30; }, "file manifest.json: field blobs");
   saved.finish();
 }
@@ -167,10 +167,10 @@ TEST_CASE("an old snapshot of a program that has gone on is refused") {
     worker.quiesce();
   }) == "");
   saved.program = saved.session.program();
-  contains(saved.refusal(), "another moment of this program");
+  contains(saved.refusal(), "does not match the state in which the program waits");
 }
 
-TEST_CASE("a save that fails leaves nothing behind, says why, and the program goes on") {
+TEST_CASE("a save that fails leaves no files, names the reason, and the program goes on") {
   SmallDisk disk("size=64k");
   if (!disk.mounted) return;  // only root may mount
   TestSession session;
@@ -195,17 +195,17 @@ TEST_CASE("a save that fails leaves nothing behind, says why, and the program go
     text = refused(session.scratch.path, list);
     KJ_REQUIRE(text.find("it is not empty") != std::string::npos, text.c_str());
     text = refused(session.scratch.path + "/snapshot", session.scratch.path);
-    KJ_REQUIRE(text.find("holds no object list") != std::string::npos, text.c_str());
+    KJ_REQUIRE(text.find("there is no object list in") != std::string::npos, text.c_str());
     KJ_REQUIRE(!std::filesystem::exists(session.scratch.path + "/snapshot"));
     worker.proceed();
     requireFinished(session);
   }) == "");
 }
 
-TEST_CASE("a program whose module cannot be read through is not saved, is told why, and goes on") {
+TEST_CASE("a program whose module cannot be parsed is not saved, gets the reason, and goes on") {
   constexpr uint64_t module = 102, blob = 2;
   std::string ptx = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .u32 there;\n";
-  std::string other = member(1, 100, ptx, Packing::zstd);  // for other devices, so that this one loads the module
+  std::string other = member(1, 100, ptx, Packing::zstd);  // for other architectures, so that this device loads the module
   other[64 + 12] ^= 0x55;
   std::string image = fatbinary(member(1, 70, ptx, Packing::zstd) + other);
   TestSession session;

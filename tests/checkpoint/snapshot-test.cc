@@ -1,4 +1,4 @@
-// A session that is saved by one worker and goes on in another.
+// A session that is saved by one worker and resumed in another.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -13,9 +13,9 @@ using namespace vgpu::test;
 
 namespace {
 
-// Hands a report from a worker's process to the test's.
+// Passes a report from a worker's process to the test's.
 struct Shared {
-  Report report;  // without its phases, which are in the worker's memory
+  Report report;  // without its phases, which lie in the worker's memory
   int phases = 0;
   uint64_t objectsDone = 0, objectsTotal = 0;
 };
@@ -115,7 +115,7 @@ TEST_CASE("calls that wait for those of another ring are pending at a barrier, a
       p.setAddress(memory);
       p.setBytes(leaseGranularity);
     }));
-    // Of a frame that the first ring does not have yet.
+    // Waits for a frame that the first ring does not have yet.
     uint64_t awaited = session.segment().ring(0).head.load() + 1;
     session.post(makeFrame<api::Cuda::AwaitRingParams>(0, api::Method::awaitRing, 1, [&](auto& p) {
       p.setDevice(0);
@@ -153,7 +153,7 @@ TEST_CASE("a worker that has saved its session can go on with it") {
   }) == "");
 }
 
-TEST_CASE("a session that never did anything is saved and restored") {
+TEST_CASE("a session that made no call is saved and restored") {
   TestSession session;
   std::string path = session.scratch.path + "/snapshot";
   session.commit();
@@ -168,21 +168,21 @@ TEST_CASE("a session that never did anything is saved and restored") {
   }) == "");
 }
 
-TEST_CASE("a snapshot also comes back in memory that was never used, with the calls on their way") {
+TEST_CASE("a snapshot is also restored in memory that was never used, with the pending calls") {
   TestSession session, other;
   std::string path = session.scratch.path + "/snapshot";
   CHECK(session.inWorker([&](stub::Worker& worker) {
     buildAndStop(session, worker);
     save(worker, path, session.scratch.path + "/list", someIdentity(), nullptr);
   }) == "");
-  std::memcpy(other.segment().slab(61), session.segment().slab(61), 8);  // what the program itself remembers
+  std::memcpy(other.segment().slab(61), session.segment().slab(61), 8);  // the address that the program itself remembers
   CHECK(other.inWorker([&](stub::Worker& worker) {
     proceed(worker, restore(worker, path, nullptr));
     requireFinished(other);
   }) == "");
 }
 
-TEST_CASE("what is told of the objects while they are rebuilt are the bytes of their frames") {
+TEST_CASE("the bytes reported while objects are rebuilt are the bytes of their frames") {
   TestSession session;
   std::string list = session.scratch.path + "/list", path = session.scratch.path + "/snapshot";
   auto& told = sharedMemory();
@@ -205,7 +205,7 @@ TEST_CASE("what is told of the objects while they are rebuilt are the bytes of t
   CHECK(told.objectsTotal == bytes);
 }
 
-TEST_CASE("placements of managed memory that are wrong are refused, and the memory stays where it is") {
+TEST_CASE("invalid placements of managed memory are refused, and the memory stays where it is") {
   const uint64_t memory = deviceArena(0) + managedPart;
   TestSession session;
   auto placed = [&](uint64_t address, std::vector<uint32_t> granules, std::vector<uint32_t> devices) {

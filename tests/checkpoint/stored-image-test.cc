@@ -1,5 +1,4 @@
-// Images that the node has already: what a session is spared, what of it a snapshot holds, and what a hostile program
-// asks.
+// Images that the node already has: what a session need not send, what a snapshot holds of them, and what a hostile program may ask.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
@@ -24,7 +23,7 @@ struct StoredSession : TestSession {
 
 std::string nameOf(std::span<const std::byte> image) { return hexOf(digestOf(image)); }
 
-// Brings `made`'s image to a worker, loads it, and has the worker do nothing else.
+// Brings `made`'s image to a worker, loads it, and quiesces the worker.
 void load(TestSession& session, stub::Worker& worker) {
   worker.proceed();
   bringImage(session, 1, madeImage());
@@ -32,7 +31,7 @@ void load(TestSession& session, stub::Worker& worker) {
   session.require(moduleFunction(0, made::addFunction, made::module, "add"));
 }
 
-// What a session whose images are all sent or all found has counted.
+// Whether the counters show that all images of a session were sent (hasSent), or found (hasFound).
 bool hasSent(TestSession& session, uint64_t images) {
   auto& counted = session.images();
   return counted.sent == images && counted.sentBytes == images * madeImage().size();
@@ -46,7 +45,7 @@ constexpr int32_t invalid = CUDA_ERROR_INVALID_VALUE;
 
 }  // namespace
 
-TEST_CASE("the first session sends an image, every later one finds it, and where there is no store every one sends") {
+TEST_CASE("the first session sends an image, every later one finds it; without a store every session sends it") {
   ScratchDirectory node;
   std::string store = node.path + "/images";
   for (int round = 0; round < 3; ++round) {
@@ -99,7 +98,7 @@ TEST_CASE(
     proceed(worker, restore(worker, path + "-again", nullptr));
     requireFinished(session);
   }) == "");
-  CHECK(namesIn(store).empty());  // what a snapshot held is not stored
+  CHECK(namesIn(store).empty());  // an image from a snapshot is not stored
 }
 
 TEST_CASE(
@@ -112,7 +111,7 @@ TEST_CASE(
     bringImage(session, 7, bytesOf(nonsense));
     KJ_REQUIRE(session.call(moduleLoad(0, 107, 7)) != 0, "nonsense was loaded");
     KJ_REQUIRE(namesIn(store).empty(), "a refused image was kept");
-    // Says that it will send one thing, and sends another.
+    // Announces one image and sends another.
     session.require(blobFind(1, digestOf(bytesOf(nonsense)), madeImage().size()));
     KJ_REQUIRE(!session.saysFound());
     std::memcpy(session.segment().slab(0), madeImage().data(), madeImage().size());
@@ -122,7 +121,7 @@ TEST_CASE(
   CHECK(namesIn(store) == std::set<std::string>{nameOf(madeImage())});
 }
 
-TEST_CASE("what no honest program asks of the store is an error for it, and the worker goes on") {
+TEST_CASE("invalid requests to the store are errors for their program, and the worker goes on") {
   ScratchDirectory node;
   std::string store = node.path + "/images";
   StoredSession first(store), hostile(store), after(store);
@@ -141,7 +140,7 @@ TEST_CASE("what no honest program asks of the store is an error for it, and the 
     KJ_REQUIRE(hostile.images().found == 0);
     KJ_REQUIRE(hostile.call(moduleLoad(0, 105, 1)) == CUDA_ERROR_INVALID_IMAGE, "a blob that was never found");
 
-    // A name that nobody has stored anything under.
+    // A digest under which nothing is stored.
     hostile.require(blobFind(2, std::span(longer).first(32), bytes));
     KJ_REQUIRE(!hostile.saysFound());
 
@@ -149,20 +148,20 @@ TEST_CASE("what no honest program asks of the store is an error for it, and the 
     KJ_REQUIRE(hostile.saysFound());
     KJ_REQUIRE(hostile.call(blobFind(1, digest, bytes)) == invalid, "a number twice");
     std::memset(hostile.segment().slab(0), 0x55, bytes);
-    hostile.post(blobWrite(1, bytes));  // over the store's own file
+    hostile.post(blobWrite(1, bytes));  // would overwrite the store's own file
     hostile.require(synchronize());
     hostile.require(moduleLoad(0, made::module, 1));
     KJ_REQUIRE(hostile.segment().header().deferred[0].load() == invalid, "the store's file was written");
     hostile.require(moduleFunction(0, made::addFunction, made::module, "add"));
 
-    // A number that is being sent, too.
+    // A number whose image is being sent.
     KJ_REQUIRE(hostile.call(blobFind(2, digest, bytes)) == invalid, "a number that is being sent");
   }) == "");
   CHECK(after.inWorker([&](stub::Worker& worker) { load(after, worker); }) == "");
   CHECK(hasFound(after, 1));
 }
 
-TEST_CASE("an image that does not arrive in order, or is more than it announced, is an error, and what is not all there is missing") {
+TEST_CASE("an image that arrives out of order, or exceeds its announced size, is an error, and an incomplete one is missing") {
   StoredSession session("");
   CHECK(session.inWorker([&](stub::Worker& worker) {
     worker.proceed();
@@ -188,7 +187,7 @@ TEST_CASE("an image that does not arrive in order, or is more than it announced,
   }) == "");
 }
 
-TEST_CASE("an image that a suspend finds on its way is not in the snapshot, is missing afterwards, and is sent again") {
+TEST_CASE("an image that is being sent during a suspend is not in the snapshot, is missing afterwards, and is sent again") {
   StoredSession session("");
   auto image = madeImage();
   uint32_t half = static_cast<uint32_t>(image.size() / 2), rest = static_cast<uint32_t>(image.size()) - half;
@@ -215,7 +214,7 @@ TEST_CASE("an image that a suspend finds on its way is not in the snapshot, is m
   }) == "");
 }
 
-TEST_CASE("zeros of an image take nothing in a snapshot, and nothing in the worker that restores it") {
+TEST_CASE("zeros of an image take no room in a snapshot, nor in the worker that restores it") {
   StoredSession session("");
   std::string path = session.scratch.path + "/snapshot";
   constexpr uint64_t bytes = 256 * MiB;
@@ -231,7 +230,7 @@ TEST_CASE("zeros of an image take nothing in a snapshot, and nothing in the work
     std::memcpy(session.segment().slab(0), madeImage().data(), madeImage().size());
     for (uint64_t at = 0; at < bytes; at += slabBytes) {
       session.post(blobWrite(1, bytes, at, slabBytes));
-      if (at == 0) session.require(synchronize());  // the slab is written again
+      if (at == 0) session.require(synchronize());  // before the slab is written again
       if (at == 0) std::memset(session.segment().slab(0), 0, slabBytes);
     }
     session.require(moduleLoad(0, made::module, 1));
@@ -243,7 +242,7 @@ TEST_CASE("zeros of an image take nothing in a snapshot, and nothing in the work
   CHECK(session.inWorker([&](stub::Worker& worker) {
     uint64_t before = residentBytes();
     auto restored = restore(worker, path, nullptr);
-#ifndef __SANITIZE_THREAD__  // whose shadow is resident for what is merely read
+#ifndef __SANITIZE_THREAD__  // whose shadow memory becomes resident even for reads
     KJ_REQUIRE(residentBytes() - before < bytes / 2, before, residentBytes());
 #else
     (void)before;
@@ -253,7 +252,7 @@ TEST_CASE("zeros of an image take nothing in a snapshot, and nothing in the work
   }) == "");
 }
 
-TEST_CASE("an image whose sizes lead out of it does not come to the driver") {
+TEST_CASE("an image whose sizes point beyond its end does not reach the driver") {
   StoredSession session("");
   std::string fatbinary("\x50\xed\x55\xba\1\0\x10\0\0\0\0\0\0\0\0\x7f", 16);
   CHECK(session.inWorker([&](stub::Worker& worker) {

@@ -24,7 +24,7 @@ TEST_CASE("the GPU's digests of tiles are the host's") {
       auto bytes = randomBytes(tiles * tileBytes, 1);
       std::memset(&bytes[tileBytes], 0, tileBytes);
       std::memset(&bytes[2 * tileBytes], 0xff, tileBytes);
-      // In memory of the host that the GPU reaches: the first slot is digested, the digests come into the second.
+      // In host memory that the GPU reaches: the first slot is digested, the digests are written to the second.
       checkpoint::StagingRing ring(&on.driver, 2);
       KJ_REQUIRE(ring.onGpu() != 0);
       std::memcpy(ring.all()[0].memory, bytes.data(), bytes.size());

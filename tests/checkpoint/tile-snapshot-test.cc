@@ -1,4 +1,4 @@
-// Memory that a program maps to arrays, over a suspend: what is kept of it, and what the worker refuses of operations.
+// Memory that a program maps to sparse arrays, over a suspend: what is kept of it, and which operations the worker refuses.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
@@ -37,7 +37,7 @@ RecordedFrame release(uint64_t handle) {
   return makeFrame<api::Cuda::PhysicalReleaseParams>(0, api::Method::physicalRelease, 0, [&](auto p) { p.setPhysical(handle); });
 }
 
-// So many tiles from tile x on; without memory they lose theirs.
+// `count` tiles from tile x on; without memory, an operation that unmaps them.
 CUarrayMapInfo tiles(uint64_t array, unsigned x, unsigned count, uint64_t memory, uint64_t offset = 0) {
   CUarrayMapInfo info{};
   info.resourceType = CU_RESOURCE_TYPE_ARRAY;
@@ -64,7 +64,7 @@ RecordedFrame row(uint64_t array, api::Method method) {
 
 uint32_t* words(TestSession& session) { return static_cast<uint32_t*>(static_cast<void*>(session.segment().slab(tiledSlab))); }
 
-// Tile 1 has been given memory twice, tile 3 has lost it.
+// Tile 1 has been mapped twice, tile 3 has been unmapped.
 void makeTiles(TestSession& session, stub::Worker& worker) {
   session.require(sparseArray(tiled));
   session.require(physical(pool, true));
@@ -79,7 +79,7 @@ void makeTiles(TestSession& session, stub::Worker& worker) {
 
 }  // namespace
 
-TEST_CASE("the tiles of an array have their memory again, and those without have none") {
+TEST_CASE("the tiles of an array get their memory back, and unmapped tiles have none") {
   SavedSession saved(makeTiles);
   CHECK(manifestOf(readFile(saved.path + "/manifest.json"))["state"]["tiles"].size() == 3);
   CHECK(saved.restored([&](stub::Worker& worker) {
@@ -91,7 +91,7 @@ TEST_CASE("the tiles of an array have their memory again, and those without have
         KJ_REQUIRE(words(session)[i] == wanted(i, i % 512 / 128), "a word of a sparse array", i, words(session)[i]);
     };
     hasTiles(tiled, [](uint32_t i, uint32_t tile) { return tile < 3 ? i + 1 : 0; });
-    // The same memory by another array: what tile 1 had before is untouched, and all of it is where it was.
+    // The same memory seen through another array: tile 1's first memory is untouched, and all bytes are where they were.
     session.require(sparseArray(later));
     session.require(mapped(tiles(later, 0, 1, pool, 2 * tileOf64K)));
     session.require(mapped(tiles(later, 2, 1, pool, 8 * tileOf64K)));
@@ -101,7 +101,7 @@ TEST_CASE("the tiles of an array have their memory again, and those without have
   }) == "");
 }
 
-TEST_CASE("a snapshot whose operations on tiles make no sense, or are about what is not there, is refused") {
+TEST_CASE("a snapshot with invalid operations on tiles, or operations on missing objects, is refused") {
   SavedSession saved(makeTiles);
   const std::string good = readFile(saved.path + "/manifest.json");
   auto refusal = [&](size_t column, uint64_t value) {
@@ -110,11 +110,11 @@ TEST_CASE("a snapshot whose operations on tiles make no sense, or are about what
     writeFile(saved.path + "/manifest.json", good);
     return text;
   };
-  contains(refusal(0, pool), "state tiles: row 0 makes no sense");
-  contains(refusal(0, tiled | uint64_t{7} << 48), "state tiles: row 0 makes no sense");
-  contains(refusal(3, 3), "state tiles: row 0 makes no sense");
-  contains(refusal(4, 2), "state tiles: row 0 makes no sense");
-  contains(refusal(10, uint64_t{1} << 40), "state tiles: row 0 makes no sense");
+  contains(refusal(0, pool), "state tiles: row 0 is invalid");
+  contains(refusal(0, tiled | uint64_t{7} << 48), "state tiles: row 0 is invalid");
+  contains(refusal(3, 3), "state tiles: row 0 is invalid");
+  contains(refusal(4, 2), "state tiles: row 0 is invalid");
+  contains(refusal(10, uint64_t{1} << 40), "state tiles: row 0 is invalid");
   contains(refusal(1, plain), "mapping memory to an array again");
   contains(refusal(2, 2 * MiB), "mapping memory to an array again");
   contains(refusal(7, 4096), "mapping memory to an array again");
@@ -122,7 +122,7 @@ TEST_CASE("a snapshot whose operations on tiles make no sense, or are about what
   CHECK(saved.restored() == "");
 }
 
-TEST_CASE("operations on tiles are refused by the worker if the memory or the array is not the session's, or does not fit, and memory lives by its tiles") {
+TEST_CASE("the worker refuses tile operations on memory or arrays that are not the session's or do not fit; mapped tiles keep memory") {
   TestSession session;
   CHECK(session.inWorker([&](stub::Worker& worker) {
     worker.proceed();

@@ -1,4 +1,4 @@
-// A session that is restored beside another one of the same snapshot, which shows it its device memory.
+// A session that is restored beside another session of the same snapshot, whose worker exports its device memory.
 #include <doctest/doctest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ using namespace vgpu::test;
 
 namespace {
 
-// What of `made` is no zeros and in whole chunks: two of them.
+// Size of the whole chunks of `made` that are not zeros: two chunks.
 constexpr uint64_t chunksBytes = 2 * snapshot::chunkBytes;
 
 struct Outcome {
@@ -24,7 +24,7 @@ struct Outcome {
 
 using Change = std::function<void(const stub::Driver&, std::vector<TwinMemory>&)>;
 
-// Saves a session, restores it from what its worker shows after `change`, and has it go on.
+// Saves a session, restores it from the memory that its worker exports after `change`, and resumes it.
 Outcome restoreBeside(const Change& change) {
   static MemoryFile file = MemoryFile::create("vgpu-test-twin", 4096);
   static Mapping mapping(file);
@@ -56,13 +56,13 @@ Outcome restoreBeside(const Change& change) {
 
 }  // namespace
 
-TEST_CASE("a session that is restored copies from the GPU memory of another one what that has of the snapshot") {
+TEST_CASE("a restored session copies unchanged chunks from the GPU memory of another session of its snapshot") {
   auto outcome = restoreBeside([](auto&, auto&) {});
   CHECK(outcome.error == "");
   CHECK(outcome.twinBytes == chunksBytes);
 }
 
-TEST_CASE("what the other session has changed comes from files") {
+TEST_CASE("chunks that the other session has changed come from files") {
   auto outcome = restoreBeside([](const stub::Driver& driver, auto&) {
     stub::require(driver, driver.cuMemsetD8_v2(made::large + 7 * MiB, 1, 1), "changing a byte");
     stub::require(driver, driver.cuCtxSynchronize_v2(nullptr), "changing a byte");
@@ -71,7 +71,7 @@ TEST_CASE("what the other session has changed comes from files") {
   CHECK(outcome.twinBytes == chunksBytes / 2);
 }
 
-TEST_CASE("a session that is being suspended shows its memory and stays as it is") {
+TEST_CASE("a session that is being suspended exports its memory and stays unchanged") {
   TestSession session;
   CHECK(session.inWorker([&](stub::Worker& worker) {
     buildAndStop(session, worker);
@@ -83,12 +83,12 @@ TEST_CASE("a session that is being suspended shows its memory and stays as it is
     const uint64_t before = executed();
     KJ_REQUIRE(
         worker.interlude(false, std::chrono::seconds(1), [](stub::SessionState& on) { KJ_REQUIRE(!showMemory(on).empty()); }));
-    usleep(50000);  // calls wait in the ring, and would be executed in this time
+    usleep(50000);  // pending calls in the ring would be executed in this time
     KJ_REQUIRE(executed() == before);
   }) == "");
 }
 
-TEST_CASE("memory that is not what the other worker says of it is of no use, and does no harm") {
+TEST_CASE("exported memory that differs from its digests is not used, and does no harm") {
   const std::vector<Change> wrong{
       [](auto&, auto& shown) { shown.clear(); },
       [](auto&, auto& shown) {

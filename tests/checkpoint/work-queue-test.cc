@@ -1,4 +1,4 @@
-// The queues of the pipeline, by many threads; under the thread sanitizer as everywhere.
+// The queues of the chunk pipeline under many threads; thread sanitizer checks them too.
 #include "vgpu/base/work-queue.h"
 
 #include <doctest/doctest.h>
@@ -31,7 +31,7 @@ TEST_CASE("every item that is put into a queue comes out once, also those that w
   CHECK_FALSE(queue.pop().has_value());
 }
 
-TEST_CASE("a queue that is stopped gives nothing, and lets go of who waits") {
+TEST_CASE("a queue that is stopped returns nothing, and wakes its waiters") {
   WorkQueue<int> queue, empty;
   queue.push(1);
   std::thread waiting([&] { CHECK_FALSE(empty.pop().has_value()); });
@@ -42,8 +42,8 @@ TEST_CASE("a queue that is stopped gives nothing, and lets go of who waits") {
   CHECK_FALSE(queue.pop().has_value());
 }
 
-// As files are read: whoever has a slot asks for the next number.
-TEST_CASE("items handed over in any order are taken in theirs, however few slots there are") {
+// As files are read: each thread that has a slot takes the next item number.
+TEST_CASE("items handed over in any order are taken in order of their numbers, however few slots there are") {
   constexpr size_t items = 5000, threads = 4, slots = 5;
   WorkQueue<size_t> unused;
   OrderedHandover<size_t> arrived(slots);
@@ -81,7 +81,7 @@ TEST_CASE("items handed over in any order are taken in theirs, however few slots
   group.join();
 }
 
-TEST_CASE("what the first thread throws ends the others and comes out") {
+TEST_CASE("an exception of the first thread ends the others and is thrown") {
   WorkQueue<int> never;
   ThreadGroup group([&] { never.stop(); });
   for (int i = 0; i < 3; ++i) group.start([&] { never.pop(); });

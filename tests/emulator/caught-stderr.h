@@ -1,4 +1,4 @@
-// What a test lets the emulated device say.
+// Captures messages of the emulated device.
 #pragma once
 
 #include <unistd.h>
@@ -9,7 +9,7 @@
 
 namespace vgpu::test {
 
-// What is written to stderr while it lives.
+// Captures stderr while it lives.
 class CaughtStderr {
  public:
   CaughtStderr() : file(std::tmpfile()), before(dup(2)) { dup2(fileno(file), 2); }

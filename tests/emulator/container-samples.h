@@ -18,7 +18,7 @@ void append(std::string& bytes, Value value) {
   bytes.append(static_cast<const char*>(static_cast<const void*>(&value)), sizeof value);
 }
 
-// One member: header of 64 bytes and payload, as docs/fatbinary.md draws it.
+// One member: a header of 64 bytes and the payload (docs/fatbinary.md).
 inline std::string member(uint16_t kind, uint32_t architecture, std::string_view text, Packing packing,
                           uint64_t moreFlags = 0) {
   std::string payload(text);

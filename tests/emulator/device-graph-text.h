@@ -1,4 +1,4 @@
-// PTX of kernels that launch graphs and change nodes: the calls of the device runtime, on top of device-launch-text.h.
+// PTX of kernels that launch graphs and change nodes: calls of the device runtime, in addition to device-launch-text.h.
 #pragma once
 
 #include "device-launch-text.h"
@@ -13,10 +13,10 @@ constexpr std::string_view graphCalls = R"(
 .extern .func (.param .b32 r) cudaGraphKernelNodeUpdatesApply (.param .b64 u, .param .b64 c);
 )";
 
-// The streams of these launches.
+// The streams for graph launches from kernels.
 constexpr const char *tailStream = "0x0100000000000000", *besideStream = "0x0200000000000000", *siblingStream = "0x0300000000000000";
 
-// All leave the error in %r9. Arguments are numbers or registers, %d1 and those behind for what has 64 bits.
+// All of them leave the error in %r9. Arguments are numbers or registers; 64-bit ones are in %d1 and higher.
 inline std::string graphLaunch(std::string_view graph, std::string_view stream) {
   return "{ .param .b64 g1; .param .b64 s1; .param .b32 e1; st.param.b64 [g1], " + std::string(graph) + "; st.param.b64 [s1], " +
          std::string(stream) + "; call.uni (e1), cudaGraphLaunch, (g1, s1); ld.param.b32 %r9, [e1]; }\n";

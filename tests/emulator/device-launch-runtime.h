@@ -1,4 +1,4 @@
-// A device runtime that is no driver's, and a device whose kernels use it.
+// A device runtime without a driver, and a device whose kernels use it.
 #pragma once
 
 #include "device-launch-text.h"
@@ -9,7 +9,7 @@
 
 namespace vgpu::emulator {
 
-// Answers for the module's own kernels; limits and figures are what a test sets.
+// Serves the module's own kernels; a test sets limits and attributes.
 class TestRuntime : public DeviceRuntime {
  public:
   explicit TestRuntime(Module& module) : module(module) {}
@@ -38,7 +38,7 @@ class TestRuntime : public DeviceRuntime {
   Module& module;
 };
 
-// A device whose launches have that runtime. Kernels leave notes: words behind a count, at `notes`.
+// A device whose launches use that runtime. Kernels write notes: a count at `notes`, followed by the words.
 class LaunchingDevice : public Device {
  public:
   explicit LaunchingDevice(const std::string& kernels, std::string_view header = test::launchHeader)

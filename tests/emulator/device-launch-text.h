@@ -1,4 +1,4 @@
-// PTX of kernels that launch kernels: what such modules begin with, and the calls of the device runtime.
+// PTX of kernels that launch kernels: the header of such modules, and calls of the device runtime.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace vgpu::test {
 
-// The kernel note(notes, what) adds `what` to the words behind the count at `notes`; so does the function take(). The function
-// launch(kernel, threads, stream, notes, what) launches a kernel with these two parameters, and returns 1000 if it got no buffer.
+// The kernel note(notes, what) appends `what` to the words behind the count at `notes`, and so does the function take(). The function
+// launch(kernel, threads, stream, notes, what) launches a kernel with the last two as parameters, and returns 1000 if it got no buffer.
 constexpr std::string_view launchHeader = R"(
 .version 9.0
 .target sm_75

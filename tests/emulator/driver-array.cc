@@ -96,12 +96,12 @@ TEST_CASE("a mipmapped array's levels halve") {
   CHECK_EQ(asked.Width, 1);
   CHECK_EQ(asked.Height, 1);
   CHECK_ANSWER(cuMipmappedArrayGetLevel(&level, mipmaps, 5), CUDA_ERROR_INVALID_VALUE);
-  CHECK_CUDA(cuArrayDestroy(level));  // as with the driver: no error, no effect
+  CHECK_CUDA(cuArrayDestroy(level));  // as in the driver: no error, no effect
   CHECK_CUDA(cuArrayGetDescriptor(&asked, level));
   CHECK_CUDA(cuMipmappedArrayDestroy(mipmaps));
 }
 
-TEST_CASE("the end of an array waits for the work before it, and its memory is free then") {
+TEST_CASE("the destruction of an array waits for the work before it, and then frees its memory") {
   Device device;
   constexpr size_t width = 1 << 14, height = 1 << 8;
   const CUdeviceptr copied = device.allocate(width * height);
@@ -131,7 +131,7 @@ TEST_CASE("the end of an array waits for the work before it, and its memory is f
     copy.Height = height;
     REQUIRE_CUDA(cuMemcpy2DAsync(&copy, stream));
     std::thread releasing([&] {
-      usleep(10'000);  // so that the array is being destroyed meanwhile
+      usleep(10'000);  // so that the array is being destroyed when the work ends
       isReleased = true;
       isReleased.notify_all();
     });
@@ -144,7 +144,7 @@ TEST_CASE("the end of an array waits for the work before it, and its memory is f
   CHECK_CUDA(cuStreamDestroy(stream));
 }
 
-TEST_CASE("texture objects say what they were made of, and their handles are reused lowest first, but by the next object") {
+TEST_CASE("a texture object's resource can be queried, and handles are reused lowest first, but not by the next object") {
   Device device;
   CUDA_RESOURCE_DESC resource{};
   resource.resType = CU_RESOURCE_TYPE_LINEAR;
@@ -167,7 +167,7 @@ TEST_CASE("texture objects say what they were made of, and their handles are reu
   CHECK_ANSWER(cuTexObjectCreate(&third, &resource, &texture, nullptr), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("each device numbers its textures itself") {
+TEST_CASE("each device numbers its own textures") {
   Device first, second(1);
   CUtexObject ofFirst = 0, ofSecond = 0;
   for (auto& [device, texture] : {std::pair{&first, &ofFirst}, {&second, &ofSecond}}) {
@@ -183,17 +183,17 @@ TEST_CASE("each device numbers its textures itself") {
   CHECK_ANSWER(cuTexObjectDestroy(ofSecond), CUDA_ERROR_INVALID_VALUE);
   CHECK_CUDA(cuCtxSetCurrent(first.context));
   CHECK_CUDA(cuTexObjectDestroy(ofFirst));
-  CHECK_CUDA(cuCtxSetCurrent(second.context));  // both are on the stack again, and end with it
+  CHECK_CUDA(cuCtxSetCurrent(second.context));  // puts both contexts on the stack again, because they pop themselves when they end
 }
 
 namespace {
 
-// Holds the work behind it until it is told to go on.
+// Blocks later work until the flag is set.
 void hold(void* flag) { static_cast<std::atomic<int>*>(flag)->wait(0); }
 
 }  // namespace
 
-TEST_CASE("work finds the texture that is destroyed behind it, and others do not get its place before") {
+TEST_CASE("pending work can still use a texture that is destroyed behind it, and its handle is not reused before") {
   Device device;
   CUstream stream = nullptr;
   REQUIRE_CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));

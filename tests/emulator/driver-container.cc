@@ -9,13 +9,13 @@ using namespace vgpu::test;
 
 namespace {
 
-// A module whose one variable tells which of several was chosen.
+// A module whose only variable identifies it among several.
 std::string marked(const char* variable) {
   return std::string(".version 8.0\n.target sm_75\n.address_size 64\n.visible .global .align 4 .u32 ") + variable +
          ";\n";
 }
 
-// What the error log says of an image that is refused, as it must be.
+// The error log of loading an image, which must be refused.
 std::string refusal(const std::string& image, CUresult expected = CUDA_ERROR_INVALID_IMAGE) {
   CUmodule module = nullptr;
   std::array<char, 512> log{};
@@ -39,7 +39,7 @@ CUmodule loaded(const std::string& image) {
 
 }  // namespace
 
-TEST_CASE("PTX is found in a fatbinary however it is packed") {
+TEST_CASE("PTX is found in a fatbinary, whatever its compression") {
   Device device;
   for (Packing packing : {Packing::plain, Packing::lz4, Packing::zstd}) {
     CAPTURE(static_cast<int>(packing));
@@ -50,7 +50,7 @@ TEST_CASE("PTX is found in a fatbinary however it is packed") {
   }
 }
 
-TEST_CASE("the newest PTX that the device can run is taken") {
+TEST_CASE("the newest PTX that the device can run is chosen") {
   Device device;
   std::string members = member(2, 75,
                                "\x7f"
@@ -65,7 +65,7 @@ TEST_CASE("the newest PTX that the device can run is taken") {
   CHECK_FALSE(has(module, "future"));
 }
 
-TEST_CASE("PTX for one architecture alone is taken on that one alone") {
+TEST_CASE("architecture-specific PTX is chosen only on its own architecture") {
   Device device;
   constexpr uint64_t architectureSpecific = 0x100000;
   CUmodule module = loaded(fatbinary(member(1, 90, marked("general"), Packing::zstd) +
@@ -89,7 +89,7 @@ TEST_CASE("a fatbinary without PTX for the device is refused") {
   CHECK_ANSWER(cuModuleLoadData(&module, fatbinary({}).data()), CUDA_ERROR_NO_BINARY_FOR_GPU);
 }
 
-TEST_CASE("a newer compiler's PTX is taken in place of its machine code for the device, and refused without it") {
+TEST_CASE("PTX of a newer compiler is used instead of machine code for the device, and refused without machine code") {
   Device device;
   std::string text = marked("newer");
   text.replace(text.find("8.0"), 3, "9.2");
@@ -97,12 +97,12 @@ TEST_CASE("a newer compiler's PTX is taken in place of its machine code for the 
   auto code = [](uint32_t architecture) { return member(2, architecture, "\x7f" "ELF", Packing::plain); };
   CHECK(has(loaded(fatbinary(code(90) + ptx)), "newer"));
   CHECK(has(loaded(fatbinary(ptx + code(90))), "newer"));
-  CHECK_EQ(refusal(fatbinary(ptx), CUDA_ERROR_UNSUPPORTED_PTX_VERSION), "the PTX is of version 9.2, newer than 9.0");
+  CHECK_EQ(refusal(fatbinary(ptx), CUDA_ERROR_UNSUPPORTED_PTX_VERSION), "the PTX has version 9.2, newer than 9.0");
   refusal(fatbinary(code(80) + code(100) + ptx), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
   refusal(text, CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 }
 
-TEST_CASE("who has PTX for a later device alone is told how to have such a one") {
+TEST_CASE("the error for a fatbinary that only has PTX for a later device says how to choose such a device") {
   Device device;
   std::string code = member(2, 90, "\x7f" "ELF", Packing::plain);
   std::string future = member(1, 120, kernels, Packing::zstd) + member(1, 100, kernels, Packing::zstd);
@@ -122,7 +122,7 @@ TEST_CASE("a fatbinary is found through its wrapper") {
   CHECK_NE(function(module, "empty"), nullptr);
 }
 
-TEST_CASE("a damaged fatbinary is refused or read, never believed") {
+TEST_CASE("a damaged fatbinary is refused or read, without trusting its fields") {
   Device device;
   std::string whole = fatbinary(member(1, 75, kernels, Packing::zstd) + member(1, 80, kernels, Packing::lz4));
   std::mt19937 random(1);
@@ -130,7 +130,7 @@ TEST_CASE("a damaged fatbinary is refused or read, never believed") {
   const CaughtStderr hundredsOfReasons;
   for (int round = 0; round < 300; ++round) {
     std::string damaged = whole;
-    // The size in the container's own header is left: it is how much the driver may read.
+    // The container header's size field is left: it is the number of bytes that the driver may read.
     size_t at = 16 + random() % (damaged.size() - 16);
     damaged[at] = static_cast<char>(damaged[at] ^ (1 << random() % 8));
     CUmodule module = nullptr;

@@ -2,7 +2,7 @@
 
 using namespace vgpu::test;
 
-TEST_CASE("contexts are a stack for each thread") {
+TEST_CASE("each thread has its own stack of contexts") {
   Device first;
   CUcontext second = nullptr, current = nullptr;
   REQUIRE_CUDA(cuCtxCreate(&second, nullptr, 0, 0));
@@ -15,7 +15,7 @@ TEST_CASE("contexts are a stack for each thread") {
   CHECK_CUDA(cuCtxDestroy(second));
 }
 
-TEST_CASE("a destroyed context is found dead") {
+TEST_CASE("a destroyed context is reported as destroyed") {
   Device device;
   CUcontext other = nullptr;
   REQUIRE_CUDA(cuCtxCreate(&other, nullptr, 0, 0));
@@ -34,7 +34,7 @@ TEST_CASE("without a context a call is refused") {
   CHECK_ANSWER(cuMemAlloc(&address, 16), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-TEST_CASE("the primary context lives while somebody retains it") {
+TEST_CASE("a primary context lives while it is retained") {
   REQUIRE_CUDA(cuInit(0));
   unsigned flags = 0;
   int active = 1;
@@ -53,7 +53,7 @@ TEST_CASE("the primary context lives while somebody retains it") {
   CHECK_ANSWER(cuDevicePrimaryCtxRelease(0), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-TEST_CASE("memory of a destroyed context is given back") {
+TEST_CASE("memory of a destroyed context is freed") {
   Device device;
   size_t before = 0, after = 0, total = 0;
   REQUIRE_CUDA(cuMemGetInfo(&before, &total));
@@ -66,7 +66,7 @@ TEST_CASE("memory of a destroyed context is given back") {
   CHECK_EQ(before, after);
 }
 
-TEST_CASE("limits are kept, and unknown ones refused") {
+TEST_CASE("limits can be set and read, and unknown ones are refused") {
   Device device;
   size_t value = 0;
   CHECK_CUDA(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4096));

@@ -1,5 +1,5 @@
-// Graphs that kernels launch and nodes that they change, as far as the driver's own objects, limits and errors take part in them.
-// tests/programs/device-graphs.cu and updated-nodes.cu have what such programs do.
+// Graphs that kernels launch, and nodes that they change: the part of the driver's objects, limits and errors in it.
+// tests/programs/device-graphs.cu and updated-nodes.cu test what programs do with them.
 #include <algorithm>
 
 #include "device-graph-text.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t firstGraph = 0x3f0000074300;
 
-// A device with kernels that leave notes, and graphs of one kernel each, whose handles kernels find behind the notes.
+// A device with kernels that write notes, and graphs of one kernel each; kernels find the graphs' handles behind the notes.
 class Graphs : public Device {
  public:
   explicit Graphs(const std::string& kernels = "", int ordinal = 0)
@@ -60,7 +60,7 @@ class Graphs : public Device {
     const CUresult launched = launch(function(module, kernel), nullptr, 1, notes, what);
     return launched == CUDA_SUCCESS ? cuCtxSynchronize() : launched;
   }
-  // In ascending order, as a graph that a kernel has launched runs beside it. And there are none again.
+  // The notes, sorted, because a graph launched from a kernel runs concurrently. Clears them.
   std::vector<uint32_t> noted() {
     std::vector<uint32_t> words(read(notes));
     if (!words.empty()) REQUIRE_CUDA(cuMemcpyDtoH(words.data(), notes + 4, words.size() * sizeof(uint32_t)));
@@ -73,7 +73,7 @@ class Graphs : public Device {
   CUdeviceptr notes = allocate(1 << 16);
 };
 
-// Lets kernels change the node; its handle.
+// Makes the node device-updatable; returns its device handle.
 CUgraphDeviceNode letUpdate(CUgraphNode node) {
   CUkernelNodeAttrValue value{};
   value.deviceUpdatableKernelNode.deviceUpdatable = 1;
@@ -82,7 +82,7 @@ CUgraphDeviceNode letUpdate(CUgraphNode node) {
   return value.deviceUpdatableKernelNode.devNode;
 }
 
-// Kernel k launches the graph at the first place so often, or one at each of so many places, and notes each error.
+// Kernel k launches the first graph `what` times, or each of the first `what` graphs once, and notes each error.
 std::string launchRepeatedly(const char* stream, bool eachPlace) {
   return launchingKernel("k", std::string("add.u64 %d2, %d0, 32768;\nL: setp.eq.u32 %p, %r0, 0; @%p bra E; ld.u64 %d1, [%d2];") +
                                   graphLaunch("%d1", stream) + takeNote("%r9") + (eachPlace ? "add.u64 %d2, %d2, 8;" : "") +
@@ -94,7 +94,7 @@ const std::string changeValue = launchingKernel("change", "ld.u64 %d1, [%d0+3276
 
 }  // namespace
 
-TEST_CASE("handles that kernels use lie behind each other in a block, and are given again: those of graphs last first, of nodes first first") {
+TEST_CASE("device handles are adjacent in a block and are reused: those of graphs last freed first, those of nodes first freed first") {
   Graphs device;
   CUgraph graph = device.graphOf("note", 1);
   std::vector<CUgraphExec> made;
@@ -132,7 +132,7 @@ TEST_CASE("handles that kernels use lie behind each other in a block, and are gi
   CHECK_EQ(nodes[2], nodes[1] + 256);
 }
 
-TEST_CASE("a graph launches as many to run beside it as the guide says, in each of its launches") {
+TEST_CASE("in each of its launches a graph may start as many fire-and-forget graphs as the programming guide says") {
   constexpr uint32_t most = 120;
   Graphs device(launchingKernel("nothing", "") + launchRepeatedly(besideStream, true));
   CUgraph beside = device.graphOf("nothing", 0);
@@ -146,7 +146,7 @@ TEST_CASE("a graph launches as many to run beside it as the guide says, in each 
   }
 }
 
-TEST_CASE("as many graphs wait behind another as an H100 has, each of them once") {
+TEST_CASE("as many graphs wait as tail launches as on an H100, each of them once") {
   constexpr uint32_t most = 255;
   Graphs device(launchRepeatedly(tailStream, true));
   CUgraph behind = device.graphOf("note", 7);
@@ -165,7 +165,7 @@ TEST_CASE("as many graphs wait behind another as an H100 has, each of them once"
   }
 }
 
-TEST_CASE("a graph launches itself behind itself once at a time") {
+TEST_CASE("a graph can have one pending tail launch of itself") {
   const std::string launchIt = graphLaunch("%d1", tailStream) + takeNote("%r9");
   Graphs device(launchingKernel("k", "ld.u32 %r1, [%d0]; setp.ge.u32 %p, %r1, 6; @%p ret; mov.u64 %d1, %current_graph_exec;" +
                                          launchIt + launchIt));
@@ -173,7 +173,7 @@ TEST_CASE("a graph launches itself behind itself once at a time") {
   CHECK(device.noted() == std::vector<uint32_t>{0, 0, 0, 1, 1, 1});
 }
 
-TEST_CASE("a fault in a graph that a kernel has launched is the context's, and ends what is launched") {
+TEST_CASE("a fault in a graph launched from a kernel is a fault of the context, and ends the launched graphs") {
   for (const char* stream : {tailStream, besideStream}) {
     Graphs device(launchingKernel("child", "mov.u64 %d1, 64; st.u32 [%d1], 1;") + launchRepeatedly(stream, false));
     device.give(0, device.uploaded(device.graphOf("child", 0)));
@@ -183,7 +183,7 @@ TEST_CASE("a fault in a graph that a kernel has launched is the context's, and e
   }
 }
 
-TEST_CASE("kernels cannot launch the host's graphs, nor those of another device: their handles are no addresses there") {
+TEST_CASE("kernels cannot launch the host's graphs, nor another device's: their handles are no valid addresses there") {
   for (bool isFar : {false, true}) {
     Graphs far(launchOnce, 1), device(launchOnce);
     REQUIRE_CUDA(cuCtxSetCurrent(isFar ? far.context : device.context));
@@ -197,7 +197,7 @@ TEST_CASE("kernels cannot launch the host's graphs, nor those of another device:
   }
 }
 
-TEST_CASE("in the driver's block what is no graph's is not valid, and there is nothing behind its last piece") {
+TEST_CASE("other addresses in the driver's block are no valid handle, and the block ends after its last piece") {
   Graphs device(launchOnce);
   CUgraphExec gone = device.uploaded(device.graphOf("note", 1)), root = device.instantiate(device.graphOf("k", 0));
   REQUIRE_CUDA(cuGraphExecDestroy(gone));
@@ -228,7 +228,7 @@ TEST_CASE("an executable graph whose kernels change its nodes may be destroyed w
   REQUIRE_CUDA(cuStreamCreate(&free, CU_STREAM_NON_BLOCKING));
   REQUIRE_CUDA(launch(function(kernels, "waitFor"), stream, 1, word, 1u));
   REQUIRE_CUDA(cuGraphLaunch(made, stream));
-  // Much begins when the launch has ended: what the end of the graph brings with it must not wait for that.
+  // Much work begins when the launch has ended: the completion of the graph must not wait for that work.
   CUgraph much = nullptr;
   REQUIRE_CUDA(cuGraphCreate(&much, 0));
   const CUDA_MEMSET_NODE_PARAMS fill{.dst = filled, .elementSize = 4, .width = bytes / 4, .height = 1};
@@ -243,7 +243,7 @@ TEST_CASE("an executable graph whose kernels change its nodes may be destroyed w
   CHECK(device.noted() == std::vector<uint32_t>{0, 1, 5});
 }
 
-TEST_CASE("a graph that has been updated is launched by kernels as it was uploaded last") {
+TEST_CASE("kernels launch an updated graph in the state of its last upload") {
   Graphs device(launchOnce);
   CUgraphNode node = nullptr;
   CUgraphExec graph = device.uploaded(device.graphOf("note", 3, &node)), root = device.instantiate(device.graphOf("k", 0));
@@ -259,7 +259,7 @@ TEST_CASE("a graph that has been updated is launched by kernels as it was upload
   CHECK(device.noted() == std::vector<uint32_t>{0, 4});
 }
 
-TEST_CASE("the node that a graph for kernels cannot have is named") {
+TEST_CASE("the node type that a device graph cannot contain is named") {
   Graphs device(launchingKernel("parent", launchOf("note", "1")));
   CUgraphNode node = nullptr;
   CUgraph graph = device.graphOf("parent", 0, &node);
@@ -278,7 +278,7 @@ TEST_CASE("the node that a graph for kernels cannot have is named") {
   CHECK_ANSWER(cuGraphInstantiateWithParams(&made, device.graphOf("note", 0), &params), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("a graph for kernels, and one whose kernels launch graphs, is of one context") {
+TEST_CASE("a device graph, and a graph whose kernels launch graphs, uses one context") {
   Graphs device(launchOnce), other(launchOnce);
   REQUIRE_CUDA(cuCtxSetCurrent(device.context));
   for (const char* kernel : {"note", "k"}) {
@@ -300,7 +300,7 @@ TEST_CASE("a graph for kernels, and one whose kernels launch graphs, is of one c
   }
 }
 
-TEST_CASE("a node of the host's graph does not become one that launches graphs, or changes nodes") {
+TEST_CASE("a node of a host graph cannot become one that launches graphs or changes nodes") {
   Graphs device(launchOnce + changeValue);
   CUgraphNode node = nullptr;
   CUgraph graph = device.graphOf("note", 0, &node);
@@ -317,7 +317,7 @@ TEST_CASE("a node of the host's graph does not become one that launches graphs, 
   CHECK_ANSWER(cuGraphExecKernelNodeSetParams(made, node, &params), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("a node is changed while an uploaded executable graph has it, which one has at a time") {
+TEST_CASE("kernels can change a node while an uploaded executable graph has it; one executable graph has it at a time") {
   Graphs device(changeValue);
   CUgraphNode node = nullptr;
   CUgraph graph = device.graphOf("note", 3, &node);
@@ -341,7 +341,7 @@ TEST_CASE("a node is changed while an uploaded executable graph has it, which on
   CHECK_CUDA(device.run(second));
   CHECK(device.noted() == std::vector<uint32_t>{3});
   CHECK(change(8) == right);
-  // Its handle means nothing when graph and executable graph are gone.
+  // The node's handle is invalid when graph and executable graph are destroyed.
   CHECK_CUDA(cuGraphDestroy(graph));
   CHECK(change(9) == right);
   CHECK_CUDA(device.run(second));
@@ -350,7 +350,7 @@ TEST_CASE("a node is changed while an uploaded executable graph has it, which on
   CHECK(change(10) == wrong);
 }
 
-TEST_CASE("the attribute is a captured launch's, 0 or 1, and is not taken back") {
+TEST_CASE("the device-updatable attribute belongs to a captured launch, is 0 or 1, and cannot be taken back") {
   Graphs device;
   CUlaunchAttribute attribute{};
   attribute.id = CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE;
@@ -386,7 +386,7 @@ TEST_CASE("the attribute is a captured launch's, 0 or 1, and is not taken back")
   CHECK_ANSWER(cuGraphExecUpdate(device.instantiate(graph, false), graph, &info), CUDA_ERROR_NOT_SUPPORTED);
 }
 
-TEST_CASE("an upload is no part of a capture") {
+TEST_CASE("an upload is not captured") {
   Graphs device;
   CUgraphExec made = device.instantiate(device.graphOf("note", 1));
   CUstream stream = nullptr;

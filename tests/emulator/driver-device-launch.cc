@@ -1,4 +1,4 @@
-// Launches by kernels, as far as the driver's own objects and limits take part in them.
+// Launches from kernels: the part of the driver's own objects and limits in them.
 #include <elf.h>
 
 #include <array>
@@ -11,7 +11,7 @@ using namespace vgpu::test;
 
 namespace {
 
-// A device with a module of such kernels, and room for what they note.
+// A device with a module of such kernels, and memory for their notes.
 class Launching : public Device {
  public:
   explicit Launching(const std::string& kernels) : module(load((std::string(launchHeader) + kernels).c_str())) {}
@@ -29,7 +29,7 @@ class Launching : public Device {
   CUdeviceptr notes = allocate(1 << 16);
 };
 
-// Launches kernel "shared" with so many bytes of dynamic shared memory, and notes whether there was a parameter buffer.
+// Launches kernel "shared" with so many bytes of dynamic shared memory; notes whether it got a parameter buffer.
 std::string launchWithShared(int bytes) {
   return launchingKernel(
       "k",
@@ -43,7 +43,7 @@ std::string launchWithShared(int bytes) {
           takeNote("%r1"));
 }
 
-// A relocatable device file that has or only refers to a function, as a member of a fatbinary for another GPU.
+// A relocatable device object that defines a function or only refers to it, as a fatbinary member for another GPU.
 std::string machineCode(std::string_view function, bool defined) {
   const std::string names = std::string("\0", 1) + std::string(function) + '\0' + ".symtab" + '\0';
   Elf64_Ehdr header{};
@@ -80,14 +80,14 @@ std::string machineCode(std::string_view function, bool defined) {
 
 }  // namespace
 
-TEST_CASE("the context's limit of pending launches is that of tail launches") {
+TEST_CASE("the context's limit of pending launches applies to tail launches") {
   Launching device(launchingKernel("k", launchOf("note", "1", 3) + takeNote("%r9") + launchOf("note", "1", 3) + takeNote("%r9")));
   REQUIRE_CUDA(cuCtxSetLimit(CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, 1));
   CHECK_CUDA(device.run());
   CHECK(device.noted() == std::vector<uint32_t>{0, 69, 1});
 }
 
-TEST_CASE("a child may have as much dynamic shared memory as the host has allowed its kernel") {
+TEST_CASE("a child may use as much dynamic shared memory as the host has allowed its kernel") {
   const std::string shared = launchingKernel("shared", "");
   for (const bool isAllowed : {false, true}) {
     Launching device(shared + launchWithShared(100'000));
@@ -98,14 +98,14 @@ TEST_CASE("a child may have as much dynamic shared memory as the host has allowe
   }
 }
 
-TEST_CASE("a fault in a child is the context's") {
+TEST_CASE("a fault in a child is a fault of the context") {
   Launching device(launchingKernel("child", "mov.u64 %d1, 64; st.u32 [%d1], 1;") +
                    launchingKernel("k", launchOf("note", "1") + launchOf("child", "0") + launchOf("note", "2")));
   CHECK_ANSWER(device.run(), CUDA_ERROR_ILLEGAL_ADDRESS);
   CHECK_ANSWER(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-TEST_CASE("cudaMalloc() of a kernel takes from the device's heap, and a child uses what it gave") {
+TEST_CASE("cudaMalloc() in a kernel allocates from the device's heap, and a child can use the memory") {
   const std::string declared =
       ".extern .func (.param .b32 r) __cudaCDP2Malloc (.param .b64 p, .param .b64 n);\n"
       ".extern .func (.param .b32 r) __cudaCDP2Free (.param .b64 p);\n";
@@ -127,7 +127,7 @@ TEST_CASE("cudaMalloc() of a kernel takes from the device's heap, and a child us
   CHECK(device.noted() == std::vector<uint32_t>{1, 2, 0, 1234, 0, 17, 0});
 }
 
-TEST_CASE("CUDA's device runtime among the inputs of a link is replaced, as the device has its own") {
+TEST_CASE("CUDA's device runtime among the inputs of a link is replaced by the emulated device's own") {
   const std::string text = std::string(launchHeader) + launchingKernel("k", launchOf("note", "3"));
   for (const bool isRuntime : {true, false}) {
     Device device;
@@ -151,8 +151,8 @@ TEST_CASE("CUDA's device runtime among the inputs of a link is replaced, as the 
   }
 }
 
-TEST_CASE("the device runtime gives a cooperative launch the group of its grid: handle, ranks, size and barrier") {
-  // Every thread adds 1 to out[0], and looks at the sum behind the barrier, three times. Then out has how many sums were wrong, the
+TEST_CASE("the device runtime provides the grid group of a cooperative launch: handle, ranks, size and barrier") {
+  // Three times, every thread adds 1 to out[0] and checks the sum behind the barrier. At the end out has the number of wrong sums, the
   // highest rank, and the size.
   const std::string text = R"(.version 8.0
 .target sm_75
@@ -213,7 +213,7 @@ again:
   CHECK_EQ(device.read(out + 4), 0);
   CHECK_EQ(device.read(out + 8), 383);
   CHECK_EQ(device.read(out + 12), 384);
-  // Of another launch there is no such group: its barrier is an error.
+  // Other launches have no grid group: its barrier is an error.
   REQUIRE_CUDA(cuMemsetD32(out, 0, 4));
   REQUIRE_CUDA(cuLaunchKernel(function(module, "k"), 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
   REQUIRE_CUDA(cuCtxSynchronize());

@@ -4,7 +4,7 @@
 
 using namespace vgpu::test;
 
-TEST_CASE("the device says what it is") {
+TEST_CASE("a device reports its properties") {
   REQUIRE_CUDA(cuInit(0));
   int version = 0, count = 0, major = 0, warp = 0;
   CHECK_CUDA(cuDriverGetVersion(&version));
@@ -25,7 +25,7 @@ TEST_CASE("the device says what it is") {
   CHECK_GE(bytes, size_t{1} << 30);
 }
 
-TEST_CASE("every attribute of cuda.h has a figure, and what is past the last has none") {
+TEST_CASE("every attribute of cuda.h has a value, and numbers past the last one are refused") {
   REQUIRE_CUDA(cuInit(0));
   for (int attribute = 1; attribute < CU_DEVICE_ATTRIBUTE_MAX; ++attribute) {
     CAPTURE(attribute);
@@ -46,7 +46,7 @@ TEST_CASE("a device is found by its PCI address") {
   CHECK_ANSWER(cuDeviceGetPCIBusId(id, 3, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("a device that is not there is refused") {
+TEST_CASE("a device that does not exist is refused") {
   REQUIRE_CUDA(cuInit(0));
   int count = 0;
   REQUIRE_CUDA(cuDeviceGetCount(&count));

@@ -1,4 +1,4 @@
-// What the driver tests share: a device with a context, checks that name the error, small launches.
+// Shared by the driver tests: a device with a context, checks that name the error, small launches.
 #pragma once
 
 #include <cuda.h>
@@ -18,12 +18,12 @@ inline std::string nameOf(CUresult code) {
   return name ? name : "code " + std::to_string(code);
 }
 
-// Both sides by name, so that a failure reads well.
+// Compares names of errors, so that a failed check prints them.
 #define CHECK_CUDA(expression) CHECK_EQ(vgpu::test::nameOf(expression), "CUDA_SUCCESS")
 #define REQUIRE_CUDA(expression) REQUIRE_EQ(vgpu::test::nameOf(expression), "CUDA_SUCCESS")
 #define CHECK_ANSWER(expression, code) CHECK_EQ(vgpu::test::nameOf(expression), #code)
 
-// A context of its own for every test case, so that a sticky error ends with the case.
+// Each test case has its own context, so that a sticky error ends with the case.
 class Device {
  public:
   explicit Device(int ordinal = 0) {

@@ -64,7 +64,7 @@ TEST_CASE("a graph made by hand runs in the order of its edges") {
   CHECK_ANSWER(cuGraphLaunch(exec, streams.first), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("a graph that goes in a circle is refused") {
+TEST_CASE("a graph with a cycle is refused") {
   Device device;
   CUgraph graph = nullptr;
   CUgraphNode a = nullptr, b = nullptr;
@@ -77,7 +77,7 @@ TEST_CASE("a graph that goes in a circle is refused") {
   CHECK_CUDA(cuGraphDestroy(graph));
 }
 
-TEST_CASE("streams that an event joins are recorded into one graph") {
+TEST_CASE("streams joined by events are captured into one graph") {
   Device device;
   CUmodule module = device.load();
   CUfunction increment = function(module, "increment");
@@ -118,7 +118,7 @@ TEST_CASE("streams that an event joins are recorded into one graph") {
   }
 }
 
-TEST_CASE("a capture is spoilt by what cannot be captured") {
+TEST_CASE("a capture is invalidated by calls that cannot be captured") {
   Device device;
   CUdeviceptr word = device.allocate(4);
   Streams streams;
@@ -191,7 +191,7 @@ TEST_CASE("child graphs, host functions and events are nodes") {
   CHECK_EQ(calls, 2);
 }
 
-TEST_CASE("an executable graph takes the parameters of one like it, and refuses another shape") {
+TEST_CASE("an executable graph takes the parameters of a graph of the same shape, and refuses another shape") {
   Device device;
   CUdeviceptr word = device.allocate(4);
   Streams streams;
@@ -215,7 +215,7 @@ TEST_CASE("an executable graph takes the parameters of one like it, and refuses 
   CHECK_EQ(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
 }
 
-TEST_CASE("an executable keeps the parameters that it was given, whatever becomes of where they were") {
+TEST_CASE("an executable graph keeps its own copy of the parameters") {
   Device device;
   CUmodule module = device.load();
   CUdeviceptr word = device.allocate(4);
@@ -238,7 +238,7 @@ TEST_CASE("an executable keeps the parameters that it was given, whatever become
   CHECK_EQ(device.read(word), 2);
 }
 
-TEST_CASE("an executable's nodes refuse what an update cannot change") {
+TEST_CASE("nodes of an executable graph refuse changes that an update cannot make") {
   Device device;
   CUdeviceptr a = device.allocate(256), b = device.allocate(256);
   uint64_t* host = nullptr;
@@ -266,7 +266,7 @@ TEST_CASE("an executable's nodes refuse what an update cannot change") {
   bytes.dstDevice = b + 64;
   CHECK_CUDA(cuGraphExecMemcpyNodeSetParams(exec, copy, &bytes, device.context));
   bytes.srcDevice = reinterpret_cast<CUdeviceptr>(host);
-  CHECK_CUDA(cuGraphExecMemcpyNodeSetParams(exec, copy, &bytes, device.context));  // of any memory that the device can use
+  CHECK_CUDA(cuGraphExecMemcpyNodeSetParams(exec, copy, &bytes, device.context));  // any memory that the device can use
   bytes.srcMemoryType = CU_MEMORYTYPE_DEVICE;
   CHECK_ANSWER(cuGraphExecMemcpyNodeSetParams(exec, copy, &bytes, device.context), CUDA_ERROR_INVALID_VALUE);
   bytes.srcMemoryType = CU_MEMORYTYPE_UNIFIED;

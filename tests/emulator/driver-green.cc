@@ -1,4 +1,4 @@
-// Green contexts: multiprocessors in name, what can be made of them, and streams that end with theirs.
+// Green contexts: multiprocessors only by number, which groups can become a context, and streams that end with their green context.
 #include "driver-fixture.h"
 
 namespace vgpu::test {
@@ -14,7 +14,7 @@ CUdevResource wholeDevice() {
 
 }  // namespace
 
-TEST_CASE("a device's multiprocessors are split into equal parts that have none in common, and a remainder") {
+TEST_CASE("a device's multiprocessors are split into equal disjoint groups, and a remainder") {
   REQUIRE_CUDA(cuInit(0));
   CUdevResource whole = wholeDevice(), parts[64], rest;
   int processors = 0;
@@ -44,12 +44,12 @@ TEST_CASE("a device's multiprocessors are split into equal parts that have none 
     REQUIRE_CUDA(cuDevResourceGenerateDesc(&all, parts, count));
     REQUIRE_CUDA(cuGreenCtxCreate(&green, all, 0, CU_GREEN_CTX_DEFAULT_STREAM));
     REQUIRE_CUDA(cuGreenCtxGetDevResource(green, &gathered, multiprocessors));
-    CHECK(gathered.sm.smCount == size * groups);  // so no two parts share one
+    CHECK(gathered.sm.smCount == size * groups);  // so the groups are disjoint
     CHECK_CUDA(cuGreenCtxDestroy(green));
   }
 }
 
-TEST_CASE("a green context has what is in any of its resources; parts of different splits make none, and a part is not split") {
+TEST_CASE("a green context has all of its resources' multiprocessors; groups of different splits cannot be joined, nor a group split") {
   REQUIRE_CUDA(cuInit(0));
   CUdevResource whole = wholeDevice(), parts[2], others[2], rest;
   unsigned count = 2;
@@ -60,7 +60,7 @@ TEST_CASE("a green context has what is in any of its resources; parts of differe
                 all[] = {parts[0], whole};
   CHECK(cuDevResourceGenerateDesc(&descriptor, mixed, 2) == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
   CHECK(cuDevSmResourceSplitByCount(others, &count, &whole, nullptr, 0, 133) == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
-  CHECK_CUDA(cuDevSmResourceSplitByCount(others, &count, &whole, nullptr, 0x80000004, 8));  // flags that cuda.h does not know
+  CHECK_CUDA(cuDevSmResourceSplitByCount(others, &count, &whole, nullptr, 0x80000004, 8));  // flag bits that cuda.h does not define
   CHECK(cuDevSmResourceSplitByCount(others, &count, parts, nullptr, 0, 8) == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
   CHECK_CUDA(cuDevResourceGenerateDesc(&descriptor, joined, 2));
   CUgreenCtx green = nullptr;

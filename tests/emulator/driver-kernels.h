@@ -1,4 +1,4 @@
-// Small kernels as PTX text, for tests that are about the driver and not about the code.
+// Small kernels as PTX text, for tests of the driver rather than of kernel code.
 #pragma once
 
 namespace vgpu::test {

@@ -13,7 +13,7 @@ CUresult launchShape(CUfunction kernel, std::initializer_list<unsigned> shape, u
 
 }  // namespace
 
-TEST_CASE("a launch outside the device's limits is refused at once") {
+TEST_CASE("a launch that exceeds the device's limits is refused at once") {
   Device device;
   CUfunction empty = function(device.load(), "empty");
   CHECK_CUDA(launchShape(empty, {1, 1, 1, 1024, 1, 1}));
@@ -27,7 +27,7 @@ TEST_CASE("a launch outside the device's limits is refused at once") {
   CHECK_CUDA(cuCtxSynchronize());
 }
 
-TEST_CASE("more shared memory is had by asking for it first") {
+TEST_CASE("more shared memory is available after opting in") {
   Device device;
   CUfunction empty = function(device.load(), "empty");
   int most = 0;
@@ -39,7 +39,7 @@ TEST_CASE("more shared memory is had by asking for it first") {
   CHECK_CUDA(cuCtxSynchronize());
 }
 
-TEST_CASE("parameters come one by one or as a block") {
+TEST_CASE("parameters are passed one by one or as a block") {
   Device device;
   CUfunction store = function(device.load(), "store");
   CUdeviceptr word = device.allocate(4);
@@ -81,13 +81,13 @@ TEST_CASE("occupancy falls with shared memory") {
   CHECK_CUDA(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, empty, 32, 0));
   CHECK_EQ(blocks, 32);
   CHECK_CUDA(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, empty, 128, 47 << 10));
-  CHECK_EQ(blocks, 4);  // 228 KiB for blocks of 47 + 1
+  CHECK_EQ(blocks, 4);  // 228 KiB for blocks of 47 KiB + 1 KiB
   CHECK_CUDA(cuOccupancyMaxPotentialBlockSize(&grid, &block, empty, nullptr, 0, 0));
   CHECK_EQ(block, 1024);
   CHECK_GT(grid, 0);
   size_t bytes = 0;
   CHECK_CUDA(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, empty, 2, 128));
-  CHECK_EQ(bytes, 48 << 10);  // what the kernel may have without asking
+  CHECK_EQ(bytes, 48 << 10);  // the kernel's maximum without opting in
   CHECK_CUDA(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, empty, 128, 100 << 10));
   CHECK_EQ(blocks, 0);
   CHECK_CUDA(cuFuncSetAttribute(empty, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 200 << 10));
@@ -98,7 +98,7 @@ TEST_CASE("occupancy falls with shared memory") {
   CHECK_ANSWER(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, empty, 3, 1024), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("a fault sticks to its context and to no other") {
+TEST_CASE("a fault is sticky in its context and in no other") {
   Device device;
   CUmodule module = device.load();
   CUdeviceptr word = device.allocate(4);
@@ -115,7 +115,7 @@ TEST_CASE("a fault sticks to its context and to no other") {
   CHECK_EQ(other.read(fine), 2);
 }
 
-TEST_CASE("work behind a fault is not done") {
+TEST_CASE("work behind a fault is not executed") {
   Device device;
   CUmodule module = device.load();
   uint64_t position = 0;
@@ -133,7 +133,7 @@ TEST_CASE("work behind a fault is not done") {
   REQUIRE_CUDA(cuCtxDestroy(device.context));
 }
 
-TEST_CASE("dead handles are found dead") {
+TEST_CASE("destroyed handles are recognized") {
   Device device;
   CUmodule module = device.load();
   CUfunction empty = function(module, "empty");

@@ -1,5 +1,4 @@
-// Linking modules, and what the log of the JIT says. The answers and texts are those of a driver 580 on an H200, but
-// where a comment says otherwise.
+// Linking modules, and the JIT's log. Results and texts are those of driver 580 on an H200, unless a comment says otherwise.
 #include <array>
 
 #include "driver-fixture.h"
@@ -9,7 +8,7 @@ using namespace vgpu::test;
 namespace {
 
 const std::string header = ".version 8.0\n.target sm_75\n.address_size 64\n";
-// What `f` gives goes to *p.
+// Stores f's result to *p.
 const std::string callsF = R"(
 .visible .entry k(.param .u64 p)
 {
@@ -50,13 +49,13 @@ class Linking {
 
  private:
   std::array<char, 4096> logText{};
-  // Written until the link is destroyed: the log's size becomes how much there is.
+  // The log is written until the link is destroyed; the option for its size then receives the number of bytes written.
   void* values[2] = {logText.data(), reinterpret_cast<void*>(logText.size())};
   CUlinkState state = nullptr;
   void* linkedImage = nullptr;
 };
 
-// What kernel `name` of the linked modules stores.
+// The word that kernel `name` of the linked modules stores.
 uint32_t result(Device& device, const std::vector<std::string>& modules, const char* name = "k") {
   Linking link;
   for (const std::string& text : modules) REQUIRE_CUDA(link.add("piece", text));
@@ -77,13 +76,13 @@ TEST_CASE("functions and variables are found across modules, in either order") {
   CHECK_EQ(result(device, {f(42, ".visible"), externF + callsF}), 42);
   CHECK_EQ(result(device, {".extern .global .u32 x;\n" + readsX, ".visible .global .u32 x = 43;\n"}), 43);
   CHECK_EQ(result(device, {".visible .global .u32 x = 44;\n", ".extern .global .u32 x;\n" + readsX}), 44);
-  // An address in an initialiser.
+  // An address in an initializer.
   CHECK_EQ(result(device, {".extern .global .u32 y;\n.visible .global .u64 at = y;\n",
                            ".visible .global .u32 y = 9;\n.visible .global .u32 x = 45;\n" + readsX}),
            45);
 }
 
-TEST_CASE("what a module keeps to itself is its own, though another has the name") {
+TEST_CASE("a module's static symbols are its own, though another module uses the same name") {
   Device device;
   CHECK_EQ(result(device, {f(1) + callsF, f(2) + ".global .u32 x = 7;\n"}), 1);
   CHECK_EQ(result(device, {f(2) + ".global .u32 x = 7;\n", f(1) + callsF}), 1);
@@ -91,7 +90,7 @@ TEST_CASE("what a module keeps to itself is its own, though another has the name
       result(device, {".global .u32 x = 3;\n" + readsX, ".global .u32 x = 4;\n", ".visible .global .u32 x = 5;\n"}), 3);
 }
 
-TEST_CASE("weak definitions give way to strong ones and to earlier weak ones") {
+TEST_CASE("weak definitions are overridden by strong ones and by earlier weak ones") {
   Device device;
   CHECK_EQ(result(device, {externF + callsF, f(1, ".weak"), f(2, ".visible")}), 2);
   CHECK_EQ(result(device, {externF + callsF, f(2, ".visible"), f(1, ".weak")}), 2);
@@ -99,7 +98,7 @@ TEST_CASE("weak definitions give way to strong ones and to earlier weak ones") {
   CHECK_EQ(result(device, {readsX + ".weak .global .u32 x = 1;\n", ".visible .global .u32 x = 2;\n"}), 2);
 }
 
-TEST_CASE("modules of different targets are linked for the newest of them") {
+TEST_CASE("modules for different targets are linked for the newest of them") {
   Device device;
   Linking link;
   std::string newer = ".version 9.0\n.target sm_90\n.address_size 64\n" + f(5, ".visible");
@@ -111,7 +110,7 @@ TEST_CASE("modules of different targets are linked for the newest of them") {
   CHECK_EQ(text.find(".target sm_75"), std::string::npos);
 }
 
-TEST_CASE("what nobody defines is named when the link is completed") {
+TEST_CASE("undefined symbols are named when the link is completed") {
   Device device;
   struct Case {
     std::string one, two, said;
@@ -131,7 +130,7 @@ TEST_CASE("what nobody defines is named when the link is completed") {
   CHECK_CUDA(unused.complete());
 }
 
-TEST_CASE("definitions that do not fit together are refused when the second is added") {
+TEST_CASE("a definition that conflicts with an earlier one is refused when it is added") {
   Device device;
   struct Case {
     std::string one, two, said;
@@ -160,15 +159,15 @@ TEST_CASE("definitions that do not fit together are refused when the second is a
   CHECK_ANSWER(kernels.complete(), CUDA_ERROR_UNKNOWN);
 }
 
-TEST_CASE("text that cannot be read is refused when it is added, with its name and line") {
+TEST_CASE("text that cannot be parsed is refused when it is added, with its name and line") {
   Device device;
   Linking link;
   CHECK_ANSWER(link.add("broken", "nonsense"), CUDA_ERROR_INVALID_PTX);
   CHECK_NE(link.log().find("broken: PTX line 4"), std::string::npos);
-  REQUIRE_CUDA(link.complete());  // without it
+  REQUIRE_CUDA(link.complete());  // without the refused text
 }
 
-TEST_CASE("reports name the lines of the module that they are of") {
+TEST_CASE("reports name the lines of the module that they concern") {
   Device device;
   Linking link;
   REQUIRE_CUDA(link.add("one", ".file 1 \"one.cu\"\n.visible .entry a()\n{\n.loc 1 10 0\ntrap;\n}\n"));
@@ -179,7 +178,7 @@ TEST_CASE("reports name the lines of the module that they are of") {
   CHECK_NE(text.find(".loc 3 20"), std::string::npos);
 }
 
-TEST_CASE("a module that calls what it does not define is refused in the compiler's words") {
+TEST_CASE("a module that calls an undefined function is refused with the compiler's message") {
   Device device;
   std::array<char, 512> log{};
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};

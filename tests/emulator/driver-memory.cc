@@ -28,7 +28,7 @@ extern "C" void vgpuEmulatorForget(uint64_t address);
 
 }  // namespace
 
-TEST_CASE("memory is mapped at the address that was asked for") {
+TEST_CASE("memory is mapped at the requested address") {
   Device device;
   CUmemAllocationProp properties = propertiesOf(0);
   size_t granularity = 0;
@@ -36,20 +36,20 @@ TEST_CASE("memory is mapped at the address that was asked for") {
   CHECK_EQ(granularity, piece);
   CUdeviceptr base = 0;
   constexpr CUdeviceptr wanted = 0x200000000000;
-  constexpr size_t reserved = size_t{4} << 40;  // costs nothing
+  constexpr size_t reserved = size_t{4} << 40;  // reserving needs no memory
   REQUIRE_CUDA(cuMemAddressReserve(&base, reserved, 0, wanted, 0));
   CHECK_EQ(base, wanted);
   CUmemGenericAllocationHandle handle = 0;
   REQUIRE_CUDA(cuMemCreate(&handle, 2 * piece, &properties, 0));
   REQUIRE_CUDA(cuMemMap(base, 2 * piece, 0, handle, 0));
   uint32_t value = 0;
-  CHECK_ANSWER(cuMemcpyDtoH(&value, base, 4), CUDA_ERROR_INVALID_VALUE);  // no access yet
+  CHECK_ANSWER(cuMemcpyDtoH(&value, base, 4), CUDA_ERROR_INVALID_VALUE);  // access is not granted yet
   CUmemAccessDesc access = readWrite(0);
   REQUIRE_CUDA(cuMemSetAccess(base, 2 * piece, &access, 1));
   unsigned long long flags = 0;
   CHECK_CUDA(cuMemGetAccess(&flags, &access.location, base));
   CHECK_EQ(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-  CHECK_CUDA(cuMemRelease(handle));  // the mapping keeps the memory
+  CHECK_CUDA(cuMemRelease(handle));  // the mapping keeps the memory alive
   REQUIRE_CUDA(launch(function(device.load(), "store"), nullptr, 1, base + 2 * piece - 4, 77u));
   CHECK_EQ(device.read(base + 2 * piece - 4), 77);
   CHECK_ANSWER(cuMemAddressFree(base, reserved), CUDA_ERROR_INVALID_VALUE);  // still mapped
@@ -58,7 +58,7 @@ TEST_CASE("memory is mapped at the address that was asked for") {
   CHECK_CUDA(cuMemAddressFree(base, reserved));
 }
 
-TEST_CASE("an address that is taken is advice only") {
+TEST_CASE("a requested address that is taken is only a hint") {
   Device device;
   CUdeviceptr first = 0, second = 0;
   REQUIRE_CUDA(cuMemAddressReserve(&first, piece, 0, 0x210000000000, 0));
@@ -69,7 +69,7 @@ TEST_CASE("an address that is taken is advice only") {
   CHECK_CUDA(cuMemAddressFree(second, piece));
 }
 
-TEST_CASE("a copy may run across mappings that touch") {
+TEST_CASE("a copy may cross adjacent mappings") {
   Device device;
   CUmemAllocationProp properties = propertiesOf(0);
   CUdeviceptr base = 0;
@@ -92,7 +92,7 @@ TEST_CASE("a copy may run across mappings that touch") {
   REQUIRE_CUDA(cuMemAddressFree(base, 2 * piece));
 }
 
-TEST_CASE("a graph's nodes use what is mapped at their addresses when they run") {
+TEST_CASE("graph nodes use the memory that is mapped at their addresses when they run") {
   Device device;
   CUmemAllocationProp properties = propertiesOf(0);
   CUmemAccessDesc access = readWrite(0);
@@ -173,7 +173,7 @@ TEST_CASE("physical memory is shared by file descriptor") {
   CHECK_ANSWER(cuMemRelease(made), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("a device's memory ends, and what is freed can be had again") {
+TEST_CASE("a device's memory is limited, and freed memory can be allocated again") {
   Device device;
   size_t free = 0, total = 0, after = 0;
   REQUIRE_CUDA(cuMemGetInfo(&free, &total));
@@ -191,7 +191,7 @@ TEST_CASE("a device's memory ends, and what is freed can be had again") {
   CHECK_CUDA(cuMemFree(more));
 }
 
-TEST_CASE("an address belongs to its allocation") {
+TEST_CASE("an address can be traced to its allocation") {
   Device device;
   CUdeviceptr address = device.allocate(1000), base = 0;
   size_t bytes = 0;
@@ -251,7 +251,7 @@ TEST_CASE("the source of an asynchronous pageable copy may be reused at once") {
   CHECK_CUDA(cuMemHostUnregister(&gate));
 }
 
-TEST_CASE("fills of every width and shape") {
+TEST_CASE("fills of every width and shape work") {
   Device device;
   CUdeviceptr address = device.allocate(4096);
   REQUIRE_CUDA(cuMemsetD16(address, 0x1234, 3));

@@ -21,7 +21,7 @@ Global global(CUmodule module, const char* name) {
   return found;
 }
 
-// Where two modules' variables are after `before` was done.
+// Addresses of two modules' variables after `before` was called.
 template <class Before>
 std::array<CUdeviceptr, 2> placement(Before before) {
   Device device;
@@ -32,7 +32,7 @@ std::array<CUdeviceptr, 2> placement(Before before) {
 
 }  // namespace
 
-TEST_CASE("a module's parts are found by name") {
+TEST_CASE("a module's functions and variables are found by name") {
   Device device;
   CUmodule module = device.load();
   CHECK_EQ(global(module, "counter").bytes, 4);
@@ -60,7 +60,7 @@ TEST_CASE("kernels and copies see a module's variables at one address") {
   CHECK_EQ(device.read(counter.address), 64);
 }
 
-TEST_CASE("images are placed alike whatever memory was taken before") {
+TEST_CASE("images are placed alike whatever memory was allocated before") {
   auto plain = placement([](Device&) {});
   auto crowded = placement([](Device& device) {
     for (int i = 0; i < 20; ++i) device.allocate(3 << 20);
@@ -97,7 +97,7 @@ TEST_CASE("placement for another process" * doctest::skip()) {
   CHECK_EQ(write(std::atoi(descriptor), places.data(), sizeof places), sizeof places);
 }
 
-TEST_CASE("an unloaded module's place is taken by the next, though a graph still refers to it") {
+TEST_CASE("the next module takes the place of an unloaded one, though a graph still refers to it") {
   Device device;
   CUmodule first = device.load();
   CUdeviceptr place = global(first, "counter").address;
@@ -125,7 +125,7 @@ TEST_CASE("bad PTX is refused with the reason in the log") {
   CHECK_EQ(module, nullptr);
 }
 
-TEST_CASE("a library's kernels can be launched and its variables found") {
+TEST_CASE("kernels of a library can be launched and its variables found") {
   Device device;
   CUlibrary library = nullptr;
   REQUIRE_CUDA(cuLibraryLoadData(&library, kernels, nullptr, nullptr, 0, nullptr, nullptr, 0));
@@ -149,7 +149,7 @@ TEST_CASE("a library's kernels can be launched and its variables found") {
   CHECK_ANSWER(launch(reinterpret_cast<CUfunction>(store), nullptr, 1, counter, 1u), CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST_CASE("a managed variable is one for kernels, copies and the host") {
+TEST_CASE("kernels, copies and the host see the same managed variable") {
   Device device;
   CUmodule module = device.load(R"(
 .version 8.0

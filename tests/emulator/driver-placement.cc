@@ -1,4 +1,4 @@
-// Where variables of modules lie, against what an H200's driver (580.159) did.
+// Addresses of modules' variables, compared with an H200's driver (580.159).
 #include <map>
 
 #include "driver-fixture.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t chunk = uint64_t{2} << 20;
 
-// A module with a variable of some size and a small one behind it in the text.
+// A module with a variable `room` of some size and a small one behind it in the text.
 std::string imageOf(uint64_t roomBytes) {
   return ".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .align 256 .b8 room[" +
          std::to_string(roomBytes) + "];\n.visible .global .align 4 .u32 number = 7;\n";
@@ -17,8 +17,8 @@ std::string imageOf(uint64_t roomBytes) {
 
 struct Step {
   unsigned module;
-  uint64_t bytes;         // of its room; 0: it is unloaded
-  uint64_t room, number;  // in their chunks
+  uint64_t bytes;         // of its variable `room`; 0: unloads it
+  uint64_t room, number;  // offsets in their chunks
 };
 
 CUdeviceptr addressOf(CUmodule module, const char* name) {
@@ -29,7 +29,7 @@ CUdeviceptr addressOf(CUmodule module, const char* name) {
 
 }  // namespace
 
-TEST_CASE("variables of modules that come and go lie where an H200 has them") {
+TEST_CASE("variables of modules that are loaded and unloaded lie where an H200 has them") {
   const Step recorded[] = {
       {0, 1000, 0, 0x400},
       {1, 3 << 20, 0, 0x500},
@@ -42,7 +42,7 @@ TEST_CASE("variables of modules that come and go lie where an H200 has them") {
       {1, 0, 0, 0},
       {4, 0, 0, 0},
       {6, 0, 0, 0},
-      {10, 51400, 0x119d00, 0x500},  // behind the others, not in the first gap: the smallest that is large enough
+      {10, 51400, 0x119d00, 0x500},  // behind the others, not in the first gap: in the smallest gap that is large enough
       {11, 2621640, 0, 0x119b00},
       {12, 524488, 0x126600, 0x1a6700},
       {13, 232, 0x1a6800, 0x1a6900},
@@ -51,7 +51,7 @@ TEST_CASE("variables of modules that come and go lie where an H200 has them") {
       {7, 0, 0, 0},
       {4, 1 << 20, 0x19800, 0x119800},
       {1, 3 << 20, 0, 0x119b00},
-      {0, 1000, 0, 0x119c00},  // of two gaps of one size, the older
+      {0, 1000, 0, 0x119c00},  // of two equal gaps, the older one
   };
   Device device;
   std::map<unsigned, CUmodule> modules;
@@ -67,7 +67,7 @@ TEST_CASE("variables of modules that come and go lie where an H200 has them") {
   }
 }
 
-TEST_CASE("every variable lies by itself, constants together and first") {
+TEST_CASE("each variable has its own place, constants together and first") {
   Device device;
   const CUmodule module = device.load(
       ".version 7.0\n.target sm_70\n.address_size 64\n.visible .const .align 4 .b8 c1[4];\n"
@@ -79,7 +79,7 @@ TEST_CASE("every variable lies by itself, constants together and first") {
   CHECK_EQ(addressOf(module, "i1") - base, 0x500);
 }
 
-TEST_CASE("a variable that fits in no chunk gets a new one, whose rest is for others, but not that of a large one") {
+TEST_CASE("a variable that fits in no chunk gets a new one; others may use the rest, unless the variable is large") {
   Device device;
   const auto load = [&](uint64_t bytes) {
     const std::string image =
@@ -93,7 +93,7 @@ TEST_CASE("a variable that fits in no chunk gets a new one, whose rest is for ot
   CHECK_EQ(load(1000 << 10), large + 2 * chunk);
 }
 
-TEST_CASE("a variable's chunk and a reservation without an address are pieces of the same blocks") {
+TEST_CASE("a variable's chunk and a reservation without a requested address come from the same blocks") {
   Device device;
   const auto load = [&] { return addressOf(device.load(imageOf(1900 << 10).c_str()), "room"); };
   CUdeviceptr reserved = 0, inBlock = 0;

@@ -2,7 +2,7 @@
 
 using namespace vgpu::test;
 
-TEST_CASE("stream-ordered memory is freed when the stream comes to it") {
+TEST_CASE("stream-ordered memory is freed when the stream reaches the free") {
   Device device;
   CUmodule module = device.load();
   CUstream stream = nullptr;
@@ -26,7 +26,7 @@ TEST_CASE("stream-ordered memory is freed when the stream comes to it") {
   CHECK_EQ(used, before);
 }
 
-TEST_CASE("memory whose free is still to come is waited for when a device is full") {
+TEST_CASE("on a full device an allocation waits for pending frees") {
   Device device;
   size_t free = 0, total = 0;
   REQUIRE_CUDA(cuMemGetInfo(&free, &total));
@@ -37,7 +37,7 @@ TEST_CASE("memory whose free is still to come is waited for when a device is ful
   CHECK_CUDA(cuMemFree(again));
 }
 
-TEST_CASE("a pool of one's own can be made the device's") {
+TEST_CASE("a program's own pool can be made the device's current pool") {
   Device device;
   CUmemPoolProps properties{};
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;

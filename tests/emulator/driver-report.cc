@@ -1,4 +1,4 @@
-// What the device says on stderr about a kernel that went wrong, and CUDA's answer with it.
+// The device's report on stderr about a faulty kernel, and CUDA's error for it.
 #include "caught-stderr.h"
 #include "driver-fixture.h"
 
@@ -84,7 +84,7 @@ bool says(const Told& told, std::string_view what) {
 
 }  // namespace
 
-TEST_CASE("a write outside an allocation names the one that is nearest and the call that made it") {
+TEST_CASE("the report of a write outside an allocation names the nearest allocation and the call that made it") {
   Device device;
   CUdeviceptr memory = device.allocate(100);
   Told told = runKernel(device, "storeAt", 1, memory + 104);
@@ -94,7 +94,7 @@ TEST_CASE("a write outside an allocation names the one that is nearest and the c
   says(told, "4 bytes past the end of the 100-byte allocation made by cuMemAlloc at");
 }
 
-TEST_CASE("a write to memory that was freed says so") {
+TEST_CASE("the report of a write to freed memory says so") {
   Device device;
   CUdeviceptr memory = device.allocate(64);
   REQUIRE_CUDA(cuMemFree(memory));
@@ -104,7 +104,7 @@ TEST_CASE("a write to memory that was freed says so") {
   says(told, "made by cuMemAlloc");
 }
 
-TEST_CASE("a report names the owner of a part of a mapping") {
+TEST_CASE("a report names the owner of the touched part of a mapping") {
   Device device;
   CUdeviceptr memory = device.allocate(4096);
   vgpuEmulatorNote(memory, 256, "cudaMallocPitch");
@@ -112,7 +112,7 @@ TEST_CASE("a report names the owner of a part of a mapping") {
   says(told, "4 bytes past the end of the 256-byte allocation made by cudaMallocPitch");
 }
 
-TEST_CASE("a misaligned write, a stack overflow and a divergent barrier have the driver's codes and a report") {
+TEST_CASE("a misaligned write, a stack overflow and a divergent barrier give the driver's errors and a report") {
   {
     Device device;
     Told told = runKernel(device, "storeAt", 1, device.allocate(64) + 2);
@@ -131,7 +131,7 @@ TEST_CASE("a misaligned write, a stack overflow and a divergent barrier have the
   says(told, "waits for ever at barrier");
 }
 
-TEST_CASE("shared memory is not checked unless that is asked for") {
+TEST_CASE("shared memory is checked only if requested") {
   Device device;
   CHECK_EQ(runKernel(device, "readUnwritten", 1).answer, "CUDA_SUCCESS");
   CHECK_EQ(runKernel(device, "race", 64).answer, "CUDA_SUCCESS");

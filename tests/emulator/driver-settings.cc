@@ -1,4 +1,4 @@
-// Cases that need a device of another make: each runs this program again with its own VGPU_EMULATED.
+// Cases that need a differently configured device: each runs this program again with its own VGPU_EMULATED.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ using namespace vgpu::test;
 
 namespace {
 
-// Runs the skipped case `name` in a process of its own; true where it passes.
+// Runs the skipped case `name` in a separate process; true if it passes.
 bool passes(const char* name, const char* settings) {
   pid_t child = fork();
   if (child == 0) {
@@ -28,7 +28,7 @@ bool passes(const char* name, const char* settings) {
 
 }  // namespace
 
-TEST_CASE("settings make the device") {
+TEST_CASE("VGPU_EMULATED configures the device") {
   CHECK(passes("in a process: four small Turings", "devices=4,memory=64MiB,architecture=75,workers=1"));
   CHECK(passes("in a process: a kernel that never ends", "timeout=0.2"));
   CHECK(passes("in a process: a graph that launches itself for ever", "timeout=0.2"));
@@ -42,7 +42,7 @@ TEST_CASE("settings make the device") {
   CHECK(passes("in a process: no more threads", "workers=4"));
 }
 
-TEST_CASE("settings that make no sense are refused") {
+TEST_CASE("invalid settings are refused") {
   for (const char* settings :
        {"device=2", "devices=0", "devices=two", "memory=1MiB", "memory=4GB", "architecture=60", "timeout=-1",
         "check=all", "link=0", "link=fast", "peer-link=8GB/s", "workers", "memory=99999999999TiB"}) {
@@ -66,7 +66,7 @@ TEST_CASE("in a process: four small Turings" * doctest::skip()) {
   CHECK_ANSWER(cuMemAlloc(&much, 65 << 20), CUDA_ERROR_OUT_OF_MEMORY);
   REQUIRE_CUDA(cuCtxSetCurrent(first.context));
   near = first.allocate(4);
-  // Copies reach any device; kernels reach a peer's memory once it is enabled.
+  // Copies reach any device; kernels reach a peer's memory after peer access is enabled.
   CHECK_CUDA(cuMemcpyPeer(far, second.context, near, first.context, 4));
   int can = 0;
   CHECK_CUDA(cuDeviceCanAccessPeer(&can, 0, 3));
@@ -81,7 +81,7 @@ TEST_CASE("in a process: four small Turings" * doctest::skip()) {
   CHECK_ANSWER(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-// As two H200 do (docs/facts.md).
+// As on two H200 (docs/facts.md).
 TEST_CASE("in a process: physical memory of another device" * doctest::skip()) {
   Device first(0), second(1);
   constexpr size_t bytes = 2 << 20;
@@ -106,7 +106,7 @@ TEST_CASE("in a process: physical memory of another device" * doctest::skip()) {
   CHECK_EQ(first.read(near), 9);
 }
 
-// Those that there are run everything.
+// The existing threads execute all work.
 TEST_CASE("in a process: no more threads" * doctest::skip()) {
   constexpr unsigned blocks = 64, count = blocks * 32;
   Device device;
@@ -150,7 +150,7 @@ TEST_CASE("in a process: devices that are no peers" * doctest::skip()) {
   access.location.id = 1;
   CHECK_CUDA(cuMemSetAccess(mapped, bytes, &access, 1));
   REQUIRE_CUDA(cuCtxSetCurrent(first.context));
-  CHECK_CUDA(cuMemcpyPeer(far, second.context, first.allocate(4), first.context, 4));  // through the host
+  CHECK_CUDA(cuMemcpyPeer(far, second.context, first.allocate(4), first.context, 4));  // staged through the host
 }
 
 TEST_CASE("in a process: a fault ends all contexts" * doctest::skip()) {
@@ -175,13 +175,13 @@ TEST_CASE("in a process: a kernel that never ends" * doctest::skip()) {
 
 namespace {
 
-// What VGPU_EMULATED says of `key`, in MiB.
+// The value of `key` in VGPU_EMULATED, in MiB.
 double speedOf(const std::string& key) {
   std::string settings = getenv("VGPU_EMULATED");
   return std::stod(settings.substr(settings.find("," + key + "=") + key.size() + 2));
 }
 
-// Milliseconds between two points of the null stream, with `work` between them.
+// Milliseconds between two events in the null stream, with `work` between them.
 template <class Work>
 double duration(Work work) {
   CUevent begin = nullptr, end = nullptr;
@@ -200,7 +200,7 @@ double duration(Work work) {
 
 }  // namespace
 
-// A link may be slower than it says, as every machine may, but never faster.
+// A link may be slower than configured, on a busy machine, but never faster.
 TEST_CASE("in a process: slow links" * doctest::skip()) {
   constexpr size_t bytes = 1 << 20;
   const double host = 999 / speedOf("link"), peer = 999 / speedOf("peer-link");  // milliseconds for 1 MiB, rounded down
@@ -237,7 +237,7 @@ TEST_CASE("in a process: slow links" * doctest::skip()) {
     CUevent done[2] = {}, begun = nullptr;
     REQUIRE_CUDA(cuEventCreate(&begun, CU_EVENT_DISABLE_TIMING));
     double both = duration([&] {
-      CHECK_CUDA(cuEventRecord(begun, nullptr));  // the time is taken in the null stream, for which the others do not wait
+      CHECK_CUDA(cuEventRecord(begun, nullptr));  // measured in the null stream, for which the other streams do not wait
       for (int i = 0; i < 2; ++i) {
         REQUIRE_CUDA(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
         REQUIRE_CUDA(cuEventCreate(&done[i], CU_EVENT_DISABLE_TIMING));
@@ -262,10 +262,10 @@ TEST_CASE("in a process: slow links" * doctest::skip()) {
     CUdeviceptr aside = first.allocate(4);
     std::memset(pinned, 0xff, bytes);
     CHECK_CUDA(cuMemcpyHtoDAsync(near, pinned, bytes, copying));
-    // Inside the device nothing is slow: this overtakes the copy.
+    // Copies within the device are not slowed down, so this one overtakes the other.
     CHECK_CUDA(cuMemcpyDtoD(aside, near, 4));
     CHECK_CUDA(cuStreamSynchronize(nullptr));
-    bool overtaken = cuStreamQuery(copying) == CUDA_ERROR_NOT_READY;  // else this thread slept for the copy's time
+    bool overtaken = cuStreamQuery(copying) == CUDA_ERROR_NOT_READY;  // else this thread slept longer than the copy took
     CHECK_CUDA(cuStreamSynchronize(copying));
     if (overtaken) CHECK_EQ(first.read(aside), 0);
     CHECK_EQ(first.read(near), 0xffffffff);

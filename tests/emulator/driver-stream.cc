@@ -7,7 +7,7 @@ using namespace vgpu::test;
 
 namespace {
 
-// Registered host memory that kernels wait for: what keeps a stream busy until the test says go.
+// Registered host memory that kernels poll: keeps a stream busy until the test opens the gate.
 struct Gate {
   Gate() {
     REQUIRE_CUDA(cuMemHostAlloc(&pointer, 4096, CU_MEMHOSTALLOC_PORTABLE));
@@ -22,7 +22,7 @@ struct Gate {
 
 }  // namespace
 
-TEST_CASE("work of a stream runs in order") {
+TEST_CASE("work in a stream runs in order") {
   Device device;
   CUmodule module = device.load();
   CUfunction store = function(module, "store"), increment = function(module, "increment");
@@ -38,7 +38,7 @@ TEST_CASE("work of a stream runs in order") {
   CHECK_CUDA(cuStreamDestroy(stream));
 }
 
-TEST_CASE("streams run beside each other") {
+TEST_CASE("streams run concurrently") {
   Device device;
   CUmodule module = device.load();
   CUfunction store = function(module, "store"), waitFor = function(module, "waitFor");
@@ -47,7 +47,7 @@ TEST_CASE("streams run beside each other") {
   REQUIRE_CUDA(cuStreamCreate(&writing, CU_STREAM_NON_BLOCKING));
   CUdeviceptr word = device.allocate(4);
   REQUIRE_CUDA(cuCtxSynchronize());
-  // The first kernel cannot end before the second has run.
+  // The first kernel cannot end before the second one has run.
   REQUIRE_CUDA(launch(waitFor, waiting, 1, word, 7u));
   REQUIRE_CUDA(launch(store, writing, 1, word, 7u));
   CHECK_CUDA(cuStreamSynchronize(waiting));
@@ -55,7 +55,7 @@ TEST_CASE("streams run beside each other") {
   CHECK_CUDA(cuStreamDestroy(writing));
 }
 
-TEST_CASE("a launch returns before the kernel has run, and the stream says so") {
+TEST_CASE("a launch returns before the kernel has run, and the stream reports it as pending") {
   Device device;
   Gate gate;
   CUfunction waitFor = function(device.load(), "waitFor");
@@ -68,7 +68,7 @@ TEST_CASE("a launch returns before the kernel has run, and the stream says so") 
   CHECK_CUDA(cuStreamQuery(stream));
 }
 
-TEST_CASE("the default stream waits for blocking streams and they for it") {
+TEST_CASE("the default stream waits for blocking streams, and they wait for it") {
   Device device;
   Gate gate;
   CUmodule module = device.load();
@@ -102,7 +102,7 @@ TEST_CASE("the default stream does not wait for non-blocking streams") {
   CHECK_CUDA(cuCtxSynchronize());
 }
 
-TEST_CASE("per-thread default streams are apart from each other") {
+TEST_CASE("per-thread default streams are independent of each other") {
   Device device;
   Gate gate;
   CUmodule module = device.load();
@@ -121,7 +121,7 @@ TEST_CASE("per-thread default streams are apart from each other") {
   CHECK_CUDA(cuStreamSynchronize(CU_STREAM_PER_THREAD));
 }
 
-TEST_CASE("an event orders one stream behind another, as it was when the wait was asked for") {
+TEST_CASE("an event orders one stream behind another, as recorded when the wait was enqueued") {
   Device device;
   Gate gate;
   CUmodule module = device.load();
@@ -140,13 +140,13 @@ TEST_CASE("an event orders one stream behind another, as it was when the wait wa
   REQUIRE_CUDA(cuStreamWaitEvent(second, event, 0));
   REQUIRE_CUDA(launch(store, second, 1, word, 2u));
   CHECK_ANSWER(cuEventQuery(event), CUDA_ERROR_NOT_READY);
-  CHECK_CUDA(cuEventDestroy(event));  // the wait keeps what it waits for
+  CHECK_CUDA(cuEventDestroy(event));  // the wait keeps the recorded work alive
   gate.open();
   CHECK_CUDA(cuStreamSynchronize(second));
   CHECK_EQ(device.read(word), 2);
 }
 
-TEST_CASE("time passes between events") {
+TEST_CASE("the time between two events is measured") {
   Device device;
   Gate gate;
   CUfunction waitFor = function(device.load(), "waitFor");
@@ -192,7 +192,7 @@ TEST_CASE("host functions run in stream order and may block without stopping oth
   CHECK_EQ(device.read(word), 4);
 }
 
-TEST_CASE("a written word tells another thread that everything before it is done") {
+TEST_CASE("a stream's write of a word tells another thread that all earlier work is done") {
   Device device;
   CUfunction square = function(device.load(), "square");
   constexpr uint32_t count = 1024;
@@ -238,7 +238,7 @@ TEST_CASE("a stream waits for a word that the host writes") {
   CHECK_ANSWER(cuStreamWriteValue32(stream, 0x1234, 1, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("a destroyed stream's work still runs and is still waited for") {
+TEST_CASE("work of a destroyed stream still runs and is still waited for") {
   Device device;
   Gate gate;
   CUmodule module = device.load();
@@ -253,7 +253,7 @@ TEST_CASE("a destroyed stream's work still runs and is still waited for") {
   CHECK_EQ(device.read(word), 8);
 }
 
-TEST_CASE("many threads may use one stream and many streams one event") {
+TEST_CASE("many threads may use one stream, and many streams one event") {
   Device device;
   CUmodule module = device.load();
   CUfunction increment = function(module, "increment");

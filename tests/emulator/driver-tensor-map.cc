@@ -1,4 +1,4 @@
-// Tensor maps: what the driver makes of its arguments, and what it refuses. What kernels do with them is in ptx-bulk.cc.
+// Tensor maps: how the driver encodes its arguments, and which it refuses. ptx-bulk.cc tests their use in kernels.
 #include <cstring>
 #include <functional>
 
@@ -7,7 +7,7 @@
 namespace vgpu::test {
 namespace {
 
-// Arguments of a map that can be made, to be spoiled.
+// Valid arguments of a map, which tests then make invalid.
 struct Arguments {
   alignas(64) CUtensorMap maps[2] = {};
   CUtensorMap* map = maps;
@@ -40,7 +40,7 @@ struct Spoiled {
 
 }  // namespace
 
-TEST_CASE("tensor maps of every number of dimensions are made, and hold their arguments") {
+TEST_CASE("tensor maps of any number of dimensions are encoded, and contain their arguments") {
   REQUIRE_CUDA(cuInit(0));
   for (cuuint32_t rank = 1; rank <= 5; ++rank) {
     Arguments given;
@@ -109,14 +109,14 @@ TEST_CASE("arguments that cuda.h does not allow for tensor maps are refused, and
   for (const Spoiled& row : pixelwise) refuses(row, &Arguments::pixelwise);
 }
 
-TEST_CASE("tensor maps of interleaved layouts have units of 16 or 32 bytes, to which address and strides are aligned") {
+TEST_CASE("interleaved tensor maps have units of 16 or 32 bytes, to which address and strides must be aligned") {
   REQUIRE_CUDA(cuInit(0));
   for (auto layout : {CU_TENSOR_MAP_INTERLEAVE_16B, CU_TENSOR_MAP_INTERLEAVE_32B}) {
     Arguments given;
     given.interleave = layout;
     CHECK_CUDA(given.tiled());
     CHECK_CUDA(given.pixelwise());
-    auto checkHalf = [&] {  // of a large unit
+    auto checkHalf = [&] {  // half of a large unit
       if (layout == CU_TENSOR_MAP_INTERLEAVE_32B) CHECK_ANSWER(given.tiled(), CUDA_ERROR_INVALID_VALUE);
       else CHECK_CUDA(given.tiled());
     };
@@ -137,7 +137,7 @@ TEST_CASE("packed elements of tensor maps are not supported") {
   CHECK_ANSWER(given.tiled(), CUDA_ERROR_NOT_SUPPORTED);
 }
 
-TEST_CASE("a tensor map gets another address, and nothing that is no tensor map does") {
+TEST_CASE("a tensor map's address can be replaced, and only a tensor map's") {
   REQUIRE_CUDA(cuInit(0));
   Arguments given;
   REQUIRE_CUDA(given.tiled());

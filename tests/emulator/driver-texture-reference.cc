@@ -1,5 +1,4 @@
-// Texture and surface references. What is checked here is what driver 580 answered on an H100, but for ended handles, which crash the
-// driver.
+// Texture and surface references. The expected results are driver 580's on an H100, except for destroyed handles, which crash the driver.
 #include <array>
 #include <atomic>
 #include <numeric>
@@ -12,16 +11,16 @@ using namespace vgpu::test;
 
 namespace {
 
-// name(p), with thread t's word at p + 4 t in %o.
+// Kernel `name`(p), which stores %o of thread t to p + 4 t.
 std::string kernelOfWords(const std::string& name, const std::string& body) {
   return ".visible .entry " + name + R"((.param .u64 p) {
     .reg .b64 %o, %a; .reg .b32 %t, %x, %r<4>; .reg .f32 %f<5>; ld.param.u64 %o, [p];
     mov.u32 %t, %tid.x; mul.wide.u32 %a, %t, 4; add.u64 %o, %o, %a;)" + body + " ret; }\n";
 }
 
-// line(p), plane(p), bytes(p): thread t reads element t of a line, place (t / 4 + 1/2, 1/2) of an image, element t of a line as whole
-// numbers.  get(p): element t of the surface's second row.  ask(p): the extents of both.  put(from): thread t writes from + t at
-// element t of the surface's second row.
+// line(p), plane(p), bytes(p): thread t reads element t of a line, position (t / 4 + 1/2, 1/2) of an image, element t of a line as
+// integers. get(p): element t of the surface's second row. ask(p): the extents of both. put(from): thread t writes from + t to element t of
+// the surface's second row.
 std::string kernelsOfReferences() {
   return R"(.version 8.0
 .target sm_75
@@ -42,7 +41,7 @@ std::string kernelsOfReferences() {
            suq.height.b32 %r3, [surf]; st.global.v4.u32 [%o], {%r0, %r1, %r2, %r3};)");
 }
 
-// Floats from one on, 64 to a row, four rows.
+// Floats numbered from one, 64 per row, four rows.
 struct Bindings : Device {
   CUmodule module = load(kernelsOfReferences().c_str());
   CUtexref texture = nullptr;
@@ -86,7 +85,7 @@ struct Bindings : Device {
   }
 };
 
-// What GetAddress, GetArray and GetMipmappedArray answer.
+// Results of GetAddress, GetArray and GetMipmappedArray.
 std::array<CUresult, 3> boundTo(CUtexref reference) {
   CUdeviceptr address = 0;
   CUarray array = nullptr;
@@ -131,7 +130,7 @@ void waitForRelease(void* released) { static_cast<std::atomic<int>*>(released)->
 
 }  // namespace
 
-TEST_CASE("a new texture reference has its defaults, also one of a module") {
+TEST_CASE("a new texture reference has the default settings, also one of a module") {
   Bindings bindings;
   CUtexref reference = nullptr;
   REQUIRE_CUDA(cuTexRefCreate(&reference));
@@ -147,7 +146,7 @@ TEST_CASE("a new texture reference has its defaults, also one of a module") {
   REQUIRE_CUDA(cuCtxPushCurrent(context));
 }
 
-TEST_CASE("a texture reference keeps how it is read, and refuses what the driver refuses") {
+TEST_CASE("a texture reference keeps its settings, and refuses those that the driver refuses") {
   Bindings bindings;
   const CUtexref r = bindings.texture;
   CUarray_format format{};
@@ -207,7 +206,7 @@ TEST_CASE("a texture reference keeps how it is read, and refuses what the driver
   CHECK_ANSWER(cuTexRefGetFlags(&flags, nullptr), CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST_CASE("a texture reference tells what it is bound to") {
+TEST_CASE("a texture reference can be asked what it is bound to") {
   Bindings bindings;
   const CUtexref r = bindings.texture;
   CUdeviceptr address = 0;
@@ -270,7 +269,7 @@ TEST_CASE("a texture reference tells what it is bound to") {
   CHECK_EQ(boundTo(r), std::array{no, no, no});
 }
 
-TEST_CASE("a module has the references that its text declares, and they end with it") {
+TEST_CASE("a module has the references that its text declares, and they end with the module") {
   Bindings bindings;
   CUtexref again = nullptr;
   CUsurfref surface = nullptr;
@@ -316,12 +315,12 @@ TEST_CASE("a library's module has references, which end with the library") {
   CHECK_ANSWER(cuTexRefGetFlags(&flags, texture), CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST_CASE("a kernel reads linear memory through a reference, in its format") {
+TEST_CASE("a kernel reads linear memory through a reference, in the reference's format") {
   Bindings bindings;
   const CUtexref r = bindings.texture;
   CHECK_CUDA(cuTexRefSetAddress(&bindings.offset, r, bindings.memory, 12));
   CHECK_EQ(bindings.read("line"), std::vector<float>{1, 2, 3, 0});
-  CHECK_CUDA(cuTexRefSetFilterMode(r, CU_TR_FILTER_MODE_LINEAR));  // lines are not filtered
+  CHECK_CUDA(cuTexRefSetFilterMode(r, CU_TR_FILTER_MODE_LINEAR));  // linear memory is not filtered
   CHECK_EQ(bindings.read("line"), std::vector<float>{1, 2, 3, 0});
   CHECK_CUDA(cuTexRefSetAddress(&bindings.offset, r, bindings.memory + 8, 8));
   CHECK_EQ(bindings.read("line"), std::vector<float>{1, 2, 3, 4});
@@ -336,7 +335,7 @@ TEST_CASE("a kernel reads linear memory through a reference, in its format") {
   CHECK_EQ(bindings.read("line"), std::vector<float>{0, 0, 0, 0});
 }
 
-TEST_CASE("a kernel reads an array and pitched memory through a reference, filtered if it asks for that") {
+TEST_CASE("a kernel reads an array and pitched memory through a reference, filtered if the reference asks for it") {
   Bindings bindings;
   const CUtexref r = bindings.texture;
   CHECK_CUDA(cuTexRefSetArray(r, bindings.array(), CU_TRSA_OVERRIDE_FORMAT));
@@ -347,7 +346,7 @@ TEST_CASE("a kernel reads an array and pitched memory through a reference, filte
   CHECK_EQ(bindings.read("plane")[0], (96.5f + 160.5f) / 2);
   CHECK_CUDA(cuTexRefSetFlags(r, 0));
 
-  // Whole numbers of the array read as floats: the format is the reference's.
+  // The array's integers are read as floats: the reference's format decides.
   CHECK_CUDA(cuTexRefSetArray(r, bindings.array(0, CU_AD_FORMAT_UNSIGNED_INT32), CU_TRSA_OVERRIDE_FORMAT));
   CHECK_EQ(bindings.read("plane"), std::vector<float>{1, 1, 2, 2});
   CHECK_CUDA(cuTexRefSetFormat(r, CU_AD_FORMAT_FLOAT, 1));
@@ -359,13 +358,13 @@ TEST_CASE("a kernel reads an array and pitched memory through a reference, filte
   CHECK_EQ(bindings.read<uint32_t>("ask", 1), std::vector<uint32_t>{32, 2, 0, 0});
 }
 
-TEST_CASE("a reference with nothing bound reads as zeros, one that was unbound faults") {
+TEST_CASE("a reference that was never bound reads as zeros, one that was unbound faults") {
   Bindings bindings;
   CHECK_EQ(bindings.read("line"), std::vector<float>{0, 0, 0, 0});
   CHECK_EQ(bindings.read("plane"), std::vector<float>{0, 0, 0, 0});
   CHECK_EQ(bindings.read("get"), std::vector<float>{0, 0, 0, 0});
   CHECK_EQ(bindings.read<uint32_t>("ask", 1), std::vector<uint32_t>{0, 0, 0, 0});
-  bindings.module = bindings.load(kernelsOfReferences().c_str());  // one that nobody asks for references
+  bindings.module = bindings.load(kernelsOfReferences().c_str());  // a module whose references nobody has asked for
   CHECK_EQ(bindings.read("line"), std::vector<float>{0, 0, 0, 0});
   CHECK_EQ(bindings.read("get"), std::vector<float>{0, 0, 0, 0});
 
@@ -382,7 +381,7 @@ TEST_CASE("a reference with nothing bound reads as zeros, one that was unbound f
   CHECK_ANSWER(cuTexRefSetFlags(bindings.texture, 0), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-TEST_CASE("kernels see what was bound when they were launched") {
+TEST_CASE("kernels see the binding at their launch") {
   Bindings bindings;
   const CUtexref r = bindings.texture;
   const CUfunction line = function(bindings.module, "line"), plane = function(bindings.module, "plane");
@@ -415,9 +414,9 @@ TEST_CASE("a kernel writes and reads an array through a surface reference") {
   CHECK_ANSWER(cuSurfRefGetArray(&found, s), CUDA_ERROR_INVALID_VALUE);
   CHECK_ANSWER(cuSurfRefSetArray(nullptr, array, 0), CUDA_ERROR_INVALID_HANDLE);
   CHECK_ANSWER(cuSurfRefSetArray(s, nullptr, 0), CUDA_ERROR_INVALID_HANDLE);
-  CHECK_ANSWER(cuSurfRefSetArray(s, bindings.array(), 0), CUDA_ERROR_INVALID_VALUE);  // not made for surfaces
+  CHECK_ANSWER(cuSurfRefSetArray(s, bindings.array(), 0), CUDA_ERROR_INVALID_VALUE);  // the array was not made for surfaces
   CHECK_ANSWER(cuSurfRefSetArray(s, array, 1), CUDA_ERROR_INVALID_VALUE);
-  CHECK_CUDA(launch(function(bindings.module, "put"), nullptr, 4, uint32_t{70}));  // nothing is bound: lost
+  CHECK_CUDA(launch(function(bindings.module, "put"), nullptr, 4, uint32_t{70}));  // nothing is bound, so the write is lost
   CHECK_CUDA(cuSurfRefSetArray(s, array, 0));
   CHECK_CUDA(cuSurfRefGetArray(&found, s));
   CHECK_EQ(found, array);

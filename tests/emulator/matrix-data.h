@@ -1,4 +1,4 @@
-// Matrices of small whole numbers in any element type, for tests of matrix instructions: every sum is exact, in whatever order.
+// Matrices of small integers in any element type, for tests of matrix instructions: all sums are exact in any order.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace vgpu::emulator {
 
-// An element type: a float's exponent and mantissa bits, or none of a whole number.
+// An element type: exponent and mantissa bits of a float, or 0 exponent bits for an integer.
 struct ElementType {
   std::string_view name;
   uint32_t bits;
   int exponentBits, mantissaBits;
-  int least, most;  // values that tests use
+  int least, most;  // range of values that tests use
 };
 constexpr ElementType elementTypes[] = {{"f16", 16, 5, 10, -4, 4}, {"bf16", 16, 8, 7, -4, 4}, {"tf32", 32, 8, 23, -4, 4},
                                         {"f32", 32, 8, 23, 0, 0},  {"e4m3", 8, 4, 3, -4, 4},  {"e5m2", 8, 5, 2, -4, 4},
@@ -29,7 +29,7 @@ inline const ElementType& elementType(std::string_view name) {
   throw std::invalid_argument(std::string(name));
 }
 
-// A whole number that the type holds, as its bits.
+// The bits of an integer in this type.
 inline uint32_t bitsOf(const ElementType& type, int value) {
   if (type.exponentBits == 0) return static_cast<uint32_t>(value) & (type.bits == 32 ? ~0u : (1u << type.bits) - 1);
   if (value == 0) return 0;
@@ -40,7 +40,7 @@ inline uint32_t bitsOf(const ElementType& type, int value) {
          (mantissa & ((1u << type.mantissaBits) - 1));
 }
 
-// The whole number that such bits are.
+// The integer that these bits represent.
 inline int valueOf(const ElementType& type, uint32_t bits) {
   if (type.exponentBits == 0) return static_cast<int>(bits);
   const uint32_t magnitude = bits & ((1u << (type.exponentBits + type.mantissaBits)) - 1);
@@ -54,7 +54,7 @@ inline int valueOf(const ElementType& type, uint32_t bits) {
 
 struct Matrix {
   uint32_t rows, columns;
-  std::vector<int> values;  // rows one after the other
+  std::vector<int> values;  // row by row
   int& at(uint32_t row, uint32_t column) { return values[size_t{row} * columns + column]; }
   int at(uint32_t row, uint32_t column) const { return values[size_t{row} * columns + column]; }
 };
@@ -75,7 +75,7 @@ inline Matrix multiply(const Matrix& a, const Matrix& b, const Matrix& c) {
   return d;
 }
 
-// Puts an element at a bit of a buffer.
+// Stores an element at a bit position of a buffer.
 inline void putBits(std::vector<uint8_t>& buffer, size_t bit, uint32_t bits, uint32_t value) {
   for (uint32_t i = 0; i < bits; ++i) {
     const size_t at = bit + i;
@@ -98,7 +98,7 @@ inline std::string listOf(const char* prefix, uint32_t count) {
   return text += "}";
 }
 
-// PTX ISA, "Matrix Fragments for mma.m16n8k16" and its likes: the place of element `index` of `lane`, of a 16-row A, or of
+// PTX ISA, "Matrix Fragments for mma.m16n8k16" and similar: row and column of element `index` of `lane`, in an A of 16 rows or in
 // accumulators.
 inline std::pair<uint32_t, uint32_t> fragmentOfA(uint32_t lane, uint32_t index, uint32_t bits) {
   const uint32_t per = 32 / bits, word = index / per;

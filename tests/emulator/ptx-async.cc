@@ -12,7 +12,7 @@ constexpr const char* asyncProlog = R"(
 
 }  // namespace
 
-TEST_CASE("an mbarrier completes a phase when all have arrived, by state and by parity") {
+TEST_CASE("an mbarrier completes a phase when all threads have arrived; waits by state and by parity") {
   Device device(kernelText(".param .u64 out", std::string(asyncProlog) + R"(
     @%p0 mbarrier.init.shared.b64 [%r2], 96;
     bar.sync 0;
@@ -38,7 +38,7 @@ TEST_CASE("an mbarrier completes a phase when all have arrived, by state and by 
   for (uint32_t t = 0; t < 96; ++t) CHECK(result[t] == 5 * (95 - t) + 10);
 }
 
-TEST_CASE("transactions hold a phase open until their bytes have come") {
+TEST_CASE("transactions keep a phase open until their bytes have arrived") {
   Device device(kernelText(".param .u64 in, .param .u64 out", std::string(asyncProlog) + R"(
     ld.param.u64 %rd7, [in];
     @!%p0 bra READY;
@@ -66,6 +66,26 @@ TEST_CASE("transactions hold a phase open until their bytes have come") {
   for (uint32_t t = 0; t < 64; ++t) CHECK(result[t] == t * t + 100);
 }
 
+TEST_CASE("a block that asks for the work of another is denied it, and its barrier completes") {
+  Device device(kernelText(".param .u64 out", std::string(asyncProlog) + R"(
+    .reg .b32 %q<4>; .reg .b128 %response; st.shared.u32 [s], 7;
+    @!%p0 bra READY;
+    mbarrier.init.shared::cta.b64 [bar], 1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 %rd5, [bar], 16;
+    clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [s], [bar];
+  READY:
+    bar.sync 0;
+    mbarrier.test_wait.parity.shared::cta.b64 %p3, [bar], 0;
+    ld.shared.b128 %response, [s]; clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p2, %response;
+    clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%q0, %q1, %q2, %q3}, %response;
+    clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %q0, %response;
+    selp.u32 %r3, 1, 0, %p3; selp.u32 %r4, 2, 0, %p2; add.u32 %r3, %r3, %r4; st.global.u32 [%rd1], %r3; ret;
+  )"));
+  const uint64_t out = device.upload(std::vector<uint32_t>(64));
+  device("k", {{1, 1, 1}, {64, 1, 1}}, out);
+  for (const uint32_t value : device.download<uint32_t>(out, 64)) CHECK(value == 1);
+}
+
 TEST_CASE("cp.async copies 4 to 16 bytes, fills the rest with zeros, and is checked like any access") {
   const std::string body = std::string(asyncProlog) + R"(
     ld.param.u64 %rd7, [in]; shl.b32 %r3, %r0, 4; add.u32 %r4, %r1, %r3; mul.wide.u32 %rd8, %r0, 16; add.s64 %rd9, %rd7, %rd8;
@@ -85,7 +105,7 @@ TEST_CASE("cp.async copies 4 to 16 bytes, fills the rest with zeros, and is chec
   CHECK(device.tryLaunch("k", {}, input + 256, out)->kind == Fault::Kind::illegalAddress);
 }
 
-TEST_CASE("cp.async reads as many bytes as it is told, a cache policy behind that or not") {
+TEST_CASE("cp.async reads as many bytes as its operand says, with or without a cache policy") {
   Device device(kernelText(".param .u64 in, .param .u64 out", std::string(asyncProlog) + R"(
     .reg .pred %ignored; ld.param.u64 %rd7, [in]; createpolicy.fractional.L2::evict_first.b64 %rd8, 1.0;
     and.b32 %r3, %r0, 7; shl.b32 %r4, %r3, 4; add.u32 %r4, %r1, %r4; setp.gt.u32 %ignored, %r3, 3;

@@ -1,4 +1,4 @@
-// Atomics: every operation and type against the host's arithmetic, in both spaces, from many blocks at once.
+// Atomics: every operation and type compared with the host's arithmetic, in both state spaces, from many blocks at once.
 #include <algorithm>
 
 #include "ptx-fixture.h"
@@ -79,7 +79,7 @@ TEST_CASE("atomics of many blocks at once add up") {
     }
 }
 
-TEST_CASE("each lane's atomic returns what it found") {
+TEST_CASE("each lane's atomic returns the old value") {
   Device device(kernelText(".param .u64 out", R"(
     .reg .b32 %r<8>; .reg .b64 %d<4>;
     ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; atom.global.add.u32 %r1, [%d0], 1; mul.wide.u32 %d1, %r1, 4; add.s64 %d2, %d0, %d1; st.global.u32 [%d2+16], %r0;
@@ -95,7 +95,7 @@ TEST_CASE("each lane's atomic returns what it found") {
   for (uint32_t t = 0; t < 128; ++t) CHECK(result[4 + t] == t);
 }
 
-TEST_CASE("floating atomics add in every format") {
+TEST_CASE("floating-point atomics add in every format") {
   Device device(kernelText(".param .u64 out", R"(
     .reg .b16 %h<3>; .reg .b32 %r<6>; .reg .f32 %f<3>; .reg .f64 %g<3>; .reg .b64 %d<4>;
     ld.param.u64 %d0, [out];
@@ -116,7 +116,7 @@ TEST_CASE("floating atomics add in every format") {
   CHECK(half[7] == 0x4300);
 }
 
-TEST_CASE("compare and swap, exchange, of 16 to 128 bits") {
+TEST_CASE("compare-and-swap and exchange of 16 to 128 bits") {
   Device device(kernelText(".param .u64 out", R"(
     .reg .pred %p; .reg .b16 %h<4>; .reg .b32 %r<4>; .reg .b64 %d<8>; .reg .b128 %q<4>;
     ld.param.u64 %d0, [out]; ld.global.b16 %h0, [%d0];
@@ -136,6 +136,27 @@ TEST_CASE("compare and swap, exchange, of 16 to 128 bits") {
   CHECK(result[5] == 1);
   CHECK(result[6] == 1);
   CHECK(result[7] == 2);
+}
+
+TEST_CASE("a half is changed by compare-and-swaps of its word, also if the allocation ends in the middle of that") {
+  const auto text = [](const char* load) {
+    return kernelText(".param .u64 data", std::string(R"(
+      .shared .align 4 .b8 half[2];
+      .reg .pred %p; .reg .b32 %r<4>; .reg .b64 %d<2>; ld.param.u64 %d0, [data];
+    )") + load + R"( %r0, [%d0+4];
+    AGAIN: add.u32 %r1, %r0, 1; mov.u32 %r2, %r0; atom.global.cas.b32 %r0, [%d0+4], %r2, %r1; setp.ne.u32 %p, %r0, %r2; @%p bra AGAIN;
+      atom.shared.add.u32 %r3, [half], 1; ret;
+    )");
+  };
+  Device device(text("ld.relaxed.gpu.global.u32"));
+  const uint64_t data = device.upload(std::vector<uint16_t>(3));
+  device("k", {{1, 1, 1}, {32, 1, 1}}, data);
+  CHECK(device.download<uint16_t>(data, 3) == std::vector<uint16_t>{0, 0, 32});
+
+  Device plain(text("ld.global.u32"));
+  const auto fault = plain.tryLaunch("k", {{1, 1, 1}, {32, 1, 1}}, plain.upload(std::vector<uint16_t>(3)));
+  REQUIRE(fault);
+  CHECK(fault->kind == Fault::Kind::illegalAddress);
 }
 
 }  // namespace vgpu::emulator

@@ -1,4 +1,4 @@
-// Products of matrices whose elements are less than a byte.
+// Matrix products with elements smaller than a byte.
 #include <bit>
 
 #include "ptx-fixture.h"
@@ -13,7 +13,7 @@ std::vector<uint32_t> randomWords(size_t count, uint32_t seed) {
   return words;
 }
 
-// Element `index` of a packed array of `bits` each.
+// Element `index` of a packed array with `bits` bits per element.
 int elementOf(const std::vector<uint32_t>& words, size_t index, int bits, bool isSigned) {
   const uint32_t raw = words[index * bits / 32] >> (index * bits % 32) & ((1u << bits) - 1);
   return isSigned && raw >> (bits - 1) ? static_cast<int>(raw) - (1 << bits) : static_cast<int>(raw);
@@ -27,7 +27,7 @@ struct Multiplied {
 constexpr Multiplied multipliedKinds[] = {
     {"", "s4", 4, 32}, {"", "u4", 4, 32}, {".xor.popc", "b1", 1, 128}, {".and.popc", "b1", 1, 128}};
 
-// C[i][j] + the sum of A[i][k] with B[k][j]; A lies by rows, B by columns.
+// C[i][j] + sum over k of A[i][k] * B[k][j]; A is stored by rows, B by columns.
 std::vector<int32_t> reference(const Multiplied& kind, int rows, const std::vector<uint32_t>& a,
                                const std::vector<uint32_t>& b, const std::vector<int32_t>& c) {
   std::vector<int32_t> d = c;
@@ -76,8 +76,8 @@ TEST_CASE("wmma multiplies elements of four bits and of one") {
   }
 }
 
-// PTX ISA, "Matrix Fragments for mma.m16n8k128": lane l holds of A the rows l / 4 and l / 4 + 8, of B the column l / 4,
-// each 32 bits from k = 32 (l % 4) on; of C and D the columns 2 (l % 4) and the next of the same rows.
+// PTX ISA, "Matrix Fragments for mma.m8n8k128": lane l holds rows l / 4 and l / 4 + 8 of A and column l / 4 of B, 32 bits each from k = 32
+// (l % 4) on; and of C and D, in the same rows, columns 2 (l % 4) and the next one.
 TEST_CASE("mma multiplies elements of one bit") {
   for (const Multiplied& kind : {multipliedKinds[2], multipliedKinds[3]}) {
     const std::string body = loadPointers + R"(

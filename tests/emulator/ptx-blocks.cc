@@ -1,4 +1,4 @@
-// Compressed blocks, as an H100 reads them.
+// Block-compressed formats, decoded as an H100 does.
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -66,7 +66,7 @@ class BlockMemory : public ElementReader {
 
 }  // namespace
 
-TEST_CASE("each element of a compressed block has the colour that a GPU reads") {
+TEST_CASE("each texel of a compressed block has the colour that a GPU reads") {
   for (const Golden& each : golden) {
     const auto block = bytesOf(each.block);
     const std::string colours = each.colours;
@@ -82,7 +82,7 @@ TEST_CASE("each element of a compressed block has the colour that a GPU reads") 
   }
 }
 
-TEST_CASE("compressed blocks are filtered as a GPU does") {
+TEST_CASE("compressed blocks are filtered as on a GPU") {
   for (const Filtered& each : filtered) {
     BlockMemory memory(bytesOf(each.blocks));
     ImageView image;

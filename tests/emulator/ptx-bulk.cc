@@ -1,4 +1,4 @@
-// Copies of many bytes: cp.async.bulk, its reductions and its tensors.
+// Bulk copies: cp.async.bulk, with reductions and tensors.
 #include "ptx-fixture.h"
 #include "stub/emulator/ptx/run/tensor-map.h"
 
@@ -7,8 +7,8 @@ namespace {
 
 constexpr uint32_t shared = 48 * 1024;
 
-// One thread executes `body`; then the block's shared memory is copied to `out`. %in, %io: arrays; %map: a tensor map; [bar]: an
-// mbarrier of one arrival; %s: the shared array, at offset 0.
+// One thread executes `body`; then the block's shared memory is copied to `out`. %in, %io: arrays; %map: a tensor map; [bar]: an mbarrier
+// with an arrival count of one; %s: the shared array, at offset 0.
 std::string bulkKernel(const std::string& body) {
   return kernelText(
       ".param .u64 in, .param .u64 io, .param .u64 map, .param .u64 out, .param .b32 c0, .param .b32 c1, .param .b32 c2, "
@@ -31,7 +31,7 @@ std::string bulkKernel(const std::string& body) {
     @%p1 bra DRAIN; ret;)");
 }
 
-// Waits until `bytes` have come, or for ever.
+// Waits until `bytes` have arrived, without a time limit.
 std::string expect(uint32_t bytes) {
   return "mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], " + std::to_string(bytes) +
          ";\nWAIT:\nmbarrier.try_wait.parity.shared::cta.b64 %p2, [bar], 0; @!%p2 bra WAIT;\n";
@@ -48,7 +48,7 @@ struct Bulk : Device {
     return download<uint8_t>(out, shared);
   }
   void use(const TensorMap& tensor) {
-    // The device's own allocations are aligned to pages.
+    // The test device's allocations are page-aligned.
     map = upload(std::vector<TensorMap>{tensor});
   }
   uint64_t in = 0, io = 0, map = 0, out = upload(std::vector<uint8_t>(shared));
@@ -115,7 +115,7 @@ TEST_CASE("cp.async.bulk copies to shared memory and back, and completes its tra
   CHECK(back[272] == 0);
 }
 
-TEST_CASE("a bulk copy of other than multiples of 16 bytes is misaligned") {
+TEST_CASE("a bulk copy whose size is no multiple of 16 bytes is misaligned") {
   for (const char* wrong : {"[%s], [%in], 24", "[%s+8], [%in], 16", "[%s], [%in+8], 16"}) {
     Bulk device("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes " + std::string(wrong) + ", [bar];");
     device.in = device.upload(counting(4096));
@@ -125,7 +125,7 @@ TEST_CASE("a bulk copy of other than multiples of 16 bytes is misaligned") {
   }
 }
 
-TEST_CASE("cp.reduce.async.bulk combines what is there with what comes, element by element") {
+TEST_CASE("cp.reduce.async.bulk combines old and new values element by element") {
   struct Row {
     const char* operation;
     uint32_t there, comes, result;
@@ -153,7 +153,7 @@ TEST_CASE("cp.reduce.async.bulk combines what is there with what comes, element 
   }
 }
 
-TEST_CASE("tensors of one to five dimensions are copied box by box, with zeros outside") {
+TEST_CASE("tensors of one to five dimensions are copied box by box, with zeros outside of the tensor") {
   const std::vector<uint32_t> extents{12, 5, 4, 3, 2}, box{8, 3, 2, 2, 2};
   for (uint32_t rank = 1; rank <= 5; ++rank)
     for (const int32_t shift : {0, -4, 8}) {
@@ -183,7 +183,7 @@ TEST_CASE("tensors of one to five dimensions are copied box by box, with zeros o
     }
 }
 
-TEST_CASE("a tensor's box is stored without what is outside, or added to what is there") {
+TEST_CASE("a tensor's box is stored without the part outside of the tensor, or added to the existing values") {
   for (const bool adds : {false, true}) {
     const std::string store = adds ? "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group"
                                    : "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group";
@@ -204,7 +204,7 @@ TEST_CASE("a tensor's box is stored without what is outside, or added to what is
 }
 
 // As measured on an H100 (docs/facts.md).
-TEST_CASE("a box begins at a multiple of 16 bytes of its row, and a stored one not before the tensor") {
+TEST_CASE("a box begins at a multiple of 16 bytes of its row, and a stored box not before the tensor") {
   struct Case {
     uint8_t type;  // 2: u32, 4: u64, 6: f16
     std::array<int32_t, 5> at;
@@ -234,7 +234,7 @@ TEST_CASE("a box begins at a multiple of 16 bytes of its row, and a stored one n
     }
 }
 
-TEST_CASE("a swizzle exchanges the 16-byte units of a row by the row's number") {
+TEST_CASE("a swizzle permutes the 16-byte units of a row by the row's number") {
   for (uint32_t mode = 0; mode < 4; ++mode) {
     const uint32_t span = mode ? 16u << mode : 128, elements = span / 4;
     Bulk device(loadTensor(2) + expect(span * 16));
@@ -255,7 +255,7 @@ TEST_CASE("a swizzle exchanges the 16-byte units of a row by the row's number") 
   }
 }
 
-TEST_CASE("a tensor's steps leave elements out, and its fill is zero or a NaN") {
+TEST_CASE("a tensor's element strides skip elements, and its fill is zero or a NaN") {
   Bulk device(loadTensor(2) + expect(8 * 2 * 4));
   device.in = device.upload(numbered(12 * 9));
   TensorMap map = tensorOf(device.in, {12, 9}, {8, 4});
@@ -268,8 +268,8 @@ TEST_CASE("a tensor's steps leave elements out, and its fill is zero or a NaN") 
     for (uint32_t x = 0; x < 8; ++x) CHECK(result[y * 8 + x] == (x < 4 ? (6 + 2 * y) * 12 + 8 + x + 1 : 0x7ff77ff7));
 }
 
-TEST_CASE("im2col takes pixels one after the other from the box between its corners") {
-  // A filter of 3 x 3 with a padding of 1 over images of 6 x 4, at the filter's element (2, 1), eight channels of ten.
+TEST_CASE("im2col takes pixels in sequence from the box between its corners") {
+  // A 3 x 3 filter with a padding of 1 over images of 6 x 4, at the filter's element (2, 1), eight of ten channels.
   constexpr int32_t channels = 10, width = 6, height = 4, images = 2, padding = 1;
   for (const int32_t step : {1, 2}) {
     Bulk device("mov.b16 %h0, 2; mov.b16 %h1, 1;\n" + loadTensor(4, ".im2col", ", {%h0, %h1}") + expect(20 * 8 * 4));
@@ -298,7 +298,7 @@ TEST_CASE("im2col takes pixels one after the other from the box between its corn
   }
 }
 
-TEST_CASE("a copy to several blocks of a cluster reaches each of them, and its barrier") {
+TEST_CASE("a copy to several blocks of a cluster reaches each of them and its barrier") {
   for (const bool tensor : {false, true}) {
     const std::string copy = tensor ? "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::"
                                       "cluster [s+128], [%map, {%c0}], [bar], %h0;\n"
@@ -365,7 +365,7 @@ TEST_CASE("a kernel changes fields of a tensor map in shared memory and publishe
     for (uint32_t x = 0; x < 8; ++x) CHECK(result[y * 8 + x] == (x < 6 && y < 2 ? 16 + (y + 2) * 16 + x + 1 : 0x7ff77ff7));
 }
 
-TEST_CASE("what is no tensor map, or one of other dimensions, is refused when it is used") {
+TEST_CASE("an invalid tensor map, or one of another dimension, is refused when it is used") {
   const auto faultOf = [](const std::string& body, bool marked) {
     Bulk device(body);
     device.in = device.upload(numbered(64));

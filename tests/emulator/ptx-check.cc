@@ -1,4 +1,4 @@
-// The checks of shared memory that a launch may ask for: reads of what nobody wrote, and races.
+// Checks of shared memory that a launch may request: uninitialized reads, and races.
 #include "ptx-fixture.h"
 
 namespace vgpu::emulator {
@@ -6,8 +6,8 @@ namespace {
 
 constexpr uint32_t threadCount = 64;
 
-// A kernel over `tile`, an array of one word for each thread: %r0 is the thread, %r1 its word's place, %r2 the next
-// one's (in a ring).
+// A kernel over `tile`, an array with one word per thread: %r0 is the thread, %r1 the address of its word, %r2 that of the next thread's
+// word (in a ring).
 std::string onTile(const std::string& body) {
   return kernelText("",
                     R"(.reg .pred %p<4>; .reg .b16 %h; .reg .b32 %r<9>; .reg .b64 %d<4>; .shared .align 8 .b8 tile[256];
@@ -21,7 +21,7 @@ std::optional<Fault> outcome(const std::string& body, uint32_t checks) {
   device.launch.checks = checks;
   return device.tryLaunch("k", {{2, 1, 1}, {threadCount, 1, 1}});
 }
-// Whether the check finds it; without the check the kernel runs to its end.
+// Whether the check finds the error; without the check the kernel must run to its end.
 bool finds(uint32_t check, Fault::Kind kind, const std::string& body) {
   CAPTURE(body);
   CHECK_FALSE(outcome(body, 0));
@@ -39,10 +39,10 @@ const std::string store = "st.shared.u32 [%r1], %r0;\n", loadNext = "ld.shared.u
 
 }  // namespace
 
-TEST_CASE("shared memory that nobody wrote is found when it is read") {
+TEST_CASE("reads of uninitialized shared memory are found") {
   CHECK(isUninitialized("ld.shared.u32 %r4, [%r1];"));
   CHECK_FALSE(isUninitialized(store + barrierKind + loadNext));
-  // Bytes count, not words; a vector is all of its elements; generic addresses lead there too.
+  // Checked per byte, not per word; for all elements of a vector; and through generic addresses.
   CHECK(isUninitialized("cvt.u16.u32 %h, %r0; st.shared.u8 [%r1], %h; ld.shared.u32 %r4, [%r1];"));
   CHECK_FALSE(isUninitialized("cvt.u16.u32 %h, %r0; st.shared.u8 [%r1], %h; ld.shared.u8 %h, [%r1];"));
   CHECK(isUninitialized("st.shared.u32 [tile], 1; bar.sync 0; ld.shared.v2.u32 {%r4, %r5}, [tile];"));
@@ -51,7 +51,7 @@ TEST_CASE("shared memory that nobody wrote is found when it is read") {
   CHECK_FALSE(isUninitialized(init + "atom.shared.add.u32 %r4, [%r2], 1;"));
 }
 
-TEST_CASE("a report of an uninitialized read names kernel, thread, line and place") {
+TEST_CASE("a report of an uninitialized read names kernel, thread, line and offset") {
   const auto fault = outcome("setp.ne.u32 %p0, %r0, 37;\n@%p0 st.shared.u32 [%r1], %r0;\nbar.sync 0;\n\n" + loadNext,
                              checkUninitialized);
   REQUIRE(fault);
@@ -61,30 +61,30 @@ TEST_CASE("a report of an uninitialized read names kernel, thread, line and plac
   CHECK(fault->report.find("PTX line 14") != std::string::npos);
 }
 
-TEST_CASE("accesses of two threads race where no barrier is between them") {
+TEST_CASE("accesses of two threads race if no barrier is between them") {
   CHECK(isRace(store + loadNext));
   CHECK_FALSE(isRace(store + barrierKind + loadNext));
-  // A read before a write, too; and writes of different values.
+  // Also a read before a write; and writes of different values.
   CHECK(isRace(init + loadNext + store));
   CHECK_FALSE(isRace(init + loadNext + barrierKind + store));
   CHECK(isRace("st.shared.u32 [tile], %r0;"));
   CHECK_FALSE(isRace("st.shared.u32 [tile], 7;"));
-  // A thread's own accesses are in order, and readers race with nobody.
+  // A thread's own accesses are ordered, and reads do not race with reads.
   CHECK_FALSE(isRace(store + "ld.shared.u32 %r4, [%r1]; st.shared.u32 [%r1], %r4;"));
   CHECK_FALSE(isRace(init + "ld.shared.u32 %r4, [tile];"));
-  // Neighbouring bytes are different places.
+  // Adjacent bytes are different locations.
   CHECK_FALSE(isRace("add.u32 %r4, %r3, %r0; cvt.u16.u32 %h, %r0; st.shared.u8 [%r4], %h;"));
 }
 
-TEST_CASE("all readers count, not only the last one") {
+TEST_CASE("all readers are remembered, not only the last one") {
   const std::string readByAll = init + "ld.shared.u32 %r4, [tile+128];\n";
-  // Thread 32 reads as the others do and then writes: the last reader of its warp may be anyone.
+  // Thread 32 reads like the others and then writes: any thread of its warp may be the last reader.
   CHECK(isRace(readByAll + "setp.eq.u32 %p0, %r0, 32; @%p0 st.shared.u32 [tile+128], 5;"));
   CHECK(isRace(readByAll + "setp.eq.u32 %p0, %r0, 63; @%p0 st.shared.u32 [tile+128], 5;"));
   CHECK_FALSE(isRace(readByAll + barrierKind + "setp.eq.u32 %p0, %r0, 63; @%p0 st.shared.u32 [tile+128], 5;"));
 }
 
-TEST_CASE("a warp that synchronizes itself orders its own threads and no others") {
+TEST_CASE("bar.warp.sync orders the threads of its own warp and no others") {
   const std::string nextInWarp =
       "add.u32 %r5, %r0, 1; and.b32 %r5, %r5, 31; and.b32 %r6, %r0, 32; or.b32 %r5, %r5, %r6; mad.lo.u32 %r5, %r5, 4, "
       "%r3;\n";
@@ -93,15 +93,15 @@ TEST_CASE("a warp that synchronizes itself orders its own threads and no others"
   CHECK(isRace(store + "bar.warp.sync -1;\n" + loadNext));
 }
 
-TEST_CASE("atomics do not race among themselves, and with others they do") {
+TEST_CASE("atomics do not race with each other, but they do with other accesses") {
   CHECK_FALSE(isRace(init + "atom.shared.add.u32 %r4, [tile], 1;"));
   CHECK(isRace(init + "atom.shared.add.u32 %r4, [tile], 1; ld.shared.u32 %r5, [tile];"));
   CHECK(isRace(init + "st.shared.u32 [%r1], %r0; atom.shared.add.u32 %r4, [%r2], 1;"));
 }
 
-TEST_CASE("what is meant to meet other threads is not called a race") {
+TEST_CASE("intended communication between threads is not reported as a race") {
   CHECK_FALSE(isRace(init + "st.volatile.shared.u32 [tile], %r0; ld.volatile.shared.u32 %r4, [tile];"));
-  // A flag, as a producer and its consumers have it: release here, acquire there.
+  // A flag between a producer and its consumers: release in one, acquire in the others.
   CHECK_FALSE(isRace(init + R"(setp.ne.u32 %p0, %r0, 0; @%p0 bra WAIT;
     st.shared.u32 [tile+8], 42; fence.acq_rel.cta; st.relaxed.cta.shared.u32 [tile+4], 1; bra DONE;
   WAIT: ld.acquire.cta.shared.u32 %r4, [tile+4]; setp.eq.u32 %p1, %r4, 0; @%p1 bra WAIT;
@@ -114,7 +114,7 @@ TEST_CASE("a report of a race names both threads") {
   REQUIRE(fault);
   CAPTURE(fault->report);
   CHECK(fault->report.find("thread (0, 0, 0): a race on shared memory: 4 bytes at offset 4") != std::string::npos);
-  CHECK(fault->report.find("orders the two: thread (1, 0, 0)") != std::string::npos);
+  CHECK(fault->report.find("without synchronization in between: thread (1, 0, 0)") != std::string::npos);
 }
 
 TEST_CASE("matrix loads and asynchronous copies are checked as loads and stores are") {

@@ -1,10 +1,10 @@
-// Clusters of blocks: their registers, their barrier, and addresses in each other's shared memory.
+// Clusters of blocks: their special registers, their barrier, and addresses in other blocks' shared memory.
 #include "ptx-fixture.h"
 
 namespace vgpu::emulator {
 namespace {
 
-// %r0: thread, %r1: rank, %r2: address of `word` in the block of the next rank; %d1: place of the block in `out`.
+// %r0: thread, %r1: rank, %r2: address of `word` in the block with the next rank; %d1: the block's address in `out`.
 constexpr const char* clusterProlog = R"(
   .reg .pred %p<4>; .reg .b32 %r<16>; .reg .b64 %d<8>; .shared .align 4 .b32 word;
   mov.u32 %r0, %tid.x; mov.u32 %r1, %cluster_ctarank; ld.param.u64 %d0, [out];
@@ -41,7 +41,7 @@ TEST_CASE("a block reads what the other block of its cluster has written") {
   )").result() == std::vector<uint32_t>{11, 10, 13, 12});
 }
 
-TEST_CASE("the blocks of a cluster meet again and again") {
+TEST_CASE("the blocks of a cluster can use its barrier repeatedly") {
   InClusters device(R"(
     mov.u32 %r9, 0; @%p0 st.shared.u32 [word], %r9;
   ROUND:
@@ -55,7 +55,7 @@ TEST_CASE("the blocks of a cluster meet again and again") {
   CHECK(device.result() == std::vector<uint32_t>(4, 20));
 }
 
-TEST_CASE("only addresses of the block's own memory are shared memory of the block") {
+TEST_CASE("isspacep.shared is true only for addresses in the block's own shared memory") {
   CHECK(InClusters(R"(
     cvta.shared.u64 %d2, word; mapa.u64 %d3, %d2, %r4; mapa.u64 %d4, %d2, %r1; mov.u32 %r7, 0;
     isspacep.shared %p1, %d2; @%p1 or.b32 %r7, %r7, 1;
@@ -68,7 +68,7 @@ TEST_CASE("only addresses of the block's own memory are shared memory of the blo
   )").result() == std::vector<uint32_t>{1 + 4 + 8 + 16, 1 + 4 + 8 + 32, 1 + 4 + 8 + 16, 1 + 4 + 8 + 32});
 }
 
-TEST_CASE("a thread that has arrived at the cluster's barrier goes on until it waits there") {
+TEST_CASE("a thread that has arrived at the cluster's barrier continues until it waits there") {
   CHECK(InClusters(R"(
     @%p0 st.shared.u32 [word], %r1;
     barrier.cluster.arrive;
@@ -85,7 +85,7 @@ TEST_CASE("a thread that has arrived at the cluster's barrier goes on until it w
   )").result() == std::vector<uint32_t>{5, 5, 5, 5});
 }
 
-TEST_CASE("threads that have ended are not waited for, nor counted for having arrived") {
+TEST_CASE("the cluster's barrier neither waits for threads that have ended nor counts their arrivals") {
   CHECK(InClusters(R"(
     setp.ge.u32 %p1, %r0, 40; @%p1 barrier.cluster.arrive; @%p1 ret;
     setp.eq.u32 %p2, %r1, 0; @%p2 bra FIRST;
@@ -115,7 +115,7 @@ TEST_CASE("a barrier of a cluster that some threads never reach is reported") {
   CHECK(fault->kind == Fault::Kind::divergentBarrier);
 }
 
-TEST_CASE("a block that a cluster does not have has no memory") {
+TEST_CASE("a rank beyond the cluster's blocks has no memory") {
   const auto fault = InClusters("mov.u32 %r7, 2; mapa.shared::cluster.u32 %r2, %r6, %r7; st.shared::cluster.u32 [%r2], %r7; ret;").tried();
   REQUIRE(fault);
   CHECK(fault->kind == Fault::Kind::illegalAddress);

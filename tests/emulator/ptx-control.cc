@@ -5,7 +5,7 @@ namespace vgpu::emulator {
 namespace {
 
 constexpr const char* outParameter = ".param .u64 out";
-// %rd1 is the address of this thread's word of `out`, %r0 its linear index in the block.
+// %rd1 is the address of this thread's word in `out`, %r0 its linear index in the block.
 constexpr const char* threadProlog = R"(
   .reg .pred %p<16>; .reg .b32 %r<32>; .reg .b64 %rd<16>;
   mov.u32 %r0, %tid.x;
@@ -24,7 +24,7 @@ std::vector<uint32_t> runThreads(const std::string& body, uint32_t threads, cons
 
 }  // namespace
 
-TEST_CASE("lanes that take different numbers of turns in a loop leave it each with its own count") {
+TEST_CASE("lanes that iterate a loop a different number of times leave it with their own counts") {
   const auto result = runThreads(R"(
     mov.u32 %r1, 0; mov.u32 %r2, 0;
   LOOP:
@@ -49,11 +49,11 @@ TEST_CASE("lanes that take different numbers of turns in a loop leave it each wi
                                  64);
   for (uint32_t t = 0; t < 64; ++t) {
     CHECK((result[t] & 0xffff) == std::min((t + 1) / 2, 21u));
-    CHECK((result[t] >> 16) == 32);  // all together again behind the loop
+    CHECK((result[t] >> 16) == 32);  // all lanes are converged again behind the loop
   }
 }
 
-TEST_CASE("lanes that return early leave the others whole") {
+TEST_CASE("an early return of some lanes does not affect the others") {
   const auto result = runThreads(R"(
     setp.lt.u32 %p1, %r0, 10;
     @!%p1 bra ELSE;
@@ -95,7 +95,7 @@ TEST_CASE("a lane may spin for a lock that another lane of its warp holds") {
   CHECK(device.download<uint32_t>(out, 2)[1] == 128);
 }
 
-TEST_CASE("a lane may wait for a value that another lane writes behind the branch that parted them") {
+TEST_CASE("a lane may wait for a value that another lane writes behind the branch at which they diverged") {
   const auto result = runThreads(R"(
     setp.ne.u32 %p1, %r0, 0;
     @%p1 bra WRITE;
@@ -114,7 +114,7 @@ TEST_CASE("a lane may wait for a value that another lane writes behind the branc
   for (const uint32_t value : result) CHECK(value == 5);
 }
 
-TEST_CASE("brx.idx sends each lane to its target") {
+TEST_CASE("brx.idx branches to each lane's own target") {
   const auto result = runThreads(R"(
     and.b32 %r1, %r0, 3;
     TABLE: .branchtargets A, B, C, B;
@@ -131,7 +131,7 @@ TEST_CASE("brx.idx sends each lane to its target") {
   for (uint32_t t = 0; t < 32; ++t) CHECK(result[t] == expected[t & 3]);
 }
 
-TEST_CASE("recursion gives each lane its own frames") {
+TEST_CASE("in a recursion each lane has its own frames") {
   const auto result = runThreads(R"(
     { .param .b32 a; .param .b32 r;
       st.param.b32 [a], %r0; call.uni (r), ack, (a); ld.param.b32 %r1, [r]; }
@@ -164,7 +164,7 @@ TEST_CASE("recursion gives each lane its own frames") {
   }
 }
 
-TEST_CASE("an indirect call whose lanes name different functions calls each, and they meet behind it") {
+TEST_CASE("an indirect call with different targets per lane calls each of them, and the lanes reconverge behind it") {
   const auto result = runThreads(R"(
     and.b32 %r1, %r0, 1;
     mul.wide.u32 %rd3, %r1, 8;
@@ -183,7 +183,7 @@ TEST_CASE("an indirect call whose lanes name different functions calls each, and
   for (uint32_t t = 0; t < 32; ++t) CHECK(result[t] == 32000 + (t & 1 ? 2 * t : t + 7));
 }
 
-TEST_CASE("a struct travels to a function and back, byte by byte") {
+TEST_CASE("a struct is passed to a function and returned byte by byte") {
   const auto result = runThreads(R"(
     .reg .b16 %h<4>;
     { .param .align 8 .b8 s[16]; .param .align 8 .b8 q[16];
@@ -207,7 +207,7 @@ TEST_CASE("a struct travels to a function and back, byte by byte") {
   for (uint32_t t = 0; t < 32; ++t) CHECK(result[t] == t + 1 + 3 - 2 + 70000 + 2 + 1000000);
 }
 
-TEST_CASE("a barrier orders the warps of a block, threads that ended are not waited for") {
+TEST_CASE("a barrier orders the warps of a block, and does not wait for threads that have ended") {
   const auto result = runThreads(R"(
     .shared .align 4 .b8 s[1024];
     setp.ge.u32 %p1, %r0, 200;
@@ -233,7 +233,7 @@ TEST_CASE("a barrier orders the warps of a block, threads that ended are not wai
   for (uint32_t t = 0; t < 256; ++t) CHECK(result[t] == (t >= 200 ? 0 : 199 - t + 99 * 10000 + 3000));
 }
 
-TEST_CASE("bar.arrive and bar.sync make a producer and a consumer of warps") {
+TEST_CASE("bar.arrive and bar.sync let warps be producer and consumer") {
   const auto result = runThreads(R"(
     .shared .align 4 .b8 s[256];
     mov.u32 %r1, s; and.b32 %r2, %r0, 31; shl.b32 %r2, %r2, 2; add.u32 %r3, %r1, %r2;
@@ -257,7 +257,7 @@ TEST_CASE("bar.arrive and bar.sync make a producer and a consumer of warps") {
   for (uint32_t t = 0; t < 32; ++t) CHECK(result[t] == t + 100);
 }
 
-TEST_CASE("a guard makes of any instruction one for the lanes it holds for") {
+TEST_CASE("a predicate restricts any instruction to the lanes for which it is true") {
   const auto result = runThreads(R"(
     setp.lt.u32 %p1, %r0, 7;
     mov.u32 %r1, 1; mov.u64 %rd5, 1;
@@ -272,7 +272,7 @@ TEST_CASE("a guard makes of any instruction one for the lanes it holds for") {
   for (uint32_t t = 0; t < 32; ++t) CHECK(result[t] == (t < 3 ? 0 : t < 7 ? 12 : 1 + 3 * t));
 }
 
-TEST_CASE("threads of a warp that are in different functions at a time keep their registers") {
+TEST_CASE("threads of a warp that are in different functions at the same time keep their registers") {
   // Thread 0 waits in `holds`, which has wide registers, until the others have been in `counts`, which has narrow ones.
   const std::string functions = R"(
     .func holds(.param .b64 p)
@@ -311,8 +311,8 @@ TEST_CASE("threads of a warp that are in different functions at a time keep thei
   CHECK(device.download<uint64_t>(out, 3) == std::vector<uint64_t>{0x1111111122222222, 0x3333333344444444, 0x4444444466666666});
 }
 
-TEST_CASE("grid-wide synchronization of a cooperative launch works with any number of workers") {
-  // What cooperative groups emit for this_grid().sync().
+TEST_CASE("grid-wide synchronization of a cooperative launch works with any number of worker threads") {
+  // The code that cooperative groups emit for this_grid().sync().
   Device device(kernelText(outParameter, std::string(threadProlog) + R"(
     mov.u32 %r1, %envreg2; cvt.u64.u32 %rd3, %r1; mov.u32 %r2, %envreg1; cvt.u64.u32 %rd4, %r2; bfi.b64 %rd5, %rd4, %rd3, 32, 32;
     atom.global.add.u32 %r3, [%rd0], 1;
@@ -339,7 +339,7 @@ TEST_CASE("grid-wide synchronization of a cooperative launch works with any numb
   }
 }
 
-TEST_CASE("blocks that wait for later blocks without a cooperative launch come to their end") {
+TEST_CASE("blocks that wait for later blocks complete without a cooperative launch") {
   Device device(kernelText(outParameter, std::string(threadProlog) + R"(
     mov.u32 %r1, %ctaid.x; setp.ne.u32 %p1, %r1, 0; @%p1 bra SET;
   WAIT: ld.volatile.global.u32 %r2, [%rd0]; setp.ne.u32 %p2, %r2, 7; @%p2 bra WAIT; ret;
@@ -350,13 +350,35 @@ TEST_CASE("blocks that wait for later blocks without a cooperative launch come t
   CHECK(device.download<uint32_t>(out, 1)[0] == 7);
 }
 
-TEST_CASE("a shuffled schedule gives the same sums") {
+TEST_CASE("a shuffled schedule gives the same results") {
   Device device(kernelText(outParameter, std::string(threadProlog) + "atom.global.add.u32 %r1, [%rd0], %r0; ret;"));
   for (const uint64_t seed : {0, 1, 99}) {
     const uint64_t out = device.upload(std::vector<uint32_t>(1));
     device.launch.schedule = seed;
     device("k", {{10, 3, 2}, {96, 1, 1}}, out);
     CHECK(device.download<uint32_t>(out, 1)[0] == 60u * 95 * 96 / 2);
+  }
+}
+
+// The second warp completes the barrier and goes on.
+TEST_CASE("a warp that waits for another one gives it its turn after a few attempts") {
+  for (const std::string attempt :
+       {"ld.volatile.shared.u32 %r2, [flag];", "ld.acquire.cta.shared.u32 %r2, [flag];", "nanosleep.u32 100; ld.shared.u32 %r2, [flag];",
+        "atom.shared.cas.b32 %r2, [flag], 1, 2;", "mbarrier.test_wait.parity.shared.b64 %q, [bar], 0; selp.u32 %r2, 1, 0, %q;"}) {
+    CAPTURE(attempt);
+    Device device(kernelText(".param .u64 out", R"(
+      .shared .align 8 .b64 bar; .shared .align 4 .b32 flag; .reg .pred %p<2>, %q; .reg .b32 %r<5>; .reg .b64 %d<3>;
+      ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mov.u32 %r3, 0; setp.eq.u32 %p0, %r0, 0; setp.lt.u32 %p1, %r0, 32;
+      @%p0 mbarrier.init.shared.b64 [bar], 1; bar.sync 0; @%p1 bra SET;
+    AGAIN: add.u32 %r3, %r3, 1; )" + attempt + R"( setp.eq.u32 %p1, %r2, 0; @%p1 bra AGAIN;
+      st.global.u32 [%d0], %r3; ret;
+    SET: @!%p0 ret; st.volatile.shared.u32 [flag], 1; mbarrier.arrive.shared.b64 %d1, [bar]; ret;
+    )"));
+    const uint64_t out = device.upload(std::vector<uint32_t>(1));
+    device("k", {{1, 1, 1}, {64, 1, 1}}, out);
+    const uint32_t attempts = device.download<uint32_t>(out, 1)[0];
+    CHECK(attempts > 1);
+    CHECK(attempts < 20);
   }
 }
 

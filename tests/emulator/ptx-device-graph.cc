@@ -1,4 +1,4 @@
-// Calls of kernels about graphs: what reaches the driver, and what its answers come to.
+// Calls in kernels that concern graphs: what reaches the driver, and how its results are returned.
 #include <mutex>
 
 #include "device-graph-text.h"
@@ -11,7 +11,7 @@ namespace {
 
 using namespace vgpu::test;
 
-// Keeps what it is asked for, and answers what a test says.
+// Records its calls, and returns what a test sets.
 class RecordedGraphs : public DeviceGraphs {
  public:
   uint64_t current() const override { return 0x3f0000074300; }
@@ -27,7 +27,7 @@ class RecordedGraphs : public DeviceGraphs {
   }
 
   Answer answer = Answer::done;
-  size_t valid = 1000;  // changes that are asked about, until one is refused
+  size_t valid = 1000;  // how many changes are valid before one is refused
   std::vector<std::pair<uint64_t, GraphStream>> launches;
   std::vector<std::pair<uint64_t, NodeChange>> changes;
 
@@ -51,7 +51,7 @@ class GraphDevice : public LaunchingDevice {
 
 }  // namespace
 
-TEST_CASE("a launch of a graph says which and into what stream, and gives the driver's answer") {
+TEST_CASE("a launch of a graph passes handle and stream, and returns the driver's result") {
   GraphDevice device(graphLaunch("77", tailStream) + takeNote("%r9") + graphLaunch("78", besideStream) +
                      graphLaunch("79", siblingStream));
   CHECK(device.run() == std::vector<uint32_t>{0});
@@ -62,7 +62,7 @@ TEST_CASE("a launch of a graph says which and into what stream, and gives the dr
   CHECK(other.run() == std::vector<uint32_t>{1});
 }
 
-TEST_CASE("a graph is launched into no other stream") {
+TEST_CASE("a graph cannot be launched into other streams") {
   for (const char* stream : {"0", "3", "4", "0x0400000000000000"}) {
     GraphDevice device(graphLaunch("77", stream) + takeNote("%r9"));
     CHECK(device.run() == std::vector<uint32_t>{1});
@@ -70,7 +70,7 @@ TEST_CASE("a graph is launched into no other stream") {
   }
 }
 
-TEST_CASE("a handle that is no graph's or node's is an address: one that cannot be read is a fault, another not valid") {
+TEST_CASE("an invalid handle of a graph or node is an address: one that cannot be read is a fault, another one is refused") {
   const std::vector<std::string> calls = {graphLaunch("%d1", tailStream), setEnabled("%d1", 1), setGrid("%d1", 1, 1, 1)};
   for (const std::string& call : calls) {
     GraphDevice readable("mov.u64 %d1, %d0;" + call + takeNote("%r9")), unmapped("mov.u64 %d1, 4096;" + call);
@@ -82,7 +82,7 @@ TEST_CASE("a handle that is no graph's or node's is an address: one that cannot 
   }
 }
 
-TEST_CASE("the register of the current graph is the driver's handle, and zero where no driver is asked") {
+TEST_CASE("the register of the current graph has the driver's handle, and zero without a driver") {
   GraphDevice device("mov.u64 %d1, %current_graph_exec; shr.u64 %d2, %d1, 32; cvt.u32.u64 %r1, %d1; cvt.u32.u64 %r2, %d2;" +
                      takeNote("%r1") + takeNote("%r2"));
   CHECK(device.run() == std::vector<uint32_t>{0x74300, 0x3f00});
@@ -91,7 +91,7 @@ TEST_CASE("the register of the current graph is the driver's handle, and zero wh
   CHECK(other.run() == std::vector<uint32_t>{0});
 }
 
-TEST_CASE("where no driver is asked, calls about graphs are faults") {
+TEST_CASE("without a driver, calls that concern graphs are faults") {
   for (const std::string& call : {graphLaunch("77", tailStream), setEnabled("77", 1)}) {
     GraphDevice device(call);
     device.launch.graphs = nullptr;
@@ -101,7 +101,7 @@ TEST_CASE("where no driver is asked, calls about graphs are faults") {
   }
 }
 
-TEST_CASE("changes of a node arrive as they were given, bytes from local memory too") {
+TEST_CASE("changes of a node arrive unchanged, also bytes from local memory") {
   GraphDevice device("{ .local .align 4 .b8 value[8]; mov.u64 %d2, value; cvta.local.u64 %d2, %d2; st.u8 [%d2+3], 201; st.u8 [%d2+4], 7;"
                      "add.u64 %d2, %d2, 3; }" +
                      setParameter("50", "6", "%d2", "2") + takeNote("%r9") + setEnabled("51", 256) + setEnabled("51", 1) +
@@ -114,14 +114,14 @@ TEST_CASE("changes of a node arrive as they were given, bytes from local memory 
   CHECK(changes[0].second.offset == 6);
   CHECK(changes[0].second.bytes == std::vector{std::byte{201}, std::byte{7}});
   CHECK(changes[1].second.field == NodeChange::Field::enabled);
-  CHECK(!changes[1].second.enabled);  // a bool has one byte
+  CHECK(!changes[1].second.enabled);  // a bool is one byte
   CHECK(changes[2].second.enabled);
   CHECK(changes[3].first == 52);
   CHECK(changes[3].second.field == NodeChange::Field::grid);
   CHECK(changes[3].second.grid == std::array<uint32_t, 3>{3, 4, 5});
 }
 
-TEST_CASE("more bytes than a kernel's parameters can have are not read") {
+TEST_CASE("at most the maximum size of a kernel's parameters is read") {
   GraphDevice device(setParameter("50", "0", "4096", "40000") + takeNote("%r9"));
   CHECK(device.run() == std::vector<uint32_t>{1});
   CHECK(device.graphs.changes.empty());
@@ -131,7 +131,7 @@ TEST_CASE("more bytes than a kernel's parameters can have are not read") {
   CHECK(fault->kind == Fault::Kind::illegalAddress);
 }
 
-TEST_CASE("of a batch of changes none is made if one is not valid") {
+TEST_CASE("if one change of a batch is invalid, none is made") {
   struct Update {
     uint64_t node;
     uint32_t field, unused;
@@ -163,7 +163,7 @@ TEST_CASE("of a batch of changes none is made if one is not valid") {
   CHECK(changes.empty());
 }
 
-TEST_CASE("a kernel is known to launch kernels or graphs, or to change nodes, also in functions that it calls") {
+TEST_CASE("kernels that launch kernels or graphs, or change nodes, are recognized, also if called functions do it") {
   const auto callsOfKernel = [](const std::string& body) {
     const std::string helper = ".func helper ()\n{ .reg .b64 %d<4>; .reg .b32 %r<10>;\n" + graphLaunch("5", tailStream) + "ret; }\n";
     LaunchingDevice device(launchingKernel("k", body), std::string(launchHeader) + std::string(graphCalls) + helper);

@@ -1,4 +1,4 @@
-// Launches by kernels: their order, their limits, and what is wrong with them.
+// Launches from kernels: their order, limits and errors.
 #include <atomic>
 #include <numeric>
 #include <thread>
@@ -39,7 +39,7 @@ std::string repeat(const std::string& body) {
 
 }  // namespace
 
-TEST_CASE("children run when the parent's blocks have ended, each with its descendants, and tail launches then") {
+TEST_CASE("children run when the parent's blocks have ended, each followed by its descendants, and then tail launches run") {
   const std::string below = launchingKernel("below", launchOf("note", "9", tailLaunch) + launchOf("note", "8") + takeNote("7"));
   CHECK(notesOf(below + launchingKernel("k", launchOf("note", "20", tailLaunch) + launchOf("below", "0", tailLaunch) +
                                                  launchOf("note", "21", tailLaunch) + launchOf("note", "1") +
@@ -47,7 +47,7 @@ TEST_CASE("children run when the parent's blocks have ended, each with its desce
                                                  takeNote("0"))) == std::vector<uint32_t>{0, 1, 7, 8, 9, 2, 20, 7, 8, 9, 21});
 }
 
-TEST_CASE("every thread of every block launches, on several threads of the host, and none is lost") {
+TEST_CASE("every thread of every block launches, on several host threads, and no launch is lost") {
   LaunchingDevice device(launchingKernel(
       "k", "mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r1, %r2, 64, %r1;" + launchOf("note", "%r1")));
   device.launch.workers = 4;
@@ -59,7 +59,7 @@ TEST_CASE("every thread of every block launches, on several threads of the host,
   CHECK(notes == expected);
 }
 
-TEST_CASE("kernels that launch themselves may do so thousands of times, as children and as tail launches") {
+TEST_CASE("kernels can launch themselves thousands of times, as children and as tail launches") {
   for (const int stream : {0, tailLaunch})
     CHECK(notesOf(launchingKernel("k", takeNote("%r0") + "setp.eq.u32 %p, %r0, 0; @%p ret; sub.u32 %r1, %r0, 1;" +
                                            launchOf("k", "%r1", stream)),
@@ -67,7 +67,7 @@ TEST_CASE("kernels that launch themselves may do so thousands of times, as child
               .size() == 10001);
 }
 
-TEST_CASE("grids whose work waits behind them are a list, however many there are") {
+TEST_CASE("grids that wait for their descendants are kept in a list, however many there are") {
   std::vector<uint32_t> expected(2001, 1);
   expected[0] = 2;
   const std::string deep = "setp.eq.u32 %p, %r0, 0; @%p bra E; sub.u32 %r1, %r0, 1;" + launchOf("k", "%r1") +
@@ -75,14 +75,14 @@ TEST_CASE("grids whose work waits behind them are a list, however many there are
   CHECK(notesOf(launchingKernel("k", deep), 2000) == expected);
 }
 
-TEST_CASE("only as many tail launches wait as the limit says") {
+TEST_CASE("at most as many tail launches are pending as the limit allows") {
   LaunchingDevice device(launchingKernel("k", repeat(launchOf("note", "5", tailLaunch) + takeNote("%r9"))));
   device.runtime.pendingLaunches = 3;
   device("k", oneThread, device.notes, uint32_t{5});
   CHECK(device.noted() == std::vector<uint32_t>{0, 0, 0, 69, 69, 5, 5, 5});
 }
 
-TEST_CASE("tail launches count again when they have begun") {
+TEST_CASE("tail launches that have begun no longer count") {
   LaunchingDevice device(launchingKernel("k", takeNote("%r0") + "setp.eq.u32 %p, %r0, 0; @%p ret; sub.u32 %r1, %r0, 1;" +
                                                   launchOf("k", "%r1", tailLaunch) + takeNote("%r9")));
   device.runtime.pendingLaunches = 1;
@@ -90,7 +90,7 @@ TEST_CASE("tail launches count again when they have begun") {
   CHECK(device.noted() == std::vector<uint32_t>{3, 0, 2, 0, 1, 0, 0});
 }
 
-TEST_CASE("children have no such limit, but one that bounds the memory") {
+TEST_CASE("children do not have this limit, but one that bounds memory") {
   LaunchingDevice device(launchingKernel("empty", "") +
                          launchingKernel("k", repeat(launchOf("empty", "0") + "max.u32 %r1, %r1, %r9;") + takeNote("%r1") +
                                                   callOf("__cudaCDP2GetLastError") + takeNote("%r9")));
@@ -98,10 +98,10 @@ TEST_CASE("children have no such limit, but one that bounds the memory") {
   device("k", oneThread, device.notes, uint32_t{5000});
   CHECK(device.noted() == std::vector<uint32_t>{0, 0});
   device("k", oneThread, device.notes, uint32_t{(1 << 17) + 1});
-  CHECK(device.noted() == std::vector<uint32_t>{0, 0, 1000, 69});  // no buffer, and why
+  CHECK(device.noted() == std::vector<uint32_t>{0, 0, 1000, 69});  // no buffer, and the error
 }
 
-TEST_CASE("a launch that is not possible leaves its error to the thread until it is asked for") {
+TEST_CASE("a launch that is not possible leaves its error for the thread to read") {
   const std::string bad = "mov.u32 %r1, %tid.x; setp.ne.u32 %p, %r1, 1; @%p bra B;" + launchOf("note", "0", 0, 2000) +
                           "B: setp.ne.u32 %p, %r1, 2; @%p bra C; mov.u64 %d1, 24;" + launchOf("%d1", "0") + "C:";
   const std::string ask = callOf("__cudaCDP2PeekAtLastError") + "mov.u32 %r2, %r9;" + callOf("__cudaCDP2GetLastError") +
@@ -111,10 +111,10 @@ TEST_CASE("a launch that is not possible leaves its error to the thread until it
                           takeNote("%r2");
   std::vector<uint32_t> notes = notesOf(launchingKernel("k", bad + ask), 0, {{1, 1, 1}, {3, 1, 1}});
   std::ranges::sort(notes);
-  CHECK(notes == std::vector<uint32_t>{0, 9'009'000, 98'098'000});  // address 24 is of a function that is no kernel
+  CHECK(notes == std::vector<uint32_t>{0, 9'009'000, 98'098'000});  // 24 is the address of a function that is not a kernel
 }
 
-TEST_CASE("a parameter buffer can be launched once, and is of so many bytes") {
+TEST_CASE("a parameter buffer can be launched once, and has a maximum size") {
   const auto buffer = [](const std::string& use) {
     return launchingKernel("k",
                            "mov.u64 %d1, note; { .param .b64 k1; .param .b32 n1; .param .b64 r1; st.param.b64 [k1], %d1;"
@@ -128,14 +128,14 @@ TEST_CASE("a parameter buffer can be launched once, and is of so many bytes") {
   CHECK(notesOf(buffer("")).empty());
   mentions(faultOfLaunch(buffer("st.u64 [%d2], %d0;" + launchIt + launchIt)), "a launch with parameter buffer 0x5000000000000");
   mentions(faultOfLaunch(buffer("mov.u64 %d2, 4096;" + launchIt)), "a launch with parameter buffer 0x1000");
-  mentions(faultOfLaunch(buffer("add.u64 %d2, %d2, 8;" + launchIt)), "which this grid has not been given");
+  mentions(faultOfLaunch(buffer("add.u64 %d2, %d2, 8;" + launchIt)), "which this grid did not get");
   const Fault past = faultOfLaunch(buffer("st.u64 [%d2+8], %d0;"));
   CHECK(past.kind == Fault::Kind::illegalAddress);
   mentions(past, "offset 0x8 of the 12 bytes of a launch's parameters");
   CHECK(notesOf(buffer("mov.u64 %d2, 0;" + launchIt + takeNote("%r9"))) == std::vector<uint32_t>{1});
 }
 
-TEST_CASE("the first versions of the two calls say kernel and shape at the launch") {
+TEST_CASE("the first versions of the two calls take kernel and shape at the launch") {
   const std::string declared =
       ".extern .func (.param .b64 r) __cudaCDP2GetParameterBuffer (.param .b64 a, .param .b64 n);\n"
       ".extern .func (.param .b32 r) __cudaCDP2LaunchDevice (.param .b64 k, .param .b64 p, .param .align 4 .b8 g[12],\n"
@@ -168,7 +168,7 @@ TEST_CASE("the first versions of the two calls say kernel and shape at the launc
            "4 bytes of parameters, 12 are needed");
 }
 
-TEST_CASE("a fault in a child names its kernel and its parent's, and nothing runs behind it") {
+TEST_CASE("a fault in a child names its kernel and its parent's, and later work does not run") {
   LaunchingDevice device(launchingKernel("child", "mov.u64 %d1, 64; st.u32 [%d1], 1;") +
                          launchingKernel("k", launchOf("note", "1") + launchOf("child", "0") + launchOf("note", "2")));
   const auto fault = device.tryLaunch("k", oneThread, device.notes, uint32_t{0});
@@ -179,14 +179,14 @@ TEST_CASE("a fault in a child names its kernel and its parent's, and nothing run
   CHECK(device.noted() == std::vector<uint32_t>{1});
 }
 
-TEST_CASE("a launch of a kernel that cannot be decoded says which and why") {
+TEST_CASE("a launch of a kernel that cannot be decoded names the kernel and the reason") {
   const Fault fault =
       faultOfLaunch(launchingKernel("odd", "txq.filter_mode.b32 %r0, [%d0];") + launchingKernel("k", launchOf("odd", "0")));
   CHECK(fault.kind == Fault::Kind::notSupported);
   mentions(fault, "a launch of kernel odd: ");
 }
 
-TEST_CASE("without a runtime a launch by a kernel is refused") {
+TEST_CASE("without a device runtime a launch from a kernel is refused") {
   LaunchingDevice device(launchingKernel("k", launchOf("note", "1")));
   device.launch.runtime = nullptr;
   const auto fault = device.tryLaunch("k", oneThread, device.notes, uint32_t{0});
@@ -194,7 +194,7 @@ TEST_CASE("without a runtime a launch by a kernel is refused") {
   CHECK(fault->kind == Fault::Kind::notSupported);
 }
 
-TEST_CASE("kernels that launch themselves without end are stopped by their launcher") {
+TEST_CASE("endless self-launches are stopped by the launcher") {
   LaunchingDevice device(launchingKernel("k", launchOf("k", "0", tailLaunch)));
   std::atomic<bool> cancelled{false};
   device.launch.cancelled = &cancelled;
@@ -205,7 +205,7 @@ TEST_CASE("kernels that launch themselves without end are stopped by their launc
   CHECK(fault->kind == Fault::Kind::timeout);
 }
 
-TEST_CASE("copies and fills take their turn among children, and one of memory that is not there is a fault") {
+TEST_CASE("copies and fills run in order with children, and one of unmapped memory is a fault") {
   const auto fill = [](const std::string& at, int bytes) {
     return "{ .param .b64 p1; .param .b32 v1; .param .b64 n1; .param .b64 s1; .param .b32 e1; st.param.b64 [p1], " + at +
            "; st.param.b32 [v1], 1; st.param.b64 [n1], " + std::to_string(bytes) +
@@ -218,7 +218,7 @@ TEST_CASE("copies and fills take their turn among children, and one of memory th
            std::to_string(kind) +
            "; st.param.b64 [s1], 0; call.uni (e1), __cudaCDP2MemcpyAsync, (t1, f1, n1, k1, s1); ld.param.b32 %r9, [e1]; }\n";
   };
-  // The fill sets the second note, behind the two and before the third; the copy is of the first one onto it.
+  // The fill sets the second note, after the first two children and before the third; the copy overwrites it with the first.
   const std::string notes = launchOf("note", "5") + launchOf("note", "6") + "add.u64 %d1, %d0, 8;";
   CHECK(notesOf(launchingKernel("k", notes + fill("%d1", 2) + launchOf("note", "7"))) == std::vector<uint32_t>{5, 0x101, 7});
   CHECK(notesOf(launchingKernel("k", notes + copy(3))) == std::vector<uint32_t>{5, 5});
@@ -229,7 +229,7 @@ TEST_CASE("copies and fills take their turn among children, and one of memory th
   mentions(fault, "launched by kernel k");
 }
 
-TEST_CASE("there are twice as many events as launches may wait") {
+TEST_CASE("there are twice as many events as pending launches") {
   LaunchingDevice device(
       launchingKernel("k", repeat("{ .param .b64 p1; .param .b32 f1; .param .b32 e1; add.u64 %d1, %d0, 65528; st.param.b64 [p1], "
                                   "%d1; st.param.b32 [f1], 2;"
@@ -240,8 +240,8 @@ TEST_CASE("there are twice as many events as launches may wait") {
   CHECK(device.noted() == std::vector<uint32_t>{0, 0, 0, 0, 2, 2});
 }
 
-TEST_CASE("errors have names, and the device is the runtime's") {
-  // The second word of "cudaErrorInvalidConfiguration" and of the name of no error.
+TEST_CASE("errors have names, and the device number is the runtime's") {
+  // The second word of "cudaErrorInvalidConfiguration" and of the name of an unknown error.
   const auto name = [](int error) {
     return "{ .param .b32 c1; .param .b64 t1; st.param.b32 [c1], " + std::to_string(error) +
            "; call.uni (t1), __cudaCDP2GetErrorName, (c1); ld.param.b64 %d1, [t1]; } add.u64 %d1, %d1, 4;"
@@ -262,7 +262,7 @@ TEST_CASE("errors have names, and the device is the runtime's") {
   CHECK(fault.kind == Fault::Kind::illegalAddress);
 }
 
-TEST_CASE("a module that calls what the device runtime here lacks is refused, and the function is named") {
+TEST_CASE("a module that calls an unsupported function of the device runtime is refused with the function's name") {
   CHECK_THROWS_WITH_AS(LaunchingDevice(".extern .func (.param .b32 r) cudaCGSynchronize (.param .b64 g, .param .b32 f);\n" +
                                        launchingKernel("k",
                                                        "{ .param .b64 g1; .param .b32 f1; .param .b32 r1; st.param.b64 [g1], 0;"

@@ -1,4 +1,4 @@
-// What a kernel does wrong is told with who, where and what.
+// Errors of kernels are reported with thread, line and cause.
 #include <atomic>
 #include <thread>
 
@@ -36,10 +36,10 @@ TEST_CASE("an access out of bounds names kernel, block, thread, line and address
   says(fault, "kernel k, block (0, 0, 0), thread (8, 0, 0)");
   says(fault, "some.cu:77");
   says(fault, "write of 4 bytes to 0x");
-  says(fault, "no allocation near");
+  says(fault, "no allocation is near it");
 }
 
-TEST_CASE("misaligned, read-only, shared and local accesses out of bounds are faults of their kinds") {
+TEST_CASE("misaligned, read-only, and out-of-bounds shared and local accesses are different kinds of faults") {
   CHECK(faultOf("ld.global.u32 %r1, [%d2+2]; ret;").kind == Fault::Kind::misalignedAddress);
   CHECK(faultOf("ld.global.v2.u32 {%r1, %r2}, [%d0+4]; ret;").kind == Fault::Kind::misalignedAddress);
   says(faultOf(".shared .b32 s; mov.u32 %r1, s; st.shared.u32 [%r1+4], %r0; ret;"),
@@ -53,7 +53,7 @@ TEST_CASE("misaligned, read-only, shared and local accesses out of bounds are fa
   CHECK(device.tryLaunch("k", {}, out)->kind == Fault::Kind::illegalAddress);
 }
 
-TEST_CASE("a vector of which a part is in shared memory may be read, as on hardware, and not be written") {
+TEST_CASE("a vector that is partly outside of shared memory may be read, as on hardware, but not written") {
   const std::string begin = ".shared .align 16 .b8 s[20]; .reg .b32 %v<4>; mov.u32 %r1, s; st.shared.u32 [%r1+16], 7; bar.sync 0;";
   const std::string reads = "ld.shared.v4.u32 {%v0, %v1, %v2, %v3}, [%r1+16]; st.global.u32 [%d2], %v0; ret;";
   Device device(kernelText(".param .u64 out", faultProlog + begin + reads));
@@ -68,7 +68,7 @@ TEST_CASE("a vector of which a part is in shared memory may be read, as on hardw
   says(faultOf(begin + "ld.shared.u32 %v0, [%r1+20]; ret;"), "shared memory offset 0x14 of 20 bytes");
 }
 
-TEST_CASE("trap, assert, and a call to no function") {
+TEST_CASE("trap, assert, and a call to an invalid function address are faults") {
   CHECK(faultOf("setp.eq.u32 %p0, %r0, 9; @%p0 trap; ret;").kind == Fault::Kind::trap);
   says(faultOf("setp.eq.u32 %p0, %r0, 9; @%p0 trap; ret;"), "thread (9, 0, 0)");
   const Fault call = faultOf("mov.u64 %d3, 4096; { P: .callprototype _ (); call %d3, (), P; } ret;");
@@ -76,7 +76,7 @@ TEST_CASE("trap, assert, and a call to no function") {
   says(call, "0x1000");
 }
 
-TEST_CASE("an instruction for multicast objects is a fault where a kernel comes to it, and none where it does not") {
+TEST_CASE("an instruction for multicast objects is a fault when it is executed, not before") {
   const std::string uses = "multimem.ld_reduce.relaxed.sys.global.add.v4.f32 {%r1, %r2, %r3, %r1}, [%d2]; multimem.red.global.add.u32 [%d2], %r1; ";
   const Fault fault = faultOf("setp.eq.u32 %p0, %r0, 9; @%p0 " + uses + "ret;");
   CHECK(fault.kind == Fault::Kind::illegalAddress);
@@ -87,14 +87,14 @@ TEST_CASE("an instruction for multicast objects is a fault where a kernel comes 
   CHECK(device.download<uint32_t>(out, 1)[0] == 7);
 }
 
-TEST_CASE("recursion without end overflows the stack") {
+TEST_CASE("endless recursion overflows the stack") {
   const Fault fault =
       faultOf("{ call.uni f; } ret;", {}, ".func f() { .local .b32 x; .reg .b64 %d; mov.u64 %d, x; call.uni f; ret; }");
   CHECK(fault.kind == Fault::Kind::stackOverflow);
   says(fault, "'f'");
 }
 
-TEST_CASE("a kernel that never ends is stopped by its budget or by its launcher") {
+TEST_CASE("an endless kernel is stopped by its instruction budget or by its launcher") {
   CHECK(faultOf("L: bra L;").kind == Fault::Kind::timeout);
   Device device(kernelText("", "L: bra L;"));
   std::atomic<bool> cancelled{false};
@@ -106,7 +106,7 @@ TEST_CASE("a kernel that never ends is stopped by its budget or by its launcher"
   CHECK(fault->kind == Fault::Kind::timeout);
 }
 
-TEST_CASE("a barrier that some threads never reach is reported, not waited at") {
+TEST_CASE("a barrier that some threads never reach is reported instead of hanging") {
   const Fault fault =
       faultOf("setp.lt.u32 %p0, %r0, 32; @%p0 bra A; bar.sync 1; ret; A: bar.sync 2; ret;", {{1, 1, 1}, {64, 1, 1}});
   CHECK(fault.kind == Fault::Kind::divergentBarrier);
@@ -122,7 +122,7 @@ TEST_CASE("launches that the device cannot hold are refused") {
   CHECK(device.tryLaunch("k", {})->kind == Fault::Kind::notSupported);
 }
 
-TEST_CASE("text that is wrong or unknown is refused with its line, function and instruction") {
+TEST_CASE("invalid or unknown text is refused with its line, function and instruction") {
   const auto error = [](const std::string& body, const std::string& before = "") {
     try {
       Device device(kernelText("", body, before));
@@ -166,7 +166,7 @@ TEST_CASE("a function that cannot be decoded is refused when it is called throug
   says(*fault, "frobnicate");
 }
 
-TEST_CASE("printf formats as the host does, in block order") {
+TEST_CASE("printf formats as the host's does, in block order") {
   Device device(kernelText("", R"(
     .local .align 8 .b8 args[64]; .reg .b32 %r<3>; .reg .b64 %d<4>; .reg .pred %p;
     mov.u32 %r0, %ctaid.x; mov.u64 %d0, args; cvta.local.u64 %d1, %d0;

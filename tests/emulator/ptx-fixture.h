@@ -19,7 +19,8 @@ class FlatMemory : public Memory {
   uint64_t allocate(uint64_t bytes) {
     const uint64_t base = next;
     next += (bytes + 4095) / 4096 * 4096 + 4096;  // a page between allocations that belongs to none
-    regions[base] = std::vector<std::byte>(bytes);
+    regions[base].reserve((bytes + 3) / 4 * 4);  // atomic operations reach the rest of the last word
+    regions[base].resize(bytes);
     return base;
   }
   std::byte* host(uint64_t address) {
@@ -36,7 +37,7 @@ class FlatMemory : public Memory {
     return Region{region->first, region->second.size(), const_cast<std::byte*>(region->second.data()),
                   region->first != readOnly};
   }
-  std::string describe(uint64_t) const override { return "no allocation near"; }
+  std::string describe(uint64_t) const override { return "no allocation is near it"; }
 
  private:
   uint64_t next = 0x200000000000;
@@ -44,7 +45,7 @@ class FlatMemory : public Memory {
   uint64_t readOnly = 0;
 };
 
-// A module and its memory. Arrays are device addresses with a type.
+// A module and its memory. Arrays are typed device addresses.
 class Device {
  public:
   explicit Device(std::string_view ptx, int architecture = 90) : module(Module::parse(ptx, architecture)) {
@@ -109,7 +110,7 @@ class Device {
   std::string output;
 };
 
-// PTX of one kernel `k` around `body`, with the header that every module needs.
+// PTX of one kernel `k` around `body`, with the header of a module.
 inline std::string kernelText(std::string_view parameters, std::string_view body, std::string_view before = "") {
   return ".version 9.0\n.target sm_75\n.address_size 64\n" + std::string(before) + "\n.visible .entry k(" +
          std::string(parameters) + ")\n{\n" + std::string(body) + "\n}\n";

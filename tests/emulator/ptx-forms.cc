@@ -182,7 +182,7 @@ void conversions(Forms& forms) {
   for (const std::string& to : whole)
     for (const std::string& from : whole) {
       if (to != from) forms.add("cvt." + to + "." + from, to, {from});
-      // Only where a value may be out of range: ptxas takes `.sat` nowhere else.
+      // Only if a value may be out of range: ptxas accepts `.sat` nowhere else.
       const bool bothSigned = to[0] == from[0], wider = sizeOfName(to) > sizeOfName(from),
                  same = sizeOfName(to) == sizeOfName(from);
       if (!(bothSigned && (wider || same)) && !(to[0] == 's' && wider))
@@ -226,7 +226,7 @@ void conversions(Forms& forms) {
   for (const std::string r : {".rz", ".rm", ".rp"}) forms.add("cvt" + r + ".f16.s64", "f16", {"s64"});
 }
 
-// ---- operands: half of them from values at the edges, the others spread over all exponents or small
+// ---- operands: half of them are edge values, the others are spread over all exponents or small
 
 uint64_t next(uint64_t& state) {
   uint64_t z = state += 0x9e3779b97f4a7c15;

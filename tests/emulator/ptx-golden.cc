@@ -1,4 +1,4 @@
-// The interpreter against a real GPU: the same kernels, the same operands, every bit of the results.
+// The interpreter compared with a real GPU: the same kernels, the same operands, all bits of the results.
 #include <unordered_map>
 
 #include "ptx-fixture.h"
@@ -38,7 +38,7 @@ TEST_CASE("every form of the arithmetic instructions gives the bits that a real 
   }
 }
 
-TEST_CASE("forms that only hand-written PTX uses give the bits that a real GPU gives, too") {
+TEST_CASE("forms that only hand-written PTX uses give the bits that a real GPU gives") {
   std::unordered_map<std::string, uint64_t> golden;
   for (const Golden& row : widerGoldenRows) golden[row.text] = row.digest;
   const auto forms = widerForms();
@@ -61,7 +61,7 @@ TEST_CASE("every form of the whole-warp instructions gives the bits that a real 
   }
 }
 
-TEST_CASE("a form under a predicate writes the lanes it holds for and no others") {
+TEST_CASE("a predicated form writes the lanes for which the predicate is true and no others") {
   const auto forms = allForms();
   for (size_t i = 0; i < forms.size(); i += 3) {
     Form form = forms[i];

@@ -1,4 +1,4 @@
-// What PTX allows and compilers do not write.
+// Code that PTX allows but compilers do not generate.
 #include <bit>
 
 #include "ptx-fixture.h"
@@ -6,7 +6,7 @@
 namespace vgpu::emulator {
 namespace {
 
-// Four words of each thread, which `body` leaves in %o0 to %o3.
+// The four words %o0 to %o3 of each thread after `body`.
 std::vector<std::array<uint32_t, 4>> fourWords(const std::string& body, uint32_t threads, const std::string& before = "",
                                                uint32_t dynamicShared = 0) {
   Device device(kernelText(".param .u64 out", R"(
@@ -35,7 +35,7 @@ TEST_CASE("the end of a kernel's or a function's text is a return") {
   CHECK_FALSE(nothing.tryLaunch("k", {}));
 }
 
-TEST_CASE("vectors of registers are named as a whole and by their elements") {
+TEST_CASE("vectors of registers are used as a whole and by element") {
   const auto result = fourWords(R"(
     .reg .v4 .b32 v; .reg .v2 .u64 w; mov.v4.u32 v, {%r0, 1, 2, 3}; add.u32 v.y, v.g, 10; mov.b32 v.w, v.x; st.global.v4.b32 [%d0], v;
     { .reg .b32 v; mov.b32 v, 9; add.u32 %r1, v, 0; }
@@ -45,7 +45,7 @@ TEST_CASE("vectors of registers are named as a whole and by their elements") {
   CHECK(result == std::vector<Words>{{2, 0, 11, 9}, {2, 1, 11, 9}});
 }
 
-TEST_CASE("special registers are vectors of four, and those that say nothing are zero") {
+TEST_CASE("special registers are vectors of four, and those without a meaning here are zero") {
   Device device(kernelText(".param .u64 out", R"(
     .reg .b32 %r<8>; .reg .b64 %d<4>; mov.v4.u32 {%r0, %r1, %r2, %r3}, %tid; mov.u32 %r4, %envreg3; mov.u32 %r5, %pm0;
     mov.u32 %r6, %nctaid.w; add.u32 %r4, %r4, %r5; add.u32 %r3, %r3, %r6; add.u32 %r3, %r3, %r4; mad.lo.u32 %r6, %r2, 3, %r1;
@@ -62,14 +62,14 @@ TEST_CASE("special registers are vectors of four, and those that say nothing are
   CHECK(sizes[0] == Words{256, 29});  // 112 and 29, in units of 128
 }
 
-TEST_CASE("barriers with a count take a warp of fewer threads for a whole one, and count its threads alone") {
+TEST_CASE("barriers with a thread count treat a partial warp as a whole one, and count its threads only") {
   const auto result = fourWords(R"(
     setp.lt.u32 %p0, %r0, 50; bar.red.popc.u32 %o0, 0, 64, %p0; bar.red.and.pred %p1, 1, 64, %p0; selp.b32 %o1, 1, 0, %p1;
     setp.ne.u32 %p2, %r0, 49; bar.red.popc.u32 %o2, 2, 64, %p2; bar.red.and.pred %p3, 3, 64, %p2; selp.b32 %o3, 1, 0, %p3;
   )",
                                 50);
   for (const Words& each : result) CHECK(each == Words{50, 1, 49, 0});
-  // Lanes that come apart fill the warp up together.
+  // Diverged lanes together make up the whole warp.
   const auto apart = fourWords(R"(
     and.b32 %r1, %r0, 1; setp.eq.u32 %p0, %r1, 0; mov.b32 %o0, 1; @%p0 bra A; barrier.sync 1, 64; bra B; A: barrier.sync 1, 64; B:
   )",
@@ -77,7 +77,7 @@ TEST_CASE("barriers with a count take a warp of fewer threads for a whole one, a
   for (const Words& each : apart) CHECK(each == Words{1});
 }
 
-TEST_CASE("an address is global if it is in no window, whether there is memory or not") {
+TEST_CASE("an address in no window is global, mapped or not") {
   const auto result = fourWords(R"(
     .shared .b32 s; .local .b32 l; mov.b64 %d2, out; cvta.param.u64 %d2, %d2; isspacep.global %p0, %d2; selp.b32 %o0, 1, 0, %p0;
     isspacep.param %p1, %d2; selp.b32 %r1, 2, 0, %p1; or.b32 %o0, %o0, %r1; isspacep.global %p2, -1; selp.b32 %o1, 1, 0, %p2;
@@ -88,7 +88,7 @@ TEST_CASE("an address is global if it is in no window, whether there is memory o
   CHECK(result[0] == Words{3, 1, 0, 0});
 }
 
-TEST_CASE("variables of one name in several blocks of a function are several") {
+TEST_CASE("variables of the same name in several scopes of a function are distinct") {
   const auto result = fourWords(R"(
     { .shared .b32 v[4]; mov.b32 %r1, 7; st.shared.b32 [v], %r1;
       { .shared .b32 v[64]; mov.b32 %r1, 8; st.shared.b32 [v], %r1; st.shared.b32 [v+252], %r1; }
@@ -102,7 +102,7 @@ TEST_CASE("variables of one name in several blocks of a function are several") {
   CHECK(result[0] == Words{7, 9, 3, 54});
 }
 
-TEST_CASE("div.approx gives zero for a divisor above 2^126, and no number for infinity by one") {
+TEST_CASE("div.approx gives zero for a divisor above 2^126, and NaN for infinity divided by one") {
   const auto result = fourWords(R"(
     .reg .f32 %f<4>; div.approx.f32 %f0, 0fC0400000, 0f7E800001; div.approx.ftz.f32 %f1, 0f7F800000, 0f7F7FFFFF;
     div.approx.f32 %f2, 0f7F000000, 0f7E800000; div.full.f32 %f3, 0f7F000000, 0f7F000000;
@@ -112,7 +112,7 @@ TEST_CASE("div.approx gives zero for a divisor above 2^126, and no number for in
   CHECK(result[0] == Words{0x80000000, 0x7fffffff, std::bit_cast<uint32_t>(2.0f), std::bit_cast<uint32_t>(1.0f)});
 }
 
-TEST_CASE("addresses on the stack may have 32 bits") {
+TEST_CASE("stack addresses may have 32 bits") {
   const auto result = fourWords(R"(
     stacksave.u32 %r1; alloca.u32 %r2, 16; alloca.u32 %r3, %r0, 64; st.local.b32 [%r2+4], 7; ld.local.b32 %o0, [%r2+4];
     and.b32 %o1, %r3, 63; stackrestore.u32 %r1; stacksave.u32 %r4; sub.u32 %o2, %r4, %r1; sub.u32 %r5, %r3, %r2; setp.ge.u32 %p0, %r5, 16;
@@ -120,6 +120,25 @@ TEST_CASE("addresses on the stack may have 32 bits") {
   )",
                                 2);
   CHECK(result == std::vector<Words>(2, {7, 0, 0, 3}));
+}
+
+TEST_CASE("a kernel has no more registers than its directives allow: what ptxas of CUDA 13.0 says for 9.0 of a kernel that needs 104") {
+  std::string body = ".reg .f32 %f<100>; .reg .b64 %d; ld.param.u64 %d, [out];\n";
+  for (int i = 0; i < 100; ++i) body += "ld.global.f32 %f" + std::to_string(i) + ", [%d+" + std::to_string(4 * i) + "];\n";
+  for (int i = 0; i < 100; ++i) body += "st.global.f32 [%d+" + std::to_string(400 - 4 * i) + "], %f" + std::to_string(i) + ";\n";
+  const auto registers = [&](const std::string& directives) {
+    const std::string head = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out) ";
+    Device device(head + directives + " {\n" + body + "}\n");
+    return attributesOf(*device.module->findKernel("k")).registers;
+  };
+  const uint32_t needed = registers("");
+  CHECK(needed >= 100);
+  CHECK(registers(".maxntid 64, 1, 1") == needed);
+  CHECK(registers(".maxntid 1024, 1, 1") == 64);
+  CHECK(registers(".reqntid 32, 32") == 64);
+  CHECK(registers(".maxntid 256, 1, 1 .minnctapersm 4") == 64);
+  CHECK(registers(".maxntid 200, 1, 1\n.minnctapersm 3") == 80);
+  CHECK(registers(".maxnreg 40") == 40);
 }
 
 TEST_CASE("a kernel may have a pragma of its own, and a variable attributes with numbers") {
@@ -135,8 +154,8 @@ TEST_CASE("a kernel may have a pragma of its own, and a variable attributes with
   CHECK(device.download<uint32_t>(out, 1)[0] == 3);
 }
 
-TEST_CASE("products of matrices of doubles are rounded as mma and wmma say") {
-  // 1 with a little added, or taken away: both above and below it the nearest double is 1.
+TEST_CASE("products of matrices of doubles are rounded as mma and wmma specify") {
+  // 1 plus or minus a small number: from both sides the nearest double is 1.
   const std::string body = R"(
     .reg .f64 %a, %b, %c<4>; and.b32 %r1, %r0, 3; setp.eq.u32 %p0, %r1, 0; mov.f64 %b, 0d3FF0000000000000; mov.f64 %c0, %b; mov.f64 %c1, %b;
     selp.f64 %a, SMALL, 0d0000000000000000, %p0; INSTRUCTION {%c2, %c3}, {%a}, {%b}, {%c0, %c1};

@@ -1,4 +1,4 @@
-// What kernels ask of textures and surfaces, atomic operations on surfaces, and offsets of a texture's elements.
+// Queries of textures and surfaces in kernels, atomic operations on surfaces, and texel offsets.
 #include "ptx-fixture.h"
 
 namespace vgpu::emulator {
@@ -11,7 +11,7 @@ class OneView : public ImageViews {
   bool isReference(uint64_t) const override { return false; }
 };
 
-// k(out): one thread with the object %h leaves eight words of %r at `out`.
+// k(out): one thread, with the object %h, stores eight words of %r to `out`.
 struct Image : Device {
   explicit Image(const std::string& instructions)
       : Device(kernelText(".param .u64 out", R"(
@@ -23,7 +23,7 @@ struct Image : Device {
     launch.images = &views;
     views.view.format = {ElementFormat::Kind::floating, 4, 1};
   }
-  // Floats numbered from one on, row after row, slice after slice.
+  // Floats numbered from one, row by row, slice by slice.
   void level(uint32_t width, uint32_t height, uint32_t slices, float from = 1) {
     std::vector<float> values(size_t{width} * height * slices);
     for (size_t i = 0; i < values.size(); ++i) values[i] = from + static_cast<float>(i);
@@ -46,7 +46,7 @@ struct Image : Device {
 
 }  // namespace
 
-TEST_CASE("txq answers with a texture's extents, levels and format") {
+TEST_CASE("txq returns a texture's extents, levels and format") {
   Image image(R"(
     txq.width.b32 %r0, [%h]; txq.height.b32 %r1, [%h]; txq.depth.b32 %r2, [%h]; txq.num_mipmap_levels.b32 %r3, [%h];
     mov.u32 %r7, 1;
@@ -58,7 +58,7 @@ TEST_CASE("txq answers with a texture's extents, levels and format") {
   CHECK(image.result() == std::vector<uint32_t>{12, 10, 3, 2, 6, 0, 0x10de, 1});
 }
 
-TEST_CASE("suq answers with a surface's extents and format") {
+TEST_CASE("suq returns a surface's extents and format") {
   Image image(R"(
     suq.width.b32 %r0, [%h]; suq.height.b32 %r1, [%h]; suq.array_size.b32 %r2, [%h]; suq.channel_order.b32 %r3, [%h];
     suq.channel_data_type.b32 %r4, [%h];)");
@@ -76,7 +76,7 @@ TEST_CASE("a query of an object of another kind is an illegal address") {
   CHECK(fault->kind == Fault::Kind::illegalAddress);
 }
 
-TEST_CASE("a texture is read some elements beside a place, at every kind of level") {
+TEST_CASE("a texture is read with texel offsets, at every kind of level") {
   Image image(R"(
     mov.f32 %f4, 0f40200000; mov.f32 %f5, 0f3FC00000; mov.u32 %r0, 2; mov.u32 %r1, -1;
     tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%h, {%f4, %f5}], {%r0, %r1}; mov.b32 %r4, %f0;
@@ -86,8 +86,8 @@ TEST_CASE("a texture is read some elements beside a place, at every kind of leve
     tld4.r.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%h, {%f4, %f5}], {1, 1}; mov.b32 %r7, %f0;)");
   image.level(8, 6, 1);
   image.views.view.addressing.fill(Addressing::clamp);
-  // Element (2, 1) is number 1 + 8 + 2. Beside it (4, 0), (0, 2) and, clamped, (7, 0); the gather begins left above the centre of
-  // (3, 2).
+  // Texel (2, 1) has number 1 + 8 + 2. With offsets: (4, 0), (0, 2) and, clamped, (7, 0); the gather begins at the upper left of the centre
+  // of (3, 2).
   const auto values = image.floats();
   CHECK(values[4] == 5);
   CHECK(values[5] == 17);
@@ -95,7 +95,7 @@ TEST_CASE("a texture is read some elements beside a place, at every kind of leve
   CHECK(values[7] == 1 + 8 * 3 + 3);
 }
 
-TEST_CASE("sured combines a surface's element with a value, and leaves what is outside") {
+TEST_CASE("sured combines a surface's element with a value, and ignores coordinates outside") {
   Image image(R"(
     mov.u32 %r0, 8; mov.u32 %r1, 1; mov.u32 %r2, 40;
     sured.b.add.2d.u32.trap [%h, {%r0, %r1}], %r2; sured.b.max.2d.s32.zero [%h, {%r0, -1}], %r2;
@@ -112,7 +112,7 @@ TEST_CASE("sured combines a surface's element with a value, and leaves what is o
   CHECK(image.download<uint32_t>(image.views.view.levels[0].address, 12) == words);
 }
 
-TEST_CASE("depths to compare with, and forms that surfaces do not have, are refused") {
+TEST_CASE("depth comparison, and forms that surfaces do not have, are refused") {
   for (const char* text : {"tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%h, {%f4, %f5}], %f6;",
                            "tld4.r.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%h, {%f4, %f5}], %f6;",
                            "tex.cube.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%h, {%f4, %f5, %f6, %f6}], {%r0, %r1, %r2};",

@@ -1,9 +1,9 @@
-// State spaces, widths, vectors, initialisers, generic addresses.
+// State spaces, widths, vectors, initializers, generic addresses.
 #include "ptx-fixture.h"
 
 namespace vgpu::emulator {
 
-TEST_CASE("loads extend by signedness to the register's width, stores cut it") {
+TEST_CASE("loads extend to the register's width according to signedness, stores truncate") {
   Device device(kernelText(".param .u64 in, .param .u64 out", R"(
     .reg .b16 %h<4>; .reg .b32 %r<8>; .reg .b64 %d<12>;
     ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out];
@@ -37,7 +37,7 @@ TEST_CASE("loads extend by signedness to the register's width, stores cut it") {
   }
 }
 
-TEST_CASE("variables hold their initial values, addresses of variables and of functions among them") {
+TEST_CASE("variables have their initial values, including addresses of variables and functions") {
   Device device(kernelText(".param .u64 out", "ret;", R"(
     .global .align 4 .b8 bytes[8] = {1, 2, 255};
     .global .u32 words[2][2] = {{1, 2}, {3, 4}};
@@ -59,7 +59,7 @@ TEST_CASE("variables hold their initial values, addresses of variables and of fu
   CHECK(at("numbers", 8) == 0xc000000000000000);
   CHECK(at("pointer") == device.variable("words") + 8);
   CHECK(at("table", 16) == device.variable("bytes") + 2);
-  CHECK(at("table") - 1 < 64);  // a function's number
+  CHECK(at("table") - 1 < 64);  // the number of a function
   CHECK(device.download<uint32_t>(device.variable("shared_with_host"), 1)[0] == 0xfffffff9);
   CHECK(at("parts") == device.variable("words"));
   for (const Variable& variable : device.module->variables()) {
@@ -68,7 +68,7 @@ TEST_CASE("variables hold their initial values, addresses of variables and of fu
   }
 }
 
-TEST_CASE("shared and local variables have generic addresses that isspacep tells apart") {
+TEST_CASE("shared and local variables have generic addresses that isspacep distinguishes") {
   Device device(kernelText(".param .u64 out", R"(
     .shared .align 8 .b8 s[512]; .local .align 8 .b8 l[64];
     .reg .pred %p<9>; .reg .b32 %r<16>; .reg .b64 %d<16>;
@@ -92,7 +92,7 @@ TEST_CASE("shared and local variables have generic addresses that isspacep tells
   for (uint32_t t = 0; t < 64; ++t) CHECK(result[t] == 2 * t + 60 + 39000);
 }
 
-TEST_CASE("extern shared memory begins behind the static variables, at the launch's size") {
+TEST_CASE("extern shared memory begins after the static variables, with the size given at the launch") {
   Device device(kernelText(".param .u64 out", R"(
     .shared .align 4 .b8 fixed[20];
     .reg .b32 %r<8>; .reg .b64 %d<4>;
@@ -110,6 +110,22 @@ TEST_CASE("extern shared memory begins behind the static variables, at the launc
   CHECK(attributesOf(*device.module->findKernel("k")).staticSharedBytes == 20);
   device.launch.dynamicSharedBytes = 124;
   CHECK(device.tryLaunch("k", {{1, 1, 1}, {32, 1, 1}}, out)->kind == Fault::Kind::illegalAddress);
+}
+
+TEST_CASE("every block has shared memory beside its own that the system keeps, where cooperative groups exchange data between warps") {
+  Device device(kernelText(".param .u64 out", R"(
+    .shared .align 4 .b8 own[4];
+    .reg .b32 %r<8>; .reg .b64 %d<8>;
+    ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4; add.s64 %d2, %d0, %d1;
+    mov.u32 %r1, %reserved_smem_offset_1; cvt.u64.u32 %d3, %r1; cvta.shared.u64 %d3, %d3;
+    and.b32 %r2, %r0, 63; mul.wide.u32 %d4, %r2, 4; add.s64 %d4, %d3, %d4;
+    st.u32 [%d4], %r0; st.shared.u32 [own], 7; bar.sync 0; ld.u32 %r3, [%d3+252]; ld.shared.u32 %r4, [own]; add.u32 %r3, %r3, %r4;
+    mov.u32 %r5, %reserved_smem_offset_begin; mov.u32 %r6, %reserved_smem_offset_end; sub.u32 %r6, %r6, %r1; min.u32 %r6, %r6, 288;
+    add.u32 %r3, %r3, %r6; st.global.u32 [%d2], %r3; ret;
+  )"));
+  const uint64_t out = device.upload(std::vector<uint32_t>(64));
+  device("k", {{2, 1, 1}, {64, 1, 1}}, out);
+  for (const uint32_t value : device.download<uint32_t>(out, 64)) CHECK(value == 63 + 7 + 288);
 }
 
 TEST_CASE("kernel parameters are read at their offsets, by address too") {
@@ -131,7 +147,7 @@ TEST_CASE("kernel parameters are read at their offsets, by address too") {
   for (uint32_t t = 0; t < 6; ++t) CHECK(result[t] == 200 + 9 + 7 + t + 1);
 }
 
-TEST_CASE("alloca takes from the thread's stack and stackrestore gives it back") {
+TEST_CASE("alloca allocates on the thread's stack, and stackrestore frees it") {
   Device device(kernelText(".param .u64 out", R"(
     .reg .pred %p; .reg .b32 %r<8>; .reg .b64 %d<8>;
     ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4; add.s64 %d2, %d0, %d1; mov.u32 %r3, 0;
@@ -147,7 +163,7 @@ TEST_CASE("alloca takes from the thread's stack and stackrestore gives it back")
   for (uint32_t t = 0; t < 32; ++t) CHECK(result[t] == t);
 }
 
-TEST_CASE("malloc gives each thread memory of its own, free takes it back, the heap lives in device memory") {
+TEST_CASE("malloc returns separate memory to each thread, free returns it, and the heap lies in device memory") {
   Device device(kernelText(".param .u64 out, .param .u64 bytes", R"(
     .reg .b32 %r<4>; .reg .b64 %d<8>; .reg .pred %p;
     ld.param.u64 %d0, [out]; ld.param.u64 %d6, [bytes]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 8; add.s64 %d2, %d0, %d1;
@@ -160,7 +176,7 @@ TEST_CASE("malloc gives each thread memory of its own, free takes it back, the h
                            ".extern .func (.param .b64 r) malloc(.param .b64 n);\n.extern .func free(.param .b64 p);"));
   const uint64_t out = device.upload(std::vector<uint64_t>(64));
   device("k", {{1, 1, 1}, {64, 1, 1}}, out, uint64_t{40});
-  CHECK(device.download<uint64_t>(out, 1)[0] == 0);  // no heap
+  CHECK(device.download<uint64_t>(out, 1)[0] == 0);  // there is no heap
   device.launch.heapBytes = 1 << 14;
   device.launch.heapBase = device.memory.allocate(device.launch.heapBytes);
   for (int round = 0; round < 3; ++round) device("k", {{1, 1, 1}, {64, 1, 1}}, out, uint64_t{40});

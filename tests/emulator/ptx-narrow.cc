@@ -1,4 +1,4 @@
-// Conversions to formats of 8 bits and fewer, against references that search and compare instead of computing.
+// Conversions to formats of 8 bits and less, compared with references that search instead of computing.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -13,20 +13,24 @@ struct Format {
   const char* name;
   int mantissa, bias;
   uint32_t most;  // the code of the largest finite value
+  uint32_t sign = 0x80, nan = 0x7f;
+  int bits = 8;  // in which one of a pair lies
 };
 constexpr Format formatRows[] = {{"e4m3x2", 3, 7, 0x7e}, {"e5m2x2", 2, 15, 0x7b}};
+constexpr Format smallRows[] = {
+    {"e2m3x2", 3, 1, 0x1f, 0x20, 0x1f}, {"e3m2x2", 2, 3, 0x1f, 0x20, 0x1f}, {"e2m1x2", 1, 1, 0x7, 0x8, 0x7, 4}};
 
 double valueOf(const Format& format, uint32_t code) {
-  const auto exponent = static_cast<int>((code & 0x7f) >> format.mantissa);
+  const auto exponent = static_cast<int>((code & (format.sign - 1)) >> format.mantissa);
   const double fraction = code & ((1u << format.mantissa) - 1), one = 1 << format.mantissa;
   const double size =
       exponent ? std::ldexp(1 + fraction / one, exponent - format.bias) : std::ldexp(fraction / one, 1 - format.bias);
-  return code & 0x80 ? -size : size;
+  return code & format.sign ? -size : size;
 }
 
-// The nearest finite code, of two the even one.
+// The code of the nearest finite value; of two, the even code.
 uint32_t nearest(const Format& format, double value, bool relu) {
-  if (std::isnan(value)) return 0x7f;
+  if (std::isnan(value)) return format.nan;
   if (relu && std::signbit(value)) return 0;
   const double size = std::min(std::fabs(value), 1e6);
   uint32_t best = 0;
@@ -34,7 +38,7 @@ uint32_t nearest(const Format& format, double value, bool relu) {
     const double distance = std::fabs(valueOf(format, code) - size), least = std::fabs(valueOf(format, best) - size);
     if (distance < least || (distance == least && code % 2 == 0)) best = code;
   }
-  return best | (std::signbit(value) ? 0x80 : 0);
+  return best | (std::signbit(value) ? format.sign : 0);
 }
 
 double halfValue(uint32_t bits) {
@@ -45,11 +49,11 @@ double halfValue(uint32_t bits) {
   return bits & 0x8000 ? -size : size;
 }
 
-// out[i] = instruction(in[i]...), the inputs of thread i side by side.
+// out[i] = instruction(in[i]...), with the inputs of thread i adjacent.
 std::vector<uint32_t> each(const std::string& instruction, const std::vector<uint32_t>& in, uint32_t count) {
   const auto inputs = static_cast<uint32_t>(in.size() / count);
   std::string body =
-      R"(.reg .pred %p; .reg .b16 %h<2>; .reg .b32 %i, %n, %a, %b, %c, %d; .reg .f32 %f, %g; .reg .b64 %x<4>;
+      R"(.reg .pred %p; .reg .b8 %y<2>; .reg .b16 %h<2>; .reg .b32 %i, %n, %a, %b, %c, %d; .reg .f32 %f, %g; .reg .b64 %x<4>;
     mov.u32 %n, %ctaid.x; mov.u32 %a, %tid.x; mad.lo.u32 %i, %n, 256, %a;
     ld.param.u64 %x0, [in]; mul.wide.u32 %x1, %i, )" +
       std::to_string(4 * inputs) + "; add.s64 %x0, %x0, %x1;\n";
@@ -68,7 +72,7 @@ void checkCodes(const Format& format, bool relu, const std::vector<uint32_t>& go
                 const std::vector<double>& lo) {
   size_t wrong = 0;
   for (size_t i = 0; i < got.size() && wrong < 5; ++i) {
-    const uint32_t wanted = nearest(format, hi[i], relu) << 8 | nearest(format, lo[i], relu);
+    const uint32_t wanted = nearest(format, hi[i], relu) << format.bits | nearest(format, lo[i], relu);
     if (got[i] == wanted) continue;
     ++wrong;
     CAPTURE(format.name);
@@ -81,7 +85,7 @@ void checkCodes(const Format& format, bool relu, const std::vector<uint32_t>& go
 
 }  // namespace
 
-TEST_CASE("every pair of neighbouring halves becomes the nearest 8-bit floats") {
+TEST_CASE("every pair of adjacent halves becomes the nearest 8-bit floats") {
   constexpr uint32_t count = 65536 / sanitizerShare / 256 * 256;  // whole blocks
   std::vector<uint32_t> in(count);
   std::vector<double> hi(count), lo(count);
@@ -99,8 +103,14 @@ TEST_CASE("every pair of neighbouring halves becomes the nearest 8-bit floats") 
                  hi, lo);
 }
 
-TEST_CASE("floats around every 8-bit float and every tie become the nearest one") {
-  for (const Format& format : formatRows) {
+// `instruction` ends in the name of the format: a pair of 4-bit floats is a register of 8 bits.
+std::string toPair(const Format& format, const std::string& instruction, const std::string& operands) {
+  return instruction + (format.bits == 4 ? " %y0, " + operands + "; mov.b16 %h0, {%y0, 0};" : " %h0, " + operands + ";") +
+         " cvt.u32.u16 %d, %h0;";
+}
+
+void checkAround(std::span<const Format> formats) {
+  for (const Format& format : formats) {
     std::vector<float> values{0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1e-45f, -1e-40f, 3e38f, -3e38f, 464.0f, 465.0f};
     for (uint32_t code = 0; code < format.most; ++code) {
       const auto at = static_cast<float>(valueOf(format, code)),
@@ -122,11 +132,68 @@ TEST_CASE("floats around every 8-bit float and every tie become the nearest one"
     }
     for (const bool relu : {false, true})
       checkCodes(format, relu,
-                 each(std::string("mov.b32 %f, %a; mov.b32 %g, %b; cvt.rn.satfinite") + (relu ? ".relu." : ".") +
-                          format.name + ".f32 %h0, %f, %g; cvt.u32.u16 %d, %h0;",
+                 each("mov.b32 %f, %a; mov.b32 %g, %b; " +
+                          toPair(format, std::string("cvt.rn.satfinite") + (relu ? ".relu." : ".") + format.name + ".f32", "%f, %g"),
                       in, count),
                  hi, lo);
   }
+}
+
+TEST_CASE("floats around every 8-bit float and every tie become the nearest one") { checkAround(formatRows); }
+TEST_CASE("floats around every float of 6 and 4 bits and every tie become the nearest one") { checkAround(smallRows); }
+
+TEST_CASE("every float of 6 and 4 bits becomes the half of its value") {
+  for (const Format& format : smallRows) {
+    const uint32_t codes = 2 * format.sign;
+    std::vector<uint32_t> in(256);
+    for (uint32_t i = 0; i < 256; ++i) in[i] = (codes - 1 - i % codes) << format.bits | i % codes;
+    for (const bool relu : {false, true}) {
+      const std::string text = std::string("cvt.rn") + (relu ? ".relu" : "") + ".f16x2." + format.name;
+      const char* const from = format.bits == 4 ? " %d, %y0;" : " %d, %h0;";
+      const auto got = each("cvt.u16.u32 %h0, %a; mov.b16 {%y0, %y1}, %h0; " + text + from, in, 256);
+      for (uint32_t i = 0; i < 512; ++i) {
+        const uint32_t code = i < 256 ? i % codes : codes - 1 - (i - 256) % codes;
+        const double half = halfValue(i < 256 ? got[i] & 0xffff : got[i - 256] >> 16), value = valueOf(format, code);
+        CAPTURE(text);
+        CAPTURE(code);
+        CHECK_EQ(std::bit_cast<uint64_t>(half), std::bit_cast<uint64_t>(relu && code & format.sign ? 0.0 : value));
+      }
+    }
+  }
+}
+
+TEST_CASE("a float becomes the power of two below or above it, in 8 bits") {
+  std::vector<float> values{0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1e-45f, 0x1p-127f, 0x1.000002p-127f, 0x1p-126f, 0x1.fffff8p-127f};
+  for (const int exponent : {-126, -3, 0, 1, 60, 126, 127})
+    for (const float factor : {1.0f, 1.0000001f, 1.5f, 1.9999999f}) values.push_back(std::ldexp(exponent % 2 ? -factor : factor, exponent));
+  values.resize(256, 1.0f);
+  std::vector<uint32_t> in;
+  for (const float value : values) in.push_back(std::bit_cast<uint32_t>(value));
+  for (const bool up : {false, true})
+    for (const bool finite : {false, true}) {
+      const std::string text = std::string(up ? "cvt.rp" : "cvt.rz") + (finite ? ".satfinite" : "") + ".ue8m0x2.f32 %h0, %f, 0f40000000;";
+      const auto got = each("mov.b32 %f, %a; " + text + "cvt.u32.u16 %d, %h0;", in, 256);
+      for (size_t i = 0; i < values.size(); ++i) {
+        const double size = std::fabs(values[i]);
+        uint32_t wanted = 0;  // the most whose value is not above; up: the least whose value is not below
+        while (wanted < 254 && std::ldexp(1, static_cast<int>(wanted) + (up ? 0 : 1) - 127) <= size * (1 - (up ? 0x1p-40 : 0))) ++wanted;
+        if (std::isnan(size) || (!finite && (up ? size > 0x1p127 : std::isinf(size)))) wanted = 255;
+        CAPTURE(text);
+        CAPTURE(values[i]);
+        CHECK_EQ(got[i], wanted << 8 | 128);
+      }
+    }
+  const auto powers = each("cvt.u16.u32 %h0, %a; cvt.rn.bf16x2.ue8m0x2 %d, %h0;", {[] {
+                             std::vector<uint32_t> codes(256);
+                             for (uint32_t i = 0; i < 256; ++i) codes[i] = i << 8 | (255 - i);
+                             return codes;
+                           }()},
+                           256);
+  for (uint32_t i = 0; i < 255; ++i)
+    CHECK_EQ(std::bit_cast<float>(powers[i] & 0xffff0000), std::ldexp(1.0f, static_cast<int>(i) - 127));
+  for (uint32_t i = 1; i < 256; ++i)
+    CHECK_EQ(std::bit_cast<float>(powers[i] << 16), std::ldexp(1.0f, 128 - static_cast<int>(i)));
+  CHECK_EQ(powers[255] >> 16, 0x7fff);
 }
 
 TEST_CASE("every 8-bit float becomes the half of its value") {
@@ -154,7 +221,7 @@ TEST_CASE("every 8-bit float becomes the half of its value") {
     }
 }
 
-TEST_CASE("cvt.pack clamps two values and puts them below a third") {
+TEST_CASE("cvt.pack saturates two values and puts them below a third") {
   std::vector<uint32_t> in;
   const std::vector<int32_t> operands{0,    1,     -1,    2,      -2,     3,     -3,    7,         8,
                                       -8,   -9,    15,    16,     127,    128,   255,   256,       -128,
@@ -186,7 +253,7 @@ TEST_CASE("cvt.pack clamps two values and puts them below a third") {
     }
 }
 
-TEST_CASE("min and max with relu, however the header writes them") {
+TEST_CASE("min and max with relu work in every form that the header uses") {
   std::vector<uint32_t> in;
   for (const int32_t a : {0, 1, -1, 5, -5, INT32_MAX, INT32_MIN, INT32_MIN + 1})
     for (const int32_t b : {0, 1, -1, 5, -5, INT32_MAX, INT32_MIN, INT32_MIN + 1})

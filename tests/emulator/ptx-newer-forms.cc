@@ -1,4 +1,4 @@
-// Forms of old instructions that newer versions of PTX added.
+// Forms of old instructions that newer PTX versions added.
 #include <cmath>
 
 #include "ptx-fixture.h"
@@ -6,7 +6,7 @@
 namespace vgpu::emulator {
 namespace {
 
-// out[i] = body(in[i]), which takes its operands from %a, %b and %c and leaves its result in %d.
+// out[i] = body(in[i]); operands are in %a, %b and %c, the result is in %d.
 std::vector<uint32_t> each(const std::string& body, const std::vector<std::array<uint32_t, 3>>& in) {
   Device device(kernelText(".param .u64 in, .param .u64 out", R"(
     .reg .b16 %h<8>; .reg .b32 %a, %b, %c, %d, %t; .reg .f32 %f, %g; .reg .b64 %i, %o, %w;
@@ -25,7 +25,7 @@ uint32_t bits(float value) { return __builtin_bit_cast(uint32_t, value); }
 
 }  // namespace
 
-TEST_CASE("cvt with satfinite gives the largest finite value for what is beyond it, and a NaN for a NaN") {
+TEST_CASE("cvt with satfinite gives the largest finite value for larger inputs, and a NaN for a NaN") {
   const std::vector<std::array<uint32_t, 3>> in{
       {bits(1e9f), bits(-1e9f)}, {bits(INFINITY), bits(1.0f)}, {0x7fc12345, bits(65504.0f)}};
   CHECK(each("cvt.rn.satfinite.f16x2.f32 %d, %f, %g;", in) == std::vector<uint32_t>{0x7bfffbff, 0x7bff3c00, 0x7fff7bff});
@@ -37,8 +37,8 @@ TEST_CASE("cvt with satfinite gives the largest finite value for what is beyond 
   CHECK(each("cvt.rz.relu.tf32.f32 %d, %f;", {{bits(-2.0f)}, {0x3f801fff}}) == std::vector<uint32_t>{0, 0x3f800000});
 }
 
-TEST_CASE("fma with oob gives zero where a factor is the NaN that copies fill with") {
-  // 2 * 3 + 1 in the lower half; in the upper one a factor is that NaN, or the addend is, or a factor is the canonical one.
+TEST_CASE("fma with oob gives zero if a factor is the NaN that out-of-bounds copies fill with") {
+  // 2 * 3 + 1 in the lower half; in the upper half a factor is that NaN, or the addend is, or a factor is the canonical NaN.
   const std::vector<std::array<uint32_t, 3>> halves{
       {0x7ff74000, 0x42004200, 0x3c003c00},
       {0x42004000, 0xfff74200, 0x3c003c00},
@@ -50,21 +50,21 @@ TEST_CASE("fma with oob gives zero where a factor is the NaN that copies fill wi
              {{0x7ff70000, 0x3f800000, 0x3f800000}, {0x40000000, 0x40400000, 0x3f800000}}) == std::vector<uint32_t>{0, 0x40e0});
 }
 
-TEST_CASE("min and max of halves with xorsign and abs take magnitudes, and the sign of a product") {
+TEST_CASE("min and max of halves with xorsign and abs compare magnitudes, and take the sign of the product") {
   const std::vector<std::array<uint32_t, 3>> in{{0xc0003c00, 0x3c00c200}, {0xbc00bc00, 0xc0007fff}};
   CHECK(each("min.xorsign.abs.f16x2 %d, %a, %b;", in) == std::vector<uint32_t>{0xbc00bc00, 0x3c00bc00});
   CHECK(each("max.NaN.xorsign.abs.f16x2 %d, %a, %b;", in) == std::vector<uint32_t>{0xc000c200, 0x40007fff});
   CHECK(each("max.xorsign.abs.bf16 %h3, %h0, %h1; cvt.u32.u16 %d, %h3;", {{0xbf80, 0x4000}}) == std::vector<uint32_t>{0xc000});
 }
 
-TEST_CASE("mov moves vectors whose registers are each other's") {
+TEST_CASE("mov moves vectors whose registers overlap") {
   CHECK(each("mov.v2.b32 {%a, %b}, {%b, %a}; mad.lo.u32 %d, %a, 100, %b;", {{3, 5}}) == std::vector<uint32_t>{503});
   CHECK(each("mov.v4.u32 {%a, %b, %c, %d}, {%b, %c, %a, %a}; mad.lo.u32 %a, %a, 10, %b; mad.lo.u32 %a, %a, 10, %c; mad.lo.u32 "
              "%d, %a, 10, %d;",
              {{1, 2, 3}}) == std::vector<uint32_t>{2311});
 }
 
-TEST_CASE("cache policies can be made and handed on") {
+TEST_CASE("cache policies can be created and passed on") {
   CHECK(each("createpolicy.fractional.L2::evict_last.b64 %w, 0.5; st.global.L2::cache_hint.u32 [%o], %a, %w; mov.u32 %d, %a;",
              {{7}}) == std::vector<uint32_t>{7});
 }

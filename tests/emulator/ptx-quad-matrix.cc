@@ -1,4 +1,4 @@
-// mma.m8n8k4 of halves: four products at once, each of eight threads, in either order of the factors' elements.
+// mma.m8n8k4 of halves: four products at once, each by eight threads, with factors in either element order.
 #include "matrix-data.h"
 #include "ptx-fixture.h"
 
@@ -29,7 +29,7 @@ struct Layout {
   }
 };
 
-// Words 0 and 1 of each lane are A, 2 and 3 B, the others C or D; word w of lane l is number 32 w + l.
+// Words 0 and 1 of each lane are A, 2 and 3 B, the others C or D; word w of lane l has index 32 w + l.
 std::string quadKernel(const Layout& layout) {
   std::string body = ".reg .b32 %a<2>; .reg .b32 %b<2>; .reg .b32 %c<8>; .reg .b32 %d<8>; .reg .b32 %t; .reg .b64 %x<4>;\n"
                      "ld.param.u64 %x0, [in]; ld.param.u64 %x1, [out]; mov.u32 %t, %tid.x; mul.wide.u32 %x2, %t, 4; add.u64 %x0, %x0, %x2;"
@@ -96,7 +96,7 @@ TEST_CASE("mma.m8n8k4 of halves multiplies four pairs of matrices, each by rows 
   }
 }
 
-TEST_CASE("mma.m8n8k4 of halves has no sum of floats that becomes halves, and fragments of its own size") {
+TEST_CASE("mma.m8n8k4 of halves does not add floats to halves, and has fragments of its own size") {
   const auto decode = [](const std::string& text) { Device(text).module->findKernel("k"); };
   CHECK_THROWS_AS(decode(quadKernel({true, false, false, true})), PtxError);
   CHECK_THROWS_AS(decode(kernelText("", ".reg .b32 %r<8>; mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16 {%r0, %r1}, {%r2, %r3}, "

@@ -1,4 +1,4 @@
-// Scalar video instructions against what the PTX ISA says of them.
+// Scalar video instructions, compared with the PTX ISA's description.
 #include "ptx-fixture.h"
 #include "ptx-video-forms.h"
 
@@ -8,7 +8,7 @@ TEST_CASE("scalar video instructions combine bytes, halves and words as the PTX 
   const auto described = videoForms();
   const auto forms = scalarVideoForms();
   REQUIRE(described.size() == forms.size());
-  constexpr uint32_t threads = 256;  // of those that a recording has
+  constexpr uint32_t threads = 256;  // of those in a recording
   for (size_t i = 0; i < forms.size(); ++i) {
     CAPTURE(forms[i].text);
     const auto inputs = formInputs(forms[i]);
@@ -25,7 +25,7 @@ TEST_CASE("scalar video instructions combine bytes, halves and words as the PTX 
   }
 }
 
-TEST_CASE("scalar video instructions take constants, and nothing that the PTX ISA does not allow") {
+TEST_CASE("scalar video instructions take constants, and refuse what the PTX ISA does not allow") {
   const auto run = [](const std::string& instruction) {
     Device device(kernelText(".param .u64 out",
                              ".reg .b32 %r<4>; .reg .b64 %d; ld.param.u64 %d, [out]; mov.b32 %r1, 0x80ff7f01; mov.b32 %r2, 3;\n" +

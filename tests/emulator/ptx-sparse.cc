@@ -1,11 +1,11 @@
-// mma with a sparse A, and the shapes and types of mma that came with 8-bit floats.
+// mma with a sparse A, and the shapes and types of mma that were added with 8-bit floats.
 #include "matrix-data.h"
 #include "ptx-fixture.h"
 
 namespace vgpu::emulator {
 namespace {
 
-// What an instruction multiplies; chunks: elements of which half are stored, in units of `unit`.
+// The shape and types of a product; chunks: groups of elements of which half are stored, in units of `unit`.
 struct Product {
   std::string_view a, b, d;
   uint32_t k, chunk = 0, unit = 1;
@@ -17,17 +17,17 @@ constexpr Product sparseProducts[] = {
 constexpr Product denseProducts[] = {
     {"e4m3", "e4m3", "f32", 32}, {"e5m2", "e4m3", "f16", 32}, {"e4m3", "e5m2", "f32", 16}, {"e5m2", "e5m2", "f16", 16}};
 
-// A matrix of which half of each chunk is zero: what is stored, and the four bits of metadata of each chunk.
+// A matrix in which half of each chunk is zero: the stored elements, and four bits of metadata for each chunk.
 struct Sparse {
   Matrix whole, stored;
-  std::vector<uint32_t> bits;  // of each row's chunks
+  std::vector<uint32_t> bits;  // for each row's chunks
 };
 Sparse makeSparse(const Product& p, const ElementType& type) {
   Sparse made{randomMatrix(16, p.k, type.least, type.most, 11), {16, p.k / 2, std::vector<int>(size_t{16} * p.k / 2)}, {}};
   std::mt19937 random(12);
   for (uint32_t row = 0; row < 16; ++row)
     for (uint32_t c = 0; c < p.k / p.chunk; ++c) {
-      // Two of the chunk's four places, the first below the second; of tf32 its two places are two each.
+      // Two of the chunk's four positions, in ascending order; with tf32 each of its two positions counts as two.
       uint32_t first = random() % 3, second = first + 1 + random() % (3 - first);
       if (p.chunk == 2) first = random() % 2 * 2, second = first + 1;
       made.bits.push_back(first | second << 2);
@@ -43,11 +43,11 @@ Sparse makeSparse(const Product& p, const ElementType& type) {
   return made;
 }
 
-// PTX ISA, "Sparse matrix storage": a word of metadata has four chunks of its group's row, and above them of the row eight
-// further down.
+// PTX ISA, "Sparse matrix storage": a word of metadata has four chunks of its group's row, and above them those of the row eight rows
+// below.
 uint32_t metadataOf(const Product& p, const Sparse& matrix, uint32_t lane, uint32_t selector) {
   const uint32_t chunks = p.k / p.chunk, threads = chunks / 4;
-  if (lane % 4 / threads != selector) return 0x44444444;  // another selector's
+  if (lane % 4 / threads != selector) return 0x44444444;  // belongs to another selector
   uint32_t word = 0;
   for (uint32_t half = 0; half < 2; ++half)
     for (uint32_t c = 0; c < 4; ++c)
@@ -124,7 +124,7 @@ void check(const Product& p, uint32_t selector) {
 
 }  // namespace
 
-TEST_CASE("mma multiplies a sparse A by what its metadata says, with every selector") {
+TEST_CASE("mma multiplies a sparse A according to its metadata, with every selector") {
   for (const Product& p : sparseProducts)
     for (uint32_t selector = 0; selector < 16 / (p.k / p.chunk); ++selector) check(p, selector);
 }
@@ -133,7 +133,7 @@ TEST_CASE("mma multiplies 8-bit floats of either format") {
   for (const Product& p : denseProducts) check(p, 0);
 }
 
-TEST_CASE("a sparse A of shapes and with selectors that there are not is refused") {
+TEST_CASE("shapes and selectors that do not exist for a sparse A are refused") {
   const std::string start = ".reg .b32 %a<4>, %b<4>, %d<4>, %e; mma.sp.sync.aligned.", four = " {%d0, %d1, %d2, %d3}, ";
   const std::string wrong[] = {
       start + "m16n8k32.row.col.f32.f16.f16.f32" + four +

@@ -1,4 +1,4 @@
-// Instructions that name a texture or surface reference of the module in place of an object's handle.
+// Instructions that name a texture or surface reference of the module instead of an object's handle.
 #include "ptx-fixture.h"
 
 namespace vgpu::emulator {
@@ -26,7 +26,7 @@ struct References : Device {
     st.global.v4.u32 [%o], {%r0, %r1, %r2, %r3}; ret;)", variables)) {
     launch.images = &bound;
   }
-  // `values`, in rows of `width` words, at the variable's address.
+  // Binds `values`, in rows of `width` words, to the variable.
   ImageView& bind(std::string_view name, const std::vector<uint32_t>& values, uint32_t width) {
     ImageView& view = bound.views[variable(name)];
     view.format = {ElementFormat::Kind::unsignedInteger, 4, 1};
@@ -42,7 +42,7 @@ struct References : Device {
   Bound bound;
 };
 
-// What decoding a kernel of these instructions says.
+// The error of decoding a kernel with these instructions.
 std::string refusalOf(const std::string& instructions, PtxError::Kind& kind) {
   References references(instructions);
   try {
@@ -56,7 +56,7 @@ std::string refusalOf(const std::string& instructions, PtxError::Kind& kind) {
 
 }  // namespace
 
-TEST_CASE("tex, tld4 and txq read what is bound at the address of the reference that they name") {
+TEST_CASE("tex, tld4 and txq read what is bound to the reference that they name") {
   References references(R"(
     tex.1d.v4.u32.s32 {%r0, %r1, %r2, %r3}, [tex, {2}];
     tex.2d.v4.u32.f32 {%r1, %r2, %r3, %r3}, [other, {0f3f800000, 0f3f800000}];
@@ -78,7 +78,7 @@ TEST_CASE("suld, sust, sured and suq use the surface reference that they name") 
   CHECK(references.result() == std::vector<uint32_t>{5, 10, 3, 2});
 }
 
-TEST_CASE("istypep says of which type the reference is whose address a register has, and that an object or other memory is none") {
+TEST_CASE("istypep gives the type of the reference at an address, and false for an object or other memory") {
   References references(R"(
     .reg .pred %p<3>; .reg .b64 %a<4>; .reg .b32 %b;
     mov.u64 %a0, tex; mov.u64 %a1, surf; mov.u64 %a2, 1; add.u64 %a3, %o, 0;
@@ -94,7 +94,7 @@ TEST_CASE("istypep says of which type the reference is whose address a register 
   CHECK(references.result() == std::vector<uint32_t>{1, 2, 0, 0});
 }
 
-TEST_CASE("a reference with nothing bound reads as zeros and loses what is written") {
+TEST_CASE("a reference with nothing bound reads as zeros, and writes to it are lost") {
   References references(R"(
     tex.2d.v4.u32.f32 {%r0, %r1, %r2, %r3}, [tex, {0f3f800000, 0f3f800000}];
     tld4.r.2d.v4.u32.f32 {%r1, _, _, _}, [tex, {0f3f800000, 0f3f800000}];
@@ -108,7 +108,7 @@ TEST_CASE("a reference with nothing bound reads as zeros and loses what is writt
   CHECK(references.result() == std::vector<uint32_t>{0, 0, 0, 0});
 }
 
-TEST_CASE("a reference of the other kind, or one that the module does not have, is refused") {
+TEST_CASE("a reference of the wrong kind, or one that the module lacks, is refused") {
   PtxError::Kind kind{};
   CHECK(refusalOf("tex.1d.v4.u32.s32 {%r0, %r1, %r2, %r3}, [surf, {2}];", kind).find("'surf' is no .texref") != std::string::npos);
   CHECK(kind == PtxError::Kind::invalid);
@@ -119,9 +119,9 @@ TEST_CASE("a reference of the other kind, or one that the module does not have, 
   CHECK(kind == PtxError::Kind::unsupported);
 }
 
-TEST_CASE("a sampler apart from its texture is refused by name") {
+TEST_CASE("a sampler separate from its texture is refused by name") {
   PtxError::Kind kind{};
-  CHECK(refusalOf("tex.1d.v4.u32.s32 {%r0, %r1, %r2, %r3}, [tex, other, {2}];", kind).find("a sampler apart from its texture") !=
+  CHECK(refusalOf("tex.1d.v4.u32.s32 {%r0, %r1, %r2, %r3}, [tex, other, {2}];", kind).find("a sampler separate from its texture") !=
         std::string::npos);
   CHECK(kind == PtxError::Kind::unsupported);
 }

@@ -1,4 +1,4 @@
-// Textures and surfaces: against what a real GPU reads, and the edges of surfaces.
+// Textures and surfaces: compared with what a real GPU reads, and the edges of surfaces.
 #include "ptx-fixture.h"
 #include "stub/emulator/ptx/lanes/half-values.h"
 #include "texture-cases.h"
@@ -6,7 +6,7 @@
 namespace vgpu::emulator {
 namespace {
 
-// The objects of a test, by handles from 1 on.
+// The image objects of a test; handles start at 1.
 class TestViews : public ImageViews {
  public:
   uint64_t add(ImageView view) {
@@ -46,7 +46,7 @@ ImageView viewOf(const TextureCase& c, uint64_t address) {
   return view;
 }
 
-// k(texture, in, out): thread t reads a place at in + 16 t and writes four channels at out + 16 t.
+// k(texture, in, out): thread t reads the texture at the coordinates at in + 16 t and writes four channels to out + 16 t.
 std::string textureKernel(const std::string& instructions) {
   return kernelText(".param .u64 texture, .param .u64 in, .param .u64 out", R"(
     .reg .f32 %x, %y, %z, %w, %f<4>; .reg .b32 %r, %n, %t, %last, %c<4>; .reg .b64 %h, %i, %o, %a; .reg .pred %p;
@@ -74,7 +74,7 @@ std::string instructionFor(const TextureCase& c) {
   return gathers;
 }
 
-// A surface of 5 x 3 words of 4 bytes, numbered from 100 on, in a memory of its own.
+// A surface of 5 x 3 words of 4 bytes, numbered from 100, in its own memory.
 struct SurfaceTest {
   explicit SurfaceTest(const std::string& instructions)
       : device(kernelText(".param .u64 surface, .param .u64 in, .param .u64 out", R"(
@@ -94,7 +94,7 @@ struct SurfaceTest {
     device.launch.images = &views;
   }
 
-  // Runs a thread for each place, x in bytes and y.
+  // Runs a thread for each position: x in bytes, and y.
   std::optional<Fault> run(const std::vector<std::array<int, 2>>& places, uint64_t named = 1) {
     const uint64_t in = device.upload(places);
     out = device.upload(std::vector<uint64_t>(places.size()));
@@ -126,7 +126,7 @@ TEST_CASE("textures give the bits that a real GPU gives") {
   }
 }
 
-TEST_CASE("linear memory is fetched by index, and reads as zero past its ends") {
+TEST_CASE("linear memory is fetched by index, and reads as zero beyond its ends") {
   Device device(textureKernel(R"(
     tex.1d.v4.s32.s32 {%c0, %c1, %c2, %c3}, [%h, {%last}];
     mov.b32 %f0, %c0; mov.b32 %f1, %c1; mov.b32 %f2, %c2; mov.b32 %f3, %c3;)"));
@@ -145,7 +145,7 @@ TEST_CASE("linear memory is fetched by index, and reads as zero past its ends") 
         std::vector<int32_t>{-1, 2, 0, 0, -300, 400, 0, 0, 5, -6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
 }
 
-TEST_CASE("levels of a mipmapped array are chosen, mixed and bounded, and all texels are said to be there") {
+TEST_CASE("levels of a mipmapped array are selected, blended and clamped, and all texels are reported as resident") {
   Device device(textureKernel(R"(
     tex.level.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}|%p, [%h, {%x, %y}], %w; selp.f32 %f1, 0f3F800000, 0f00000000, %p;
     tex.2d.v4.f32.f32 {%f2, _, _, _}, [%h, {%x, %y}];
@@ -187,7 +187,7 @@ TEST_CASE("levels of a mipmapped array are chosen, mixed and bounded, and all te
   }
 }
 
-TEST_CASE("a cube's faces are found by the longest axis") {
+TEST_CASE("a cube's face is selected by the largest coordinate") {
   Device device(textureKernel("tex.cube.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%h, {%x, %y, %z, %z}];"));
   TestViews views;
   ImageView view;
@@ -195,13 +195,13 @@ TEST_CASE("a cube's faces are found by the longest axis") {
   view.fractions = true;
   view.normalized = true;
   view.addressing.fill(Addressing::clamp);
-  std::vector<uint8_t> faces;  // 2 x 2 each: 51 times the face, and its own number
+  std::vector<uint8_t> faces;  // 2 x 2 each: 51 times the face, and the texel's own number
   for (int face = 0; face < 6; ++face)
     for (int i = 0; i < 4; ++i) faces.push_back(static_cast<uint8_t>(face * 40 + i));
   view.levels = {gridAt(device.upload(faces), 2, 2, 6, 1)};
   const uint64_t texture = views.add(view);
   device.launch.images = &views;
-  // Positive x shows -z to the right and -y down, and so on (CUDA Programming Guide, "Cubemap Textures").
+  // On the face of positive x, -z points right and -y down, and so on (CUDA Programming Guide, "Cubemap Textures").
   const std::vector<std::array<float, 4>> places = {{2, 1, 1, 0},  {-2, 1, 1, 0}, {1, 3, 1, 0},
                                                     {1, -3, 1, 0}, {1, 1, 4, 0},  {1, 1, -4, 0}};
   const uint64_t in = device.upload(places), out = device.upload(std::vector<float>(24));
@@ -211,7 +211,7 @@ TEST_CASE("a cube's faces are found by the longest axis") {
   for (size_t i = 0; i < 6; ++i) CHECK(got[4 * i] == static_cast<float>(expected[i] / 255.0));
 }
 
-TEST_CASE("reads outside a surface are zero or its nearest element, and writes there are dropped") {
+TEST_CASE("reads outside of a surface give zero or the nearest element, and writes are dropped") {
   SurfaceTest zero("suld.b.2d.b32.zero {%v}, [%h, {%x, %y}]; sust.b.2d.b32.zero [%h, {%x, %y}], {%t};");
   const std::vector<std::array<int, 2>> places = {{0, 0}, {16, 2}, {20, 0}, {-4, 0}, {4, -1}, {0, 3}, {1 << 30, 1}};
   REQUIRE_FALSE(zero.run(places));
@@ -224,7 +224,7 @@ TEST_CASE("reads outside a surface are zero or its nearest element, and writes t
   CHECK(nearest.device.download<uint64_t>(nearest.out, 5) == std::vector<uint64_t>{100, 104, 105, 101, 112});
 }
 
-TEST_CASE("one coordinate and one element need no braces") {
+TEST_CASE("a single coordinate or element needs no braces") {
   SurfaceTest test("suld.b.1d.b32.trap %v, [%h, %x]; sust.b.1d.b32.trap [%h, %x], %t; sured.b.add.1d.u32.trap [%h, %x], 5;");
   REQUIRE_FALSE(test.run({{4, 0}, {0, 0}}));
   CHECK(test.device.download<uint64_t>(test.out, 2) == std::vector<uint64_t>{101, 100});
@@ -241,13 +241,13 @@ TEST_CASE("one coordinate and one element need no braces") {
   CHECK(device.download<float>(out, 1)[0] == 5);
 }
 
-TEST_CASE("a surface access of eight bytes that reaches over the edge reads zeros, as on a GPU") {
+TEST_CASE("a surface access of eight bytes across the edge reads zeros, as on a GPU") {
   SurfaceTest test("suld.b.2d.v2.b32.zero {%v, %w}, [%h, {%x, %y}];");
   REQUIRE_FALSE(test.run({{0, 0}, {8, 1}, {16, 2}}));
   CHECK(test.device.download<uint32_t>(test.out, 6) == std::vector<uint32_t>{100, 101, 107, 108, 0, 0});
 }
 
-TEST_CASE("what a GPU traps at is a fault of its kind, named") {
+TEST_CASE("accesses at which a GPU traps are faults, named by kind") {
   SurfaceTest test("suld.b.2d.b32.trap {%v}, [%h, {%x, %y}];");
   const auto kindOf = [&](const std::vector<std::array<int, 2>>& places, uint64_t named, const char* says) {
     const auto fault = test.run(places, named);
@@ -257,7 +257,7 @@ TEST_CASE("what a GPU traps at is a fault of its kind, named") {
     return fault->kind;
   };
   CHECK_FALSE(test.run({{4, 2}}));
-  CHECK(kindOf({{20, 0}}, 1, "an outside read of 4 bytes at byte 20, row 0") == Fault::Kind::illegalAddress);
+  CHECK(kindOf({{20, 0}}, 1, "an out-of-bounds read of 4 bytes at byte 20, row 0") == Fault::Kind::illegalAddress);
   CHECK(kindOf({{2, 0}}, 1, "misaligned") == Fault::Kind::misalignedAddress);
   CHECK(kindOf({{0, 0}}, 9, "no surface object has the handle 0x9") == Fault::Kind::illegalAddress);
   ImageView texture;
@@ -265,7 +265,7 @@ TEST_CASE("what a GPU traps at is a fault of its kind, named") {
   CHECK(kindOf({{0, 0}}, test.views.add(texture), "no surface object") == Fault::Kind::illegalAddress);
 }
 
-TEST_CASE("forms of texture instructions that are not there are refused by name") {
+TEST_CASE("forms of texture instructions that are not supported are refused by name") {
   for (const char* text : {"tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%h, %h, {%x, %y}]",
                            "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%h, {%x, %y}], %z",
                            "tex.2dms.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%h, {%c0, %c1, %c2, %c3}]",

@@ -28,7 +28,7 @@ bool compares(const std::string& how, Wide a, Wide b) {
   return how == "eq" ? a == b : how == "ne" ? a != b : how == "lt" ? a < b : how == "le" ? a <= b : how == "gt" ? a > b : a >= b;
 }
 
-// PTX ISA, vmad: a 128-bit sum.
+// PTX ISA, vmad: the sum has 128 bits.
 uint32_t multiplyAdd(const VideoForm& form, Wide a, Wide b, uint32_t c) {
   const bool negated = form.sign == "a" || form.sign == "b",
              isSigned = form.a == "s32" || form.b == "s32" || (!form.sign.empty() && form.sign != "+");
@@ -84,7 +84,7 @@ uint32_t VideoForm::result(uint32_t x, uint32_t y, uint32_t c) const {
   return (low << shiftOfSelector(into) & mask) | (c & ~mask);
 }
 
-// Every operation with every type, and each selector, combination and place somewhere.
+// Every operation with every type; each selector, combination and position occurs at least once.
 std::vector<VideoForm> videoForms() {
   const std::string types[] = {"u32", "s32"}, selectors[] = {"", "b0", "h1", "b3", "h0", "", "b1", "b2"},
                     seconds[] = {"", "add", "min", "max"}, places[] = {"h0", "b0", "h1", "b1", "b2", "b3"};

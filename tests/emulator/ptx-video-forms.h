@@ -10,11 +10,11 @@ struct VideoForm {
   std::string d, a, b;         // types
   std::string into, ofA, ofB;  // selectors: b0, h1, or none
   std::string second;          // add, min, max, or none
-  std::string how;             // clamp, wrap; a comparison; of vmad shr7, shr15 or none
-  std::string sign;            // of vmad: a, b, c: what is negated; + for .po
+  std::string how;             // clamp, wrap; a comparison; for vmad shr7, shr15 or none
+  std::string sign;            // for vmad: the negated operand a, b or c; + for .po
   bool saturates = false;
 
-  std::string text() const;  // over D, A, B and C
+  std::string text() const;  // with the operands D, A, B and C
   uint32_t result(uint32_t a, uint32_t b, uint32_t c) const;
 };
 std::vector<VideoForm> videoForms();

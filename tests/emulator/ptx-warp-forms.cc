@@ -1,5 +1,5 @@
-// Whole-warp instructions for ptx-forms.h. Matrices hold small whole numbers, so that every order of their sums gives
-// the same bits and only the layout of the fragments is at stake.
+// Whole-warp instructions for ptx-forms.h. Matrices hold small integers, so that sums give the same bits in any order, and only the
+// fragments' layout is tested.
 #include <bit>
 
 #include "ptx-forms.h"
@@ -26,14 +26,14 @@ WarpForm mmaDouble(const std::string& shape, int a, int b, int c) {
           "f64", true};
 }
 
-// Stores the input words to shared memory, so that `s` holds 32 rows of 64 bytes.
+// Stores the input words to shared memory: `s` then holds 32 rows of 64 bytes.
 const char* const fillShared =
     "shl.b32 %t1, %t0, 6; mov.u32 %t2, s; add.u32 %t1, %t1, %t2; st.shared.v4.b32 [%t1], {%r0, %r1, %r2, %r3}; "
     "st.shared.v4.b32 [%t1+16], {%r4, %r5, %r6, %r7};"
     " st.shared.v4.b32 [%t1+32], {%r8, %r9, %r10, %r11}; st.shared.v4.b32 [%t1+48], {%r12, %r13, %r14, %r15}; bar.sync "
     "0; ";
 
-// Loads A and B from shared memory as fragments, multiplies, stores the product there, and gives it back.
+// Loads A and B from shared memory as fragments, multiplies them, stores the product to shared memory, and reads it back.
 WarpForm wmma(const std::string& shape, const std::string& layoutA, const std::string& layoutB,
               const std::string& layoutD, const std::string& type, const std::string& accumulator,
               const std::string& multiply, int a, int b, int c, int strideA, int strideB, int strideD, int offsetB) {
@@ -119,7 +119,7 @@ uint64_t next(uint64_t& state) {
   return z ^ (z >> 27);
 }
 
-// A whole number from -4 to 4 as a float of `bits` explicit bits of significand, in the upper bits of a word.
+// An integer from -4 to 4 as a float with `bits` explicit significand bits, in the upper bits of a word.
 uint32_t smallFloat(uint64_t& state) {
   return std::bit_cast<uint32_t>(static_cast<float>(static_cast<int>(next(state) % 9) - 4));
 }
@@ -129,7 +129,7 @@ uint32_t smallHalf(uint64_t& state) {
 }
 
 uint32_t word(const std::string& kind, int index, uint64_t& state) {
-  // "f16/6": f16 in the first six words of a lane, f32 behind them.
+  // "f16/6": f16 in the first six words of a lane, f32 in the others.
   if (const size_t slash = kind.find('/'); slash != std::string::npos)
     return word(index % 16 < std::stoi(kind.substr(slash + 1)) ? kind.substr(0, slash) : "f32", index, state);
   if (kind == "f16") {
@@ -142,7 +142,7 @@ uint32_t word(const std::string& kind, int index, uint64_t& state) {
   }
   if (kind == "f32") return smallFloat(state);
   if (kind == "f64") {
-    // Two words are one double: the upper one of a small whole number says it all.
+    // Two words are one double: of a small integer only the upper word is not zero.
     if (index % 2 == 0) return 0;
     return static_cast<uint32_t>(std::bit_cast<uint64_t>(static_cast<double>(static_cast<int>(next(state) % 9) - 4)) >>
                                  32);

@@ -1,4 +1,4 @@
-// Collectives of a warp: whole, in part, and from different places in the text.
+// Collective operations of a warp: by all lanes, by some, and from different places in the text.
 #include "ptx-fixture.h"
 
 namespace vgpu::emulator {
@@ -45,10 +45,10 @@ TEST_CASE("shfl in its four modes, with segments") {
       }
 }
 
-// Lanes of one remainder by 3 form a group, as cooperative groups' labeled_partition has it.
+// Lanes with the same remainder by 3 form a group, as in cooperative groups' labeled_partition.
 constexpr const char* groupsBody = "rem.u32 %r2, %r0, 3; match.any.sync.b32 %r1, %r2, -1;\n";
 
-TEST_CASE("lanes that name different members at one instruction are groups of their own") {
+TEST_CASE("lanes that give different member masks at one instruction form separate groups") {
   const auto sums =
       runWarp(std::string(groupsBody) + "redux.sync.add.u32 %r3, %r0, %r1; st.global.u32 [%rd1], %r3; ret;");
   const auto votes =
@@ -64,8 +64,8 @@ TEST_CASE("lanes that name different members at one instruction are groups of th
   }
 }
 
-TEST_CASE("groups wait for members that come from elsewhere") {
-  // The lower half comes to one redux, the upper to another; every group has lanes in both.
+TEST_CASE("groups wait for members that arrive at another instruction") {
+  // The lower half executes one redux, the upper half another; every group has lanes in both.
   const auto sums = runWarp(std::string(groupsBody) + R"(
     setp.lt.u32 %p1, %r0, 16; @%p1 bra LOW;
     redux.sync.add.u32 %r3, %r0, %r1; bra DONE;
@@ -78,7 +78,7 @@ TEST_CASE("groups wait for members that come from elsewhere") {
   }
 }
 
-TEST_CASE("vote, match, redux, elect and activemask over some of the lanes") {
+TEST_CASE("vote, match, redux, elect and activemask work on some of the lanes") {
   const auto result = runWarp(R"(
     setp.lt.u32 %p1, %r0, 20; @!%p1 ret;
     mov.u32 %r1, 0xfffff; rem.u32 %r2, %r0, 3; setp.eq.u32 %p2, %r2, 1;
@@ -114,7 +114,7 @@ TEST_CASE("lanes take part in one shuffle from different places in the text") {
   for (uint32_t lane = 0; lane < 32; ++lane) CHECK(result[lane] == ((lane ^ 1) + (lane & 1 ? 200 : 100)));
 }
 
-TEST_CASE("groups of lanes in different branches work each for itself") {
+TEST_CASE("groups of lanes in different branches work independently") {
   const auto result = runWarp(R"(
     setp.lt.u32 %p1, %r0, 12; @%p1 bra LOW;
     redux.sync.add.u32 %r3, %r0, 0xfffff000; bra DONE;
@@ -126,7 +126,7 @@ TEST_CASE("groups of lanes in different branches work each for itself") {
   for (uint32_t lane = 0; lane < 32; ++lane) CHECK(result[lane] == (lane < 12 ? 66u : 496u - 66u));
 }
 
-TEST_CASE("bar.warp.sync orders what lanes write and read in shared memory") {
+TEST_CASE("bar.warp.sync orders the lanes' accesses to shared memory") {
   const auto result = runWarp(R"(
     .shared .align 4 .b8 s[128]; mov.u32 %r1, s; shl.b32 %r2, %r0, 2; add.u32 %r3, %r1, %r2; xor.b32 %r4, %r2, 124; add.u32 %r4, %r1, %r4;
     setp.lt.u32 %p1, %r0, 16; @%p1 bra A;
@@ -137,7 +137,7 @@ TEST_CASE("bar.warp.sync orders what lanes write and read in shared memory") {
   for (uint32_t lane = 0; lane < 32; ++lane) CHECK(result[lane] == (lane < 16 ? 31 - lane : 1031 - lane));
 }
 
-TEST_CASE("special registers say where a thread is") {
+TEST_CASE("special registers give a thread's position") {
   Device device(kernelText(".param .u64 out", R"(
     .reg .b32 %r<32>; .reg .b64 %d<8>; .reg .pred %p;
     ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mov.u32 %r1, %tid.y; mov.u32 %r2, %tid.z; mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ctaid.y; mov.u32 %r5, %ctaid.z;

@@ -1,4 +1,4 @@
-// wgmma: products of four warps, with operands that descriptors of shared memory name.
+// wgmma: products by four warps, with operands in shared memory given by descriptors.
 #include "matrix-data.h"
 #include "ptx-fixture.h"
 
@@ -7,21 +7,21 @@ namespace {
 
 constexpr uint32_t rows = 64, threads = 128, sharedBytes = 96 * 1024;
 
-// How an operand lies in shared memory: rows of `span` bytes in groups of eight; 16: no swizzle.
+// Layout of an operand in shared memory: rows of `span` bytes in groups of eight; 16: no swizzle.
 struct Layout {
   uint32_t span = 16;
   bool acrossDepth = false;  // M or N is the major dimension, not K
 };
 constexpr uint64_t swizzleCode(uint32_t span) { return span == 16 ? 0 : span == 128 ? 1 : span == 64 ? 2 : 3; }
 
-// A core matrix has eight lines of 16 bytes. Here they follow each other along a line's direction first, then in the other.
+// A core matrix has eight lines of 16 bytes. Here core matrices follow each other along a line's direction first, then in the other.
 struct Placed {
   uint32_t leading, stride;  // bytes
   uint32_t bytes;
 };
 Placed place(const Layout& layout, uint32_t lines, uint32_t lineBytes) {
   const uint32_t groups = lines / 8, chunks = (lineBytes + layout.span - 1) / layout.span, group = 8 * layout.span;
-  // Without a swizzle, neighbouring core matrices along the line are 128 bytes apart; else whole groups of spans are.
+  // Without a swizzle, adjacent core matrices along the line are 128 bytes apart; otherwise whole groups of spans are.
   if (layout.span == 16) return {128, 128 * chunks, 128 * chunks * groups};
   return {group * groups, group, group * groups * chunks};
 }
@@ -43,7 +43,7 @@ struct Operation {
   bool isWhole() const { return d == "s32"; }
 };
 
-// What the kernel is given, and the product that must come of it.
+// The kernel's inputs, and the expected product.
 struct Prepared {
   std::vector<uint8_t> shared = std::vector<uint8_t>(sharedBytes);
   std::vector<uint32_t> registers, accumulators;  // of all threads
@@ -60,7 +60,7 @@ uint64_t lay(const Layout& layout, std::string_view type, const Matrix& lines, u
       const uint32_t at = byteOf(layout, placed, line, i * e.bits / 8, base);
       putBits(shared, size_t{at} * 8 + i * e.bits % 8, e.bits, bitsOf(e, lines.at(line, i)));
     }
-  // Without a swizzle and across the depth, what PTX calls leading and stride is the other way round.
+  // Without a swizzle and with M or N as the major dimension, PTX exchanges the meanings of leading and stride.
   const bool exchanged = layout.acrossDepth && layout.span == 16;
   const uint64_t leading = exchanged ? placed.stride : placed.leading, stride = exchanged ? placed.leading : placed.stride;
   return base >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | swizzleCode(layout.span) << 62;
@@ -215,7 +215,7 @@ TEST_CASE("wgmma multiplies every type of elements, with A in shared memory and 
       }
 }
 
-TEST_CASE("operands of wgmma lie in shared memory without a swizzle, or in one of 32, 64 or 128 bytes") {
+TEST_CASE("operands of wgmma lie in shared memory without a swizzle, or with one of 32, 64 or 128 bytes") {
   for (const Types& types : {allTypes[0], allTypes[3], allTypes[4], allTypes[8]})
     for (const uint32_t spanA : {16u, 32u, 64u, 128u})
       for (const uint32_t spanB : {16u, 32u, 64u, 128u}) {
@@ -225,14 +225,14 @@ TEST_CASE("operands of wgmma lie in shared memory without a swizzle, or in one o
       }
 }
 
-TEST_CASE("elements of 16 bits lie in shared memory along either dimension") {
+TEST_CASE("16-bit elements lie in shared memory along either dimension") {
   for (const Types& types : {allTypes[0], allTypes[2]})
     for (const uint32_t spanA : {16u, 32u, 64u, 128u})
       for (const uint32_t spanB : {16u, 32u, 64u, 128u})
         for (const bool acrossA : {false, true}) check({types.a, types.b, types.d, 64, 16, {spanA, acrossA}, {spanB, true}});
 }
 
-TEST_CASE("wgmma negates operands, and forgets the accumulators if scale-d is false") {
+TEST_CASE("wgmma negates operands, and ignores the old accumulators if scale-d is false") {
   for (const int signA : {1, -1})
     for (const int signB : {1, -1})
       for (const bool scaleD : {false, true}) {
@@ -248,7 +248,7 @@ TEST_CASE("wgmma negates operands, and forgets the accumulators if scale-d is fa
 }
 
 TEST_CASE("wgmma reads shared memory when the last warp of the four arrives") {
-  // The first three warps are there before the last one writes B.
+  // The first three warps arrive before the last one writes B.
   const Operation op{"f16", "f16", "f32", 8, 16};
   Prepared made = prepare(op);
   const std::string late = R"(
@@ -271,7 +271,7 @@ TEST_CASE("wgmma reads shared memory when the last warp of the four arrives") {
   CHECK(whole == delayed);
 }
 
-TEST_CASE("a warpgroup's instruction that one of its warps does not execute is reported") {
+TEST_CASE("a warpgroup instruction that one of its warps does not execute is reported") {
   const Operation op{"f16", "f16", "f32", 8, 16};
   const Prepared made = prepare(op);
   std::vector<uint32_t> result;
@@ -291,7 +291,7 @@ TEST_CASE("a warpgroup's instruction that one of its warps does not execute is r
   CHECK(small->kind == Fault::Kind::illegalInstruction);
 }
 
-TEST_CASE("a descriptor that names more than the block's shared memory is an illegal address") {
+TEST_CASE("a descriptor that reaches beyond the block's shared memory is an illegal address") {
   const Operation op{"f16", "f16", "f32", 8, 16};
   Prepared made = prepare(op);
   made.descriptorB = (made.descriptorB & ~uint64_t{0x3fff}) | sharedBytes >> 4;
@@ -301,7 +301,7 @@ TEST_CASE("a descriptor that names more than the block's shared memory is an ill
   CHECK(fault->kind == Fault::Kind::illegalAddress);
 }
 
-TEST_CASE("shapes and constants that wgmma does not have are refused") {
+TEST_CASE("shapes and constants that wgmma does not support are refused") {
   const std::string d4 = "{%d0, %d1, %d2, %d3}", tail = ", %da, %db, %p0, 1, 1, 0, 0;\n",
                     prefix = "wgmma.mma_async.sync.aligned.";
   const std::string wrong[] = {

@@ -1,4 +1,4 @@
-// More forms for ptx-forms.h: those that hand-written PTX uses rather than a compiler.
+// More forms for ptx-forms.h, which hand-written PTX uses rather than a compiler.
 #include "ptx-forms.h"
 
 namespace vgpu::emulator {
@@ -17,7 +17,7 @@ class WiderForms {
  public:
   std::vector<Form> list;
 
-  // `text` stands as it is written; without a D it is an opcode.
+  // Adds `text` unchanged; without a D it is an opcode, and operands are appended.
   void add(const std::string& text, const std::string& result, const Operands& operands) {
     std::string whole = text;
     if (text.find(" ") == std::string::npos) {
@@ -81,7 +81,7 @@ void wholeNumbers(WiderForms& forms) {
       forms.add(".reg .pred Q, R; setp.gt.u32 R, C, 9; lop3." + op + ".b32 D|Q, A, B, C, " + table + ", !R; @Q not.b32 D, D", "b32",
                 {"b32", "b32", "b32"});
   for (const char* op : {"min.s16x2.relu", "max.s16x2.relu", "min.relu.s16x2"}) forms.add(op, "b32", {"b32", "b32"});
-  // Constant expressions are signed or not.
+  // Constant expressions are signed or unsigned.
   for (const char* constant : {"-8/2", "-8>>1", "0xF000000000000000/2", "-7 % 3", "1|6", "(3>2)?5:6", "!5", "-1 < 0U", "~0x10&0xff"})
     forms.add(std::string("add.s64 D, A, ") + constant, "s64", {"s64"});
 }

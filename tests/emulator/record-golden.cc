@@ -1,7 +1,7 @@
-// Records what a real GPU answers to every form of ptx-forms.h: one line `digest form` each, on standard output. With a
-// folder as its argument it also writes each form's results there, for a look at differences. Not part of the build:
+// Records the results of a real GPU for every form of ptx-forms.h: one line `digest form` each, on standard output. With a folder as
+// its argument it also writes each form's results there, to inspect differences. Not part of the build:
 //   g++ -std=c++20 -O1 -I<cuda>/include tests/emulator/{record-golden,ptx-forms,ptx-wider-forms,ptx-video-forms,ptx-warp-forms}.cc -ldl -o record-golden
-// Those of widerForms() come last: they are kept in ptx-wider-golden.inc.
+// The forms of widerForms() come last: they are kept in ptx-wider-golden.inc.
 #include <cuda.h>
 #include <dlfcn.h>
 

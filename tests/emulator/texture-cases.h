@@ -1,5 +1,5 @@
-// Textures and the places that they are read at, for the test of the interpreter and for the program that records what
-// a real GPU reads. All of it follows from the seeds of a row of texture-golden.inc.
+// Textures and the coordinates at which they are read, for the interpreter's test and for the program that records what a real GPU reads.
+// All of it is derived from the seeds in a row of texture-golden.inc.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ namespace vgpu::emulator {
 
 struct TextureCase {
   std::string_view geometry, format;
-  int width, height, slices;  // 0 as in CUDA: not an axis
-  int addressing, linear;     // CUDA's numbers
+  int width, height, slices;  // 0 as in CUDA: the axis does not exist
+  int addressing, linear;     // CUDA's enumeration values
   bool normalized;
   uint32_t elementSeed, placeSeed;
   int places;
@@ -29,7 +29,7 @@ inline const TextureCase textureCases[] = {
 
 struct TextureFormat {
   std::string_view name;
-  int channelBytes, channels, kind;  // kind: 0 unsigned, 1 signed, 2 floating
+  int channelBytes, channels, kind;  // kind: 0 unsigned, 1 signed, 2 floating point
 };
 inline constexpr TextureFormat textureFormats[] = {
     {"f32", 4, 1, 2},  {"f32x4", 4, 4, 2}, {"f16x2", 2, 2, 2}, {"u8x4", 1, 4, 0},
@@ -47,10 +47,10 @@ struct TextureRandom {
 };
 
 inline bool isLayered(const TextureCase& c) { return c.geometry[0] == 'a'; }
-// The border's channels: a quarter, two, three and four of it.
+// The border colour's channels: 0.25, 0.5, 0.75 and 1.
 inline float borderOf(const TextureCase& c, int channel) { return isLayered(c) ? 0 : 0.25f * (channel + 1); }
 
-// `half` turns a float into the bits of a half.
+// `half` converts a float to the bits of a half.
 template <class Half>
 std::vector<uint8_t> textureElements(const TextureCase& c, Half half) {
   const TextureFormat& format = formatOf(c);
@@ -69,7 +69,7 @@ std::vector<uint8_t> textureElements(const TextureCase& c, Half half) {
   return bytes;
 }
 
-// x, y, z, and a layer or component. Multiples of parts of an element, places in between, and what is no place at all.
+// x, y, z, and a layer or component. Multiples of fractions of a texel, arbitrary values, and NaN or infinity.
 inline std::vector<std::array<float, 4>> texturePlaces(const TextureCase& c) {
   TextureRandom random{c.placeSeed};
   std::vector<std::array<float, 4>> places(static_cast<size_t>(c.places));

@@ -7,7 +7,7 @@ from cupyx.scipy import sparse
 from program import pause_point, show
 
 matrix = cupy.asarray(numpy.random.default_rng(1).random((64, 64)))
-whole = cupy.asarray(numpy.random.default_rng(2).integers(-4, 5, (64, 64)).astype(numpy.float64))  # exact sums in any order
+whole = cupy.asarray(numpy.random.default_rng(2).integers(-4, 5, (64, 64)).astype(numpy.float64))  # sums are exact in any order
 of_rows = sparse.csr_matrix(whole * (whole > 2))
 cupy.random.seed(3)
 generator = cupy.random.default_rng(4)

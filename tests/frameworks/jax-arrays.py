@@ -2,7 +2,7 @@
 import os
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-# Without it, a matrix product is of the fastest algorithm, which is not the same in each run.
+# By default a matrix product uses the algorithm that was fastest in this run, so results differ between runs.
 os.environ.setdefault("XLA_FLAGS", "--xla_gpu_autotune_level=0 --xla_gpu_deterministic_ops=true")
 import jax
 import jax.numpy as jnp

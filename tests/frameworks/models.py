@@ -7,7 +7,7 @@ import torch
 
 
 def stepper(optimizer, forward):
-    """A function that trains once and returns the loss, which `forward` computes."""
+    """Returns a function that trains once and returns the loss, which `forward` computes."""
     def step():
         loss = forward()
         optimizer.zero_grad()

@@ -33,12 +33,12 @@ def show(name, array):
 
 
 def timed(name, seconds):
-    """A duration, on a line that is no result (tests/frameworks-on-gpu compares the others)."""
+    """Prints a duration, on a line that tests/frameworks-on-gpu does not compare."""
     print(f"# {name} {seconds * 1e3:.3f} ms", flush=True)
 
 
 def train(step, first, more, synchronize):
-    """`first` steps whose losses are printed, the pause point, then `more` that are timed together, and the last loss."""
+    """Runs `first` steps and prints their losses, the pause point, then times `more` steps together, and prints the last loss."""
     for number in range(first):
         print(f"loss {number} {step().item():.9g}", flush=True)
     pause_point()

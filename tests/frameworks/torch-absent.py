@@ -12,7 +12,7 @@ IN_SESSION = "VGPU_NODE" in os.environ
 
 
 def with_messages(call):
-    """Whether `call` returns, rather than raises, and what is written to stderr meanwhile, which is passed on."""
+    """Whether `call` returns instead of raising, and its output to stderr, which is passed on."""
     stderr = os.dup(2)
     with tempfile.TemporaryFile() as file:
         os.dup2(file.fileno(), 2)

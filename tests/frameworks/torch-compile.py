@@ -20,7 +20,7 @@ def show_fast(run):
         show(f"with a graph, run {run}", fast(batch + run).clone().cpu().numpy())
 
 
-for run in range(3):  # the second one captures, the third replays
+for run in range(3):  # the second run captures, the third one replays
     show_fast(run)
 pause_point()
 for run in range(3, 5):

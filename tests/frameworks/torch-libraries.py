@@ -16,7 +16,7 @@ memory = torch.nn.LSTM(16, 32, 2).cuda()
 images, classes = torch.randn(16, 3, 32, 32, device="cuda"), torch.arange(16, device="cuda") % 10
 sequence = torch.randn(5, 3, 16, device="cuda")
 matrix = torch.randn(64, 64, device="cuda", dtype=torch.float64)
-# Whole numbers: their sums are exact in any order.
+# Integers: their sums are exact in any order.
 whole = torch.randint(-4, 5, (64, 64), device="cuda").float()
 sparse = whole.relu().to_sparse_csr()
 optimizer = torch.optim.SGD(network.parameters(), 0.05)

@@ -14,7 +14,7 @@ def all_reduce(name, operation):
 
 
 def collectives():
-    twice = distributed._make_nccl_premul_sum(2.0)  # in a group of one, NCCL launches a kernel only if there is a factor
+    twice = distributed._make_nccl_premul_sum(2.0)  # in a group of one process, NCCL launches a kernel only if there is a factor
     all_reduce("sum", distributed.ReduceOp.SUM)
     all_reduce("sum of twice the values", twice)
     pause_point()
@@ -35,5 +35,5 @@ with tempfile.TemporaryDirectory(prefix="vgpu-nccl-") as folder:
     distributed.init_process_group("nccl", init_method=f"file://{folder}/store", rank=0, world_size=1)
     try:
         collectives()
-    finally:  # before the folder goes: PyTorch's heartbeat waits for the store's file
+    finally:  # before the folder is removed: PyTorch's heartbeat waits for the store's file
         distributed.destroy_process_group()

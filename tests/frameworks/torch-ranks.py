@@ -3,7 +3,7 @@ communicator lives over the pause point, at which both processes are saved."""
 import os
 import tempfile
 
-# Multicast through NVLink is not of every machine that has two GPUs.
+# Not every machine with two GPUs has multicast over NVLink.
 os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
 
 import torch
@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from program import pause_point, show
 
 RANKS = 2
-SIZES = (1, 1000, 1 << 20)  # NCCL has other protocols for short messages
+SIZES = (1, 1000, 1 << 20)  # NCCL uses other protocols for short messages
 
 
 def values(rank, size):
@@ -55,7 +55,7 @@ def train(rank, steps, model, optimizer):
             print(f"loss {loss.item():.9g}", flush=True)
 
 
-# One waits for the other on the host: a barrier of NCCL's would be a kernel that does not end as long as the other is held.
+# The processes wait for each other on the host: an NCCL barrier would be a kernel that does not end while the other process is held.
 def together_on_host(rank):
     store = distributed.distributed_c10d._get_default_store()
     if rank == 0:

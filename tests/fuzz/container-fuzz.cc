@@ -1,5 +1,5 @@
-// The readers of images (vgpu/image) on arbitrary bytes, as the worker and the emulated device use them: whatever they
-// are, the worker finds its facts or a problem, and the emulated device finds PTX or refuses.
+// The readers of images (vgpu/image) on arbitrary bytes, as the worker and the emulated device use them: for any input, the worker finds
+// its facts or a problem, and the emulated device finds PTX or refuses.
 #include "fuzz.h"
 #include "stub/emulator/driver/cuda-api.h"
 #include "stub/emulator/module/container.h"

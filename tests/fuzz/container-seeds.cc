@@ -17,7 +17,7 @@ std::string section(uint32_t name, uint64_t offset, uint64_t bytes) {
   return header;
 }
 
-// A 64-bit ELF file of two sections: names, and a fatbinary in .nv_fatbin.
+// A 64-bit ELF file with two sections: section names, and a fatbinary in .nv_fatbin.
 std::string elf(const std::string& content) {
   const std::string names("\0.nv_fatbin\0", 12);
   const uint64_t table = elfHeaderBytes + names.size() + content.size();

@@ -1,4 +1,4 @@
-// What a fuzz target of this folder gives. libFuzzer and the ordinary tests, which need no clang (replay.cc), feed it.
+// The functions that each fuzz target defines. libFuzzer calls them, and so do the ordinary tests, which need no clang (replay.cc).
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace vgpu::fuzz {
 
-// Reads the input as the emulated device would. False where it is refused, as most inputs deserve.
+// Reads the input as the emulated device does. False if it is refused, as most inputs are.
 bool accepts(std::span<const uint8_t> input);
-// Inputs that are accepted: every part of the format that has a reader of its own is in one of them.
+// Inputs that are accepted; together they contain every part of the format that has its own reader.
 std::vector<std::string> seeds();
 
 }  // namespace vgpu::fuzz

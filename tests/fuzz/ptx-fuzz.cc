@@ -1,5 +1,5 @@
-// Hostile PTX: every text is either a module whose kernels decode and run to an end or a fault, or a PtxError; nothing
-// else, and in bounded time.
+// Hostile PTX: every text is either a module whose kernels decode and run to an end or a fault, or a PtxError; nothing else, and in bounded
+// time.
 #include <cstring>
 
 #include "fuzz.h"
@@ -49,7 +49,7 @@ void runKernel(const Kernel& kernel, Memory& memory) {
 
 bool runAll(std::string_view text) try {
   const auto module = Module::parse(text, 90);
-  if (module->imageBytes() > (1 << 24)) return false;  // what a caller would find no memory for
+  if (module->imageBytes() > (1 << 24)) return false;  // too large to allocate
   TwoRegions memory(module->imageBytes());
   module->placeTogether(imageBase, memory.image());
   bool all = true;
@@ -65,7 +65,7 @@ bool runAll(std::string_view text) try {
   return false;
 }
 
-// Linked with a module that has names of all kinds.
+// Links the text with a module that has symbols of all kinds.
 void link(const std::string& text) try {
   TextLinker linker;
   linker.add(
@@ -78,7 +78,7 @@ void link(const std::string& text) try {
 } catch (const PtxError&) {
 }
 
-// A kernel around what may be a body.
+// A kernel whose body is the input.
 std::string wrapped(const std::string& body) {
   return ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n"
          ".reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<4>; .reg .b64 %d<4>;\n" +

@@ -87,7 +87,7 @@ L3:
   exit;
 }
 )",
-      // Bodies alone: the target puts them into a kernel.
+      // Only bodies: the target wraps them into a kernel.
       "mov.u32 %r1, 1;\nL: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 100; @%p1 bra L;\nst.global.u32 [%d1], %r1;",
       "ld.param.u64 %d1, [p]; prmt.b32 %r1, 0x12345678, %r2, 0x3210; cvt.rn.f16.f32 %h1, 0f3F800000;\n"
       "mov.b64 %d2, {%r1, %r2}; bfe.u32 %r3, %r1, 4, 8; dp4a.s32.u32 %r1, %r2, %r3, %r1;",

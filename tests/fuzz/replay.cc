@@ -1,6 +1,5 @@
-// Feeds a fuzz target its seeds, and mutations of them: the same ones in every run, with any compiler. A target that
-// fails ends the process; a seed that is refused is an error. `--seeds DIRECTORY` writes the seeds there instead, for
-// libFuzzer to begin with.
+// Feeds a fuzz target its seeds and mutations of them: the same ones in every run, with any compiler. A target that fails ends the process;
+// a refused seed is an error. `--seeds DIRECTORY` only writes the seeds there, as libFuzzer's first inputs.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -54,7 +53,7 @@ class Mutator {
     }
   }
 
-  // Sizes and offsets are where readers go wrong: bytes in a binary input, digits in a text.
+  // Readers tend to fail at sizes and offsets: bytes of a binary input, digits of a text.
   void overwriteNumber(std::string& input, size_t at) {
     static constexpr uint64_t edgeNumbers[] = {0,           1, 0x7f, 0xffff, 0x7fffffff, 0xffffffff, 0x8000000000000000,
                                                ~uint64_t{0}};
@@ -73,7 +72,7 @@ class Mutator {
 };
 
 bool feed(const std::string& input) {
-  // A copy of the exact size: a read past its end is one past an allocation's.
+  // A copy of exactly the input's size, so that a sanitizer detects a read past its end.
   const std::vector<uint8_t> bytes(input.begin(), input.end());
   return vgpu::fuzz::accepts(bytes);
 }

@@ -1,12 +1,12 @@
-# Virtual machines under software emulation, for cases of tests/tools: to be sourced after library.sh. There is no disk: the file
-# system is made by make-image. A guest executes what `inGuest` sends over its serial console, whose output is in NAME.log.
+# Virtual machines under software emulation, for cases of tests/tools: to be sourced after library.sh. A guest has no disk: make-image makes
+# its initial file system. It executes the lines that `inGuest` sends over its serial console, whose output is in NAME.log.
 # shellcheck shell=bash
 limit=${VGPU_TIME_LIMIT:-90}  # an emulated processor is ten to twenty times slower
 guests=$(dirname "${BASH_SOURCE[0]}")
 kernel=$guests/../../.deps/guest-kernel/vmlinuz
 declare -A machine=() console=()
 
-# makeImage PROGRAM...: the guests' file system, $dir/image, with these test programs.
+# makeImage PROGRAM...: makes the guests' file system, $dir/image, with these test programs.
 makeImage() {
   [ -z "${VGPU_PROGRAM_PRELOAD:-}" ] || skip "a guest has no sanitizer's runtime"
   command -v qemu-system-x86_64 >/dev/null || skip "there is no qemu-system-x86_64 (Debian: qemu-system-x86)"
@@ -14,8 +14,8 @@ makeImage() {
   "$guests/make-image" "$tree" "$dir/image" "${@/#/$tree/tests/programs/}" >"$dir/image.log" 2>&1 || fail "no image for guests"
 }
 
-# startMachine NAME KERNEL-ARGUMENTS QEMU-OPTION...: a QEMU process; NAME.qmp is for what is tested, NAME.monitor for the test itself.
-# ${inNamespace[@]}, if it is set, comes before the command.
+# startMachine NAME KERNEL-ARGUMENTS QEMU-OPTION...: starts a QEMU process. Its monitor NAME.qmp is for vgpu, NAME.monitor for the test. The
+# command is prefixed with ${inNamespace[@]} if that is set.
 startMachine() {
   local name=$1 words=$2 file
   shift 2
@@ -36,19 +36,19 @@ startMachine() {
 }
 answersOrEnded() { [ -S "$dir/$1.monitor" ] || ended "${machine[$1]}"; }
 
-# startGuest NAME ADDRESS GATEWAY NODE QEMU-OPTION...: one that boots, and whose programs reach the node by the address NODE.
+# startGuest NAME ADDRESS GATEWAY NODE QEMU-OPTION...: starts a machine that boots; its programs reach the node at address NODE.
 startGuest() {
   startMachine "$1" "vgpu.address=$2 vgpu.gateway=$3 vgpu.node=$4 vgpu.limit=${VGPU_LINK_LIMIT:-60}" "${@:5}"
   waitUntil says "$1" "guest: ready"
 }
-# One of which user networking is all that it has: the host's loopback is 10.0.2.2.
+# startUserGuest NAME NODE QEMU-OPTION...: a guest that has only QEMU's user networking: the host's loopback is 10.0.2.2.
 startUserGuest() {
   startGuest "$1" 10.0.2.15/24 10.0.2.2 "$2" -netdev user,id=net -device virtio-net-pci,netdev=net "${@:3}"
 }
 
-# inGuest NAME COMMAND: a line of shell, which is not waited for.
+# inGuest NAME COMMAND: sends a line of shell and does not wait for it.
 inGuest() { echo "$2" >&"${console[$1]}"; }
-# guestReturns NAME COMMAND: the same, which must return 0.
+# guestReturns NAME COMMAND: sends a line of shell and waits; it must return 0.
 guestReturns() {
   local already
   already=$(grep -c '^guest: [0-9]' "$dir/$1.log")
@@ -58,8 +58,8 @@ guestReturns() {
 }
 guestReplied() { [ "$(grep -c '^guest: [0-9]' "$dir/$1.log")" -gt "$2" ]; }
 
-# worksAt NODE NAME: a program of that guest runs to its end on the node; another one, steady, works there without a pause, and is suspended
-# and resumed meanwhile.
+# worksAt NODE NAME: a program of guest NAME runs to its end on NODE; another one, steady, runs there all the time, and is suspended and
+# resumed meanwhile.
 worksAt() {
   guestReturns "$2" "vgpuctl run -- /bin/vector-add 3000"
   says "$2" 'vector-add: ok' || fail "the program has not said that its answer is right"
@@ -70,15 +70,15 @@ worksAt() {
   succeeds ctl "$1" resume "$dir/steady"
   hasState "$1" steady running || fail "the guest's session is $(field "$1" steady state)"
 }
-# endSteady NAME: its answers were right to the end.
+# endSteady NAME: ends steady; its results must have been right to the end.
 endSteady() {
   guestReturns "$1" "touch /tmp/end; wait"
   says "$1" 'steady: ok' || fail "the program has not said that its answer is right"
 }
 
-# qmp NAME COMMAND [ARGUMENTS]: one command to QEMU, with ARGUMENTS as JSON; prints what it returns.
+# qmp NAME COMMAND [ARGUMENTS]: sends one command to QEMU, with ARGUMENTS as JSON, and prints the result.
 qmp() { python3 "$guests/qmp" "$dir/$1.monitor" "${@:2}"; }
-# machineIs NAME STATUS: running, postmigrate, ...
+# machineIs NAME STATUS: whether the machine is running, postmigrate, ...
 machineIs() { [ "$(qmp "$1" query-status | sed -n 's/.*"status": "\([a-z-]*\)".*/\1/p')" = "$2" ]; }
 migrationIs() { [ "$(qmp "$1" query-migrate | sed -n 's/.*"status": "\([a-z-]*\)".*/\1/p')" = "$2" ]; }
 endMachine() {

@@ -1,7 +1,7 @@
-# Hosts with a libvirt each, whose hook is ours: to be sourced after two-hosts.sh. A host is a network namespace (two-hosts.sh), and for
-# libvirtd, QEMU and what the hook begins also namespaces of processes, mounts and host names: all of these end with the test, although
-# libvirt passes no environment on by which it would find them, and both hosts have the same paths: /run, /var and /etc/libvirt are
-# $dir/libvirt-a/run, var and etc, and /dev/shm is ${memory[a]}.
+# Two hosts with a libvirt each, which runs vgpu's hook: to be sourced after two-hosts.sh. A host is a network namespace (two-hosts.sh).
+# libvirtd, QEMU and the hook's processes also have namespaces of processes, mounts and host names. So all of them end with the test,
+# although libvirt passes on no environment by which the test could find them, and both hosts have the same paths: /run, /var and
+# /etc/libvirt are $dir/libvirt-a/run, var and etc, and /dev/shm is ${memory[a]}.
 # shellcheck shell=bash
 declare -A libvirt=() memory=()
 uuid=5f1c2d3e-0000-4000-8000-000000000001
@@ -12,9 +12,9 @@ needLibvirt() {
 }
 
 uriOf() { echo "qemu+unix:///system?socket=$dir/libvirt-$1/run/libvirt/libvirt-sock"; }
-# onLibvirt a|b COMMAND...: what virsh replies.
+# onLibvirt a|b COMMAND...: runs a virsh command on that host's libvirt and prints the reply.
 onLibvirt() { timeout "$limit" virsh --quiet --connect "$(uriOf "$1")" "${@:2}"; }
-# isFollowed HOST: the machine there has a follower, which has made QEMU ask before a move or a save ends. It has come a moment before.
+# isFollowed HOST: whether the machine has a follower, which makes QEMU wait for it before a migration or a save ends.
 isFollowed() {
   [[ $(onLibvirt "$1" qemu-monitor-command vm '{"execute": "query-migrate-capabilities"}' 2>/dev/null) == \
     *'"state":true,"capability":"pause-before-switchover"'* ]]
@@ -22,8 +22,8 @@ isFollowed() {
 libvirtReplies() { onLibvirt "$1" uri >/dev/null 2>&1; }
 libvirtRepliesOrEnded() { libvirtReplies "$1" || ended "${libvirt[$1]}"; }
 
-# makeLibvirts: after makeGuestHosts. The hooks move the machine `vm` from each host's node to the other one's, and keep the sessions of one
-# that is saved in $dir/saves-a and -b.
+# makeLibvirts: call it after makeGuestHosts. The hooks migrate sessions with the machine `vm` from each host's node to the other one's, and
+# keep the sessions of a saved machine in $dir/saves-a and -b.
 makeLibvirts() {
   startLibvirt a "${hosts[0]}" "${address[b]}"
   startLibvirt b "${hosts[1]}" "${address[a]}"
@@ -36,17 +36,17 @@ startLibvirt() {
   ln -s "$tree/lib/vgpu/libvirt-hook" "$own/etc/hooks/qemu"
   echo "vm unix:$dir/$host/vgpud.sock $3 /run/vgpu/vm.qmp $dir/saves-$host" >"$own/home/.config/vgpu/machines"
   ln -s "$own/home/.config/vgpu/machine-vm.log" "$dir/follower-$host.log"
-  # No machine moves between two that say that they are one host.
+  # libvirt refuses to migrate between two hosts with the same UUID.
   printf '%s\n' 'auth_unix_rw = "none"' 'log_outputs = "4:stderr"' "host_uuid = \"00000000-0000-4000-8000-00000000000$number\"" >"$own/etc/libvirtd.conf"
   printf '%s\n' 'user = "root"' 'group = "root"' 'security_driver = "none"' 'stdio_handler = "file"' 'cgroup_controllers = []' \
     'dynamic_ownership = 0' >"$own/etc/qemu.conf"
-  # libvirt begins without this user no machine, and no other one. Debian's libvirt-daemon-system makes it, and services of systemd too.
+  # libvirt starts no machine without the user libvirt-qemu. Debian's libvirt-daemon-system creates it, and so do systemd's services.
   for file in passwd group; do cp "/etc/$file" "$own/etc/$file"; done
   grep -q '^libvirt-qemu:' "$own/etc/passwd" || {
     echo 'libvirt-qemu:x:64055:64055::/nonexistent:/usr/sbin/nologin' >>"$own/etc/passwd"
     echo 'libvirt-qemu:x:64055:' >>"$own/etc/group"
   }
-  # The shell reaps what the hook and libvirtd leave behind: a QEMU that has ended is there for libvirt until somebody has.
+  # The shell, as process 1, reaps orphans of the hook and libvirtd: for libvirt, a QEMU that has ended exists until it is reaped.
   # shellcheck disable=SC2016
   ip netns exec "$2" unshare --mount --uts --pid --fork --kill-child --mount-proc sh -c '
     set -e
@@ -68,14 +68,14 @@ restartLibvirt() {
   waitUntil ended "$former"
   waitUntil libvirtReplies "$1"
 }
-# What runs there beside the machine: of a namespace of processes, as this test sees them.
+# libvirtd and the followers in that host's process namespace, with their process ids as this test sees them.
 daemonOf() { pgrep --parent "$(pgrep --parent "${libvirt[$1]}")" --exact libvirtd; }
 followers() {
   grep -lszxF "HOME=$dir/libvirt-$1/home" /proc/[0-9]*/environ | sed 's/environ$/cmdline/' | xargs -r grep -lszxF follow |
     sed 's/[^0-9]//g'
 }
 
-# defineMachine KERNEL-ARGUMENTS DEVICE-XML: the machine `vm`, on host a. What it says is in vm.log wherever it is.
+# defineMachine KERNEL-ARGUMENTS DEVICE-XML: defines the machine `vm` on host a. Its console output is in vm.log on whichever host it runs.
 defineMachine() {
   local host
   cat >"$dir/vm.xml" <<XML
@@ -97,29 +97,29 @@ XML
   : >"$dir/vm.log"
   for host in a b; do
     mkfifo "$dir/libvirt-$host/run/vgpu/console.in" "$dir/libvirt-$host/run/vgpu/console.out"
-    # Opened for writing too: one machine after the other writes there.
+    # Opened for writing too, so that cat sees no end of file when one machine ends and another one opens the pipe.
     cat 0<>"$dir/libvirt-$host/run/vgpu/console.out" >>"$dir/vm.log" &
   done
   onLibvirt a define "$dir/vm.xml" >/dev/null || fail "libvirt does not define the machine"
 }
-# machineIsOn a|b: where inGuest sends what it does.
+# machineIsOn a|b: tells inGuest which host's console to write to.
 machineIsOn() {
   local file
   exec {file}<>"$dir/libvirt-$1/run/vgpu/console.in"
   console[vm]=$file
 }
-# runs a|b: the machine.
+# runs a|b: whether the machine runs there.
 runs() { [ "$(onLibvirt "$1" domstate vm 2>/dev/null)" = running ]; }
 hasEnded() { ! runs "$1"; }
-# moves FROM TO [OPTION...]: as `virsh migrate` has it.
+# moves FROM TO [OPTION...]: migrates the machine with `virsh migrate`.
 moves() {
   local ip
   ip=$([ "$2" = a ] && echo "$hostA" || echo "$hostB")
   onLibvirt "$1" migrate "${@:3}" vm "$(uriOf "$2")" "tcp://$ip"
 }
-# followerSays a|b PATTERN: what the hook's process there has written.
+# followerSays a|b PATTERN: whether the output of the hook's process there matches.
 followerSays() { says "follower-$1" "$2"; }
-# isOn HOST OTHER SESSION: it runs there, as its machine does.
+# isOn HOST OTHER SESSION: requires that the session runs on HOST, as its machine does, and not on OTHER.
 isOn() {
   waitUntil runs "$1"
   waitUntil hasState "$1" "$3" running

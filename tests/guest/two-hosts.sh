@@ -1,13 +1,13 @@
 # Guests on two hosts, which are network namespaces (tests/network/two-hosts.sh): to be sourced after guest.sh. A guest keeps its address
-# when it moves, as in a network that both hosts share.
+# when it moves, as if both hosts were in one network.
 # shellcheck shell=bash
 # shellcheck source=../network/two-hosts.sh
 source "$guests/../network/two-hosts.sh"
 declare -gA nodeOptions
 guestAddress=10.231.8.2 guestGateway=10.231.8.1
 
-# makeGuestHosts: two hosts with a network card for a guest on each, and a node on each, whose addresses are in ${address[a]} and [b], with
-# the options ${nodeOptions[a]} and [b], if these are set.
+# makeGuestHosts: makes two hosts, each with a network card for a guest and a node. The nodes' addresses are in ${address[a]} and [b]; their
+# options are ${nodeOptions[a]} and [b], if set.
 makeGuestHosts() {
   local why host
   why=$(canMakeHosts) || skip "$why"
@@ -16,7 +16,7 @@ makeGuestHosts() {
   for host in a b; do
     onHost "$host" sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
     onHost "$host" ip tuntap add dev card0 mode tap
-    onHost "$host" ip link set dev card0 address 02:00:00:00:00:01 up  # the same, because the guest remembers it
+    onHost "$host" ip link set dev card0 address 02:00:00:00:00:01 up  # the same on both hosts, because the guest caches it
     onHost "$host" ip addr add "$guestGateway/32" dev card0
   done
   declare -gA address=()
@@ -34,7 +34,7 @@ startHostNode() {
   says "$1" '^vgpud: ready' || fail "vgpud $1 did not become ready"
   address[$1]=$(addressOf "$1")
 }
-# guestIsOn a|b: where its address leads to.
+# guestIsOn a|b: routes the guest's address to that host.
 guestIsOn() {
   if [ "$1" = a ]; then
     onHost a ip route replace "$guestAddress/32" dev card0
@@ -49,7 +49,7 @@ startHostGuest() {  # NAME: on host a, which uses node a
   inNamespace=(ip netns exec "${hosts[0]}")
   startGuest "$1" "$guestAddress/24" "$guestGateway" "${address[a]}" "${card[@]}"
 }
-# startIncoming NAME a|b URI: a machine that waits for a guest's state.
+# startIncoming NAME a|b URI: starts a machine that waits for a guest's state.
 startIncoming() {
   local number=0
   [ "$2" = a ] || number=1

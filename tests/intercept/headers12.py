@@ -11,7 +11,7 @@ def preprocessed(include, compiler, headers, *flags):
 
 
 def parametersOf(text):
-    """The types of a prototype's parameters, without their names."""
+    """The types of a prototype's parameters, without the parameters' names."""
     types = []
     for parameter in text.split(","):
         words = re.sub(r"\b(struct|enum|const)\b|=.*", "", parameter)
@@ -20,7 +20,7 @@ def parametersOf(text):
 
 
 def sizesOf(names, header, include, compiler, folder, *flags):
-    """By name: how many bytes a type takes."""
+    """By name: the size of a type in bytes."""
     lines = "".join(f'printf("%s %zu\\n", "{name}", sizeof({name}));' for name in names)
     program = folder + "/sizes"
     subprocess.run([compiler, "-w", "-x", "c", "-I", include, *flags, "-o", program, "-"], check=True, text=True,

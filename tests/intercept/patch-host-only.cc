@@ -1,4 +1,4 @@
-// A program without device code that nvcc links: it has the sections of code for devices, and registers none.
+// A program without device code that nvcc links: it has the sections for device code, but registers none.
 #include <cuda_runtime_api.h>
 
 int main() { return cudaFree(nullptr) == cudaSuccess ? 0 : 1; }

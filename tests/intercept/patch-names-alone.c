@@ -1,4 +1,4 @@
-// A library that has the names of a runtime's functions, as a profiler has, and opens libraries, but has no runtime.
+// A library that has the names of a runtime's functions, as a profiler does, and opens libraries, but contains no runtime.
 #include <dlfcn.h>
 
 const char names[] = "\0__cudaInitModule\0cudaMalloc\0cudaFree\0cudaLaunchKernel\0cudaLaunchKernel_ptsz\0";

@@ -1,6 +1,6 @@
-// Libraries that look like a CUDA runtime linked into an object, most with something that stands against patching it.
-// The tests look at them as files only. The macro chooses: FORWARDS has the functions and none of a runtime's texts, NO_ROOM has
-// functions that follow each other without a gap, OLDER has a function that CUDA 13 took out, OF12 one that came with CUDA 12 as well, SHARED_CODE has two functions at one address.
+// Libraries that look like an object with a CUDA runtime linked into it, most of them with something that prevents patching. The tests only
+// read their files. A macro chooses: FORWARDS has the functions but none of a runtime's strings, NO_ROOM has adjacent functions without a
+// gap, OLDER has a function that CUDA 13 removed, OF12 has one that CUDA 12 has too, SHARED_CODE has two functions at one address.
 __asm__(
 #ifndef FORWARDS
     ".section .rodata\n .asciz \"CUDA driver version is insufficient for CUDA runtime version\"\n"

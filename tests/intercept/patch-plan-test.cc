@@ -1,4 +1,4 @@
-// What may be patched and what may not, told from the file.
+// Which functions of a file may be patched, and which may not.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ int notEmpty(int n) { return n * 7 + 3; }
 
 }  // namespace
 
-TEST_CASE("every function of a static runtime that we have is found, in the order of the addresses") {
+TEST_CASE("every function of a static runtime that vgpu replaces is found, in the order of the addresses") {
   Plan plan = planOf("sample");
   REQUIRE(plan.verdict == Plan::Verdict::patch);
   CHECK(plan.jumps.size() == std::size(table));
@@ -43,14 +43,14 @@ TEST_CASE("a program on the shared runtime has nothing to patch") {
   CHECK(planOf("sample-shared-stripped").verdict == Plan::Verdict::leave);
 }
 
-TEST_CASE("a program without device code is known by the runtime that it has, not by the sections that nvcc gives it") {
+TEST_CASE("a program without device code is recognized by its runtime, not by the sections that nvcc adds") {
   CHECK(planOf("host-only").verdict == Plan::Verdict::patch);
   CHECK(planOf("host-only-stripped").verdict == Plan::Verdict::patch);
   CHECK(planOf("host-only-shared").verdict == Plan::Verdict::leave);
   CHECK(planOf("host-only-shared-stripped").verdict == Plan::Verdict::leave);
 }
 
-TEST_CASE("a stripped program gets the jumps that its symbols would have given") {
+TEST_CASE("a stripped program gets the same jumps as with its symbols") {
   for (std::string name : {"sample", "host-only"}) {
     const Plan plan = planOf(name), stripped = planOf(name + "-stripped");
     REQUIRE(stripped.verdict == Plan::Verdict::patch);
@@ -59,14 +59,14 @@ TEST_CASE("a stripped program gets the jumps that its symbols would have given")
   }
 }
 
-TEST_CASE("a stripped program whose functions are not found is refused, with what to do") {
+TEST_CASE("a stripped program whose functions are not found is refused, with advice") {
   const Plan plan = planOf("sample-no-unwind-stripped");
   CHECK(plan.verdict == Plan::Verdict::refuse);
   CHECK(plan.reason.find("does not find the runtime's functions") != std::string::npos);
   CHECK(plan.reason.find("nvcc -cudart shared") != std::string::npos);
 }
 
-TEST_CASE("a function without room for a jump refuses its object by name") {
+TEST_CASE("an object with a function that has no room for a jump is refused by that function's name") {
   Plan plan = planOf("no-room.so");
   CHECK(plan.verdict == Plan::Verdict::refuse);
   CHECK(plan.reason.find("no room at __cudaRegisterFatBinary") != std::string::npos);
@@ -77,30 +77,30 @@ TEST_CASE("short functions with room around them are patched") {
   CHECK(planOf("short.so").verdict == Plan::Verdict::patch);
 }
 
-TEST_CASE("an object that hands the runtime's functions on to the runtime that it opens is left as it is") {
+TEST_CASE("an object that forwards the runtime's functions to a runtime that it opens is not patched") {
   CHECK(planOf("forwards.so").verdict == Plan::Verdict::leave);
 }
 
-TEST_CASE("two functions that share their code refuse their object") {
+TEST_CASE("an object in which two functions share their code is refused") {
   Plan plan = planOf("shared-code.so");
   CHECK(plan.verdict == Plan::Verdict::refuse);
   CHECK(plan.reason.find("share their code") != std::string::npos);
 }
 
-TEST_CASE("a runtime older than CUDA 12 refuses its object and says so") {
+TEST_CASE("an object with a runtime older than CUDA 12 is refused with that reason") {
   Plan plan = planOf("older.so");
   CHECK(plan.verdict == Plan::Verdict::refuse);
   CHECK(plan.reason.find("older than 12") != std::string::npos);
 }
 
-TEST_CASE("a runtime of CUDA 12 gets what programs of CUDA 12 get, names of its own included") {
+TEST_CASE("a runtime of CUDA 12 gets the functions of CUDA 12, including names that only CUDA 12 has") {
   Plan plan = planOf("of12.so");
   REQUIRE(plan.verdict == Plan::Verdict::patch);
   REQUIRE(plan.jumps.size() == std::size(table12));
   for (auto& jump : plan.jumps) CHECK(std::ranges::any_of(table12, [&](const Export& each) { return &each == jump.to; }));
 }
 
-TEST_CASE("what is no ELF file is no valid file") {
+TEST_CASE("a file that is not ELF is not valid") {
   CHECK_FALSE(ElfFile("/proc/self/cmdline").valid());
   CHECK_FALSE(ElfFile("/").valid());
   CHECK_FALSE(ElfFile("/nowhere").valid());

@@ -1,4 +1,4 @@
-// A program without CUDA that opens the library in its argument, uses it, closes it and opens it again.
+// A program without CUDA that opens the library named by its argument, uses it, closes it and opens it again.
 #include <dlfcn.h>
 #include <stdio.h>
 

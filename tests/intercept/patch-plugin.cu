@@ -1,5 +1,5 @@
-// A library with kernels and a runtime of its own (linked statically by nvcc's default), opened by a program without
-// CUDA. Its constructor calls CUDA, as libraries do: by then the runtime in it must have been replaced.
+// A library with kernels and its own runtime (linked statically, nvcc's default), opened by a program without CUDA. Its constructor calls
+// CUDA, as libraries do, so its runtime must be replaced before constructors run.
 #include <cuda_runtime.h>
 
 #include <cstdio>

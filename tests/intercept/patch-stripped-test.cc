@@ -1,4 +1,4 @@
-// The functions of a runtime that are found without symbols are those that the symbols name.
+// A runtime's functions found without symbols are the functions that the symbols name.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ std::map<std::string, uint64_t> bySymbols(const Elf& file) {
   for (const auto& symbol : file.symbolsOf(*table)) {
     const std::string name(file.nameOf(*table, symbol));
     const bool isOfRuntime = name.starts_with("cuda") || name.starts_with("__cuda");
-    const bool isProgramsOwn = name == "__cudaUnregisterBinaryUtil";  // the compiler's
+    const bool isProgramsOwn = name == "__cudaUnregisterBinaryUtil";  // the compiler's own function
     if (isOfRuntime && !isProgramsOwn && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_value != 0)
       functions.emplace(name, symbol.st_value);
   }
@@ -48,7 +48,7 @@ std::string contentOf(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("every function of a runtime is found where its symbol says") {
+TEST_CASE("every function of a runtime is found where its symbol is") {
   for (std::string name : {VGPU_TEST_RUNTIMES, "sample", "sample-no-pie", "plugin.so"}) {
     CAPTURE(name);
     ElfFile file((folder + name).c_str());
@@ -64,19 +64,19 @@ TEST_CASE("every function of a runtime is found where its symbol says") {
   }
 }
 
-TEST_CASE("an object without a runtime has none of its functions, if it has their names too") {
+TEST_CASE("an object without a runtime has none of its functions, even if it has their names") {
   for (std::string name : {"sample-shared", "host-only-shared", "plugin-shared.so", "names-alone.so", "sample-no-unwind"}) {
     CAPTURE(name);
     CHECK(findStrippedRuntime(ElfFile((folder + name).c_str())).empty());
   }
 }
 
-TEST_CASE("of a damaged object most functions are found, or none, and nothing beside it is read") {
+TEST_CASE("in a damaged object most functions are found, or none, and nothing outside of it is read") {
   const std::string whole = contentOf(folder + "sample-stripped");
   const size_t all = findStrippedRuntime(Elf(std::as_bytes(std::span(whole)))).size();
   REQUIRE(all > 400);
   std::mt19937 random(1);
-  // Headers, the unwind table and the names lie in the first and the last parts; the rest is code.
+  // The headers, the unwind table and the names are in the first and last parts; the rest is code.
   for (int round = 0; round < 60; ++round) {
     std::string damaged = whole;
     for (int i = 0; i < 200; ++i) damaged[random() % damaged.size()] ^= static_cast<char>(1 << random() % 8);

@@ -1,4 +1,4 @@
-// Our runtime in place of the one inside a program: whole programs, as nvcc makes them.
+// Replacement of the runtime inside a program by vgpu's: whole programs, as nvcc makes them.
 #include <doctest/doctest.h>
 
 #include <elf.h>
@@ -14,7 +14,7 @@ namespace {
 const std::string folder = VGPU_TEST_PROGRAMS "/";
 const std::string programs[] = {folder + "sample", folder + "sample-shared"};
 
-/// A copy of the sample without the headers of its sections, as sstrip leaves a program.
+// A copy of the sample without section headers, as sstrip leaves a program.
 std::string withoutSectionHeaders(const std::string& path) {
   std::string copy = path + "-bare";
   std::filesystem::copy_file(path, copy, std::filesystem::copy_options::overwrite_existing);
@@ -41,7 +41,7 @@ void checkRuns(const std::string& program) {
 
 }  // namespace
 
-TEST_CASE("a program runs on our runtime whether NVIDIA's is linked into it or not") {
+TEST_CASE("a program runs on vgpu's runtime whether NVIDIA's is linked into it or not") {
   for (const std::string& program : programs) checkRuns(program);
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("a position-dependent program is patched too") {
   CHECK(outcome.called("cuLaunchKernel"));
 }
 
-TEST_CASE("a program that exports the runtime linked into it does not turn our calls back on itself") {
+TEST_CASE("vgpu's runtime does not call back into a program that exports the runtime linked into it") {
   Outcome outcome = runPreloaded({folder + "sample-exporting"});
   CHECK(outcome.status == 0);
   CHECK(outcome.called("cuLaunchKernel"));
@@ -88,11 +88,11 @@ TEST_CASE("a library opened later is patched before its constructors run, each t
   }
 }
 
-TEST_CASE("a stripped program runs on our runtime, without its section headers too") {
+TEST_CASE("a stripped program runs on vgpu's runtime, also without section headers") {
   for (const std::string& program : {folder + "sample-stripped", withoutSectionHeaders(folder + "sample-stripped")}) checkRuns(program);
 }
 
-TEST_CASE("a stripped program whose runtime is not found is refused before main, with what to do") {
+TEST_CASE("a stripped program whose runtime is not found is refused before main, with advice") {
   const std::string stripped = folder + "sample-no-unwind-stripped";
   for (const std::string& program : {stripped, withoutSectionHeaders(stripped)}) {
     CAPTURE(program);
@@ -111,7 +111,7 @@ TEST_CASE("a stripped program that uses the shared runtime runs") {
   CHECK(outcome.called("cuLaunchKernel"));
 }
 
-TEST_CASE("a library that keeps its own runtime is loaded without a word, at start and later, and the program goes on") {
+TEST_CASE("a library that keeps its own runtime is loaded without a message, at start and later, and the program goes on") {
   for (std::string plugin : {"plugin-no-unwind-stripped.so", "older.so", "no-room.so"}) {
     CAPTURE(plugin);
     Outcome later = runPreloaded({folder + "plugin-host", folder + plugin});

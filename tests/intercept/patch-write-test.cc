@@ -1,4 +1,4 @@
-// What writing a plan does to the memory of an object.
+// How applying a patch plan changes an object's memory.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -20,12 +20,12 @@ using vgpu::image::ElfFile;
 namespace {
 
 constexpr uint64_t page = 4096;
-constexpr std::array<Elf64_Addr, 2> functions{page, 2 * page};  // each the only one of its segment
+constexpr std::array<Elf64_Addr, 2> functions{page, 2 * page};  // each is the only function of its segment
 
 void fromOurs() {}
 const Export target{"cudaFree", &fromOurs};
 
-// A file of two executable segments, a page each, full of returns.
+// A file with two executable segments of a page each, filled with return instructions.
 class TwoSegments {
  public:
   TwoSegments() : file(memfd_create("two-segments", MFD_CLOEXEC)) {
@@ -55,8 +55,8 @@ class TwoSegments {
   int file;
 };
 
-// The file as a program has it. The second segment's pages can be made writable or, being a shared file's that was
-// opened for reading, never.
+// The file mapped as in a program. The second segment's pages either can be made writable or, being a shared mapping of a file opened for
+// reading, cannot.
 class Loaded {
  public:
   Loaded(const TwoSegments& file, bool lastIsFixed) : fd(open(file.path().c_str(), O_RDONLY | O_CLOEXEC)) {
@@ -91,11 +91,11 @@ TEST_CASE("functions of several segments become jumps") {
   std::bit_cast<void (*)()>(loaded.base() + functions[1])();
 }
 
-TEST_CASE("where one segment cannot be changed, none is") {
+TEST_CASE("if one segment cannot be made writable, none is changed") {
   TwoSegments file;
   Loaded loaded(file, true);
   CHECK(writeJumps(ElfFile(file.path().c_str()), loaded.base(), jumps).find("mprotect") != std::string::npos);
   CHECK_FALSE(loaded.isPatched(0));
   CHECK_FALSE(loaded.isPatched(1));
-  std::bit_cast<void (*)()>(loaded.base() + functions[0])();  // and its code is executable
+  std::bit_cast<void (*)()>(loaded.base() + functions[0])();  // and its code is still executable
 }

@@ -1,4 +1,4 @@
-// The text of a compiler that is newer than the driver.
+// PTX text of a compiler that is newer than the driver.
 #include "intercept/runtime/ptx-version.h"
 
 #include <cuda.h>
@@ -15,7 +15,7 @@ std::string lowered(std::string text) {
 
 }  // namespace
 
-TEST_CASE("text of a newer PTX version gets the driver's, in the same bytes, and other text stays as it is") {
+TEST_CASE("text of a newer PTX version gets the driver's version, in the same number of bytes, and other text is unchanged") {
   static_assert(CUDA_VERSION / 1000 == 13);
   const std::string own = "9." + std::to_string(CUDA_VERSION % 1000 / 10);
   CHECK(lowered("// by a compiler\n.version 9.9\n.target sm_90\n") == "// by a compiler\n.version " + own + "\n.target sm_90\n");

@@ -1,6 +1,6 @@
-// What the CUDA runtime answers, call by call, where the answer does not depend on the device: error codes, defaults,
-// what is left in outputs. One line a call. runtime-conformance.expected is what it prints on NVIDIA's runtime (CUDA 13.0,
-// driver 580, an H200); ours must print the same on every driver. Arguments choose parts by name.
+// Results of the CUDA runtime, call by call, where they do not depend on the device: error codes, defaults, values left in outputs. One
+// line per call. runtime-conformance.expected is the output with NVIDIA's runtime (CUDA 13.0, driver 580, an H200); vgpu's must print the
+// same on every driver. Arguments choose parts by name.
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -443,7 +443,7 @@ static void graphs() {
   cudaFree(p);
 }
 
-/// At the end: a broken context stays broken.
+// Runs last: a context with a sticky error stays unusable.
 static void sticky() {
   store<<<1, 1>>>(reinterpret_cast<int*>(0x10), 1);
   std::printf("launch: %s\n", cudaGetErrorName(cudaPeekAtLastError()));
@@ -459,7 +459,7 @@ static void sticky() {
 }
 
 int main(int count, char** arguments) {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a crash shall not take earlier lines with it
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // so that a crash does not lose earlier lines
   struct {
     const char* name;
     void (*run)();

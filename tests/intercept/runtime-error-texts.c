@@ -1,4 +1,4 @@
-// Prints the name and the text of every error code that the libcudart in its argument knows.
+// Prints name and text of every error code that the libcudart named by its argument knows.
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-// Our libcudart against the toolkit's: the same functions under the same version, no more and no fewer.
+// vgpu's libcudart against the toolkit's: the same functions with the same symbol version, no more and no fewer.
 #include <doctest/doctest.h>
 #include <elf.h>
 
@@ -11,14 +11,14 @@ using vgpu::image::ElfFile;
 
 namespace {
 
-/// "function@version" of every function that a library exports.
+// "function@version" of every function that a library exports.
 std::set<std::string> exportsOf(const char* path) {
   ElfFile file(path);
   REQUIRE(file.valid());
   auto table = file.findSection(SHT_DYNSYM), versions = file.findSection(SHT_GNU_versym);
   REQUIRE((table && versions && file.findSection(SHT_GNU_verdef)));
   auto indices = file.bytesOf(*versions);
-  std::string version;  // both libraries define one, and mark it with an absolute symbol
+  std::string version;  // both libraries define one version, named by an absolute symbol
   for (const Elf64_Sym& symbol : file.symbolsOf(*table))
     if (symbol.st_shndx == SHN_ABS) version = file.nameOf(*table, symbol);
   std::set<std::string> found;
@@ -33,7 +33,7 @@ std::set<std::string> exportsOf(const char* path) {
 
 }  // namespace
 
-TEST_CASE("libcudart exports exactly what the toolkit's exports, version included") {
+TEST_CASE("libcudart exports exactly what the toolkit's does, including versions") {
   auto ours = exportsOf(VGPU_TEST_CUDART), theirs = exportsOf(VGPU_TEST_TOOLKIT_CUDART);
   CHECK(theirs.size() > 400);
   CHECK(theirs.contains("cudaMalloc@libcudart.so.13"));

@@ -1,7 +1,6 @@
-// A libcuda.so.1 for the tests of libcudart: it has no device, but a record. Every call writes its name to the file
-// that VGPU_TEST_CALLS names, so a test sees what the runtime asked of the driver, in order, and what it did not.
-// Memory is the process's own, kernels do nothing. VGPU_TEST_FAIL=call:number makes one function fail, or the calls of
-// one line of the record.
+// A libcuda.so.1 for the tests of libcudart: it has no device, but a record. Every call appends its name to the file that VGPU_TEST_CALLS
+// names, so a test sees which driver calls the runtime made, in order. Memory is the process's own, kernels do nothing.
+// VGPU_TEST_FAIL=call:number makes one function fail, or only the calls whose line in the record is `call`.
 #include <cuda.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -14,7 +13,7 @@
 namespace {
 
 constexpr int devices = 2;
-// Stand-ins for handles: only their addresses count.
+// Stand-ins for handles: only their addresses matter.
 char contexts[devices], module_, function_;
 char variables[4096] __attribute__((aligned(256)));
 thread_local void* current = nullptr;
@@ -28,7 +27,7 @@ void record(const std::string& line) {
   close(file);
 }
 
-/// Success, unless the test wants this function to fail.
+// Success, unless VGPU_TEST_FAIL names this function.
 CUresult called(const char* name, const std::string& detail = "") {
   std::string line = detail.empty() ? name : name + (" " + detail);
   record(line);
@@ -158,7 +157,7 @@ CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfuncti
 CUresult cuLaunchKernel(CUfunction, unsigned gridX, unsigned, unsigned, unsigned blockX, unsigned, unsigned,
                         unsigned shared, CUstream stream, void**, void**) {
   static const bool recording = getenv("VGPU_TEST_CALLS") != nullptr;
-  if (!recording) return CUDA_SUCCESS;  // for the benchmark: nothing but the call itself
+  if (!recording) return CUDA_SUCCESS;  // for the benchmark: only the cost of the call
   return called("cuLaunchKernel", std::to_string(gridX) + " " + std::to_string(blockX) + " " + std::to_string(shared) +
                                       " " + std::to_string(std::bit_cast<size_t>(stream)));
 }

@@ -1,5 +1,5 @@
-// A CUDA program of the least size, in parts that the tests choose by name. It works on the recording driver, so it
-// looks at return codes only and never at what a kernel computed.
+// A minimal CUDA program, in parts that the tests choose by name. It works on the recording driver, so it checks return codes only and no
+// results of kernels.
 #include <cuda_runtime.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -76,7 +76,7 @@ static int configurations() {
   return say("fine", (cudaGetLastError(), store<<<1, 1>>>(nullptr), cudaGetLastError()));
 }
 
-/// No page of the process may be writable and executable at once.
+// No page of the process may be writable and executable at once.
 static int maps() {
   char line[512], flags[8];
   int bad = 0;
@@ -90,7 +90,7 @@ static int maps() {
   return bad;
 }
 
-/// Runs after main, in an order against libcudart's own end that nobody promises.
+// Runs after main; the order relative to libcudart's own destructors is unspecified.
 struct Late {
   bool wanted = false;
   ~Late() {
@@ -117,7 +117,7 @@ static int devices() {
   return 0;
 }
 
-/// A device that cannot be had is not the thread's afterwards.
+// If cudaSetDevice fails, the thread keeps its device.
 static int refusedDevice() {
   int device = -1;
   say("choose", cudaSetDevice(1));
@@ -137,7 +137,7 @@ static int unsupported() {
   return say("last", cudaGetLastError());
 }
 
-/// The program has one address for a managed variable, so far.
+// A managed variable that two devices use.
 static int twoDevices() {
   work();
   cudaSetDevice(1);

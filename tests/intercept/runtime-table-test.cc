@@ -1,4 +1,4 @@
-// The table behind the launch path.
+// The table on the launch path.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -10,8 +10,8 @@
 
 using vgpu::runtime::PointerTable;
 
-TEST_CASE("what was set is found, what was erased or never set is not") {
-  static constinit PointerTable<int> table;  // lives as long as the process, as the library's tables do
+TEST_CASE("a key that was set is found; a key that was erased or never set is not") {
+  static constinit PointerTable<int> table;  // static storage, as the library's tables have
   std::vector<int> keys(5000), values(5000);
   CHECK(table.find(&keys[0]) == nullptr);
   CHECK(table.find(nullptr) == nullptr);
@@ -22,7 +22,7 @@ TEST_CASE("what was set is found, what was erased or never set is not") {
   CHECK(table.find(&keys[0]) == &values[1]);
 }
 
-TEST_CASE("readers find every key that was set before they began, while others are set and the table grows") {
+TEST_CASE("readers find every key that was set before they began, while other keys are set and the table grows") {
   static constinit PointerTable<int> table;
   constexpr size_t count = 20000;
   std::vector<int> keys(count);

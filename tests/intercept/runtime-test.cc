@@ -1,4 +1,4 @@
-// The rules of the CUDA runtime that hold whatever device is behind it.
+// Rules of the CUDA runtime that do not depend on the device.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -13,13 +13,13 @@ const std::string program = VGPU_TEST_PROGRAMS "/sample-shared";
 
 }  // namespace
 
-TEST_CASE("the last error is the thread's own, survives successes and is taken once") {
+TEST_CASE("each thread has its own last error, which survives successes and is cleared when it is read") {
   CHECK(runPreloaded({program, "last-error"}).output ==
         "first cudaErrorInvalidDevice\npeek cudaErrorInvalidDevice\nsuccess-keeps-it cudaSuccess\n"
         "other-thread cudaSuccess\ntake cudaErrorInvalidDevice\ntaken cudaSuccess\n");
 }
 
-TEST_CASE("launches that no device can take fail at once with CUDA's errors and reach no driver") {
+TEST_CASE("launches that no device can execute fail at once with CUDA's errors and reach no driver") {
   Outcome outcome = runPreloaded({program, "configurations"});
   CHECK(outcome.output ==
         "zero-grid cudaErrorInvalidValue\nzero-block cudaErrorInvalidValue\n"
@@ -28,24 +28,24 @@ TEST_CASE("launches that no device can take fail at once with CUDA's errors and 
   CHECK(outcome.countOf("cuLaunchKernel") == 1);
 }
 
-TEST_CASE("the child of a process that used CUDA has none") {
+TEST_CASE("the child of a process that used CUDA cannot use it") {
   CHECK(runPreloaded({program, "fork-after-use"}).output ==
         "before cudaSuccess\nchild cudaErrorInitializationError\nchild-last cudaErrorInitializationError\n"
         "parent cudaSuccess\n");
 }
 
-TEST_CASE("the child of a process that had not used CUDA yet can") {
+TEST_CASE("the child of a process that had not used CUDA yet can use it") {
   CHECK(runPreloaded({program, "fork-before-use"}).output ==
         "child cudaSuccess\nchild-last cudaSuccess\nparent cudaSuccess\n");
 }
 
-TEST_CASE("a module is loaded once, all of its variables are found then and a kernel when it is launched") {
+TEST_CASE("a module is loaded once; all of its variables are found then, and a kernel at its launch") {
   Outcome outcome = runPreloaded({program});
   CHECK(outcome.countOf("cuLibraryLoadData") == 1);  // it has a managed variable, which all contexts share
   CHECK(outcome.countOf("cuLibraryGetModule") == 1);
   CHECK(outcome.countOf("cuModuleGetGlobal number") == 1);
   CHECK(outcome.countOf("cuModuleGetGlobal managed") == 1);
-  CHECK(outcome.countOf("cuModuleGetFunction") == 2);  // of three kernels two are launched
+  CHECK(outcome.countOf("cuModuleGetFunction") == 2);  // two of three kernels are launched
 }
 
 TEST_CASE("after a reset the context and the modules are made again") {
@@ -57,7 +57,7 @@ TEST_CASE("after a reset the context and the modules are made again") {
   CHECK(outcome.countOf("cuLibraryGetModule") == 2);
 }
 
-TEST_CASE("each thread has a device of its own") {
+TEST_CASE("each thread has its own current device") {
   Outcome outcome = runPreloaded({program, "devices"});
   CHECK(outcome.printed("own 1"));
   CHECK(outcome.printed("other 0"));
@@ -65,16 +65,16 @@ TEST_CASE("each thread has a device of its own") {
   CHECK_FALSE(outcome.called("cuDevicePrimaryCtxRetain 0"));
 }
 
-TEST_CASE("a thread whose choice of a device fails has the device that it had") {
+TEST_CASE("a thread whose cudaSetDevice fails keeps its device") {
   Outcome outcome = runPreloaded({program, "refused-device"}, {"VGPU_TEST_FAIL=cuDevicePrimaryCtxRetain 1:2"});
   CHECK(outcome.printed("choose cudaErrorMemoryAllocation"));
   CHECK(outcome.printed("device 0"));
-  CHECK(outcome.printed("attribute cudaErrorInvalidResourceHandle"));  // a function of the host is no kernel
+  CHECK(outcome.printed("attribute cudaErrorInvalidResourceHandle"));  // a host function is not a kernel
   CHECK(outcome.printed("still 0"));
   CHECK(outcome.printed("malloc cudaSuccess"));
 }
 
-TEST_CASE("a managed variable that two devices use is one of a library that both load") {
+TEST_CASE("a managed variable that two devices use is the same variable of one library") {
   Outcome outcome = runPreloaded({program, "two-devices"});
   CHECK(outcome.printed("second cudaSuccess"));
   CHECK(outcome.printed("first cudaSuccess"));
@@ -83,17 +83,17 @@ TEST_CASE("a managed variable that two devices use is one of a library that both
   CHECK(outcome.countOf("cuLibraryGetModule") == 2);
 }
 
-TEST_CASE("a function that a session cannot have says so once, with the reason, and fails") {
+TEST_CASE("a function that a session does not support names the reason once, and fails") {
   Outcome outcome = runPreloaded({program, "unsupported"});
   CHECK(outcome.printed("unsupported cudaErrorNotSupported"));
   CHECK(outcome.printed("again cudaErrorNotSupported"));
   CHECK(outcome.printed("last cudaErrorNotSupported"));
   CHECK(outcome.errors ==
-        "vgpu: cudaGetExportTable is not possible in a session (NVIDIA's private tables are not imitated); it returns "
+        "vgpu: cudaGetExportTable is not available on a virtual GPU (NVIDIA's private tables are not imitated); it returns "
         "cudaErrorNotSupported\n");
 }
 
-TEST_CASE("a call from a destructor after main is answered") {
+TEST_CASE("a call from a destructor after main returns") {
   for (std::string name : {"sample", "sample-shared"}) {
     Outcome outcome = runPreloaded({VGPU_TEST_PROGRAMS "/" + name, "late"});
     CHECK(outcome.status == 0);
@@ -101,15 +101,15 @@ TEST_CASE("a call from a destructor after main is answered") {
   }
 }
 
-TEST_CASE("the driver's errors come back as the runtime's and are remembered") {
+TEST_CASE("the driver's errors are returned as the runtime's and remembered") {
   Outcome outcome = runPreloaded({program}, {"VGPU_TEST_FAIL=cuMemAlloc:2"});
   CHECK(outcome.printed("malloc cudaErrorMemoryAllocation"));
-  CHECK(outcome.printed("launch cudaErrorMemoryAllocation"));  // the launches succeeded; the error was never taken
+  CHECK(outcome.printed("launch cudaErrorMemoryAllocation"));  // the launches succeeded, but nobody has read the error
   outcome = runPreloaded({program}, {"VGPU_TEST_FAIL=cuLaunchKernel:700"});
   CHECK(outcome.printed("launch cudaErrorIllegalAddress"));
 }
 
-TEST_CASE("an image that does not suit the device is tried once, and every launch is told so") {
+TEST_CASE("an image that does not suit the device is loaded once, and every launch returns the error") {
   Outcome outcome = runPreloaded({program}, {"VGPU_TEST_FAIL=cuLibraryLoadData:209"});
   CHECK(outcome.printed("launch cudaErrorNoKernelImageForDevice"));
   CHECK(outcome.printed("symbol cudaErrorNoKernelImageForDevice"));
@@ -121,12 +121,12 @@ TEST_CASE("a kernel that its module lacks is no device function") {
   CHECK(outcome.printed("launch cudaErrorInvalidDeviceFunction"));
 }
 
-TEST_CASE("without a driver every call says so and a line names the library that was looked for") {
+TEST_CASE("without a driver every call fails, and one line names the library that was searched for") {
   if (dlopen("libcuda.so.1", RTLD_LAZY) != nullptr) {
     MESSAGE("this machine has a driver");
     return;
   }
-  // A copy of the library in a folder without a libcuda.so.1: it looks beside itself first.
+  // A copy of the library in a folder without a libcuda.so.1: it searches its own folder first.
   auto alone = std::filesystem::temp_directory_path() / ("vgpu-runtime-" + std::to_string(getpid()));
   std::filesystem::create_directory(alone);
   std::filesystem::copy_file(VGPU_TEST_CUDART, alone / "libcudart.so.13");

@@ -1,5 +1,5 @@
-// libcudart's rows linked into a program, so that the sanitizers see them, on the recording driver: many threads launch
-// and look up variables while code is loaded and unloaded.
+// libcudart's rows linked into a program, so that sanitizers check them, on the recording driver: many threads launch and look up variables
+// while code is loaded and unloaded.
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 
@@ -22,7 +22,7 @@ namespace {
 constexpr int kernels = 300;
 const unsigned image[] = {0xba55ed50, 0x00100001, 0, 0};
 
-/// Code as nvcc registers it, with host addresses of its own.
+// Code as nvcc registers it, with its own host addresses.
 class Code {
  public:
   explicit Code(int kernels) : hosts_(kernels) {
@@ -49,7 +49,7 @@ class Code {
 
 }  // namespace
 
-TEST_CASE("threads launch on two devices while code comes and goes") {
+TEST_CASE("threads launch on two devices while code is registered and unregistered") {
   Code code(kernels);
   std::atomic<int> failures = 0;
   std::vector<std::thread> threads;
@@ -85,7 +85,7 @@ TEST_CASE("an address that nobody registered is no kernel") {
   CHECK(cudaGetSymbolAddress(&address, &before) == cudaErrorInvalidSymbol);
 }
 
-TEST_CASE("a wrapper that holds no fatbinary is an invalid image, told at the launch") {
+TEST_CASE("a wrapper without a fatbinary is an invalid image, reported at the launch") {
   vgpu::runtime::FatbinaryWrapper wrapper = {0x12345678, 1, image, nullptr};
   char host;
   void** handle = __cudaRegisterFatBinary(&wrapper);
@@ -94,7 +94,7 @@ TEST_CASE("a wrapper that holds no fatbinary is an invalid image, told at the la
   __cudaUnregisterFatBinary(handle);
 }
 
-TEST_CASE("a library that has ended leaves no record of its kernels, and another one keeps those of its own") {
+TEST_CASE("an unloaded library leaves no record of its kernels, and another library keeps its own") {
   using namespace vgpu::runtime;
   char places[4];
   auto library = [&](int which) { return reinterpret_cast<CUlibrary>(&places[which]); };
@@ -105,7 +105,7 @@ TEST_CASE("a library that has ended leaves no record of its kernels, and another
   CHECK(cudaLibraryUnload(library(0)) == cudaSuccess);
   CHECK(findFunction(kernel(0)) == nullptr);
   CHECK(findFunction(kernel(1)) == other);
-  registerKernel(kernel(0), library(1));  // the driver may give a handle again
+  registerKernel(kernel(0), library(1));  // the driver may reuse a handle
   CHECK(findFunction(kernel(0))->library == library(1));
   CHECK(cudaLibraryUnload(library(1)) == cudaSuccess);
   CHECK(findFunction(kernel(1)) == nullptr);

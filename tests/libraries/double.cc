@@ -1,13 +1,12 @@
-// A library in place of NVIDIA's, with the exports of the libraries' table. It computes nothing: it writes each call to the file
-// that VGPU_RECORD names, a line a call with what the arguments are and what they point to, and fills what is written to host
-// memory with bytes that depend on the call. So what a program gets, and what is recorded, is the same whether the program calls
-// it directly or through a session, or the marshalling is wrong.
+// A library that stands in for NVIDIA's, with the exports of the libraries' table. It computes nothing: it appends each call to the file
+// that VGPU_RECORD names, one line per call with the arguments and the bytes that they point to, and fills outputs in host memory with
+// bytes that depend on the call. So a program's results and the record are the same whether it calls the library directly or through a
+// session; a difference is an error of the marshalling.
 //
-// A call with the number -77 is invalid, and one with an object that has ended or is of another kind ends the process, as
-// NVIDIA's may. With VGPU_RECORD_HOLD in its environment the first handle is made late, as by a library that takes its time to
-// load: when there is a file library-go in the test's folder, for which this makes library-called; or not at all. With
-// VGPU_RECORD_GPU it uses the GPU as NVIDIA's does: a handle has 32 MiB of memory, and what writes to host memory waits for what its
-// handle's stream has to do.
+// A call with the number -77 is invalid; a call with an object that has ended or is of another kind ends the process, as NVIDIA's
+// may. With VGPU_RECORD_HOLD in its environment the first handle is made late, as by a library that loads slowly: it creates the file
+// library-called in the test's folder and waits for library-go, or fails after a minute. With VGPU_RECORD_GPU it uses the GPU as
+// NVIDIA's does: a handle has 32 MiB of memory, and a call that writes to host memory waits for its handle's stream.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
@@ -30,7 +29,7 @@ namespace {
 
 using namespace vgpu::api;
 
-// What a handle points to; of an object in the program's memory, what lies there.
+// What a handle points to, or the contents of an object that lies in the program's memory.
 struct Object {
   uint64_t type = 0;
   std::array<uint64_t, memberCount> members{};
@@ -39,7 +38,7 @@ struct Object {
 };
 struct Settings {
   std::string made;
-  std::vector<std::pair<std::string, std::string>> all;  // key, and the call
+  std::vector<std::pair<std::string, std::string>> all;  // key and call
 };
 
 template <typename Pointer>
@@ -86,7 +85,7 @@ class Recorded {
     if (entry.does == Does::create && !held()) return 1;
     if (isInvalid) return entry.returnsStatus ? 7 : 0;
     waitForStream();
-    // What a posted call returns nobody sees; what is written is the same at each call of the same text.
+    // The result of a posted call is lost; outputs are the same for each call with the same text.
     for (size_t i = 0; i < entry.arguments.size(); ++i)
       if (isHost(i) && isWritten(entry.arguments[i].what)) fill(i, digestOf(text + std::to_string(i)));
     if (entry.does == Does::recall) std::memcpy(at<void*>(words[1]), &object(0)->members[entry.recalled], entry.arguments[1].bytes);
@@ -115,7 +114,7 @@ class Recorded {
   }
   bool isUnused(size_t i) const { return (entry.arguments[i].unusedModes & mode()) != 0; }
 
-  // Addresses by their place in a page, handles by what they are.
+  // Addresses by their offset in a page, handles by a description of their object.
   std::string argument(size_t i) {
     auto& it = entry.arguments[i];
     uint64_t word = words[i];
@@ -142,12 +141,12 @@ class Recorded {
         return "holds " + describe(at<Object*>(held));
       }
     std::string data = hexOf(at<const void*>(word), bytes(i));
-    // Bytes that are an address of the program's memory.
+    // Bytes that are an address in the program's memory.
     if (bytes(i) == 8 && data.substr(10) != "000000") return "address";
     return "in " + data;
   }
 
-  // Of the environment, those that decide what NVIDIA's computes with a handle, and here with a description too.
+  // The environment variables that decide the results of NVIDIA's library with a handle; here also recorded for descriptors.
   std::string variables() const {
     std::string text;
     for (size_t i = 0; i < entry.arguments.size(); ++i) {
@@ -171,12 +170,12 @@ class Recorded {
   }
 
   void create(const std::string& text) {
-    static std::mutex mutex;  // GPUs have threads of their own
+    static std::mutex mutex;  // each GPU has its own thread
     std::lock_guard lock(mutex);
     for (size_t i = 0; i < entry.arguments.size(); ++i) {
       auto& it = entry.arguments[i];
       if (it.what != Argument::made && it.what != Argument::place) continue;
-      // Kept until the process ends, as a program may leave them.
+      // Kept until the process ends, because a program may not destroy them.
       static std::deque<Object> made;
       static std::deque<Settings> settings;
       auto* object = it.what == Argument::place ? at<Object*>(words[i]) : &made.emplace_back();
@@ -213,7 +212,7 @@ class Recorded {
     }
   }
 
-  // False if nobody has said go for a minute.
+  // False if library-go does not appear within a minute.
   static bool held() {
     static std::atomic<bool> wasHeld = std::getenv("VGPU_RECORD_HOLD") == nullptr;
     if (wasHeld.exchange(true)) return true;
@@ -223,7 +222,7 @@ class Recorded {
     return access(go.c_str(), F_OK) == 0;
   }
 
-  // Gives the stream of the first argument's handle work, and waits for it.
+  // Enqueues work in the stream of the first argument's handle, and waits for it.
   void waitForStream() const {
     bool writes = false;
     for (size_t i = 0; i < entry.arguments.size(); ++i) writes |= isHost(i) && isWritten(entry.arguments[i].what);
@@ -243,7 +242,7 @@ class Recorded {
     if (at<int (*)(Arguments...)>(driverEntry(name))(arguments...) != 0) std::abort();
   }
 
-  // Of the driver that is loaded already: the emulated one, by its file's name.
+  // Entry of the driver that is loaded already; the emulated one is found by its file's name.
   static uint64_t driverEntry(const char* name) {
     std::string file = "libcuda.so.1";
     auto look = [](dl_phdr_info* each, size_t, void* to) {

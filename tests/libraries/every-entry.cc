@@ -1,5 +1,5 @@
-// Calls every entry of the libraries' table that is called in the worker, in each pointer mode, twice, with arguments made of the
-// rows, and prints each status and what was written to host memory. It runs against the recording library directly and in a session.
+// Calls every entry of the libraries' table that runs in the worker, twice in each pointer mode, with arguments made from the rows, and
+// prints each status and the outputs in host memory. It runs against the recording library directly and in a session.
 #include <cuda.h>
 #include <dlfcn.h>
 
@@ -19,15 +19,15 @@ using namespace vgpu::api;
 namespace {
 
 constexpr size_t hostBytes = 4096;
-std::map<uint8_t, uint64_t> objects;  // by type: the program's word
-uint64_t device = 0;                  // memory of the device, or what looks like it
+std::map<uint8_t, uint64_t> objects;  // by type: the program's handle
+uint64_t device = 0;                  // device memory, or an address that looks like it
 
 struct Call {
   const LibraryEntry& entry;
   std::array<uint64_t, maxLibraryArguments> words{};
   std::vector<std::vector<std::byte>> host;
 
-  // Numbers differ from each other; a data type is 32 bits wide, a compute type too.
+  // All numbers differ; data types and compute types are 32 bits wide.
   explicit Call(const LibraryEntry& entry, unsigned mode) : entry(entry) {
     host.reserve(entry.arguments.size());
     for (size_t i = 0; i < entry.arguments.size(); ++i) {
@@ -59,7 +59,7 @@ struct Call {
     if (!isHost && argument.what != Argument::made && argument.what != Argument::place) return device + 256 * i;
     auto& bytes = host.emplace_back(hostBytes);
     for (size_t k = 0; k < 64; ++k) bytes[k] = static_cast<std::byte>(isRead(argument.what) ? 16 * i + k + 1 : 0);
-    bytes[5] = bytes[6] = bytes[7] = std::byte{0};  // nothing that looks like an address
+    bytes[5] = bytes[6] = bytes[7] = std::byte{0};  // so that it does not look like an address
     return std::bit_cast<uint64_t>(bytes.data());
   }
 
@@ -119,6 +119,6 @@ int main() {
     each(does(Does::work), mode);
   }
   each(does(Does::destroy), 0);
-  // Waits, so that the worker has executed what was posted before.
+  // Waits until the worker has executed the posted calls.
   each([](auto& entry) { return entry.does == Does::query && !entry.returnsStatus; }, 0);
 }

@@ -1,4 +1,4 @@
-// A library of which every function fails: in a session none is called, because each is rewritten to jump to a face's. Each has room
+// A library whose functions all fail: in a session none is executed, because each is rewritten to jump to a face's function. Each has room
 // for the jump, as the vendor's have.
 #define REFUSAL(name)                                                                                                  \
   __asm__(".pushsection .text\n.p2align 4\n.globl " #name "\n.type " #name ", @function\n" #name                        \

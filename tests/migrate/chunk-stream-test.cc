@@ -33,10 +33,10 @@ std::string errorOf(kj::FunctionParam<void()> work) {
 
 }  // namespace
 
-TEST_CASE("chunks come in their order with all their bytes, and a flush is answered behind them") {
+TEST_CASE("chunks arrive in order with all their bytes, and the reply to a flush follows them") {
   Ends ends;
   ChunkStream source(kj::mv(ends.from)), target(kj::mv(ends.to));
-  std::vector<std::byte> bytes(3 << 20);  // more than a socket holds
+  std::vector<std::byte> bytes(3 << 20);  // more than a socket's buffer holds
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7 >> 3);
   std::vector<std::byte> received(bytes.size());
   bool flushed = false;
@@ -67,22 +67,22 @@ TEST_CASE("a stream that ends within a message is an error, on both sides") {
   KJ_SYSCALL(write(ends.from, "half a message", 14));
   ends.from = nullptr;
   ChunkStream target(kj::mv(ends.to));
-  CHECK(errorOf([&] { target.receive(); }) == "the source of the migration has ended the stream of memory");
+  CHECK(errorOf([&] { target.receive(); }) == "the source of the migration has closed the stream of memory");
 
   Ends other;
   other.to = nullptr;
   ChunkStream source(kj::mv(other.from));
-  CHECK(errorOf([&] { source.send({}); }).starts_with("the target of the migration takes no more memory"));
+  CHECK(errorOf([&] { source.send({}); }).starts_with("the target of the migration accepts no more memory"));
 }
 
-TEST_CASE("a flush that is answered with something else is an error") {
+TEST_CASE("an unexpected reply to a flush is an error") {
   Ends ends;
   ChunkStream source(kj::mv(ends.from)), target(kj::mv(ends.to));
   target.send({MessageKind::zeros, 0, 0, 0, {}});
-  CHECK(errorOf([&] { source.flush(); }) == "the target of the migration answers a flush with another message");
+  CHECK(errorOf([&] { source.flush(); }) == "the target of the migration answered a flush with another kind of message");
 }
 
-TEST_CASE("a target that refuses says why, to a source that sends and to one that waits") {
+TEST_CASE("a target that refuses gives its reason, to a source that sends and to one that waits") {
   Ends ends;
   ChunkStream source(kj::mv(ends.from)), target(kj::mv(ends.to));
   target.refuse("no memory");
@@ -95,8 +95,8 @@ TEST_CASE("a target that refuses says why, to a source that sends and to one tha
   CHECK(errorOf([&] { sender.send({}); }) == "no memory");
 }
 
-// As vgpu-relay does between hosts.
-TEST_CASE("a target that refuses ends the wait for room in a stream that is full") {
+// As with vgpu-relay between hosts.
+TEST_CASE("a target that refuses ends the wait for room in a full stream") {
   Ends ends;
   const std::vector<std::byte> many(64 << 10);
   while (send(ends.from, many.data(), many.size(), MSG_DONTWAIT) > 0) {
@@ -109,7 +109,7 @@ TEST_CASE("a target that refuses ends the wait for room in a stream that is full
   CHECK(errorOf([&] { source.send({}); }) == "no memory");
 }
 
-TEST_CASE("shutting a stream down ends a thread that waits for it") {
+TEST_CASE("shutting down a stream wakes a thread that waits for it") {
   Ends ends;
   ChunkStream target(kj::mv(ends.to));
   std::string error;

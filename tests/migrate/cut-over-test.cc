@@ -6,23 +6,23 @@ using vgpu::migrate::CutOver;
 
 namespace {
 
-constexpr double downtime = 0.4;  // a quarter of it is for what is left
+constexpr double downtime = 0.4;  // a quarter of it may be used for the remaining chunks
 
 }  // namespace
 
-TEST_CASE("a program is held at once if the target lacks nothing") {
+TEST_CASE("a program is held at once if nothing is left to send") {
   CutOver cutOver(downtime);
   CHECK(cutOver.isDue(0));
 }
 
-TEST_CASE("the first round is sent however little it is, because nobody knows how fast it goes") {
+TEST_CASE("the first round is sent however small it is, because the rate is not known yet") {
   CutOver cutOver(downtime);
   CHECK_FALSE(cutOver.isDue(1));
   CHECK_FALSE(cutOver.expectedSeconds().has_value());
   CHECK(cutOver.phase() == "round 1");
 }
 
-TEST_CASE("a program is held when what is left fits into a quarter of its time") {
+TEST_CASE("a program is held when the rest can be sent in a quarter of its downtime") {
   CutOver cutOver(downtime);
   CHECK_FALSE(cutOver.isDue(10'000));
   cutOver.noteRound(10'000, 1);
@@ -31,7 +31,7 @@ TEST_CASE("a program is held when what is left fits into a quarter of its time")
   CHECK(cutOver.isDue(700));
 }
 
-TEST_CASE("a program is held when what is left does not get less by a quarter") {
+TEST_CASE("a program is held when a round reduces the rest by less than a quarter") {
   CutOver cutOver(downtime);
   CHECK_FALSE(cutOver.isDue(100'000));
   cutOver.noteRound(100'000, 10);
@@ -40,7 +40,7 @@ TEST_CASE("a program is held when what is left does not get less by a quarter") 
   CHECK(cutOver.isDue(56'251));
 }
 
-TEST_CASE("rounds that get smaller for ever end") {
+TEST_CASE("rounds that shrink without end are cut off") {
   CutOver cutOver(0);
   uint64_t left = uint64_t{1} << 62;
   unsigned rounds = 0;
@@ -48,7 +48,7 @@ TEST_CASE("rounds that get smaller for ever end") {
   CHECK(rounds == CutOver::mostRounds);
 }
 
-TEST_CASE("how long a program would be held is what is left at the rate of the last round") {
+TEST_CASE("the expected hold is the rest at the rate of the last round") {
   CutOver cutOver(downtime);
   cutOver.isDue(10'000);
   cutOver.noteRound(10'000, 1);

@@ -4,7 +4,7 @@
 
 using vgpu::migrate::NamedLeases;
 
-TEST_CASE("leases that touch each other cover a chunk that crosses from one into the next") {
+TEST_CASE("adjacent leases cover a chunk that crosses from one into the next") {
   NamedLeases leases;
   leases.add(0x1000, 0x1000);
   leases.add(0x2000, 0x1000);
@@ -24,7 +24,7 @@ TEST_CASE("a gap between two leases is covered by neither") {
   CHECK_FALSE(leases.cover(0x2000, 0x800));
 }
 
-TEST_CASE("a lease takes the place of those that it overlaps") {
+TEST_CASE("a lease replaces those that it overlaps") {
   NamedLeases leases;
   leases.add(0x1000, 0x4000);
   leases.add(0x3000, 0x4000);

@@ -24,8 +24,7 @@ RecordedFrame libraryCreate(uint64_t position, uint64_t object, const std::strin
   });
 }
 
-// Two modules with a function each, of which the first is to be changed by a setting, a handle and a description of a library,
-// and memory.
+// Two modules with a function each; a setting of the first function; a library's handle and descriptor; and memory.
 std::vector<ObjectRecord> sample() {
   ScratchDirectory scratch;
   {
@@ -60,24 +59,24 @@ ObjectsAhead sampleAhead() {
 
 }  // namespace
 
-TEST_CASE("a list is whole at a cut that has all its frames, and nothing that was destroyed") {
+TEST_CASE("a list is complete at a cut if it has all the cut's frames, and contains no destroyed objects") {
   auto records = sample();
   CHECK(areExecuted(records, 513));
   CHECK_FALSE(areExecuted(records, 512));
-  CHECK_FALSE(areExecuted(records, 192));  // a change of an object, no object
+  CHECK_FALSE(areExecuted(records, 192));  // a change of an object, not an object
   records.front().destroyedAt = 1;
   CHECK_FALSE(areExecuted(records, 513));
 }
 
-TEST_CASE("modules, what is in them, and libraries' handles are worth being made ahead, and nothing else") {
+TEST_CASE("modules, their functions and variables, and libraries' handles are made ahead, and nothing else") {
   CHECK(handlesOf(worthMakingAhead(sample(), [](uint64_t) { return true; })) == std::vector<uint64_t>{1, 11, 2, 12, 21});
 }
 
-TEST_CASE("a module whose image has not been sent waits, and what is in it too") {
+TEST_CASE("a module whose image has not been sent waits, and so do its functions") {
   CHECK(handlesOf(worthMakingAhead(sample(), [](uint64_t image) { return image == 72; })) == std::vector<uint64_t>{2, 12, 21});
 }
 
-TEST_CASE("a message of objects comes back as it was") {
+TEST_CASE("a message of objects is read back unchanged") {
   auto sent = sampleAhead();
   auto read = decodeObjects(encodeObjects(sent));
   CHECK(read.key == sent.key);
@@ -87,7 +86,7 @@ TEST_CASE("a message of objects comes back as it was") {
   CHECK(read.records[1].recipe.size() == 2);
 }
 
-TEST_CASE("a message of objects that is cut off is refused, or has fewer objects") {
+TEST_CASE("a truncated message of objects is refused, or has fewer objects") {
   auto good = encodeObjects(sampleAhead());
   for (size_t size = 0; size < good.size(); ++size) {
     size_t records = 0;
@@ -97,7 +96,7 @@ TEST_CASE("a message of objects that is cut off is refused, or has fewer objects
   }
 }
 
-TEST_CASE("objects of a build whose calls have other fields are refused by the call") {
+TEST_CASE("objects of a build whose calls have other fields are refused with the call's name") {
   auto objects = sampleAhead();
   objects.tables.methods[static_cast<uint16_t>(api::Method::moduleLoad)] = "moduleLoad(module u32)";
   CHECK_THROWS_WITH_AS(decodeObjects(encodeObjects(objects)), doctest::Contains("moduleLoad(module u32)"), kj::Exception);

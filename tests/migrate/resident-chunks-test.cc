@@ -17,7 +17,7 @@ void add(ResidentChunks& chunks, const DevicePiece& added) {
 
 }  // namespace
 
-TEST_CASE("a chunk is there with its own digest, place and size, and no other") {
+TEST_CASE("a chunk is found by its digest, address and size, and by no others") {
   ResidentChunks chunks;
   add(chunks, piece(4096, 100, 7));
   CHECK(chunks.has(piece(4096, 100, 7)));
@@ -28,7 +28,7 @@ TEST_CASE("a chunk is there with its own digest, place and size, and no other") 
   CHECK_FALSE(chunks.has({0, 4096, 100, std::nullopt}));
 }
 
-TEST_CASE("a chunk that is added takes the place of all that it overlaps") {
+TEST_CASE("a chunk that is added replaces all that it overlaps") {
   ResidentChunks chunks;
   add(chunks, piece(0, 100, 1));
   add(chunks, piece(100, 100, 2));
@@ -45,7 +45,7 @@ TEST_CASE("a chunk that is added takes the place of all that it overlaps") {
   CHECK(chunks.has(piece(150, 100, 6)));
 }
 
-TEST_CASE("what overlaps a range that is removed is gone, on that GPU only") {
+TEST_CASE("chunks that overlap a removed range are gone, on that GPU only") {
   ResidentChunks chunks;
   add(chunks, piece(0, 100, 1));
   add(chunks, piece(100, 100, 2));

@@ -1,10 +1,10 @@
-// A link between two network namespaces, with the rate and the delay of a real one, made of a TUN device in each: for tests and figures
-// of programs whose GPU is elsewhere. (The kernel's own, netem, is not everywhere.)
+// A link between two network namespaces with the rate and the delay of a real one, made of a TUN device in each: for tests and figures
+// of programs whose GPU is on another host. (The kernel's netem is not available everywhere.)
 //
 //   delayed-link NAMESPACE-A NAMESPACE-B MBIT-PER-SECOND MICROSECONDS-EACH-WAY
 //
-// Needs root. The device is called wire0 in both; says "ready" when they are there, and goes on until it is ended. SIGUSR1 cuts the
-// link, or joins it again; SIGUSR2 has every seventh packet come 3 ms late, behind later ones, or no more.
+// Needs root. The device is called wire0 in both; prints "ready" when both exist, and runs until it is ended. SIGUSR1 cuts the link, or
+// joins it again; SIGUSR2 starts or stops delaying every seventh packet by 3 ms, so that it arrives behind later ones.
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
@@ -32,7 +32,7 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 constexpr size_t mostPacket = 65536;
-constexpr auto mostQueued = milliseconds(20);  // a router with a full queue drops
+constexpr auto mostQueued = milliseconds(20);  // as a router with a full queue, the link drops packets beyond it
 constexpr auto lateBy = milliseconds(3);
 
 std::atomic<bool> isCut{false}, reorders{false};
@@ -42,7 +42,7 @@ std::atomic<bool> isCut{false}, reorders{false};
   std::exit(1);
 }
 
-// In the namespace of that name, which stays this thread's.
+// Opens the device in the namespace of that name. The thread stays in that namespace.
 int openDevice(const std::string& name) {
   int space = open(("/var/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC);
   if (space < 0 || setns(space, CLONE_NEWNET) < 0) die(("namespace " + name).c_str());
@@ -56,7 +56,7 @@ int openDevice(const std::string& name) {
   return device;
 }
 
-// Packets of one direction, by when they arrive.
+// Packets of one direction, ordered by their time of arrival.
 class Direction {
  public:
   Direction(int from, int to, double bitsPerSecond, microseconds delay)
@@ -66,7 +66,7 @@ class Direction {
     while (true) {
       deliver();
       nanoseconds wait = underWay.empty() ? nanoseconds(std::chrono::hours(1)) : underWay.begin()->first - Clock::now();
-      // poll() is late by more than a packet takes: the last bit of the way is spun.
+      // poll() returns later than a packet takes, so the last 80 µs are spent spinning.
       pollfd readable{from, POLLIN, 0};
       timespec limit{0, 0};
       if (wait > microseconds(80)) limit = {wait.count() / 1'000'000'000, (wait - microseconds(80)).count() % 1'000'000'000};
@@ -81,7 +81,7 @@ class Direction {
     ssize_t bytes = read(from, taken.data(), taken.size());
     if (bytes <= 0) return false;
     const auto now = Clock::now();
-    if (isCut || freeAt - now > mostQueued) return true;  // dropped
+    if (isCut || freeAt - now > mostQueued) return true;  // the packet is dropped
     freeAt = std::max(freeAt, now) + nanoseconds(static_cast<int64_t>(nanosecondsPerByte * static_cast<double>(bytes)));
     const bool isLate = reorders && ++count % 7 == 0;
     underWay.emplace(freeAt + delay + (isLate ? lateBy : milliseconds(0)),
@@ -98,7 +98,7 @@ class Direction {
   const int from, to;
   const double nanosecondsPerByte;
   const microseconds delay;
-  Clock::time_point freeAt{};  // when what was taken has left
+  Clock::time_point freeAt{};  // when the last packet taken has left the queue
   std::multimap<Clock::time_point, std::vector<char>> underWay;
   std::vector<char> taken = std::vector<char>(mostPacket);
   unsigned count = 0;

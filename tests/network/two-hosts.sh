@@ -1,5 +1,5 @@
-# Two network namespaces that stand for hosts, joined by a link with a rate and a delay (delayed-link.cc). To be sourced: makeHosts,
-# onHost, cutLink, joinLink, reorderLink, removeHosts. Needs root and /dev/net/tun; canMakeHosts says why it cannot be, if so.
+# Two network namespaces that act as hosts, joined by a link with a rate and a delay (delayed-link.cc). To be sourced: makeHosts, onHost,
+# cutLink, joinLink, reorderLink, removeHosts. Needs root and /dev/net/tun; canMakeHosts fails with the reason if it cannot.
 # shellcheck shell=bash
 hostA=10.231.7.1 hostB=10.231.7.2  # their addresses
 

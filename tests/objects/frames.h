@@ -1,4 +1,4 @@
-// Frames as a session's recorder hands them over.
+// Frames as a session's recorder passes them to the list.
 #pragma once
 
 #include <string.h>
@@ -74,7 +74,7 @@ inline RecordedFrame ctxSetLimit(uint64_t position, uint8_t device, unsigned lim
   });
 }
 
-// A copy that is posted, or as copy3dBack waited for; `more` sets what else it has.
+// A copy: posted, or waited for with copy3dBack; `more` sets further fields.
 template <typename More>
 RecordedFrame copy3d(api::Method method, api::Place to, api::Place from, uint64_t width, More more) {
   return makeFrame<api::Cuda::Copy3dParams>(0, method, 0, [&](auto& p) {

@@ -1,4 +1,4 @@
-// The list's file: other processes, killed writers, full disks, and files that are not what they should be.
+// The list's file: other processes, killed writers, full disks, and damaged files.
 #include <doctest/doctest.h>
 #include <lmdb.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ namespace {
 
 uint64_t at(uint64_t index) { return address + index * 4096; }
 
-// Runs `body` in a child process, which ends without the parent's destructors; 0 is success.
+// Runs `body` in a child process, which ends without running the parent's destructors; returns its process id. `body` returns 0 on success.
 pid_t inChild(const std::function<int()>& body) {
   fflush(stdout);
   pid_t child = fork();
@@ -45,7 +45,7 @@ int statusOf(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-// Puts raw bytes into the list's tables, as no writer of ours would.
+// Puts raw bytes into the list's tables, as no ObjectList does.
 void poke(const std::string& directory, const char* table, const std::string& key, const std::string& value) {
   MDB_env* environment;
   REQUIRE(mdb_env_create(&environment) == 0);
@@ -61,7 +61,7 @@ void poke(const std::string& directory, const char* table, const std::string& ke
   mdb_env_close(environment);
 }
 
-// One that a child shares; for the rest of this process.
+// A counter shared with child processes, until this process ends.
 std::atomic<uint64_t>* sharedCounter() {
   void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(page != MAP_FAILED);
@@ -76,10 +76,10 @@ void makeList(const std::string& directory, uint64_t allocations) {
 
 }  // namespace
 
-TEST_CASE("a reader in another process sees whole commits only, while the writer goes on") {
+TEST_CASE("a reader in another process only sees whole commits, while the writer goes on") {
   ScratchDirectory scratch;
   makeList(scratch.path, 0);
-  // Each commit leaves a multiple of ten allocations.
+  // After each commit the number of allocations is a multiple of ten.
   pid_t writer = inChild([&] {
     auto list = ObjectList::open(scratch.path);
     for (uint64_t i = 0; i < 3000; i++) {
@@ -101,7 +101,7 @@ TEST_CASE("a reader in another process sees whole commits only, while the writer
   CHECK(most <= 500);
 }
 
-TEST_CASE("a writer that is killed leaves its last commit, and the next one goes on") {
+TEST_CASE("a killed writer leaves its last commit, and the next writer continues from it") {
   for (int round = 0; round < 8; round++) {
     ScratchDirectory scratch;
     makeList(scratch.path, 0);
@@ -135,7 +135,7 @@ TEST_CASE("a writer that is killed leaves its last commit, and the next one goes
   }
 }
 
-TEST_CASE("the list grows past its first size, also under a reader that opened it before") {
+TEST_CASE("the list grows past its first size, even with a reader that opened it before") {
   ScratchDirectory scratch;
   makeList(scratch.path, 1);
   uint64_t modules = 600;  // names of 48 KiB: about 29 MB
@@ -159,7 +159,7 @@ TEST_CASE("the list grows past its first size, also under a reader that opened i
   CHECK(bytes > (size_t{16} << 20));
 }
 
-TEST_CASE("a disk that is full refuses the commit, and the batch is there for the next one") {
+TEST_CASE("a full disk makes the commit fail, and the batch is kept for the next one") {
   SmallDisk disk("size=1m");
   if (!disk.mounted) return;  // only root may mount
   auto list = ObjectList::open(disk.scratch.path);
@@ -184,7 +184,7 @@ TEST_CASE("a disk that is full refuses the commit, and the batch is there for th
   CHECK(readAll(disk.scratch.path).size() == 999);
 }
 
-TEST_CASE("a list that would grow past what a session's may take refuses the commit, and goes on when objects are gone") {
+TEST_CASE("a list that would exceed a session's limit refuses the commit, and goes on when objects are gone") {
   ScratchDirectory scratch;
   constexpr uint64_t most = 1 * MiB;
   auto list = ObjectList::open(scratch.path, most);
@@ -202,7 +202,7 @@ TEST_CASE("a list that would grow past what a session's may take refuses the com
   CHECK(readAll(scratch.path).size() == 1);
 }
 
-TEST_CASE("a copied list is one commit of its writer, who goes on") {
+TEST_CASE("a copied list is one whole commit of its writer, who goes on") {
   ScratchDirectory scratch;
   makeList(scratch.path, 0);
   std::atomic<uint64_t>& copies = *sharedCounter();
@@ -220,7 +220,7 @@ TEST_CASE("a copied list is one commit of its writer, who goes on") {
     size_t count = 0;
     try {
       readObjectsCopied(scratch.path, [&](ObjectRecord&&) { ++count; });
-    } catch (const kj::Exception& exception) {  // where the copy is slowed down (sanitizers), the writer may win
+    } catch (const kj::Exception& exception) {  // if the copy is slow (sanitizers), the writer may finish first
       REQUIRE(std::string_view(exception.getDescription().cStr()).ends_with("try again"));
       continue;
     }
@@ -230,7 +230,7 @@ TEST_CASE("a copied list is one commit of its writer, who goes on") {
   CHECK(statusOf(writer) == 0);
 }
 
-TEST_CASE("a copy is made beside the writer, writes nothing, follows no link and is bounded") {
+TEST_CASE("a copy is made while the writer runs, writes nothing to the source, follows no link and is bounded") {
   ScratchDirectory scratch;
   auto list = ObjectList::open(scratch.path);
   list->apply(memAlloc(64, at(0)));
@@ -250,10 +250,10 @@ TEST_CASE("a copy is made beside the writer, writes nothing, follows no link and
   CHECK_THROWS_WITH_AS(copied(), doctest::Contains("data.mdb"), kj::Exception);
   std::filesystem::remove(data);
   std::filesystem::create_directory(data);
-  CHECK_THROWS_WITH_AS(copied(), doctest::Contains("no plain file"), kj::Exception);
+  CHECK_THROWS_WITH_AS(copied(), doctest::Contains("not a regular file"), kj::Exception);
   std::filesystem::rename(objects, scratch.path + "/elsewhere");
   std::filesystem::create_directory_symlink(scratch.path + "/elsewhere", objects);
-  CHECK_THROWS_WITH_AS(copied(), doctest::Contains("holds no object list"), kj::Exception);
+  CHECK_THROWS_WITH_AS(copied(), doctest::Contains("there is no object list in"), kj::Exception);
 }
 
 TEST_CASE("a list has one writer at a time") {
@@ -263,9 +263,9 @@ TEST_CASE("a list has one writer at a time") {
   CHECK_THROWS_WITH_AS(readAll(scratch.path), doctest::Contains("open in this process already"), kj::Exception);
 }
 
-TEST_CASE("where there is no list, reading says so") {
+TEST_CASE("reading a list that does not exist says so") {
   ScratchDirectory scratch;
-  CHECK_THROWS_WITH_AS(readAll(scratch.path), doctest::Contains("holds no object list"), kj::Exception);
+  CHECK_THROWS_WITH_AS(readAll(scratch.path), doctest::Contains("there is no object list in"), kj::Exception);
   CHECK_THROWS_WITH_AS(ObjectList::open(scratch.path + "/absent"), doctest::Contains("No such file or directory"),
                        kj::Exception);
 }
@@ -280,7 +280,7 @@ TEST_CASE("a list of another format version is refused by name") {
   CHECK_THROWS_AS(ObjectList::open(scratch.path), kj::Exception);
 }
 
-TEST_CASE("a file that is no list is refused") {
+TEST_CASE("a file that is not a list is refused") {
   ScratchDirectory scratch;
   std::filesystem::create_directory(scratch.path + "/objects");
   std::ofstream(scratch.path + "/objects/data.mdb") << std::string(8192, '#');
@@ -288,7 +288,7 @@ TEST_CASE("a file that is no list is refused") {
   CHECK_THROWS_AS(ObjectList::open(scratch.path), kj::Exception);
 }
 
-TEST_CASE("a record that makes no sense is refused, whatever bit of it was changed") {
+TEST_CASE("an invalid record is refused, whichever bit of it was changed") {
   ObjectRecord record;
   record.id = {api::Kind::FUNCTION, 11};
   record.parented = true;
@@ -303,7 +303,7 @@ TEST_CASE("a record that makes no sense is refused, whatever bit of it was chang
     bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << bit % 8));
     kj::ArrayPtr<const kj::byte> view(reinterpret_cast<const kj::byte*>(bad.data()), bad.size());
     try {
-      decodeRecord(view);  // some bits are data: a name, a handle of another object
+      decodeRecord(view);  // some bits are data: a name, or a handle of another object
     } catch (const kj::Exception&) {
       refused++;
     }
@@ -323,8 +323,8 @@ TEST_CASE("records that contradict each other or their key are refused") {
   record.recipe.push_back(memAlloc(640, at(7)));
   auto encoded = encodeRecord(record);
   std::string value(encoded.asChars().begin(), encoded.asChars().size());
-  poke(scratch.path, "records", std::string("\0\0\0\0\0\0\x02\x81", 8), value);  // 641, not 640
-  CHECK_THROWS_WITH_AS(readAll(scratch.path), doctest::Contains("under another one's key"), kj::Exception);
+  poke(scratch.path, "records", std::string("\0\0\0\0\0\0\x02\x81", 8), value);  // key 641; the record says 640
+  CHECK_THROWS_WITH_AS(readAll(scratch.path), doctest::Contains("under another record's key"), kj::Exception);
   poke(scratch.path, "records", "short", value);
   CHECK_THROWS_AS(readAll(scratch.path), kj::Exception);
 }

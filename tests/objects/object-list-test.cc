@@ -10,7 +10,7 @@ using namespace vgpu::test;
 
 namespace {
 
-// What a reader sees after `act` has been applied to an empty list and committed.
+// The records that a reader sees after `act` was applied to an empty list and committed.
 template <typename Act>
 std::vector<ObjectRecord> after(Act act) {
   ScratchDirectory scratch;
@@ -38,7 +38,7 @@ TEST_CASE("an allocation is a record with its range and its frame") {
   CHECK(records[0].recipe[0].words.asBytes() == made.words.asBytes());
 }
 
-TEST_CASE("a freed allocation leaves nothing, and its address can be made again") {
+TEST_CASE("a freed allocation leaves nothing, and its address can be allocated again") {
   CHECK(after([](ObjectList& list) {
           list.apply(memAlloc(64, address));
           list.commit();
@@ -72,7 +72,7 @@ TEST_CASE("a module's unloading ends its functions and no others") {
   CHECK(records[1].needs[0] == Need{{api::Kind::MODULE, 2}, 128});
 }
 
-TEST_CASE("of settings of one attribute the last one stays") {
+TEST_CASE("of several settings of one attribute, the last is kept") {
   auto records = after([](ObjectList& list) {
     list.apply(moduleLoad(64, 1));
     list.apply(moduleFunction(128, 11, 1));
@@ -87,7 +87,7 @@ TEST_CASE("of settings of one attribute the last one stays") {
   CHECK(recipe[2].position == 64000);
 }
 
-TEST_CASE("a reference needs the array that it is bound to, and none that it was bound to before") {
+TEST_CASE("a texture reference needs the array that it is bound to, and none that it was bound to before") {
   auto makeArray = [](uint64_t position, uint64_t array) {
     return makeFrame<api::Cuda::ArrayCreateParams>(position, api::Method::arrayCreate, 0, [&](auto& p) { p.setArray(array); });
   };
@@ -105,7 +105,7 @@ TEST_CASE("a reference needs the array that it is bound to, and none that it was
     for (uint64_t i = 0; i < 100; ++i) {
       list.apply(makeArray(1000 + i * 300, 100 + i));
       list.apply(bind(1100 + i * 300, 100 + i));
-      if (i > 0) list.apply(destroyArray(1200 + i * 300, 99 + i));  // that it was bound to before
+      if (i > 0) list.apply(destroyArray(1200 + i * 300, 99 + i));  // the array that it was bound to before
       if (i % 10 == 0) list.commit();
     }
   });
@@ -116,7 +116,7 @@ TEST_CASE("a reference needs the array that it is bound to, and none that it was
   CHECK(records[1].id == ObjectId{api::Kind::ARRAY, 199});
 }
 
-TEST_CASE("a limit belongs to its device's context, which has a record from then on") {
+TEST_CASE("a limit is recorded with its device's context, which has a record from then on") {
   auto records = after([](ObjectList& list) {
     list.apply(ctxSetLimit(64, 0, 0, 1024));
     list.apply(memAlloc(128, address));
@@ -134,7 +134,7 @@ TEST_CASE("a limit belongs to its device's context, which has a record from then
   CHECK(records[2].key() == 256);
 }
 
-TEST_CASE("attributes of the default stream stay as they were when another stream got them") {
+TEST_CASE("attributes of the default stream do not change when another stream's are set") {
   auto set = [](uint64_t position, kj::byte value) {
     return makeFrame<api::Cuda::StreamSetAttributeParams>(position, api::Method::streamSetAttribute, 0, [&](auto& p) {
       p.setAttr(1);
@@ -157,7 +157,7 @@ TEST_CASE("attributes of the default stream stay as they were when another strea
   CHECK(context.recipe[1].position == 512);
 }
 
-TEST_CASE("frames of no recipe and frames of unknown objects are ignored") {
+TEST_CASE("frames that belong to no recipe and frames of unknown objects are ignored") {
   auto records = after([](ObjectList& list) {
     list.apply(memFree(64, address));
     list.apply(moduleUnload(128, 5));
@@ -168,10 +168,10 @@ TEST_CASE("frames of no recipe and frames of unknown objects are ignored") {
   CHECK(records.empty());
 }
 
-TEST_CASE("an object that exists cannot be made again, and the list stays as it was") {
+TEST_CASE("an object that exists cannot be made again, and the list is unchanged") {
   auto records = after([](ObjectList& list) {
     list.apply(memAlloc(64, address, 256));
-    CHECK_THROWS_WITH_AS(list.apply(memAlloc(128, address, 512)), doctest::Contains("makes an object that exists"),
+    CHECK_THROWS_WITH_AS(list.apply(memAlloc(128, address, 512)), doctest::Contains("creates an object that already exists"),
                          kj::Exception);
     list.apply(memAlloc(192, address + 4096));
   });
@@ -179,7 +179,7 @@ TEST_CASE("an object that exists cannot be made again, and the list stays as it 
   CHECK(records[0].bytes == 256);
 }
 
-TEST_CASE("a frame that is no message is refused") {
+TEST_CASE("a frame that is not a valid message is refused") {
   ScratchDirectory scratch;
   auto list = ObjectList::open(scratch.path);
   RecordedFrame frame = memAlloc(64, address);
@@ -188,14 +188,14 @@ TEST_CASE("a frame that is no message is refused") {
   CHECK(list->size() == 0);
 }
 
-TEST_CASE("what was destroyed stays until the worker has come there, over a new opening too") {
+TEST_CASE("a destroyed object stays until the worker has executed its destruction, also after the list is reopened") {
   ScratchDirectory scratch;
   {
     auto list = ObjectList::open(scratch.path);
     list->apply(memAlloc(64, address, 256));
     list->apply(memFree(128, address));
     list->apply(memAlloc(192, address, 512));
-    list->commit(128);  // executed: what lies before 128
+    list->commit(128);  // the worker has executed the frames before position 128
     CHECK(list->size() == 2);
   }
   auto records = readAll(scratch.path);
@@ -207,7 +207,7 @@ TEST_CASE("what was destroyed stays until the worker has come there, over a new 
   CHECK(list->size() == 1);
 }
 
-TEST_CASE("the list as it was at a position has what lived there and nothing else") {
+TEST_CASE("the list at a position has the objects that lived there and no others") {
   ScratchDirectory scratch;
   {
     auto list = ObjectList::open(scratch.path);
@@ -233,7 +233,7 @@ TEST_CASE("the list as it was at a position has what lived there and nothing els
   CHECK(end[0].bytes == 512);
 }
 
-TEST_CASE("a list that is opened again goes on where it was") {
+TEST_CASE("a list that is reopened continues where it was") {
   ScratchDirectory scratch;
   {
     auto list = ObjectList::open(scratch.path);
@@ -254,7 +254,7 @@ TEST_CASE("a list that is opened again goes on where it was") {
   CHECK(records[0].key() == 256);
 }
 
-TEST_CASE("a list has another commit number once something has changed, and else the same") {
+TEST_CASE("a list's commit number changes only if something has changed") {
   ScratchDirectory scratch;
   auto numberAfter = [&](auto act) {
     {
@@ -272,7 +272,7 @@ TEST_CASE("a list has another commit number once something has changed, and else
   CHECK(numberAfter([](ObjectList& list) { list.apply(memAlloc(192, address)); }) > second);
 }
 
-TEST_CASE("what was not committed is not there") {
+TEST_CASE("changes that were not committed are lost") {
   ScratchDirectory scratch;
   {
     auto list = ObjectList::open(scratch.path);
@@ -286,7 +286,7 @@ TEST_CASE("what was not committed is not there") {
   CHECK(records[0].id.handle == address);
 }
 
-TEST_CASE("a list that has left its file writes all that it has into another, and goes on there") {
+TEST_CASE("a list that has left its file writes all of it into another one, and continues there") {
   ScratchDirectory first, second, third;
   auto list = ObjectList::open(first.path);
   list->apply(moduleLoad(64, 1));
@@ -296,7 +296,7 @@ TEST_CASE("a list that has left its file writes all that it has into another, an
   list->apply(memFree(256, address + 4096));
   list->commit();
   list->leave();
-  auto before = readAll(first.path);  // nobody holds it any more
+  auto before = readAll(first.path);  // nobody has it open any more
   list->enter(second.path);
   list->leave();
   auto after = readAll(second.path);
@@ -314,7 +314,7 @@ TEST_CASE("a list that has left its file writes all that it has into another, an
   CHECK(readAll(first.path).size() == before.size());
 }
 
-TEST_CASE("a list that finds no place for its file can be given another") {
+TEST_CASE("a list whose file cannot be created can be given another path") {
   ScratchDirectory first, second;
   auto list = ObjectList::open(first.path);
   list->apply(memAlloc(64, address));

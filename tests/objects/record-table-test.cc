@@ -1,4 +1,4 @@
-// The rules of the list, with effects beyond those of the present schema, against a model that knows the whole history.
+// The rules of the list, also with effects that no frame of the present schema has, against a model that knows the whole history.
 #include "vgpu/objects/record-table.h"
 
 #include <doctest/doctest.h>
@@ -29,7 +29,7 @@ RecordedFrame plainFrame(uint64_t position) {
   return makeFrame<api::Cuda::StreamCreateParams>(position, api::Method::streamCreate, 0, [](auto) {});
 }
 
-// Hands a frame over that the worker has executed already, or one that it has not.
+// Passes a frame to the table: one that the worker has executed already, or one that it has not.
 void enter(RecordTable& table, const Step& step) {
   table.apply(step.frame.clone(), kj::arrayPtr(step.effects.data(), step.effects.size()));
 }
@@ -53,10 +53,10 @@ Step sets(uint64_t position, uint64_t handle, int attribute, int value) {
 }
 
 // ---------------------------------------------------------------- the model
-// Executes frames the way a device would: strictly, and remembering in each object all that went into it.
+// Executes frames as a device would: strictly, and each object stores everything that went into it.
 
 struct Simulated {
-  uint64_t value = 0;  // what it was made of
+  uint64_t value = 0;  // what it was made from
   std::map<int, int> settings;
   std::optional<uint64_t> parent;
 };
@@ -73,7 +73,7 @@ struct Device {
     return content;
   }
 
-  // False where a real device would refuse.
+  // False if a real device would refuse the step.
   bool execute(const Step& step) {
     uint64_t content = step.frame.position;
     std::optional<uint64_t> parent;
@@ -114,7 +114,7 @@ struct Device {
   }
 };
 
-// A random next frame that the device would take. Handles come from a small pool, so they are used again.
+// A random next frame that the device would accept. Handles come from a small pool, so they are reused.
 Step randomStep(std::mt19937& random, const Device& device, uint64_t position) {
   auto pick = [&](uint64_t below) { return random() % below; };
   std::vector<uint64_t> alive;
@@ -154,7 +154,7 @@ std::vector<ObjectRecord> copyOf(const RecordTable& table) {
   return records;
 }
 
-// Only what a live object needs may be there.
+// The table contains only records that a live object needs.
 void checkMinimal(const RecordTable& table) {
   std::set<uint64_t> wanted;
   std::vector<uint64_t> ahead;
@@ -171,7 +171,7 @@ void checkMinimal(const RecordTable& table) {
 
 }  // namespace
 
-TEST_CASE("what is rebuilt from the list is what the whole history made") {
+TEST_CASE("objects rebuilt from the list equal those that the whole history made") {
   for (unsigned seed = 0; seed < 60; seed++) {
     CAPTURE(seed);
     std::mt19937 random(seed);
@@ -195,7 +195,7 @@ TEST_CASE("what is rebuilt from the list is what the whole history made") {
   }
 }
 
-TEST_CASE("with frames on their way, the list gives back the moment that the worker had come to") {
+TEST_CASE("with frames pending, the list gives the state at the worker's position") {
   for (unsigned seed = 0; seed < 60; seed++) {
     CAPTURE(seed);
     std::mt19937 random(seed);
@@ -204,12 +204,12 @@ TEST_CASE("with frames on their way, the list gives back the moment that the wor
     std::map<uint64_t, Step> history;
     uint64_t position = 1;
     for (int round = 0; round < 8; round++) {
-      // The worker comes here; what it says of that may be older.
+      // The worker's true position is `barrier`; the position that it has reported, `executed`, may be older.
       uint64_t executed = position + random() % 40, barrier = executed + random() % 10, end = barrier + random() % 30;
       for (; position < end; position++) {
         Step step = randomStep(random, ahead, position);
         while (position >= barrier &&
-               step.frame.method == api::Method::funcSetAttribute)  // those wait for their answer
+               step.frame.method == api::Method::funcSetAttribute)  // settings wait for their reply, so none is pending
           step = randomStep(random, ahead, position);
         REQUIRE(ahead.execute(step));
         if (position < barrier) REQUIRE(atBarrier.execute(step));
@@ -227,22 +227,22 @@ TEST_CASE("with frames on their way, the list gives back the moment that the wor
       for (uint64_t p : positions) taken = taken && p < barrier && rebuilt.execute(history.at(p));
       REQUIRE(taken);
       CHECK(rebuilt.contents() == atBarrier.contents());
-      atBarrier = ahead;  // the tail is executed
+      atBarrier = ahead;  // the pending frames are executed
       table.settle(position);
       checkMinimal(table);
     }
   }
 }
 
-TEST_CASE("of several rings, the list gives back the moment at which each had come to its own position") {
+TEST_CASE("with several rings, the list gives the state at which each has reached its own position") {
   constexpr unsigned rings = 3;
-  constexpr uint64_t apart = 1000;  // handles of different rings
+  constexpr uint64_t apart = 1000;  // separates handles of different rings
   for (unsigned seed = 0; seed < 40; seed++) {
     CAPTURE(seed);
     std::mt19937 random(seed);
     RecordTable table;
     std::array<Device, rings> ahead, atBarrier;
-    std::map<uint64_t, std::pair<unsigned, Step>> history;  // by number
+    std::map<uint64_t, std::pair<unsigned, Step>> history;  // by frame number
     RingCut head(64);
     uint64_t number = 0;
     for (int round = 0; round < 6; round++) {
@@ -288,7 +288,7 @@ TEST_CASE("of several rings, the list gives back the moment at which each had co
   }
 }
 
-TEST_CASE("what was saved and linked again goes on like the table it came from") {
+TEST_CASE("a table that was saved and linked again continues like the original") {
   std::mt19937 random(7);
   RecordTable table;
   Device device;
@@ -298,7 +298,7 @@ TEST_CASE("what was saved and linked again goes on like the table it came from")
     REQUIRE(device.execute(step));
     apply(table, step);
     if (position % 50 != 0) continue;
-    // As a store would: only what changed.
+    // As a store would: writes only changes.
     for (uint64_t key : table.unsavedDrops()) CHECK(stored.erase(key) == 1);
     for (uint64_t key : table.unsaved()) {
       stored[key] = copyOf(*table.find(key));
@@ -313,7 +313,7 @@ TEST_CASE("what was saved and linked again goes on like the table it came from")
   }
 }
 
-TEST_CASE("a destroyed object is kept while one that was made from it lives, and its handle is free") {
+TEST_CASE("a destroyed object is kept while one made from it lives, and its handle is free") {
   RecordTable table;
   apply(table, makes(1, 10));
   apply(table, makes(2, 20, {10}));
@@ -327,7 +327,7 @@ TEST_CASE("a destroyed object is kept while one that was made from it lives, and
   CHECK(positionsIn(table) == std::set<uint64_t>{4});
 }
 
-TEST_CASE("objects that need each other go when the last of them is destroyed") {
+TEST_CASE("objects that need each other are removed when the last of them is destroyed") {
   RecordTable table;
   apply(table, makes(1, 10));
   apply(table, makes(2, 20, {10}));
@@ -338,7 +338,7 @@ TEST_CASE("objects that need each other go when the last of them is destroyed") 
   CHECK(table.all().empty());
 }
 
-TEST_CASE("a setting stays where something was made from the object while it held") {
+TEST_CASE("a setting is kept if something was made from the object while it was in force") {
   RecordTable table;
   apply(table, makes(1, 10));
   apply(table, sets(2, 10, 8, 1));
@@ -348,7 +348,7 @@ TEST_CASE("a setting stays where something was made from the object while it hel
   CHECK(positionsIn(table) == std::set<uint64_t>{1, 2, 3, 5});
 }
 
-TEST_CASE("frames handed over out of order stand in order of position") {
+TEST_CASE("frames passed out of order are sorted by position") {
   RecordTable table;
   apply(table, makes(1, 10));
   apply(table, sets(5, 10, 8, 1));
@@ -359,7 +359,7 @@ TEST_CASE("frames handed over out of order stand in order of position") {
   CHECK(recipe[2].position == 5);
 }
 
-TEST_CASE("of two settings that are handed over out of order the later one holds") {
+TEST_CASE("of two settings passed out of order the later one holds") {
   RecordTable table;
   apply(table, makes(1, 10));
   apply(table, sets(5, 10, 8, 1));
@@ -367,7 +367,7 @@ TEST_CASE("of two settings that are handed over out of order the later one holds
   CHECK(positionsIn(table) == std::set<uint64_t>{1, 5});
   apply(table, makes(7, 20, {10}));
   apply(table, sets(9, 10, 8, 3));
-  apply(table, sets(6, 10, 8, 4));  // the object of 7 was made while it held
+  apply(table, sets(6, 10, 8, 4));  // the object of frame 7 was made while this setting was in force
   CHECK(positionsIn(table) == std::set<uint64_t>{1, 5, 6, 7, 9});
 }
 
@@ -377,12 +377,12 @@ TEST_CASE("a frame that makes two objects is refused") {
   CHECK(table.all().empty());
 }
 
-TEST_CASE("a record that needs what is not there is not linked") {
+TEST_CASE("a record that needs a missing one is not linked") {
   RecordTable table;
   ObjectRecord record;
   record.id = {Kind::EVENT, 5};
   record.needs.push_back({{Kind::EVENT, 6}, 1});
   record.recipe.push_back(plainFrame(9));
   table.insert(std::move(record));
-  CHECK_THROWS_WITH_AS(table.link(), doctest::Contains("needs an object that has none"), kj::Exception);
+  CHECK_THROWS_WITH_AS(table.link(), doctest::Contains("needs an object that has no record"), kj::Exception);
 }

@@ -1,5 +1,5 @@
-// Moves elements of every size and alignment through device code: the access that a compiler chooses for a type depends
-// on both, from single bytes for a packed structure to one 16-byte load.
+// Moves elements of every size and alignment through device code: a type's size and alignment decide which memory access the compiler
+// generates, from single bytes for a packed structure to one 16-byte load.
 #include <random>
 
 #include "bench.h"
@@ -35,7 +35,7 @@ __global__ void mirror(const T* from, T* to, int count) {
     to[count - 1 - i] = from[i];
 }
 
-// Whether the elements are the same in their first `used` bytes; what lies behind is padding and nobody's.
+// Compares the elements' first `used` bytes; the rest is padding.
 template <typename T>
 bool sameElements(const std::vector<T>& got, const std::vector<T>& want, size_t used) {
   for (size_t i = 0; i < want.size(); ++i) {
@@ -77,7 +77,7 @@ class Case {
     return false;
   }
 
-  // What of the elements is no padding.
+  // Appends the elements' bytes without padding.
   void appendResult(std::vector<unsigned char>& bytes) const {
     for (const T& element : result) {
       const auto* first = reinterpret_cast<const unsigned char*>(&element);
@@ -112,7 +112,7 @@ int withCases(int count, Work work) {
   return work(bytes, shorts, floats, doubles, rgb8, rgba8, packed, three, pair, padded, wide, int4s, double2s);
 }
 
-// 50 MB in all, where the SDK sample has as much of each type.
+// 50 MB in all; the SDK sample has as much for each type.
 int measure(const Bench& bench) {
   return withCases(bench.size(400003, 503), [&](auto&... all) {
     const int passes = bench.size(32, 1);

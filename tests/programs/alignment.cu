@@ -1,5 +1,5 @@
-// The alignment of allocations: a texture may be bound to any of them, so they are aligned as the device's textures must be,
-// whatever their sizes and whatever was freed between them.
+// The alignment of allocations: a texture may be bound to any allocation, so all are aligned as the device's textures must be, whatever
+// their sizes and whatever was freed between them.
 #include "program.h"
 
 __global__ void fetch(cudaTextureObject_t texture, int* first) { *first = tex1Dfetch<int>(texture, 0); }
@@ -8,7 +8,7 @@ bool isAligned(const void* address, size_t alignment) {
   return EXPECT(reinterpret_cast<uintptr_t>(address) % alignment == 0);
 }
 
-// What a kernel reads through a texture that begins where the allocation does.
+// Reads the first element through a texture bound to the start of the allocation.
 int firstByTexture(int* data, int* result) {
   cudaResourceDesc resource{};
   resource.resType = cudaResourceTypeLinear;

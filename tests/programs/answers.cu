@@ -1,12 +1,11 @@
-// Queries whose results follow from what the program has set: made before the pause and after it, every result is the same to the
-// last bit.
+// Queries whose results follow from the program's own settings: every result is bitwise the same before and after the pause.
 #include <cstring>
 #include <map>
 #include <string>
 
 #include "driver-entry.h"
 
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // of the bank size's two functions
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // for two functions of the bank size
 
 namespace {
 
@@ -22,7 +21,7 @@ __global__ void spin(int* out, int rounds, double unused) {
   if (out) out[0] = scratch[0] + fixed[0] + int(table[0]) + counters[0] + int(unused);
 }
 
-// Answers by the question's name; equal when all bytes are.
+// Query results by name; two sets are equal if all bytes are.
 class Answers {
  public:
   template <typename T>
@@ -51,7 +50,7 @@ class Answers {
   std::map<std::string, std::string> answers;
 };
 
-// An answer that an error belongs to is one too: that of a call that the driver or the session does not have.
+// Records the error instead of a value: for a call that the driver or the session does not support.
 #define ASK(answers, question, value, call) \
   do {                                      \
     const auto result = (call);             \
@@ -93,7 +92,7 @@ struct Objects {
     record();
   }
 
-  // Of the context and of the kernel. What the device refuses, it refuses before and after.
+  // Changes settings of the context and of the kernel. Settings that the device refuses, it refuses before and after the pause.
   void set() {
     CHECK(cudaDeviceSetLimit(cudaLimitStackSize, 4096));
     CHECK(cudaDeviceSetLimit(cudaLimitPrintfFifoSize, 2 << 20));
@@ -119,7 +118,7 @@ struct Objects {
     CHECK(cudaCreateTextureObject(&texture, &resource, &sampling, nullptr));
   }
 
-  // Two events in one stream and two in different ones, with work between them.
+  // Records two events in one stream and two in different streams, with work between them.
   void record() {
     CHECK(cudaEventRecord(events[0], streams[0]));
     spin<<<4, 64, 1024, streams[0]>>>(nullptr, 2000, 0.5);
@@ -132,7 +131,7 @@ struct Objects {
 
 void askDevice(Answers& answers) {
   cudaDeviceProp properties;
-  std::memset(&properties, 0, sizeof properties);  // its padding, too, which nobody writes
+  std::memset(&properties, 0, sizeof properties);  // including its padding, which CUDA does not write
   char text[64] = "";
   int value = 0, version = 0;
   unsigned flags = 0;
@@ -220,7 +219,7 @@ void askMemory(Answers& answers, const Objects& objects) {
     char name[32];
     std::snprintf(name, sizeof name, "pointer %p", address);
     CHECK(cudaPointerGetAttributes(&attributes, address));
-    // By field: CUDA leaves the structure's reserved part as it finds it on its stack.
+    // Field by field: CUDA leaves uninitialized stack bytes in the structure's reserved part.
     answers.add(std::string(name) + " type", attributes.type);
     answers.add(std::string(name) + " device", attributes.device);
     answers.add(std::string(name) + " on the device", attributes.devicePointer);
@@ -282,11 +281,11 @@ int main() {
   const Answers before = askAll(objects);
   float milliseconds = 0;
   CHECK(cudaEventElapsedTime(&milliseconds, objects.events[0], objects.events[1]));
-  bool ok = EXPECT(milliseconds > 0) & before.same(askAll(objects));  // nobody's answer depends on being asked
+  bool ok = EXPECT(milliseconds > 0) & before.same(askAll(objects));  // queries have no side effects
   pausePoint();
   ok &= before.same(askAll(objects));
 
-  // A time from an event of before to one of after counts on, and the settings still hold for work.
+  // An elapsed time from an event before the pause to one after it is continuous, and the settings still apply.
   CHECK(cudaEventRecord(objects.events[3], objects.streams[0]));
   CHECK(cudaEventSynchronize(objects.events[3]));
   float longer = 0;

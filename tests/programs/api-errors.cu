@@ -1,5 +1,4 @@
-// Calls that must fail, each with the error that CUDA gives it at once; the error state that a thread keeps; and a
-// device that is none the worse for all of it.
+// Calls that must fail, each with the error that CUDA returns at once; a thread's error state; and a device that still works afterwards.
 #include "program.h"
 
 #include <cstring>
@@ -50,20 +49,20 @@ bool badHandlesAreRefused() {
       EXPECT_ERROR(cudaEventElapsedTime(&milliseconds, start, end), cudaErrorInvalidResourceHandle) &
       EXPECT_ERROR(cudaEventCreateWithFlags(&end, 0xff00), cudaErrorInvalidValue);
   CHECK(cudaEventDestroy(start));
-  // The status says that there is none, to who asks for it.
+  // The status, if requested, says that there is no such entry.
   void* entry = &value;
   CHECK(cudaGetDriverEntryPointByVersion("cuNone", &entry, 12000, cudaEnableDefault, nullptr));
   return ok & EXPECT(entry == nullptr);
 }
 
-// A launch returns nothing: its error is the thread's last one.
+// A launch has no result: its error is the thread's last error.
 cudaError_t launchError(dim3 grid, dim3 block, size_t sharedBytes = 0) {
   store<<<grid, block, sharedBytes>>>(nullptr, 1);
   return cudaGetLastError();
 }
 
-// Every shape that cannot be is an invalid value to CUDA 13.0 and driver 580; the manual's
-// cudaErrorInvalidConfiguration does not come.
+// CUDA 13.0 with driver 580 returns "invalid value" for every impossible launch shape; the manual's cudaErrorInvalidConfiguration does not
+// occur.
 bool badLaunchesAreRefused() {
   return EXPECT_ERROR(launchError(1, 2048), cudaErrorInvalidValue) &
          EXPECT_ERROR(launchError(0, 1), cudaErrorInvalidValue) &
@@ -75,7 +74,7 @@ bool badLaunchesAreRefused() {
          EXPECT_ERROR(launchError(1, 1, size_t(1) << 20), cudaErrorInvalidValue);
 }
 
-// Looking keeps it, taking clears it, success in between does not touch it, a later error replaces it.
+// Peeking keeps the error, getting clears it, a success in between does not change it, a later error replaces it.
 bool lastErrorIsKept() {
   bool ok = EXPECT_ERROR(cudaGetLastError(), cudaSuccess);
   cudaSetDevice(999);

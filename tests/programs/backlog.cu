@@ -1,8 +1,8 @@
-// Posts many launches at once into sixteen streams when a file that argv[1] names appears, so that a worker that is stopped
-// meanwhile finds them all in its ring. Each must run once, in its stream's order.
+// Posts many launches into sixteen streams when the file argv[1] appears, so that a worker that is stopped meanwhile later finds them all
+// in its ring. Each must run once, in its stream's order.
 #include "program.h"
 
-constexpr unsigned streams = 16, launches = 900;  // a stream; fewer than make the program wait for room
+constexpr unsigned streams = 16, launches = 900;  // per stream; too few to block the program
 
 struct Turns {
   unsigned ran, wrong;
@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   DeviceArray<Turns> turns(std::vector<Turns>(streams, {0, 0}));
   cudaStream_t all[streams];
   for (cudaStream_t& stream : all) CHECK(cudaStreamCreate(&stream));
-  takeTurn<<<1, 1, 0, all[0]>>>(turns, 0);  // the kernel is known to the worker before it is stopped
+  takeTurn<<<1, 1, 0, all[0]>>>(turns, 0);  // so that the worker has loaded the kernel before it is stopped
   CHECK(cudaDeviceSynchronize());
   std::printf("backlog: ready\n");
   std::fflush(stdout);

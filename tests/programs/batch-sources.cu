@@ -1,5 +1,5 @@
-// A batch whose sources are to be read during the call returns when they have been, also those in memory of a device: the program may
-// overwrite them at once.
+// A batch of copies whose sources must be read during the call returns only when they have been read, also those in device memory: the
+// program may overwrite them at once.
 #include "program.h"
 
 namespace {
@@ -8,8 +8,8 @@ struct Hold {
   std::atomic<bool> isOverwritten{false};
 };
 
-// Holds the stream until the program has overwritten the source. A call that waits lets it come to that only afterwards, so for a fifth of
-// a second at most.
+// Holds the stream until the program has overwritten the source. If the call waits for the copies, the program overwrites it only
+// afterwards, so the stream is held for at most a fifth of a second.
 void CUDART_CB awaitOverwritten(void* hold) {
   for (int i = 0; i < 2000 && !static_cast<Hold*>(hold)->isOverwritten; ++i) usleep(100);
 }

@@ -1,7 +1,7 @@
-// What vgpu-bench asks of a program: `PROGRAM --bench full`, or `quick` for the emulated device. The program then
-// repeats its work at a realistic size, without the CPU's check, and prints lines for vgpu-bench to read:
+// The interface between vgpu-bench and a program: `PROGRAM --bench full`, or `quick` for the emulated device. The program then
+// repeats its work at a realistic size, without the check on the CPU, and prints lines for vgpu-bench:
 //   figure,NAME,UNIT,VALUE     UNIT is us or KiB
-//   digest,VALUE               of its results: the same however and wherever the program runs
+//   digest,VALUE               of its results: the same in every mode and on every machine
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// The median time of one of `calls` calls of `body`, over `rounds` rounds; `after` is not counted.
+// The median time of a call of `body`, over `rounds` rounds of `calls` calls; the time of `after` does not count.
 template <typename Body, typename After>
 void measure(const std::string& name, int rounds, int calls, Body body, After after) {
   std::vector<double> times;
@@ -39,10 +39,10 @@ void measure(const std::string& name, int rounds, int calls, Body body, After af
   printFigure(name, "us", median(times));
 }
 
-// What the command line asks for. True if it asks for a benchmark.
+// The benchmark options of the command line. True if a benchmark is requested.
 class Bench {
  public:
-  // Ends the program with code 2 where what follows --bench is no size.
+  // Ends the program with code 2 if the argument of --bench is invalid.
   Bench(int argc, char** argv) : asked(argc > 1 && std::strcmp(argv[1], "--bench") == 0) {
     if (!asked) return;
     const std::string size = argc > 2 ? argv[2] : "";
@@ -58,8 +58,8 @@ class Bench {
     return full ? atFull : atQuick;
   }
 
-  // Times `body`, which copies in, computes and copies out, from the moment when nothing is outstanding to the next
-  // such one; and prints the median. What only a first run costs is not counted.
+  // Times `body`, which copies in, computes and copies out, between two moments without pending work, and prints the median. The first run,
+  // with its one-time costs, does not count.
   template <typename Body>
   void steady(int repeats, Body body) const {
     const int warmUps = full ? 2 : 1;
@@ -74,7 +74,7 @@ class Bench {
     printFigure("steady", "us", median(times));
   }
 
-  // What main returns: 0, once the results' digest is printed.
+  // Prints the results' digest; returns main's result, 0.
   template <typename T>
   int digest(const std::vector<T>& results) const {
     const auto* bytes = reinterpret_cast<const unsigned char*>(results.data());
@@ -94,13 +94,13 @@ class Bench {
   bool asked, full = false;
 };
 
-// A program whose cases are run one at a time: `PROGRAM --bench full|quick NAME`.
+// A group of cases that runs on its own: `PROGRAM --bench full|quick NAME`.
 struct Group {
   const char* name;
   void (*run)(const Bench& bench);
 };
 
-// What main returns: 0, once the group that the command line names has run, else 2.
+// Runs the group that the command line names; returns main's result, 0, or 2 if there is none.
 template <size_t count>
 int runGroup(int argc, char** argv, const char* program, const Group (&groups)[count]) {
   const Bench bench{argc, argv};

@@ -1,4 +1,4 @@
-// The programs of vgpu-bench in one file, which has the name of each: most of a small CUDA program is the runtime in it.
+// The programs of vgpu-bench in one executable, which is linked to under each name: most of a small CUDA program is the runtime.
 #include <cstdio>
 #include <cstring>
 

@@ -1,6 +1,6 @@
-// Prices American puts on binomial trees of Cox, Ross and Rubinstein: one block an option, which walks its tree back
-// from the last step in shared memory. The CPU does the same in double precision; 256 steps of rounding in single
-// precision stay within one part in ten thousand.
+// Prices American puts on Cox-Ross-Rubinstein binomial trees: one block per option, which walks its tree back from the last step in shared
+// memory. The CPU does the same in double precision; the rounding errors of 256 steps in single precision stay within one part in ten
+// thousand.
 #include "bench.h"
 #include "random-numbers.h"
 
@@ -11,10 +11,10 @@ struct Option {
   float price, strike, years, rate, volatility;
 };
 
-// What of a tree is the same at every node.
+// Parameters of a tree that are the same at every node.
 template <typename Real>
 struct Tree {
-  Real logUp, up, down;  // the logarithm of one step's rise; the discounted probabilities of either way
+  Real logUp, up, down;  // the logarithm of an up step; the discounted probabilities of an up and a down step
 
   __host__ __device__ explicit Tree(const Option& option) {
     const Real step = Real(option.years) / steps;
@@ -26,7 +26,7 @@ struct Tree {
   }
 };
 
-// What the option pays at once at the node with `rises` rises in `step` steps.
+// The payoff of exercising the option at the node with `rises` up steps out of `step`.
 template <typename Real>
 __host__ __device__ Real exercise(const Option& option, const Tree<Real>& tree, int step, int rises) {
   const Real gain = Real(option.strike) - Real(option.price) * exp(tree.logUp * Real(2 * rises - step));
@@ -71,7 +71,7 @@ std::vector<Option> randomOptions(int count) {
   return all;
 }
 
-// Eight times the SDK sample's options, for its trees have eight times as many steps.
+// Eight times the SDK sample's options, although its trees have eight times as many steps.
 int measure(const Bench& bench) {
   const auto all = randomOptions(bench.size(8192, 16));
   DeviceArray<Option> device(all.size());

@@ -1,5 +1,5 @@
-// Prices European calls and puts by the formula of Black and Scholes, and checks them against double precision on the
-// CPU and against put-call parity. Single precision holds prices of tens to a few parts in a hundred thousand.
+// Prices European calls and puts with the Black-Scholes formula, and checks them against double precision on the CPU and put-call parity.
+// In single precision, prices of tens are accurate to a few parts in a hundred thousand.
 #include "bench.h"
 #include "random-numbers.h"
 
@@ -26,7 +26,7 @@ double callOnHost(double spot, double strike, double years) {
   return spot * normalDistribution(d1) - strike * std::exp(-double(rate) * years) * normalDistribution(d1 - deviation);
 }
 
-// The market's numbers, each a vector of `count`.
+// The market data, each a vector of `count`.
 struct Market {
   explicit Market(int count)
       : spot(randomFloats(count, 5, 30, 1)),
@@ -35,7 +35,7 @@ struct Market {
   std::vector<float> spot, strike, years;
 };
 
-// The SDK sample's four million options, priced several times over as it does.
+// The SDK sample's four million options, priced repeatedly as the sample does.
 int measure(const Bench& bench) {
   const int count = bench.size(4000000, options), rounds = bench.size(64, 2);
   const Market market(count);

@@ -1,4 +1,4 @@
-// Products of matrices in captured streams: their graphs are launched with other data, when the handle is set otherwise, after the pause.
+// Matrix products in captured streams: after the pause their graphs are launched with other data, while the handle has other settings.
 #include <string>
 
 #include "blas.h"
@@ -9,7 +9,7 @@ struct Matrices {
   DeviceArray<float> a{numbers<float>(n * n)}, b{numbers<float>(n * n, 3)}, c{numbers<float>(n * n, 5)};
 };
 
-// Through descriptions that are gone when the graph is made.
+// With descriptors that are destroyed before the graph is instantiated.
 void multiplyByLt(cublasLtHandle_t handle, Matrices& m, void* workspace, cudaStream_t stream) {
   cublasLtMatmulDesc_t product;
   cublasLtMatrixLayout_t layout;
@@ -58,7 +58,7 @@ int main() {
   BLAS(cublasSetStream(handle, stream));
   BLAS(cublasSetWorkspace(handle, workspace, 8 << 20));
   cudaGraphExec_t withWorkspace = captured(handle, m, workspace, stream);
-  BLAS(cublasSetStream(handle, stream));  // takes the workspace away
+  BLAS(cublasSetStream(handle, stream));  // resets the workspace
   cudaGraphExec_t without = captured(handle, m, workspace, stream);
   BLAS(cublasSetMathMode(handle, CUBLAS_DEFAULT_MATH));
   CHECK(cudaGraphLaunch(withWorkspace, stream));

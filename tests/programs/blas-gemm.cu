@@ -1,12 +1,12 @@
-// Matrix products in every type, single, batched and strided, with scalars on the host and on the device, twice: before and after
-// the pause.
+// Matrix products in every type, single, batched and strided, with scalars on the host and on the device, twice: before and after the
+// pause.
 #include <string>
 
 #include "blas.h"
 
 constexpr int m = 96, n = 80, k = 112, batch = 3;
 
-// One type's matrices; `alpha` and `beta` on both sides.
+// One type's matrices; `alpha` and `beta` on host and device.
 template <typename In, typename Out, typename Scale>
 struct Matrices {
   DeviceArray<In> a{numbers<In>(static_cast<size_t>(m) * k * batch)}, b{numbers<In>(static_cast<size_t>(k) * n * batch, 5)};
@@ -24,7 +24,7 @@ struct Matrices {
     return all;
   }
 
-  // `call` gets the two scalars as the pointer mode wants them.
+  // `call` gets the two scalars where the pointer mode expects them.
   template <typename Call>
   void run(cublasHandle_t handle, const std::string& name, Call call) {
     for (bool onDevice : {false, true}) {
@@ -57,7 +57,7 @@ GEMM(C, cuComplex)
 GEMM(Z, cuDoubleComplex)
 GEMM(H, __half)
 
-// The same by GemmEx, where the types are arguments.
+// The same with GemmEx, which takes the types as arguments.
 template <typename In, typename Out, typename Scale>
 void gemmEx(cublasHandle_t h, const char* name, cudaDataType in, cudaDataType out, cublasComputeType_t compute) {
   Matrices<In, Out, Scale> x;
@@ -98,7 +98,7 @@ int main() {
     BLAS(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, m, n, k, alpha, kept.a, m, kept.b, k, beta, kept.c, m));
   });
   pausePoint();
-  // The handle's stream and mode are those from before; so is the memory.
+  // The handle keeps its stream and mode over the pause; memory keeps its contents.
   kept.run(handle, "after", [&](auto* alpha, auto* beta) {
     BLAS(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, m, n, k, alpha, kept.a, m, kept.b, k, beta, kept.c, m));
   });

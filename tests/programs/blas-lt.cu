@@ -1,4 +1,4 @@
-// cuBLASLt's matrix product with its epilogues, by the heuristic's choice, with objects made before the pause and used after it.
+// cuBLASLt's matrix product with its epilogues, with the heuristic's algorithm, and with objects made before the pause and used after it.
 #include <string>
 
 #include "blas.h"
@@ -25,7 +25,7 @@ struct Product {
     BLAS(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F));
     BLAS(cublasLtMatmulDescSetAttribute(description, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
     const void* address = bias;
-    if (epilogue & CUBLASLT_EPILOGUE_BIAS)  // the library refuses one for any other
+    if (epilogue & CUBLASLT_EPILOGUE_BIAS)  // the library refuses a bias for other epilogues
       BLAS(cublasLtMatmulDescSetAttribute(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &address, sizeof address));
     BLAS(cublasLtMatrixLayoutCreate(&a, CUDA_R_16F, m, k, m));
     BLAS(cublasLtMatrixLayoutCreate(&b, CUDA_R_16F, k, n, k));

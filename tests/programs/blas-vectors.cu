@@ -17,7 +17,7 @@ struct Vectors {
   }
 };
 
-// What is computed to host memory waits for the GPU; to the device's it does not.
+// Results to host memory make the call wait for the GPU; results to device memory do not.
 void run(cublasHandle_t h, Vectors& v, const std::string& when) {
   const float alpha = 0.5f;
   BLAS(cublasSetPointerMode(h, CUBLAS_POINTER_MODE_HOST));

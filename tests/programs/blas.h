@@ -1,6 +1,6 @@
-// What the programs that use cuBLAS share: checked calls, data of every type, and digests of results. Their output is the same on a
-// GPU of the machine and on a virtual one, suspended in the middle or not, or something is wrong: cuBLAS computes the same bits
-// for the same calls (its documentation, "Results reproducibility").
+// Shared by the programs that use cuBLAS: checked calls, data of every type, and digests of results. Their output must be the same natively
+// and in a session, suspended in the middle or not: cuBLAS computes the same bits for the same calls (its documentation, "Results
+// reproducibility").
 #pragma once
 
 #include <cublasLt.h>
@@ -39,7 +39,7 @@ class Blas {
   cublasHandle_t handle = nullptr;
 };
 
-// Small numbers, so that sums in half precision stay finite; of a complex type both parts.
+// Small numbers, so that sums in half precision stay finite; complex types get both parts.
 template <typename T>
 T numberAt(size_t i) {
   return static_cast<T>(static_cast<float>(static_cast<int>(i * 2654435761u % 17) - 8) / 8);

@@ -1,21 +1,21 @@
-// Arrays of compressed blocks: their textures, copies of some of their blocks, layers and levels, and views of blocks over arrays of
-// whole numbers. All of it is read again behind the pause point.
+// Arrays of block-compressed formats: their textures; copies of some of their blocks, layers and levels; and views of blocks over integer
+// arrays. Everything is read again after the pause point.
 #include "driver-entry.h"
 
 namespace {
 
-// Blocks as the Khronos Data Format Specification has them, whose elements are easy to tell.
+// Blocks as in the Khronos Data Format Specification, with easily distinguished texels.
 struct Bc1 {
   uint16_t first, second;
   uint32_t indices;
 };
-// Columns: the first end, the second, and a third and two thirds between.
+// Columns: the first endpoint, the second one, and the two interpolated colours at one and two thirds.
 constexpr Bc1 redToBlue{0xf800, 0x001f, 0xd8d8d8d8u};
 
 struct Bc7 {
   uint64_t low, high;
 };
-// Mode 6: both ends are one colour, of 8 bits a channel whose lowest is shared.
+// Mode 6 with both endpoints equal: 8 bits per channel, the lowest bit shared by all channels.
 Bc7 solid(uint32_t red, uint32_t green, uint32_t blue, uint32_t alpha) {
   uint64_t bits = 0x40;
   const uint32_t channels[] = {red, green, blue, alpha};
@@ -54,7 +54,7 @@ CUDA_MEMCPY3D rowsOf(CUarray array, size_t x, size_t y, size_t z, size_t width, 
   return copy;
 }
 
-// x, y and z count bytes, rows of blocks and layers.
+// x in bytes, y in rows of blocks, z in layers.
 CUresult put(CUarray array, const void* from, size_t x, size_t y, size_t z, size_t width, size_t height) {
   CUDA_MEMCPY3D copy = rowsOf(array, x, y, z, width, height);
   copy.srcHost = from;
@@ -94,11 +94,11 @@ bool is(const float4& got, float x, float y, float z, float w) {
 // The column of `redToBlue` at x.
 bool isColumn(const float4& got, int x) {
   const float thirds[4][2] = {{1, 0}, {0, 1}, {170 / 255.0f, 85 / 255.0f}, {85 / 255.0f, 170 / 255.0f}};
-  const int index[] = {0, 2, 1, 3};  // of 0xd8: two bits an element
+  const int index[] = {0, 2, 1, 3};  // in 0xd8: two bits per texel
   return is(got, thirds[index[x % 4]][0], 0, thirds[index[x % 4]][1], 1);
 }
 
-constexpr int width = 30, height = 21;  // elements: 8 × 6 blocks, the last of each row and column not whole
+constexpr int width = 30, height = 21;  // texels: 8 × 6 blocks, the last of each row and column partial
 constexpr size_t rowBytes = 8 * sizeof(Bc1), rows = 6;
 
 struct Images {
@@ -146,7 +146,7 @@ bool isRight(const Images& images) {
   return ok & EXPECT(level[0][0] == 255 && level[1][1] == 20 && level[2][0] == 77 && level[3][1] == 200);
 }
 
-// Blocks are what rows and columns count; none can be cut.
+// Rows and columns count blocks; a block cannot be split.
 bool copiesCountBlocks(const Images& images) {
   const Bc1 black{0, 0, 0};
   Bc1 found[2] = {};
@@ -163,7 +163,7 @@ bool copiesCountBlocks(const Images& images) {
   return ok & EXPECT(shape.Width == width && shape.Height == height && shape.Format == CU_AD_FORMAT_BC1_UNORM);
 }
 
-// As an H100's driver answers.
+// The results are an H100 driver's.
 bool refuses(CUresult wanted, CUarray_format format, unsigned channels, size_t height, unsigned flags) {
   CUarray array;
   CUDA_ARRAY3D_DESCRIPTOR shape{64, height, 0, format, channels, flags};
@@ -196,7 +196,7 @@ bool whatBlocksCannotBe(const Images& images) {
   return ok & EXPECT(makeTexture(texture, converted, CU_TRSF_SRGB) == CUDA_SUCCESS);
 }
 
-// The runtime's formats: the same arrays by its names.
+// The same arrays with the runtime's formats.
 bool runtimeKnowsBlocks() {
   const auto format = cudaCreateChannelDesc<cudaChannelFormatKindUnsignedBlockCompressed1>();
   cudaArray_t array;

@@ -1,8 +1,8 @@
-// Copies of many sizes in and out, in two threads with a stream each, with a kernel between them; every byte is compared. Half of
-// what is copied shrinks if it is compressed, half does not.
+// Copies of many sizes in and out, in two threads with a stream each, with a kernel between them; every byte is compared. Half of the data
+// is compressible, half is not.
 //
-//   bulk-copies [FILE]    prints "copied N" after each round of thread 0, and ends after the round in which FILE exists, or after
-//                         two
+//   bulk-copies [FILE]    prints "copied N" after each round of thread 0; ends after the round in which FILE exists, or after
+//                         two rounds
 #include <thread>
 
 #include "program.h"
@@ -22,7 +22,7 @@ uint32_t wordOf(size_t index, uint32_t seed) {
   return static_cast<uint32_t>(mixed >> 29);
 }
 
-// Whether all came back as the GPU has left it.
+// Whether all bytes come back as the GPU left them.
 bool copies(uint32_t seed) {
   bool ok = true;
   cudaStream_t stream;

@@ -1,4 +1,4 @@
-// The log of calls that fail: what is dumped, what callbacks are told, and how far an iterator goes.
+// The log of failed calls: dumps, callbacks, and iterators.
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::string dumped(cudaLogIterator* from, size_t room = 30000) {
   std::vector<char> buffer(room, 'x');
   size_t size = buffer.size();
   CHECK(cudaLogsDumpToMemory(from, buffer.data(), &size, 0));
-  if (size == 0 && !inSession) return "";  // a driver writes nothing then
+  if (size == 0 && !inSession) return "";  // a driver does not write the buffer in this case
   return buffer[size] == 0 ? std::string(buffer.data(), size) : "without an end";
 }
 
@@ -52,10 +52,10 @@ bool isDumped() {
   ok &= EXPECT(at == end) & EXPECT(dumped(&at).empty());
   cudaFree(reinterpret_cast<void*>(0x10)), cudaGetLastError();
   ok &= EXPECT(hasLine(dumped(&at), "(CUDA_ERROR_INVALID_VALUE) from cuMemFree"));
-  return ok & EXPECT(hasLine(dumped(nullptr), ofFail));  // all there are
+  return ok & EXPECT(hasLine(dumped(nullptr), ofFail));  // all existing lines
 }
 
-// What a driver crashes with, or does otherwise than cuda.h says: a handle of nothing, flags, room for less than a line (it writes on).
+// Uses at which a driver crashes or deviates from cuda.h: a null handle, flags, and a buffer shorter than a line (the driver overruns it).
 bool isAsDocumented() {
   cudaLogIterator at = 0, all = 0;
   CHECK(cudaLogsCurrent(&at, 0));
@@ -68,7 +68,7 @@ bool isAsDocumented() {
   return ok & EXPECT_ERROR(cudaLogsCurrent(&all, 1), cudaErrorInvalidValue);
 }
 
-// The first line says that others are missing.
+// The first line says that earlier lines are missing.
 bool saysMissing(const std::string& text) { return text.find("missing") < text.find('\n'); }
 
 // The newest hundred lines are kept.
@@ -124,7 +124,7 @@ void CUDART_CB tellSlowly(void* data, cudaLogLevel, char*, size_t) {
   slow.hasEnded = true;
 }
 
-// Who has removed a function may free what it uses. (What a driver does here is not documented.)
+// After a callback is unregistered, its data may be freed. (A driver's behaviour is not documented.)
 bool runsNoMoreWhenRemoved() {
   Slow slow;
   cudaLogsCallbackHandle listener;

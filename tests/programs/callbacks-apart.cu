@@ -1,5 +1,5 @@
-// Host functions of two devices are called by two threads, so one of either device may wait for one of the other: of streams, of
-// callbacks and of the nodes of a graph. Not here if there are no two devices.
+// Host functions of two devices run on two threads, so that one device's may wait for the other's: in streams, as stream callbacks and in
+// graph nodes. Not applicable with fewer than two devices.
 #include "await-flag.h"
 #include "program.h"
 
@@ -14,7 +14,7 @@ void CUDART_CB waitForOther(void* data) {
   flags->begun.store(true);
   awaitFlag(&flags->ended);
 }
-// So both are being called at once, whichever device comes first.
+// So both are running at once, whichever device starts first.
 void CUDART_CB endOther(void* data) {
   auto* flags = static_cast<Flags*>(data);
   awaitFlag(&flags->begun);
@@ -48,11 +48,11 @@ void launchNode(cudaStream_t stream, cudaHostFn_t function, void* data) {
   CHECK(cudaGraphAddHostNode(&node, graph, nullptr, 0, &params));
   CHECK(cudaGraphInstantiate(&executable, graph, 0));
   CHECK(cudaGraphLaunch(executable, stream));
-  CHECK(cudaGraphExecDestroy(executable));  // after the launch, which has its own
+  CHECK(cudaGraphExecDestroy(executable));  // the launch keeps what it needs
   CHECK(cudaGraphDestroy(graph));
 }
 
-// The function of `first` is called first, and waits for that of the other device.
+// The function of `first` starts first, and waits for the other device's.
 bool waitsForTheOther(int first, Function give) {
   Flags flags;
   cudaStream_t streams[2];
@@ -84,7 +84,7 @@ bool waitInEveryWay() {
 int main() {
   int devices = 0;
   CHECK(cudaGetDeviceCount(&devices));
-  if (devices < 2) return getenv("VGPU_EMULATED") == nullptr ? notHere : 1;  // two are emulated
+  if (devices < 2) return getenv("VGPU_EMULATED") == nullptr ? notHere : 1;  // the emulated driver must have two devices
   bool ok = waitInEveryWay();
   pausePoint();
   ok &= waitInEveryWay();

@@ -1,4 +1,4 @@
-// What the commonest CUDA calls cost the program that makes them, a group of them at a time:
+// Costs of the most common CUDA calls for the program that makes them, one group at a time:
 //   calls --bench full|quick GROUP
 // The groups are at the end.
 #include <dlfcn.h>
@@ -45,7 +45,7 @@ double residentKiB() {
   std::exit(1);
 }
 
-// A program that copies nothing: its first call, and what it weighs before that and after some launches.
+// A program that copies nothing: the time of its first call, and its memory before that and after some launches.
 void measureStart(const Bench&) {
   printFigure("resident before the first call", "KiB", residentKiB());
   const auto start = Clock::now();
@@ -97,8 +97,8 @@ void measureAllocation(const Bench& bench) {
   };
   measure("malloc + free, pinned, " + sizeName(bytes), bench.size(2, 1), 1, ofHost, none);
 
-  // What a step of a program looks like that keeps nothing: two vectors, work that reads one and writes the other, all of it
-  // on a thread that ends with the step.
+  // A typical step of a program that keeps nothing: two vectors, work that reads one and writes the other, all on a thread that ends with
+  // the step.
   const size_t count = bytes / sizeof(float);
   const auto step = [&] {
     std::async(std::launch::async, [&] {
@@ -112,7 +112,7 @@ void measureAllocation(const Bench& bench) {
   measure("two vectors of " + sizeName(bytes) + " in a fresh thread", bench.size(20, 2), 1, step, none);
 }
 
-// Host memory whose pages are there already.
+// Host memory whose pages are resident.
 class HostBuffer {
  public:
   HostBuffer(size_t bytes, bool pinned) : pinned(pinned) {
@@ -141,7 +141,7 @@ class HostBuffer {
   bool pinned;
 };
 
-// What does not shrink: a link may compress.
+// Incompressible bytes, because a link may compress.
 void fillAtRandom(void* data, size_t bytes) {
   uint64_t state = 88172645463325252u;  // xorshift64
   for (uint64_t *at = static_cast<uint64_t*>(data), *end = at + bytes / sizeof *at; at != end; *at++ = state) {
@@ -151,7 +151,7 @@ void fillAtRandom(void* data, size_t bytes) {
   }
 }
 
-// A picture with margins: rows that lie apart on both sides, in `host` and `device`, which have room for them.
+// An image with margins: rows with gaps on both sides, in `host` and `device`, which have room for them.
 void measureRows(const Bench& bench, const HostBuffer& host, char* device) {
   const size_t width = 256, pitch = 320, height = bench.size(4096, 64);
   const int rounds = bench.size(100, 3);
@@ -185,14 +185,14 @@ void measureCopies(const Bench& bench, bool pinned) {
   measureRows(bench, host, device);
 }
 
-// A module of many kernels that do nothing.
+// A module of many empty kernels.
 std::string imageOf(int kernels) {
   std::string text = ".version 7.5\n.target sm_75\n.address_size 64\n";
   for (int i = 0; i < kernels; ++i) text += ".visible .entry kernel" + std::to_string(i) + "()\n{\n  ret;\n}\n";
   return text;
 }
 
-// What programs and libraries ask about kernels, some before each launch.
+// Queries about kernels that programs and libraries make, some before each launch.
 void measureQueries(const Bench& bench) {
   const int kernels = bench.size(2000, 100), rounds = bench.size(15, 3);
   CHECK(cudaFree(nullptr));
@@ -234,7 +234,7 @@ void measureManyCalls(const Bench& bench) {
   printFigure("the first " + std::to_string(many) + " launches", "us", microsecondsSince(start));
 }
 
-// Through buffers that a program would have, far smaller than what goes through them.
+// Through buffers of a realistic size, far smaller than the amount of data.
 void measureMuchData(const Bench& bench) {
   const size_t buffer = bench.size(512 * MiB, MiB), passes = bench.size(16, 4);
   DeviceArray<char> device(buffer);
@@ -256,7 +256,7 @@ __global__ void spin(long long cycles) {
   }
 }
 
-// Runs `body` for device 0 and `other` for device 1, each on a thread of its own, from the same moment on.
+// Runs `body` for device 0 and `other` for device 1, each on its own thread, starting at the same time.
 template <typename Body, typename Other>
 void together(Body body, Other other) {
   std::atomic<int> ready{0};
@@ -273,7 +273,7 @@ void together(Body body, Other other) {
   second.join();
 }
 
-// What one GPU of a program costs the other. Prints nothing if there is only one.
+// How two GPUs of a program affect each other. Prints nothing if there is only one.
 void measureTwoGpus(const Bench& bench) {
   int devices = 0;
   CHECK(cudaGetDeviceCount(&devices));
@@ -292,7 +292,7 @@ void measureTwoGpus(const Bench& bench) {
   together([&] { first = launches(many)(); }, [&] { second = launches(many)(); });
   printFigure("a launch of " + std::to_string(many) + ", two GPUs at once", "us", std::max(first, second));
 
-  // The launching thread is held up by its stream, so it posts until the last hundred of them wait.
+  // The launching thread blocks while its stream is full, so when it has posted all launches, only the last of them are pending.
   std::atomic<bool> posted{false};
   std::vector<double> times;
   together(
@@ -320,8 +320,8 @@ void measureTwoGpus(const Bench& bench) {
   printFigure("a launch of " + std::to_string(rate) + ", the other GPU computing", "us", busy);
 }
 
-// What a small product of matrices costs the program. cuBLAS is opened as it runs, so that the other groups need no library; where
-// there is none, there is nothing to measure.
+// The cost of a small matrix product for the program. cuBLAS is opened at run time, so that the other groups need no library; without it
+// nothing is measured.
 void measureLibraries(const Bench& bench) {
   void* library = dlopen("libcublas.so.13", RTLD_NOW);
   using Create = int (*)(void**);

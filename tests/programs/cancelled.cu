@@ -1,4 +1,4 @@
-// Threads that are cancelled while they are in a call: the process continues, and so does the work that they had begun.
+// Threads that are cancelled during a call: the process goes on, and so does the work that they began.
 #include <pthread.h>
 
 #include "await-flag.h"
@@ -33,7 +33,7 @@ void* run(void* argument) {
   for (;;) pthread_testcancel();
 }
 
-// Cancels a thread in `call`, which waits for a stream that goes on only afterwards.
+// Cancels a thread in `call`, which waits for a stream that is released only afterwards.
 bool survives(const char* what, Held& held, Call call, int type) {
   held.released = held.entered = false;
   CHECK(cudaLaunchHostFunc(held.stream, awaitFlag, &held.released));
@@ -44,12 +44,12 @@ bool survives(const char* what, Held& held, Call call, int type) {
   void* result = nullptr;
   if (pthread_create(&thread, nullptr, run, &caller) != 0) std::exit(3);
   while (!held.entered) usleep(100);
-  usleep(100000);  // until it waits; if it does not yet, this is about less
+  usleep(100000);  // until it waits; if it does not wait yet, the test checks less
   pthread_cancel(thread);
   held.released = true;
   pthread_join(thread, &result);
   if (result != PTHREAD_CANCELED) std::fprintf(stderr, "the thread in %s was not cancelled\n", what);
-  // Whatever it held is free again, and calls of all kinds work.
+  // All locks that it held are free again, and calls of all kinds work.
   int* memory;
   int seen = 0;
   CHECK(cudaStreamSynchronize(held.stream));
@@ -67,7 +67,7 @@ int main() {
   CHECK(cudaStreamCreateWithFlags(&held.stream, cudaStreamNonBlocking));
   CHECK(cudaEventCreateWithFlags(&held.event, cudaEventDisableTiming));
   CHECK(cudaMalloc(&held.value, 8 << 20));
-  static std::vector<char> bytes(8 << 20), many(80 << 20);  // the second are more than there is staging memory for
+  static std::vector<char> bytes(8 << 20), many(80 << 20);  // `many` is larger than the staging memory
   CHECK(cudaMalloc(&held.many, many.size()));
   const std::pair<const char*, Call> calls[] = {
       {"cudaEventSynchronize", [](Held& held) { cudaEventSynchronize(held.event); }},

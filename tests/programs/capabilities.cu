@@ -1,5 +1,5 @@
-// Device attributes agree with the calls: for an attribute that reports a feature the call that uses it is made, and if that
-// returns "not supported" the attribute must report no support.
+// Device attributes agree with calls: for each attribute that reports a feature, the call that uses the feature is made, and if it returns
+// "not supported" the attribute must report no support.
 #include <cstring>
 
 #include "driver-entry.h"
@@ -24,7 +24,7 @@ bool keepsItsWord(const char* name, CUdevice_attribute which, Try attempt) {
 }
 #define KEEPS_WORD(name, ...) keepsItsWord(#name, CU_DEVICE_ATTRIBUTE_##name, [&]() -> CUresult { return __VA_ARGS__; })
 
-// An entry that the driver may not have.
+// Calls an entry that the driver may lack.
 template <typename Entry, typename... Arguments>
 CUresult tryEntry(const char* name, Arguments... arguments) {
   void* entry = nullptr;
@@ -106,7 +106,8 @@ bool featuresWork() {
   return ok;
 }
 
-// A session has no multicast objects, and says so. Natively they would take something of the switch that all GPUs of a host share.
+// A session does not support multicast objects, and says so. Natively the test would use resources of the switch that all GPUs of a host
+// share.
 bool hasNoMulticast() {
   if (!inSession) return true;
   CUmulticastObjectProp properties{};
@@ -123,7 +124,7 @@ bool hasNoMulticast() {
          EXPECT(DRIVER(cuMulticastUnbind)(object, 0, 0, 4096) == refused);
 }
 
-// Peers say of each other what enabling access does.
+// The peer attributes agree with the result of enabling peer access.
 bool peersKeepTheirWord() {
   int devices = 0, can = 0, supported = 0;
   CHECK(cudaGetDeviceCount(&devices));
@@ -138,7 +139,7 @@ bool peersKeepTheirWord() {
   return ok;
 }
 
-// The structure of all properties says the same as the attributes.
+// The structure of all properties agrees with the attributes.
 bool propertiesAgree() {
   cudaDeviceProp p;
   CHECK(cudaGetDeviceProperties(&p, 0));

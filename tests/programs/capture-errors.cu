@@ -1,12 +1,12 @@
-// What may not be done while a stream captures: each call gives CUDA's error, at that call, and ends the capture or leaves it as CUDA
-// says; afterwards the streams work as before.
+// Calls that are forbidden while a stream captures: each returns CUDA's error at that call, and invalidates the capture or leaves it, as
+// CUDA specifies; afterwards the streams work as before.
 #include <thread>
 
 #include "program.h"
 
 __global__ void set(int* value, int to) { *value = to; }
 
-cudaStream_t blocking, other, free1;  // the last one does not block
+cudaStream_t blocking, other, free1;  // free1 is non-blocking
 int* value;
 
 void begin(cudaStream_t stream, cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal) {
@@ -14,7 +14,7 @@ void begin(cudaStream_t stream, cudaStreamCaptureMode mode = cudaStreamCaptureMo
   set<<<1, 1, 0, stream>>>(value, 1);
 }
 
-// Ends the capture with that error, without a graph.
+// Ends the capture; requires that error and no graph.
 bool ends(cudaStream_t stream, cudaError_t want) {
   cudaGraph_t graph = reinterpret_cast<cudaGraph_t>(1);
   cudaError_t got = cudaStreamEndCapture(stream, &graph);
@@ -49,7 +49,7 @@ bool ofStreams() {
   ok &= EXPECT_ERROR(cudaStreamQuery(free1), cudaErrorStreamCaptureUnsupported);
   ok &= ends(free1, cudaErrorStreamCaptureInvalidated);
 
-  // The legacy stream waits for blocking streams, not for the others.
+  // The legacy stream synchronizes with blocking streams, not with the others.
   begin(blocking);
   cudaStreamCaptureStatus status;
   ok &= EXPECT_ERROR(cudaStreamIsCapturing(nullptr, &status), cudaErrorStreamCaptureImplicit);
@@ -81,7 +81,8 @@ bool ofModes() {
   CHECK(cudaThreadExchangeStreamCaptureMode(&mode));
   ok &= ends(free1, cudaSuccess);
 
-  // Another thread: a global capture forbids it what is unsafe, one of this thread alone does not. Where it ends one, nobody has it.
+  // On another thread: a global capture forbids unsafe calls there, a thread-local one does not. EndCapture on the wrong thread ends the
+  // capture, and no thread gets the graph.
   auto elsewhere = [&](cudaStreamCaptureMode how, cudaError_t want, cudaError_t end) {
     begin(free1, how);
     std::thread([&] {
@@ -106,7 +107,7 @@ bool ofJoins() {
   CHECK(cudaEventCreateWithFlags(&outside, cudaEventDisableTiming));
   CHECK(cudaEventRecord(outside, other));
 
-  // A stream that has joined and is not joined.
+  // A stream that has joined the capture and is not joined back.
   begin(free1);
   CHECK(cudaEventRecord(event, free1));
   CHECK(cudaStreamWaitEvent(other, event, 0));
@@ -122,12 +123,12 @@ bool ofJoins() {
   ok &= EXPECT_ERROR(cudaStreamEndCapture(other, &graph), cudaErrorStreamCaptureUnmatched);
   ok &= ends(free1, cudaErrorStreamCaptureInvalidated);
 
-  // Work outside of the capture.
+  // A dependency on work outside of the capture.
   begin(free1);
   ok &= EXPECT_ERROR(cudaStreamWaitEvent(free1, outside, 0), cudaErrorStreamCaptureIsolation);
   ok &= ends(free1, cudaErrorStreamCaptureInvalidated);
 
-  // Two captures.
+  // Two captures that depend on each other.
   begin(free1);
   begin(blocking);
   CHECK(cudaEventRecord(event, free1));
@@ -135,7 +136,7 @@ bool ofJoins() {
   ok &= ends(blocking, cudaErrorStreamCaptureInvalidated);
   ok &= ends(free1, cudaErrorStreamCaptureInvalidated);
 
-  // An event that was recorded in a capture has no state of its own.
+  // An event that was recorded in a capture cannot be queried.
   begin(free1);
   CHECK(cudaEventRecord(event, free1));
   ok &= EXPECT_ERROR(cudaEventQuery(event), cudaErrorCapturedEvent);
@@ -148,7 +149,7 @@ bool ofJoins() {
   return ok;
 }
 
-// What the graph of an invalidated capture held is given up with it, and waits for another thread that captures.
+// The user objects of an invalidated capture's graph are released with it; a destructor may wait for another thread that captures.
 bool ofObjects() {
   struct Meeting {
     std::atomic<bool> reached{false}, passed{false};

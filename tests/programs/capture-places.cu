@@ -1,5 +1,5 @@
-// What is asked of a stream that captures, and what a captured kernel has of its stream: where the next node of one stream comes stays as
-// it was told when another stream is asked, also over a pause; a kernel's node has the priority of its stream or of its launch.
+// Queries of a capturing stream, and attributes of captured kernels. A stream's dependencies, as queried, stay the same when another stream
+// is queried, also over a pause; a kernel node has the priority of its stream or of its launch.
 #include <algorithm>
 #include <list>
 
@@ -21,7 +21,7 @@ struct Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   operator cudaStream_t() const { return stream; }
-  // This stream waits for all that the other one has.
+  // Makes this stream wait for all work of the other one.
   void joins(const Stream& other) const {
     CHECK(cudaEventRecord(other.event, other));
     CHECK(cudaStreamWaitEvent(stream, other.event, 0));
@@ -36,7 +36,7 @@ struct Stream {
 
 bool isSame(const cudaGraphEdgeData& one, const cudaGraphEdgeData& other) { return std::memcmp(&one, &other, sizeof one) == 0; }
 
-// Behind what the next node of a stream comes: arrays of CUDA's, and what they had in them.
+// The dependencies of a stream's next node: CUDA's arrays, and a copy of their contents.
 struct Place {
   explicit Place(cudaStream_t stream) {
     cudaStreamCaptureStatus status;
@@ -49,7 +49,7 @@ struct Place {
     for (size_t i = 0; i < count; ++i) ok &= isSame(edges[i], toldEdges[i]);
     return ok;
   }
-  // A kernel there, behind which the stream goes on.
+  // Adds a kernel behind these nodes, and makes the stream continue behind it.
   bool continues(cudaStream_t stream, int* to, int value) const {
     void* arguments[] = {&to, &value};
     cudaGraphNodeParams params{};
@@ -92,7 +92,7 @@ void endAndRun(cudaStream_t stream) {
   CHECK(cudaGraphDestroy(graph));
 }
 
-// One stream behind two nodes; one of the same capture behind one, by an edge with a port; one of another capture.
+// One stream depends on two nodes; one of the same capture on one node, by an edge with a port; one belongs to another capture.
 bool placesStay() {
   Stream first, second, third, apart;
   DeviceArray<int> values(std::vector<int>(8, 0));
@@ -162,7 +162,7 @@ bool priorityIsTheStreams(int least, int greatest) {
   return ok & same("stored with every priority", value.download(), {1});
 }
 
-// In streams of two others.
+// The launch's priority, in streams of two other priorities.
 bool priorityIsTheLaunchs(int least, int greatest) {
   const int given = greatest + 1;
   DeviceArray<int> value(1);
@@ -186,7 +186,8 @@ bool priorityIsTheLaunchs(int least, int greatest) {
   return ok & same("stored with a launch's priority", value.download(), {2});
 }
 
-// Executable graphs of a kernel that was captured with the greatest priority: of one that uses it, it does not change.
+// Executable graphs of a kernel captured with the greatest priority. In the one that uses node priorities, an update cannot change the
+// priority.
 struct Prioritized {
   explicit Prioritized(int greatest) : high(greatest) {
     cudaGraph_t graph = captured(high, 1);
@@ -217,7 +218,7 @@ struct Prioritized {
     CHECK(cudaGraphDestroy(graph));
     return ok;
   }
-  // It stores `now`, then `next` or 100 more.
+  // It stores `now`; after the update it stores `next` or 100 more.
   bool check(int now, int next) {
     bool ok = stores(uses, now);
     ok &= update(uses, captured(usual, next + 100), cudaErrorGraphExecUpdateFailure, cudaGraphExecUpdateErrorAttributesChanged);
@@ -244,7 +245,7 @@ int main() {
   Prioritized prioritized(greatest);
   ok &= prioritized.check(1, 2);
   ok &= priorityIsTheStreams(least, greatest);
-  ok &= placesStay();  // with the pause
+  ok &= placesStay();  // contains the pause
   ok &= prioritized.check(2, 3);
   ok &= priorityIsTheStreams(least, greatest);
   ok &= priorityIsTheLaunchs(least, greatest);

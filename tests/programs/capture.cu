@@ -1,5 +1,5 @@
 // Streams captured into graphs: one stream, several that fork and join by events, copies of pageable memory, host functions, a graph
-// launched into a capture, a capture into a graph; launched again and again, also after a suspend in the middle of a capture.
+// launched into a capture, a capture into an existing graph; launched repeatedly, also after a suspend in the middle of a capture.
 #include "program.h"
 
 constexpr int count = 1 << 12, block = 256, blocks = count / block;
@@ -81,7 +81,7 @@ bool straight() {
   return ok;
 }
 
-// A second stream joins, works beside the first, and is joined.
+// A second stream joins the capture, works concurrently, and is joined back.
 cudaGraph_t fork(Stream& first, Stream& second, int* a, int* b, int* out, int amount) {
   Event begun, done;
   CHECK(cudaStreamBeginCapture(first, cudaStreamCaptureModeThreadLocal));
@@ -117,7 +117,7 @@ bool forked() {
     return same("forked", out.download(), std::vector<int>(count, wantA + 10 * wantB));
   };
   ok &= launch(5);
-  // The same work with other numbers is captured again, and becomes what the executable graph does.
+  // The same work is captured again with other numbers, and updates the executable graph.
   cudaGraph_t again = fork(first, second, a, b, out, 6);
   cudaGraphExecUpdateResultInfo info;
   CHECK(cudaGraphExecUpdate(exec, again, &info));
@@ -129,7 +129,7 @@ bool forked() {
   return ok;
 }
 
-// A capture adds to a graph that is there, behind a graph within it, and the program moves dependencies.
+// A capture adds nodes to an existing graph, behind a child graph, and the program changes the dependencies.
 bool nested() {
   Stream stream;
   DeviceArray<int> values(std::vector<int>(count, 1));

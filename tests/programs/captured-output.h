@@ -1,4 +1,4 @@
-// The program's own standard output, kept to be looked at: as a file or a pipe, which C's `stdout` buffers.
+// Captures the program's standard output in a file or a pipe, which C's `stdout` buffers.
 #pragma once
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@ class CapturedOutput {
  public:
   enum class Into { file, pipe };
 
-  // Before the first CUDA call and the first line: what is printed from here on is kept.
+  // Call it before the first CUDA call and the first line: output is captured from here on.
   explicit CapturedOutput(Into into) : saved(dup(STDOUT_FILENO)) {
     std::fflush(stdout);
     std::setvbuf(stdout, nullptr, _IOFBF, 1 << 14);
@@ -32,7 +32,7 @@ class CapturedOutput {
     });
   }
 
-  // All that was printed. Standard output is again what it was.
+  // Returns all output, and restores standard output.
   std::string finish() {
     std::fflush(stdout);
     dup2(saved, STDOUT_FILENO);
@@ -52,7 +52,7 @@ class CapturedOutput {
   std::string text;
 };
 
-// Whether two texts are the same; else the place of the first difference goes to stderr, with what is around it.
+// Whether two texts are the same; otherwise prints the first difference with its context to stderr.
 inline bool sameText(const char* what, const std::string& got, const std::string& want) {
   if (got == want) return true;
   size_t at = 0;

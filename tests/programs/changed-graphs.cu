@@ -1,7 +1,7 @@
-// Changes of executable graphs. Such as need other nodes than were instantiated: a copy between the device and pinned memory becomes one of
-// pageable memory and the other way round, bodies of conditional nodes change, copies of pageable memory are left out, kernels get other
-// attributes. And of memory nodes, functions of kernels and copies of arrays. Launches that were given before a change do what the graph did
-// then, whichever stream they are in.
+// Changes of executable graphs. Some need other nodes than were instantiated: a copy between the device and pinned memory becomes one of
+// pageable memory or the reverse, bodies of conditional nodes change, copies of pageable memory are disabled, kernels get other attributes.
+// Also changes of memory nodes, functions of kernels and copies of arrays. Launches made before a change do what the graph did then, in
+// whichever stream they are.
 #include "kernel-node.h"
 #include "memory-node.h"
 
@@ -21,7 +21,7 @@ cudaGraph_t graphOf() {
   return graph;
 }
 
-// ---- In, an addition of 1, out: between the device and places of the host that change.
+// ---- A copy in, an addition of 1, a copy out: between the device and host buffers that change.
 struct Copies {
   Copies() {
     CHECK(cudaMallocHost(&pinned, 2 * bytes));
@@ -43,7 +43,7 @@ struct Copies {
   }
   bool check() {
     CHECK(cudaGraphLaunch(executable, stream));
-    setIn(pageable);  // the launch before still reads pinned memory
+    setIn(pageable);  // the earlier launch still reads pinned memory
     setOut(pageable + 1);
     CHECK(cudaGraphLaunch(executable, other));
     bool ok = has(11, 101);
@@ -79,7 +79,7 @@ struct Copies {
   cudaStream_t stream, other;
 };
 
-// ---- A body adds; what, is changed by the node and by another graph, which also says whether it runs.
+// ---- A body that adds. The node and another graph change the addend; the other graph also decides whether the body runs.
 struct Body {
   struct One {
     One(unsigned* to, unsigned amount, unsigned runs) {
@@ -122,8 +122,8 @@ struct Body {
   cudaGraphExec_t executable;
 };
 
-// ---- Memory of nodes, which becomes that of another graph's, a kernel between that becomes another one with another attribute, and its
-// place in the order of the nodes.
+// ---- Memory nodes, replaced by those of another graph; the kernel between them gets another function, another attribute, and another
+// position in the order of the nodes.
 struct MemoryNodes {
   struct One {
     One(unsigned* to, void (*kernel)(unsigned*, unsigned), unsigned amount, bool hasPriority) {
@@ -131,7 +131,7 @@ struct MemoryNodes {
       cudaGraphNode_t allocated, copied, freed;
       CHECK(cudaGraphAddMemAllocNode(&allocated, graph, nullptr, 0, &memory));
       auto* place = static_cast<unsigned*>(memory.dptr);
-      // A fill would not become one of another graph's memory (conformance/owned-memory.cu).
+      // A fill cannot be updated to memory of another graph's nodes (conformance/owned-memory.cu).
       cudaGraphNode_t begun = addKernel<unsigned*, unsigned>(graph, {allocated}, set, place, 100u);
       cudaGraphNode_t added = addKernel<unsigned*, unsigned>(graph, {begun}, kernel, place, amount);
       cudaKernelNodeAttrValue priority{};
@@ -152,7 +152,7 @@ struct MemoryNodes {
     CHECK(cudaGraphLaunch(executable, nullptr));
     return same("copied from memory of a node", sum.download(), {value});
   }
-  // The memory that it has no more is another executable graph's.
+  // The memory that it no longer uses can belong to another executable graph.
   bool isFree(const One& one, unsigned value) {
     cudaGraphExec_t other, busy;
     CHECK(cudaGraphInstantiate(&other, one.graph, 0));
@@ -178,7 +178,7 @@ struct MemoryNodes {
   cudaGraphExec_t executable;
 };
 
-// ---- A row out of an array, that becomes one out of another.
+// ---- A row copied from an array, replaced by one from another array.
 struct Arrays {
   Arrays() {
     cudaMemcpy3DParms params = rowOf(made(7), 0);

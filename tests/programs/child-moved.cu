@@ -1,10 +1,10 @@
-// Graphs that become a child of another graph as they are, not as a clone (cudaGraphChildGraphOwnershipMove): with their handles and nodes,
-// with memory that they allocate, and with an end of their own no more.
+// Graphs that are moved into a parent as a child, not cloned (cudaGraphChildGraphOwnershipMove): they keep their handles and nodes, may
+// allocate memory, and are destroyed with the parent.
 #include "in-session.h"
 #include "kernel-node.h"
 #include "memory-node.h"
 
-// Which kernels have run, and in which order.
+// Shows which kernels have run, and in which order.
 __global__ void append(int* digits, int digit) { *digits = 10 * *digits + digit; }
 __global__ void store(int* to, int value) { *to = value; }
 __global__ void copyWord(int* to, const int* from) { *to = *from; }
@@ -36,7 +36,7 @@ cudaGraphExec_t instantiated(cudaGraph_t graph) {
   return exec;
 }
 
-// What a launch leaves.
+// Launches the graph and checks the result.
 bool gives(cudaGraphExec_t exec, DeviceArray<int>& word, int wanted) {
   word.upload({0});
   CHECK(cudaGraphLaunch(exec, cudaStreamLegacy));
@@ -52,7 +52,7 @@ cudaKernelNodeParams appends(void** arguments) {
   return params;
 }
 
-// ---- The child's handle and those of its nodes are the parent's.
+// ---- The child's handle and those of its nodes remain valid in the parent.
 struct Moved {
   Moved() {
     auto before = addKernel<int*, int>(parent, {}, append, digits, 1);
@@ -70,7 +70,7 @@ struct Moved {
     bool ok = EXPECT(got == child) & EXPECT(nodes == 3);
     return ok & gives(exec, digits, 1239);
   }
-  // A node that is added later is in what is instantiated later.
+  // A node that is added later is part of later instantiations.
   bool grows() {
     last = addKernel<int*, int>(child, {last}, append, digits, 4);
     bool ok = gives(exec, digits, 1239);
@@ -78,7 +78,7 @@ struct Moved {
     exec = instantiated(parent);
     return ok & gives(exec, digits, 12349);
   }
-  // By the handle that the node had before: in the executable graph, then in the graph.
+  // With the node's earlier handle: in the executable graph, then in the graph.
   bool changes() {
     int* to = digits;
     int digit = 5;
@@ -103,7 +103,7 @@ struct Moved {
   cudaGraphExec_t exec;
 };
 
-// ---- A child that allocates memory, uses it and frees it, which a session does not move (docs/graphs.md).
+// ---- A child that allocates memory, uses it and frees it; a session does not support moving it (docs/graphs.md).
 cudaGraph_t allocating(int* out, int value) {
   cudaGraph_t graph = newGraph();
   cudaMemAllocNodeParams memory = memoryNode(4096);
@@ -151,7 +151,7 @@ bool nests() {
   return ok;
 }
 
-// An object of the child's ends with the parent, or with the last executable graph of it.
+// A user object of the child is released with the parent, or with the last executable graph of the parent.
 bool endsWithParent(bool isInstantiated) {
   static std::atomic<int> ended{0};
   ended = 0;
@@ -172,7 +172,7 @@ bool endsWithParent(bool isInstantiated) {
     ok &= gives(exec, digits, 3);
     CHECK(cudaGraphExecDestroy(exec));
   }
-  for (int polls = 0; polls < 10'000 && ended == 0; ++polls) usleep(1000);  // a thread of CUDA's calls it
+  for (int polls = 0; polls < 10'000 && ended == 0; ++polls) usleep(1000);  // a CUDA thread calls the destructor
   return ok & EXPECT(ended == 1);
 }
 
@@ -183,7 +183,7 @@ bool isRefused(const char* what, cudaError_t error) {
 }
 #define REFUSED(call) isRefused(#call, call)
 
-// What driver_types.h says is forbidden then. Which error each gives it does not say.
+// Calls that driver_types.h forbids afterwards, without naming their errors.
 bool isBound() {
   DeviceArray<int> out(1);
   cudaGraph_t parent = newGraph(), child = newGraph(), other = newGraph(), alike = newGraph();
@@ -202,14 +202,14 @@ bool isBound() {
   ok &= REFUSED(cudaGraphDestroy(child));
   ok &= gives(exec, out, 2);
   CHECK(cudaGraphExecDestroy(exec));
-  exec = instantiated(parent);  // as if none of it had been tried
+  exec = instantiated(parent);  // as if none of the calls had been made
   ok &= gives(exec, out, 1);
   CHECK(cudaGraphExecDestroy(exec));
   for (cudaGraph_t graph : {parent, other, alike}) CHECK(cudaGraphDestroy(graph));
   return ok;
 }
 
-// Memory nodes are in a child that is moved only, and are not added then.
+// Memory nodes are allowed only in a child that is moved, and cannot be added afterwards.
 bool boundsMemory() {
   cudaGraph_t parent = newGraph(), child = newGraph();
   cudaGraphNode_t allocated, node;

@@ -1,4 +1,4 @@
-// Clusters: blocks that reach into each other's shared memory and wait for each other.
+// Clusters: blocks that access each other's shared memory and wait for each other.
 #include "program.h"
 
 #include <cooperative_groups.h>
@@ -7,7 +7,7 @@ namespace cg = cooperative_groups;
 
 constexpr int blockSize = 64;
 
-// Each block leaves its index in shared memory, and reads that of the next one of its cluster.
+// Each block stores its index in shared memory and reads that of the next block of its cluster.
 __global__ void readNext(unsigned* next, unsigned* ranks) {
   __shared__ unsigned mine[blockSize];
   cg::cluster_group cluster = cg::this_cluster();
@@ -16,10 +16,10 @@ __global__ void readNext(unsigned* next, unsigned* ranks) {
   unsigned other = (cluster.block_rank() + 1) % cluster.num_blocks();
   next[blockIdx.x * blockSize + threadIdx.x] = cluster.map_shared_rank(mine, other)[threadIdx.x];
   if (threadIdx.x == 0) ranks[blockIdx.x] = cluster.block_rank();
-  cluster.sync();  // nobody ends while another reads its memory
+  cluster.sync();  // no block ends while another reads its memory
 }
 
-// The same with a shape that the kernel has itself; the blocks of a cluster count in the first one's memory.
+// The same with cluster dimensions of the kernel itself; the blocks of a cluster count in the first block's memory.
 __global__ void __cluster_dims__(2, 2, 1) countInFirst(unsigned* counts) {
   __shared__ unsigned count;
   cg::cluster_group cluster = cg::this_cluster();
@@ -34,8 +34,8 @@ __global__ void __cluster_dims__(2, 2, 1) countInFirst(unsigned* counts) {
   if (!isPlaced) counts[clusterIndex] = 0;
 }
 
-// The first block arrives at the barrier and does not wait there before the second has come past it: to arrive is not to wait.
-// Half of each block's threads have ended: nobody waits for those.
+// The first block arrives at the barrier, and waits only after the second has arrived: arriving does not block. Half of each block's
+// threads have ended and are not waited for.
 __global__ void arriveFirst(unsigned* seen) {
   __shared__ volatile unsigned flag;
   cg::cluster_group cluster = cg::this_cluster();
@@ -57,7 +57,7 @@ __global__ void arriveFirst(unsigned* seen) {
   cluster.sync();
 }
 
-// What a pointer into shared memory says of itself.
+// Queries about a pointer into shared memory.
 __global__ void describePointers(unsigned* found) {
   __shared__ unsigned word;
   cg::cluster_group cluster = cg::this_cluster();
@@ -106,7 +106,7 @@ bool countsInFirst() {
   countInFirst<<<dim3(6, 4), blockSize>>>(counts);
   CHECK(cudaDeviceSynchronize());
   bool ok = same("counts", counts.download(), std::vector<unsigned>(6, 4 * blockSize));
-  countInFirst<<<dim3(5, 4), blockSize>>>(counts);  // the kernel's clusters do not fit
+  countInFirst<<<dim3(5, 4), blockSize>>>(counts);  // the kernel's clusters do not divide the grid
   return ok & EXPECT(cudaGetLastError() != cudaSuccess);
 }
 
@@ -137,7 +137,7 @@ bool refusesWrongClusters() {
     cudaGetLastError();
     return result != cudaSuccess;
   };
-  // They do not divide the grid, are larger than the portable size, or no clusters at all.
+  // Clusters that do not divide the grid, exceed the portable size, or have zero blocks.
   return EXPECT(isRefused(5, 2)) & EXPECT(isRefused(64, 16)) & EXPECT(isRefused(4, 0)) & readsNext(4, 2);
 }
 
@@ -157,7 +157,7 @@ bool largeClustersWork() {
   cudaLaunchConfig_t config = shapeOf(32, attribute);
   int largest = 0, active = 0;
   CHECK(cudaOccupancyMaxPotentialClusterSize(&largest, readNext, &config));
-  if (largest < 16) return EXPECT(largest >= 8);  // of a part of a GPU
+  if (largest < 16) return EXPECT(largest >= 8);  // a partition of a GPU
   CHECK(cudaOccupancyMaxActiveClusters(&active, readNext, &config));
   return active == 0 || readsNext(32, 16);
 }

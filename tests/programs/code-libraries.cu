@@ -1,4 +1,4 @@
-// Libraries of code: an image without a context, whose kernels are launched wherever the caller is.
+// Code libraries (cuLibrary*): images loaded without a context, whose kernels are launched in the caller's context.
 #include "driver-entry.h"
 
 #include <malloc.h>
@@ -58,7 +58,7 @@ CUkernel kernelOf(CUlibrary library, const char* name) {
   return kernel;
 }
 
-// What a library says of itself.
+// Queries about a library.
 bool describes(CUlibrary library) {
   unsigned count = 0;
   CUkernel kernels[3] = {}, add = kernelOf(library, "add");
@@ -82,7 +82,7 @@ bool describes(CUlibrary library) {
   return ok;
 }
 
-// The kernel's function in the current context, and the module that it belongs to.
+// The kernel's function in the current context belongs to the library's module there.
 bool belongsTogether(CUlibrary library) {
   CUmodule module = nullptr, ofFunction = nullptr;
   CUfunction function = nullptr, byName = nullptr;
@@ -104,7 +104,7 @@ bool belongsTogether(CUlibrary library) {
   return ok;
 }
 
-// Attributes are a device's, whichever context the kernel is used in.
+// Attributes belong to a device, in whichever context the kernel is used.
 bool keepsAttributes(CUkernel kernel, CUdevice device) {
   int threads = 0, shared = 0, blocks = 0;
   CALL(cuKernelGetAttribute, &threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel, device);
@@ -136,7 +136,7 @@ bool refusesWrongUses(CUlibrary library) {
          EXPECT(DRIVER(cuLibraryUnload)(nullptr) == CUDA_ERROR_INVALID_HANDLE);
 }
 
-// The runtime's names for the same, with a kernel where a launch takes a function of the program.
+// The same with the runtime's functions; a launch takes a kernel in place of a function.
 bool worksInRuntime(unsigned* out) {
   cudaLibrary_t library;
   cudaKernel_t add;
@@ -159,7 +159,7 @@ struct PerDevice {
   unsigned sum = 0, launches = 3;
 };
 
-// Launches `kernel` once more on each device, and checks what it has counted there.
+// Launches `kernel` on each device, and checks its count of launches there.
 bool launchEverywhere(CUkernel kernel, std::vector<PerDevice>& devices) {
   bool ok = true;
   for (int device = 0; device < static_cast<int>(devices.size()); ++device) {
@@ -176,7 +176,7 @@ bool launchEverywhere(CUkernel kernel, std::vector<PerDevice>& devices) {
   return ok;
 }
 
-// What has been set of the kernel on a device is set of its function in any context, asked for by the kernel or by its name.
+// An attribute set for the kernel on a device applies to its function in any context, looked up by kernel or by name.
 bool isSetByName(CUlibrary library) {
   CUmodule module = nullptr;
   CUfunction function = nullptr;
@@ -187,7 +187,7 @@ bool isSetByName(CUlibrary library) {
   return EXPECT(shared == 2048);
 }
 
-// A library that has ended keeps no image in the program's process.
+// After a library is unloaded, no copy of its image remains in the program's process.
 bool givesImageBack() {
   constexpr size_t imageBytes = 1 << 20;
   std::string image = ptx;
@@ -201,7 +201,7 @@ bool givesImageBack() {
   return EXPECT(mallinfo2().uordblks + mallinfo2().hblkhd < before + 8 * imageBytes);
 }
 
-// Another context of the device has variables of its own, which end with it.
+// Another context of the device has its own variables, which end with it.
 bool hasVariablesInEachContext(CUlibrary library, CUkernel kernel) {
   CUcontext context;
   CUdeviceptr here = 0, there = 0, out = 0;
@@ -243,7 +243,7 @@ int main() {
   pausePoint();
 
   ok &= launchEverywhere(add, devices);
-  ok &= launch(kernelOf(library, "scale"), devices[0].out, 3);  // asked for only now
+  ok &= launch(kernelOf(library, "scale"), devices[0].out, 3);  // its first use
   devices[0].sum *= 3;
   ok &= launchEverywhere(add, devices);
   ok &= keepsAttributes(add, 0) & hasVariablesInEachContext(library, add) & worksInRuntime(devices[0].out);

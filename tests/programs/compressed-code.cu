@@ -1,5 +1,5 @@
-// Machine code for several GPUs and PTX in one image, all of it compressed: what the driver chooses runs, with its variables, before
-// and after a suspend.
+// Machine code for several GPUs and PTX in one image, all compressed: the code that the driver chooses runs, with its variables, before and
+// after a suspend.
 #include "program.h"
 
 __device__ int runs = 40;
@@ -13,8 +13,8 @@ __global__ void count(int* out) {
 #endif
 }
 
-// The code for the device's major number and the highest minor number that is not above; else the PTX, which is for 75. The emulated
-// device runs PTX alone.
+// The code for the device's major version and the highest minor version that is not above the device's; else the PTX, which is for 7.5. The
+// emulated device only runs PTX.
 static int codeForDevice() {
   cudaDeviceProp device;
   CHECK(cudaGetDeviceProperties(&device, 0));

@@ -1,5 +1,5 @@
-// Conditional nodes of graphs: bodies that run if a kernel says so, as long as one does, or the one of several that it names;
-// nested; made node by node or captured; launched again after a pause.
+// Conditional nodes of graphs: bodies that run if a kernel says so, while it says so, or selected by its value; nested; made node by node
+// or captured; launched again after a pause.
 #include "kernel-node.h"
 
 using Handle = cudaGraphConditionalHandle;
@@ -12,7 +12,7 @@ __global__ void isOdd(Handle handle, const unsigned* counter) { cudaGraphSetCond
 
 namespace {
 
-// What a host thread reads and writes while no graph runs.
+// A word that the host reads and writes while no graph runs.
 unsigned* word(unsigned value = 0) {
   unsigned* made = nullptr;
   CHECK(cudaMallocHost(&made, sizeof *made));
@@ -66,7 +66,7 @@ cudaGraph_t* conditional(cudaGraph_t graph, cudaGraphNode_t before, Handle handl
   return bodies;
 }
 
-// A kernel's value decides between two bodies; a node behind comes after either.
+// A kernel's value selects one of two bodies; a later node runs after either.
 struct Choice {
   Choice() {
     Handle handle = condition(graph);
@@ -89,7 +89,7 @@ struct Choice {
   unsigned *value = word(), *sum = word();
 };
 
-// A captured body that runs as often as a word says: kernels, a fill, a copy and a child graph in each round.
+// A captured body that runs as often as a word says: kernels, a fill, a copy and a child graph in each iteration.
 struct Loop {
   Loop() {
     Handle handle = condition(graph, 1, cudaGraphCondAssignDefault);
@@ -145,7 +145,7 @@ struct Switch {
   unsigned *value = word(), *sum = word();
 };
 
-// A condition in the body of a loop: every other round.
+// A condition in the body of a loop: true in every other iteration.
 struct Nested {
   Nested() {
     Handle loops = condition(graph, 1, cudaGraphCondAssignDefault), decides = condition(graph);
@@ -166,7 +166,7 @@ struct Nested {
   unsigned *left = word(), *sum = word();
 };
 
-// Answers that the runtime's manual gives, and those that an H200's driver gives (580.159).
+// Errors that the runtime's manual specifies, and those that an H200's driver returns (580.159).
 bool refusals() {
   Graph graph, other;
   Handle handle = 0, second = 0;
@@ -191,12 +191,12 @@ bool refusals() {
   ok &= EXPECT_ERROR(cudaGraphClone(&copy, body), cudaErrorNotSupported);
   cudaGraphExec_t executable = nullptr, another = nullptr;
   ok &= EXPECT_ERROR(cudaGraphInstantiate(&executable, body), cudaErrorNotSupported);
-  Graph hosted;  // a body takes such a node, and cannot be instantiated with it
+  Graph hosted;  // a body accepts such a node, but cannot be instantiated with it
   cudaHostNodeParams host{[](void*) {}, nullptr};
   CHECK(cudaGraphAddHostNode(&node, *conditional(hosted, nullptr, condition(hosted), cudaGraphCondTypeIf, 1), nullptr, 0, &host));
   ok &= EXPECT(cudaGraphInstantiate(&executable, hosted) != cudaSuccess);
 
-  Graph once;  // has one executable graph at a time, which it can update as long as bodies stay as they are
+  Graph once;  // has one executable graph at a time, which it can update as long as bodies do not change
   unsigned* sum = word();
   *sum = 0;
   Handle always = condition(once, 1, cudaGraphCondAssignDefault);

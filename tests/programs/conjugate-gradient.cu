@@ -1,6 +1,5 @@
-// Solves Poisson's equation on a square grid by conjugate gradients, all iterations of a launch in one kernel: its
-// blocks meet by cooperative groups after every sum and every step. The pause comes between two launches; the state of
-// the iteration stays on the device.
+// Solves Poisson's equation on a square grid by conjugate gradients, with all iterations of a launch in one kernel: its blocks synchronize
+// by cooperative groups after every sum and every step. The pause is between two launches; the iteration's state stays on the device.
 #include "program.h"
 #include "random-numbers.h"
 
@@ -14,7 +13,7 @@ constexpr int side = 24, unknowns = side * side, block = 96;
 
 struct State {
   float solution[unknowns], residual[unknowns], direction[unknowns], image[unknowns];
-  double sums[3];  // by turns: the one being added to, the last one, and the next one, already zero
+  double sums[3];  // in rotation: the one being added to, the previous one, and the next one, already zero
   double norm;     // of the residual, squared
   int turn;
 };
@@ -30,7 +29,7 @@ __host__ __device__ float applyRow(const float* v, int i) {
   return sum;
 }
 
-// The sum over the whole grid of what each thread gives, in every thread.
+// The sum of each thread's value over the whole grid, returned in every thread.
 __device__ double sumOverGrid(groups::grid_group grid, State* state, int turn, double mine) {
   const auto warp = groups::tiled_partition<32>(groups::this_thread_block());
   for (int distance = 16; distance > 0; distance /= 2) mine += warp.shfl_down(mine, distance);

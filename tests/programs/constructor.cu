@@ -1,4 +1,4 @@
-// A global object that takes device memory and launches a kernel before main begins, and frees it after main has ended.
+// A global object that allocates device memory and launches a kernel before main begins, and frees it after main has ended.
 #include "program.h"
 
 __device__ int calls = 40;
@@ -12,7 +12,7 @@ class Early {
     launch();
   }
   ~Early() {
-    // The runtime may already be on its way out; nothing else may be wrong.
+    // The runtime may already be unloading; no other error is allowed.
     const cudaError_t error = cudaFree(seen);
     if (error != cudaSuccess && error != cudaErrorCudartUnloading) {
       std::fprintf(stderr, "constructor: freeing after main: %s\n", cudaGetErrorName(error));

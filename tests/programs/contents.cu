@@ -1,9 +1,9 @@
-// Device memory of a given content and size, which is compared after the pause point with what the GPU would write again.
+// Device memory of given contents and size, which is compared after the pause point with what the GPU would write again.
 //
 // contents KIND MIB: random, zeros, weights (bfloat16, normally distributed), pieces (random, in allocations of 1 MiB).
-// contents --serve KIND MIB: for tests/bench/snapshot-figures. Launches a kernel after the other, and prints "tick TIME" when one
-// has ended that took longer than 20 ms; obeys the commands of standard input, a line each: change (one 2 MiB in a hundred), verify,
-// quit.
+// contents --serve KIND MIB: for tests/bench/snapshot-figures. Launches one kernel after another, and prints "tick TIME" when one that
+// took longer than 20 ms has ended; executes the commands on standard input, one per line: change (one 2 MiB piece in a hundred),
+// verify, quit.
 #include <poll.h>
 
 #include <cstring>
@@ -26,13 +26,13 @@ __host__ __device__ uint64_t mixed(uint64_t number) {
   return number ^ (number >> 31);
 }
 
-// A bfloat16 of the normal distribution with deviation 0.02, out of 32 random bits.
+// Makes a normally distributed bfloat16 with standard deviation 0.02 from 32 random bits.
 __device__ uint64_t weight(uint32_t bits) {
   float radius = sqrtf(-2.0f * logf(((bits >> 16) + 1) / 65536.0f)), angle = 6.2831853f * ((bits & 0xffff) / 65536.0f);
   return __float_as_uint(0.02f * radius * cosf(angle)) >> 16;
 }
 
-// What word `index` of the whole memory holds in its `version`.
+// The contents of word `index` of the whole memory in its `version`.
 __device__ uint64_t wordOf(Content content, uint64_t index, uint64_t version) {
   if (content == Content::zeros) return version;
   uint64_t first = mixed(2 * index + (version << 48)), second = mixed(2 * index + 1 + (version << 48));
@@ -67,7 +67,7 @@ class Memory {
     CHECK(cudaDeviceSynchronize());
   }
 
-  // Writes every hundredth 2 MiB anew.
+  // Rewrites every hundredth piece of 2 MiB.
   void change() {
     for (size_t part = 0; part < versions.size(); part += changedOf) ++versions[part];
     forRuns([&](uint64_t* at, size_t count, uint64_t start, uint64_t version) {
@@ -76,7 +76,7 @@ class Memory {
     CHECK(cudaDeviceSynchronize());
   }
 
-  // How many words are not what was written.
+  // How many words differ from what was written.
   unsigned long long verify() {
     counters.upload({0, 0});
     forRuns([&](uint64_t* at, size_t count, uint64_t start, uint64_t version) {
@@ -91,7 +91,7 @@ class Memory {
   }
 
  private:
-  // Calls `visit` for words that lie together and have one version.
+  // Calls `visit` for runs of words that are contiguous and have one version.
   template <typename Visit>
   void forRuns(Visit visit) {
     constexpr size_t partWords = changedBytes / sizeof(uint64_t);
@@ -108,7 +108,7 @@ class Memory {
   DeviceArray<unsigned long long> counters;
   std::vector<std::unique_ptr<DeviceArray<uint64_t>>> pieces;
   size_t words = 0, wordsOfPiece = 0;
-  std::vector<uint64_t> versions;  // of each 2 MiB
+  std::vector<uint64_t> versions;  // of each piece of 2 MiB
 };
 
 double timeNow() {
@@ -122,7 +122,7 @@ bool commandIsThere() {
   return poll(&input, 1, 0) > 0;
 }
 
-// False at the end.
+// False at the end of input.
 bool obey(Memory& memory) {
   char line[64];
   if (!std::fgets(line, sizeof line, stdin) || std::strcmp(line, "quit\n") == 0) return false;

@@ -1,5 +1,5 @@
-// Events of whole contexts: one that is recorded behind all streams of a context, and one that all its streams wait for, those
-// that are made later too. And of which context's streams an event is recorded.
+// Events of whole contexts: an event recorded behind all streams of a context (cuCtxRecordEvent), and one that all of its streams wait for,
+// including streams made later (cuCtxWaitEvent). Also: in which context's streams an event can be recorded.
 #include "exported-entry.h"
 
 #include <thread>
@@ -12,9 +12,9 @@ namespace {
 constexpr unsigned held = 4;
 
 CUcontext context = nullptr;
-CUstream stream = nullptr;  // with nothing to do
+CUstream stream = nullptr;  // without work
 
-// Streams of several kinds, each behind a wait for one word of host memory.
+// Streams of several kinds, each waiting for a word of host memory.
 struct Held {
   Held() {
     CHECK(cudaMallocHost(&gate, sizeof *gate));
@@ -32,7 +32,7 @@ struct Held {
     CHECK(cudaFreeHost(counters));
   }
   CUdeviceptr gateAddress() const { return reinterpret_cast<CUdeviceptr>(gate); }
-  // The legacy stream waits for the blocking one, and is not held itself.
+  // The legacy stream waits for the blocking stream, and is not held itself.
   bool hold() {
     bool ok = true;
     for (unsigned i = 0; i < 3; ++i) ok &= WORKS(cuStreamWaitValue32_v2, streams[i], gateAddress(), 1, CU_STREAM_WAIT_VALUE_GEQ);
@@ -46,7 +46,7 @@ struct Held {
   cudaStream_t streams[held]{};
 };
 
-// The event is behind what the streams had when it was recorded, and not behind what they get later.
+// The event is behind the streams' work at the time of the record, and not behind later work.
 bool recorded() {
   Held work;
   CUevent event = nullptr;
@@ -60,7 +60,7 @@ bool recorded() {
   return ok && WORKS(cuEventDestroy_v2, event);
 }
 
-// All streams wait for the event, one that is made meanwhile too.
+// All streams wait for the event, including one that is made meanwhile.
 bool awaited() {
   Held work;
   CUevent event = nullptr;
@@ -91,7 +91,7 @@ bool awaited() {
   return ok && WORKS(cuEventDestroy_v2, event);
 }
 
-// Events and contexts that do not belong together, and streams that are captured.
+// Events of another context, and capturing streams.
 bool refused() {
   CUcontext other = nullptr, primary = context;
   CUevent event = nullptr, ofOther = nullptr;
@@ -110,7 +110,7 @@ bool refused() {
   return ok && WORKS(cuEventDestroy_v2, event);
 }
 
-// An event is recorded in streams of its own context alone, whichever of the device's contexts is current; any stream waits for it.
+// An event can only be recorded in streams of its own context, whichever of the device's contexts is current; any stream can wait for it.
 bool recordedInOwnContext() {
   constexpr auto refused = CUDA_ERROR_INVALID_HANDLE;
   CUcontext other = nullptr, primary = context;

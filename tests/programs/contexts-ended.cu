@@ -1,5 +1,5 @@
-// Calls with handles of a destroyed context. CUDA leaves them undefined and its driver may crash; a session returns for each the
-// error of an invalid handle, address or context, and an error to a thread that still has the context current.
+// Calls with handles of a destroyed context. CUDA leaves them undefined and its driver may crash; a session returns the error for an
+// invalid handle, address or context, and also returns an error to a thread whose current context was destroyed.
 #include "driver-entry.h"
 
 const char* const ptx = R"(

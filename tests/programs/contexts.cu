@@ -1,5 +1,5 @@
-// Contexts that the program makes itself, beside the primary one: each owns the objects made in it, and however a context ends,
-// exactly these end with it.
+// Contexts that the program creates besides the primary one: each owns the objects made in it, and however a context ends, exactly these
+// end with it.
 #include <cstring>
 #include <thread>
 
@@ -7,7 +7,7 @@
 
 namespace {
 
-// A variable with a value, and a kernel, so that an end of the module shows.
+// A variable with a value and a kernel, to detect whether the module was unloaded.
 const char* const ptx = R"(
 .version 7.5
 .target sm_75
@@ -16,9 +16,9 @@ const char* const ptx = R"(
 .visible .entry nothing() { ret; }
 )";
 
-constexpr size_t bytes = 16 << 20;  // so much that its end shows in what is free
+constexpr size_t bytes = 16 << 20;  // large enough to show in the device's free memory
 
-// Made, and current to nobody.
+// A context that is created but not current.
 class Context {
  public:
   Context() {
@@ -34,7 +34,7 @@ class Context {
   CUcontext handle = nullptr;
 };
 
-// While it lives, a context is current.
+// Makes a context current for this object's lifetime.
 class Current {
  public:
   explicit Current(CUcontext context) { CALL(cuCtxPushCurrent, context); }
@@ -84,7 +84,7 @@ struct Belongings {
     CALL(cuStreamSynchronize, stream);
   }
 
-  // Each object does what it is for.
+  // Uses each object and checks the result.
   bool areWhole() const {
     Current current(owner);
     unsigned known = 0, back = 0;
@@ -103,7 +103,7 @@ struct Belongings {
            EXPECT(resource.res.array.hArray == array);
   }
 
-  // Whether the driver knows an address. Of objects that are gone, CUDA promises no answer.
+  // Whether the driver knows an address. For destroyed objects CUDA specifies no result.
   static bool isThere(CUdeviceptr address) {
     unsigned type = 0;
     return DRIVER(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CUDA_SUCCESS;
@@ -119,7 +119,7 @@ bool isDestroyed() {
   return EXPECT(DRIVER(cuMemAlloc)(&unused, 256) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 
-// A thread in which a context stays current while another one destroys it.
+// A thread whose current context is destroyed by another thread.
 bool otherThreadsAreTold(Context& doomed, CUcontext other) {
   std::atomic<int> step{0};
   bool ok = true;
@@ -141,8 +141,8 @@ bool otherThreadsAreTold(Context& doomed, CUcontext other) {
   return ok;
 }
 
-// Their number is not limited, nor is that of those in which the runtime was used: all together they allocate more than the
-// device has, and the memory of one that is destroyed is free again.
+// Neither the number of contexts nor of those used by the runtime is limited: together they allocate more than the device has, and a
+// destroyed context's memory is free again.
 bool manyInARow() {
   size_t available = 0, total = 0;
   CALL(cuMemGetInfo, &available, &total);
@@ -163,7 +163,7 @@ bool destroyingEndsOne(Belongings& ofPrimary) {
   Context a, b;
   Belongings ofA(a, 2), ofB(b, 3);
   CALL(cuCtxPushCurrent, a);
-  CALL(cuMemAllocAsync, &pooled, 1 << 20, nullptr);  // of a pool, which is the device's and no context's
+  CALL(cuMemAllocAsync, &pooled, 1 << 20, nullptr);  // from a pool, which belongs to the device, not to a context
   CALL(cuCtxSetCurrent, b);
   bool ok = ofPrimary.areWhole() & ofA.areWhole() & ofB.areWhole();
   pausePoint();
@@ -178,8 +178,7 @@ bool destroyingEndsOne(Belongings& ofPrimary) {
   return ok;
 }
 
-// A reset of the primary context, and its last release. To who has it current it is a destroyed one until somebody
-// retains it again.
+// A reset of the primary context, and its last release. For a thread that has it current it counts as destroyed until it is retained again.
 bool endsOfPrimary(Belongings& ofPrimary) {
   CUcontext primary = currentContext();
   Context other;
@@ -210,7 +209,7 @@ bool isRefused(CUresult got, CUresult expected, const char* what) {
   return got == expected;
 }
 
-// An event is recorded in streams of its own context, and awaited in any.
+// An event can be recorded only in streams of its own context, but any stream can wait for it.
 bool eventsAreOfOneContext(const Belongings& ofPrimary) {
   Context other;
   Belongings own(other, 7);
@@ -222,7 +221,7 @@ bool eventsAreOfOneContext(const Belongings& ofPrimary) {
     CALL(cuEventRecord, own.event, own.stream);
     CALL(cuEventRecord, own.event, nullptr);
     CALL(cuStreamWaitEvent, ofPrimary.stream, own.event, 0);
-    // The thread's own default stream, which it has had in the primary context before.
+    // The thread's default stream, which has been used in the primary context before.
     using ContextOf = CUresult(CUDAAPI*)(CUstream, CUcontext*, CUgreenCtx*);
     CUcontext ofDefault = nullptr;
     CUgreenCtx green;
@@ -237,7 +236,7 @@ bool eventsAreOfOneContext(const Belongings& ofPrimary) {
   return ok;
 }
 
-// A context waits in one way; what it was made with stays, and mapped memory is a primary context's always.
+// The scheduling flags exclude each other; a context keeps its creation flags, and a primary context always allows mapped memory.
 bool flagsAreChecked() {
   using Create = CUresult(CUDAAPI*)(CUcontext*, CUctxCreateParams*, unsigned, CUdevice);
   const auto create = findInDriver<Create>("cuCtxCreate");
@@ -269,7 +268,7 @@ bool flagsAreChecked() {
 }  // namespace
 
 int main() {
-  CHECK(cudaFree(nullptr));  // the runtime retains the primary context, and makes it current
+  CHECK(cudaFree(nullptr));  // the runtime retains the primary context and makes it current
   Belongings ofPrimary(currentContext(), 1);
   bool ok = destroyingEndsOne(ofPrimary);
   Context doomed;

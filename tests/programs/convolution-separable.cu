@@ -1,6 +1,5 @@
-// Convolves an image with a separable filter, rows first and columns after, from tiles in shared memory with the margin
-// that the filter needs; the filter lies in constant memory. Pixels and weights are small whole numbers, so every sum
-// is exact.
+// Convolves an image with a separable filter, rows first and then columns, from tiles in shared memory with the margin that the filter
+// needs; the filter is in constant memory. Pixels and weights are small integers, so every sum is exact.
 #include "bench.h"
 #include "random-numbers.h"
 
@@ -13,7 +12,7 @@ struct Size {
 
 __constant__ float weights[2 * radius + 1];
 
-// One pass; `alongX` says which way. A block's tile has the margin on both ends of that way only.
+// One pass, in the direction given by `alongX`. A block's tile has margins only at both ends of that direction.
 template <bool alongX>
 __global__ void convolve(const float* from, float* to, Size size) {
   __shared__ float shared[tile][tile + 2 * radius];
@@ -32,7 +31,7 @@ __global__ void convolve(const float* from, float* to, Size size) {
   to[y * size.width + x] = sum;
 }
 
-// The two-dimensional filter at once, which the two passes together must equal.
+// The two-dimensional filter in one step; the two passes together must give the same.
 std::vector<float> convolveOnHost(const std::vector<float>& image, const std::vector<float>& filter, Size size) {
   const auto [width, height] = size;
   std::vector<float> result(image.size());
@@ -68,7 +67,7 @@ void convolveOnDevice(const float* from, float* to, Size size) {
   CHECK(cudaGetLastError());
 }
 
-// The SDK sample's image and its sixteen passes.
+// The SDK sample's image size and its sixteen passes.
 int measure(const Bench& bench) {
   const Size size{bench.size(3072, 96), bench.size(3072, 96)};
   const int passes = bench.size(16, 2);

@@ -1,4 +1,4 @@
-// A large copy that has ended returns, whatever another thread's large copy waits for: here for what the first thread does next.
+// A large copy that has completed returns although another thread's large copy still waits: here for the first thread's next step.
 #include "await-flag.h"
 #include "program.h"
 
@@ -23,7 +23,7 @@ struct Streams {
 
 }  // namespace
 
-// The other thread's copy begins at any moment of this one's.
+// The other thread's copy may begin at any moment during this one.
 int main() {
   Streams streams;
   std::vector<int> written(count), read(count);

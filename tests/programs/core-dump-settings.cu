@@ -1,5 +1,5 @@
-// What the environment says of core dumps of the GPU stays as it says; a program that asks for dumps by a call gets the faults of its
-// kernels as before. Its environment is set by the test (CMakeLists.txt).
+// GPU core dump settings from the environment are kept; a program that enables dumps by a call still gets the errors of its kernels. The
+// test sets its environment (CMakeLists.txt).
 #include <unistd.h>
 
 #include "driver-entry.h"

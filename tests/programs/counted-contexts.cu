@@ -1,4 +1,5 @@
-// A context that was attached to lives, with what was made in it, until each use of it has been taken back: over a pause too.
+// A context with attached references (cuCtxAttach) lives, with the objects made in it, until the last reference is detached, also over a
+// pause.
 #include "driver-entry.h"
 
 int main() {

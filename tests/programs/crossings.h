@@ -1,5 +1,5 @@
-// Counts what the calls of this process send to its worker, by reading the segment that both share (docs/ring.md).
-// Natively there is none, and nothing is counted.
+// Counts the bytes that this process's calls write to the ring of the segment shared with its worker (docs/ring.md). Natively there is no
+// segment, and nothing is counted.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class Crossings {
   }
 
   void restart() { before = head(); }
-  // How much of the ring was written since restart(), in the smallest frames: so many frames at most. A frame of a few numbers
-  // is one unit, a function's look-up by a short name two.
+  // Bytes written to the ring since restart(), in units of the smallest frame: an upper bound of the number of frames. A frame with a few
+  // numbers is one unit, a function lookup with a short name two.
   uint64_t units() const { return (head() - before) / vgpu::frameUnit; }
 
  private:

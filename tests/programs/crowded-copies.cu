@@ -1,16 +1,16 @@
-// More host threads than there is staging memory for, all reading results into pageable memory at once, each in several pieces.
-// No thread may wait for slabs while it holds slabs that others wait for.
+// More host threads than staging memory allows, all copying results to pageable memory at once, each in several pieces. A thread must not
+// wait for slabs while it holds slabs that others wait for.
 #include "program.h"
 
 #include <thread>
 
-constexpr int threads = 40, rounds = 12, count = 5 << 18;  // 5 MiB a thread: ten pieces
+constexpr int threads = 40, rounds = 12, count = 5 << 18;  // 5 MiB per thread: ten pieces
 
 __global__ void fill(int* values, int first) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) values[i] = first + i;
 }
 
-// Reads `values` again and again; the pause comes while others read.
+// Reads `values` repeatedly; one thread pauses while the others read.
 void readOften(int thread, const DeviceArray<int>& values, int first, std::atomic<bool>& ok) {
   CHECK(cudaSetDevice(0));
   std::vector<int> read(count);

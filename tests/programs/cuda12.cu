@@ -1,5 +1,5 @@
-// Built with the headers and the runtime of CUDA 12, which this program needs: what CUDA 13 has changed under the same name, and what it
-// no longer has. Behind each structure that has grown lie bytes that must stay as they are.
+// Built with the headers and the runtime of CUDA 12: tests functions and structures that CUDA 13 has changed under the same name or
+// removed. Each structure that is larger in CUDA 13 is followed by bytes that must not change.
 #include <cstring>
 
 #include "program.h"
@@ -72,7 +72,7 @@ bool tryMemory(float* data) {
   ok &= EXPECT(attributes.value.devicePointer == data) & EXPECT(attributes.value.device == 0);
   int concurrent = 0;
   CHECK(cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, 0));
-  if (concurrent == 0) return ok;  // advice and prefetches are refused then
+  if (concurrent == 0) return ok;  // advice and prefetches are then refused
   float* managed = nullptr;
   CHECK(cudaMallocManaged(&managed, count * sizeof *managed));
   for (unsigned i = 0; i < count; ++i) managed[i] = 3;
@@ -107,7 +107,7 @@ bool tryTexture(float* data, float* out) {
   return ok;
 }
 
-// Without the data of edges, and with it.
+// Without edge data, and with it.
 bool tryGraph(float* data, cudaStream_t stream) {
   cudaGraph_t graph, captured;
   cudaGraphNode_t first, second;
@@ -162,7 +162,7 @@ bool tryEntries() {
   return EXPECT(found == cudaDriverEntryPointSuccess && entry != nullptr);
 }
 
-// A launch on each of a list of devices, of which there is one.
+// A cooperative launch on a list of devices, here of one.
 bool tryTogether(float* data, cudaStream_t stream) {
   float factor = 0.5f;
   void* arguments[] = {&data, &factor};

@@ -1,19 +1,18 @@
-// A program that opens cuFile as frameworks do: without NVIDIA's kernel module it copies through the host's memory or refuses
-// with a code of its own, and CUDA works beside it. The library is no part of the toolkit, and is looked for where the linker
-// looks.
+// A program that opens cuFile as frameworks do: without NVIDIA's kernel module it copies through host memory or fails with its own error
+// codes, and CUDA still works. The library is not part of the toolkit, and is searched for in the linker's folders.
 #include <dlfcn.h>
 
 #include "program.h"
 
 namespace {
 
-// Of cufile.h.
+// From cufile.h.
 struct Status {
   int error, driver;
 };
 constexpr int firstError = 5000;
 
-// Whether the code is cuFile's own, or success.
+// Whether the error code is one of cuFile's own, or success.
 bool isItsOwn(Status status, const char* what) {
   if (status.error == 0 || status.error > firstError) return true;
   std::fprintf(stderr, "%s: %d, %d\n", what, status.error, status.driver);
@@ -32,7 +31,7 @@ Status ask(void* library, const char* name, Arguments... arguments) {
 int main() {
   void* library = dlopen("libcufile.so.0", RTLD_NOW);
   if (library == nullptr) std::exit(notHere);
-  if (access("/proc/modules", R_OK) != 0) std::exit(notHere);  // cuFile 1.20 reads it for ever
+  if (access("/proc/modules", R_OK) != 0) std::exit(notHere);  // cuFile 1.20 loops forever if it cannot read it
   DeviceArray<int> data(std::vector<int>{1, 2, 3, 4});
   const size_t bytes = 4 * sizeof(int);
   bool ok = isItsOwn(ask(library, "cuFileDriverOpen"), "cuFileDriverOpen");

@@ -1,5 +1,4 @@
-// A program that is linked with CUPTI: its calls fail with errors of its own, because it wants NVIDIA's driver, and CUDA works
-// beside it.
+// A program linked with CUPTI: its calls fail with CUPTI's own errors, because it needs NVIDIA's driver, and CUDA still works.
 #include <cupti.h>
 
 #include "program.h"
@@ -8,7 +7,7 @@ namespace {
 
 __global__ void addOne(int* data) { data[threadIdx.x] += 1; }
 
-// Whether a call was refused as CUPTI refuses; the program must be able to go on without a profiler.
+// Whether CUPTI refused the call; the program must be able to continue without a profiler.
 bool isRefused(CUptiResult result, const char* what) {
   if (result != CUPTI_SUCCESS) return true;
   std::fprintf(stderr, "%s: CUPTI says that it works\n", what);
@@ -35,7 +34,7 @@ bool computes(int* data) {
 }  // namespace
 
 int main() {
-  bool ok = profilerIsAbsent();  // before the first call of CUDA, as a framework's start does
+  bool ok = profilerIsAbsent();  // before the first CUDA call, as at a framework's start
   DeviceArray<int> data(std::vector<int>{1, 2, 3, 4});
   ok &= computes(data) & profilerIsAbsent();
   pausePoint();

@@ -1,4 +1,4 @@
-// Arrays of deferred mapping: they are made without memory and get all of it later, from a pool that others may share.
+// Arrays with deferred mapping: they are created without memory and later get all of it from a pool, which others may share.
 #include "tiles.h"
 
 namespace {
@@ -19,7 +19,7 @@ struct World {
 };
 
 CUarrayMapInfo memoryOf(CUarray array, CUmemGenericAllocationHandle pool = 0, uint64_t offset = 0) {
-  return change(array, {7, 7, 7, 7, 7, 7, 7, 7}, pool, offset);  // of what place is not looked at
+  return change(array, {7, 7, 7, 7, 7, 7, 7, 7}, pool, offset);  // the coordinates are ignored
 }
 
 void build(World& world) {

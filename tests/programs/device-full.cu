@@ -1,5 +1,5 @@
-// Fills the device until CUDA refuses, at the allocation that no longer fits and with nothing else broken; freed memory can be
-// allocated again, all of it, any number of times, and as something else.
+// Fills the device until CUDA refuses the allocation that does not fit, without other errors; freed memory can be allocated again
+// completely, any number of times, and in other sizes.
 #include <algorithm>
 
 #include "program.h"
@@ -8,7 +8,7 @@ __global__ void fill(int* data, int value) { data[threadIdx.x] = value; }
 
 namespace {
 
-// Pieces of `bytes`, until there is no room for another.
+// Allocates pieces of `bytes` until there is no room for another.
 std::vector<int*> allocateAll(size_t bytes) {
   std::vector<int*> pieces;
   for (int* piece; cudaMalloc(&piece, bytes) == cudaSuccess;) pieces.push_back(piece);
@@ -23,7 +23,7 @@ bool works(int* data) {
   return same("written on a full device", values, std::vector<int>(256, 5));
 }
 
-// The same again and again, whatever the size of the pieces was before.
+// Filling twice gives the same result, whatever the earlier size of the pieces was.
 bool fillTwice(size_t bytes, size_t least) {
   size_t before = 0, after = 0, total = 0;
   CHECK(cudaMemGetInfo(&before, &total));
@@ -37,13 +37,13 @@ bool fillTwice(size_t bytes, size_t least) {
     for (int* piece : pieces) CHECK(cudaFree(piece));
   }
   CHECK(cudaMemGetInfo(&after, &total));
-  // Other programs and waiting workers take and give a little meanwhile; a piece that leaked would be seen.
+  // Other programs and waiting workers change the free memory a little meanwhile; a leaked piece would exceed that.
   std::printf("pieces of %zu KiB: %zu, then %zu; free before %zu KiB, after %zu KiB\n", bytes >> 10, counts[0],
               counts[1], before >> 10, after >> 10);
   return ok & EXPECT(counts[0] >= least) & EXPECT(counts[1] == counts[0]) & EXPECT(after + bytes / 2 >= before);
 }
 
-// Freed memory is there for an array, too, which the driver places.
+// Freed memory can also be used for an array, which the driver places.
 bool fillWithArray(size_t bytes) {
   const cudaChannelFormatDesc texels = cudaCreateChannelDesc<float4>();
   constexpr size_t width = 65536, rowBytes = width * sizeof(float4), mostRows = 65536;
@@ -66,7 +66,7 @@ bool fillWithArray(size_t bytes) {
 
 int main() {
   DeviceArray<int> kept(256);
-  bool ok = works(kept);  // a kernel is loaded at its first use, and needs room itself
+  bool ok = works(kept);  // a kernel is loaded at its first use, which needs memory
   size_t available = 0, total = 0;
   CHECK(cudaMemGetInfo(&available, &total));
   const size_t unit = 2 << 20, tenth = available / 10 / unit * unit;

@@ -1,13 +1,12 @@
-// Graphs that kernels launch (CUDA Programming Guide, "Device Graph Launch"; nvcc -rdc=true): beside the graph that launches, behind it,
-// and beside the one around it; loops; a scheduler that picks what to launch; what cannot be launched. Their handles are kept in
-// device memory.
+// Graphs launched from kernels (CUDA Programming Guide, "Device Graph Launch"; nvcc -rdc=true): fire-and-forget, as tail launches, and as
+// siblings; loops; a scheduler that selects graphs; launches that are refused. The graphs' handles are kept in device memory.
 #include <memory>
 
 #include "kernel-node.h"
 
 constexpr int notTried = cudaErrorUnknown;
 
-// ---- What graphs are made of.
+// ---- Kernels of the graphs.
 __device__ unsigned noteCount, notes[64];
 __global__ void note(unsigned what) { notes[atomicAdd(&noteCount, 1)] = what; }
 __global__ void add(unsigned* to, unsigned value) { atomicAdd(to, value); }
@@ -77,7 +76,7 @@ class Graph {
   }
   Graph(const Graph&) = delete;
   operator cudaGraph_t() const { return graph; }
-  // Behind the node that was added last.
+  // Adds a kernel behind the last node.
   template <typename... Arguments>
   Graph& kernel(void (*function)(Arguments...), Arguments... arguments) {
     last = last == nullptr ? addKernel(graph, {}, function, arguments...) : addKernel(graph, {last}, function, arguments...);
@@ -103,7 +102,7 @@ class Graph {
       return cudaGraphAddChildGraphNode(node, graph, before, count, other);
     });
   }
-  // So that kernels can launch it, once it is uploaded.
+  // Makes it a graph that kernels can launch once it is uploaded.
   cudaGraphExec_t forKernels() {
     CHECK(cudaGraphInstantiate(&executable, graph, cudaGraphInstantiateFlagDeviceLaunch));
     return executable;
@@ -134,7 +133,7 @@ class Graph {
 using Handles = DeviceArray<cudaGraphExec_t>;
 std::vector<int> successes(size_t count) { return std::vector<int>(count, cudaSuccess); }
 
-// Graphs of one kernel each that add to a word.
+// Graphs with one kernel each, which adds to a word.
 struct Adders {
   explicit Adders(size_t count) {
     for (size_t i = 0; i < count; ++i) {
@@ -156,8 +155,8 @@ struct Adders {
   std::vector<std::unique_ptr<Graph>> graphs;
 };
 
-// ---- Two graphs beside the one that launches them, with everything in them that a graph can have; the graph behind sees what all
-// have done, and so does the host's next work.
+// ---- Two fire-and-forget graphs with every type of node that a device graph can have; the tail graph sees the results of all, and so does
+// the host's next work.
 struct Beside {
   Beside() {
     Graph part;
@@ -182,8 +181,8 @@ struct Beside {
   Graph graphs[3], root;
 };
 
-// ---- A sibling belongs to what is around the graph that launches it: the tail of the one around it comes behind, and that of the one
-// that launches it does not wait.
+// ---- A sibling graph belongs to the environment of the graph around the launching one: the outer graph's tail launch waits for the
+// sibling, and the launching graph's own tail launch does not.
 struct Sibling {
   Sibling() {
     sibling.kernel<const volatile unsigned*>(await, words).kernel<unsigned*, unsigned>(add, words + 1, 4u);
@@ -207,7 +206,7 @@ struct Sibling {
   Graph sibling, near, far, middle, root;
 };
 
-// ---- Graphs behind others: in the order of the calls, but what one of them launches as its tail comes before the next.
+// ---- Tail launches: in the order of the calls, but a tail launch of one of them runs before the next.
 struct Order {
   Order() {
     third.kernel<unsigned>(note, 3);
@@ -233,7 +232,7 @@ struct Order {
   Graph first, second, third, fourth;
 };
 
-// ---- A loop: a graph that is its own tail. And a scheduler, which takes a job at a time and launches the graph that it names.
+// ---- A loop: a graph that tail-launches itself. And a scheduler, which takes one job at a time and launches the graph that it names.
 struct Loops {
   explicit Loops(unsigned times) : times(times) {
     loop.kernel<unsigned, unsigned*, int*>(countTo, times, words, errors);
@@ -259,7 +258,7 @@ struct Loops {
   Graph loop, scheduler;
 };
 
-// ---- From many threads at once, each its own graph.
+// ---- Launches from many threads at once, each of its own graph.
 struct Many {
   Many() {
     handles.upload(adders.upload());
@@ -285,7 +284,7 @@ struct Many {
   Graph root;
 };
 
-// ---- Which graph a kernel is in: none, one of the host's alone, or one that kernels can launch.
+// ---- The current graph of a kernel: none, a host graph, or a device graph.
 struct Current {
   Current() {
     inHosts.kernel<cudaGraphExec_t*>(askCurrent, current + 1);
@@ -305,7 +304,7 @@ struct Current {
   Graph inHosts, inOther;
 };
 
-// ---- What cannot be launched, and from where: outside of graphs no such kernel is launched.
+// ---- Launches that are refused, and from where: outside of a graph a kernel that launches graphs cannot be launched.
 struct Errors {
   Errors() {
     notUploaded.kernel<unsigned>(note, 0);
@@ -323,7 +322,7 @@ struct Errors {
     bool ok = same("errors", errors.download(), {wrong, wrong, wrong, wrong, cudaSuccess, wrong});
     marks.upload({0, 0, 99});
     launchOutside<<<1, 1>>>(&static_cast<const Impossible*>(graphs)->running, marks);
-    // A session learns of it from the driver, and says so when it is next waited for.
+    // A session gets the error from the driver, and returns it at the next call that waits.
     const cudaError_t launched = cudaGetLastError(), waited = cudaDeviceSynchronize();
     (void)cudaGetLastError();
     ok &= EXPECT((launched == cudaErrorNotSupported) != (waited == cudaErrorNotSupported));
@@ -335,7 +334,7 @@ struct Errors {
   Graph notUploaded, waits, root;
 };
 
-// ---- What kernels can launch has kernels, fills, copies between device and pinned memory, and child graphs only.
+// ---- Device graphs may only contain kernels, fills, copies between device and pinned memory, and child graphs.
 void CUDART_CB nothing(void*) {}
 
 bool refused(cudaGraph_t graph, unsigned long long flags = 0) {
@@ -398,7 +397,7 @@ int main() {
   Beside beside;
   Sibling sibling;
   Order order;
-  auto gone = std::make_unique<Loops>(3);  // so that the handles of what follows are not in the order of their making
+  auto gone = std::make_unique<Loops>(3);  // so that later handles are not in the order of their creation
   Loops loops(40);
   bool ok = gone->check();
   gone.reset();

@@ -1,4 +1,4 @@
-// Memory that kernels take from the device's own heap and keep from launch to launch.
+// Memory that kernels allocate on the device's heap and keep from launch to launch.
 #include "program.h"
 
 constexpr int count = 64;

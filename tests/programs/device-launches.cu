@@ -1,5 +1,5 @@
-// Kernels that launch kernels, copy and fill (CUDA Programming Guide, "CUDA Dynamic Parallelism"; nvcc -rdc=true): in which order
-// these run, what they see, and what a launch that is not possible says to the thread that tried it.
+// Kernels that launch kernels, copy and fill (CUDA Programming Guide, "CUDA Dynamic Parallelism"; nvcc -rdc=true): their order, the memory
+// that they see, and the error of an impossible launch in the thread that tried it.
 #include "captured-output.h"
 
 constexpr cudaError_t notTried = cudaErrorUnknown;
@@ -8,7 +8,7 @@ __device__ unsigned noteCount, notes[64];
 __device__ void takeNote(unsigned what) { notes[atomicAdd(&noteCount, 1)] = what; }
 __global__ void note(unsigned what) { takeNote(what); }
 
-// Whether these are the notes, in this order; none are left.
+// Whether the notes are these, in this order; clears the notes.
 bool haveNoted(const char* what, const std::vector<unsigned>& expected) {
   unsigned count = 0;
   const unsigned none = 0;
@@ -20,7 +20,7 @@ bool haveNoted(const char* what, const std::vector<unsigned>& expected) {
   return same(what, got, expected);
 }
 
-// ---- A tree: each grid of it launches two, and every leaf has 32 threads. The host's next kernel sees what all have done.
+// ---- A tree: each grid launches two, and every leaf has 32 threads. The host's next kernel sees the work of all.
 __device__ unsigned leaves;
 __global__ void leaf(unsigned value) { atomicAdd(&leaves, value); }
 __global__ void grow(unsigned depth) {
@@ -38,13 +38,13 @@ bool growsTree(unsigned depth) {
   grow<<<1, 1>>>(depth);
   takeLeaves<<<1, 1>>>(seen);
   CHECK(cudaGetLastError());
-  // A grid of two threads launches a leaf from each.
+  // With a grid of two threads, each launches a leaf.
   const unsigned expected = depth == 0 ? 32 : 32 * 3 * (1u << (depth - 1));
   return same("leaves", seen.download(), {expected});
 }
 
-// ---- Order: children of one stream one after the other; tail launches when all else is complete, a tail launch's own before the
-// next one.
+// ---- Order: children in one stream run in sequence; tail launches run when everything else is complete, and a tail launch's own tail
+// launch runs before the next one.
 __global__ void noteThenChild(unsigned what) {
   takeNote(what);
   note<<<1, 1>>>(what + 1);
@@ -69,7 +69,7 @@ bool runsInOrder() {
   return haveNoted("order", {1, 2, 3, 4, 5, 6, 9, 10, 11, 12});
 }
 
-// ---- A loop: a kernel that is its own tail launch.
+// ---- A loop: a kernel that tail-launches itself.
 __global__ void countDown(unsigned left, unsigned* steps) {
   ++*steps;
   if (left != 0) countDown<<<1, 1, 0, cudaStreamTailLaunch>>>(left - 1, steps);
@@ -146,8 +146,8 @@ bool usesStreams() {
   return same("of streams", errors.download(), std::vector<cudaError_t>(9, cudaSuccess)) & same("value", value.download(), {30});
 }
 
-// ---- Copies and fills, between children of their stream. Fills are of zeros: with others the runtime of CUDA 13.0 writes zeros
-// too (docs/facts.md).
+// ---- Copies and fills, between children in their stream. Fills use zero, because the runtime of CUDA 13.0 always writes zeros
+// (docs/facts.md).
 __global__ void addOne(unsigned char* bytes) { ++bytes[threadIdx.x]; }
 __global__ void withCopies(unsigned char* bytes, cudaError_t* errors) {
   int at = 0;
@@ -185,19 +185,19 @@ bool copies() {
     for (int i = 0; i < 4; ++i)
       expected[160 + layer * 16 + i / 2 * 4 + i % 2] = expected[128 + layer * 16 + (i / 2 + 1) * 4 + i % 2 + 1];
   }
-  expected[0] = 111;  // the tail launch's
+  expected[0] = 111;  // added by the tail launch
   return same("of copies", errors.download(), std::vector<cudaError_t>(7, cudaSuccess)) &
          same("bytes", bytes.download(), expected);
 }
 
-// ---- Launches that are not possible: the error is the thread's own, until it is asked for.
+// ---- Impossible launches: each thread has its own error, until it reads it.
 __global__ void wrong(cudaError_t* errors, unsigned blockSize, unsigned sharedBytes) {
   cudaError_t* mine = errors + threadIdx.x * 5;
   if (threadIdx.x == 1) note<<<1, blockSize>>>(1);
   if (threadIdx.x == 2) note<<<0, 1>>>(1);
   if (threadIdx.x == 3) note<<<1, 1, sharedBytes>>>(1);
   mine[0] = cudaPeekAtLastError();
-  note<<<1, 1>>>(2);  // possible, and changes nothing of the error before
+  note<<<1, 1>>>(2);  // possible, and does not change the earlier error
   mine[1] = cudaGetLastError();
   mine[2] = cudaGetLastError();
   mine[3] = cudaMemcpyAsync(mine, mine, 4, cudaMemcpyHostToDevice, 0);
@@ -217,7 +217,7 @@ bool refuses() {
   return ok & same("errors of threads", errors.download(), expected);
 }
 
-// ---- No more tail launches wait than cudaLimitDevRuntimePendingLaunchCount says.
+// ---- At most cudaLimitDevRuntimePendingLaunchCount tail launches are pending.
 __global__ void tooMany(unsigned launches, unsigned* counts) {
   for (unsigned i = 0; i < launches; ++i) {
     leaf<<<1, 1, 0, cudaStreamTailLaunch>>>(1);
@@ -237,7 +237,7 @@ bool countsLaunches() {
   return same("tail launches", counts.download(), {most, 10, 0}) & same("those that ran", seen.download(), {most});
 }
 
-// ---- What the device says of itself and of a kernel is what the host is told.
+// ---- Kernels and the host get the same attributes of the device and of a kernel.
 struct Figures {
   int warpSize, mostThreads, blocks;
   size_t stackBytes, pending;
@@ -269,7 +269,7 @@ bool answers() {
          EXPECT(onDevice.stackBytes == onHost.stackBytes) & EXPECT(onDevice.pending == onHost.pending);
 }
 
-// ---- Texts: what kernels print appears in the order in which they run.
+// ---- Output: kernels' printf output appears in the order in which they run.
 __global__ void say(const char* who, int depth) {
   printf("%s at depth %d: %s\n", who, depth, cudaGetErrorName(depth < 2 ? cudaSuccess : cudaErrorInvalidConfiguration));
   if (depth < 2) say<<<1, 1>>>("child", depth + 1);

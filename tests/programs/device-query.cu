@@ -1,5 +1,5 @@
-// The device's properties: printed, consistent between the calls that return them, and the same after the pause, since a virtual
-// GPU keeps its identity on whatever node it is resumed.
+// The device's properties: printed, consistent between the calls that return them, and the same after the pause, because a virtual GPU
+// keeps its identity on whichever node it is resumed.
 #include "program.h"
 
 #include <cstring>
@@ -81,10 +81,26 @@ bool versionsAndMemoryMakeSense(const cudaDeviceProp& device) {
          EXPECT(found == 0) & EXPECT(0 < free && free <= total) & EXPECT(total == device.totalGlobalMem);
 }
 
+// Also with a domain of eight digits, as NVML writes it, without the function, and without the domain if that is 0.
+bool isFoundByItsPlace() {
+  char bus[32];
+  CHECK(cudaDeviceGetPCIBusId(bus, sizeof bus, 0));
+  const std::string whole = bus;
+  const size_t domain = whole.find(':'), function = whole.rfind('.');
+  std::vector<std::string> forms = {whole, "0000" + whole, whole.substr(0, function)};
+  if (std::stoi(whole.substr(0, domain), nullptr, 16) == 0) forms.push_back(whole.substr(domain + 1));
+  bool ok = true;
+  for (const std::string& form : forms) {
+    int found = -1;
+    ok &= EXPECT_ERROR(cudaDeviceGetByPCIBusId(&found, form.c_str()), cudaSuccess) & EXPECT(found == 0);
+  }
+  return ok;
+}
+
 int main() {
   const cudaDeviceProp before = properties();
   print(before);
-  const bool ok = propertiesAgree(before) & versionsAndMemoryMakeSense(before);
+  const bool ok = propertiesAgree(before) & versionsAndMemoryMakeSense(before) & isFoundByItsPlace();
   pausePoint();
   const cudaDeviceProp after = properties();
   print(after);

@@ -1,5 +1,5 @@
-// A C program that knows nothing of CUDA and loads, once it runs, the plug-in beside it, which brings a CUDA runtime
-// along. The plug-in is named as this program is, with "plugin" for "host" and ".so" after it.
+// A C program without CUDA that opens the plug-in beside it at run time, which contains a CUDA runtime. The plug-in has this program's
+// name, with "plugin" for "host" and ".so" appended.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>

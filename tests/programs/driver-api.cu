@@ -1,5 +1,5 @@
-// The driver API, called as a program does that is linked with libcuda: a module from PTX text, its kernel and
-// variable, memory, a stream and events.
+// The driver API, called as by a program that is linked with libcuda: a module from PTX text, its kernel and variable, memory, a stream and
+// events.
 #include "program.h"
 #include "random-numbers.h"
 
@@ -71,7 +71,7 @@ class Scaler {
     CHECK_DRIVER(cuLaunchKernel(function, blocksFor(count, 128), 1, 1, 128, 1, 1, 0, stream, parameters, nullptr));
   }
 
-  // The same, with the parameters as one block laid out by hand.
+  // The same with the parameters as one manually packed block.
   void launchPacked(CUdeviceptr values, unsigned count, int factor, CUstream stream) {
     struct {
       CUdeviceptr values;
@@ -117,8 +117,8 @@ int main() {
     CHECK_DRIVER(cuEventCreate(&done, CU_EVENT_DISABLE_TIMING));
     CHECK_DRIVER(cuMemAlloc(&values, count * sizeof(int)));
     const auto input = randomInts(count, -1000, 1000, 1);
-    // In the same stream: a copy from pageable memory may return before its bytes have arrived, and the null stream does
-    // not hold back this one.
+    // In the same stream: a copy from pageable memory may return before its bytes have arrived, and this stream does not wait for the null
+    // stream.
     CHECK_DRIVER(cuMemcpyHtoDAsync(values, input.data(), count * sizeof(int), stream));
     scaler.launch(values, count, 2, stream);
     pausePoint();

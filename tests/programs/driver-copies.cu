@@ -1,5 +1,5 @@
-// The driver's copies and fills by their own names: between contexts, from and to arrays, of rows that nothing aligns, and fills
-// of each width, in a stream or not.
+// The driver's copies and fills, called by name: between contexts, from and to arrays, of unaligned rows, and fills of each width, with and
+// without a stream.
 #include "exported-entry.h"
 #include "in-session.h"
 
@@ -22,7 +22,7 @@ struct Device {
   CUdeviceptr memory = 0;
 };
 
-// One GPU may be both.
+// With only one GPU both devices are the same.
 Device onDevice(int number) {
   int devices = 0;
   CHECK(cudaGetDeviceCount(&devices));
@@ -33,7 +33,7 @@ Device onDevice(int number) {
   return ok ? made : Device{};
 }
 
-// A copy or fill that is not in a stream is over before the stream, which does not wait for it, goes on with what it wrote.
+// A copy or fill without a stream must complete before the stream, which does not wait for it, uses the result.
 bool over() { return WORKS(cuStreamSynchronize, nullptr); }
 
 bool holds(CUdeviceptr memory, const Bytes& wanted) {
@@ -68,8 +68,8 @@ bool betweenContexts(const Device& one, const Device& other, CUstream stream) {
   copy = box(one, other);
   ok &= WORKS(cuMemcpyHtoD_v2, other.memory, second.data(), count) && over() && WORKS(cuMemcpy3DPeerAsync, &copy, stream);
   ok &= WORKS(cuStreamSynchronize, stream) && holds(one.memory, second);
-  // Contexts are looked at although addresses say which device has the memory.
-  if (inSession) {  // a driver looks into what it is given
+  // Contexts are validated although the addresses determine the device.
+  if (inSession) {  // a driver dereferences the invalid handle
     const auto none = reinterpret_cast<CUcontext>(0x10);
     ok &= GIVES(CUDA_ERROR_INVALID_CONTEXT, cuMemcpyPeer, other.memory, nullptr, one.memory, one.context, count);
     ok &= GIVES(CUDA_ERROR_INVALID_CONTEXT, cuMemcpyPeer, other.memory, other.context, one.memory, none, count);
@@ -107,7 +107,7 @@ bool ofRows(CUdeviceptr memory, CUstream stream) {
   ok &= WORKS(cuMemsetD8_v2, memory, 0, count) && over() && WORKS(cuMemcpy2DAsync_v2, &copy, stream) && WORKS(cuStreamSynchronize, stream);
   ok &= holds(memory, wanted);
   for (size_t rows : {height, size_t{1}})
-    for (size_t pitch : {4, 7}) {  // 3 and 5 bytes of a row are more
+    for (size_t pitch : {4, 7}) {  // less than the offset of 3 and the width of 5 bytes
       copy.Height = rows;
       copy.srcPitch = pitch;
       ok &= GIVES(CUDA_ERROR_INVALID_VALUE, cuMemcpy2DUnaligned_v2, &copy) & GIVES(CUDA_ERROR_INVALID_VALUE, cuMemcpy2D_v2, &copy) &
@@ -120,7 +120,7 @@ bool ofRows(CUdeviceptr memory, CUstream stream) {
   return ok & WORKS(cuMemcpy2DUnaligned_v2, &copy);
 }
 
-// Without a pitch rows have no gaps, and without a height slices; 3 and 5 bytes of each of 2 rows, behind another row, in 2 slices.
+// Without a pitch rows are contiguous, and without a height slices are; 3 and 5 bytes of each of 2 rows, behind another row, in 2 slices.
 bool withoutGaps(CUdeviceptr memory) {
   const Bytes values = pattern(50);
   Bytes wanted(count);
@@ -141,7 +141,7 @@ bool withoutGaps(CUdeviceptr memory) {
   return WORKS(cuMemsetD8_v2, memory, 0, count) && WORKS(cuMemcpy3D_v2, &copy) && holds(memory, wanted);
 }
 
-// `elements` of `bytes` each in every row, of 4 rows of `pitch` bytes; the rest is 0.
+// `elements` of `bytes` each in each of 4 rows of `pitch` bytes; the rest is 0.
 Bytes filled(size_t pitch, size_t elements, size_t bytes, uint32_t value) {
   Bytes wanted(count);
   for (size_t row = 0; row < 4; ++row)

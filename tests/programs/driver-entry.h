@@ -1,4 +1,4 @@
-// The driver's functions for a program that is linked with the runtime only, as libraries get at them.
+// The driver's functions for a program that is linked only with the runtime, looked up as libraries do.
 #pragma once
 
 #include <cuda.h>
@@ -15,7 +15,7 @@ Entry find(const char* name) {
   std::exit(1);
 }
 
-// The same without the runtime, which makes a context current if there is none; but for the first call.
+// The same without the runtime, which makes a context current if there is none; except in the first call.
 inline void* findInDriver(const char* name) {
   using GetProcAddress = CUresult(CUDAAPI*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
   static const auto getProcAddress = find<GetProcAddress>("cuGetProcAddress");
@@ -31,7 +31,7 @@ Entry findInDriver(const char* name) {
   return reinterpret_cast<Entry>(findInDriver(name));
 }
 
-// An entry of the driver that has the type of its namesake in cuda.h, and a call of it that must succeed.
+// A driver entry with the type of its namesake in cuda.h, and a call of it that must succeed.
 #define DRIVER(name) findInDriver<decltype(&name)>(#name)
 #define CALL(name, ...) check(findInDriver<decltype(&name)>(#name)(__VA_ARGS__), #name)
 

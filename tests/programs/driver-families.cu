@@ -1,5 +1,5 @@
-// Families of entries that are rows of the table: first versions, launches set step by step, batches of copies, functions of a module,
-// pools by location, tensor maps, green contexts of unlike resources, and what a session cannot have.
+// Groups of entries that are rows of the table: first versions, launches that are set up step by step, batches of copies, functions of a
+// module, pools by location, tensor maps, green contexts of different resources, and entries that a session refuses.
 #include "exported-entry.h"
 
 #include <cstring>
@@ -125,7 +125,7 @@ bool checkModule(CUmodule module) {
   return ok && GIVES(CUDA_ERROR_NOT_FOUND, cuModuleGetTexRef, &texture, module, "fill");
 }
 
-// Programs that could use OpenGL, EGL or VDPAU are linked with the driver's functions for them, or ask for them; a session refuses each when
+// Programs that can use OpenGL, EGL or VDPAU are linked with the driver's functions for them, or look them up; a session refuses each when
 // it is called.
 bool checkGraphics() {
   bool ok = true;
@@ -158,7 +158,7 @@ bool checkDevice(CUstream stream) {
   ok &= GIVES(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, cuCtxGetExecAffinity, &affinity, CU_EXEC_AFFINITY_TYPE_SM_COUNT);
   ok &= WORKS(cuStreamGetGreenCtx, stream, &green) && EXPECT(green == nullptr);
   ok &= GIVES(CUDA_ERROR_INVALID_CONTEXT, cuGreenCtxDestroy, nullptr) && GIVES(CUDA_ERROR_NOT_SUPPORTED, cuGraphicsUnregisterResource, nullptr);
-  // Limits and other enumerations are checked before anything is asked.
+  // Limits and other enumeration values are validated before the call is executed.
   size_t value = 0;
   int attribute = 0;
   ok &= GIVES(CUDA_ERROR_INVALID_VALUE, cuCtxGetLimit, &value, static_cast<CUlimit>(0x77));
@@ -194,7 +194,7 @@ unsigned processorsOf(CUdevResource* resources) {
   return ok ? has.sm.smCount : 0;
 }
 
-// A green context has what is in any of its resources, once.
+// A green context has the multiprocessors of all its resources, each once.
 bool checkUnions() {
   CUdevResource whole{}, parts[2]{};
   unsigned count = 2;
@@ -205,7 +205,7 @@ bool checkUnions() {
   return ok && EXPECT(processorsOf(after) == whole.sm.smCount) && EXPECT(processorsOf(before) == whole.sm.smCount);
 }
 
-// Natively the runtime writes to the place of a handle whatever it is.
+// Natively the runtime writes through an invalid pointer for the handle.
 bool refusesHandlesNowhere(CUdeviceptr memory) {
   CUevent event = nullptr;
   bool ok = WORKS(cuEventCreate, &event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);

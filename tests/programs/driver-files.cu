@@ -1,5 +1,5 @@
-// Code that the driver's entries read from files, managed variables of a library, attributes of ranges, callbacks of streams,
-// names of errors, and what a profiler is told.
+// Code that the driver's entries read from files, managed variables of a library, range attributes, stream callbacks, error names, and
+// profiler calls.
 #include "exported-entry.h"
 
 #include <cudaProfiler.h>

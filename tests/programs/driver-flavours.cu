@@ -1,5 +1,5 @@
-// Entries of the driver in their two flavours: with the null stream meaning the legacy default stream, and the calling
-// thread's own. A program names the flavour in the flags of cuGetProcAddress, or asks for the entry's own symbol.
+// Driver entries in their two flavours: with the null stream as the legacy default stream, or as the calling thread's own. A program
+// chooses the flavour with the flags of cuGetProcAddress, or with the entry's own symbol.
 #include <cudaTypedefs.h>
 #include <dlfcn.h>
 
@@ -32,7 +32,7 @@ unsigned long long idOf(CUstream stream) {
   return id;
 }
 
-// The flavours are different functions, and each does what its name says.
+// The flavours are different functions, and each behaves as its name says.
 bool flagsAreHeeded() {
   bool ok = true;
   for (const char* name : {"cuMemcpy", "cuMemcpyHtoD", "cuMemcpyDtoHAsync", "cuMemsetD32", "cuMemsetD8Async", "cuLaunchKernel",
@@ -42,17 +42,17 @@ bool flagsAreHeeded() {
     ok &= EXPECT(plain != nullptr) & EXPECT(plain == ask(name, legacy)) & EXPECT(ask(name, perThread) != nullptr) &
           EXPECT(plain != ask(name, perThread));
   }
-  ok &= EXPECT(ask("cuMemAlloc", perThread) == ask("cuMemAlloc", legacy));  // which has one flavour
+  ok &= EXPECT(ask("cuMemAlloc", perThread) == ask("cuMemAlloc", legacy));  // it has one flavour
   ok &= EXPECT(idOfNull(ask("cuStreamGetId", legacy)) == idOf(CU_STREAM_LEGACY));
   ok &= EXPECT(idOfNull(ask("cuStreamGetId", perThread)) == idOf(CU_STREAM_PER_THREAD));
   ok &= EXPECT(idOf(CU_STREAM_LEGACY) != idOf(CU_STREAM_PER_THREAD));
   void* entry = &ok;
   CUdriverProcAddressQueryResult found;
-  ok &= EXPECT(getProcAddress("cuMemcpy", &entry, 13000, 4, &found) == CUDA_ERROR_INVALID_VALUE);  // no such flag
+  ok &= EXPECT(getProcAddress("cuMemcpy", &entry, 13000, 4, &found) == CUDA_ERROR_INVALID_VALUE);  // invalid flag
   return ok;
 }
 
-// cuGetProcAddress itself has two versions, of which the older one has no place for a reason.
+// cuGetProcAddress itself has two versions; the older one has no status output.
 bool asksForItself() {
   auto first = reinterpret_cast<PFN_cuGetProcAddress_v11030>(ask("cuGetProcAddress", legacy, 11030));
   void* entry = nullptr;
@@ -62,7 +62,7 @@ bool asksForItself() {
          EXPECT(first("cuNoSuchEntry", &entry, 13000, legacy) == CUDA_ERROR_NOT_FOUND);
 }
 
-// The symbols themselves, as a program compiled with per-thread default streams links them.
+// The symbols themselves, as linked by a program compiled with per-thread default streams.
 bool symbolsAreThere() {
   bool ok = true;
   for (const char* name : {"cuMemcpyHtoD_v2_ptds", "cuMemsetD32_v2_ptds", "cuMemcpyAsync_ptsz", "cuLaunchKernel_ptsz",
@@ -87,8 +87,8 @@ bool runtimePassesFlagsOn() {
   return ok & EXPECT(idOfNull(entry) == idOf(CU_STREAM_LEGACY));
 }
 
-// A fill by the per-thread flavour comes in order with the thread's own stream, where a host function holds it up; by
-// the legacy flavour it would wait for no stream that does not block.
+// A fill by the per-thread flavour is ordered behind the thread's own stream, which a host function holds; by the legacy flavour it would
+// not wait for a non-blocking stream.
 void CUDART_CB hold(void* go) {
   while (!static_cast<std::atomic<bool>*>(go)->load()) usleep(1000);
 }

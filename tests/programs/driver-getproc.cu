@@ -1,5 +1,5 @@
-// The driver API, found as a program does that must also start where no driver is: libcuda.so.1 opened at run time,
-// every entry asked of cuGetProcAddress by name and version.
+// The driver API, used by a program that must also start without a driver: libcuda.so.1 is opened at run time, and every entry is looked up
+// with cuGetProcAddress by name and version.
 #include "program.h"
 
 #include <cudaTypedefs.h>
@@ -24,8 +24,8 @@ void check(CUresult result, const char* what) {
   std::exit(1);
 }
 
-// What cannot be had says so, in the status and not as an error: a name that no driver has, and
-// an entry asked for as of a version before its first.
+// Missing entries are reported in the status and not as an error: a name that no driver has, and an entry requested for a version before
+// its first.
 bool absenceIsTold() {
   void* entry = nullptr;
   CUdriverProcAddressQueryResult found;

@@ -1,5 +1,5 @@
-// Graphs by the driver's API: nodes of any type by the one entry for all of them, memory operations, events that order two graphs,
-// attributes, and every way to ask and change; also after a suspend.
+// Graphs by the driver API: nodes of any type by the common entry, memory operations, events that order two graphs, attributes, and all
+// queries and setters; also after a suspend.
 #include "driver-entry.h"
 
 #include <cstring>
@@ -53,7 +53,7 @@ std::string printed(CUgraph graph, unsigned flags) {
   return text.str();
 }
 
-// What a printed graph says of a node is what the flags ask for.
+// A printed graph contains the node details that the flags request.
 bool checkPrinted(unsigned* values) {
   CUgraph graph;
   CUgraphNode kernel, fill;
@@ -80,7 +80,7 @@ bool checkPrinted(unsigned* values) {
   return ok;
 }
 
-// A fill of 4, plus 1, written twice with words beside it: by the entry for any type.
+// A fill with 4, a kernel that adds 1, and batched writes of two more words: by the common entry for all types.
 bool checkAny(unsigned* values) {
   CUgraph graph;
   CUgraphNode fill, kernel, words, empty;
@@ -123,7 +123,7 @@ bool checkAny(unsigned* values) {
   CALL(cuGraphLaunch, exec, nullptr);
   ok &= EXPECT(read(values) == 5) & EXPECT(read(values + 1) == 77) & EXPECT(read(values + 2) == 4);
 
-  // The graph's own nodes, then those of the executable graph alone.
+  // Changes the graph's own nodes, then only those of the executable graph.
   params = adds(values, 10, arguments, &kept, &place);
   CALL(cuGraphNodeSetParams, kernel, &params);
   CUDA_KERNEL_NODE_PARAMS now{};
@@ -204,7 +204,7 @@ bool checkEvents(unsigned* values) {
   return ok;
 }
 
-// Attributes of a kernel's node, and the graph as text.
+// Attributes of a kernel node, and the graph as text.
 bool checkAttributes(unsigned* values) {
   CUgraph graph;
   CUgraphNode first, second;

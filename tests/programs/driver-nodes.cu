@@ -1,5 +1,5 @@
-// Nodes of graphs by the driver's entries for one type each: what a node was made with is told, another is set in the graph or in
-// the executable graph, and a launch does it.
+// Graph nodes by the driver's entries for each type: the parameters that a node was made with are returned, other ones are set in the graph
+// or in the executable graph, and a launch uses them.
 #include "exported-entry.h"
 
 namespace {
@@ -38,7 +38,7 @@ CUstreamBatchMemOpParams writeOf(const Values& values, unsigned value) {
   return operation;
 }
 
-// A kernel's node with its arguments.
+// A kernel node with its arguments.
 struct Addition {
   int* to;
   int value;

@@ -1,4 +1,4 @@
-// Entries that are rows of the table and nothing else: each is called by its exported name, and its value or its effect is looked at.
+// Entries that consist only of a row of the table: each is called by its exported name, and its result or effect is checked.
 #include "exported-entry.h"
 
 #include <cudaProfiler.h>
@@ -81,7 +81,7 @@ bool checkHostMemory() {
   return ok && EXPECT((flags & CU_MEMHOSTREGISTER_PORTABLE) != 0) && WORKS(cuMemHostUnregister, page);
 }
 
-// The first versions of copies from and to arrays, whose numbers have 32 bits, and of pinned memory.
+// The first versions of copies from and to arrays, which have 32-bit sizes, and of pinned memory.
 bool checkArrays(CUstream stream) {
   CUDA_ARRAY_DESCRIPTOR shape{16, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1};
   CUarray first = nullptr, second = nullptr;
@@ -98,7 +98,7 @@ bool checkArrays(CUstream stream) {
   return ok && WORKS(cuArrayDestroy, first) && WORKS(cuArrayDestroy, second);
 }
 
-// One stream waits for what another writes: 32 and 64 bits, by both versions.
+// One stream waits for a value that another writes: 32 and 64 bits, by both versions.
 bool checkValues(CUstream waits, CUdeviceptr words) {
   CUstream writes = nullptr;
   uint64_t seen[4]{};

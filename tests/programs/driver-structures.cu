@@ -1,4 +1,4 @@
-// Entries whose arguments are structures and arrays, each called by its exported name: what they change survives a suspend.
+// Entries whose arguments are structures and arrays, each called by its exported name: their effects survive a suspend.
 #include "exported-entry.h"
 
 #include <cstring>
@@ -46,7 +46,7 @@ CUstreamBatchMemOpParams waits(CUdeviceptr address, cuuint32_t value) {
   return operation;
 }
 
-// One stream waits for the other, in the middle of a batch.
+// One stream waits for the other in the middle of a batch.
 bool runBatches(CUstream first, CUstream second, CUdeviceptr words) {
   CUstreamBatchMemOpParams waiting[] = {writes(words, 5, false), waits(words + 8, 6), writes(words + 16, uint64_t{7} << 40, true)};
   CUstreamBatchMemOpParams releasing[] = {waits(words, 5), writes(words + 8, 6, false)};
@@ -86,7 +86,7 @@ int main() {
   CUdeviceptr words = 0;
   bool ok = WORKS(cuStreamCreate, &first, CU_STREAM_NON_BLOCKING) && WORKS(cuStreamCreate, &second, CU_STREAM_NON_BLOCKING) &&
             WORKS(cuStreamCreate, &third, 0) && WORKS(cuMemAlloc_v2, &words, 64) && WORKS(cuMemsetD8_v2, words, 0, 64) &&
-            WORKS(cuStreamSynchronize, nullptr);  // which the streams that do not block would not wait for
+            WORKS(cuStreamSynchronize, nullptr);  // which the non-blocking streams would not wait for
   ok = ok && setAttributes(first) && WORKS(cuStreamCopyAttributes, second, first) && runBatches(first, second, words) && checkAtomics();
   pausePoint();
   ok = ok && hasAttributes(first) && hasAttributes(second) && haveWritten(words);

@@ -1,5 +1,5 @@
-// A kernel that ends when the program says so. With the argument `wait` the program never ends it: the caller kills the program.
-// With `pause` it ends it after its pause point.
+// A kernel that runs until the program ends it. With the argument `wait` the program never does: the caller kills the program. With `pause`
+// it does so after its pause point.
 #include <cstring>
 
 #include "program.h"

@@ -1,5 +1,4 @@
-// An event that is destroyed before its record has happened: the record still happens, and must not be taken for one of
-// an event made since.
+// An event that is destroyed before its record has completed: the record still completes, and must not count for an event made later.
 #include "await-flag.h"
 #include "program.h"
 

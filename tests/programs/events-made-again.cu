@@ -1,5 +1,5 @@
-// An event that is made after another has ended may get its address, and must be new all the same: it has no record, no time and
-// nothing that waits for it, whatever the ended one had.
+// An event made after another was destroyed may get the same address, but must be new: without a record, a time, or anything that waits for
+// it, whatever the destroyed event had.
 #include <set>
 
 #include "await-flag.h"
@@ -8,10 +8,10 @@
 namespace {
 
 constexpr int count = 100;
-// Recorded behind work that goes on: the driver waits, inside a record, if too many of events that block the host are (docs/facts.md).
+// Recorded behind running work: the driver blocks in a record if too many blocking-sync events are pending (docs/facts.md).
 constexpr int waiting = 40;
 
-// Makes and ends so many, each with a record that has happened.
+// Makes and destroys that many events, each with a completed record.
 void makeAndEnd(cudaStream_t stream, unsigned flags) {
   std::vector<cudaEvent_t> events(count);
   for (cudaEvent_t& each : events) {
@@ -22,7 +22,7 @@ void makeAndEnd(cudaStream_t stream, unsigned flags) {
   for (cudaEvent_t each : events) CHECK(cudaEventDestroy(each));
 }
 
-// What a new event answers, and that waiting for it waits for nothing.
+// Checks the queries of a new event, and that waiting for it returns at once.
 bool isNew(cudaEvent_t event, cudaEvent_t timed, cudaStream_t stream) {
   float milliseconds = 0;
   bool ok = EXPECT_ERROR(cudaEventQuery(event), cudaSuccess) & EXPECT_ERROR(cudaEventSynchronize(event), cudaSuccess) &
@@ -46,13 +46,13 @@ int main() {
   bool ok = true;
   for (unsigned flags : {cudaEventDefault, cudaEventDisableTiming, cudaEventBlockingSync}) {
     makeAndEnd(fast, flags);
-    if (flags == cudaEventDisableTiming) pausePoint();  // with those that have ended
+    if (flags == cudaEventDisableTiming) pausePoint();  // while there are destroyed events
     std::vector<cudaEvent_t> events(count);
     for (cudaEvent_t& each : events) CHECK(cudaEventCreateWithFlags(&each, flags));
     ok &= EXPECT(std::set<cudaEvent_t>(events.begin(), events.end()).size() == count);
     for (cudaEvent_t each : events) ok &= isNew(each, timed, fast);
 
-    // One that is recorded behind work that goes on is waited for, by the stream and the host, as any is.
+    // An event recorded behind running work is waited for, by a stream and by the host, like any other.
     std::atomic<bool> go{false};
     CHECK(cudaLaunchHostFunc(slow, awaitFlag, &go));
     for (int i = 0; i < waiting; ++i) CHECK(cudaEventRecord(events[i], slow));
@@ -66,10 +66,10 @@ int main() {
       float milliseconds = -1;
       ok &= EXPECT_ERROR(cudaEventElapsedTime(&milliseconds, timed, events[waiting - 1]), cudaSuccess) & EXPECT(milliseconds > 0);
     }
-    if (flags == cudaEventBlockingSync) pausePoint();  // with those that were made again, recorded
+    if (flags == cudaEventBlockingSync) pausePoint();  // while there are reused events with records
     for (cudaEvent_t each : events) ok &= EXPECT_ERROR(cudaEventQuery(each), cudaSuccess);
 
-    // In a graph: of a capture, and as nodes.
+    // In graphs: in a capture, and as nodes.
     cudaGraph_t graph;
     cudaGraphExec_t executable;
     CHECK(cudaStreamBeginCapture(fast, cudaStreamCaptureModeThreadLocal));

@@ -1,4 +1,4 @@
-// Uses the GPU and returns argv[1]: a launcher must pass a program's exit code on.
+// Uses the GPU and returns argv[1]: a launcher must pass on a program's exit code.
 #include "program.h"
 
 __global__ void copy(const int* from, int* to) { *to = *from; }

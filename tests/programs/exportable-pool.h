@@ -1,4 +1,4 @@
-// A pool that other processes can be given.
+// A pool that can be exported to other processes.
 #pragma once
 
 #include "program.h"

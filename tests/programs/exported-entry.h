@@ -1,10 +1,10 @@
-// The driver's entries by their exported names, as an old program finds them, every version under its own; and what they give.
-// Included before anything that includes cuda.h.
+// The driver's entries by their exported names, as an old program finds them, every version under its own name; and checks of their
+// results. Include it before anything that includes cuda.h.
 #pragma once
 
 #include <dlfcn.h>
 
-#define __CUDA_API_VERSION_INTERNAL  // every version under its own name
+#define __CUDA_API_VERSION_INTERNAL  // declares every version under its own name
 #include <cuda.h>
 
 #include "program.h"

@@ -1,5 +1,5 @@
-// A kernel that faults between launches that follow each other closely: those before it have run, those behind it have not, the
-// error comes at the next call that waits and at all further ones, and a reset makes the device usable.
+// A kernel that faults in a rapid sequence of launches: the ones before it have run, the ones behind it have not, the next call that waits
+// and all later ones return the error, and a reset makes the device usable.
 #include "program.h"
 
 namespace {
@@ -13,7 +13,7 @@ __global__ void fail(int* nowhere) { *nowhere = 1; }
 
 int main() {
   bool ok = true;
-  unsigned* counter;  // in pinned memory: it can be read when the device has failed
+  unsigned* counter;  // in pinned memory, which can be read after the device has failed
   cudaEvent_t recorded;
   CHECK(cudaMallocHost(&counter, sizeof *counter));
   CHECK(cudaEventCreate(&recorded));

@@ -1,6 +1,6 @@
-// A kernel that faults ends the context, for every thread and stream, and those of the process's other devices; cudaDeviceReset
-// gives the program a new one, in which everything works again. Repeated several times, with copies behind the fault that are
-// never executed: they leave nothing behind.
+// A kernel fault ends the context for every thread and stream, and the contexts of the process's other devices; cudaDeviceReset gives the
+// program a new one, in which everything works again. Repeated several times, with copies behind the fault that are never executed and must
+// leave nothing behind.
 #include <thread>
 
 #include "await-flag.h"
@@ -16,7 +16,7 @@ __global__ void fill(int* data, int first) { data[threadIdx.x] = first + threadI
 
 namespace {
 
-// What a callback behind the fault is told, and whether a host function there is called.
+// Which status a callback behind the fault gets, and whether a host function there is called.
 struct Behind {
   std::atomic<int> told{-1};
   std::atomic<bool> called{false};
@@ -32,7 +32,7 @@ struct Behind {
   }
 };
 
-// Lets a fault happen while one thread waits for its stream, and asks for it in every way that there is.
+// Causes a fault while one thread waits for its stream, and checks every call that returns it.
 bool faultAndAsk() {
   constexpr int copies = 20, copied = 8192;
   std::atomic<bool> go{false};
@@ -49,7 +49,7 @@ bool faultAndAsk() {
   CHECK(cudaMalloc(&data, copied * sizeof(int)));
   CHECK(cudaMallocArray(&array, &ofInts, 256, rows));
 
-  // A driver may make a copy wait for its stream; then the fault comes before the last copies, and they are told of it.
+  // A driver may make a copy wait for its stream; the fault then happens before the last copies, which return it.
   CHECK(cudaLaunchHostFunc(stream, awaitFlag, &go));
   std::atomic<bool> posted{false};
   std::thread opener([&] {
@@ -87,7 +87,7 @@ bool faultAndAsk() {
   return ok;
 }
 
-// That the device works: memory, a module's variable as the image has it, streams, events, copies either way.
+// Checks that the device works: memory, a module's variable with its initial value, streams, events, copies in both directions.
 bool works(int round) {
   DeviceArray<int> data(256), seen(1);
   cudaStream_t stream;
@@ -108,8 +108,8 @@ bool works(int round) {
   return ok;
 }
 
-// Memory of a graph ends with the context. The graph that had it does not free what is there afterwards. Of a graph of an ended
-// context only a session promises anything.
+// A graph's memory ends with the context, and the graph does not free memory allocated at its address afterwards. Only a session specifies
+// the behaviour of a destroyed context's graph.
 bool leavesNewMemoryToTheProgram() {
   if (!inSession) return true;
   constexpr size_t bytes = 4096;
@@ -135,7 +135,7 @@ bool leavesNewMemoryToTheProgram() {
   return ok & EXPECT(reserved == 0);
 }
 
-// What another device of the same program holds, where there is one: a fault ends all devices of a process, each until it is
+// The state of another device of the same program, if there is one: a fault ends the contexts of all devices of a process, each until it is
 // reset.
 class Neighbour {
  public:
@@ -186,12 +186,12 @@ class Neighbour {
 int main() {
   Neighbour neighbour;
   int* pinned;
-  CHECK(cudaMallocHost(&pinned, 1 << 20));  // ends with the context that it was made in
+  CHECK(cudaMallocHost(&pinned, 1 << 20));  // ends with the context in which it was made
   bool ok = true;
   for (int round = 0; round < 4; ++round) ok &= faultAndAsk() & works(round) & neighbour.isLostUntilReset();
   ok &= leavesNewMemoryToTheProgram() & neighbour.isLostUntilReset();
 
-  // What is made after a reset outlives a pause like anything else.
+  // Objects made after a reset survive a pause like any others.
   CHECK(cudaDeviceReset());
   DeviceArray<int> kept(256), seen(1);
   CHECK(cudaMallocHost(&pinned, 256 * sizeof(int)));

@@ -1,11 +1,11 @@
-// A kernel that writes to an unmapped address. The next call that synchronizes returns the fault, and so does every call after
-// it: the context is lost, the process is not. Reading the thread's last error clears that, as it clears any, but not the fault.
+// A kernel that writes to an unmapped address. The next call that synchronizes returns the fault, and so does every later call: the context
+// is lost, the process is not. Reading the thread's last error clears the last error, but not the fault.
 #include "program.h"
 
 __global__ void storeAt(int* address) { *address = 1; }
 
 int main() {
-  static DeviceArray<int>* lost = new DeviceArray<int>(1);  // never freed: by then no call succeeds
+  static DeviceArray<int>* lost = new DeviceArray<int>(1);  // never freed, because later calls fail
   storeAt<<<1, 1>>>(*lost);
   CHECK(cudaDeviceSynchronize());
 

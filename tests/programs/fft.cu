@@ -1,6 +1,5 @@
-// The fast Fourier transform of radix 2 after Stockham, which sorts itself: one launch a stage, from one array to
-// another. The reference is the definition in double precision; a stage adds about one unit in the last place to
-// numbers of up to the root of the length.
+// A radix-2 Stockham FFT, which needs no bit reversal: one launch per stage, from one array to another. The reference is the definition in
+// double precision; each stage adds an error of about one unit in the last place to values up to the square root of the length.
 #include "program.h"
 #include "random-numbers.h"
 
@@ -9,7 +8,7 @@
 constexpr int logCount = 11, count = 1 << logCount, block = 256;
 constexpr double tolerance = 1e-4;
 
-// Joins transforms of length `half` to transforms of twice that. `sign` is -1 forth and 1 back.
+// Combines transforms of length `half` to transforms of twice that. `sign` is -1 for the forward and 1 for the inverse transform.
 __global__ void joinHalves(const float2* from, float2* to, int half, float sign) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   const int k = i & (half - 1);
@@ -27,7 +26,7 @@ __global__ void scale(float2* values, float factor) {
   values[i] = {values[i].x * factor, values[i].y * factor};
 }
 
-// Transforms `values`; the other array is scratch. Returns whichever holds the result.
+// Transforms `values`; `other` is scratch. Returns the array that holds the result.
 float2* transform(float2* values, float2* other, float sign) {
   for (int half = 1; half < count; half *= 2) {
     joinHalves<<<count / 2 / block, block>>>(values, other, half, sign);

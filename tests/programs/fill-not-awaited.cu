@@ -1,4 +1,4 @@
-// A fill of the host's memory in a stream is not waited for: what it fills is as before until the stream comes there.
+// A fill of host memory in a stream does not block the caller: the memory is unchanged until the stream reaches the fill.
 #include "await-flag.h"
 #include "program.h"
 
@@ -6,7 +6,7 @@ namespace {
 
 constexpr size_t pitch = 64, rows = 8, bytes = pitch * rows;
 
-// The device is held until the program goes on, so a call that waited for it would not return.
+// The device is held until the program continues, so a call that waited for it would not return.
 bool inAStreamIsNotWaitedFor(char* memory) {
   std::atomic<bool> mayGoOn{false};
   memory[0] = 1;

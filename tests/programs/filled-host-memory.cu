@@ -1,5 +1,5 @@
-// A fill of the host's memory by a call without a stream is over when the call returns, of pinned and of registered memory, whatever the
-// device is doing before it (fill-not-awaited.cu: one with a stream is not waited for).
+// A fill of pinned or registered memory by a call without a stream is complete when the call returns, whatever work the device has before
+// it (fill-not-awaited.cu: a fill in a stream is not waited for).
 #include <unistd.h>
 
 #include "driver-entry.h"
@@ -17,7 +17,7 @@ constexpr size_t pitch = 64, rows = 8, bytes = pitch * rows;
 struct Filled {
   const char* what;
   char* memory;
-  cudaStream_t behind;  // the stream that orders it
+  cudaStream_t behind;  // the stream that orders the fill
 };
 
 template <typename Fill>

@@ -1,5 +1,5 @@
-// Whatever a program has freed counts as free when its streams have come so far, also if it allocates nothing any more: memory that was
-// freed in a stream, whichever way it was allocated, managed memory, and memory of graphs.
+// Freed memory counts as free when its streams have reached the free, even if the program allocates nothing more: stream-ordered frees of
+// memory from any kind of allocation, managed memory, and memory of graphs.
 #include "in-session.h"
 #include "managed.h"
 #include "program.h"
@@ -16,7 +16,7 @@ size_t available() {
   return free;
 }
 
-// `before` is free again, but for what other programs take meanwhile; `what` of that size would be missed.
+// `before` bytes are free again, except for what other programs take meanwhile; a leak of `bytes` would show.
 bool isFree(const char* what, size_t before, size_t bytes) {
   const size_t after = available();
   const bool ok = after + bytes / 4 >= before;
@@ -54,7 +54,7 @@ class Device {
     CHECK(cudaStreamSynchronize(stream));
   }
 
-  // The driver keeps memory of graphs until it is trimmed.
+  // The driver keeps graphs' memory until it is trimmed.
   bool countsGraphs(size_t before, size_t bytes) {
     cudaGraph_t graph;
     cudaGraphExec_t executable;
@@ -81,7 +81,7 @@ class Device {
 int main() {
   if (!isConcurrent() && !inSession) return notHere;
   Device device;
-  fill<<<1, 1>>>(nullptr, 0);  // a kernel is loaded at its first use, and needs room itself
+  fill<<<1, 1>>>(nullptr, 0);  // a kernel is loaded at its first use, which needs memory
   CHECK(cudaDeviceSynchronize());
   const size_t bytes = available() / 20;
   bool ok = device.countsFreed(bytes);

@@ -1,5 +1,5 @@
-// Memory that is freed in the legacy stream behind kernels of a blocking stream, or in a blocking stream behind kernels of the legacy
-// stream, is nobody else's before these kernels have run: not that of a third stream that allocates and fills meanwhile.
+// Memory freed in the legacy stream behind kernels of a blocking stream, or the reverse, is not reused before these kernels have run: not
+// by a third stream that allocates and fills meanwhile.
 #include "program.h"
 
 using Flag = volatile int;
@@ -21,13 +21,14 @@ struct Order {
     int no = 0;
     CHECK(cudaDeviceGetDefaultMemPool(&pool, 0));
     CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
-    // By which a pool gives memory early that has been freed, and lets the stream wait.
+    // Otherwise the pool may reuse freed memory early and make the stream wait.
     CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolReuseAllowInternalDependencies, &no));
     CHECK(cudaStreamCreate(&blocking));
     int* word;
     CHECK(cudaMallocHost(&word, sizeof *word));
     flag = word;
-    // The pool has what is allocated below, so that it need not grow while kernels wait; in one piece, which no block is made of alone.
+    // The pool already has the memory that is allocated below, so that it need not grow while kernels wait; as one piece, which no single
+    // block uses up.
     void* memory;
     CHECK(cudaMallocAsync(&memory, 2 * tries * blocksOfTry * bytes, blocking));
     CHECK(cudaMemsetAsync(memory, 0, bytes, blocking));
@@ -39,12 +40,12 @@ struct Order {
     CHECK(cudaFreeHost(const_cast<int*>(flag)));
   }
 
-  // Two kernels in a row, of which the first waits and the second reads what is freed in the other stream.
+  // Two kernels in sequence: the first waits, the second reads the memory that is freed in the other stream.
   bool keeps(cudaStream_t kernels, cudaStream_t frees, int value) {
     int* memory = nullptr;
     DeviceArray<int> out(copied);
     cudaStream_t other;
-    CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));  // a new one, which has freed nothing itself
+    CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));  // a new stream, which has freed nothing itself
     CHECK(cudaMallocAsync(&memory, bytes, kernels));
     const std::vector<int> values(count, value);
     CHECK(cudaMemcpyAsync(memory, values.data(), bytes, cudaMemcpyHostToDevice, kernels));

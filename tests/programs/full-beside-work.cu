@@ -1,5 +1,5 @@
-// What a device has no room for is refused while a kernel runs that waits for the program: a program that lacks memory does not wait for
-// work. Memory that is freed behind that kernel another stream is given, whose work waits for it.
+// An allocation that does not fit is refused even while a kernel waits for the program: allocations do not wait for work. Memory freed
+// behind that kernel can be given to another stream, whose work then waits for the free.
 #include "program.h"
 
 struct Signals {
@@ -39,7 +39,7 @@ class Work {
     constexpr size_t width = 65536, rowBytes = width * sizeof(float4);
     bool ok = EXPECT_ERROR(cudaMalloc(&memory, available + (64 << 20)), cudaErrorMemoryAllocation) &
               EXPECT_ERROR(cudaMallocAsync(&memory, total, other), cudaErrorMemoryAllocation);
-    if (total / rowBytes < 65536)  // what an array can have at most
+    if (total / rowBytes < 65536)  // the maximum size of an array
       ok &= EXPECT_ERROR(cudaMallocArray(&array, &texels, width, total / rowBytes), cudaErrorMemoryAllocation);
     ok &= EXPECT_ERROR(cudaGetLastError(), cudaErrorMemoryAllocation) & EXPECT_ERROR(cudaStreamQuery(waiting), cudaErrorNotReady);
     return end() & ok;

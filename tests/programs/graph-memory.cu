@@ -1,5 +1,5 @@
-// Memory that graphs allocate and free: explicit nodes, captured stream-ordered allocations, memory that outlives a launch, and the
-// objects of the program that graphs hold. Suspended while a graph's memory is allocated.
+// Memory that graphs allocate and free: explicit nodes, captured stream-ordered allocations, memory that outlives a launch, and user
+// objects that graphs hold. Suspended while a graph's memory is allocated.
 #include "memory-node.h"
 #include "program.h"
 
@@ -23,7 +23,7 @@ unsigned long long amount(cudaGraphMemAttributeType which) {
   return value;
 }
 
-// A buffer that lives within the launch.
+// A buffer that lives only within the launch.
 bool captured() {
   cudaStream_t stream;
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -66,7 +66,7 @@ bool captured() {
   return ok;
 }
 
-// Memory that a launch allocates and something else frees.
+// Memory that a launch allocates and that is freed elsewhere.
 bool kept() {
   cudaGraph_t graph;
   CHECK(cudaGraphCreate(&graph, 0));
@@ -84,7 +84,7 @@ bool kept() {
   cudaGraphExec_t exec, again;
   CHECK(cudaGraphInstantiate(&exec, graph, 0));
   CHECK(cudaGraphLaunch(exec, nullptr));
-  bool ok = EXPECT_ERROR(cudaGraphLaunch(exec, nullptr), cudaErrorInvalidValue);  // it has not been freed
+  bool ok = EXPECT_ERROR(cudaGraphLaunch(exec, nullptr), cudaErrorInvalidValue);  // its memory has not been freed
   cudaGetLastError();
 
   pausePoint();
@@ -99,12 +99,12 @@ bool kept() {
   CHECK(cudaFreeAsync(values, nullptr));
   CHECK(cudaGraphExecDestroy(exec));
 
-  // Launched again and again, it frees what it has allocated before.
+  // With each launch it frees the memory of the previous one.
   CHECK(cudaGraphInstantiate(&again, graph, cudaGraphInstantiateFlagAutoFreeOnLaunch));
   for (int round = 0; round < 3; ++round) CHECK(cudaGraphLaunch(again, nullptr));
   CHECK(cudaGraphDestroy(graph));
   CHECK(cudaGraphExecDestroy(again));
-  CHECK(cudaMemcpy(got.data(), values, count * sizeof(int), cudaMemcpyDeviceToHost));  // it outlives the graph
+  CHECK(cudaMemcpy(got.data(), values, count * sizeof(int), cudaMemcpyDeviceToHost));  // the memory outlives the graph
   ok &= same("outlives", got, expected(100, 1));
   CHECK(cudaFree(values));
   CHECK(cudaDeviceGraphMemTrim(0));
@@ -112,7 +112,7 @@ bool kept() {
   return ok;
 }
 
-// Memory that a launch allocates is freed by another graph: one graph frees it once, and one that ends unused has freed nothing.
+// Memory that a launch allocates is freed by another graph: a graph frees it once, and a graph that is destroyed unlaunched frees nothing.
 bool freedElsewhere() {
   cudaStream_t stream;
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -145,7 +145,7 @@ bool freedElsewhere() {
   return ok;
 }
 
-// What is captured names a pool, which must be one, and is allocated beside it: the limit of that does not count.
+// A captured allocation refers to a pool, which must be valid, but does not use its memory: the pool's limit does not apply.
 bool fromPools() {
   cudaStream_t stream;
   cudaMemPool_t pool, gone;
@@ -193,7 +193,7 @@ bool objects() {
   cudaGraphExec_t exec;
   CHECK(cudaGraphInstantiate(&exec, graph, 0));
   CHECK(cudaGraphReleaseUserObject(graph, two, 1));
-  bool ok = EXPECT(first == 0) & EXPECT(second == 0);  // the executable graph has them
+  bool ok = EXPECT(first == 0) & EXPECT(second == 0);  // the executable graph holds references
   CHECK(cudaGraphLaunch(exec, nullptr));
   CHECK(cudaGraphDestroy(graph));
   ok &= EXPECT(first == 0);

@@ -1,14 +1,14 @@
-// User objects of executable graphs that change: one that is updated by a graph, or whose child's graph is set, has the references of that
-// graph from then on, and gives up those that it had when the launches before have run.
+// User objects of executable graphs that change: an executable graph that is updated from another graph, or whose child graph is set, holds
+// the references of that graph from then on, and releases its former ones when earlier launches have run.
 #include "await-flag.h"
 #include "kernel-node.h"
 
-// Which kernels have run, and in which order.
+// Shows which kernels have run, and in which order.
 __global__ void append(int* digits, int digit) { *digits = 10 * *digits + digit; }
 
 namespace {
 
-// An object that graphs are given. A thread of CUDA's destroys it, some time after the last reference has been given up.
+// A user object. A CUDA thread destroys it some time after the last reference was released.
 class Object {
  public:
   Object() {
@@ -17,7 +17,7 @@ class Object {
   }
   Object(const Object&) = delete;
   Object& operator=(const Object&) = delete;
-  // The program's only reference becomes the graph's.
+  // Moves the program's only reference to the graph.
   void giveTo(cudaGraph_t graph) const { CHECK(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove)); }
   void shareWith(cudaGraph_t graph) const { CHECK(cudaGraphRetainUserObject(graph, object, 1, 0)); }
   bool lives() const { return destroyed == 0; }
@@ -31,7 +31,7 @@ class Object {
   std::atomic<int> destroyed{0};
 };
 
-// None has been destroyed, nor is while a thread of CUDA's has time to.
+// None has been destroyed, nor is within the time that a CUDA thread needs.
 bool live(std::initializer_list<const Object*> objects) {
   usleep(20'000);
   for (auto* object : objects)
@@ -39,7 +39,7 @@ bool live(std::initializer_list<const Object*> objects) {
   return true;
 }
 
-// A stream behind a host function, with what its kernels have appended.
+// A stream behind a host function, and the digits that its kernels have appended.
 class Held {
  public:
   Held() { CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)); }
@@ -49,7 +49,7 @@ class Held {
     CHECK(cudaLaunchHostFunc(stream, awaitFlag, &isOpen));
   }
   void launch(cudaGraphExec_t exec) const { CHECK(cudaGraphLaunch(exec, stream)); }
-  // What has been appended since the last time.
+  // The digits appended since the last call.
   bool gives(int wanted) {
     isOpen = true;
     CHECK(cudaStreamSynchronize(stream));
@@ -88,14 +88,14 @@ void updateBy(cudaGraphExec_t exec, cudaGraph_t graph) {
   CHECK(cudaGraphExecUpdate(exec, graph, &info));
 }
 
-// ---- Updated by a graph.
+// ---- Updated from a graph.
 struct Updated {
   Updated() {
     cudaGraph_t graph = appending(held, 1, first);
     exec = instantiated(graph);
     CHECK(cudaGraphDestroy(graph));
   }
-  // A launch of what it did before waits.
+  // With a pending launch of the earlier state.
   bool keepsForLaunches() {
     cudaGraph_t graph = appending(held, 2, second);
     held.hold();
@@ -108,7 +108,7 @@ struct Updated {
     ok &= EXPECT(first.ends());
     return ok & EXPECT(live({&second}));
   }
-  // Nothing waits.
+  // Without pending launches.
   bool givesUp() {
     cudaGraph_t graph = appending(held, 3, third);
     updateBy(exec, graph);
@@ -146,7 +146,7 @@ struct Updated {
   cudaGraphExec_t exec = nullptr;
 };
 
-// Of a graph that it was made of, and of another one that has the same object.
+// From the graph that it was instantiated from, and from another one with the same object.
 bool keepsTheSame() {
   Held held;
   Object object;
@@ -166,7 +166,7 @@ bool keepsTheSame() {
   return ok & EXPECT(object.ends());
 }
 
-// With a launch that waits after an update.
+// With a launch pending after an update.
 bool endsBehindLaunches() {
   Held held;
   Object first, second;
@@ -184,11 +184,11 @@ bool endsBehindLaunches() {
   return ok & EXPECT(second.ends());
 }
 
-// ---- A graph with a child, which has another one.
+// ---- A graph with a child graph that has a child graph.
 cudaGraphNode_t addChild(cudaGraph_t graph, cudaGraphNode_t before, cudaGraph_t child) {
   cudaGraphNode_t node;
   CHECK(cudaGraphAddChildGraphNode(&node, graph, &before, 1, child));
-  CHECK(cudaGraphDestroy(child));  // the node has a clone, with references of its own
+  CHECK(cudaGraphDestroy(child));  // the node has a clone with its own references
   return node;
 }
 
@@ -196,7 +196,7 @@ struct Family {
   struct Objects {
     Object outer, inner;
   };
-  // A kernel each, behind which the child comes.
+  // A kernel at each level, followed by the child.
   cudaGraph_t child(int digit, const Objects& objects) const {
     cudaGraph_t graph;
     CHECK(cudaGraphCreate(&graph, 0));
@@ -213,7 +213,7 @@ struct Family {
     own.giveTo(graph);
     return graph;
   }
-  // The node of the child's child.
+  // The node of the inner child.
   static cudaGraphNode_t innerOf(cudaGraphNode_t outer) {
     cudaGraph_t graph;
     cudaGraphNode_t nodes[2];
@@ -228,7 +228,7 @@ struct Family {
     CHECK(cudaGraphExecChildGraphNodeSetParams(exec, node, graph));
     CHECK(cudaGraphDestroy(graph));
   }
-  // The child's graph is set, then that of its child, each behind a launch that waits.
+  // Sets the child's graph, then the inner child's, each while a launch is pending.
   bool check() {
     cudaGraphNode_t node;
     cudaGraph_t graph = parent(1, own, first, node);

@@ -1,9 +1,9 @@
-// Graphs whose kernels may begin before the one before them has ended: edges with ports, given by hand and captured, launched before
-// and after a suspend.
+// Graphs whose kernels may begin before the previous kernel has ended: edges with ports, explicit and captured, launched before and after a
+// suspend.
 #include "kernel-node.h"
 #include "program.h"
 
-// Says that the next one may begin, and tells whether it has begun before this one has written: not promised, so only printed.
+// Allows the next kernel to begin, and records whether it began before this one's write: this is not guaranteed, so it is only printed.
 __global__ void produce(int* values, int* begun, int rounds) {
   cudaTriggerProgrammaticLaunchCompletion();
   bool overlapped = false;
@@ -11,7 +11,7 @@ __global__ void produce(int* values, int* begun, int rounds) {
   values[0] += 1;
   values[3] += overlapped;
 }
-// Waits itself for what comes before it.
+// Waits itself for the previous kernel.
 __global__ void consume(int* values, int* begun, int) {
   atomicAdd(begun, 1);
   cudaGridDependencySynchronize();
@@ -32,7 +32,7 @@ static void join(cudaGraph_t graph, cudaGraphNode_t from, cudaGraphNode_t to, un
   CHECK(cudaGraphAddDependencies(graph, &from, &to, &data, 1));
 }
 
-// What a launch after `launches` others leaves.
+// Launches the graph after `launches` others and checks the result.
 static bool adds(cudaGraphExec_t graph, cudaStream_t stream, int launches, const char* what) {
   int found[4] = {}, wanted = 0;
   CHECK(cudaGraphLaunch(graph, stream));
@@ -88,7 +88,7 @@ int main() {
   CHECK(cudaMemcpy(&overlapped, values + 3, sizeof overlapped, cudaMemcpyDefault));
   printf("%d of 6 began before the one before had ended\n", overlapped);
 
-  // It is still the graph that it was made of, ports and all.
+  // It can still be updated from the graph that it was instantiated from, including ports.
   cudaGraphExecUpdateResultInfo info{};
   CHECK(cudaGraphExecUpdate(ofGiven, given, &info));
   return 0;

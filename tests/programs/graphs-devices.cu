@@ -1,5 +1,5 @@
-// Graphs with work on two devices, and graphs launched into streams of another device than their nodes': made by hand and captured,
-// with kernels, copies, fills, host functions and events, changed between launches, over a pause.
+// Graphs with work on two devices, and graphs launched into streams of another device than their nodes': explicit and captured, with
+// kernels, copies, fills, host functions and events, changed between launches, over a pause.
 #include <vector>
 
 #include "peer-devices.h"
@@ -15,7 +15,7 @@ __global__ void add(int* data, int by) {
   if (i < count) data[i] += by;
 }
 
-// Long enough that what does not wait for it is seen.
+// Slow enough to reveal work that does not wait for it.
 __global__ void addSlowly(int* data, int by) {
   const int i = threadIdx.x + blockIdx.x * blockDim.x;
   int turns = 0;
@@ -69,7 +69,7 @@ cudaGraphNode_t copyNode(cudaGraph_t graph, const Side& side, std::vector<cudaGr
 
 void countCall(void* calls) { ++*static_cast<int*>(calls); }
 
-// One device adds, the other gets what it has, adds and gives it back; a host function in between.
+// One device adds, the other copies the values, adds and copies them back; with a host function in between.
 struct Pair {
   Pair(const Side& first, const Side& second) {
     CHECK(cudaGraphCreate(&graph, 0));
@@ -87,7 +87,7 @@ struct Pair {
     CHECK(cudaGraphExecDestroy(exec));
     CHECK(cudaGraphDestroy(graph));
   }
-  // By which the second device adds from now on.
+  // Sets the second device's addend.
   void setSecond(const Side& second, int by) const {
     int* data = second.data;
     void* arguments[] = {&data, &by};
@@ -113,7 +113,7 @@ struct Pair {
 bool worksOnBoth(const Side& first, const Side& second, const Pair& pair, int before, int calls, int by = 10) {
   const int callsBefore = pair.calls;
   for (int i = 0; i < calls; ++i) pair.launch(i % 2 == 0 ? first : second);
-  // Each launch waits for the one before, whichever stream it is in; the streams wait for theirs.
+  // Each launch waits for the previous one, whichever stream it is in; the streams wait for their launches.
   for (auto* side : {&first, &second}) {
     CHECK(cudaSetDevice(side->device));
     CHECK(cudaStreamSynchronize(side->stream));
@@ -122,7 +122,7 @@ bool worksOnBoth(const Side& first, const Side& second, const Pair& pair, int be
   return EXPECT(first.last() == now) & EXPECT(second.last() == now - 100) & EXPECT(pair.calls - callsBefore == calls);
 }
 
-// A graph of one device in the order of a stream of the other.
+// A graph of one device, ordered in a stream of the other.
 bool runsInOthersStream(const Side& first, const Side& second) {
   cudaGraph_t graph;
   cudaGraphExec_t exec;
@@ -152,7 +152,7 @@ bool runsInOthersStream(const Side& first, const Side& second) {
   return ok;
 }
 
-// Streams of both devices captured into one graph, which joins the other's.
+// Streams of both devices captured into one graph; the second stream joins the first one's capture.
 cudaGraphExec_t captured(const Side& first, const Side& second) {
   cudaEvent_t fork, join;
   cudaGraph_t graph;
@@ -188,7 +188,7 @@ bool runsCaptured(const Side& first, const Side& second, cudaGraphExec_t exec) {
   return EXPECT(first.last() == 9) & EXPECT(second.last() == 3);
 }
 
-// Memory of the other device, freed while a launch uses it, is freed behind it.
+// Memory of the other device that is freed while a launch uses it is freed behind the launch.
 bool freesBehind(const Side& first, const Side& second) {
   CHECK(cudaSetDevice(second.device));
   int *more = nullptr, *next = nullptr;
@@ -249,7 +249,7 @@ bool recordsAndWaits(const Side& first, const Side& second) {
   return ok;
 }
 
-// A graph that records events of both devices, which streams and the host of both wait for, beside records by streams.
+// A graph that records events of both devices; streams and the host of both wait for them, besides records in streams.
 struct RecordedOnBoth {
   RecordedOnBoth(const Side& first, const Side& second) {
     for (auto* side : {&first, &second}) {
@@ -280,7 +280,7 @@ struct RecordedOnBoth {
     CHECK(cudaGraphAddEventRecordNode(&node, graph, &before, before == nullptr ? 0 : 1, event));
     return node;
   }
-  // What each device has is copied by streams of both when its event has happened.
+  // Each device's data is copied in streams of both devices after its event has completed.
   bool isWaitedFor(const Side& first, const Side& second) const {
     const Side* const sides[] = {&first, &second};
     const int was[] = {first.last(), second.last()};
@@ -289,7 +289,7 @@ struct RecordedOnBoth {
       CHECK(cudaSetDevice(side->device));
       for (int from : {0, 1}) CHECK(cudaMalloc(&copies[from][side->device], count * sizeof(int)));
       addSlowly<<<blocksFor(count, 256), 256, 0, side->stream>>>(side->data, 0);
-      CHECK(cudaEventRecord(ended[side->device], side->stream));  // the graph's record is a later one
+      CHECK(cudaEventRecord(ended[side->device], side->stream));  // the graph's record is later
       CHECK(cudaStreamSynchronize(side->stream));
     }
     CHECK(cudaSetDevice(second.device));
@@ -320,7 +320,7 @@ struct RecordedOnBoth {
     }
     return ok;
   }
-  // Another event of the same device takes the last one's place, for one launch.
+  // Another event of the same device replaces the last one for one launch.
   bool recordsAnother(const Side& first, const Side& second) const {
     cudaEvent_t other;
     CHECK(cudaSetDevice(second.device));
@@ -346,7 +346,7 @@ struct RecordedOnBoth {
 }  // namespace
 
 int main() {
-  if (!devicesReachEachOther()) return getenv("VGPU_EMULATED") == nullptr ? notHere : 1;  // emulated devices do
+  if (!devicesReachEachOther()) return getenv("VGPU_EMULATED") == nullptr ? notHere : 1;  // emulated devices are peers
   Side first(0), second(1);
   bool ok = true;
   for (auto* side : {&first, &second}) {
@@ -362,7 +362,7 @@ int main() {
   ok &= recorded.isWaitedFor(first, second) & recorded.recordsAnother(first, second);
   cudaGraphExec_t fromStreams = captured(first, second);
   ok &= runsCaptured(first, second, fromStreams);
-  CHECK(cudaGraphLaunch(recorded.exec, first.stream));  // what it records is asked for behind the pause
+  CHECK(cudaGraphLaunch(recorded.exec, first.stream));  // its events are queried after the pause
   pausePoint();
   float milliseconds = -1;
   for (int device : {0, 1}) {

@@ -1,10 +1,10 @@
-// Graphs beside the other device's legacy stream: a capture on one device leaves that of the other one alone, and an executable graph that
-// waits in one's legacy stream is updated while the other one is current.
+// Graphs and the other device's legacy stream: a capture on one device does not affect the other device's legacy stream, and an executable
+// graph that is pending in one device's legacy stream is updated while the other device is current.
 #include "kernel-node.h"
 
 __global__ void add(int* to, int value) { *to += value; }
 
-// Takes some milliseconds, so that what does not wait for it is seen.
+// Takes some milliseconds, to reveal work that does not wait for it.
 __global__ void storeSlowly(int* to, int value) {
   int turns = 0;
   for (volatile int i = 0; i < 300'000; ++i) turns += i & 1;
@@ -15,7 +15,7 @@ namespace {
 
 void use(int device) { CHECK(cudaSetDevice(device)); }
 
-// The stream belongs to the second device, and so the first one's legacy stream is not used by the capture.
+// The stream belongs to the second device, so the capture does not involve the first one's legacy stream.
 struct Captured {
   Captured() {
     use(0);
@@ -69,7 +69,7 @@ struct Captured {
     CHECK(cudaGraphDestroy(graph));
     return ok;
   }
-  // Its own device's legacy stream would wait for it.
+  // Its own device's legacy stream would have to wait for it.
   bool refusesItsOwn() const {
     begin();
     cudaStreamCaptureStatus ofLegacy;
@@ -93,8 +93,8 @@ struct Captured {
   cudaStream_t stream = nullptr;
 };
 
-// A slow kernel's value, which a host function sees. One of two graphs that are alike but for the value and the kernel's priority, which
-// makes an update one to other nodes.
+// A slow kernel's value, which a host function reads. Two graphs differ in the value and in the kernel's priority, so that an update must
+// replace nodes.
 struct Updated {
   Updated() {
     use(1);
@@ -122,7 +122,7 @@ struct Updated {
     auto& self = *static_cast<Updated*>(updated);
     self.seen.push_back(*self.copy);
   }
-  // It is what graph `now` says; then the other.
+  // Launches graph `now`, then updates it to the other one.
   bool isLaunchedBehind(int now) {
     seen.clear();
     use(1);
@@ -155,7 +155,7 @@ int main() {
   alarm(60);
   int devices = 0;
   CHECK(cudaGetDeviceCount(&devices));
-  if (devices < 2) return getenv("VGPU_EMULATED") == nullptr ? notHere : 1;  // there are as many emulated ones as it says
+  if (devices < 2) return getenv("VGPU_EMULATED") == nullptr ? notHere : 1;  // VGPU_EMULATED gives the number of emulated devices
   Captured captured;
   Updated updated;
   bool ok = captured.check();

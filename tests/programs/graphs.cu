@@ -1,5 +1,5 @@
-// Graphs made of explicit nodes: every type, dependencies that matter, child graphs, host functions in order at every launch,
-// copies from and to pageable memory, and executable graphs that are changed between launches, before and after a suspend.
+// Graphs of explicit nodes: every type, effective dependencies, child graphs, host functions in order in every launch, copies from and to
+// pageable memory, and executable graphs that are changed between launches, before and after a suspend.
 #include "program.h"
 
 constexpr int count = 1 << 12, block = 256, blocks = count / block;
@@ -42,7 +42,7 @@ void note(void* data) {
   call->calls->order.push_back(call->number);
 }
 
-// Pageable in, two branches that join, pageable out, with host functions before and behind.
+// A copy in from pageable memory, two branches that join, a copy out, with host functions at both ends.
 struct Diamond {
   std::vector<int> input = std::vector<int>(count), output = std::vector<int>(count);
   DeviceArray<int> a{count}, b{count}, joined{count};
@@ -80,7 +80,7 @@ struct Diamond {
     CHECK(cudaGraphAddEventRecordNode(&record, graph, &end, 1, event));
   }
 
-  // After a launch that has ended.
+  // After a completed launch.
   bool isRight(int amountNow, int factorNow) {
     std::vector<int> want(count);
     for (int i = 0; i < count; ++i) want[i] = (input[i] + amountNow) * 1000 + 7 * factorNow;
@@ -105,7 +105,7 @@ bool launches() {
   ok &= diamond.isRight(5, 3);
   CHECK(cudaStreamSynchronize(stream));
 
-  // What is set counts from the next launch on; the graph itself stays as it was.
+  // Changes apply from the next launch on; the graph itself does not change.
   int amount = 11;
   Kernel changed((void*)addTo, &diamond.pa, &amount);
   CHECK(cudaGraphExecKernelNodeSetParams(exec, diamond.add, &changed.params));
@@ -114,7 +114,7 @@ bool launches() {
   CHECK(cudaStreamSynchronize(stream));
   ok &= diamond.isRight(11, 3);
 
-  // Two launches are queued; the host functions of each run in its order.
+  // Two launches are queued; each calls its host functions in order.
   CHECK(cudaGraphLaunch(exec, stream));
   CHECK(cudaGraphLaunch(exec, stream));
   CHECK(cudaStreamSynchronize(stream));
@@ -133,7 +133,7 @@ bool launches() {
   CHECK(cudaStreamSynchronize(stream));
   ok &= diamond.isRight(11, 4);
 
-  // Another executable graph of the same graph has what the graph says.
+  // Another executable graph of the same graph has the graph's parameters.
   cudaGraphExec_t other;
   CHECK(cudaGraphInstantiate(&other, diamond.graph, 0));
   CHECK(cudaGraphLaunch(other, stream));
@@ -179,7 +179,7 @@ bool children() {
   CHECK(cudaGraphClone(&clone, outer));
   cudaGraphNode_t there;
   CHECK(cudaGraphNodeFindInClone(&there, second, clone));
-  CHECK(cudaGraphDestroyNode(there));  // of the clone alone
+  CHECK(cudaGraphDestroyNode(there));  // only in the clone
 
   cudaGraphExec_t exec, shorter;
   CHECK(cudaGraphInstantiate(&exec, outer, 0));
@@ -191,7 +191,7 @@ bool children() {
   CHECK(cudaGraphLaunch(shorter, nullptr));
   ok &= same("clone", values.download(), std::vector<int>(count, 360));
 
-  // Another child of the same shape, and then the whole graph from one of the same shape.
+  // Another child of the same shape, and then an update from a whole graph of the same shape.
   cudaGraph_t larger = chain(pointer, 3, 2);
   CHECK(cudaGraphExecChildGraphNodeSetParams(exec, second, larger));
   CHECK(cudaGraphLaunch(exec, nullptr));
@@ -261,7 +261,7 @@ bool introspection() {
   CHECK(cudaGraphGetNodes(graph, nullptr, &nodes));
   ok &= EXPECT(nodes == 2);
 
-  // Misuse, each with CUDA's error, and the graph goes on.
+  // Invalid uses, each with CUDA's error; the graph still works.
   cudaGraphNode_t node, foreign[] = {a};
   ok &= EXPECT_ERROR(cudaGraphAddEmptyNode(&node, graph, foreign, 1), cudaErrorInvalidValue);
   cudaGraphNode_t twice[] = {b, b};

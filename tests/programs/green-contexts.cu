@@ -1,5 +1,5 @@
-// Green contexts: parts of the device's multiprocessors with streams of their own, which share memory, kernels and variables with the
-// primary context. What the program keeps of resources, in its own memory, is of use behind the pause point too.
+// Green contexts: partitions of the device's multiprocessors with their own streams, which share memory, kernels and variables with the
+// primary context. Resource structures in the program's own memory remain valid after the pause point.
 #include "exported-entry.h"
 #include "in-session.h"
 
@@ -20,11 +20,11 @@ constexpr CUdevResourceType multiprocessors = CU_DEV_RESOURCE_TYPE_SM;
 CUcontext primary = nullptr;
 CUdevResource whole{};
 
-// A green context of one resource, or of several.
+// A green context of one or several resources.
 struct Green {
   CUgreenCtx green = nullptr;
   CUcontext context = nullptr;
-  CUstream stream = nullptr;  // that does not block
+  CUstream stream = nullptr;  // non-blocking
 
   bool make(CUdevResource* resources, unsigned count = 1) {
     CUdevResourceDesc descriptor = nullptr;
@@ -42,7 +42,7 @@ struct Green {
   bool end() { return WORKS(cuStreamDestroy_v2, stream) && WORKS(cuGreenCtxDestroy, green) && WORKS(cuCtxSetCurrent, primary); }
 };
 
-// Words of device memory; streams wait for the first, which a stream of the primary context writes.
+// Words of device memory; streams wait for the first one, which a stream of the primary context writes.
 struct Words {
   Words() : words(std::vector<unsigned>(4)) { CHECK(cudaStreamCreateWithFlags(&opener, cudaStreamNonBlocking)); }
   ~Words() { CHECK(cudaStreamDestroy(opener)); }
@@ -67,7 +67,7 @@ unsigned counted() {
   return value;
 }
 
-// Kernels and variables are the primary context's, in the green context's streams and with it current.
+// Kernels and variables are the primary context's, in the green context's streams and while it is current.
 bool counts(const Green& part) {
   const unsigned before = counted();
   count<<<1, 1, 0, part.stream>>>(1);
@@ -97,7 +97,7 @@ bool knows(const Green& part) {
   return ok & WORKS(cuCtxGetDevResource, primary, &resource, multiprocessors) & EXPECT(resource.sm.smCount == whole.sm.smCount);
 }
 
-// A green context's default stream and its streams that block are ordered with no others, nor with each other.
+// A green context's default stream and its blocking streams are not ordered with other streams, nor with each other.
 bool runsBeside(const Green& part) {
   Words words;
   cudaStream_t blocking = nullptr;
@@ -119,7 +119,7 @@ bool runsBeside(const Green& part) {
   return ok & WORKS(cuCtxSetCurrent, primary);
 }
 
-// While it is current, its default stream is captured, which the legacy stream never is; others go on meanwhile.
+// While it is current, its default stream can be captured, unlike the legacy stream; other streams continue meanwhile.
 bool captures(const Green& part) {
   Words words;
   CUgraph graph = nullptr;
@@ -136,7 +136,7 @@ bool captures(const Green& part) {
   return ok & WORKS(cuCtxSetCurrent, primary);
 }
 
-// Events behind all of a green context's work, and before what it is given.
+// Events behind all work of a green context, and before its later work.
 bool waits(const Green& part) {
   Words words;
   CUevent event = nullptr, ofAll = nullptr;
@@ -152,7 +152,7 @@ bool waits(const Green& part) {
   return ok & WORKS(cuEventDestroy_v2, event) & WORKS(cuEventDestroy_v2, ofAll);
 }
 
-// A cooperative launch must fit into the stream's part.
+// A cooperative launch must fit into the stream's partition.
 bool fits(const Green& part) {
   DeviceArray<unsigned> met(std::vector<unsigned>(1));
   int blocks = 0;
@@ -199,7 +199,7 @@ bool refusesResources(CUdevResource* parts) {
   return ok & GIVES(CUDA_ERROR_INVALID_CONTEXT, cuGreenCtxRecordEvent, nullptr, nullptr);
 }
 
-// What the driver takes although one would not expect it. How many multiprocessors such a green context has natively is not known.
+// Surprising resources that the driver accepts. How many multiprocessors such a green context has natively is unknown.
 bool takesOddResources(CUdevResource* parts) {
   CUdevResource resource{}, mixed[]{parts[0], whole}, twice[]{parts[0], parts[0]};
   bool ok = true;
@@ -217,8 +217,7 @@ bool takesOddResources(CUdevResource* parts) {
   return ok & WORKS(cuGreenCtxDestroy, green);
 }
 
-// Not natively: when a green context has been destroyed while it was current, driver 580 frees something twice at the end of every other
-// program.
+// Only in a session: if a green context is destroyed while it is current, driver 580 double-frees at the end of every other program.
 bool refusesEnded(CUdevResource* parts) {
   if (!inSession) return true;
   Green part;
@@ -260,8 +259,8 @@ int main() {
   const unsigned size = 2 * whole.sm.minSmPartitionSize;
   ok &= WORKS(cuDevSmResourceSplitByCount, nullptr, &groups, &whole, nullptr, 0, size) & EXPECT(groups >= 4);
 
-  // What is kept over the pause point: resources, a descriptor of which nothing is made yet, and green contexts, one of them a part of
-  // another's part.
+  // Kept over the pause point: resources, a descriptor without a green context yet, and green contexts, one of them a part of another one's
+  // part.
   CUdevResource parts[4]{}, rest{}, ofFirst{}, quarter{};
   CUdevResourceDesc descriptor = nullptr;
   Green first, pair, nested, all, late, remainder;

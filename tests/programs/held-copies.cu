@@ -1,5 +1,5 @@
-// Copies of pageable memory to the device behind work that is held: as many as CUDA takes in a stream return at once, and those of other
-// streams and threads, in either direction, are made meanwhile. What ends the hold may be behind them. And copies within the host's memory.
+// Copies of pageable memory to the device behind held work: as many as CUDA accepts in a stream return at once, and copies in other streams
+// and threads, in both directions, proceed meanwhile. The call that ends the hold may come behind them. Also copies within host memory.
 #include "await-flag.h"
 #include "program.h"
 
@@ -28,7 +28,7 @@ struct Held {
   }
 };
 
-// Copies of different bytes, out of one buffer that is overwritten as soon as a call has returned.
+// Copies of different bytes from one buffer, which is overwritten as soon as a call returns.
 struct Copies {
   size_t bytes, count;
   DeviceArray<unsigned char> to;
@@ -54,7 +54,7 @@ bool fillsOneStream(size_t bytes, size_t count) {
   return copies.haveArrived();
 }
 
-// What another thread copies in another stream, of every size and in either direction, with 700,000 bytes at `memory`.
+// Another thread's copies in another stream, of every size and in both directions, with 700,000 bytes at `memory`.
 bool othersGoOn(unsigned char* memory) {
   bool ok = true;
   std::thread([&] {
@@ -73,7 +73,7 @@ bool othersGoOn(unsigned char* memory) {
   return EXPECT(ok);
 }
 
-// With rows that lie apart on the device: such a copy is not one row.
+// With a pitch on the device: such a copy is not one row.
 bool fillsOneStreamWithRows() {
   constexpr size_t width = 600, rows = 20, pitch = 1024, count = 80;
   Held held;
@@ -93,11 +93,11 @@ bool fillsOneStreamWithRows() {
   return EXPECT(ok);
 }
 
-// What ends the hold is behind other threads' copies, here in as many streams.
+// The call that ends the hold comes behind other threads' copies, here in several held streams.
 bool leavesOthersAlone(size_t heldStreams, size_t bytes, size_t countOfStream) {
   Held held(heldStreams);
   Copies copies(bytes, heldStreams * countOfStream);
-  DeviceArray<unsigned char> others(700'000);  // a free would wait for what is held
+  DeviceArray<unsigned char> others(700'000);  // a free would wait for held work
   for (size_t stream = 0, copy = 0; stream < heldStreams; ++stream)
     for (size_t i = 0; i < countOfStream; ++i, ++copy) copies.post(copy, held.streams[stream]);
   const bool ok = othersGoOn(others);
@@ -105,7 +105,7 @@ bool leavesOthersAlone(size_t heldStreams, size_t bytes, size_t countOfStream) {
   return ok & copies.haveArrived();
 }
 
-// A copy from pinned to pageable memory, and back, in a stream that blocks, behind what the legacy default stream is held by.
+// A copy between pinned and pageable memory, in both directions, in a blocking stream behind held work of the legacy default stream.
 bool comesBehindLegacy() {
   unsigned char* pinned;
   CHECK(cudaMallocHost(&pinned, 2));
@@ -137,7 +137,7 @@ int main() {
   bool ok = fillsOneStream(4096, 900) & fillsOneStream(16384, 250) & fillsOneStream(48 << 10, 84) & fillsOneStream(65536, 63) &
             fillsOneStream(100'000, 2) & fillsOneStreamWithRows() & comesBehindLegacy();
   pausePoint();
-  // More held streams than these may hold others up by themselves (docs/ring.md, Connections).
+  // More held streams than these may block others by themselves (docs/ring.md, Connections).
   ok &= leavesOthersAlone(1, 16384, 250) & leavesOthersAlone(4, 65536, 20) & leavesOthersAlone(2, 1'000'000, 2);
   return verdict("held-copies", ok);
 }

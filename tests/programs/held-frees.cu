@@ -1,6 +1,5 @@
-// Arrays that are freed around work that a host function holds: behind it, when only a later call of another thread lets it go
-// on, and before it, behind work that ends by itself. Other work goes on meanwhile, and the memory can be allocated again after
-// the frees.
+// Arrays that are freed while a host function holds work: behind the held work, which only a later call of another thread releases, and
+// before it, behind work that ends by itself. Other work proceeds meanwhile, and the memory can be allocated again after the frees.
 #include <atomic>
 #include <thread>
 
@@ -61,8 +60,8 @@ class Work {
     return same("copied from the freed array", copied.download(), values) & same("sum", sum.download(), {added});
   }
 
-  // A driver frees an array when the work before it is over, and the call waits for that. A session's call need not, so that the
-  // held work comes before that end, and must not be waited for with the rest.
+  // A driver frees an array when the earlier work is complete, and the call waits for that. A session's call need not wait: the held work
+  // may then start before the free is executed, and the free must not wait for it.
   bool freesBeforeHeldWork() {
     allocate();
     CHECK(cudaDeviceSynchronize());

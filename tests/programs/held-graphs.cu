@@ -1,5 +1,5 @@
-// Graphs that end while their launches wait for a word which the thread that ends them writes next: nothing about their ends waits for
-// the device, and what launches use lives until they have run. An error of work before is left to the call that reports it.
+// Graphs that are destroyed while their launches wait for a word that the destroying thread writes next: their destruction does not wait
+// for the device, and resources of launches live until these have run. An error of earlier work is left for the call that reports it.
 #include "exported-entry.h"
 
 namespace {
@@ -38,7 +38,7 @@ class Held {
   unsigned held = 0;
 };
 
-// A captured graph and what it is instantiated as, made before a stream is held: that may wait.
+// A captured graph and its executable graph, made before a stream is held, because that may wait.
 struct Made {
   template <typename Work>
   explicit Made(Work work, cudaUserObject_t object = nullptr) {
@@ -70,7 +70,7 @@ std::vector<int> filled(int start) {
   return values;
 }
 
-// In the way of whoever would use memory of a graph that has ended: the same amount of memory, with other bytes.
+// Allocates the same amount of memory and writes other bytes to it, which would overwrite a destroyed graph's memory.
 void useMemory(cudaStream_t stream) {
   void* memory;
   CHECK(cudaMallocAsync(&memory, bytes, stream));
@@ -124,7 +124,7 @@ bool endsWithItsCopies(Held& held) {
   return held.open() & ok & same("copied there and back", out, filled(11));
 }
 
-// Its function runs when the launches have, and may wait for the program.
+// The object's destructor runs after the launches, and may wait for the program.
 bool endsWithItsObjects(Held& held) {
   struct State {
     std::atomic<bool> ends{false}, ended{false};
@@ -146,7 +146,7 @@ bool endsWithItsObjects(Held& held) {
   return ok & same("filled", out.download(), filled(13));
 }
 
-// The stream of the last launch has ended before the graph.
+// The stream of the last launch is destroyed before the graph.
 bool outlivesItsStream(Held& held) {
   DeviceArray<int> out(32);
   cudaStream_t stream;

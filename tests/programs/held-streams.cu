@@ -1,5 +1,5 @@
-// A stream that is blocked until later work of another stream has run, with as much work behind it as CUDA takes: the thread that
-// fills it waits in its call if the stream is full, all other threads continue.
+// A stream that is blocked until later work of another stream has run, with as much work behind it as CUDA accepts: the thread that fills
+// it blocks in its call if the stream is full, all other threads continue.
 #include <cstring>
 #include <thread>
 
@@ -8,7 +8,7 @@
 
 namespace {
 
-// In memory of the program that kernels reach too: what ends the hold.
+// In program memory that kernels can access: ends the hold.
 using Flag = volatile int;
 
 __global__ void raise(Flag* flag) { *flag = 1; }
@@ -20,8 +20,7 @@ void CUDART_CB awaitFlagOnHost(void* flag) {
   while (*static_cast<Flag*>(flag) == 0) usleep(100);
 }
 
-// Does nothing useful for a while, so that a program that pauses behind the end of the hold has much of its work still
-// to come.
+// Runs for a while before it ends the hold, so that most of the held work is still pending at the pause.
 __global__ void raiseLate(Flag* flag, unsigned spins, unsigned* sink) {
   unsigned value = *sink;
   for (unsigned i = 0; i < spins; ++i) value = value * 1664525 + 1013904223;
@@ -70,7 +69,7 @@ struct Held {
   }
 };
 
-// As many as a stream takes natively, and their end, by one thread.
+// One thread posts as many launches as a stream accepts natively, and then ends the hold.
 template <typename Hold>
 bool fillsOneStream(const char* what, Hold hold) {
   constexpr unsigned launches = 1000;
@@ -82,7 +81,7 @@ bool fillsOneStream(const char* what, Hold hold) {
   return held.isRight(what, launches);
 }
 
-// More than a stream takes; the end comes from another thread, which makes what it needs only then.
+// More launches than a stream accepts; another thread ends the hold, and only then makes the objects that it needs.
 bool overfillsOneStream(bool pauses) {
   constexpr unsigned launches = 5000;
   Held held;
@@ -109,7 +108,7 @@ bool overfillsOneStream(bool pauses) {
   return ok;
 }
 
-// The legacy default stream's room is its own, and work of it is ordered with that of blocking streams as ever.
+// The legacy default stream has its own limit, and its work is ordered with that of blocking streams as usual.
 bool fillsDefaultStream() {
   constexpr unsigned launches = 3000;
   DeviceArray<Turns> turns(std::vector<Turns>{{0, 0}});
@@ -123,7 +122,7 @@ bool fillsDefaultStream() {
   return EXPECT(got.ran == launches) & EXPECT(got.wrong == 0);
 }
 
-// Pinned memory with a flag for each thing that is awaited; all are raised at the end, so that nothing stays held.
+// Pinned memory with a flag for each condition; all are raised at the end, so that nothing stays held.
 struct Flags {
   static constexpr int count = 4;
   int* words;
@@ -159,7 +158,7 @@ struct BlockingStream {
   operator cudaStream_t() const { return stream; }
 };
 
-// A call in a thread of its own, which may wait for what the caller raises afterwards.
+// A call on its own thread, which may wait for a flag that the caller raises afterwards.
 class Call {
  public:
   template <typename Function>
@@ -171,11 +170,11 @@ class Call {
 
  private:
   std::atomic<bool> hasEnded{false};
-  std::thread thread;  // last: it sets the flag
+  std::thread thread;  // last, because it sets the flag
 };
 
-// A stream whose work is over says so while the legacy default stream, behind which its next work would be, is held and another
-// thread waits for the device; and so ends a wait for it.
+// A stream whose work is complete reports it, and a wait for it returns, although the legacy default stream, behind which its next work
+// would be, is held and another thread waits for the device.
 bool isOverBesideDefaultStream() {
   BlockingStream blocking;
   Flags flags;
@@ -191,7 +190,7 @@ bool isOverBesideDefaultStream() {
   return ok;
 }
 
-// The same of one that has work yet when the wait for it begins.
+// The same for a stream that still has work when the wait begins.
 bool endsBesideDefaultStream() {
   BlockingStream blocking;
   Flags flags;
@@ -205,8 +204,8 @@ bool endsBesideDefaultStream() {
   return ok;
 }
 
-// Nor does a wait last longer if another thread gives the stream more, which comes behind the legacy stream's work, or gives the legacy
-// stream more too.
+// Nor does the wait take longer if another thread gives the stream more work, which comes behind the legacy stream's, or also gives the
+// legacy stream more.
 bool endsThoughMoreIsGiven(bool isLegacyGivenMore) {
   BlockingStream blocking;
   Flags flags;
@@ -224,8 +223,8 @@ bool endsThoughMoreIsGiven(bool isLegacyGivenMore) {
   return ok;
 }
 
-// Waits hold up nothing: while threads wait for the legacy default stream and for the device, whose work is held in one blocking stream,
-// another stream's work runs that ends this.
+// Waits do not block other work: threads wait for the legacy default stream and for the device, whose work is held in one blocking stream,
+// while another stream's work runs, which ends the hold.
 template <typename Wait>
 bool waitHoldsNothingUp(Wait wait) {
   BlockingStream held, other;
@@ -241,8 +240,8 @@ bool waitHoldsNothingUp(Wait wait) {
   return ok;
 }
 
-// Nor does the end of an object that the driver keeps until all work is done: the legacy default stream has work, and behind it a
-// blocking stream waits for what another one will do. `hold` makes it wait.
+// Nor does the destruction of an object that the driver keeps until all work is done: the legacy default stream has work, and a blocking
+// stream behind it waits for another stream's work. `hold` makes it wait.
 template <typename Hold>
 bool endOfObjectHoldsNothingUp(Hold hold) {
   BlockingStream held, other;

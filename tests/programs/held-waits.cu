@@ -1,5 +1,5 @@
-// One thread waits for a stream that a host function blocks; only a later call of another thread ends that wait. Kernels that
-// print must not change that.
+// One thread waits for a stream that a host function blocks; only a later call of another thread ends that wait. Kernels that print must
+// not change this.
 #include <atomic>
 #include <thread>
 
@@ -20,7 +20,7 @@ void hold(void* data) {
   while (!held->released) usleep(100);
 }
 
-// While a thread of its own is in `wait`, the program's other thread has work done, and only then lets go.
+// While a separate thread is in `wait`, the program's main thread has work done, and only then releases the stream.
 template <typename Wait>
 void waitWhileHeld(cudaStream_t held, cudaStream_t other, int* greeted, Wait wait) {
   Hold state;
@@ -44,8 +44,8 @@ int main() {
   DeviceArray<int> greeted(std::vector<int>{0});
   int expected = 0;
   for (unsigned flags : {cudaStreamDefault, cudaStreamNonBlocking}) {
-    // The driver waits for all work when a kernel that needs a stack comes for the first time, and after a pause it may be
-    // another process's driver.
+    // The driver waits for all work when a kernel that needs a stack is first launched, and after a pause this may be another process's
+    // driver.
     greet<<<1, 1>>>(0, greeted);
     CHECK(cudaDeviceSynchronize());
     expected += 1;
@@ -63,7 +63,7 @@ int main() {
     CHECK(cudaStreamDestroy(other));
   }
 
-  // What a destroyed stream was given counts for whoever waits for the device.
+  // A wait for the device includes the work of a destroyed stream.
   Hold state;
   CHECK(cudaStreamCreateWithFlags(&held, cudaStreamNonBlocking));
   CHECK(cudaLaunchHostFunc(held, hold, &state));

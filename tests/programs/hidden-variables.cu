@@ -1,4 +1,4 @@
-// Variables of a module loaded by hand that the program never asks for by name: only its kernels know them.
+// Variables of an explicitly loaded module that the program never looks up by name: only its kernels use them.
 #include "program.h"
 
 #include <cudaTypedefs.h>

@@ -1,5 +1,5 @@
-// Counts how often each byte occurs: warps of a block count in shared memory of their own, by atomics, and the block
-// adds what they found to the whole. Half of the data is one value, so that many threads meet at one counter.
+// Counts how often each byte occurs: each warp of a block counts in its own shared memory with atomics, and the block adds the counts to
+// the total. Half of the data is one value, so that many threads contend for one counter.
 #include "program.h"
 #include "random-numbers.h"
 

@@ -1,5 +1,4 @@
-// Instructions of compute capability 9.0a that CUDA C++ does not spell: barriers that count bytes, bulk copies, products of a
-// warpgroup.
+// Instructions of compute capability 9.0a without CUDA C++ intrinsics: barriers that count bytes, bulk copies, warpgroup products.
 #pragma once
 
 #include <cuda.h>
@@ -30,7 +29,7 @@ __device__ inline void waitFor(uint64_t* barrier, unsigned parity) {
                  : "r"(sharedAddress(barrier)), "r"(parity)
                  : "memory");
 }
-// Barriers that were made, and shared memory that was written, are seen by the copies that follow.
+// Makes initialized barriers, and written shared memory, visible to later copies.
 __device__ inline void publishBarriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 __device__ inline void publishShared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
@@ -50,20 +49,20 @@ __device__ inline void storeTensor2d(const CUtensorMap* map, int x, int y, const
                : "memory");
 }
 
-// ---- products of four warps
+// ---- warpgroup products
 __device__ inline void beginProducts() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ inline void waitForProducts() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 }
-enum class Span : uint64_t { none = 0, bytes128 = 1, bytes64 = 2, bytes32 = 3 };  // within which 16-byte units change places
-// Of an operand in shared memory: `leading` and `stride` are bytes between its core matrices.
+enum class Span : uint64_t { none = 0, bytes128 = 1, bytes64 = 2, bytes32 = 3 };  // the span within which 16-byte units are permuted
+// Descriptor of an operand in shared memory: `leading` and `stride` are the distances between its core matrices in bytes.
 __device__ inline uint64_t describe(const void* matrix, unsigned leading, unsigned stride, Span span) {
   return static_cast<uint64_t>((sharedAddress(matrix) & 0x3ffff) >> 4) | static_cast<uint64_t>(leading >> 4) << 16 |
          static_cast<uint64_t>(stride >> 4) << 32 | static_cast<uint64_t>(span) << 62;
 }
 
-// Whether this program's code, which is for 9.0a alone, runs on the current device.
+// Whether the current device can run this program's code, which is only for 9.0a.
 inline bool isHopper() {
   int major = 0, minor = 0;
   CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
@@ -71,7 +70,7 @@ inline bool isHopper() {
   return major == 9 && minor == 0;
 }
 
-// An entry of the driver, as a program that links the runtime alone finds it.
+// A driver entry, looked up as by a program that is linked only with the runtime.
 template <typename Entry>
 Entry driverEntry(const char* name) {
   void* entry = nullptr;

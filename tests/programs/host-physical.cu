@@ -1,5 +1,5 @@
-// Physical memory of the host (cuMemCreate): the program and its GPU use it at one address, as much as either has been allowed; and
-// memory that the GPU may compress.
+// Physical memory of the host (cuMemCreate): the program and its GPU use it at one address, each as far as it has access; and memory that
+// the GPU may compress.
 #include "driver-entry.h"
 
 #include <csetjmp>
@@ -67,7 +67,7 @@ void addOnDevice(CUdeviceptr address, size_t count, unsigned value) {
   CHECK(cudaDeviceSynchronize());
 }
 
-// One piece of memory at two addresses, of which the host may only read one, and device memory between them.
+// One piece of memory at two addresses, one of them read-only for the host, and device memory between them.
 struct Exchange {
   static constexpr size_t bytes = 2 * piece, count = bytes / sizeof(unsigned);
   CUdeviceptr base = reserve(3 * bytes), middle = base + bytes, again = base + 2 * bytes;
@@ -105,7 +105,7 @@ struct Exchange {
   }
 };
 
-// Fills and copies of a graph, which knows the memory by its address.
+// Fills and copies in a graph, by the memory's address.
 bool isUsedByGraphs(CUdeviceptr address, size_t count) {
   cudaStream_t stream;
   cudaGraph_t graph;
@@ -129,7 +129,7 @@ bool isUsedByGraphs(CUdeviceptr address, size_t count) {
   return ok;
 }
 
-// Access is taken and given; memory without a handle lives by its mapping; an address is another memory's afterwards.
+// Access is revoked and granted; memory without a handle lives as long as its mapping; the address is then reused for other memory.
 bool changesHands() {
   const CUdeviceptr address = reserve(piece);
   Handle handle = create(onHost, piece), found = 0;
@@ -164,7 +164,7 @@ bool changesHands() {
   return ok;
 }
 
-// Of the device; whether it is compressed is the device's to say.
+// Memory of the device; the device decides whether it is compressed.
 struct Compressible {
   CUdeviceptr address = reserve(2 * piece);
   Handle handle = create(onDevice, 2 * piece, CU_MEM_ALLOCATION_COMP_GENERIC);
@@ -197,7 +197,7 @@ int main() {
   Compressible compressible;
   bool ok = exchange.works(100) & isUsedByGraphs(exchange.base, exchange.count) & changesHands() & compressible.isIntact();
 
-  // Memory that is mapped nowhere, and some that the host alone may use.
+  // Memory that is not mapped, and memory that only the host may access.
   Handle unmapped = create(onHost, piece), hosts = create(onHost, piece);
   const CUdeviceptr place = reserve(piece), hostsPlace = reserve(piece);
   CALL(cuMemMap, place, piece, 0, unmapped, 0);

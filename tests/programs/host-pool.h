@@ -1,4 +1,4 @@
-// A pool of the host's memory, or of managed memory, that the first device may use.
+// A pool of host memory, or of managed memory, that the first device may access.
 #pragma once
 
 #include "program.h"

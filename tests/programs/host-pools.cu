@@ -1,5 +1,5 @@
-// Pools of the host's memory and of managed memory: program and kernels use it at one address, what is freed in a stream is used
-// again there at once and by others never too early, and all is as it was after a pause.
+// Pools of host memory and of managed memory: program and kernels use it at one address, memory freed in a stream is reused there at once
+// but never too early by other streams, and everything is unchanged after a pause.
 #include "await-flag.h"
 #include "host-pool.h"
 #include "program.h"
@@ -35,7 +35,7 @@ int sumOf(const int* data) {
   return sum;
 }
 
-// One stream waits before it reads what it frees behind that; another one allocates meanwhile and writes.
+// One stream waits, reads memory and frees it behind that; another one allocates and writes meanwhile.
 bool keepsStreamsApart(cudaMemPool_t pool) {
   cudaStream_t slow, fast;
   CHECK(cudaStreamCreateWithFlags(&slow, cudaStreamNonBlocking));
@@ -66,7 +66,7 @@ bool keepsStreamsApart(cudaMemPool_t pool) {
   return ok & same("sum of what was freed behind it", sum.download(), {4 * count}) & EXPECT(usedOf(pool) == 0);
 }
 
-// Far more in all than is kept, never much at once, in two streams.
+// Far more memory in total than the pool keeps, never much at once, in two streams.
 bool usesAgain(cudaMemPool_t pool) {
   cudaStream_t streams[2];
   for (auto& stream : streams) CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -87,8 +87,8 @@ bool usesAgain(cudaMemPool_t pool) {
   return ok & EXPECT(usedOf(pool) == 0);
 }
 
-// What there is of one pool over the pause: memory that both sides have written, some that is freed just before it, and some that is
-// only asked for; and memory of a pool that is destroyed.
+// Memory of one pool over the pause: some that both sides have written, some that is freed just before it, and some whose allocation is
+// pending; and memory of a pool that is destroyed.
 struct OverPause {
   OverPause(cudaMemAllocationType type, cudaMemLocationType place) : pool(makePool(type, place)), lost(makePool(type, place)) {
     ok = keepsStreamsApart(pool) & usesAgain(pool);

@@ -1,5 +1,5 @@
-// The program's own memory, registered: the GPU reads and writes it in place, copies need no staging, and every byte, also of
-// what lies beside it on its pages, is the same before, meanwhile and afterwards, whoever writes.
+// The program's own memory, registered: the GPU reads and writes it in place, copies need no staging, and no byte, also beside it on its
+// pages, is lost before, during or after the registration, whichever side writes.
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -16,7 +16,7 @@ __global__ void increment(int* data, int count) {
 
 namespace {
 
-constexpr int count = 700 * 1000;  // some pages, the last not whole
+constexpr int count = 700 * 1000;  // several pages, the last one partial
 
 int* onDevice(int* host) {
   int* device = nullptr;
@@ -26,7 +26,7 @@ int* onDevice(int* host) {
 
 void launch(int* data) { increment<<<(count + 255) / 256, 256>>>(data, count); }
 
-// Whether data[i] is i + more, for all.
+// Whether data[i] == i + more for all i.
 bool holds(const int* data, int more) {
   for (int i = 0; i < count; ++i)
     if (data[i] != i + more) {
@@ -36,12 +36,12 @@ bool holds(const int* data, int more) {
   return true;
 }
 
-// Threads that write beside the memory, and into it, while it is registered and unregistered.
+// Threads that write beside the memory and into it while it is registered and unregistered.
 class Writers {
  public:
   Writers(std::atomic<long>* beside, std::atomic<long>* inside)
       : first([=] { count(beside, ended, besideCount); }), second([=] { count(inside, ended, insideCount); }) {}
-  // What they counted is what they wrote: no write was lost.
+  // Their counts match the memory: no write was lost.
   bool lostNothing(const std::atomic<long>* beside, const std::atomic<long>* inside) {
     ended = true;
     first.join();
@@ -70,7 +70,7 @@ bool losesNoWrite() {
   return ok & writers.lostNothing(words, words + memory.size() / 2);
 }
 
-// A child has a copy, as of any memory.
+// A forked child has a copy, as of any memory.
 bool isCopiedByFork(int* data) {
   std::fflush(nullptr);
   const pid_t child = fork();
@@ -84,7 +84,7 @@ bool isCopiedByFork(int* data) {
   return EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0) & holds(data, 2);
 }
 
-// A file's memory cannot be the GPU's; it is registered all the same, and copied.
+// A shared file mapping cannot be moved into the GPU's memory; it is registered in place, and copied.
 bool takesSharedMemory() {
   constexpr size_t bytes = 1 << 20;
   auto* shared = static_cast<int*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
@@ -113,11 +113,11 @@ bool answersErrors(int* data) {
   return ok;
 }
 
-// Memory whose pages stay the program's: an initialised variable, and the caller's stack.
+// Memory whose pages cannot be replaced: an initialized variable, and the caller's stack.
 int initialised[5000] = {1};
 
-// What a copy to the device takes is what is there when its stream comes to it: a function that the stream calls before has written it.
-// Another thread's function, which is held meanwhile, does not hold the copy.
+// A copy to the device reads the memory when its stream reaches the copy: an earlier host function in the stream has written it. Another
+// thread's host function that is held meanwhile does not delay the copy.
 bool isReadInOrder(int* data, size_t values) {
   struct Writing {
     int* data;
@@ -159,7 +159,7 @@ __global__ void takeTime(int* out, int steps) {
   *out = static_cast<int>(value);
 }
 
-// Of pageable memory the call may return before the copy has been made, of registered memory not.
+// With pageable memory the call may return before the copy is complete, with registered memory not.
 bool isMadeAtReturn(int* data, size_t values) {
   DeviceArray<int> device(values), out(1);
   CHECK(cudaHostRegister(data, values * sizeof(int), cudaHostRegisterDefault));
@@ -216,7 +216,7 @@ int main() {
   CHECK(cudaHostUnregister(data));
   ok &= holds(data, 4) & EXPECT(memory[2] == 77 && memory[count + 3] == 77);
 
-  // Again, as often as one likes.
+  // It can be registered again any number of times.
   CHECK(cudaHostRegister(data, count * sizeof(int), cudaHostRegisterDefault));
   launch(onDevice(data));
   CHECK(cudaDeviceSynchronize());

@@ -1,5 +1,5 @@
-// A kernel that runs until the host writes a word of mapped memory: queries return "not ready" while it runs, the host is not
-// blocked, and each side sees what the other writes.
+// A kernel that runs until the host writes a word of mapped memory: queries return "not ready" while it runs, the host is not blocked, and
+// each side sees the other's writes.
 #include "program.h"
 
 struct Signals {
@@ -31,9 +31,9 @@ int main() {
   while (!signals->started) usleep(100);
   bool ok = EXPECT_ERROR(cudaStreamQuery(waiting), cudaErrorNotReady) &
             EXPECT_ERROR(cudaEventQuery(after), cudaErrorNotReady) &
-            EXPECT_ERROR(cudaGetLastError(), cudaSuccess);  // "not ready" is an answer, not the thread's last error
+            EXPECT_ERROR(cudaGetLastError(), cudaSuccess);  // "not ready" does not become the thread's last error
 
-  CHECK(cudaMemsetAsync(value, 0x11, sizeof(int), free));  // the other stream goes on meanwhile
+  CHECK(cudaMemsetAsync(value, 0x11, sizeof(int), free));  // the other stream continues meanwhile
   CHECK(cudaStreamSynchronize(free));
   ok &= EXPECT(signals->seen == 0);
   signals->release = 77;

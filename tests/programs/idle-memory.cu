@@ -1,12 +1,12 @@
-// Allocates large memory in a loop and frees it again: the session keeps what the next round needs, and no longer than that
-// (control/idle-memory looks). The first pause point holds the memory, the second has freed it, the third has freed other memory in a
-// stream, the fourth managed memory: each of them behind work, and with nothing allocated afterwards.
+// Allocates and frees large memory in a loop: the session keeps the memory that the next iteration needs, and no longer than that
+// (control/idle-memory checks). At the first pause point the memory is allocated, at the second it is freed, at the third other memory is
+// freed in a stream, at the fourth managed memory is: each behind work, and nothing is allocated afterwards.
 //
-// With the argument `little` the only pause point has freed a little in a stream, of which no thread is told: a suspend does not save
-// it.
+// With the argument `little`, at the only pause point a little memory is freed in a stream, and no thread has waited for it: a suspend does
+// not save its bytes.
 //
-// With another argument, the only pause point has freed pinned memory of a pool in a stream. The stream is held until the file GO that it
-// names is there; what was freed before that is to be returned after it.
+// With another argument, at the only pause point pinned memory of a pool is freed in a stream. The stream is held until the file that the
+// argument names exists; memory freed before that is returned after it.
 #include <string.h>
 
 #include <chrono>

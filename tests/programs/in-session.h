@@ -1,4 +1,4 @@
-// For what a session does and CUDA leaves open, or does wrong: some checks are for programs in a session only.
+// For behaviour of a session that CUDA leaves undefined, or that a driver gets wrong: some checks are made in a session only.
 #pragma once
 
 #include <cstdlib>

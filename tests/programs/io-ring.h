@@ -1,4 +1,4 @@
-// An io_uring of one operation at a time, by system calls alone: who uses the memory is the kernel, at a time of its own.
+// An io_uring with one operation at a time, by plain system calls: the kernel accesses the memory asynchronously.
 #pragma once
 
 #include <linux/io_uring.h>
@@ -28,17 +28,17 @@ class IoRing {
     if (ring >= 0) close(ring);
   }
 
-  // Whether this system lets the program have one.
+  // Whether the system lets the program use one.
   bool isThere() const { return ring >= 0; }
 
-  // What IORING_OP_READ or IORING_OP_WRITE returns, or minus an error. `flags`: IOSQE_ASYNC has a thread of the kernel's do it.
+  // The result of IORING_OP_READ or IORING_OP_WRITE, or a negative error. With IOSQE_ASYNC in `flags` a kernel thread executes it.
   int run(uint8_t operation, int file, void* buffer, uint32_t bytes, uint8_t flags) {
     auto* entry = static_cast<io_uring_sqe*>(entries.begin);
     *entry = {};
     entry->opcode = operation;
     entry->flags = flags;
     entry->fd = file;
-    entry->off = static_cast<uint64_t>(-1);  // where the file is
+    entry->off = static_cast<uint64_t>(-1);  // at the file's current position
     entry->addr = reinterpret_cast<uint64_t>(buffer);
     entry->len = bytes;
     const uint32_t tail = word(submitted, submissions.tail);

@@ -1,10 +1,10 @@
-// Events that two processes share: each records, and the other's stream waits for it, without either process waiting for its GPU.
+// Events that two processes share: each process records an event and the other's stream waits for it; neither process waits for its GPU.
 #include "driver-entry.h"
 #include "processes.h"
 
 constexpr int rounds = 20;
 
-// After it, `word` is one more; it takes a while, so that who does not wait for it reads the old value.
+// Adds one to `word` after a delay, so that a stream that does not wait for it reads the old value.
 __global__ void addSlowly(volatile unsigned* word, unsigned turns) {
   unsigned sum = 0;
   for (unsigned i = 0; i < turns; ++i) sum = sum * 3 + i;
@@ -13,12 +13,12 @@ __global__ void addSlowly(volatile unsigned* word, unsigned turns) {
 
 struct Handles {
   cudaIpcMemHandle_t memory;
-  cudaIpcEventHandle_t mine, yours;  // recorded by the parent, and by the child
+  cudaIpcEventHandle_t mine, yours;  // recorded by the parent and by the child
 };
 
 unsigned turns() { return 20000; }
 
-// Each round both add one, the child first behind the parent's record.
+// In each round both add one, the child first, behind the parent's record.
 int child(const Peer& parent) {
   const auto handles = parent.receive<Handles>();
   void* memory = nullptr;
@@ -67,7 +67,7 @@ bool refuseWrongUses(cudaEvent_t shared) {
   ok &= EXPECT(cudaIpcGetEventHandle(&handle, plain) != cudaSuccess);
   CHECK(cudaEventDestroy(plain));
   CHECK(cudaIpcGetEventHandle(&handle, shared));
-  ok &= EXPECT(cudaIpcOpenEventHandle(&event, handle) != cudaSuccess);  // in the process that has it
+  ok &= EXPECT(cudaIpcOpenEventHandle(&event, handle) != cudaSuccess);  // in the process that made it
   cudaGetLastError();
   return ok;
 }

@@ -1,5 +1,5 @@
-// Memory of one process that another maps (cudaIpcGetMemHandle): what either writes the other reads, allocations beside it keep
-// their bytes, and what is allocated after a free is nobody else's.
+// Memory of one process that another maps (cudaIpcGetMemHandle): each reads what the other writes, neighbouring allocations keep their
+// bytes, and memory allocated after a free is not shared.
 #include <string>
 
 #include "driver-entry.h"
@@ -10,8 +10,8 @@ __global__ void fillWith(unsigned* data, size_t count, unsigned value) {
   for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) data[i] = value + unsigned(i);
 }
 
-// Natively memory that its owner has freed is undefined for who still has it open, and of a handle only some bytes are looked at.
-// In a session what is shared lasts until nobody has it, and a handle is one that was made, or none.
+// Natively, memory that its owner has freed is undefined for processes that still have it open, and only some bytes of a handle are
+// checked. In a session shared memory lasts until every process has closed it, and a handle must be one that was made.
 
 constexpr size_t small = 1000, large = (9 << 20) + 12345;
 
@@ -47,7 +47,7 @@ bool refuseWrongUses(const cudaIpcMemHandle_t& handle) {
   ok &= EXPECT_ERROR(cudaIpcOpenMemHandle(nullptr, handle, cudaIpcMemLazyEnablePeerAccess), cudaErrorInvalidValue);
   ok &= EXPECT_ERROR(cudaIpcOpenMemHandle(&memory, wrong, cudaIpcMemLazyEnablePeerAccess), cudaErrorInvalidValue);
   wrong = handle;
-  wrong.reserved[9] ^= 1;  // no handle that anybody has made
+  wrong.reserved[9] ^= 1;  // not a valid handle any more
   ok &= !inSession || EXPECT(cudaIpcOpenMemHandle(&memory, wrong, cudaIpcMemLazyEnablePeerAccess) != cudaSuccess);
   unsigned* own = nullptr;
   CHECK(cudaMalloc(&own, small));
@@ -62,7 +62,7 @@ int child(const Peer& parent) {
   bool ok = refuseWrongUses(handles.small);
   unsigned* first = open(handles.small);
   unsigned* second = open(handles.large);
-  ok &= EXPECT(open(handles.small) == first);  // once more, by the same address
+  ok &= EXPECT(open(handles.small) == first);  // opened again, at the same address
   CUdeviceptr base = 0;
   size_t bytes = 0;
   CALL(cuMemGetAddressRange, &base, &bytes, reinterpret_cast<CUdeviceptr>(second + 5));
@@ -74,7 +74,7 @@ int child(const Peer& parent) {
   fill(first, small, 300);
   fill(second, large, 400);
   parent.meet();  // the child has written
-  parent.meet();  // the parent has looked, freed what was shared, and written to what it has allocated since
+  parent.meet();  // the parent has checked, freed the shared memory, and written to memory allocated since
   ok &= !inSession || holds("what was shared, after its free", first, small, 300);
   CHECK(cudaIpcCloseMemHandle(first));
   ok &= !inSession || holds("what is opened twice and closed once", first, small, 300);
@@ -107,12 +107,12 @@ bool refuseOtherMemory() {
   return ok;
 }
 
-// Where the pause point is.
+// The position of the pause point.
 enum class Pause {
   atEnd,
-  whileGiven,  // there are handles, and nobody has opened them
-  whileHeld,   // the child has the memory
-  whileFreed,  // it still has what the parent has freed
+  whileGiven,  // handles exist, but none is opened
+  whileHeld,   // the child has the memory open
+  whileFreed,  // it still has memory open that the parent has freed
 };
 
 int parent(Pause pause) {
@@ -157,7 +157,7 @@ int parent(Pause pause) {
   ok &= EXPECT(other.ended());
   ok &= holds("memory allocated since", since, small, 500) & holds("memory before it, at last", before, small, 3);
 
-  if (pause == Pause::atEnd) pausePoint();  // nobody has what is shared
+  if (pause == Pause::atEnd) pausePoint();  // no process has the memory open
   ok &= holds("the large memory, later", big, large, 400) & holds("memory behind it, later", after, small, 2);
   CHECK(cudaIpcGetMemHandle(&again, big));
   ok &= EXPECT(std::memcmp(&again, &handles.large, sizeof again) == 0);

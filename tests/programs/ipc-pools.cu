@@ -1,5 +1,5 @@
-// Allocations of a pool that another process has been given (cudaMemPoolExportToShareableHandle), and physical memory that both
-// map (cuMemExportToShareableHandle). Pool and physical memory go over as descriptors.
+// Allocations of a pool that was exported to another process (cudaMemPoolExportToShareableHandle), and physical memory that both map
+// (cuMemExportToShareableHandle). Pools and physical memory are passed as file descriptors.
 #include "driver-entry.h"
 #include "processes.h"
 #include "shared-physical.h"
@@ -77,7 +77,7 @@ int poolChild(const Peer& parent, int descriptor) {
   CHECK(cudaMemPoolImportPointer(&second, pool, &pointers.second));
   bool ok = holds("first allocation of the parent", static_cast<unsigned*>(first), 10);
   ok &= holds("second allocation of the parent", static_cast<unsigned*>(second), 20);
-  ok &= EXPECT(cudaMallocFromPoolAsync(&none, 1000, pool, nullptr) != cudaSuccess);  // nothing is allocated from another's pool
+  ok &= EXPECT(cudaMallocFromPoolAsync(&none, 1000, pool, nullptr) != cudaSuccess);  // an imported pool cannot allocate
   cudaMemPoolPtrExportData wrong{};
   ok &= EXPECT(cudaMemPoolImportPointer(&none, pool, &wrong) != cudaSuccess);
   cudaMemPool_t own;
@@ -134,7 +134,7 @@ int parent() {
   pausePoint();
   ok &= holds("the first, later", first, 11);
   CHECK(cudaFreeAsync(first, nullptr));
-  unsigned* again = allocate(pool, 40);  // in that very stream, and not in what was shared
+  unsigned* again = allocate(pool, 40);  // in the same stream, and not in the shared memory
   ok &= holds("what is allocated again", again, 40) & holds("the second, later", second, 21);
   for (unsigned* memory : {again, second, other}) CHECK(cudaFreeAsync(memory, nullptr));
   CHECK(cudaStreamSynchronize(nullptr));

@@ -1,6 +1,6 @@
-// A program of three processes that is suspended while they share: memory, events and an allocation of a pool with one child, physical
-// memory with another, which has mapped it twice and is the only one that still has it. All goes on as it was: what one writes the
-// other reads, and the one waits for what the other has recorded.
+// A program of three processes that is suspended while they share memory, events and a pool allocation with one child, and physical memory
+// with another, which has mapped it twice and is the only one that still has it. Afterwards everything works as before: each reads what the
+// other writes, and waits for what the other has recorded.
 #include "driver-entry.h"
 #include "exportable-pool.h"
 #include "processes.h"
@@ -12,7 +12,7 @@ __global__ void addTo(unsigned* data, unsigned value) {
   for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) data[i] += value;
 }
 
-// After it, `word` is one more; it takes a while, so that who does not wait for it reads the old value.
+// Adds one to `word` after a delay, so that a stream that does not wait for it reads the old value.
 __global__ void addSlowly(volatile unsigned* word, unsigned turns) {
   unsigned sum = 0;
   for (unsigned i = 0; i < turns; ++i) sum = sum * 3 + i;
@@ -41,13 +41,13 @@ unsigned* open(const cudaIpcMemHandle_t& handle) {
 
 struct Handles {
   cudaIpcMemHandle_t memory, word;
-  cudaIpcEventHandle_t mine, yours;  // recorded by the parent, and by the child
+  cudaIpcEventHandle_t mine, yours;  // recorded by the parent and by the child
   cudaMemPoolPtrExportData pooled;
 };
 
 void addInTurn(const Peer& other, cudaStream_t stream, unsigned* word, cudaEvent_t before, cudaEvent_t after) {
   for (unsigned round = 0; round < rounds; ++round) {
-    other.receive<char>();  // the other one has recorded
+    other.receive<char>();  // the other process has recorded
     CHECK(cudaStreamWaitEvent(stream, before, 0));
     addSlowly<<<1, 1, 0, stream>>>(word, 20000);
     CHECK(cudaEventRecord(after, stream));
@@ -77,11 +77,11 @@ int holder(const Peer& parent, int descriptor) {
   add(memory, 1);
   parent.meet();
 
-  addInTurn(parent, stream, word, theirs, ours);  // the program has been suspended in between, perhaps
+  addInTurn(parent, stream, word, theirs, ours);  // the program may have been suspended in between
   CHECK(cudaStreamSynchronize(stream));
   ok &= holds("memory of the parent, then", memory, 12) & holds("its pool's, then", static_cast<unsigned*>(pooled), 21);
   ok &= holds("its own", own, 77);
-  ok &= EXPECT(open(handles.memory) == memory);  // once more, by the same address
+  ok &= EXPECT(open(handles.memory) == memory);  // opened again, at the same address
   CHECK(cudaIpcCloseMemHandle(memory));
   add(memory, 5);
   add(static_cast<unsigned*>(pooled), 5);
@@ -115,7 +115,7 @@ int mapper(const Peer& parent, int descriptor) {
   bool ok = holds("physical memory of the parent", first, 7);
   add(first, 1);
   parent.meet();
-  parent.meet();  // which has none of it any more
+  parent.meet();  // the parent has released all of it
 
   ok &= holds("what only this one has", first, 8);
   add(second, 4);
@@ -127,7 +127,7 @@ int mapper(const Peer& parent, int descriptor) {
   return ok ? 0 : 1;
 }
 
-// The parent's part, until it has nothing of it any more.
+// The parent's part, until it has released everything.
 void giveAway(const Peer& child, CUmemGenericAllocationHandle physical, unsigned* memory) {
   child.meet();
   unmap(memory);

@@ -1,5 +1,5 @@
-// The kernels that a program is linked with have handles which the driver API takes (cudaGetKernel), for launches, names, attributes
-// and functions; what they set is set of the kernel that <<<>>> launches, and its variables are the same. Handles stay over a pause.
+// Kernels linked into a program have driver handles (cudaGetKernel), for launches, names, attributes and functions; attributes set through
+// a handle apply to the kernel that <<<>>> launches, and its variables are the same. Handles stay valid over a pause.
 #include <string>
 
 #include "driver-entry.h"
@@ -22,7 +22,7 @@ int valueAt(const int* memory) {
   return value;
 }
 
-// Launches it by both of its names and by the driver's, each adding `summand`.
+// Launches it by both of its names and by the driver, each adding `summand`.
 bool adds(CUkernel kernel, int* memory, int summand, int before) {
   void* arguments[] = {&memory, &summand};
   CUfunction function = nullptr;
@@ -49,7 +49,7 @@ bool isDescribed(CUkernel kernel) {
   return EXPECT(std::string(name).find("add") != std::string::npos) & EXPECT(threads == ofFunction) & EXPECT(offset == 8) & EXPECT(bytes == 4);
 }
 
-// More dynamic shared memory than a kernel may have unless it is allowed.
+// Requests more dynamic shared memory than a kernel may have without opting in.
 bool mayHave(unsigned bytes, int* memory, cudaError_t wanted) {
   int summand = 0;
   void* arguments[] = {&memory, &summand};
@@ -58,7 +58,7 @@ bool mayHave(unsigned bytes, int* memory, cudaError_t wanted) {
   return EXPECT(result == wanted);
 }
 
-// Sets it for a device without another context, device or kernel becoming the thread's.
+// Sets an attribute for a device without making another context, device or kernel current.
 bool isSetForDevice(cudaKernel_t kernel, int* memory) {
   constexpr auto sharedBytes = cudaFuncAttributeMaxDynamicSharedMemorySize;
   CUcontext before = nullptr, own = nullptr, now = nullptr;

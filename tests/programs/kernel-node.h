@@ -1,4 +1,4 @@
-// A kernel's node of one thread, with the arguments that the kernel takes.
+// A kernel node with one thread, with the kernel's arguments.
 #pragma once
 
 #include <initializer_list>

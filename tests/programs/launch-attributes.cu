@@ -1,5 +1,5 @@
-// What a launch asks for besides its shape: hints, events, early starts, clusters. Of launches, of graphs that captured them, and of
-// nodes that have them set.
+// Launch attributes: hints, events, early starts, clusters. For launches, for graphs that captured them, and for nodes whose attributes are
+// set.
 #include "program.h"
 
 #include <cooperative_groups.h>
@@ -13,13 +13,13 @@ __global__ void square(unsigned* values) {
   values[i] = i * i;
 }
 
-// How many blocks the cluster of each has, plus `more`.
+// Stores the size of each block's cluster, plus `more`.
 __global__ void sizeOfCluster(unsigned* sizes, unsigned more) {
   if (threadIdx.x == 0) sizes[blockIdx.x] = cg::this_cluster().num_blocks() + more;
 }
 
 __global__ void produce(unsigned* values, unsigned value) {
-  cudaTriggerProgrammaticLaunchCompletion();  // the next kernel may begin, but waits for the memory
+  cudaTriggerProgrammaticLaunchCompletion();  // the next kernel may begin, but waits before it reads the memory
   values[blockIdx.x * blockDim.x + threadIdx.x] = value;
 }
 __global__ void consume(const unsigned* values, unsigned* sums) {
@@ -64,7 +64,7 @@ bool acceptsHints(cudaStream_t stream) {
   return same("squares", values.download(), squares());
 }
 
-// Memory that the program has touched is there for such a launch too, and what it writes is there for the program.
+// Such a launch sees managed memory that the program has touched, and the program sees what it writes.
 bool bringsManagedMemory(cudaStream_t stream) {
   unsigned *from, *to;
   CHECK(cudaMallocManaged(&from, blocks * blockSize * sizeof *from));
@@ -112,7 +112,7 @@ bool recordsEvents(cudaStream_t stream) {
   }
   Launch wrong(stream);
   wrong.add(cudaLaunchAttributeLaunchCompletionEvent).val.launchCompletionEvent = {timed, 0};
-  ok &= EXPECT(wrong(square, static_cast<unsigned*>(values)) != cudaSuccess);  // it would measure time
+  ok &= EXPECT(wrong(square, static_cast<unsigned*>(values)) != cudaSuccess);  // an event that would measure time
   cudaGetLastError();
   for (cudaEvent_t event : {begun, triggered, timed}) CHECK(cudaEventDestroy(event));
   CHECK(cudaStreamDestroy(other));
@@ -144,7 +144,7 @@ bool refusesWrongAttributes(cudaStream_t stream) {
   Launch ofStream(stream), noList(stream), noCluster(stream);
   ofStream.add(cudaLaunchAttributeSynchronizationPolicy).val.syncPolicy = cudaSyncPolicySpin;
   noList.config.numAttrs = 1;
-  noCluster.add(cudaLaunchAttributeClusterDimension).val.clusterDim.x = 2;  // and nothing in the other directions
+  noCluster.add(cudaLaunchAttributeClusterDimension).val.clusterDim.x = 2;  // and 0 in the other dimensions
   return EXPECT(isRefused(ofStream)) & EXPECT(isRefused(noList)) & EXPECT(isRefused(noCluster));
 }
 
@@ -154,7 +154,7 @@ unsigned clusterOfNode(cudaGraphNode_t node) {
   return value.clusterDim.x;
 }
 
-// A graph with one kernel, launched with clusters of four blocks while it was captured.
+// A graph with one kernel, captured from a launch with clusters of four blocks.
 struct CapturedCluster {
   explicit CapturedCluster(cudaStream_t stream) : stream(stream) {
     CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
@@ -192,7 +192,7 @@ struct CapturedCluster {
   cudaGraphExec_t executable;
 };
 
-// Attributes are the node's: they stay when its parameters change, and can be set and copied.
+// Attributes belong to the node: they stay when its parameters change, and can be set and copied.
 bool nodesKeepAttributes(CapturedCluster& captured) {
   bool ok = EXPECT(clusterOfNode(captured.node) == 4) & captured.gives(captured.executable, 4);
   CHECK(captured.setMore(100));
@@ -215,7 +215,7 @@ bool nodesKeepAttributes(CapturedCluster& captured) {
   return ok;
 }
 
-// What a stream has stays, and goes over to another.
+// A stream's attributes stay, and can be copied to another stream.
 bool streamsHaveAttributes(cudaStream_t stream, cudaStream_t other) {
   cudaLaunchAttributeValue domain{}, found{};
   domain.memSyncDomain = cudaLaunchMemSyncDomainRemote;

@@ -10,7 +10,7 @@ __global__ void count(volatile int* counter, int rounds) {
 }  // namespace
 
 int main(int, char** arguments) {
-  // The variable is read before main().
+  // CUDA reads the variable before main(), so the program restarts itself.
   if (std::getenv("CUDA_LAUNCH_BLOCKING") == nullptr) {
     setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
     execv("/proc/self/exe", arguments);

@@ -1,5 +1,5 @@
-// Invalid launches: CUDA returns the error from the launching call itself. No other call and no other thread gets it, and earlier
-// launches continue.
+// Invalid launches: CUDA returns the error from the launching call itself. No other call and no other thread gets it, and earlier launches
+// continue.
 #include <cooperative_groups.h>
 
 #include <thread>
@@ -28,7 +28,7 @@ cudaError_t launchCooperative(dim3 grid, size_t shared, int* sums, int* total, c
   return cudaLaunchCooperativeKernel(addAcrossGrid, grid, dim3(threads), arguments, shared, stream);
 }
 
-// Nothing of a refusal is left, neither for this thread nor for one that waits.
+// A refusal leaves no error behind, neither for this thread nor for one that waits.
 bool isQuiet() {
   cudaError_t elsewhere = cudaErrorUnknown;
   std::thread waiter([&] { elsewhere = cudaDeviceSynchronize(); });
@@ -42,7 +42,7 @@ bool refused(cudaError_t got, cudaError_t expected) {
   return ok & isQuiet();
 }
 
-// As many blocks as the device holds at once, and no more: with and without shared memory that makes them fewer.
+// Exactly as many blocks as the device holds at once: with and without shared memory that reduces their number.
 bool cooperativeTooLarge(int* sums) {
   bool ok = true;
   int processors = 0;
@@ -92,7 +92,7 @@ bool tooLarge(int* value) {
   return ok;
 }
 
-// What the driver's own launches check besides.
+// Further checks of the driver's own launches.
 bool driverLaunches(int* value) {
   cudaFunction_t function;
   CHECK(cudaGetFuncBySymbol(&function, reinterpret_cast<const void*>(add)));

@@ -1,5 +1,5 @@
-// What the runtime keeps of launches with <<<>>>: configurations of such as an exception has ended in their arguments, and the largest
-// dynamic shared memory of a kernel, which the driver's API changes too.
+// State that the runtime keeps for launches with <<<>>>: configurations whose argument evaluation threw an exception, and a kernel's
+// maximum dynamic shared memory, which the driver API changes too.
 #include <stdexcept>
 
 #include "driver-entry.h"
@@ -17,7 +17,7 @@ __global__ void storeThroughShared(int* to, int value) {
 
 int refused() { throw std::invalid_argument("of another type"); }
 
-// nvcc's code gives the runtime the configuration before it evaluates the arguments, and takes it back behind them.
+// Code from nvcc passes the configuration to the runtime before it evaluates the arguments, and takes it back afterwards.
 bool launchesAfterExceptions() {
   DeviceArray<int> word(std::vector<int>{0});
   int ended = 0;

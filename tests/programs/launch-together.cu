@@ -1,8 +1,8 @@
-// cuLaunchCooperativeKernelMultiDevice on two devices: each kernel comes behind what was in the streams of both, and what follows in
-// either behind both kernels, unless the flags say otherwise. Not here if there is one device.
+// cuLaunchCooperativeKernelMultiDevice on two devices: each kernel waits for earlier work in the streams of both, and later work in either
+// stream waits for both kernels, unless the flags say otherwise. Not applicable with one device.
 #include "driver-entry.h"
 
-// The thread waits about that many clock cycles first.
+// Each thread first waits for about that many clock cycles.
 __global__ void setLater(int* to, int value, long long cycles) {
   for (const long long begin = clock64(); clock64() - begin < cycles;) {
   }
@@ -23,8 +23,8 @@ struct Device {
   CUDA_LAUNCH_PARAMS launch;
 };
 
-// A kernel of device 0 that ends late sets `both`, a place for each device in memory of the host, where devices have no atomics; each
-// kernel adds to its own, and what follows on either device sees what both have.
+// A slow kernel of device 0 sets `both`, a slot for each device in host memory, where devices have no atomics; each kernel adds to its own
+// slot, and later work on either device sees both.
 bool areTogether(Device (&devices)[2], int* both, int before) {
   CUDA_LAUNCH_PARAMS launches[] = {devices[0].launch, devices[1].launch};
   CHECK(cudaSetDevice(0));

@@ -1,6 +1,6 @@
-// While a thread waits for a library's first handle, whose library takes its time, the other thread's kernels run on the same GPU.
-// The recording library of tests/libraries (VGPU_RECORD_HOLD) makes no handle before this program, which has been told that it was
-// called, says so; the worker and the program find each other's files in the test's folder.
+// While one thread waits for a library's first handle, because the library loads slowly, the other thread's kernels run on the same GPU.
+// The recording library of tests/libraries (VGPU_RECORD_HOLD) makes no handle until this program, after it has seen that the library was
+// called, tells it to; they use files in the test's folder.
 #include "blas.h"
 
 #include <chrono>
@@ -16,7 +16,7 @@ int main() {
   std::string called = std::string(folder) + "/library-called", go = std::string(folder) + "/library-go";
 
   DeviceArray<int> sum(std::vector<int>{0});
-  add<<<1, 1>>>(sum, 0);  // the kernel's module is loaded: that would come behind the library
+  add<<<1, 1>>>(sum, 0);  // loads the kernel's module, which would otherwise wait for the library
   CHECK(cudaDeviceSynchronize());
   cublasHandle_t handle = nullptr;
   cublasStatus_t status = CUBLAS_STATUS_INTERNAL_ERROR;

@@ -1,5 +1,5 @@
-// A call of cuBLAS in a stream that is captured, by a handle and descriptions that are set otherwise, or gone, when the graph is made and
-// launched. The recording library of tests/libraries shows what it is told (tests/libraries/captured-again).
+// A cuBLAS call in a captured stream, with a handle and descriptors that have other settings, or are destroyed, when the graph is
+// instantiated and launched. The recording library of tests/libraries shows the calls that it gets (tests/libraries/captured-again).
 #include "blas.h"
 
 int main() {
@@ -22,7 +22,7 @@ int main() {
   bool ok = true;
   cudaGraph_t graph;
   CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  for (int again = 0; again < 2; ++again)  // the second like the first
+  for (int again = 0; again < 2; ++again)  // the second pass must give the same as the first
     BLAS(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 16, 16, 16, &alpha, a, 16, b, 16, &beta, c, 16));
   BLAS(cublasLtMatmul(reinterpret_cast<cublasLtHandle_t>(static_cast<cublasHandle_t>(handle)), product, &alpha, a, layout, b, layout,
                       &beta, c, layout, c, layout, nullptr, workspace, 1 << 20, stream));
@@ -48,7 +48,7 @@ int main() {
   CHECK(cudaStreamSynchronize(stream));
   CHECK(cudaGraphExecDestroy(executable));
 
-  // What the library refuses, and what writes the program's memory.
+  // Calls that the library refuses, and calls that write the program's memory.
   CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   ok &= EXPECT(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, -77, 16, 16, &alpha, a, 16, b, 16, &beta, c, 16) != CUBLAS_STATUS_SUCCESS);
   cudaStreamCaptureStatus status;

@@ -1,5 +1,5 @@
-// The same products of matrices described anew each time, as frameworks do: what the library is told of each is the same as the first
-// time, whatever the worker has of descriptions that were destroyed.
+// The same matrix products with new descriptors each time, as frameworks do: the library gets the same settings each time, whichever
+// destroyed descriptors the worker reuses.
 #include "blas.h"
 
 constexpr int kinds = 3, rounds = 8;
@@ -8,11 +8,11 @@ static cublasLtHandle_t lt;
 static cudaStream_t stream;
 static float *data, *bias;
 
-// What the recording library makes of all that it is told of a product.
+// The recording library's digest of all settings of a product.
 using Answer = cublasLtMatmulHeuristicResult_t;
 
-// A product whose bias and number of multiprocessors are those of that kind, and for the last kind with another attribute, which is set when the library has had the
-// description already.
+// A product with the bias and the number of multiprocessors of that kind; the last kind has another attribute, which is set after the
+// library has used the descriptor.
 static Answer multiply(int kind) {
   const float alpha = 1, beta = 0;
   const void* of = bias + 64 * kind;

@@ -1,5 +1,5 @@
-// Calls of cuBLAS that name what has ended, or nothing: memory behind an allocation, for no elements; memory, a workspace and a stream that
-// were given up while a captured call that named them, or a handle of which they were set, is still there.
+// cuBLAS calls that refer to destroyed objects, or to nothing: memory beyond an allocation, for zero elements; memory, a workspace and a
+// stream that were released while a captured call that uses them, or a handle on which they were set, still exists.
 #include "blas.h"
 
 namespace {
@@ -13,7 +13,7 @@ float* allocate() {
   return memory;
 }
 
-// Frees it, and has the session give up what it has free.
+// Frees it, and makes the session return its free memory.
 void end(float* memory) {
   cudaMemPool_t pool;
   CHECK(cudaFree(memory));
@@ -42,7 +42,7 @@ void multiply(cublasHandle_t handle, const float* a, float* c) {
   BLAS(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 16, 16, 16, &alpha, a, 16, a, 16, &beta, c, 16));
 }
 
-// On an H200 each succeeds.
+// All of them succeed on an H200.
 void useNothing(cublasHandle_t handle, float* a) {
   float dot = 0;
   for (float* behind : {a + count, a + 8 * count}) {
@@ -62,7 +62,7 @@ int main() {
   float *a = allocate(), *c = allocate();
   useNothing(handle, a);
 
-  // A workspace that the stream's setting takes away; a stream that a call with a stream of its own does not use.
+  // A workspace that is reset when the stream is set; a stream that a call with its own stream argument does not use.
   float* workspace = allocate();
   BLAS(cublasSetWorkspace(handle, workspace, bytes));
   BLAS(cublasSetStream(handle, stream));
@@ -81,7 +81,7 @@ int main() {
   Graph used(stream, both);
   CHECK(cudaGraphLaunch(used.executable, stream));
 
-  // Graphs that are of no use any more, but there.
+  // Graphs that can no longer be launched, but still exist.
   float* freed = allocate();
   Graph ofFreed(stream, [&] { multiply(handle, a, freed); });
   alignas(4096) static float registered[4096];

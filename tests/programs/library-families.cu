@@ -1,6 +1,6 @@
-// One call or more of each family of cuBLAS and cuBLASLt by its C interface, with every kind of argument. What comes back to the host
-// must be the same after the pause as before it. Against the recording library of tests/libraries what comes back depends on all
-// arguments and on everything that has been set of the objects.
+// At least one call of each family of cuBLAS and cuBLASLt by its C interface, with every kind of argument. Results on the host must be the
+// same before and after the pause. With the recording library of tests/libraries the results depend on all arguments and on all settings of
+// the objects.
 #include "blas.h"
 
 namespace {
@@ -84,7 +84,7 @@ struct Families {
     BLAS(cublasStrsv(h, CUBLAS_FILL_MODE_UPPER, CUBLAS_OP_N, CUBLAS_DIAG_UNIT, 8, x, 16, z, 1));
     BLAS(cublasSgemm(h, CUBLAS_OP_N, CUBLAS_OP_T, 16, 16, 16, &alpha, x, 16, y, 16, &beta, z, 16));
     BLAS(cublasSgemm_64(h, CUBLAS_OP_N, CUBLAS_OP_T, 16, 16, 16, &alpha, x, 16, y, 16, &beta, z, 16));
-    // The first call of its kind waits for the library's status; one that it refuses is refused every time.
+    // The first call of its kind waits for the library's status; a call that it refuses is refused every time.
     for (int again = 0; again < 2; ++again)
       if (cublasSgemm(h, CUBLAS_OP_N, CUBLAS_OP_T, -77, 16, 16, &alpha, x, 16, y, 16, &beta, z, 16) != CUBLAS_STATUS_INVALID_VALUE)
         std::exit(1);
@@ -124,7 +124,7 @@ struct Families {
   }
 
   void lt() {
-    auto handle = reinterpret_cast<cublasLtHandle_t>(h);  // cublasLt.h: the one stands for the other
+    auto handle = reinterpret_cast<cublasLtHandle_t>(h);  // cublasLt.h: a cuBLAS handle can be used as a cuBLASLt handle
     const float alpha = 1, beta = 0;
     cublasLtMatmulHeuristicResult_t found[2] = {};
     int count = 0;

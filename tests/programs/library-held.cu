@@ -1,5 +1,5 @@
-// A call of cuBLAS with a result in host memory comes behind what the legacy default stream has, if its stream blocks, as its kernel would;
-// and while it waits, other threads' work goes on. The recording library of tests/libraries (VGPU_RECORD_GPU) waits as cuBLAS does.
+// A cuBLAS call with a result in host memory, in a blocking stream, is ordered behind the legacy default stream's work, as its kernel would
+// be; and while it waits, other threads' work proceeds. The recording library of tests/libraries (VGPU_RECORD_GPU) waits as cuBLAS does.
 #include "await-flag.h"
 #include "blas.h"
 

@@ -1,6 +1,6 @@
-// Objects of libraries that are not what a call takes: ended, of another kind, or made while another GPU was current. A call that
-// cannot have one is refused with the library's own status, and the next call is served; a description is of the host, so those
-// of another GPU are as good. Natively such a call may crash, so this is for a session.
+// Library objects that a call cannot take: destroyed, of another kind, or made while another GPU was current. Such a call is refused with
+// the library's own status, and the next call works; descriptors belong to the host, so those made on another GPU are valid. Natively such
+// a call may crash, so this runs in a session only.
 #include "blas.h"
 #include "in-session.h"
 
@@ -20,7 +20,7 @@ To as(From handle) {
   return reinterpret_cast<To>(handle);
 }
 
-// What is made on one GPU.
+// Objects made on one GPU.
 struct Objects {
   cublasHandle_t blas = nullptr;
   cublasLtHandle_t lt = nullptr;
@@ -48,7 +48,7 @@ struct Objects {
     CHECK(cudaMalloc(&data, 4096));
   }
 
-  // A product on this GPU, by descriptions that may be others.
+  // A product on this GPU, with descriptors that may have been made on another.
   cublasStatus_t multiply(cublasLtMatmulDesc_t by, cublasLtMatrixLayout_t of) const {
     const float alpha = 1, beta = 0;
     return cublasLtMatmul(lt, by, &alpha, data, of, data, layout, &beta, data, layout, data, layout, nullptr, nullptr, 0, stream);
@@ -57,7 +57,7 @@ struct Objects {
     const float two = 2;
     return cublasSscal(handle, 16, &two, data, 1);
   }
-  // Whether the worker serves the session as before.
+  // Whether the worker still serves the session.
   void works() const {
     CHECK(cudaSetDevice(device));
     ANSWERS(SUCCESS, scale(blas));
@@ -88,7 +88,7 @@ void useOtherKinds(const Objects& here, const Objects& there) {
   }
 }
 
-// In a graph as well: the call is repeated when the graph is made again.
+// Also in a graph: the call is repeated when the graph is made again.
 void useThoseOfAnother(const Objects& here, const Objects& there) {
   CHECK(cudaSetDevice(here.device));
   ANSWERS(SUCCESS, here.multiply(there.product, there.layout));
@@ -102,7 +102,7 @@ void useThoseOfAnother(const Objects& here, const Objects& there) {
   CHECK(cudaStreamSynchronize(here.stream));
   CHECK(cudaGraphExecDestroy(executable));
   CHECK(cudaGraphDestroy(graph));
-  // A stream of another GPU is none for this handle.
+  // A stream of another GPU is invalid for this handle.
   ANSWERS(SUCCESS, cublasSetStream(here.blas, there.stream));
   ANSWERS(INVALID_VALUE, here.scale(here.blas));
   ANSWERS(SUCCESS, cublasSetStream(here.blas, nullptr));
@@ -130,7 +130,7 @@ void useEnded(const Objects& here, int device) {
   here.works();
 }
 
-// What cuBLAS 13.1 answers, on an H200 where that takes one.
+// The statuses of cuBLAS 13.1, on an H200 where a GPU is needed.
 void answerAsNatively(float* data) {
   ANSWERS(NOT_INITIALIZED, cublasDestroy(nullptr));
   ANSWERS(SUCCESS, cublasLtMatmulDescDestroy(nullptr));
@@ -159,7 +159,7 @@ void answerAsNatively(float* data) {
   says(2, "unrecognized status");
 }
 
-// Made in memory of the program's own, which it overwrites, and again there.
+// A layout in the program's own memory, which is overwritten and then initialized again.
 void makeAgain(const Objects& here) {
   cublasLtMatrixLayoutOpaque_t own, before;
   BLAS(cublasLtMatrixLayoutInit(&own, CUDA_R_32F, 16, 16, 16));
@@ -168,7 +168,7 @@ void makeAgain(const Objects& here) {
   std::memset(&own, 0xab, sizeof own);
   BLAS(cublasLtMatrixLayoutInit(&own, CUDA_R_32F, 16, 16, 16));
   ANSWERS(SUCCESS, here.multiply(here.product, &own));
-  ANSWERS(INVALID_VALUE, here.multiply(here.product, &before));  // the session has nothing of it any more
+  ANSWERS(INVALID_VALUE, here.multiply(here.product, &before));  // the session no longer knows it
 }
 
 }  // namespace
@@ -191,7 +191,7 @@ int main() {
   CHECK(cudaSetDevice(first.device));
   makeAgain(first);
   int version = 0;
-  ANSWERS(SUCCESS, cublasGetVersion(nullptr, &version));  // a question is the library's to answer, with a handle or without
+  ANSWERS(SUCCESS, cublasGetVersion(nullptr, &version));  // the library answers queries, with or without a handle
   all();
   pausePoint();
   all();

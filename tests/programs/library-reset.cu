@@ -1,5 +1,5 @@
-// What a handle of cuBLAS has on the GPU is free again when a reset has ended the context in which it was made, and a handle is made
-// again then. Each of the recording library of tests/libraries (VGPU_RECORD_GPU) has 32 MiB.
+// The GPU memory of a cuBLAS handle is freed when a reset ends the context in which it was made, and a new handle can be made afterwards.
+// Each handle of the recording library of tests/libraries (VGPU_RECORD_GPU) has 32 MiB.
 #include "blas.h"
 
 int main() {

@@ -1,6 +1,6 @@
-// A handle whose stream is cudaStreamPerThread: the work of each thread goes into that thread's own stream, with the workspace that was set,
-// also when the thread that has set the stream is gone. And what a library answers of one GPU is no answer of another. The recording
-// library shows what it is told (tests/libraries/streams-followed).
+// A handle whose stream is cudaStreamPerThread: each thread's work goes into its own stream, with the workspace that was set, also after
+// the thread that set the stream has ended. And a library's results for one GPU are not reused for another. The recording library shows the
+// calls that it gets (tests/libraries/streams-followed).
 #include "blas.h"
 
 #include <thread>
@@ -17,7 +17,7 @@ void inThread(Body body) {
 
 void scale(cublasHandle_t handle, float* x) { BLAS(cublasSscal(handle, size, &two, x, 1)); }
 
-// How often a graph of this thread's stream, captured here, doubles what it is given.
+// Captures a graph in this thread's stream that doubles the vector, and launches it.
 void scaleInGraph(cublasHandle_t handle, float* x) {
   cudaGraph_t graph;
   cudaGraphExec_t executable;

@@ -1,13 +1,13 @@
-// Variables of the program's environment that decide what cuBLAS computes reach it with each handle that is made, and again after a suspend.
-// With the recording library of tests/libraries a result says what its handle was made with, and its description: one that is made like
-// one before, which no handle that is there was made before.
+// Environment variables of the program that decide cuBLAS's results take effect for each new handle, and again after a suspend. With the
+// recording library of tests/libraries a result shows the variables with which its handle or its descriptor was made. One descriptor equals
+// an earlier one, but none of the existing handles was made before it.
 #include "blas.h"
 
 #include <cstdlib>
 
 namespace {
 
-// A result of a handle that is made while the variables have these values; null: not set.
+// A result of a handle made while the variables have these values; null: unset.
 struct Made {
   cublasHandle_t handle;
   float result = 0;
@@ -23,7 +23,7 @@ struct Made {
   }
 };
 
-// The description that the last one of its kind has left when a reset ends its handle.
+// Makes the descriptor that an earlier one of its kind, whose handle a reset ended, could be reused for.
 cublasLtMatmulDesc_t describeAgain() {
   setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
   cublasLtMatmulDesc_t description;
@@ -33,7 +33,7 @@ cublasLtMatmulDesc_t describeAgain() {
   return description;
 }
 
-// What the recording library makes of all that it knows of it.
+// The recording library's digest of everything that it knows of it.
 int32_t ask(cublasLtMatmulDesc_t description) {
   int32_t value = 0;
   size_t written = 0;

@@ -1,5 +1,5 @@
-// Objects that are destroyed right behind the launch that uses them, before it has run: a posted launch uses these objects, even
-// if the program has made others with the same handles or addresses since.
+// Objects that are destroyed directly after the launch that uses them, before it has run: a posted launch uses these objects, even if the
+// program has since made others with the same handles or addresses.
 #include <cstring>
 #include <string>
 
@@ -9,8 +9,8 @@ namespace {
 
 constexpr int width = 128;
 
-// Holds a stream until the program has destroyed what the work behind it uses. Not for longer than that takes: a driver
-// may let a destroying call wait for the work.
+// Holds a stream until the program has destroyed the objects that the work behind it uses, but not longer than that takes: a driver may let
+// a destroying call wait for the work.
 std::atomic<bool> destroyed{false};
 void hold(void*) {
   for (int i = 0; i < 3000 && !destroyed; ++i) usleep(100);
@@ -43,7 +43,7 @@ cudaArray_t arrayOf(float first) {
   return array;
 }
 
-// Two levels; the second is half as wide, each element the number `first`.
+// Two levels; the second is half as wide; each element is `first`.
 cudaMipmappedArray_t mipmapOf(float first) {
   const auto format = cudaCreateChannelDesc<float>();
   cudaMipmappedArray_t mipmap;
@@ -153,7 +153,7 @@ int main() {
   CHECK(cudaFreeArray(array));
   CHECK(cudaFreeArray(surfaceArray));
   CHECK(cudaFreeMipmappedArray(mipmap));
-  // Others in their places, with other numbers.
+  // Other objects in their place, with other numbers.
   const cudaTextureObject_t later = textureOver(over(other), false);
   const cudaArray_t laterArray = arrayOf(800);
   CHECK(cudaEventCreate(&event));
@@ -163,7 +163,7 @@ int main() {
   CHECK(cudaStreamSynchronize(behind));
   CHECK(cudaDeviceSynchronize());
 
-  // A module is unloaded behind its kernel by a call that waits for it.
+  // A module is unloaded behind its kernel by a call that waits for the kernel.
   float* out = fromModule;
   void* parameters[] = {&out};
   destroyed = false;

@@ -1,6 +1,6 @@
-// A linked list in device memory. Its head is a __device__ variable, its nodes lie scattered over many allocations and
-// point to each other, and each names its function by a pointer from a __device__ table. None of these addresses is
-// known to the CUDA API as an argument of anything, so all of them must be the same after the pause point as before it.
+// A linked list in device memory. Its head is a __device__ variable; its nodes are scattered over many allocations and point to each other,
+// and each refers to its function by a pointer from a __device__ table. The CUDA API never sees these addresses as arguments, so all of
+// them must be the same before and after the pause point.
 #include "program.h"
 
 #include <algorithm>
@@ -40,8 +40,7 @@ __global__ void walk(long long* sum, int* visited) {
   }
 }
 
-// What device code itself sees: the list's head, then some of its nodes, then its functions and the variable that holds
-// the head.
+// The addresses that device code sees: the list's head, then some of its nodes, then its functions and the variable that holds the head.
 __global__ void showAddresses(unsigned long long* seen, int nodesSeen) {
   const Node* node = head;
   for (int i = 0; i < nodesSeen; ++i, node = node->next) *seen++ = reinterpret_cast<unsigned long long>(node);
@@ -49,7 +48,7 @@ __global__ void showAddresses(unsigned long long* seen, int nodesSeen) {
   *seen++ = reinterpret_cast<unsigned long long>(&head);
 }
 
-// Every address of this program: those seen on the device, then those that the runtime tells for the two variables.
+// Every address of this program: those seen on the device, then those that the runtime returns for the two variables.
 std::vector<unsigned long long> addresses(const char* when) {
   const int nodesSeen = 4;
   DeviceArray<unsigned long long> seen(nodesSeen + functionCount + 1);
@@ -61,7 +60,7 @@ std::vector<unsigned long long> addresses(const char* when) {
   all.push_back(reinterpret_cast<unsigned long long>(symbol));
   CHECK(cudaGetSymbolAddress(&symbol, functions));
   all.push_back(reinterpret_cast<unsigned long long>(symbol));
-  // The variable is where its own kernel says it is.
+  // The runtime and the variable's own kernel agree on its address.
   if (!EXPECT(all[nodesSeen + functionCount] == all[nodesSeen + functionCount + 1])) std::exit(1);
   std::printf("%s:", when);
   for (auto address : all) std::printf(" %#llx", address);

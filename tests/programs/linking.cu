@@ -1,4 +1,4 @@
-// Modules linked at run time: functions and variables of one used by another, with the linker's logs.
+// Modules linked at run time: functions and variables of one are used by another, with the linker's logs.
 #include "driver-entry.h"
 
 #include <malloc.h>
@@ -9,7 +9,7 @@
 
 const std::string header = ".version 7.5\n.target sm_75\n.address_size 64\n";
 
-// twice(x) and the variable `calls`, which it counts in.
+// twice(x), which counts its calls in the variable `calls`.
 const std::string callee = header + R"(
 .visible .global .align 4 .u32 calls = 40;
 .visible .func (.param .b32 result) twice(.param .b32 x)
@@ -43,7 +43,7 @@ const std::string caller = header + R"(
 }
 )";
 
-// A link with a log, and what its calls answer.
+// A link with a log, and the results of its calls.
 class Link {
  public:
   Link() {
@@ -85,14 +85,14 @@ bool refusesWrongUses() {
   void* image = nullptr;
   bool ok = true;
   {
-    Link undefined;  // nobody has twice()
+    Link undefined;  // twice() is undefined
     ok &= EXPECT(undefined.add(caller, "caller.ptx") == CUDA_SUCCESS) & EXPECT(undefined.complete(image) != CUDA_SUCCESS) &
           EXPECT(undefined.said().find("twice") != std::string::npos);
   }
   {
     Link broken;
     ok &= EXPECT(broken.add(header + "nonsense", "broken.ptx") != CUDA_SUCCESS) & EXPECT(!broken.said().empty());
-    ok &= EXPECT(broken.complete(image) == CUDA_SUCCESS);  // without it
+    ok &= EXPECT(broken.complete(image) == CUDA_SUCCESS);  // without the failing input
   }
   CUlinkState state = reinterpret_cast<CUlinkState>(0x77);
   ok &= EXPECT(DRIVER(cuLinkComplete)(state, &image, nullptr) == CUDA_ERROR_INVALID_HANDLE);
@@ -101,7 +101,7 @@ bool refusesWrongUses() {
   return ok & EXPECT(empty.addFile("/nowhere/at-all") == CUDA_ERROR_FILE_NOT_FOUND);
 }
 
-// A link that has ended keeps no input in the program's process.
+// After a link has ended, no copy of its inputs remains in the program's process.
 bool givesInputsBack() {
   constexpr size_t inputBytes = 1 << 20;
   const std::string input = callee + "//" + std::string(inputBytes, ' ');
@@ -114,7 +114,7 @@ bool givesInputsBack() {
   return ok & EXPECT(mallinfo2().uordblks + mallinfo2().hblkhd < before + 8 * inputBytes);
 }
 
-// The numbers that loading a module brings back, beside the module.
+// Output options of a module load, which return numbers.
 bool tellsTheTime(const void* image) {
   char info[256] = "";
   CUjit_option options[] = {CU_JIT_WALL_TIME, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_MAX_REGISTERS};
@@ -140,9 +140,9 @@ int main() {
     Link link;
     std::string text = caller;
     ok &= EXPECT(link.add(text, "caller.ptx") == CUDA_SUCCESS);
-    std::fill(text.begin(), text.end(), '?');  // the link has taken it
+    std::fill(text.begin(), text.end(), '?');  // the link has copied the text
 
-    pausePoint();  // half of the link is done
+    pausePoint();  // in the middle of the link
 
     void* image = nullptr;
     ok &= EXPECT(link.addFile(path) == CUDA_SUCCESS) && EXPECT(link.complete(image) == CUDA_SUCCESS);

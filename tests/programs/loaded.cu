@@ -1,9 +1,9 @@
-// A program that loads much before it answers, like one that serves a model: it reads FILE into device memory, and answers at
-// once, and then again and again until STOP exists. Its state is as much memory on the GPU as on the host, which each answer
-// multiplies by 3. An answer is a sum over FILE's words with weights, and the sums of both states, modulo 2^32: a byte that is
-// wrong, or a step that is lost or done twice, shows. Beside it is the time at which it was there, in seconds since 1970.
+// A program that loads much data before its first result, like one that serves a model: it reads FILE into device memory, prints an
+// answer at once, and then repeatedly until STOP exists. Its state is equally large on the GPU and on the host; each answer multiplies it
+// by 3. An answer is a weighted sum of FILE's words plus the sums of both states, modulo 2^32, which reveals a wrong byte, or a step
+// that was lost or repeated. It is printed with its time in seconds since 1970.
 //
-//   loaded [FILE [STATE-MIB [STOP]]]    without FILE 8 MiB that it makes; without STOP it ends after its pause point
+//   loaded [FILE [STATE-MIB [STOP]]]    without FILE it uses 8 MiB of its own; without STOP it ends after its pause point
 #include "program.h"
 
 #include <sys/stat.h>
@@ -33,7 +33,7 @@ __global__ void multiply(uint32_t* words, size_t count, uint32_t* sum) {
   atomicAdd(sum, mine);
 }
 
-// Device memory with the words of FILE, or with numbers if there is none.
+// Device memory with the words of FILE, or with generated numbers without one.
 class Model {
  public:
   Model(const char* path, size_t count) : count(count) {
@@ -80,7 +80,7 @@ class State {
     for (size_t i = 0; i < count; ++i) expected += host[i] = static_cast<uint32_t>(i * 2246822519u + 1);
     device.upload(host);
   }
-  // Of both.
+  // Advances both states; returns their sums.
   std::pair<uint32_t, uint32_t> next() {
     DeviceArray<uint32_t> sum(std::vector<uint32_t>(1));
     multiply<<<blocks, threads>>>(device, host.size(), sum);

@@ -1,6 +1,6 @@
-// Executable graphs of a kernel that is allowed less dynamic shared memory by the time of the pause than when they were made, or set, as of
-// a kernel whose size differs from launch to launch: when it is allowed as much again, each does what it did. And a cooperative launch of
-// that size before does not hinder a suspend.
+// Executable graphs of a kernel that at the pause is allowed less dynamic shared memory than when they were instantiated, or updated, as
+// for a kernel whose size differs between launches: when it is allowed as much again, each works as before. An earlier cooperative launch
+// with the larger size does not prevent a suspend.
 #include "program.h"
 
 namespace {
@@ -15,7 +15,7 @@ __global__ void addLast(int* sum, int value, int bytes) {
 
 void allow(int bytes) { CHECK(cudaFuncSetAttribute(addLast, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)); }
 
-// A launch that adds a value, of as much shared memory.
+// A launch that adds a value, with that much shared memory.
 struct Addition {
   int* sum;
   int value, bytes;

@@ -1,5 +1,5 @@
-// Host and device change the same words of managed memory at the same time, by atomics of the whole system: no addition is
-// lost. And what either side writes plainly, the other sees after synchronization.
+// Host and device change the same words of managed memory at the same time with system-wide atomics: no addition is lost. Each side sees
+// the other's plain writes after synchronization.
 #include <thread>
 
 #include "managed.h"
@@ -18,12 +18,12 @@ namespace {
 
 constexpr int words = 4, blocks = 16, threads = 32, rounds = 200;
 
-// A word that the host adds to while a kernel does.
+// A word that host and kernel add to concurrently.
 bool losesNoAddition(unsigned* managed) {
   for (int i = 0; i < words; ++i) managed[i] = 0;
   addToAll<<<blocks, threads>>>(managed, words, rounds);
   unsigned added = 0;
-  // At least as often as one thread of the kernel, and for as long as it runs.
+  // At least as often as one thread of the kernel, and as long as the kernel runs.
   do {
     for (int i = 0; i < words; ++i) __atomic_fetch_add(&managed[i], 1u, __ATOMIC_SEQ_CST);
     ++added;

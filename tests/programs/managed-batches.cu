@@ -5,7 +5,7 @@ __global__ void add(unsigned* data, unsigned value) { data[threadIdx.x] += value
 
 namespace {
 
-// Each allocation has pages of its own: where it was prefetched to last is said of pages.
+// Each allocation has its own pages: the last prefetch location is stored per page.
 constexpr unsigned count = 256, ranges = 3;
 constexpr size_t bytes = 2 << 20;
 constexpr cudaMemLocation device{cudaMemLocationTypeDevice, 0}, host{cudaMemLocationTypeHost, 0};
@@ -16,12 +16,12 @@ cudaMemLocationType lastLocation(void* memory) {
   return static_cast<cudaMemLocationType>(type);
 }
 
-// Of three operations and the locations device, host and device. The driver looks for the next location alone, and behind the first
-// operation: one whose index has passed never applies.
+// Three operations with the locations device, host and device. The driver only looks for the next location, and only behind the first
+// operation: a location whose index has passed is never used.
 bool prefetches(void** memory, size_t* sizes, cudaStream_t stream) {
   struct Case {
     size_t firsts[ranges], locations;
-    const char* lies;  // a letter for each operation
+    const char* lies;  // the location of each operation's memory: D or H
   };
   Case cases[] = {
       {{0, 2}, 2, "DDH"}, {{0, 0}, 2, "DDD"}, {{0, 1, 1}, 3, "DHH"}, {{0, 2, 1}, 3, "DDH"}, {{0, 1, 2}, 3, "DHD"}};
@@ -55,7 +55,7 @@ int main() {
   for (auto* each : memory)
     for (unsigned i = 0; i < count; ++i) ok &= static_cast<unsigned*>(each)[i] == i + 1;
   ok &= EXPECT(ok);
-  // What was discarded is what is written next.
+  // Discarded memory takes the values that are written next.
   CHECK(cudaMemDiscardBatchAsync(memory, sizes, 2, 0, stream));
   CHECK(cudaMemDiscardAndPrefetchBatchAsync(memory + 2, sizes, 1, places, firsts, 1, 0, stream));
   ok &= EXPECT(lastLocation(memory[2]) == cudaMemLocationTypeDevice);
@@ -64,7 +64,8 @@ int main() {
   CHECK(cudaStreamSynchronize(stream));
   for (auto* each : memory) ok &= EXPECT(static_cast<unsigned*>(each)[count - 1] == 7);
 
-  // The first index is 0, and each is of an operation; there is a location; flags are 0; the stream is not the legacy one.
+  // The first index must be 0, and each must be an operation's; there must be a location; flags must be 0; the legacy stream is not
+  // allowed.
   void* plain = malloc(bytes);
   cudaStream_t legacy = cudaStreamLegacy;
   ok &= EXPECT_ERROR(cudaMemPrefetchBatchAsync(memory, sizes, ranges, places, firsts, 0, 0, stream), cudaErrorInvalidValue);

@@ -1,7 +1,7 @@
-// Managed memory and pools of two devices: kernels of both, copies, fills and the host use one piece in turn, and atomics of all
-// meet in it; attachment, advice, prefetches and access give CUDA's errors, and what was said of memory is kept over a pause and
-// forgotten with the memory. Where the devices do not reach each other, concurrentManagedAccess may be 0. With an argument the
-// pause comes before there is any managed memory, and the devices may reach each other no more behind it.
+// Managed memory and pools of two devices: kernels of both, copies, fills and the host use the same memory in turn, and atomics of all work
+// on it; attachment, advice, prefetches and access return CUDA's errors, and advice is kept over a pause and forgotten when the memory is
+// freed. If the devices are not peers, concurrentManagedAccess may be 0. With an argument the pause is before there is any managed memory,
+// and the devices may no longer be peers afterwards.
 #include <vector>
 
 #include "in-session.h"
@@ -17,7 +17,7 @@ __global__ void set(int* data, int count, int value) {
 __global__ void countUp(unsigned* words, int rounds) {
   for (int i = 0; i < rounds; ++i) atomicAdd_system(&words[i % 4], 1u);
 }
-// After a while.
+// Writes after a delay.
 __global__ void writeLate(int* data, unsigned rounds) {
   unsigned mixed = 1;
   for (unsigned i = 0; i < rounds; ++i) mixed = mixed * 1664525u + i;
@@ -44,7 +44,7 @@ bool holds(const int* data, int value) {
   return true;
 }
 
-// What one device has written last is there for the other, whichever was current when the memory was made.
+// One device's last writes are visible to the other, whichever was current when the memory was allocated.
 bool isUsedByAll(int* data) {
   const int first = data[count - 1];
   for (int device : {0, 1}) {
@@ -56,7 +56,7 @@ bool isUsedByAll(int* data) {
   return holds(data, first + 23);
 }
 
-// The host has never touched it when it reads what the device that was not current has written.
+// The host has never touched the memory before it reads what the device that was not current has written.
 bool isWrittenFirst(int owner) {
   int* data = managed(owner);
   CHECK(cudaSetDevice(1 - owner));
@@ -82,7 +82,7 @@ struct Streams {
       CHECK(cudaEventDestroy(done[device]));
     }
   }
-  // What this device has next comes behind what the other one has.
+  // Orders this device's later work behind the other one's present work.
   void follow(int device) {
     CHECK(cudaSetDevice(1 - device));
     CHECK(cudaEventRecord(done[1 - device], of[1 - device]));
@@ -94,7 +94,7 @@ struct Streams {
   cudaEvent_t done[2];
 };
 
-// Kernels of both devices in turn without the host between them, then copies and fills in streams of both.
+// Kernels of both devices in turn without the host in between, then copies and fills in streams of both.
 bool isHandedOver(int* data) {
   const int first = data[0];
   Streams streams;
@@ -111,8 +111,8 @@ bool isHandedOver(int* data) {
     std::vector<int> values(count, 100 + device);
     CHECK(cudaMalloc(&plain, bytes));
     CHECK(cudaMemcpy(plain, values.data(), bytes, cudaMemcpyHostToDevice));
-    CHECK(cudaDeviceSynchronize());  // streams that do not wait for the default one use it
-    data[1] = 0;  // lost to the copy
+    CHECK(cudaDeviceSynchronize());  // non-blocking streams use it
+    data[1] = 0;  // overwritten by the copy
     CHECK(cudaMemcpyAsync(data, plain, bytes, cudaMemcpyDefault, streams.of[device]));
     add<<<1, 128, 0, streams.of[device]>>>(data, count, 1);
     CHECK(cudaMemcpyAsync(plain, data, bytes, cudaMemcpyDefault, streams.of[device]));
@@ -137,7 +137,7 @@ bool isHandedOver(int* data) {
   return ok;
 }
 
-// Additions of both devices and the host at one time.
+// Concurrent additions of both devices and the host.
 bool atomicsMeet() {
   constexpr int blocks = 8, threads = 32, rounds = 100;
   Streams streams;
@@ -165,8 +165,8 @@ bool atomicsMeet() {
   return ok;
 }
 
-// Memory is freed when no device uses it any more: what comes in its place, zeros, is not written by a kernel of before. Neither is
-// promised natively.
+// Memory is freed only when no device uses it any more: an earlier kernel does not write to new, zeroed memory at its address. Natively
+// neither is guaranteed.
 bool freeWaitsForAll() {
   int* data = managed(0);
   CHECK(cudaSetDevice(1));
@@ -214,7 +214,7 @@ int rangeAttribute(const int* data, cudaMemRangeAttribute attribute) {
   return value;
 }
 
-// What names a device needs one that is at managed memory while others are.
+// Advice that names a device needs one with concurrent managed access.
 bool isAdvised(int* data) {
   const bool isEach = isConcurrent(0) && isConcurrent(1);
   const cudaError_t ofDevice = isEach ? cudaSuccess : cudaErrorInvalidDevice;
@@ -233,7 +233,7 @@ bool isAdvised(int* data) {
   return ok;
 }
 
-// To both devices and the host, in streams of both; each uses it where it is then.
+// To both devices and the host, in streams of both; each device uses it at its present location.
 bool isPrefetched(int* data) {
   const bool isEach = isConcurrent(0) && isConcurrent(1);
   const cudaError_t wanted = isEach ? cudaSuccess : cudaErrorInvalidDevice;
@@ -336,7 +336,7 @@ int main(int argc, char**) {
     CHECK(cudaSetDevice(device));
     ok &= isAttached(data[device]) & isPrefetched(data[device]) & isAdvised(data[device]) & keepsAdvice(data[device]);
   }
-  // Over the pause one has what the other device, and one what the host has written last.
+  // Over the pause one piece has the other device's last writes, and one the host's.
   const int before = data[0][0];
   CHECK(cudaSetDevice(1));
   add<<<1, 128>>>(data[0], count, 3);

@@ -1,5 +1,5 @@
-// What managed memory costs: kernels that use it where it is, and bytes that the program and the device hand to each other. And of two
-// devices: kernels of the second on memory of the first and behind a prefetch, the prefetch, and one to where the memory is.
+// Costs of managed memory: kernels that use it in place, and bytes that the program and the device pass to each other. With two devices:
+// kernels of the second device on the first one's memory, without and behind a prefetch; the prefetch, and one to the present location.
 //   managed-figures --bench full|quick managed|managed-devices
 #include <numeric>
 #include <string>
@@ -30,7 +30,7 @@ struct Memory {
   const size_t count;
 };
 
-// The GPU's time for one kernel of many, by events.
+// The GPU's time per kernel, measured with events over many kernels.
 void measureKernel(const Bench& bench, const std::string& what, const Memory& memory) {
   const int kernels = bench.size(50, 2);
   cudaEvent_t begin, end;
@@ -86,7 +86,7 @@ void measureManaged(const Bench& bench) {
   if (sum == 0) std::exit(1);
 }
 
-// Half of the memory goes there and back, with a kernel on it each time.
+// Half of the memory is moved back and forth, with a kernel on it each time.
 void measureDevices(const Bench& bench) {
   const size_t size = bench.size<size_t>(1024, 8), part = (size << 20) / 2;
   const std::string half = std::to_string(size / 2) + " MiB";

@@ -1,6 +1,5 @@
-// Managed memory in the ways that programs use it: host and kernels write parts of one page in turn, copies and fills have it at
-// their ends, host functions and system calls write it, threads use pieces of it beside each other, and a kernel's parameters lie
-// in it. What has not been written is zero.
+// Managed memory as programs use it: host and kernels write parts of one page in turn, copies and fills use it, host functions and system
+// calls write to it, threads use separate pieces concurrently, and a kernel's parameters lie in it. Memory that was not written is zero.
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -41,7 +40,7 @@ T* managed(size_t count) {
 
 void synchronize() { CHECK(cudaDeviceSynchronize()); }
 
-// Host and device write every other word of the same pages; the host between two waits, so none of its writes may be lost.
+// Host and device write alternate words of the same pages; the host between two launches, and none of its writes may be lost.
 bool sharesPages() {
   constexpr int count = 300 * 1000;
   int* data = managed<int>(count);
@@ -51,7 +50,7 @@ bool sharesPages() {
     addToEven<<<blocksFor(count / 2, 256), 256>>>(data, count, 10);
     synchronize();
     for (int i = 1; i < count; i += 2) ++data[i];
-    if (round == 2) pausePoint();  // host and device both have the newest bytes of something
+    if (round == 2) pausePoint();  // host and device each have the newest bytes of some page
   }
   addToEven<<<blocksFor(count / 2, 256), 256>>>(data, count, 10);
   synchronize();
@@ -72,7 +71,7 @@ bool isZeroWhereNobodyWrote() {
   addToEven<<<1, 32>>>(before, count, 1);
   synchronize();
   CHECK(cudaFree(before));
-  int* data = managed<int>(count);  // where that was, perhaps
+  int* data = managed<int>(count);  // perhaps at the freed address
   addToEven<<<1, 32>>>(data, 64, 1);
   synchronize();
   bool ok = EXPECT(data[0] == 1) & EXPECT(data[1] == 0) & EXPECT(data[count - 1] == 0);
@@ -85,7 +84,7 @@ bool isCopiedAndFilled() {
   int* data = managed<int>(count);
   for (int i = 0; i < count; ++i) data[i] = 7;
   std::vector<int> part(count / 2, 3), got(count);
-  CHECK(cudaMemcpy(data, part.data(), part.size() * sizeof(int), cudaMemcpyDefault));  // the other half is the host's
+  CHECK(cudaMemcpy(data, part.data(), part.size() * sizeof(int), cudaMemcpyDefault));  // the other half belongs to the host
   CHECK(cudaMemset(data + count - 10, 0, 10 * sizeof(int)));
   CHECK(cudaMemcpy(got.data(), data, count * sizeof(int), cudaMemcpyDefault));
   bool ok = EXPECT(got[0] == 3) & EXPECT(got[count / 2] == 7) & EXPECT(got[count - 1] == 0);
@@ -101,13 +100,13 @@ struct Written {
   int count;
 };
 
-// The kernel behind the function has been launched before it runs.
+// The kernel behind the function is launched before the function runs.
 bool isWrittenByHostFunctions() {
   Written written{managed<int>(1000), 1000};
   cudaStream_t stream;
   CHECK(cudaStreamCreate(&stream));
   long long* total = managed<long long>(1);
-  loadKernel(sum);  // its first launch would wait for the stream, and the stream for the function's memory
+  loadKernel(sum);  // its first launch would wait for the stream, and the stream's function for the memory
   serve<<<1, 1, 0, stream>>>({written.data, written.count, 100});
   auto function = [](void* argument) {
     auto& written = *static_cast<Written*>(argument);
@@ -121,7 +120,7 @@ bool isWrittenByHostFunctions() {
   return ok;
 }
 
-// A thread's pages go to the device with every launch of another thread.
+// A thread's pages move to the device with every launch of another thread.
 bool isUsedBesideLaunches() {
   constexpr int count = 50 * 1000;
   int *mine = managed<int>(count), *theirs = managed<int>(count);
@@ -141,7 +140,7 @@ bool isUsedBesideLaunches() {
   return ok;
 }
 
-// Two threads, host and kernels, in one page at the same time: each its own words.
+// Two threads, host and kernels, use separate words of one page concurrently.
 bool isSharedAtTheSameTime() {
   constexpr int count = 512, rounds = 300;
   int* data = managed<int>(count);
@@ -157,15 +156,14 @@ bool isSharedAtTheSameTime() {
   return ok;
 }
 
-// `isChecked`: by the functions that check the room (-D_FORTIFY_SOURCE), which take the place of the others where they are called by
-// name.
+// `isChecked`: by the functions that check the buffer size (-D_FORTIFY_SOURCE), which replace the others in calls by name.
 bool isReadAndWrittenByTheSystem(bool isChecked) {
   ssize_t (*volatile plainRead)(int, void*, size_t) = read;
   size_t (*volatile plainFread)(void*, size_t, size_t, std::FILE*) = std::fread;
   constexpr size_t bytes = 40 * 1000;
   char *in = managed<char>(bytes), *out = managed<char>(bytes);
   for (size_t i = 0; i < bytes; ++i) in[i] = static_cast<char>(i % 100);
-  addToEven<<<1, 1>>>(reinterpret_cast<int*>(out), 2, 1);  // the pages are the device's now
+  addToEven<<<1, 1>>>(reinterpret_cast<int*>(out), 2, 1);  // moves the pages to the device
   synchronize();
   int ends[2];
   bool ok = EXPECT(pipe(ends) == 0) & EXPECT(write(ends[1], in, bytes) == static_cast<ssize_t>(bytes)) &
@@ -182,7 +180,7 @@ bool isReadAndWrittenByTheSystem(bool isChecked) {
   return ok;
 }
 
-// The calls that take vectors and addresses, each with pages that are the device's.
+// System calls that take vectors and addresses, each with pages that are on the device.
 bool isMovedByOtherCalls() {
   constexpr size_t bytes = 20 * 1000;
   char *in = managed<char>(bytes), *out = managed<char>(bytes);
@@ -215,7 +213,7 @@ bool isMovedByOtherCalls() {
   return ok;
 }
 
-// Other threads give all pages to the device again and again while the C library and the kernel move a file's bytes.
+// Other threads repeatedly move all pages to the device while the C library and the kernel transfer a file's bytes.
 bool isMovedBesideLaunches() {
   constexpr size_t bytes = 1 << 20;
   char* data = managed<char>(bytes);
@@ -254,7 +252,7 @@ bool holdsParameters() {
   int* data = managed<int>(100);
   *request = {data, 100, 5};
   void* parameters[] = {request};
-  for (int round = 0; round < 2; ++round)  // the second time the device has the pages
+  for (int round = 0; round < 2; ++round)  // in the second round the pages are on the device
     CHECK(cudaLaunchKernel(reinterpret_cast<const void*>(serve), 1, 1, parameters, 0, nullptr));
   synchronize();
   return EXPECT(data[99] == 104);
@@ -306,7 +304,7 @@ bool keepsAdvice() {
 
 sigjmp_buf afterFault;
 
-// A fault of the program's own goes to its own handler.
+// A fault in the program's own memory goes to the program's handler.
 bool leavesOtherFaultsAlone() {
   struct sigaction action {}, before {};
   action.sa_handler = [](int) { siglongjmp(afterFault, 1); };
@@ -315,7 +313,7 @@ bool leavesOtherFaultsAlone() {
   int* volatile nowhere = nullptr;
   if (!caught) *nowhere = 1;
   int* data = managed<int>(10);
-  data[0] = 1;  // managed memory is served all the same
+  data[0] = 1;  // faults in managed memory are still served
   addToEven<<<1, 1>>>(data, 10, 1);
   synchronize();
   bool ok = EXPECT(caught) & EXPECT(data[0] == 2);

@@ -1,8 +1,8 @@
-// Managed memory is in the memory of the device to which it was prefetched last, slice by slice, or which is its preferred location,
-// also behind a pause; what host and kernels have written is there wherever it lies. A prefetch returns while work is outstanding
-// that waits for the program, and memory that could not move then moves with a later one. With an argument device 0 then is so full that
-// what has moved does not fit into it any more, and stays with device 1 over the pause. How much a device has in use is looked at in
-// a session only: natively a driver takes more than is moved, and keeps what has moved away.
+// Managed memory lies in the memory of the device to which it was last prefetched, slice by slice, or which is its preferred location, also
+// after a pause; writes of host and kernels are visible wherever it lies. A prefetch returns although pending work waits for the program;
+// memory that cannot move then moves with a later prefetch. With an argument device 0 becomes so full that memory that was moved away does
+// not fit any more, and stays on device 1 over the pause. A device's memory use is checked in a session only: natively a driver takes more
+// than it moves, and keeps memory that was moved away.
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -19,7 +19,7 @@ __global__ void add(int* data, size_t count, int value) {
 namespace {
 
 constexpr size_t MiB = 1 << 20, bytes = 32 * MiB, count = bytes / sizeof(int), slice = bytes / 2;
-constexpr size_t checked = count / 97;  // every so many elements
+constexpr size_t checked = count / 97;  // checks one of so many elements
 
 size_t freeOn(int device) {
   size_t free = 0, total = 0;
@@ -48,7 +48,7 @@ bool holds(const int* data, int value) {
   return EXPECT(data[count - 1] == value);
 }
 
-// Whether device 1 has `size` bytes more in use than when it had `before` free, but for what the driver takes besides.
+// Whether device 1 uses `size` more bytes than when it had `before` free, except for what the driver takes itself.
 bool hasTaken(size_t before, size_t size) {
   if (!inSession) return true;
   const size_t now = freeOn(1), taken = before > now ? before - now : 0;
@@ -57,7 +57,7 @@ bool hasTaken(size_t before, size_t size) {
   return ok;
 }
 
-// There and back, whole.
+// All of it, there and back.
 bool isMoved(int* data, size_t before, int value) {
   prefetch(data, bytes, 1);
   bool ok = hasTaken(before, bytes);
@@ -69,7 +69,7 @@ bool isMoved(int* data, size_t before, int value) {
   return ok;
 }
 
-// One slice on each device, again and again, at a boundary between slices that is none between pages.
+// One slice on each device, repeatedly, with a boundary between slices that is not at a page boundary.
 bool isDivided(int* data, size_t before, int value) {
   const size_t first = slice - 4096 * 3;
   bool ok = true;
@@ -165,13 +165,13 @@ int main(int argc, char**) {
   ok &= holds(data, 9);
   ok &= isMoved(data, back, 9) & isDivided(data, back, 11);
 
-  // What is freed on device 1 is free there, and not on device 0.
+  // Memory freed on device 1 becomes free there, and not on device 0.
   prefetch(data, bytes, 1);
   const size_t beside = freeOn(0);
   CHECK(cudaFree(data));
   ok &= hasTaken(back, 0) & EXPECT(!inSession || freeOn(0) < beside + 8 * MiB);
 
-  // What comes at its addresses is memory of the device that is current.
+  // New memory at its addresses lies on the current device.
   CHECK(cudaSetDevice(0));
   CHECK(cudaMallocManaged(&data, bytes));
   addOn(0, data, count, 5);

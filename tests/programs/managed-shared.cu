@@ -1,6 +1,6 @@
-// __managed__ variables that several devices use: one memory for all of them and the host, beside a plain variable that each device
-// has for itself. They are used by one device before the other, in turn, over a pause, by one alone when the other was reset, and by
-// both again, when only the plain variable is as in the beginning.
+// __managed__ variables that several devices use: one memory for all of them and the host, beside a plain variable of which each device has
+// its own. They are used by one device first, then by both in turn, over a pause, by one device after the other was reset, and by both
+// again; only the plain variable is then reset to its initial value.
 #include "program.h"
 
 __managed__ int counter = 7;

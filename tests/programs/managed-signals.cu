@@ -1,5 +1,5 @@
-// Managed memory in threads and handlers that have blocked signals, SIGSEGV too: no touch of it needs one that the program knows
-// of. The masks that the program sees are those that it has set.
+// Managed memory in threads and handlers that block signals, also SIGSEGV: a touch of it raises no signal that the program notices. The
+// program sees the signal masks that it has set itself.
 #include <pthread.h>
 #include <sys/wait.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 int* shared = nullptr;  // managed
 
-// The device has written it and has the page.
+// The device has written it and holds the page.
 bool isTouched(int value) {
   write<<<1, 1>>>(shared, value);
   CHECK(cudaDeviceSynchronize());
@@ -67,7 +67,7 @@ bool isTouchedInHandlers() {
 
 sigjmp_buf afterFault;
 
-// Its own handler of that signal runs with the signal blocked, and touches managed memory.
+// The program's own SIGSEGV handler runs with the signal blocked, and touches managed memory.
 bool isTouchedInTheHandlerOfFaults() {
   struct sigaction action {
   }, before{};
@@ -87,7 +87,7 @@ bool isTouchedInTheHandlerOfFaults() {
   return ok & EXPECT(sigaction(SIGSEGV, &before, nullptr) == 0);
 }
 
-// How a child ends that has a handler for its fault.
+// Exit status of a child with a handler for its own fault.
 int statusAfterFault(int flags, bool isBlocked) {
   const pid_t child = fork();
   if (child == 0) {

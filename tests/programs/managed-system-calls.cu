@@ -1,5 +1,5 @@
-// System calls whose arguments are in managed memory that the device has: buffers, names of files, structures, vectors, messages,
-// through functions of the C library and by number, alone and beside another thread whose launches take the pages away all the time.
+// System calls with arguments in managed memory that is on the device: buffers, file names, structures, vectors, messages; through the C
+// library's functions and by number, alone and while another thread's launches keep taking the pages.
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -51,13 +51,13 @@ T* managed(const T& value, size_t count = 1) {
 }
 char* managed(const std::string& text) { return std::strcpy(managed(char{}, text.size() + 1), text.c_str()); }
 
-// The device has all pages then.
+// Moves all pages to the device.
 void give() {
   touch<<<1, 1>>>(counter);
   CHECK(cudaDeviceSynchronize());
 }
 
-// The call's result, with all its arguments on the device.
+// Calls the function with all its arguments on the device, and returns its result.
 template <typename Function, typename... Arguments>
 auto given(Function function, Arguments... arguments) {
   give();
@@ -102,7 +102,7 @@ bool movesBytes() {
   from[0] = 'b';
   ok &= EXPECT(given(syscall, SYS_writev, ends.write, out, 1) == 5) & EXPECT(given(syscall, SYS_readv, ends.read, in, 1) == 5) &
         EXPECT(to[0] == 'b');
-  char remote[] = "elsewhere";  // what the other process has in managed memory is for the kernel to refuse
+  char remote[] = "elsewhere";  // the kernel refuses an address in the other process's managed memory
   iovec* far = managed(iovec{remote, sizeof remote});
   ok &= EXPECT(given(process_vm_readv, getpid(), in, 1ul, far, 1ul, 0ul) == sizeof remote) & EXPECT(std::strcmp(to, remote) == 0);
   char* noise = managed(char{}, 64);
@@ -209,7 +209,7 @@ bool connects() {
   return ok;
 }
 
-// With the sender's address, and a descriptor beside the bytes.
+// With the sender's address, and with a file descriptor as control data.
 bool movesMessages() {
   const Ends ends = socketEnds(SOCK_DGRAM);
   char *sent = managed(std::string("datagram")), *got = managed(char{}, 64), *control = managed(char{}, 256);
@@ -282,7 +282,7 @@ bool makesAndWaits() {
   ok &= EXPECT(given(ioctl, ends.read, static_cast<unsigned long>(FIONREAD), waiting) == 0) & EXPECT(*waiting == 1);
   const int counted = eventfd(5, 0);
   auto* count = managed(uint64_t{});
-  ok &= EXPECT(given(read, counted, static_cast<void*>(count), 8ul) == 8) & EXPECT(*count == 5);  // once only
+  ok &= EXPECT(given(read, counted, static_cast<void*>(count), 8ul) == 8) & EXPECT(*count == 5);  // executed only once
   close(counted);
   const pid_t child = fork();
   if (child == 0) _exit(7);
@@ -320,7 +320,7 @@ bool asksTheSystem() {
   char* text = managed(large);
   ok &= EXPECT(given(std::fputs, text, file) >= 0) & EXPECT(std::fflush(file) == 0) & EXPECT(std::ftell(file) == 100'000);
   std::fclose(file);
-  if (!inSession) return ok;  // where pages are the driver's, they have no futexes
+  if (!inSession) return ok;  // natively the driver's pages do not support futexes
   auto* limited = managed(timespec{0, 1000});
   give();
   ok &= EXPECT(syscall(SYS_futex, word, FUTEX_WAIT, 2, limited) == -1) & EXPECT(errno == EAGAIN);
@@ -345,7 +345,7 @@ bool isRefusedAsElsewhere() {
   return ok & EXPECT(syscall(-5) == -1) & EXPECT(errno == ENOSYS);
 }
 
-// No function of the C library: only the kernel knows of the call.
+// Not a function of the C library: the session cannot intercept it.
 long bare(long number, const void* first, const void* second, long third) {
   long result;
   asm volatile("syscall" : "=a"(result) : "a"(number), "D"(first), "S"(second), "d"(third) : "rcx", "r11", "memory");
@@ -355,7 +355,7 @@ long bare(long number, int first, const void* second, long third) {
   return bare(number, reinterpret_cast<const void*>(static_cast<long>(first)), second, third);
 }
 
-// If the kernel's own accesses of managed memory are served: on a GPU, and in a session that watches its pages by userfaultfd.
+// If the kernel's own accesses of managed memory are served: on a GPU, and in a session that uses userfaultfd.
 bool isCalledBarely() {
   char* noise = managed(char{}, 64);
   const long got = given([&] { return bare(SYS_getrandom, noise, reinterpret_cast<const void*>(64), 0); });

@@ -1,10 +1,10 @@
-// __managed__ variables: one address on both sides. The host writes them before any kernel has run, a kernel reads what it
-// wrote and writes, and the host reads that, again and again.
+// __managed__ variables: one address on both sides. The host writes them before any kernel has run, a kernel reads them and writes, and the
+// host reads the result, repeatedly.
 #include "managed.h"
 
 __managed__ int counter = 7;
 __managed__ float table[1000];
-__managed__ float* place;  // a pointer to the other variable: an address that both sides know
+__managed__ float* place;  // a pointer to the other variable: valid on both sides
 
 __global__ void addCounter(float* sums) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -57,7 +57,7 @@ int main() {
   doubleOnDevice();
   ok &= EXPECT(counter == 12) & holds(4);
 
-  // By symbol it is the same memory.
+  // The symbol's address is the same memory.
   void* address = nullptr;
   CHECK(cudaGetSymbolAddress(&address, counter));
   int copied = 0;

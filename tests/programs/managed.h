@@ -1,9 +1,9 @@
-// For programs of managed memory.
+// For programs that use managed memory.
 #pragma once
 
 #include "program.h"
 
-// Whether the device and the host may access managed memory at the same time; what is particular to that is not there else.
+// Whether the device and the host may access managed memory concurrently; features that depend on it are absent otherwise.
 inline bool isConcurrent(int device = 0) {
   int value = 0;
   CHECK(cudaDeviceGetAttribute(&value, cudaDevAttrConcurrentManagedAccess, device));

@@ -1,8 +1,8 @@
-// Every family of calls from a hundred threads at once, each with objects of its own: no thread sees a result or an error of
-// another, and none waits for ever. Each goes through all families again and again, in an order that it draws anew each time, until
-// SECONDS have passed since the pause and every family has been used.
-//   many-families [SECONDS [THREADS [SEED [FAMILY...]]]]    of all families below if none is named, but for imports, which need another
-//                                                           process; with them if the only one is called all
+// Every family of calls from a hundred threads at once, each with its own objects: no thread sees another one's results or errors,
+// and none waits for ever. Each goes through all families repeatedly, in a new random order each time, until SECONDS have passed
+// since the pause and every family has been used.
+//   many-families [SECONDS [THREADS [SEED [FAMILY...]]]]    all families below if none is named, except imports, which needs another
+//                                                           process; `all` includes it
 #include <chrono>
 #include <thread>
 

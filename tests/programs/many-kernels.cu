@@ -1,7 +1,7 @@
-// A module that is large to send and long to compile, made at run time: a program's second run finds it in the image cache.
+// A module that is large to send and slow to compile, generated at run time: a program's second run finds it in the image cache.
 //
-//   many-kernels [KERNELS]             loads, checks some of them, pauses, checks again
-//   many-kernels --bench full|quick    tells what loading took: 3,000 kernels in 5 MB of PTX, or 300
+//   many-kernels [KERNELS]             loads it, checks some kernels, pauses, checks again
+//   many-kernels --bench full|quick    prints the time to load it: 3,000 kernels in 5 MB of PTX, or 300
 #include <string>
 
 #include "bench.h"
@@ -11,13 +11,13 @@ namespace {
 
 constexpr unsigned rounds = 36;
 
-// The numbers in a kernel's code: no two kernels have the same.
+// The constants in a kernel's code: different for every kernel.
 unsigned factorOf(unsigned kernel, unsigned round) { return (kernel * 2654435761u + round * 40503u) | 1; }
 unsigned addendOf(unsigned kernel, unsigned round) { return kernel * 69069u + round; }
 
 std::string nameOf(unsigned kernel) { return "kernel" + std::to_string(kernel); }
 
-// Each kernel puts its input through its own rounds, adds how often any kernel ran, and writes that.
+// Each kernel transforms its input in its own rounds, adds the number of launches of all kernels, and stores the result.
 std::string imageOf(unsigned kernels) {
   std::string text = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .global .align 4 .u32 runs;\n";
   for (unsigned kernel = 0; kernel < kernels; ++kernel) {

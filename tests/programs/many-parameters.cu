@@ -1,5 +1,5 @@
-// Kernels with as many bytes of parameters as CUDA takes: one structure, and a thousand numbers. And another long reply: why an
-// image is refused, with a long word in it.
+// Kernels with the maximum size of parameters: one structure, and a thousand numbers. And another long reply: an error log of a refused
+// image that contains a long word.
 #include <cstring>
 #include <string>
 
@@ -19,7 +19,7 @@ __global__ void sumOf(const __grid_constant__ Large large, unsigned* out) {
   *out = sum;
 }
 
-// A kernel whose parameters are so many numbers and the address of their sum.
+// A kernel whose parameters are `count` numbers and an address for their sum.
 std::string imageOf(unsigned count) {
   std::string parameters, body;
   for (unsigned i = 0; i < count; ++i) {

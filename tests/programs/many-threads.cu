@@ -1,5 +1,5 @@
-// More threads than a session has slots with replies: 600 that make calls, then 600 that wait at once for work of the GPU which
-// only the main thread's calls complete.
+// More threads than a session has slots for replies: 600 that make calls, then 600 that wait at once for GPU work that only calls of the
+// main thread complete.
 
 #include <condition_variable>
 #include <mutex>
@@ -14,7 +14,7 @@ __global__ void add(int* value, int number) { atomicAdd(value, number); }
 
 namespace {
 
-// Lets nobody on before all have come.
+// Releases its threads when all have arrived.
 class Barrier {
  public:
   explicit Barrier(int count) : missing(count) {}
@@ -42,7 +42,7 @@ bool onEachThread(Body body) {
   return ok;
 }
 
-// All of them alive, each with calls that are answered by the worker, by the GPU, and by nobody.
+// All threads alive at once, each with calls that the worker completes, that the GPU completes, and that need no reply.
 bool allLive(int* sum) {
   Barrier all(threads), still(threads);
   return onEachThread([&](int i) {
@@ -58,8 +58,8 @@ bool allLive(int* sum) {
   });
 }
 
-// A third waits for a stream, a third for an event, a third for a few bytes; the stream waits until the main thread has
-// made calls of every kind.
+// A third of them waits for a stream, a third for an event, a third for a small copy; the stream waits until the main thread has made calls
+// of every kind.
 bool allWait(int* sum) {
   std::atomic<bool> released{false};
   std::atomic<int> waiting{0};
@@ -103,7 +103,7 @@ bool allWait(int* sum) {
 }  // namespace
 
 int main() {
-  alarm(300);  // what must not happen is that they wait for ever
+  alarm(300);  // the error under test is that they wait for ever
   DeviceArray<int> sum(std::vector<int>{0});
   const bool live = allLive(sum);
   pausePoint();

@@ -1,5 +1,5 @@
-// Multiplies three matrices, tile by tile in shared memory. No size is a multiple of the tile. The elements are small
-// whole numbers, so every sum is exact in a float and the comparison is, too.
+// Multiplies three matrices, tile by tile in shared memory. No size is a multiple of the tile's. The elements are small integers, so every
+// sum is exact in a float, and results are compared exactly.
 #include "bench.h"
 #include "random-numbers.h"
 
@@ -49,7 +49,7 @@ std::vector<float> randomMatrix(Matrix shape, unsigned seed) {
   return {values.begin(), values.end()};
 }
 
-// The SDK sample's shapes; like it, many products of the same matrices.
+// The SDK sample's shapes, and as there many products of the same matrices.
 int measure(const Bench& bench) {
   const int side = bench.size(320, 32), products = bench.size(30, 2);
   const Matrix shapeA{side, side}, shapeB{side, 2 * side};

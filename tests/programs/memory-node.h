@@ -1,4 +1,4 @@
-// A node of a graph that allocates memory of the first device.
+// A graph node that allocates memory on the first device.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,5 +1,5 @@
-// Device and pinned memory of many sizes: allocated, freed, filled, and copied in every direction and shape, with the
-// contents held over the pause point.
+// Device and pinned memory of many sizes: allocated, freed, filled, and copied in every direction and shape, with contents kept over the
+// pause point.
 #include "program.h"
 
 #include <cstring>
@@ -27,7 +27,7 @@ bool sameBytes(const char* what, const Bytes& got, const Bytes& want) {
   return ok;
 }
 
-// Blocks of many sizes, every second one freed and allocated anew, none overlapping another.
+// Blocks of many sizes, every second one freed and allocated again, none overlapping another.
 bool blocksKeepApart() {
   std::vector<std::unique_ptr<DeviceArray<unsigned char>>> blocks;
   std::vector<size_t> sizes;
@@ -44,7 +44,7 @@ bool blocksKeepApart() {
   return ok;
 }
 
-// Blocks that are no whole number of megabytes: each crosses from one piece of the device's memory into the next.
+// Blocks whose sizes are not whole megabytes: each crosses a boundary between two pieces of device memory.
 class CrossingBlocks {
  public:
   CrossingBlocks() {
@@ -79,7 +79,7 @@ bool everyKindCopies() {
   CHECK(cudaMemcpy(b, a, bytes.size(), cudaMemcpyDeviceToDevice));
   CHECK(cudaMemcpy(back.data(), b, bytes.size(), cudaMemcpyDefault));
   CHECK(cudaMemcpy(again.data(), back.data(), bytes.size(), cudaMemcpyHostToHost));
-  CHECK(cudaMemcpy(b + 1, bytes.data(), 3, cudaMemcpyHostToDevice));  // unaligned, and less than a word
+  CHECK(cudaMemcpy(b + 1, bytes.data(), 3, cudaMemcpyHostToDevice));  // unaligned, and shorter than a word
   return sameBytes("copied back", again, bytes) & EXPECT(b.download()[3] == bytes[2]) &
          EXPECT(b.download()[4] == bytes[4]);
 }

@@ -1,5 +1,5 @@
-// MT19937 of Matsumoto and Nishimura, one block a generator, its state kept in device memory between launches. The C++
-// library's own generator says what must come out, bit by bit.
+// Matsumoto and Nishimura's MT19937, one block per generator, with its state kept in device memory between launches. Results are compared
+// bit by bit with the C++ library's generator.
 #include <random>
 
 #include "bench.h"
@@ -22,7 +22,7 @@ __device__ unsigned temper(unsigned y) {
   return y ^ (y >> 18);
 }
 
-// A word needs the new value of the one 227 before it, so all that lie within 227 of each other are made at once.
+// A word depends on the new value of the word 227 before it, so up to 227 words are computed at once.
 __device__ void advance(unsigned* state) {
   constexpr int together = words - middle;
   for (int start = 0; start < words; start += together) {

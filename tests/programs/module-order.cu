@@ -1,7 +1,7 @@
-// Modules are loaded and unloaded in an order that no restore can repeat: every remaining variable must keep its address, because
-// the program and its device memory hold the addresses.
+// Modules are loaded and unloaded in an order that no restore can repeat: every remaining variable must keep its address, because the
+// program and its device memory contain the addresses.
 //
-//   module-order [FILE]    with FILE it goes on loading and unloading, without a pause, until that exists
+//   module-order [FILE]    with FILE it keeps loading and unloading, without a pause, until FILE exists
 #include <unistd.h>
 
 #include <map>
@@ -18,7 +18,7 @@ decltype(&cuModuleGetGlobal) getGlobal;
 decltype(&cuModuleGetFunction) getFunction;
 decltype(&cuLaunchKernel) launchKernel;
 
-// A module with a number in it, as large as one likes, and a kernel that tells the number and its address.
+// A module with a number in it, of any size, and a kernel that returns the number and its address.
 std::string imageOf(unsigned number, size_t bytes) {
   return ".version 7.0\n.target sm_70\n.address_size 64\n"
          ".visible .global .align 256 .b8 room[" +
@@ -61,7 +61,7 @@ struct Told {
   unsigned number, unused;
 };
 
-// Whether each module has its number where the program believes it to be, and its room holds what was written there.
+// Whether each module's number is at the address that the program has stored, and its variable `room` has the bytes that were written.
 bool areInPlace() {
   bool ok = true;
   for (auto& [number, module] : modules) {
@@ -84,7 +84,7 @@ void fillRooms() {
   }
 }
 
-// Between two and nine are loaded, some of them for long.
+// Between two and nine modules are loaded at a time, some of them for long.
 bool takeTurns(const char* until) {
   std::mt19937 random(1);
   bool ok = true;

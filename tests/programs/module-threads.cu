@@ -1,6 +1,6 @@
-// Threads that load and unload modules, each in an order of its own, between streams that come and go and kernels that print: what
-// the device has given out before a module is loaded differs from run to run. Every variable that is left must be where the
-// program and its device memory know it.
+// Threads that load and unload modules, each in its own order, while streams are made and destroyed and kernels print: the device
+// allocations before a module's load differ from run to run. Every remaining variable must be where the program and its device memory
+// expect it.
 #include <map>
 #include <mutex>
 #include <string>
@@ -50,7 +50,7 @@ void unloadModule(unsigned number) {
   check(unload(handle), "cuModuleUnload");
 }
 
-// A third of the modules stays for good, another goes two rounds later, the rest at once.
+// A third of the modules stays for good, another third is unloaded two rounds later, the rest at once.
 void work(unsigned thread, unsigned from, unsigned to) {
   for (unsigned round = from; round < to; ++round) {
     const unsigned number = thread * 1000 + round;
@@ -75,7 +75,7 @@ bool areInPlace(const std::vector<unsigned long long>& kept) {
   bool ok = EXPECT(kept.size() <= modules.size());
   size_t at = 0;
   for (auto& [number, module] : modules) {
-    if (at < kept.size()) {  // those of before, through the addresses that the device has kept
+    if (at < kept.size()) {  // modules loaded before, through addresses stored on the device
       unsigned char bytes[64];
       CHECK(cudaMemcpy(bytes, reinterpret_cast<void*>(kept[at]), sizeof bytes, cudaMemcpyDeviceToHost));
       for (unsigned char byte : bytes) ok &= byte == number % 251;

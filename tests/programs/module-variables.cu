@@ -1,5 +1,5 @@
-// Variables that live with the module: constant and global, initialized and not, written by the host through their
-// symbols and by kernels through their names.
+// Variables that live with the module: constant and global, initialized and not, written by the host through their symbols and by kernels
+// by name.
 #include "program.h"
 #include "random-numbers.h"
 
@@ -70,7 +70,7 @@ int main() {
   CHECK(cudaMemcpyToSymbol(fromHost, expected.fromHost.data(), sizeof fromHost));
   bool ok = symbolsHaveSizes() & launchAgrees("first", expected);
 
-  // One element in the middle of each, by an offset; the copies on a stream are in order with the launch after them.
+  // One element in the middle of each, by an offset; copies in a stream are ordered with the launch after them.
   expected.fromHost[123] = 100000;
   expected.table[2] = 8;
   CHECK(cudaMemcpyToSymbol(fromHost, &expected.fromHost[123], sizeof(int), 123 * sizeof(int)));

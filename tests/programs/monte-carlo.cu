@@ -1,6 +1,6 @@
-// Prices European calls by simulation: each path draws normal numbers by Box and Muller from a generator that is a hash
-// of the path's number. The mean must agree with the formula of Black and Scholes within four standard errors of its
-// own, and the sum with the CPU's, which takes the very same paths in double precision.
+// Prices European calls by simulation: each path draws Box-Muller normal numbers from a generator that hashes the path's number. The mean
+// must agree with the Black-Scholes formula within four of its own standard errors, and the sum with the CPU's, which computes the same
+// paths in double precision.
 #include "bench.h"
 
 constexpr int options = 8, paths = 1 << 14, block = 256, blocksPerOption = 8;
@@ -15,8 +15,7 @@ struct Sums {
   double payoff, square;
 };
 
-// A number evenly drawn from (0, 1), the `index`-th of its kind: a counter mixed as Steele, Lea and Flood's splitmix64
-// does.
+// The `index`-th number of a uniform distribution on (0, 1): a counter, mixed as in Steele, Lea and Flood's splitmix64.
 __host__ __device__ double uniform(unsigned long long index) {
   unsigned long long z = index * 0x9e3779b97f4a7c15ull;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -73,7 +72,7 @@ std::vector<Option> exampleOptions(int count) {
   return all;
 }
 
-// The SDK sample's 256 options of 262,144 paths each.
+// The SDK sample's 256 options with 262,144 paths each.
 int measure(const Bench& bench) {
   const auto all = exampleOptions(bench.size(256, 4));
   const std::vector<Sums> none(all.size(), Sums{0, 0});
@@ -87,7 +86,7 @@ int measure(const Bench& bench) {
     CHECK(cudaGetLastError());
     sums.copyOut(result);
   });
-  std::vector<float> means;  // rounded: atomic additions come in any order
+  std::vector<float> means;  // rounded, because atomic additions happen in any order
   for (const Sums& sum : result) means.push_back(std::round(sum.payoff));
   return bench.digest(means);
 }

@@ -1,6 +1,6 @@
-// Gravity among 128 bodies over 200 steps, each a launch; the pause comes after the hundredth. CPU and device take the
-// same steps in single precision but contract and round differently (rsqrtf is 2 units in the last place); softened and
-// in steps this short the paths stay within one part in a thousand.
+// Gravity among 128 bodies over 200 steps, one launch each; the pause is after the hundredth. CPU and device compute the same steps in
+// single precision but contract and round differently (rsqrtf has an error of 2 units in the last place); with softening and such short
+// steps the paths agree within one part in a thousand.
 #include "program.h"
 #include "random-numbers.h"
 
@@ -16,7 +16,7 @@ struct Velocity {
   float x, y, z;
 };
 
-// Adds the pull of `other` on `body` to `pull`.
+// Adds the attraction of `body` by `other` to `pull`.
 __host__ __device__ void addPull(const Body& body, const Body& other, Velocity& pull) {
   const float dx = other.x - body.x, dy = other.y - body.y, dz = other.z - body.z;
   const float inverse = rsqrtf(dx * dx + dy * dy + dz * dz + softening * softening);

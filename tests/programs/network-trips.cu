@@ -1,6 +1,6 @@
-// A program whose GPU is a network away does not wait where CUDA lets it not wait, and waits for one round trip where it must.
-// Who counts is the process that passes its messages on (tests/tools/counting-link), whose socket VGPU_LINK_COUNTER names;
-// without one nothing is counted. No time is measured.
+// A program whose GPU is across a network does not wait in calls that CUDA allows to return at once, and waits for one round trip in those
+// that must wait. The process that forwards its messages counts them (tests/tools/counting-link); VGPU_LINK_COUNTER names its socket.
+// Without it nothing is counted. No time is measured.
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -10,7 +10,7 @@ __global__ void addOne(int* value) { *value += 1; }
 
 constexpr int launches = 200, elements = 1024;
 
-// What passes this program's messages on.
+// The process that forwards this program's messages.
 class Counter {
  public:
   Counter() {
@@ -24,10 +24,10 @@ class Counter {
     std::exit(1);
   }
 
-  // From now on no message of the GPU's host arrives; or they do again, and trips are counted from 0.
+  // hold() stops all messages from the GPU's host; release() lets them arrive again, and counts from 0.
   void hold() { ask('h'); }
   void release() { ask('r'); }
-  // How many times this side has said something to the worker and then got a reply, since the last release().
+  // How many times this side has sent something to the worker and then received a reply, since the last release().
   int trips() { return ask('t'); }
 
  private:
@@ -42,10 +42,10 @@ class Counter {
   int connection = -1;
 };
 
-// All that the worker has to say is said.
+// Waits until the worker has nothing more to send.
 void settle() { CHECK(cudaDeviceSynchronize()); }
 
-// `work` ends though nothing arrives of the GPU's host: else the program does not end.
+// `work` must end although nothing arrives from the GPU's host; otherwise the program hangs.
 template <typename Work>
 void needsNoReply(Counter& counter, const char* what, Work work) {
   settle();
@@ -96,7 +96,7 @@ int main() {
     for (int i = 0; i < launches; ++i) CHECK(cudaEventRecord(event));
   });
   for (int i = 0; i < elements; ++i) pinned[i] = 5;
-  CHECK(cudaMemcpyAsync(other, pinned, elements * sizeof(int), cudaMemcpyHostToDevice, stream));  // brings what was written
+  CHECK(cudaMemcpyAsync(other, pinned, elements * sizeof(int), cudaMemcpyHostToDevice, stream));  // sends the bytes that were written
   needsNoReply(counter, "asynchronous copies", [&] {
     CHECK(cudaMemcpyAsync(other, pinned, elements * sizeof(int), cudaMemcpyHostToDevice, stream));
     CHECK(cudaMemcpyAsync(value, pageable.data(), sizeof(int), cudaMemcpyHostToDevice));

@@ -1,16 +1,16 @@
-// Calls for which the program's own memory does not suffice: each of their allocations fails in turn. The call fails or succeeds,
-// and everything else works afterwards.
+// Calls while the program is out of memory: each of their allocations fails in turn. The call fails or succeeds, and everything else works
+// afterwards.
 #include "program.h"
 
 namespace {
-thread_local long allowed = -1;  // allocations of this thread before one fails; negative: none does
+thread_local long allowed = -1;  // allocations of this thread before one fails; negative: none fails
 thread_local bool failed = false;
 
 }  // namespace
 
-// In the place of the C library's, for all of the process: our libraries have their own operator new, which comes here.
+// Replaces the C library's malloc in the whole process: vgpu's libraries have their own operator new, which calls it.
 extern "C" void* __libc_malloc(size_t bytes);
-void* limitedMalloc(size_t bytes) __asm__("malloc");  // by another name: nvcc has one of its own for the device
+void* limitedMalloc(size_t bytes) __asm__("malloc");  // under another name, because nvcc declares its own malloc for the device
 void* limitedMalloc(size_t bytes) {
   if (allowed == 0) {
     failed = true;
@@ -29,7 +29,7 @@ __global__ void work(int* data, int steps) {
   for (int i = 0; i < steps; ++i) *const_cast<volatile int*>(data) = i;
 }
 
-// Does `call` with its first allocation failing, then its second, until it makes no more.
+// Calls `call` with its first allocation failing, then its second, until it makes no more allocations.
 template <typename Call, typename Undo>
 bool refusesOrWorks(const char* what, Call call, Undo undo) {
   for (int number = 0; number < 1000; ++number) {
@@ -87,7 +87,7 @@ int main() {
     return cudaMemcpyAsync(values.data(), memory, 1 << 20, cudaMemcpyDeviceToHost, stream);
   }, nothing);
   ok &= refusesOrWorks("cudaDeviceSynchronize", [] { return cudaDeviceSynchronize(); }, nothing);
-  // A free waits for the device, which works. What it gives up in the middle may be lost, but nothing else.
+  // A free waits for the device, and that works. Memory that it was returning may leak, but nothing else.
   for (int number = 0; number < 20; ++number) {
     int* other;
     CHECK(cudaMalloc(&other, 1000));
@@ -101,7 +101,7 @@ int main() {
     }
   }
   cudaGetLastError();
-  // No address is both free and not, also when memory that nobody has was given back.
+  // No address is both free and in use, also after unused memory was returned.
   cudaMemPool_t pool;
   CHECK(cudaDeviceGetDefaultMemPool(&pool, 0));
   CHECK(cudaMemPoolTrimTo(pool, 0));

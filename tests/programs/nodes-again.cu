@@ -1,5 +1,5 @@
 // Nodes that kernels change (updated-nodes.cu), over a pause at which no executable graph with such a node is uploaded: the handles in
-// device memory are the nodes' ones afterwards too, whether the graph had been instantiated, had been changed and had ended, or neither.
+// device memory still refer to the nodes afterwards, whether the graph had been instantiated, changed and destroyed, or not.
 #include <memory>
 
 #include "kernel-node.h"
@@ -12,7 +12,7 @@ __global__ void launch(const cudaGraphExec_t* graph, int* error) { *error = cuda
 
 namespace {
 
-// A graph of one node that adds to a word; kernels change what it adds.
+// A graph with one node that adds to a word; kernels change the addend.
 class Adder {
  public:
   explicit Adder(unsigned long long flags = 0) : flags(flags) {
@@ -46,7 +46,7 @@ class Adder {
   }
 
  private:
-  // Launched by a kernel, which a graph of the host's launches.
+  // Launched by a kernel of a host graph.
   bool byKernel() {
     DeviceArray<cudaGraphExec_t> handle(std::vector<cudaGraphExec_t>{executable});
     cudaGraph_t root = nullptr;
@@ -71,7 +71,7 @@ class Adder {
 }  // namespace
 
 int main() {
-  auto gone = std::make_unique<Adder>();  // so that handles are not in the order of their making
+  auto gone = std::make_unique<Adder>();  // so that handles are not in the order of their creation
   Adder never, ended, early;
   gone.reset();
   Adder forKernels(cudaGraphInstantiateFlagDeviceLaunch), endedForKernels(cudaGraphInstantiateFlagDeviceLaunch);

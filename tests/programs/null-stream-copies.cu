@@ -1,8 +1,8 @@
-// A copy in the null stream between two devices' memories begins when both have done what they were given before, and both do what
-// they are given later when it is over: by every entry that copies, in one dimension and two. Not here if there are no two such devices.
+// A copy in the null stream between two devices' memories begins after the earlier work of both devices, and later work of both begins
+// after the copy: for every entry that copies, in one and two dimensions. Not applicable without two such devices.
 #include "peer-devices.h"
 
-// Long enough that whatever does not wait for it comes before it.
+// Slow enough that work that does not wait for it comes before it.
 __global__ void setLate(unsigned* to, unsigned value) {
   volatile unsigned spent = 0;
   for (int i = 0; i < 20000; ++i) spent += i;
@@ -13,7 +13,7 @@ namespace {
 
 struct Copy {
   const char* name;
-  void (*make)(unsigned* to, unsigned* from);  // from device 0 to 1, on which the thread is
+  void (*make)(unsigned* to, unsigned* from);  // copies from device 0 to device 1, the thread's current device
 };
 
 const Copy copies[] = {
@@ -34,13 +34,13 @@ bool copiesInOrder(unsigned* first, unsigned* second) {
   static unsigned value = 0;
   bool ok = true;
   for (const Copy& copy : copies) {
-    // Behind what the source's device is doing.
+    // Behind the present work of the source's device.
     CHECK(cudaSetDevice(0));
     setLate<<<1, 1>>>(first, ++value);
     CHECK(cudaSetDevice(1));
     copy.make(second, first);
     ok &= EXPECT(read(second) == value);
-    // Before what the source's device is given next, when the other one is busy.
+    // Before later work of the source's device, while the other device is busy.
     setLate<<<1, 1>>>(second, 0);
     copy.make(second, first);
     CHECK(cudaSetDevice(0));
@@ -55,7 +55,7 @@ bool copiesInOrder(unsigned* first, unsigned* second) {
 }  // namespace
 
 int main() {
-  if (!devicesReachEachOther()) return getenv("VGPU_EMULATED") == nullptr ? notHere : 1;  // emulated devices do
+  if (!devicesReachEachOther()) return getenv("VGPU_EMULATED") == nullptr ? notHere : 1;  // emulated devices are peers
   unsigned *first, *second;
   CHECK(cudaSetDevice(0));
   CHECK(cudaMalloc(&first, sizeof *first));

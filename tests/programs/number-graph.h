@@ -1,11 +1,11 @@
-// Modules with a kernel that stores a number, and executable graphs of one such kernel.
+// Modules with a kernel that stores a number, and executable graphs with one such kernel.
 #pragma once
 
 #include <string>
 
 #include "driver-entry.h"
 
-// A kernel that stores a number, and no variables.
+// A kernel that stores a number; the module has no variables.
 inline std::string imageOf(int number) {
   return ".version 7.0\n.target sm_70\n.address_size 64\n"
          ".visible .entry store(.param .u64 out) {\n"

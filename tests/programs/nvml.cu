@@ -1,6 +1,7 @@
-// NVML opened as frameworks open it: it names the devices that CUDA does, and tells how much of their memory is free and what links
-// they have.
+// NVML, opened as frameworks open it: it lists the devices that CUDA has, and reports their free memory and their links. Its calls are no use
+// of CUDA: a child that fork() makes when only NVML was called may use CUDA.
 #include <dlfcn.h>
+#include <sys/wait.h>
 
 #include <cstring>
 
@@ -64,7 +65,7 @@ bool expectDevice(int number, void* device) {
   return ok;
 }
 
-// A device without links says so of each question about them; one with links answers all of an active one's.
+// A device without links reports that for each query; one with links answers all queries about an active link.
 bool expectLinks(void* device) {
   unsigned value = 0;
   Pci pci{};
@@ -77,7 +78,7 @@ bool expectLinks(void* device) {
   int beyond = 0;
   ok &= EXPECT(link != success || ask("nvmlDeviceGetNvLinkState", device, 99u, &beyond) == invalidArgument);
   ok &= EXPECT(ask("nvmlDeviceGetNvLinkState", device, 0u, static_cast<int*>(nullptr)) == invalidArgument);
-  Field fields[] = {{165, 0}, {9999, 0}};  // NVML_FI_DEV_NVLINK_GET_STATE, and one that there is not
+  Field fields[] = {{165, 0}, {9999, 0}};  // NVML_FI_DEV_NVLINK_GET_STATE, and a field that does not exist
   ok &= EXPECT(ask("nvmlDeviceGetFieldValues", device, 2, fields) == success) & EXPECT((fields[0].result == success) == (link == success));
   ok &= EXPECT(link != success || fields[0].value[0] == static_cast<unsigned>(isActive)) & EXPECT(fields[1].result != success);
   ok &= EXPECT(ask("nvmlDeviceGetFieldValues", device, 0, fields) == invalidArgument);
@@ -85,7 +86,7 @@ bool expectLinks(void* device) {
   return ok & EXPECT(known == success || known == notSupported) & EXPECT(known != success || (value >= 1 && value <= 32));
 }
 
-// The same as tests/tools/nvml-double.c says.
+// The results of tests/tools/nvml-double.c.
 bool expectDouble(void* device, void* peer) {
   bool ok = true;
   unsigned generation = 0, width = 0, best = 0, value = 0;
@@ -116,9 +117,32 @@ bool expectDouble(void* device, void* peer) {
   return ok & EXPECT(ask("nvmlDeviceGetP2PStatus", device, peer, 4, &overPci) == success) & EXPECT(overPci != 0);
 }
 
+__global__ void addOne(int* values) { values[threadIdx.x] += 1; }
+
+bool childHasCuda() {
+  const pid_t child = fork();
+  if (child == 0) {
+    unsigned count = 0;
+    int devices = 0, *pinned = nullptr;
+    CHECK(cudaGetDeviceCount(&devices));
+    bool ok = EXPECT(ask("nvmlDeviceGetCount_v2", &count) == success) & EXPECT(count == static_cast<unsigned>(devices));
+    CHECK(cudaMallocHost(&pinned, 2 * sizeof(int)));
+    pinned[0] = 5, pinned[1] = 6;
+    DeviceArray<int> values(std::vector<int>{1, 2});
+    addOne<<<1, 2>>>(values);
+    addOne<<<1, 2>>>(pinned);
+    ok &= same("device memory", values.download(), {2, 3}) & EXPECT(pinned[0] == 6 && pinned[1] == 7);
+    std::fflush(stdout);
+    _exit(ok ? 0 : 1);
+  }
+  int status = 1;
+  return EXPECT(waitpid(child, &status, 0) == child) & EXPECT(status == 0);
+}
+
 }  // namespace
 
-// With "linked": on a node whose NVML is that double, with two devices; with "moves" too, it goes on where nothing is known of links.
+// With "linked": on a node whose NVML is that double, with two devices; with "moves" too, it is resumed on a node that has no information
+// about links.
 int main(int words, char** arguments) {
   library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
   if (library == nullptr) return std::printf("%s\n", dlerror()), 1;
@@ -126,6 +150,7 @@ int main(int words, char** arguments) {
   bool ok = EXPECT(ask("nvmlDeviceGetCount_v2", &count) == uninitialized);
   ok &= EXPECT(ask("nvmlInit_v2") == success);
   ok &= EXPECT(ask("nvmlDeviceGetCount_v2", &count) == success);
+  ok &= childHasCuda();
   int devices = 0;
   CHECK(cudaGetDeviceCount(&devices));
   ok &= EXPECT(count == static_cast<unsigned>(devices));

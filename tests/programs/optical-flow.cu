@@ -1,6 +1,6 @@
-// Optical flow as Horn and Schunck compute it, on a pyramid: the second of two pictures is the first one, moved. Each level warps the
-// second picture by what is known of the flow, through a texture that interpolates, and improves the flow by iterations of Jacobi's
-// in shared memory. Compared with the move.
+// Horn-Schunck optical flow on a pyramid: the second of two images is the first one, displaced. Each level warps the second image by the
+// flow known so far, through a texture that interpolates, and improves the flow by Jacobi iterations in shared memory. The result is
+// compared with the displacement.
 //   optical-flow [WIDTH HEIGHT [ITERATIONS]]
 #include "program.h"
 
@@ -8,7 +8,7 @@
 
 namespace {
 
-constexpr int levels = 3, warpings = 3, side = 16;  // of a block
+constexpr int levels = 3, warpings = 3, side = 16;  // `side` of a block
 constexpr float smoothness = 0.5f;
 constexpr float moveX = 1.75f, moveY = -1.25f;
 
@@ -32,7 +32,7 @@ __global__ void halve(const float* from, int width, float* to, Extent extent) {
   to[y * extent.width + x] = 0.25f * (at[0] + at[1] + at[width] + at[width + 1]);
 }
 
-// Twice as wide and high, and so are the moves.
+// Twice as wide and high, with doubled flow.
 __global__ void enlarge(const float2* from, Extent smaller, float2* to, Extent extent) {
   const int x = blockIdx.x * side + threadIdx.x, y = blockIdx.y * side + threadIdx.y;
   if (x >= extent.width || y >= extent.height) return;
@@ -40,7 +40,7 @@ __global__ void enlarge(const float2* from, Extent smaller, float2* to, Extent e
   to[y * extent.width + x] = {2 * flow.x, 2 * flow.y};
 }
 
-// How the picture changes in x, in y and from the first to the second, where the flow leads.
+// The image derivatives in x, in y and from the first to the second image, at the position that the flow points to.
 __global__ void differentiate(cudaTextureObject_t first, cudaTextureObject_t second, const float2* flow, float4* changes, Extent extent) {
   const int x = blockIdx.x * side + threadIdx.x, y = blockIdx.y * side + threadIdx.y;
   if (x >= extent.width || y >= extent.height) return;
@@ -52,7 +52,7 @@ __global__ void differentiate(cudaTextureObject_t first, cudaTextureObject_t sec
   changes[i] = {dx, dy, tex2D<float>(second, tx, ty) - tex2D<float>(first, u, v), 0};
 }
 
-// One iteration of what is added to the flow.
+// One iteration of the correction to the flow.
 __global__ void iterate(const float4* changes, const float2* from, float2* to, Extent extent) {
   __shared__ float2 tile[side + 2][side + 2];
   const int left = blockIdx.x * side - 1, top = blockIdx.y * side - 1;
@@ -77,7 +77,7 @@ __global__ void addTo(float2* flow, const float2* more, Extent extent) {
 
 namespace {
 
-// A picture of one level, as an array that a texture interpolates.
+// An image of one level, in an array that a texture interpolates.
 class Picture {
  public:
   Picture(const float* values, Extent extent) {
@@ -105,7 +105,7 @@ class Picture {
   cudaArray_t array = nullptr;
 };
 
-// What is at a place, which need not be whole, of a picture without end.
+// The value of an unbounded image at any position.
 float pictureAt(float x, float y) {
   return 0.5f + 0.2f * std::sin(0.31f * x + 0.12f * y) + 0.15f * std::sin(0.23f * y - 0.07f * x) + 0.1f * std::sin(0.17f * (x + y));
 }
@@ -133,7 +133,7 @@ void improve(const Picture& first, const Picture& second, float2* flow, Extent e
   CHECK(cudaGetLastError());
 }
 
-// How far the flow is from the move on average, away from the edges.
+// The average distance between flow and displacement, away from the edges.
 float meanError(const std::vector<float2>& flow, Extent extent) {
   const int edge = extent.width / 8;
   double sum = 0;

@@ -1,5 +1,5 @@
-// Textures and surfaces that outlive what they are over: arrays are destroyed and memory is freed before the objects, which are only
-// destroyed then, as CUDA allows. Across the pause each keeps its number, and so do the objects made after it, which are used.
+// Textures and surfaces that outlive their resources: arrays are destroyed and memory is freed before the objects, which can then only be
+// destroyed, as CUDA allows. Over the pause each keeps its handle, and so do objects made after it, which are used.
 #include "program.h"
 
 #include <numeric>
@@ -63,7 +63,7 @@ std::vector<int> valuesFrom(int first) {
   return values;
 }
 
-// Objects over what has ended since.
+// Objects whose resources have been destroyed.
 struct Outlived {
   cudaTextureObject_t array, mipmap, level, row, rows;
   cudaSurfaceObject_t surface;
@@ -98,7 +98,7 @@ struct Outlived {
   }
 };
 
-// An array and memory with values, and the textures over them as kernels find them.
+// An array and memory with values, and the textures over them that kernels use.
 struct Scene {
   cudaArray_t array = makeArray();
   DeviceArray<int> memory{elements};
@@ -129,7 +129,7 @@ struct Scene {
 
 int main() {
   Outlived outlived;
-  // The memory under them goes back to the device, so that it is nobody's.
+  // The memory under them is returned to the device, so that it is unmapped.
   cudaMemPool_t pool;
   CHECK(cudaDeviceGetDefaultMemPool(&pool, 0));
   CHECK(cudaDeviceSynchronize());

@@ -1,4 +1,4 @@
-// For programs of two devices that reach each other's memory.
+// For programs with two devices that can be peers.
 #pragma once
 
 #include "program.h"

@@ -1,5 +1,5 @@
-// Virtual memory management between two devices: physical memory of one is mapped for both, and what may use it is what the program has
-// said, also after a pause. Not here if there are no two devices that reach each other's memory.
+// Virtual memory management between two devices: physical memory of one is mapped for both, and accessible as the program has set, also
+// after a pause. Not applicable without two peer devices.
 #include "driver-entry.h"
 #include "peer-devices.h"
 
@@ -46,7 +46,7 @@ struct Mapped {
   CUmemGenericAllocationHandle memory = 0;
 };
 
-// What a pointer to it says is about the current device's access; the memory is its owner's.
+// The pointer's attributes reflect the current device's access; the memory belongs to its owner.
 bool describes(const Mapped& mapped, int owner) {
   bool ok = true;
   for (int device : {0, 1}) {
@@ -84,7 +84,7 @@ bool bothUse(const Mapped& mapped, unsigned before) {
   return ok;
 }
 
-// What device 0 has no access to is copied for it all the same, if the copy says that it is between two devices.
+// Memory that device 0 cannot access is copied for it nevertheless, if the copy is a peer copy.
 bool copiedAsPeers(const Mapped& here, const Mapped& there) {
   CHECK(cudaSetDevice(0));
   std::vector<unsigned> values(count);
@@ -107,7 +107,7 @@ bool copiedAsPeers(const Mapped& here, const Mapped& there) {
 }  // namespace
 
 int main() {
-  if (!devicesReachEachOther()) return getenv("VGPU_EMULATED") == nullptr ? notHere : 1;  // emulated devices do
+  if (!devicesReachEachOther()) return getenv("VGPU_EMULATED") == nullptr ? notHere : 1;  // emulated devices are peers
   CHECK(cudaSetDevice(0));
   CHECK(cudaFree(nullptr));
   bool ok = true;

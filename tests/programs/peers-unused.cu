@@ -1,5 +1,5 @@
-// A device is given access to another's memory before anything is on the other one, and keeps it: at the pause the other device's ring
-// is open and has had no frame. Not here if there are no two such devices.
+// A device gets access to another device's memory before the other one is used, and keeps it: at the pause the other device's ring is open
+// and has had no frame. Not applicable without two such devices.
 #include "peer-devices.h"
 
 __global__ void set(unsigned* to, unsigned value) { *to = value; }
@@ -22,7 +22,7 @@ bool writesAcross() {
 }  // namespace
 
 int main() {
-  if (!devicesReachEachOther()) return getenv("VGPU_EMULATED") == nullptr ? notHere : 1;  // emulated devices do
+  if (!devicesReachEachOther()) return getenv("VGPU_EMULATED") == nullptr ? notHere : 1;  // emulated devices are peers
   CHECK(cudaSetDevice(0));
   CHECK(cudaDeviceEnablePeerAccess(1, 0));
   pausePoint();

@@ -1,5 +1,5 @@
-// Two devices that reach each other's memory: kernels read and write it, atomics of both meet in it, copies are ordered among the
-// streams of both, and what is enabled stays so over a pause. Not here if there are no two such devices.
+// Two peer devices: kernels of one read and write the other's memory, atomics of both work on it, copies are ordered among the streams of
+// both, and enabled access stays enabled over a pause. Not applicable without two such devices.
 #include <vector>
 
 #include "peer-devices.h"
@@ -20,7 +20,7 @@ unsigned* filled(int device, unsigned value) {
   CHECK(cudaMalloc(&memory, bytes));
   const std::vector<unsigned> values(count, value);
   CHECK(cudaMemcpy(memory, values.data(), bytes, cudaMemcpyHostToDevice));
-  CHECK(cudaDeviceSynchronize());  // streams that do not wait for the default one use it
+  CHECK(cudaDeviceSynchronize());  // non-blocking streams use it
   return memory;
 }
 
@@ -32,7 +32,7 @@ bool holds(const unsigned* memory, unsigned value) {
   return true;
 }
 
-// What enabling and disabling says, whatever was before.
+// Results of enabling and disabling access, whatever its earlier state.
 bool answers() {
   CHECK(cudaSetDevice(0));
   return EXPECT_ERROR(cudaDeviceDisablePeerAccess(1), cudaErrorPeerAccessNotEnabled) &
@@ -43,7 +43,7 @@ bool answers() {
          EXPECT_ERROR(cudaDeviceDisablePeerAccess(1), cudaErrorPeerAccessNotEnabled);
 }
 
-// What the driver says of atomics between the two.
+// The driver's attributes of atomics between the two.
 bool atomicsAreDescribed() {
   const cudaAtomicOperation operations[] = {cudaAtomicOperationIntegerAdd, cudaAtomicOperationCAS};
   unsigned capabilities[2] = {~0u, ~0u};
@@ -55,7 +55,7 @@ bool atomicsAreDescribed() {
 
 struct Memory {
   unsigned *mine, *before, *after;  // on device 0; on device 1, allocated before and after access was enabled
-  unsigned* pooled;                 // on device 1: of a pool
+  unsigned* pooled;                 // on device 1, from a pool
   unsigned* counter;
 };
 
@@ -77,7 +77,7 @@ unsigned* ofPool() {
   return static_cast<unsigned*>(memory);
 }
 
-// Device 0's kernels add to all that device 1 has; each holds `times` times the same afterwards.
+// Device 0's kernels add to all memory of device 1; afterwards each word has `times` times its value.
 bool kernelsReach(const Memory& memory, unsigned times) {
   CHECK(cudaSetDevice(0));
   for (unsigned* there : {memory.before, memory.after, memory.pooled}) add<<<1, 128>>>(there, memory.mine, count);
@@ -104,7 +104,7 @@ bool atomicsMeet(const Memory& memory) {
   return EXPECT(value == 2 * each);
 }
 
-// A kernel of device 1, a copy to device 0 behind it, and a kernel of device 0 behind that.
+// A kernel of device 1, then a copy to device 0, then a kernel of device 0.
 bool copiesAreOrdered(const Memory& memory) {
   cudaStream_t streams[2];
   cudaEvent_t done[2];
@@ -142,7 +142,7 @@ bool copiesAreOrdered(const Memory& memory) {
 }
 
 // Memory of device 1's pool, allocated and freed in streams of either device: each use is behind the allocation and before the free, and
-// memory that is freed in a stream of one device is not another's before that stream has come to the free.
+// memory freed in a stream of one device is not reused before that stream has reached the free.
 bool poolsCrossDevices(const Memory& memory) {
   cudaStream_t streams[2];
   cudaEvent_t done[2];
@@ -188,7 +188,7 @@ bool poolsCrossDevices(const Memory& memory) {
     CHECK(cudaEventDestroy(done[device]));
   }
   unsigned long long used = 1;
-  CHECK(cudaFreeAsync(memory.pooled, nullptr));  // what cudaFree frees, a driver counts as used for ever
+  CHECK(cudaFreeAsync(memory.pooled, nullptr));  // a driver counts memory freed with cudaFree as used for ever
   CHECK(cudaStreamSynchronize(nullptr));
   CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
   ok &= holds(sum, rounds) & EXPECT(used == 0);
@@ -199,7 +199,7 @@ bool poolsCrossDevices(const Memory& memory) {
 }  // namespace
 
 int main() {
-  if (!devicesReachEachOther()) return getenv("VGPU_EMULATED") == nullptr ? notHere : 1;  // emulated devices do
+  if (!devicesReachEachOther()) return getenv("VGPU_EMULATED") == nullptr ? notHere : 1;  // emulated devices are peers
   bool ok = answers() & atomicsAreDescribed();
   Memory memory{};
   memory.mine = filled(0, 1);

@@ -1,9 +1,9 @@
-// Pinned memory that is one memory for program and kernel: they exchange words while the kernel runs, atomics of the whole system
-// count together, and a copy that waits in a stream takes what is written before it begins. Before a pause and after it, in memory
-// that was pinned before and after it.
+// Pinned memory that program and kernel share: they exchange words while the kernel runs, system-wide atomics of both count together, and a
+// copy that waits in a stream reads what is written before it begins. Before and after a pause, in memory that was pinned before and after
+// it.
 //
-//   pinned-exchange [MIB [copied]]   also copies MIB in pieces, of which half are freed and pinned again; `copied`: nothing else, so
-//                                    that it may have two copies
+//   pinned-exchange [MIB [copied]]   also copies MIB in pieces, of which half are freed and pinned again; `copied`: only that, so
+//                                    that the memory may have two copies
 #include <algorithm>
 
 #include "program.h"
@@ -46,7 +46,7 @@ bool exchange(Mailbox* mailbox) {
   return EXPECT(mailbox->count == 2 * additions);
 }
 
-// The copy stands behind a kernel that waits for the program.
+// The copy waits behind a kernel that waits for the program.
 bool copyTakesWhatIsThere(Mailbox* mailbox, uint32_t* values, uint32_t* onDevice) {
   mailbox->asked = 0;
   values[0] = 1;
@@ -66,7 +66,7 @@ class Pieces {
   ~Pieces() {
     for (auto* piece : all) CHECK(cudaFreeHost(piece));
   }
-  // Every second one is freed, and pinned again.
+  // Frees every second piece and pins it again.
   void replaceHalf() {
     for (size_t i = 0; i < all.size(); i += 2) {
       CHECK(cudaFreeHost(all[i]));

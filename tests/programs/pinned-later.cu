@@ -1,5 +1,5 @@
-// Pinned memory that kernels use, and then none until after the pause: a program without any can leave its GPU's host. What it
-// pins there works as before, whether or not it shares memory with its GPU.
+// Pinned memory that kernels use, and then none until after the pause: a program without any can migrate from its GPU's host. Memory that
+// it pins afterwards works as before, whether or not it is shared with the GPU.
 #include "program.h"
 
 constexpr int elements = 100'000, rounds = 3;
@@ -9,7 +9,7 @@ __global__ void addFrom(int* values, const int* summands) {
   if (i < elements) values[i] += summands[i];
 }
 
-// Of `rounds` in which program and kernel write the same memory in turn, and it is copied both ways.
+// Several rounds in which program and kernel write the same memory in turn, and it is copied both ways.
 bool mappedMemoryWorks(int* onDevice) {
   int *values, *summands, *valuesThere, *summandsThere;
   CHECK(cudaHostAlloc(&values, elements * sizeof(int), cudaHostAllocMapped));

@@ -1,6 +1,5 @@
-// Copies of rows and boxes between memory of every kind and arrays, in every direction, with odd widths, pitches, heights
-// and depths: each compared with the same copy done on the CPU, byte by byte, gaps included. Many shapes are larger than
-// a staging slab, or have rows that are.
+// Copies of rows and boxes between every kind of memory and arrays, in every direction, with odd widths, pitches, heights and depths: each
+// compared byte by byte with the same copy on the CPU, including gaps. Many shapes are larger than a staging slab, or have rows that are.
 #include "program.h"
 
 #include <cstring>
@@ -9,7 +8,7 @@ struct Shape {
   size_t width, height, depth;           // bytes, rows, slices
   size_t hostPitch, hostRows;            // a host slice has `hostRows` rows of `hostPitch` bytes
   size_t devicePitch, deviceRows;
-  size_t x, y, z;                        // where the box begins in the device's memory
+  size_t x, y, z;                        // origin of the box in the device's memory
 };
 
 constexpr size_t MiB = 1 << 20;
@@ -18,17 +17,17 @@ constexpr Shape shapes[] = {
     {3, 5, 1, 7, 5, 11, 9, 1, 2, 0},                     // narrow odd rows
     {61, 37, 5, 67, 41, 96, 43, 5, 3, 2},                // a small box in a larger one
     {256, 4096, 1, 320, 4096, 512, 4096, 0, 0, 0},       // many rows
-    {1000, 3001, 1, 1000, 3001, 1024, 3005, 7, 1, 0},    // packed on one side, more than one slab
+    {1000, 3001, 1, 1000, 3001, 1024, 3005, 7, 1, 0},    // contiguous on one side, more than one slab
     {4, 3, 70000, 4, 3, 8, 4, 1, 1, 0},                  // very many small slices
     {MiB + 13, 2, 2, MiB + 29, 2, MiB + 512, 3, 3, 1, 0},  // rows longer than a slab
-    {600000, 3, 2, 600001, 4, 600064, 3, 0, 0, 1},       // one row a slab
-    {1024, 600, 2, 1024, 600, 1024, 600, 0, 0, 0},       // without gaps: one piece
+    {600000, 3, 2, 600001, 4, 600064, 3, 0, 0, 1},       // one row per slab
+    {1024, 600, 2, 1024, 600, 1024, 600, 0, 0, 0},       // contiguous: one piece
 };
 
 enum class Kind { pageable, pinned, device };
 const char* nameOf(Kind kind) { return kind == Kind::pageable ? "pageable" : kind == Kind::pinned ? "pinned" : "device"; }
 
-// Memory of a kind that the CPU fills and reads by whole copies.
+// Memory of one kind, which the CPU fills and reads with whole copies.
 class Memory {
  public:
   Memory(Kind kind, size_t bytes) : kind(kind), bytes(bytes) {
@@ -90,7 +89,7 @@ cudaMemcpy3DParms described(const Memory& to, const Layout& toLayout, const Memo
   return copy;
 }
 
-// Copies a box between memory of two kinds, by the call that waits or the one that does not.
+// Copies a box between two kinds of memory, with the call that waits or the asynchronous one.
 bool boxArrives(const Shape& shape, Kind toKind, Kind fromKind, bool waits) {
   const Layout host{shape.hostPitch, shape.hostRows, 0, 0, 0};
   const Layout device{shape.devicePitch, shape.deviceRows, shape.x, shape.y, shape.z};
@@ -106,7 +105,7 @@ bool boxArrives(const Shape& shape, Kind toKind, Kind fromKind, bool waits) {
     CHECK(cudaMemcpy3D(&copy));
   } else {
     CHECK(cudaMemcpy3DAsync(&copy, cudaStreamLegacy));
-    // Pageable bytes have been taken when the call returns.
+    // Pageable memory has been read when the call returns.
     if (fromKind == Kind::pageable) std::memset(from.data, 0xee, from.bytes);
     CHECK(cudaStreamSynchronize(cudaStreamLegacy));
   }
@@ -118,7 +117,7 @@ bool boxArrives(const Shape& shape, Kind toKind, Kind fromKind, bool waits) {
   return false;
 }
 
-// A box of elements of four bytes into an array and out again.
+// Copies a box of four-byte elements into an array and back.
 bool arrayKeeps(size_t width, size_t height, size_t depth, Kind kind) {
   cudaArray_t array;
   const auto channels = cudaCreateChannelDesc<int>();
@@ -159,7 +158,7 @@ bool allDirections(const Shape& shape, bool waits) {
 
 int main() {
   bool ok = true;
-  // Rows are on their way when the pause comes: what is posted is finished elsewhere.
+  // Rows are in transit at the pause: posted copies are completed elsewhere.
   const size_t width = 100, height = 5000, pitch = 128;
   const auto source = pattern(width * height, 5);
   Memory device(Kind::device, pitch * height);

@@ -1,5 +1,5 @@
-// Arrays for video: of several planes, each an array of its own, and of packed elements; normalized formats; and which flags arrays
-// take. What they hold is read again behind the pause point, by handles from before it.
+// Arrays for video: with several planes, each an array of its own, and with packed elements; normalized formats; and the flags that arrays
+// accept. Their contents are read again after the pause point, through handles from before it.
 #include "driver-entry.h"
 #include "in-session.h"
 
@@ -85,7 +85,7 @@ bool hasPlanes(const Image& image, std::initializer_list<std::pair<size_t, size_
   return ok;
 }
 
-// An array of planes has no elements itself, and its planes end with it.
+// A multi-planar array has no elements itself, and its planes are destroyed with it.
 bool planesBelongToTheWhole() {
   Image image = makeImage(CU_AD_FORMAT_NV12, 64, 48, 5);
   uint8_t byte = 0;
@@ -115,7 +115,7 @@ struct Refusal {
   CUresult wanted;
 };
 
-// As an H100's driver answers.
+// The results are an H100 driver's.
 bool driverLooksAtShapes() {
   constexpr unsigned video = CUDA_ARRAY3D_VIDEO_ENCODE_DECODE, surface = CUDA_ARRAY3D_SURFACE_LDST;
   const Refusal cases[] = {
@@ -147,7 +147,7 @@ bool driverLooksAtShapes() {
 
 __global__ void readOne(cudaTextureObject_t texture, float4* out) { *out = tex2D<float4>(texture, 0.5f, 0.5f); }
 
-// Normalized elements are read as fractions, whatever the texture asks for.
+// Normalized elements are read as fractions, whatever the texture's read mode.
 bool normalizedFormatsAreFractions(CUarray ten, CUarray signedBytes) {
   const struct {
     CUarray array;

@@ -1,5 +1,5 @@
-// Attributes of pointers that a program sets or asks for its own sizes with: the size of an allocation is what was asked for, and
-// synchronous operations on memory with CU_POINTER_ATTRIBUTE_SYNC_MEMOPS are over when they return. Allocations and mappings have ids.
+// Pointer attributes that a program sets, or that return its own values: the size of an allocation is the requested one, and synchronous
+// operations on memory with CU_POINTER_ATTRIBUTE_SYNC_MEMOPS are complete when they return. Allocations and mappings have ids.
 #include "exported-entry.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ bool set(void* memory, unsigned value, CUresult expected = CUDA_SUCCESS) {
   return GIVES(expected, cuPointerSetAttribute, &value, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, reinterpret_cast<CUdeviceptr>(memory));
 }
 
-// Holds the default stream for a while behind a host function: an operation that waits returns when that has run.
+// Holds the default stream for a while with a host function: an operation that waits returns when that has run.
 struct Slow {
   explicit Slow(std::atomic<bool>& done) : done(done) {
     done = false;
@@ -70,11 +70,11 @@ unsigned long long idOf(const void* memory, CUpointer_attribute which = CU_POINT
   return id;
 }
 
-// Collects them, and says whether they were new.
+// Collects ids, and returns whether the memory's id was new.
 std::set<unsigned long long> ids;
 bool isNew(const void* memory) { return EXPECT(ids.insert(idOf(memory)).second); }
 
-// An allocation has an id that no other has or had, at that address or elsewhere, for as long as the process lives.
+// An allocation has an id that no other one has or had, at that address or elsewhere, for the lifetime of the process.
 template <typename Make, typename End>
 bool idsAreNotReused(Make make, End end) {
   bool ok = true;
@@ -85,7 +85,7 @@ bool idsAreNotReused(Make make, End end) {
     ok &= isNew(memory) & EXPECT(idOf(memory) == idOf(memory + oddBytes - 1));
     end(memory);
   }
-  return ok & EXPECT(places.size() == 1);  // or it says little
+  return ok & EXPECT(places.size() == 1);  // otherwise the test shows little
 }
 
 char registered[3 * 4096];
@@ -95,7 +95,7 @@ bool allocationsHaveIds() {
   bool ok = idsAreNotReused([&] { return CHECK(cudaMalloc(&memory, oddBytes)), memory; }, [](char* m) { CHECK(cudaFree(m)); });
   ok &= idsAreNotReused([&] { return CHECK(cudaMallocHost(&memory, oddBytes)), memory; }, [](char* m) { CHECK(cudaFreeHost(m)); });
   ok &= idsAreNotReused([&] { return CHECK(cudaMallocManaged(&memory, oddBytes)), memory; }, [](char* m) { CHECK(cudaFree(m)); });
-  // Nor does it keep what was set of the one before.
+  // Nor does it keep attributes that were set for the previous one.
   ok &= idsAreNotReused([&] { return CHECK(cudaMallocAsync(&memory, oddBytes, nullptr)), memory; },
                         [&](char* m) {
                           ok &= EXPECT(isSynchronous(m) == 0) & set(m, 1);
@@ -106,7 +106,7 @@ bool allocationsHaveIds() {
                               [](char* m) { CHECK(cudaHostUnregister(m)); });
 }
 
-// So has a mapping of physical memory, which has an id of its own, the same wherever it is mapped.
+// A mapping of physical memory has an id too, and the physical memory has its own, the same wherever it is mapped.
 bool mappingsHaveIds() {
   constexpr auto block = CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID;
   CUmemAllocationProp properties{};
@@ -158,7 +158,7 @@ int main() {
   const auto address = reinterpret_cast<CUdeviceptr>(memory);
   ok &= GIVES(CUDA_ERROR_INVALID_VALUE, cuPointerSetAttribute, &one, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
   ok &= GIVES(CUDA_ERROR_INVALID_VALUE, cuPointerSetAttribute, nullptr, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address);
-  // What was said of an allocation ends with it.
+  // An attribute set for an allocation ends with it.
   ok &= set(other, 1);
   CHECK(cudaFree(other));
   CHECK(cudaMalloc(&other, oddBytes));

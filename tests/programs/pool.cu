@@ -1,5 +1,5 @@
-// Stream-ordered memory: memory freed in a stream is reused without waiting, and never while work before the free may still use
-// it; pools count their allocations, keep their limit, and have the same state after a pause.
+// Stream-ordered memory: memory freed in a stream is reused there without waiting, and never while earlier work may still use it; pools
+// count their allocations, observe their limits, and have the same state after a pause.
 #include "await-flag.h"
 #include "program.h"
 
@@ -37,7 +37,7 @@ cudaMemPool_t makePool() {
   return pool;
 }
 
-// What a pool has got back it does not keep because another one still waits for its own.
+// A pool returns its free memory, even while another pool waits for its own.
 bool givesBackItsOwn(cudaStream_t stream) {
   cudaMemPool_t pool = makePool();
   void* memory;
@@ -49,12 +49,12 @@ bool givesBackItsOwn(cudaStream_t stream) {
   return ok;
 }
 
-// One stream waits before it reads what it frees behind that; another one allocates meanwhile and writes.
+// One stream waits, reads memory and frees it behind that; another one allocates and writes meanwhile.
 bool keepsStreamsApart() {
   cudaStream_t slow, fast;
   CHECK(cudaStreamCreateWithFlags(&slow, cudaStreamNonBlocking));
   CHECK(cudaStreamCreateWithFlags(&fast, cudaStreamNonBlocking));
-  // A kernel's first launch may wait for the device (lazy loading), and below the device waits for us.
+  // A kernel's first launch may wait for the device (lazy loading), and below the device waits for the program.
   fill<<<1, 1>>>(nullptr, 0, 0);
   addTo<<<1, 1>>>(nullptr, nullptr, 0);
   std::atomic<bool> go{false};
@@ -79,7 +79,7 @@ bool keepsStreamsApart() {
   return ok & same("sum of what was freed behind it", sum.download(), {3 * count});
 }
 
-// Far more in all than the device has, never much at once, and nobody waits.
+// Far more memory in total than the device has, never much at once, without blocking.
 bool usesAgain(cudaMemPool_t pool) {
   size_t available, total;
   CHECK(cudaMemGetInfo(&available, &total));
@@ -97,7 +97,7 @@ bool usesAgain(cudaMemPool_t pool) {
   return EXPECT(attribute(pool, cudaMemPoolAttrUsedMemCurrent) == 0);
 }
 
-// What one stream has freed in two pieces another one has as one, and in parts.
+// Memory that one stream has freed in two pieces is reused by another as one piece, and in parts.
 bool usesTogether() {
   size_t available, total;
   CHECK(cudaMemGetInfo(&available, &total));
@@ -157,7 +157,7 @@ int main() {
   CHECK(cudaStreamCreate(&stream));
   bool ok = EXPECT(current == pool) & keepsStreamsApart() & usesAgain(pool) & usesTogether() & keepsCount(stream);
 
-  // One that lives over the pause, one that is freed just before it and one that is only asked for.
+  // One allocation that lives over the pause, one that is freed just before it, and one that is still pending.
   DeviceArray<int> sum(std::vector<int>{0});
   int *kept = allocate(stream), *freed = allocate(stream);
   fill<<<count / 256, 256, 0, stream>>>(kept, 7, count);
@@ -174,6 +174,6 @@ int main() {
   CHECK(cudaStreamSynchronize(stream));
   ok &= same("sums over the pause", sum.download(), {17 * count}) &
         EXPECT(attribute(pool, cudaMemPoolAttrUsedMemCurrent) == 0) & keepsStreamsApart() & usesAgain(pool);
-  CHECK(cudaFree(allocate(stream)));  // the other way to free it; NVIDIA's driver goes on counting it as used
+  CHECK(cudaFree(allocate(stream)));  // frees it without a stream; NVIDIA's driver still counts it as used
   return verdict("pool", ok);
 }

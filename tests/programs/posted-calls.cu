@@ -1,6 +1,6 @@
-// What calls cost the program that give the GPU work and return, and graphs of many nodes. A group of them at a time:
+// Costs of asynchronous calls for the program, and of graphs with many nodes, one group at a time:
 //   posted-calls --bench full|quick GROUP
-// The groups are at the end. A call's time is the program's alone; the GPU's work is awaited outside of it.
+// The groups are at the end. A call's time is the program's time only; the GPU's work is awaited outside of it.
 #include <string>
 
 #include "await-flag.h"
@@ -19,7 +19,7 @@ __global__ void work(float* values, int rounds) {
 
 void wait() { CHECK(cudaDeviceSynchronize()); }
 
-// `calls` in each round: fewer than a stream takes before the program is held up.
+// `calls` in each round: too few to block the program on a full stream.
 template <typename Body>
 void measurePosted(const Bench& bench, const std::string& name, Body body) {
   body();
@@ -27,7 +27,7 @@ void measurePosted(const Bench& bench, const std::string& name, Body body) {
   measure("posted " + name, bench.size(31, 3), bench.size(100, 10), body, wait);
 }
 
-// The same while another stream has freed much that its work may still use.
+// The same while another stream has freed much memory that its pending work may still use.
 template <typename Body>
 void measureBesideFrees(const Bench& bench, cudaStream_t stream, Body body) {
   cudaStream_t busy;
@@ -72,7 +72,7 @@ void measureCalls(const Bench& bench) {
   });
 }
 
-// What is captured in a stream, once.
+// Captures the work of `body` in a stream; instantiates the graph.
 template <typename Body>
 cudaGraphExec_t captured(cudaStream_t stream, Body body) {
   cudaGraph_t graph;
@@ -87,7 +87,7 @@ cudaGraphExec_t captured(cudaStream_t stream, Body body) {
   return executable;
 }
 
-// The call alone, and what the GPU takes for one of many launches behind each other, by events.
+// The time of the call alone, and the GPU's time per launch in a sequence of launches, measured with events.
 void measureGraph(const Bench& bench, const std::string& what, cudaGraphExec_t graph, cudaStream_t stream) {
   const auto launch = [&] { CHECK(cudaGraphLaunch(graph, stream)); };
   const int many = bench.size(200, 10);

@@ -1,4 +1,4 @@
-// A program that ends without waiting for its kernels loses what they print; one that resets the device does not.
+// A program that ends without waiting for its kernels loses their output; one that resets the device does not.
 #include <cstring>
 #include <string>
 #include <sys/wait.h>
@@ -7,7 +7,7 @@
 
 __global__ void say() { printf("kernel\n"); }
 
-// What this program prints as another process, told `how`.
+// The output of this program run as another process with the argument `how`.
 std::string outputOf(const char* how) {
   CapturedOutput output(CapturedOutput::Into::pipe);
   const pid_t child = fork();

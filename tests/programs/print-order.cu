@@ -1,5 +1,5 @@
-// The text of kernels appears between the program's own output in the order that CUDA promises, if standard output is a file or a
-// pipe: at the calls that flush it (CUDA C++ Programming Guide, "Formatted Output"), and not before.
+// Kernels' output appears among the program's own output in the order that CUDA guarantees, if standard output is a file or a pipe: at the
+// calls that flush it (CUDA C++ Programming Guide, "Formatted Output"), and not before.
 #include <cstring>
 #include <string>
 
@@ -16,7 +16,7 @@ namespace {
 std::string expected;
 int spoken = 0;
 
-// One line of the program's, in stdout's buffer.
+// A line of the program's own, in stdout's buffer.
 void host(const char* text) {
   std::printf("host %s\n", text);
   expected += std::string("host ") + text + "\n";
@@ -27,7 +27,7 @@ void launch(cudaStream_t stream = nullptr) {
   CHECK(cudaGetLastError());
 }
 
-// Here the text of the latest launch is due.
+// The latest launch's output must have appeared here.
 void due() { expected += "kernel " + std::to_string(spoken) + "\n"; }
 
 void sayLinesOf(int lines) {
@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
 
   launch(stream);
   while (cudaStreamQuery(stream) == cudaErrorNotReady) usleep(100);
-  host("before another launch");  // asking flushes nothing
+  host("before another launch");  // a query flushes nothing
   due();
   launch(stream);
   host("after it");

@@ -1,5 +1,5 @@
-// More than the buffer of what kernels print holds: some of it is lost, which the driver chooses; what comes is whole, and the last line
-// is among it. Where the driver goes back in its buffer it may write a line twice; no other comes twice.
+// Kernels print more than their buffer holds: some output is lost, and the driver chooses which; the rest consists of whole lines and
+// includes the last one. Where the driver wraps around in its buffer it may write one line twice; no other line is repeated.
 #include <algorithm>
 #include <sstream>
 #include <string>

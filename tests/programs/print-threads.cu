@@ -1,5 +1,4 @@
-// Threads that wait for kernels which print: when a thread's wait is over, its kernel's text has been written, whichever thread
-// wrote it.
+// Threads that wait for kernels that print: when a thread's wait returns, its kernel's output has been written, whichever thread wrote it.
 #include <string>
 
 #include "captured-output.h"

@@ -1,4 +1,4 @@
-// What a kernel prints is the program's own output.
+// Kernels' output appears in the program's own output.
 #include "program.h"
 
 __global__ void greet(int from) { printf("thread %d of launch %d\n", threadIdx.x, from); }

@@ -1,5 +1,5 @@
-// What a process has beside its GPU: pinned memory that a thread and a kernel both write, a pipe of its own, an open file in the middle,
-// one without a name, a ring of asynchronous reads, a handler of a signal and a timer. All of it is there after the pause point, whatever that was.
+// A process's state besides its GPU: pinned memory that a thread and a kernel both write, a pipe, an open file at an offset, an unlinked
+// file, an asynchronous I/O context, a signal handler and a timer. All of it exists after the pause point, whatever happened there.
 #include "program.h"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ constexpr int count = 1 << 18, block = 256, steps = 40;
 
 __global__ void add(int* values, int what) { values[blockIdx.x * block + threadIdx.x] += what; }
 
-// A thread that adds 1 to every number of the pinned memory whenever it is told.
+// A thread that adds 1 to every number of the pinned memory whenever it is told to.
 class Helper {
  public:
   explicit Helper(int* numbers) : thread([this, numbers] { run(numbers); }) {}
@@ -52,7 +52,7 @@ class Helper {
   std::mutex mutex;
   std::condition_variable changed;
   int wanted = 0;
-  std::thread thread;  // last: it uses the others
+  std::thread thread;  // last, because it uses the other members
 };
 
 volatile sig_atomic_t alarms = 0;
@@ -64,7 +64,7 @@ std::string readAll(int file) {
   return text;
 }
 
-// What a read of the first six bytes of the file brings, by the ring.
+// Reads the first six bytes of the file with the I/O context.
 std::string readBy(aio_context_t ring, int file) {
   char letters[6] = {};
   iocb request{};
@@ -100,7 +100,7 @@ int main() {
   std::printf("process-state: steps");
   int alarmsBefore = 0;
   for (int step = 0; step < steps; ++step) {
-    add<<<count / block, block>>>(pinned, 2);  // the GPU writes the host's memory
+    add<<<count / block, block>>>(pinned, 2);  // the GPU writes host memory
     add<<<count / block, block>>>(device, step);
     CHECK(cudaDeviceSynchronize());
     helper.step();

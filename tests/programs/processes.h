@@ -1,5 +1,4 @@
-// For programs of two processes: the program runs itself once more as a child, with a pipe each way. A child is a session of its
-// own.
+// For programs with two processes: the program runs itself again as a child, with a pipe in each direction. A child has its own session.
 #pragma once
 
 #include <fcntl.h>
@@ -11,7 +10,7 @@
 
 #include "program.h"
 
-// One end of the two pipes. What is sent is plain data; a peer that has ended ends this process too.
+// One end of the two pipes. Plain data is sent; if the peer has ended, this process ends too.
 class Peer {
  public:
   Peer(int from, int to) : from(from), to(to) {}
@@ -35,7 +34,7 @@ class Peer {
     }
     return value;
   }
-  // A step that both have come to: what either has told the other by then is done.
+  // A point that both processes reach: everything that they have sent before has been received.
   void meet() const {
     send('.');
     receive<char>();
@@ -45,12 +44,12 @@ class Peer {
   int from, to;
 };
 
-// The parent's end of a child that runs `role`, in which `inherited` is a descriptor of the same number.
+// The parent's end of a child that runs `role` and inherits the descriptor `inherited` under the same number.
 class Child : public Peer {
  public:
   explicit Child(const char* role, int inherited = -1) : Child(start(role, inherited)) {}
 
-  // Whether it has ended well.
+  // Whether it has ended with code 0.
   bool ended() const {
     int status = 0;
     return waitpid(process, &status, 0) == process && WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -71,7 +70,7 @@ class Child : public Peer {
     std::string numbers[] = {std::to_string(toChild[0]), std::to_string(toParent[1]), std::to_string(inherited)};
     std::string self = "/proc/self/exe", as = role;
     char* arguments[] = {self.data(), as.data(), numbers[0].data(), numbers[1].data(), numbers[2].data(), nullptr};
-    // Its pause points are the parent's alone.
+    // Only the parent pauses.
     std::vector<char*> environment;
     for (char** each = environ; *each; ++each)
       if (std::strncmp(*each, "VGPU_PAUSE_FILE=", 16) != 0) environment.push_back(*each);
@@ -86,7 +85,7 @@ class Child : public Peer {
   pid_t process;
 };
 
-// The child's end, by main's arguments.
+// The child's end, from main's arguments.
 inline Peer parentOf(char** arguments) { return Peer(std::atoi(arguments[2]), std::atoi(arguments[3])); }
 inline bool isChild(int argc, char** argv, const char* role) { return argc == 5 && std::string(argv[1]) == role; }
 inline int inheritedBy(char** arguments) { return std::atoi(arguments[4]); }

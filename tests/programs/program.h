@@ -1,7 +1,7 @@
-// What every program here shares: checked CUDA calls, device arrays, the pause point, and the verdict.
+// Shared by all programs here: checked CUDA calls, device arrays, the pause point, and the verdict.
 //
-// A program builds state on the GPU, calls pausePoint() while that state is worth losing, goes on, and checks its
-// result against the CPU. It does not know what happens at the pause point: whoever runs it decides, by the
+// A program builds state on the GPU, calls pausePoint() while losing that state would show, continues, and checks its
+// result against the CPU. It does not know what happens at the pause point: the caller decides, with the
 // environment.
 #pragma once
 
@@ -18,10 +18,10 @@
 #include <type_traits>
 #include <vector>
 
-// What main() returns if what it tries cannot be tried on this machine.
+// main()'s result if the test is not applicable on this machine.
 constexpr int notHere = 77;
 
-// Ends the program where a CUDA call fails, with the call, its place and the error's name.
+// Ends the program if a CUDA call fails, with the call, its source line and the error's name.
 #define CHECK(call) checkCall((call), #call, __FILE__, __LINE__)
 
 inline void checkCall(cudaError_t error, const char* call, const char* file, int line) {
@@ -40,8 +40,8 @@ class DeviceArray {
   DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;
 
-  // Waits, because a copy of few pageable bytes may still be on its way when cudaMemcpy returns, and streams that do
-  // not block would overtake it.
+  // Waits, because a copy of a few pageable bytes may still be in progress when cudaMemcpy returns, and non-blocking streams would overtake
+  // it.
   void upload(const std::vector<T>& values) {
     copyIn(values);
     CHECK(cudaStreamSynchronize(cudaStreamLegacy));
@@ -51,7 +51,7 @@ class DeviceArray {
     copyOut(values);
     return values;
   }
-  // The bare copies of as many elements as the vector has.
+  // Plain copies of as many elements as the vector has.
   void copyIn(const std::vector<T>& values) {
     CHECK(cudaMemcpy(data, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
   }
@@ -65,8 +65,8 @@ class DeviceArray {
   size_t count;
 };
 
-// Has CUDA load a kernel for the current device now, not at its first launch: a driver that loads waits for all of the
-// device's work, so a kernel that is to run beside a held stream is loaded before.
+// Makes CUDA load a kernel for the current device now instead of at its first launch: loading waits for all of the device's work, so a
+// kernel that is to run beside a held stream must be loaded before.
 template <typename Kernel>
 void loadKernel(Kernel* kernel) {
   cudaFuncAttributes attributes;
@@ -75,15 +75,15 @@ void loadKernel(Kernel* kernel) {
 
 inline int blocksFor(size_t threads, int blockSize) { return static_cast<int>((threads + blockSize - 1) / blockSize); }
 
-// Says which pause point of the process this is, counting from 0, whichever thread asks.
+// Numbers the process's pause points, counting from 0 over all threads.
 inline int nextPauseIndex() {
   static std::atomic<int> next{0};
   return next++;
 }
 
-// Does nothing unless VGPU_PAUSE_FILE names a path P. Then the pause point with the number VGPU_PAUSE_INDEX (0 if
-// unset) writes the process id to P.reached and waits, without a CUDA call, until P.go exists. If the index is `all`, each does so
-// with a number of its own: P.0.reached, P.0.go, …
+// Does nothing unless VGPU_PAUSE_FILE names a path P. Then the pause point with the number VGPU_PAUSE_INDEX (0 if unset) writes the process
+// id to P.reached and waits, without a CUDA call, until P.go exists. If the index is `all`, each pause point does so with its own number:
+// P.0.reached, P.0.go, …
 inline void pausePoint() {
   const char* path = std::getenv("VGPU_PAUSE_FILE");
   if (!path) return;
@@ -103,7 +103,7 @@ inline void pausePoint() {
     std::perror(reached);
     std::exit(3);
   }
-  const char* limit = std::getenv("VGPU_TIME_LIMIT");  // of tests/run-flavour, larger under sanitizers
+  const char* limit = std::getenv("VGPU_TIME_LIMIT");  // set by tests/run-flavour, larger under sanitizers
   const int pollMicroseconds = 2000, limitSeconds = limit ? std::atoi(limit) : 120;
   for (int polls = 0; access(go, F_OK) != 0; ++polls) {
     if (polls > limitSeconds * (1000000 / pollMicroseconds)) {
@@ -114,7 +114,7 @@ inline void pausePoint() {
   }
 }
 
-// False, and the condition's text on stderr, if it does not hold.
+// False, and prints the condition to stderr, if it does not hold.
 #define EXPECT(condition) expectCondition((condition), #condition, __FILE__, __LINE__)
 
 inline bool expectCondition(bool holds, const char* text, const char* file, int line) {
@@ -122,7 +122,7 @@ inline bool expectCondition(bool holds, const char* text, const char* file, int 
   return holds;
 }
 
-// Whether a call gives exactly the error that CUDA documents for it.
+// Whether a call returns exactly the error that CUDA documents for it.
 #define EXPECT_ERROR(call, expected) expectError((call), (expected), #call, __FILE__, __LINE__)
 
 inline bool expectError(cudaError_t got, cudaError_t expected, const char* call, const char* file, int line) {
@@ -138,7 +138,7 @@ inline bool hasSize(const char* what, size_t got, size_t want) {
   return got == want;
 }
 
-// Of a value, to be printed. Not std::string, which takes nvcc half a second of each program.
+// A value as text. Not std::string, which costs nvcc half a second in each program.
 struct NumberText {
   template <typename T>
   explicit NumberText(T value) {
@@ -152,7 +152,7 @@ struct NumberText {
   char text[40];
 };
 
-// Whether two results are the same to the last bit of every element; the first difference goes to stderr.
+// Whether two results are bitwise equal; prints the first difference to stderr.
 template <typename T>
 bool same(const char* what, const std::vector<T>& got, const std::vector<T>& want) {
   if (!hasSize(what, got.size(), want.size())) return false;
@@ -164,13 +164,13 @@ bool same(const char* what, const std::vector<T>& got, const std::vector<T>& wan
   return true;
 }
 
-// Whether every element is within `tolerance` of the expected one: relative where that is larger than 1, else absolute.
+// Whether every element is within `tolerance` of the expected one: relative if that is larger than 1, else absolute.
 template <typename T, typename U>
 bool close(const char* what, const std::vector<T>& got, const std::vector<U>& want, double tolerance) {
   if (!hasSize(what, got.size(), want.size())) return false;
   for (size_t i = 0; i < got.size(); ++i) {
     const double error = std::fabs(double(got[i]) - double(want[i])) / std::fmax(1.0, std::fabs(double(want[i])));
-    if (error <= tolerance) continue;  // a NaN is never within it
+    if (error <= tolerance) continue;  // never true for a NaN
     std::fprintf(stderr, "%s[%zu]: got %s, expected %s within %g\n", what, i, NumberText(got[i]).text,
                  NumberText(want[i]).text, tolerance);
     return false;
@@ -178,7 +178,7 @@ bool close(const char* what, const std::vector<T>& got, const std::vector<U>& wa
   return true;
 }
 
-// What main returns.
+// Prints the verdict; returns main's result.
 inline int verdict(const char* name, bool ok) {
   std::printf("%s: %s\n", name, ok ? "ok" : "FAILED");
   return ok ? 0 : 1;

@@ -1,5 +1,5 @@
-// Makes only queries that the worker must serve, for argv[1] seconds (default 1): whenever it is stopped, moved or killed, it is
-// inside a call that waits for the worker. Prints a line when it has begun.
+// Makes only queries that the worker must serve, for argv[1] seconds (default 1): whenever it is stopped, migrated or killed, it is in a
+// call that waits for the worker. Prints a line when it begins.
 #include "program.h"
 
 #include <chrono>

@@ -1,11 +1,11 @@
-// Posts two thousand launches faster than the device runs them and stops at once, so that most of them are still queued
-// at the pause point. Each must run once, in its order.
+// Posts two thousand launches faster than the device runs them and pauses at once, so that most of them are still queued
+// at the pause point. Each must run once, in order.
 //   queue-tail [SPINS]: how long each of them runs
 #include "program.h"
 
 constexpr unsigned launches = 2000;
 
-// What the launches found: how many ran, and how many of them ran out of turn.
+// The launches' record: how many ran, and how many of them ran out of order.
 struct Turns {
   unsigned ran, wrong, spun;
 };

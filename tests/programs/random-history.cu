@@ -1,5 +1,5 @@
-// Random histories over every kind of object that a session has, with pauses at random steps; the program knows what all of them must
-// hold, and prints a digest of what it has read at the end: the same for a seed, whatever happened in between.
+// Random histories over every kind of object that a session has, with pauses at random steps; the program knows the expected state of
+// all objects, and at the end prints a digest of everything that it has read: the same for a seed, whatever happened in between.
 //   random-history SEED STEPS [PAUSES]
 #include <random>
 
@@ -22,7 +22,7 @@ World::World(unsigned seed) : random(seed) {
     for (bool isConstant : {false, true}) objects.push_back(std::make_shared<VariableMemory>(*this, device, isConstant));
 }
 
-// In an order of its own, while streams are still at work.
+// Destroys the objects in random order, while streams still have work.
 World::~World() {
   while (!objects.empty()) {
     std::swap(objects[pick(objects.size())], objects.back());
@@ -47,7 +47,7 @@ void World::order(int before, int after) {
   CHECK(cudaEventDestroy(event));
 }
 
-// What was given to the stream ends; another one takes its place.
+// Destroys the stream while its work is pending; another one replaces it.
 void World::replaceStream(int slot) {
   if (slot % slotsOfDevice == 0) return;
   if (streams[slot] != nullptr) {
@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
   const unsigned seed = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 1;
   const unsigned steps = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 100;
   const unsigned pauses = argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 1;
-  std::mt19937 positions(~seed);  // its own numbers, so that the history is the same with other pauses
+  std::mt19937 positions(~seed);  // separate random numbers, so that the history is the same with other pauses
   std::vector<unsigned> pausesAt(steps);
   for (unsigned i = 0; i < pauses; ++i) ++pausesAt[positions() % steps];
 

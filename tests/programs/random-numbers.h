@@ -1,10 +1,10 @@
-// Numbers for programs to work on. Not in program.h: <random> takes as long to compile as all that is there.
+// Random numbers for programs. Not in program.h: <random> takes as long to compile as everything there.
 #pragma once
 
 #include <random>
 #include <vector>
 
-// `count` numbers drawn evenly from [low, high], the same in every run.
+// `count` numbers uniformly from [low, high], the same in every run.
 template <typename Distribution, typename Number>
 std::vector<Number> randomNumbers(size_t count, Number low, Number high, unsigned seed) {
   std::mt19937 generator(seed);

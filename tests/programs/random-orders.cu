@@ -1,11 +1,11 @@
-// Random programs of work whose order only CUDA's rules decide: kernels, fills, copies, host functions and graphs over memory of every
-// kind, in the legacy, the per-thread, blocking and non-blocking streams of up to two devices. Vector clocks (orders/clocks.h) say what
-// is ordered already; before each piece of work just those waits are added that are still needed. Whatever is read must be as if all had
-// been done one after the other.
+// Random programs whose order is defined only by CUDA's rules: kernels, fills, copies, host functions and graphs over memory of every
+// kind, in the legacy, the per-thread, blocking and non-blocking streams of up to two devices. Vector clocks (orders/clocks.h) know
+// which work is ordered already; before each piece of work only the missing waits are added. All bytes that are read must be as if the
+// work had been executed in sequence.
 //   random-orders SEED PROGRAMS [FILE]
-// Each program has a seed of its own, which is named if it fails: `random-orders ITS_SEED 1` repeats it. If the seed is a multiple of 4,
-// it is of two or three threads at once, each with its own streams and memory. With a file they begin again until it exists. Of a
-// device's six streams, which are numbered on, the first is the legacy one, then the per-thread one, two that block and two that do not.
+// Each program has its own seed, which is printed if it fails: `random-orders ITS_SEED 1` repeats it. If the seed is a multiple of 4,
+// it has two or three threads at once, each with its own streams and memory. With FILE the programs are repeated until it exists. Of each
+// device's six streams, numbered consecutively, the first is the legacy stream, then the per-thread one, two blocking and two non-blocking.
 #include <thread>
 
 #include "orders/graphs.h"
@@ -13,7 +13,7 @@
 namespace orders {
 namespace {
 
-// ---- what the host does meanwhile
+// ---- the host's own steps
 
 void touch(World& world, int) {
   Buffer* buffer = world.find([](Buffer& buffer) { return buffer.is().isHosts; });
@@ -33,7 +33,7 @@ void replaceBuffer(World& world, int) {
   world.make(buffer);
 }
 
-// Moves managed memory, whose bytes stay.
+// Prefetches managed memory, whose bytes must not change.
 void prefetch(World& world, int stream) {
   Buffer* buffer = world.findMovable();
   if (buffer == nullptr || world.order.isLegacy(stream)) return;
@@ -67,7 +67,7 @@ struct Operation {
   int weight;
   void (*run)(World&, int stream);
 };
-// Work, some of it as graphs; what orders streams and the host; and changes of what there is.
+// Work, some of it as graphs; ordering of streams and the host; and creation and destruction of objects.
 constexpr Operation operations[] = {
     {160, giveWork}, {6, giveSequence}, {4, giveBranches},
     {4, record},     {4, wait},         {4, synchronize},    {6, touch},         {10, compareOne},
@@ -77,7 +77,7 @@ constexpr Operation operations[] = {
 bool runThread(unsigned seed, int devices, int thread, bool isAlone, bool pauses) {
   constexpr int steps = 150;
   World world(seed * threadsAtMost + thread, devices, thread, isAlone);
-  int burst = 0, stream = 0;  // how much work follows in one stream alone
+  int burst = 0, stream = 0;  // number of steps that follow in one stream only
   for (int step = 0; step < steps && world.ok; ++step) {
     if (pauses && step == steps / 2) pausePoint();
     if (burst > 0) {

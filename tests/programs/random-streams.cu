@@ -1,8 +1,8 @@
-// Random programs: kernels, copies, fills, events and waits over several streams, some of them again and again, compared byte by
-// byte with what the same work gives one after the other on the CPU.
+// Random programs: kernels, copies, fills, events and waits in several streams, some of them repeated, compared byte by byte with the
+// same work executed in sequence on the CPU.
 //   random-streams SEED PROGRAMS [FILE]
-// Each program has a seed of its own, which is named if it fails: `random-streams ITS_SEED 1` repeats it. With a file they begin
-// again until it exists.
+// Each program has its own seed, which is printed if it fails: `random-streams ITS_SEED 1` repeats it. With FILE the programs are
+// repeated until it exists.
 #include <array>
 #include <cstring>
 #include <random>
@@ -24,7 +24,7 @@ __global__ void sum(uint32_t* to, Many many, int count) {
   for (int i = 0; i < count; ++i) to[threadIdx.x] += many.numbers[i] ^ threadIdx.x;
 }
 
-// An array of a random program: where it is, what it must hold, and the stream whose work it takes part in.
+// An array of a random program: its address, its expected contents, and the stream that uses it now.
 struct Array {
   uint32_t* data = nullptr;
   bool isPinned = false;
@@ -95,11 +95,11 @@ class RandomProgram {
     return static_cast<Count>(random() % count);
   }
 
-  // Whether the legacy default stream's work and the other's keep the order of the calls.
+  // Whether work of the legacy default stream and of the other stream is ordered as it was enqueued.
   bool isOrdered(int legacy, int other) const { return made[legacy] == nullptr && isBlocking[other]; }
 
-  // Puts the array's next use into `stream`: its last one comes before. The legacy default stream keeps that order by itself, but
-  // only for work: a record alone, in a stream that has been given nothing since, waits for no other stream (580.159, H200).
+  // Moves the array's next use to `stream`, ordered behind its last one. The legacy default stream is ordered by itself, but only for work:
+  // a record alone, in a stream without later work, waits for no other stream (580.159, H200).
   void move(Array& array, int stream, bool workFollows = false) {
     if (array.stream == stream) return;
     if (workFollows && (isOrdered(array.stream, stream) || isOrdered(stream, array.stream))) {
@@ -157,7 +157,7 @@ class RandomProgram {
       default: mixInto(to, from, pick(3)); break;
     }
   }
-  // The same few pieces of work, many times: as a solver does.
+  // The same short sequence of work, repeated many times, as in a solver.
   void repeat() {
     struct Piece {
       int kind;

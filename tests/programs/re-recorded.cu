@@ -1,5 +1,5 @@
-// An event stands for its latest record, in whichever stream that is: an earlier one that the GPU reaches later, in a blocked
-// stream, does not change it. Nor does the end of the stream in which it was recorded.
+// An event stands for its latest record, in whichever stream: an earlier record in a blocked stream, which the GPU reaches later, does not
+// change it. Nor does the destruction of the stream in which it was recorded.
 #include <atomic>
 #include <thread>
 
@@ -17,7 +17,7 @@ void hold(void* data) {
 
 __global__ void increment(int* value) { *value += 1; }
 
-// Records `event` behind what holds `slow`, then in `fast`; looks at it before and after `slow` has come to its record.
+// Records `event` in `slow`, behind work that holds it, then in `fast`; checks it before and after `slow` has reached its record.
 bool recordTwice(cudaEvent_t event, cudaStream_t slow, cudaStream_t fast, int* value) {
   Hold state;
   CHECK(cudaLaunchHostFunc(slow, hold, &state));
@@ -33,7 +33,7 @@ bool recordTwice(cudaEvent_t event, cudaStream_t slow, cudaStream_t fast, int* v
   return ok & EXPECT_ERROR(cudaEventQuery(event), cudaSuccess);
 }
 
-// Of an event that is recorded by two threads at once in two streams, one record is the latest, and all of it happens.
+// If two threads record an event at once in two streams, one record is the latest, and all of it happens.
 bool recordByTwo(cudaEvent_t event, cudaStream_t one, cudaStream_t other) {
   auto record = [&](cudaStream_t stream) {
     for (int i = 0; i < 200; ++i) CHECK(cudaEventRecord(event, stream));
@@ -62,7 +62,7 @@ int main() {
   ok &= EXPECT_ERROR(cudaEventQuery(event), cudaSuccess);
   ok &= recordTwice(event, slow, fast, value);
 
-  // Streams that come and go may not bring the event back to where it was.
+  // Creating and destroying streams does not bring back the event's earlier state.
   CHECK(cudaStreamDestroy(fast));
   for (int i = 0; i < 10; ++i) {
     CHECK(cudaStreamCreateWithFlags(&fast, cudaStreamNonBlocking));

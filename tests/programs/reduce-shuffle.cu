@@ -1,5 +1,5 @@
-// Sum, maximum, running sum and count of a million numbers by warp shuffles and votes; warps meet in shared memory,
-// blocks in a second launch.
+// Sum, maximum, prefix sums and count of a million numbers with warp shuffles and votes; warps are combined in shared memory, blocks in a
+// second launch.
 #include "program.h"
 #include "random-numbers.h"
 
@@ -28,7 +28,7 @@ __device__ Summary reduceWarp(Summary mine) {
   return mine;
 }
 
-// The block's summary, in its first thread.
+// The block's summary, valid in its first thread.
 __device__ Summary reduceBlock(Summary mine) {
   __shared__ Summary ofWarp[warps];
   mine = reduceWarp(mine);
@@ -43,7 +43,7 @@ __global__ void summarize(const int* values, int count, Summary* ofBlock) {
   for (int start = blockIdx.x * block; start < count; start += gridDim.x * block) {
     const int i = start + threadIdx.x;
     const int value = i < count ? values[i] : INT_MIN;
-    // The vote counts for the whole warp, so only its first lane takes the answer.
+    // The vote counts for the whole warp, so only its first lane uses the result.
     const int odd = __popc(__ballot_sync(allLanes, i < count && (value & 1)));
     mine = mergeSummaries(mine, {i < count ? value : 0, value, threadIdx.x % 32 == 0 ? odd : 0});
   }
@@ -57,7 +57,7 @@ __global__ void combine(const Summary* ofBlock, int count, Summary* total) {
   if (threadIdx.x == 0) *total = mine;
 }
 
-// The running sum within each warp.
+// The prefix sums within each warp.
 __global__ void scanWarps(const int* values, int* sums) {
   const int i = blockIdx.x * block + threadIdx.x, lane = threadIdx.x % 32;
   int sum = values[i];

@@ -1,5 +1,5 @@
-// A program registers and unregisters memory that its other threads use all the while: threads that block every signal and
-// write, and one into whose buffer the system writes. All that they write is kept.
+// A program registers and unregisters memory that its other threads keep using: threads that block every signal and write, and a thread
+// into whose buffer the kernel writes in system calls. No write may be lost.
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <signal.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t wordsPerPage = 4096 / sizeof(long), pages = 600;
 
-// Counts up words of its own, one a page, until told to end.
+// Counts up its own words, one per page, until told to end.
 class Writer {
  public:
   Writer(long* words, size_t offset) : words(words + offset), thread([this] { run(); }) {}
@@ -49,8 +49,8 @@ class Writer {
   std::thread thread;
 };
 
-// Has the system write the same bytes all over a page, again and again. If the program may watch the system's own
-// accesses, none of them fails; else one may, with EFAULT (intercept/session/memory/page-adoption.h).
+// Lets system calls write the same bytes everywhere in a page, repeatedly. If the program may handle the kernel's faults, none of the calls
+// fails; otherwise they may fail with EFAULT (intercept/session/memory/page-adoption.h).
 class Reader {
  public:
   explicit Reader(char* buffer) : buffer(buffer), thread([this] { run(); }) {}
@@ -90,7 +90,7 @@ void registerAndUnregister(long* memory, int times) {
 
 int main() {
   CHECK(cudaFree(nullptr));
-  // Of each page: two words for writers, one for the device, one buffer for the reader.
+  // In each page: two words for writers, one for the device, one buffer for the reader.
   std::vector<long> memory(pages * wordsPerPage + wordsPerPage, 0);
   long* const aligned = memory.data() + (wordsPerPage - reinterpret_cast<uintptr_t>(memory.data()) / sizeof(long) % wordsPerPage);
   long* const shared = &aligned[2];

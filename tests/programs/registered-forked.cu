@@ -1,5 +1,5 @@
-// Children of fork() when the program has changed what is mapped where it has registered memory: each has its copy of what is
-// private, the same bytes of what is shared, and lives.
+// Children of fork() after the program has changed the mapping of registered memory: each child has its own copy of private memory, shares
+// the bytes of shared memory, and keeps running.
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -28,7 +28,7 @@ bool isAll(const char* memory, char what, size_t begin = 0) {
   return true;
 }
 
-// What a child does, without CUDA: whether it lives, and says that it is so.
+// What a child does, without CUDA: whether it survives and returns true.
 template <typename Work>
 bool isSoInChild(Work work) {
   std::fflush(nullptr);
@@ -39,7 +39,7 @@ bool isSoInChild(Work work) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// Registered while nobody could write it, and made writable since.
+// Registered while it was read-only, and made writable since.
 struct MadeWritable {
   char* memory = filled('a');
   MadeWritable() {
@@ -62,7 +62,7 @@ struct MadeWritable {
   }
 };
 
-// Nothing is mapped there any more, or what others have mapped since: nothing can be registered there meanwhile.
+// The memory is unmapped, or replaced by another mapping: nothing can be registered there meanwhile.
 struct Unmapped {
   Unmapped() {
     char* memory = filled('d');
@@ -74,7 +74,7 @@ struct Unmapped {
   }
 };
 
-// Memory that children share is mapped over it.
+// Memory that is shared with children is mapped over it.
 struct MappedOver {
   char* memory = filled('e');
   MappedOver() {
@@ -93,13 +93,13 @@ struct MappedOver {
     return ok;
   }
   bool isUnregistered() const {
-    cudaHostUnregister(memory);  // of memory that is not there any more: whatever it gives
+    cudaHostUnregister(memory);  // the registered memory no longer exists: any result is allowed
     cudaGetLastError();
     return EXPECT(isAll(memory, 'f')) & isForked();
   }
 };
 
-// The program itself can reach none of it.
+// The program itself cannot access any of it.
 struct Inaccessible {
   char* memory = filled('h');
   Inaccessible() {

@@ -1,4 +1,4 @@
-// Parts of huge pages of a shared file are registered, ended and registered again: each time kernels reach them.
+// Parts of huge pages of a shared file are registered, unregistered and registered again: each time kernels can access them.
 #include <sys/mman.h>
 
 #include "program.h"
@@ -28,7 +28,7 @@ bool isReached(unsigned* part, unsigned expected) {
 
 int main() {
   unsigned* memory = mapHugePages();
-  if (memory == nullptr) return notHere;  // the system has none to spare
+  if (memory == nullptr) return notHere;  // the system has no free huge page
   unsigned* const middle = memory + count + count / 2;  // the end of one page, and the beginning of the next
   bool ok = true;
   for (unsigned* part : {memory, memory, middle}) {

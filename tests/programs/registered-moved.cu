@@ -1,4 +1,4 @@
-// Registered memory that realloc() or mremap() moves before it is unregistered: it keeps its bytes, what it has grown by is the
+// Registered memory that realloc() or mremap() moves before it is unregistered: it keeps its bytes, memory by which it has grown is the
 // program's own, and no other pinned memory changes.
 #include <malloc.h>
 #include <sys/mman.h>
@@ -12,13 +12,13 @@
 namespace {
 
 using Word = unsigned long long;
-constexpr size_t page = 4096 / sizeof(Word);  // in words, as all sizes here
+constexpr size_t page = 4096 / sizeof(Word);  // in words, like all sizes here
 
 __global__ void increment(Word* words, size_t count) {
   for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) ++words[i];
 }
 
-// No two words of it are the same.
+// Different for every word.
 Word patternAt(size_t i, unsigned seed) { return i * 0x9e3779b97f4a7c15 + seed; }
 
 void fill(Word* memory, size_t begin, size_t end, unsigned seed) {
@@ -34,7 +34,7 @@ bool holds(const char* what, const Word* memory, size_t count, unsigned seed, un
   return true;
 }
 
-// Pinned memory of the program beside what moves.
+// Other pinned memory of the program, beside the memory that moves.
 class Pinned {
  public:
   explicit Pinned(size_t count) : count(count) {
@@ -54,7 +54,7 @@ class Pinned {
 
 struct Way {
   const char* name;
-  size_t growth;  // how many times as large it becomes
+  size_t growth;  // factor by which it grows
   Word* (*allocate)(size_t count);
   Word* (*grow)(Word* memory, size_t count, size_t larger);
   void (*end)(Word* memory, size_t count);
@@ -67,8 +67,8 @@ Word* mapped(size_t count, int protection) {
 }
 void unmap(Word* memory, size_t count) { munmap(memory, count * sizeof(Word)); }
 
-// Into a place that is reserved for it. A session may leave the system no way to do that (EFAULT, as for what lies in two
-// mappings), for realloc() neither: then it is copied.
+// Moves the memory to a reserved address. A session may make that impossible (EFAULT, as for memory in two mappings), also for realloc():
+// then the memory is copied.
 Word* remapped(Word* memory, size_t count, size_t larger) {
   Word* place = mapped(larger, PROT_NONE);
   const size_t bytes = count * sizeof(Word), largerBytes = larger * sizeof(Word);
@@ -109,7 +109,7 @@ class Registered {
     return ok & isWhole();
   }
   bool staysWholeUnregistered() {
-    cudaHostUnregister(first);  // of memory that is not there any more: whatever it gives
+    cudaHostUnregister(first);  // the registered memory no longer exists: any result is allowed
     cudaGetLastError();
     return isWhole();
   }
@@ -138,7 +138,7 @@ class Registered {
 }  // namespace
 
 int main() {
-  mallopt(M_MMAP_THRESHOLD, page * sizeof(Word));  // the C library moves what it has mapped, and copies the rest
+  mallopt(M_MMAP_THRESHOLD, page * sizeof(Word));  // the C library moves memory that it has mapped, and copies the rest
   CHECK(cudaFree(nullptr));
   std::vector<std::unique_ptr<Registered>> all;
   for (size_t count : {2 * page, 5 * page, 1024 * page})

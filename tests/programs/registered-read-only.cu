@@ -1,5 +1,5 @@
-// Memory that is registered so that devices only read it, also where the program itself cannot write: copies and fills there are
-// refused, and the program goes on.
+// Memory that is registered as read-only for devices, also if the program itself cannot write it: copies and fills to it are refused, and
+// the program continues.
 #include <sys/mman.h>
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t page = 4096, bytes = 1 << 20;
 
-// A call that does not wait may tell its error with the next one that does.
+// An asynchronous call may return its error from the next call that waits.
 cudaError_t orLater(cudaError_t error) {
   const cudaError_t later = cudaDeviceSynchronize();
   return error == cudaSuccess ? later : error;
@@ -19,7 +19,7 @@ cudaError_t orLater(cudaError_t error) {
 
 class ReadOnly {
  public:
-  // `writable`: so many bytes that the program can write, at the beginning.
+  // `writable`: number of bytes at the beginning that the program can write.
   ReadOnly(const char* what, size_t writable) : what(what), writable(writable) {
     void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED) std::perror("mmap"), std::exit(1);
@@ -53,7 +53,7 @@ class ReadOnly {
   }
 
  private:
-  // A GPU's driver has been asked for copies that wait, to memory all of which the program can write
+  // A driver's results are only known for synchronous copies to memory that the program can write completely
   // (conformance/golden/registered.txt).
   bool refusesWrites(char* to, const char* from, size_t size) {
     if (!inSession && writable < bytes) return true;
@@ -82,7 +82,7 @@ int main() {
   std::vector<std::unique_ptr<ReadOnly>> all;
   all.push_back(std::make_unique<ReadOnly>("memory that the program can write", bytes));
   all.push_back(std::make_unique<ReadOnly>("memory that it can only read", 0));
-  // No driver has been asked whether this is registered.
+  // Whether a driver registers this memory is not known.
   if (inSession) all.push_back(std::make_unique<ReadOnly>("memory of which it can write a page", page));
   bool ok = true;
   auto refuseWrites = [&] {

@@ -1,6 +1,6 @@
-// Limits, the preferred cache and attributes of the default stream are a context's: they end with it, at a reset or the last release,
-// whatever was made of the device since.
-// What is set afterwards stays over a pause, and nothing of before comes back with it, nor is any of it there in the next program.
+// Limits, the preferred cache and attributes of the default stream belong to a context: they end with it, at a reset or the last release,
+// whatever objects the device has had since. Settings made afterwards are kept over a pause; earlier ones do not come back with them, nor
+// are any left for the next program.
 #include "driver-entry.h"
 
 namespace {
@@ -69,7 +69,7 @@ bool endWithTheLastRelease(const Settings& first) {
   return ok;
 }
 
-// One that a program has made takes its settings along, and leaves the primary one its own.
+// A context made by the program loses its settings with its end, and does not affect the primary context's.
 bool endWithTheirContext(const Settings& first) {
   CUcontext own = nullptr;
   CHECK(cudaDeviceSetLimit(cudaLimitStackSize, 2048));
@@ -90,7 +90,7 @@ int main() {
   CHECK(cudaFree(nullptr));
   const Settings first = now();
   bool ok = true;
-  for (size_t i = 0; i < std::size(limits); ++i) ok &= EXPECT(first.limits[i] != values[i]);  // what a program before has set
+  for (size_t i = 0; i < std::size(limits); ++i) ok &= EXPECT(first.limits[i] != values[i]);  // what an earlier program may have set
   ok &= endWithAReset(first) & endWithTheLastRelease(first) & endWithTheirContext(first);
   CHECK(cudaDeviceSetLimit(cudaLimitStackSize, 8192));
   Settings wanted = first;
@@ -100,6 +100,6 @@ int main() {
   ok &= EXPECT(now() == wanted);
   CHECK(cudaDeviceReset());
   ok &= EXPECT(now() == first) & endWithAReset(first) & endWithTheirContext(first);
-  CHECK(cudaDeviceSetLimit(limits[3], values[3]));  // left as it is
+  CHECK(cudaDeviceSetLimit(limits[3], values[3]));  // not reset before the end
   return verdict("reset-settings", ok);
 }

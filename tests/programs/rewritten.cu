@@ -1,8 +1,7 @@
-// Rewrites all of its device memory between two pause points: what has been copied of it at the first is worth nothing at the
-// second.
+// Rewrites all of its device memory between two pause points: everything copied at the first one is outdated at the second.
 #include "program.h"
 
-constexpr size_t words = size_t{20} << 20;  // more than is pinned for what changes at the end of a migration
+constexpr size_t words = size_t{20} << 20;  // more than the pinned memory for changes at the end of a migration
 
 __device__ uint32_t wordOf(size_t index, uint32_t version) { return static_cast<uint32_t>(index + version) * 2654435761u; }
 

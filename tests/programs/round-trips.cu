@@ -1,5 +1,5 @@
-// Calls whose result the client knows must not go to the worker each time, and copies of many rows not for each row. The test
-// counts frames in the ring and measures no time.
+// Calls whose result the client knows must not go to the worker each time, nor copies of many rows once per row. The test counts frames in
+// the ring and measures no time.
 #include <cstring>
 #include <string>
 
@@ -17,7 +17,7 @@ __global__ void sumShared(int* value) {
 }
 __global__ void untouched(int* value) { *value -= 1; }
 
-// Whether `call` writes at most `most` units into the ring.
+// Whether `call` writes at most `most` units to the ring.
 template <typename Call>
 bool crosses(Crossings& crossings, const char* what, uint64_t most, Call call) {
   crossings.restart();
@@ -29,7 +29,7 @@ bool crosses(Crossings& crossings, const char* what, uint64_t most, Call call) {
 }
 
 constexpr uint64_t nothing = 0, oneQuery = 1, oneLookUp = 2;
-// One frame with every block size of a kernel; a frame each would be 32.
+// One frame with all block sizes of a kernel; one frame for each size would be 32.
 constexpr uint64_t oneTable = 8;
 
 bool launchesFindTheirKernelOnce(Crossings& crossings, int* value) {
@@ -81,7 +81,7 @@ bool occupancyCrossesOnce(Crossings& crossings) {
   ok &= crosses(crossings, "occupancy of that block size", nothing, [&] {
     CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, addOne, block, 0));
   });
-  // What the search was told is what the driver says of that one size.
+  // The value that the search returned equals the driver's for that one size.
   CHECK(cudaFuncSetCacheConfig(addOne, cudaFuncCachePreferNone));
   CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&plain, addOne, block, 0));
   ok &= EXPECT(blocks > 0 && blocks == plain);
@@ -98,7 +98,7 @@ bool occupancyCrossesOnce(Crossings& crossings) {
   return ok & EXPECT(shared > 0 && shared == sharedAgain);
 }
 
-// `ask` twice: the second time the client knows, and answers the same.
+// Calls `ask` twice: the second time the client knows the result, and it is the same.
 template <typename Value, typename Ask>
 bool asksOnce(Crossings& crossings, const char* what, Ask ask) {
   Value first{}, again{};
@@ -151,7 +151,7 @@ bool attributesOfAStreamCrossOnce(Crossings& crossings) {
   return ok;
 }
 
-// Frameworks describe a tensor anew for each launch.
+// Frameworks encode a tensor map for each launch.
 bool tensorMapsAreEncodedOnce(Crossings& crossings) {
   int hasMaps = 0;
   CALL(cuDeviceGetAttribute, &hasMaps, CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED, 0);
@@ -205,8 +205,7 @@ bool referencesAreAskedAgainAfterAChange(Crossings& crossings) {
          EXPECT((normalized & CU_TRSF_NORMALIZED_COORDINATES) != 0);
 }
 
-// No array of a session is sparse or mapped later, so none has requirements or properties of such.
-// Whose last work is a record that another stream was waiting for: it is over, too.
+// A stream whose last operation is a record that another stream waited for is known to be complete.
 bool aStreamUpToARecordIsKnown(Crossings& crossings) {
   DeviceArray<int> value(1);
   cudaStream_t first, second;
@@ -229,6 +228,7 @@ bool aStreamUpToARecordIsKnown(Crossings& crossings) {
   return ok;
 }
 
+// An array that is neither sparse nor mapped later has no memory requirements and no sparse properties.
 bool memoryOfArraysIsKnown(Crossings& crossings) {
   CUDA_ARRAY_DESCRIPTOR shape{64, 64, CU_AD_FORMAT_UNSIGNED_INT8, 4};
   CUarray array;
@@ -245,7 +245,7 @@ bool memoryOfArraysIsKnown(Crossings& crossings) {
   return ok;
 }
 
-// What is known of a kernel ends with its module: another one may have a kernel of that name.
+// Cached facts of a kernel end with its module: another module may have a kernel of that name.
 bool unloadedKernelsAreForgotten(Crossings& crossings) {
   bool ok = true;
   for (int threads : {64, 128}) {
@@ -287,7 +287,7 @@ bool rowsTravelTogether(Crossings& crossings) {
 
 __global__ void count(int* values) { values[blockIdx.x * blockDim.x + threadIdx.x] += 1; }
 
-// The host looks at every second piece of 64 KiB that a kernel has written, then at the others.
+// The host reads every second 64 KiB piece that a kernel has written, then the others.
 bool memoryThatPrefersTheHostComesTogether(Crossings& crossings) {
   constexpr size_t numbers = 1 << 20, piece = 64 * 1024 / sizeof(int);
   int* values;
@@ -303,7 +303,7 @@ bool memoryThatPrefersTheHostComesTogether(Crossings& crossings) {
       for (size_t i = first; i < numbers; i += 2 * piece) ok &= values[i] == rounds;
     return crossings.units();
   };
-  look();  // which also finds the kernel
+  look();  // which also looks up the kernel
   const uint64_t apart = look();
   CHECK(cudaMemAdvise(values, numbers * sizeof(int), cudaMemAdviseSetPreferredLocation, {cudaMemLocationTypeHost, 0}));
   const uint64_t together = look();
@@ -314,7 +314,7 @@ bool memoryThatPrefersTheHostComesTogether(Crossings& crossings) {
   return EXPECT(ok);
 }
 
-// The GPU behind the pause is another one, and is asked: once.
+// The GPU after the pause is another one, and is queried once.
 bool answersOutliveThePause(Crossings& crossings) {
   cudaFuncAttributes before{}, after{};
   int blocksBefore = 0, blocksAfter = 0;

@@ -1,5 +1,5 @@
-// Modules, events, streams and memory that end between launches of them which follow each other closely, so that a worker may
-// have made one piece of work of many: what comes behind must use what is there then, at the same addresses perhaps.
+// Modules, events, streams and memory that are destroyed in a rapid sequence of launches, so that a worker may have folded several pieces
+// of work into one graph: later work must use the objects that exist then, possibly at the same addresses.
 #include <string>
 
 #include "driver-entry.h"
@@ -7,9 +7,9 @@
 namespace {
 
 constexpr int launches = 40, rounds = 6;
-constexpr size_t large = size_t{64} << 20;  // an allocation of its own
+constexpr size_t large = size_t{64} << 20;  // has a lease of its own
 
-// addNumber: out[0] += number, a constant of the image.
+// addNumber: out[0] += number, a constant in the image.
 std::string imageOf(int number) {
   return ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry addNumber(.param .u64 out) {\n"
          "  .reg .u64 %a;\n  .reg .u32 %v;\n"
@@ -38,7 +38,7 @@ void zero(uint32_t* out) {
   CHECK(cudaDeviceSynchronize());
 }
 
-// A module is unloaded behind launches of it, and the next one's launches look the same.
+// A module is unloaded behind launches of it, and the next module's launches look the same.
 bool addByModules(cudaStream_t stream) {
   DeviceArray<uint32_t> out(1);
   zero(out);
@@ -53,7 +53,7 @@ bool addByModules(cudaStream_t stream) {
   return same("by modules", out.download(), {wanted});
 }
 
-// Each event is destroyed behind its record; the one that is made next may have its handle.
+// Each event is destroyed behind its record; the next one may get its handle.
 bool recordDestroyed(cudaStream_t stream) {
   DeviceArray<uint32_t> out(1);
   zero(out);
@@ -78,7 +78,7 @@ bool recordDestroyed(cudaStream_t stream) {
   return same("between events", out.download(), {rounds * launches}) && ok;
 }
 
-// Memory is freed behind copies and fills of it, and comes again.
+// Memory is freed behind copies and fills of it, and is allocated again.
 bool copyFreed(cudaStream_t stream) {
   bool ok = true;
   for (int round = 0; round < rounds; ++round) {
@@ -100,7 +100,7 @@ bool copyFreed(cudaStream_t stream) {
   return ok;
 }
 
-// A record is waited for that comes closely behind others, and behind whatever limits how much a stream takes.
+// Waits for a record that closely follows others, and that comes behind any limit of pending work in a stream.
 bool waitForRecords(cudaStream_t stream) {
   DeviceArray<uint32_t> out(1);
   zero(out);

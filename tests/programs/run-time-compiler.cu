@@ -1,4 +1,4 @@
-// A kernel that NVRTC compiles while the program runs, for the device's own architecture: asked for machine code, and for PTX.
+// A kernel that NVRTC compiles at run time for the device's own architecture: to machine code, and to PTX.
 #include <dlfcn.h>
 #include <nvrtc.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* source = "extern \"C\" __global__ void twice(int* data) { data[threadIdx.x] *= 2; }";
 
-// NVRTC is opened by its name, as frameworks do.
+// NVRTC is opened by name, as frameworks do.
 template <typename Function>
 Function* entry(const char* name) {
   static void* library = dlopen("libnvrtc.so.13", RTLD_NOW);

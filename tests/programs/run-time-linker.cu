@@ -1,5 +1,5 @@
-// Kernels that NVRTC compiles and nvJitLink links while the program runs, for the device's own architecture: to PTX and to machine
-// code, from LTO-IR, from PTX, from a file of it, from both at once, and from what it is left to find out.
+// Kernels that NVRTC compiles and nvJitLink links at run time for the device's own architecture: to PTX and to machine code, from LTO-IR,
+// from PTX, from a file with PTX, from both at once, and from input whose type it must detect.
 #include <dlfcn.h>
 #include <nvJitLink.h>
 #include <nvrtc.h>
@@ -17,7 +17,7 @@ extern __device__ int changed(int value);
 extern "C" __global__ void change(int* data) { data[threadIdx.x] = changed(data[threadIdx.x]); })";
 constexpr const char* callee = "__device__ int changed(int value) { return 3 * value + 1; }";
 
-// Both are opened by their names, as frameworks do.
+// Both libraries are opened by name, as frameworks do.
 void* open(const char* name) {
   void* library = dlopen(name, RTLD_NOW);
   if (library == nullptr) std::exit(notHere);
@@ -109,7 +109,7 @@ std::vector<char> linkedCode(const std::string& architecture, Part first, Part s
   return image;
 }
 
-// What is missing is the linker's to refuse, and its words are in the log.
+// The linker refuses an undefined symbol, and names it in its log.
 bool refusesWhatIsMissing(const std::string& architecture) {
   nvJitLinkHandle handle = nullptr;
   const std::string option = "-arch=" + architecture;

@@ -1,11 +1,11 @@
-// The exclusive prefix sum of numbers that fill hundreds of blocks: every block scans its chunk up and down a tree in
-// shared memory, the chunks' sums are scanned in the same way, and are added in the end.
+// The exclusive prefix sums of an array of hundreds of blocks: every block scans its chunk up and down a tree in shared memory, the chunks'
+// sums are scanned in the same way, and added at the end.
 #include "bench.h"
 #include "random-numbers.h"
 
 constexpr int block = 256, chunk = 2 * block;
 
-// Turns shared[0..chunk) into its exclusive prefix sum, and returns the sum of all of it to every thread.
+// Replaces shared[0..chunk) by its exclusive prefix sums, and returns the total to every thread.
 __device__ unsigned scanChunk(unsigned* shared) {
   for (int stride = 1; stride < chunk; stride *= 2) {
     __syncthreads();
@@ -44,7 +44,7 @@ __global__ void addOffsets(unsigned* sums, const unsigned* offsets, int count) {
   if (i < count) sums[i] += offsets[blockIdx.x];
 }
 
-// The chunks' sums, scanned, are what is missing in each chunk.
+// Adds the scanned chunk sums to each chunk.
 void addTotals(unsigned* sums, const unsigned* totals, unsigned* offsets, unsigned* total, int count) {
   const int chunks = blocksFor(count, chunk);
   scanChunks<<<1, block>>>(totals, offsets, total, chunks);
@@ -52,7 +52,7 @@ void addTotals(unsigned* sums, const unsigned* totals, unsigned* offsets, unsign
   CHECK(cudaGetLastError());
 }
 
-// Several arrays of the largest size, together as many numbers as the SDK sample has.
+// Several arrays of the largest size, together with as many numbers as in the SDK sample.
 int measure(const Bench& bench) {
   const int count = bench.size(chunk, 8) * chunk, arrays = bench.size(25, 2), chunks = count / chunk;
   const auto drawn = randomInts(count * arrays, 0, 1 << 30, 1);
@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
   if (const Bench bench{argc, argv}) return measure(bench);
 
   const int count = 200003, chunks = blocksFor(count, chunk);
-  const auto drawn = randomInts(count, 0, 1 << 30, 1);  // the sums wrap round, as unsigned ones may
+  const auto drawn = randomInts(count, 0, 1 << 30, 1);  // the sums wrap around, as unsigned ones may
   const std::vector<unsigned> input(drawn.begin(), drawn.end());
   DeviceArray<unsigned> values(input), sums(count), totals(chunks), offsets(chunks), total(1);
 

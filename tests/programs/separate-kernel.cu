@@ -1,4 +1,4 @@
-// The kernel of `separate`: it calls a function and counts in a variable that the other file has.
+// The kernel of `separate`: it calls a function and uses a variable of the other file.
 #include "separate.h"
 
 __global__ void apply(int* values, int count) {

@@ -1,4 +1,4 @@
-// What the two files of `separate` share.
+// Shared by the two files of `separate`.
 #pragma once
 
 extern __device__ int applied;

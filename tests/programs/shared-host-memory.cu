@@ -1,6 +1,6 @@
-// Memory of the host that two processes and their GPUs have at the same time: a file of /dev/shm that both have mapped and registered,
-// and physical memory of the host that one has made and the other imported. Their kernels run at once and take turns by a word in it;
-// each process reads what the other one's kernel has written.
+// Host memory that two processes and their GPUs share: a file in /dev/shm that both have mapped and registered, and physical memory of the
+// host that one has made and the other imported. Their kernels run concurrently and take turns with a word in it; each process reads what
+// the other one's kernel has written.
 #include <sys/mman.h>
 
 #include "driver-entry.h"
@@ -15,7 +15,8 @@ struct Shared {
 };
 static_assert(sizeof(Shared) < piece);
 
-// Every second turn from `turn` on it triples each value and adds `own`. The two that take turns differ by that and by one turn.
+// In every second turn, starting with `turn`, triples each value and adds `own`. The two processes' kernels differ in `own`, and by one
+// turn.
 __global__ void takeTurns(Shared* shared, unsigned turn, unsigned own) {
   volatile unsigned* now = &shared->turn;
   volatile unsigned* values = shared->values;
@@ -40,7 +41,7 @@ __global__ void put(Shared* shared, unsigned value) {
   for (unsigned i = threadIdx.x; i < count; i += blockDim.x) shared->values[i] = value;
 }
 
-// What values become in `turns` turns that `first` begins.
+// The expected value after all turns, if `first` begins.
 unsigned after(unsigned value, unsigned first, unsigned second) {
   for (unsigned round = 0; round < rounds; ++round) value = (value * 3 + first) * 3 + second;
   return value;
@@ -116,7 +117,7 @@ class Physical {
     CALL(cuMemExportToShareableHandle, &descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     return descriptor;
   }
-  // Of the host, and of the node that it is of.
+  // Whether the memory's location is NUMA node 0 of the host.
   bool isHosts() const {
     CUmemAllocationProp properties{};
     CALL(cuMemGetAllocationPropertiesFromHandle, &properties, handle);
@@ -136,7 +137,7 @@ class Physical {
 
 // ------------------------------------------------------------------ the two processes
 
-constexpr unsigned parents = 1, childs = 2;  // what each adds
+constexpr unsigned parents = 1, childs = 2;  // each one's summand
 
 void play(Shared* shared, unsigned firstTurn, unsigned own) {
   takeTurns<<<1, 128>>>(shared, firstTurn, own);
@@ -163,11 +164,11 @@ int child(const Peer& parent, int descriptor) {
     play(file.onDevice(), turn, childs);
     if (hasPhysical) play(physical->shared(), turn, childs);
     CHECK(cudaDeviceSynchronize());
-    parent.meet();  // the program is suspended here, perhaps
+    parent.meet();  // the program may be suspended here
   }
   file.end();
   parent.meet();
-  // The parent has none of it any more.
+  // The parent has released all of it.
   ok &= !hasPhysical || holds("what only this process has", *physical->shared(), 99);
   if (hasPhysical) {
     takeTurns<<<1, 64>>>(physical->shared(), 0, 0);
@@ -216,7 +217,7 @@ int parent() {
     ok &= holds("a file", file.onHost(), expected);
     if (physical) ok &= physical->isHosts() & holds("physical memory", *physical->shared(), expectedPhysical);
   }
-  // What is registered since.
+  // A file that is registered afterwards.
   const File since(path + "-since", true);
   unlink((path + "-since").c_str());
   put<<<1, 128>>>(since.onDevice(), 5);

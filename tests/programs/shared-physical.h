@@ -1,4 +1,4 @@
-// Physical memory that two processes share by a descriptor, one piece at a time.
+// Physical memory that two processes share by a file descriptor, one piece at a time.
 #pragma once
 
 #include <cuda.h>

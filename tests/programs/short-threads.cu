@@ -1,5 +1,5 @@
-// Ten thousand threads, each with work in a default stream of its own, which ends before that work does. The work is done
-// all the same, and nothing of the threads is left: control/short-threads looks for their streams.
+// Ten thousand threads, each with work in its own default stream, which end before their work does. The work is still done, and nothing of
+// the threads remains: control/short-threads checks for their streams.
 #include <thread>
 
 #include "program.h"

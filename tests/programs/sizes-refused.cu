@@ -1,5 +1,5 @@
-// Sizes and places that are more than there are addresses: allocations, fills and copies of them are refused at the call, whatever their
-// products wrap to, and nothing is written.
+// Sizes and offsets beyond the address space: allocations, fills and copies with them are refused at the call, even if their products
+// overflow to valid values, and nothing is written.
 #include <cstdint>
 
 #include "driver-entry.h"

@@ -1,5 +1,5 @@
-// Launches for argv[1] seconds (1 unless said) and counts on the device what it launched, so that it can be stopped,
-// moved or killed at any moment of it. Says when it has begun.
+// Launches for argv[1] seconds (default 1) and counts its launches on the device, so that it can be stopped, migrated or killed at any
+// moment. Prints a line when it has begun.
 #include "program.h"
 
 #include <chrono>
@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
   unsigned launches = 0;
   bool ok = true;
   do {
-    // The streams take turns; each one's batch is over before the other's begins.
+    // The streams alternate; each one's batch is complete before the other's begins.
     const cudaStream_t stream = streams[launches / launchesBetweenWaits % 2];
     for (int i = 0; i < launchesBetweenWaits; ++i, ++launches) addOne<<<count / block, block, 0, stream>>>(counters);
     CHECK(cudaGetLastError());

@@ -1,6 +1,6 @@
-// Programs whose time is that of launching: many small kernels, copies and fills behind each other. A group of them at a time:
+// Programs whose time is dominated by launches: many small kernels, copies and fills in sequence, one group at a time:
 //   small-launches --bench full|quick GROUP
-// The groups are at the end. Each prints the time of one launch, all waits included.
+// The groups are at the end. Each prints the time per launch, including all waits.
 #include <string>
 
 #include "bench.h"
@@ -12,7 +12,7 @@ __global__ void step(float* a, int n) {
   if (n < 0) a[threadIdx.x] += n;
 }
 
-// The median, over some rounds, of what one of `count` pieces of work costs: `body` gives all of them to the GPU.
+// The median over some rounds of the time per piece of work; `body` enqueues all `count` of them.
 template <typename Body>
 void measure(const Bench& bench, const std::string& name, int count, Body body) {
   std::vector<double> times;
@@ -83,7 +83,7 @@ __global__ void sweep(const float* from, float* to) {
   const bool isInner = x > 0 && x < side - 1 && y > 0 && y < side - 1;
   to[at] = isInner ? 0.25f * (from[at - 1] + from[at + 1] + from[at - side] + from[at + side]) : from[at];
 }
-__global__ void difference(const float* a, const float* b, float* sum) {  // a warp's sum is added at once
+__global__ void difference(const float* a, const float* b, float* sum) {  // each warp adds its sum
   const int at = blockIdx.x * blockDim.x + threadIdx.x;
   float mine = fabsf(a[at] - b[at]);
   for (int lanes = 16; lanes > 0; lanes /= 2) mine += __shfl_down_sync(~0u, mine, lanes);
@@ -125,7 +125,7 @@ __global__ void blend(float* out, const float* gate, const float* in) {
   out[threadIdx.x] = out[threadIdx.x] * gate[threadIdx.x] + (1 - gate[threadIdx.x]) * in[threadIdx.x];
 }
 
-// A recurrent layer: ten kernels a step, one of which reads the step's own input.
+// A recurrent layer: ten kernels per step, one of which reads the step's own input.
 void measureChain(const Bench& bench) {
   const int steps = bench.size(5000, 50);
   DeviceArray<float> inputs(randomFloats(width * steps, -1, 1, 1)), weights(randomFloats(width * 8, -1, 1, 2)), state(width),
@@ -156,7 +156,7 @@ __global__ void spin(long long nanoseconds) {
   while (now - begin < nanoseconds);
 }
 
-// The GPU is the limit.
+// The GPU's time dominates.
 void measureLong(const Bench& bench) {
   const int many = bench.size(5000, 50);
   measure(bench, "a kernel of " + std::to_string(many) + " that take 20 us", many, [&] {

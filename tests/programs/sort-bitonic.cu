@@ -1,14 +1,14 @@
-// Sorts by a bitonic network: steps with a short reach run together in shared memory, those with a long one each as a
-// launch of their own. The pause comes between two steps, when the data is neither the input nor the result.
+// Sorts with a bitonic network: steps with a short distance run together in shared memory, each one with a long distance as its own launch.
+// The pause is between two steps, when the data is neither the input nor the result.
 #include "bench.h"
 
 #include <algorithm>
 #include <random>
 
 constexpr int block = 512;
-constexpr int chunk = 2 * block;  // what one block holds in shared memory
+constexpr int chunk = 2 * block;  // the keys that a block holds in shared memory
 
-// Orders the two keys so that the smaller comes first where `ascending`.
+// Orders the two keys: the smaller one first if `ascending`.
 __device__ void compareExchange(unsigned& a, unsigned& b, bool ascending) {
   if ((a > b) == ascending) {
     const unsigned kept = a;
@@ -17,10 +17,10 @@ __device__ void compareExchange(unsigned& a, unsigned& b, bool ascending) {
   }
 }
 
-// Place of the first of the two keys that `thread` compares at distance `stride`.
+// Index of the first of the two keys that `thread` compares at distance `stride`.
 __device__ int firstOf(int thread, int stride) { return 2 * thread - (thread & (stride - 1)); }
 
-// Every step of stages `from` to `to` whose reach is within a chunk.
+// All steps of stages `from` to `to` whose distance is within a chunk.
 __global__ void sortChunks(unsigned* keys, int from, int to) {
   __shared__ unsigned shared[chunk];
   const int base = blockIdx.x * chunk;

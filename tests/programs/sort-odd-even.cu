@@ -1,16 +1,15 @@
-// Sorts pairs of key and value by Batcher's odd-even merge network, one launch a step. The network sorts any number of
-// keys, not powers of two only; keys repeat, so the order of equal ones is free but no pair may be torn or lost.
+// Sorts pairs of key and value with Batcher's odd-even merge network, one launch per step. The network sorts any number of keys, not only
+// powers of two; keys repeat, so equal ones may come in any order, but pairs must stay together and none may be lost.
 #include "program.h"
 #include "random-numbers.h"
 
 #include <algorithm>
 
-// One step of the network: `merged` is the length of the runs being merged, halved, `stride` the distance compared,
-// both powers of two.
+// One step of the network: `merged` is half the length of the merged runs, `stride` the distance of compared keys; both are powers of two.
 __global__ void mergeStep(int* keys, int* values, int count, int merged, int stride) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   const int j = i + stride, start = stride & (merged - 1);
-  const bool first = i >= start && ((i - start) & stride) == 0;  // each pair is one thread's
+  const bool first = i >= start && ((i - start) & stride) == 0;  // one thread handles each pair
   const bool sameRun = ((i ^ j) & -(2 * merged)) == 0;
   if (j >= count || !first || !sameRun || keys[i] <= keys[j]) return;
   const int key = keys[i], value = values[i];
@@ -20,7 +19,7 @@ __global__ void mergeStep(int* keys, int* values, int count, int merged, int str
   values[j] = value;
 }
 
-// Whether each value still names the place where its key was in the input, and no place is named twice.
+// Whether each value still is the input position of its key, and no position occurs twice.
 bool pairsKept(const std::vector<int>& input, const std::vector<int>& keys, const std::vector<int>& values) {
   std::vector<bool> seen(input.size());
   for (size_t i = 0; i < keys.size(); ++i) {

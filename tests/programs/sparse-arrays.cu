@@ -1,11 +1,11 @@
-// Sparse arrays: tiles that share memory, that are given other memory, and that have none; layers, volumes, levels and their tails.
-// What is mapped, and what is in the memory of no tile at the time, is there again behind the pause point.
+// Sparse arrays: tiles that share memory, that are remapped to other memory, and that have none; layers, volumes, levels and mip tails.
+// After the pause point the mappings are the same, and so is memory that is not mapped to any tile at the time.
 #include "in-session.h"
 #include "tiles.h"
 
 namespace {
 
-constexpr unsigned tile = 128;  // elements of 4 bytes, in both directions: docs/facts.md
+constexpr unsigned tile = 128;  // texels of 4 bytes, in both directions: docs/facts.md
 
 __global__ void readRow(cudaTextureObject_t texture, uint32_t* out, int y) {
   out[threadIdx.x] = tex2D<uint32_t>(texture, threadIdx.x * 64.0f + 0.5f, y + 0.5f);
@@ -28,12 +28,12 @@ CUarrayMapInfo tileAt(CUarray array, unsigned x, unsigned y, CUmemGenericAllocat
 }
 
 void build(World& world) {
-  // Two rows of tiles of the first array, one behind the other in the pool; the second array has some of the same tiles.
+  // Two rows of tiles of the first array, one after the other in the pool; the second array shares some of these tiles.
   check(map({change(world.first, {0, 0, 0, 0, 0, 1024, 2 * tile, 1}, world.pool, 0)}), "mapping two rows of tiles");
   check(map({tileAt(world.second, 0, 0, world.pool, 3), tileAt(world.second, 1, 0, world.pool, 9)}), "mapping tiles a second time");
   for (unsigned y = 0; y < 2; ++y)
     for (unsigned x = 0; x < 8; ++x) check(fill(world.first, x * tile, y * tile, 0, tile, tile, 100 * y + x + 1), "filling a tile");
-  // A tile that has been given other memory, and one that has lost it; what they held stays in the pool.
+  // A tile that is remapped to other memory, and one that is unmapped; their earlier contents stay in the pool.
   check(map({tileAt(world.first, 5, 1, world.other, 0), tileAt(world.first, 6, 0)}), "mapping other memory");
   check(fill(world.first, 5 * tile, tile, 0, tile, tile, 777), "filling a tile");
   check(map({change(world.layers, {0, 1, 0, 0, 0, 256, tile, 1}, world.other, 2 * tileBytes)}), "mapping a layer");
@@ -47,11 +47,11 @@ void build(World& world) {
   tail.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL;
   tail.subresource.miptail = {0, 0, tileBytes};
   const CUarrayMapInfo ofLevel = change(world.levels, {1, 0, 0, 0, 0, tile, tile, 1}, world.released, 4 * tileBytes);
-  // In one call a driver leaves a tail behind a level without memory.
+  // If both are mapped in one call, a driver ignores a tail behind a level without memory.
   check(inSession ? map({ofLevel, tail}) : map({tail, ofLevel}), "mapping levels");
   check(fill(world.level[1], 0, 0, 0, tile, tile, 41), "filling a level");
   check(fill(world.level[2], 0, 0, 0, 64, 64, 42), "filling a level of the tail");
-  if (inSession) CALL(cuMemRelease, world.released);  // its memory lives by its tiles; a driver gives it back
+  if (inSession) CALL(cuMemRelease, world.released);  // mapped tiles keep its memory; a driver frees it
   world.texture = makeTexture(world.first);
 }
 
@@ -76,7 +76,7 @@ bool isRight(const World& world) {
   return ok;
 }
 
-// Arrays see what is written through each other, and memory comes back with what it held.
+// Arrays see each other's writes, and remapped memory still has its contents.
 bool tilesAreShared(World& world) {
   check(fill(world.second, tile, 0, 0, tile, tile, 5000), "filling a shared tile");
   bool ok = holds(world.first, tile, tile, 0, tile, tile, 5000) & holds(world.second, 0, 0, 0, tile, tile, 4);
@@ -141,7 +141,7 @@ bool badOperationsAreRefused(World& world) {
   refused("an array that is not sparse", [&](auto& info) { info.resource.array = notSparse; });
   refused("a level of a mipmapped array", [&](auto& info) { info.resource.array = world.level[0]; });
   refused("linear memory", [](auto& info) { info.resourceType = CU_RESOURCE_TYPE_LINEAR; });
-  CUarrayMapInfo unmapped = good;  // with a handle
+  CUarrayMapInfo unmapped = good;  // an unmapping with a memory handle
   unmapped.memOperationType = CU_MEM_OPERATION_TYPE_UNMAP;
   ok &= EXPECT(map({unmapped}) == CUDA_SUCCESS);
   ok &= EXPECT(DRIVER(cuMemMapArrayAsync)(nullptr, 1, nullptr) == CUDA_ERROR_INVALID_VALUE);
@@ -159,20 +159,20 @@ bool badOperationsAreRefused(World& world) {
   return ok & holds(world.first, 0, 3 * tile, 0, tile, tile, 0);
 }
 
-// A list of any length: each tile of the second array is mapped and unmapped again and again, and the last time stays.
+// A list of any length: each tile of the second array is mapped and unmapped repeatedly, and the last operation counts.
 bool listsMayBeLong(World& world) {
   std::vector<CUarrayMapInfo> list;
   for (unsigned i = 0; i < 1501; ++i) list.push_back(i % 2 == 0 ? tileAt(world.second, 5, 1, world.pool, 20 + i / 2 % 7) : tileAt(world.second, 5, 1));
   bool ok = EXPECT(map(list) == CUDA_SUCCESS);
   check(fill(world.second, 5 * tile, tile, 0, tile, tile, 99), "filling a tile");
   ok &= holds(world.second, 5 * tile, tile, 0, tile, tile, 99);
-  list.back().memHandle.memHandle = world.pool, list.back().offset = 4096;  // no tile
+  list.back().memHandle.memHandle = world.pool, list.back().offset = 4096;  // not a tile's offset
   ok &= EXPECT(map(list) == CUDA_ERROR_INVALID_VALUE);
   check(map({tileAt(world.second, 5, 1)}), "unmapping");
   return ok & holds(world.second, 5 * tile, tile, 0, tile, tile, 0);
 }
 
-// Not in a graph.
+// Not allowed in a capture.
 bool isNotCaptured(World& world) {
   cudaStream_t stream;
   cudaGraph_t graph = nullptr;
@@ -186,7 +186,7 @@ bool isNotCaptured(World& world) {
   return ok;
 }
 
-// A reset ends arrays and pools, mapped or not; others are made after it.
+// A reset destroys arrays and pools, mapped or not; new ones can be made afterwards.
 bool resetEndsAll() {
   CHECK(cudaDeviceReset());
   CHECK(cudaFree(nullptr));

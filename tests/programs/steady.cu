@@ -1,13 +1,13 @@
-// Works without a pause until a file appears, and then checks that no call was lost, repeated or reordered: the CPU does the same
-// steps, and everything on the GPU must be as if nothing had happened.
+// Works without a pause until a file appears, and then checks that no call was lost, repeated or reordered: the CPU executes the same
+// steps, and the GPU's results must equal the CPU's.
 //
-//   steady FILE [lose]    ends after the step in which FILE exists; `lose` leaves that one's first launch out, which must be found
+//   steady FILE [lose]    ends after the step in which FILE exists; `lose` omits that step's first launch, which must be detected
 #include "program.h"
 
 const uint32_t elements = 1 << 16, nodes = 64;
-const uint32_t keptElements = 1 << 20;  // more than a snapshot holds in one piece
+const uint32_t keptElements = 1 << 20;  // more than a snapshot has in one chunk
 
-// Neither commutes with the other, so that order, loss and repetition all show.
+// The two operations do not commute, so that reordering, loss and repetition all show.
 __global__ void multiply(uint32_t* values, uint32_t factor) {
   values[blockIdx.x * blockDim.x + threadIdx.x] *= factor;
 }
@@ -34,8 +34,8 @@ __global__ void answer(uint32_t* mailbox, uint32_t* page) {
   if (threadIdx.x == 0) *page = answerTo(mailbox[0]);
 }
 
-// Pinned memory in which program and kernel write in turn, and a log, pages of it that kernels alone write and the program reads. The
-// program waits between the two, once a step.
+// Pinned memory that program and kernel write in turn, and a log: pages that only kernels write and the program reads. Once per step, the
+// program waits in between.
 class Mailbox {
  public:
   Mailbox() {
@@ -49,7 +49,7 @@ class Mailbox {
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
-  // Whether all that was asked has been answered: of the last question all words, of earlier ones what the log still has.
+  // Whether all questions are answered: of the last one all words, of earlier ones those that the log still has.
   bool isAnswered() const {
     bool ok = true;
     for (uint32_t i = 0; asked != 0 && i < questions; ++i) ok &= words[questions + i] == answerTo(asked + i);
@@ -69,7 +69,7 @@ class Mailbox {
   uint32_t asked = 0;
 };
 
-// A ring of allocations whose device addresses are stored on the device; one is replaced each step.
+// A ring of allocations whose device addresses are stored on the device; one is replaced in each step.
 class DeviceList {
  public:
   void replaceOldest(uint32_t step) {
@@ -123,7 +123,7 @@ int main(int count, char** arguments) {
     const uint32_t factor = 2 * step + 3;
     for (uint32_t i = 0; i < summands.size(); ++i) summands[i] = step * 257 + i;
     for (uint32_t i = 0; i < elements; ++i) expected[i] = expected[i] * factor + summands[i % 256];
-    // In the default stream, then in another that an event lets go on, and back again.
+    // In the default stream, then in another one behind an event, and back again.
     moved.upload(summands);
     ok = EXPECT(mailbox.isAnswered());
     mailbox.ask(step + 1);

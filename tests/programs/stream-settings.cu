@@ -1,5 +1,5 @@
-// What is set of streams: their flags, their priorities, also by an attribute, and their attributes, of the default streams too. All of it
-// outlives a pause, and nothing of it is there in the next program.
+// Settings of streams: flags, priorities, also as an attribute, and attributes, also of the default streams. All of them survive a pause,
+// and none is left for the next program.
 #include <thread>
 
 #include "program.h"
@@ -45,7 +45,7 @@ bool hasPolicy(cudaStream_t stream, cudaSynchronizationPolicy policy) {
   return EXPECT(value.syncPolicy == policy);
 }
 
-// A stream's priority is the nearest that the device has, as it was set last; attributes that are copied have it too.
+// A stream's priority is the last one set, clamped to the device's range; copying attributes copies it too.
 bool prioritiesAreSet(int least, int greatest) {
   cudaStream_t stream, other;
   CHECK(cudaStreamCreate(&stream));
@@ -69,7 +69,7 @@ bool prioritiesAreSet(int least, int greatest) {
   return ok;
 }
 
-// A thread's default stream is an ordinary one, whatever streams there were before.
+// A thread's default stream has default settings, whichever streams existed before.
 bool defaultStreamsAreNew(int greatest) {
   for (int i = 0; i < 3000; ++i) {
     cudaStream_t stream;

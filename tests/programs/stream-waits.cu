@@ -1,5 +1,4 @@
-// Waiting for a stream whose completion is told in a place that another stream's work was told in before: it ends with the stream's own
-// work.
+// Waiting for a stream whose completion word another stream's work used before: the wait ends with the stream's own work.
 #include <thread>
 
 #include "memory-node.h"
@@ -14,7 +13,7 @@ __global__ void await(const volatile int* flag, int* memory) {
 }
 __global__ void store(int* to) { *to = 0; }
 
-// Memory that a launch of a graph has allocated, and that is freed in another stream.
+// Memory that a graph's launch allocates, and that is freed in another stream.
 int* allocateByGraph(cudaStream_t stream, cudaGraphExec_t& exec) {
   cudaGraph_t graph;
   cudaGraphNode_t node;
@@ -35,7 +34,7 @@ bool endsWithItsOwnWork() {
   CHECK(cudaMallocHost(&flag, sizeof *flag));
   for (cudaStream_t* stream : {&waited, &other}) CHECK(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking));
   int* memory = allocateByGraph(other, exec);
-  store<<<1, 1, 0, other>>>(memory);  // so that the kernel is loaded
+  store<<<1, 1, 0, other>>>(memory);  // loads the kernel
   CHECK(cudaStreamSynchronize(other));
   std::atomic<bool> isReleased{false};
   *flag = 0;

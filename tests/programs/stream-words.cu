@@ -1,5 +1,5 @@
-// Operations of a stream on words of pinned memory, which the host writes beside them: each side sees what the other has written.
-// In a stream that captures they become nodes, which do the same at each launch.
+// Stream memory operations on words of pinned memory, which the host writes too: each side sees the other's writes. In a capturing stream
+// they become nodes, which do the same at each launch.
 #include "exported-entry.h"
 
 namespace {
@@ -27,7 +27,7 @@ CUstreamBatchMemOpParams writes(CUdeviceptr address, unsigned value) {
 bool seeEachOther(const Words& words, cudaStream_t stream, unsigned first) {
   bool ok = true;
   for (unsigned round = first; round < first + 3; ++round) {
-    words.at[0] = round;  // a page of the host's
+    words.at[0] = round;  // on a page that the host has
     ok &= WORKS(cuStreamWriteValue32_v2, stream, words(1), 10 + round, 0);
     CHECK(cudaStreamSynchronize(stream));
     ok &= EXPECT(words.at[0] == round) & EXPECT(words.at[1] == 10 + round);
@@ -45,7 +45,7 @@ bool seeEachOther(const Words& words, cudaStream_t stream, unsigned first) {
   return ok;
 }
 
-// Four nodes behind each other.
+// Four nodes in sequence.
 cudaGraph_t captured(const Words& words, cudaStream_t stream, bool& ok) {
   cudaGraph_t graph;
   CUstreamBatchMemOpParams barrier{};

@@ -1,5 +1,5 @@
-// Two streams that hand work to each other: pinned memory copied asynchronously, events across streams, queries and
-// timings, a host function in stream order, and a default stream that waits for the others.
+// Two streams that pass work to each other: asynchronous copies of pinned memory, events across streams, queries and timings, a host
+// function in stream order, and a default stream that waits for the others.
 #include <chrono>
 
 #include "program.h"
@@ -12,7 +12,7 @@ __global__ void addTo(int* sums, const int* values) {
   sums[i] += values[i];
 }
 
-// Waits by asking; anything but "not ready" on the way is an error of its own.
+// Polls until done; any result except success and "not ready" is an error.
 template <typename Query>
 void pollUntilDone(Query query) {
   cudaError_t answer;
@@ -22,7 +22,7 @@ void pollUntilDone(Query query) {
 
 void CUDART_CB noteDone(void* done) { *static_cast<std::atomic<int>*>(done) += 1; }
 
-// When what waited for an event in another stream is done, so is the event, asked in any way.
+// When work behind an event in another stream is complete, so is the event, however it is queried.
 bool isDoneBefore(cudaStream_t first, cudaStream_t second) {
   cudaEvent_t before, behind;
   CHECK(cudaEventCreate(&before));
@@ -64,7 +64,7 @@ int main() {
   const auto before = std::chrono::steady_clock::now();
   CHECK(cudaEventRecord(start, producer));
   for (int round = 0; round < rounds; ++round) {
-    // The copy reads `input` later than this call, so the next round may write it only once the copy is done.
+    // The copy reads `input` after this call returns, so the next round may write to it only after the copy.
     for (int i = 0; i < count; ++i) input[i] = i % 1000 + round;
     CHECK(cudaStreamWaitEvent(producer, consumed, 0));
     CHECK(cudaMemcpyAsync(values, input, count * sizeof(int), cudaMemcpyHostToDevice, producer));
@@ -76,7 +76,7 @@ int main() {
     CHECK(cudaGetLastError());
     CHECK(cudaEventRecord(consumed, consumer));
     CHECK(cudaLaunchHostFunc(consumer, noteDone, &done));
-    if (round == rounds / 2) pausePoint();  // with copy, kernels and host function perhaps still to run
+    if (round == rounds / 2) pausePoint();  // copy, kernels and host function may still be pending
     CHECK(cudaEventSynchronize(produced));
     for (int i = 0; i < count; ++i) expected[i] += (i % 1000 + round) * (round + 1);
   }
@@ -89,11 +89,11 @@ int main() {
   float milliseconds = -1;
   CHECK(cudaEventElapsedTime(&milliseconds, start, end));
   const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - before;
-  ok &= EXPECT(milliseconds > 0) & EXPECT(milliseconds < passed.count() + 1) &  // whichever worker has waited for how long
+  ok &= EXPECT(milliseconds > 0) & EXPECT(milliseconds < passed.count() + 1) &  // not dependent on how long the worker has waited for a session
         EXPECT_ERROR(cudaEventElapsedTime(&milliseconds, start, produced), cudaErrorInvalidResourceHandle) &
         EXPECT_ERROR(cudaGetLastError(), cudaErrorInvalidResourceHandle);
 
-  // The default stream and a blocking one wait for each other unasked.
+  // The default stream and a blocking one wait for each other implicitly.
   CHECK(cudaMemsetAsync(sums, 0, sizeof(int)));
   scale<<<blocks, block, 0, producer>>>(sums, 2);
   CHECK(cudaGetLastError());

@@ -1,6 +1,6 @@
-// Surfaces: kernels write volumes, layers and levels of arrays; textures over the same arrays read them. Objects are
-// made and destroyed in between, so that their handles are reused and leave gaps; some handles lie in device memory,
-// where only kernels find them. Everything is looked at again after the pause.
+// Surfaces: kernels write volumes, layers and levels of arrays; textures over the same arrays read them. Objects are made and destroyed in
+// between, so that their handles are reused and leave gaps; some handles are stored in device memory, where only kernels see them.
+// Everything is checked again after the pause.
 #include "program.h"
 
 #include <memory>
@@ -27,7 +27,7 @@ __global__ void writeLevel(cudaSurfaceObject_t surface, int level) {
               blockIdx.x);
 }
 
-// Adds one to every element and reads what lies outside: zeros, and the nearest element.
+// Adds one to every element, and reads outside of the array: zeros, and the nearest element.
 __global__ void changeVolume(cudaSurfaceObject_t surface, int* outside) {
   const int x = threadIdx.x * sizeof(int), y = blockIdx.x, z = blockIdx.y;
   surf3Dwrite(surf3Dread<int>(surface, x, y, z) + 1, surface, x, y, z);
@@ -38,7 +38,7 @@ __global__ void changeVolume(cudaSurfaceObject_t surface, int* outside) {
   surf3Dwrite(-1, surface, 0, height, 0, cudaBoundaryModeZero);
 }
 
-// Handles as kernels find them in memory.
+// Handles in device memory, for kernels.
 struct Handles {
   cudaTextureObject_t volume, layers, mipmap, bytes;
 };
@@ -100,7 +100,7 @@ struct Scene {
     const auto floats = cudaCreateChannelDesc<float>();
     CHECK(cudaMallocMipmappedArray(&mipmap, &floats, make_cudaExtent(width, height, 0), levels,
                                    cudaArraySurfaceLoadStore));
-    // Objects that are gone when the program pauses: what comes later has their numbers, or leaves them free.
+    // Objects that are destroyed before the pause: later ones take their handles, or leave them free.
     const cudaTextureObject_t first = textureOver(over(volume), false), second = textureOver(over(layers), false);
     volumeSurface = surfaceOver(volume);
     const cudaSurfaceObject_t third = surfaceOver(layers);
@@ -116,7 +116,7 @@ struct Scene {
     made.volume = textureOver(over(volume), false);
     made.layers = textureOver(over(layers), false);
     made.bytes = textureOver(over(bytes), true, true);
-    CHECK(cudaDestroyTextureObject(made.layers));  // a gap, filled again after others
+    CHECK(cudaDestroyTextureObject(made.layers));  // a gap, filled again after other objects
     const cudaTextureObject_t gap = textureOver(over(bytes), false);
     made.layers = textureOver(over(layers), false);
     CHECK(cudaDestroyTextureObject(gap));
@@ -142,7 +142,7 @@ struct Scene {
                               cudaMemcpyHostToDevice));
   }
 
-  // Whether textures read what surfaces wrote, `added` more in the volume.
+  // Whether textures read what surfaces wrote, plus `added` in the volume.
   bool isRight(int added) {
     DeviceArray<int> fromVolume(elements);
     DeviceArray<int2> fromLayers(elements);
@@ -170,7 +170,7 @@ struct Scene {
   }
 };
 
-// Arrays are copied to memory, to each other and back, a part of them too.
+// Arrays, whole and in part, are copied to memory, to each other and back.
 bool copiesAreRight(const Scene& scene, int added) {
   std::vector<int> all(elements), part(6 * 3 * 2);
   cudaMemcpy3DParms copy{};
@@ -215,7 +215,7 @@ int main() {
   const int corner = valueAt(width - 1, height - 1, slices - 1), got = outside.download()[2];
   ok &= EXPECT(got == corner || got == corner + 1) && EXPECT(outside.download()[0] == 0 && outside.download()[1] == 0);
   changeVolume<<<dim3(height, slices), width>>>(scene.volumeSurface, outside);
-  // New objects have numbers that nobody holds.
+  // New objects get handles that no other object has.
   const cudaTextureObject_t more = textureOver(over(scene.bytes), false);
   std::vector<Handles> held(1);
   CHECK(cudaMemcpy(held.data(), scene.handles, sizeof(Handles), cudaMemcpyDeviceToHost));

@@ -1,6 +1,6 @@
-// Copies of boxes of tensors: of every number of dimensions, in every swizzle, across the tensor's edges, added to what is there,
-// of an image's pixels, and to several blocks at once; and what a tensor map cannot be. Compared with copies that the CPU makes. With
-// the argument `unaligned`, `before` or `added-before`: a copy whose place ends its kernel.
+// Copies of tensor boxes: with every number of dimensions, in every swizzle, across the tensor's edges, as reductions, of image pixels
+// (im2col), and to several blocks at once; and invalid tensor maps. Compared with the same copies on the CPU. With the argument
+// `unaligned`, `before` or `added-before`: a copy whose coordinates fault.
 #include <cstring>
 
 #include "hopper.h"
@@ -12,7 +12,7 @@ struct Places {
   __host__ __device__ const int& operator[](int i) const { return of[i]; }
 };
 
-// What is to be copied, from and to the same kind of tensor.
+// A copy from and to tensors of the same shape.
 struct Copy {
   int rank;
   Places load, store, filter;  // coordinates; offsets of pixels
@@ -23,7 +23,7 @@ enum Mode { tiled, added, pixels };
 
 constexpr unsigned room = 32 * 1024;
 
-// One thread loads a box and stores it elsewhere; everybody shows what the block's memory held.
+// One thread loads a box and stores it elsewhere; all threads write out the block's shared memory.
 template <int Rank>
 __device__ void load(void* to, const CUtensorMap* map, const Places& at, const Places& filter, bool ofPixels, uint64_t* barrier) {
   const uint32_t target = sharedAddress(to), bar = sharedAddress(barrier);
@@ -115,7 +115,7 @@ struct Tensor {
   }
 };
 
-// A tensor's dimensions as the driver takes them, without gaps between its elements of so many bytes.
+// A tensor's dimensions as the driver expects them, dense, with elements of that many bytes.
 struct Shape {
   cuuint64_t extents[most], strides[most];
   cuuint32_t box[most], steps[most];
@@ -152,7 +152,7 @@ std::vector<unsigned> numbered(size_t count) {
   return values;
 }
 
-// Calls each(number, index) for the elements of a box at `at`; the index is -1 outside the tensor.
+// Calls each(number, index) for the elements of a box at `at`; the index is -1 outside of the tensor.
 template <typename F>
 void forBox(const Tensor& tensor, const Places& at, F each) {
   Places counts{}, in{};
@@ -172,7 +172,7 @@ void forBox(const Tensor& tensor, const Places& at, F each) {
   }
 }
 
-// Where the swizzle puts a byte of the box.
+// The position of a byte of the box after swizzling.
 size_t swizzledByte(CUtensorMapSwizzle swizzle, size_t byte) {
   const size_t units = swizzle == CU_TENSOR_MAP_SWIZZLE_NONE ? 1 : size_t{1} << static_cast<int>(swizzle);
   return byte ^ (byte / 128 % units * 16);
@@ -199,7 +199,7 @@ bool copies(const Tensor& tensor, Places at, Places to, Mode mode) {
 
 bool copiesEveryKind() {
   const Places ones{{1, 1, 1, 1, 1}}, extents{{20, 6, 5, 4, 3}}, box{{8, 3, 2, 2, 2}};
-  // Boxes begin at multiples of 16 bytes of their row. They may begin before the tensor if they are loaded, and pass its end.
+  // Boxes begin at multiples of 16 bytes in their row. Loaded boxes may begin before the tensor, and any may extend beyond its end.
   bool ok = copies<1>({1, extents, box, ones}, {-4}, {16}, tiled);
   ok &= copies<1>({1, extents, box, ones}, {16}, {12}, tiled);
   ok &= copies<2>({2, extents, box, ones}, {-4, 5}, {16, 4}, tiled);
@@ -217,7 +217,7 @@ bool copiesEveryKind() {
   return ok;
 }
 
-// Pixels of images with a padding of one, in the order in which a convolution takes them.
+// Pixels of images with a padding of one, in the order in which a convolution reads them.
 struct Pixel {
   int w = -1, h = -1, n = 0;
 };
@@ -229,8 +229,7 @@ void goOn(Pixel& at, int step, int width, int height) {
   ++at.n;
 }
 
-// Images of eight channels and their pixels under an element of a 3 x 3 filter, with a padding of one, as a convolution takes
-// them.
+// Images of eight channels and their pixels under an element of a 3 x 3 filter, with a padding of one, in a convolution's order.
 bool takesPixels(int step) {
   constexpr int channels = 8, width = 10, height = 7, images = 2, taken = 64;
   const Tensor tensor{4, {channels, width, height, images}, {}, {}};
@@ -265,14 +264,14 @@ bool takesPixels(int step) {
   return ok;
 }
 
-// Of interleaved layouts, whose elements are units of 16 or 32 bytes of channels: rows of units, and dimensions of rows. The last
-// dimension but one are slices of channels, of which a copy takes one.
+// Interleaved layouts, whose elements are units of 16 or 32 bytes of channels: rows of units, and dimensions of rows. The last dimension
+// but one counts slices of channels, of which a copy takes one.
 struct Units {
   int rank, bytes;
   Places extents, box, steps;
   CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_NONE;
 
-  int numbers() const { return bytes / 4; }  // of a unit
+  int numbers() const { return bytes / 4; }  // per unit
   int slices() const { return rank - 2; }
   size_t count() const {
     size_t all = static_cast<size_t>(numbers());
@@ -280,7 +279,7 @@ struct Units {
     return all;
   }
   CUtensorMapInterleave layout() const { return bytes == 16 ? CU_TENSOR_MAP_INTERLEAVE_16B : CU_TENSOR_MAP_INTERLEAVE_32B; }
-  // The number in memory at which the unit begins; -1 outside.
+  // The index of the number in memory at which the unit begins; -1 outside.
   long indexOf(const Places& place) const {
     long index = 0, scale = numbers();
     for (int i = 0; i < rank; ++i) {
@@ -343,7 +342,7 @@ bool copiesInterleaved() {
   return ok;
 }
 
-// Pixels of a slice of channels of images, as takesPixels().
+// Pixels of a slice of image channels, as in takesPixels().
 bool takesUnits(int bytes, int step) {
   constexpr int width = 10, height = 7, sliced = 3, images = 2, taken = 64, slice = 1;
   const Units tensor{4, bytes, {width, height, sliced, images}, {}, {step, step, 1, 1}};
@@ -430,11 +429,11 @@ bool refuses() {
   ok &= EXPECT(driverEntry<decltype(&cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled")(
                    &map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 1, values, &extent, nullptr, &box, &step, CU_TENSOR_MAP_INTERLEAVE_NONE,
                    CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) ==
-               CUDA_ERROR_INVALID_VALUE);  // there are no strides, and still null is none
+               CUDA_ERROR_INVALID_VALUE);  // there are no strides, but null is not allowed
   return ok & gives("rows that are longer than the swizzle", {2, {64, 64}, {16, 8}, {1, 1}, CU_TENSOR_MAP_SWIZZLE_32B});
 }
 
-// A load or a store at a place that no box may have: its kernel ends with that error, and with it the context, so nothing is freed.
+// A load or store at coordinates that a box must not have: its kernel ends with that error, and so does the context, so nothing is freed.
 bool faults(const std::string& what) {
   const Tensor tensor{2, {20, 6}, {8, 3}, {1, 1}};
   const Places load = what == "unaligned" ? Places{{1, 0}} : Places{{0, 0}};
@@ -455,7 +454,7 @@ int main(int argc, char** argv) {
   bool ok = copiesEveryKind() & copiesInterleaved() & refuses();
   for (int bytes : {16, 32}) ok &= takesUnits(bytes, 1) & takesUnits(bytes, 2);
 
-  pausePoint();  // a map that was made before is of use behind it
+  pausePoint();  // a map that was made before stays valid
 
   loadForBoth<<<4, threads>>>(kept, sums);
   CHECK(cudaGetLastError());

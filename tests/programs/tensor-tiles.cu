@@ -1,4 +1,4 @@
-// A product of matrices by tensor cores: tiles of half precision that blocks stage in shared memory, sums in single precision. The
+// A matrix product with tensor cores: tiles in half precision that blocks stage in shared memory, sums in single precision. The
 // numbers are small integers, so that every sum is exact.
 //   tensor-tiles [SIZE]    of SIZE × SIZE, a multiple of 64
 #include "program.h"
@@ -12,9 +12,9 @@ namespace {
 
 namespace wmma = nvcuda::wmma;
 
-constexpr int tile = 64, depth = 32, unit = 16;  // of a block's product; of what is staged; of an instruction
-constexpr int warps = 4, threads = warps * 32;   // each warp has a row of units
-constexpr int pad = 8;                           // against conflicts of banks
+constexpr int tile = 64, depth = 32, unit = 16;  // a block's part of the product; the staged depth; an instruction's size
+constexpr int warps = 4, threads = warps * 32;   // each warp computes a row of units
+constexpr int pad = 8;                           // avoids bank conflicts
 
 using Sum = wmma::fragment<wmma::accumulator, unit, unit, unit, float>;
 

@@ -1,7 +1,7 @@
-// Textures: linear and point filtering of images and volumes in every addressing mode, bytes read as fractions, plain
-// memory fetched by index; the same objects give the same samples before the pause and after. A filter's weights have 8
-// bits of fraction (CUDA C++ Programming Guide, Linear Filtering), so samples are taken at 256ths of a texel, and may
-// be off by one such part of the texels' range for every dimension, since hardware rounds the weights' products, too.
+// Textures: linear and point filtering of images and volumes in every addressing mode, bytes read as fractions, linear memory fetched by
+// index; the same objects give the same samples before and after the pause. Filter weights have 8 fractional bits (CUDA C++ Programming
+// Guide, Linear Filtering), so samples are taken at 256ths of a texel, and may differ by one 256th of the texels' range per dimension,
+// because hardware also rounds the weights' products.
 #include "program.h"
 #include "random-numbers.h"
 
@@ -16,7 +16,7 @@ struct Case {
   bool volume;
   cudaTextureAddressMode mode;
   cudaTextureFilterMode filter;
-  bool normalized;  // whether coordinates run from 0 to 1 and not to the size
+  bool normalized;  // whether coordinates run from 0 to 1 instead of to the size
 };
 
 const Case cases[] = {
@@ -41,7 +41,7 @@ __global__ void readPlain(cudaTextureObject_t bytes, cudaTextureObject_t ints, f
   fetched[i] = tex1Dfetch<int>(ints, width * height - 1 - i);
 }
 
-// Where coordinate `i` of a row of `count` texels is read; -1 is the border.
+// Which texel coordinate `i` of a row of `count` texels reads; -1 is the border.
 int addressed(int i, int count, cudaTextureAddressMode mode) {
   const int period = mode == cudaAddressModeMirror ? 2 * count : count;
   const int within = ((i % period) + period) % period;
@@ -70,7 +70,7 @@ double sampleOnHost(const Case& c, const std::vector<float>& texels, const float
   return sum;
 }
 
-// Places within and around the texture, in texels.
+// Coordinates within and around the texture, in texels.
 std::vector<float3> randomPlaces() {
   const auto drawn = randomInts(3 * samples, -256 * width, 256 * 2 * width, 1);
   std::vector<float3> places(samples);
@@ -81,7 +81,7 @@ std::vector<float3> randomPlaces() {
   return places;
 }
 
-// A texture over an array of its own.
+// A texture over its own array.
 class Texture {
  public:
   Texture(const Case& c, const std::vector<float>& texels) : kind(c) {
@@ -136,7 +136,7 @@ class Texture {
   cudaTextureObject_t object;
 };
 
-// Textures over memory that the program allocated itself: rows of bytes, and a line of whole numbers.
+// Textures over memory that the program allocated itself: rows of bytes, and a line of integers.
 bool plainMemoryReads() {
   std::vector<uchar4> bytes(width * height);
   const auto ints = randomInts(width * height, -1000000, 1000000, 3);

@@ -1,5 +1,4 @@
-// What kernels ask of textures and surfaces, offsets of a texture's elements, and atomic operations on a surface: instructions
-// that CUDA C++ does not spell.
+// Queries of textures and surfaces in kernels, texel offsets, and atomic operations on a surface: instructions without CUDA C++ functions.
 #include "program.h"
 
 #include <algorithm>
@@ -22,7 +21,7 @@ __device__ unsigned heightOf(cudaTextureObject_t texture) {
   return value;
 }
 
-// The element some columns and rows beside a place.
+// The texel at an offset of some columns and rows.
 template <int Columns, int Rows>
 __device__ float beside(cudaTextureObject_t texture, float x, float y) {
   float value, unused[3];
@@ -43,7 +42,7 @@ __global__ void ask(cudaTextureObject_t texture, cudaSurfaceObject_t surface, An
   answers->beside[3] = beside<-8, 0>(texture, 2.5f, 0.5f);
 }
 
-// Every thread counts in the element of its column, and leaves the largest thread in the row below.
+// Every thread counts in its column's element, and stores the maximum thread in the row below.
 __global__ void count(cudaSurfaceObject_t surface) {
   const int x = static_cast<int>(threadIdx.x % width) * 4;
   asm volatile("sured.b.add.2d.u32.trap [%0, {%1, %2}], %3;" ::"l"(surface), "r"(x), "r"(0), "r"(1) : "memory");
@@ -51,7 +50,7 @@ __global__ void count(cudaSurfaceObject_t surface) {
   asm volatile("sured.b.add.2d.u32.zero [%0, {%1, %2}], %3;" ::"l"(surface), "r"(x), "r"(-1), "r"(1) : "memory");
 }
 
-// A float array of the elements' numbers, as a texture; and one of zeros, as a surface.
+// A float array with the elements' numbers, as a texture; and one of zeros, as a surface.
 struct Images {
   cudaArray_t elements = nullptr, counters = nullptr;
   cudaTextureObject_t texture = 0;

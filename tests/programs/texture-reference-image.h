@@ -1,5 +1,5 @@
-// The text of a module with references to a texture and a surface: no compiler makes one. Thread i of `read` reads the texel i, of
-// `readFiltered` what is at the coordinate i; of `write` it writes `value` + i to the place i.
+// The text of a module with a texture and a surface reference, which no compiler generates. Thread i of `read` reads texel i, of
+// `readFiltered` the sample at coordinate i; thread i of `write` writes `value` + i to element i.
 #pragma once
 
 static const char image[] = R"(

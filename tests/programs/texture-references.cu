@@ -1,5 +1,5 @@
-// Kernels that read and write through references of their module, which only its text can have: what they are bound to counts at each
-// launch, also on another GPU.
+// Kernels that read and write through references of their module, which only PTX text can declare: each launch uses the present binding,
+// also on another GPU.
 #include "driver-entry.h"
 #include "texture-reference-image.h"
 
@@ -33,7 +33,7 @@ int main() {
   CALL(cuModuleGetSurfRef, &places, module, "places");
   CALL(cuMemAlloc, &out, sizeof(float) * 2 * width);
 
-  // An array between whose elements is read: at i the mean of the elements i - 1 and i, and of the first one with the border.
+  // An array that is sampled between its elements: at i the mean of elements i - 1 and i, and for the first one of it and the border.
   CUDA_ARRAY3D_DESCRIPTOR shape{width, 0, 0, CU_AD_FORMAT_FLOAT, 1, 0};
   CUDA_ARRAY3D_DESCRIPTOR numbers{width, 0, 0, CU_AD_FORMAT_SIGNED_INT32, 1, CUDA_ARRAY3D_SURFACE_LDST};
   CUarray array, written, replaced;
@@ -51,9 +51,9 @@ int main() {
   float border[4] = {-1, 0, 0, 0};
   CALL(cuTexRefSetBorderColor, texels, border);
   CALL(cuSurfRefSetArray, places, written, 0);
-  CALL(cuParamSetTexRef, readFiltered, CU_PARAM_TR_DEFAULT, texels);  // takes only one that is bound
+  CALL(cuParamSetTexRef, readFiltered, CU_PARAM_TR_DEFAULT, texels);  // accepts only a bound reference
 
-  // One that is bound to memory which is gone.
+  // A reference that is bound to freed memory.
   CUtexref other;
   CUdeviceptr freed;
   size_t offset = 77;
@@ -77,7 +77,7 @@ int main() {
   for (int i = 0; i < width; ++i)
     if (found[i] != first + i) return std::fprintf(stderr, "written: %d at %d\n", found[i], i), 1;
 
-  // Linear memory, bound to another part of it while a launch may be under way.
+  // Linear memory, rebound to another part of it while a launch may be pending.
   CUdeviceptr memory;
   CALL(cuMemAlloc, &memory, 4096);
   CALL(cuMemcpyHtoD, memory, values, sizeof(float) * width);

@@ -1,5 +1,5 @@
-// Eight host threads on one device, each with a stream and data of its own, and all of them on the default stream as
-// well. The first stops at the pause point while the others keep calling, so whatever the pause is must hold them all.
+// Eight host threads on one device, each with its own stream and data, and all of them also on the default stream. The first one stops at
+// the pause point while the others keep calling, so a suspend must stop them all.
 #include "program.h"
 
 #include <thread>
@@ -9,9 +9,9 @@ constexpr int threads = 8, count = 4096, block = 128, roundsAtLeast = 40, rounds
 __global__ void addOne(int* values) { values[blockIdx.x * block + threadIdx.x] += 1; }
 __global__ void addAtomically(int* value) { atomicAdd(value, 1); }
 
-std::atomic<bool> paused{false};  // set once the first thread is past the pause point
+std::atomic<bool> paused{false};  // set when the first thread has passed the pause point
 
-// One thread's error is no other thread's, and reading it clears it.
+// A thread's error is not visible to other threads, and reading it clears it.
 bool errorsAreOwn(int thread) {
   if (thread % 2) return EXPECT_ERROR(cudaGetLastError(), cudaSuccess);
   const bool refused = EXPECT_ERROR(cudaMemset(nullptr, 0, 16), cudaErrorInvalidValue);
@@ -20,7 +20,7 @@ bool errorsAreOwn(int thread) {
          EXPECT_ERROR(cudaGetLastError(), cudaErrorInvalidValue) & EXPECT_ERROR(cudaGetLastError(), cudaSuccess);
 }
 
-// Counts in `own` on a stream of its own and in `shared` on the default stream; adds its rounds to `total`.
+// Counts in `own` in its own stream and in `shared` in the default stream; adds its rounds to `total`.
 void work(int thread, int* shared, std::atomic<int>& total, std::atomic<bool>& ok) {
   CHECK(cudaSetDevice(0));
   cudaStream_t stream;

@@ -1,4 +1,4 @@
-// Arrays of words whose memory a program maps to them.
+// Sparse arrays of words, whose memory the program maps.
 #pragma once
 
 #include "driver-entry.h"
@@ -26,7 +26,7 @@ struct Box {
   unsigned level, layer, x, y, z, width, height, depth;
 };
 
-// Memory of a pool for a box of tiles; without a pool they lose theirs.
+// Maps a pool's memory to a box of tiles; without a pool it unmaps them.
 inline CUarrayMapInfo change(CUarray array, const Box& box, CUmemGenericAllocationHandle pool = 0, uint64_t offset = 0) {
   CUarrayMapInfo info{};
   info.resourceType = CU_RESOURCE_TYPE_ARRAY;
@@ -64,7 +64,7 @@ inline CUDA_MEMCPY3D boxOf(CUarray array, size_t x, size_t y, size_t z, size_t w
   return copy;
 }
 
-// Word i of a box, row after row, is `value` in its upper half, and i in its lower. All zero for 0.
+// Word i of a box, row by row, has `value` in its upper half and i in its lower one. All zero for a value of 0.
 inline uint32_t wordOf(uint32_t value, size_t i) { return value == 0 ? 0 : value << 16 | (i & 0xffff); }
 
 inline CUresult fill(CUarray array, size_t x, size_t y, size_t z, size_t width, size_t height, uint32_t value) {

@@ -1,5 +1,5 @@
-// A query about a stream, an event or memory refers to its own device, whichever device is current for the calling thread. Passes
-// at once if there is only one device.
+// A query about a stream, an event or memory refers to its own device, whichever device is current for the calling thread. Passes at once
+// if there is only one device.
 #include <thread>
 
 #include "await-flag.h"
@@ -9,7 +9,7 @@ __global__ void store(int* into, int value) { *into = value; }
 
 namespace {
 
-// A stream of a device that waits for release(). What is asked of it meanwhile is asked while work runs.
+// A stream of a device that waits for release(), so that calls in between refer to running work.
 class HeldStream {
  public:
   explicit HeldStream(int device) {
@@ -26,7 +26,7 @@ class HeldStream {
     CHECK(cudaEventDestroy(event));
     CHECK(cudaStreamDestroy(stream));
   }
-  // Behind what follows in the stream lies an event. `seen` becomes `number` when all of it has run.
+  // Holds the stream, with an event behind later work. `seen` becomes `number` when all of it has run.
   void hold(int number) {
     *seen = 0;
     released = false;
@@ -46,7 +46,7 @@ class HeldStream {
   std::atomic<bool> released{false};
 };
 
-// Holds the stream, lets `wait` wait while another thread releases it a little later, and checks that it has waited.
+// Holds the stream, lets another thread release it a little later, and checks that `wait` returns only afterwards.
 template <typename Wait>
 bool waits(const char* what, HeldStream& held, int current, int number, Wait wait) {
   CHECK(cudaSetDevice(current));
@@ -69,7 +69,7 @@ bool waitsAreOfTheStreamsDevice(HeldStream& held, int current, int own) {
   held.hold(1);
   bool ok = EXPECT_ERROR(cudaStreamQuery(held.stream), cudaErrorNotReady) &
             EXPECT_ERROR(cudaEventQuery(held.event), cudaErrorNotReady);
-  CHECK(cudaDeviceSynchronize());  // the current device has nothing to do, and does not wait for the other
+  CHECK(cudaDeviceSynchronize());  // the current device is idle, and the call does not wait for the other one
   ok &= EXPECT(*held.seen == 0);
   held.release();
   CHECK(cudaEventSynchronize(held.event));
@@ -91,7 +91,7 @@ bool waitsAreOfTheStreamsDevice(HeldStream& held, int current, int own) {
   return ok & EXPECT(copied == 6);
 }
 
-// An event is recorded in streams of its own device only.
+// An event can only be recorded in streams of its own device.
 bool eventsAreOfOneDevice(HeldStream& here, HeldStream& there, int current) {
   CHECK(cudaSetDevice(current));
   const bool ok = EXPECT_ERROR(cudaEventRecord(here.event, there.stream), cudaErrorInvalidResourceHandle) &
@@ -100,13 +100,13 @@ bool eventsAreOfOneDevice(HeldStream& here, HeldStream& there, int current) {
                   EXPECT_ERROR(cudaGetLastError(), cudaErrorInvalidResourceHandle) &
                   EXPECT_ERROR(cudaEventRecord(here.event), cudaSuccess) &
                   EXPECT_ERROR(cudaEventRecord(there.event, there.stream), cudaSuccess);
-  // Waiting for another device's event is what events are for.
+  // Waiting for another device's event is allowed.
   CHECK(cudaStreamWaitEvent(here.stream, there.event, 0));
   CHECK(cudaStreamSynchronize(here.stream));
   return ok;
 }
 
-// A stream's memory comes from the pool of its device.
+// A stream-ordered allocation comes from the pool of the stream's device.
 bool poolsAreOfTheStreamsDevice(HeldStream& held, int current, int own) {
   CHECK(cudaSetDevice(current));
   int* memory;
@@ -118,7 +118,7 @@ bool poolsAreOfTheStreamsDevice(HeldStream& held, int current, int own) {
   return EXPECT(attributes.device == own);
 }
 
-// A fault ends the contexts of every device of the process: whoever waits is told, of whichever device's work.
+// A fault ends the contexts of all devices of the process: a wait for any device's work returns it.
 bool faultIsToldOfEveryDevice(HeldStream& held, HeldStream& other, int current) {
   CHECK(cudaSetDevice(current));
   store<<<1, 1, 0, held.stream>>>(reinterpret_cast<int*>(uintptr_t(0x7000000000000)), 1);
@@ -135,7 +135,7 @@ int main() {
   int devices;
   CHECK(cudaGetDeviceCount(&devices));
   if (devices < 2) return notHere;
-  static auto& first = *new HeldStream(0);  // both end by a fault
+  static auto& first = *new HeldStream(0);  // both end with a fault, so they are never destroyed
   static auto& second = *new HeldStream(1);
   bool ok = waitsAreOfTheStreamsDevice(second, 0, 1) & waitsAreOfTheStreamsDevice(first, 1, 0);
   ok &= eventsAreOfOneDevice(first, second, 0) & eventsAreOfOneDevice(second, first, 1);

@@ -1,5 +1,5 @@
-// Two devices at work at the same time: each with a thread of its own, events of one awaited by the other, copies between them, and a
-// wait on one while the other has much to do. Passes at once if there is only one device.
+// Two devices that work at the same time: each with its own thread, one waiting for the other's events, copies between them, and a wait on
+// one while the other is busy. Passes at once if there is only one device.
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -56,7 +56,7 @@ bool allAre(const std::vector<unsigned>& values, unsigned wanted) {
   return true;
 }
 
-// Each thread on its own GPU; now and then it waits, copies, makes objects and destroys them.
+// Each thread uses its own GPU; now and then it waits, copies, and makes and destroys objects.
 bool threadsWorkOnTheirOwn(Gpu& first, Gpu& second) {
   auto work = [](Gpu& gpu, bool& ok) {
     unsigned expected = gpu.read()[0];
@@ -86,9 +86,9 @@ bool threadsWorkOnTheirOwn(Gpu& first, Gpu& second) {
   return firstOk & secondOk;
 }
 
-// A chain of kernels that goes back and forth between the devices, in which nothing but events and copies says what comes first. The
-// events are recorded again and again before their waits may have been executed.
-// Ends in the first one's memory if the number of rounds is even. Returns what will be there, and does not wait for it.
+// A chain of kernels that alternates between the devices and is ordered only by events and copies. The events are recorded again before
+// their earlier waits may have been executed. Ends in the first device's memory if the number of rounds is even. Returns the expected value
+// without waiting.
 unsigned startChain(Gpu& first, Gpu& second, unsigned rounds) {
   unsigned expected = first.read()[0];
   Gpu *from = &first, *to = &second;
@@ -100,7 +100,7 @@ unsigned startChain(Gpu& first, Gpu& second, unsigned rounds) {
     CHECK(cudaSetDevice(to->device));
     CHECK(cudaMemcpyPeerAsync(to->values, to->device, from->values, from->device, count * sizeof(unsigned), to->stream));
     to->record();
-    CHECK(cudaStreamWaitEvent(from->stream, to->event, 0));  // `from` overwrites what was copied only now
+    CHECK(cudaStreamWaitEvent(from->stream, to->event, 0));  // `from` overwrites the copied value only now
     std::swap(from, to);
   }
   return expected;
@@ -111,13 +111,13 @@ bool chainGoesBackAndForth(Gpu& first, Gpu& second) {
   return allAre(first.read(), expected);
 }
 
-// An event that is awaited, recorded again and destroyed: each wait is for the record that there was when it was called.
+// An event that is waited for, recorded again and destroyed: each wait is for the record at the time of the call.
 bool waitsAreForTheRecordOfTheCall(Gpu& first, Gpu& second) {
   CHECK(cudaSetDevice(first.device));
   cudaEvent_t event;
   std::atomic<bool> released{false};
   CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  CHECK(cudaStreamWaitEvent(second.stream, event, 0));  // never recorded: nothing to wait for
+  CHECK(cudaStreamWaitEvent(second.stream, event, 0));  // never recorded, so nothing to wait for
   CHECK(cudaEventRecord(event, first.stream));
   CHECK(cudaStreamWaitEvent(second.stream, event, 0));
   CHECK(cudaLaunchHostFunc(first.stream, awaitFlag, &released));
@@ -130,7 +130,7 @@ bool waitsAreForTheRecordOfTheCall(Gpu& first, Gpu& second) {
   return ok;
 }
 
-// A wait on one device while the other cannot end its work.
+// A wait on one device while the other's work is held.
 bool idleGpuIsNotHeldUp(Gpu& busy, Gpu& idle) {
   std::atomic<bool> released{false};
   CHECK(cudaSetDevice(busy.device));
@@ -151,7 +151,7 @@ bool idleGpuIsNotHeldUp(Gpu& busy, Gpu& idle) {
   return ok;
 }
 
-// Objects of one device used and destroyed while the other is current for the thread, and by a thread that did not make them.
+// Objects of one device are used and destroyed while the other is current, and by a thread that did not make them.
 bool objectsAreUsedFromAnywhere(Gpu& owner, int current) {
   CHECK(cudaSetDevice(owner.device));
   cudaStream_t stream;
@@ -177,7 +177,7 @@ bool objectsAreUsedFromAnywhere(Gpu& owner, int current) {
     CHECK(cudaMemcpy2DToArray(array, 0, 0, image.data(), 64, 64, 16, cudaMemcpyHostToDevice));
     CHECK(cudaMemcpy2DFromArray(seen.data(), 64, array, 0, 0, 64, 16, cudaMemcpyDeviceToHost));
     ok &= EXPECT(seen == image);
-    CHECK(cudaSetDevice(owner.device));  // without peer access no other device fills it
+    CHECK(cudaSetDevice(owner.device));  // without peer access other devices cannot fill it
     CHECK(cudaMemset(value, 0, sizeof host));
     CHECK(cudaDeviceSynchronize());
     CHECK(cudaSetDevice(current));
@@ -199,7 +199,7 @@ bool objectsAreUsedFromAnywhere(Gpu& owner, int current) {
   return ok;
 }
 
-// Copies between the devices in the legacy stream, each behind a wait for the work before it.
+// Copies between the devices in the legacy stream, each behind a wait for the earlier work.
 bool copiesGoBetweenThem(int first, int second) {
   unsigned *source, *destination;
   CHECK(cudaSetDevice(first));

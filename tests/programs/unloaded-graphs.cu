@@ -1,6 +1,6 @@
-// Executable graphs with kernels of a module that has been unloaded since, as a library that was closed leaves them: one that was set to
-// another module's kernel goes on, and so does one whose kernel is disabled, which cannot be enabled; one with neither is only destroyed.
-// Also after a suspend.
+// Executable graphs with kernels of a module that has since been unloaded, as by a closed library: one that was set to another module's
+// kernel still works, and so does one whose kernel is disabled, which cannot be enabled again; other ones can only be destroyed. Also after
+// a suspend.
 #include "number-graph.h"
 
 int main() {

@@ -1,5 +1,5 @@
-// A node of an executable graph whose kernel's module has been unloaded is set to another module's kernel, which a driver may not survive:
-// it is that kernel's then, disabled as it was, and can be enabled. Also after a suspend.
+// A node of an executable graph whose kernel's module has been unloaded is set to another module's kernel, at which a driver may crash:
+// afterwards it has that kernel, is disabled as before, and can be enabled. Also after a suspend.
 #include "number-graph.h"
 
 int main() {

@@ -1,7 +1,7 @@
 // Executable graphs that were changed from memory which has been unmapped since: their fills, copies and operations on words go on in
 // other memory, also after a suspend. Such whose fill and copy are disabled, and whose memory has been unmapped: the rest of them runs, and
 // the fill can be set to other memory and enabled. And such that are not changed, and have other memory at the same addresses when they are
-// launched, as in a program that gives its memory up while it sleeps.
+// launched, as in a program that gives its memory up while it sleeps; or whose memory the device may not use, or not write, meanwhile.
 #include "shared-physical.h"
 
 namespace {
@@ -13,11 +13,11 @@ unsigned* mapNew() {
   CUmemGenericAllocationHandle physical;
   CALL(cuMemCreate, &physical, granularity(), &properties, 0);
   unsigned* memory = map(physical);
-  CALL(cuMemRelease, physical);  // it ends when it is unmapped
+  CALL(cuMemRelease, physical);  // it is freed when it is unmapped
   return memory;
 }
 
-// Fills a word, writes the next, and copies both to the end.
+// Fills a word, writes the next one, and finally copies both.
 struct Graph {
   Graph(unsigned* words, unsigned* out) : fill(fillOf(words)), write(writeOf(words + 1)) {
     CHECK(cudaGraphCreate(&graph, 0));
@@ -107,7 +107,7 @@ class Changed {
 
 class Disabled {
  public:
-  // Made with what is unmapped, or set to it.
+  // Instantiated with memory that is then unmapped, or set to it.
   explicit Disabled(bool isSet) {
     unsigned* gone = mapNew();
     unsigned* first = isSet ? words : gone;
@@ -197,18 +197,63 @@ class Asleep {
   cudaGraphExec_t exec;
 };
 
+// Whose memory the device has been allowed less of since, or the same once more.
+class Denied {
+ public:
+  explicit Denied(CUmemAccess_flags flags) {
+    Graph graph(words, out);
+    CHECK(cudaGraphInstantiate(&exec, graph.graph, 0));
+    allow(flags);
+  }
+  ~Denied() {
+    CHECK(cudaGraphExecDestroy(exec));
+    unmap(words);
+  }
+  Denied(const Denied&) = delete;
+  Denied& operator=(const Denied&) = delete;
+
+  void allow(CUmemAccess_flags flags) {
+    const CUmemAccessDesc access{exportable().location, flags};
+    CALL(cuMemSetAccess, reinterpret_cast<CUdeviceptr>(words), granularity(), &access, 1);
+  }
+  bool isAllowed(unsigned long long flags) const {
+    unsigned long long now = 0;
+    const CUmemLocation device = exportable().location;
+    CALL(cuMemGetAccess, &now, &device, reinterpret_cast<CUdeviceptr>(words));
+    return EXPECT(now == flags);
+  }
+  bool works() {
+    CHECK(cudaMemset(words, 0, 2 * sizeof *words));
+    out.upload({0, 0});
+    CHECK(cudaGraphLaunch(exec, cudaStreamLegacy));
+    if (!EXPECT_ERROR(cudaStreamSynchronize(cudaStreamLegacy), cudaSuccess)) return false;
+    return same("of a graph that was denied its memory", out.download(), {filled, written});
+  }
+
+ private:
+  unsigned* const words = mapNew();
+  DeviceArray<unsigned> out{2};
+  cudaGraphExec_t exec;
+};
+
 }  // namespace
 
 int main() {
   Changed asWhole(true), oneByOne(false);
   Disabled made(false), set(true);
   Asleep wokenBefore, wokenBehind;
+  Denied readable(CU_MEM_ACCESS_FLAGS_PROT_READ), unreadable(CU_MEM_ACCESS_FLAGS_PROT_NONE), again(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   wokenBefore.wake();
   const std::vector<unsigned> rest{0, 0, 0, filled};
   bool ok = asWhole.works() & oneByOne.works() & made.works(rest) & set.works(rest) & wokenBefore.works();
   pausePoint();
   wokenBehind.wake();
   ok &= asWhole.works() & oneByOne.works() & made.works(rest) & set.works(rest) & made.fillsAgain() & set.fillsAgain();
-  ok &= wokenBefore.works() & wokenBehind.works();
+  ok &= wokenBefore.works() & wokenBehind.works() & again.works();
+  ok &= readable.isAllowed(CU_MEM_ACCESS_FLAGS_PROT_READ) & unreadable.isAllowed(CU_MEM_ACCESS_FLAGS_PROT_NONE);
+  for (Denied* denied : {&readable, &unreadable}) {
+    denied->allow(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    ok &= denied->works();
+  }
   return verdict("unmapped-graphs", ok);
 }

@@ -1,6 +1,6 @@
-// Nodes of graphs that kernels change (CUDA Programming Guide, "Device-updatable kernel nodes"; nvcc -rdc=true): what they are given,
-// their grid, whether they run; one by one and in batches; from the same graph, another, and none. How long that holds, and what is
-// wrong. Handles of nodes are kept in device memory.
+// Graph nodes that kernels change (CUDA Programming Guide, "Device-updatable kernel nodes"; nvcc -rdc=true): their parameters, their grid,
+// whether they are enabled; one by one and in batches; from the same graph, another one, and from no graph. How long a change lasts, and
+// errors. The nodes' handles are kept in device memory.
 #include <memory>
 
 #include "kernel-node.h"
@@ -15,7 +15,7 @@ struct Wide {
 __global__ void add(unsigned* to, unsigned value) { atomicAdd(to, value); }
 __global__ void addWide(unsigned* to, Wide wide) { atomicAdd(to, wide.letter + unsigned(wide.scale) + wide.words[4]); }
 
-// What the parameters of these are called by their places.
+// Offsets of these kernels' parameters.
 constexpr size_t placeOfTo = 0, placeOfValue = 8;
 
 using Node = cudaGraphDeviceNode_t;
@@ -33,7 +33,7 @@ __global__ void launch(const cudaGraphExec_t* graph, const Node* node, unsigned 
   errors[0] = cudaGraphKernelNodeSetParam(*node, placeOfValue, value);
   errors[1] = cudaGraphLaunch(*graph, cudaStreamGraphFireAndForget);
 }
-// Of two nodes: the first gets a value and a grid, the second is disabled, or enabled again.
+// Changes two nodes: the first gets a value and a grid, the second is disabled or enabled.
 __global__ void setAll(const Node* nodes, unsigned value, unsigned blocks, bool enabled, int* error) {
   cudaGraphKernelNodeUpdate updates[] = {{nodes[0], cudaGraphKernelNodeFieldGridDim, {dim3(blocks)}},
                                          {nodes[0], cudaGraphKernelNodeFieldParam, {dim3(1)}},
@@ -53,7 +53,7 @@ __global__ void setWrong(const Node* node, const Wide* wide, int* errors) {
 
 namespace {
 
-// From now on kernels can change the node.
+// Makes the node device-updatable.
 Node letUpdate(cudaGraphNode_t node) {
   cudaKernelNodeAttrValue value{}, answer{};
   value.deviceUpdatableKernelNode.deviceUpdatable = 1;
@@ -79,7 +79,7 @@ struct Graph {
   cudaGraphExec_t executable = nullptr;
 };
 
-// ---- A graph of two nodes that add to two words; kernels that no graph launches change them.
+// ---- A graph with two nodes that add to two words; kernels that are not in a graph change them.
 struct Changed {
   Changed() {
     first = addKernel<unsigned*, unsigned>(graph.graph, {}, add, words, 1u);
@@ -103,7 +103,7 @@ struct Changed {
     ok &= has(7 * 24, 10);
     setEnabled<<<1, 1>>>(nodes + 1, false, errors);
     ok &= has(7 * 24, 0) & has(7 * 24, 0);
-    CHECK(cudaGraphUpload(graph.executable, nullptr));  // changes nothing of that
+    CHECK(cudaGraphUpload(graph.executable, nullptr));  // does not undo the changes
     ok &= has(7 * 24, 0);
     setTo<<<1, 1>>>(nodes, words + 2, errors);
     ok &= has(0, 0, 7 * 24);
@@ -113,7 +113,7 @@ struct Changed {
     ok &= has(0, 0, 20);
     setAll<<<1, 1>>>(nodes, 3, 1, true, errors);
     ok &= has(0, 10, 3);
-    // Until the host sets it.
+    // Lasts until the host sets the node.
     unsigned *to = words, given = value = 9;
     void* pointers[] = {&to, &given};
     cudaKernelNodeParams params{};
@@ -123,7 +123,7 @@ struct Changed {
     CHECK(cudaGraphExecKernelNodeSetParams(graph.executable, first, &params));
     return ok & has(9, 10);
   }
-  bool staysChanged() {  // for what comes after a pause
+  bool staysChanged() {  // for the checks after a pause
     setAll<<<1, 1>>>(nodes, value = 6, 2, true, errors);
     value *= 2;
     return has(value, 10);
@@ -137,7 +137,7 @@ struct Changed {
   Graph graph;
 };
 
-// ---- A kernel changes the node behind it in its graph, in each launch anew.
+// ---- A kernel changes the node behind it in its own graph, in each launch.
 struct Within {
   Within() {
     cudaGraphNode_t node = addKernel<const Node*, unsigned*, int*>(graph.graph, {}, setNext, nodes, words, errors);
@@ -155,7 +155,7 @@ struct Within {
   Graph graph;
 };
 
-// ---- A kernel changes the node of a graph, and launches it.
+// ---- A kernel changes a graph's node and launches the graph.
 struct Launched {
   Launched() {
     nodes.upload({letUpdate(addKernel<unsigned*, unsigned>(graph.graph, {}, add, words, 0u))});
@@ -176,7 +176,7 @@ struct Launched {
   Graph graph, root;
 };
 
-// ---- A captured launch, whose attribute says the node; a structure among its parameters.
+// ---- A captured launch whose attribute returns the node; one of its parameters is a structure.
 struct Captured {
   Captured() {
     cudaStream_t stream;
@@ -211,7 +211,7 @@ struct Captured {
   Graph graph;
 };
 
-// ---- What is wrong changes nothing.
+// ---- Invalid changes have no effect.
 struct Wrong {
   Wrong() {
     node = addKernel<unsigned*, unsigned>(graph.graph, {}, add, words, 2u);
@@ -226,7 +226,7 @@ struct Wrong {
     return same("unchanged", words.download(), {2}) & same("of what is wrong", errors.download(), std::vector<int>(4, cudaErrorInvalidValue)) &
            refusedByHost();
   }
-  // A graph with such a node is one, and has one executable graph at a time, which is not updated from another.
+  // A graph with such a node cannot be cloned, and has one executable graph at a time, which cannot be updated from another graph.
   bool refusedByHost() {
     cudaGraph_t copy = nullptr;
     cudaGraphExec_t other = nullptr;
@@ -251,7 +251,7 @@ struct Wrong {
 int main() {
   Changed changed;
   bool ok = changed.check();
-  auto gone = std::make_unique<Within>();  // so that the handles of what follows are not in the order of their making
+  auto gone = std::make_unique<Within>();  // so that later handles are not in the order of their creation
   Within within;
   ok &= gone->check();
   gone.reset();

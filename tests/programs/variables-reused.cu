@@ -1,5 +1,5 @@
-// Threads that load a module, use its variables and unload it, again and again: the addresses of one thread's variables are those
-// that another's have just left.
+// Threads that repeatedly load a module, use its variables and unload it: one thread's variables get addresses that another's have just
+// left.
 #include <atomic>
 #include <thread>
 

@@ -1,4 +1,4 @@
-// Adds two vectors of `argv[1]` elements (50,000 unless said), twice over.
+// Adds two vectors of `argv[1]` elements (default 50,000), twice.
 #include "bench.h"
 #include "random-numbers.h"
 
@@ -7,7 +7,7 @@ __global__ void add(const float* a, const float* b, float* sum, int count) {
   if (i < count) sum[i] = a[i] + b[i];
 }
 
-// GVirtuS's first case, at its SDK sample's size.
+// GVirtuS's first benchmark, in its SDK sample's size.
 int measure(const Bench& bench) {
   const int count = bench.size(50000, 5000), block = 256;
   const auto hostA = randomFloats(count, -100, 100, 1), hostB = randomFloats(count, -100, 100, 2);

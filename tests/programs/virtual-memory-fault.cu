@@ -1,4 +1,4 @@
-// A kernel that touches reserved addresses without access: the illegal address of CUDA (700), and nothing before.
+// A kernel that accesses reserved addresses without access rights: CUDA's illegal address error (700), and no error before.
 #include <string>
 
 #include "driver-entry.h"

@@ -63,7 +63,7 @@ bool holds(CUdeviceptr address, size_t count, unsigned first) {
   return same("memory", values, expected);
 }
 
-// As PyTorch's expandable segments: a large reservation, grown in pieces at its end, shrunk in its middle and grown there again.
+// Like PyTorch's expandable segments: a large reservation that grows in pieces at its end, shrinks in its middle and grows again there.
 class Segment {
  public:
   Segment() : piece(granularity()), base(reserve(64 * piece)) {}
@@ -108,13 +108,13 @@ bool growsAndShrinks(Segment& segment) {
          holds(segment.base + 2 * segment.piece, perPiece, 7 + unsigned(2 * perPiece));
 }
 
-// One object at two addresses.
+// One allocation at two addresses.
 struct Alias {
   Alias() : bytes(granularity()), memory(create(bytes)), one(reserve(2 * bytes)), other(one + bytes) {
     if (!EXPECT(tryToMap(one, bytes, memory) == CUDA_SUCCESS) || !EXPECT(tryToMap(other, bytes, memory) == CUDA_SUCCESS))
       std::exit(1);
     allow(one, 2 * bytes);
-    CALL(cuMemRelease, memory);  // the mappings hold it
+    CALL(cuMemRelease, memory);  // the mappings keep it alive
   }
   ~Alias() {
     CALL(cuMemUnmap, one, 2 * bytes);
@@ -159,7 +159,7 @@ int exported(Handle memory) {
   return descriptor;
 }
 
-// And closes the descriptor.
+// Imports the memory and closes the descriptor.
 Handle imported(int descriptor) {
   Handle memory = 0;
   void* shareable = reinterpret_cast<void*>(static_cast<intptr_t>(descriptor));
@@ -168,8 +168,7 @@ Handle imported(int descriptor) {
   return memory;
 }
 
-// Through a descriptor, within the process; the memory lives as long as that is open.
-// Two mappings of one physical memory.
+// Two mappings of the same physical memory.
 bool isOneBlock(CUdeviceptr one, CUdeviceptr other) {
   unsigned long long blocks[2]{}, mappings[2]{};
   for (int i = 0; i < 2; ++i) {
@@ -179,6 +178,7 @@ bool isOneBlock(CUdeviceptr one, CUdeviceptr other) {
   return EXPECT(blocks[0] == blocks[1]) & EXPECT(mappings[0] != mappings[1]);
 }
 
+// Exported and imported within the process; the memory lives as long as the descriptor is open.
 bool isExported() {
   const size_t bytes = granularity();
   Handle memory = create(bytes, true), closed = 0;
@@ -206,7 +206,7 @@ bool isExported() {
   return ok;
 }
 
-// A graph's nodes name addresses: each launch uses what is mapped there then.
+// Graph nodes refer to addresses: each launch uses the memory that is mapped there then.
 bool isUsedByGraphs() {
   const size_t bytes = granularity(), count = 1000;
   const Handle memories[] = {create(bytes), create(bytes)};
@@ -254,7 +254,7 @@ bool isUsedByGraphs() {
   return ok;
 }
 
-// Memory of another device lies beside that of the first.
+// Memory of the last device beside that of the first.
 bool worksOnLastDevice() {
   int count = 0;
   CHECK(cudaGetDeviceCount(&count));
@@ -317,7 +317,7 @@ bool refusesWrongUses() {
         EXPECT(allowing(base, 2 * bytes, 99, CU_MEM_ACCESS_FLAGS_PROT_READ) == CUDA_ERROR_INVALID_VALUE) &
         EXPECT(freeAddress(base, 4 * bytes) == CUDA_ERROR_INVALID_VALUE);
   ok &= EXPECT(DRIVER(cuMemFree)(base) == CUDA_ERROR_INVALID_VALUE);
-  unsigned word = 0;  // nobody may use the range yet
+  unsigned word = 0;  // no access to the range is granted yet
   ok &= EXPECT(DRIVER(cuMemcpyDtoH)(&word, base, sizeof word) == CUDA_ERROR_INVALID_VALUE);
   CALL(cuMemUnmap, base, 2 * bytes);
   ok &= EXPECT(freeAddress(base, bytes) == CUDA_ERROR_INVALID_VALUE) & EXPECT(freeAddress(base + bytes, 3 * bytes) == CUDA_ERROR_INVALID_VALUE);
@@ -326,7 +326,7 @@ bool refusesWrongUses() {
   ok &= EXPECT(DRIVER(cuMemRelease)(two) == CUDA_ERROR_INVALID_VALUE);
   CALL(cuMemAddressFree, base, 4 * bytes);
   CUdeviceptr wanted = reserve(bytes, base);  // free again
-  ok &= EXPECT(wanted == base) & EXPECT(reserve(bytes, base) != base);  // a hint that cannot be had is no error
+  ok &= EXPECT(wanted == base) & EXPECT(reserve(bytes, base) != base);  // an address hint that cannot be satisfied is not an error
   return ok;
 }
 
@@ -343,7 +343,7 @@ int main() {
   ok &= alias.isOne(1000) & isOneBlock(alias.one, alias.other) & describesItself(alias.one, alias.bytes) &
         describesItself(segment.base + segment.piece, segment.piece);
 
-  // Memory that is mapped nowhere keeps its bytes, also if only a descriptor holds it.
+  // Unmapped memory keeps its bytes, even if only a descriptor keeps it alive.
   const size_t bytes = granularity();
   Handle unmapped = create(bytes, true);
   CUdeviceptr place = reserve(bytes);

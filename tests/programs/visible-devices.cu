@@ -1,6 +1,8 @@
-// CUDA_VISIBLE_DEVICES=2,0 of three devices: the program has two, in that order, and keeps them over a pause. Its environment is set by
-// the test (CMakeLists.txt); without, and on a machine with fewer devices, it is not here.
-// A process whose list names a device twice has none.
+// CUDA_VISIBLE_DEVICES=2,0 with three devices: the program has two, in that order, and keeps them over a pause. The test sets its
+// environment (CMakeLists.txt); without it, or with fewer devices, the program is not applicable. A process whose list contains a device
+// twice has no devices. NVML has the numbers of the list, as natively.
+#include <dlfcn.h>
+
 #include <sys/wait.h>
 
 #include <string>
@@ -29,6 +31,38 @@ bool refusesTwice() {
   return EXPECT(waitpid(child, &status, 0) == child) & EXPECT(status == 0);
 }
 
+template <typename... Arguments>
+int askNvml(const char* name, Arguments... arguments) {
+  static void* const library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+  auto function = library == nullptr ? nullptr : reinterpret_cast<int (*)(Arguments...)>(dlsym(library, name));
+  if (function == nullptr) std::printf("there is no %s\n", name), std::exit(1);
+  return function(arguments...);
+}
+
+// The CUDA number of the device that NVML has by that one; -1: it may not be used.
+int deviceOfNvml(unsigned number) {
+  void* handle = nullptr;
+  if (const int refused = askNvml("nvmlDeviceGetHandleByIndex_v2", number, &handle)) return EXPECT(refused == 4) ? -1 : -2;
+  struct {
+    char legacy[16];
+    unsigned domain, bus, device, ids, subsystem;
+    char id[32];
+  } place = {};
+  unsigned index = 99;
+  int device = -2;
+  bool ok = EXPECT(askNvml("nvmlDeviceGetIndex", handle, &index) == 0) & EXPECT(index == number);
+  ok &= EXPECT(askNvml("nvmlDeviceGetPciInfo_v3", handle, static_cast<void*>(&place)) == 0);
+  CHECK(cudaDeviceGetByPCIBusId(&device, place.id));
+  return ok ? device : -2;
+}
+
+bool numbersAreThose() {
+  unsigned all = 0, usable = 0;
+  bool ok = EXPECT(askNvml("nvmlInit_v2") == 0) & EXPECT(askNvml("nvmlDeviceGetCount_v2", &all) == 0) & EXPECT(all == 3);
+  ok &= EXPECT(askNvml("nvmlDeviceGetCount", &usable) == 0) & EXPECT(usable == 2);
+  return ok & EXPECT(deviceOfNvml(2) == 0) & EXPECT(deviceOfNvml(0) == 1) & EXPECT(deviceOfNvml(1) == -1);
+}
+
 }  // namespace
 
 int main() {
@@ -42,7 +76,7 @@ int main() {
   int both[] = {0, 1}, more[] = {0, 2}, current = -1;
   CHECK(cudaSetValidDevices(both, 2));
   ok &= EXPECT_ERROR(cudaSetValidDevices(more, 2), cudaErrorInvalidDevice) & EXPECT_ERROR(cudaInitDevice(2, 0, 0), cudaErrorInvalidDevice);
-  CHECK(cudaInitDevice(1, 0, 0));  // makes no other current
+  CHECK(cudaInitDevice(1, 0, 0));  // does not make it current
   CHECK(cudaGetDevice(&current));
   ok &= EXPECT(current == 0);
   int* memory[2];
@@ -52,6 +86,7 @@ int main() {
     set<<<1, 1>>>(memory[device], 10 + device);
     CHECK(cudaDeviceSynchronize());
   }
+  ok &= numbersAreThose();
   pausePoint();
   for (int device : {0, 1}) {
     int value = 0;
@@ -60,5 +95,5 @@ int main() {
     CHECK(cudaMemcpy(&value, memory[device], sizeof value, cudaMemcpyDeviceToHost));
     ok &= EXPECT(value == 20 + device);
   }
-  return ok & EXPECT(busOf(0) == first) & EXPECT(busOf(1) == second) ? 0 : 1;
+  return ok & numbersAreThose() & EXPECT(busOf(0) == first) & EXPECT(busOf(1) == second) ? 0 : 1;
 }

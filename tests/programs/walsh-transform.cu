@@ -1,5 +1,5 @@
-// The fast Walsh-Hadamard transform of whole numbers, long strides in global memory and short ones in shared. The
-// definition, by signs, is the reference; and the transform applied twice gives the input times its length.
+// The fast Walsh-Hadamard transform of integers, with long strides in global memory and short ones in shared memory. The reference is the
+// definition by signs; and the transform applied twice must give the input times its length.
 #include "bench.h"
 #include "random-numbers.h"
 
@@ -11,7 +11,7 @@ __device__ void butterfly(int& a, int& b) {
   b = difference;
 }
 
-// Place of the first element of the butterfly that `thread` does at distance `stride`.
+// Index of the first element of the butterfly that `thread` computes at distance `stride`.
 __device__ int firstOf(int thread, int stride) { return 2 * thread - (thread & (stride - 1)); }
 
 __global__ void longStride(int* values, int stride) {
@@ -19,7 +19,7 @@ __global__ void longStride(int* values, int stride) {
   butterfly(values[i], values[i + stride]);
 }
 
-// Every stride within a chunk.
+// All strides within a chunk.
 __global__ void shortStrides(int* values) {
   __shared__ int shared[chunk];
   int* const mine = values + blockIdx.x * chunk;

@@ -1,5 +1,5 @@
-// A matrix product as kernels for Hopper make it: one warpgroup copies tiles by tensor maps, two multiply them, through a ring of
-// stages whose barriers count bytes. Every sum is exact, so the result is the CPU's to the last bit.
+// A matrix product as in kernels for Hopper: one warpgroup copies tiles with tensor maps, two multiply them, through a ring of stages whose
+// barriers count bytes. Every sum is exact, so the result equals the CPU's bitwise.
 #include <cuda_fp16.h>
 
 #include "hopper.h"
@@ -9,7 +9,7 @@ constexpr int tileM = 128, tileN = 64, tileK = 64, ring = 3, groupThreads = 128;
 constexpr int rows = 256, columns = 128, depth = 320;
 
 struct Stage {
-  __half a[tileM * tileK], b[tileN * tileK];  // rows of 128 bytes, exchanged within them
+  __half a[tileM * tileK], b[tileN * tileK];  // rows of 128 bytes, swizzled
 };
 struct Memory {
   Stage stages[ring];
@@ -54,7 +54,7 @@ __device__ void multiplyTiles(Memory& memory, int group, float (&sums)[32]) {
   }
 }
 
-// A thread's sums are of two rows, two neighbouring columns of each eight.
+// A thread's sums are in two rows, in two adjacent columns of every eight.
 __device__ void storeSums(Memory& memory, int group, const float (&sums)[32], const CUtensorMap* d) {
   const int thread = threadIdx.x % groupThreads, warp = thread / 32, lane = thread % 32;
   for (int i = 0; i < 32; ++i) {
@@ -140,7 +140,7 @@ int main() {
     multiply<<<dim3(columns / tileN, rows / tileM), 3 * groupThreads, sizeof(Memory)>>>(mapA, mapB, mapD);
     CHECK(cudaGetLastError());
     ok = same("product", d.download(), expected);
-    if (round == 0) pausePoint();  // the maps hold addresses
+    if (round == 0) pausePoint();  // the maps contain addresses
   }
   return verdict("warpgroup-gemm", ok);
 }

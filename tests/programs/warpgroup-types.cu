@@ -1,5 +1,5 @@
-// What a warpgroup multiplies: every type of elements, operands in registers and in shared memory, in every swizzle and along
-// either dimension, negated, and sparse. Elements are small whole numbers, so that every sum is exact and the CPU's.
+// Warpgroup products: every element type, operands in registers and in shared memory, in every swizzle and along either dimension, negated,
+// and sparse. Elements are small integers, so that every sum is exact and equals the CPU's.
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
@@ -11,13 +11,13 @@
 
 constexpr int rows = 64, columns = 32, threads = 128, sums = columns / 2, room = 64 * 1024, placeOfB = 32 * 1024;
 
-// One product: bytes of shared memory and registers of A as the host laid them out, accumulators in and out.
+// One product: the bytes of shared memory and the registers of A as laid out by the host, accumulators in and out.
 struct Work {
   const uint32_t* image;      // room bytes
-  const uint32_t* registers;  // of A, four of each thread
-  const uint32_t* metadata;   // of a sparse A
-  uint32_t* accumulators;     // sums of each thread
-  uint64_t a, b;              // descriptors, but for the address
+  const uint32_t* registers;  // of A, four per thread
+  const uint32_t* metadata;   // for a sparse A
+  uint32_t* accumulators;     // each thread's sums
+  uint64_t a, b;              // descriptors without the address
 };
 
 #define SUMS(c)                                                                                                           \
@@ -126,7 +126,7 @@ struct Kind {
   const char* name;
   int bits, depth;
   Encode a, b;
-  int least, most;  // of A's elements
+  int least, most;  // range of A's elements
   bool isWhole, aAcross, bAcross;
 };
 constexpr Kind kinds[products] = {{"halves", 16, 16, halfOf, halfOf, -3, 3, false, false, false},
@@ -147,8 +147,8 @@ void put(std::vector<uint32_t>& words, size_t bit, int bits, uint32_t value) {
   words[bit / 32] = (words[bit / 32] & ~mask) | (value << bit % 32 & mask);
 }
 
-// Lays lines of elements out in shared memory, in groups of eight lines whose rows have `span` bytes; returns the descriptor but
-// for the address of the image. Across the depth, lines are of M or N: without a swizzle the two distances change places.
+// Lays out lines of elements in shared memory, in groups of eight lines whose rows have `span` bytes; returns the descriptor without the
+// address of the image. If `across`, the lines are along M or N: without a swizzle the two distances are then exchanged.
 uint64_t lay(std::vector<uint32_t>& image, unsigned base, int span, bool across, int lines, int lineBits, int bits,
              const std::vector<uint32_t>& elements) {
   const unsigned chunks = static_cast<unsigned>((lineBits / 8 + span - 1) / span), group = 8u * static_cast<unsigned>(span);
@@ -178,11 +178,11 @@ std::vector<uint32_t> encoded(const std::vector<int>& values, int height, int wi
   return bits;
 }
 
-// Which row and column of the product a thread's sum is.
+// The row and the column of the product for a thread's sum.
 int rowOf(int thread, int i) { return thread / 32 * 16 + thread % 32 / 4 + (i % 4 >= 2 ? 8 : 0); }
 int columnOf(int thread, int i) { return i / 4 * 8 + thread % 4 * 2 + i % 2; }
 
-// Keeps two of each four elements of A's rows; a word of metadata describes four such chunks of a row and of the one eight below.
+// Keeps two of each four elements of A's rows; a word of metadata describes four such chunks of a row and of the row eight below.
 void makeSparse(std::vector<int>& left, int depth, std::vector<int>& stored, std::vector<uint32_t>& metadata) {
   for (int row = 0; row < rows; ++row)
     for (int chunk = 0; chunk < depth / 4; ++chunk) {

@@ -1,9 +1,9 @@
-// Reads its memory again and again, and rewrites a part of it each second, until a file appears: for migrations, which it sees as
-// a step that takes long. Every sum is checked.
+// Reads its memory in a loop, and rewrites a part of it each second, until a file appears: for migrations, which appear to it as a
+// step that takes long. Every sum is checked.
 //
-//   working-set [MIB [PERCENT [FILE [READ]]]]    PERCENT of the memory is rewritten each second; without FILE twenty steps, at
-//                                                least one with it; each reads all of the memory, or its first READ MiB, and
-//                                                in the end all is read
+//   working-set [MIB [PERCENT [FILE [READ]]]]    PERCENT of the memory is rewritten each second; without FILE it makes twenty steps,
+//                                                with it at least one; each reads all of the memory, or its first READ MiB; at the
+//                                                end all of it is read
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
   };
 
   std::vector<double> steps;
-  double due = 0;  // slices that should have been rewritten by now
+  double due = 0;  // slices that are due to be rewritten by now
   size_t next = 0, rewritten = 0;
   auto began = Clock::now(), last = began;
   struct stat found;

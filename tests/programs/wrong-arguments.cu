@@ -1,11 +1,11 @@
-// Every function of CUDA's driver and runtime, called with each handle that it must refuse: one that never was, one of an object that
-// is destroyed or of another kind, an address of the program's own memory. The call fails, no object is the worse for it, and the
-// program goes on. It does so too after null instead of each handle and each place, which many functions take, and after values that
-// no enumeration has. Natively such calls may end a program: this is for a session.
+// Every function of CUDA's driver and runtime, called with each handle that it must refuse: one that never existed, one of an object
+// that is destroyed or of another kind, an address of the program's own memory. The call fails, all objects still work, and the
+// program goes on. It also goes on after null for each handle and each pointer, which many functions accept, and after values that
+// no enumeration has. Natively such calls may crash a program, so this runs in a session only.
 //
-// What is called is generated: wrong-arguments-driver.inc and -runtime.inc, ENTRY(name) for each supported function. Compiled as C++.
+// The list of calls is generated: wrong-arguments-driver.inc and -runtime.inc, ENTRY(name) for each supported function. Compiled as C++.
 #include <cuda_runtime_api.h>
-#define __CUDA_RUNTIME_H__  // what it adds to that, overloads for C++, makes functions' names ambiguous
+#define __CUDA_RUNTIME_H__  // avoids its C++ overloads, which make function names ambiguous
 
 #include "exported-entry.h"
 
@@ -69,7 +69,7 @@ Objects makeObjects(CUcontext current) {
   return made;
 }
 
-// All but the description of resources, which nothing destroys.
+// All but the resource descriptor, which cannot be destroyed.
 bool destroy(Objects& made) {
   made.resources = nullptr;
   bool ok = WORKS(cuLinkDestroy, made.link) && WORKS(cuGreenCtxDestroy, made.greenContext);
@@ -83,7 +83,7 @@ bool destroy(Objects& made) {
 Objects living, destroyed;
 void* another(const void* handle) { return handle == living.event ? static_cast<void*>(living.stream) : living.event; }
 
-// The object of a handle's type. The runtime's handles of arrays have types of their own.
+// The object for a handle's type. The runtime's array handles have their own types.
 CUcontext of(const Objects& all, CUcontext) { return all.context; }
 CUstream of(const Objects& all, CUstream) { return all.stream; }
 CUevent of(const Objects& all, CUevent) { return all.event; }
@@ -106,7 +106,7 @@ cudaArray_t of(const Objects& all, cudaArray_t) { return reinterpret_cast<cudaAr
 cudaArray_const_t of(const Objects& all, cudaArray_const_t) { return reinterpret_cast<cudaArray_t>(all.array); }
 cudaMipmappedArray_t of(const Objects& all, cudaMipmappedArray_t) { return reinterpret_cast<cudaMipmappedArray_t>(all.mipmappedArray); }
 cudaMipmappedArray_const_t of(const Objects& all, cudaMipmappedArray_const_t) { return of(all, cudaMipmappedArray_t()); }
-// Of these there is none, so that only made-up ones are tried.
+// No objects of these types exist, so only invalid handles are tried.
 CUsurfref of(const Objects&, CUsurfref) { return nullptr; }
 CUasyncCallbackHandle of(const Objects&, CUasyncCallbackHandle) { return nullptr; }
 CUlogsCallbackHandle of(const Objects&, CUlogsCallbackHandle) { return nullptr; }
@@ -116,7 +116,7 @@ constexpr bool isHandle = false;
 template <typename T>
 constexpr bool isHandle<T, std::void_t<decltype(of(living, std::declval<T>()))>> = std::is_pointer_v<T>;
 
-// `const HANDLE*`: handles that a call takes.
+// `const HANDLE*`: an array of handles that a call reads.
 template <typename T>
 constexpr bool isHandles =
     std::is_pointer_v<T> && std::is_const_v<std::remove_pointer_t<T>> && isHandle<std::remove_const_t<std::remove_pointer_t<T>>>;
@@ -135,7 +135,7 @@ constexpr size_t room = 4096;  // for any structure
 alignas(64) char places[mostParameters][room];
 alignas(64) char zeros[room], ones[room];
 
-// What a parameter gets that is not looked at: a living object, `number`, or a place for what the call reads or writes.
+// A plausible value for a parameter that is not under test: a living object, `number`, or memory that the call can read or write.
 template <typename T>
 T plausible(size_t parameter, int number) {
   if constexpr (isHandle<T>) {
@@ -159,7 +159,7 @@ struct Sweep {
   CUcontext current;
   int calls = 0, failures = 0;
 
-  // The call that is made, for whoever looks for what crashes.
+  // The present call, to find out which one crashes.
   static inline const char* function = "";
   static inline const char* value = "";
   static inline int parameter = 0;
@@ -174,7 +174,7 @@ struct Sweep {
   }
 
  private:
-  // Null for no nodes before it begins a capture into the living graph.
+  // Ends the capture into the living graph that a call with a null list of dependencies has begun.
   void endCapture() {
     CUstreamCaptureStatus status{};
     CUgraph graph = nullptr;
@@ -224,7 +224,7 @@ struct Sweep {
     using T = std::tuple_element_t<Which, std::tuple<Parameters...>>;
     constexpr bool isInArray = isHandles<T> && isHandle<Bad>, mustFail = isInArray || (isHandle<T> && isHandle<Bad>);
     for (int number : {0, 1}) {
-      if (isInArray && number == 0) continue;  // no handles
+      if (isInArray && number == 0) continue;  // an empty array
       std::memset(places, 0, sizeof places);
       std::tuple<std::remove_const_t<Parameters>...> arguments{plausible<std::remove_const_t<Parameters>>(Index, number)...};
       if constexpr (isInArray)
@@ -233,7 +233,7 @@ struct Sweep {
         std::get<Which>(arguments) = bad;
       const Result result = std::apply(call, arguments);
       ++calls;
-      // A copy or a fill of nothing need not look. The size of one in 3D is in a structure.
+      // A copy or fill of zero bytes need not check its arguments. In 3D the size is in a structure.
       const bool mayBeEmpty = number == 0 || std::strstr(function, "3DAsync") != nullptr || std::strstr(function, "3DPeerAsync") != nullptr;
       if (result == Result(0) && mustFail && !mayBeEmpty) {
         ++failures;
@@ -265,7 +265,7 @@ void tell(int number) {
   _exit(1);
 }
 
-// Each living object still does what it is for.
+// Each living object still works.
 bool allLive(CUdeviceptr memory) {
   CUDA_ARRAY3D_DESCRIPTOR shape{};
   CUarray level = nullptr;
@@ -304,7 +304,7 @@ int main() {
 
   Sweep sweep{current};
   callAll(sweep);
-  pausePoint();  // what has been made anew is as before, and no handle of another
+  pausePoint();  // new objects are as before, and have no other object's handle
   callAll(sweep);
   const bool lives = allLive(memory) && destroy(living) && WORKS(cuMemFree_v2, memory);
   std::printf("%d calls with wrong arguments, %d taken\n", sweep.calls, sweep.failures);

@@ -25,7 +25,7 @@ TEST_CASE("an arena without a lease has nothing to give") {
   CHECK(arena.placeLease(2 * MiB) == deviceArenaBase);
 }
 
-TEST_CASE("an arena with gaps never gives what lies in two leases") {
+TEST_CASE("in an arena with gaps no allocation crosses from one lease into another") {
   Arena arena(hostArenaBase, 1 * TiB, 4 * KiB);
   for (int i = 0; i < 3; ++i) {
     auto place = arena.placeLease(2 * MiB);
@@ -37,17 +37,17 @@ TEST_CASE("an arena with gaps never gives what lies in two leases") {
   std::vector<uint64_t> all;
   for (int i = 0; i < 3; ++i) all.push_back(*arena.allocate(2 * MiB));
   for (uint64_t address : all) CHECK((address - hostArenaBase) % (2 * MiB + 4 * KiB) == 0);
-  // The place of the middle one is found again, with its gaps.
+  // The place of the middle lease is reused, with its gaps.
   arena.free(all[1]);
   auto idle = arena.takeIdleLease();
   REQUIRE(idle);
-  CHECK(arena.placeLease(2 * MiB) == hostArenaBase + 3 * (2 * MiB + 4 * KiB));  // the worker has it still
+  CHECK(arena.placeLease(2 * MiB) == hostArenaBase + 3 * (2 * MiB + 4 * KiB));  // the worker still has it
   arena.settleLease(idle->address, false);
   CHECK(arena.placeLease(2 * MiB) == idle->address);
   CHECK(arena.placeLease(2 * MiB + 4 * KiB) == hostArenaBase + 3 * (2 * MiB + 4 * KiB));
 }
 
-TEST_CASE("a lease that was refused leaves its place free") {
+TEST_CASE("a refused lease leaves its place free") {
   Arena arena(deviceArenaBase, 1 * TiB);
   arena.reserveLease(deviceArenaBase, 2 * MiB);
   CHECK(arena.placeLease(2 * MiB) == deviceArenaBase + 2 * MiB);
@@ -67,7 +67,7 @@ TEST_CASE("allocations are aligned, apart from each other, and inside the lease"
   CHECK(!arena.allocate(4 * MiB));
 }
 
-TEST_CASE("freeing twice, or in the middle, is refused") {
+TEST_CASE("freeing twice, or an address within an allocation, is refused") {
   Arena arena = leased(2 * MiB);
   uint64_t address = *arena.allocate(1000);
   CHECK(!arena.free(address + 256));
@@ -87,9 +87,9 @@ TEST_CASE("only a lease without allocations is idle") {
   CHECK(!arena.allocate(1));
 }
 
-TEST_CASE("what has been needed meanwhile is told from what has not") {
+TEST_CASE("takeLeastFree() returns the least free memory since its last call") {
   Arena arena = leased(10 * MiB);
-  CHECK(arena.takeLeastFree() == 0);  // it came only now
+  CHECK(arena.takeLeastFree() == 0);  // the lease is newer than the last call
   CHECK(arena.takeLeastFree() == 10 * MiB);
   uint64_t address = *arena.allocate(4 * MiB);
   arena.free(address);
@@ -99,14 +99,14 @@ TEST_CASE("what has been needed meanwhile is told from what has not") {
   CHECK(arena.takeLeastFree() == 0);
 }
 
-TEST_CASE("an allocation with a lease of its own takes one of that size, whole, or none") {
+TEST_CASE("an allocation with a lease of its own takes a whole lease of that size, or none") {
   Arena arena = leased(10 * MiB);
   uint64_t second = *arena.placeLease(6 * MiB);
   arena.reserveLease(second, 6 * MiB);
   arena.settleLease(second, true);
   CHECK(!arena.allocateLease(8 * MiB));   // nor a part of the larger one
-  CHECK(!arena.allocateLease(16 * MiB));  // nor both, though they touch
-  uint64_t small = *arena.allocate(1000);  // at the beginning: in the larger one
+  CHECK(!arena.allocateLease(16 * MiB));  // nor both, though they are adjacent
+  uint64_t small = *arena.allocate(1000);  // at the beginning of the larger one
   CHECK(!arena.allocateLease(10 * MiB));
   auto own = arena.allocateLease(5 * MiB + 1);
   REQUIRE(own);
@@ -117,7 +117,7 @@ TEST_CASE("an allocation with a lease of its own takes one of that size, whole, 
   CHECK(arena.freeBytes() == 16 * MiB);
 }
 
-TEST_CASE("any order of allocations and frees keeps them apart and loses no byte") {
+TEST_CASE("any order of allocations and frees keeps them disjoint and loses no byte") {
   Arena arena = leased(64 * MiB);
   std::mt19937 random(7);
   std::map<uint64_t, uint64_t> held;

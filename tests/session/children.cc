@@ -19,14 +19,14 @@ TEST_CASE("a child is found by its name within its parent only") {
   CHECK(functions.find(3, "sum") == 0);
 }
 
-TEST_CASE("of two handles for one name the first is everybody's") {
+TEST_CASE("if two threads make handles for one name, all use the first") {
   Children<uint32_t> levels;
   CHECK(levels.add(1, 4, 21) == 21);
   CHECK(levels.add(1, 4, 22) == 21);
   CHECK(levels.find(1, 4u) == 21);
 }
 
-TEST_CASE("a dropped parent gives its children's handles and no others") {
+TEST_CASE("dropping a parent returns its children's handles and no others") {
   Children<uint32_t> levels;
   levels.add(1, 0, 31);
   levels.add(1, 1, 32);

@@ -5,7 +5,7 @@
 using namespace vgpu;
 using namespace vgpu::client;
 
-TEST_CASE("a primary context lives from its first retain to its last release, under one handle") {
+TEST_CASE("a primary context lives from its first retain to its last release, with one handle") {
   HandleTable handles;
   Contexts contexts(handles);
   contexts.add(0);
@@ -36,7 +36,7 @@ TEST_CASE("a reset ends a primary context without taking its retains back") {
   CHECK(!contexts.end(contexts.primary(0)));
 }
 
-TEST_CASE("each end is counted once, and says who has ended") {
+TEST_CASE("each end of a context is counted once, and isLive() tells which contexts have ended") {
   HandleTable handles;
   Contexts contexts(handles);
   contexts.add(0);

@@ -1,4 +1,4 @@
-// What one end of a copy is, in one number; and where a tile of a box begins at it.
+// One end of a copy encoded as a number; and where a tile of a box begins at that end.
 #include "intercept/session/copy/copy-end.h"
 
 #include <doctest/doctest.h>
@@ -11,7 +11,7 @@ using namespace vgpu::client;
 using api::Place;
 using api::PlaceType;
 
-TEST_CASE("a place says what it is, and a number that is none of these is no place") {
+TEST_CASE("a place encodes its type, and an invalid number is no place") {
   constexpr uint64_t array = makeHandle(api::Kind::ARRAY, 3, 0xabcdef, 0x123456), stream = makeHandle(api::Kind::STREAM, 0, 0, 1);
   CHECK(Place().type() == PlaceType::CALL);
   CHECK(Place().number() == 0);
@@ -27,16 +27,16 @@ TEST_CASE("a place says what it is, and a number that is none of these is no pla
   for (uint64_t none : {uint64_t{1} << 52, stream, uint64_t{1} << 61, ~uint64_t{0}}) CHECK(Place(none).type() == PlaceType::NONE);
 }
 
-TEST_CASE("what a program gives as an address is never taken for something else, nor another object for an array") {
+TEST_CASE("an address from a program is never taken for another type of place, nor another object for an array") {
   for (uint64_t address : {uint64_t{1} << 52, makeHandle(api::Kind::ARRAY, 0, 0, 1), uint64_t{1} << 60, ~uint64_t{0}})
     CHECK(Place::address(address).type() == PlaceType::NONE);
   Place other = Place::array(makeHandle(api::Kind::STREAM, 0, 0, 1)), low = Place::array(0x2000'0000'0000);
   CHECK(other == low);
-  CHECK(other.type() == PlaceType::ARRAY);  // which no session has: its lookup fails as that of a dead one
+  CHECK(other.type() == PlaceType::ARRAY);  // no session has this handle: its lookup fails as for a destroyed one
   CHECK(handleIndex(other.value()) == 0xffffff);
 }
 
-TEST_CASE("a tile begins at its place in memory and in an array") {
+TEST_CASE("the beginning of a tile is computed in memory and in an array") {
   const Tile tile{8, 2, 3, {16, 4, 1}};
   CopyEnd memory = CopyEnd::memory(0x10000, 100, 1000).at(tile);
   CHECK(memory.address() == 0x10000 + 3 * 1000 + 2 * 100 + 8);

@@ -5,7 +5,7 @@
 using namespace vgpu;
 using namespace vgpu::client;
 
-TEST_CASE("a time is known for the two records that it lies between, and for no others") {
+TEST_CASE("an elapsed time is known for the two records that it was measured between, and for no others") {
   ElapsedTimes times;
   CHECK(!times.find({1, 10}, {2, 20}));
   times.add({1, 10}, {2, 20}, 1.5f);
@@ -17,7 +17,7 @@ TEST_CASE("a time is known for the two records that it lies between, and for no 
   CHECK(!times.find({1, 10}, {2, 21}));
 }
 
-TEST_CASE("an end that is recorded anew or destroyed is unknown") {
+TEST_CASE("the time of an end event that is recorded again or destroyed is forgotten") {
   ElapsedTimes times;
   times.add({1, 10}, {2, 20}, 1.5f);
   times.add({1, 10}, {2, 21}, 3.5f);
@@ -27,7 +27,7 @@ TEST_CASE("an end that is recorded anew or destroyed is unknown") {
   CHECK(!times.find({1, 10}, {2, 21}));
 }
 
-TEST_CASE("an end with many starts keeps the latest") {
+TEST_CASE("an end event with many start events keeps the latest ones") {
   ElapsedTimes times;
   for (uint64_t start = 1; start <= 1000; ++start) times.add({start, start}, {5000, 5000}, static_cast<float>(start));
   CHECK(times.find({1000, 1000}, {5000, 5000}) == 1000.0f);

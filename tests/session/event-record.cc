@@ -14,11 +14,11 @@ constexpr uint64_t sequenceAt(uint64_t frame) { return frame * frameUnit + 1; }
 TEST_CASE("an event that was never recorded has no sequence number") {
   EventRecord record;
   CHECK(record.get().sequence == 0);
-  record.set(&record, {0, 5});  // as a record of a session that is lost
+  record.set(&record, {0, 5});  // as a record of a lost session
   CHECK(record.get().sequence == 0);
 }
 
-TEST_CASE("the record of the later place in the ring stands, whichever thread comes first") {
+TEST_CASE("the record at the later position in the ring wins, whichever thread stores first") {
   EventRecord record;
   record.set(&record, {sequenceAt(7), 3});
   record.set(&record, {sequenceAt(4), 2});
@@ -31,7 +31,7 @@ TEST_CASE("the record of the later place in the ring stands, whichever thread co
   CHECK(record.get().completion == completionWordCount - 1);
 }
 
-TEST_CASE("stamp and line are of the same record while others record") {
+TEST_CASE("sequence number and completion word belong to the same record while other threads record") {
   EventRecord record;
   auto recordEvery = [&](uint64_t first) {
     for (uint64_t i = first; i < 20'000; i += 2) record.set(&i, {sequenceAt(i), static_cast<uint32_t>(i % completionWordCount)});

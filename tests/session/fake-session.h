@@ -1,6 +1,6 @@
-// A session without daemon, worker and GPU, for what needs to see or refuse its frames: a thread takes them in their order, answers those
-// that are waited for, and does of them what a GPU would as far as the program sees it: a launch of a graph writes its number into the
-// words of the graph's nodes. There is one in the process, and it does not end.
+// A session without daemon, worker and GPU, for tests that must see or refuse its frames. A thread consumes the frames in order, replies to
+// those that are waited for, and does what a program sees of a GPU's work: a launch of a graph writes its number to the completion words of
+// the graph's nodes. There is one per process, and it does not end.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@ class FakeControl final : public Control {
 
  private:
   static const std::string& folder() {
-    static test::ScratchDirectory scratch;  // ends with the process
+    static test::ScratchDirectory scratch;  // removed when the process ends
     return scratch.path;
   }
   MemoryFile ofSegment = Segment::create(), ofHost = MemoryFile::create("host arena", hostArenaBytes);
@@ -54,25 +54,25 @@ class FakeSession {
   Session& session;
   Thread& thread() { return Thread::current(session); }
 
-  // What calls of that method are answered with from now on.
+  // Sets the result of calls of that method from now on.
   void answer(api::Method method, CUresult result) {
     std::lock_guard lock(mutex);
     answers[method] = result;
   }
-  // The copy back that comes as number `which` from now on is refused at once, as a worker does; those around it are on their way until
-  // a stream is waited for.
+  // From now on, the copy back number `which` is refused at once, as a worker does; the copies around it stay pending until a stream is
+  // waited for.
   void refuseCopyBack(unsigned which, CUresult result) {
     std::lock_guard lock(mutex);
     refusedCopy = which;
     refusal = result;
   }
-  // How many frames of that method there have been, of all that were sent.
+  // How many frames of that method there have been, after all frames sent so far are consumed.
   size_t count(api::Method method) {
     awaitAll();
     std::lock_guard lock(mutex);
     return counts[method];
   }
-  // The graph of the worker's that was launched last, when the program has answered all its nodes.
+  // The worker's number of the graph that was launched last, after the program has answered all its nodes.
   uint64_t launched() {
     awaitAll();
     std::lock_guard lock(mutex);
@@ -82,7 +82,7 @@ class FakeSession {
     }
     return lastLaunched;
   }
-  // Where the last copy that was added to a graph reads.
+  // The source address of the last copy that was added to a graph.
   uint64_t copiedFrom() {
     awaitAll();
     std::lock_guard lock(mutex);
@@ -138,7 +138,7 @@ class FakeSession {
     slot.result = refusal;
     slot.done.store(frame.sequence());
   }
-  // As the GPU does it, which does not know that a frame behind was refused.
+  // As the GPU does, which does not know that a later frame was refused.
   void writePending() {
     for (const Frame& copy : pending) session.segment.slot(copy.slot).done.store(copy.sequence());
     pending.clear();
@@ -162,14 +162,14 @@ class FakeSession {
   }
 
   std::atomic<uint64_t> taken{0};
-  std::mutex mutex;  // of the rest
+  std::mutex mutex;  // guards all other members
   std::map<api::Method, CUresult> answers;
   std::map<api::Method, size_t> counts;
-  std::map<uint64_t, std::vector<uint32_t>> waiting;  // words of nodes that wait for the program, by the worker's graph
+  std::map<uint64_t, std::vector<uint32_t>> waiting;  // completion words of nodes that wait for the program, by the worker's graph
   uint64_t lastLaunched = 0, lastFrom = 0;
-  unsigned refusedCopy = 0;  // how many copies back there are until then, with it; 0: none is
+  unsigned refusedCopy = 0;  // the copy back to refuse, counted down to 1; 0: none
   CUresult refusal = CUDA_SUCCESS;
-  std::vector<Frame> pending;  // copies back that the GPU has not written; only what the ring's frame says outside itself
+  std::vector<Frame> pending;  // copies back that the GPU has not written; valid only in their header fields
 };
 
 }  // namespace vgpu::client

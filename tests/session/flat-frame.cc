@@ -1,4 +1,4 @@
-// Frames are the bytes that Cap'n Proto writes of the generated schema, and are read from whatever a program sends.
+// Frames have the bytes that Cap'n Proto writes for the generated schema, and readers accept arbitrary bytes from a program.
 #include "vgpu/api/flat-frame.h"
 
 #include <capnp/serialize.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t words = 64;
 
-// Both builders' bytes of what `fill` sets.
+// Compares the bytes of both builders for what `fill` sets.
 template <typename Params, typename Schema, typename Fill>
 void bothAlike(Fill fill) {
   auto flat = kj::heapArray<capnp::word>(words), standard = kj::heapArray<capnp::word>(words);
@@ -34,7 +34,7 @@ void bothAlike(Fill fill) {
 
 }  // namespace
 
-TEST_CASE("numbers of every size lie where Cap'n Proto has them") {
+TEST_CASE("numbers of every size lie where Cap'n Proto puts them") {
   bothAlike<api::Cuda::FillParams, schema::FillParams>([](auto& fill) {
     fill.setDestination(0x1122334455667788);
     fill.setPitch(512);
@@ -71,7 +71,7 @@ TEST_CASE("data of any length follows its pointer, and flags are bits") {
   }
 }
 
-TEST_CASE("of several Data lists each lies behind the one before, in a frame and in a reply that grows") {
+TEST_CASE("several Data lists follow each other, in a frame and in a reply that grows") {
   const std::vector<int32_t> sizes{32, 64, 96};
   const std::vector<uint64_t> shared{1, 2, 3};
   auto fill = [&](auto& table) {
@@ -102,7 +102,7 @@ TEST_CASE("of several Data lists each lies behind the one before, in a frame and
   CHECK(read.getSharedBytes()[2] == 3);
 }
 
-TEST_CASE("a part of a frame is as long as what it has, and is read as the whole with zeros behind") {
+TEST_CASE("a truncated structure is read like the whole one with zeros at its end") {
   using Whole = api::Cuda::Copy3dParams;
   std::vector<capnp::word> space;
   api::FramePart<Whole, 2, 1> part(space);
@@ -128,7 +128,7 @@ TEST_CASE("a part of a frame is as long as what it has, and is read as the whole
   check(standard);
 }
 
-TEST_CASE("a small copy's frame is one line of 64 bytes") {
+TEST_CASE("a small copy's frame is 64 bytes, one cache line") {
   constexpr uint64_t header = sizeof(FrameHeader), word = sizeof(capnp::word);
   CHECK(header + (client::InlineCopy::words + client::dataWords(8)) * word == frameUnit);
   CHECK(header + client::RowCopy::words * word == frameUnit);
@@ -160,7 +160,7 @@ namespace {
 
 using Launch = api::FrameReader<api::Cuda::LaunchKernelParams>;
 
-// A frame of Cap'n Proto's own making, for the cases below to damage.
+// A frame made by Cap'n Proto, which the cases below damage.
 kj::Array<capnp::word> launchFrame() {
   auto space = kj::heapArray<capnp::word>(12);
   std::memset(space.begin(), 0, space.size() * sizeof(capnp::word));
@@ -183,7 +183,7 @@ constexpr size_t pointerWord = 1 + frameWords;
 
 }  // namespace
 
-TEST_CASE("what Cap'n Proto writes is read flat") {
+TEST_CASE("frames that Cap'n Proto writes are read flat") {
   auto frame = launchFrame();
   Launch launch(frame);
   CHECK(launch.getFunction() == 0xabcdef);
@@ -196,7 +196,7 @@ TEST_CASE("what Cap'n Proto writes is read flat") {
   CHECK(data[12] == 13);
 }
 
-TEST_CASE("what a writer did not know or did not set is zero") {
+TEST_CASE("fields that a writer did not know or did not set are zero") {
   auto frame = launchFrame();
   SUBCASE("a shorter structure without pointers") {
     setWord(frame, 0, uint64_t{1} << 32);
@@ -217,7 +217,7 @@ TEST_CASE("what a writer did not know or did not set is zero") {
   }
 }
 
-TEST_CASE("a frame whose pointers lead elsewhere is refused") {
+TEST_CASE("a frame whose pointers lead out of it is refused") {
   auto frame = launchFrame();
   auto refuses = [&] { CHECK_THROWS_AS(Launch(frame).getParameters(), kj::Exception); };
   constexpr uint64_t structure = frameWords << 32 | uint64_t{1} << 48;

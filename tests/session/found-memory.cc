@@ -4,7 +4,7 @@
 
 namespace vgpu::client {
 
-TEST_CASE("an allocation that was found is known, until one ends") {
+TEST_CASE("an allocation that was found is cached until an allocation ends") {
   FoundMemory known;
   CHECK(!known.find(0x1000, 1, 0));
   known.add(0x1000, 0x1000, 0x200, Where::device, 3);
@@ -14,7 +14,7 @@ TEST_CASE("an allocation that was found is known, until one ends") {
   CHECK(known.find(0x1000, 0x200, 4) == Where::arena);
 }
 
-TEST_CASE("what begins before a known allocation or ends behind it is not known") {
+TEST_CASE("a range that begins before a cached allocation or ends behind it is not found") {
   FoundMemory known;
   known.add(0x1080, 0x1000, 0x200, Where::device, 0);
   CHECK(known.find(0x1000, 0x200, 0) == Where::device);
@@ -25,7 +25,7 @@ TEST_CASE("what begins before a known allocation or ends behind it is not known"
   CHECK(!known.find(0x1100, UINT64_MAX, 0));
 }
 
-TEST_CASE("another allocation takes a known one's place, and neither is taken for the other") {
+TEST_CASE("another allocation can replace a cached one, and neither is taken for the other") {
   FoundMemory known;
   for (uint64_t at = 0; at < 1024; ++at) known.add(at << 20, at << 20, 0x100, at % 2 == 0 ? Where::device : Where::arena, 0);
   size_t found = 0;

@@ -16,7 +16,7 @@
 using namespace vgpu;
 using namespace vgpu::client;
 
-TEST_CASE("a closed gate is empty until it is opened, whatever the threads do") {
+TEST_CASE("no thread is inside a closed gate until it is opened, whatever the threads do") {
   auto gate = std::make_unique<Gate>();
   std::atomic<bool> stop{false};
   std::atomic<int> inside{0};
@@ -25,7 +25,7 @@ TEST_CASE("a closed gate is empty until it is opened, whatever the threads do") 
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&] {
       while (!stop.load()) {
-        Gate::Mark& mark = gate->join();  // a thread that comes while the gate closes is kept out too
+        Gate::Mark& mark = gate->join();  // a thread that arrives while the gate closes is kept out too
         for (int pass = 0; pass < 100 && !stop.load(); ++pass) {
           Gate::Pass through(*gate, mark);
           inside.fetch_add(1);
@@ -66,7 +66,7 @@ TEST_CASE("closing waits for the thread that is inside") {
   CHECK(closed);
 }
 
-TEST_CASE("closing that is given up leaves the gate open, and the thread inside undisturbed") {
+TEST_CASE("closing that is abandoned leaves the gate open, and the thread inside undisturbed") {
   Gate gate;
   Gate::Mark &slow = gate.join(), &other = gate.join();
   int asked = 0;
@@ -75,12 +75,12 @@ TEST_CASE("closing that is given up leaves the gate open, and the thread inside 
     CHECK_FALSE(gate.close([&] { return ++asked == 3; }));
     CHECK(asked == 3);
     CHECK_FALSE(gate.isClosed());
-    Gate::Pass another(gate, other);  // does not wait
+    Gate::Pass another(gate, other);  // does not block
   }
-  CHECK(gate.close([] { return true; }));  // nobody to wait for
+  CHECK(gate.close([] { return true; }));  // no thread is inside
 }
 
-TEST_CASE("a thousand threads have a mark each, and later ones have theirs") {
+TEST_CASE("a thousand threads each have a mark, and so do later threads") {
   Gate gate;
   std::vector<Gate::Mark*> marks;
   std::set<uint32_t> numbers;
@@ -99,7 +99,7 @@ TEST_CASE("a gate whose closing fails is open, and closes when it can") {
   auto gate = std::make_unique<Gate>();
   test::withRefusedCall(SYS_membarrier, EPERM, [&] {
     auto failure = kj::runCatchingExceptions([&] { gate->close(); });
-    // Where the kernel has no membarrier(2) anyway, nothing fails.
+    // If the kernel has no membarrier(2), nothing fails.
     CHECK(gate->isClosed() == (failure == nullptr));
   });
   gate->open();

@@ -8,7 +8,7 @@
 using namespace vgpu;
 using namespace vgpu::client;
 
-TEST_CASE("a handle is found while it lives, by its own kind only") {
+TEST_CASE("a handle is found while it lives, and only as its own kind") {
   HandleTable table;
   uint64_t stream = table.create(api::Kind::STREAM, 2);
   CHECK(table.find<api::Kind::STREAM>(stream) != nullptr);
@@ -18,7 +18,7 @@ TEST_CASE("a handle is found while it lives, by its own kind only") {
   CHECK(table.find<api::Kind::STREAM>(stream) == nullptr);
 }
 
-TEST_CASE("a destroyed handle's value does not come back with its place") {
+TEST_CASE("the value of a destroyed handle is not reused with its slot") {
   HandleTable table;
   std::set<uint64_t> seen;
   for (int i = 0; i < 5'000; ++i) {
@@ -28,14 +28,14 @@ TEST_CASE("a destroyed handle's value does not come back with its place") {
   }
 }
 
-TEST_CASE("numbers that are no handles are not found") {
+TEST_CASE("numbers that are not handles are not found") {
   HandleTable table;
   table.create(api::Kind::STREAM, 0);
   for (uint64_t number : {0ull, 1ull, 2ull, ~0ull, 0x5600000000ull, 0xffffffffull})
     CHECK(table.find<api::Kind::STREAM>(number) == nullptr);
 }
 
-TEST_CASE("an object is nobody's before it is published") {
+TEST_CASE("an object is not found before it is published") {
   HandleTable table;
   uint64_t handle = table.reserve(api::Kind::EVENT, 0);
   CHECK(table.live(api::Kind::EVENT, 0).empty());
@@ -43,7 +43,7 @@ TEST_CASE("an object is nobody's before it is published") {
   CHECK(table.find<api::Kind::EVENT>(handle)->flags == 5);
 }
 
-TEST_CASE("an object finds nothing of the one that had its place before") {
+TEST_CASE("an object sees nothing of the previous one in its slot") {
   HandleTable table;
   uint64_t first = table.create(api::Kind::STREAM, 0);
   table.find<api::Kind::STREAM>(first)->lastWork.raise(&table, 7);
@@ -56,7 +56,7 @@ TEST_CASE("an object finds nothing of the one that had its place before") {
   CHECK(table.find<api::Kind::STREAM>(first) == nullptr);
 }
 
-TEST_CASE("each kind has places of its own") {
+TEST_CASE("each kind has its own slots") {
   HandleTable table;
   uint64_t stream = table.create(api::Kind::STREAM, 0), event = table.create(api::Kind::EVENT, 0);
   CHECK(handleIndex(stream) == handleIndex(event));
@@ -85,7 +85,7 @@ TEST_CASE("threads make and drop handles at once") {
   CHECK(table.live(api::Kind::EVENT, 0).size() == 40);
 }
 
-TEST_CASE("the handles of one context are found apart from those of another on the same device") {
+TEST_CASE("the handles of one context are found separately from those of another on the same device") {
   HandleTable table;
   uint64_t first = table.create(api::Kind::CONTEXT, 1), second = table.create(api::Kind::CONTEXT, 1);
   uint64_t mine = table.create(api::Kind::STREAM, 1, first), other = table.create(api::Kind::STREAM, 1, second);

@@ -12,7 +12,7 @@
 namespace vgpu::client {
 namespace {
 
-// The functions' thread lives as long as the process, and so does what it uses.
+// Static storage: the functions' thread lives as long as the process, and so must what it uses.
 template <typename Kept, typename... Arguments>
 Kept& lasting(Arguments&&... arguments) {
   static auto& kept = *new std::deque<Kept>;
@@ -38,7 +38,7 @@ struct NodeFunctions {
     node.expect(sequence);
     all.launched();
   }
-  // The GPU comes to the node in that launch, and goes on when the program has answered.
+  // The GPU reaches the node in that launch, and continues when the program has answered.
   void reach(uint64_t sequence) {
     segment.completionWord(word).done.store(sequence);
     while (segment.completionWord(word).answered.load() != sequence) std::this_thread::yield();
@@ -49,7 +49,7 @@ struct NodeFunctions {
   }
 };
 
-TEST_CASE("the function of a node is called once in each launch, when the GPU has come to it") {
+TEST_CASE("a node's function is called once in each launch, when the GPU reaches the node") {
   NodeFunctions functions;
   auto node = functions.all.addOfNode(functions.word, functions.noting(1));
   functions.launch(*node, 65);
@@ -61,7 +61,7 @@ TEST_CASE("the function of a node is called once in each launch, when the GPU ha
   CHECK(functions.called() == std::vector{1, 1});
 }
 
-TEST_CASE("launches before a change call the function of then, those behind it the new one") {
+TEST_CASE("a launch made before a change calls the old function, later launches the new one") {
   NodeFunctions functions;
   auto node = functions.all.addOfNode(functions.word, functions.noting(1));
   functions.launch(*node, 65);
@@ -69,13 +69,13 @@ TEST_CASE("launches before a change call the function of then, those behind it t
   functions.launch(*node, 129);
   functions.launch(*node, 193);
   functions.all.change(*node, HostFunctions::made(functions.noting(3)));
-  functions.all.change(*node, HostFunctions::made(functions.noting(4)));  // no launch calls the one before
+  functions.all.change(*node, HostFunctions::made(functions.noting(4)));  // no launch calls the previous one
   functions.launch(*node, 257);
   for (uint64_t sequence : {65, 129, 193, 257}) functions.reach(sequence);
   CHECK(functions.called() == std::vector{1, 2, 2, 4});
 }
 
-TEST_CASE("a node that is left out and comes back answers every launch") {
+TEST_CASE("a node that is disabled and enabled again answers every launch") {
   NodeFunctions functions;
   auto node = functions.all.addOfNode(functions.word, functions.noting(1));
   functions.all.change(*node, HostFunctions::made({}));
@@ -87,7 +87,7 @@ TEST_CASE("a node that is left out and comes back answers every launch") {
   CHECK(functions.called() == std::vector{2});
 }
 
-TEST_CASE("launches before the end of a node call its function") {
+TEST_CASE("launches made before a node's end call its function") {
   NodeFunctions functions;
   auto node = functions.all.addOfNode(functions.word, functions.noting(1));
   functions.launch(*node, 65);
@@ -96,7 +96,7 @@ TEST_CASE("launches before the end of a node call its function") {
   CHECK(functions.called() == std::vector{1});
 }
 
-TEST_CASE("the number that a word has from before is no launch of the node that gets it") {
+TEST_CASE("an old number in a completion word is no launch of the word's next node") {
   NodeFunctions functions;
   functions.segment.completionWord(functions.word).done.store(65);
   auto node = functions.all.addOfNode(functions.word, functions.noting(1));
@@ -105,7 +105,7 @@ TEST_CASE("the number that a word has from before is no launch of the node that 
   CHECK(functions.called() == std::vector{1});
 }
 
-TEST_CASE("launches of a context that has ended call nothing, later ones do") {
+TEST_CASE("launches of a destroyed context call nothing, later ones do") {
   NodeFunctions functions;
   auto node = functions.all.addOfNode(functions.word, functions.noting(1));
   functions.launch(*node, 65);
@@ -116,7 +116,7 @@ TEST_CASE("launches of a context that has ended call nothing, later ones do") {
   CHECK(functions.called() == std::vector{2});
 }
 
-TEST_CASE("of what a fault keeps the GPU from reaching, callbacks are called with the fault, in their order, and functions are not") {
+TEST_CASE("after a fault, callbacks that the GPU does not reach are called with the error, in order, and host functions are not") {
   NodeFunctions functions;
   const auto add = [&](uint64_t sequence, int number, HostFunctions::OnFault onFault) {
     auto call = [note = functions.noting(number)](CUresult before) {

@@ -1,4 +1,4 @@
-// Which description of a library's that is idle in the worker takes the place of a new one.
+// Which library descriptor that is idle in the worker is reused for a new one.
 #include "intercept/session/idle-descriptions.h"
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@ ArgumentBlock blockOf(uint64_t first, uint64_t second) {
   return block;
 }
 
-// Of that device and context, with one thing set.
+// A descriptor of that device and context, with one attribute set.
 struct Description {
   Description(unsigned device, uint64_t context, uint64_t value) {
     object->later = {{.block = blockOf(0, 7)}, device, context};
@@ -33,7 +33,7 @@ struct Description {
 
 }  // namespace
 
-TEST_CASE("a description takes the place of one that is exactly like it, once") {
+TEST_CASE("a descriptor is reused for one that is exactly like it, once") {
   IdleDescriptions idle;
   Description(0, 1, 40).keepIn(idle, 100);
   CHECK(Description(0, 1, 41).takeFrom(idle) == 0);
@@ -41,7 +41,7 @@ TEST_CASE("a description takes the place of one that is exactly like it, once") 
   CHECK(Description(0, 1, 40).takeFrom(idle) == 0);
 }
 
-TEST_CASE("a description takes the place of none that was made on another device or in another context, with which that ends") {
+TEST_CASE("a descriptor is not reused for another device, nor for another context, because it ends with its own context") {
   IdleDescriptions idle;
   Description(0, 1, 40).keepIn(idle, 100);
   CHECK(Description(1, 1, 40).takeFrom(idle) == 0);

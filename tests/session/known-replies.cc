@@ -18,12 +18,12 @@ KnownReplies::Question blocksOf(uint64_t size, uint64_t shared) {
 
 using Asked = KnownReplies::Asked;
 
-// A question about some text.
+// A query about some text.
 KnownReplies::Question about(const std::string& text) {
   return Asked(api::Method::tensorMapEncodeTiled).add(text.size()).add(kj::arrayPtr(text.data(), text.size()).asBytes());
 }
 
-// The reply to a question: how many there are.
+// The reply to a query: a count.
 struct Counted {
   std::vector<capnp::word> words;
   explicit Counted(uint32_t count) {
@@ -36,7 +36,7 @@ uint32_t countOf(const Reply& reply) { return reply.results<api::Cuda::DescribeR
 
 }  // namespace
 
-TEST_CASE("a reply is known to the very question that was asked") {
+TEST_CASE("a reply is found only for the same query") {
   std::atomic<uint64_t> device{0};
   KnownReplies replies(device);
   for (uint64_t size = 1024; size > 0; size -= 32) replies.keep(replies.generation(), blocksOf(size, 16), size / 32);
@@ -55,7 +55,7 @@ TEST_CASE("a change forgets all replies") {
   CHECK(!replies.find(blocksOf(64, 0)));
 }
 
-TEST_CASE("a reply to what was asked before a change is not kept after it") {
+TEST_CASE("a reply to a query that was made before a change is not kept after it") {
   std::atomic<uint64_t> device{0};
   KnownReplies replies(device);
   uint64_t asked = replies.generation();
@@ -64,7 +64,7 @@ TEST_CASE("a reply to what was asked before a change is not kept after it") {
   CHECK(!replies.find(blocksOf(64, 0)));
 }
 
-TEST_CASE("a change of the device forgets the replies of all its objects") {
+TEST_CASE("a change of the device forgets the replies for all its objects") {
   std::atomic<uint64_t> device{0};
   KnownReplies one(device), other(device);
   one.keep(one.generation(), blocksOf(64, 0), 1);
@@ -80,7 +80,7 @@ TEST_CASE("a change of the device forgets the replies of all its objects") {
   CHECK(!other.find(blocksOf(64, 0)));
 }
 
-TEST_CASE("ever other questions do not take ever more memory") {
+TEST_CASE("an unbounded number of queries takes bounded memory") {
   std::atomic<uint64_t> device{0};
   KnownReplies replies(device);
   for (uint64_t shared = 0; shared < 100'000; ++shared) replies.keep(replies.generation(), blocksOf(64, shared), shared);
@@ -88,7 +88,7 @@ TEST_CASE("ever other questions do not take ever more memory") {
   CHECK(!replies.find(blocksOf(64, 0)));
 }
 
-TEST_CASE("a reply of several words is known to the very question that was asked") {
+TEST_CASE("a reply of several words is found only for the same query") {
   std::atomic<uint64_t> device{0};
   KnownReplies replies(device);
   const std::string texts[] = {"", "a", "aa", "aaaaaaaa", "aaaaaaab", "baaaaaaa", "aaaaaaaaa"};
@@ -109,7 +109,7 @@ TEST_CASE("a reply of several words is known to the very question that was asked
   CHECK(!Reply(replies, about("a")).isKnown());
 }
 
-TEST_CASE("a reply that is longer than what is kept is there for who asked") {
+TEST_CASE("a reply that is too long to be kept is still returned to its caller") {
   std::atomic<uint64_t> device{0};
   KnownReplies replies(device);
   Counted counted(7);

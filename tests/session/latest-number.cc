@@ -9,14 +9,14 @@
 namespace vgpu::client {
 namespace {
 
-// Each thread's, as its Thread is.
+// Per-thread data, as Thread is.
 struct Own {
   int unused = 0;
 };
 
 }  // namespace
 
-TEST_CASE("a number never becomes smaller, whichever thread raises it") {
+TEST_CASE("a number never decreases, whichever thread raises it") {
   LatestNumber number;
   Own first, second;
   CHECK(number.get() == 0);
@@ -32,7 +32,7 @@ TEST_CASE("a number never becomes smaller, whichever thread raises it") {
   CHECK(number.get() == 10);
 }
 
-TEST_CASE("the number of another object begins at 0, and its first thread is another") {
+TEST_CASE("the number of another object begins at 0, with another first thread") {
   LatestNumber number;
   Own first, second;
   number.raise(&first, 7);
@@ -43,8 +43,9 @@ TEST_CASE("the number of another object begins at 0, and its first thread is ano
   CHECK(number.get() == 2);
 }
 
-// As frames do: places are given by a counter, so each thread's own become larger, and what a frame says is stored before its place.
-TEST_CASE("readers see it grow up to the largest of all, with what was stored before") {
+// As frames do: a counter assigns positions, so each thread's own positions increase, and a frame's contents are stored before its
+// position.
+TEST_CASE("readers see it grow to the maximum of all threads, with what was stored before") {
   constexpr uint64_t places = 40'000;
   LatestNumber number;
   std::array<std::atomic<uint64_t>, places + 1> said{};
@@ -75,7 +76,7 @@ TEST_CASE("readers see it grow up to the largest of all, with what was stored be
   CHECK(number.get() == places);
 }
 
-TEST_CASE("a thread that has the address of one that has ended goes on with its number") {
+TEST_CASE("a thread that reuses the address of one that has ended continues with its number") {
   LatestNumber number;
   Own own;
   for (uint64_t thread = 0; thread < 100; ++thread)

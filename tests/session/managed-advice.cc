@@ -13,7 +13,7 @@ void prefer(ManagedAdvice& advice, uint64_t address, uint64_t bytes, CUmemLocati
 
 }  // namespace
 
-TEST_CASE("of memory that is freed again and again nothing is kept that was said of it") {
+TEST_CASE("advice for memory that is freed again and again is not kept") {
   ManagedAdvice advice;
   for (uint64_t i = 1; i < 100; ++i) {
     prefer(advice, i * page, page, CU_MEM_LOCATION_TYPE_HOST);
@@ -21,11 +21,11 @@ TEST_CASE("of memory that is freed again and again nothing is kept that was said
     advice.forget(i * page, page);
     CHECK(!advice.prefersHost(i * page));
   }
-  for (uint64_t i = 100; i > 1; --i) advice.forget(i * page, page);  // of which nothing was said
+  for (uint64_t i = 100; i > 1; --i) advice.forget(i * page, page);  // memory without advice
   CHECK(advice.changes() == 0);
 }
 
-TEST_CASE("what was said of the memory before and behind stays when what is between is freed") {
+TEST_CASE("advice for the memory before and behind a range stays when the range is freed") {
   ManagedAdvice advice;
   prefer(advice, 2 * page, 3 * page, CU_MEM_LOCATION_TYPE_HOST);
   advice.forget(3 * page, page);

@@ -9,12 +9,12 @@ namespace {
 
 constexpr uint64_t pieceBytes = 64 * KiB, rangeBytes = 4 * MiB;
 
-// A range somewhere, and what a touch of it brings.
+// A range of managed memory, and what a touch of it fetches.
 struct Touched {
-  static constexpr uint64_t begin = 0x300000000000;  // where nothing else is
+  static constexpr uint64_t begin = 0x300000000000;  // an address range that nothing else uses
   ManagedRange range{std::move(HostPages::at(begin, rangeBytes).value()), {begin, rangeBytes}, 0};
 
-  // From where, and how much.
+  // Start and length of the run that the touch fetches.
   std::pair<uint64_t, uint64_t> touch(uint64_t at, HostAccess access = HostAccess::read) {
     auto run = range.touched(begin + at);
     ByteSpan span = range.spanOf(run);
@@ -22,7 +22,7 @@ struct Touched {
     CHECK(range.accessAt(begin + at) == access);
     return {span.address - begin, span.bytes};
   }
-  // What the program has: from where, how much, and whether it may write.
+  // What the program may access: start, length, and whether it may write.
   std::vector<std::tuple<uint64_t, uint64_t, bool>> has() {
     std::vector<std::tuple<uint64_t, uint64_t, bool>> found;
     range.forAccessible([&](const ManagedRange::Run& run) {
@@ -36,7 +36,7 @@ using Span = std::pair<uint64_t, uint64_t>;
 
 }  // namespace
 
-TEST_CASE("one touch brings its page, a further one the 64 KiB around it but for what is there, and one that goes on twice as much") {
+TEST_CASE("one touch fetches its page, a second one the missing pages of the 64 KiB around it, and a sequential one twice as much") {
   Touched of;
   CHECK(of.touch(5 * hostPageBytes + 7) == Span{5 * hostPageBytes, hostPageBytes});
   CHECK(of.touch(2 * pieceBytes + 3 * hostPageBytes) == Span{2 * pieceBytes, pieceBytes});
@@ -46,7 +46,7 @@ TEST_CASE("one touch brings its page, a further one the 64 KiB around it but for
   CHECK(of.touch(8 * hostPageBytes) == Span{6 * hostPageBytes, pieceBytes - 6 * hostPageBytes});
 }
 
-TEST_CASE("after a time with one touch the next begins with a page, after one with more with 64 KiB; a write behind a read is no more") {
+TEST_CASE("after a period with one touch the next fetches a page, with more touches 64 KiB; a write after a read does not count") {
   Touched of;
   for (int i = 0; i < 3; ++i) {
     CHECK(of.touch(pieceBytes).second == hostPageBytes);
@@ -61,13 +61,13 @@ TEST_CASE("after a time with one touch the next begins with a page, after one wi
   CHECK(of.touch(pieceBytes).second == hostPageBytes);
 }
 
-TEST_CASE("a program that is expected to go through memory gets 16 MiB at a time, or what there is") {
+TEST_CASE("a program that is expected to go through memory gets up to 16 MiB at a time") {
   Touched of;
   of.range.expect(Touched::begin + pieceBytes);
   CHECK(of.touch(pieceBytes) == Span{pieceBytes, rangeBytes - pieceBytes});
 }
 
-TEST_CASE("what the program may access is one run for each access, in order, and nothing once all is taken") {
+TEST_CASE("accessible memory is one run for each kind of access, in order, and empty once all is taken away") {
   Touched of;
   CHECK(!of.range.isOpen());
   of.touch(3 * pieceBytes);

@@ -1,4 +1,4 @@
-// The files whose memory a program has mapped, found by the addresses.
+// Finds the files whose memory a program has mapped, by address.
 #include "intercept/session/memory/mapped-file.h"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ constexpr uint64_t filePages = 8;
 
 uint64_t wireOf(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
-// A file in memory with a name, of which a piece is mapped.
+// A named file in memory, of which a piece is mapped.
 struct NamedFile {
   std::string path = "/dev/shm/vgpu-test-mapped-XXXXXX";
   int fd = mkstemp(path.data());
@@ -52,12 +52,12 @@ struct NamedFile {
   }
 };
 
-// A thread that may not follow /proc/self/map_files, as users may not.
+// Runs `body` on a thread that may not follow /proc/self/map_files, as for ordinary users.
 void withoutPrivilege(const std::function<void()>& body) {
   std::thread([&] {
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     __user_cap_data_struct none[2]{};
-    none[0].effective = none[0].permitted = 1u << CAP_DAC_OVERRIDE;  // if it is root, for its own files
+    none[0].effective = none[0].permitted = 1u << CAP_DAC_OVERRIDE;  // lets root access its own files
     if (geteuid() != 0) none[0] = {};
     REQUIRE(syscall(SYS_capset, &header, none) == 0);
     body();
@@ -66,17 +66,17 @@ void withoutPrivilege(const std::function<void()>& body) {
 
 }  // namespace
 
-TEST_CASE("a file is found from the address on, wherever in it that is") {
+TEST_CASE("a file is found from an address on, at any offset in the file") {
   NamedFile file;
   char* mapped = file.map(2, 5);
   CHECK(file.is(findMappedFile(wireOf(mapped), 5 * hostPageBytes), 2));
   CHECK(file.is(findMappedFile(wireOf(mapped) + hostPageBytes, 3 * hostPageBytes), 3));
-  CHECK(!findMappedFile(wireOf(mapped) + 3 * hostPageBytes, 3 * hostPageBytes));  // something else follows, or nothing
+  CHECK(!findMappedFile(wireOf(mapped) + 3 * hostPageBytes, 3 * hostPageBytes));  // another mapping follows, or none
   munmap(mapped, 5 * hostPageBytes);
   CHECK(!findMappedFile(wireOf(mapped), hostPageBytes));
 }
 
-TEST_CASE("what is private, anonymous or of two files is not found; what is only read is found as such") {
+TEST_CASE("private or anonymous memory, and memory of two files, is not found; read-only memory is found as such") {
   NamedFile file, other;
   char* copied = file.map(0, filePages, MAP_PRIVATE);
   CHECK(!findMappedFile(wireOf(copied), hostPageBytes));
@@ -85,7 +85,7 @@ TEST_CASE("what is private, anonymous or of two files is not found; what is only
   CHECK(file.is(found, 0));
   CHECK((fcntl(found->file, F_GETFL) & O_ACCMODE) == O_RDONLY);
   REQUIRE(mprotect(readOnly, hostPageBytes, PROT_READ | PROT_WRITE) == 0);
-  CHECK(!findMappedFile(wireOf(readOnly), 2 * hostPageBytes));  // as well as written
+  CHECK(!findMappedFile(wireOf(readOnly), 2 * hostPageBytes));  // read-only and writable memory together
   CHECK((fcntl(findMappedFile(wireOf(readOnly), hostPageBytes)->file, F_GETFL) & O_ACCMODE) == O_RDWR);
   void* anonymous = mmap(nullptr, hostPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(!findMappedFile(wireOf(anonymous), hostPageBytes));
@@ -100,7 +100,7 @@ TEST_CASE("what is private, anonymous or of two files is not found; what is only
   munmap(anonymous, hostPageBytes);
 }
 
-TEST_CASE("mappings of one file that the system lists apart are one") {
+TEST_CASE("adjacent mappings of one file that the system lists separately are one") {
   NamedFile file;
   char* mapped = file.map(0, filePages);
   REQUIRE(madvise(mapped + 2 * hostPageBytes, hostPageBytes, MADV_DONTDUMP) == 0);
@@ -108,7 +108,7 @@ TEST_CASE("mappings of one file that the system lists apart are one") {
   munmap(mapped, filePages * hostPageBytes);
 }
 
-TEST_CASE("without privilege a file is found by its path, or by another descriptor, and no other file by its path") {
+TEST_CASE("without privilege a file is found by its path, or by another descriptor, and never another file by that path") {
   NamedFile file;
   char* mapped = file.map(0, filePages);
   withoutPrivilege([&] { CHECK(file.is(findMappedFile(wireOf(mapped), filePages * hostPageBytes), 0)); });
@@ -125,7 +125,7 @@ TEST_CASE("without privilege a file is found by its path, or by another descript
 TEST_CASE("a device that is mapped is not opened") {
   void* mapped = mmap(nullptr, hostPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, kj::AutoCloseFd(open("/dev/zero", O_RDWR | O_CLOEXEC)), 0);
   REQUIRE(mapped != MAP_FAILED);
-  auto found = findMappedFile(wireOf(mapped), hostPageBytes);  // memory without a name, which the system makes for it
+  auto found = findMappedFile(wireOf(mapped), hostPageBytes);  // shared memory without a name, for which the system makes a file
   struct stat status {};
   if (found) CHECK((fstat(found->file, &status) == 0 && S_ISREG(status.st_mode)));
   munmap(mapped, hostPageBytes);

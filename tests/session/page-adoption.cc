@@ -1,4 +1,4 @@
-// Pages that become the arena's and private again while threads use them.
+// Pages that are moved into the arena and back into private memory while threads use them.
 #include "intercept/session/memory/page-adoption.h"
 
 #include <doctest/doctest.h>
@@ -47,7 +47,7 @@ bool isRefusedHere(Memory& memory) {
 
 }  // namespace
 
-TEST_CASE("no write is lost, whatever signals its thread blocks, while pages are adopted and returned") {
+TEST_CASE("no write is lost while pages are adopted and returned, whatever signals its thread blocks") {
   Memory memory;
   if (isRefusedHere(memory)) return;
   std::atomic<bool> ended{false};
@@ -73,7 +73,7 @@ TEST_CASE("no write is lost, whatever signals its thread blocks, while pages are
   CHECK(lost == 0);
 }
 
-TEST_CASE("system calls that write there meanwhile succeed, if the process may watch the system's accesses") {
+TEST_CASE("system calls that write to the pages meanwhile succeed, if the process may handle the kernel's faults") {
   Memory memory;
   if (isRefusedHere(memory)) return;
   auto watch = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC));
@@ -99,7 +99,7 @@ TEST_CASE("system calls that write there meanwhile succeed, if the process may w
   CHECK(failed == 0);
 }
 
-TEST_CASE("adopted pages are the arena's, and returned ones are the process's own again, with what was written meanwhile") {
+TEST_CASE("adopted pages belong to the arena, and returned ones are private again, with everything written meanwhile") {
   Memory memory;
   if (isRefusedHere(memory)) return;
   memory.word(3) = 33;
@@ -115,7 +115,7 @@ TEST_CASE("adopted pages are the arena's, and returned ones are the process's ow
   CHECK(memory.word(5) == 56);
 }
 
-TEST_CASE("pages that nobody may write are adopted as such, and returned as such") {
+TEST_CASE("read-only pages are adopted and returned as read-only") {
   Memory memory;
   memory.word(3) = 33;
   REQUIRE(mprotect(memory.bytes, pages * pageBytes, PROT_READ) == 0);
@@ -131,7 +131,7 @@ TEST_CASE("pages that nobody may write are adopted as such, and returned as such
   CHECK(memory.word(3) == 33);
 }
 
-TEST_CASE("kinds of pages are told apart: shared, of a file, in part not written, not read, not there") {
+TEST_CASE("kinds of pages are distinguished: shared, of a file, partly read-only, unreadable, unmapped") {
   Memory memory;
   const uint64_t address = addressOf(memory.bytes);
   CHECK(kindOfPages(address, pageBytes) == PageKind::adoptable);
@@ -145,7 +145,7 @@ TEST_CASE("kinds of pages are told apart: shared, of a file, in part not written
   CHECK(kindOfPages(addressOf(memory.arena.data()), pageBytes) == PageKind::other);
   int onStack = 0;
   CHECK(kindOfPages(addressOf(&onStack) / pageBytes * pageBytes, pageBytes) == PageKind::other);
-  static int initialised = 1;  // of the program's file
+  static int initialised = 1;  // in a page of the program's file
   CHECK(kindOfPages(addressOf(&initialised) / pageBytes * pageBytes, pageBytes) == PageKind::other);
 }
 

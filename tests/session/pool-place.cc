@@ -9,7 +9,7 @@
 using namespace vgpu;
 using namespace vgpu::client;
 
-TEST_CASE("each place of pools has a number of its own, and a device's own memory has the device's") {
+TEST_CASE("each location of pools has its own number, and memory of a device has the device's number") {
   for (unsigned number = 0; number < PoolPlace::count; ++number) CHECK(PoolPlace::at(number).number() == number);
   for (int device = 0; device < static_cast<int>(maxDevices); ++device) {
     PoolPlace place{CU_MEM_ALLOCATION_TYPE_PINNED, {CU_MEM_LOCATION_TYPE_DEVICE, device}};
@@ -18,7 +18,7 @@ TEST_CASE("each place of pools has a number of its own, and a device's own memor
   }
 }
 
-TEST_CASE("a location of the host is one place whatever its number, a node of it and a device are not") {
+TEST_CASE("host locations are one place whatever their id; a NUMA node and a device are not") {
   auto find = [](CUmemAllocationType type, CUmemLocation location) {
     PoolPlace place;
     CUresult result = PoolPlace::find(type, location, 2, place);
@@ -35,7 +35,7 @@ TEST_CASE("a location of the host is one place whatever its number, a node of it
   CHECK(find(managed, {CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0}) == -CUDA_ERROR_NOT_SUPPORTED);
 }
 
-TEST_CASE("memory of a pool is given to the place that it is at, if that can have any") {
+TEST_CASE("a pool's own location has access to its memory from the start, if it can have access") {
   for (unsigned number = 0; number < PoolPlace::count; ++number) {
     const PoolPlace place = PoolPlace::at(number);
     CAPTURE(number);

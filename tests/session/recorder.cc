@@ -20,21 +20,21 @@ RecordedFrame frame(uint64_t position) {
   return {{position, position, 0, 0, api::Method::memAlloc, 0}, kj::heapArray<capnp::word>(frameBytes / sizeof(capnp::word))};
 }
 
-// The recorder's thread lives as long as the process, and so does what it uses.
+// Static storage: the recorder's thread lives as long as the process, and so must what it uses.
 template <typename List>
 struct Recording {
   List& list = *new List;
   Recorder& recorder = *new Recorder(std::unique_ptr<ObjectList>(&list), [] { return RingCut(0); });
 };
 
-// A list that is written nowhere, and so stays where it is.
+// A list that has no file, so there is nothing to move.
 class UnwrittenList : public ObjectList {
  public:
   void leave() override {}
   void enter(const std::string&) override {}
 };
 
-// A disk that takes the first commit only when the program has been made to wait, if it is.
+// A disk whose first commit ends only after the program had to wait for it, if the program waits at all.
 class SlowList final : public UnwrittenList {
  public:
   void apply(RecordedFrame) override { ++applied; }
@@ -62,7 +62,7 @@ class FullList final : public UnwrittenList {
   std::atomic<bool> isFull{true};
 };
 
-// What is written to stderr while it lives.
+// Captures stderr while it lives.
 class Captured {
  public:
   Captured() : before(dup(STDERR_FILENO)) { dup2(fileno(file), STDERR_FILENO); }
@@ -102,10 +102,10 @@ TEST_CASE("a program that makes objects faster than the disk takes them waits") 
   }
   CHECK(flushes(recording.recorder));
   CHECK(recording.list.applied == frames);
-  CHECK(recording.list.addedMeanwhile <= 2 * framesQueued + 2);  // what is being written, and a full queue
+  CHECK(recording.list.addedMeanwhile <= 2 * framesQueued + 2);  // the batch being written and a full queue
 }
 
-TEST_CASE("a program whose object list cannot be written is told once, and every flush") {
+TEST_CASE("a program whose object list cannot be written gets one message, and every flush fails") {
   Recording<FullList> recording;
   size_t reported;
   {

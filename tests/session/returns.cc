@@ -28,7 +28,7 @@ struct Several {
 
 }  // namespace
 
-TEST_CASE("a return that began later and has ended is none of those that are awaited") {
+TEST_CASE("a return that began later and has ended does not count as one of those awaited") {
   Several returns;
   returns.begin(returns.first);
   returns.begin(returns.second);

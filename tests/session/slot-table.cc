@@ -14,7 +14,7 @@ namespace {
 const std::atomic<bool> lost{true}, alive{false};
 }
 
-TEST_CASE("a thread finds its own slot, and another one while that is taken") {
+TEST_CASE("a thread finds its own slot, or another one while that is taken") {
   auto slots = std::make_unique<SlotTable>();
   uint16_t mine = *slots->tryTake(SlotTable::forWaits, 7);
   uint16_t other = *slots->tryTake(SlotTable::forWaits, 7);
@@ -23,7 +23,7 @@ TEST_CASE("a thread finds its own slot, and another one while that is taken") {
   CHECK(slots->tryTake(SlotTable::forWaits, 7) == mine);
 }
 
-TEST_CASE("copies of few bytes leave slots to calls, and waits leave all of them") {
+TEST_CASE("small copies leave some slots to calls, and waits leave all of them") {
   auto slots = std::make_unique<SlotTable>();
   std::set<uint16_t> taken;
   for (uint32_t i = 0; auto slot = slots->tryTake(SlotTable::forWaits, i); ++i) taken.insert(*slot);
@@ -34,10 +34,10 @@ TEST_CASE("copies of few bytes leave slots to calls, and waits leave all of them
   CHECK(*taken.begin() == SlotTable::forBytes.first);
 }
 
-TEST_CASE("a slot has one holder at a time, and what the last one did there comes before what the next one does") {
+TEST_CASE("a slot has one holder at a time, and the accesses of one holder happen before those of the next") {
   auto slots = std::make_unique<SlotTable>();
   constexpr SlotTable::Range few{5, 3};
-  std::vector<uint64_t> uses(8);  // plain: thread sanitizer sees where two holders meet
+  std::vector<uint64_t> uses(8);  // not atomic: thread sanitizer reports two holders at once
   std::vector<std::thread> threads;
   for (uint32_t number = 0; number < 6; ++number)
     threads.emplace_back([&, number] {

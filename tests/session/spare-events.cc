@@ -29,7 +29,7 @@ class Spares {
 
 }  // namespace
 
-TEST_CASE("an event that the program has ended is its next one, and new") {
+TEST_CASE("a destroyed event is reused for the next one, in the state of a new event") {
   Spares spares;
   const uint64_t event = spares.make();
   CHECK(spares.take() == 0);
@@ -44,7 +44,7 @@ TEST_CASE("an event that the program has ended is its next one, and new") {
   CHECK(spares.take() == 0);
 }
 
-TEST_CASE("an event that something can tell from a new one is not kept") {
+TEST_CASE("an event that can be distinguished from a new one is not kept") {
   Spares spares;
   const uint64_t pending = spares.make(), shared = spares.make(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING), plain = spares.make();
   spares.state(pending).record.set(&spares.thread, {frameUnit + 1, 5});
@@ -57,7 +57,7 @@ TEST_CASE("an event that something can tell from a new one is not kept") {
   CHECK(spares.keep(plain));
 }
 
-TEST_CASE("an ended event is for those with the same flags in the same context") {
+TEST_CASE("a destroyed event is reused only for the same flags in the same context") {
   Spares spares;
   const uint64_t event = spares.make(CU_EVENT_DISABLE_TIMING);
   CHECK(spares.keep(event));
@@ -71,7 +71,7 @@ TEST_CASE("an ended event is for those with the same flags in the same context")
   CHECK(spares.take(CU_EVENT_DISABLE_TIMING) == event);
 }
 
-TEST_CASE("kept events live again when their context ends, and few are kept") {
+TEST_CASE("kept events are destroyed with their context, and few are kept") {
   Spares spares;
   std::set<uint64_t> kept;
   for (int i = 0; i < 200; ++i) {

@@ -11,7 +11,7 @@ namespace vgpu::client {
 
 namespace {
 
-constexpr uint64_t onDevice = deviceArenaBase;  // of nobody: the worker checks it, and this one does not
+constexpr uint64_t onDevice = deviceArenaBase;  // not allocated: a worker would check it, the fake session does not
 
 CUresult copyIn(FakeSession& fake, std::vector<std::byte>& memory) {
   return copyFromPageable(fake.thread(), CopyEnd::memory(onDevice), CopyEnd::memory(toWire(memory.data())), {memory.size(), 1, 1}, 1, 0);
@@ -28,7 +28,7 @@ unsigned takenSlabs(const Session& session) {
 
 }  // namespace
 
-TEST_CASE("a copy of which the worker refuses the last tile ends when the GPU has written those before it, and gives all slabs back") {
+TEST_CASE("a copy whose last tile the worker refuses ends when the GPU has written the earlier tiles, and returns all slabs") {
   FakeSession& fake = FakeSession::one();
   const unsigned before = takenSlabs(fake.session);
   std::vector<std::byte> memory(2 * MiB);  // four tiles
@@ -37,7 +37,7 @@ TEST_CASE("a copy of which the worker refuses the last tile ends when the GPU ha
   CHECK(takenSlabs(fake.session) == before);
 }
 
-TEST_CASE("copies to a device that gives no slab back go on in frames, and leave slabs to copies from it") {
+TEST_CASE("copies to a device that returns no slab continue in frames, and leave slabs for copies from it") {
   FakeSession& fake = FakeSession::one();
   std::vector<std::byte> few(16 * KiB), many(700 * KiB), read(2 * MiB);
   for (uint64_t copy = 0; copy < 2 * slabCount; ++copy) REQUIRE(copyIn(fake, few) == CUDA_SUCCESS);

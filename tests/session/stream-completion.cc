@@ -6,7 +6,7 @@
 
 namespace vgpu::client {
 
-TEST_CASE("a stream has one line from its first use on") {
+TEST_CASE("a stream keeps one completion word from its first use on") {
   Segment segment(Segment::create());
   CompletionWords completions(segment);
   StreamCompletion one, other;
@@ -18,7 +18,7 @@ TEST_CASE("a stream has one line from its first use on") {
   CHECK(other.take(completions, 0) != completion);
 }
 
-TEST_CASE("the line of a stream that is gone is another's only when the GPU has written all that was asked of it") {
+TEST_CASE("the completion word of a destroyed stream is reused only after the GPU has written everything that was requested") {
   Segment segment(Segment::create());
   CompletionWords completions(segment);
   StreamCompletion gone, next, last;

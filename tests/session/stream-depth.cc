@@ -6,8 +6,8 @@
 
 namespace vgpu::client {
 
-TEST_CASE("a stream takes as many frames, or as many bytes of pageable memory, as a driver before it blocks") {
-  // How many of the same kind are posted before the second group is full, at which a thread waits.
+TEST_CASE("a stream accepts as many frames, or as many bytes of pageable memory, as a driver does before it blocks") {
+  // How many copies of this size are posted before the second group is full and a thread waits.
   auto room = [](uint64_t pageableBytes) {
     StreamDepth depth;
     const Thread& thread = FakeSession::one().thread();
@@ -17,7 +17,7 @@ TEST_CASE("a stream takes as many frames, or as many bytes of pageable memory, a
   };
   CHECK(room(0) == 1008);
   CHECK(room(100) == 1008);
-  // docs/facts.md: 987 of 4 KiB, 250 of 16 KiB, 84 of 48 KiB; less what other threads may have on their way.
+  // docs/facts.md: 987 of 4 KiB, 250 of 16 KiB, 84 of 48 KiB; less those that other threads may have pending.
   CHECK((room(4 * KiB) > 900 && room(4 * KiB) < 987 - 32));
   CHECK((room(16 * KiB) > 225 && room(16 * KiB) < 250 - 8));
   CHECK((room(48 * KiB) > 75 && room(48 * KiB) < 84 - 3));

@@ -14,7 +14,7 @@ namespace {
 constexpr PoolSource ofDevice{PoolSource::Kind::device, 0};
 constexpr uint64_t unit = 512;
 
-// Memory that is allocated and freed in streams of the numbers 0, which needs no stream of the program's, and others.
+// Allocates and frees memory in streams given by number; 0 is the default stream and needs no object.
 class Pools {
  public:
   StreamPools::Block& free(uint64_t address, uint64_t units, uint64_t sequence = 1, uint64_t stream = 0,
@@ -25,7 +25,7 @@ class Pools {
     if (sequence != 0) block.isFenced(sequence);
     return block;
   }
-  // Takes the address of what an allocation of so many units gets; 0: nothing that was freed.
+  // Takes the address that an allocation of `units` would get; 0: no freed memory suits it.
   uint64_t take(uint64_t units, uint64_t stream = 0, const PoolSource& source = ofDevice) {
     StreamPools::Block* found = pools.findFreed(source, 0, stream, units * unit);
     if (found == nullptr) return 0;
@@ -41,7 +41,7 @@ class Pools {
 
 }  // namespace
 
-TEST_CASE("what was freed in a stream is taken again there, the smallest that fits without much waste") {
+TEST_CASE("memory freed in a stream is reused there, the smallest block that fits without much waste") {
   Pools of;
   for (uint64_t units : {20, 9, 8, 10, 16}) of.free(units << 20, units);
   CHECK(of.used() == 0);
@@ -57,21 +57,21 @@ TEST_CASE("what was freed in a stream is taken again there, the smallest that fi
   CHECK(of.used() == (7 + 8 + 8 + 13 + 16) * unit);
 }
 
-TEST_CASE("what was freed is another stream's, another source's or nobody's before its fence is sent") {
+TEST_CASE("before its fence is sent, freed memory is not reused by another stream or source") {
   Pools of;
   StreamPools::Block& unsent = of.free(1 << 20, 4, 0);
   of.free(2 << 20, 4, 1, 77);
   of.free(3 << 20, 4, 1, 0, {PoolSource::Kind::device, 1});
   of.free(4 << 20, 5, 1, 0, {PoolSource::Kind::managed, 0});
   CHECK(of.take(4) == 0);
-  CHECK(of.take(4, 0, {PoolSource::Kind::managed, 0}) == 0);  // without any waste
+  CHECK(of.take(4, 0, {PoolSource::Kind::managed, 0}) == 0);  // managed memory must match exactly
   CHECK(of.take(5, 0, {PoolSource::Kind::managed, 0}) == 4 << 20);
   CHECK(of.take(4, 77) == 2 << 20);
   unsent.isFenced(1);
   CHECK(of.take(4) == 1 << 20);
 }
 
-TEST_CASE("what its stream has passed is collected, in whatever order it was freed") {
+TEST_CASE("memory whose stream has passed its free is collected, in any order of frees") {
   Pools of;
   const uint32_t word = of.pools.fencesOf(0, 0, of.session.handles)->completion;
   for (uint64_t i = 1; i <= 6; ++i) of.free(i << 20, i % 2 == 0 ? 4 : 5, i);
@@ -83,7 +83,7 @@ TEST_CASE("what its stream has passed is collected, in whatever order it was fre
   CHECK(of.pools.takePast(0, false).empty());
   for (uint64_t address : past) {
     CHECK(of.pools.isPendingFree(address));
-    of.pools.freed(address);  // it has been
+    of.pools.freed(address);  // its free has completed
     of.pools.drop(address);
     CHECK_FALSE(of.pools.isPendingFree(address));
   }
@@ -94,12 +94,12 @@ TEST_CASE("what its stream has passed is collected, in whatever order it was fre
   CHECK_FALSE(of.pools.hasAny());
 }
 
-TEST_CASE("what another stream has freed is found with its fence, the smallest that fits without much waste") {
+TEST_CASE("memory freed in another stream is found with its fence, the smallest block that fits without much waste") {
   Pools of;
   of.free(1 << 20, 40, 5);
   of.free(2 << 20, 30, 6, 77);
   of.free(3 << 20, 20, 7);
-  of.free(4 << 20, 30, 0);  // not sent
+  of.free(4 << 20, 30, 0);  // the fence is not sent
   of.free(5 << 20, 31, 8, 0, {PoolSource::Kind::managed, 0});
   StreamPools::Block* found = of.pools.findFreed(ofDevice, 25 * unit);
   REQUIRE(found != nullptr);
@@ -109,15 +109,15 @@ TEST_CASE("what another stream has freed is found with its fence, the smallest t
   CHECK(of.pools.findFreed(ofDevice, 25 * unit) == nullptr);  // 40 would be half as much again
   CHECK(of.pools.findFreed(ofDevice, 33 * unit)->address == 1 << 20);
   CHECK(of.pools.findFreed(ofDevice, 41 * unit) == nullptr);
-  CHECK(of.pools.findFreed({PoolSource::Kind::managed, 0}, 30 * unit) == nullptr);  // without any waste
+  CHECK(of.pools.findFreed({PoolSource::Kind::managed, 0}, 30 * unit) == nullptr);  // managed memory must match exactly
 }
 
-TEST_CASE("how much was freed and is not there yet is known, and behind which fences it comes") {
+TEST_CASE("the amount of pending frees is known, and the fences that they follow") {
   Pools of;
   constexpr PoolSource managed{PoolSource::Kind::managed, 0};
   of.free(1 << 20, 4, 1);
   of.free(2 << 20, 5, 2);
-  of.free(3 << 20, 6, 0);  // not sent
+  of.free(3 << 20, 6, 0);  // the fence is not sent
   of.free(4 << 20, 7, 3, 0, managed);
   CHECK(of.pools.freedBytes(ofDevice) == (4 + 5 + 6) * unit);
   CHECK(of.pools.freedBytes(managed) == 7 * unit);

@@ -14,7 +14,7 @@ using namespace vgpu::client;
 
 namespace {
 
-// "Managed" memory that another thread always has when the kernel accesses it.
+// "Managed" memory that another thread always takes away before the kernel accesses it.
 std::array<char, 100'000> taken;
 
 bool isTaken(const void* memory) { return memory >= taken.data() && memory < taken.data() + taken.size(); }
@@ -24,13 +24,13 @@ constexpr ManagedAccess takenAccess{[](const void* memory, uint64_t, bool) { ret
                                       return isTaken(memory) ? taken.data() + taken.size() - static_cast<const char*>(memory) : 0;
                                     }};
 
-// As the kernel does with memory that the program may not access.
+// As the kernel does for memory that the program may not access.
 bool isRefused(const void* memory) {
   if (isTaken(memory)) errno = EFAULT;
   return isTaken(memory);
 }
 
-// Calls of the system on a pipe of its own.
+// System calls on a pipe.
 class Pipe {
  public:
   Pipe() { REQUIRE(pipe(ends) == 0); }
@@ -54,7 +54,7 @@ class Pipe {
 
 }  // namespace
 
-TEST_CASE("a system call moves managed memory that another thread takes whenever it was brought") {
+TEST_CASE("a system call moves managed memory, although another thread takes it away whenever it was fetched") {
   Pipe pipe;
   std::string own = "own, ", back(9, ' ');
   std::string_view("managed").copy(taken.data(), taken.size());
@@ -69,7 +69,7 @@ TEST_CASE("a system call moves managed memory that another thread takes whenever
   CHECK(std::string_view(taken.data() + 49, 11) == " , managed ");
 }
 
-TEST_CASE("a system call beyond the end of managed memory moves what is managed") {
+TEST_CASE("a system call beyond the end of managed memory moves only the managed bytes") {
   Pipe pipe;
   taken.fill('x');
   const iovec out{taken.data() + taken.size() - 10, 4096};
@@ -94,12 +94,12 @@ TEST_CASE("a system call moves memory that becomes managed while the kernel acce
   CHECK(std::string_view(back, 4) == "late");
 }
 
-TEST_CASE("what the kernel could store in managed memory only by chance is received in memory of our own, and once") {
+TEST_CASE("data that the kernel might fail to store in managed memory is received once, into a buffer of the session") {
   taken.fill(' ');
   int calls = 0;
   auto receive = [&](const iovec* vectors, size_t) {
     ++calls;
-    if (isRefused(vectors->iov_base)) return ssize_t{-1};  // a datagram would be lost
+    if (isRefused(vectors->iov_base)) return ssize_t{-1};  // the datagram would be lost
     return static_cast<ssize_t>(std::string_view("datagram").copy(static_cast<char*>(vectors->iov_base), vectors->iov_len));
   };
   const iovec in{taken.data(), 100};
@@ -108,7 +108,7 @@ TEST_CASE("what the kernel could store in managed memory only by chance is recei
   CHECK(std::string_view(taken.data(), 9) == "datagram ");
 }
 
-TEST_CASE("vectors that lie in managed memory themselves are found by the kernel") {
+TEST_CASE("the kernel reads vectors that lie in managed memory themselves") {
   Pipe pipe;
   char byte = 'v';
   auto* out = reinterpret_cast<iovec*>(taken.data() + 64 - toWire(taken.data()) % 16);
@@ -117,7 +117,7 @@ TEST_CASE("vectors that lie in managed memory themselves are found by the kernel
   CHECK(accessedBy(out, 1, false, takenAccess, write) == 1);
 }
 
-TEST_CASE("an access of other memory that the kernel refuses stays refused") {
+TEST_CASE("an access of other memory that the kernel refuses is refused") {
   int calls = 0;
   char byte;
   const iovec other{&byte, 1};
@@ -127,7 +127,7 @@ TEST_CASE("an access of other memory that the kernel refuses stays refused") {
   CHECK(calls == 1);
 }
 
-TEST_CASE("a file of the C library moves all of managed memory that another thread takes whenever it was brought") {
+TEST_CASE("a C library stream moves all of managed memory, although another thread takes it away whenever it was fetched") {
   std::FILE* file = std::tmpfile();
   REQUIRE(file != nullptr);
   for (size_t i = 0; i < taken.size(); ++i) taken[i] = static_cast<char>(i % 101);
@@ -140,7 +140,7 @@ TEST_CASE("a file of the C library moves all of managed memory that another thre
   size_t wrong = 0;
   for (size_t i = 0; i < taken.size(); ++i) wrong += taken[i] != static_cast<char>(i % 101);
   CHECK(wrong == 0);
-  CHECK(movedBy(file, taken.data(), taken.size(), true, takenAccess, get) == 0);  // the file's end
+  CHECK(movedBy(file, taken.data(), taken.size(), true, takenAccess, get) == 0);  // end of file
   CHECK(std::feof(file) != 0);
   std::fclose(file);
 }

@@ -10,7 +10,7 @@ using namespace vgpu::client;
 
 namespace {
 
-// "Managed" memory, which a call never finds at its place, because others always take it, but where it stays.
+// "Managed" memory that a call never finds in place, because other threads always take it away; its bytes stay.
 struct Piece {
   char bytes[1000] = {};
 } piece;
@@ -33,7 +33,7 @@ char* put(size_t place, std::string_view text) {
   return piece.bytes + place;
 }
 
-// What `row` makes of these arguments: `call` sees no managed memory among them.
+// Executes `row` with these arguments; the arguments that `call` gets contain no managed memory.
 template <typename Call>
 uint64_t called(const SystemCall& row, CallArguments arguments, Call&& call) {
   return calledWith(row, arguments, pieceAccess, [&](const CallArguments& given) -> uint64_t {
@@ -45,7 +45,7 @@ uint64_t called(const SystemCall& row, CallArguments arguments, Call&& call) {
 
 }  // namespace
 
-TEST_CASE("a call reads text and structures, and writes structures, of managed memory in memory of our own") {
+TEST_CASE("a call reads text and structures, and writes structures, of managed memory through buffers of the session") {
   piece = {};
   constexpr SystemCall row{text, in(4), out(4), value};
   const CallArguments arguments{toWire(put(0, "name")), toWire(put(100, "abcd")), toWire(put(200, "1234567")), 42};
@@ -63,7 +63,7 @@ TEST_CASE("a call reads text and structures, and writes structures, of managed m
   CHECK(std::string_view(piece.bytes + 200) == "back567");
 }
 
-TEST_CASE("a size is another argument, or where that points to, of which an int has half") {
+TEST_CASE("a size is another argument, or the word that it points to; of an int only the lower half counts") {
   piece = {};
   constexpr SystemCall counted{value, out(few(2, 3)), value}, pointed{out(at(1)), out(4)}, set{value, out(bits(0))};
   auto write = [](size_t argument, size_t bytes) {
@@ -81,13 +81,13 @@ TEST_CASE("a size is another argument, or where that points to, of which an int 
   CHECK(std::string_view(piece.bytes + 100).size() == 16);
 }
 
-TEST_CASE("a call that returns one of its arguments returns the program's") {
+TEST_CASE("a call that returns one of its arguments returns the program's pointer") {
   piece = {};
   constexpr SystemCall row{out(by(1))};
   CHECK(called(row, {toWire(piece.bytes), 64}, [](const CallArguments& given) { return given[0]; }) == toWire(piece.bytes));
 }
 
-TEST_CASE("what goes on behind the end of managed memory is the kernel's to refuse") {
+TEST_CASE("if a buffer extends beyond managed memory, the kernel refuses it") {
   constexpr SystemCall row{out(by(1))};
   const CallArguments arguments{toWire(piece.bytes + 900), 200};
   CHECK(calledWith(row, arguments, pieceAccess, [&](const CallArguments& given) -> uint64_t {
@@ -98,7 +98,7 @@ TEST_CASE("what goes on behind the end of managed memory is the kernel's to refu
   CHECK(errno == EFAULT);
 }
 
-TEST_CASE("a place is brought again as often as another thread has taken it, and any other refusal stays one") {
+TEST_CASE("memory is fetched again each time another thread has taken it away, and other errors are returned") {
   constexpr SystemCall row{value, place};
   int calls = 0;
   brings = 0;
@@ -114,7 +114,7 @@ TEST_CASE("a place is brought again as often as another thread has taken it, and
   CHECK(calls == 1);
 }
 
-TEST_CASE("a message is sent and received with its name and what is beside its bytes") {
+TEST_CASE("a message is sent and received with its name and its control data") {
   piece = {};
   iovec vectors{put(0, "text"), 4};
   msghdr message{put(100, "name"), 4, &vectors, 1, put(200, "beside"), 6, 0};

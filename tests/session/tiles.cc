@@ -10,7 +10,7 @@ using namespace vgpu::client;
 
 namespace {
 
-// Adds 1 to every byte of `box` that a tile covers; checks that no tile is too large or cuts an element.
+// Adds 1 to every byte of `box` that a tile covers; checks that no tile is too large or splits an element.
 std::vector<int> covered(const BoxSize& box, uint64_t unit, uint64_t capacity) {
   std::vector<int> count(box.bytes(), 0);
   Tiling tiles(box, unit, capacity);
@@ -42,20 +42,20 @@ TEST_CASE("every byte of a box is in exactly one tile") {
           }
 }
 
-TEST_CASE("what fits a slab is one tile, however many rows and slices it has") {
+TEST_CASE("a box that fits into a slab is one tile, however many rows and slices it has") {
   CHECK(tilesOf({256, 4096, 1}, 1 << 20) == 1);
   CHECK(tilesOf({4, 4, 65536}, 1 << 20) == 1);
   CHECK(tilesOf({1 << 20, 1, 1}, 1 << 20) == 1);
 }
 
-TEST_CASE("a larger box has hardly more tiles than its bytes need") {
+TEST_CASE("a larger box has hardly more tiles than its size requires") {
   CHECK(tilesOf({256, 4097, 1}, 1 << 20) == 2);
   CHECK(tilesOf({(1 << 20) + 1, 3, 1}, 1 << 20) == 6);
   CHECK(tilesOf({4, 4, 65537}, 1 << 20) == 2);
-  CHECK(tilesOf({300'000, 7, 2}, 1 << 20) == 6);  // three rows a tile
+  CHECK(tilesOf({300'000, 7, 2}, 1 << 20) == 6);  // three rows per tile
 }
 
-TEST_CASE("a row without height is cut like any bytes") {
+TEST_CASE("a box of one row is split at any byte") {
   Tiling tiles({10 * 100 + 1, 1, 1}, 1, 100);
   CHECK(tiles.count() == 11);
   CHECK(tiles[3].x == 300);

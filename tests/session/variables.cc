@@ -1,4 +1,4 @@
-// Variables of modules, and what ends with them, on the program's side.
+// Variables of modules, and their handles' end, on the program's side.
 #include "intercept/session/variables.h"
 
 #include <doctest/doctest.h>
@@ -11,7 +11,7 @@
 using namespace vgpu;
 using namespace vgpu::client;
 
-TEST_CASE("a module's variables give their handles back with it, so there may be any number of modules") {
+TEST_CASE("a module's end releases its variables' handles, so any number of modules can be loaded") {
   FakeSession& fake = FakeSession::one();
   HandleTable& handles = fake.session.handles;
   const std::array<std::byte, 16> image{};
@@ -30,7 +30,7 @@ TEST_CASE("a module's variables give their handles back with it, so there may be
   }
 }
 
-TEST_CASE("a module ends with its context, also if an error of earlier work has not been told yet") {
+TEST_CASE("a module ends with its context, also if an error of earlier work has not been reported yet") {
   FakeSession& fake = FakeSession::one();
   Thread& thread = fake.thread();
   const std::array<std::byte, 16> image{};
@@ -48,7 +48,7 @@ TEST_CASE("a module ends with its context, also if an error of earlier work has 
   CHECK_FALSE(fake.session.handles.isLive(api::Kind::MODULE, module));
 }
 
-TEST_CASE("of two threads that have asked for a variable, the second gets what the first has") {
+TEST_CASE("if two threads look up a variable, the second gets the first one's handle") {
   Variables variables;
   CHECK(variables.add("x", {.handle = 1, .module = 7, .address = 4096, .bytes = 4}).handle == 1);
   CHECK(variables.add("x", {.handle = 2, .module = 7, .address = 4096, .bytes = 4}).handle == 1);
@@ -56,7 +56,7 @@ TEST_CASE("of two threads that have asked for a variable, the second gets what t
   CHECK(variables.dropModule(7) == std::vector<uint64_t>{1});
 }
 
-TEST_CASE("a managed variable of modules on two devices is known by its address as long as one of them is loaded") {
+TEST_CASE("a managed variable of modules on two devices is found by its address as long as one of them is loaded") {
   for (uint64_t firstUnloaded : {7, 8}) {
     Variables variables;
     variables.add("shared", {.handle = 1, .module = 7, .address = 4096, .bytes = 4, .isManaged = true});

@@ -1,4 +1,4 @@
-// A snapshot's directory: all or nothing, and nothing but plain files of the right size and content.
+// A snapshot's directory: it is complete or absent, and contains only regular files of the right size and content.
 #include "vgpu/snapshot/snapshot-reader.h"
 #include "vgpu/snapshot/snapshot-writer.h"
 
@@ -29,13 +29,13 @@ FileSum sumOf(const std::string& text) { return {text.size(), checksumOf(bytesOf
 
 }  // namespace
 
-// In the place of the C library's: counts for what the disk was waited.
+// Replaces the C library's fsync: counts syncs.
 extern "C" int fsync(int file) {
   ++syncs;
   return static_cast<int>(syscall(SYS_fsync, file));
 }
 
-TEST_CASE("a snapshot waits for the disk only if it is to be synced") {
+TEST_CASE("a snapshot syncs its files only if asked to") {
   ScratchDirectory scratch;
   auto syncsOf = [&](const std::string& name, Durability durability) {
     SnapshotTarget target(scratch.path + name);
@@ -54,7 +54,7 @@ TEST_CASE("a snapshot waits for the disk only if it is to be synced") {
   CHECK(syncsOf("/moved", Durability::unsynced) == 0);
 }
 
-TEST_CASE("a published snapshot is there, private to its owner") {
+TEST_CASE("a published snapshot exists, readable by its owner only") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/snapshot";
   {
@@ -72,7 +72,7 @@ TEST_CASE("a published snapshot is there, private to its owner") {
   CHECK(modeOf(path + "/manifest.json") == 0600);
 }
 
-TEST_CASE("what is not published is removed, the directory too if it was made for it") {
+TEST_CASE("an unpublished snapshot is removed, including a directory that was made for it") {
   ScratchDirectory scratch;
   { SnapshotWriter(scratch.path + "/new").write(objectsFile, bytesOf("hello")); }
   CHECK(namesIn(scratch.path).empty());
@@ -83,14 +83,14 @@ TEST_CASE("what is not published is removed, the directory too if it was made fo
   CHECK(modeOf(scratch.path + "/old") == 0755);
 }
 
-TEST_CASE("a directory that holds something is refused and left alone") {
+TEST_CASE("a directory that is not empty is refused and left alone") {
   ScratchDirectory scratch;
   writeFile(scratch.path + "/thesis.tex", "x");
   CHECK_THROWS_WITH_AS(SnapshotWriter directory(scratch.path), doctest::Contains("it holds thesis.tex"), kj::Exception);
   CHECK(readFile(scratch.path + "/thesis.tex") == "x");
 }
 
-TEST_CASE("what a killed save left is replaced; beside it, anything foreign is not") {
+TEST_CASE("files of a killed save are replaced; foreign files are not") {
   ScratchDirectory scratch;
   auto leave = [&] {
     writeFile(scratch.path + "/manifest.json.new", "");
@@ -105,10 +105,10 @@ TEST_CASE("what a killed save left is replaced; beside it, anything foreign is n
   CHECK(readFile(scratch.path + "/chunks") == "half of th");
 }
 
-TEST_CASE("a directory that cannot be taken keeps its mode, and one that was made for it goes") {
+TEST_CASE("a directory that cannot be taken keeps its mode, and one that was made for the snapshot is removed") {
   ScratchDirectory scratch;
   std::string old = scratch.path + "/old";
-  std::filesystem::create_directories(old + "/chunks");  // under a name of ours, and no file that could be removed
+  std::filesystem::create_directories(old + "/chunks");  // has a name that vgpu uses, but is not a file that could be removed
   writeFile(old + "/manifest.json.new", "");
   chmod(old.c_str(), 0755);
   CHECK_THROWS_WITH_AS(SnapshotWriter directory(old), doctest::Contains("Is a directory"), kj::Exception);
@@ -118,9 +118,9 @@ TEST_CASE("a directory that cannot be taken keeps its mode, and one that was mad
   getrlimit(RLIMIT_NOFILE, &limit);
   none = limit;
   int next = dup(0);
-  none.rlim_cur = static_cast<rlim_t>(next) + 1;  // enough for the directory, too little for a file in it
+  none.rlim_cur = static_cast<rlim_t>(next) + 1;  // enough for the directory, too few for a file in it
   close(next);
-  // Set inside: undefined behaviour sanitizer's check of KJ's objects needs descriptors, too.
+  // Set inside, because undefined behaviour sanitizer's check of KJ's objects needs descriptors too.
   auto caught = kj::runCatchingExceptions([&] {
     setrlimit(RLIMIT_NOFILE, &none);
     KJ_DEFER(setrlimit(RLIMIT_NOFILE, &limit));
@@ -147,7 +147,7 @@ TEST_CASE("two snapshots are not written into one directory at the same time") {
   CHECK(readFile(scratch.path + "/manifest.json") == "the manifest");
 }
 
-TEST_CASE("what others put beside a snapshot, or in the place of its files, stays when that is given up") {
+TEST_CASE("foreign files beside a snapshot's, or in place of them, stay when the snapshot is abandoned") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/snapshot";
   {
@@ -160,7 +160,7 @@ TEST_CASE("what others put beside a snapshot, or in the place of its files, stay
   CHECK(readFile(path + "/chunks") == "somebody else's");
 }
 
-TEST_CASE("a published snapshot is removed too where its target is not kept") {
+TEST_CASE("a published snapshot is removed too if its target is not kept") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/snapshot";
   {
@@ -171,7 +171,7 @@ TEST_CASE("a published snapshot is removed too where its target is not kept") {
   CHECK(namesIn(scratch.path).empty());
 }
 
-TEST_CASE("a target is held as long as its writer has it") {
+TEST_CASE("a target is locked as long as its writer lives") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/snapshot";
   std::filesystem::create_directory(path);
@@ -183,7 +183,7 @@ TEST_CASE("a target is held as long as its writer has it") {
   SnapshotTarget third(path);
 }
 
-TEST_CASE("what cannot be a directory is refused with the reason") {
+TEST_CASE("a path that cannot be a directory is refused with the reason") {
   ScratchDirectory scratch;
   writeFile(scratch.path + "/file", "x");
   CHECK_THROWS_WITH_AS(SnapshotWriter directory(scratch.path + "/file"), doctest::Contains("Not a directory"),
@@ -204,7 +204,7 @@ TEST_CASE("a read-only disk is refused with the reason") {
                        kj::Exception);
 }
 
-TEST_CASE("a disk that becomes full is an error that names the file, and nothing is left") {
+TEST_CASE("a disk that becomes full is an error that names the file, and no file is left") {
   SmallDisk disk("size=1m");
   if (!disk.mounted) return;
   std::string path = disk.scratch.path + "/snapshot";
@@ -218,7 +218,7 @@ TEST_CASE("a disk that becomes full is an error that names the file, and nothing
   CHECK(namesIn(disk.scratch.path).empty());
 }
 
-TEST_CASE("a file of another size or content is refused by name and check") {
+TEST_CASE("a file of another size or content is refused with its name and the check that failed") {
   ScratchDirectory scratch;
   writeFile(scratch.path + "/objects", "hello");
   SnapshotReader directory(scratch.path);
@@ -234,7 +234,7 @@ TEST_CASE("a file of another size or content is refused by name and check") {
                        doctest::Contains("file pending-calls: cannot be opened: No such file"), kj::Exception);
 }
 
-TEST_CASE("a name that leads elsewhere is not followed") {
+TEST_CASE("a symbolic link is not followed") {
   ScratchDirectory scratch;
   writeFile(scratch.path + "/secret", "hello");
   std::string path = scratch.path + "/snapshot";
@@ -245,12 +245,12 @@ TEST_CASE("a name that leads elsewhere is not followed") {
   SnapshotReader directory(path);
   CHECK_THROWS_WITH_AS(directory.readWhole(objectsFile, sumOf("hello"), 100), doctest::Contains("cannot be opened"),
                        kj::Exception);
-  CHECK_THROWS_WITH_AS(directory.readWhole(pendingCallsFile, sumOf("hello"), 100), doctest::Contains("no plain file"),
+  CHECK_THROWS_WITH_AS(directory.readWhole(pendingCallsFile, sumOf("hello"), 100), doctest::Contains("not a regular file"),
                        kj::Exception);
-  CHECK_THROWS_WITH_AS(directory.readManifest(100), doctest::Contains("no plain file"), kj::Exception);
+  CHECK_THROWS_WITH_AS(directory.readManifest(100), doctest::Contains("not a regular file"), kj::Exception);
 }
 
-TEST_CASE("the checksum in pieces is the checksum of the whole") {
+TEST_CASE("the checksum of pieces equals the checksum of the whole") {
   auto bytes = randomBytes(100'000, 1);
   Checksum pieces;
   for (size_t at = 0; at < bytes.size(); at += 777)

@@ -41,7 +41,7 @@ RingCut firstRingAt(uint64_t position) {
   return cut;
 }
 
-// A segment of which three frames are consumed and some are not.
+// A segment with three consumed frames and some that are not.
 struct Ring {
   Ring() {
     RingReader reader(segment, 0);
@@ -70,7 +70,7 @@ std::vector<std::string> framesFrom(const Segment& segment, uint64_t position) {
 
 }  // namespace
 
-TEST_CASE("the pending of a ring executes in another segment as it would have here") {
+TEST_CASE("the pending calls of a ring execute in another segment as they would have here") {
   Ring ring;
   for (uint64_t i = 0; i < 50; i++) post(ring.segment, memAlloc(0, 4096 * i), static_cast<uint16_t>(i));
   post(ring.segment, fromSlab(7, 1000));
@@ -97,17 +97,17 @@ TEST_CASE("the pending of a ring executes in another segment as it would have he
   auto frames = framesFrom(other, ring.barrier);
   CHECK(frames.size() == 52);
   CHECK(frames == framesFrom(ring.segment, ring.barrier));
-  // And the ring goes on behind them.
+  // And the ring continues after them.
   post(other, memAlloc(0, 1));
   CHECK(framesFrom(other, pending.rings[0].head).size() == 1);
 }
 
-TEST_CASE("the slabs that a frame names go with the pending calls, with the bytes that it reads") {
+TEST_CASE("pending calls include the slabs that a frame names, with the bytes that it reads") {
   Ring ring;
   post(ring.segment, fromSlab(9, 50, 3, 2));
   post(ring.segment, fromSlab(11, 50, 3, 0));  // one slice
   post(ring.segment, blobWrite(12, 70));
-  post(ring.segment, copy3d(memory, memory, 80));  // names none
+  post(ring.segment, copy3d(memory, memory, 80));  // names no slab
   post(ring.segment, copy3dBack(api::Place::slab(10), memory, 100, 3));
   auto content = randomBytes(slabBytes, 2);
   for (uint32_t slab : {9, 11, 12}) std::memcpy(ring.segment.slab(slab), content.data(), content.size());
@@ -125,7 +125,7 @@ TEST_CASE("the slabs that a frame names go with the pending calls, with the byte
   CHECK(other.slabState(10).busy == 1);
 }
 
-TEST_CASE("a pending that wraps around the ring's end is whole") {
+TEST_CASE("pending calls that wrap around the ring's end are complete") {
   Segment segment{Segment::create()};
   uint64_t position = 0;
   {
@@ -145,14 +145,14 @@ TEST_CASE("a pending that wraps around the ring's end is whole") {
   CHECK(framesFrom(other, position) == framesFrom(segment, position));
 }
 
-TEST_CASE("a ring without a pending has an empty one") {
+TEST_CASE("a ring without pending calls gives an empty list") {
   Ring ring;
   PendingCalls pending = decodePendingCalls(encodePendingCalls(capturePendingCalls(ring.segment, firstRingAt(ring.barrier))));
   CHECK(pending.frameCount == 0);
   CHECK(pending.rings[0].frames.empty());
 }
 
-TEST_CASE("the pending calls of each ring go back into that ring") {
+TEST_CASE("the pending calls of each ring return to that ring") {
   Segment segment{Segment::create()};
   RingWriter first(segment, 0), third(segment, 2);
   auto send = [](RingWriter& writer, uint16_t slot) { writer.publish(*writer.reserve(9, never), api::Method::nothing, slot); };
@@ -178,13 +178,13 @@ TEST_CASE("the pending calls of each ring go back into that ring") {
   CHECK_THROWS_WITH_AS(requireSamePlace(pending, segment), doctest::Contains("calls to device 2"), kj::Exception);
 }
 
-TEST_CASE("a pending is put back only where it came from") {
+TEST_CASE("pending calls are put back only at their own position") {
   Ring ring;
   post(ring.segment, memAlloc(0, 1));
   PendingCalls pending = capturePendingCalls(ring.segment, firstRingAt(ring.barrier));
   requireSamePlace(pending, ring.segment);
   post(ring.segment, memAlloc(0, 2));
-  CHECK_THROWS_WITH_AS(requireSamePlace(pending, ring.segment), doctest::Contains("another moment of this program"),
+  CHECK_THROWS_WITH_AS(requireSamePlace(pending, ring.segment), doctest::Contains("does not match the state in which the program waits"),
                        kj::Exception);
 }
 
@@ -199,15 +199,15 @@ TEST_CASE("a ring that a hostile program has changed is refused") {
   refused([](Ring& ring) { ring.segment.ring(0).head = 0; });
   refused([](Ring& ring) { ring.segment.ring(0).head += ringBytes; });
   refused([](Ring& ring) { ring.segment.ring(0).head += 1; });
-  refused([](Ring& ring) { ring.segment.ring(0).head += 64; });  // a frame that was never completed
+  refused([](Ring& ring) { ring.segment.ring(0).head += 64; });  // claims a frame that was never completed
   refused([](Ring& ring) { std::memset(ring.segment.ringAt(0, ring.barrier), 0, 8); });
-  refused([](Ring& ring) { std::memset(ring.segment.ringAt(0, ring.barrier) + 8, 0xff, 4); });  // its size
+  refused([](Ring& ring) { std::memset(ring.segment.ringAt(0, ring.barrier) + 8, 0xff, 4); });  // the frame's size
   refused([](Ring& ring) { std::memset(ring.segment.ringAt(0, ring.barrier) + 8, 0, 4); });
   refused([](Ring& ring) { std::memset(ring.segment.ringAt(0, ring.barrier) + 12, 0xff, 2); });        // its method
   refused([](Ring& ring) { std::memset(ring.segment.ringAt(0, ring.barrier + 64) + 24, 0xff, 40); });  // its message
 }
 
-TEST_CASE("a slab number or size past the last is left to the worker") {
+TEST_CASE("an invalid slab number or size is left for the worker to refuse") {
   Ring ring;
   post(ring.segment, fromSlab(slabCount, 10));
   post(ring.segment, fromSlab(3, slabBytes + 1));
@@ -219,7 +219,7 @@ TEST_CASE("a slab number or size past the last is left to the worker") {
   CHECK(pending.slabs.empty());
 }
 
-TEST_CASE("a pending-calls file with a bit changed or cut off never leads outside of it") {
+TEST_CASE("reading a changed or truncated pending-calls file never leaves its bounds") {
   Ring ring;
   for (uint64_t i = 0; i < 3; i++) post(ring.segment, memAlloc(0, 4096 * i));
   post(ring.segment, fromSlab(7, 100));

@@ -1,4 +1,4 @@
-// A snapshot's part that is a process: its list, its image's checksums, and what it says of mapped files.
+// The part of a snapshot that holds a process: its list, its image's checksums, and its records of mapped files.
 #include "vgpu/snapshot/process-part.h"
 
 #include <doctest/doctest.h>
@@ -48,7 +48,7 @@ struct Saved {
 
 }  // namespace
 
-TEST_CASE("a process part is read as it was written") {
+TEST_CASE("a process part is read back as it was written") {
   Saved saved;
   CHECK(saved.part.images.size() == 2);
   auto read = readProcessPart(saved.directory, saved.write(encodeProcessPart(saved.part)));
@@ -67,7 +67,7 @@ TEST_CASE("a process part is read as it was written") {
   CHECK(bytes == (3 << 20) + 4);
 }
 
-TEST_CASE("a list of a process that makes no sense is refused by its field") {
+TEST_CASE("an invalid list of a process is refused with the field's name") {
   Saved saved;
   std::string text = encodeProcessPart(saved.part);
   auto refusedWith = [&](const std::string& from, const std::string& to, const char* check) {
@@ -78,19 +78,19 @@ TEST_CASE("a list of a process that makes no sense is refused by its field") {
     auto sum = saved.write(changed);
     CHECK(refusal([&] { readProcessPart(saved.directory, sum); }).find(check) != std::string::npos);
   };
-  refusedWith("vgpu-process", "vgpu-session", "it describes no process");
+  refusedWith("vgpu-process", "vgpu-session", "it does not describe a process");
   refusedWith("\"version\": 2", "\"version\": 1", "format version 1, and this build reads version 2");
   refusedWith("\"pid\": 7", "\"pid\": -7", "field pid");
   refusedWith("\"threads\"", "\"strands\"", "field threads");
-  refusedWith("\"processes\": [", "\"processes\": [{\"pid\": 8, \"name\": \"\"}, ", "processes: the first is not process pid");
+  refusedWith("\"processes\": [", "\"processes\": [{\"pid\": 8, \"name\": \"\"}, ", "processes: the first is not the one of field pid");
   refusedWith("\"stopped\": [", "\"stopped\": [\"a\", ", "field stopped");
   refusedWith("abc1", "../abc1", "sessions: ../abc1 is no name of one");
   refusedWith("core-7.img", "../core.img", "images: ../core.img is no name of one");
   refusedWith("\"path\": \"/lib/a\"", "\"path\": 3", "field path");
 }
 
-// Golden: whoever changes this changes the format, its version and docs/processes.md.
-TEST_CASE("the list of a process is written as version 2 has it") {
+// Golden test: a change here is a change of the format; raise its version and update docs/processes.md.
+TEST_CASE("the list of a process is written in the format of version 2") {
   Saved saved;
   saved.part.images = {{"core-7.img", {4, "ab"}}};
   CHECK(encodeProcessPart(saved.part) == R"({
@@ -153,12 +153,12 @@ TEST_CASE("the list of a process is written as version 2 has it") {
 )");
 }
 
-TEST_CASE("the snapshots of other sessions are found by their names, and one that is not the one saved is refused") {
+TEST_CASE("the snapshots of other sessions are found by name, and one that is not the saved one is refused") {
   Saved saved;
   std::string folder = sessionFolderOf(saved.directory, "abc1");
   CHECK(sessionsIn(saved.directory).empty());
   std::filesystem::create_directories(folder);
-  CHECK(sessionsIn(saved.directory).empty());  // it is not whole
+  CHECK(sessionsIn(saved.directory).empty());  // it is incomplete
   writeFile(folder + "/" + manifestFile, "one");
   std::filesystem::create_directories(sessionFolderOf(saved.directory, "No-Session"));
   writeFile(sessionFolderOf(saved.directory, "No-Session") + "/" + manifestFile, "one");
@@ -170,7 +170,7 @@ TEST_CASE("the snapshots of other sessions are found by their names, and one tha
         std::string::npos);
 }
 
-TEST_CASE("an image that was altered, cut off or removed is found and named") {
+TEST_CASE("an image that was altered, truncated or removed is found and named") {
   Saved saved;
   auto damage = [&] { return refusal([&] { verifyImages(saved.directory, saved.part, [](uint64_t) {}); }); };
   std::string pages = readFile(saved.folder + "/pages-1.img");
@@ -183,7 +183,7 @@ TEST_CASE("an image that was altered, cut off or removed is found and named") {
   CHECK(damage().find("file core-7.img: cannot be opened") != std::string::npos);
 }
 
-TEST_CASE("an ELF file is known by its build id, another by its content, and one that the process writes by its size") {
+TEST_CASE("an ELF file is identified by its build id, another file by its content, and one that the process writes by its size") {
   auto own = describeMapped("/proc/self/exe", false);
   CHECK(own.identity.starts_with("build id "));
   CHECK(own.identity.size() == 9 + 40);

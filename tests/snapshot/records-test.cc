@@ -24,7 +24,7 @@ std::vector<ObjectRecord> sample() {
 
 }  // namespace
 
-TEST_CASE("records come back as they were") {
+TEST_CASE("records are read back unchanged") {
   auto records = decodeRecords(encodeRecords(sample()), 256);
   REQUIRE(records.size() == 3);
   CHECK(records[1].id == ObjectId{api::Kind::FUNCTION, 11});
@@ -34,14 +34,14 @@ TEST_CASE("records come back as they were") {
   CHECK(decodeRecords({}, 256).empty());
 }
 
-TEST_CASE("a record of another moment is refused") {
-  CHECK_THROWS_WITH_AS(decodeRecords(encodeRecords(sample()), 192), doctest::Contains("not of this moment"),
+TEST_CASE("a record of another position is refused") {
+  CHECK_THROWS_WITH_AS(decodeRecords(encodeRecords(sample()), 192), doctest::Contains("a frame is newer than the snapshot"),
                        kj::Exception);
 }
 
-TEST_CASE("records that do not fit together are refused") {
+TEST_CASE("inconsistent records are refused") {
   auto records = sample();
-  records.erase(records.begin());  // the module that the function lives in
+  records.erase(records.begin());  // the function's module
   CHECK_THROWS_AS(decodeRecords(encodeRecords(records), 256), kj::Exception);
   records = sample();
   auto twice = encodeRecords(records);
@@ -50,7 +50,7 @@ TEST_CASE("records that do not fit together are refused") {
   CHECK_THROWS_AS(decodeRecords(twice, 256), kj::Exception);
 }
 
-TEST_CASE("records cut off anywhere but between two are refused") {
+TEST_CASE("records truncated anywhere but between two are refused") {
   auto good = encodeRecords(sample());
   size_t whole = 0;
   for (size_t size = 0; size < good.size(); size++) {
@@ -60,7 +60,7 @@ TEST_CASE("records cut off anywhere but between two are refused") {
     } catch (const kj::Exception&) {
     }
   }
-  CHECK(whole == 3);  // none, one, two of three
+  CHECK(whole == 3);  // zero, one and two of three records
 }
 
 TEST_CASE("records with any bit changed are refused, or are other records") {

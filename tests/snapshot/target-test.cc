@@ -1,4 +1,4 @@
-// The directory of a snapshot that is being written, beside others who take directories.
+// The directory of a snapshot that is being written, while other processes take directories.
 #include "vgpu/snapshot/snapshot-target.h"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@ using namespace vgpu;
 using namespace vgpu::snapshot;
 using namespace vgpu::test;
 
-TEST_CASE("a new directory is had although a collection takes empty ones that nobody holds") {
+TEST_CASE("a new directory is obtained although a collection removes empty directories that are not locked") {
   ScratchDirectory scratch;
   const std::string path = scratch.path + "/snapshot";
   std::atomic<bool> isOver{false};

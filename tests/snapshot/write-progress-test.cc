@@ -1,4 +1,4 @@
-// How far a snapshot is written, as others see it.
+// How much of a snapshot is written, as other processes see it.
 #include "vgpu/snapshot/write-progress.h"
 
 #include <doctest/doctest.h>
@@ -8,7 +8,7 @@
 using namespace vgpu::snapshot;
 using namespace vgpu::test;
 
-TEST_CASE("what a writer reports is found as long as it writes, the last of it") {
+TEST_CASE("the latest report of a writer is found as long as it writes") {
   ScratchDirectory scratch;
   CHECK_FALSE(findWriteProgress(scratch.path));
   {
@@ -26,7 +26,7 @@ TEST_CASE("what a writer reports is found as long as it writes, the last of it")
   CHECK(namesIn(scratch.path).empty());
 }
 
-TEST_CASE("what a writer left that was killed says nothing, and the next one takes its place") {
+TEST_CASE("the report of a killed writer is ignored, and the next writer replaces it") {
   ScratchDirectory scratch;
   writeFile(scratch.path + "/writing", "5 10 1.0");
   CHECK_FALSE(findWriteProgress(scratch.path));
@@ -37,7 +37,7 @@ TEST_CASE("what a writer left that was killed says nothing, and the next one tak
   CHECK(found->doneBytes == 1);
 }
 
-TEST_CASE("a writer that cannot have the file writes all the same") {
+TEST_CASE("a writer that cannot open the file still writes the snapshot") {
   ScratchDirectory scratch;
   WriteProgressFile file(scratch.path + "/missing");
   file.report(1, 2);

@@ -17,7 +17,7 @@ constexpr uint64_t prime = (uint64_t{1} << 61) - 1;
 
 const DigestKey key = *DigestKey::parse("000102030405060708090a0b0c0d0e0f");
 
-// The function as docs/snapshot.md writes it down, without any of the tricks.
+// The function as docs/snapshot.md specifies it, without optimization.
 Digest byTheBook(const Digester::Schedule& schedule, std::vector<std::byte> bytes) {
   uint64_t size = bytes.size(), digest[2] = {size, size};
   bytes.resize(roundUp(size, tileBytes));
@@ -49,7 +49,7 @@ Digest byTheBook(const Digester::Schedule& schedule, std::vector<std::byte> byte
 
 }  // namespace
 
-TEST_CASE("the digest is the function that is written down, for chunks of all sizes") {
+TEST_CASE("the digest equals the specified function, for chunks of all sizes") {
   Digester digester(key);
   for (size_t size : {0, 1, 15, 16, 4096, 65535, 65536, 65537, 200'000, 2 << 20}) {
     CAPTURE(size);
@@ -61,11 +61,11 @@ TEST_CASE("the digest is the function that is written down, for chunks of all si
   }
 }
 
-TEST_CASE("the digest of a key is always the same: it is in files") {
+TEST_CASE("the digest of a key never changes, because files contain it") {
   CHECK(Digester(key)(bytesOf("the same")) == Digest{0x67ba3bb50aeb2aa, 0x1909cf991dd22188});
 }
 
-TEST_CASE("a chunk's digest is that of its tiles and its size") {
+TEST_CASE("a chunk's digest depends on its tiles' digests and its size") {
   Digester digester(key);
   auto bytes = randomBytes(3 * tileBytes + 100, 1);
   std::vector<Digest> tiles;
@@ -74,7 +74,7 @@ TEST_CASE("a chunk's digest is that of its tiles and its size") {
   CHECK(digester.ofTiles(tiles, bytes.size()) == digester(bytes));
 }
 
-TEST_CASE("chunks that differ little, another size and another key have other digests") {
+TEST_CASE("similar chunks, another size and another key give other digests") {
   Digester digester(key), other(DigestKey{});
   std::set<Digest> seen;
   std::vector<std::byte> bytes(tileBytes + 64);
@@ -87,7 +87,7 @@ TEST_CASE("chunks that differ little, another size and another key have other di
     bytes[at] ^= std::byte{1};
   }
   for (size_t size = 1; size < 100; ++size) CHECK(isNew(digester(std::span(bytes).first(size))));
-  // What two words in each other's place, or one taken from another, would hide in a sum.
+  // Two words swapped, or a value moved from one word to another, which a sum would not detect.
   auto number = [&](size_t word, uint32_t value) { std::memcpy(&bytes[4 * word], &value, 4); };
   for (size_t a = 0; a < 64; a += 3)
     for (size_t b = 0; b < 64; b += 5) {

@@ -26,7 +26,7 @@ ChunkName nameOf(uint64_t number) { return {{number * 0x9e3779b97f4a7c15 >> 3, n
 
 std::vector<std::byte> contentOf(uint64_t number) { return randomBytes(chunkSize, static_cast<unsigned>(number)); }
 
-// Chunks `first` to `last`, one behind the other in a pack of their own, which is not in the index yet.
+// Writes chunks `first` to `last` in sequence into a new pack, which is not in the index yet.
 std::map<ChunkName, StoredChunk> writePack(ChunkStore& store, uint64_t first, uint64_t last) {
   auto pack = store.createPack();
   std::map<ChunkName, StoredChunk> rows;
@@ -78,7 +78,7 @@ std::string problemOf(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a chunk that was added is found by whoever opens the store next; of another size it is another chunk") {
+TEST_CASE("a chunk that was added is found by the next process that opens the store; with another size it is another chunk") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/store";
   DigestKey key = ChunkStore(path).key();
@@ -93,7 +93,7 @@ TEST_CASE("a chunk that was added is found by whoever opens the store next; of a
   CHECK_THROWS_WITH_AS(store.get(shorter), doctest::Contains("its index has no chunk"), kj::Exception);
 }
 
-TEST_CASE("a collection keeps what is needed, and gives the rest back to the file system") {
+TEST_CASE("a collection keeps needed chunks and returns the rest to the file system") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/store";
   uint64_t mixed = addPack(path, 1, 3), unused = addPack(path, 4, 9);
@@ -134,7 +134,7 @@ TEST_CASE("a collection of thousands of chunks in any order keeps exactly those 
   for (uint64_t number = 1; number <= count; ++number) CHECK(store.find(nameOf(number)).has_value() == (number % 7 == 1));
 }
 
-TEST_CASE("a collection leaves a pack as it is that somebody uses, indexed or not") {
+TEST_CASE("a collection leaves packs in use unchanged, indexed or not") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/store";
   uint64_t reused = addPack(path, 1, 2);
@@ -158,7 +158,7 @@ TEST_CASE("a collection leaves a pack as it is that somebody uses, indexed or no
   CHECK(namesIn(path + "/packs").empty());
 }
 
-TEST_CASE("who finds a chunk has leased its pack") {
+TEST_CASE("finding a chunk leases its pack") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/store";
   uint64_t pack = addPack(path, 1, 1);
@@ -173,7 +173,7 @@ TEST_CASE("who finds a chunk has leased its pack") {
   CHECK(another.takeAlone(pack));
 }
 
-TEST_CASE("a chunk whose pack a collection has is written once more, and does not go when the collection forgets the first") {
+TEST_CASE("a chunk whose pack a collection holds is written again, and is not removed when the collection drops the first copy") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/store";
   uint64_t first = addPack(path, 1, 1);
@@ -198,7 +198,7 @@ TEST_CASE("nothing is removed if the index lacks a chunk that is needed") {
   CHECK(isWhole(store, 2));
 }
 
-TEST_CASE("a pack that is missing or cut off is named to who needs it, and a save does not rely on it") {
+TEST_CASE("a missing or truncated pack is reported to its user, and a save does not rely on it") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/store";
   uint64_t cut = addPack(path, 1, 2), missing = addPack(path, 3, 3);
@@ -219,7 +219,7 @@ TEST_CASE("a pack that is missing or cut off is named to who needs it, and a sav
   CHECK(isWhole(store, 3));
 }
 
-TEST_CASE("who is killed before the index is written leaves a pack that the next collection removes") {
+TEST_CASE("a process killed before it writes the index leaves a pack that the next collection removes") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/store";
   addPack(path, 1, 1);
@@ -235,12 +235,12 @@ TEST_CASE("who is killed before the index is written leaves a pack that the next
   CHECK_FALSE(store.find(nameOf(2)));
 }
 
-TEST_CASE("several processes save and collect at the same time, and nothing that one has saved is lost") {
+TEST_CASE("several processes save and collect at the same time, and no saved chunk is lost") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/store";
   ChunkStore(path).key();
   constexpr uint64_t savers = 3, rounds = 8;
-  // Names of what is saved, one file a save, written while its packs are leased: what manifests are to real ones.
+  // Names of saved chunks, one file per save, written while its packs are leased; they play the part of manifests.
   std::string names = scratch.path + "/names";
   std::filesystem::create_directory(names);
   std::vector<pid_t> children;
@@ -249,7 +249,7 @@ TEST_CASE("several processes save and collect at the same time, and nothing that
       for (uint64_t round = 0; round < rounds; ++round) {
         ChunkStore store(path);
         std::map<ChunkName, StoredChunk> rows;
-        for (uint64_t number = round; number < round + 4; ++number)  // of which another saver may have some already
+        for (uint64_t number = round; number < round + 4; ++number)  // some of which another saver may already have
           if (!store.find(nameOf(number))) rows.merge(writePack(store, number, number));
         store.add(rows);
         std::ofstream(names + "/" + std::to_string(saver) + "-" + std::to_string(round)) << round;
@@ -272,7 +272,7 @@ TEST_CASE("several processes save and collect at the same time, and nothing that
   for (uint64_t number = 0; number < rounds + 3; ++number) CHECK(isWhole(store, number));
 }
 
-TEST_CASE("a store of another format, without its format, or of another user is refused with the reason") {
+TEST_CASE("a store with another format, without a format, or of another user is refused with the reason") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/store", format = path + "/format";
   addPack(path, 1, 1);
@@ -298,7 +298,7 @@ TEST_CASE("a store of another format, without its format, or of another user is 
   }
 }
 
-TEST_CASE("a file system on which a store could not be kept is refused by what it lacks") {
+TEST_CASE("a file system that cannot hold a store is refused with the feature that it lacks") {
   for (uint32_t network : {0x6969u, 0xff534d42u, 0x01021997u})
     CHECK(unfitType(network).find("it is on a network file system") == 0);
   for (uint32_t local : {0xef53u, 0x58465342u, 0x01021994u, 0x9123683eu}) CHECK(unfitType(local) == "");
@@ -313,25 +313,25 @@ TEST_CASE("a file system on which a store could not be kept is refused by what i
   umount(scratch.path.c_str());
 }
 
-TEST_CASE("an index that was cut off, or is no index, is refused by name") {
+TEST_CASE("a truncated or invalid index is refused by name") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/store", data = path + "/index/data.mdb";
   addPack(path, 1, 2);
   auto size = std::filesystem::file_size(data);
   std::filesystem::resize_file(data, size - 4096);
-  CHECK(problemOf(path).find("it was cut off") != std::string::npos);
+  CHECK(problemOf(path).find("it was truncated") != std::string::npos);
   std::ofstream(data, std::ios::binary) << std::string(size, 'x');
   CHECK(problemOf(path).find(path + "/index") != std::string::npos);
 }
 
-TEST_CASE("a name of a snapshot leads nowhere else") {
+TEST_CASE("a snapshot's name leads to no other place") {
   for (const char* bad : {"", ".", "..", "../x", "a/b", ".hidden", "a b"})
-    CHECK_THROWS_WITH_AS(ChunkStore::directoryOf("/s", bad), doctest::Contains("is no name of a snapshot"), kj::Exception);
+    CHECK_THROWS_WITH_AS(ChunkStore::directoryOf("/s", bad), doctest::Contains("cannot name a snapshot"), kj::Exception);
   CHECK_THROWS_AS(ChunkStore::directoryOf("/s", std::string(101, 'a')), kj::Exception);
   CHECK(ChunkStore::directoryOf("/s", "app-1.b_C") == "/s/snapshots/app-1.b_C");
 }
 
-TEST_CASE("a snapshot's directory is in a store only below its folder for them") {
+TEST_CASE("a snapshot's directory belongs to a store only if it is below the store's folder for snapshots") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/store";
   CHECK_FALSE(ChunkStore::around(path + "/snapshots/a"));
@@ -344,7 +344,7 @@ TEST_CASE("a snapshot's directory is in a store only below its folder for them")
   CHECK_FALSE(ChunkStore::around(scratch.path + "/snapshots/a"));
 }
 
-TEST_CASE("a full disk is an error at the index too, and what was there stays") {
+TEST_CASE("a full disk is an error at the index too, and existing files stay") {
   SmallDisk disk("size=1m");
   if (!disk.mounted) return;
   std::string path = disk.scratch.path + "/store";
@@ -365,7 +365,7 @@ TEST_CASE("a full disk is an error at the index too, and what was there stays") 
   CHECK_FALSE(store.find(nameOf(3)));
 }
 
-TEST_CASE("a store that has lost its leases is refused, because nobody knows who uses it") {
+TEST_CASE("a store that has lost its leases is refused, because its users are unknown") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/store";
   { ChunkStore made(path); }

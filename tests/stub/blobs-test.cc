@@ -1,4 +1,4 @@
-// What a session's images may take of its worker.
+// How much of its worker's memory a session's images may use.
 #include "stub/worker/blobs.h"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ std::span<const std::byte> bytesOf(std::string_view text) { return std::as_bytes
 
 }  // namespace
 
-TEST_CASE("images that are announced, or zero, take no memory, and bytes that arrive take theirs") {
+TEST_CASE("announced images and zeros use no memory, and bytes that arrive use theirs") {
   BlobUsage usage;
   Blobs blobs(usage);
   uint64_t before = residentBytes();
@@ -41,7 +41,7 @@ TEST_CASE("images that are announced, or zero, take no memory, and bytes that ar
   CHECK(blobs.find(0)->bytes()[3 * GiB + 4] == std::byte{'t'});
 }
 
-TEST_CASE("an image is whole when all of it has arrived, and a zero byte lies behind it") {
+TEST_CASE("an image is complete when all of it has arrived, and a zero byte follows it") {
   BlobUsage usage;
   Blobs blobs(usage);
   for (size_t bytes : {1, 4095, 4096, 4097}) {
@@ -57,7 +57,7 @@ TEST_CASE("an image is whole when all of it has arrived, and a zero byte lies be
   }
 }
 
-TEST_CASE("what images announce, each and all together, and how many there are has limits") {
+TEST_CASE("the announced sizes of images, each and in total, and their number are limited") {
   BlobUsage usage;
   Blobs blobs(usage, {.count = 3, .eachBytes = 1000, .allBytes = 1500});
   auto reserve = [&](uint64_t number, uint64_t bytes) { return blobs.reserve(number, Blob::Origin::program, bytes); };

@@ -15,7 +15,7 @@ namespace api = vgpu::api;
 
 namespace {
 
-// A GPU that comes to a write when it is told to, and notes which streams it was to wait for and into which the writes came.
+// A GPU that executes a write when the test says so. It notes which streams it had to wait for, and in which streams the writes were.
 struct {
   std::deque<std::pair<uint64_t, uint64_t>> writes;  // address, value
   std::string joined, written;
@@ -24,7 +24,7 @@ struct {
   std::set<uint64_t> passed;  // events
 } gpu;
 
-constexpr uint64_t behindLegacy = 903;  // ours, the third that is made
+constexpr uint64_t behindLegacy = 903;  // the worker's own stream, the third that is made
 
 CUresult CUDAAPI registerHost(void*, size_t, unsigned) { return CUDA_SUCCESS; }
 CUresult CUDAAPI devicePointer(CUdeviceptr* address, void* host, unsigned) {
@@ -46,7 +46,7 @@ CUresult CUDAAPI record(CUevent, CUstream stream) {
 CUresult CUDAAPI queryEvent(CUevent event) { return gpu.passed.contains(vgpu::toWire(event)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; }
 CUresult CUDAAPI waitFor(CUstream, CUevent, unsigned) { return CUDA_SUCCESS; }
 CUresult CUDAAPI query(CUstream stream) { return gpu.done.contains(vgpu::toWire(stream)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; }
-// Stream 13 does not block.
+// Stream 13 is non-blocking.
 CUresult CUDAAPI flagsOf(CUstream stream, unsigned* flags) {
   *flags = vgpu::toWire(stream) == 13 ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
   return CUDA_SUCCESS;
@@ -81,7 +81,7 @@ Driver fakeDriver() {
   return driver;
 }
 
-constexpr uint64_t firstMark = 801;  // the first event is what our streams wait by
+constexpr uint64_t firstMark = 801;  // the first event belongs to the worker's streams
 
 // A device with the streams 1, 2 and 3, whose real handles are 11, 12 and 13.
 struct Fixture {
@@ -105,7 +105,7 @@ struct Fixture {
     REQUIRE(device->fence(number) == CUDA_SUCCESS);
     return number;
   }
-  // A wait for all that a stream has been given.
+  // Signals a word when all work given to the stream so far is done.
   void await(uint64_t stream, uint64_t value) {
     REQUIRE(device->signalStream(stream, {&word, vgpu::toWire(&word), value}) == CUDA_SUCCESS);
   }
@@ -156,7 +156,7 @@ TEST_CASE_FIXTURE(Fixture, "a wait for the stream that had work last is a write 
   device->used(0);
   await(3, 7);
   CHECK(gpu.written == "11 0 13 ");
-  CHECK(gpu.joined == "11 ");  // its mark; that which does not block has none
+  CHECK(gpu.joined == "11 ");  // the event of stream 1; the non-blocking stream has none
 }
 
 TEST_CASE_FIXTURE(Fixture, "a wait for a stream that blocks, behind which the legacy stream has had work, ends with its own work") {
@@ -164,7 +164,7 @@ TEST_CASE_FIXTURE(Fixture, "a wait for a stream that blocks, behind which the le
   device->used(0);
   CHECK(gpu.joined == "11 ");
   await(2, 4);
-  CHECK(word == 4);  // it has had none
+  CHECK(word == 4);  // the stream has no work
   await(1, 5);
   device->ask();
   CHECK(word == 4);
@@ -187,7 +187,7 @@ TEST_CASE_FIXTURE(Fixture, "a wait for such a stream lasts no longer if that is 
   REQUIRE(device->joinDestroyed(1) == CUDA_SUCCESS);
   handles.remove(api::Kind::STREAM, 1);
   CHECK(gpu.written.empty());
-  gpu.passed = {firstMark + 1};  // behind what it was given later
+  gpu.passed = {firstMark + 1};  // an event recorded behind its later work
   device->ask();
   CHECK(word == 0);
   gpu.passed = {firstMark};

@@ -11,7 +11,7 @@
 namespace vgpu::stub {
 namespace {
 
-// A file in the place of standard output.
+// Redirects standard output to a file.
 struct Printed {
   kj::AutoCloseFd file{memfd_create("printed", MFD_CLOEXEC)};
   void write(const std::string& text) { REQUIRE(::write(file, text.data(), text.size()) == ssize_t(text.size())); }
@@ -22,7 +22,7 @@ struct Printed {
   }
 };
 
-TEST_CASE("what the driver writes is collected once, and given in parts of any size") {
+TEST_CASE("the driver's output is collected once, and returned in parts of any size") {
   Printed printed;
   DeviceOutput output(printed.file);
   output.collect();
@@ -42,7 +42,7 @@ TEST_CASE("what the driver writes is collected once, and given in parts of any s
   CHECK(output.isEmpty());
 }
 
-TEST_CASE("what a snapshot kept comes first") {
+TEST_CASE("output that a snapshot kept comes first") {
   Printed printed;
   DeviceOutput output(printed.file);
   output.load("before\n");
@@ -51,7 +51,7 @@ TEST_CASE("what a snapshot kept comes first") {
   CHECK(output.rest() == "before\nafter\n");
 }
 
-TEST_CASE("output that nobody fetches takes bounded memory, and the latest is kept") {
+TEST_CASE("output that is never fetched takes bounded memory, and the latest is kept") {
   Printed printed;
   DeviceOutput output(printed.file);
   const std::string piece(8 << 20, 'x');
@@ -66,7 +66,7 @@ TEST_CASE("output that nobody fetches takes bounded memory, and the latest is ke
   CHECK(output.rest().ends_with("xthe last"));
 }
 
-TEST_CASE("where standard output is not the worker's, nothing is collected") {
+TEST_CASE("nothing is collected if standard output is not the worker's") {
   DeviceOutput output(-1);
   output.collect();
   CHECK(output.isEmpty());

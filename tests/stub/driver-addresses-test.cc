@@ -1,4 +1,4 @@
-// Where the driver's blocks lie, and how a module gets one of its own.
+// Addresses of the driver's blocks of memory, and how a module gets its own block.
 #include "stub/driver/driver-addresses.h"
 
 #include <doctest/doctest.h>
@@ -14,7 +14,7 @@ constexpr uint64_t block = driverBlockBytes, asked = 2 * block - 4 * KiB;
 
 }  // namespace
 
-TEST_CASE("blocks of modules lie apart from the driver's others, at the lowest free place") {
+TEST_CASE("modules' blocks lie apart from the driver's other blocks, at the lowest free address") {
   DriverAddresses addresses;
   uint64_t other = addresses.take(asked);
   CHECK_FALSE(inModuleBlocks(other));
@@ -26,7 +26,7 @@ TEST_CASE("blocks of modules lie apart from the driver's others, at the lowest f
   CHECK(placement.blocks() == std::vector<DriverBlock>{{first, asked}, {second, block}});
 }
 
-TEST_CASE("what is unmapped of a block at once is nobody's until the block goes") {
+TEST_CASE("memory that the driver unmaps from a block at once is unused until the block ends") {
   DriverAddresses addresses;
   BlockPlacement placement;
   uint64_t first = addresses.take(asked);
@@ -36,7 +36,7 @@ TEST_CASE("what is unmapped of a block at once is nobody's until the block goes"
   CHECK(addresses.take(block) == first);
 }
 
-TEST_CASE("a block that is named lies there again, in any order, and one that was not made then lies elsewhere") {
+TEST_CASE("a block with a requested address lies there again, in any order; one made without a request lies elsewhere") {
   DriverAddresses addresses;
   DriverBlock small{moduleBlocksBase + 5 * block, asked}, large{moduleBlocksBase, asked + block},
       other{moduleBlocksBase + 9 * block, asked};
@@ -49,7 +49,7 @@ TEST_CASE("a block that is named lies there again, in any order, and one that wa
   CHECK(placement.blocks() == std::vector<DriverBlock>{large, small, other});
 }
 
-TEST_CASE("a named place that is taken is not given twice") {
+TEST_CASE("a requested address that is taken is not given twice") {
   DriverAddresses addresses;
   DriverBlock wanted{moduleBlocksBase + block, asked};
   {
@@ -61,7 +61,7 @@ TEST_CASE("a named place that is taken is not given twice") {
   CHECK(placement.blocks().empty());
 }
 
-TEST_CASE("another thread's blocks are not placed by this thread's placement") {
+TEST_CASE("one thread's requested address does not apply to other threads' blocks") {
   DriverAddresses addresses;
   BlockPlacement placement;
   uint64_t before = DriverAddresses::mappings();
@@ -71,7 +71,7 @@ TEST_CASE("another thread's blocks are not placed by this thread's placement") {
   CHECK(DriverAddresses::mappings() == before + 1);
 }
 
-TEST_CASE("places that were never there are not taken") {
+TEST_CASE("addresses that never had a block cannot be requested") {
   AddressRanges ranges(0x1000, 0x1000);
   CHECK(ranges.takeAt(0x1800, 0x100));
   CHECK_FALSE(ranges.takeAt(0x1800, 0x100));

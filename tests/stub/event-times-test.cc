@@ -10,7 +10,7 @@ using namespace vgpu::stub;
 
 namespace {
 
-// Events are pointers to when they happened, in milliseconds; a driver tells differences as floats.
+// Events point to their times in milliseconds; a driver reports differences as floats.
 std::vector<double> happened;
 double clockNow = 0;
 
@@ -46,7 +46,7 @@ TEST_CASE("a time between two events of an old session is as exact after a resto
   EventTimes before(driver);
   clockNow = 0;
   before.start();
-  // A day after the clock's zero a float counts in steps of 8 milliseconds.
+  // One day after the clock's zero a float has a resolution of 8 milliseconds.
   constexpr double day = 24 * 3600e3;
   std::vector<CUevent> events{eventAt(day + 7.25), eventAt(day), eventAt(day + 0.0625), eventAt(day + 1000)};
   std::unordered_map<uint64_t, uint64_t> real;
@@ -69,7 +69,7 @@ TEST_CASE("a time between two events of an old session is as exact after a resto
     }
 }
 
-TEST_CASE("the clock of a restored session goes on where it was, however long the worker has waited for that session") {
+TEST_CASE("the clock of a restored session continues where it was, however long the worker has waited for that session") {
   Driver driver = timedDriver();
   EventTimes after(driver);
   clockNow = 100;

@@ -12,11 +12,11 @@ namespace api = vgpu::api;
 
 namespace {
 
-// A driver that keeps graphs as names and counts.
+// A driver that represents graphs by numbers and counts calls.
 struct Fake {
   unsigned made = 0, set = 0, launched = 0, alive = 0;
   CUresult instantiate = CUDA_SUCCESS, update = CUDA_SUCCESS, launch = CUDA_SUCCESS;
-  std::vector<uint64_t> launches;  // executables, in order
+  std::vector<uint64_t> launches;  // executable graphs, in order of their launches
   uint64_t next = 100;
 } fake;
 
@@ -64,11 +64,11 @@ Driver graphDriver() {
 struct Made {
   Made() { fake = {}; }
   const Driver driver = graphDriver();
-  PrimaryContext context{driver, 0};  // none is taken
+  PrimaryContext context{driver, 0};  // no context is made
   FoldedGraphs graphs{driver, context};
   std::list<std::vector<capnp::word>> contents;
 
-  // Kernels of one function with these parameters.
+  // Launches of kernels of one function with these parameters.
   std::vector<FoldedWork> run(const std::vector<uint64_t>& parameters, uint64_t function = 7, uint64_t module = 70) {
     std::vector<FoldedWork> made;
     for (uint64_t parameter : parameters) {
@@ -90,7 +90,7 @@ struct Made {
 
 }  // namespace
 
-TEST_CASE("work that comes again is launched by two graphs in turn, and nothing of them is set") {
+TEST_CASE("repeated work is launched by two graphs in turn, and their parameters are not set again") {
   Made made;
   for (int i = 0; i < 6; ++i) CHECK(made.launch(made.run({1, 2, 3})));
   CHECK(fake.made == 2);
@@ -100,7 +100,7 @@ TEST_CASE("work that comes again is launched by two graphs in turn, and nothing 
   CHECK(fake.launches[4] != fake.launches[5]);
 }
 
-TEST_CASE("of a run of the same shape only what differs is set") {
+TEST_CASE("in a run of the same shape only changed parameters are set") {
   Made made;
   made.launch(made.run({1, 2, 3}));
   made.launch(made.run({1, 2, 3}));
@@ -111,7 +111,7 @@ TEST_CASE("of a run of the same shape only what differs is set") {
   CHECK(fake.set == 4);
 }
 
-TEST_CASE("parts of a long period have a graph each") {
+TEST_CASE("each part of a long period has its own graph") {
   Made made;
   for (int i = 0; i < 5; ++i)
     for (uint64_t part = 0; part < 3; ++part) CHECK(made.launch(made.run({part, part}), 1, {.copies = 4}));
@@ -126,14 +126,14 @@ TEST_CASE("a stream never shares a graph with another") {
   CHECK(fake.made == 2);
 }
 
-TEST_CASE("of a shape that may not come again a graph is made when it does") {
+TEST_CASE("for a shape that may not recur a graph is made at its second occurrence") {
   Made made;
   CHECK(!made.launch(made.run({1, 2}), 1, {.isNew = true}));
   CHECK(fake.made == 0);
   CHECK(made.launch(made.run({3, 4}), 1, {.isNew = true}));
 }
 
-TEST_CASE("for a stream that may end soon no graph is made, and those that are there are used") {
+TEST_CASE("no graph is made for a stream that may end soon, and existing ones are used") {
   Made made;
   CHECK(!made.launch(made.run({1, 2}), 1, {.isShort = true}));
   CHECK(made.launch(made.run({1, 2}), 1));
@@ -141,7 +141,7 @@ TEST_CASE("for a stream that may end soon no graph is made, and those that are t
   CHECK(fake.made == 1);
 }
 
-TEST_CASE("a graph ends before a module, a function or a stream that it names, or has named when it was made") {
+TEST_CASE("a graph is destroyed before a module, a function or a stream that it uses, or used when it was made") {
   for (auto kind : {api::Kind::MODULE, api::Kind::FUNCTION, api::Kind::STREAM}) {
     Made made;
     made.launch(made.run({1}));
@@ -156,7 +156,7 @@ TEST_CASE("a graph ends before a module, a function or a stream that it names, o
   }
 }
 
-TEST_CASE("a run whose update the driver refuses is not launched, and its graph is used no more") {
+TEST_CASE("a run whose update the driver refuses is not launched, and its graph is not used again") {
   Made made;
   made.launch(made.run({1}));
   made.launch(made.run({1}));
@@ -168,14 +168,14 @@ TEST_CASE("a run whose update the driver refuses is not launched, and its graph 
   CHECK(made.launch(made.run({2})));
 }
 
-TEST_CASE("a shape whose updates are always refused is given up") {
+TEST_CASE("a shape whose updates are always refused is no longer folded") {
   Made made;
   fake.update = CUDA_ERROR_NOT_SUPPORTED;
   for (uint64_t i = 0; i < 100; ++i) made.launch(made.run({i}));
   CHECK(fake.made < 20);
 }
 
-TEST_CASE("without memory for a graph all are dropped, and none is made for a while") {
+TEST_CASE("if there is no memory for a graph, all are dropped, and none is made for a while") {
   Made made;
   made.launch(made.run({1}));
   fake.instantiate = CUDA_ERROR_OUT_OF_MEMORY;

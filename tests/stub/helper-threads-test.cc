@@ -11,7 +11,7 @@ namespace {
 
 constexpr int pieces = 100;
 
-// How many threads have done the pieces, each of them once.
+// Does all pieces, each once, and returns how many threads took part.
 int doPieces(size_t helpers) {
   std::atomic<int> next{0}, done{0}, threads{0};
   vgpu::runWithHelpers(helpers, [&] {
@@ -24,7 +24,7 @@ int doPieces(size_t helpers) {
 
 }  // namespace
 
-TEST_CASE("work is done by the caller and its helpers, and by the caller alone where no thread is to be had") {
+TEST_CASE("work is done by the caller and its helpers, or by the caller alone if no thread can be started") {
   CHECK_EQ(doPieces(0), 1);
   CHECK_EQ(doPieces(3), 4);
   std::optional<vgpu::test::NoMoreThreads> limit(std::in_place);

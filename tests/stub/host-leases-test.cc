@@ -1,4 +1,4 @@
-// What a session may have of its host's memory, and where.
+// How much of its host's memory a session may use, and at which addresses.
 #include "stub/worker/host-leases.h"
 
 #include <doctest/doctest.h>
@@ -19,9 +19,9 @@ using namespace vgpu::stub;
 
 namespace {
 
-constexpr uint64_t arena = hostArenaBase, elsewhere = 0x5500'0000'0000;  // where nobody has anything, a sanitizer included
+constexpr uint64_t arena = hostArenaBase, elsewhere = 0x5500'0000'0000;  // used by nothing, not even a sanitizer
 
-// A pool over a driver that registers whatever it is given.
+// A pool over a driver that registers any memory.
 struct Pool {
   explicit Pool(HostLimits limits) : pool(driver, std::move(limits)) {
     driver.cuMemHostRegister_v2 = [](void*, size_t, unsigned) { return CUDA_SUCCESS; };
@@ -33,7 +33,7 @@ struct Pool {
     return pool.adopt(address, arenaAddress, bytes, false, file);
   }
   CUresult release(uint64_t address) { return pool.release(address, file); }
-  // As the program does, which has the arena too.
+  // As the program does, which maps the arena too.
   void touch(uint64_t offset, uint64_t bytes) { std::memset(mapped.data() + offset, 1, bytes); }
 
   MemoryFile file = MemoryFile::create("vgpu-test-arena", hostArenaBytes);
@@ -72,7 +72,7 @@ TEST_CASE("a part of the host arena is leased or adopted once, whatever the addr
   CHECK(pool.release(elsewhere + 1 * MiB) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a session's host memory and the number of its pieces end at its limits, and what is given back counts no more") {
+TEST_CASE("a session's host memory and the number of its pieces are limited, and returned pieces no longer count") {
   Pool pool(limited(4 * MiB, 3, plenty));
   CHECK(pool.lease(arena, 5 * MiB) == full);
   CHECK(pool.lease(arena, 3 * MiB) == CUDA_SUCCESS);
@@ -86,13 +86,13 @@ TEST_CASE("a session's host memory and the number of its pieces end at its limit
   CHECK(pool.release(elsewhere) == CUDA_SUCCESS);
 }
 
-TEST_CASE("what was leased and not touched yet is not promised twice") {
+TEST_CASE("memory that was leased but not touched yet is not promised twice") {
   Pool pool(limited(plenty, plenty, 4 * MiB));
   CHECK(pool.lease(arena, 5 * MiB) == full);
   CHECK(pool.lease(arena, 3 * MiB) == CUDA_SUCCESS);
   CHECK(pool.lease(arena + 8 * MiB, 2 * MiB) == full);
   CHECK(pool.adopt(elsewhere, arena + 8 * MiB, 2 * MiB) == full);
-  // The program touches it: now it is the machine that has so much less.
+  // After the program touches it, the machine's free memory is smaller instead.
   pool.touch(0, 3 * MiB);
   CHECK(pool.lease(arena + 8 * MiB, 2 * MiB) == CUDA_SUCCESS);
   CHECK(pool.lease(arena + 16 * MiB, 4 * MiB) == full);
@@ -100,7 +100,7 @@ TEST_CASE("what was leased and not touched yet is not promised twice") {
   CHECK(pool.lease(arena + 16 * MiB, 4 * MiB) == CUDA_SUCCESS);
 }
 
-TEST_CASE("pages that are there already take nothing more, as those of a program that is resumed") {
+TEST_CASE("resident pages, as of a resumed program, need no further memory") {
   Pool pool(limited(plenty, plenty, 1 * MiB));
   pool.touch(0, 8 * MiB);
   pool.touch(16 * MiB, 4 * MiB);
@@ -111,7 +111,7 @@ TEST_CASE("pages that are there already take nothing more, as those of a program
 
 namespace {
 
-// A file of the program's in memory, of 1 MiB and a part of a page.
+// A file in the program's memory, of 1 MiB and a part of a page.
 struct ProgramsFile {
   int fd = memfd_create("vgpu-test-file", MFD_CLOEXEC);
   ProgramsFile() { REQUIRE(ftruncate(fd, 1 * MiB + 100) == 0); }
@@ -125,7 +125,7 @@ struct ProgramsFile {
 
 }  // namespace
 
-TEST_CASE("a file of the program's is at its address as long as it is registered, and keeps what is written there") {
+TEST_CASE("a file of the program's is mapped at its address as long as it is registered, and keeps what is written there") {
   Pool pool(limited(plenty, plenty, plenty));
   ProgramsFile file;
   auto adopt = [&](uint64_t address, uint64_t bytes, uint64_t offset) { return pool.pool.adoptFile(address, bytes, {file.fd, offset, false}, pool.file); };
@@ -136,17 +136,17 @@ TEST_CASE("a file of the program's is at its address as long as it is registered
   CHECK(pool.pool.owns(elsewhere, 64 * KiB));
   CHECK(!pool.pool.owns(elsewhere, 64 * KiB + 1));
   CHECK(adopt(elsewhere, 64 * KiB, 0) == CUDA_ERROR_ALREADY_MAPPED);
-  CHECK(adopt(elsewhere + 1 * MiB, 64 * KiB, 128 * KiB) == CUDA_SUCCESS);  // the same part by another address
+  CHECK(adopt(elsewhere + 1 * MiB, 64 * KiB, 128 * KiB) == CUDA_SUCCESS);  // the same part at another address
   CHECK(reinterpret_cast<char*>(elsewhere + 1 * MiB)[5] == 'x');
   CHECK(pool.endLease(elsewhere) == invalid);
   CHECK(pool.release(elsewhere) == CUDA_SUCCESS);
   CHECK(pool.release(elsewhere) == invalid);
   CHECK(file.at(128 * KiB + 5) == 'x');
   CHECK(pool.pool.endAll() == CUDA_SUCCESS);
-  CHECK(adopt(elsewhere + 1 * MiB, 4 * KiB, 1 * MiB) == CUDA_SUCCESS);  // the page that the file has in part
+  CHECK(adopt(elsewhere + 1 * MiB, 4 * KiB, 1 * MiB) == CUDA_SUCCESS);  // the page that the file covers in part
 }
 
-TEST_CASE("what a file does not have, addresses that are the session's, and what is no file are refused") {
+TEST_CASE("ranges beyond a file, addresses of the session's own, and descriptors that are not files are refused") {
   Pool pool(limited(plenty, plenty, plenty));
   ProgramsFile file;
   auto adopt = [&](uint64_t address, uint64_t bytes, int from, uint64_t offset) { return pool.pool.adoptFile(address, bytes, {from, offset, false}, pool.file); };
@@ -165,7 +165,7 @@ TEST_CASE("what a file does not have, addresses that are the session's, and what
   CHECK(adopt(elsewhere, 4 * KiB, -1, 0) == invalid);
 }
 
-TEST_CASE("a file that nobody may write is mapped so, on whatever file system it is; one that is written only if that is in memory") {
+TEST_CASE("a read-only file is mapped read-only, on any file system; a writable one only if it is in memory") {
   Pool pool(limited(plenty, plenty, plenty));
   ProgramsFile file;
   static unsigned registeredWith;
@@ -174,14 +174,14 @@ TEST_CASE("a file that nobody may write is mapped so, on whatever file system it
   CHECK(pool.pool.adoptFile(elsewhere, 4 * KiB, {reader, 0, false}, pool.file) == CUDA_ERROR_ALREADY_MAPPED);
   CHECK(pool.pool.adoptFile(elsewhere, 4 * KiB, {reader, 0, true}, pool.file) == CUDA_SUCCESS);
   CHECK((registeredWith & CU_MEMHOSTREGISTER_READ_ONLY) != 0);
-  CHECK(mprotect(reinterpret_cast<void*>(elsewhere), 4 * KiB, PROT_READ | PROT_WRITE) != 0);  // the descriptor cannot write
+  CHECK(mprotect(reinterpret_cast<void*>(elsewhere), 4 * KiB, PROT_READ | PROT_WRITE) != 0);  // the descriptor is not writable
   kj::AutoCloseFd program(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   if (MemoryFile::isInMemory(program)) return;
   CHECK(pool.pool.adoptFile(elsewhere + 1 * MiB, 4 * KiB, {program, 0, false}, pool.file) == invalid);
   CHECK(pool.pool.adoptFile(elsewhere + 1 * MiB, 4 * KiB, {program, 0, true}, pool.file) == CUDA_SUCCESS);
 }
 
-TEST_CASE("memory that a file does not have yet counts, and what it has does not") {
+TEST_CASE("memory that a file does not occupy yet counts, and memory that it occupies does not") {
   Pool pool(limited(512 * KiB, plenty, 64 * KiB));
   ProgramsFile file;
   CHECK(pool.pool.adoptFile(elsewhere, 128 * KiB, {file.fd, 0, false}, pool.file) == full);
@@ -214,7 +214,7 @@ constexpr uint64_t high = 510 * MiB, higher = high + 1 * MiB;
 
 }  // namespace
 
-TEST_CASE("a piece of a machine's memory is in the arena's place until its lease ends, and zero for the next one") {
+TEST_CASE("a piece of a machine's memory replaces the arena's until its lease ends, and is zero for the next lease") {
   Pool pool(limited(plenty, plenty, plenty));
   Machine machine;
   MemoryFile segment = machine.segmentOf(0);
@@ -229,14 +229,14 @@ TEST_CASE("a piece of a machine's memory is in the arena's place until its lease
   CHECK(pool.pool.registerAll() == CUDA_SUCCESS);
   CHECK(pool.endLease(arena) == CUDA_SUCCESS);
   CHECK(machine.isZero(high));
-  CHECK(byteAt(arena) == 'a');  // the arena's own
+  CHECK(byteAt(arena) == 'a');  // the arena's own byte
   CHECK(pool.lease(arena, 2 * MiB) == CUDA_SUCCESS);
   CHECK(pool.pool.leasePiece(arena + 4 * MiB, 2 * MiB, high, segment, pool.file) == CUDA_SUCCESS);
-  // Whoever is passed the descriptor has the same segment.
+  // A process that is passed the descriptor finds the same segment.
   CHECK(lseek(segment.fd(), 0, SEEK_CUR) == static_cast<off_t>(segment.offset()));
 }
 
-TEST_CASE("a piece that another session has, or that is none, is not leased") {
+TEST_CASE("a piece that another session has, or that does not exist, is not leased") {
   Pool pool(limited(3 * MiB, plenty, plenty));
   Machine machine;
   MemoryFile segment = machine.segmentOf(2), other = machine.segmentOf(0);
@@ -249,19 +249,19 @@ TEST_CASE("a piece that another session has, or that is none, is not leased") {
   CHECK(lease(arena, 2 * MiB, higher) == invalid);
   CHECK(lease(arena, 1 * MiB, high) == invalid);
   CHECK(lease(arena, 0, high) == invalid);
-  CHECK(lease(arena, 4 * MiB, high) == invalid);  // beyond its end
+  CHECK(lease(arena, 4 * MiB, high) == invalid);  // beyond the end of the file
   CHECK(lease(arena, 2 * MiB, UINT64_MAX - 2 * MiB + 1) == invalid);
-  CHECK(lease(arena, 2 * MiB, 254 * MiB) == invalid);  // before what can be pinned
+  CHECK(lease(arena, 2 * MiB, 254 * MiB) == invalid);  // before the part that can be pinned
   CHECK(lease(arena, 2 * MiB, GuestLayout::slotAt(2)) == invalid);  // the session's own slot
   CHECK(lease(elsewhere, 2 * MiB, high) == invalid);
-  CHECK(pool.pool.leasePiece(arena, 2 * MiB, high, pool.file, pool.file) == invalid);  // of a program that is in no machine
+  CHECK(pool.pool.leasePiece(arena, 2 * MiB, high, pool.file, pool.file) == invalid);  // for a program that is not in a machine
   CHECK(lease(arena, 4 * MiB, 504 * MiB) == full);
   CHECK_FALSE(GuestLocks(other.fd(), GuestLocks::Side::host).findOthers({504 * MiB, 4 * MiB}));
   CHECK(lease(arena, 2 * MiB, high) == CUDA_SUCCESS);
   CHECK(lease(arena + 8 * MiB, 2 * MiB, high) == invalid);
 }
 
-TEST_CASE("a session that goes on in another worker has its pieces as they were, and another one gets them zero") {
+TEST_CASE("a session that is resumed in another worker keeps its pieces' bytes, and another session gets them zeroed") {
   Machine machine;
   {
     MemoryFile segment = machine.segmentOf(0);
@@ -271,7 +271,7 @@ TEST_CASE("a session that goes on in another worker has its pieces as they were,
       byteAt(arena) = 'p';
       CHECK(first.pool.endAll() == CUDA_SUCCESS);
     }
-    Pool second(limited(plenty, plenty, 2 * MiB - 4 * KiB));  // a page is there, and takes nothing more
+    Pool second(limited(plenty, plenty, 2 * MiB - 4 * KiB));  // one page is resident, and needs no further memory
     CHECK(second.pool.leasePiece(arena, 2 * MiB, high, segment, second.file) == CUDA_SUCCESS);
     CHECK(byteAt(arena) == 'p');
   }

@@ -1,4 +1,4 @@
-// What is read from module images, as nvcc makes them and as nobody should.
+// Facts that are read from module images, made by nvcc or hostile.
 #include "stub/worker/image-facts.h"
 
 #include <doctest/doctest.h>
@@ -48,7 +48,7 @@ TEST_CASE("every variable is found in PTX, in machine code and in fatbinaries, c
   }
 }
 
-TEST_CASE("instructions and comments that name a state space declare nothing") {
+TEST_CASE("instructions and comments that mention a state space declare no variable") {
   std::string_view ptx = "ld.global.u32 %r1, [%rd1]; st.global.u32 [%rd1], %r1; cvta.to.global.u64 %rd1, %rd2;\n";
   CHECK(findFacts(imageBytes(ptx)).variables.empty());
   std::string_view managed = ".visible .global .attribute(.managed) .align 8 .v2 .f32 pair[3] = {1, 2};";
@@ -57,7 +57,7 @@ TEST_CASE("instructions and comments that name a state space declare nothing") {
   CHECK_FALSE(findFacts(imageBytes(ptx)).hasManaged);
 }
 
-TEST_CASE("a module that prints is told from one that does not, and one that allocates too") {
+TEST_CASE("modules that print, or allocate, are recognized") {
   for (std::string name : images) {
     CAPTURE(name);
     auto image = loadImage(name);
@@ -87,7 +87,7 @@ TEST_CASE("machine code in a fatbinary is read for the GPUs that could run it, P
   CHECK(hasLike(findFacts(imageBytes(text), majorOf(90)).variables, "counter"));
 }
 
-TEST_CASE("an image of the store that was read for another GPU is read once more") {
+TEST_CASE("an image in the store whose facts were read for another GPU is read again") {
   auto code = loadImage("allocates.cubin");
   auto image = vgpu::test::fatbinary(vgpu::test::member(2, 75, {code.data(), code.size()}, vgpu::test::Packing::zstd));
   vgpu::test::ImageFolder folder;
@@ -100,7 +100,7 @@ TEST_CASE("an image of the store that was read for another GPU is read once more
   CHECK(Blob(stored, majorOf(75)).facts().usesHeap);
 }
 
-TEST_CASE("a damaged image is never read outside, and nothing is said of what kernels do in it that was not read") {
+TEST_CASE("a damaged image is never read out of bounds, and gives no facts about kernels that were not read") {
   for (std::string name : images) {
     auto good = loadImage(name);
     for (size_t size = 0; size < good.size(); size += 1 + good.size() / 200) {
@@ -113,7 +113,7 @@ TEST_CASE("a damaged image is never read outside, and nothing is said of what ke
   }
 }
 
-TEST_CASE("a member that does not decompress makes unknown what its kernels do, not what those of others do") {
+TEST_CASE("if a member does not decompress, only its own kernels' behaviour is unknown") {
   auto membersOf = [](const std::string& name) {
     auto image = loadImage(name);
     return std::string(image.begin() + 16, image.end());
@@ -130,7 +130,7 @@ TEST_CASE("a member that does not decompress makes unknown what its kernels do, 
   CHECK_FALSE(findFacts(imageBytes(vgpu::test::fatbinary(bad))).prints);
 }
 
-TEST_CASE("a member larger than is read is refused by its size, and its kernels are not said to use malloc") {
+TEST_CASE("a member larger than the limit is refused with its size, and its kernels are not reported to use malloc") {
   auto image = loadImage("plain.fatbin");
   uint64_t claimed = (uint64_t{1} << 30) + 1;
   std::memcpy(image.data() + 16 + 56, &claimed, sizeof claimed);

@@ -1,5 +1,4 @@
-// The reader of module images that decides what the driver may have: sizes that lead out of an image are found, whichever
-// they are.
+// The parser of module images that decides what is passed to the driver: it finds every size field that points outside of an image.
 #include "stub/worker/image-parts.h"
 
 #include <doctest/doctest.h>
@@ -18,7 +17,7 @@ using namespace vgpu::test;
 namespace {
 
 constexpr std::string_view ptx = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .global .u32 runs;\n";
-constexpr size_t headerAt = 16;  // of the first member
+constexpr size_t headerAt = 16;  // position of the first member's header
 
 std::string imageFile(const std::string& name) {
   std::ifstream in(std::string(VGPU_TEST_IMAGES) + "/" + name, std::ios::binary);
@@ -56,7 +55,7 @@ constexpr const char* real[] = {"plain.ptx", "plain.cubin", "plain.fatbin", "sto
 
 }  // namespace
 
-TEST_CASE("what nvcc makes has no problem, and every cut of it has one, but for text") {
+TEST_CASE("images made by nvcc are valid, and every truncation of them is not, except of text") {
   for (std::string name : real) {
     CAPTURE(name);
     auto image = imageFile(name);
@@ -70,7 +69,7 @@ TEST_CASE("what nvcc makes has no problem, and every cut of it has one, but for 
   }
 }
 
-TEST_CASE("every size of a fatbinary is compared with the bytes that are there") {
+TEST_CASE("every size field of a fatbinary is compared with the bytes that exist") {
   for (Packing packing : {Packing::plain, Packing::lz4, Packing::zstd}) {
     auto image = fatbinary(member(1, 75, ptx, packing) + member(1, 90, ptx, packing));
     std::string text;
@@ -92,7 +91,7 @@ TEST_CASE("every size of a fatbinary is compared with the bytes that are there")
     if (packing == Packing::plain) continue;
     CHECK(leadsOut(with(image, headerAt + 16, static_cast<uint32_t>(payload + 1)), "compressed"));
     CHECK(leadsOut(with(image, headerAt + 56, (uint64_t{1} << 30) + 1), "decompressed"));
-    // More or less than it decompresses to: nobody knows what is in it, but no size leads out.
+    // A wrong decompressed size: the contents are unknown, but no size points outside.
     for (uint64_t plain : {uint64_t{1}, ptx.size() - 1, ptx.size() + 1, uint64_t{1} << 30}) {
       CHECK(problemOf(with(image, headerAt + 56, plain)) == "");
       CHECK(readingOf(with(image, headerAt + 56, plain)).unknown.find("does not decompress") != std::string::npos);
@@ -100,7 +99,7 @@ TEST_CASE("every size of a fatbinary is compared with the bytes that are there")
   }
 }
 
-TEST_CASE("every table, section and segment of machine code lies in its file, in a fatbinary too") {
+TEST_CASE("every table, section and segment of machine code lies within its file, also in a fatbinary") {
   auto elf = imageFile("plain.cubin");
   auto header = at<Elf64_Ehdr>(elf, 0);
   auto bad = [&](const std::string& image) {
@@ -128,13 +127,13 @@ TEST_CASE("every table, section and segment of machine code lies in its file, in
     bad(with(elf, place + offsetof(Elf64_Phdr, p_filesz), uint64_t{elf.size() + 1}));
     bad(with(elf, place + offsetof(Elf64_Phdr, p_offset), ~uint64_t{0}));
   }
-  // As many sections as the field cannot say: the first one says it.
+  // More sections than the field can hold: the first section holds their number.
   auto many = with(elf, offsetof(Elf64_Ehdr, e_shnum), uint16_t{0});
   CHECK(problemOf(with(many, header.e_shoff + offsetof(Elf64_Shdr, sh_size), uint64_t{header.e_shnum})) == "");
   bad(with(many, header.e_shoff + offsetof(Elf64_Shdr, sh_size), uint64_t{1} << 58));
 }
 
-TEST_CASE("what is no format of ours is not given to a driver that may know it, as one that holds a pointer") {
+TEST_CASE("a format that vgpu does not know is not passed to a driver that may know it, such as one with a pointer") {
   for (std::string image : {std::string("\xb1\x43\x62\x46\1\0\0\0\0\0\0\0\0\0\0\0", 16), std::string("BC\xc0\xde", 4),
                             std::string(1, '\0'), std::string()})
     CHECK(leadsOut(image, "neither PTX text nor"));
@@ -142,7 +141,7 @@ TEST_CASE("what is no format of ours is not given to a driver that may know it, 
   CHECK(problemOf(".") == "");
 }
 
-TEST_CASE("a member of hundreds of MiB is read, and its module is not said to use the heap") {
+TEST_CASE("a member of hundreds of MiB is read, and its module is not reported to use the heap") {
   std::string text(ptx);
   text.resize(300 << 20, ' ');
   text += ".visible .global .u32 last;\n";

@@ -1,4 +1,4 @@
-// The folder of images: what is found in it, and what becomes of files and folders that are not as we left them.
+// The folder of images: what is found in it, and how it handles files and folders that were changed.
 #include "stub/worker/image-store.h"
 
 #include <doctest/doctest.h>
@@ -31,7 +31,7 @@ std::string refusalOf(const std::string& path) {
   return problem;
 }
 
-// An image that the store knows nothing of, as long as one likes.
+// An image of any size that the store knows nothing about.
 std::vector<std::byte> someImage(size_t bytes, unsigned seed = 1) { return randomBytes(bytes, seed); }
 
 const ImageFacts someFacts{.prints = true, .hasManaged = true, .variables = {"counter", "weights"}};
@@ -47,8 +47,7 @@ void setUse(const std::string& path, time_t seconds) {
   REQUIRE(utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
 }
 
-// Writes `value` into a file of few names at `offset`, and makes the checksum right again, as one who knows the format
-// could.
+// Writes `value` at `offset` into a file with few names and corrects the checksum, as an attacker who knows the format could.
 void forge(const std::string& path, size_t offset, uint64_t value) {
   std::string text = readFile(path);
   std::memcpy(text.data() + offset, &value, sizeof value);
@@ -58,7 +57,7 @@ void forge(const std::string& path, size_t offset, uint64_t value) {
   writeFile(path, text);
 }
 
-// What is logged meanwhile.
+// Captures log messages while it lives.
 class Log {
  public:
   Log() {
@@ -80,7 +79,7 @@ class Log {
 
 }  // namespace
 
-TEST_CASE("an image is found again with its facts, by a later worker too, and a zero byte lies behind it") {
+TEST_CASE("an image is found again with its facts, also by a later worker, and a zero byte follows it") {
   ImageFolder folder("deep/er");
   for (size_t bytes : {1, 100, 4095, 4096, 4097, 5'000'000}) {
     CAPTURE(bytes);
@@ -118,7 +117,7 @@ TEST_CASE("a digest is the SHA-256 of the bytes, and other bytes have another on
   CHECK(isSame(store.find(digestOf(image))->bytes(), image));
 }
 
-TEST_CASE("code that was unpacked is found again with its architecture, and a file whose code is bent is removed") {
+TEST_CASE("unpacked code is found again with its architecture, and a file whose code was changed is removed") {
   ImageFolder folder;
   auto image = someImage(5000), code = someImage(300'000, 2);
   folder.open().add(digestOf(image), image, someFacts, {90, code});
@@ -141,10 +140,10 @@ TEST_CASE("code that was unpacked is found again with its architecture, and a fi
     CHECK_FALSE(has(store, image));
     CHECK_FALSE(std::filesystem::exists(file));
   }
-  CHECK(log.count("its code's checksum differs") == 3);
+  CHECK(log.count("its code's checksum does not match") == 3);
 }
 
-TEST_CASE("a file that is cut, longer or bent at any place is removed and absent, and can be stored again") {
+TEST_CASE("a file that is truncated, extended or changed anywhere is removed and absent, and can be stored again") {
   ImageFolder folder;
   auto store = folder.open();
   auto image = someImage(5000);
@@ -164,7 +163,7 @@ TEST_CASE("a file that is cut, longer or bent at any place is removed and absent
   std::vector<size_t> places{good.size() - 1, good.size() - 2, 4096};
   for (size_t at = 0; at < 160; ++at) places.push_back(at);
   for (size_t at : places) {
-    if (at >= 12 && at < 16) continue;  // reserved: means nothing
+    if (at >= 12 && at < 16) continue;  // reserved, not checked
     CAPTURE(at);
     std::string bent = good;
     bent[at] = static_cast<char>(bent[at] ^ 0x10);
@@ -191,17 +190,17 @@ TEST_CASE("a forged file is absent: another version, absurd sizes, an image unde
   forged(versionAt, 2, "its format version is 2, not 6");
   for (uint64_t size :
        {uint64_t{0}, uint64_t{4999}, uint64_t{5001}, uint64_t{1} << 63, ~uint64_t{0}, ~uint64_t{0} - 4096}) {
-    forged(imageBytesAt, size, "are not those that its header gives");
-    if (size != 0) forged(nameBytesAt, size, "are not those that its header gives");  // without names it is as long
+    forged(imageBytesAt, size, "bytes, which its header does not say");
+    if (size != 0) forged(nameBytesAt, size, "bytes, which its header does not say");  // without names it has the same length
   }
-  forged(digestAt, 7, "it holds another image than its name says");
-  forged(imageAt + 1000, 7, "its image's checksum differs");
+  forged(digestAt, 7, "its image is not the one that its name says");
+  forged(imageAt + 1000, 7, "its image's checksum does not match");
   store.add(digestOf(other), other, {});
   std::filesystem::rename(folder.fileOf(other), folder.fileOf(image));
   CHECK_FALSE(has(store, image));
 }
 
-TEST_CASE("an image that somebody has is not read and checked again, and one that nobody has is") {
+TEST_CASE("an image in use is not read and checked again, and an unused one is") {
   ImageFolder folder;
   auto store = folder.open();
   auto image = someImage(5000);
@@ -213,7 +212,7 @@ TEST_CASE("an image that somebody has is not read and checked again, and one tha
   CHECK_FALSE(has(store, image));
 }
 
-TEST_CASE("what others could have written is not believed: links, pipes, folders, files of wrong mode or owner") {
+TEST_CASE("files that others could have written are not trusted: links, pipes, folders, wrong mode or owner") {
   ImageFolder folder;
   auto store = folder.open();
   auto image = someImage(5000);
@@ -243,10 +242,10 @@ TEST_CASE("what others could have written is not believed: links, pipes, folders
   CHECK_FALSE(has(store, image));
   store.add(digestOf(image), image, someFacts);
   CHECK_FALSE(has(store, image));
-  CHECK(log.count("images are not kept in") <= 1);
+  CHECK(log.count("module images cannot be cached in") <= 1);
 }
 
-TEST_CASE("a folder of another user or that others can write is refused, and so is none") {
+TEST_CASE("a folder of another user, one that others can write, and a missing one are refused") {
   ImageFolder folder;
   std::filesystem::create_directory(folder.path);
   for (mode_t mode : {0770, 0702, 0777}) {
@@ -289,7 +288,7 @@ TEST_CASE("processes that store the same images at once leave every one of them 
   CHECK(namesIn(folder.path).size() == images.size());
 }
 
-TEST_CASE("a full store loses what was not used for longest, and what is mapped stays whole") {
+TEST_CASE("a full store drops the least recently used images, and mapped ones stay whole") {
   ImageFolder folder;
   constexpr uint64_t imageBytes = 100'000, fileBytes = imageBytes + 4096 + 1;
   std::vector<std::vector<std::byte>> images;
@@ -302,12 +301,12 @@ TEST_CASE("a full store loses what was not used for longest, and what is mapped 
     }
   }
   auto store = folder.open(10 * fileBytes);
-  auto mapped = store.find(digestOf(images[1]));  // used now, so the youngest
+  auto mapped = store.find(digestOf(images[1]));  // used now, so it is the most recently used
   REQUIRE(mapped != nullptr);
   auto other = folder.open(10 * fileBytes);
   auto oldest = other.find(digestOf(images[0]));
   REQUIRE(oldest != nullptr);
-  setUse(folder.fileOf(images[0]), 1);  // and used long ago again, but mapped
+  setUse(folder.fileOf(images[0]), 1);  // its time is set back, but it is mapped
   store.add(digestOf(images[10]), images[10], {});
   CHECK_FALSE(has(store, images[0]));
   CHECK(isSame(oldest->bytes(), images[0]));
@@ -315,19 +314,19 @@ TEST_CASE("a full store loses what was not used for longest, and what is mapped 
   CHECK(has(store, images[1]));
   CHECK(has(store, images[9]));
 
-  // It stays below its limit, whoever else adds to it.
+  // It stays below its limit, even if other processes add images.
   for (unsigned i = 0; i < 40; ++i) {
     auto image = someImage(imageBytes, 100 + i);
     (i % 2 == 0 ? store : other).add(digestOf(image), image, {});
   }
-  CHECK(namesIn(folder.path).size() <= 20);  // each counts what it adds itself
+  CHECK(namesIn(folder.path).size() <= 20);  // each store object counts only what it adds itself
   auto last = someImage(imageBytes, 1000);
   folder.open(10 * fileBytes).add(digestOf(last), last, {});
   CHECK(namesIn(folder.path).size() <= 10);
   CHECK(has(store, last));
 }
 
-TEST_CASE("an image larger than the store is not stored, and drives nothing else out") {
+TEST_CASE("an image larger than the store is not stored, and drops no others") {
   ImageFolder folder;
   auto store = folder.open(20'000);
   auto small = someImage(5000), large = someImage(20'000, 2);
@@ -337,7 +336,7 @@ TEST_CASE("an image larger than the store is not stored, and drives nothing else
   CHECK_FALSE(has(store, large));
 }
 
-TEST_CASE("what killed writers left goes after a while, and what is not ours never does") {
+TEST_CASE("files of killed writers are removed after a while, and foreign files never") {
   ImageFolder folder;
   std::filesystem::create_directory(folder.path);
   chmod(folder.path.c_str(), 0700);
@@ -353,7 +352,7 @@ TEST_CASE("what killed writers left goes after a while, and what is not ours nev
   for (auto name : {"new-fresh", "README", "abc"}) CHECK(std::filesystem::exists(folder.path + "/" + name));
 }
 
-TEST_CASE("a full or read-only disk is told once, leaves nothing behind, and fails nobody") {
+TEST_CASE("a full or read-only disk is logged once, leaves no files, and is no error for the caller") {
   SmallDisk disk("size=100k");
   if (!disk.mounted) {
     MESSAGE("skipped: a file system cannot be mounted here");
@@ -366,7 +365,7 @@ TEST_CASE("a full or read-only disk is told once, leaves nothing behind, and fai
   store.add(digestOf(small), small, {});
   store.add(digestOf(large), large, {});
   store.add(digestOf(large), large, {});
-  CHECK(log.count("images are not kept in") == 1);
+  CHECK(log.count("module images cannot be cached in") == 1);
   CHECK(log.count("No space left on device") == 1);
   CHECK_FALSE(has(store, large));
   CHECK(has(store, small));

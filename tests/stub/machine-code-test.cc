@@ -1,4 +1,4 @@
-// Which machine code of a fatbinary is unpacked for a GPU, and when the choice is the driver's.
+// Which machine code of a fatbinary is unpacked for a GPU, and when the choice is left to the driver.
 #include "stub/worker/machine-code.h"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ std::string codeFile() {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// An ELF file that is told from others by its last byte.
+// An ELF file with a distinguishing last byte.
 std::string code(char mark) { return codeFile() + mark; }
 
 std::string member(unsigned architecture, char mark, Packing packing = Packing::zstd, uint64_t flags = 0) {
@@ -33,7 +33,7 @@ std::string member(unsigned architecture, char mark, Packing packing = Packing::
 
 std::string ptxMember(unsigned architecture) { return vgpu::test::member(ptxKind, architecture, ".version 7.5\n", Packing::zstd); }
 
-// The mark of what is unpacked, 0 if nothing is.
+// The distinguishing byte of the unpacked code, 0 if nothing is unpacked.
 char markFor(const std::string& members, unsigned architecture) {
   std::string image = fatbinary(members), found = unpackedCode(bytesOf(image), architecture);
   if (found.empty()) return 0;
@@ -43,7 +43,7 @@ char markFor(const std::string& members, unsigned architecture) {
 
 }  // namespace
 
-TEST_CASE("the code for the GPU's major number and the highest minor number that is not above is unpacked") {
+TEST_CASE("the code for the GPU's major version and the highest minor version that is not above the GPU's is unpacked") {
   std::string members = member(75, 'a') + member(80, 'b') + ptxMember(80) + member(86, 'c') + member(90, 'd') + ptxMember(120);
   for (auto [architecture, mark] : {std::pair(75u, 'a'), {80u, 'b'}, {86u, 'c'}, {87u, 'c'}, {89u, 'c'}, {90u, 'd'}}) {
     CAPTURE(architecture);
@@ -54,7 +54,7 @@ TEST_CASE("the code for the GPU's major number and the highest minor number that
   CHECK(markFor(member(89, 'f') + member(80, 'g'), 89) == 'f');  // in any order
 }
 
-TEST_CASE("what is not compressed, in doubt, or beside something unknown is left to the driver") {
+TEST_CASE("uncompressed, ambiguous, or unknown members are left to the driver") {
   CHECK(markFor(member(90, 'a', Packing::plain), 90) == 0);
   CHECK(markFor(member(80, 'a') + member(86, 'b', Packing::plain), 86) == 0);
   CHECK(markFor(member(90, 'a') + member(90, 'b'), 90) == 0);
@@ -63,10 +63,10 @@ TEST_CASE("what is not compressed, in doubt, or beside something unknown is left
   CHECK(markFor(member(90, 'a') + vgpu::test::member(otherKind, 90, "code", Packing::plain), 90) == 0);
   CHECK(markFor(ptxMember(90), 90) == 0);
   CHECK(markFor(member(80, 'a') + member(80, 'b') + member(86, 'c'), 86) == 'c');
-  CHECK(markFor(member(100, 'a', Packing::zstd, architectureSpecific) + member(90, 'b'), 90) == 'b');  // another GPU's
+  CHECK(markFor(member(100, 'a', Packing::zstd, architectureSpecific) + member(90, 'b'), 90) == 'b');  // for another GPU
 }
 
-TEST_CASE("of an image that is no fatbinary, or whose code is damaged, nothing is unpacked") {
+TEST_CASE("nothing is unpacked from an image that is not a fatbinary, or whose code is damaged") {
   std::string cubin = code('a');
   CHECK(unpackedCode(bytesOf(cubin), 75).empty());
   CHECK(unpackedCode({}, 75).empty());

@@ -1,4 +1,4 @@
-// Managed memory in memory of several GPUs, at the addresses of one.
+// Managed memory whose pages are in the memory of several GPUs, at the addresses of one GPU's lease.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ using namespace vgpu::stub;
 
 namespace {
 
-// Two GPUs with so much free memory each, and what is mapped where. The bytes of each granule are one number.
+// Two GPUs with some free memory, and their mappings. One number stands for the bytes of each granule.
 struct {
   struct Object {
     CUdevice gpu;
@@ -68,7 +68,7 @@ Driver driverOfTwo() {
 
 constexpr uint64_t managedPlace = deviceArena(0) + managedPart, wholeLease = 1 * GiB;
 
-// A lease of the first of two GPUs, each granule of which has its number.
+// A lease on the first of two GPUs, with a distinct number in each granule.
 struct TwoGpus {
   Driver driver = driverOfTwo();
   DeviceLeases leases{driver, 0};
@@ -94,7 +94,7 @@ struct TwoGpus {
       if (gpus.at(managedPlace + i * leaseGranularity) != i + 1) return false;
     return true;
   }
-  // Of the lease, in memory of the second GPU.
+  // How many bytes of the lease are in the second GPU's memory.
   uint64_t bytesThere() const {
     uint64_t bytes = 0;
     for (auto& [address, handle] : gpus.mapped)
@@ -123,7 +123,7 @@ TEST_CASE("managed memory moves to another GPU and back, granule by granule, and
   CHECK(gpus.objects.empty());
 }
 
-TEST_CASE("to divide a lease takes little memory besides") {
+TEST_CASE("dividing a lease needs little additional memory") {
   TwoGpus of(wholeLease + 256 * MiB, wholeLease);
   of.lease();
   CHECK(of.move({{100 * MiB, 1}, {100 * MiB, 0}, {100 * MiB, 1}, {wholeLease - 300 * MiB, 0}}) == CUDA_SUCCESS);
@@ -131,7 +131,7 @@ TEST_CASE("to divide a lease takes little memory besides") {
   CHECK(of.isWhole());
 }
 
-TEST_CASE("what another GPU has no memory for stays where it is") {
+TEST_CASE("memory for which the other GPU has no room stays where it is") {
   TwoGpus of(8 * GiB, 300 * MiB);
   of.lease();
   CHECK(of.move({{wholeLease, 1}}) == CUDA_ERROR_OUT_OF_MEMORY);
@@ -140,7 +140,7 @@ TEST_CASE("what another GPU has no memory for stays where it is") {
   CHECK(gpus.free[1] == 44 * MiB);
 }
 
-TEST_CASE("a lease is made where it was planned, and on its own GPU without memory there") {
+TEST_CASE("a lease is made at its planned placement, or on its own GPU if there is no memory") {
   for (uint64_t there : {8 * GiB, 64 * MiB}) {
     TwoGpus of(8 * GiB, there);
     of.leases.plan(managedPlace, {{512 * MiB, 1}, {512 * MiB, 0}});
@@ -153,7 +153,7 @@ TEST_CASE("a lease is made where it was planned, and on its own GPU without memo
   }
 }
 
-TEST_CASE("managed memory that is leased ahead is on another GPU where its own has too little") {
+TEST_CASE("managed memory that is leased ahead is placed on another GPU if its own has too little memory") {
   TwoGpus of(600 * MiB, 8 * GiB);
   CHECK(of.leases.lease(managedPlace, wholeLease) == CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(of.leases.leaseAhead(deviceArena(0), wholeLease) == CUDA_ERROR_OUT_OF_MEMORY);
@@ -164,7 +164,7 @@ TEST_CASE("managed memory that is leased ahead is on another GPU where its own h
   CHECK(of.isWhole());
 }
 
-TEST_CASE("placements are whole granules and all of a lease of managed memory, or none") {
+TEST_CASE("placements are whole granules and cover all of a lease of managed memory, or are refused") {
   TwoGpus of;
   of.lease();
   REQUIRE(of.leases.lease(deviceArena(0), wholeLease) == CUDA_SUCCESS);

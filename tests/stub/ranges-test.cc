@@ -1,11 +1,11 @@
-// Ranges in a map: which one holds an address, and what is free or covered.
+// Ranges in a map: which range holds an address, and what is free or covered.
 #include "vgpu/base/ranges.h"
 
 #include <doctest/doctest.h>
 
 #include <map>
 
-TEST_CASE("a range holds its bytes and none behind them, also at either end of the address space") {
+TEST_CASE("a range holds its bytes and none behind them, also at both ends of the address space") {
   const uint64_t top = UINT64_MAX - 0xfff;
   const std::map<uint64_t, uint64_t> ranges = {{0, 0x1000}, {0x2000, 0x1000}, {0x3000, 0x1000}, {top, 0xfff}};
   CHECK(vgpu::holding(ranges, 0xfff)->first == 0);
@@ -27,7 +27,7 @@ TEST_CASE("a range holds its bytes and none behind them, also at either end of t
   CHECK_FALSE(vgpu::isCovered(ranges, top, UINT64_MAX));
 }
 
-TEST_CASE("an entry says its bytes, or somebody says them of it") {
+TEST_CASE("the size of an entry is its own member, or the caller gives it") {
   struct Entry {
     uint64_t bytes;
     bool isOurs;

@@ -8,7 +8,7 @@ using namespace vgpu::stub;
 
 namespace {
 
-// Gives the work to `lengths` in the runs that it asks for; their lengths.
+// Feeds the work to `lengths` in runs of the lengths that it asks for; returns these lengths.
 std::vector<size_t> cutsOf(Period& lengths, const std::vector<uint64_t>& work) {
   std::vector<size_t> cuts;
   for (size_t done = 0; done < work.size();) {
@@ -35,7 +35,7 @@ std::vector<uint64_t> numbers(uint64_t first, size_t count) {
 
 }  // namespace
 
-TEST_CASE("work that never comes again is cut into the longest runs") {
+TEST_CASE("work that never recurs is cut into the longest runs") {
   Period lengths;
   for (size_t cut : cutsOf(lengths, numbers(1, 64 * 20))) CHECK(cut == 64);
   CHECK(lengths.length() == 0);
@@ -59,14 +59,14 @@ TEST_CASE("a period longer than a run is cut into equal runs, in the same places
   for (size_t i = cuts.size() - 12; i + 2 < cuts.size(); ++i) CHECK(cuts[i] == 60);
 }
 
-TEST_CASE("what repeats within a period does not hide the period") {
+TEST_CASE("repetitions within a period do not hide the period") {
   Period lengths;
   std::vector<uint64_t> period = {7, 7, 7, 9, 7, 7, 8};
   cutsOf(lengths, repeated(period, 20));
   CHECK(lengths.length() == 7);
 }
 
-TEST_CASE("a period that is broken is given up, and found again") {
+TEST_CASE("when a period ends it is given up, and a new one is found") {
   Period lengths;
   cutsOf(lengths, repeated(numbers(1, 20), 10));
   REQUIRE(lengths.length() == 20);
@@ -76,7 +76,7 @@ TEST_CASE("a period that is broken is given up, and found again") {
   CHECK(lengths.length() == 20);
 }
 
-TEST_CASE("runs that were cut elsewhere make a run longer than a period no shorter") {
+TEST_CASE("earlier runs at other cuts do not shorten a run below its period") {
   Period lengths;
   cutsOf(lengths, repeated(numbers(1, 50), 10));
   lengths.cut(13);
@@ -93,7 +93,7 @@ TEST_CASE("work whose parameters change is cut at the period of its functions") 
   CHECK(lengths.copies() == 2);
 }
 
-TEST_CASE("work that comes again is cut at its own period, which is a multiple of that of its functions") {
+TEST_CASE("work that recurs is cut at its own period, which is a multiple of its functions' period") {
   RunLengths lengths;
   auto work = numbers(1, 300);
   for (int round = 0; round < 5; ++round)

@@ -16,7 +16,7 @@ constexpr std::chrono::minutes longTime{5};
 
 struct Fixture {
   int begun = 0;
-  std::string said;  // by works and ends, which exclude each other
+  std::string said;  // appended to by works and ends, which exclude each other
   std::atomic<bool> mayEnd{false};
   SlowCalls slow{[this] { ++begun; }};
 
@@ -24,7 +24,7 @@ struct Fixture {
     slow.add([this, name] { return said += name, CUDA_SUCCESS; },
              [this, name](CUresult) { said += static_cast<char>(name - 'a' + 'A'); });
   }
-  // One whose work waits until mayEnd.
+  // Adds a call whose work waits until mayEnd.
   void addHeld() {
     slow.add(
         [this] {

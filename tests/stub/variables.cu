@@ -1,4 +1,4 @@
-// What the image tests look into: variables of every kind, and kernels that print or not.
+// Source of the images for the image tests: variables of every kind, and kernels that print or do not.
 __device__ int counter;
 static __device__ double weights[4] = {1, 2, 3, 4};
 __constant__ float scale = 2;

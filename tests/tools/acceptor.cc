@@ -8,7 +8,7 @@
 
 namespace vgpu::daemon {
 
-TEST_CASE("a connection that cannot be served does not keep the next one out") {
+TEST_CASE("a connection that cannot be served does not block the next one") {
   test::ScratchDirectory folder("/tmp");
   const std::string path = folder.path + "/s";
   kj::AsyncIoContext io = kj::setupAsyncIo();

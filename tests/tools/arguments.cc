@@ -40,7 +40,7 @@ std::string refusal(kj::FunctionParam<void()> work) {
 
 }  // namespace
 
-TEST_CASE("what follows the program of `run` is the program's") {
+TEST_CASE("arguments after the program of `run` are passed to the program") {
   CHECK(markProgram({"run", "./app", "--json"}) == Words{"run", "--", "./app", "--json"});
   CHECK(markProgram({"--node", "n", "run", "--name", "x", "./app", "-v"}) ==
         Words{"--node", "n", "run", "--name", "x", "--", "./app", "-v"});
@@ -48,14 +48,14 @@ TEST_CASE("what follows the program of `run` is the program's") {
   CHECK(markProgram({"run", "--", "app", "run"}) == Words{"run", "--", "app", "run"});
 }
 
-TEST_CASE("other commands' words are left as they are") {
+TEST_CASE("arguments of other commands are unchanged") {
   for (const Words& words : {Words{}, Words{"ps", "--json"}, Words{"suspend", "run", "--to", "d"}, Words{"run"},
                              Words{"--node", "run", "ps", "x"}}) {
     CHECK(markProgram(words) == words);
   }
 }
 
-TEST_CASE("a node is named by its socket or its run directory, by option before environment before default") {
+TEST_CASE("a node is named by its socket or its run directory; an option overrides the environment, which overrides the default") {
   Variable node("VGPU_NODE", "unix:/env/vgpud.sock"), runtime("XDG_RUNTIME_DIR", "/run/me");
   CHECK(resolveNode("unix:/a/b/vgpud.sock").directory == "/a/b");
   CHECK(resolveNode("/a/b/").directory == "/a/b");
@@ -66,10 +66,10 @@ TEST_CASE("a node is named by its socket or its run directory, by option before 
   CHECK(!resolveNode("").named);
   CHECK(resolveNode("here").directory == std::filesystem::current_path().string() + "/here");
   CHECK(refusal([] { resolveNode("tcp:host"); }).find("give tls:HOST:PORT") != std::string::npos);
-  CHECK(refusal([] { resolveNode("unix:"); }).find("names no node") != std::string::npos);
+  CHECK(refusal([] { resolveNode("unix:"); }).find("does not name a node") != std::string::npos);
 }
 
-TEST_CASE("--device-map names the node's GPUs by the program's") {
+TEST_CASE("--device-map maps the program's GPU numbers to the node's") {
   using Devices = std::vector<uint32_t>;
   CHECK(parseDeviceMap("") == Devices{});
   CHECK(parseDeviceMap("0=1,1=0") == Devices{1, 0});
@@ -80,7 +80,7 @@ TEST_CASE("--device-map names the node's GPUs by the program's") {
   }
 }
 
-TEST_CASE("--device names what workers are started with") {
+TEST_CASE("--device sets the device that workers are started with") {
   CHECK(daemon::workerKinds("cuda").size() == 1);
   CHECK(daemon::workerKinds("cuda")[0].device == "cuda");
   for (const char* wrong : {"", "gpu", "emulated:", "emulated:0", "emulated:65", "emulated:-1", "emulated:2x"}) {

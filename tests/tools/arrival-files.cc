@@ -40,7 +40,7 @@ struct Arriving : test::ScratchDirectory {
   }
 };
 
-// Takes what a DepartingFiles sends.
+// Receives the files that a DepartingFiles sends.
 class Taking final : public control::Arrival::Server {
  public:
   Taking(ArrivalFiles& files, uint64_t& bytes) : files(files), bytes(bytes) {}
@@ -63,7 +63,7 @@ kj::AutoCloseFd emptyMemory(off_t bytes) {
 
 }  // namespace
 
-TEST_CASE("what nobody waits for any more while it is made is removed all the same") {
+TEST_CASE("a file that is no longer awaited when it is complete is still removed") {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   test::ScratchDirectory scratch("/tmp");
   FileWork work{1};
@@ -75,14 +75,14 @@ TEST_CASE("what nobody waits for any more while it is made is removed all the sa
   CHECK(fs::is_empty(scratch.path));
 }
 
-TEST_CASE("pieces of a file make the file, in whatever order they come") {
+TEST_CASE("pieces of a file are assembled, in whatever order they arrive") {
   Arriving arriving;
   arriving.put("manifest.json", 4, "-two");
   arriving.put("manifest.json", 0, "one,");
   CHECK(arriving.content("manifest.json") == "one,-two");
 }
 
-TEST_CASE("no name leads out of the folder") {
+TEST_CASE("no file name leads out of the folder") {
   Arriving arriving;
   for (const char* name : {"../x", "/tmp/x", ".", "..", ".x", "a/b", "UPPER", "a b"}) CHECK(arriving.refuses(name));
   CHECK(arriving.refuses(std::string(65, 'a')));
@@ -90,7 +90,7 @@ TEST_CASE("no name leads out of the folder") {
   CHECK_FALSE(fs::exists(arriving.path + "/x"));
 }
 
-TEST_CASE("what came of the host arena is written where it was, and nothing else") {
+TEST_CASE("received parts of the host arena are written at their offsets, and nothing else is") {
   Arriving arriving;
   const off_t far = off_t{40} << 30;
   arriving.put("", 4096, "near");
@@ -107,7 +107,7 @@ TEST_CASE("what came of the host arena is written where it was, and nothing else
   CHECK(status.st_blocks * 512 < 1 << 20);
 }
 
-TEST_CASE("files are sent with the rest, and none ahead") {
+TEST_CASE("files are sent with the final part, not ahead") {
   test::ScratchDirectory source("/tmp");
   Arriving arriving;
   uint64_t bytes = 0;
@@ -128,7 +128,7 @@ TEST_CASE("files are sent with the rest, and none ahead") {
   CHECK(arriving.content("objects") == "older");
 }
 
-TEST_CASE("of a host arena that has been sent ahead, only what has changed is sent again") {
+TEST_CASE("only changed parts of a host arena that was sent ahead are sent again") {
   constexpr off_t arenaBytes = off_t{1} << 30, pieceAt = pieceBytes;
   test::ScratchDirectory source("/tmp");
   Arriving arriving;
@@ -159,7 +159,7 @@ TEST_CASE("of a host arena that has been sent ahead, only what has changed is se
     CHECK(contentOf(filled, at, pieceBytes) == contentOf(arena, at, pieceBytes));
 }
 
-TEST_CASE("nothing stays of what is discarded") {
+TEST_CASE("a discarded transfer leaves no files") {
   Arriving arriving;
   arriving.put("pack-00", 0, "bytes");
   auto made = arriving.files.discard().wait(arriving.io.waitScope);

@@ -8,7 +8,7 @@
 
 using namespace vgpu::ctl;
 
-TEST_CASE("a parent learns that its program is saved and has ended, in whichever order the signals come, and lives on") {
+TEST_CASE("a parent learns that its program was saved and has ended, in whatever order the signals arrive, and keeps running") {
   pid_t child = fork();
   if (child == 0) {
     pause();
@@ -19,7 +19,7 @@ TEST_CASE("a parent learns that its program is saved and has ended, in whichever
     tellParentSaved(child);
     kill(child, SIGKILL);
     siginfo_t ended;
-    REQUIRE(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) == 0);  // SIGCHLD has come too
+    REQUIRE(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) == 0);  // SIGCHLD has arrived too
     CHECK(signals.await(child, "program") == 128 + SIGKILL);
   }
   sigset_t pending;

@@ -17,12 +17,12 @@ bool isRung(const BellThread& thread) {
   return poll(&polled, 1, 10'000) == 1;
 }
 
-// Until a thread sleeps there is nothing to see of it; what is tested here holds before, too.
+// Nothing shows that a thread sleeps. The tested properties also hold before it sleeps.
 void letSleep() { usleep(20'000); }
 
 }  // namespace
 
-TEST_CASE("two relays that sleep on one ring both hear a frame, and one can end while the other sleeps") {
+TEST_CASE("two relays that sleep on one ring are both woken by a frame, and one can end while the other sleeps") {
   const MemoryFile file = Segment::create();
   Segment segment(file);
   RingHeader& ring = segment.ring(0);
@@ -52,7 +52,7 @@ TEST_CASE("two relays that sleep on one ring both hear a frame, and one can end 
   CHECK(isRung(successor));
 }
 
-TEST_CASE("a bell that is rung before its thread sleeps is heard") {
+TEST_CASE("a wake-up before the thread sleeps is not lost") {
   std::atomic<uint32_t> bell{7};
   for (int i = 0; i < 100; ++i) {
     BellThread thread({&bell});

@@ -27,7 +27,7 @@ std::vector<std::string> namesOf(const std::vector<Case>& cases) {
 
 }  // namespace
 
-TEST_CASE("what follows -- is the command, whatever it looks like") {
+TEST_CASE("arguments after -- are the command, whatever they look like") {
   Parsed parsed({"--rounds", "3", "--", "./app", "--rounds", "--", "x"});
   CHECK(parsed.goesOn);
   CHECK(parsed.options.rounds == 3);
@@ -36,7 +36,7 @@ TEST_CASE("what follows -- is the command, whatever it looks like") {
   CHECK(Parsed({"--only", "a", "--only", "b"}).options.only == Words{"a", "b"});
 }
 
-TEST_CASE("a command line that makes no sense returns 2, help and version 0") {
+TEST_CASE("an invalid command line returns 2, help and version 0") {
   for (const Words& words : {Words{"app"}, Words{"--"}, Words{"--what"}, Words{"--rounds", "0"}, Words{"--rounds", "x"},
                              Words{"--quick", "--", "app"}, Words{"--only", "calls", "--", "app"},
                              Words{"--list", "--", "app"}, Words{"--node", "n", "--device", "cuda"}, Words{"--csv"}}) {
@@ -48,7 +48,7 @@ TEST_CASE("a command line that makes no sense returns 2, help and version 0") {
   CHECK(Parsed({"--version"}).code == 0);
 }
 
-TEST_CASE("a pattern chooses cases by name, by group, or by what is behind the slash") {
+TEST_CASE("a pattern selects cases by name, by group, or by the part after the slash") {
   auto all = installedCases(false);
   CHECK(matching(all, {}).size() == all.size());
   CHECK(namesOf(matching(all, {"calls"})) == Words{"calls/start", "calls/launches", "calls/allocation", "calls/queries", "calls/two-gpus", "calls/libraries", "calls/posted", "calls/graphs"});
@@ -57,7 +57,7 @@ TEST_CASE("a pattern chooses cases by name, by group, or by what is behind the s
   CHECK(matching(all, {"no-such-case"}).empty());
 }
 
-TEST_CASE("the installed cases are eleven programs, four counts at once, and calls; no two have one name") {
+TEST_CASE("eleven programs, four numbers of concurrent programs, and calls are installed, all with different names") {
   auto all = installedCases(false);
   CHECK(matching(all, {"programs"}).size() == 11);
   CHECK(matching(all, {"together"}).back().copies == 8);
@@ -67,7 +67,7 @@ TEST_CASE("the installed cases are eleven programs, four counts at once, and cal
   for (const Case& each : installedCases(true)) CHECK(each.command.at(2) == "quick");
 }
 
-TEST_CASE("what is wanted of a figure follows from its name; small copies and large ones differ") {
+TEST_CASE("the target of a figure depends on its name; small copies and large ones differ") {
   auto ratio = [](const char* name) { return wantedOf(name).value_or(Wanted{Wanted::Kind::ratio, -1}).limit; };
   CHECK(ratio("posted launch") == 0.05);
   CHECK(ratio("sustained launches, 20000") == 1.02);

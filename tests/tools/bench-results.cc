@@ -35,7 +35,7 @@ Case programCase(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("the median of an even number of values lies between the two in the middle") {
+TEST_CASE("the median of an even number of values is between the two middle ones") {
   CHECK(spreadOf({3, 1, 2}).median == 2);
   CHECK(spreadOf({4, 1, 3, 2}).median == 2.5);
   CHECK(spreadOf({5}).median == 5);
@@ -44,12 +44,12 @@ TEST_CASE("the median of an even number of values lies between the two in the mi
   CHECK(spread.most == 9);
 }
 
-TEST_CASE("a geometric mean of ratios treats twice as fast and twice as slow as even") {
+TEST_CASE("in a geometric mean of ratios, twice as fast and twice as slow cancel out") {
   CHECK(std::abs(geometricMean({0.5, 2}) - 1) < 1e-12);
   CHECK(std::abs(geometricMean({1, 10, 100}) - 10) < 1e-9);
 }
 
-TEST_CASE("figures are read from among a program's other lines; their names may have commas") {
+TEST_CASE("figures are found among a program's other lines; their names may contain commas") {
   Report report = parseReport("hello\nfigure,copy, pinned, 4 B,us,1.5\nscan: ok\ndigest,00ff\nfigure,size,KiB,12\n");
   REQUIRE(report.figures.size() == 2);
   CHECK(report.figures[0].name == "copy, pinned, 4 B");
@@ -62,7 +62,7 @@ TEST_CASE("figures are read from among a program's other lines; their names may 
   }
 }
 
-TEST_CASE("the ratio is that of the medians, and whether it is as wanted follows") {
+TEST_CASE("the ratio is that of the medians, and is compared with the target") {
   Results results;
   Case launches{"calls/launches", {"calls"}};
   for (double native : {4., 3., 5.}) results.add(launches, Side::native, runWith({{"posted launch", "us", native}}));
@@ -78,7 +78,7 @@ TEST_CASE("the ratio is that of the medians, and whether it is as wanted follows
   CHECK(!Row{"calls", "nothing wanted", "us", {1}, {1}}.met());
 }
 
-TEST_CASE("programs have a time in their steady state and a whole one, and both have means") {
+TEST_CASE("programs have a steady-state time and a total time, and both have means") {
   Results results;
   for (auto [name, factor] : {std::pair{"a", 2.}, std::pair{"b", 0.5}}) {
     results.add(programCase(name), Side::native, runWith({{"steady", "us", 10}}));
@@ -93,7 +93,7 @@ TEST_CASE("programs have a time in their steady state and a whole one, and both 
   CHECK(!rowCalled(results, "2 programs, whole process, geometric mean").met().value());
 }
 
-TEST_CASE("of programs at once only the time of all counts") {
+TEST_CASE("for concurrent programs only the total time counts") {
   Results results;
   Case both{"together/2", {"x"}, "", "2 programs at once"};
   both.copies = 2;
@@ -106,17 +106,17 @@ TEST_CASE("of programs at once only the time of all counts") {
   CHECK(results.rows[0].virtualized == std::vector<double>{1000});
 }
 
-TEST_CASE("a side that computes something else is refused, and a copy that does") {
+TEST_CASE("a side with a different result is refused, and so is a copy") {
   Results results;
   results.add(programCase("a"), Side::native, runWith({}, "1"));
   results.add(programCase("b"), Side::native, runWith({}, "2"));
   results.add(programCase("a"), Side::virtualized, runWith({}, "1"));
   CHECK(refusal([&] { results.add(programCase("a"), Side::virtualized, runWith({}, "2")); }) ==
-        "programs/a: this virtual run computed something else than the runs before it (digest 2, before 1): its times "
-        "mean nothing");
+        "programs/a: this virtual run had another result than the runs before it (digest 2, before 1): its times "
+        "cannot be compared");
 }
 
-TEST_CASE("a session's memory is what the program has more than it had natively before its first call") {
+TEST_CASE("a session's memory is what the program uses more than the native one before its first call") {
   Results results;
   Case start{"calls/start", {"calls"}};
   auto run = [](double before, double after) {

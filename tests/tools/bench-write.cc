@@ -32,7 +32,7 @@ size_t count(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("the table shows spreads in readable units, ratios, and what missed") {
+TEST_CASE("the table shows spreads in readable units, ratios, and missed targets") {
   std::string table = writeTable(example());
   CHECK(has(table, "| posted launch "));
   CHECK(has(table, "| 3.00 / 4.00 / 5.00 µs "));
@@ -45,7 +45,7 @@ TEST_CASE("the table shows spreads in readable units, ratios, and what missed") 
   CHECK(count(table, "\n") == 2 + example().rows.size());
 }
 
-TEST_CASE("CSV has a line a row, quotes names, and leaves empty what is not there") {
+TEST_CASE("CSV has one line per row, quotes names, and leaves missing values empty") {
   std::string csv = writeCsv(example());
   CHECK(has(csv, "\ncalls,\"posted launch\",us,3,4,5,0.1,0.2,0.3,0.05,0.05,ratio,true\n"));
   CHECK(has(csv, "\ncopies,\"copy <&> \"\"x\"\", 4 B\",us,1,1,1,20,20,20,20,,,\n"));
@@ -54,7 +54,7 @@ TEST_CASE("CSV has a line a row, quotes names, and leaves empty what is not ther
   CHECK(count(csv, "\n") == 1 + example().rows.size());
 }
 
-TEST_CASE("JSON has every sample") {
+TEST_CASE("JSON contains every sample") {
   auto all = nlohmann::json::parse(writeJson(example()));
   CHECK(all["node"] == example().node);
   CHECK(all["native"] == true);
@@ -68,7 +68,7 @@ TEST_CASE("JSON has every sample") {
   CHECK(all["rows"][5]["wanted"]["of"] == "difference");
 }
 
-TEST_CASE("a chart has a bar for each ratio of its group, longer the further from 1, and a mark where one is wanted") {
+TEST_CASE("a chart has a bar for each ratio of its group, longer the further it is from 1, and a mark at its target") {
   std::string calls = writeChart(example(), "calls");
   CHECK(count(calls, "<rect") == 2);
   CHECK(count(calls, "stroke-width=\"2.5\"") == 2);

@@ -1,6 +1,6 @@
-// A driver with NVIDIA's checkpoint calls and nothing else: what state it has of each process is in a file of its number in the folder
-// VGPU_CHECKPOINT_DOUBLE. A call that a process's state does not allow fails, and one of a name for which there is a file `fail-NAME`.
-// What has succeeded is a line of the file `log`.
+// A driver with only NVIDIA's checkpoint calls: the state of each process is in a file named by its id in the folder
+// VGPU_CHECKPOINT_DOUBLE. A call fails if the process's state does not allow it, or if a file `fail-NAME` with its name exists. Successful
+// calls are appended to the file `log`.
 #include <cuda.h>
 #include <limits.h>
 #include <signal.h>

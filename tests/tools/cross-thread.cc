@@ -7,14 +7,14 @@
 namespace vgpu {
 namespace {
 
-// Says on which thread it is destroyed.
+// Records the thread on which it is destroyed.
 struct Tells {
   explicit Tells(std::thread::id& where) : where(where) {}
   ~Tells() { where = std::this_thread::get_id(); }
   std::thread::id& where;
 };
 
-TEST_CASE("what belongs to an event loop is destroyed there, whichever thread lets it go") {
+TEST_CASE("an object of an event loop is destroyed on the loop's thread, whichever thread releases it") {
   kj::EventLoop loop;
   kj::WaitScope waiting(loop);
   auto executor = kj::getCurrentThreadExecutor().addRef();

@@ -1,4 +1,4 @@
-// A fault point stops the thread that reaches it before its process goes on.
+// A fault point stops the thread that reaches it before its process continues.
 #include "vgpu/base/fault-point.h"
 
 #include <doctest/doctest.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* pipeVariable = "VGPU_TEST_PIPE";
 
-// In a process of its own, because a process reads its fault point when it starts.
+// Runs in a separate process, because a process reads its fault point when it starts.
 TEST_CASE("a thread reaches a fault point and goes on" * doctest::skip()) {
   std::thread([] {
     faultPoint("suspend.packs-synced");
@@ -34,7 +34,7 @@ pid_t startReaching(int end) {
   _exit(127);
 }
 
-TEST_CASE("a thread that is stopped at a fault point has not gone on") {
+TEST_CASE("a thread that is stopped at a fault point has not continued") {
   for (int i = 0; i < 100; ++i) {
     int ends[2];
     KJ_SYSCALL(pipe(ends));

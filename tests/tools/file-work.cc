@@ -9,7 +9,7 @@
 
 namespace vgpu {
 
-TEST_CASE("file work that hangs holds up neither the event loop nor other work") {
+TEST_CASE("file work that hangs blocks neither the event loop nor other work") {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   std::promise<void> server;
   auto answered = server.get_future().share();
@@ -24,7 +24,7 @@ TEST_CASE("file work that hangs holds up neither the event loop nor other work")
   CHECK(hanging.wait(io.waitScope) == 1);
 }
 
-TEST_CASE("file work past the most threads waits for one to end") {
+TEST_CASE("file work beyond the maximum number of threads waits until one is free") {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   std::promise<void> server;
   auto answered = server.get_future().share();
@@ -38,7 +38,7 @@ TEST_CASE("file work past the most threads waits for one to end") {
   CHECK(first.wait(io.waitScope) == second.wait(io.waitScope));
 }
 
-TEST_CASE("file work that throws rejects its promise, and the next is done") {
+TEST_CASE("file work that throws rejects its promise, and the next one is executed") {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   FileWork files(1);
   auto failing = files.run([]() -> int { KJ_FAIL_REQUIRE("the disk is full"); });
@@ -51,7 +51,7 @@ TEST_CASE("file work that throws rejects its promise, and the next is done") {
   CHECK(next.wait(io.waitScope) == 7);
 }
 
-TEST_CASE("file work that hangs does not keep its owner from ending") {
+TEST_CASE("file work that hangs does not prevent its owner's destruction") {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   std::promise<void> server;
   std::promise<void> begun;

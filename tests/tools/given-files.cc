@@ -1,4 +1,4 @@
-// Files that a program gives the workers of its session: what its daemon is told, and what a daemon keeps.
+// Files that a program passes to its session's workers: the messages to its daemon, and the files that a daemon keeps.
 #include "intercept/session/given-files.h"
 
 #include <doctest/doctest.h>
@@ -33,7 +33,7 @@ ino_t inodeOf(int fd) {
   return status.st_ino;
 }
 
-// The name in a message, of a file that is given or taken back.
+// The name of the file in a message that passes it or takes it back.
 SharedName nameIn(capnp::Data::Reader data) {
   SharedName name;
   REQUIRE(data.size() == sizeof name);
@@ -41,7 +41,7 @@ SharedName nameIn(capnp::Data::Reader data) {
   return name;
 }
 
-// What the daemon hears of a file that is given.
+// The name in the next message, which must pass a file with this inode.
 SharedName hearGiven(Daemon& daemon, ino_t inode) {
   auto message = daemon.hear(1);
   REQUIRE(message.isGive());
@@ -56,7 +56,7 @@ std::future<GivenFiles::File> giveAside(Program& program, int descriptor) {
 
 }  // namespace
 
-TEST_CASE("a file is given by one name as often as it is, and taken back by the last who lets go of it") {
+TEST_CASE("a file is passed under one name however often it is given, and taken back when its last user releases it") {
   Program program;
   GivenFiles& files = program.control->files();
   CHECK(files.isEmpty());
@@ -77,7 +77,7 @@ TEST_CASE("a file is given by one name as often as it is, and taken back by the 
   CHECK(nameIn(program.daemon->hear().getTakeBack()) == name);
 }
 
-TEST_CASE("a file that can be read and one that can be written are two, also of the same name") {
+TEST_CASE("a readable and a writable descriptor of one file are two files, also with the same path") {
   Program program;
   kj::AutoCloseFd memory = memoryFile();
   kj::AutoCloseFd reader(open(("/proc/self/fd/" + std::to_string(memory.get())).c_str(), O_RDONLY | O_CLOEXEC));
@@ -90,7 +90,7 @@ TEST_CASE("a file that can be read and one that can be written are two, also of 
   CHECK(second.get() != file);
 }
 
-TEST_CASE("a file is known by what its descriptor is of now, which in a process that has been restored is another inode") {
+TEST_CASE("a file is identified by the present inode of its descriptor, which differs in a restored process") {
   Program program;
   GivenFiles& files = program.control->files();
   kj::AutoCloseFd memory = memoryFile(), restored = memoryFile(), former(dup(memory));
@@ -99,7 +99,7 @@ TEST_CASE("a file is known by what its descriptor is of now, which in a process 
   const SharedName name = hearGiven(*program.daemon, inode);
   GivenFiles::File file = first.get();
   REQUIRE(dup3(restored, file->fd(), O_CLOEXEC) == file->fd());
-  GivenFiles::File other = files.give(kj::mv(former));  // another file, which the inode may be of
+  GivenFiles::File other = files.give(kj::mv(former));  // another file, which may have the same inode number
   REQUIRE(other != nullptr);
   REQUIRE(other != file);
   CHECK(hearGiven(*program.daemon, inode) == other->name);
@@ -107,13 +107,13 @@ TEST_CASE("a file is known by what its descriptor is of now, which in a process 
   CHECK(files.give(kj::mv(restored)) == file);
 }
 
-TEST_CASE("what is no open descriptor is not given") {
+TEST_CASE("a descriptor that is not open is not passed") {
   Program program;
   CHECK(program.control->files().give({}) == nullptr);
   CHECK(program.control->files().isEmpty());
 }
 
-TEST_CASE("files are given again to a daemon that resumes the session, and those that were not given before with them") {
+TEST_CASE("files are passed again to a daemon that resumes the session, together with those that were not passed before") {
   Program program;
   kj::AutoCloseFd memory = memoryFile(), later = memoryFile();
   const ino_t inode = inodeOf(memory), laterInode = inodeOf(later);
@@ -135,11 +135,11 @@ TEST_CASE("files are given again to a daemon that resumes the session, and those
   }
   CHECK(names.at(inode) == name);
   other.handOver();
-  CHECK(hearGiven(other, laterInode) == names.at(laterInode));  // once more, for a daemon that was not asked meanwhile
+  CHECK(hearGiven(other, laterInode) == names.at(laterInode));  // again, for a daemon that was not sent it meanwhile
   CHECK(second.get()->name == names.at(laterInode));
 }
 
-TEST_CASE("a session that is lost takes no files, also from who waits") {
+TEST_CASE("a lost session accepts no files, and wakes threads that wait") {
   Program program;
   program.daemon->suspendTo("/snapshot");
   auto waiting = giveAside(program, memoryFile().release());
@@ -149,7 +149,7 @@ TEST_CASE("a session that is lost takes no files, also from who waits") {
   CHECK(program.control->files().isEmpty());
 }
 
-TEST_CASE("once a program has left its host no file is given, and it does not leave while there is one") {
+TEST_CASE("once a program has left its host no file is passed, and it does not leave while one is") {
   Program program;
   GivenFiles& files = program.control->files();
   GivenFiles::File file = files.give(memoryFile());
@@ -165,7 +165,7 @@ TEST_CASE("once a program has left its host no file is given, and it does not le
   CHECK(files.isEmpty());
 }
 
-TEST_CASE("a program gives no more files than a daemon keeps, and others when it has taken some back") {
+TEST_CASE("a program passes at most as many files as a daemon keeps, and others after it has taken some back") {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
   limit.rlim_cur = limit.rlim_max;
@@ -193,7 +193,7 @@ TEST_CASE("a program gives no more files than a daemon keeps, and others when it
   daemon.join();
 }
 
-TEST_CASE("threads give and let go of the same files at once, and each has them meanwhile") {
+TEST_CASE("threads pass and release the same files at once, and each file exists while it is used") {
   Program program;
   std::thread daemon([&] {
     std::map<SharedName, int> known;
@@ -216,7 +216,7 @@ TEST_CASE("threads give and let go of the same files at once, and each has them 
       }
     });
   for (auto& thread : threads) thread.join();
-  auto last = program.control->files().give(memoryFile());  // returns when all changes before it have been told
+  auto last = program.control->files().give(memoryFile());  // returns when all earlier changes have been sent
   CHECK(last != nullptr);
   program.daemon->say([](control::ToSession::Builder message) { message.setCloseGate(); });
   daemon.join();
@@ -229,7 +229,7 @@ namespace {
 
 SharedName named(kj::byte first) { return {first}; }
 
-// One end of a connection whose close() waits until the other end has been read.
+// One end of a connection whose close() blocks until the other end has been read.
 struct UnreadSocket {
   kj::AutoCloseFd end, other;
 
@@ -250,7 +250,7 @@ struct UnreadSocket {
     while (send(end, content.data(), content.size(), MSG_DONTWAIT) > 0) {}
     REQUIRE(errno == EAGAIN);
   }
-  // To the end, which comes when `end` is closed.
+  // Reads until the end, which comes when `end` is closed.
   void read() const {
     std::array<char, 1 << 16> content;
     while (::read(other, content.data(), content.size()) > 0) {}
@@ -270,7 +270,7 @@ struct Kept {
 
 }  // namespace
 
-TEST_CASE("a daemon keeps a program's files by their names, the latest by each, until they are taken back") {
+TEST_CASE("a daemon keeps a program's files by name, the latest of each name, until they are taken back") {
   Kept kept;
   auto first = client::memoryFile(), second = client::memoryFile();
   const ino_t firstInode = client::inodeOf(first), secondInode = client::inodeOf(second);
@@ -284,7 +284,7 @@ TEST_CASE("a daemon keeps a program's files by their names, the latest by each, 
   CHECK(kept.find(named(2)) != 0);
 }
 
-TEST_CASE("a file that a worker asks for before it has come is awaited") {
+TEST_CASE("a worker that asks for a file before it arrives waits for it") {
   Kept kept;
   auto found = kept.files->find(named(1)), forgotten = kept.files->find(named(1));
   CHECK(!found.poll(kept.io.waitScope));
@@ -297,7 +297,7 @@ TEST_CASE("a file that a worker asks for before it has come is awaited") {
   CHECK(client::inodeOf(found.wait(kept.io.waitScope)->fd()) == inode);
 }
 
-TEST_CASE("a file that does not come is awaited for some seconds") {
+TEST_CASE("the wait for a file that does not arrive is limited to some seconds") {
   Kept kept;
   auto found = kept.files->find(named(1));
   kept.timer.advanceTo(kj::origin<kj::TimePoint>() + 9 * kj::SECONDS);
@@ -306,18 +306,18 @@ TEST_CASE("a file that does not come is awaited for some seconds") {
   CHECK(found.wait(kept.io.waitScope) == nullptr);
 }
 
-TEST_CASE("whoever lets go of a file does not wait for its close, which may wait for another process") {
+TEST_CASE("releasing a file does not wait for its close, which may block on another process") {
   std::array<UnreadSocket, 3> sockets;
   std::promise<void> letGo;
   bool waited = false;
   std::thread reader([&, isLetGo = letGo.get_future()] {
-    waited = isLetGo.wait_for(std::chrono::seconds(20)) == std::future_status::timeout;  // against hanging
+    waited = isLetGo.wait_for(std::chrono::seconds(20)) == std::future_status::timeout;  // a limit against hanging
     for (auto& socket : sockets) socket.read();
   });
   {
     Kept kept;
     kept.files->put(named(1), kj::mv(sockets[0].end));
-    kept.files->put(named(1), kj::mv(sockets[1].end));  // in place of the first
+    kept.files->put(named(1), kj::mv(sockets[1].end));  // replaces the first
     kept.files->remove(named(1));
     kept.files->put(named(2), kj::mv(sockets[2].end));
   }
@@ -326,7 +326,7 @@ TEST_CASE("whoever lets go of a file does not wait for its close, which may wait
   CHECK_FALSE(waited);
 }
 
-TEST_CASE("a daemon keeps so many files of one session, and no more") {
+TEST_CASE("a daemon keeps a limited number of files for one session") {
   Kept kept;
   for (size_t i = 0; i < GivenFiles::most; ++i) kept.files->put({static_cast<kj::byte>(i), static_cast<kj::byte>(i >> 8)}, {});
   CHECK_THROWS_AS(kept.files->put({0, 0, 1}, {}), kj::Exception);

@@ -1,4 +1,4 @@
-// What control groups leave, by folders as the system shows them.
+// Memory that control groups leave available, read from folders laid out like the system's.
 #include "tools/vgpud/group-memory.h"
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@ using namespace vgpu::daemon;
 namespace {
 
 struct Groups {
-  // Of version 2, with so many bytes, of which so many are pages of files.
+  // Makes a group of version 2 with `used` bytes, of which `filePages` are page cache.
   void make(const std::string& group, const std::string& limit, uint64_t used, uint64_t filePages) {
     std::string folder = scratch.path + "/root/" + group;
     std::filesystem::create_directories(folder);
@@ -30,7 +30,7 @@ struct Groups {
 
 }  // namespace
 
-TEST_CASE("a process has what the tightest of its control groups leaves") {
+TEST_CASE("a process may use what the tightest of its control groups leaves") {
   Groups groups;
   groups.make("job", "1000", 400, 0);
   groups.make("job/step", "900", 100, 0);
@@ -41,7 +41,7 @@ TEST_CASE("a process has what the tightest of its control groups leaves") {
   CHECK(groups.left("0::/job\n") == std::nullopt);
 }
 
-TEST_CASE("pages of files in a control group are available") {
+TEST_CASE("page cache in a control group counts as available") {
   Groups groups;
   groups.make("job", "1000", 900, 500);
   CHECK(groups.left("0::/job\n") == 600);
@@ -53,13 +53,13 @@ TEST_CASE("a group that is over its limit leaves nothing") {
   CHECK(groups.left("0::/job\n") == 0);
 }
 
-TEST_CASE("the limit of a container is found whose group has another name outside") {
+TEST_CASE("the limit of a container is found although its group has another name outside") {
   Groups groups;
   groups.make("", "1000", 300, 0);
   CHECK(groups.left("0::/../elsewhere\n") == 700);
 }
 
-TEST_CASE("a limit of the older version of control groups counts") {
+TEST_CASE("a limit of version 1 of control groups counts") {
   Groups groups;
   std::string folder = groups.scratch.path + "/root/memory/job";
   std::filesystem::create_directories(folder);

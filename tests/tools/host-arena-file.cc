@@ -67,7 +67,7 @@ void change(const fs::path& file, uint64_t at, const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("pinned memory comes back from its file where it was") {
+TEST_CASE("pinned memory is restored from its file at its offsets") {
   Folder folder;
   saveSome(folder);
   CHECK(fs::file_size(folder.file()) < 4 * MiB);
@@ -78,13 +78,13 @@ TEST_CASE("pinned memory comes back from its file where it was") {
   CHECK(get(arena, 1 * GiB, 8) == std::string(8, 0));
 }
 
-TEST_CASE("an arena that nobody has used is a file too") {
+TEST_CASE("an unused arena has a file too") {
   Folder folder;
   saveHostArena(makeArena(), folder.path);
   CHECK(problemOf(folder).empty());
 }
 
-TEST_CASE("a file of pinned memory that is truncated, changed or another one is refused") {
+TEST_CASE("a file of pinned memory that is truncated, changed or another file is refused") {
   Folder folder;
   SUBCASE("truncated") {
     saveSome(folder);

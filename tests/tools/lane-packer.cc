@@ -1,4 +1,4 @@
-// What a lane compresses: what shrinks, on a connection that is slow; and that nothing else unpacks.
+// What a lane compresses: pieces that shrink, on a slow connection; and that invalid blocks are refused.
 #include "tools/relay/lane-packer.h"
 
 #include <doctest/doctest.h>
@@ -21,14 +21,14 @@ std::vector<std::byte> randomBytes(size_t bytes, unsigned seed) {
   }
   return made;
 }
-// Half of each kibibyte is zero.
+// Bytes of which half of each kibibyte is zero.
 std::vector<std::byte> halfRandom() {
   auto made = randomBytes(pieceBytes, 3);
   for (size_t i = 0; i < made.size(); i += 1024) std::fill_n(made.begin() + static_cast<ptrdiff_t>(i), 512, std::byte{0});
   return made;
 }
 
-// One whose connection has taken a second for each `bytes`.
+// A packer whose connection has taken a second for each `bytesPerSecond` bytes.
 LanePacker packerOf(double bytesPerSecond) {
   LanePacker packer;
   const auto time = std::chrono::duration<double>(static_cast<double>(pieceBytes) / bytesPerSecond);
@@ -38,7 +38,7 @@ LanePacker packerOf(double bytesPerSecond) {
 
 }  // namespace
 
-TEST_CASE("a piece that shrinks is compressed for a slow connection, and comes out as it was") {
+TEST_CASE("a piece that shrinks is compressed for a slow connection, and unpacked unchanged") {
   const auto piece = halfRandom();
   auto packer = packerOf(10e6);
   const auto packed = packer.pack(piece);
@@ -61,9 +61,9 @@ TEST_CASE(
   CHECK(isPlain(LanePacker(), half));
 }
 
-TEST_CASE("a piece whose sample alone shrinks goes as it is") {
+TEST_CASE("a piece of which only the sample shrinks is sent uncompressed") {
   auto piece = randomBytes(pieceBytes, 2);
-  for (size_t i = 0; i < 4; ++i)  // where the samples are
+  for (size_t i = 0; i < 4; ++i)  // at the positions of the samples
     std::fill_n(piece.begin() + static_cast<ptrdiff_t>((pieceBytes - 2048) / 3 * i), 2048, std::byte{0});
   auto packer = packerOf(10e6);
   const auto packed = packer.pack(piece);
@@ -74,7 +74,7 @@ TEST_CASE("a piece whose sample alone shrinks goes as it is") {
     REQUIRE((LanePacker::unpack(packed, out) && out == piece));
 }
 
-TEST_CASE("what is no block of exactly that size does not unpack, and writes nowhere else") {
+TEST_CASE("a block that does not unpack to exactly the given size is refused, and nothing outside is written") {
   auto packer = packerOf(10e6);
   const auto packed = packer.pack(halfRandom());
   std::vector<std::byte> bytes(packed.begin(), packed.end()), out(pieceBytes + 64, std::byte{0x77});

@@ -1,5 +1,5 @@
-// Lanes of a session's two relays in one process: each a thread, joined by socket pairs. What is in a slab is there when its
-// message is taken, whatever becomes of the connections; and what no lane sends is refused.
+// Lanes of a session's two relays in one process, each on its own thread, joined by socket pairs. The bytes of a slab are there when its
+// message is delivered, whatever happens to the connections; and bytes that no lane sends are refused.
 #include "tools/relay/lanes.h"
 
 #include <doctest/doctest.h>
@@ -32,11 +32,11 @@ struct Side {
   Segment segment{file};
   Lanes lanes{link};
   uint64_t sent = 0, taken = 0;
-  const uint32_t firstSlab;  // each side sends others
+  const uint32_t firstSlab;  // the two sides send different slabs
 
   Side(Link& link, uint32_t firstSlab) : link(link), firstSlab(firstSlab) {}
 
-  // A message with a whole slab, or less, beside it, whose bytes are those of its number.
+  // Sends a message with a slab, whole or in part, beside it; the bytes depend on the message's number.
   void send(std::mt19937& random) {
     const Numbered head{sent, static_cast<uint32_t>(firstSlab + sent % 16), static_cast<uint32_t>(1 + random() % slabBytes)};
     std::memset(segment.slab(head.slab), static_cast<int>(sent & 0xff), head.bytes);
@@ -64,7 +64,7 @@ struct Session {
   LinkPair pair;
   Side a{pair.a, 0}, b{pair.b, 32};
   std::vector<std::thread> threads;
-  std::vector<int> sockets;  // of connections, to break them
+  std::vector<int> sockets;  // of connections, for the test to break
 
   ~Session() { end(); }
 
@@ -109,7 +109,7 @@ struct Session {
 
 }  // namespace
 
-TEST_CASE("slabs arrive before the messages that they are beside, over lanes that break") {
+TEST_CASE("slabs arrive before the messages that they accompany, over lanes that break") {
   std::mt19937 random(11);
   Session session;
   session.connect(3);
@@ -117,9 +117,9 @@ TEST_CASE("slabs arrive before the messages that they are beside, over lanes tha
   unsigned broken = 0;
   while (session.a.taken < count || session.b.taken < count) {
     for (auto [from, to] : {std::pair(&session.a, &session.b), std::pair(&session.b, &session.a)})
-      if (from->sent < count && from->sent - to->taken < 16) from->send(random);  // a slab is used for one thing at a time
+      if (from->sent < count && from->sent - to->taken < 16) from->send(random);  // a slab carries one message's bytes at a time
     session.turn();
-    if (random() % 500 == 0 && !session.sockets.empty())  // in the middle of whatever it carries
+    if (random() % 500 == 0 && !session.sockets.empty())  // in the middle of a transfer
       shutdown(session.sockets[random() % session.sockets.size()], SHUT_RDWR);
     if (session.a.lanes.whyEnded().empty() && session.b.lanes.whyEnded().empty()) continue;
     session.end();
@@ -134,7 +134,7 @@ TEST_CASE("slabs arrive before the messages that they are beside, over lanes tha
   CHECK(session.a.link.bulkBytes() > 0);
 }
 
-TEST_CASE("a lane that cannot be connected says why, and is not one that has ended") {
+TEST_CASE("a lane that cannot connect gives the reason, and does not count as ended") {
   LinkPair pair;
   Side side(pair.a, 0);
   Lane lane(side.lanes.add(), side.file);
@@ -148,7 +148,7 @@ TEST_CASE("a lane that cannot be connected says why, and is not one that has end
 
 namespace {
 
-// What the relay hears of a lane that has received these bytes, and then the end.
+// The relay's error for a lane that has received these bytes, and then the end of the connection.
 std::string afterReceiving(std::span<const std::byte> bytes) {
   LinkPair pair;
   Side side(pair.a, 0);
@@ -187,8 +187,8 @@ std::string afterReceiving(const Piece& piece, size_t bytes) {
 
 }  // namespace
 
-TEST_CASE("what no lane sends ends it, and nothing is written but slabs") {
-  const std::string place = "impossible place or size";
+TEST_CASE("bytes that no lane sends end the lane, and nothing outside of slabs is written") {
+  const std::string place = "invalid position or size";
   auto refuses = [&](const Piece& piece) { CHECK(afterReceiving(piece, 100).find(place) != std::string::npos); };
   refuses({1, slabCount, 0, 100, 100});
   refuses({1, 0xffffffff, 0, 100, 100});
@@ -198,14 +198,14 @@ TEST_CASE("what no lane sends ends it, and nothing is written but slabs") {
   refuses({1, 0, 0, 100, 0});
   refuses({1, 0, 0, 100, 101});
   refuses({1, 0, 0, LanePacker::mostBytes + 1, 100});
-  CHECK(afterReceiving({1, 0, 0, 4096, 100}, 100).find("no LZ4 block") != std::string::npos);
-  CHECK(afterReceiving({0, 0, 0, 100, 100}, 100).find("beside a message that has been taken") != std::string::npos);
+  CHECK(afterReceiving({1, 0, 0, 4096, 100}, 100).find("not an LZ4 block") != std::string::npos);
+  CHECK(afterReceiving({0, 0, 0, 100, 100}, 100).find("for a message that was received already") != std::string::npos);
   CHECK(afterReceiving({1, 0, 0, 100, 100}, 100).find("closed the connection") != std::string::npos);
   std::mt19937 random(3);
   for (int round = 0; round < 100; ++round) {
     std::vector<std::byte> bytes(random() % 4000);
     for (auto& byte : bytes) byte = static_cast<std::byte>(random());
-    if (round % 2 == 0 && bytes.size() >= sizeof(Piece)) {  // what comes further than its first piece's head
+    if (round % 2 == 0 && bytes.size() >= sizeof(Piece)) {  // the part beyond the first piece's header
       const Piece piece{1 + random() % 4, static_cast<uint32_t>(random() % slabCount), static_cast<uint32_t>(random() % 1000),
                         static_cast<uint32_t>(1 + random() % 2000), static_cast<uint32_t>(1 + random() % 2000)};
       std::memcpy(bytes.data(), &piece, sizeof piece);

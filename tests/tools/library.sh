@@ -1,9 +1,9 @@
-# What the cases in cases/ share: nodes, doubles and checks. A case is a bash script of its own, run as
+# Shared by the cases in cases/: nodes, doubles and checks. A case is a bash script, run as
 #
 #   bash tests/tools/run-case TREE DOUBLE CASE
 #
-# TREE has bin/vgpud, bin/vgpuctl and lib/vgpu; DOUBLE is the session-double. A case fails at the first check that does,
-# and shows all logs. Nothing it started outlives it.
+# TREE has bin/vgpud, bin/vgpuctl and lib/vgpu; DOUBLE is the session-double. A case fails at its first failed check, and prints all logs.
+# All processes that it started end with it.
 # shellcheck shell=bash
 set -uo pipefail
 # shellcheck source=../sanitizer-reports.sh
@@ -13,7 +13,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 
 limit=${VGPU_TIME_LIMIT:-30}  # seconds for each wait
 dir=$(mktemp -d /tmp/vgpu-XXXXXX) || exit 1
-export VGPU_TEST_RUN=$dir     # in the environment of all that this case starts
+export VGPU_TEST_RUN=$dir     # in the environment of every process that this case starts
 export XDG_CACHE_HOME=$dir/cache XDG_CONFIG_HOME=$dir/config
 unset VGPU_KEYS VGPU_NODES
 sanitizersReportTo "$dir"
@@ -46,7 +46,7 @@ trap 'exit 130' INT TERM
 
 ended() { ! alive "$1"; }
 
-# stopProcess PID...: each stands when this returns. A signal alone lets a thread go on that reads what comes meanwhile.
+# stopProcess PID...: returns when all of them are stopped. After the signal alone, a thread that reads new input may still run.
 stopProcess() {
   local pid
   kill -STOP "$@"
@@ -61,7 +61,7 @@ letGo() {
 }
 stands() { alive "$1" && [ -z "$(grep -Ls '^State:[[:space:]]*[Tt]' "/proc/$1/task"/*/status)" ]; }
 
-# waitUntil COMMAND...: until it succeeds; the case fails where it does not in time.
+# waitUntil COMMAND...: repeats COMMAND until it succeeds; the case fails if it does not in time.
 waitUntil() { waitSeconds "$limit" "$@"; }
 waitSeconds() {
   local seconds=$1 end=$((SECONDS + $1))
@@ -75,24 +75,24 @@ waitSeconds() {
 says() { grep -qs -- "$2" "$dir/$1.log"; }
 readyOrEnded() { says "$1" '^vgpud: ready' || ended "${daemon[$1]}"; }
 
-# startNode NAME [OPTION...]: a daemon on $dir/NAME with one emulated device.
+# startNode NAME [OPTION...]: starts a daemon on $dir/NAME with one emulated device.
 startNode() {
   local node=$1
   shift
-  rm -f "$dir/$node.log"  # what an earlier one of this name said
+  rm -f "$dir/$node.log"  # the log of an earlier node with this name
   "$tree/bin/vgpud" --run-dir "$dir/$node" --device emulated "$@" >"$dir/$node.log" 2>&1 &
   daemon[$node]=$!
   waitUntil readyOrEnded "$node"
   says "$node" '^vgpud: ready' || fail "vgpud $node did not become ready"
 }
 
-# stopNode NAME: by SIGTERM; must end with code 0.
+# stopNode NAME: ends it by SIGTERM; it must return 0.
 stopNode() {
   kill -TERM "${daemon[$1]}" || fail "vgpud $1 had ended by itself"
   endsCleanly "$1"
 }
 
-# endsCleanly NAME: one that was told to end does, with code 0.
+# endsCleanly NAME: a daemon that was ended must return 0.
 endsCleanly() {
   local code=0
   waitUntil ended "${daemon[$1]}"
@@ -138,9 +138,9 @@ killCommands() {
   succeeds ctl "$1" ps
 }
 
-# startDouble NODE NAME: a program with a session, its output in NAME.log.
+# startDouble NODE NAME: starts a program with a session, with its output in NAME.log.
 startDouble() {
-  : >"$dir/$2.log"  # that of a former one says `opened`
+  : >"$dir/$2.log"  # truncated, because an earlier double's log says `opened`
   VGPU_NODE=unix:$dir/$1/vgpud.sock "$doubleProgram" "$2" >"$dir/$2.log" 2>&1 &
   double[$2]=$!
   waitUntil openedOrEnded "$2"
@@ -148,7 +148,7 @@ startDouble() {
 }
 openedOrEnded() { says "$1" '^opened' || ended "${double[$1]}"; }
 
-# runPaused NODE NAME PROGRAM: a CUDA program, until its pause point, its output in NAME.log. The process id is in NAME.reached.
+# runPaused NODE NAME PROGRAM: runs a CUDA program to its pause point, with its output in NAME.log. Its process id is in NAME.reached.
 runPaused() {
   rm -f "$dir/$2.reached" "$dir/$2.go"
   LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} VGPU_PAUSE_FILE=$dir/$2 "$tree/bin/vgpuctl" --node "unix:$dir/$1/vgpud.sock" run --name "$2" -- \
@@ -156,19 +156,19 @@ runPaused() {
   runner[$2]=$!
   waitUntil test -e "$dir/$2.reached"
 }
-# finishes NAME: from there to its end, which must be a good one.
+# finishes NAME: lets it run to its end; it must return 0.
 finishes() {
   touch "$dir/$1.go"
   wait "${runner[$1]}" || fail "$1 returned $?"
 }
 
-# startRogue NODE NAME MODE ARGUMENT: a peer that breaks the rules (rogue.cc), its output in NAME.log.
+# startRogue NODE NAME MODE ARGUMENT: starts a hostile peer (rogue.cc), with its output in NAME.log.
 startRogue() {
   VGPU_NODE=$dir/$1 "$tree/tests/tools/rogue" "$3" "$4" >"$dir/$2.log" 2>&1 &
   double[$2]=$!
 }
 
-# hangFolder PATH: makes a folder below which every call hangs until the process $hung ends; skips where that cannot be.
+# hangFolder PATH: makes a folder below which every call hangs until the process $hung ends; skips the case if that is impossible.
 hangFolder() {
   python3 "$(dirname "${BASH_SOURCE[0]}")/hung-folder" "$1" >"$dir/hung.log" 2>&1 &
   hung=$!
@@ -177,7 +177,7 @@ hangFolder() {
 }
 hangsOrEnded() { says hung '^hangs' || ended "$hung"; }
 
-# field NODE SESSION KEY: what `ps --json` says.
+# field NODE SESSION KEY: prints a field of `ps --json`.
 field() {
   ctl "$1" ps --json | python3 -c '
 import json, sys
@@ -204,7 +204,7 @@ suspendAtStandstill() {
   waitUntil hasState "$1" "$2" suspending
 }
 
-# refused PATTERN COMMAND...: COMMAND must return 1 and say PATTERN.
+# refused PATTERN COMMAND...: COMMAND must return 1 and print PATTERN.
 refused() {
   local pattern=$1 code=0
   shift
@@ -215,7 +215,7 @@ refused() {
 
 succeeds() { "$@" >"$dir/succeeds.log" 2>&1 || fail "returned $?: $*"; }
 
-# stillWorks NODE NAME: it is there, runs, and can still be suspended and resumed: nothing was lost.
+# stillWorks NODE NAME: the session must run, and be suspended and resumed without a loss.
 stillWorks() {
   hasState "$1" "$2" running || fail "$2 is $(field "$1" "$2" state) on $1, not running"
   succeeds ctl "$1" suspend "$2" --to "$dir/check-$RANDOM$RANDOM"
@@ -223,12 +223,12 @@ stillWorks() {
   hasState "$1" "$2" running || fail "$2 does not run after suspend and resume"
 }
 
-# workersOn NODE: process ids of those that serve a session.
+# workersOn NODE: process ids of the workers that serve a session.
 workersOn() { ctl "$1" ps --workers --json | python3 -c '
 import json, sys
 print(*[w["pid"] for w in json.load(sys.stdin) if w["session"]])'; }
-# goesOnRefused NODE PROGRAM [COMMAND WHY]...: at the program's pause point each COMMAND of vgpuctl, in which PID stands for the program, is
-# refused with WHY, and leaves nothing in $dir/x; the program goes on.
+# goesOnRefused NODE PROGRAM [COMMAND WHY]...: at the program's pause point each COMMAND of vgpuctl, in which PID stands for the program,
+# must be refused with WHY and leave nothing in $dir/x; the program goes on.
 goesOnRefused() {
   local node=$1 name=$2 runner pid
   shift 2
@@ -248,10 +248,10 @@ goesOnRefused() {
   says "$name" "$name: ok" || fail "the program lost something"
 }
 
-# reported NAME KEY: what `--json` has written into NAME.log.
+# reported NAME KEY: prints a field of what `--json` has written to NAME.log.
 reported() { python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$2" <"$dir/$1.log"; }
 
-# saysRounds NAME: that what `migrate --json` has written into NAME.log tells of rounds, and for how long the program was held, and why.
+# saysRounds NAME: requires that the output of `migrate --json` in NAME.log reports the rounds, how long the program was held, and why.
 saysRounds() {
   python3 -c '
 import json, sys
@@ -272,17 +272,17 @@ finds() {
 isEmpty() { [ -z "$(ls -A "$1" 2>/dev/null)" ]; }
 isGone() { [ ! -e "$1" ]; }
 
-# startContents NODE NAME MIB: the program contents with random memory; commands for it go to descriptor ${commands[NAME]}, its process is
-# ${runner[NAME]}, its output in NAME.log. Skips where it was not built.
+# startContents NODE NAME MIB: starts the program contents with random memory; its commands are written to descriptor ${commands[NAME]}, its
+# process is ${runner[NAME]}, its output is in NAME.log. Skips the case if it was not built.
 declare -A commands=() runner=()
 startContents() { startFar "unix:$dir/$1/vgpud.sock" "${@:2}"; }
-# startFar ADDRESS NAME MIB [PROGRAM]: the same of a node that is reached at that address; PROGRAM is a copy of contents.
+# startFar ADDRESS NAME MIB [PROGRAM]: the same on a node at that address; PROGRAM is a copy of contents.
 startFar() {
   local program=${4:-$tree/tests/programs/contents} file
   [ -x "$program" ] || skip "no program contents"
   rm -f "$dir/$2.in"
   mkfifo "$dir/$2.in"
-  : >"$dir/$2.log"  # that of a former one says `ready`
+  : >"$dir/$2.log"  # truncated, because an earlier program's log says `ready`
   LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "$1" run --name "$2" -- "$program" --serve random "$3" \
     <"$dir/$2.in" >"$dir/$2.log" 2>&1 &
   runner[$2]=$!
@@ -290,8 +290,8 @@ startFar() {
   commands[$2]=$file
   waitUntil says "$2" ready
 }
-# startScript NODE NAME SCRIPT [ARGUMENT...]: a bash script that runs contents, as startContents. It gets the program, the named pipe with
-# the commands, the file for its output, and the arguments.
+# startScript NODE NAME SCRIPT [ARGUMENT...]: like startContents, but starts a bash script that runs contents. Its arguments are the
+# program, the named pipe for commands, the output file, and ARGUMENTs.
 startScript() {
   local node=$1 name=$2 script=$3 program=$tree/tests/programs/contents file
   [ -x "$program" ] || skip "no program contents"
@@ -305,7 +305,7 @@ startScript() {
   commands[$name]=$file
   waitUntil says "$name" ready
 }
-# farMoves ADDRESS NAME: such a program of node a is suspended, resumed on node b, and back the same way, by the address.
+# farMoves ADDRESS NAME: suspends such a program of node a, resumes it on node b, and moves it back the same way, using the address.
 farMoves() {
   hasState a "$2" running || fail "the session is $(field a "$2" state)"
   at "$1" ps | finds "$2" || fail "ps does not list it over the network"
@@ -320,9 +320,9 @@ farMoves() {
   succeeds at "$1" resume "$dir/second"
   memoryIsRight "$2"
 }
-# addressOf NODE: where it listens for other hosts.
+# addressOf NODE: the address at which it listens for other hosts.
 addressOf() { sed -n 's/^vgpud: listens on //p' "$dir/$1.log"; }
-# The version of the greeting that this build speaks.
+# The greeting's version in this build.
 greetingVersion() {
   sed -n 's/^constexpr uint32_t greetingVersion = \([0-9]*\);/\1/p' "$(dirname "${BASH_SOURCE[0]}")/../../vgpu/control/greeting.h"
 }
@@ -333,21 +333,21 @@ noDefunct() {
     awk -v of=" $* " '{ sub(/.*[)] /, ""); if ($1 == "Z" && index(of, " " $2 " ")) found = 1 }
     END { exit found }'
 }
-# What there still is comes into a log, for who has waited in vain.
+# Logs the remaining relays, for a wait that fails.
 noRelays() {
   local relay
   for relay in $(processesOfRun vgpu-relay); do echo "$relay $(tr '\0' ' ' <"/proc/$relay/cmdline")"; done >"$dir/relays.log" 2>&1
   [ ! -s "$dir/relays.log" ] || return 1
   noDefunct "${daemon[@]}" || { echo "a node has not reaped a child" >"$dir/relays.log"; return 1; }
 }
-# at ADDRESS COMMAND...: vgpuctl with a node elsewhere.
+# at ADDRESS COMMAND...: vgpuctl with a node at that address.
 at() {
   local address=$1
   shift
   timeout "$limit" "$tree/bin/vgpuctl" --node "$address" "$@"
 }
 
-# tell NAME WORD REPLY: gives the program a command and waits for its reply.
+# tell NAME WORD REPLY: sends the program a command and waits for its reply.
 tell() {
   local already
   already=$(grep -c "^$3" "$dir/$1.log")
@@ -355,12 +355,12 @@ tell() {
   waitUntil saysMore "$1" "$3" "$already"
 }
 saysMore() { [ "$(grep -c "^$2" "$dir/$1.log")" -gt "$3" ]; }
-# memoryIsRight NAME: what the program reads of its device memory is what it wrote.
+# memoryIsRight NAME: the program must read from its device memory what it wrote.
 memoryIsRight() {
   tell "$1" verify "wrong "
   [ "$(grep '^wrong ' "$dir/$1.log" | tail -n 1)" = "wrong 0" ] || fail "the memory of $1 has changed"
 }
-# The same of one that vgpuctl resume has restored in the background, whose exit code nobody gets.
+# The same for a program that vgpuctl resume has restored in the background, whose exit code is lost.
 endProgram() {
   local pid
   pid=$(pidOf "$1")
@@ -369,12 +369,12 @@ endProgram() {
   closeCommands "$1"
 }
 pidOf() { sed -n 's/^ready //p' "$dir/$1.log" | tail -n 1; }
-# needCriu NODE: skips where processes cannot be saved, which is looked at before the session.
+# needCriu NODE: skips the case if processes cannot be saved, which vgpuctl checks before it looks up the session.
 needCriu() {
   ctl "$1" suspend name:none --process --to "$dir/none" >"$dir/criu.log" 2>&1
   ! grep -q CRIU "$dir/criu.log" || skip "$(cat "$dir/criu.log")"
 }
-# criuFile: the CRIU that vgpuctl takes.
+# criuFile: path of the CRIU that vgpuctl uses.
 criuFile() { echo "${VGPU_CRIU:-$(PATH=$(realpath "$tree/../..")/.deps/criu/bin:$PATH:/usr/local/sbin:/usr/sbin command -v criu)}"; }
 endContents() {
   echo quit >&"${commands[$1]}"
@@ -387,5 +387,5 @@ closeCommands() {
   local file=${commands[$1]}
   exec {file}>&-
 }
-# storedBytes COMMAND...: what it prints as storedBytes.
+# storedBytes COMMAND...: prints its field storedBytes.
 storedBytes() { "$@" --json 2>"$dir/stored.log" | python3 -c 'import json, sys; print(json.load(sys.stdin)["storedBytes"])'; }

@@ -18,7 +18,7 @@ struct Log {
 
 }  // namespace
 
-TEST_CASE("a peer that causes a line again and again has one in an interval, with a count of the others") {
+TEST_CASE("a peer that causes the same line repeatedly gets one line per interval, with a count of the others") {
   Log log;
   for (int i = 0; i < 1000; ++i) log.add("renewal", 7, "session a needs a worker");
   CHECK(log.lines == std::vector<std::string>{"session a needs a worker"});
@@ -29,7 +29,7 @@ TEST_CASE("a peer that causes a line again and again has one in an interval, wit
   CHECK(log.lines[2] == "session a needs one still");
 }
 
-TEST_CASE("another peer and another kind of event have lines of their own") {
+TEST_CASE("another peer, or another kind of event, has its own line") {
   Log log;
   log.add("renewal", 7, "a");
   log.add("renewal", 8, "b");
@@ -37,7 +37,7 @@ TEST_CASE("another peer and another kind of event have lines of their own") {
   CHECK(log.lines == std::vector<std::string>{"a", "b", "c"});
 }
 
-TEST_CASE("what was left out is counted when another peer's line comes after the interval") {
+TEST_CASE("the number of omitted lines is logged when another peer's line comes after the interval") {
   Log log;
   log.add("renewal", 7, "a");
   log.add("renewal", 7, "a again");
@@ -46,7 +46,7 @@ TEST_CASE("what was left out is counted when another peer's line comes after the
   CHECK(log.lines == std::vector<std::string>{"a", "1 more like: a again", "b"});
 }
 
-TEST_CASE("any number of peers has a bounded number of lines") {
+TEST_CASE("any number of peers causes a bounded number of lines") {
   Log log;
   for (int peer = 0; peer < 100000; ++peer) log.add("admission", peer, "refused");
   CHECK(log.lines.size() <= LogLimit::mostKeys + 1);

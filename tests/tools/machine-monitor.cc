@@ -1,4 +1,4 @@
-// The client of QEMU's monitor, of which the test is the other end: what it takes, and what it says of a peer that is no QEMU.
+// The client of QEMU's monitor, against the test as its peer: which messages it accepts, and its errors for a peer that is not QEMU.
 #include "tools/vgpuctl/machine-monitor.h"
 
 #include <doctest/doctest.h>
@@ -28,7 +28,7 @@ std::string refusal(kj::FunctionParam<void()> work) {
   return "";
 }
 
-// One end of a connection, on a thread of its own: the client waits for it.
+// The peer's end of a connection, on its own thread, because the client blocks.
 class Peer {
  public:
   explicit Peer(kj::AutoCloseFd connection) : socket(kj::mv(connection)) {}
@@ -36,7 +36,7 @@ class Peer {
   void say(const std::string& text) {
     for (size_t at = 0; at < text.size();) {
       const ssize_t put = send(socket, text.data() + at, text.size() - at, MSG_NOSIGNAL);
-      if (put <= 0) return;  // the client has given it up
+      if (put <= 0) return;  // the client has closed the connection
       at += static_cast<size_t>(put);
     }
   }
@@ -53,9 +53,9 @@ class Peer {
     heard.erase(0, end + 1);
     return command;
   }
-  // To the command: what it returns.
+  // Replies to the command with its result.
   void reply(const json& command, const json& value) { say(json{{"return", value}, {"id", command["id"]}}.dump() + "\r\n"); }
-  // As QEMU begins.
+  // As QEMU does first.
   void greet() {
     say(std::string(greeting) + "\r\n");
     const json first = hear();
@@ -68,11 +68,11 @@ class Peer {
   std::string heard;
 };
 
-// A monitor's socket, at which `serve` takes the first connection, and the client's event loop.
+// A monitor's socket, at which `serve` handles the first connection, and the client's event loop.
 struct Fixture {
   explicit Fixture(std::function<void(Peer&)> serve)
       : listener(listenUnix(path)), thread([this, serve = std::move(serve)] {
-          pollfd polled{listener, POLLIN, 0};  // it does not block
+          pollfd polled{listener, POLLIN, 0};  // accept() then does not block
           poll(&polled, 1, -1);
           Peer peer(kj::AutoCloseFd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC)));
           serve(peer);
@@ -88,7 +88,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE("a command gets its own reply, whatever events and replies to others come before it, in whatever pieces") {
+TEST_CASE("a command gets its own reply, whatever events and other replies arrive before it, and however they are split") {
   Fixture qemu([](Peer& peer) {
     peer.greet();
     const json first = peer.hear(), second = peer.hear();
@@ -99,7 +99,7 @@ TEST_CASE("a command gets its own reply, whatever events and replies to others c
     peer.say(R"({"return": {}, "id": 99999})"
              "\n"
              R"({"return": {}})"
-             "\n");  // of commands that nobody has given
+             "\n");  // replies to commands that were not sent
     const std::string late = json{{"return", {{"a", 1}}}, {"id", first["id"]}}.dump() + "\n";
     peer.say(late.substr(0, 7));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -117,7 +117,7 @@ TEST_CASE("a command gets its own reply, whatever events and replies to others c
   CHECK_FALSE(monitor.hasEnded());
 }
 
-TEST_CASE("whoever waits for an event gets the next one, and events can be forgotten") {
+TEST_CASE("a wait for an event gets the next one, and earlier events can be discarded") {
   Fixture qemu([](Peer& peer) {
     peer.greet();
     peer.say(R"({"event": "STOP"})"
@@ -136,7 +136,7 @@ TEST_CASE("whoever waits for an event gets the next one, and events can be forgo
   CHECK(next.wait(qemu.io.waitScope)["event"] == "RESUME");
 }
 
-TEST_CASE("an error is QEMU's reason, and the next command is served") {
+TEST_CASE("an error contains QEMU's reason, and the next command is executed") {
   Fixture qemu([](Peer& peer) {
     peer.greet();
     peer.say(json{{"error", {{"class", "GenericError"}, {"desc", "no such migration"}}}, {"id", peer.hear()["id"]}}.dump() +
@@ -151,7 +151,7 @@ TEST_CASE("an error is QEMU's reason, and the next command is served") {
   CHECK(monitor.run("query-name")["name"] == "guest");
 }
 
-TEST_CASE("a monitor that closes the connection ends what waits for it, and all that comes after") {
+TEST_CASE("if a monitor closes the connection, pending and later calls fail") {
   Fixture qemu([](Peer& peer) {
     peer.greet();
     peer.hear();
@@ -166,13 +166,13 @@ TEST_CASE("a monitor that closes the connection ends what waits for it, and all 
   CHECK(refusal([&] { monitor.nextEvent().wait(qemu.io.waitScope); }).find(closed) != std::string::npos);
 }
 
-TEST_CASE("a peer that is no monitor is named as such: at the greeting, and later") {
+TEST_CASE("a peer that is not a monitor is reported as such: at the greeting, and later") {
   struct {
     const char* what;
     std::string said, problem;
   } const cases[] = {
-      {"garbage", "SSH-2.0-OpenSSH_9\r\n", "no QMP socket"},
-      {"JSON that is no object", "[1, 2]\n", "no QMP socket"},
+      {"garbage", "SSH-2.0-OpenSSH_9\r\n", "not a QMP socket"},
+      {"JSON that is no object", "[1, 2]\n", "not a QMP socket"},
       {"a line without an end", std::string(size_t{2} << 20, 'x'), "lines of more than a megabyte"},
       {"nothing", "", "QEMU has closed the connection"},
   };
@@ -193,7 +193,7 @@ TEST_CASE("a peer that is no monitor is named as such: at the greeting, and late
   }
 }
 
-TEST_CASE("a place at which nobody listens is named, with what to do") {
+TEST_CASE("a socket without a listener is named, with advice") {
   test::ScratchDirectory folder;
   kj::AsyncIoContext io = kj::setupAsyncIo();
   CHECK(refusal([&] { MachineMonitor monitor(io, folder.path + "/none"); }).find("Start it with -qmp unix:PATH") !=

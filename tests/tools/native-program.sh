@@ -1,5 +1,4 @@
-# What the cases of native programs share: a program that counts, with a child that does, of which both use a double of NVIDIA's driver
-# (checkpoint-double.c).
+# Shared by the cases of native programs: a program and its child that count, both using a double of NVIDIA's driver (checkpoint-double.c).
 # shellcheck shell=bash disable=SC2154
 double=$dir/driver
 mkdir "$double"
@@ -7,12 +6,12 @@ driverFolder=$tree/tests/tools/checkpoint-double
 [ -e "$driverFolder/libcuda.so.1" ] || skip "no double of the driver"
 counter='
 import os, socket, sys, time
-if len(sys.argv) > 2:  # connected with itself, which is more than CRIU saves
+if len(sys.argv) > 2:  # a connection to itself, which CRIU cannot save
     listener = socket.create_server(("127.0.0.1", 0))
     near = socket.create_connection(listener.getsockname())
     far = listener.accept()
 if os.fork() == 0: sys.argv[1] += ".child"
-file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)  # of one size, or CRIU does not take it for the one that was open
+file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)  # of constant size, because CRIU compares the size with that at the save
 count = 0
 while True:
     count += 1
@@ -24,7 +23,7 @@ countOf() { echo $((10#$(cut -d' ' -f2 "$1" 2>/dev/null))); }
 hasCounted() { [ "$(countOf "$1")" -gt "$2" ] 2>/dev/null; }
 counts() { waitUntil hasCounted "$1" $(($(countOf "$1") + 1)); }
 asked() { [ "$(tr '\n' ' ' <"$double/log" 2>/dev/null)" = "$1" ] || fail "the driver was asked for: $(cat "$double/log")"; }
-# start [connected]: a counter and its child, of which both use the driver.
+# start [connected]: starts a counter and its child, both using the driver.
 start() {
   rm -f "$double"/* "$dir/count" "$dir/count.child"
   setsid python3 -c "$counter" "$dir/count" "$@" </dev/null >"$dir/counter.log" 2>&1 &

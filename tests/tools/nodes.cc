@@ -41,7 +41,7 @@ std::string best(const std::vector<NodeState>& nodes, unsigned gpus = 1) {
 
 }  // namespace
 
-TEST_CASE("names of the file of nodes are usable wherever an address is") {
+TEST_CASE("names from the file of nodes can be used in place of addresses") {
   NodesFile file("# mine\n\ngpu-1 tls:gpu-1.example:7000\n  near   unix:/run/a/vgpud.sock  # here\n");
   CHECK(knownNodes().size() == 2);
   CHECK(resolveNode("gpu-1").name() == "tls:gpu-1.example:7000");
@@ -50,23 +50,23 @@ TEST_CASE("names of the file of nodes are usable wherever an address is") {
   CHECK(refusal([] { resolveNode("any"); }).find("for `vgpuctl run` only") != std::string::npos);
 }
 
-TEST_CASE("what is wrong in the file of nodes is named by its line") {
+TEST_CASE("an error in the file of nodes is reported with its line") {
   struct Wrong {
     const char *text, *why;
   };
-  for (auto [text, why] : {Wrong{"a tcp:h:1\nb", "line 2: a node is NAME ADDRESS"}, Wrong{"a tcp:h:1 more", "line 1: a node is"},
-                           Wrong{"any tcp:h:1", "cannot name a node"}, Wrong{"tcp:h:1 tcp:h:1", "cannot name a node"},
-                           Wrong{"a/b tcp:h:1", "cannot name a node"}, Wrong{"a b", "\"b\" is no address"},
-                           Wrong{"a tcp:h:1\n\na tcp:h:2", "line 3: there is a node a above"}}) {
+  for (auto [text, why] : {Wrong{"a tcp:h:1\nb", "line 2: expected NAME ADDRESS"}, Wrong{"a tcp:h:1 more", "line 1: expected NAME ADDRESS"},
+                           Wrong{"any tcp:h:1", "cannot be a node's name"}, Wrong{"tcp:h:1 tcp:h:1", "cannot be a node's name"},
+                           Wrong{"a/b tcp:h:1", "cannot be a node's name"}, Wrong{"a b", "\"b\" is not an address"},
+                           Wrong{"a tcp:h:1\n\na tcp:h:2", "line 3: a node named a is on an earlier line"}}) {
     CAPTURE(text);
     NodesFile file(text);
     CHECK(refusal([] { knownNodes(); }).find(why) != std::string::npos);
   }
   NodesFile none("");
-  CHECK(refusal([] { surveyNodes(std::chrono::seconds(1)); }).find("no nodes are known: write them into") != std::string::npos);
+  CHECK(refusal([] { surveyNodes(std::chrono::seconds(1)); }).find("no nodes are known: list them in") != std::string::npos);
 }
 
-TEST_CASE("any is the node with the most free memory on as many of its first GPUs as are needed, then the fewest sessions") {
+TEST_CASE("`any` chooses the node with the most free memory on as many of its first GPUs as needed, then the fewest sessions") {
   CHECK(best({nodeWith("a", {5}), nodeWith("b", {7}), nodeWith("c", {6, 6})}) == "b");
   CHECK(best({nodeWith("a", {5}), nodeWith("b", {7}), nodeWith("c", {6, 6})}, 2) == "c");
   CHECK(best({nodeWith("a", {9, 1}), nodeWith("b", {2, 2})}, 2) == "b");

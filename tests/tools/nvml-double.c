@@ -1,5 +1,5 @@
-// NVML of a host whose devices, whichever they are, have two active links to a switch, and a third that is not: in the place of NVIDIA's
-// for what a worker asks (stub/worker/device-links-unsafe.cc).
+// NVML of a host on which every device has two active links to a switch, and an inactive third one: replaces NVIDIA's for the calls of a
+// worker (stub/worker/device-links-unsafe.cc).
 #include <string.h>
 
 enum { success = 0, invalidArgument = 2, notSupported = 3, links = 3, asField = 1, inactive = 2 };
@@ -29,10 +29,10 @@ int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
 int nvmlDeviceGetCurrPcieLinkGeneration(void* device, unsigned* value) { return *value = 4, device == &any ? success : invalidArgument; }
 int nvmlDeviceGetCurrPcieLinkWidth(void* device, unsigned* value) { return *value = 8, device == &any ? success : invalidArgument; }
 int nvmlDeviceGetMaxPcieLinkGeneration(void* device, unsigned* value) { return *value = 5, device == &any ? success : invalidArgument; }
-// As where the largest width is not known.
+// As for a device whose maximum width is unknown.
 int nvmlDeviceGetMaxPcieLinkWidth(void* device, unsigned* value) { return *value = 77, device == &any ? notSupported : invalidArgument; }
 
-// The second link is one of those that are known as a field alone.
+// The second link can only be queried as a field.
 int nvmlDeviceGetNvLinkState(void* device, unsigned link, int* isActive) {
   *isActive = link != inactive;
   if (link == asField) return notSupported;
@@ -43,7 +43,7 @@ int nvmlDeviceGetFieldValues(void* device, int count, struct Field* field) {
   field->value[0] = field->scope != inactive;
   return device == &any && count == 1 ? success : invalidArgument;
 }
-// Peers and atomics there; nothing of the host's memory.
+// Peer access and atomics over the links; no access to host memory.
 int nvmlDeviceGetNvLinkCapability(void* device, unsigned link, int which, unsigned* can) {
   *can = which == 0 || which == 2;
   return device == &any && link < links ? success : invalidArgument;

@@ -1,4 +1,4 @@
-// A namespace with process ids of its own, and the ids of what is in it.
+// A process id namespace, and the ids of the processes in it.
 #include "checkpoint/process/own-ids.h"
 
 #include <doctest/doctest.h>
@@ -22,27 +22,27 @@ int exitCode(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// In a process of its own, because it gets a namespace for all its later children. Returns what `body` does; 0 if that cannot be
-// tried here.
+// Runs `body` in a separate process, because it makes a namespace for all its later children. Returns the result of `body`; 0 if namespaces
+// cannot be made.
 int apart(int (*body)()) {
   pid_t child = fork();
   if (child != 0) return exitCode(child);
   int code = 0;
   KJ_IF_MAYBE (failure, kj::runCatchingExceptions([&] { code = body(); }))
-    code = strstr(failure->getDescription().cStr(), "a copy needs process ids of its own") == nullptr ? 100 : 0;
+    code = strstr(failure->getDescription().cStr(), "a copy needs a pid namespace of its own") == nullptr ? 100 : 0;
   _exit(code);
 }
 
 }  // namespace
 
-TEST_CASE("the first process of a namespace leaves the saved ids free, and its descendants are found by theirs") {
+TEST_CASE("the first process of a namespace does not take a saved id, and its descendants are found by their ids in it") {
   CHECK(apart([] {
           ProcessPart part;
           part.threads = {2, 3, 40};
           int ends[2];
           if (pipe(ends) != 0) return 10;
           pid_t first = forkWithOwnIds(part, [&] {
-            if (getpid() != 1 || factsOf(1).name != factsOf(getpid()).name) return 11;  // its /proc is its own
+            if (getpid() != 1 || factsOf(1).name != factsOf(getpid()).name) return 11;  // its /proc belongs to the namespace
             pid_t child = fork();
             if (child == 0) pause();
             if (write(ends[1], &child, sizeof child) != sizeof child) return 12;
@@ -60,7 +60,7 @@ TEST_CASE("the first process of a namespace leaves the saved ids free, and its d
         }) == 0);
 }
 
-TEST_CASE("the first process of a namespace ends with the one that has made it") {
+TEST_CASE("the first process of a namespace ends with the process that made it") {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   CHECK(apart([] {
@@ -72,14 +72,14 @@ TEST_CASE("the first process of a namespace ends with the one that has made it")
         }) == 0);
   close(ends[1]);
   char byte;
-  CHECK(read(ends[0], &byte, 1) == 0);  // who had the other end has ended
+  CHECK(read(ends[0], &byte, 1) == 0);  // the holder of the other end has ended
   close(ends[0]);
 }
 
-TEST_CASE("the first process of a container has no copy beside it") {
+TEST_CASE("no copy can be made beside the first process of a container") {
   ProcessPart part;
   part.threads = {1, 7};
   auto failure = kj::runCatchingExceptions([&] { forkWithOwnIds(part, [] { return 0; }); });
   REQUIRE(failure != nullptr);
-  CHECK(strstr(KJ_ASSERT_NONNULL(failure).getDescription().cStr(), "process id 1 is one of the saved processes'") != nullptr);
+  CHECK(strstr(KJ_ASSERT_NONNULL(failure).getDescription().cStr(), "one of the saved processes has process id 1") != nullptr);
 }

@@ -17,13 +17,13 @@
 namespace vgpu::relay {
 namespace {
 
-// What is on the way in one direction.
+// Bytes in transit in one direction.
 struct Wire {
   std::deque<std::byte> bytes;
   size_t carried = 0;
 };
 
-// One end of a connection within this process, which moves some bytes at a time and then none once.
+// One end of a connection within this process, which alternately moves some bytes and none.
 class Connection final : public ByteStream {
  public:
   Connection(Wire& out, Wire& in, size_t atOnce, std::chrono::microseconds pause = {})
@@ -64,7 +64,7 @@ std::vector<std::byte> halfRandom(size_t bytes) {
     const uint64_t word = random();
     std::memcpy(&made[i], &word, 8);
   }
-  std::sort(made.begin(), made.end());  // long runs of each value
+  std::sort(made.begin(), made.end());  // gives long runs of each value
   return made;
 }
 
@@ -80,7 +80,7 @@ struct PackedEnds {
     other = std::make_unique<PackedStream>(std::move(end));
   }
 
-  // Writes all in calls of so many bytes, from another place each time, and returns what comes out.
+  // Writes all bytes in calls of `callBytes`, each from another address, and returns the received bytes.
   std::vector<std::byte> carry(std::span<const std::byte> bytes, size_t callBytes) {
     std::vector<std::byte> came, room(1000);
     size_t taken = 0;
@@ -94,7 +94,7 @@ struct PackedEnds {
     }
     return came;
   }
-  // Of what has been sent; empty: nothing is wrong with it.
+  // The receiver's error for the bytes that were sent; empty: none.
   std::string refusal() {
     std::string why;
     KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { carry({}, 1); })) why = reasonOf(*exception);
@@ -109,13 +109,13 @@ struct PackedEnds {
 
 }  // namespace
 
-TEST_CASE("bytes of a packed stream come out as they went in, however few the connection takes at a time") {
+TEST_CASE("bytes of a packed stream arrive unchanged, however few the connection takes at a time") {
   const auto bytes = halfRandom(300'000);
   for (size_t atOnce : {7u, 4096u, 1u << 20})
     for (size_t callBytes : {500u, 70'000u, 300'000u}) CHECK(PackedEnds(atOnce).carry(bytes, callBytes) == bytes);
 }
 
-TEST_CASE("a packed stream sends fewer bytes than it is given if the connection is slow, and they come out as they were") {
+TEST_CASE("a packed stream sends fewer bytes than it is given if the connection is slow, and they arrive unchanged") {
   PackedEnds slow(16 * 1024, std::chrono::milliseconds(2));
   const auto bytes = halfRandom(8 * LanePacker::mostBytes);
   CHECK(slow.carry(bytes, LanePacker::mostBytes) == bytes);
@@ -128,17 +128,17 @@ TEST_CASE("a packed stream refuses a piece of an impossible size") {
   for (auto& head : heads) {
     PackedEnds link(4096);
     link.send(head, 200);
-    CHECK(link.refusal() == "the other side sent a piece of an impossible size");
+    CHECK(link.refusal() == "the other side sent a piece with an invalid size");
   }
 }
 
-TEST_CASE("a packed stream refuses a piece that is no LZ4 block of its size") {
+TEST_CASE("a packed stream refuses a piece that is not an LZ4 block of its size") {
   PackedEnds link(4096);
   link.send(std::array<uint32_t, 2>{1000, 50}, 50);
-  CHECK(link.refusal() == "the other side sent a piece that is no LZ4 block");
+  CHECK(link.refusal() == "the other side sent a piece that is not an LZ4 block");
 }
 
-TEST_CASE("a packed stream ends with its connection, after the bytes that have come") {
+TEST_CASE("a packed stream ends with its connection, after the bytes that have arrived") {
   PackedEnds link(4096);
   const auto bytes = halfRandom(100);
   while (link.one->write(bytes) == 0) continue;

@@ -33,11 +33,11 @@ bool has(PinnedChunks& chunks, uint64_t number, uint64_t bytes = chunk) {
 
 }  // namespace
 
-TEST_CASE("a chunk that nobody holds any more is found until its room is needed, the one let go first goes first") {
+TEST_CASE("a chunk that nobody holds is found until its room is needed; the chunk released first is dropped first") {
   PinnedChunks chunks(4 * chunk);
   { PinnedChunks::Hold first(chunks); keep(first, 1, 2); }
   { PinnedChunks::Hold second(chunks); keep(second, 3, 2); }
-  for (uint64_t number = 1; number <= 4; ++number) CHECK(has(chunks, number));  // and in that order they are let go again
+  for (uint64_t number = 1; number <= 4; ++number) CHECK(has(chunks, number));  // and they are released in this order
   PinnedChunks::Hold third(chunks);
   keep(third, 5, 1);
   CHECK(!has(chunks, 1));
@@ -46,7 +46,7 @@ TEST_CASE("a chunk that nobody holds any more is found until its room is needed,
   CHECK(chunks.idleBytes() == 3 * chunk);
 }
 
-TEST_CASE("what somebody holds never makes room for another") {
+TEST_CASE("held chunks are never dropped to make room") {
   PinnedChunks chunks(4 * chunk);
   PinnedChunks::Hold first(chunks), second(chunks);
   keep(first, 1, 3);
@@ -56,7 +56,7 @@ TEST_CASE("what somebody holds never makes room for another") {
   CHECK(first.bytes() == 3 * chunk);
 }
 
-TEST_CASE("a chunk that two hold stays when one of them lets go") {
+TEST_CASE("a chunk with two holders stays when one of them releases it") {
   PinnedChunks chunks(2 * chunk);
   auto first = std::make_unique<PinnedChunks::Hold>(chunks);
   keep(*first, 1, 1);
@@ -69,7 +69,7 @@ TEST_CASE("a chunk that two hold stays when one of them lets go") {
   CHECK(has(chunks, 1));
 }
 
-TEST_CASE("room that was taken and never named is free when its operation ends") {
+TEST_CASE("room that was taken but not named is free when its operation ends") {
   PinnedChunks chunks(2 * chunk);
   {
     PinnedChunks::Hold failed(chunks);
@@ -83,7 +83,7 @@ TEST_CASE("room that was taken and never named is free when its operation ends")
   CHECK(next.take(2 * chunk));
 }
 
-TEST_CASE("of two operations that bring the same chunk both hold the one that was named first") {
+TEST_CASE("if two operations bring the same chunk, both hold the one that was named first") {
   PinnedChunks chunks(2 * chunk);
   auto first = std::make_unique<PinnedChunks::Hold>(chunks), second = std::make_unique<PinnedChunks::Hold>(chunks);
   auto there = *first->take(chunk), again = *second->take(chunk);
@@ -97,7 +97,7 @@ TEST_CASE("of two operations that bring the same chunk both hold the one that wa
   CHECK(has(chunks, 1));
 }
 
-TEST_CASE("the same content under another key, or of another size, is another chunk") {
+TEST_CASE("the same content with another key or size is another chunk") {
   PinnedChunks chunks(4 * chunk);
   PinnedChunks::Hold hold(chunks);
   keep(hold, 1, 1);
@@ -107,7 +107,7 @@ TEST_CASE("the same content under another key, or of another size, is another ch
   CHECK(!hold.find(other));
 }
 
-TEST_CASE("only room that was taken, of that size and without a name, gets a name") {
+TEST_CASE("only room that was taken, has that size and no name, can be named") {
   PinnedChunks chunks(4 * chunk);
   PinnedChunks::Hold mine(chunks), other(chunks);
   auto offset = *mine.take(chunk);
@@ -118,7 +118,7 @@ TEST_CASE("only room that was taken, of that size and without a name, gets a nam
   CHECK(!mine.name(offset, named(2)));
 }
 
-TEST_CASE("a pool of no bytes has no room, and none has room for more than it is") {
+TEST_CASE("a pool of zero bytes has no room, and no pool has room for more than its size") {
   PinnedChunks none(0), some(chunk);
   CHECK(!PinnedChunks::Hold(none).take(1));
   PinnedChunks::Hold hold(some);
@@ -128,7 +128,7 @@ TEST_CASE("a pool of no bytes has no room, and none has room for more than it is
   CHECK(hold.take(chunk));
 }
 
-TEST_CASE("in any order of work no two chunks overlap, and all room comes back") {
+TEST_CASE("in any order of operations chunks do not overlap, and all room is returned") {
   std::mt19937_64 random(7);
   PinnedChunks chunks(8 * MiB);
   {
@@ -150,7 +150,7 @@ TEST_CASE("in any order of work no two chunks overlap, and all room comes back")
       for (auto& [owner, all] : taken)
         for (auto [begin, end] : all) REQUIRE((*offset >= end || *offset + bytes <= begin));
       if (random() % 2 == 0) {
-        hold.name(*offset, named(random() % 50, bytes));  // perhaps another's, whose room it is then
+        hold.name(*offset, named(random() % 50, bytes));  // the name may exist already, and the room is then released
         continue;
       }
       REQUIRE(hold.name(*offset, named(1000 + static_cast<uint64_t>(step), bytes)));

@@ -1,5 +1,4 @@
-// What keeps a process from being saved, and what a machine lacks to restore it. The process is the test itself, or a child of
-// it.
+// What prevents a process from being saved, and what a machine lacks to restore it. The process is the test itself, or its child.
 #include "checkpoint/process/survey.h"
 
 #include <doctest/doctest.h>
@@ -28,7 +27,7 @@ using vgpu::snapshot::ProcessPart;
 
 namespace {
 
-// The runtime of thread sanitizer maps a file that it has removed, which is an obstacle that no describe() goes beyond.
+// Thread sanitizer's runtime maps a file that it has removed, an obstacle at which describe() stops.
 #ifdef __SANITIZE_THREAD__
 constexpr bool mapsRemovedFile = true;
 #else
@@ -45,7 +44,7 @@ std::string refusal(Act act) {
   return "";
 }
 
-// A TCP socket of this host, connected with `listener` or, if there is none, listening for one connection.
+// A TCP socket on this host: connected to `listener`, or without one listening with a backlog of one.
 int tcpSocket(int listener = -1) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -64,7 +63,7 @@ int tcpSocket(int listener = -1) {
   return one;
 }
 
-// A child that waits for its end, after it has begun with `first`.
+// A child that runs `first` and then waits to be ended.
 struct Child {
   pid_t pid = fork();
   explicit Child(void (*first)() = [] {}) {
@@ -95,17 +94,17 @@ TEST_CASE("a pipe within a tree is no obstacle, half of one is, unless it is a s
   };
   CHECK_FALSE(says(obstaclesOf(getpid()), reading));
   {
-    Child reader([] { close(ends[1]); });  // this process, which is not of its tree, can write
+    Child reader([] { close(ends[1]); });  // this process, which is not in the child's tree, can write
     bool isObstacle = false;
     for (int polls = 0; polls < 5000 && !isObstacle; ++polls, usleep(1000)) isObstacle = says(obstaclesOf(reader.pid), reading);
     CHECK(isObstacle);
   }
   {
-    Child child;  // has both ends, as this process
+    Child child;  // it has both ends, as this process does
     close(ends[1]);
     CHECK_FALSE(says(obstaclesOf(getpid()), reading));
     CHECK_FALSE(becomesRestorers());
-    // Of a tree of several processes it is said which.
+    // For a tree of several processes the error says which.
     CHECK(says(obstaclesOf(getpid()), named(getpid()) + ": it is this vgpuctl"));
   }
   CHECK_FALSE(says(obstaclesOf(getpid()), reading));
@@ -120,7 +119,7 @@ TEST_CASE("a pipe within a tree is no obstacle, half of one is, unless it is a s
 
 TEST_CASE("a tree is a process with its descendants, and its root is what a vgpuctl has started" *
           doctest::skip(mapsRemovedFile)) {
-  // As the first process of a namespace, this one is the parent of what other cases have left, too.
+  // If this process is the first of a namespace, it is also the parent of orphans from other cases.
   const size_t before = treeOf(getpid()).size(), living = describe(getpid()).processes.size();
   Child one, two;
   auto tree = treeOf(getpid());
@@ -128,7 +127,7 @@ TEST_CASE("a tree is a process with its descendants, and its root is what a vgpu
   CHECK(tree.size() == before + 2);
   for (auto& child : {one.pid, two.pid}) CHECK(std::ranges::count(tree, child) == 1);
   CHECK(treeOf(one.pid) == std::vector<pid_t>{one.pid});
-  // The children run the executable that this process runs, which takes itself for a vgpuctl.
+  // The children run this process's executable, which takes itself for vgpuctl.
   CHECK(runsThisProgram(one.pid));
   CHECK(rootOf(one.pid) == one.pid);
   CHECK_FALSE(runsThisProgram(-1));
@@ -163,7 +162,7 @@ TEST_CASE("a vgpuctl is recognised after its file was replaced") {
   kill(program, SIGKILL);
 }
 
-TEST_CASE("a descriptor of a kind that CRIU does not save is an obstacle, others are none") {
+TEST_CASE("a descriptor of a kind that CRIU does not save is an obstacle, others are not") {
   int counter = eventfd(0, 0), nothing = open("/dev/null", O_RDWR), memory = open("/dev/mem", O_RDONLY);
   auto obstacles = obstaclesOf(getpid());
   for (int fine : {counter, nothing}) CHECK_FALSE(says(obstacles, "its descriptor " + std::to_string(fine) + " is"));
@@ -176,7 +175,7 @@ TEST_CASE("a file that was opened outside of the process's mount namespace is an
   Child inside([] {
     if (unshare(CLONE_NEWNS) != 0) _exit(0);
   });
-  const std::string expected = "its descriptor " + std::to_string(file) + ", /dev/null, is of another mount namespace";
+  const std::string expected = "its descriptor " + std::to_string(file) + ", /dev/null, is from another mount namespace";
   CHECK_FALSE(says(obstaclesOf(getpid()), named(getpid()) + ": " + expected));
   auto isIn = [&] { return says(obstaclesOf(inside.pid), expected); };
   auto hasEnded = [&] { return factsOf(inside.pid).state == 'Z'; };
@@ -200,7 +199,7 @@ TEST_CASE(
   CHECK(isObstacle(near));
   CHECK(isObstacle(far));
   CHECK_FALSE(hasCallers(listener));
-  int caller = tcpSocket(listener), waiting = tcpSocket(listener);  // SYN_SENT: the listener has room for one
+  int caller = tcpSocket(listener), waiting = tcpSocket(listener);  // SYN_SENT: the listener's backlog is one
   CHECK(isObstacle(waiting));
   CHECK(hasCallers(listener));
   close(waiting);
@@ -208,7 +207,7 @@ TEST_CASE(
   CHECK_FALSE(hasCallers(listener));
   for (int file : {near, far, caller, accepted}) close(file);
   CHECK(says(obstaclesOf(getpid(), false),
-             "its descriptor " + std::to_string(listener) + " is a socket of TCP, and CRIU before 4.2.1"));
+             "its descriptor " + std::to_string(listener) + " is a TCP socket, which CRIU before 4.2.1"));
   close(listener);
 }
 
@@ -225,7 +224,7 @@ TEST_CASE("memory that the kernel shows as a removed file is no obstacle" * doct
   syscall(SYS_io_destroy, ring);
 }
 
-#ifndef __SANITIZE_THREAD__  // which maps a removed file of its own
+#ifndef __SANITIZE_THREAD__  // whose runtime maps a removed file
 TEST_CASE("a mapped file is described, and one that has been removed is an obstacle") {
   test::ScratchDirectory scratch;
   std::string path = scratch.path + "/mapped";
@@ -240,9 +239,9 @@ TEST_CASE("a mapped file is described, and one that has been removed is an obsta
   CHECK_FALSE(says(obstaclesOf(getpid()), path));
   requireSameFiles(part);
   std::ofstream(path) << std::string(4096, 'n');
-  CHECK(refusal([&] { requireSameFiles(part); }).find(path + ", and the file here is another one: 4096 bytes, xxh3") !=
+  CHECK(refusal([&] { requireSameFiles(part); }).find(path + ", and the file here is a different one: 4096 bytes, xxh3") !=
         std::string::npos);
-  // Another process may write a file that is mapped shared, so what is in it may differ, though this one only reads it.
+  // Another process may write to a file that is mapped shared, so its contents may differ, even though this process only reads it.
   void* shared = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file, 0);
   REQUIRE(shared != MAP_FAILED);
   part = describe(getpid());
@@ -250,7 +249,7 @@ TEST_CASE("a mapped file is described, and one that has been removed is an obsta
   requireSameFiles(part);
   munmap(shared, 4096);
   unlink(path.c_str());
-  CHECK(says(obstaclesOf(getpid()), "removed or replaced since: " + path));
+  CHECK(says(obstaclesOf(getpid()), "since been removed or replaced: " + path));
   CHECK(refusal([&] { requireSameFiles(part); }).find(path + ", which is not on this machine") != std::string::npos);
   munmap(mapped, 4096);
   close(file);
@@ -265,7 +264,7 @@ TEST_CASE("an id that a process or a thread has is not free") {
     part.threads = {child.pid};
     CHECK(refusal([&] {
             requireFreeIds(part);
-          }).find("process id " + std::to_string(child.pid) + " of the saved process is taken") != std::string::npos);
+          }).find("process id " + std::to_string(child.pid) + " of the saved process is in use") != std::string::npos);
   }
   requireFreeIds(part);
 }
@@ -278,7 +277,7 @@ TEST_CASE("if several ids are not free the process is named, also if its threads
   CHECK(refusal([&] { requireFreeIds(part); }).starts_with("process id " + std::to_string(process.pid) + " of the saved process"));
 }
 
-TEST_CASE("facts of a process are read whatever its name is") {
+TEST_CASE("facts of a process are read whatever characters its name has") {
   CHECK(factsOf(getpid()).parent == getppid());
   CHECK(factsOf(getpid()).session == getsid(0));
   CHECK(factsOf(-1).state == 0);

@@ -14,8 +14,8 @@
 namespace vgpu::daemon {
 namespace {
 
-// A child that does not end by itself. Only SIGKILL is safe to end it with: doctest's handlers of other signals allocate memory,
-// and the signal may come while the child, still within fork(), holds the allocator's lock.
+// A child that does not end by itself. It can only be ended with SIGKILL: doctest's handlers of other signals allocate memory, and the
+// signal may arrive while the child, still in fork(), holds the allocator's lock.
 pid_t startChild() {
   pid_t child = fork();
   if (child == 0)
@@ -25,7 +25,7 @@ pid_t startChild() {
 
 }  // namespace
 
-TEST_CASE("a child is told of and reaped when it ends, whether or not anyone waits for it") {
+TEST_CASE("the end of a child is reported and the child reaped, whether or not the end is awaited") {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   Processes processes(io.unixEventPort);
   pid_t watched = startChild(), ignored = startChild();
@@ -39,7 +39,7 @@ TEST_CASE("a child is told of and reaped when it ends, whether or not anyone wai
   CHECK(errno == ECHILD);
 }
 
-TEST_CASE("a child that cannot be watched is ended and reaped, and that is an error") {
+TEST_CASE("a child that cannot be watched is ended and reaped, and this is an error") {
   test::withRefusedCall(SYS_pidfd_open, EMFILE, [] {
     kj::AsyncIoContext io = kj::setupAsyncIo();
     Processes processes(io.unixEventPort);

@@ -1,4 +1,4 @@
-// A program's side of the control plane, and the daemons that a test plays against it.
+// A program's side of the control plane, and daemons played by the test.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@
 
 namespace vgpu::client {
 
-// Remembers what was asked of the session, for the test's thread to wait for.
+// Records the requests to the session, for the test's thread to wait for.
 class Recorded final : public SessionControl {
  public:
   uint64_t closeGate(const std::function<bool()>&) override {
@@ -106,7 +106,7 @@ class Daemon {
     CHECK(hear().isGateClosed());
     say([&](control::ToSession::Builder message) { message.setSuspended(directory); });
   }
-  // All of a resume that a daemon says once the program has answered `reattach`.
+  // All messages of a resume that a daemon sends after the program has answered `reattach`.
   void handOver() {
     sayOpened("s1", "");
     CHECK(hear().isAccepted());
@@ -163,7 +163,7 @@ struct Program {
     control->serve(session);
   }
 
-  // Another daemon that has found the program.
+  // Another daemon that has reattached the program.
   Daemon find(const char* id) {
     Daemon other(connectUnix(reattach));
     other.say([&](control::ToSession::Builder message) { message.setReattach(id); });

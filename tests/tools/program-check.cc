@@ -36,7 +36,7 @@ std::string bytesOf(const T& value) {
   return bytes;
 }
 
-// An executable that says no more than who is to load it; an empty `interpreter`: nobody.
+// An executable that names only its interpreter; an empty `interpreter`: none.
 std::string elf(const std::string& interpreter, unsigned char elfClass = ELFCLASS64, uint16_t machine = EM_X86_64) {
   Elf64_Ehdr header{};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);
@@ -64,7 +64,7 @@ bool refuses(const std::string& path, const char* why) { return refusal(path).fi
 
 }  // namespace
 
-TEST_CASE("programs that load libraries are taken, and scripts of such programs") {
+TEST_CASE("programs that load libraries are accepted, and scripts of such programs") {
   Folder folder;
   std::string program = folder.add("program", elf("/lib64/ld-linux-x86-64.so.2"));
   CHECK(refusal(program).empty());
@@ -73,7 +73,7 @@ TEST_CASE("programs that load libraries are taken, and scripts of such programs"
   CHECK(refusal("/proc/self/exe").empty());
 }
 
-TEST_CASE("programs into which nothing can be loaded are refused with the reason") {
+TEST_CASE("programs into which no library can be loaded are refused with the reason") {
   Folder folder;
   std::string fixed = folder.add("static", elf(""));
   CHECK(refuses(fixed, "linked statically with its C library"));
@@ -83,7 +83,7 @@ TEST_CASE("programs into which nothing can be loaded are refused with the reason
   CHECK(refuses(folder.add("arm", elf("/lib/ld-linux-aarch64.so.1", ELFCLASS64, EM_AARCH64)), "not a 64-bit x86"));
 }
 
-TEST_CASE("a program with file capabilities is refused, and a script that such a program runs") {
+TEST_CASE("a program with file capabilities is refused, and a script run by such a program") {
   Folder folder;
   fs::permissions(folder.path, fs::perms(0755));
   std::string program = folder.add("program", elf("/lib64/ld-linux-x86-64.so.2"));
@@ -96,7 +96,7 @@ TEST_CASE("a program with file capabilities is refused, and a script that such a
     MESSAGE("not checked: only root can give a file capabilities");
     return;
   }
-  CHECK(refusal(program).empty());  // root has them all: its programs start as others do
+  CHECK(refusal(program).empty());  // root has all capabilities, so its programs start as others do
   pid_t child = fork();
   if (child == 0) {
     constexpr uid_t nobody = 65534;

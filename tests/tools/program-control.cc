@@ -20,7 +20,7 @@
 namespace vgpu::client {
 namespace {
 
-// A process that is a parked program of session s7, and does that then.
+// A child process that acts as a parked program of session s7, and runs `does`.
 class ParkedChild {
  public:
   explicit ParkedChild(const std::function<void(const ParkingPlace&)>& does) {
@@ -45,7 +45,7 @@ class ParkedChild {
     reap();
   }
 
-  // It is not reaped.
+  // Ends the process without reaping it.
   void end() {
     kill(process, SIGKILL);
     siginfo_t ended;
@@ -61,13 +61,13 @@ class ParkedChild {
 
 }  // namespace
 
-TEST_CASE("a program learns its session's id and where its objects are kept") {
+TEST_CASE("a program gets its session's id and the directory of its object list") {
   Program program;
   CHECK(program.control->session() == "s1");
   CHECK(program.control->directory() == program.node.path);
 }
 
-TEST_CASE("a daemon's refusal is the program's error, word for word") {
+TEST_CASE("a daemon's refusal becomes the program's error, word for word") {
   Node node;
   std::thread daemon([&] {
     Daemon refusing = node.accept();
@@ -83,7 +83,7 @@ TEST_CASE("a daemon's refusal is the program's error, word for word") {
   }
 }
 
-TEST_CASE("a refusal of devices that CUDA calls invalid is an error of its own") {
+TEST_CASE("a refusal because of invalid devices is a separate error") {
   Node node;
   std::thread daemon([&] {
     Daemon refusing = node.accept();
@@ -94,7 +94,7 @@ TEST_CASE("a refusal of devices that CUDA calls invalid is an error of its own")
   daemon.join();
 }
 
-TEST_CASE("a session without its memory is none") {
+TEST_CASE("a session without its memory is refused") {
   Node node;
   std::thread daemon([&] {
     Daemon poor = node.accept();
@@ -125,13 +125,13 @@ TEST_CASE("a gate that cannot be closed is refused with the reason, and the next
   CHECK(program.daemon->hear().isGateClosed());
 }
 
-TEST_CASE("a running program that loses its daemon is told") {
+TEST_CASE("a running program that loses its daemon gets an error") {
   Program program;
   program.daemon.reset();
   CHECK(program.session.until("lose").size() == 1);
 }
 
-TEST_CASE("a program whose gate is closed waits for its snapshot to be resumed where its daemon has ended") {
+TEST_CASE("a program whose gate is closed waits for a resume if its daemon has ended") {
   Program program;
   program.daemon->say([](control::ToSession::Builder message) { message.setCloseGate(); });
   CHECK(program.daemon->hear().isGateClosed());
@@ -142,7 +142,7 @@ TEST_CASE("a program whose gate is closed waits for its snapshot to be resumed w
   CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
 }
 
-TEST_CASE("a program whose gate is closed for a suspend that never came loses its session in the end") {
+TEST_CASE("a program whose gate was closed for a suspend that never came loses its session in the end") {
   setenv("VGPU_REATTACH_LIMIT", "0", 1);
   Program program;
   unsetenv("VGPU_REATTACH_LIMIT");
@@ -152,13 +152,13 @@ TEST_CASE("a program whose gate is closed for a suspend that never came loses it
   CHECK(program.session.until("lose").size() == 2);
 }
 
-TEST_CASE("a lost worker's reason reaches the program") {
+TEST_CASE("the reason for a lost worker reaches the program") {
   Program program;
   program.daemon->say([](control::ToSession::Builder message) { message.setLost("it burned"); });
   CHECK(program.session.until("lose").back() == "lose: it burned");
 }
 
-TEST_CASE("a suspended program goes on under the daemon that finds it, and leaves the old one") {
+TEST_CASE("a suspended program continues under the daemon that finds it, and leaves the old one") {
   Program program;
   program.daemon->suspendTo("/snapshot");
   Daemon other = program.find("s1");
@@ -206,7 +206,7 @@ TEST_CASE("a suspended program needs no daemon and waits through failed resumes"
   CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
 }
 
-TEST_CASE("a parked program has nothing of its node, and goes on in the directory that it is called to") {
+TEST_CASE("a parked program keeps nothing of its node, and continues in the directory that it is called to") {
   Program program;
   program.daemon->suspendTo("/snapshot");
   program.daemon->say([](control::ToSession::Builder message) { message.setPark(); });
@@ -226,7 +226,7 @@ TEST_CASE("a parked program has nothing of its node, and goes on in the director
   parked->attach(other.path, "s1", std::chrono::seconds(10));
   CHECK(parked->isIn(other.path));
   {
-    test::ScratchDirectory away("/tmp");  // of a daemon that has ended before it could resume the program
+    test::ScratchDirectory away("/tmp");  // of a daemon that ended before it could resume the program
     ParkedProgram::find(getpid(), "s1")->attach(away.path, "s1", std::chrono::seconds(10));
   }
   CHECK_FALSE(parked->isIn(other.path));
@@ -243,11 +243,11 @@ TEST_CASE("a parked program has nothing of its node, and goes on in the director
   auto events = program.session.until("open");
   CHECK(events.front() == "close");
   CHECK(events[events.size() - 2] == "enter " + other.path);
-  parked.reset();  // it has the file open, in this very process
+  parked.reset();  // the fixture's program has the file open, in this process
   CHECK_FALSE(ParkedProgram::find(getpid(), "s1"));
 }
 
-TEST_CASE("a parked program that stops while it is called goes on") {
+TEST_CASE("a parked program that is stopped while it is called continues later") {
   ParkedChild child([](const ParkingPlace& place) {
     while (!place.called()) usleep(1000);
     raise(SIGSTOP);
@@ -257,7 +257,7 @@ TEST_CASE("a parked program that stops while it is called goes on") {
   CHECK_NOTHROW(child.parked->attach("/tmp", "s7", std::chrono::seconds(10)));
 }
 
-TEST_CASE("a parked program that has ended is not waited for, also if its parent has not seen that") {
+TEST_CASE("a parked program that has ended is not waited for, even if its parent has not reaped it") {
   ParkedChild child([](const ParkingPlace&) { pause(); });
   child.end();
   for (bool isReaped : {false, true}) {
@@ -284,7 +284,7 @@ TEST_CASE("a program that is not suspended to disk is not parked") {
   CHECK_FALSE(ParkedProgram::find(getpid(), "s1"));
 }
 
-TEST_CASE("a daemon that has offered the session and ends leaves the program suspended, to be resumed by another") {
+TEST_CASE("if a daemon ends after it offered the session, the program stays suspended and another daemon can resume it") {
   Program program;
   program.daemon->suspendTo("/snapshot");
   for (bool refuses : {false, true}) {
@@ -302,7 +302,7 @@ TEST_CASE("a daemon that has offered the session and ends leaves the program sus
   CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
 }
 
-TEST_CASE("a daemon that ends when its worker has claimed the session takes the session with it") {
+TEST_CASE("if a daemon ends after its worker has claimed the session, the session is lost") {
   Program program;
   program.daemon->suspendTo("/snapshot");
   {
@@ -315,7 +315,7 @@ TEST_CASE("a daemon that ends when its worker has claimed the session takes the 
   CHECK(program.session.until("lose").size() == 2);
 }
 
-TEST_CASE("two daemons do not resume one program at the same time") {
+TEST_CASE("two daemons cannot resume one program at the same time") {
   Program program;
   program.daemon->suspendTo("/snapshot");
   Daemon first = program.find("s1");
@@ -326,13 +326,13 @@ TEST_CASE("two daemons do not resume one program at the same time") {
   CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
 }
 
-TEST_CASE("a resume that has been given up does not keep the next one away, however much was said before") {
+TEST_CASE("a resume that was given up does not prevent the next one, however many messages it sent") {
   Program program;
   program.daemon->suspendTo("/snapshot");
   Daemon first = program.find("s1");
   CHECK(first.hear(4).isOpen());
   std::optional<Daemon> second;
-  program.session.onAccept = [&] {  // the program looks again when all this has arrived
+  program.session.onAccept = [&] {  // the program reads again when all this has arrived
     if (second) return;
     first.say([](control::ToSession::Builder message) { message.setWorking(); });
     first.say([](control::ToSession::Builder message) { message.setRefused("a chunk is damaged"); });
@@ -346,14 +346,14 @@ TEST_CASE("a resume that has been given up does not keep the next one away, howe
   CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
 }
 
-TEST_CASE("a program stays if its daemon says so when the daemon that it would move to has said something too") {
+TEST_CASE("a program stays if its daemon says so, although the daemon that it would move to has also sent messages") {
   Program program;
   program.daemon->say([](control::ToSession::Builder message) { message.setCloseGate(); });
   CHECK(program.daemon->hear().isGateClosed());
   program.daemon->say([](control::ToSession::Builder message) { message.setMoving(); });
   Daemon other = program.find("s1");
   CHECK(other.hear(4).isOpen());
-  program.session.onAccept = [&] {  // the program looks again when both have arrived
+  program.session.onAccept = [&] {  // the program reads again when both have arrived
     program.daemon->say([](control::ToSession::Builder message) { message.setStay(); });
     other.say([](control::ToSession::Builder message) { message.setWorking(); });
   };
@@ -373,7 +373,7 @@ TEST_CASE("a running program is not taken from its daemon") {
   CHECK(program.daemon->hear().isGateClosed());
 }
 
-TEST_CASE("a program that ends in the middle of a conversation ends it") {
+TEST_CASE("a program that ends in the middle of an exchange ends it") {
   Program program;
   program.daemon->suspendTo("/snapshot");
   Daemon other = program.find("s1");
@@ -382,11 +382,11 @@ TEST_CASE("a program that ends in the middle of a conversation ends it") {
   CHECK(other.isClosed());
 }
 
-TEST_CASE("a child of fork() leaves the session whichever of its descriptors it has got") {
+TEST_CASE("a child of fork() leaves the session, whichever of its descriptors it has inherited") {
   Program program;
   pid_t child = fork();
   if (child == 0) {
-    close_range(3, ~0u, 0);  // as if the control thread had opened them between the two halves of fork()
+    close_range(3, ~0u, 0);  // as if the control thread had opened them between the two parts of fork()
     bool failed = kj::runCatchingExceptions([&] { program.control->leave(); }) != nullptr;
     _exit(failed ? 1 : 0);
   }

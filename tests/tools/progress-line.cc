@@ -1,4 +1,4 @@
-// What a progress line says of a rate.
+// How a progress line shows a rate.
 #include "tools/vgpuctl/progress-line.h"
 
 #include <doctest/doctest.h>
@@ -8,12 +8,12 @@
 using namespace vgpu;
 using namespace vgpu::ctl;
 
-TEST_CASE("a rate is said with the time for what is left") {
+TEST_CASE("a rate is shown with the remaining time") {
   CHECK(rateOf(2 * GiB, 8 * GiB, 2) == ", 1.0 GiB a second, 6 s left");
   CHECK(rateOf(512, 1024, 4) == ", 128 bytes a second, 4 s left");
 }
 
-TEST_CASE("nothing is said of a rate before there is one to measure") {
+TEST_CASE("no rate is shown before one has been measured") {
   CHECK(rateOf(0, 8 * GiB, 2) == "");
   CHECK(rateOf(1 * GiB, 8 * GiB, 0.01) == "");
 }
@@ -25,7 +25,7 @@ TEST_CASE(
   CHECK(rateOf(8 * GiB, 0, 4) == ", 2.0 GiB a second");
 }
 
-TEST_CASE("bytes are said in the largest unit of which there is one") {
+TEST_CASE("bytes are shown in the largest unit of which there is at least one") {
   CHECK(humanBytes(0) == "0 bytes");
   CHECK(humanBytes(1023) == "1023 bytes");
   CHECK(humanBytes(1 * KiB) == "1.0 KiB");

@@ -1,4 +1,4 @@
-// What wakes a relay, when serving one of it ends another.
+// Events of a relay's loop when serving one descriptor closes another.
 #include "tools/relay/relay-loop.h"
 
 #include <doctest/doctest.h>
@@ -18,12 +18,12 @@ std::pair<kj::AutoCloseFd, kj::AutoCloseFd> makeEnds() {
   return {kj::AutoCloseFd(ends[0]), kj::AutoCloseFd(ends[1])};
 }
 
-// With a control channel that has ended, and two descriptors of which only the first can be read. When the channel is served it lets
-// go of the first, and ends.
+// A loop with a control channel that has ended, and two descriptors of which only the first is readable. Serving the channel closes the
+// first descriptor and ends the loop.
 class LettingGo final : public RelayLoop {
  public:
   LettingGo() {
-    beginCut();  // it needs no connection for this
+    beginCut();  // this needs no connection
     watch(first.first);
     watch(second.first);
     channels.emplace(0u, ControlChannel(kj::mv(channel.first)));
@@ -49,7 +49,7 @@ class LettingGo final : public RelayLoop {
   uint64_t mostSleep(Backoff&) override { return 1'000'000'000; }
 };
 
-TEST_CASE("what a relay has let go of meanwhile is not served, nor another descriptor in its place") {
+TEST_CASE("a descriptor that was closed meanwhile is not served, nor another one with its number") {
   LettingGo relay;
   relay.run();
   CHECK(relay.served.empty());

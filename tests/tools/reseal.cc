@@ -1,5 +1,5 @@
-// reseal MANIFEST FIELD JSON: changes a field of a snapshot's manifest (/identity/pid for one inside another) and seals it again,
-// as another version of vgpu would have written it.
+// reseal MANIFEST FIELD JSON: changes a field of a snapshot's manifest (/identity/pid for a nested one) and seals it again, as another
+// version of vgpu would have written it.
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>

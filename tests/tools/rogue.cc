@@ -1,11 +1,11 @@
-// A peer of vgpud that breaks the rules: it speaks the protocol by hand, and reads nothing or lies.
+// A hostile peer of vgpud: it speaks the protocol by hand, and does not read replies or lies.
 //
 //   rogue renew N     opens a session; at SIGUSR1 asks N times for a new worker and reads no reply
 //   rogue list N      asks N times for the list of sessions and reads no reply
-//   rogue give N      opens a session; at SIGUSR1 gives N files for its worker
+//   rogue give N      opens a session; at SIGUSR1 passes N files for its worker
 //   rogue nothing N   the same, N times without a file
-//   rogue reattach D  opens a session; once suspended it answers `reattach` with D/sessions/ID in the place of its state
-//                     directory, which it gives the shape of one before
+//   rogue reattach D  opens a session; once suspended it answers `reattach` with D/sessions/ID instead of its state directory,
+//                     after it has made that look like a state directory
 //
 // Prints "opened ID DIRECTORY", "sent" or "cut off", and for `reattach` "refused: WHY" or "taken". Ends at SIGTERM.
 #include <capnp/rpc.capnp.h>
@@ -46,7 +46,7 @@ std::string node() {
 
 std::string text(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
 
-// Sends as long as the peer takes it.
+// Sends until the peer closes the connection.
 void flood(ControlChannel& channel, int count, const std::function<void(capnp::MessageBuilder&, int)>& fill) {
   auto caught = kj::runCatchingExceptions([&] {
     for (int i = 0; i < count; ++i) {
@@ -133,7 +133,7 @@ void list(int count) {
   });
 }
 
-// What has an owner file and the right name looks like the state of a session.
+// A directory with an owner file and the right name looks like the state of a session.
 std::string disguise(const std::string& folder, const std::string& id) {
   std::string path = folder + "/sessions/" + id;
   std::filesystem::create_directories(path);
@@ -147,7 +147,7 @@ void reattach(const std::string& folder) {
   ControlChannel channel(connectUnix(node() + "/session.sock"));
   Opened opened = openSession(channel);
   kj::AutoCloseFd listener = listenUnix(opened.directory + "/" + reattachSocketName);
-  ObjectList::open(opened.directory)->commit();  // an empty one
+  ObjectList::open(opened.directory)->commit();  // an empty list
   std::string foreign = disguise(folder, opened.id);
   KJ_REQUIRE(channel.receive()->reader->getRoot<control::ToSession>().isCloseGate());
   capnp::MallocMessageBuilder closed;

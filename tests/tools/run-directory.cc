@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-TEST_CASE("a run directory is made, private, and taken by one daemon at a time") {
+TEST_CASE("a run directory is created, private, and locked by one daemon at a time") {
   test::ScratchDirectory folder("/tmp");
   std::string path = folder.path + "/deep/er";
   {
@@ -37,13 +37,13 @@ TEST_CASE("a run directory is made, private, and taken by one daemon at a time")
   RunDirectory again(path);
 }
 
-TEST_CASE("a file where the run directory should be is refused") {
+TEST_CASE("a file at the path of the run directory is refused") {
   test::ScratchDirectory folder("/tmp");
   std::ofstream(folder.path + "/file") << "x";
   CHECK_THROWS_AS(RunDirectory(folder.path + "/file"), kj::Exception);
 }
 
-TEST_CASE("sockets that a dead daemon left are removed") {
+TEST_CASE("sockets of a dead daemon are removed") {
   test::ScratchDirectory folder("/tmp");
   std::ofstream(folder.path + "/vgpud.sock") << "stale";
   RunDirectory directory(folder.path);

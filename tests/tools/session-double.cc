@@ -1,12 +1,11 @@
-// A program that opens a session and makes no CUDA call: what the control plane is tested with, apart from all else.
+// A program that opens a session and makes no CUDA call: tests the control plane alone.
 //
 //   session-double [NAME]
 //
-// Prints one line for each thing that happens to it: "opened ID DIRECTORY", "gate closed", "gate open", "lost: WHY".
-// SIGUSR1 has it ask for a new worker: "renewed", or "not renewed: WHY". Ends at SIGTERM with code 0,
-// and with code 3 when its session is lost. DOUBLE_STAYS=1 lets it live then; DOUBLE_REFUSES=1 lets it refuse to
-// close its gate, DOUBLE_FORKS=1 leaves a child that sleeps. DOUBLE_GARBAGE=N overwrites its ring with
-// the random bytes of seed N once it has its session.
+// Prints one line for each event: "opened ID DIRECTORY", "gate closed", "gate open", "lost: WHY". At SIGUSR1 it asks for a new worker:
+// "renewed", or "not renewed: WHY". Ends at SIGTERM with code 0, and with code 3 when its session is lost, unless DOUBLE_STAYS=1. With
+// DOUBLE_REFUSES=1 it refuses to close its gate; with DOUBLE_FORKS=1 it leaves a child that sleeps. DOUBLE_GARBAGE=N overwrites its ring
+// with random bytes of seed N once it has its session.
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <signal.h>
@@ -58,7 +57,7 @@ class Double final : public SessionControl {
   }
 };
 
-// What a hostile program can do to its worker: anything at all in the memory that they share.
+// What a hostile program can do to its worker: write anything to the memory that they share.
 void fillRing(const MemoryFile& file, unsigned long seed) {
   Segment segment(file);
   std::mt19937_64 random(seed);
@@ -66,7 +65,7 @@ void fillRing(const MemoryFile& file, unsigned long seed) {
     uint64_t bytes = random();
     std::memcpy(segment.ringAt(0, at), &bytes, sizeof bytes);
   }
-  // The first frame's sequence number and size are right, so that the worker reads what lies behind.
+  // The first frame has a valid sequence number and size, so that the worker reads the bytes behind them.
   RingWriter writer(segment);
   std::atomic<bool> abandoned{false};
   if (seed % 2 == 0) writer.publish(*writer.reserve(500, abandoned), api::Method::launchKernel, 3);
@@ -82,7 +81,7 @@ void run(const char* name) {
   Double served;
   auto control = Control::open({node, name, "session-double"});
   served.objects = ObjectList::open(control->directory());
-  served.objects->commit();  // an empty list, as a program has that has made nothing yet
+  served.objects->commit();  // an empty list, as of a program that has made no objects yet
   Double::say("opened " + control->session() + " " + control->directory());
   served.segment.emplace(control->segment());
   control->serve(served);

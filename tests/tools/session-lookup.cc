@@ -30,7 +30,7 @@ TEST_CASE("a session is found by id, by name and by pid") {
   CHECK(lookUpSession(sessions, "20") == 1);
 }
 
-TEST_CASE("a prefix says what a word is") {
+TEST_CASE("a prefix gives the meaning of a word") {
   CHECK(lookUpSession(sessions, "id:a1111111") == 0);
   CHECK(lookUpSession(sessions, "name:a1111111") == 3);
   CHECK(lookUpSession(sessions, "pid:30") == 2);
@@ -39,28 +39,28 @@ TEST_CASE("a prefix says what a word is") {
   CHECK(refusal("id:10").find("no session \"id:10\"") != std::string::npos);
 }
 
-TEST_CASE("a plain word that is the id of one session and the name of another is refused") {
+TEST_CASE("a plain word that is one session's id and another one's name is refused") {
   CHECK(refusal("a1111111").find("id:a1111111 (train, pid 10), id:d4444444 (a1111111, pid 40)") != std::string::npos);
   CHECK(refusal("30").find("id:c3333333") != std::string::npos);
 }
 
-TEST_CASE("a session whose id is its name is meant by that word") {
+TEST_CASE("a word that is both id and name of one session refers to it") {
   const std::vector<SessionKey> same = {{"a1111111", "a1111111", 10}};
   CHECK(lookUpSession(same, "a1111111") == 0);
 }
 
-TEST_CASE("a name that looks like a prefix is named with one") {
+TEST_CASE("a name that looks like a prefix can be given with one") {
   const std::vector<SessionKey> odd = {{"a1111111", "pid:20", 10}, {"b2222222", "b", 20}};
   CHECK(lookUpSession(odd, "pid:20") == 1);
   CHECK(lookUpSession(odd, "name:pid:20") == 0);
 }
 
-TEST_CASE("what means several sessions is refused with their ids") {
+TEST_CASE("a word that fits several sessions is refused with their ids") {
   CHECK(refusal("train").find("id:a1111111 (train, pid 10), id:b2222222 (train, pid 20)") != std::string::npos);
   CHECK(refusal("name:train").find("id:b2222222") != std::string::npos);
 }
 
-TEST_CASE("what means no session is refused with what to look at") {
+TEST_CASE("a word that fits no session is refused with advice") {
   CHECK(refusal("other").find("vgpuctl ps") != std::string::npos);
   CHECK(refusal("").find("no session") != std::string::npos);
 }

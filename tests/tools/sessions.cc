@@ -13,13 +13,13 @@
 namespace vgpu::daemon {
 namespace {
 
-// A session of this process, in one state directory for all; `program` is the program's end of its connection.
+// A session of this process, all in one state directory; `program` is the program's end of its connection.
 struct OwnSession {
   OwnSession(kj::AsyncIoContext& io, Processes& processes, const StateDirectory::Shared& state) {
     int ends[2];
     REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
     program = kj::AutoCloseFd(ends[1]);
-    const int least = 0;  // of what is sent and not read
+    const int least = 0;  // size of the send buffer
     REQUIRE(setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &least, sizeof least) == 0);
     ProgramOpen open;
     open.session = "abcdefgh";
@@ -32,7 +32,7 @@ struct OwnSession {
 
 }  // namespace
 
-TEST_CASE("the end of a session's connection from before a resume leaves the state directory that it has now") {
+TEST_CASE("the end of a connection from before a resume does not remove the session's present state directory") {
   test::ScratchDirectory scratch;
   kj::AsyncIoContext io = kj::setupAsyncIo();
   Processes processes(io.unixEventPort);
@@ -44,12 +44,12 @@ TEST_CASE("the end of a session's connection from before a resume leaves the sta
   OwnSession before(io, processes, state), resumed(io, processes, state);
   ProgramLink& link = *before.session->link;
   sessions.keep(kj::mv(before.session), {});
-  // The program has not read all by the time at which the session goes on, so the connection is still there when the program ends it.
+  // The program has not read everything when the session is resumed, so its old connection still exists until the program closes it.
   const std::string text(10'000, '.');
   for (int i = 0; i < 3; ++i) link.send([&](control::ToSession::Builder message) { message.setLost(text.c_str()); });
   sessions.keep(kj::mv(resumed.session), {});
   REQUIRE(shutdown(before.program, SHUT_WR) == 0);
-  io.waitScope.poll();  // the daemon sees that
+  io.waitScope.poll();  // the daemon notices the closed connection
   sessions.removalsEnded().wait(io.waitScope);
   CHECK(std::filesystem::exists(state->path()));
   CHECK(sessions.find("abcdefgh") != nullptr);

@@ -20,7 +20,7 @@ const auto broken = [] { return KJ_EXCEPTION(FAILED, "it is broken"); };
 
 }  // namespace
 
-TEST_CASE("sessions that share are resumed when all of them are there, and refused by name if one is not") {
+TEST_CASE("sessions that share memory are resumed when all of them are there, and refused by name if one is missing") {
   auto io = kj::setupAsyncIo();
   SharingGroup whole(2);
   auto first = whole.join("a", {"b"});
@@ -37,7 +37,7 @@ TEST_CASE("sessions that share are resumed when all of them are there, and refus
   CHECK(failureOf(SharingGroup(1).join("a", {}), io.waitScope).empty());
 }
 
-TEST_CASE("who looks for what another gives waits until that is there, and not for one that will give nothing") {
+TEST_CASE("a session that needs another one's export waits until it exists, and not for sessions that have no more to export") {
   auto io = kj::setupAsyncIo();
   SharingGroup group(3);
   auto first = group.more(), second = group.more();
@@ -48,7 +48,7 @@ TEST_CASE("who looks for what another gives waits until that is there, and not f
   first = group.more();
   group.restored();
   CHECK_FALSE(first.poll(io.waitScope));
-  second = group.more();  // of the last one: nobody is left who could give anything
+  second = group.more();  // for the last session: no other could export anything any more
   CHECK_FALSE(first.wait(io.waitScope));
   CHECK_FALSE(second.wait(io.waitScope));
   first = group.more();
@@ -56,7 +56,7 @@ TEST_CASE("who looks for what another gives waits until that is there, and not f
   CHECK_FALSE(first.wait(io.waitScope));
 }
 
-TEST_CASE("the reason why one is not restored is that of all who wait for it, or will") {
+TEST_CASE("if one session fails, its error is returned to all that wait for it, now or later") {
   auto io = kj::setupAsyncIo();
   SharingGroup group(2);
   auto waiting = group.more().ignoreResult();
@@ -67,7 +67,7 @@ TEST_CASE("the reason why one is not restored is that of all who wait for it, or
   CHECK(failureOf(group.more().ignoreResult(), io.waitScope) == "it is broken");
 }
 
-TEST_CASE("the last one at a barrier decides for all") {
+TEST_CASE("the last one to reach a barrier decides for all") {
   auto io = kj::setupAsyncIo();
   unsigned calls = 0;
   CommitBarrier open(2, [&] { ++calls; });

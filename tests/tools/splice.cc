@@ -1,4 +1,4 @@
-// What passes between two connections when one of them ends.
+// Which bytes are passed on between two connections when one of them ends.
 #include "tools/relay/splice.h"
 
 #include <doctest/doctest.h>
@@ -13,14 +13,14 @@
 namespace vgpu::relay {
 namespace {
 
-// What is spliced, and who is at its other end.
+// One spliced connection, and its peer.
 struct SplicedEnd {
   kj::AutoCloseFd peer;
   PlainStream stream;
   SplicedEnd() : SplicedEnd(makeEnds()) {}
 
   void says(const std::string& text) { REQUIRE(send(peer, text.data(), text.size(), MSG_NOSIGNAL) == ssize_t(text.size())); }
-  // Until the stream ends.
+  // Reads until the stream ends.
   std::string hears() {
     std::string all;
     char piece[4096];
@@ -41,7 +41,7 @@ struct SplicedEnd {
   explicit SplicedEnd(Ends ends) : peer(kj::mv(ends.peer)), stream(kj::mv(ends.own)) {}
 };
 
-TEST_CASE("what was sent before a connection ended is passed on") {
+TEST_CASE("bytes that were sent before a connection ended are passed on") {
   SplicedEnd tool, node;
   tool.says("asked");
   node.says("replied");
@@ -54,7 +54,7 @@ TEST_CASE("what was sent before a connection ended is passed on") {
   CHECK(tool.hears() == "replied");
 }
 
-TEST_CASE("who takes nothing more is heard with its reason, also if that comes later") {
+TEST_CASE("a side that accepts nothing more can still send its reason, also later") {
   SplicedEnd tool, node;
   shutdown(node.peer, SHUT_RD);
   tool.says("more");
@@ -83,7 +83,7 @@ TEST_CASE("who takes nothing more is heard with its reason, also if that comes l
   thread.join();
 }
 
-TEST_CASE("who sends to one that has ended learns so at once, and is read until it ends too") {
+TEST_CASE("a sender to a closed side gets an error at once, and is read until it ends too") {
   SplicedEnd tool, node;
   node.says("refused");
   node.peer = nullptr;

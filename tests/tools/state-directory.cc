@@ -42,7 +42,7 @@ kj::AutoCloseFd pass(const std::string& path) {
   return kj::AutoCloseFd(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-// Why it is not taken; empty where it is.
+// Why the directory is not adopted; empty if it is.
 std::string refusal(const std::string& path, const std::string& id, pid_t program = getpid()) {
   auto caught = kj::runCatchingExceptions([&] { StateDirectory::adopt(pass(path), id, program); });
   KJ_IF_MAYBE (exception, caught) {
@@ -57,7 +57,7 @@ bool refuses(const std::string& path, const std::string& id, const char* why) {
 
 }  // namespace
 
-TEST_CASE("the state of a session that another daemon made is taken over and removed") {
+TEST_CASE("the state of a session that another daemon made is adopted and removed") {
   Folder folder;
   std::string path = folder.make("mine")->path();
   fs::create_directory(path + "/objects");
@@ -68,14 +68,14 @@ TEST_CASE("the state of a session that another daemon made is taken over and rem
   CHECK(!fs::exists(path));
 }
 
-TEST_CASE("what is not the state of the program's own session is refused") {
+TEST_CASE("a directory that is not the state of the program's own session is refused") {
   Folder folder;
   std::string mine = folder.make("mine")->path();
   CHECK(refusal(mine, "mine").empty());
-  CHECK(refuses(mine, "other", "not named like one"));
-  CHECK(refuses(folder.path, "mine", "not named like one"));
-  CHECK(refuses(folder.make("ended", endedProcess())->path(), "ended", "of another program"));
-  CHECK(refuses(folder.make("parents", getppid())->path(), "parents", "of another program"));
+  CHECK(refuses(mine, "other", "its path is not that of a state directory"));
+  CHECK(refuses(folder.path, "mine", "its path is not that of a state directory"));
+  CHECK(refuses(folder.make("ended", endedProcess())->path(), "ended", "belongs to another program"));
+  CHECK(refuses(folder.make("parents", getppid())->path(), "parents", "belongs to another program"));
   std::string foreign = folder.sessions + "/foreign";
   fs::create_directory(foreign);
   fs::permissions(foreign, fs::perms(0700));
@@ -91,7 +91,7 @@ TEST_CASE("what is not the state of the program's own session is refused") {
   CHECK_THROWS_AS(StateDirectory::adopt(kj::AutoCloseFd(open("/dev/null", O_RDONLY)), "null", getpid()), kj::Exception);
 }
 
-TEST_CASE("links in the state of a session lead no removal elsewhere") {
+TEST_CASE("links in a session's state lead no removal out of it") {
   Folder folder;
   auto state = folder.make("mine");
   std::string precious = folder.path + "/precious";
@@ -106,7 +106,7 @@ TEST_CASE("links in the state of a session lead no removal elsewhere") {
   CHECK(fs::is_empty(folder.path + "/elsewhere"));
 }
 
-TEST_CASE("folders nested deeper than there are descriptors are removed") {
+TEST_CASE("folders nested deeper than the limit of descriptors are removed") {
   Folder folder;
   auto state = folder.make("mine");
   kj::AutoCloseFd inner(open(state->path().c_str(), O_RDONLY | O_DIRECTORY));
@@ -131,12 +131,12 @@ TEST_CASE("the owner of a state directory is found while it lives") {
   CHECK(StateDirectory::all(folder.path + "/nothing", {}).empty());
 }
 
-TEST_CASE("what was begun before the daemon and has no owner yet is removed, if nothing is in it") {
+TEST_CASE("a directory begun before the daemon's start that has no owner yet is removed if it is empty") {
   Folder folder;
   for (const char* name : {"empty", "half", "full"}) fs::create_directory(folder.sessions + "/" + name);
   std::ofstream(folder.sessions + "/half/owner.new") << "1 ";
   std::ofstream(folder.sessions + "/full/file") << "x";
-  CHECK(StateDirectory::all(folder.sessions, {}).empty());  // of before all of them
+  CHECK(StateDirectory::all(folder.sessions, {}).empty());  // of a time before all of them
   CHECK(fs::exists(folder.sessions + "/empty"));
   timespec later;
   clock_gettime(CLOCK_REALTIME, &later);
@@ -147,20 +147,20 @@ TEST_CASE("what was begun before the daemon and has no owner yet is removed, if 
   CHECK(fs::exists(folder.sessions + "/full/file"));
 }
 
-TEST_CASE("a later process of the same pid is not the owner") {
+TEST_CASE("a later process with the same pid is not the owner") {
   Folder folder;
   auto state = folder.make("mine");
   std::ofstream(state->path() + "/owner") << getpid() << " 1\n";
   CHECK(state->livingOwner() == nullptr);
 }
 
-TEST_CASE("an owner that cannot be watched is not taken for dead") {
+TEST_CASE("an owner that cannot be watched is not considered dead") {
   Folder folder;
   auto state = folder.make("mine");
   test::withRefusedCall(SYS_pidfd_open, EMFILE, [&] { CHECK_THROWS_AS(state->livingOwner(), kj::Exception); });
 }
 
-TEST_CASE("the next state of a session takes the place of one that a removal has left, and waits for one whose owner lives") {
+TEST_CASE("the next state of a session replaces one that a removal has left, and waits for one whose owner lives") {
   Folder folder;
   std::string left = folder.make("left", endedProcess())->path();
   std::ofstream(left + "/objects") << "x";
@@ -179,21 +179,21 @@ TEST_CASE("the next state of a session takes the place of one that a removal has
   removal.join();
 }
 
-TEST_CASE("a program that is called away from its state gets a new one in its place, which nobody removes who removes the former one") {
+TEST_CASE("a program that is called away gets a new state directory in the place of its former one, whose removal does not touch it") {
   Folder folder;
   auto former = folder.make("mine");
   std::ofstream(former->path() + "/objects") << "x";
   auto next = StateDirectory::makeAgain(folder.sessions, "mine", getpid());
   CHECK(next->livingOwner() != nullptr);
   CHECK(!fs::exists(next->path() + "/objects"));
-  CHECK(former->remove().empty());  // by who has waited for the end of the program
+  CHECK(former->remove().empty());  // by the daemon that waited for the program's end
   CHECK(fs::exists(next->path() + "/owner"));
   CHECK(StateDirectory::find(next->path(), "mine", getpid()) != nullptr);
   CHECK(StateDirectory::find(next->path(), "mine", getppid()) == nullptr);
   CHECK(StateDirectory::find(folder.sessions + "/nowhere", "nowhere", getpid()) == nullptr);
 }
 
-TEST_CASE("a state directory that cannot be made leaves nothing") {
+TEST_CASE("a state directory that cannot be made leaves no files") {
   Folder folder;
   folder.make("taken");
   CHECK_THROWS_AS(folder.make("taken"), kj::Exception);

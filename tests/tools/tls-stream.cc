@@ -1,4 +1,4 @@
-// Handshakes of two ends in one process: who is admitted, and what both sides are told if not.
+// TLS handshakes of two ends in one process: which peers are admitted, and the errors on both sides.
 #include "tools/relay/tls-stream.h"
 
 #include <doctest/doctest.h>
@@ -31,7 +31,7 @@ Identity identityOf(Pair own, const Pair& authority) {
 Identity issued(const Pair& authority, const std::string& user, const std::string& host) {
   return identityOf(keys::issue(authority, {user, {host}}, days), authority);
 }
-// The same, valid from so many seconds from now on to so many.
+// The same, valid from `from` to `to` seconds from now.
 Identity issuedFor(const Pair& authority, long from, long to) {
   Pair own = keys::issue(authority, {"alice", {"gpu-1"}}, days);
   X509_gmtime_adj(X509_getm_notBefore(own.certificate.get()), from);
@@ -53,7 +53,7 @@ struct Sockets {
 std::string reasonOf(kj::FunctionParam<void()> work) {
   auto caught = kj::runCatchingExceptions([&] { work(); });
   KJ_IF_MAYBE (exception, caught) {
-    CHECK(exception->getType() == kj::Exception::Type::DISCONNECTED);  // another attempt may succeed
+    CHECK(exception->getType() == kj::Exception::Type::DISCONNECTED);  // a new attempt may succeed
     return exception->getDescription().cStr();
   }
   return "";
@@ -61,10 +61,10 @@ std::string reasonOf(kj::FunctionParam<void()> work) {
 
 struct Meeting {
   std::unique_ptr<ByteStream> node, tool;
-  std::string atNode, atTool;  // why it failed
+  std::string atNode, atTool;  // why the handshake failed
 };
 
-// A tool that asks for `host` meets a node. What it reads before the node has accepted it is why it was refused.
+// A tool that asks for `host` connects to a node. A message that it reads before the node has accepted it is the reason for a refusal.
 Meeting meet(Identity tool, Identity node, const std::string& host) {
   signal(SIGPIPE, SIG_IGN);  // as the relays do
   Sockets sockets;
@@ -92,7 +92,7 @@ bool says(const std::string& text, const char* words) {
 
 }  // namespace
 
-TEST_CASE("two certificates of one CA and user meet, and bytes come as they went") {
+TEST_CASE("two certificates of one CA and user are accepted, and bytes arrive unchanged") {
   Pair authority = keys::makeAuthority(authoritySubject, days);
   for (const char* host : {"gpu-1", "localhost", "127.0.0.1", "::1"}) {
     Meeting met = meet(issued(authority, "alice", "laptop"), issued(authority, "alice", "gpu-1"), host);
@@ -101,7 +101,7 @@ TEST_CASE("two certificates of one CA and user meet, and bytes come as they went
     REQUIRE(met.node != nullptr);
     REQUIRE(met.tool != nullptr);
     CHECK(met.atTool == "");
-    // More than sockets hold, in pieces of any size, so that both sides wait for the other in the middle of records.
+    // More than the sockets' buffers hold, in pieces of any size, so that both sides block in the middle of records.
     std::mt19937 random(7);
     std::vector<std::byte> sent(4 << 20), received;
     for (std::byte& byte : sent) byte = static_cast<std::byte>(random());
@@ -122,17 +122,17 @@ TEST_CASE("two certificates of one CA and user meet, and bytes come as they went
   }
 }
 
-TEST_CASE("a certificate of another CA is refused, by whoever sees it") {
+TEST_CASE("a certificate of another CA is refused by the side that sees it") {
   Pair authority = keys::makeAuthority(authoritySubject, days), other = keys::makeAuthority(authoritySubject, days);
   Meeting met = meet(issued(other, "alice", "laptop"), issued(authority, "alice", "gpu-1"), "gpu-1");
-  CHECK(says(met.atTool, "is not of our CA (the CA of alice on laptop)"));
+  CHECK(says(met.atTool, "is not from our CA (the CA of alice on laptop)"));
   CHECK(says(met.atNode, "does not know the CA of our certificate"));
-  // A tool that trusts everybody's CA but its own.
+  // A tool that trusts the node's CA, but whose certificate is of another CA.
   Identity stranger = issued(other, "alice", "laptop");
   X509_up_ref(authority.certificate.get());
   stranger.authority.reset(authority.certificate.get());
   met = meet(std::move(stranger), issued(authority, "alice", "gpu-1"), "gpu-1");
-  CHECK(says(met.atNode, "is not of our CA (the CA of alice on laptop)"));
+  CHECK(says(met.atNode, "is not from our CA (the CA of alice on laptop)"));
   CHECK(says(met.atTool, "does not know the CA of our certificate"));
 }
 
@@ -149,30 +149,30 @@ TEST_CASE("a certificate that has expired, or begins later, is refused with the 
   CHECK(says(met.atTool, "does not accept our certificate"));
 }
 
-TEST_CASE("another user's certificate is refused, though it is of the same CA") {
+TEST_CASE("another user's certificate is refused, though it has the same CA") {
   Pair authority = keys::makeAuthority(authoritySubject, days);
   Meeting met = meet(issued(authority, "bob", "laptop"), issued(authority, "alice", "gpu-1"), "gpu-1");
-  CHECK(says(met.atTool, "is of another user than ours (laptop of bob)"));
-  CHECK(says(met.atNode, "is of another user than our certificate (gpu-1 of alice)"));
+  CHECK(says(met.atTool, "is for another user than ours (laptop of bob)"));
+  CHECK(says(met.atNode, "its certificate is for another user than ours (gpu-1 of alice)"));
 }
 
-TEST_CASE("a node with another name than was asked for is refused, with the names that it has") {
+TEST_CASE("a node whose name differs from the requested one is refused, with the names that it has") {
   Pair authority = keys::makeAuthority(authoritySubject, days);
   Meeting met = meet(issued(authority, "alice", "laptop"), issued(authority, "alice", "gpu-1"), "gpu-2");
   CHECK(says(met.atTool, "is for gpu-1, localhost, 127.0.0.1, ::1, not for gpu-2"));
   CHECK(says(met.atNode, "it may have asked for another name"));
 }
 
-TEST_CASE("what is no certificate of a host or user, or of a CA, is refused") {
+TEST_CASE("a certificate that is not for a host or user, or whose issuer is not a CA, is refused") {
   Pair authority = keys::makeAuthority(authoritySubject, days);
-  // The CA itself, and one that a host's certificate has issued.
+  // The CA's own certificate, and one issued with a host's certificate.
   Pair host = keys::issue(authority, {"alice", {"gpu-1"}}, days);
   Meeting met =
       meet(identityOf(keys::issue(host, {"alice", {"laptop"}}, days), authority), issued(authority, "alice", "gpu-1"), "gpu-1");
-  CHECK(says(met.atNode, "is not of our CA"));
+  CHECK(says(met.atNode, "is not from our CA"));
 }
 
-TEST_CASE("a peer that says nothing, or garbage, is given up") {
+TEST_CASE("a peer that sends nothing, or garbage, is given up") {
   Pair authority = keys::makeAuthority(authoritySubject, days);
   for (bool says : {false, true}) {
     Sockets sockets;
@@ -183,7 +183,7 @@ TEST_CASE("a peer that says nothing, or garbage, is given up") {
     });
     REQUIRE(caught != nullptr);
     KJ_IF_MAYBE (exception, caught)
-      CHECK(relay::says(exception->getDescription().cStr(), says ? "does not speak TLS" : "says nothing"));
+      CHECK(relay::says(exception->getDescription().cStr(), says ? "does not speak TLS" : "sends nothing"));
   }
 }
 

@@ -11,7 +11,7 @@ const kj::TimePoint begin = kj::origin<kj::TimePoint>() + 1000 * kj::SECONDS;
 
 }  // namespace
 
-TEST_CASE("each program that finds no worker raises the number by one, up to the most") {
+TEST_CASE("each program that finds no waiting worker raises the target by one, up to the maximum") {
   WarmTarget target(1, 3, lasting);
   CHECK(target.count() == 1);
   for (unsigned expected : {2u, 3u, 3u}) {
@@ -20,13 +20,13 @@ TEST_CASE("each program that finds no worker raises the number by one, up to the
   }
 }
 
-TEST_CASE("without memory to spare the number stays") {
+TEST_CASE("without spare memory the target does not change") {
   WarmTarget target(1, 3, lasting);
   target.missed(begin, false);
   CHECK(target.count() == 1);
 }
 
-TEST_CASE("the number falls by one each while in which every program found a worker, not below the least") {
+TEST_CASE("the target falls by one after each interval in which every program found a worker, not below the minimum") {
   WarmTarget target(1, 8, lasting);
   for (int i = 0; i < 2; ++i) target.missed(begin, true);
   target.pass(begin + lasting - 1 * kj::SECONDS);
@@ -40,7 +40,7 @@ TEST_CASE("the number falls by one each while in which every program found a wor
   CHECK(target.count() == 1);
 }
 
-TEST_CASE("a daemon that is to keep none keeps none") {
+TEST_CASE("a daemon that is to keep no workers keeps none") {
   WarmTarget target(0, 8, lasting);
   target.missed(begin, true);
   CHECK(target.count() == 0);

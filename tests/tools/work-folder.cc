@@ -22,7 +22,7 @@ size_t foldersIn(const std::string& base) {
 
 }  // namespace
 
-TEST_CASE("a folder for CRIU goes with its owner, and what a killed process has left with the next one's") {
+TEST_CASE("a folder for CRIU is removed by its owner, and a killed process's folder when the next one is made") {
   test::ScratchDirectory scratch;
   pid_t killed = fork();
   if (killed == 0) {

@@ -26,7 +26,7 @@ class Receiver final : public control::Progress::Server {
 
 }  // namespace
 
-TEST_CASE("work is done in the order in which it was asked for, on one thread") {
+TEST_CASE("work is executed in order, on one thread") {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   WorkThread thread;
   std::vector<int> order;
@@ -48,7 +48,7 @@ TEST_CASE("work is done in the order in which it was asked for, on one thread") 
   CHECK(where[0] != std::this_thread::get_id());
 }
 
-TEST_CASE("work that fails rejects its promise, and the next is done") {
+TEST_CASE("work that fails rejects its promise, and the next one is executed") {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   WorkThread thread;
   auto failing =
@@ -63,7 +63,7 @@ TEST_CASE("work that fails rejects its promise, and the next is done") {
   CHECK(next.wait(io.waitScope) == 7);
 }
 
-TEST_CASE("progress reaches the event loop while work goes on") {
+TEST_CASE("progress reaches the event loop while work runs") {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   WorkThread thread;
   std::vector<uint64_t> seen;

@@ -9,7 +9,7 @@
 
 using namespace vgpu;
 
-TEST_CASE("where many threads sleep each looks more seldom") {
+TEST_CASE("if many threads sleep, each of them polls less often") {
   constexpr uint64_t longestAlone = 1'000'000;
   std::atomic<uint32_t> word{0}, begun{0};
   std::vector<std::thread> sleepers;
@@ -21,7 +21,7 @@ TEST_CASE("where many threads sleep each looks more seldom") {
   while (begun < sleepers.size()) usleep(1000);
   Backoff waiting;
   waiting.sleepNanoseconds();
-  usleep(100'000);  // it has waited long enough for the longest sleep
+  usleep(100'000);  // it has waited long enough to reach the longest sleep
   const uint64_t among = waiting.sleepNanoseconds();
   word = 1;
   futexWake(word);

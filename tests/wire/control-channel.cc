@@ -18,7 +18,7 @@ namespace vgpu {
 namespace {
 
 struct Pair {
-  kj::AutoCloseFd raw;  // the peer's end, for what no channel would send
+  kj::AutoCloseFd raw;  // the peer's end, for bytes that no channel would send
   ControlChannel channel;
 
   static Pair make(int wake = -1) {
@@ -38,7 +38,7 @@ void put(int fd, kj::ArrayPtr<const kj::byte> bytes) {
   REQUIRE(write(fd, bytes.begin(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
 }
 
-// A message with `count` descriptors of the file `path` beside it.
+// Sends a message with `count` descriptors of the file `path`.
 void putWithDescriptors(ControlChannel& channel, const std::string& text, const char* path, size_t count) {
   capnp::MallocMessageBuilder builder;
   builder.initRoot<control::ToNode>().setRefused(text.c_str());
@@ -69,7 +69,7 @@ kj::Exception::Type failureOf(kj::FunctionParam<void()> work) {
 
 }  // namespace
 
-TEST_CASE("what a channel sends, another receives, message by message and each with its own descriptors") {
+TEST_CASE("messages arrive whole, each with its own descriptors") {
   Pair pair = Pair::make();
   ControlChannel sender(kj::mv(pair.raw));
   putWithDescriptors(sender, "first", "/dev/null", 2);
@@ -86,7 +86,7 @@ TEST_CASE("what a channel sends, another receives, message by message and each w
   CHECK((fcntl(second->descriptors[0], F_GETFD) & FD_CLOEXEC) != 0);
 }
 
-TEST_CASE("descriptors that nobody asked for are closed") {
+TEST_CASE("unexpected descriptors are closed") {
   Pair pair = Pair::make();
   ControlChannel sender(kj::mv(pair.raw));
   size_t before = openDescriptors();
@@ -107,7 +107,7 @@ TEST_CASE("a message that arrives byte by byte is the same message") {
   CHECK(textOf(*message) == "slow");
 }
 
-TEST_CASE("the end of a connection is no error between messages, and one within a message") {
+TEST_CASE("the end of a connection between messages is no error; within a message it is one") {
   Pair whole = Pair::make();
   put(whole.raw, messageSaying("last").asBytes());
   whole.raw = nullptr;
@@ -123,12 +123,12 @@ TEST_CASE("the end of a connection is no error between messages, and one within 
   }
 }
 
-TEST_CASE("what is no message is refused before it is waited for") {
+TEST_CASE("an invalid message is refused before its bytes are awaited") {
   struct {
     uint32_t table[4];
   } headers[] = {
       {{0xffffffff, 0xffffffff, 0, 0}},  // four thousand million segments
-      {{64, 0, 0, 0}},                   // one more than any message of ours
+      {{64, 0, 0, 0}},                   // one more than any of vgpu's messages has
       {{0, 0x7fffffff, 0, 0}},           // sixteen gigabytes
       {{1, 0x80000000, 0x80000000, 0}},  // a sum that wraps in 32 bits
   };
@@ -139,7 +139,7 @@ TEST_CASE("what is no message is refused before it is waited for") {
   }
 }
 
-TEST_CASE("a peer that says nothing in time is given up") {
+TEST_CASE("a peer that sends nothing in time is given up") {
   Pair pair = Pair::make();
   CHECK(failureOf([&] { pair.channel.receive(0, std::chrono::steady_clock::now()); }) ==
         kj::Exception::Type::OVERLOADED);
@@ -153,7 +153,7 @@ TEST_CASE("a blocked call ends when the channel is woken") {
   waker.join();
 }
 
-TEST_CASE("sending to a peer that is gone is an error and no signal") {
+TEST_CASE("sending to a closed connection is an error and raises no signal") {
   Pair pair = Pair::make();
   pair.raw = nullptr;
   capnp::MallocMessageBuilder builder;
@@ -161,7 +161,7 @@ TEST_CASE("sending to a peer that is gone is an error and no signal") {
   CHECK(failureOf([&] { pair.channel.send(builder); }) == kj::Exception::Type::DISCONNECTED);
 }
 
-TEST_CASE("a message that is larger than a peer would take is not sent") {
+TEST_CASE("a message larger than a peer would accept is not sent") {
   Pair pair = Pair::make();
   capnp::MallocMessageBuilder builder;
   std::string text(ControlChannel::mostBytes, 'x');

@@ -37,7 +37,7 @@ void expectConversation(int listener, int client) {
 
 }  // namespace
 
-TEST_CASE("a socket file is for its owner alone") {
+TEST_CASE("a socket file is accessible to its owner only") {
   test::ScratchDirectory folder("/tmp");
   kj::AutoCloseFd listener = listenUnix(folder.path + "/s");
   struct stat status;
@@ -58,7 +58,7 @@ TEST_CASE("a path longer than a socket address works, unless the name alone is")
   CHECK(messageOf([&] { listenUnix(tooLong); }).find("too long") != std::string::npos);
 }
 
-TEST_CASE("who does not listen is told apart from who never did") {
+TEST_CASE("a socket whose listener has ended is distinguished from one that never existed") {
   test::ScratchDirectory folder("/tmp");
   CHECK(messageOf([&] { connectUnix(folder.path + "/s"); }).find("there is no socket") != std::string::npos);
   { kj::AutoCloseFd listener = listenUnix(folder.path + "/s"); }

@@ -1,4 +1,4 @@
-// Data lists of described elements, as a program could send them.
+// Data lists of described elements, as a hostile program could send them.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -12,7 +12,7 @@ using namespace vgpu::api;
 
 namespace {
 
-// { handle stream; u32 kind; u32 choice; u64 address }: the address is there if the kind is 1 or 3.
+// { handle stream; u32 kind; u32 choice; u64 address }: the address is valid if the kind is 1 or 3.
 constexpr Condition ofAddress[] = {{8, 1 << 1 | 1 << 3}};
 constexpr DescribedField fields[] = {{.what = FieldClass::handle, .offset = 0, .kind = Kind::STREAM, .nullable = true},
                                      {.what = FieldClass::choice, .offset = 12, .values = 1},
@@ -31,7 +31,7 @@ std::vector<kj::byte> bytesOf(std::initializer_list<Structure> all) {
   return bytes;
 }
 
-// The classes' letters, in the order in which fields are found.
+// One letter per field's class, in the order in which fields are found.
 std::string found(const Described& element, const std::vector<kj::byte>& bytes) {
   std::string text;
   walkDescribed(element, kj::arrayPtr(bytes.data(), bytes.size()),
@@ -41,14 +41,14 @@ std::string found(const Described& element, const std::vector<kj::byte>& bytes) 
 
 }  // namespace
 
-TEST_CASE("a structure's fields are found in their order") { CHECK(found(structure, bytesOf({{}})) == "hcm"); }
+TEST_CASE("a structure's fields are found in order") { CHECK(found(structure, bytesOf({{}})) == "hcm"); }
 
-TEST_CASE("a field that the structure's kind does not have is a number like any other") {
+TEST_CASE("a field that the structure's kind does not use is treated as a plain number") {
   CHECK(found(structure, bytesOf({{.kind = 2}, {.kind = 3}})) == "hchcm");
   CHECK(found(structure, bytesOf({{.kind = 66}})) == "hc");
 }
 
-TEST_CASE("elements are as many as there is room for, and whole") {
+TEST_CASE("only whole elements are counted, as many as fit") {
   static constexpr DescribedField handle[] = {{.what = FieldClass::handle, .offset = 0, .kind = Kind::EVENT}};
   static constexpr Described event{8, handle};
   CHECK(found(event, std::vector<kj::byte>(24)) == "hhh");

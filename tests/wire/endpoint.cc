@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <string>
 
-// The system's, but for names that say what comes of them.
+// Replaces the C library's getaddrinfo for names that choose a result.
 extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* wanted, addrinfo** found) {
   const std::string asked = name == nullptr ? "" : name;
   if (asked == "no-reply.test") return EAI_AGAIN;
@@ -30,7 +30,7 @@ kj::Exception connectFailure(const char* address) {
 
 }  // namespace
 
-TEST_CASE("a name that cannot be resolved for now is a node that does not answer now, and one that is unknown is an error") {
+TEST_CASE("a name that cannot be resolved now is a node that does not answer now; an unknown name is an error") {
   for (const std::string passing : {"tcp:no-reply.test:7000", "tls:no-descriptors.test:7000"}) {
     CAPTURE(passing);
     CHECK(connectFailure(passing.c_str()).getType() == kj::Exception::Type::DISCONNECTED);
@@ -40,7 +40,7 @@ TEST_CASE("a name that cannot be resolved for now is a node that does not answer
   CHECK(std::string(unknown.getDescription().cStr()).starts_with("the address tcp:no-such-host.test:7000 cannot be resolved: "));
 }
 
-TEST_CASE("an address says how a node is reached, and reads as it is written") {
+TEST_CASE("an address says how a node is reached, and parses back from its text") {
   struct Case {
     const char *text, *host, *port;
     Transport transport;
@@ -61,17 +61,17 @@ TEST_CASE("an address says how a node is reached, and reads as it is written") {
   CHECK(parseEndpoint("vsock://2:7000")->text() == "vsock:2:7000");
 }
 
-TEST_CASE("what is no address is refused, and what is none of these schemes is left to others") {
+TEST_CASE("an invalid address is refused, and other schemes are left to other parsers") {
   for (const char* wrong : {"tcp:", "tcp:host", "tcp:host:", "tcp::7", "tcp:host:x", "tcp:host:65536", "tcp:host:-1", "tls:host",
                             "tls:host:99999999999999999999", "tls://", "vsock:host:7", "vsock:-1:7", "vsock:4294967295:7",
                             "vsock:2:4294967295", "vsock:2", "vsock::7"}) {
     CAPTURE(wrong);
-    CHECK_THROWS_WITH_AS(parseEndpoint(wrong), doctest::Contains("is no address of a node"), kj::Exception);
+    CHECK_THROWS_WITH_AS(parseEndpoint(wrong), doctest::Contains("is not the address of a node"), kj::Exception);
   }
   for (const char* other : {"unix:/a/b", "/a/b", "", "here", "tl:a:1", "TCP:a:1"}) CHECK(!parseEndpoint(other));
 }
 
-TEST_CASE("plain connections are listened for where only this host's users come, or where that is allowed") {
+TEST_CASE("plain connections are accepted only from this host's users, or if they are allowed explicitly") {
   CHECK_THROWS_WITH_AS(listenOn(*parseEndpoint("tcp:0.0.0.0:0"), false), doctest::Contains("tls:0.0.0.0:PORT"), kj::Exception);
   CHECK_THROWS_WITH_AS(listenOn(*parseEndpoint("vsock:any:0"), false), doctest::Contains("--allow-plain"), kj::Exception);
   CHECK_NOTHROW(listenOn(*parseEndpoint("tcp:127.0.0.1:0"), false));

@@ -22,7 +22,7 @@ using Side = GuestFile::Side;
 
 namespace {
 
-// The memory of a machine with one slot, and both sides' view of it.
+// The memory of a machine with one slot, and both sides' views of it.
 struct Machine {
   Machine() {
     opened = GuestFile::make(path, GuestLayout::leastBytes);
@@ -54,8 +54,8 @@ std::vector<std::byte> someBytes(size_t count, unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("the layout of a virtual machine's memory is that of its version") {
-  // A change here is another format: raise guestVersion, and draw it anew in docs/virtual-machines.md.
+TEST_CASE("the layout of a virtual machine's memory belongs to its version") {
+  // A change here is another format: raise guestVersion, and redraw it in docs/virtual-machines.md.
   CHECK(guestVersion == 2);
   CHECK(sizeof(GuestHeader) == 56);
   CHECK(offsetof(GuestHeader, beats) == 48);
@@ -71,12 +71,12 @@ TEST_CASE("the layout of a virtual machine's memory is that of its version") {
   CHECK(GuestLayout::pieces(2 * GiB).end() == 2 * GiB);
 }
 
-TEST_CASE("a file that cannot be a machine's memory is refused, and left as it is") {
+TEST_CASE("a file that cannot be a machine's memory is refused and left unchanged") {
   test::ScratchDirectory scratch;
   const std::string path = scratch.path + "/memory";
   CHECK(says(whyNot([&] { GuestFile::make(path, 300 * MiB); }), "a power of two"));
   unlink(path.c_str());
-  CHECK(says(whyNot([&] { GuestFile::make(path, 128 * MiB); }), "256 MiB or more"));
+  CHECK(says(whyNot([&] { GuestFile::make(path, 128 * MiB); }), "at least 256 MiB"));
   unlink(path.c_str());
   GuestFile::make(path, 512 * MiB);
   CHECK(says(whyNot([&] { GuestFile::make(path, 256 * MiB); }), "has 536870912 bytes, not the 268435456"));
@@ -86,14 +86,14 @@ TEST_CASE("a file that cannot be a machine's memory is refused, and left as it i
   CHECK(says(whyNot([&] { GuestFile::make(path + "-link", 0); }), "cannot be opened"));
 }
 
-TEST_CASE("a machine uses only memory that a vgpud of its version has written") {
+TEST_CASE("a machine uses only memory that a vgpud of its version has initialized") {
   Machine machine;
   CHECK(machine.as(Side::guest).slots() == 1);
   auto host = machine.as(Side::host);
   auto guest = [&] { machine.as(Side::guest); };
   SUBCASE("no header") {
     host.header().magic = 0;
-    CHECK(says(whyNot(guest), "no header of a vgpud"));
+    CHECK(says(whyNot(guest), "vgpud has written no header to it"));
     CHECK_NOTHROW(GuestFile::make(machine.path, 0));
   }
   SUBCASE("another version") {
@@ -113,7 +113,7 @@ TEST_CASE("a machine uses only memory that a vgpud of its version has written") 
   CHECK_NOTHROW(guest());
 }
 
-TEST_CASE("a slot is locked by each side as long as anybody there has its memory") {
+TEST_CASE("each side holds a slot's lock as long as a process there has its memory") {
   Machine machine;
   auto host = machine.as(Side::host), guest = machine.as(Side::guest), again = machine.as(Side::host);
   auto locked = host.lock(0);
@@ -125,12 +125,12 @@ TEST_CASE("a slot is locked by each side as long as anybody there has its memory
   Segment::prepare(adoptSegment(dup(*locked)));
   auto segment = std::make_unique<Segment>(adoptSegment(dup(*locked)));
   locked.reset();
-  CHECK(again.isLocked(0));  // it is mapped
+  CHECK(again.isLocked(0));  // the mapping holds the lock
   segment.reset();
   CHECK(again.lock(0).has_value());
 }
 
-TEST_CASE("parts of the memory are locked by who has them, who tells them from others'") {
+TEST_CASE("parts of the memory are locked by their holders, which can tell their own locks from others'") {
   Machine machine;
   kj::AutoCloseFd first = GuestFile::reopen(machine.opened), second = GuestFile::reopen(machine.opened);
   const GuestLocks one(first, Side::host), two(second, Side::host), guest(second, Side::guest);
@@ -138,7 +138,7 @@ TEST_CASE("parts of the memory are locked by who has them, who tells them from o
       high{30 * MiB, 2 * MiB};
   CHECK_FALSE(one.findAny(all));
   REQUIRE(one.tryLock(low));
-  REQUIRE(one.tryLock(low));  // it has it
+  REQUIRE(one.tryLock(low));  // it already holds the lock
   REQUIRE(one.tryLock(high));
   REQUIRE(one.tryLock(next));
   REQUIRE(two.tryLock(other));
@@ -152,12 +152,12 @@ TEST_CASE("parts of the memory are locked by who has them, who tells them from o
   CHECK(one.findOthers(all)->place == 16 * MiB);
   std::vector<uint64_t> places, sizes;
   for (auto& range : one.ours({11 * MiB, 20 * MiB})) places.push_back(range.place), sizes.push_back(range.bytes);
-  CHECK(places == std::vector<uint64_t>{11 * MiB, 30 * MiB});  // what is side by side is one, and is cut at the range
+  CHECK(places == std::vector<uint64_t>{11 * MiB, 30 * MiB});  // adjacent locked parts are merged, and clipped to the range
   CHECK(sizes == std::vector<uint64_t>{5 * MiB, 1 * MiB});
   one.unlock(next);
   CHECK(two.tryLock(next));
   CHECK(two.ours(all).size() == 1);
-  // As long as it is mapped, by whoever was passed the descriptor.
+  // Locked as long as it is mapped, also by a process that was passed the descriptor.
   kj::AutoCloseFd passed(dup(first));
   first = nullptr;
   CHECK_FALSE(two.tryLock(low));
@@ -169,12 +169,12 @@ TEST_CASE("parts of the memory are locked by who has them, who tells them from o
   CHECK(two.tryLock(low));
 }
 
-TEST_CASE("a session's pinned memory is in nobody's slot, and what is cleared or written again is its own alone") {
+TEST_CASE("a session's pinned memory lies in no slot, and clearing or writing it touches only its own bytes") {
   test::ScratchDirectory scratch;
   kj::AutoCloseFd memory = GuestFile::make(scratch.path + "/memory", 512 * MiB);
   GuestFile(GuestFile::reopen(memory), Side::host).writeHeader(1, true);
   const GuestFile host(GuestFile::reopen(memory), Side::host), guest(GuestFile::reopen(memory), Side::guest);
-  constexpr uint64_t last = 2;  // all of it behind the file's first half
+  constexpr uint64_t last = 2;  // all of it is behind the file's first half
   REQUIRE(host.slots() == last + 1);
   REQUIRE(GuestLayout::slotAt(last) > GuestLayout::pieces(512 * MiB).place);
   constexpr GuestLocks::Range below{260 * MiB, 4 * MiB}, other{264 * MiB, 2 * MiB},
@@ -184,7 +184,7 @@ TEST_CASE("a session's pinned memory is in nobody's slot, and what is cleared or
   const GuestLocks own(*locked, Side::host), others(*stranger, Side::host);
   CHECK_FALSE(others.tryLock({GuestLayout::slotAt(last), 2 * MiB}));
   REQUIRE((own.tryLock(below) && own.tryLock(behind) && others.tryLock(other)));
-  CHECK_FALSE(host.lock(1));  // which ends behind `below`
+  CHECK_FALSE(host.lock(1));  // it ends behind `below`
   constexpr uint64_t slot = GuestLayout::slotAt(last);
   auto at = [](uint64_t place) { return static_cast<off_t>(place); };
   auto write = [&](uint64_t place) { REQUIRE(pwrite(memory, "word", 4, at(place)) == 4); };
@@ -199,7 +199,7 @@ TEST_CASE("a session's pinned memory is in nobody's slot, and what is cleared or
   CHECK(isZero(behind.place));
   CHECK_FALSE(isZero(other.place));
   CHECK_FALSE(isZero(slot));
-  // What is written again has pages in the file then.
+  // Bytes that are written again have pages in the file afterwards.
   auto hasPages = [&](uint64_t place) { return lseek(memory, at(place), SEEK_DATA) == at(place); };
   REQUIRE(GuestLocks(*locking, Side::guest).tryLock(below));
   CHECK_FALSE(hasPages(below.end() - 4096));
@@ -210,7 +210,7 @@ TEST_CASE("a session's pinned memory is in nobody's slot, and what is cleared or
   CHECK_FALSE(hasPages(other.end() - 4096));
 }
 
-TEST_CASE("a slot's segment is that piece of the file, and is polled") {
+TEST_CASE("a slot's segment is its piece of the file, and is polled") {
   Machine machine;
   auto host = machine.as(Side::host);
   auto locked = host.lock(0);
@@ -226,7 +226,7 @@ TEST_CASE("a slot's segment is that piece of the file, and is polled") {
   CHECK(segment.header().magic == 0);
 }
 
-TEST_CASE("a piece that the file does not have is refused") {
+TEST_CASE("a piece beyond the file is refused") {
   Machine machine;
   auto piece = [&](off_t at) {
     int fd = GuestFile::reopen(machine.opened).release();
@@ -243,7 +243,7 @@ TEST_CASE("a piece that the file does not have is refused") {
   CHECK(says(whyNot([&] { adoptSegment(open); }), "sealed"));
 }
 
-TEST_CASE("a frame wakes a reader that polls, and a full ring's writer goes on when it is read") {
+TEST_CASE("a frame wakes a polling reader, and a full ring's writer continues when the ring is read") {
   Machine machine;
   auto host = machine.as(Side::host);
   auto locked = host.lock(0);
@@ -269,7 +269,7 @@ TEST_CASE("a frame wakes a reader that polls, and a full ring's writer goes on w
   CHECK(reader.position() == uint64_t{frames} * frameUnit);
 }
 
-TEST_CASE("a sleep that polls ends with the word, and with its time") {
+TEST_CASE("a polling sleep ends when the word changes, and at its timeout") {
   std::atomic<uint32_t> word{1};
   sleepOn(Waking::polling, word, 2, 1'000'000'000'000);
   sleepOn(Waking::polling, word, 1, 1'000'000);
@@ -279,7 +279,7 @@ TEST_CASE("a sleep that polls ends with the word, and with its time") {
   CHECK(word.load() == 2);
 }
 
-TEST_CASE("a mailbox brings bytes in order, however they are cut") {
+TEST_CASE("a mailbox delivers bytes in order, however they are split") {
   Machine machine;
   auto host = machine.as(Side::host);
   auto locked = host.lock(0);
@@ -302,7 +302,7 @@ TEST_CASE("a mailbox brings bytes in order, however they are cut") {
   CHECK(there.write(std::span(sent)) == 0);
 }
 
-TEST_CASE("a mailbox whose counters the other side has written over ends, and nothing beside it is read or written") {
+TEST_CASE("a mailbox whose counters the other side has overwritten ends, and nothing outside of it is read or written") {
   Machine machine;
   auto host = machine.as(Side::host);
   auto locked = host.lock(0);
@@ -314,7 +314,7 @@ TEST_CASE("a mailbox whose counters the other side has written over ends, and no
     const auto mailbox = static_cast<off_t>(GuestLayout::slotAt(0));
     REQUIRE(pwrite(machine.opened, &value, sizeof value, mailbox + at) == sizeof value);
   };
-  constexpr off_t writtenToHost = 0, readFromHost = 128 + 64;  // of the two ways, one behind the other
+  constexpr off_t writtenToHost = 0, readFromHost = 128 + 64;  // offsets of counters in the two directions, which follow each other
   SUBCASE("further than the ring is large") { scribble(writtenToHost, 100 + GuestMailbox::ringBytes + 1); }
   SUBCASE("back") { scribble(writtenToHost, 99); }
   SUBCASE("around") { scribble(writtenToHost, UINT64_MAX); }
@@ -326,7 +326,7 @@ TEST_CASE("a mailbox whose counters the other side has written over ends, and no
   CHECK_THROWS_AS(here.read(room), kj::Exception);
 }
 
-TEST_CASE("what is written into a mailbox that has been begun anew meanwhile is not read") {
+TEST_CASE("bytes written to a mailbox that has been restarted meanwhile are not read") {
   Machine machine;
   auto host = machine.as(Side::host);
   auto locked = host.lock(0);

@@ -6,21 +6,21 @@
 
 using namespace vgpu;
 
-TEST_CASE("a worker claims only what the program has accepted and not withdrawn") {
+TEST_CASE("a worker can claim only what the program has accepted and not withdrawn") {
   std::atomic<uint64_t> word{0};
   CHECK_FALSE(claimHandover(word, 0));
   uint64_t first = acceptHandover(word, 0);
   CHECK(withdrawHandover(word, first));
   CHECK_FALSE(claimHandover(word, first));
   uint64_t second = acceptHandover(word, first);
-  CHECK_FALSE(claimHandover(word, first));  // of a worker that was given up and lives
+  CHECK_FALSE(claimHandover(word, first));  // from a worker that was given up but still runs
   CHECK(claimHandover(word, second));
   CHECK_FALSE(claimHandover(word, second));
   CHECK_FALSE(withdrawHandover(word, second));
   CHECK(claimHandover(word, acceptHandover(word, second)));
 }
 
-TEST_CASE("of a claim and a withdrawal at the same time exactly one succeeds") {
+TEST_CASE("if a claim and a withdrawal happen at the same time, exactly one succeeds") {
   std::atomic<uint64_t> word{0};
   uint64_t number = 0;
   for (int round = 0; round < 500; ++round) {

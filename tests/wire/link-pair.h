@@ -1,4 +1,4 @@
-// Two links with the bytes that are on their way between them.
+// Two links, with the bytes in transit between them.
 #pragma once
 
 #include <algorithm>
@@ -8,9 +8,9 @@
 
 struct LinkPair {
   vgpu::Link a, b;
-  std::vector<std::byte> toA, toB;  // on the way
+  std::vector<std::byte> toA, toB;  // in transit
 
-  // At most so many bytes each way.
+  // Delivers at most so many bytes each way.
   void move(size_t fromA, size_t fromB) {
     moveSome(a, toB, fromA);
     moveSome(b, toA, fromB);
@@ -22,7 +22,7 @@ struct LinkPair {
     arrive(b, toB, atB);
   }
 
-  // The connection breaks with what is on the way, and another one begins.
+  // Breaks the connection, which loses the bytes in transit, and begins another one.
   void cut() {
     toA.clear();
     toB.clear();
@@ -51,7 +51,7 @@ struct LinkPair {
 
   template <typename Take>
   static void arrive(vgpu::Link& to, std::vector<std::byte>& way, Take&& take) {
-    while (auto message = to.next()) take(*message);  // bytes beside it may have come
+    while (auto message = to.next()) take(*message);  // the bytes beside it may have arrived
     while (!way.empty()) {
       auto space = to.space();
       if (space.empty()) return;

@@ -1,4 +1,4 @@
-// Links: every message arrives once and in order, whatever becomes of the connections that carry it.
+// Links: every message arrives once and in order, whatever happens to the connections that carry it.
 #include <doctest/doctest.h>
 #include <kj/exception.h>
 
@@ -21,7 +21,7 @@ void sendNumber(Link& link, uint64_t number, size_t extra) {
   link.finish(room.size());
 }
 
-// What has arrived must be the numbers in order, each with the bytes that were sent with it.
+// Requires the arrived messages to be numbers in order, each with the bytes that were sent with it.
 struct Expected {
   uint64_t next = 0;
   void operator()(const LinkMessage& message) {
@@ -37,7 +37,7 @@ struct Expected {
 
 }  // namespace
 
-TEST_CASE("messages arrive once and in order, over connections that are cut anywhere") {
+TEST_CASE("messages arrive once and in order, over connections that are cut at any byte") {
   for (unsigned seed = 0; seed < 40 / sanitizerShare; ++seed) {
     std::mt19937 random(seed);
     LinkPair pair;
@@ -56,7 +56,7 @@ TEST_CASE("messages arrive once and in order, over connections that are cut anyw
   }
 }
 
-TEST_CASE("what the peer has acknowledged is not kept") {
+TEST_CASE("messages that the peer has acknowledged are not kept") {
   LinkPair pair;
   Expected atA, atB;
   sendNumber(pair.a, 0, 10);
@@ -68,7 +68,7 @@ TEST_CASE("what the peer has acknowledged is not kept") {
   CHECK(pair.a.isAcknowledged());
 }
 
-TEST_CASE("two sides that owe each other nothing have nothing to say") {
+TEST_CASE("two sides with nothing to acknowledge send nothing") {
   LinkPair pair;
   Expected atA, atB;
   sendNumber(pair.a, 0, 10);
@@ -93,7 +93,7 @@ TEST_CASE("a message of the largest size passes, and a larger one is refused") {
   CHECK_THROWS(pair.a.begin(7, mostLinkPayload + 1));
 }
 
-TEST_CASE("what no link sends is refused") {
+TEST_CASE("bytes that no link sends are refused") {
   auto receive = [](std::vector<uint32_t> words) {
     Link link;
     auto space = link.space();
@@ -102,7 +102,7 @@ TEST_CASE("what no link sends is refused") {
     link.next();
   };
   CHECK_THROWS(receive({0xffffffff, 7, 0, 0, 0, 0}));  // its size
-  CHECK_THROWS(receive({0, 7, 0, 0, 1, 0}));           // it has received what was never sent
+  CHECK_THROWS(receive({0, 7, 0, 0, 1, 0}));           // acknowledges a message that was never sent
   CHECK_NOTHROW(receive({0, 7, 0, 0, 0, 0}));
   Link link;
   CHECK_THROWS(link.restart(1));
@@ -110,7 +110,7 @@ TEST_CASE("what no link sends is refused") {
 
 namespace {
 
-// What goes beside the messages of `from`, in pieces that overtake each other.
+// The bytes sent beside the messages of `from`, in pieces that overtake each other.
 struct WayBeside {
   vgpu::Link &from, &to;
   std::mt19937& random;
@@ -138,7 +138,7 @@ void sendNumberWith(Link& link, uint64_t number, uint32_t beside) {
 
 }  // namespace
 
-TEST_CASE("a message is taken when the bytes beside it have come, in order, over connections that are cut anywhere") {
+TEST_CASE("a message is delivered when the bytes beside it have arrived, in order, over connections that are cut at any byte") {
   for (unsigned seed = 0; seed < 40 / sanitizerShare; ++seed) {
     std::mt19937 random(seed);
     LinkPair pair;
@@ -170,7 +170,7 @@ TEST_CASE("a message is taken when the bytes beside it have come, in order, over
   }
 }
 
-TEST_CASE("bytes go beside a message if they are many and have a way") {
+TEST_CASE("bytes are sent beside a message if they are many and a path for them exists") {
   Link link;
   CHECK_FALSE(link.takesBeside(slabBytes));
   link.setWayBeside(true);
@@ -184,9 +184,9 @@ TEST_CASE("bytes go beside a message if they are many and have a way") {
   CHECK_FALSE(link.isAcknowledged());
 }
 
-TEST_CASE("what cannot be beside a message is refused") {
+TEST_CASE("invalid bytes beside a message are refused") {
   Link link;
-  CHECK_THROWS(link.arrivedBeside(0, 1));  // a message that was taken
+  CHECK_THROWS(link.arrivedBeside(0, 1));  // the message was already delivered
   CHECK_THROWS(link.arrivedBeside(1, slabBytes + 1));
   link.arrivedBeside(2, slabBytes);
   CHECK_THROWS(link.arrivedBeside(2, 1));

@@ -10,13 +10,13 @@
 
 using namespace vgpu;
 
-TEST_CASE("a memory file cannot be resized by whoever holds it") {
+TEST_CASE("a holder of a memory file cannot resize it") {
   auto file = MemoryFile::create("test", 64 * KiB);
   CHECK(ftruncate(file.fd(), 0) != 0);
   CHECK(ftruncate(file.fd(), 1 * MiB) != 0);
 }
 
-TEST_CASE("adopting takes only sealed memfds of an agreed size") {
+TEST_CASE("adopt() takes only sealed memfds of an agreed size") {
   int open = memfd_create("open", MFD_ALLOW_SEALING);
   REQUIRE(ftruncate(open, 64 * KiB) == 0);
   CHECK_THROWS_AS(MemoryFile::adopt(open, 0, 1 * MiB), kj::Exception);
@@ -36,7 +36,7 @@ TEST_CASE("two mappings of one file show the same bytes") {
   CHECK(other.data()[100] == std::byte{42});
 }
 
-TEST_CASE("of a mapping, pieces can stay when all else is unmapped") {
+TEST_CASE("pieces of a mapping can be kept when the rest is unmapped") {
   auto file = MemoryFile::create("test", 64 * KiB);
   Mapping mapping(file), other(file);
   std::byte* start = mapping.data();
@@ -50,7 +50,7 @@ TEST_CASE("of a mapping, pieces can stay when all else is unmapped") {
   for (uint64_t offset : {8 * KiB, 12 * KiB, 60 * KiB}) munmap(start + offset, 4 * KiB);
 }
 
-TEST_CASE("a segment that is none is refused") {
+TEST_CASE("a file that is not a segment is refused") {
   auto file = MemoryFile::create("zeros", SegmentLayout::bytes);
   CHECK_THROWS_AS(Segment segment(file), kj::Exception);
   auto small = MemoryFile::create("small", 64 * KiB);

@@ -1,5 +1,5 @@
-// A mirrored session: what a program writes into its segment reaches the worker's, and what worker and GPU write comes back, also
-// when connections break anywhere on the way.
+// A mirrored session: frames and bytes that a program writes to its segment reach the worker's segment, and what worker and GPU write comes
+// back, also if connections break at any byte.
 #include <doctest/doctest.h>
 #include <kj/exception.h>
 
@@ -38,7 +38,7 @@ struct Mirrored {
                  [&](const LinkMessage& message) { known &= atWorker.apply(message); });
     REQUIRE(known);
   }
-  // Until nothing is left to say.
+  // Moves messages until both sides have nothing to send.
   void settle() {
     bool any = true;
     while (any) {
@@ -76,7 +76,7 @@ struct Mirrored {
 
 }  // namespace
 
-TEST_CASE("frames reach the worker in order, and its tail gives the program's ring its space back") {
+TEST_CASE("frames reach the worker in order, and its tail frees space in the program's ring") {
   Mirrored both;
   for (uint64_t round = 0, position = 0; round < 3000; ++round) {
     for (int i = 0; i < 40; ++i) both.ask(static_cast<uint16_t>(i));
@@ -97,7 +97,7 @@ TEST_CASE("frames reach the worker in order, and its tail gives the program's ri
   CHECK_FALSE(both.atWorker.isExpecting());
 }
 
-TEST_CASE("a reply comes with its result before its slot is done") {
+TEST_CASE("a reply's result arrives before its slot is done") {
   Mirrored both;
   uint64_t sequence = both.ask(5);
   both.settle();
@@ -111,11 +111,11 @@ TEST_CASE("a reply comes with its result before its slot is done") {
   CHECK(std::memcmp(both.program.reply(5), both.worker.reply(5), 24) == 0);
 }
 
-TEST_CASE("a slot that an earlier wait left with an error and a large number begins anew") {
+TEST_CASE("a slot that an earlier wait left with an error and a larger number starts anew") {
   Mirrored both;
   uint64_t first = both.synchronize(300);
   both.settle();
-  both.complete(300, first, 700);  // as the worker refuses a wait
+  both.complete(300, first, 700);  // as a worker does that refuses a wait
   both.settle();
   CHECK(both.program.slot(300).result == 700);
   both.program.slot(300).done.store(0);  // as the next wait does
@@ -139,7 +139,7 @@ TEST_CASE("a slot that an earlier wait left with an error and a large number beg
   CHECK(both.program.slot(300).done.load() == elsewhere);
 }
 
-TEST_CASE("a slab's bytes are there before the frame that reads them, and the GPU's giving back frees the program's") {
+TEST_CASE("a slab's bytes arrive before the frame that reads them, and the GPU's release of the slab frees the program's") {
   Mirrored both;
   std::memset(both.program.slab(9), 0x5a, 1000);
   both.program.slabState(9).busy.store(77);
@@ -159,7 +159,7 @@ TEST_CASE("a slab's bytes are there before the frame that reads them, and the GP
   CHECK(both.program.slabState(9).busy.load() == 0);
 }
 
-TEST_CASE("a slab that the program has taken back and given another generation stays taken") {
+TEST_CASE("a slab that the program has reclaimed with a new generation stays taken") {
   Mirrored both;
   both.program.slabState(9).busy.store(77);
   both.post<api::Cuda::Copy3dParams>(api::Method::copy3d, 0, [](auto& frame) {
@@ -173,7 +173,7 @@ TEST_CASE("a slab that the program has taken back and given another generation s
   CHECK(both.program.slabState(9).busy.load() == 78);
 }
 
-TEST_CASE("what a copy brings is there when its slot is done: in a slab, or behind the slot") {
+TEST_CASE("the bytes of a copy to the host are there when its slot is done: in a slab, or behind the slot") {
   Mirrored both;
   auto copyTo = [&](api::Place to, uint16_t slot) {
     return both.post<api::Cuda::Copy3dParams>(api::Method::copy3dBack, slot, [&](auto& frame) {
@@ -195,7 +195,7 @@ TEST_CASE("what a copy brings is there when its slot is done: in a slab, or behi
   CHECK(std::memcmp(both.program.reply(70), both.worker.reply(70), 3000) == 0);
 }
 
-TEST_CASE("what a copy brings and takes goes beside the messages, if there is a way") {
+TEST_CASE("a copy's bytes, in both directions, are sent beside the messages if a path exists") {
   Mirrored both;
   both.pair.a.setWayBeside(true);
   both.pair.b.setWayBeside(true);
@@ -234,7 +234,7 @@ TEST_CASE("what a copy brings and takes goes beside the messages, if there is a 
   CHECK(both.program.slot(400).done.load() == back);
 }
 
-TEST_CASE("completion words that frames have named are reported, and what the program answers goes back") {
+TEST_CASE("completion words that frames have named are reported, and the program's replies go back") {
   Mirrored both;
   uint64_t recorded =
       both.post<api::Cuda::EventRecordParams>(api::Method::eventRecord, 0, [](auto& frame) { frame.setLine(12); });
@@ -244,7 +244,7 @@ TEST_CASE("completion words that frames have named are reported, and what the pr
   CHECK(both.atWorker.isExpecting());
   both.worker.completionWord(12).done.store(recorded);
   both.worker.completionWord(13).done.store(called);
-  both.worker.completionWord(14).done.store(99);  // which no frame has named
+  both.worker.completionWord(14).done.store(99);  // no frame has named it
   both.settle();
   CHECK(both.program.completionWord(12).done.load() == recorded);
   CHECK(both.program.completionWord(13).done.load() == called);
@@ -254,7 +254,7 @@ TEST_CASE("completion words that frames have named are reported, and what the pr
   CHECK(both.worker.completionWord(13).answered.load() == called);
 }
 
-TEST_CASE("when a wait has ended, an event that was recorded before it is done") {
+TEST_CASE("when a wait has ended, an event that was recorded before it has completed") {
   Mirrored both;
   uint64_t recorded =
       both.post<api::Cuda::EventRecordParams>(api::Method::eventRecord, 0, [](auto& frame) { frame.setLine(12); });
@@ -274,9 +274,9 @@ TEST_CASE("when a wait has ended, an event that was recorded before it is done")
   CHECK(isInOrder);
 }
 
-TEST_CASE("what follows from another stream's record is reported after it, however fast streams hand work to each other") {
+TEST_CASE("a record that depends on another stream's is reported after it, however fast streams hand work to each other") {
   Mirrored both;
-  // Two streams record in turn, each record behind the other stream's last one.
+  // Two streams record alternately, each record behind the other stream's previous one.
   std::vector<uint64_t> records;
   for (uint32_t i = 0; i < 4000; ++i)
     records.push_back(both.post<api::Cuda::EventRecordParams>(api::Method::eventRecord, 0,
@@ -303,7 +303,7 @@ TEST_CASE("what follows from another stream's record is reported after it, howev
   CHECK(isInOrder);
 }
 
-TEST_CASE("errors and flags are the worker's, and a fault is cleared by the program") {
+TEST_CASE("errors and flags come from the worker, and the program clears a fault") {
   Mirrored both;
   both.worker.header().fault[1].store(719);
   both.worker.header().deferred[0].store(2);
@@ -314,7 +314,7 @@ TEST_CASE("errors and flags are the worker's, and a fault is cleared by the prog
   CHECK(both.program.header().deferred[0].load() == 2);
   CHECK(both.program.header().storesImages.load() == 1);
   CHECK(both.program.header().outputWaits.load() == 1);
-  both.worker.header().deferred[0].store(3);  // the first counts
+  both.worker.header().deferred[0].store(3);  // only the first error counts
   both.settle();
   CHECK(both.program.header().deferred[0].load() == 2);
   both.program.header().fault[1].store(0);
@@ -322,7 +322,7 @@ TEST_CASE("errors and flags are the worker's, and a fault is cleared by the prog
   CHECK(both.worker.header().fault[1].load() == 0);
 }
 
-TEST_CASE("nothing is waited for that a context which has ended would have written") {
+TEST_CASE("waits for completions of a destroyed context end") {
   Mirrored both;
   both.synchronize(500);
   both.post<api::Cuda::StreamFenceParams>(api::Method::streamFence, 0, [](auto& frame) { frame.setLine(3); });
@@ -370,9 +370,9 @@ TEST_CASE("every call is answered once, though connections break at any byte") {
   }
 }
 
-TEST_CASE("a session that moves goes on in a new segment: frames that nobody consumed and completions are there") {
+TEST_CASE("a migrated session continues in a new segment: pending frames and completions are kept") {
   Mirrored before;
-  before.program.header().storesImages.store(1);  // the worker's before
+  before.program.header().storesImages.store(1);  // the previous worker's value
   uint64_t called =
       before.post<api::Cuda::HostFunctionParams>(api::Method::hostFunction, 0, [](auto& frame) { frame.setLine(13); });
   before.settle();
@@ -389,7 +389,7 @@ TEST_CASE("a session that moves goes on in a new segment: frames that nobody con
     frame.setFrom(api::Place::slab(9).number());
     frame.setWidth(1000);
   });
-  before.settle();  // it is in the ring of the worker before, which does not consume it
+  before.settle();  // it is in the previous worker's ring, which does not consume it
 
   MemoryFile file = Segment::create();
   Segment worker(file);
@@ -417,7 +417,7 @@ TEST_CASE("a session that moves goes on in a new segment: frames that nobody con
   CHECK(std::memcmp(worker.slab(9), before.program.slab(9), 1000) == 0);
   reader.release();
   worker.slabState(9).busy.store(0);
-  worker.completionWord(13).done.store(called + 1000);  // a graph writes it, and waits for the answer
+  worker.completionWord(13).done.store(called + 1000);  // a graph writes it, and waits for the reply
   settle();
   CHECK(before.program.ring(0).tail.load() == place + frame->bytes);
   CHECK(before.program.slabState(9).busy.load() == 0);
@@ -427,7 +427,7 @@ TEST_CASE("a session that moves goes on in a new segment: frames that nobody con
   CHECK(worker.completionWord(13).answered.load() == called + 1000);
 }
 
-TEST_CASE("what no relay sends is refused") {
+TEST_CASE("messages that no relay sends are refused") {
   auto refuses = [](MirrorMessage type, const auto& head, std::vector<std::byte> bytes = {}) {
     Mirrored both;
     mirror::send(both.pair.a, type, head, bytes);

@@ -1,5 +1,5 @@
-// Frames of several rings that await each other (docs/ring.md), with the consumers' rule as the worker has it: an await is executed
-// when the awaited ring's consumer has executed the frames before its position.
+// Frames of several rings that await each other (docs/ring.md), with the worker's rule for consumers: an await is executed when the awaited
+// ring's consumer has executed all frames before the awaited position.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr unsigned ringCount = 3, writerCount = 4;
 
-// Of a writer's chain: frame after frame, whatever rings they are in.
+// A link of a writer's chain of frames: each awaits the previous one, whichever rings they are in.
 struct Link {
   uint64_t writer, number;
 };
@@ -30,9 +30,9 @@ struct Rings {
   Segment segment{Segment::create()};
   std::vector<std::unique_ptr<RingWriter>> writers;
   std::array<std::atomic<uint64_t>, ringCount> executed{};
-  std::array<uint64_t, writerCount> chains{};  // how far each has come; not atomic: the awaits order the consumers' accesses
+  std::array<uint64_t, writerCount> chains{};  // progress of each chain; not atomic, because the awaits order the consumers' accesses
   std::atomic<bool> never{false};
-  std::atomic<uint64_t> broken{0};  // links that were executed out of turn
+  std::atomic<uint64_t> broken{0};  // links that were executed out of order
 
   Rings() {
     for (unsigned ring = 0; ring < ringCount; ++ring) writers.push_back(std::make_unique<RingWriter>(segment, ring));
@@ -43,7 +43,7 @@ struct Rings {
     std::memcpy(place->body(), &body, sizeof body);
     writers[ring]->publish(*place, method, 0);
   }
-  // `count` links, each in any ring, behind the one before.
+  // Writes `count` links, each in a random ring and behind the previous one.
   void write(uint64_t writer, uint64_t count) {
     std::mt19937 random(static_cast<unsigned>(writer));
     unsigned last = 0;
@@ -93,7 +93,7 @@ struct Rings {
 
 }  // namespace
 
-TEST_CASE("frames in several rings that await each other are all executed, and none before what it awaits, also over barriers") {
+TEST_CASE("frames in several rings that await each other are all executed, none before those that it awaits, also across barriers") {
   constexpr uint64_t links = 6000;
   Rings rings;
   std::vector<std::thread> writing;
@@ -103,7 +103,7 @@ TEST_CASE("frames in several rings that await each other are all executed, and n
       rings.write(writer, links);
       ++written;
     });
-  // Every now and then all consumers stop between two frames, and others go on from there.
+  // Now and then all consumers stop between two frames, and others continue from there.
   for (bool done = false; !done;) {
     std::atomic<bool> stop{false};
     std::vector<std::thread> consuming;
@@ -121,7 +121,7 @@ TEST_CASE("frames in several rings that await each other are all executed, and n
   for (uint64_t chain : rings.chains) CHECK(chain == links);
 }
 
-TEST_CASE("a ring that has never been used has no memory of its own") {
+TEST_CASE("a ring that has never been used occupies no memory") {
   MemoryFile file = Segment::create();
   Segment segment{file};
   RingWriter first(segment, 0);

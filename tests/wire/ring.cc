@@ -1,4 +1,4 @@
-// The ring under one and many writers, and under a program that means harm.
+// The ring with one writer, with many writers, and with a hostile program.
 #include "vgpu/wire/ring.h"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@ struct Pair {
   MemoryFile file = Segment::create();
 #if defined(__SANITIZE_THREAD__)
   Segment writerSide{file};
-  Segment& readerSide = writerSide;  // the sanitizer does not know that two mappings are one memory
+  Segment& readerSide = writerSide;  // thread sanitizer does not know that two mappings are the same memory
 #else
   Segment writerSide{file}, readerSide{file};  // two mappings, as in two processes
 #endif
@@ -45,7 +45,7 @@ TEST_CASE("an empty ring has no frame") {
   CHECK(!pair.reader.next());
 }
 
-TEST_CASE("a frame comes out as it went in, with its position, slot and method") {
+TEST_CASE("a frame is read back with its position, slot and method") {
   Pair pair;
   pair.post(3, 0xabcdef, 7);
   auto frame = pair.reader.next();
@@ -56,7 +56,7 @@ TEST_CASE("a frame comes out as it went in, with its position, slot and method")
   CHECK(pair.firstWord(*frame) == 0xabcdef);
 }
 
-TEST_CASE("a frame that was not released comes again") {
+TEST_CASE("a frame that was not released is read again") {
   Pair pair;
   pair.post(1, 1);
   CHECK(pair.reader.next()->position == 0);
@@ -65,7 +65,7 @@ TEST_CASE("a frame that was not released comes again") {
   CHECK(!pair.reader.next());
 }
 
-TEST_CASE("frames are read ahead of the first, and come again until they are released") {
+TEST_CASE("frames can be read ahead, and are read again until they are released") {
   Pair pair;
   for (uint64_t i = 1; i <= 3; ++i) pair.post(10, i);
   auto first = pair.reader.next();
@@ -84,7 +84,7 @@ TEST_CASE("frames are read ahead of the first, and come again until they are rel
   for (uint64_t i = 0; i < third->position; ++i) REQUIRE(pair.readerSide.ringAt(0, i)[0] == std::byte{0});
 }
 
-TEST_CASE("reading ahead ends where there is no room for more frames") {
+TEST_CASE("reading ahead ends when there is no room for copies of more frames") {
   Pair pair;
   for (uint64_t i = 0; i < 10; ++i) pair.post(maxMessageWords, i);
   unsigned read = 0;
@@ -94,7 +94,7 @@ TEST_CASE("reading ahead ends where there is no room for more frames") {
   CHECK(pair.firstWord(*pair.reader.next()) == 1);
 }
 
-TEST_CASE("a frame that is read ahead is checked as any other") {
+TEST_CASE("a frame that is read ahead is validated like any other") {
   Pair pair;
   pair.post(1, 1);
   pair.post(1, 2);
@@ -104,7 +104,7 @@ TEST_CASE("a frame that is read ahead is checked as any other") {
   CHECK_THROWS_AS(pair.reader.after(*first), kj::Exception);
 }
 
-TEST_CASE("released memory is zero, so an old frame's bytes cannot be taken for a stamp") {
+TEST_CASE("released memory is zero, so an old frame's bytes cannot be taken for a sequence number") {
   Pair pair;
   pair.post(100, ~0ull);
   pair.reader.next();
@@ -127,7 +127,7 @@ TEST_CASE("frames of every size go round the ring many times, in order") {
   }
 }
 
-TEST_CASE("many writers lose nothing, and each one's frames keep their order") {
+TEST_CASE("with many writers no frame is lost, and each writer's frames keep their order") {
   Pair pair;
   constexpr int writers = 6;
   constexpr uint64_t each = 4'000;
@@ -157,8 +157,8 @@ TEST_CASE("many writers lose nothing, and each one's frames keep their order") {
   for (auto& thread : threads) thread.join();
 }
 
-// A wake-up that is missed shows as a test that does not end.
-TEST_CASE("a consumer that goes to sleep is woken by the next frame, however closely it follows") {
+// A lost wake-up would make this test hang.
+TEST_CASE("a consumer that goes to sleep is woken by the next frame, however soon it arrives") {
   Pair pair;
   constexpr uint64_t frames = 20'000, longTime = 3'600'000'000'000;
   std::atomic<uint64_t> consumed{0};
@@ -182,7 +182,7 @@ TEST_CASE("a consumer that goes to sleep is woken by the next frame, however clo
   writer.join();
 }
 
-TEST_CASE("a consumer that sleeps is woken without a frame, and one that does not is left alone") {
+TEST_CASE("a sleeping consumer can be woken without a frame, and an awake one is left alone") {
   Pair pair;
   const uint32_t bell = pair.reader.bell();
   pair.writer.wakeConsumer();
@@ -191,7 +191,7 @@ TEST_CASE("a consumer that sleeps is woken without a frame, and one that does no
   std::thread waker([&] {
     while (!isUp.load()) pair.writer.wakeConsumer();
   });
-  while (pair.reader.bell() == bell) pair.reader.sleep(bell, 3'600'000'000'000);  // for ever, if nobody rings
+  while (pair.reader.bell() == bell) pair.reader.sleep(bell, 3'600'000'000'000);  // sleeps for ever if there is no wake-up
   isUp = true;
   waker.join();
   CHECK(pair.reader.bell() == bell + 1);
@@ -206,17 +206,17 @@ TEST_CASE("a consumer that was woken since it read the bell does not sleep") {
   pair.reader.awaitBell(bell, 3'600'000'000'000);
 }
 
-TEST_CASE("a consumer does not sleep for long beside a frame that is being written") {
+TEST_CASE("a consumer sleeps only briefly while a frame is being written") {
   Pair pair;
   auto place = pair.writer.reserve(1, pair.abandoned);
   REQUIRE(place);
-  pair.reader.sleep(pair.reader.bell(), 3'600'000'000'000);  // nobody rings
+  pair.reader.sleep(pair.reader.bell(), 3'600'000'000'000);  // no wake-up comes
   CHECK(!pair.reader.next());
   pair.writer.publish(*place, api::Method::fill, 0);
   CHECK(pair.reader.next());
 }
 
-TEST_CASE("a full ring holds its writer until there is room") {
+TEST_CASE("a full ring blocks its writer until there is room") {
   Pair pair;
   uint64_t count = 0;
   std::atomic<uint64_t> posted{0};
@@ -254,7 +254,7 @@ TEST_CASE("a writer that waits for room gives up when the session is lost") {
   CHECK(gaveUp);
 }
 
-TEST_CASE("a reader that begins at a barrier goes on from there") {
+TEST_CASE("a reader that begins at a barrier continues from there") {
   Pair pair;
   pair.post(1, 1);
   pair.reader.next();

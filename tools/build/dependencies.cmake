@@ -1,6 +1,6 @@
-# The packages this project is built with. Everything but libc and libssl is linked statically into what is installed, and the
-# libraries that a program loads are shared objects, so static archives must be position-independent: Debian's archives
-# of Cap'n Proto and LMDB are not, and tools/setup builds those two from Debian's sources.
+# The packages that this project is built with. Everything except libc and libssl is linked statically into what is installed. The libraries
+# that a program loads are shared objects, so static archives must be position-independent: Debian's archives of Cap'n Proto and LMDB are
+# not, and tools/setup builds those two from Debian's sources.
 list(PREPEND CMAKE_PREFIX_PATH "${VGPU_DEPS}/lmdb")
 find_package(Threads REQUIRED)
 
@@ -29,7 +29,7 @@ vgpu_static_library(zstd libzstd.a zstd.h)
 vgpu_static_library(lz4 liblz4.a lz4.h)
 vgpu_static_library(crypto libcrypto.a openssl/sha.h)
 
-# For connections with other hosts, which only vgpu-relay makes: shared, so that it is the system's that gets its corrections.
+# For connections to other hosts, which only vgpu-relay makes. Shared, so that the system's security updates apply.
 find_package(OpenSSL 3 REQUIRED)
 
 # fmt and spdlog are compiled here, once: Debian's archives of them are shared, and header-only use costs seconds a file.
@@ -50,7 +50,7 @@ add_library(vgpu_xxhash INTERFACE)
 target_include_directories(vgpu_xxhash SYSTEM INTERFACE "${VGPU_XXHASH_INCLUDE}")
 target_compile_definitions(vgpu_xxhash INTERFACE XXH_INLINE_ALL)
 
-# The CUDA toolkit: headers for us, nvcc for the test programs. tools/setup has put one into .deps where it found none.
+# The CUDA toolkit: headers for us, nvcc for the test programs. If tools/setup found none, it has put one into .deps.
 if(EXISTS "${VGPU_DEPS}/cuda/bin/nvcc")
   set(VGPU_NVCC "${VGPU_DEPS}/cuda/bin/nvcc")
 else()
@@ -61,12 +61,12 @@ cmake_path(GET nvcc_path PARENT_PATH nvcc_bin)
 cmake_path(GET nvcc_bin PARENT_PATH VGPU_CUDA)
 find_path(VGPU_CUDA_INCLUDE cuda.h PATHS "${VGPU_CUDA}/include" NO_DEFAULT_PATH REQUIRED)
 find_library(VGPU_CUDART NAMES libcudart.so.13 PATHS "${VGPU_CUDA}/lib64" "${VGPU_CUDA}/lib" NO_DEFAULT_PATH REQUIRED)
-# What programs of CUDA 12 are built with, for tests; without it there are no such tests.
+# What test programs of CUDA 12 are built with; without it, there are no such tests.
 find_path(VGPU_CUDA12_INCLUDE cuda_runtime_api.h PATHS "${VGPU_DEPS}/cuda12/include" NO_DEFAULT_PATH)
 find_library(VGPU_CUDART12 NAMES libcudart.so.12 PATHS "${VGPU_DEPS}/cuda12/lib" NO_DEFAULT_PATH)
 add_library(vgpu_cuda_headers INTERFACE)
 target_include_directories(vgpu_cuda_headers SYSTEM INTERFACE "${VGPU_CUDA_INCLUDE}")
-# What no call waits for is compiled for size.
+# Code that no CUDA call waits for is compiled for size.
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   target_compile_options(vgpu_log PRIVATE -Os)
 endif()

@@ -1,4 +1,4 @@
-// fmt, compiled once for all of the project. Debian has it as a shared library and as headers; what is installed needs neither,
+// fmt, compiled once for the whole project. Debian has it as a shared library and as headers; an installation should not need the former,
 // and header-only use costs seconds in every file that formats.
 #include <fmt/format-inl.h>
 

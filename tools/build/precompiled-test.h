@@ -1,4 +1,4 @@
-// The same for unit tests.
+// Precompiled headers for unit tests.
 #include <doctest/doctest.h>
 
 #include <filesystem>

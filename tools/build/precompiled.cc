@@ -1,1 +1,1 @@
-// For the header that is precompiled.
+// The source for which precompiled.h is precompiled.

@@ -1,5 +1,5 @@
-// Parsed once and not for each file: half of the time that compiling takes is the standard library's headers. Each file includes
-// what it uses all the same (cmake --preset debug compiles without this one).
+// Headers that are parsed once instead of for each file: half of the compile time is the standard library's headers. Each file still
+// includes what it uses (cmake --preset debug compiles without this one).
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -1,4 +1,4 @@
-// spdlog, compiled once for all of the project, as fmt.cc is.
+// spdlog, compiled once for the whole project, like fmt.cc.
 #include <spdlog/spdlog.h>
 
 #include <spdlog/common-inl.h>
@@ -22,6 +22,6 @@ template class SPDLOG_API spdlog::sinks::base_sink<std::mutex>;
 template class SPDLOG_API spdlog::sinks::base_sink<spdlog::details::null_mutex>;
 template SPDLOG_API std::shared_ptr<spdlog::logger> spdlog::stderr_logger_mt<spdlog::synchronous_factory>(const std::string&);
 template SPDLOG_API std::shared_ptr<spdlog::logger> spdlog::stderr_logger_st<spdlog::synchronous_factory>(const std::string&);
-// The default logger's, which a process has until it sets its own.
+// For the default logger, which a process has until it sets its own.
 template class SPDLOG_API spdlog::sinks::ansicolor_sink<spdlog::details::console_mutex>;
 template class SPDLOG_API spdlog::sinks::ansicolor_stdout_sink<spdlog::details::console_mutex>;

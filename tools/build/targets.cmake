@@ -1,30 +1,31 @@
-# How a folder becomes a target. A folder's include root holds a link to that folder alone, so a target sees the headers
-# of the folders it links and no others: an include that points up the house does not compile.
-add_library(vgpu_warnings INTERFACE)  # for a tool of the build; the rest takes vgpu_options
-# GCC 12 sees uninitialized and overflowing memory inside inlined std::vector, std::string and kj::Maybe that is neither.
+# How a folder becomes a target. A folder's include root contains only a link to that folder, so a target sees the headers of the folders
+# that it links and no others: an include of a higher layer does not compile.
+add_library(vgpu_warnings INTERFACE)  # for build tools; everything else uses vgpu_options
+# GCC 12 gives false warnings about uninitialized and overflowing memory inside inlined std::vector, std::string and kj::Maybe.
 target_compile_options(vgpu_warnings INTERFACE
   "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-stringop-overflow;-Wno-array-bounds>")
 target_compile_options(vgpu_warnings INTERFACE -Wall -Wextra -Werror -Wno-missing-field-initializers)
 add_library(vgpu_options INTERFACE)
 target_link_libraries(vgpu_options INTERFACE vgpu_warnings)
 target_compile_options(vgpu_options INTERFACE $<$<CONFIG:Debug>:-O0> -g1)
-# So that --gc-sections drops a function or a table that nothing uses although others of its source are used.
+# Lets --gc-sections drop an unused function or table even if others of its source are used.
 target_compile_options(vgpu_options INTERFACE -ffunction-sections -fdata-sections)
 if(VGPU_SANITIZE)
-  # Enumerations come from callers of a C interface: any value is possible, and refusing the wrong ones is the code's task. What goes
-  # through a null pointer, beyond an object or to an object that is no more, address sanitizer finds when it is touched; looking
-  # before each access too takes half as long again to compile.
+  # Enumerations come from callers of a C interface: any value is possible, and the code itself must refuse invalid ones. Address sanitizer
+  # finds accesses through null pointers, beyond objects or to dead objects when they happen; checking before each access in addition makes
+  # compilation take half as long again.
   target_compile_options(vgpu_options INTERFACE -fsanitize=${VGPU_SANITIZE} -fno-sanitize=enum,null,object-size,vptr
     -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(vgpu_options INTERFACE -fsanitize=${VGPU_SANITIZE})
 else()
-  # Relative relocations need glibc 2.36, which the README asks for. Parts of a file that are mapped apart begin a page each: one less.
+  # Relative relocations need glibc 2.36, which the README requires. Each separately mapped part of a file begins at a new page: this saves
+  # one.
   target_link_options(vgpu_options INTERFACE -static-libstdc++ -static-libgcc -Wl,--gc-sections,-z,pack-relative-relocs,-z,noseparate-code)
 endif()
 
-# vgpu_precompiled(TARGET [HEADERS NAME] [OPTIONS TARGET]): compiles TARGET with the headers that most of its files include, parsed once
-# for all targets that are compiled with the same options: those of tools/build/NAME.h (default: precompiled), with the options of the
-# folder and of the target OPTIONS.
+# vgpu_precompiled(TARGET [HEADERS NAME] [OPTIONS TARGET]): compiles TARGET with precompiled headers, those that most of its files include:
+# tools/build/NAME.h (default: precompiled). They are parsed once for all targets with the same options: those of the folder and of the
+# target OPTIONS.
 function(vgpu_precompiled target)
   cmake_parse_arguments(arg "" "HEADERS;OPTIONS" "" ${ARGN})
   if(CMAKE_BUILD_TYPE STREQUAL "Debug")
@@ -41,7 +42,7 @@ function(vgpu_precompiled target)
     target_precompile_headers(${shared} PRIVATE "${CMAKE_SOURCE_DIR}/tools/build/${arg_HEADERS}.h")
   endif()
   get_target_property(type ${target} TYPE)
-  if(type STREQUAL "EXECUTABLE")  # -fPIE would be another option
+  if(type STREQUAL "EXECUTABLE")  # -fPIE would be a different option
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${target} PRIVATE -fPIC)
   endif()
@@ -64,8 +65,8 @@ function(vgpu_folder name)
 endfunction()
 
 # vgpu_library(NAME FOLDER [EXCEPT FILE] [HEADERS NAME] [OPTIONS TARGET] [SUBFOLDERS NAMES...] sources...): a static library of the sources
-# in FOLDER, which becomes an include root, and of other sources; without those of a program's main() in FILE; compiled with TARGET's
-# options, and with the headers precompiled that vgpu_precompiled calls so.
+# in FOLDER, which becomes an include root, and of other sources; without FILE, which has a program's main(); compiled with the options of
+# TARGET, and with the precompiled headers NAME (vgpu_precompiled).
 function(vgpu_library name folder)
   cmake_parse_arguments(arg "" "EXCEPT;HEADERS;OPTIONS" "SUBFOLDERS" ${ARGN})
   set(patterns "${CMAKE_SOURCE_DIR}/${folder}/*.cc")
@@ -84,23 +85,24 @@ function(vgpu_library name folder)
   vgpu_precompiled(${name} HEADERS "${arg_HEADERS}" OPTIONS "${arg_OPTIONS}")
 endfunction()
 
-# vgpu_together(TARGETS...): compiles several sources of a target at once, which halves the time: headers are parsed and templates made
-# once. Not in a debug build, where a changed source is compiled alone, with what it includes itself.
+# vgpu_together(TARGETS...): compiles several sources of a target at once, which halves the time, because headers are parsed and templates
+# instantiated once. Not in a debug build, where a changed source should be compiled alone, with its own includes.
 function(vgpu_together)
   if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
     set_target_properties(${ARGN} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
 endfunction()
 
-# vgpu_install(FOLDER TARGETS...): installs them there, libraries with the names without a version that some programs open. The target `installed` builds all that is installed.
+# vgpu_install(FOLDER TARGETS...): installs TARGETS in FOLDER; libraries also under the names without a version by which some programs open
+# them. The target `installed` builds everything that is installed.
 add_custom_target(installed)
 function(vgpu_install folder)
   install(TARGETS ${ARGN} RUNTIME DESTINATION ${folder} LIBRARY DESTINATION ${folder})
   add_dependencies(installed ${ARGN})
 endfunction()
 
-# vgpu_is_sampled(NAME RESULT): under a sanitizer, which takes ten times as long, every second case and every fourth program in a flavour
-# is run, chosen by its name and VGPU_SEED; units, campaigns and what has many threads always. `ctest -C forced` runs all.
+# vgpu_is_sampled(NAME RESULT): with a sanitizer, which takes ten times as long, runs only every second case and every fourth program in a
+# flavour, selected by name and VGPU_SEED; units, campaigns and multi-threaded tests always run. `ctest -C forced` runs all.
 set(VGPU_SEED 0 CACHE STRING "which tests the sample of a sanitizer has")
 function(vgpu_is_sampled name result)
   set(every 1)
@@ -139,7 +141,7 @@ function(vgpu_add_test name)
   add_test(NAME ${name} COMMAND ${expectation} ${ARGN} ${when})
 endfunction()
 
-# vgpu_check_known_failures(): after the last test, that the list names tests that exist.
+# vgpu_check_known_failures(): call it after the last test; checks that the list names only existing tests.
 function(vgpu_check_known_failures)
   get_property(tests GLOBAL PROPERTY vgpu_tests)
   foreach(name ${vgpu_known_failures})
@@ -149,8 +151,8 @@ function(vgpu_check_known_failures)
   endforeach()
 endfunction()
 
-# vgpu_test(NAME SOURCES files... LIBRARIES targets... [HEADERS NAME] [APART]): a doctest executable, one CTest test. Its own code is not
-# optimized: compiling it takes longer than running it. With APART each source is compiled alone.
+# vgpu_test(NAME SOURCES files... LIBRARIES targets... [HEADERS NAME] [APART]): a doctest executable, as one CTest test. Its own code is not
+# optimized, because compiling it takes longer than running it. With APART, each source is compiled separately.
 function(vgpu_test name)
   cmake_parse_arguments(arg "APART" "HEADERS" "SOURCES;LIBRARIES" ${ARGN})
   if(NOT arg_HEADERS)

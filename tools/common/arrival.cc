@@ -10,7 +10,7 @@ void announce(int socket, Bringing what, std::string_view token) {
   words.append(token);
   ssize_t put;
   KJ_SYSCALL(put = send(socket, words.data(), words.size(), MSG_NOSIGNAL));
-  KJ_REQUIRE(static_cast<size_t>(put) == words.size(), "the node takes no connection of a session on its way");
+  KJ_REQUIRE(static_cast<size_t>(put) == words.size(), "the node does not accept a connection for an arriving session");
 }
 
 std::optional<Announcement> readAnnouncement(int socket) {

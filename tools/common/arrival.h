@@ -1,5 +1,4 @@
-// The first bytes of each connection with DIR/streams.sock: of which session on its way to that node it is, and what it brings
-// (docs/migration.md).
+// The first bytes of each connection to DIR/streams.sock: the arriving session that it belongs to, and what it carries (docs/migration.md).
 #pragma once
 
 #include <cstddef>
@@ -13,8 +12,8 @@ inline constexpr const char* streamsSocketName = "streams.sock";
 constexpr size_t arrivalTokenBytes = 16;
 
 enum class Bringing : char {
-  memory = 'm',   // migrate/chunk-stream.h follows
-  program = 'p',  // a relay, which is the program to the daemon: messages of control.capnp follow
+  memory = 'm',   // the stream of migrate/chunk-stream.h follows
+  program = 'p',  // a relay that acts as the program towards the daemon: messages of control.capnp follow
 };
 
 struct Announcement {
@@ -22,9 +21,9 @@ struct Announcement {
   std::string token;
 };
 
-// Throws kj::Exception if it cannot be written.
+// Throws kj::Exception if the announcement cannot be written.
 void announce(int socket, Bringing what, std::string_view token);
-// Does not wait: a sender writes it at once. Nothing if it has not come.
+// Does not block: a sender writes it at once. Nothing if it has not arrived.
 std::optional<Announcement> readAnnouncement(int socket);
 
 }  // namespace vgpu

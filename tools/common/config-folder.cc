@@ -14,7 +14,7 @@ std::optional<std::string> findConfigFolder() {
   const char *config = std::getenv("XDG_CONFIG_HOME"), *home = std::getenv("HOME");
   auto isAbsolute = [](const char* path) { return path != nullptr && *path == '/'; };
   if (isAbsolute(config)) return std::string(config) + "/vgpu";
-  if (!isAbsolute(home)) {  // a service may have neither
+  if (!isAbsolute(home)) {  // a service may have neither variable
     const passwd* user = getpwuid(geteuid());
     home = user == nullptr ? nullptr : user->pw_dir;
   }
@@ -25,7 +25,7 @@ std::optional<std::string> findConfigFolder() {
 std::string configFolder() {
   auto folder = findConfigFolder();
   if (!folder)
-    fail("neither HOME, XDG_CONFIG_HOME nor the password database says where your settings are: set one to an absolute path");
+    fail("your settings folder is unknown: set HOME or XDG_CONFIG_HOME to an absolute path");
   return *folder;
 }
 

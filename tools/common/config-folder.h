@@ -1,4 +1,4 @@
-// What a user has written down for vgpu, and what this host is called.
+// A user's configuration folder for vgpu, and the name of this host.
 #pragma once
 
 #include <optional>
@@ -6,7 +6,7 @@
 
 namespace vgpu {
 
-// $XDG_CONFIG_HOME/vgpu, else ~/.config/vgpu. Nothing if neither is known; getting it throws kj::Exception then.
+// $XDG_CONFIG_HOME/vgpu, else ~/.config/vgpu. find: nothing if neither is known; configFolder() throws kj::Exception then.
 std::optional<std::string> findConfigFolder();
 std::string configFolder();
 

@@ -1,4 +1,4 @@
-// Of which sessions there are copies (vgpuctl clone).
+// Which sessions can be copied (vgpuctl clone).
 #pragma once
 
 #include "vgpu/base/fail.h"
@@ -6,11 +6,11 @@
 
 namespace vgpu {
 
-// Throws kj::Exception that names the session with which this one shares, if it does: a copy would need copies of all that share.
+// Throws kj::Exception, naming the other session, if this session shares with one: a copy would need copies of all that share.
 inline void requireCopyable(const snapshot::Identity& identity) {
   if (identity.sharesWith.empty()) return;
   fail("session " + identity.session + " shares memory or events with session " + identity.sharesWith.front() +
-       ": there are no copies of sessions that share");
+       ": such a session cannot be copied");
 }
 
 }  // namespace vgpu

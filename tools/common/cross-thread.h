@@ -1,4 +1,4 @@
-// Work for another thread, and the promise of its result for the event loop that asked for it; and the other way round.
+// Runs work on another thread and returns a promise to the requesting event loop; and the reverse.
 #pragma once
 
 #include <kj/async.h>
@@ -12,12 +12,12 @@ namespace vgpu {
 
 template <typename Result>
 struct CrossThread {
-  kj::Function<void()> job;     // for the other thread, once; does not throw
-  kj::Promise<Result> result;   // of the calling thread's loop; rejects if the work throws. Dropping it does not stop the work
+  kj::Function<void()> job;     // runs on the other thread, once; does not throw
+  kj::Promise<Result> result;   // for the calling thread's loop; rejects if the work throws. Dropping it does not stop the work
 };
 
-// `work` returns a value. Its result goes over under a lock of ours, besides the one that KJ uses between threads, because thread
-// sanitizer does not see that one.
+// `work` returns a value. The result is handed over under a lock of ours, in addition to KJ's own synchronization between threads, which
+// thread sanitizer does not understand.
 template <typename Work>
 auto crossThread(Work work) -> CrossThread<decltype(work())> {
   using Result = decltype(work());
@@ -42,9 +42,9 @@ auto crossThread(Work work) -> CrossThread<decltype(work())> {
           })};
 }
 
-// What `work` returns, or the promise that it returns becomes, on the loop of `executor`, while the calling thread, another one,
-// waits. As Executor::executeSync(), under a lock of ours for the same reason; by its name `tests/tsan-suppressions.txt` knows
-// what KJ itself reads of the result.
+// Runs `work` on the loop of `executor` and returns its result, or that of the promise that it returns, while the calling thread, another
+// one, waits. Like Executor::executeSync(), but with a lock of ours for the same reason. `tests/tsan-suppressions.txt` refers to this
+// function's name for what KJ itself reads of the result.
 template <typename Work>
 [[gnu::noinline]] auto callOn(const kj::Executor& executor, Work work) {
   std::mutex handing;
@@ -57,7 +57,7 @@ template <typename Work>
   });
 }
 
-// Destroys what belongs to the loop of `executor` there and waits for it, on any thread, the loop's own too.
+// Destroys an object that belongs to the loop of `executor` on that loop, and waits for it. On any thread, including the loop's own.
 template <typename T>
 void destroyOn(const kj::Executor& executor, kj::Own<T> object) {
   std::mutex handing;

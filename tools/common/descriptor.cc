@@ -20,7 +20,7 @@ kj::Promise<kj::AutoCloseFd> receiveDescriptor(control::Descriptor::Client descr
         KJ_IF_MAYBE (number, passed) {
           return duplicate(*number);
         }
-        fail("a message that must bring a descriptor came without it");
+        fail("a message came without the file descriptor that belongs to it");
       })
       .attach(kj::mv(descriptor));
 }

@@ -1,4 +1,4 @@
-// File descriptors that go with Cap'n Proto RPC as capabilities.
+// File descriptors passed through Cap'n Proto RPC as capabilities.
 #pragma once
 
 #include <kj/async.h>
@@ -8,7 +8,7 @@
 
 namespace vgpu {
 
-// Of a message between a daemon and its worker, at most: the streams of a migration, and a folder.
+// The most descriptors in a message between a daemon and its worker: the streams of a migration, and a folder.
 constexpr unsigned descriptorsPerMessage = 8;
 
 class PassedDescriptor final : public control::Descriptor::Server {
@@ -20,10 +20,10 @@ class PassedDescriptor final : public control::Descriptor::Server {
   kj::AutoCloseFd fd;
 };
 
-// A copy of `fd` with a life of its own. Throws kj::Exception.
+// A duplicate of `fd`, owned by the caller. Throws kj::Exception.
 kj::AutoCloseFd duplicate(int fd);
 
-// What a message carried, ours to keep: the capability ends with the message. Rejects if it came without one.
+// A duplicate of the message's descriptor, because the capability ends with the message. Rejects if the capability has no descriptor.
 kj::Promise<kj::AutoCloseFd> receiveDescriptor(control::Descriptor::Client descriptor);
 
 }  // namespace vgpu

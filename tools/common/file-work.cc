@@ -11,7 +11,7 @@ namespace vgpu {
 
 struct FileWork::State {
   const unsigned mostThreads;
-  std::mutex mutex;  // guards what follows; a leaf
+  std::mutex mutex;  // guards the members below; a leaf
   std::deque<kj::Function<void()>> waiting;
   unsigned threads = 0;
   bool ending = false;
@@ -19,7 +19,7 @@ struct FileWork::State {
 
 namespace {
 
-// The next piece for a thread that is free; the thread ends if there is none.
+// The next piece of work for a free thread; if there is none, the thread ends.
 template <typename State>
 kj::Maybe<kj::Function<void()>> next(State& state) {
   std::lock_guard lock(state.mutex);
@@ -37,7 +37,7 @@ kj::Maybe<kj::Function<void()>> next(State& state) {
 FileWork::FileWork(unsigned mostThreads) : state(std::make_shared<State>(mostThreads)) {}
 
 FileWork::~FileWork() noexcept {
-  std::deque<kj::Function<void()>> dropped;  // destroyed without the lock
+  std::deque<kj::Function<void()>> dropped;  // destroyed without holding the lock
   std::lock_guard lock(state->mutex);
   state->ending = true;
   dropped.swap(state->waiting);
@@ -59,9 +59,9 @@ void FileWork::add(kj::Function<void()> added) {
     }).detach();
     ++state->threads;
   } catch (const std::system_error& error) {
-    if (state->threads > 0) return;  // one of these will do it
+    if (state->threads > 0) return;  // one of the running threads will take it
     state->waiting.pop_back();
-    fail(std::string("no thread can be started for work on files: ") + error.what());
+    fail(std::string("cannot start a thread for work on files: ") + error.what());
   }
 }
 

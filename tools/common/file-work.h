@@ -1,7 +1,6 @@
-// Work that waits for a disk, off the event loop: each piece has a thread of its own, so that a folder that hangs (a network
-// mount whose server is gone) delays only the caller that asked for it, and neither the loop nor the next piece.
-//
-// Owned and called by the event loop's thread; the last owner may also be a piece of its work. Work does not access the loop's objects: it
+// Runs work that waits for a disk off the event loop: each piece gets a thread of its own, so that a folder that hangs (a network mount
+// whose server is gone) delays only the caller that needs it, and neither the loop nor other work.
+// Owned and called by the event loop's thread; the last owner may also be a piece of its work. Work must not access the loop's objects: it
 // captures values.
 #pragma once
 
@@ -17,14 +16,14 @@ namespace vgpu {
 
 class FileWork {
  public:
-  // At most `mostThreads` pieces are done at once; others wait for one of these to end.
+  // At most `mostThreads` pieces run at the same time; others wait for one of them to end.
   explicit FileWork(unsigned mostThreads);
-  // Work that has not begun is dropped. A thread that hangs is left: it cannot be ended.
+  // Work that has not begun is dropped. A thread that hangs is left alone, because it cannot be ended.
   ~FileWork() noexcept;
   FileWork(const FileWork&) = delete;
   FileWork& operator=(const FileWork&) = delete;
 
-  // Runs `work`, which returns nothing, or a value that another thread may make. The promise belongs to the caller's event loop;
+  // Runs `work`, which returns nothing, or a value that may be made on another thread. The promise belongs to the caller's event loop;
   // dropping it does not stop the work. Rejects if `work` throws, or if no thread can be started.
   template <typename Work>
   auto run(Work work) -> kj::Promise<decltype(work())> {
@@ -44,12 +43,12 @@ class FileWork {
     }
   }
 
-  // The same of which nobody wants to know the end, and which throws nothing. Throws kj::Exception if no thread can be started.
+  // The same for work that throws nothing and whose end does not matter. Throws kj::Exception if no thread can be started.
   void add(kj::Function<void()> added);
 
  private:
   struct State;
-  std::shared_ptr<State> state;  // shared with the threads: one that hangs outlives this object
+  std::shared_ptr<State> state;  // shared with the threads, because a thread that hangs outlives this object
 };
 
 }  // namespace vgpu

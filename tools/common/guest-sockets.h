@@ -1,5 +1,4 @@
-// Where the processes of a virtual machine's sessions listen for whoever tells them that the machine goes on
-// (docs/virtual-machines.md).
+// Where the processes of a virtual machine's sessions listen for the message that the machine goes on (docs/virtual-machines.md).
 #pragma once
 
 #include <cstdint>

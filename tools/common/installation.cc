@@ -7,7 +7,7 @@
 namespace vgpu {
 namespace {
 
-// The executable is in bin/ or in lib/vgpu/ of the same root.
+// The executable lies in bin/ or in lib/vgpu/ of this root.
 std::filesystem::path root() {
   std::filesystem::path folder = std::filesystem::path(ownExecutable()).parent_path();
   return folder.filename() == "vgpu" ? folder.parent_path().parent_path() : folder.parent_path();

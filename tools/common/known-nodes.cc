@@ -13,7 +13,7 @@
 namespace vgpu {
 namespace {
 
-// What is an address, or a path, cannot be a name.
+// A text that looks like an address or a path cannot be a name.
 bool canBeName(const std::string& text) { return text != anyNode && text.find_first_of(":/") == text.npos; }
 
 }  // namespace
@@ -36,12 +36,12 @@ std::vector<KnownNode> knownNodes() {
     KnownNode node;
     std::string more;
     if (!(words >> node.name)) continue;
-    if (!(words >> node.address) || words >> more) refuse("a node is NAME ADDRESS, not \"" + line + "\"");
+    if (!(words >> node.address) || words >> more) refuse("expected NAME ADDRESS, found \"" + line + "\"");
     if (!canBeName(node.name))
-      refuse("\"" + node.name + "\" cannot name a node: it is an address or a path, or means any of them");
-    if (canBeName(node.address)) refuse("\"" + node.address + "\" is no address: give one as --node takes it");
+      refuse("\"" + node.name + "\" cannot be a node's name: it is an address, a path, or the word any");
+    if (canBeName(node.address)) refuse("\"" + node.address + "\" is not an address: give one as --node takes it");
     for (const KnownNode& other : nodes)
-      if (other.name == node.name) refuse("there is a node " + node.name + " above");
+      if (other.name == node.name) refuse("a node named " + node.name + " is on an earlier line");
     nodes.push_back(std::move(node));
   }
   return nodes;

@@ -1,9 +1,9 @@
-// The nodes that a user has written down, so that names can be used wherever an address is: in ~/.config/vgpu/nodes (VGPU_NODES
-// names another file), a node a line,
+// The nodes that a user has listed, whose names can be used wherever an address can: in ~/.config/vgpu/nodes (VGPU_NODES names another
+// file), one line per node:
 //
-//   NAME ADDRESS       # the address as --node takes it
+//   NAME ADDRESS       # the address in the syntax of --node
 //
-// Empty lines, and what follows a '#', do not count.
+// Empty lines, and text after a '#', are ignored.
 #pragma once
 
 #include <optional>
@@ -16,13 +16,13 @@ struct KnownNode {
   std::string name, address;
 };
 
-// What `--node any` stands for: no node can have this name.
+// The argument of `--node any`: no node can have this name.
 inline constexpr const char* anyNode = "any";
 
 std::string knownNodesFile();
-// None if there is no such file. Throws kj::Exception, naming the line, if one of it is wrong.
+// Empty if there is no such file. Throws kj::Exception, naming the line, if a line is invalid.
 std::vector<KnownNode> knownNodes();
-// The address of a name; nothing if it is not known.
+// The address of a name; nothing if the name is not listed.
 std::optional<std::string> findKnownNode(const std::string& name);
 
 }  // namespace vgpu

@@ -9,7 +9,7 @@
 namespace vgpu {
 namespace {
 
-// The few names of NVML (nvml.h) that are needed here.
+// The few definitions of NVML (nvml.h) that are needed here.
 struct NvmlProcess {
   unsigned pid;
   unsigned long long usedGpuMemory;

@@ -1,4 +1,4 @@
-// The memory that worker processes take, as the system and the driver report it.
+// The memory use of worker processes, as reported by the system and the driver.
 #pragma once
 
 #include <sys/types.h>
@@ -13,12 +13,12 @@ namespace vgpu {
 uint64_t hostMemory(pid_t process);
 
 struct GpuMemory {
-  bool known = false;                   // NVML is available and uses our process ids: not in every container
-  std::map<pid_t, uint64_t> byProcess;  // bytes on all GPUs
+  bool known = false;                   // NVML is available and uses our process ids, which is not so in every container
+  std::map<pid_t, uint64_t> byProcess;  // bytes on all GPUs, by process
 };
 GpuMemory gpuMemory();
 
-// Free bytes of each GPU now, by its UUID; of none where there is no NVML.
+// Free bytes of each GPU at present, by its UUID; empty without NVML.
 std::map<std::string, uint64_t> freeGpuMemory();
 
 }  // namespace vgpu

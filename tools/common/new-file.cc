@@ -24,7 +24,7 @@ std::string folderOf(const std::string& path) {
 NewFile::NewFile(const std::string& wanted) : path(wanted), folder(folderOf(wanted)) {
   if (faccessat(AT_FDCWD, path.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) refuse(EEXIST);
   int fd = open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-  if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR)) {  // such as on a network's file system
+  if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR)) {  // for example on a network file system
     unfinished = fmt::format("{}.{}.unfinished", path, getpid());
     fd = open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   }

@@ -23,15 +23,15 @@ std::string wantedNode(const std::string& option) { return option.empty() ? from
 NodeAddress resolveNode(const std::string& option) {
   std::string text = wantedNode(option);
   if (text.empty()) return {defaultRunDirectory(), false, {}};
-  if (text == anyNode) fail("\"any\" is a node for `vgpuctl run` only: name the one that is meant (`vgpuctl nodes` lists them)");
+  if (text == anyNode) fail("--node any is for `vgpuctl run` only: name one node (`vgpuctl nodes` lists them)");
   if (auto known = findKnownNode(text)) text = *known;
   if (auto remote = parseEndpoint(text)) return {"", true, remote};
   std::string path = text.starts_with("unix:") ? text.substr(5) : text;
   bool otherScheme = path.find(':') != std::string::npos && path.find('/') > path.find(':');
   if (path.empty() || otherScheme) {
     fail("\"" + text +
-         "\" names no node: give unix:DIR/vgpud.sock, where DIR is the --run-dir of a vgpud, or where one listens: " +
-         endpointForms + "; in a virtual machine ivshmem:, the memory that it shares with its host");
+         "\" does not name a node: give unix:DIR/vgpud.sock (DIR: the --run-dir of a vgpud), an address on which one listens: " +
+         endpointForms + ", or in a virtual machine ivshmem:, the memory that it shares with its host");
   }
   std::filesystem::path absolute = std::filesystem::absolute(path).lexically_normal();
   if (absolute.filename() == "vgpud.sock") absolute = absolute.parent_path();

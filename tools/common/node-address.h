@@ -10,19 +10,19 @@ namespace vgpu {
 
 struct NodeAddress {
   std::string directory;  // absolute; holds vgpud.sock and session.sock
-  bool named = false;     // it was given; else it is the default
-  std::optional<Endpoint> remote;  // instead of a directory: it is reached by a connection from elsewhere
+  bool named = false;     // it was given explicitly; otherwise it is the default
+  std::optional<Endpoint> remote;  // instead of a directory: the node is reached by a connection from elsewhere
 
   std::string controlSocket() const { return directory + "/vgpud.sock"; }
   std::string sessionSocket() const { return directory + "/session.sock"; }
-  // As messages name it.
+  // The name used in messages.
   std::string name() const { return remote ? remote->text() : controlSocket(); }
 };
 
-// `option` is what --node gave, or empty. Takes unix:DIR/vgpud.sock, for convenience DIR/vgpud.sock and DIR, what endpoint.h
-// takes, and the names of known nodes (known-nodes.h). Throws kj::Exception if it is none of these.
+// `option` is the argument of --node, or empty. Accepts unix:DIR/vgpud.sock, for convenience DIR/vgpud.sock and DIR, the addresses of
+// endpoint.h, and names of known nodes (known-nodes.h). Throws kj::Exception for anything else.
 NodeAddress resolveNode(const std::string& option);
-// The text that it takes: `option`, else VGPU_NODE, else nothing.
+// The text that resolveNode() uses: `option`, else VGPU_NODE, else empty.
 std::string wantedNode(const std::string& option);
 
 // $XDG_RUNTIME_DIR/vgpu, /run/user/UID/vgpu if that exists, else /tmp/vgpu-UID.

@@ -48,7 +48,7 @@ NodeClient::NodeClient(const NodeAddress& address) : io(kj::setupAsyncIo()) {
   answered.exclusiveJoin(kj::mv(late))
       .catch_([&](kj::Exception&& exception) {
         if (exception.getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(exception));
-        fail(address.name() + " closed the connection: not a vgpud, or one that is shutting down");
+        fail(address.name() + " closed the connection: it is not a vgpud, or is shutting down");
       })
       .wait(io.waitScope);
 }

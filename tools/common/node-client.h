@@ -1,4 +1,4 @@
-// A connection with a daemon, and the event loop that it needs. One at a time, on the main thread.
+// A connection to a daemon, with the event loop that it needs. One at a time, on the main thread.
 #pragma once
 
 #include <capnp/rpc-twoparty.h>
@@ -15,16 +15,16 @@ namespace vgpu {
 
 class NodeClient {
  public:
-  // Connects and exchanges versions. Throws kj::Exception: of type DISCONNECTED if no process listens, with a message that says
-  // how to start a daemon; of another type if the peer cannot be used, with what was found.
+  // Connects and exchanges versions. Throws kj::Exception: of type DISCONNECTED if no process listens, with a message that says how to
+  // start a daemon; of another type if the peer is unsuitable, with the reason.
   explicit NodeClient(const NodeAddress& address);
 
   control::Node::Client& node() { return client; }
   capnp::List<control::Device>::Reader devices() const { return hello->getDevices(); }
   std::string runDirectory() const { return hello->getRunDirectory(); }
-  // Whether it takes no more sessions.
+  // Whether the daemon accepts no more sessions.
   bool isEnding() const { return hello->getIsEnding(); }
-  // Whether its devices are emulated: they run PTX, and no machine code.
+  // Whether its devices are emulated: they run PTX, but no machine code.
   bool runsPtx() const;
 
   kj::AsyncIoContext& events() { return io; }
@@ -38,7 +38,7 @@ class NodeClient {
  private:
   kj::AutoCloseFd reach(const NodeAddress& address);
 
-  std::unique_ptr<NodeRelay> relay;  // to a node elsewhere
+  std::unique_ptr<NodeRelay> relay;  // set if the node is elsewhere
   kj::AsyncIoContext io;
   kj::Own<kj::AsyncIoStream> stream;
   kj::Own<capnp::TwoPartyClient> rpc;

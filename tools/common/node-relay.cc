@@ -15,7 +15,7 @@
 namespace vgpu {
 namespace {
 
-// 0 at the end.
+// Returns 0 at the end.
 size_t readSome(int fd, char* to, size_t bytes) {
   ssize_t got;
   do got = read(fd, to, bytes);
@@ -50,7 +50,7 @@ NodeRelay::NodeRelay(const Endpoint& node, For what) {
   char piece[1024];
   for (size_t got; status == nodeNotReached && (got = readSome(connection, piece, sizeof piece)) > 0;) why.append(piece, got);
   end();
-  fail(why.empty() ? "the relay to " + node.text() + " ended at once; what it said is above" : why);
+  fail(why.empty() ? "the relay to " + node.text() + " ended at once; its messages are above" : why);
 }
 
 NodeRelay::~NodeRelay() { end(); }

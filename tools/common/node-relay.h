@@ -1,7 +1,7 @@
-// The process through which a tool speaks with a node elsewhere: `vgpu-relay tool` connects, encrypts if the address says so, and
-// passes bytes on. So that tools link no OpenSSL.
+// The process through which a tool communicates with a node elsewhere: `vgpu-relay tool` connects, encrypts if the address requires it, and
+// passes bytes on, so that tools need not link OpenSSL.
 //
-// It has one end of a socket pair; ours gets nodeReached first, or nodeNotReached and why, up to the end.
+// It has one end of a socket pair; it first writes nodeReached, or nodeNotReached and the reason up to the end of the stream.
 #pragma once
 
 #include <kj/io.h>
@@ -16,23 +16,23 @@
 namespace vgpu {
 
 constexpr char nodeReached = '+', nodeNotReached = '-';
-// Where every vgpu-relay expects the connection that it is given.
+// The descriptor on which every vgpu-relay expects its connection.
 constexpr int relayDescriptor = 3;
 
-// To start it with these arguments.
+// A request to start vgpu-relay with these arguments.
 SpawnRequest relayRequest(std::vector<std::string> arguments);
 
 class NodeRelay {
  public:
-  enum class For { calls, stream };  // interface Node; memory of a session that moves to that node
-  // Waits until the node is reached. Throws kj::Exception, saying why it cannot be.
+  enum class For { calls, stream };  // calls of interface Node; or memory of a session that moves to that node
+  // Waits until the node is reached. Throws kj::Exception with the reason if it cannot be.
   explicit NodeRelay(const Endpoint& node, For what = For::calls);
-  // Ends it, and reaps it.
+  // Ends the process and reaps it.
   ~NodeRelay();
   NodeRelay(const NodeRelay&) = delete;
   NodeRelay& operator=(const NodeRelay&) = delete;
 
-  // The connection with the node's vgpud. Once.
+  // The connection to the node's vgpud. Call it once.
   kj::AutoCloseFd take() { return kj::mv(connection); }
 
  private:

@@ -10,10 +10,10 @@ namespace {
 
 struct Character {
   uint32_t code;
-  size_t bytes;  // 0 if it is no UTF-8
+  size_t bytes;  // 0 if it is not valid UTF-8
 };
 
-// The character at the start of `text`: RFC 3629, so neither an overlong form nor half a surrogate pair.
+// The character at the start of `text`, decoded by RFC 3629, which excludes overlong forms and surrogates.
 Character decode(std::string_view text) {
   auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   unsigned char lead = byte(0);

@@ -20,7 +20,7 @@
 namespace vgpu {
 namespace {
 
-// Our program may have been suspended and resumed by another daemon, which removes its state directory when it ends.
+// Our program may have been suspended and resumed by another daemon, which removes the program's state directory when it ends.
 constexpr auto removalLimit = std::chrono::seconds(2);
 
 }  // namespace
@@ -30,7 +30,7 @@ std::string makePrivateDirectory() {
   if (base == nullptr || access(base, W_OK) != 0) base = std::getenv("TMPDIR");
   std::string pattern = std::string(base == nullptr ? "/tmp" : base) + "/vgpu-run-XXXXXX";
   if (mkdtemp(pattern.data()) == nullptr) {
-    fail("no vgpud runs, and a private one cannot be started: no directory can be made as " + pattern + ": " + strerror(errno));
+    fail("no vgpud runs, and a private one cannot be started: cannot make a directory " + pattern + ": " + strerror(errno));
   }
   return pattern;
 }
@@ -67,7 +67,7 @@ PrivateDaemon::PrivateDaemon(const std::vector<std::string>& options) {
     theirs = nullptr;
     awaitReady(ours);
   } catch (...) {
-    end();  // a constructor that fails has no destructor
+    end();  // the destructor does not run if the constructor throws
     throw;
   }
 }
@@ -82,7 +82,7 @@ void PrivateDaemon::awaitReady(int output) {
     if (got == 1) {
       line += next;
     } else if (got == 0 || errno != EINTR) {
-      fail("a private vgpud could not be started; what it said is above");
+      fail("a private vgpud could not be started; its messages are above");
     }
   }
   size_t parenthesis = line.find('(');

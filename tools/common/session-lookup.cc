@@ -8,7 +8,7 @@ namespace vgpu {
 namespace {
 
 struct Word {
-  bool id = true, name = true, pid = true;  // what it may be
+  bool id = true, name = true, pid = true;  // how the text may be interpreted
   std::string text;
 };
 
@@ -45,7 +45,7 @@ size_t lookUpSession(std::span<const SessionKey> sessions, const std::string& te
     fail("there is no session \"" + text +
          "\" on this node: give an id, a name or a pid that `vgpuctl ps` shows, or id:, name: or pid: with one");
   }
-  fail("\"" + text + "\" means more than one session: " + listed(sessions, found) + ". Give one as it is listed here");
+  fail("\"" + text + "\" matches several sessions: " + listed(sessions, found) + ". Name one of them in this form");
 }
 
 }  // namespace vgpu

@@ -11,8 +11,8 @@ struct SessionKey {
   int pid = 0;
 };
 
-// The index in `sessions` of the one that `text` names. Throws kj::Exception if there is none, or more than one; the message
-// lists the candidates then. A text that begins with a prefix is never a plain word.
+// The index in `sessions` of the session that `text` names. Throws kj::Exception if there is none, or more than one, in which case the
+// message lists the candidates. A text with one of the prefixes is never a plain word.
 size_t lookUpSession(std::span<const SessionKey> sessions, const std::string& text);
 
 }  // namespace vgpu

@@ -16,7 +16,7 @@
 namespace vgpu {
 namespace {
 
-sigset_t ignoredAtStart;  // set once in main(), before any thread
+sigset_t ignoredAtStart;  // set once in main(), before any thread starts
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> result;
@@ -36,7 +36,7 @@ void restoreSignals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// First to numbers that do not overlap with the targets, then to the targets.
+// Moves the descriptors to numbers that do not overlap with the targets first, then to the targets.
 bool placeDescriptors(const std::vector<std::pair<int, int>>& inherits) {
   int moved[8];
   size_t count = 0;
@@ -52,7 +52,7 @@ bool placeDescriptors(const std::vector<std::pair<int, int>>& inherits) {
   return true;
 }
 
-// In the child: only async-signal-safe calls. Returns if a call failed, with errno set.
+// Runs in the child: only async-signal-safe calls. Returns if a call failed, with errno set.
 void become(const SpawnRequest& request, char* const* arguments, char* const* environment, pid_t parent) {
   if (request.ownGroup && setpgid(0, 0) < 0) return;
   if (request.ownSession && setsid() < 0) return;
@@ -60,7 +60,7 @@ void become(const SpawnRequest& request, char* const* arguments, char* const* en
     if (prctl(PR_SET_PDEATHSIG, request.deathSignal) < 0) return;
     if (getppid() != parent) raise(SIGKILL);
   }
-  // If a container forbids this, restore still compares every address and refuses a wrong one, so the child starts anyway.
+  // If a container forbids this, the child starts anyway: a restore still compares every address and refuses a wrong one.
   if (request.fixedAddresses) personality(ADDR_NO_RANDOMIZE);
   if (!placeDescriptors(request.inherits)) return;
   restoreSignals();
@@ -84,7 +84,7 @@ void rememberIgnoredSignals() {
 }
 
 pid_t spawn(const SpawnRequest& request) {
-  KJ_REQUIRE(request.inherits.size() <= 8, "too many descriptors to pass on");
+  KJ_REQUIRE(request.inherits.size() <= 8, "too many file descriptors to pass on");
   std::vector<char*> arguments = pointers(request.arguments), environment = pointers(request.environment);
   int ends[2];
   KJ_SYSCALL(pipe2(ends, O_CLOEXEC));
@@ -92,7 +92,7 @@ pid_t spawn(const SpawnRequest& request) {
   pid_t parent = getpid(), child;
   sigset_t all, before;
   sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, &before);  // no handler of ours may run in the child
+  sigprocmask(SIG_SETMASK, &all, &before);  // so that none of our handlers runs in the child
   child = fork();
   if (child == 0) {
     become(request, arguments.data(), environment.data(), parent);
@@ -102,7 +102,7 @@ pid_t spawn(const SpawnRequest& request) {
   }
   int forkError = errno;
   sigprocmask(SIG_SETMASK, &before, nullptr);
-  if (child < 0) fail("no new process can be started: " + std::string(strerror(forkError)));
+  if (child < 0) fail("cannot start a process: " + std::string(strerror(forkError)));
   writeEnd = nullptr;
   int error = 0;
   ssize_t got;

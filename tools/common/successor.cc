@@ -16,7 +16,7 @@ SuccessorRelay startSuccessorRelay(const std::string& node, const std::string& s
   request.inherits = {{theirs.get(), relayDescriptor}};
   SuccessorRelay relay{kj::mv(ours), spawn(request)};
   ssize_t put;
-  KJ_SYSCALL(put = write(relay.connection, token.data(), token.size()));  // on no command line: whoever knows it has the session
+  KJ_SYSCALL(put = write(relay.connection, token.data(), token.size()));  // not on a command line: the token gives access to the session
   KJ_REQUIRE(static_cast<size_t>(put) == token.size(), "a successor takes no token");
   return relay;
 }

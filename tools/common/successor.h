@@ -1,5 +1,5 @@
-// Starts the relay that is beside a program after its session has moved to another host, in the place of another one, or of a
-// daemon with which the program shared memory (tools/relay/program-side.h).
+// Starts the relay for a program whose session moves to another host. It replaces another relay, or a daemon with which the program shared
+// memory (tools/relay/program-side.h).
 #pragma once
 
 #include <kj/io.h>
@@ -10,12 +10,12 @@
 
 namespace vgpu {
 
-// `node`: the address of the other host's vgpud, to which `token` names the session. The new process ends when the returned
-// descriptor is closed, unless the session is its own by then; a byte written there says that the program may be met. Throws
+// `node`: the address of the other host's vgpud, where `token` identifies the session. The new process ends when the returned descriptor is
+// closed, unless it has the session by then; a byte written to the descriptor tells it that the program may be contacted. Throws
 // kj::Exception.
 struct SuccessorRelay {
   kj::AutoCloseFd connection;
-  pid_t starter;  // a child, which ends when the relay runs, and is the caller's to reap
+  pid_t starter;  // a child that ends when the relay runs; the caller must reap it
 };
 SuccessorRelay startSuccessorRelay(const std::string& node, const std::string& stateDirectory, std::string_view token);
 

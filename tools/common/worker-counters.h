@@ -1,4 +1,4 @@
-// What a worker counts, in memory that it shares with its daemon.
+// A worker's counters, in memory that it shares with its daemon.
 #pragma once
 
 #include "vgpu/store/image-counters.h"

@@ -13,10 +13,10 @@
 namespace vgpu::keys {
 namespace {
 
-constexpr size_t mostNameBytes = 64;  // of a common name: RFC 5280, ub-common-name
+constexpr size_t mostNameBytes = 64;  // limit of a common name: RFC 5280, ub-common-name
 constexpr int serialBytes = 16;
 constexpr long version3 = 2;
-// Clocks of two hosts differ: a certificate is valid a little before it was made.
+// Clocks of two hosts differ, so a certificate is valid from some time before it was made.
 constexpr long earlierSeconds = 300;
 constexpr std::string_view loopback[] = {"localhost", "127.0.0.1", "::1"};
 
@@ -34,7 +34,7 @@ PrivateKey newKey() {
 void setEntry(X509_NAME* name, int field, const std::string& text) {
   auto* bytes = static_cast<const unsigned char*>(static_cast<const void*>(text.data()));
   require(X509_NAME_add_entry_by_NID(name, field, MBSTRING_UTF8, bytes, static_cast<int>(text.size()), -1, 0) == 1,
-          "name a certificate's holder");
+          "set a certificate's subject");
 }
 
 std::string entryOf(const X509_NAME* name, int field) {
@@ -53,17 +53,17 @@ void extend(X509* certificate, X509* issuer, int extension, const std::string& v
   X509V3_set_ctx_nodb(&context);
   X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
   Owned<X509_EXTENSION, X509_EXTENSION_free> made(X509V3_EXT_conf_nid(nullptr, &context, extension, value.c_str()));
-  require(made != nullptr && X509_add_ext(certificate, made.get(), -1) == 1, "say what a certificate is for");
+  require(made != nullptr && X509_add_ext(certificate, made.get(), -1) == 1, "set a certificate's key usage");
 }
 
 Certificate begin(EVP_PKEY* key, const Subject& subject, unsigned days) {
   Certificate made(X509_new());
   unsigned char serial[serialBytes];
   require(made != nullptr && RAND_bytes(serial, sizeof serial) == 1, "make a certificate");
-  serial[0] = (serial[0] & 0x7f) | 0x40;  // positive, and of that many bytes
+  serial[0] = (serial[0] & 0x7f) | 0x40;  // positive, and with exactly that many bytes
   Owned<BIGNUM, BN_free> number(BN_bin2bn(serial, sizeof serial, nullptr));
   X509_set_version(made.get(), version3);
-  require(BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(made.get())) != nullptr, "number a certificate");
+  require(BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(made.get())) != nullptr, "set a certificate's serial number");
   X509_gmtime_adj(X509_getm_notBefore(made.get()), -earlierSeconds);
   X509_time_adj_ex(X509_getm_notAfter(made.get()), static_cast<int>(days), 0, nullptr);
   X509_set_pubkey(made.get(), key);
@@ -149,7 +149,7 @@ std::vector<std::string> namesOf(const X509& certificate) {
 }
 
 bool isFor(const X509& certificate, const std::string& host) {
-  X509* one = const_cast<X509*>(&certificate);  // it is not changed
+  X509* one = const_cast<X509*>(&certificate);  // OpenSSL's function does not change it
   if (isAddress(host)) return X509_check_ip_asc(one, host.c_str(), 0) == 1;
   return X509_check_host(one, host.data(), host.size(), X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, nullptr) == 1;
 }

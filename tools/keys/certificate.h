@@ -1,11 +1,11 @@
-// Certificates of users and hosts: X.509, as any CA can make them.
+// Certificates of users and hosts: X.509, so any CA can issue them.
 //
 //   subject              UID=USER, CN=the first name
-//   subject alternative  the names and addresses of the host that may listen with it, and localhost with its addresses, so that a
-//                        tunnel's end on loopback is the host that it leads to
-//   use                  of both a TLS server and a client
+//   subject alternative  the names and addresses of the host that may use it to listen, and localhost with its addresses, so that the
+//                        loopback end of a tunnel is accepted as the host that it leads to
+//   use                  for both TLS servers and TLS clients
 //
-// USER says whose sessions its holder may open, list and take over; a node serves one user.
+// USER determines whose sessions the holder may open, list and take over; a node serves one user.
 #pragma once
 
 #include <string>
@@ -22,24 +22,24 @@ struct Pair {
 
 struct Subject {
   std::string user;
-  std::vector<std::string> names;  // of hosts, or IP addresses
+  std::vector<std::string> names;  // host names or IP addresses
 };
 
-// Throws kj::Exception if `text` cannot be in a certificate as a user's, or a host's, name.
+// Throws kj::Exception if `text` cannot be used as a user's or a host's name in a certificate.
 void requireName(const std::string& text);
 
-// A CA's own.
+// A self-signed CA.
 Pair makeAuthority(const Subject& subject, unsigned days);
 Pair issue(const Pair& authority, const Subject& subject, unsigned days);
 
-// Empty if it names none.
+// Empty if the certificate names none.
 std::string userOf(const X509& certificate);
 std::vector<std::string> namesOf(const X509& certificate);
 bool isFor(const X509& certificate, const std::string& host);
-// When it begins and ends to be valid: "2027-11-23 10:00 UTC".
+// The begin and end of its validity: "2027-11-23 10:00 UTC".
 std::string beginOf(const X509& certificate);
 std::string endOf(const X509& certificate);
-// "gpu-1 of alice".
+// Such as "gpu-1 of alice".
 std::string holderOf(const X509& certificate);
 // The CA's subject: "the CA of alice on laptop".
 std::string issuerOf(const X509& certificate);

@@ -45,21 +45,21 @@ void write(const std::string& path, const std::string& text) {
 
 void requireAbsent(const std::string& path) {
   if (std::filesystem::exists(std::filesystem::symlink_status(path)))
-    fail(fmt::format("{} is there already, and is not overwritten: move it away first, or name another file", path));
+    fail(fmt::format("{} exists already and is not overwritten: move it away first, or name another file", path));
 }
 
-// A CA, and keys of this host.
+// Makes a CA, and keys of this host.
 int init(const Options& options) {
   const std::string user = options.user.empty() ? ownUserName() : options.user;
   requireName(user);
   for (const std::string& path : {authorityFile(), ownIdentityFile()})
     if (std::filesystem::exists(std::filesystem::symlink_status(path)))
       fail(fmt::format(
-          "{} is there already, and is not overwritten: `vgpuctl keys show` says what you have. For new keys from the "
-          "CA that you have: `vgpuctl keys issue`; for a new CA, name another folder with VGPU_KEYS",
+          "{} exists already and is not overwritten: `vgpuctl keys show` describes it. For new keys from that CA use `vgpuctl keys issue`; "
+          "for a new CA, name another folder with VGPU_KEYS",
           path));
   std::string problem;
-  if (openPrivateFolder(keyFolder(), problem) == nullptr) fail("there can be no keys in " + keyFolder() + ": " + problem);
+  if (openPrivateFolder(keyFolder(), problem) == nullptr) fail("cannot make the folder for keys " + keyFolder() + ": " + problem);
   Subject subject{user, {ownHostName()}};
   requireName(subject.names.front());
   Pair authority = makeAuthority(subject, authorityDays);
@@ -105,11 +105,11 @@ int show(const Options& options) {
   return 0;
 }
 
-// For vgpud, before it listens.
+// Run by vgpud before it listens.
 int check(const Options&) {
   Identity identity = readIdentity(ownIdentityFile());
   if (X509_cmp_current_time(X509_get0_notAfter(identity.certificate.get())) < 0)
-    fail(fmt::format("the certificate in {}, {}, has expired on {}: nobody would accept it. `vgpuctl keys issue` makes another",
+    fail(fmt::format("the certificate in {}, {}, expired on {}: other hosts would not accept it. `vgpuctl keys issue` makes a new one",
                      identity.file, printable(holderOf(*identity.certificate)), endOf(*identity.certificate)));
   return 0;
 }
@@ -118,7 +118,7 @@ int check(const Options&) {
 
 void addCommands(CLI::App& app, std::function<int()>& chosen) {
   auto options = std::make_shared<Options>();
-  auto* keys = app.add_subcommand("keys", "Keys and certificates of tls: connections (VGPU_KEYS says where they are)");
+  auto* keys = app.add_subcommand("keys", "Keys and certificates for tls: connections (VGPU_KEYS names their folder)");
   keys->require_subcommand(1);
   auto on = [&](const char* name, const char* what, int (*action)(const Options&)) {
     auto* command = keys->add_subcommand(name, what);
@@ -128,19 +128,19 @@ void addCommands(CLI::App& app, std::function<int()>& chosen) {
     return command;
   };
   auto addDays = [&](CLI::App* command) {
-    command->add_option("--days", options->days, "for how long the certificate is valid")
+    command->add_option("--days", options->days, "how many days the certificate is valid")
         ->capture_default_str()
         ->check(CLI::Range(1u, mostDays));
   };
   auto* made = on("init", "Make a CA, and keys for yourself on this host", init);
-  made->add_option("--user", options->user, "whose sessions they are for (default: your user name)");
+  made->add_option("--user", options->user, "the user whose sessions they are for (default: your user name)");
   addDays(made);
   auto* issued = on("issue", "Make keys for another host, or another user, as one file", issueFor);
-  issued->add_option("names", options->names, "the host's name, and others and IP addresses by which it is reached")->required();
-  issued->add_option("--user", options->user, "whose sessions they are for (default: the CA's user)");
-  issued->add_option("--to", options->file, "a new file (default: NAME.pem)");
+  issued->add_option("names", options->names, "the host's name, and further names and IP addresses by which it is reached")->required();
+  issued->add_option("--user", options->user, "the user whose sessions they are for (default: the CA's user)");
+  issued->add_option("--to", options->file, "the file to write, which must not exist (default: NAME.pem)");
   addDays(issued);
-  auto* shown = on("show", "Say whose keys are there, and until when", show);
+  auto* shown = on("show", "Show whose keys a file has, and until when they are valid", show);
   shown->add_option("file", options->file, "a file of keys (default: your own)");
   on("check", "Return 1 if your own keys cannot be used", check)->group("");
 }

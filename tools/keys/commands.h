@@ -1,4 +1,4 @@
-// `vgpuctl keys`, which vgpu-relay carries out (tools/relay/main.cc).
+// `vgpuctl keys`, implemented in vgpu-relay (tools/relay/main.cc).
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -6,7 +6,7 @@
 
 namespace vgpu::keys {
 
-// Adds `keys` to a program's subcommands; `chosen` becomes what to do, and returns the exit code.
+// Adds `keys` to a program's subcommands; `chosen` is set to the action, which returns the exit code.
 void addCommands(CLI::App& app, std::function<int()>& chosen);
 
 }  // namespace vgpu::keys

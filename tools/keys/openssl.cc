@@ -9,7 +9,7 @@ namespace vgpu::keys {
 std::string openSslReason() {
   const char* reason = ERR_reason_error_string(ERR_peek_last_error());
   ERR_clear_error();
-  return reason == nullptr ? "no reason is given" : reason;
+  return reason == nullptr ? "OpenSSL gives no reason" : reason;
 }
 
 void require(bool succeeded, const char* what) {

@@ -1,4 +1,4 @@
-// OpenSSL's objects with an owner, and its errors as ours.
+// Owning pointers for OpenSSL's objects, and its errors as exceptions.
 #pragma once
 
 #include <openssl/bio.h>
@@ -25,9 +25,9 @@ using Certificate = Owned<X509, X509_free>;
 using PrivateKey = Owned<EVP_PKEY, EVP_PKEY_free>;
 using Bio = Owned<BIO, BIO_free_all>;
 
-// What OpenSSL said last, and forgets it.
+// OpenSSL's latest error, which is cleared.
 std::string openSslReason();
-// Throws kj::Exception if `succeeded` is not: `what` could not be done, and why.
+// Throws kj::Exception if `succeeded` is false: that `what` could not be done, and why.
 void require(bool succeeded, const char* what);
 
 }  // namespace vgpu::keys

@@ -13,7 +13,7 @@ namespace vgpu::relay {
 
 namespace {
 
-// Sleeps while all words are as expected. Needs Linux 5.16; before that, it is a millisecond.
+// Sleeps while all words have their expected values. Needs Linux 5.16; on older systems it sleeps for a millisecond.
 void futexWaitAny(const std::vector<std::atomic<uint32_t>*>& words, const std::vector<uint32_t>& expected) {
   std::vector<futex_waitv> waits;
   for (size_t i = 0; i < words.size(); ++i)
@@ -44,7 +44,7 @@ void BellThread::clear() {
   [[maybe_unused]] ssize_t got = read(event, &count, sizeof count);
 }
 
-// A bell that is rung between two sleeps has another number than was read, so that the next sleep ends at once.
+// A bell that is rung between two sleeps differs from the number read before, so the next sleep ends at once.
 void BellThread::run() {
   while (!ends) {
     futexWaitAny(bells, seen);

@@ -1,5 +1,5 @@
-// A thread that sleeps on the bells of a program's rings, and makes a descriptor readable when one is rung: so that the relay can
-// sleep on the rings and on its connections at once.
+// A thread that sleeps on the bells of a program's rings, and makes a descriptor readable when one is rung, so that the relay can wait for
+// the rings and its connections at the same time.
 #pragma once
 
 #include <kj/io.h>
@@ -12,7 +12,7 @@ namespace vgpu::relay {
 
 class BellThread {
  public:
-  // What is rung from now on. The bells must outlive it.
+  // Watches for bells rung from now on. The bells must outlive it.
   explicit BellThread(std::vector<std::atomic<uint32_t>*> bells);
   ~BellThread();
   BellThread(const BellThread&) = delete;
@@ -26,7 +26,7 @@ class BellThread {
   void run();
 
   std::vector<std::atomic<uint32_t>*> bells;
-  std::vector<uint32_t> seen;  // the thread's
+  std::vector<uint32_t> seen;  // used by the thread only
   kj::AutoCloseFd event;
   std::atomic<bool> ends{false};
   std::thread thread;

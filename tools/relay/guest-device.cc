@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
 constexpr const char* pciDevices = "/sys/bus/pci/devices";
 constexpr const char* ivshmemVendor = "0x1af4";
 constexpr const char* ivshmemDevice = "0x1110";
-constexpr const char* sharedMemory = "resource2";  // BAR 2
+constexpr const char* sharedMemory = "resource2";  // BAR 2 of the PCI device
 constexpr std::chrono::seconds servedLimit{10}, beatLimit{3}, returnedLimit{3};
 
 std::string firstWord(const fs::path& file) {
@@ -42,7 +42,7 @@ std::vector<std::string> ivshmemDevices() {
   return found;
 }
 
-// A path is the memory's own; else it is a PCI address, and none means the only device.
+// `device`: the path of the shared memory; or a PCI address; empty for the only device.
 std::string memoryOf(const std::string& device) {
   if (device.find('/') != std::string::npos) return device;
   if (!device.empty()) return std::string(pciDevices) + "/" + device + "/" + sharedMemory;
@@ -52,7 +52,7 @@ std::string memoryOf(const std::string& device) {
         "this machine has no ivshmem device (PCI 1af4:1110): give the virtual machine -device ivshmem-plain, and its memory to "
         "`vgpud --guest` on the host");
   if (found.size() > 1)
-    fail("this machine has " + std::to_string(found.size()) + " ivshmem devices: say which, as ivshmem:" + found[0]);
+    fail("this machine has " + std::to_string(found.size()) + " ivshmem devices: name one, as ivshmem:" + found[0]);
   return std::string(pciDevices) + "/" + found[0] + "/" + sharedMemory;
 }
 
@@ -62,7 +62,7 @@ uint64_t newClaim() {
   return number;
 }
 
-// A host that serves this memory changes `beats` all the time.
+// A host that serves this memory keeps changing `beats`.
 void requireHost(const GuestFile& file) {
   const uint64_t before = file.header().beats.load();
   const auto limit = std::chrono::steady_clock::now() + beatLimit;
@@ -76,7 +76,7 @@ void requireHost(const GuestFile& file) {
 bool tryClaim(GuestPlace& place) {
   if (place.words().claimed.load(std::memory_order_acquire) != 0) return false;
   auto locked = place.file->lock(place.slot);
-  if (!locked) return false;  // a program still has the memory of the last session, or pinned memory there
+  if (!locked) return false;  // a program still uses the last session's slot or pinned memory
   uint64_t none = 0;
   if (!place.words().claimed.compare_exchange_strong(none, place.claim, std::memory_order_acq_rel)) return false;
   place.locked = kj::mv(*locked);
@@ -89,7 +89,7 @@ bool tryClaimAny(GuestPlace& place) {
   return false;
 }
 
-// Whether a slot's session has ended, and the host has not yet made it free.
+// Whether a slot's session has ended, and the host has not freed the slot yet.
 bool anyReturns(const GuestFile& file) {
   for (uint64_t slot = 0; slot < file.slots(); ++slot) {
     const GuestSlot& words = file.slot(slot);
@@ -105,7 +105,7 @@ std::shared_ptr<GuestFile> openGuestDevice(const Endpoint& device) {
   const std::string path = memoryOf(device.host);
   kj::AutoCloseFd memory(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (memory.get() < 0 && errno == EACCES)
-    fail(path + " may not be opened by this user: a udev rule gives it to a group (docs/virtual-machines.md)");
+    fail(path + " cannot be opened by this user: let a udev rule give it to a group of yours (docs/virtual-machines.md)");
   if (memory.get() < 0) fail("the device's memory cannot be opened: " + path + ": " + std::strerror(errno));
   return std::make_shared<GuestFile>(kj::mv(memory), GuestFile::Side::guest);
 }
@@ -121,12 +121,12 @@ GuestPlace claimSlot(std::shared_ptr<GuestFile> file) {
   GuestPlace place{kj::mv(file), 0, newClaim()};
   const auto returned = std::chrono::steady_clock::now() + returnedLimit;
   while (true) {
-    const bool waits = anyReturns(*place.file);  // asked first: what the host makes free behind this is claimed
+    const bool waits = anyReturns(*place.file);  // read before claiming: a slot that the host frees afterwards is claimed in the next round
     if (tryClaimAny(place)) break;
     if (!waits || std::chrono::steady_clock::now() > returned)
       fail("all " + std::to_string(place.file->slots()) +
-           " slots of the memory that this machine shares with its host are taken, by sessions or by what they have pinned: give it "
-           "more (vgpud --guest NAME=FILE,SIZE)");
+           " slots of the memory that this machine shares with its host are in use, by sessions or by their pinned memory: make that "
+           "memory larger (vgpud --guest NAME=FILE,SIZE)");
     std::this_thread::sleep_for(milliseconds(1));
   }
   const auto limit = std::chrono::steady_clock::now() + servedLimit;
@@ -137,7 +137,7 @@ GuestPlace claimSlot(std::shared_ptr<GuestFile> file) {
     }
     std::this_thread::sleep_for(milliseconds(1));
   }
-  // The host has written into this page: so a hypervisor that moves the machine sends it.
+  // The host has written into this page: a write from the guest makes a hypervisor that moves the machine send it.
   place.words().released.store(0, std::memory_order_release);
   return place;
 }
@@ -146,7 +146,7 @@ void releaseSlot(const GuestPlace& place) { place.words().released.store(place.c
 
 void releaseAbandoned(const GuestFile& file) {
   for (uint64_t slot = 0; slot < file.slots(); ++slot) {
-    const uint64_t claim = file.slot(slot).claimed.load(std::memory_order_acquire);  // before the lock, as it is taken before
+    const uint64_t claim = file.slot(slot).claimed.load(std::memory_order_acquire);  // read before locking: claimSlot() locks first
     if (claim != 0 && !file.isLocked(slot)) file.slot(slot).released.store(claim, std::memory_order_release);
   }
 }

@@ -1,4 +1,4 @@
-// In a virtual machine: the device through which its host's vgpud is reached, and a slot of it for a session.
+// The guest's side: the device through which a virtual machine reaches its host's vgpud, and a slot in it for a session.
 // docs/virtual-machines.md
 #pragma once
 
@@ -7,19 +7,19 @@
 
 namespace vgpu::relay {
 
-// Opens the memory of the device that the endpoint names (Transport::ivshmem). Throws kj::Exception, saying what there is
-// instead, or which permission is missing.
+// Opens the memory of the device that the endpoint names (Transport::ivshmem). Throws kj::Exception, saying which devices exist instead, or
+// which permission is missing.
 std::shared_ptr<GuestFile> openGuestDevice(const Endpoint& device);
 
-// What a program of this machine is told of the host's GPUs: "N ptx" or "N"; waits until a vgpud serves the memory.
+// Describes the host's GPUs for programs of this machine: "N ptx" or "N"; waits until a vgpud serves the memory.
 std::string describeHost(const GuestFile& file);
 
 // Takes a slot, and waits until the host serves it. Throws kj::Exception if all are taken, or no vgpud serves this memory.
 GuestPlace claimSlot(std::shared_ptr<GuestFile> file);
-// Gives it up: the host ends the session, if it still has it.
+// Releases the slot: the host ends the session, if it still exists.
 void releaseSlot(const GuestPlace& place);
 
-// Gives up those of processes that have ended without having done so: they were killed, or the machine was reset.
+// Releases slots of processes that have ended without doing so: they were killed, or the machine was reset.
 void releaseAbandoned(const GuestFile& file);
 
 }  // namespace vgpu::relay

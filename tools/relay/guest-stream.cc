@@ -34,7 +34,7 @@ std::unique_ptr<GuestStream> GuestStream::beginAnew(GuestPlace& place) {
   return std::make_unique<GuestStream>(place, GuestFile::Side::host);
 }
 
-// Not in the half that the machine uses. Whatever it has written into the table harms its own session alone.
+// Not the half of the mailbox that the machine uses. Whatever the machine has written into the table harms only its own session.
 std::unique_ptr<GuestStream> GuestStream::beginHere(GuestPlace& place, bool isAgain) {
   GuestSlot& words = place.words();
   const uint64_t brought = words.begun.load(std::memory_order_acquire);
@@ -51,7 +51,7 @@ bool GuestStream::isOutdated() const { return place.words().begun.load(std::memo
 
 void GuestStream::sayReceived(uint64_t messages) { write(std::as_bytes(std::span(&messages, 1))); }
 
-// Eight bytes are written at once.
+// The eight bytes are written in one piece.
 std::optional<uint64_t> GuestStream::hearReceived() {
   uint64_t messages;
   if (read(std::as_writable_bytes(std::span(&messages, 1))) != sizeof messages) return std::nullopt;
@@ -63,18 +63,18 @@ std::string GuestStream::whyGone() const {
   const bool isClaimed = words.claimed.load(std::memory_order_acquire) == place.claim;
   if (side == GuestFile::Side::host) {
     if (!isClaimed || words.released.load(std::memory_order_acquire) == place.claim)
-      return "the machine has given its session up";
+      return "the machine has ended the session";
     return "";
   }
-  if (isOutdated()) return "the host has begun it anew";
+  if (isOutdated()) return "the host has reset the session's mailbox";
   if (!isClaimed || words.ended.load(std::memory_order_acquire) == place.claim) return "the host has ended the session";
   return "";
 }
 
 size_t GuestStream::read(std::span<std::byte> room) {
   size_t bytes = 0;
-  const std::string gone = whyGone();                    // first: what was written before it is read
-  if (side == GuestFile::Side::guest && isOutdated()) {  // what is there now is another stream's
+  const std::string gone = whyGone();                    // checked first: what was written before the end is still read
+  if (side == GuestFile::Side::guest && isOutdated()) {  // the mailbox now belongs to another stream
     endReading(gone);
     return 0;
   }

@@ -1,10 +1,10 @@
-// A session's control messages between a virtual machine and its host: the mailbox of its slot (vgpu/wire/guest-mailbox.h), which
-// ends when the other side has given the slot up.
+// A session's control messages between a virtual machine and its host: a stream over the mailbox of its slot (vgpu/wire/guest-mailbox.h),
+// which ends when the other side has released the slot.
 //
-// It has no descriptor and wakes nobody: each side looks at increasing intervals, up to 10 ms.
+// It has no descriptor and wakes nobody: each side polls at increasing intervals, up to 10 ms.
 //
-// The host can begin it anew (GuestSlot::begun), for a machine that was saved and goes on. Then each side makes another stream,
-// and says first how many messages it has received, so that the link goes on where it was (vgpu/wire/link.h).
+// The host can reset the mailbox (GuestSlot::begun), for a machine that was restored from a saved state. Each side then makes a new stream,
+// and first says how many messages it has received, so that the link continues where it was (vgpu/wire/link.h).
 #pragma once
 
 #include <chrono>
@@ -18,14 +18,14 @@
 
 namespace vgpu::relay {
 
-// What a session has of a virtual machine's memory. The lock is held by the descriptor, and by whoever has it mapped.
+// A session's part of a virtual machine's memory. The lock belongs to the descriptor and to all mappings of it.
 struct GuestPlace {
   std::shared_ptr<GuestFile> file;
   uint64_t slot = 0;
-  uint64_t claim = 0;        // the number by which the guest has the slot
-  kj::AutoCloseFd locked{};  // its position is where the segment begins
-  uint64_t begun = 0;        // how often the host has begun the mailbox anew; of the guest, as far as it has followed
-  std::string guest{};       // the machine's name; of the host
+  uint64_t claim = 0;        // the number with which the guest has claimed the slot
+  kj::AutoCloseFd locked{};  // its file position is the beginning of the segment
+  uint64_t begun = 0;        // number of resets of the mailbox by the host; in the guest, of those that it has followed
+  std::string guest{};       // on the host: the machine's name
 
   GuestSlot& words() const { return file->slot(slot); }
   // The segment, with a descriptor that shares the lock and the position.
@@ -35,17 +35,17 @@ struct GuestPlace {
 class GuestStream final : public ByteStream {
  public:
   GuestStream(const GuestPlace& place, GuestFile::Side side);
-  // Of the host: begins it anew.
+  // For the host: resets the mailbox.
   static std::unique_ptr<GuestStream> beginAnew(GuestPlace& place);
-  // The same for a machine that has come from another host, where the session had another process: takes the place in the table,
-  // which the machine brings, as its own. `isAgain`: it has been done, and the machine has not answered; it may have been loaded
-  // after that.
+  // The same for a machine that has come from another host, where another process served the session: adopts the slot's words in the table,
+  // which are part of the machine's memory. `isAgain`: this was done before, and the machine has not answered; its memory may have been
+  // loaded afterwards.
   static std::unique_ptr<GuestStream> beginHere(GuestPlace& place, bool isAgain);
-  // Whether the host has begun it anew since this one was made. Of the guest.
+  // For the guest: whether the host has reset the mailbox since this stream was made.
   bool isOutdated() const;
   uint64_t number() const { return begun; }
-  // In one that has been begun anew, the first that is said and heard: how many messages each side has received.
-  // `anotherLink`: all that was sent so far went to another process, and the link begins anew too.
+  // The first message on a stream after a reset: how many messages each side has received. `anotherLink`: everything sent so far went to
+  // another process, and the link begins anew too.
   static constexpr uint64_t anotherLink = ~uint64_t{0};
   void sayReceived(uint64_t messages);
   std::optional<uint64_t> hearReceived();
@@ -63,9 +63,9 @@ class GuestStream final : public ByteStream {
 
   const GuestPlace& place;
   const GuestFile::Side side;
-  const uint64_t begun;  // as GuestSlot::begun was when this one was made
+  const uint64_t begun;  // GuestSlot::begun when this stream was made
   GuestMailbox mailbox;
-  std::chrono::steady_clock::time_point moved = std::chrono::steady_clock::now();  // a byte, last
+  std::chrono::steady_clock::time_point moved = std::chrono::steady_clock::now();  // when a byte was last moved
 };
 
 }  // namespace vgpu::relay

@@ -22,7 +22,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A slot that is taken waits so long: programs are started one after the other.
+// How often it looks for newly claimed slots, which is the longest that a claim waits.
 constexpr milliseconds leastLook{1}, mostLook{10};
 constexpr unsigned looksBeforeRest = 50;  // without a change, before the interval grows
 
@@ -42,19 +42,19 @@ void GuestWatcher::run() {
     reap();
     bool any = false;
     for (uint64_t slot = 0; slot < file->slots(); ++slot) any |= lookAt(slot);
-    file->writeHeader(about.gpus, about.runsPtx);  // the guest may have written there
+    file->writeHeader(about.gpus, about.runsPtx);  // repeated, because the guest may have overwritten it
     file->header().beats.fetch_add(1, std::memory_order_relaxed);
     idle = any ? 0 : idle + 1;
     std::this_thread::sleep_for(std::min(mostLook, leastLook * (1 + idle / looksBeforeRest)));
   }
 }
 
-// Whether it has changed.
+// Returns whether the slot has changed.
 bool GuestWatcher::lookAt(uint64_t slot) {
   GuestSlot& words = file->slot(slot);
   uint64_t claim = words.claimed.load(std::memory_order_acquire);
   if (claim == 0 || served[slot].process != 0) return false;
-  auto locked = file->lock(slot);  // not while a process of an earlier vgpud serves it, or a worker has its memory
+  auto locked = file->lock(slot);  // fails while a process of an earlier vgpud serves it, or a worker has its memory mapped
   if (!locked) return false;
   file->clear(slot);
   const bool isNew = words.ended.load() != claim && words.released.load() != claim && words.served.load() != claim;
@@ -71,7 +71,7 @@ void GuestWatcher::serve(uint64_t slot, uint64_t claim, kj::AutoCloseFd locked) 
   file->slot(slot).begun.store(0, std::memory_order_relaxed);
   const pid_t child = fork();
   if (child < 0)
-    std::fprintf(stderr, "vgpu-relay: a session of %s is not served: %s\n", about.name.c_str(), std::strerror(errno));
+    std::fprintf(stderr, "vgpu-relay: a session of virtual machine %s is not served: %s\n", about.name.c_str(), std::strerror(errno));
   if (child == 0) {
     setsid();
     _exit(exitCodeOf("vgpu-relay", [&] {
@@ -84,7 +84,7 @@ void GuestWatcher::serve(uint64_t slot, uint64_t claim, kj::AutoCloseFd locked) 
   if (child < 0) file->slot(slot).ended.store(claim, std::memory_order_release);
 }
 
-// What has ended, however it has, has ended its session.
+// A process that has ended in any way has ended its session.
 void GuestWatcher::reap() {
   for (pid_t child; (child = waitpid(-1, nullptr, WNOHANG)) > 0;) {
     for (uint64_t slot = 0; slot < served.size(); ++slot) {

@@ -1,8 +1,8 @@
-// On the host: looks for slots that programs of a virtual machine have taken (vgpu/wire/guest-file.h), and gives each a process,
-// which is the program to vgpud (node-side.h).
+// On the host: watches for slots that programs of a virtual machine have claimed (vgpu/wire/guest-file.h), and starts a process for each,
+// which acts as the program towards vgpud (node-side.h).
 //
-// One process for each virtual machine, one thread; it ends with its vgpud. A process of a session goes on, because a suspended
-// session outlives its vgpud; its lock tells later watchers that the slot is served.
+// One process for each virtual machine, one thread; it ends with its vgpud. The processes of sessions go on, because a suspended session
+// outlives its vgpud; their locks tell later watchers that their slots are served.
 #pragma once
 
 #include <sys/types.h>
@@ -17,15 +17,15 @@ namespace vgpu::relay {
 
 class GuestWatcher {
  public:
-  // What the guest is told, and this process says of it.
+  // The description that the guest gets, and that log messages use.
   struct About {
-    std::string name;  // of the machine, for messages
+    std::string name;  // of the machine, for log messages
     uint32_t gpus = 0;
     bool runsPtx = false;
   };
-  // `file`: what GuestFile::make() has returned.
+  // `file`: from GuestFile::make().
   GuestWatcher(kj::AutoCloseFd file, About about, std::string runDirectory);
-  // Until the process is ended.
+  // Runs until the process is ended.
   void run();
 
  private:
@@ -40,7 +40,7 @@ class GuestWatcher {
   const std::shared_ptr<GuestFile> file;
   const About about;
   const std::string runDirectory;
-  std::vector<Served> served;  // by slot; by this watcher
+  std::vector<Served> served;  // by slot; served by this watcher
 };
 
 }  // namespace vgpu::relay

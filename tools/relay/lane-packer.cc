@@ -7,13 +7,13 @@
 namespace vgpu::relay {
 namespace {
 
-// A piece that shrinks less is not worth the receiver's time.
+// A piece that shrinks less is not worth decompressing for the receiver.
 constexpr double neverAbove = 0.8;
 constexpr size_t samples = 4, sampleBytes = 2048;
-constexpr double usualPackSeconds = 1.5e-9;  // a byte, until it is measured
-constexpr double newest = 0.2;               // how much the last measurement counts
-// A connection that is this fast is not even sampled: no compressor keeps up with it.
-constexpr double neverBelowSeconds = 0.8e-9;  // a byte
+constexpr double usualPackSeconds = 1.5e-9;  // per byte, until measured
+constexpr double newest = 0.2;               // weight of the latest measurement
+// On a connection at least this fast, pieces are not even sampled: no compressor keeps up with it.
+constexpr double neverBelowSeconds = 0.8e-9;  // per byte
 
 double secondsOf(LanePacker::Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 void average(double& mean, double now) { mean += newest * (now - mean); }
@@ -25,7 +25,7 @@ char* chars(std::byte* bytes) { return static_cast<char*>(static_cast<void*>(byt
 
 LanePacker::LanePacker() : packSeconds(usualPackSeconds) {}
 
-// Into `packed`: how many bytes; 0 if these would not be fewer.
+// Compresses into `packed`. Returns the number of bytes; 0 if they would not be fewer.
 size_t LanePacker::compress(std::span<const std::byte> from) {
   if (state.empty()) state.resize(static_cast<size_t>(LZ4_sizeofState()));
   if (packed.empty()) packed.resize(mostBytes);
@@ -33,7 +33,7 @@ size_t LanePacker::compress(std::span<const std::byte> from) {
                                                         static_cast<int>(from.size()), static_cast<int>(from.size() - 1), 1));
 }
 
-// What is left of pieces of it that lie evenly, as a share.
+// The compression ratio of evenly spaced samples of the piece.
 double LanePacker::sampledShare(std::span<const std::byte> piece) {
   if (copy.empty()) copy.resize(mostBytes);
   for (size_t i = 0; i < samples; ++i)
@@ -42,7 +42,7 @@ double LanePacker::sampledShare(std::span<const std::byte> piece) {
   return bytes == 0 ? 1 : static_cast<double>(bytes) / (samples * sampleBytes);
 }
 
-// It is copied first: LZ4 reads some bytes twice, and the program can change them in between.
+// The piece is copied first: LZ4 reads some bytes twice, and the program may change them in between.
 std::span<const std::byte> LanePacker::pack(std::span<const std::byte> piece) {
   if (sendSeconds < neverBelowSeconds || piece.size() < 2 * samples * sampleBytes) return piece;
   const double share = sampledShare(piece);

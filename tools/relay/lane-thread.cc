@@ -16,7 +16,7 @@ constexpr uint64_t usualFrom = 16 * MiB;
 
 }  // namespace
 
-// One core is left to the program, as far as there are more.
+// Leaves one core to the program, if there are several.
 LaneWish laneWish() {
   const char* wish = std::getenv("VGPU_LINK_CONNECTIONS");
   if (wish == nullptr) return {std::clamp(std::thread::hardware_concurrency() / 2, 1u, usualLanes), usualFrom};

@@ -25,7 +25,7 @@ std::span<std::byte> bytesIn(const Mapping& segment, const Piece& piece) {
 }  // namespace
 
 Lane::Lane(kj::AutoCloseFd relay, const MemoryFile& segment) : relay(kj::mv(relay)), segment(segment) {
-  KJ_REQUIRE(segment.bytes() == SegmentLayout::bytes, "a segment of another size", segment.bytes());
+  KJ_REQUIRE(segment.bytes() == SegmentLayout::bytes, "a segment has the wrong size", segment.bytes());
 }
 
 void Lane::run(kj::FunctionParam<std::unique_ptr<ByteStream>()> connect) {
@@ -55,7 +55,7 @@ void Lane::carry(ByteStream& connection) {
   }
 }
 
-// The next piece to be sent, if there is one.
+// Gets the next piece to send. Returns false if there is none.
 bool Lane::takePiece() {
   ssize_t got;
   do got = recv(relay, &sending, sizeof sending, MSG_DONTWAIT);
@@ -70,7 +70,7 @@ bool Lane::takePiece() {
   return true;
 }
 
-// Whether any byte was sent. One piece at most, because the other direction has its turn too.
+// Returns whether any byte was sent. Sends at most one piece, so that the other direction gets its turn.
 bool Lane::send(ByteStream& connection) {
   if (unsentHead.empty() && unsentBytes.empty() && !takePiece()) return false;
   bool any = false;
@@ -87,7 +87,7 @@ bool Lane::send(ByteStream& connection) {
   return true;
 }
 
-// Likewise.
+// The same for receiving.
 bool Lane::receive(ByteStream& connection) {
   bool any = false;
   while (arrivedHead < sizeof arriving) {
@@ -105,7 +105,7 @@ bool Lane::receive(ByteStream& connection) {
     any = true;
     arrivedBytes += got;
   }
-  if (isPacked && !LanePacker::unpack(room, bytesIn(segment, arriving))) fail("the other side sent a piece that is no LZ4 block");
+  if (isPacked && !LanePacker::unpack(room, bytesIn(segment, arriving))) fail("the other side sent a piece that is not an LZ4 block");
   say(LaneReport::arrived, arriving);
   arrivedHead = arrivedBytes = 0;
   return true;
@@ -115,10 +115,10 @@ void Lane::check() const {
   const bool fits = arriving.slab < slabCount && arriving.bytes > 0 && arriving.bytes <= LanePacker::mostBytes &&
                     arriving.offset <= slabBytes - arriving.bytes;
   if (!fits || arriving.packed == 0 || arriving.packed > arriving.bytes)
-    fail("the other side sent a piece of an impossible place or size");
+    fail("the other side sent a piece with an invalid position or size");
 }
 
-// A further piece of the relay's can wait while one is sent: then only the end of the socket pair ends the sleep.
+// While a piece is being sent, further pieces from the relay are not read, so only the end of the socket pair must end the sleep.
 void Lane::await(ByteStream& connection) {
   const bool isSending = !unsentHead.empty() || !unsentBytes.empty();
   pollfd polled[] = {{connection.fd(), connection.eventsOf(true, isSending), 0},
@@ -127,7 +127,7 @@ void Lane::await(ByteStream& connection) {
   isOver = (polled[1].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
-// Blocks while the relay has much to read.
+// Blocks while the relay's queue is full.
 void Lane::say(LaneReport what, const Piece& piece) {
   const LaneSaid said{what, piece};
   if (::send(relay, &said, sizeof said, MSG_NOSIGNAL) != sizeof said) isOver = true;

@@ -1,16 +1,16 @@
-// A further connection of a session, over which bytes of slabs go straight from one segment into the other, beside the messages
-// of the link that they belong to (vgpu/wire/link.h).
+// An additional connection of a session, which transfers slabs' bytes directly from one segment into the other, beside the messages of the
+// link that they belong to (vgpu/wire/link.h).
 //
-//   on the connection:  message (8) · slab (4) · place in it (4) · bytes (4) · bytes that follow (4) · these
+//   on the connection:  message (8) · slab (4) · offset in it (4) · bytes (4) · bytes that follow (4) · those bytes
 //
 // Numbers are little endian. If fewer bytes follow than the piece has, they are an LZ4 block (lane-packer.h).
 //
-// The session's relay says what is to be sent, as a Piece, and hears what has been sent and what has arrived, over a socket pair
-// of type SOCK_SEQPACKET (lanes.h has its other end). A lane is one thread: beside the program one of the relay's own; beside the
-// worker, of the process that vgpud has started for the connection, because encryption cannot be given away. It ends with its
-// connection, or when the relay shuts the socket pair down, and nothing of it survives.
+// The session's relay tells a lane what to send, as a Piece, and is told what has been sent and what has arrived, over a socket pair of
+// type SOCK_SEQPACKET (lanes.h has its other end). A lane is one thread: on the program's side a thread of the relay; on the worker's side
+// the process that vgpud has started for the connection, because an encrypted connection cannot be passed to another process. It ends with
+// its connection, or when the relay shuts the socket pair down, and leaves no state.
 //
-// The peer is not trusted: a piece that no slab has room for ends the lane. Nor is the program, which can change its slabs at any
+// The peer is not trusted: a piece that does not fit its slab ends the lane. Nor is the program trusted, which can change its slabs at any
 // time.
 #pragma once
 
@@ -36,7 +36,7 @@ struct Piece {
 };
 static_assert(sizeof(Piece) == 24);
 
-// What a lane says to the relay; `ended` is followed by why, as text, in the place of a piece.
+// What a lane tells the relay; after `ended` the reason follows as text, instead of a piece.
 enum class LaneReport : uint64_t { ready = 1, sent, arrived, ended };
 struct LaneSaid {
   LaneReport what;
@@ -46,10 +46,11 @@ constexpr size_t mostLaneReason = 1024;
 
 class Lane {
  public:
-  // `relay`: its end of the socket pair. `segment`: the session's.
+  // `relay`: this lane's end of the socket pair. `segment`: the session's.
   Lane(kj::AutoCloseFd relay, const MemoryFile& segment);
 
-  // Over the connection that `connect` returns, until it ends or the relay ends the lane. What it throws the relay is told.
+  // Runs over the connection that `connect` returns, until the connection ends or the relay ends the lane. Exceptions of `connect` are
+  // reported to the relay.
   void run(kj::FunctionParam<std::unique_ptr<ByteStream>()> connect);
 
  private:
@@ -63,7 +64,7 @@ class Lane {
 
   kj::AutoCloseFd relay;
   const Mapping segment;
-  bool isOver = false;  // the relay wants no more of it
+  bool isOver = false;  // the relay has ended this lane
   LanePacker packer;
 
   Piece sending{};
@@ -72,7 +73,7 @@ class Lane {
 
   Piece arriving{};
   size_t arrivedHead = 0, arrivedBytes = 0;
-  std::span<std::byte> room;  // of the bytes that follow
+  std::span<std::byte> room;  // where the bytes that follow are read to
 };
 
 }  // namespace vgpu::relay

@@ -10,7 +10,7 @@
 namespace vgpu::relay {
 namespace {
 
-// One that is being sent, and one that follows at once.
+// One piece that is being sent, and one that can follow immediately.
 constexpr unsigned mostUnderWay = 2;
 constexpr std::chrono::seconds farewell{1};
 
@@ -35,7 +35,7 @@ kj::AutoCloseFd Lanes::add() {
 }
 
 void Lanes::add(kj::AutoCloseFd relay) {
-  KJ_REQUIRE(!isEnding || lanes.empty(), "a lane beside such that end");
+  KJ_REQUIRE(!isEnding || lanes.empty(), "a further connection was added while the others end");
   isEnding = false;
   lanes.push_back({kj::mv(relay)});
 }
@@ -103,7 +103,7 @@ bool Lanes::give() {
     auto piece = nextPiece();
     if (!piece) return any;
     if (send(lane->socket, &*piece, sizeof *piece, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof *piece) {
-      ended = "its process takes nothing";
+      ended = "its process accepts no more data";
       return any;
     }
     ++lane->underWay;
@@ -112,7 +112,7 @@ bool Lanes::give() {
   return any;
 }
 
-// Nobody if all have enough to do.
+// Null if all have enough to do.
 Lanes::One* Lanes::leastBusy() {
   One* found = nullptr;
   for (auto& lane : lanes)

@@ -1,8 +1,8 @@
-// The further connections of a session as its relay has them: each is a lane (lane.h), which another thread or process serves.
-// What goes beside the link's messages is cut into pieces, and each piece goes to the lane that has the least to do.
+// The relay's view of a session's additional connections: each is a lane (lane.h), served by another thread or process. The bytes beside
+// the link's messages are cut into pieces, and each piece goes to the least busy lane.
 //
-// One that ends ends the connection of the session: all end, another connection is made, and on it further ones. Only when none
-// of the old ones is left, that could still write into the segment, may that be. Used by the relay's thread.
+// When a lane ends, the session's connection is given up: all lanes end, and a new connection is made with new lanes. This must wait until
+// no old lane is left that could still write into the segment. Used by the relay's thread.
 #pragma once
 
 #include <kj/io.h>
@@ -21,25 +21,25 @@ namespace vgpu::relay {
 class Lanes {
  public:
   explicit Lanes(Link& link) : link(link) {}
-  // Waits, but not long, until nothing writes into the segment.
+  // Waits, for a limited time, until no lane writes into the segment.
   ~Lanes();
 
-  // A socket pair for a lane, of which the other end is returned.
+  // Makes a socket pair for a lane, and returns the lane's end.
   kj::AutoCloseFd add();
   void add(kj::AutoCloseFd relay);
 
-  // Takes what lanes report. Whether there was anything. Throws kj::Exception if the peer sends what cannot be.
+  // Handles the lanes' reports. Returns whether there were any. Throws kj::Exception if the peer sends something impossible.
   bool hear();
-  // Gives them what goes beside the link's messages. Likewise.
+  // Gives the lanes pieces to send. Returns and throws likewise.
   bool give();
-  // Whether anything waits for what they report.
+  // Whether anything waits for the lanes' reports.
   bool isAwaited() const { return cutting || link.hasMoreBeside() || link.isWaitingBeside(); }
-  // All are to end. What they still report is dropped.
+  // Tells all lanes to end. Their further reports are dropped.
   void end();
 
-  size_t count() const { return lanes.size(); }  // also of those that are not connected yet, or have not ended yet
+  size_t count() const { return lanes.size(); }  // including lanes that are not connected yet, or have not ended yet
   bool hasReady() const;
-  // Why one that was ready has ended by itself; empty if none has. And why the last one that did not become ready has not.
+  // Why a lane that was ready has ended by itself; empty if none has. And why the latest lane that failed to become ready has failed.
   const std::string& whyEnded() const { return ended; }
   const std::string& whyNotReady() const { return notReady; }
   std::chrono::steady_clock::time_point lastArrival() const { return arrivedAt; }
@@ -49,7 +49,7 @@ class Lanes {
   struct One {
     kj::AutoCloseFd socket;
     bool isReady = false;
-    unsigned underWay = 0;  // pieces that it has not sent yet
+    unsigned underWay = 0;  // pieces that it has not finished sending
   };
   bool hear(One& lane, bool& isGone);
   void hear(One& lane, std::span<const std::byte> said);
@@ -59,8 +59,8 @@ class Lanes {
   Link& link;
   std::vector<One> lanes;
   bool isEnding = false;
-  std::optional<Beside> cutting;  // of which pieces are being given
-  uint32_t given = 0;             // bytes of it
+  std::optional<Beside> cutting;  // being cut into pieces
+  uint32_t given = 0;             // bytes of it that lanes have got
   std::string ended, notReady;
   std::chrono::steady_clock::time_point arrivedAt{};
 };

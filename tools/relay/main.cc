@@ -1,14 +1,13 @@
-// vgpu-relay: one end of what connects a program with a node elsewhere (docs/remote.md).
+// vgpu-relay: one end of the connection between a program and a node elsewhere (docs/remote.md).
 //
-//   vgpu-relay program   started by `vgpuctl run`: listens as a vgpud does, and makes a process for each connection
-//   vgpu-relay tool      started by vgpuctl and vgpud, which speak with the node through its descriptor 3
+//   vgpu-relay program   started by `vgpuctl run`: listens like a vgpud, and makes a process for each connection
+//   vgpu-relay tool      started by vgpuctl and vgpud, which talk to the node through its descriptor 3
 //   vgpu-relay node      started by vgpud for each connection from elsewhere, which is its descriptor 3
-//   vgpu-relay guest     started by vgpud for each virtual machine, whose memory is its descriptor 3: makes a process for each of
-//   its
-//                        sessions
+//   vgpu-relay guest     started by vgpud for each virtual machine, whose memory is its descriptor 3: makes a process for each of the
+//                        machine's sessions
 //   vgpu-relay newcomer  started by vgpud for a session that comes with its virtual machine, whose memory is its descriptor 3
-//   vgpu-relay successor started by a `vgpu-relay program`, or a vgpud, whose session moves to another host
-//   vgpu-relay keys      makes and shows the keys of tls: connections, for vgpuctl, which links no OpenSSL
+//   vgpu-relay successor started by a `vgpu-relay program`, or by a vgpud, whose session moves to another host
+//   vgpu-relay keys      makes and shows the keys of tls: connections, for vgpuctl, which does not link OpenSSL
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <poll.h>
@@ -45,9 +44,9 @@ namespace {
 
 constexpr std::chrono::seconds greetingLimit{10};
 constexpr std::chrono::seconds placeLimit{2};
-constexpr int lookMilliseconds = 1000;  // for slots of processes that have ended
+constexpr int lookMilliseconds = 1000;  // how often it looks for slots of processes that have ended
 
-// In a process of its own, so that what becomes of one connection is nothing to the others.
+// In a process of its own, so that a failure of one connection does not affect the others.
 void inChild(const std::function<void()>& work) {
   pid_t child = fork();
   if (child < 0) std::fprintf(stderr, "vgpu-relay: a connection is not served: %s\n", std::strerror(errno));
@@ -73,12 +72,12 @@ void serveTool(kj::AutoCloseFd connection, const Endpoint& node) {
 
 Endpoint endpointOf(const std::string& address) {
   auto endpoint = parseEndpoint(address);
-  if (!endpoint) fail("\"" + address + "\" is no address of a node: give " + endpointForms);
+  if (!endpoint) fail("\"" + address + "\" is not the address of a node: give " + endpointForms);
   return *endpoint;
 }
 
 int runProgramSide(const Endpoint& node, const std::string& directory) {
-  signal(SIGCHLD, SIG_IGN);  // children are reaped by the system
+  signal(SIGCHLD, SIG_IGN);  // the system reaps children
   KJ_SYSCALL(mkdir((directory + "/sessions").c_str(), 0700));
   kj::AutoCloseFd programs = listenUnix(directory + "/session.sock"), tools = listenUnix(directory + "/vgpud.sock");
   std::shared_ptr<GuestFile> guest;
@@ -114,13 +113,13 @@ kj::AutoCloseFd takeGiven() {
   return connection;
 }
 
-// A greeted connection, as the control plane's calls or a session's memory cross it.
+// A greeted connection, in the form in which control plane calls or a session's memory are sent over it.
 std::unique_ptr<ByteStream> passedOn(std::unique_ptr<ByteStream> connection, GreetingFor what) {
   if (what != GreetingFor::stream) return connection;
   return std::make_unique<PackedStream>(std::move(connection));
 }
 
-// Says first whether the node was reached (tools/common/node-relay.h).
+// First reports whether the node was reached (tools/common/node-relay.h).
 int runToolSide(const Endpoint& node, GreetingFor what) {
   PlainStream tool(takeGiven());
   auto say = [&](char status, const std::string& why) {
@@ -138,8 +137,8 @@ int runToolSide(const Endpoint& node, GreetingFor what) {
   return 0;
 }
 
-// Until it is greeted, a connection is vgpud's child, which counts them; a session's process lives as long as its program,
-// whatever becomes of that vgpud.
+// Before it is greeted, a connection's process is vgpud's child, because vgpud counts these; the process of a session lives as long as its
+// program, and must not depend on that vgpud.
 void leaveParent() {
   pid_t child;
   KJ_SYSCALL(child = fork());
@@ -148,8 +147,8 @@ void leaveParent() {
 }
 
 int runSuccessor(const Endpoint& node, const std::string& stateDirectory) {
-  leaveParent();             // first: a vgpud that ends waits for its children
-  signal(SIGCHLD, SIG_IGN);  // its own successor's starter is reaped by the system
+  leaveParent();             // first, because a vgpud that ends waits for its children
+  signal(SIGCHLD, SIG_IGN);  // the system reaps the starter of its own successor
   kj::AutoCloseFd predecessor = takeGiven();
   SessionToken token;
   ssize_t got;
@@ -161,7 +160,8 @@ int runSuccessor(const Endpoint& node, const std::string& stateDirectory) {
   return 0;
 }
 
-// To the relay that has the session. What is encrypted cannot be given away: this process goes on to read and write it.
+// Passes the connection to the relay that has the session. An encrypted connection cannot be passed: this process stays and forwards its
+// bytes.
 bool passOn(ByteStream& stream, bool isEncrypted, const std::string& directory, const Greeting& greeting) {
   if (!isEncrypted) return NodeSide::passOn(stream.fd(), directory, greeting);
   int ends[2];
@@ -180,9 +180,10 @@ struct Guest {
   Greeting greeting;
 };
 
-// Whom nothing is known of but what admitPeer() asks. Throws kj::Exception, saying who was turned away, and why.
+// Accepts a connection about whose peer nothing is known except what admitPeer() checks. Throws kj::Exception, saying who was refused and
+// why.
 Guest receive(kj::AutoCloseFd connection, const Endpoint& listener, GreetingDeadline limit) {
-  std::string peer = "one that has gone";
+  std::string peer = "a client that has disconnected";
   Guest guest;
   auto caught = kj::runCatchingExceptions([&] {
     peer = peerAt(connection, listener.transport).text();
@@ -217,7 +218,7 @@ int runNodeSide(const Endpoint& listener, const std::string& directory, bool isQ
     case GreetingFor::session:
       if (passOn(*stream, listener.transport == Transport::tls, directory, greeting)) return 0;
       if (greeting.received != 0) {
-        refuseGreeting(*stream, "it has no such session any more", limit);
+        refuseGreeting(*stream, "this node no longer has that session", limit);
         return 0;
       }
       acceptGreeting(*stream, {}, limit);
@@ -226,7 +227,7 @@ int runNodeSide(const Endpoint& listener, const std::string& directory, bool isQ
       return 0;
     case GreetingFor::arrival: {
       acceptGreeting(*stream, {}, limit);
-      leaveParent();  // first: the daemon watches the process that connects with it
+      leaveParent();  // first, because the daemon watches the process that connects to it
       kj::AutoCloseFd daemon = connectUnix(directory + "/" + streamsSocketName);
       announce(daemon, Bringing::program, std::string(greeting.token.begin(), greeting.token.end()));
       NodeSide(std::move(stream), directory, greeting, ControlChannel(kj::mv(daemon))).run();
@@ -235,7 +236,7 @@ int runNodeSide(const Endpoint& listener, const std::string& directory, bool isQ
     case GreetingFor::lane: {
       auto lane = NodeSide::offerLane(directory, greeting);
       if (lane == nullptr) {
-        refuseGreeting(*stream, "the session has another connection by now, or none", limit);
+        refuseGreeting(*stream, "the session now has another connection, or none", limit);
         return 0;
       }
       acceptGreeting(*stream, {}, limit);
@@ -244,19 +245,19 @@ int runNodeSide(const Endpoint& listener, const std::string& directory, bool isQ
       return 0;
     }
     default:
-      refuseGreeting(*stream, "it asks for what there is not", limit);
+      refuseGreeting(*stream, "it asks for an unknown kind of connection", limit);
       return 1;
   }
 }
 
-// As Guests::expect() of vgpud starts it.
+// The arguments, as Guests::expect() of vgpud passes them.
 struct Newcomer {
   std::string guest, runDirectory;
   uint64_t slot = 0, claim = 0;
   NodeSide::Program program;
 };
 
-// A process of the slot's former session may need a moment to end.
+// Waits, because a process of the slot's former session may need a moment to end.
 GuestPlace takePlace(const Newcomer& newcomer, kj::AutoCloseFd memory) {
   auto file = std::make_shared<GuestFile>(GuestFile::reopen(memory), GuestFile::Side::host);
   if (newcomer.slot >= file->slots())
@@ -268,10 +269,10 @@ GuestPlace takePlace(const Newcomer& newcomer, kj::AutoCloseFd memory) {
       return {file, newcomer.slot, newcomer.claim, kj::mv(*locked), 0, newcomer.guest};
   }
   fail("slot " + std::to_string(newcomer.slot) + " of the memory of guest " + newcomer.guest +
-       " is in use here: another session of a machine is in it");
+       " is in use here by another session of a virtual machine");
 }
 
-// Says first whether it has the place, as a process that lives as long as the session.
+// First reports whether it has claimed the place; then becomes a process that lives as long as the session.
 int runNewcomer(const Newcomer& newcomer) {
   kj::AutoCloseFd memory = takeGiven(), daemon(relayDescriptor + 1);
   KJ_SYSCALL(fcntl(daemon, F_SETFD, FD_CLOEXEC));
@@ -286,7 +287,7 @@ int runNewcomer(const Newcomer& newcomer) {
     say(nodeNotReached + reasonOf(*exception));
     return 1;
   }
-  leaveParent();  // first: the daemon watches the process that connects with it
+  leaveParent();  // first, because the daemon watches the process that connects to it
   kj::AutoCloseFd connection = connectUnix(newcomer.runDirectory + "/" + streamsSocketName);
   announce(connection, Bringing::program, token);
   say(std::string(1, nodeReached));
@@ -302,27 +303,27 @@ int run(int argc, char** argv) {
   GuestWatcher::About about;
   bool isQuiet = false, isStream = false;
   std::function<int()> chosen;
-  CLI::App app{"One end of what connects a program with a node elsewhere. Started by vgpuctl and vgpud.", "vgpu-relay"};
+  CLI::App app{"One end of the connection between a program and a node on another host. Started by vgpuctl and vgpud.", "vgpu-relay"};
   app.set_version_flag("--version", std::string("vgpu-relay ") + productVersion);
   app.require_subcommand(1);
-  auto* program = app.add_subcommand("program", "Be the node for programs of this host");
+  auto* program = app.add_subcommand("program", "Stand in for the node, for programs of this host");
   program->add_option("--node", node, endpointForms)->required();
   program->add_option("--run-dir", directory, "an empty folder for sockets and state")->required();
   program->callback([&] { chosen = [&] { return runProgramSide(endpointOf(node), directory); }; });
   auto* tool = app.add_subcommand("tool", "Connect descriptor 3 with a node's vgpud");
   tool->add_option("--node", node, endpointForms)->required();
-  tool->add_flag("--stream", isStream, "to take memory of a session that moves there, in the place of calls");
+  tool->add_flag("--stream", isStream, "for the memory of a session that migrates there, instead of for calls");
   tool->callback(
       [&] { chosen = [&] { return runToolSide(endpointOf(node), isStream ? GreetingFor::stream : GreetingFor::control); }; });
-  auto* successor = app.add_subcommand("successor", "Take the place of the relay that descriptor 3 leads to");
+  auto* successor = app.add_subcommand("successor", "Replace the relay to which descriptor 3 leads");
   successor->add_option("--node", node, endpointForms)->required();
-  successor->add_option("--state-dir", directory, "where the program waits")->required();
+  successor->add_option("--state-dir", directory, "the directory in which the program waits")->required();
   successor->callback([&] { chosen = [&] { return runSuccessor(endpointOf(node), directory); }; });
-  auto* machine = app.add_subcommand("guest", "Serve the programs of a virtual machine, whose memory descriptor 3 is");
+  auto* machine = app.add_subcommand("guest", "Serve the programs of a virtual machine; descriptor 3 is its memory");
   machine->add_option("--name", about.name, "the machine's, for messages")->required();
-  machine->add_option("--gpus", about.gpus, "that its programs see")->required();
-  machine->add_flag("--ptx", about.runsPtx, "they run PTX");
-  machine->add_option("--run-dir", directory, "of the vgpud that serves it")->required();
+  machine->add_option("--gpus", about.gpus, "how many GPUs its programs see")->required();
+  machine->add_flag("--ptx", about.runsPtx, "whether these GPUs run PTX");
+  machine->add_option("--run-dir", directory, "the run directory of the vgpud that serves it")->required();
   machine->callback([&] {
     chosen = [&]() -> int {
       GuestWatcher(takeGiven(), about, directory).run();
@@ -330,22 +331,22 @@ int run(int argc, char** argv) {
     };
   });
   Newcomer newcomer;
-  auto* comes = app.add_subcommand("newcomer", "Be the program of a session that comes with its virtual machine");
+  auto* comes = app.add_subcommand("newcomer", "Stand in for the program of a session that arrives with its virtual machine");
   comes->add_option("--name", newcomer.guest, "the machine's")->required();
-  comes->add_option("--slot", newcomer.slot, "that the session has in its memory")->required();
-  comes->add_option("--claim", newcomer.claim, "the number by which it has it")->required();
-  comes->add_option("--run-dir", newcomer.runDirectory, "of the vgpud that serves the machine")->required();
+  comes->add_option("--slot", newcomer.slot, "the session's slot in its memory")->required();
+  comes->add_option("--claim", newcomer.claim, "the number with which the session claimed the slot")->required();
+  comes->add_option("--run-dir", newcomer.runDirectory, "the run directory of the vgpud that serves the machine")->required();
   comes->add_option("--session-name", newcomer.program.name, "for people")->required();
   comes->add_option("--program", newcomer.program.path, "its path in the machine")->required();
   comes->add_option("--pid", newcomer.program.pid, "its process there")->required();
   comes->callback([&] { chosen = [&] { return runNewcomer(newcomer); }; });
-  auto* side = app.add_subcommand("node", "Be the program for a vgpud of this host");
-  side->add_option("--listener", listener, "the address that descriptor 3 was accepted at")->required();
-  side->add_option("--run-dir", directory, "of that vgpud")->required();
-  side->add_flag("--quiet", isQuiet, "do not say why somebody is turned away");
+  auto* side = app.add_subcommand("node", "Stand in for the program, for a vgpud of this host");
+  side->add_option("--listener", listener, "the address on which descriptor 3 was accepted")->required();
+  side->add_option("--run-dir", directory, "the run directory of that vgpud")->required();
+  side->add_flag("--quiet", isQuiet, "do not print why a client is refused");
   side->callback([&] { chosen = [&] { return runNodeSide(endpointOf(listener), directory, isQuiet); }; });
   keys::addCommands(app, chosen);
-  if (argc > 1 && std::string_view(argv[1]) == "keys") app.name("vgpuctl");  // of which it is a command, to people
+  if (argc > 1 && std::string_view(argv[1]) == "keys") app.name("vgpuctl");  // users know it as a command of vgpuctl
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

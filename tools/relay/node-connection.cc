@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::chrono::seconds greetingLimit{10};
 
-// Whoever has a session asks again: keys may be replaced just now.
+// A failure counts as temporary, because keys may be being replaced, and a relay with a session tries again.
 keys::Identity readOwnIdentity() {
   keys::Identity own;
   auto caught = kj::runCatchingExceptions([&] { own = keys::readIdentity(keys::ownIdentityFile()); });
@@ -39,11 +39,11 @@ ReachedNode reachNode(const Endpoint& node, const Greeting& greeting) {
   });
   KJ_IF_MAYBE (exception, caught) {
     const auto type = exception->getType();
-    if (type == kj::Exception::Type::FAILED) kj::throwFatalException(kj::mv(*exception));  // names the node
+    if (type == kj::Exception::Type::FAILED) kj::throwFatalException(kj::mv(*exception));  // the message names the node
     const bool mayNeedTls = type == kj::Exception::Type::DISCONNECTED && !isEncrypted;
     kj::throwFatalException(kj::Exception(type, __FILE__, __LINE__,
                                           kj::str(node.text(), " does not serve us: ", reasonOf(*exception),
-                                                  mayNeedTls ? ". It may take tls: only, or be no vgpud" : "")));
+                                                  mayNeedTls ? ". It may take tls: only, or may not be a vgpud" : "")));
   }
   return reached;
 }

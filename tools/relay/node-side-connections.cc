@@ -1,4 +1,4 @@
-// How the relay's connections come, go and come again: its program's, that program's virtual machine's, lanes, and daemons.
+// How the relay's connections begin, end and are replaced: those of its program, of that program's virtual machine, lanes, and daemons.
 #include <kj/debug.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,9 +15,9 @@ namespace vgpu::relay {
 namespace {
 
 constexpr size_t mostLanes = 16;
-constexpr std::chrono::seconds answerLimit{1};  // of a machine that has been loaded
+constexpr std::chrono::seconds answerLimit{1};  // for a machine that has been loaded
 
-// Whoever connects there, if it belongs to this user. What goes wrong with it is nothing to the session.
+// Accepts a connection if its peer belongs to this user. An error of `work` does not affect the session.
 template <typename Work>
 void acceptTrusted(int acceptor, Work work) {
   kj::AutoCloseFd from(accept4(acceptor, nullptr, nullptr, SOCK_CLOEXEC));
@@ -26,7 +26,8 @@ void acceptTrusted(int acceptor, Work work) {
   });
 }
 
-// Between the process that has a new connection's end, or a lane's, and the relay that has the session.
+// Passes a greeting with a descriptor between the process that has accepted a new connection, or a lane's, and the relay that has the
+// session.
 void passGreeting(ControlChannel& channel, const Greeting& greeting, int descriptor) {
   capnp::MallocMessageBuilder message;
   auto bytes = std::as_bytes(std::span(&greeting, 1));
@@ -51,7 +52,7 @@ std::optional<PassedGreeting> takeGreeting(ControlChannel& channel) {
 
 }  // namespace
 
-// The greeting goes along as it came; the relay that has the session answers it.
+// Forwards the greeting as received; the relay that has the session answers it.
 bool NodeSide::passOn(int connection, const std::string& runDirectory, const Greeting& greeting) {
   kj::AutoCloseFd relay;
   auto caught = kj::runCatchingExceptions([&] { relay = connectUnix(socketOf(runDirectory, greeting.token)); });
@@ -61,7 +62,7 @@ bool NodeSide::passOn(int connection, const std::string& runDirectory, const Gre
   return true;
 }
 
-// The relay gets the lane's other end, and answers with the session's memory.
+// Gives the relay the lane's other end; the relay answers with the session's memory.
 std::unique_ptr<Lane> NodeSide::offerLane(const std::string& runDirectory, const Greeting& greeting) {
   std::unique_ptr<Lane> lane;
   auto ignored = kj::runCatchingExceptions([&] {
@@ -77,13 +78,13 @@ std::unique_ptr<Lane> NodeSide::offerLane(const std::string& runDirectory, const
   return lane;
 }
 
-// From a process that has greeted its other end and shown whether it may use the node.
+// From a process whose peer it has greeted and admitted to the node.
 void NodeSide::takeLane() {
   acceptTrusted(laneAcceptor, [&](kj::AutoCloseFd from) {
     ControlChannel channel(kj::mv(from));
     auto offer = takeGreeting(channel);
     if (!offer || mirror == nullptr || isCut() || lanes.count() >= mostLanes) return;
-    if (offer->greeting.received != connections) return;  // it is beside an earlier one
+    if (offer->greeting.received != connections) return;  // it belongs to an earlier connection
     const int memory[] = {segmentFile.fd()};
     capnp::MallocMessageBuilder message;
     message.initRoot<control::ToSession>().initOpened();
@@ -92,8 +93,8 @@ void NodeSide::takeLane() {
   });
 }
 
-// Takes the place of the one that is there, broken or not: only the program's relay knows the token. One that it has given up
-// since may arrive late, and what it says of received messages is outdated.
+// Replaces the present connection, broken or not: only the program's relay knows the token. A connection that the program's relay has given
+// up meanwhile may arrive late, and its number of received messages is outdated.
 void NodeSide::takeConnection() {
   acceptTrusted(acceptor, [&](kj::AutoCloseFd from) {
     ControlChannel channel(kj::mv(from));
@@ -102,23 +103,23 @@ void NodeSide::takeConnection() {
     latest = passed->greeting;
     replacement = kj::mv(passed->descriptor);
   });
-  if (replacement.get() >= 0) replaceConnection("another connection has taken its place");
+  if (replacement.get() >= 0) replaceConnection("another connection has replaced it");
 }
 
-// The machine was saved, and goes on: the mailbox may be what it was then.
+// The machine was restored from a saved state, and its mailbox may be in that state.
 void NodeSide::attach() {
   acceptTrusted(acceptor, [&](kj::AutoCloseFd from) {
     if (isArriving) return;
     begun = GuestStream::beginAnew(*guest);
     begun->sayReceived(link.receivedMessages());
     isAttaching = true;
-    replaceConnection("its mailbox is begun anew");
+    replaceConnection("its mailbox was reset");
     const char done = 1;
     KJ_SYSCALL(write(from, &done, 1));
   });
 }
 
-// As soon as the machine says something it has been loaded, and runs.
+// When the machine sends anything, it has been loaded and runs.
 std::unique_ptr<ByteStream> NodeSide::meetMachine() {
   if (openedMessage == nullptr) return nullptr;
   if (begun != nullptr && begun->hearReceived()) {
@@ -133,13 +134,12 @@ std::unique_ptr<ByteStream> NodeSide::meetMachine() {
   return nullptr;
 }
 
-// When the machine has said what it has received.
-// A machine that is loaded from disk brings earlier states of the mailbox before the last one. Until attach() is told that it is
-// there, nothing is made of them, but for the end of the session.
+// Follows the guest when it has said how many messages it has received. A machine that is loaded from disk contains earlier states of the
+// mailbox than the last one. Until attach() is told that the machine is there, these are ignored, except the end of the session.
 std::unique_ptr<ByteStream> NodeSide::followGuest() {
   if (!isAttaching) {
     const bool isOver = guest->words().released.load(std::memory_order_acquire) == guest->claim;
-    if (isOver) fail("the machine has given its session up");
+    if (isOver) fail("the machine has ended the session");
     return nullptr;
   }
   auto received = begun->hearReceived();
@@ -151,7 +151,7 @@ std::unique_ptr<ByteStream> NodeSide::followGuest() {
 
 std::unique_ptr<ByteStream> NodeSide::reconnect() {
   if (guest) return isArriving ? meetMachine() : followGuest();
-  if (isArriving) fail("the session does not arrive");  // it has another node yet
+  if (isArriving) fail("the session did not arrive");  // another node still has it
   if (replacement.get() < 0) return nullptr;
   auto connection = std::make_unique<PlainStream>(kj::mv(replacement));
   link.restart(latest.received);

@@ -24,7 +24,7 @@ using std::chrono::seconds;
 
 constexpr seconds openLimit{60};
 constexpr std::chrono::hours forDays{24 * 365};
-// Nothing is outstanding: only the worker's own flags can change, and words that graphs write.
+// When nothing is outstanding, only the worker's own flags can change, and words that graphs write.
 constexpr uint64_t idleSleep = 20'000'000, watchingSleep = 1'000'000;  // nanoseconds
 
 void passOpen(control::Open::Reader open, ControlChannel& daemon, kj::ArrayPtr<const int> memory,
@@ -33,7 +33,7 @@ void passOpen(control::Open::Reader open, ControlChannel& daemon, kj::ArrayPtr<c
   auto root = message.initRoot<control::ToNode>();
   root.setOpen(open);
   root.getOpen().setRelayed(true);
-  auto place = root.getOpen().initPlace();  // not what the program says
+  auto place = root.getOpen().initPlace();  // replaces the program's own claim
   if (guest) {
     place.setGuest(reader(guest->guest));
     place.setSlot(static_cast<uint32_t>(guest->slot));
@@ -56,7 +56,7 @@ MemoryFile NodeSide::adoptMemory(kj::AutoCloseFd& fd) {
 NodeSide::NodeSide(std::unique_ptr<ByteStream> connection, std::string directory, const Greeting& greeting)
     : runDirectory(std::move(directory)), socketPath(socketOf(runDirectory, greeting.token)), latest(greeting) {
   if (mkdir((runDirectory + "/relays").c_str(), 0700) < 0 && errno != EEXIST)
-    fail("there is no folder for relays in " + runDirectory);
+    fail("cannot make the folder for relays in " + runDirectory);
   acceptor = listenUnix(socketPath);
   watch(acceptor);
   laneAcceptor = listenUnix(socketPath + lanesSuffix);
@@ -64,12 +64,12 @@ NodeSide::NodeSide(std::unique_ptr<ByteStream> connection, std::string directory
   use(std::move(connection));
 }
 
-// Makes what a worker would make: the memory that the session had is the other host's.
+// Makes the memory that a worker would make: the session's former memory is on the other host.
 NodeSide::NodeSide(std::unique_ptr<ByteStream> connection, std::string directory, const Greeting& greeting,
                    ControlChannel program)
     : NodeSide(std::move(connection), std::move(directory), greeting) {
   auto answer = program.receive(0, Clock::now() + openLimit);
-  if (!answer || !answer->reader->getRoot<control::ToSession>().isOpened()) fail("the session is not expected here any more");
+  if (!answer || !answer->reader->getRoot<control::ToSession>().isOpened()) fail("the session is no longer expected here");
   segmentFile = Segment::create();
   segment.emplace(segmentFile);
   hostArenaFile = MemoryFile::create("vgpu-host-arena", hostArenaBytes);
@@ -82,19 +82,19 @@ NodeSide::NodeSide(std::unique_ptr<ByteStream> connection, std::string directory
 NodeSide::NodeSide(GuestPlace place, std::string directory, const std::string& attachSocket)
     : runDirectory(std::move(directory)), socketPath(attachSocket), guest(std::move(place)) {
   segmentFile = guest->segment();
-  unlink(socketPath.c_str());  // of one that was killed: the slot is ours alone
+  unlink(socketPath.c_str());  // left by a killed process: we have locked the slot
   acceptor = listenUnix(socketPath);
   watch(acceptor);
   use(std::make_unique<GuestStream>(*guest, GuestFile::Side::host));
 }
 
-// The machine's memory may come at any time from here on; nothing but the segment's head, which is what that brings too, is
-// written.
+// The machine's memory may be loaded at any time from here on. So only the segment's header is written, which the machine's memory contains
+// too.
 NodeSide::NodeSide(GuestPlace place, std::string directory, const std::string& attachSocket, ControlChannel daemon,
                    Program itsProgram)
     : runDirectory(std::move(directory)), socketPath(attachSocket), guest(std::move(place)), program(std::move(itsProgram)) {
   auto answer = daemon.receive(0, Clock::now() + openLimit);
-  if (!answer || !answer->reader->getRoot<control::ToSession>().isOpened()) fail("the session is not expected here any more");
+  if (!answer || !answer->reader->getRoot<control::ToSession>().isOpened()) fail("the session is no longer expected here");
   segmentFile = guest->segment();
   Segment::prepare(segmentFile);
   hostArenaFile = MemoryFile::create("vgpu-host-arena", hostArenaBytes);
@@ -133,11 +133,11 @@ void NodeSide::take(const LinkMessage& message) {
       channels.clear();
       return finish();
     default:
-      fail("the program's side sent a message that has no place here: " + std::to_string(message.type));
+      fail("the program's side sent an unexpected message: " + std::to_string(message.type));
   }
 }
 
-// As the client library opens a session. The program's pid is of its own host.
+// Opens the session as the client library would. The program's pid is that of its own host.
 void NodeSide::takeOpen(std::span<const std::byte> bytes) {
   if (isOpened() || !channels.empty()) fail("the program's side opened the session twice");
   ReceivedControl request(bytes);
@@ -191,14 +191,14 @@ void NodeSide::takeControl(uint32_t number, std::span<const std::byte> bytes) {
   if (found == channels.end()) return;  // the daemon has closed it
   ReceivedControl message(bytes);
   auto said = message.get<control::ToNode>();
-  if (said.isOpen() && openedMessage != nullptr) {  // it has been said for it
+  if (said.isOpen() && openedMessage != nullptr) {  // the relay has already answered for it
     send(link, RelayMessage::control, OnChannel{number}, bytesOf(openedMessage));
     openedMessage = nullptr;
     return;
   }
   const int memory[] = {segmentFile.fd(), hostArenaFile.fd(), stateFolder};
   if (said.isGateClosed()) isHeld = true;
-  if (said.isAccepted() && segment) {  // else the program has written it itself
+  if (said.isAccepted() && segment) {  // otherwise the program has written it itself
     accepted = said.getAccepted();
     segment->header().handover.store(accepted);
   }
@@ -211,17 +211,17 @@ void NodeSide::takeControl(uint32_t number, std::span<const std::byte> bytes) {
   if (caught != nullptr) passClosed(number);
 }
 
-// Written beside the list that is there, and put in its place when it is complete.
+// Written beside the existing list, and renamed over it when it is complete.
 void NodeSide::takeObjects(std::span<const std::byte> bytes) {
   auto head = mirror::take<ObjectBytes>(bytes);
   const std::string folder = stateDirectory + "/objects", made = folder + "/new", final = folder + "/data.mdb";
   if (head.offset == 0) {
-    if (mkdir(folder.c_str(), 0700) < 0 && errno != EEXIST) fail("there is no folder " + folder);
+    if (mkdir(folder.c_str(), 0700) < 0 && errno != EEXIST) fail("cannot make the folder " + folder);
     int fd;
     KJ_SYSCALL(fd = ::open(made.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), made.c_str());
     objects = kj::AutoCloseFd(fd);
   }
-  if (objects.get() < 0 || head.offset + bytes.size() > head.total) fail("the program's side sent an impossible object list");
+  if (objects.get() < 0 || head.offset + bytes.size() > head.total) fail("the program's side sent an invalid object list");
   ssize_t put;
   KJ_SYSCALL(put = pwrite(objects, bytes.data(), bytes.size(), static_cast<off_t>(head.offset)), made.c_str());
   if (static_cast<size_t>(put) != bytes.size()) fail("there is no space for the object list in " + folder);
@@ -239,11 +239,11 @@ void NodeSide::serveChannel(uint32_t number) {
   auto message = received->reader->getRoot<control::ToSession>();
   if (guest && isArriving) return answerForProgram(*received);
   if (message.isLeft()) return leave(number);
-  if (message.isReattach()) {  // the first of the daemon that the session has arrived at
+  if (message.isReattach()) {  // the first message of the daemon at which the session has arrived
     auto words = flatten<control::ToSession>(message);
     return send(link, RelayMessage::reattach, OnChannel{number}, bytesOf(words));
   }
-  if (mirror != nullptr && !isCut()) mirror->send();  // what the worker has done before comes before
+  if (mirror != nullptr && !isCut()) mirror->send();  // what the worker has done before must be sent before
   note(message);
   auto words = flatten<control::ToSession>(message);
   send(link, RelayMessage::control, OnChannel{number}, bytesOf(words));
@@ -255,7 +255,7 @@ void NodeSide::note(control::ToSession::Reader message) {
   if (message.isOpenGate()) isHeld = isArriving = false;
 }
 
-// The daemon has ended, or given its resume up. If the worker has not claimed the session by then, it cannot any more.
+// The daemon has ended, or has given its resume up. If the worker has not claimed the session by then, it cannot any more.
 void NodeSide::passClosed(uint32_t number) {
   channels.erase(number);
   if (segment && accepted != 0) withdrawHandover(segment->header().handover, accepted);
@@ -270,7 +270,7 @@ void NodeSide::serveWatched(int fd) {
   takeDaemon();
 }
 
-// While its machine is on the way.
+// Answers for the program while its machine is on the way.
 void NodeSide::answerForProgram(ControlMessage& received) {
   auto message = received.reader->getRoot<control::ToSession>();
   if (message.isReattach()) {
@@ -296,31 +296,30 @@ void NodeSide::openForProgram(const std::string& session) {
   passOpen(open.asReader(), channels.at(0), kj::arrayPtr(memory, 3), guest);
 }
 
-// The machine has moved, or is on disk, and the session with it: nobody reads what is written here.
+// The machine has moved, or is saved on disk, and the session with it: nobody reads what is written here any more.
 void NodeSide::leave(uint32_t number) {
   capnp::MallocMessageBuilder message;
   message.initRoot<control::ToNode>().setMoved();
   auto ignored = kj::runCatchingExceptions([&] { channels.at(number).send(message, nullptr, Clock::now() + messageLimit); });
   channels.clear();
   guest->file->clearPieces(guest->slot, guest->locked);
-  replaceConnection("its machine is not here any more");
+  replaceConnection("its machine has left this host");
   finish();
 }
 
 void NodeSide::giveUp(const std::string& why) {
-  if (guest && !channels.empty()) std::fprintf(stderr, "vgpu-relay: a virtual machine's session ends: %s\n", why.c_str());
+  if (guest && !channels.empty()) std::fprintf(stderr, "vgpu-relay: a virtual machine's session has ended: %s\n", why.c_str());
   channels.clear();
   finish();
 }
 
-// Of a machine that is stopped, or has ended: from here that looks alike. While the gate is closed the program may sleep for
-// days.
+// A machine that is stopped looks the same from here as one that has ended. While the gate is closed, the program may sleep for days.
 seconds NodeSide::mostSilence() const {
   if (!guest) return RelayLoop::mostSilence();
   return isHeld ? forDays : std::max(reconnectLimit(), RelayLoop::mostSilence());
 }
 
-// A machine that migrates comes when it comes; the daemon gives up before.
+// A migrating machine may arrive at any time; the daemon's limit is shorter.
 seconds NodeSide::mostCut() const { return guest && (isArriving || isStill) ? forDays : RelayLoop::mostCut(); }
 
 uint64_t NodeSide::mostSleep(Backoff& backoff) {

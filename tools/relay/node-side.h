@@ -1,10 +1,10 @@
-// The relay beside a vgpud: to the daemon, and to every daemon of its host that resumes the session, it is the program. It has
-// the memory that the worker shares, and passes on what the worker and the daemon do there and say.
+// The relay beside a vgpud: it acts as the program towards the daemon, and towards every daemon of its host that resumes the session. It
+// has the memory that the worker shares, and passes on what the worker writes and the daemon sends.
 //
-// If the program is in a virtual machine of this host, the worker shares its memory with that machine: then there is no mirror,
-// and what passes here are control messages and the object list.
+// If the program is in a virtual machine of this host, the worker shares memory with that machine: there is no mirror, and only control
+// messages and the object list are passed on.
 //
-// One process a session, one thread. It lives as long as the program; its process is the session's owner on this host.
+// One process per session, one thread. It lives as long as the program; its process is the session's owner on this host.
 #pragma once
 
 #include <memory>
@@ -21,30 +21,30 @@ namespace vgpu::relay {
 
 class NodeSide final : public RelayLoop {
  public:
-  // `connection`: greeted. `runDirectory`: of the vgpud that gives the session. A connection that takes this one's place comes by
-  // the socket relays/TOKEN there.
+  // `connection`: greeted. `runDirectory`: that of the vgpud that opens the session. A connection that replaces this one arrives through
+  // the socket relays/TOKEN in it.
   NodeSide(std::unique_ptr<ByteStream> connection, std::string runDirectory, const Greeting& greeting);
-  // The same of a session that arrives from another host: `program` is known to the daemon as its program.
+  // The same for a session that arrives from another host: `program` is the daemon's connection with its program.
   NodeSide(std::unique_ptr<ByteStream> connection, std::string runDirectory, const Greeting& greeting, ControlChannel program);
-  // The same of a program in a virtual machine, which has `place` of its memory. Ends that place's session when it is destroyed.
-  // Whoever connects with the socket `attachSocket` has it begin the mailbox anew, and gets a byte when it has.
+  // The same for a program in a virtual machine, with `place` in its memory. The destructor ends that place's session. A process that
+  // connects to the socket `attachSocket` makes it reset the mailbox, and gets a byte when that is done.
   NodeSide(GuestPlace place, std::string runDirectory, const std::string& attachSocket);
-  // The same of a session that arrives from another host with its virtual machine: `daemon` knows this process as its program,
-  // which is asked when the machine is here.
+  // The same for a session that arrives from another host with its virtual machine: `daemon` is the connection with the daemon, for which
+  // this process is the program. The real program is asked when the machine is here.
   struct Program {
     std::string name, path;
-    pid_t pid = 0;  // there
+    pid_t pid = 0;  // inside the machine
   };
   NodeSide(GuestPlace place, std::string runDirectory, const std::string& attachSocket, ControlChannel daemon, Program program);
   ~NodeSide() override;
 
-  // Gives a connection of a session that exists to the relay that has it. False if there is none.
+  // Passes a connection of an existing session to the relay that has the session. Returns false if there is none.
   static bool passOn(int connection, const std::string& runDirectory, const Greeting& greeting);
-  // Offers the relay that has the session a lane, for a further connection. Nothing if it wants none.
+  // Offers the relay that has the session a lane, over an additional connection. Null if the relay does not want one.
   static std::unique_ptr<Lane> offerLane(const std::string& runDirectory, const Greeting& greeting);
 
  private:
-  // In the run directory: by which connections for the session come, and with the suffix lanes.
+  // The socket in the run directory through which connections for the session arrive; with the suffix, lanes.
   static std::string socketOf(const std::string& runDirectory, const SessionToken& token);
   static constexpr const char* lanesSuffix = "-lanes";
   static MemoryFile adoptMemory(kj::AutoCloseFd& fd);
@@ -55,7 +55,7 @@ class NodeSide final : public RelayLoop {
   void serveWatched(int fd) override;
   std::unique_ptr<ByteStream> reconnect() override;
   bool canReconnect() const override { return !guest || isAttaching || isArriving || isStill; }
-  // While a machine may be saved or moved, nothing is written into its memory that need not be: it would not see all of it.
+  // While a machine may be saved or moved, only indispensable data is written into its memory, because the machine might not get it.
   bool isSilent() const override { return guest && isStill; }
   std::chrono::seconds mostCut() const override;
   void giveUp(const std::string& why) override;
@@ -82,28 +82,28 @@ class NodeSide final : public RelayLoop {
   void enterFolder(control::Opened::Reader opened);
 
   const std::string runDirectory, socketPath;
-  std::optional<GuestPlace> guest;     // if the program is in a virtual machine
-  std::unique_ptr<GuestStream> begun;  // its mailbox that was begun anew, until the machine follows
+  std::optional<GuestPlace> guest;     // set if the program is in a virtual machine
+  std::unique_ptr<GuestStream> begun;  // its mailbox after a reset, until the machine follows
   bool isAttaching = false;
   bool isStill = false;                                   // the program is suspended, or about to move with its machine
-  Program program;                                        // of a session that arrives with its machine,
-  kj::Array<capnp::word> reattachMessage, openedMessage;  // and what it will be told
+  Program program;                                        // for a session that arrives with its machine: the program,
+  kj::Array<capnp::word> reattachMessage, openedMessage;  // and the messages that it will be sent
   Clock::time_point begunAt{};
-  kj::AutoCloseFd acceptor;     // of connections that take this one's place,
-  kj::AutoCloseFd replacement;  // and the next one, greeted,
-  Greeting latest{};            // of the one that was greeted last
-  uint32_t connections = 0;     // that have taken another one's place
-  kj::AutoCloseFd laneAcceptor;  // of processes that have a further connection
-  kj::AutoCloseFd reattach;     // of daemons, once there is a session
+  kj::AutoCloseFd acceptor;     // for connections that replace the present one,
+  kj::AutoCloseFd replacement;  // and the next such connection, greeted,
+  Greeting latest{};            // the greeting of the latest connection
+  uint32_t connections = 0;     // how many connections have replaced another one
+  kj::AutoCloseFd laneAcceptor;  // for processes with an additional connection
+  kj::AutoCloseFd reattach;     // for daemons, once there is a session
   kj::AutoCloseFd stateFolder;
   std::string stateDirectory;
   MemoryFile segmentFile, hostArenaFile;
   std::optional<Segment> segment;
   std::unique_ptr<WorkerMirror> mirror;
-  kj::AutoCloseFd objects;  // the object list on its way
+  kj::AutoCloseFd objects;  // the object list being received
   uint32_t lastChannel = 0;
-  uint64_t accepted = 0;  // the number of the handover that the program has accepted last
-  bool isArriving = false;  // from another host, and no worker here has it yet
+  uint64_t accepted = 0;  // the number of the latest handover that the program has accepted
+  bool isArriving = false;  // it comes from another host, and no worker here has it yet
   bool isHeld = false;    // the gate is closed: the program does not need a daemon
 };
 

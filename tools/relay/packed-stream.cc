@@ -10,12 +10,12 @@ namespace vgpu::relay {
 void PackedStream::begin(std::span<const std::byte> piece) {
   packed = packer.pack(piece);
   sending = {static_cast<uint32_t>(piece.size()), static_cast<uint32_t>(packed.size())};
-  if (packed.data() == piece.data()) packed = {};  // it may be given again from another place
+  if (packed.data() == piece.data()) packed = {};  // not kept: the caller may pass the piece again from another address
   sent = 0;
   sendingSince = LanePacker::Clock::now();
 }
 
-// `all` comes behind the first `from` bytes of what is being sent. Whether the connection has all of it.
+// `all` follows the first `from` bytes of what is being sent. Returns whether the connection has taken all of it.
 bool PackedStream::put(std::span<const std::byte> all, size_t from) {
   while (sent < from + all.size()) {
     const size_t taken = connection->write(all.subspan(sent - from));
@@ -63,7 +63,7 @@ size_t PackedStream::read(std::span<std::byte> room) {
   return all;
 }
 
-// Whether it is there.
+// Returns whether the head is complete.
 bool PackedStream::takeHead() {
   while (arrivedHead < sizeof arriving) {
     const size_t got = connection->read(std::as_writable_bytes(std::span(&arriving, 1)).subspan(arrivedHead));
@@ -72,7 +72,7 @@ bool PackedStream::takeHead() {
   }
   const bool fits =
       arriving.bytes > 0 && arriving.bytes <= LanePacker::mostBytes && arriving.packed > 0 && arriving.packed <= arriving.bytes;
-  if (!fits) fail("the other side sent a piece of an impossible size");
+  if (!fits) fail("the other side sent a piece with an invalid size");
   return true;
 }
 
@@ -83,7 +83,7 @@ size_t PackedStream::takePlain(std::span<std::byte> room) {
   return got;
 }
 
-// Whether the whole piece is there.
+// Returns whether the piece is complete.
 bool PackedStream::takePacked() {
   const auto from = packer.packedRoom().first(arriving.packed);
   while (arrived < from.size()) {
@@ -94,7 +94,7 @@ bool PackedStream::takePacked() {
   unpacked.resize(LanePacker::mostBytes);
   const auto piece = std::span(unpacked).first(arriving.bytes);
   arrivedHead = arrived = 0;
-  if (!LanePacker::unpack(from, piece)) fail("the other side sent a piece that is no LZ4 block");
+  if (!LanePacker::unpack(from, piece)) fail("the other side sent a piece that is not an LZ4 block");
   unread = piece;
   return true;
 }

@@ -1,12 +1,11 @@
-// A stream of memory between hosts (docs/migration.md), of which pieces are compressed if that pays: the bytes that are written
-// at one end are read at the other.
+// A stream of memory between hosts (docs/migration.md) that compresses pieces if that is worthwhile: the bytes written at one end are read
+// at the other.
 //
-//   on the connection:  bytes (4) · bytes that follow (4) · these
+//   on the connection:  bytes (4) · bytes that follow (4) · those bytes
 //
 // Numbers are little endian. If fewer bytes follow than the piece has, they are an LZ4 block (lane-packer.h).
 //
-// The peer is not trusted: read() throws kj::Exception at a piece of an impossible size, and at one that is no such block. One
-// thread.
+// The peer is not trusted: read() throws kj::Exception at a piece of an impossible size, and at an invalid block. One thread.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +24,7 @@ class PackedStream final : public ByteStream {
   explicit PackedStream(std::unique_ptr<ByteStream> connection) : connection(std::move(connection)) {}
 
   size_t read(std::span<std::byte> room) override;
-  // A piece counts as taken when the connection has all of it.
+  // A piece counts as taken when the connection has taken all of it.
   size_t write(std::span<const std::byte> bytes) override;
   int fd() const override { return connection->fd(); }
   short eventsOf(bool reading, bool writing) const override { return connection->eventsOf(reading, writing); }
@@ -43,15 +42,15 @@ class PackedStream final : public ByteStream {
   const std::unique_ptr<ByteStream> connection;
   LanePacker packer;
 
-  Head sending{};                     // no bytes: nothing is being sent
-  std::span<const std::byte> packed;  // what follows, if that is not the piece itself
-  size_t sent = 0;                    // of the head and what follows
+  Head sending{};                     // bytes 0: nothing is being sent
+  std::span<const std::byte> packed;  // what follows the head, if that is not the piece itself
+  size_t sent = 0;                    // bytes of the head and what follows
   LanePacker::Clock::time_point sendingSince;
 
   Head arriving{};
   size_t arrivedHead = 0, arrived = 0;  // bytes of the head; of what follows
-  std::vector<std::byte> unpacked;      // made when it is needed
-  std::span<const std::byte> unread;    // of it
+  std::vector<std::byte> unpacked;      // allocated when needed
+  std::span<const std::byte> unread;    // the unread part of `unpacked`
 };
 
 }  // namespace vgpu::relay

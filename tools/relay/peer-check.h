@@ -1,5 +1,5 @@
-// Whether the certificate that the other side of a TLS connection shows may be used, and what is said if not: here, of its
-// certificate; and of ours, if the other side refuses it with an alert.
+// Checks the certificate of the other side of a TLS connection, and explains refusals: ours of its certificate, and the other side's of
+// ours, which arrives as an alert.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -12,23 +12,24 @@ namespace vgpu::relay {
 
 class PeerCheck {
  public:
-  // `host`: the name by which a node was asked for; empty at the node. `own` must outlive it.
+  // `host`: the name that was used for the node; empty on the node's side. `own` must outlive it.
   PeerCheck(const keys::Identity& own, std::string host) : own(own), host(std::move(host)) {}
 
-  // Makes the connection ask for the other side's certificate, and check it: signed by our CA, valid now, for our own user, and
-  // of the host that was asked for. Must outlive the handshake.
+  // Makes the connection request and check the other side's certificate: signed by our CA, valid now, for our own user, and for the
+  // requested host. Must outlive the handshake.
   void watch(SSL* connection);
-  // Why the handshake, or what was read or written after it, has failed, with `result` of that call.
+  // Why the handshake, or a later read or write, has failed; `result`: that call's result.
   std::string problemOf(SSL* connection, int result) const;
 
  private:
   static int verify(int accepted, X509_STORE_CTX* context);
-  // Why it cannot be used, if so; `error`: what OpenSSL found, and afterwards what it is to tell the other side.
+  // Why the certificate cannot be used; empty if it can. `error`: what OpenSSL found on entry, and what it is to tell the other side on
+  // return.
   std::string judge(int& error, const X509& certificate) const;
 
   const keys::Identity& own;
   const std::string host;
-  std::string problem;  // with its certificate
+  std::string problem;  // with the other side's certificate
 };
 
 }  // namespace vgpu::relay

@@ -1,4 +1,4 @@
-// How the relay's connection with the node is made and made again, further ones beside it, and the relay that takes this one's place.
+// How the relay's connection to the node is made and replaced, also its additional connections, and the relay that replaces this one.
 #include <kj/debug.h>
 #include <unistd.h>
 
@@ -31,18 +31,18 @@ void ProgramSide::follow() { use(reachNode(node, {GreetingFor::arrival, token, 0
 
 void ProgramSide::startSuccessor(control::Approach::Reader approach) {
   auto caught = kj::runCatchingExceptions([&] {
-    if (guest) fail("it is in a virtual machine, and moves with that");
+    if (guest) fail("its program is in a virtual machine: the session moves with the machine");
     auto shown = approach.getToken();
-    if (shown.size() != token.size()) fail("the node gave a token of another size");
+    if (shown.size() != token.size()) fail("the node sent a token of the wrong size");
     std::string shownToken(shown.begin(), shown.end());
     successor = startSuccessorRelay(approach.getNode().cStr(), stateDirectory, shownToken).connection;
   });
-  KJ_IF_MAYBE (exception, caught) {  // nobody comes to the other node, which says so
+  KJ_IF_MAYBE (exception, caught) {  // if nobody connects to the other node, that node reports it
     std::fprintf(stderr, "vgpu-relay: this session cannot move: %s\n", reasonOf(*exception).c_str());
   }
 }
 
-// The predecessor has told the program that it may be met, or has ended.
+// The predecessor says that the program may be contacted, or has ended.
 void ProgramSide::servePredecessor() {
   char met;
   if (read(predecessor, &met, 1) != 1) return end();
@@ -53,8 +53,8 @@ void ProgramSide::servePredecessor() {
   meetProgram(channel, bytes);
 }
 
-// Begins further connections when the session has moved much, and again after its connection was made again: then there must be
-// at least one, because bytes that are to go beside messages have no other way.
+// Makes additional connections when the session has moved many bytes, and after each replacement of its connection: then at least one is
+// required, because bytes to be sent beside messages have no other way.
 void ProgramSide::tendLanes() {
   if (laneWish.count == 0 || (!hasHadLanes && link.bulkBytes() < laneWish.from) || !owns()) return;
   if (lanes.hasReady()) {
@@ -63,7 +63,7 @@ void ProgramSide::tendLanes() {
   }
   const auto now = Clock::now();
   if (hasHadLanes && now - lanesReadyAt >= reconnectLimit())
-    return giveUp("no further connection can be made: " + lanes.whyNotReady());
+    return giveUp("cannot make a further connection: " + lanes.whyNotReady());
   if (lanes.count() != 0 || now - lanesTriedAt < lanesRetry) return;
   lanesTriedAt = now;
   for (unsigned i = 0; i < laneWish.count; ++i) startLane(lanes.add(), segmentFile, node, {GreetingFor::lane, token, connection});
@@ -87,10 +87,10 @@ std::unique_ptr<ByteStream> ProgramSide::followHost() {
   return std::move(begun);
 }
 
-// The host that was asked serves this machine no more: it has moved, and nothing of a session is there yet. Another one gets
-// another place.
+// The host that was asked does not serve this machine any more: the machine has moved, before the session was opened. The new host gets a
+// new request, with a new slot.
 std::unique_ptr<ByteStream> ProgramSide::askAgain() {
-  if (++timesAsked == mostTimesAsked) fail("no host opens the session");
+  if (++timesAsked == mostTimesAsked) fail("no vgpud of the host opens the session");
   releaseSlot(*guest);
   guest.reset();
   guest = claimSlot(openGuestDevice(node));
@@ -102,7 +102,7 @@ std::unique_ptr<ByteStream> ProgramSide::askAgain() {
 std::unique_ptr<ByteStream> ProgramSide::reconnect() {
   if (guest && isAsking() && !isOutdated()) return askAgain();
   if (guest) return followHost();
-  if (!owns()) fail("the session stays where it is");
+  if (!owns()) fail("the session does not move");
   auto reached = reachNode(node, {GreetingFor::session, token, link.receivedMessages(), ++attempts});
   link.restart(reached.answer.received);
   connection = reached.answer.connection;

@@ -26,7 +26,7 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr uint64_t idleSleep = 1'000'000'000;  // nanoseconds; bells and descriptors end it
+constexpr uint64_t idleSleep = 1'000'000'000;  // nanoseconds; bells and descriptors end the sleep
 
 template <typename Fill>
 void say(ControlChannel& channel, Fill&& fill, kj::ArrayPtr<const int> descriptors = nullptr) {
@@ -93,20 +93,20 @@ void ProgramSide::take(const LinkMessage& message) {
     case RelayMessage::closed:
       return close(mirror::take<OnChannel>(payload).channel);
     default:
-      fail("the node sent a message that has no place here: " + std::to_string(message.type));
+      fail("the node sent an unexpected message: " + std::to_string(message.type));
   }
 }
 
-// What a worker makes for a session that it serves itself.
+// Makes the memory that a worker makes for a session of its own host.
 void ProgramSide::takeOpened(std::span<const std::byte> bytes) {
   if (segment) fail("the node opened the session twice");
   asked = nullptr;
   ReceivedControl received(bytes);
   auto said = received.get<control::ToSession>();
-  if (!said.isOpened()) fail("the node answered with something else than a session");
+  if (!said.isOpened()) fail("the node did not answer with a session");
   std::string id = said.getOpened().getSession().cStr();
   if (id.empty() || id.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz") != std::string::npos)
-    fail("the node gave the session an impossible name");
+    fail("the node gave the session an invalid id");
   segmentFile = guest ? guest->segment() : Segment::create();
   segment.emplace(segmentFile);
   if (!guest) {
@@ -116,7 +116,7 @@ void ProgramSide::takeOpened(std::span<const std::byte> bytes) {
   }
   stateDirectory = directory + "/sessions/" + id;
   KJ_SYSCALL(mkdir(stateDirectory.c_str(), 0700), stateDirectory.c_str());
-  const int memory[] = {segmentFile.fd()};  // and no host arena, as host memory is not shared
+  const int memory[] = {segmentFile.fd()};  // without a host arena, because host memory is not shared
   say(
       channels.at(0),
       [&](control::ToSession::Builder message) {
@@ -146,7 +146,7 @@ void ProgramSide::takeControl(uint32_t channel, std::span<const std::byte> bytes
   if (said.isMoving() && successor.get() >= 0 && write(successor, &met, 1) != 1) successor = nullptr;
 }
 
-// The program waits, and the host writes nothing more: what is there now is what the machine takes along.
+// The program waits, and the host writes nothing more: the machine takes the present content along.
 void ProgramSide::rewrite(uint32_t channel) {
   guest->file->rewrite(guest->slot, guest->locked);
   capnp::MallocMessageBuilder message;
@@ -155,13 +155,13 @@ void ProgramSide::rewrite(uint32_t channel) {
   send(link, RelayMessage::control, OnChannel{channel}, bytesOf(words));
 }
 
-// As far as the program has written it. Without it the node makes fewer objects ahead.
+// The list as far as the program has written it. Without it the node makes fewer objects ahead.
 void ProgramSide::tellObjects() {
   if (!segment || isMoving || isSuspended || gateClosed) return;
   kj::runCatchingExceptions([&] { sendObjects(); });
 }
 
-// A daemon of the node's host wants to resume the session: the program listens in its state directory.
+// A daemon on the node's host wants to resume the session: the program listens in its state directory.
 void ProgramSide::takeReattach(uint32_t channel, std::span<const std::byte> bytes) {
   if (predecessor.get() < 0 || mayMeet) return meetProgram(channel, bytes);
   meeting.emplace(channel, std::vector<std::byte>(bytes.begin(), bytes.end()));
@@ -187,13 +187,13 @@ void ProgramSide::passClosed(uint32_t channel) {
   if (channels.empty() && (program.get() < 0 || !owns())) end();
 }
 
-// The other end has ended: a vgpud, or the other relay's connection with it.
+// The other end of the channel has ended: a vgpud, or its connection with the other relay.
 void ProgramSide::close(uint32_t channel) {
   channels.erase(channel);
   if (!segment || !owns()) end();
 }
 
-// The program's answer to `reattach` in the successor: what it passes is the memory that the predecessor has made.
+// In the successor: the program's answer to `reattach`. It passes the memory that the predecessor has made.
 void ProgramSide::adopt(ControlMessage& opened) {
   if (opened.descriptors.size() < 2) fail("the program has not passed its memory");
   segmentFile = MemoryFile::adopt(opened.descriptors[0].release(), 1, std::numeric_limits<int64_t>::max());
@@ -204,7 +204,7 @@ void ProgramSide::adopt(ControlMessage& opened) {
   watch(bells->fd());
 }
 
-// In the name of the node's worker: from here on there is no way back for the program. False if it has withdrawn.
+// Claims the session for the node's worker: irrevocable for the program. Returns false if the program has withdrawn.
 bool ProgramSide::claim(uint64_t handover) {
   if (!claimHandover(segment->header().handover, handover)) return false;
   unwatch(predecessor);
@@ -226,7 +226,7 @@ void ProgramSide::serveChannel(uint32_t number) {
     return end();
   }
   if (message.isGateClosed()) {
-    isMoving = false;  // it stays, if it was to move
+    isMoving = false;  // if it was to move, it stays
     gateClosed.emplace(GateClosed{number, kj::mv(words)});
   } else {
     send(link, RelayMessage::control, OnChannel{number}, bytesOf(words));
@@ -251,7 +251,7 @@ bool ProgramSide::produce() {
   return true;
 }
 
-// All frames have gone. The object list is complete (the program has committed it), and goes as it is now.
+// All frames have been sent. The object list is complete, because the program has committed it, and is sent now.
 void ProgramSide::passGateClosed() {
   sendObjects();
   send(link, RelayMessage::control, OnChannel{gateClosed->channel}, bytesOf(gateClosed->message));

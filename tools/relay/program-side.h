@@ -1,15 +1,14 @@
-// The relay beside a program: to the program it is the node. It makes the memory that a worker would make, and a state directory,
-// and passes on what the program writes there and says, and what the other relay (node-side.h) brings.
+// The relay beside a program: it acts as the node towards the program. It makes the memory that a worker would make, and a state directory,
+// and passes on what the program writes and sends, and what the other relay (node-side.h) sends.
 //
-// In a virtual machine the program shares its segment with the host's worker, a piece of the device's memory: then nothing is
-// mirrored, and what passes here are control messages and the object list.
+// In a virtual machine, the program and the host's worker share the segment, a piece of the device's memory: nothing is mirrored, and only
+// control messages and the object list are passed on.
 //
-// One process a session, one thread and one for the bells. Its memory lives as long as the program, over suspends.
+// One process per session, one thread, and another for the bells. Its memory lives as long as the program, across suspends.
 //
-// If the session moves to another host, a second such process is started, the successor (vgpu-relay successor), which connects
-// with the node there and offers its worker to the program as a daemon of this host would. It decides who has the session: it
-// claims the handover (vgpu/wire/handover.h) in the program's own segment when the program has accepted, and tells the node after
-// that.
+// If the session moves to another host, a second such process is started, the successor (vgpu-relay successor). It connects to the node
+// there and offers that node's worker to the program as a daemon of this host would. The successor decides who has the session: it claims
+// the handover (vgpu/wire/handover.h) in the program's own segment when the program has accepted, and tells the node afterwards.
 #pragma once
 
 #include <memory>
@@ -31,18 +30,18 @@ namespace vgpu::relay {
 
 class ProgramSide final : public RelayLoop {
  public:
-  // `program`: its connection, from which nothing has been read. `directory`: where state directories are made.
+  // `program`: its connection, from which nothing has been read. `directory`: the parent of state directories.
   ProgramSide(kj::AutoCloseFd program, const Endpoint& node, std::string directory);
   // Removes the state directory.
   ~ProgramSide() override;
 
-  // The one that takes `predecessor`'s place if the session of the program that waits in `stateDirectory` arrives at `node`,
-  // where `token` names it; see follow().
+  // The successor of `predecessor`, for the session of the program that waits in `stateDirectory`, if that session arrives at `node`, where
+  // `token` identifies it; see follow().
   ProgramSide(const Endpoint& node, const SessionToken& token, std::string stateDirectory, kj::AutoCloseFd predecessor);
 
-  // Asks the node for a session. False if there is none; the program has been told why.
+  // Asks the node for a session. Returns false if there is none; the program has been told why.
   bool open();
-  // Connects with the node that the session is to arrive at. `predecessor` says when the program may be met, and ends if the
+  // Connects to the node at which the session is to arrive. `predecessor` signals when the program may be contacted, and is closed if the
   // session stays.
   void follow();
 
@@ -58,8 +57,8 @@ class ProgramSide final : public RelayLoop {
   void awake() override;
   uint64_t mostSleep(Backoff& backoff) override;
   std::chrono::seconds mostSilence() const override;
-  // A machine that was saved with its suspended programs does not know, when it is restored, that its connections are gone; until
-  // it does, they cannot be resumed.
+  // A machine that was saved with its suspended programs does not know, when it is restored, that its connections are gone, and its
+  // programs cannot be resumed before it notices.
   std::chrono::seconds saysAfter() const override {
     return isSuspended && !guest ? std::chrono::seconds(1) : RelayLoop::saysAfter();
   }
@@ -93,38 +92,38 @@ class ProgramSide final : public RelayLoop {
   const Endpoint node;
   const std::string directory;
   const SessionToken token = newSessionToken();
-  kj::AutoCloseFd program;  // a pidfd; none if its process cannot be seen
+  kj::AutoCloseFd program;  // a pidfd; none if we cannot see the process
   std::string stateDirectory;
-  kj::Array<capnp::word> asked;  // its `open`, until there is a reply
+  kj::Array<capnp::word> asked;  // its `open` message, until there is a reply
   unsigned timesAsked = 0;
-  std::optional<GuestPlace> guest;     // if this is a virtual machine
-  std::unique_ptr<GuestStream> begun;  // its mailbox that the host has begun anew, until that has said what it has received
+  std::optional<GuestPlace> guest;     // set if this is a virtual machine
+  std::unique_ptr<GuestStream> begun;  // its mailbox after a reset by the host, until the host has said what it has received
   std::map<uint32_t, ControlChannel>
-      former;  // with daemons of the host that it has left: the program closes them when it goes on
+      former;  // channels with daemons of the former host: the program closes them when it goes on
   MemoryFile segmentFile;
   std::optional<Segment> segment;
   std::unique_ptr<ProgramMirror> mirror;
   std::unique_ptr<BellThread> bells;
   const LaneWish laneWish = relay::laneWish();
-  uint64_t attempts = 0;    // to connect
-  uint32_t connection = 0;  // the number of the one that there is
+  uint64_t attempts = 0;    // number of attempts to connect
+  uint32_t connection = 0;  // the number of the present connection
   Clock::time_point lanesTriedAt{}, lanesReadyAt{};
   bool hasHadLanes = false;
-  // A reply that the program has given: it goes when all frames before it have gone.
+  // A reply of the program that is sent only after all earlier frames.
   struct GateClosed {
     uint32_t channel;
     kj::Array<capnp::word> message;
   };
   std::optional<GateClosed> gateClosed;
 
-  // While the session moves to another host: two relays are beside the program, and this one sends nothing of its memory.
-  kj::AutoCloseFd successor;    // of which the program may become; what it is told: a byte when the program may be met
-  bool isMoving = false;        // the program has been told so
+  // While the session moves to another host, the program has two relays, and this one sends nothing of its memory.
+  kj::AutoCloseFd successor;    // the process that may take the program over; a byte tells it that the program may be contacted
+  bool isMoving = false;        // the program has been told
   bool isSuspended = false;     // likewise, and nobody has resumed it
-  bool isSucceeded = false;     // it is the successor's
-  kj::AutoCloseFd predecessor;  // until the session is ours
+  bool isSucceeded = false;     // the session belongs to the successor
+  kj::AutoCloseFd predecessor;  // open until the session is ours
   bool mayMeet = false;
-  std::optional<std::pair<uint32_t, std::vector<std::byte>>> meeting;  // `reattach`, until then
+  std::optional<std::pair<uint32_t, std::vector<std::byte>>> meeting;  // a `reattach` that waits for that
 };
 
 }  // namespace vgpu::relay

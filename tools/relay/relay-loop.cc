@@ -16,9 +16,9 @@ using std::chrono::seconds;
 constexpr uint64_t spinTime = 200'000;  // nanoseconds
 constexpr milliseconds retryAfter{250};
 constexpr seconds farewell{2};
-// While there is always something to do, the channels are looked at so often.
+// While there is always something to do, the channels are polled once per so many turns.
 constexpr unsigned turnsPerLook = 64;
-// Each lane is a system call.
+// Polling a lane costs a system call.
 constexpr unsigned turnsPerHearing = 16;
 
 }  // namespace
@@ -54,7 +54,7 @@ void RelayLoop::run() {
     if (worked) {
       backoff = Backoff(spinTime);
       if (turn % turnsPerLook != 0) continue;
-    } else if (Backoff::isLong() && backoff.spin()) {  // with few cores even its system calls are the worker's time
+    } else if (Backoff::isLong() && backoff.spin()) {  // with few cores, the worker needs the time that even system calls take
       continue;
     }
     sleep(backoff);
@@ -74,7 +74,7 @@ bool RelayLoop::takeMessages() {
 }
 
 bool RelayLoop::readSome() {
-  bool any = takeMessages();  // for which bytes beside them have come
+  bool any = takeMessages();  // messages whose bytes beside them have arrived
   while (!isCut()) {
     auto space = link.space();
     if (space.empty()) return any;
@@ -109,7 +109,7 @@ bool RelayLoop::writeSome() {
 }
 
 void RelayLoop::cut(const std::string& why) {
-  whyCut = why;  // may be the stream's own
+  whyCut = why;  // copied, because it may be a member of the stream
   stream = nullptr;
   lanes.end();
   cutSince = Clock::now();
@@ -120,14 +120,14 @@ void RelayLoop::keepAlive() {
   auto now = Clock::now();
   if (!isCut()) {
     const auto silent = std::chrono::floor<seconds>(now - std::max(heard, lanes.lastArrival()));
-    if (silent >= mostSilence()) return cut("the other side says nothing");
+    if (silent >= mostSilence()) return cut("the other side sends nothing");
     if (!link.isWaitingBeside()) waitedFrom = now;
-    if (now - std::max(waitedFrom, lanes.lastArrival()) >= mostSilence()) return cut("the further connections bring nothing");
+    if (now - std::max(waitedFrom, lanes.lastArrival()) >= mostSilence()) return cut("the further connections send nothing");
     if (now - said >= saysAfter() && !isSilent()) link.acknowledge(true);
     return;
   }
   if (!canReconnect() || now - *cutSince >= mostCut()) return giveUp(whyCut);
-  if (lanes.count() != 0) return;  // what they still write into the segment comes before
+  if (lanes.count() != 0) return;  // lanes must end first, because they may still write into the segment
   if (now - triedAt < retryAfter) return;
   triedAt = now;
   auto caught = kj::runCatchingExceptions([&] {
@@ -153,7 +153,7 @@ void RelayLoop::sleep(Backoff& backoff) {
   uint64_t nanoseconds = mostSleep(backoff);
   if (!isCut()) nanoseconds = std::min(nanoseconds, stream->mostSleep());
   if (isCut()) nanoseconds = std::min<uint64_t>(nanoseconds, 50'000'000);
-  // What is being written now may come without a wake-up.
+  // A frame that is being written may be completed without a wake-up.
   if (!isCut() && !prepareToSleep()) nanoseconds = std::min(nanoseconds, backoff.sleepNanoseconds());
   timespec limit{static_cast<time_t>(nanoseconds / 1'000'000'000), static_cast<long>(nanoseconds % 1'000'000'000)};
   int ready = ppoll(polled.data(), polled.size(), &limit, nullptr);
@@ -164,7 +164,7 @@ void RelayLoop::sleep(Backoff& backoff) {
   keepAlive();
 }
 
-// What is served may end what else was polled.
+// Serving one descriptor may end another one that was polled, so each is looked up again.
 void RelayLoop::tend(std::span<const pollfd> polledChannels, const std::vector<uint32_t>& numbers, std::span<const pollfd> polledWatched) {
   for (size_t i = 0; i < numbers.size(); ++i)
     if (polledChannels[i].revents != 0 && channels.contains(numbers[i])) serveChannel(numbers[i]);

@@ -1,10 +1,9 @@
-// What both relays of a session do: carry a link over a connection, keep the mirror and the control channels going, and sleep
-// while there is nothing to do. One thread.
+// The common part of a session's two relays: runs a link over a connection, serves the mirror and the control channels, and sleeps while
+// there is nothing to do. One thread.
 //
-// When the connection breaks, or a further one (lanes.h) does, or the peer has said nothing for a while, the link stays:
-// reconnect() brings another connection, until a limit. Meanwhile nothing of the mirror is sent, so the program waits where it
-// waits for the GPU, and its rings fill. One in the memory of a virtual machine (guest-stream.h) loses nothing, and is not made
-// again.
+// When the connection or a lane (lanes.h) breaks, or the peer is silent for too long, the link is kept: reconnect() provides another
+// connection, within a time limit. Meanwhile nothing of the mirror is sent, so the program waits wherever it waits for the GPU, and its
+// rings fill. A connection in the memory of a virtual machine (guest-stream.h) loses nothing, and is not replaced.
 #pragma once
 
 #include <poll.h>
@@ -28,53 +27,53 @@ namespace vgpu::relay {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a connection may be cut: VGPU_LINK_LIMIT, in seconds.
+// How long a connection may be missing: VGPU_LINK_LIMIT, in seconds.
 std::chrono::seconds reconnectLimit();
 
 class RelayLoop {
  public:
   virtual ~RelayLoop() noexcept(false) = default;
-  // Until done(). Throws kj::Exception if the session cannot go on.
+  // Runs until done(). Throws kj::Exception if the session cannot go on.
   void run();
 
  protected:
   RelayLoop() = default;
 
-  // A message of the link.
+  // Handles a message of the link.
   virtual void take(const LinkMessage& message) = 0;
-  // Adds messages of the mirror. Whether there were any.
+  // Adds messages of the mirror. Returns whether there were any.
   virtual bool produce() = 0;
-  // A control channel, or what else was watched, can be read.
+  // A control channel, or another watched descriptor, is readable.
   virtual void serveChannel(uint32_t channel) = 0;
   virtual void serveWatched(int fd) = 0;
-  // While the connection is cut: a new one, if there is one by now, greeted and restarted.
+  // While there is no connection: returns a new one, greeted and restarted, if there is one by now.
   virtual std::unique_ptr<ByteStream> reconnect() = 0;
   // Whether there can be another connection.
   virtual bool canReconnect() const { return true; }
-  // The connection has been cut for too long, or for good.
+  // The connection has been missing for too long, or for good.
   virtual void giveUp(const std::string& why) = 0;
-  // True if there is nothing to do until a descriptor is ready or that time has passed.
+  // Returns true if there is nothing to do until a descriptor is ready or the sleep time has passed.
   virtual bool prepareToSleep() = 0;
   virtual void awake() {}
   virtual uint64_t mostSleep(Backoff& backoff) = 0;  // nanoseconds
-  // Nothing is to be written but what waits to be: neither acknowledgements nor signs of life.
+  // Whether to write only data that waits to be sent, and neither acknowledgements nor keepalives.
   virtual bool isSilent() const { return false; }
-  // How long a connection may be cut.
+  // How long the connection may be missing.
   virtual std::chrono::seconds mostCut() const { return reconnectLimit(); }
-  // When a connection that brings nothing counts as broken.
+  // How long a connection may be silent before it counts as broken.
   virtual std::chrono::seconds mostSilence() const { return std::chrono::seconds(15); }
-  // After which without a message something is said.
+  // The interval without messages after which a keepalive is sent.
   virtual std::chrono::seconds saysAfter() const { return std::chrono::seconds(5); }
 
   void use(std::unique_ptr<ByteStream> connection);
-  // There is none yet: reconnect() will bring the first one.
+  // There is no connection yet: reconnect() will provide the first one.
   void beginCut() { cutSince = Clock::now(); }
   bool isCut() const { return stream == nullptr; }
-  // Lets go of the connection that is there; reconnect() is asked at once.
+  // Drops the present connection; reconnect() is called at once.
   void replaceConnection(const std::string& why) {
     if (!isCut()) cut(why);
   }
-  // Ends the loop when everything that was sent has been acknowledged, or cannot be in time.
+  // Ends the loop when everything sent has been acknowledged, or cannot be in time.
   void finish();
   void watch(int fd) { watched.push_back(fd); }
   void unwatch(int fd) { std::erase(watched, fd); }

@@ -1,8 +1,8 @@
-// What the relays of a session tell each other beside the mirror's messages (vgpu/wire/mirror.h): the control messages of the
-// program and of vgpud, as they are, and the object list, which vgpud reads beside the worker.
+// The messages of a session's relays besides those of the mirror (vgpu/wire/mirror.h): the control messages of the program and of vgpud,
+// unchanged, and the object list, which vgpud's side reads.
 //
-// A program has one control connection with the daemon that serves it, and while it is suspended perhaps one more, with a daemon
-// that resumes it. Each is a channel, with a number: 0 is the first, and each `reattach` begins the next.
+// A program has one control connection with the daemon that serves it and, while it is suspended, possibly another one with a daemon that
+// resumes it. Each is a channel with a number: 0 is the first, and each `reattach` begins the next.
 #pragma once
 
 #include <capnp/message.h>
@@ -19,13 +19,13 @@
 
 namespace vgpu::relay {
 
-// For one message of a control connection, or a greeting.
+// For sending or receiving one message of a control connection, or a greeting.
 constexpr std::chrono::seconds messageLimit{10};
 
 enum class RelayMessage : uint16_t {
   open = static_cast<uint16_t>(MirrorMessage::firstOfRelay),  // to the node: the program's `open`
-  opened,        // to the program: the node's `opened`; its memory and folder are made on this side
-  control,       // OnChannel, and a message of either
+  opened,        // to the program: the node's `opened`; this side makes the program's memory and folder
+  control,       // OnChannel, and a message in either direction
   closed,        // OnChannel: the connection has ended
   reattach,      // OnChannel, and a daemon's first message: a new channel
   objects,       // ObjectBytes, and a piece of the object list, in order
@@ -41,7 +41,7 @@ struct ObjectBytes {
 
 constexpr size_t objectPieceBytes = 512 * KiB;
 
-// A control message as bytes, and back. `Kind`: control::ToNode or control::ToSession.
+// Converts a control message to bytes and back. `Kind`: control::ToNode or control::ToSession.
 template <typename Kind>
 kj::Array<capnp::word> flatten(typename Kind::Reader message) {
   capnp::MallocMessageBuilder builder;
@@ -51,7 +51,7 @@ kj::Array<capnp::word> flatten(typename Kind::Reader message) {
 
 class ReceivedControl {
  public:
-  // Throws kj::Exception if the bytes are no message.
+  // Throws kj::Exception if the bytes are not a valid message.
   explicit ReceivedControl(std::span<const std::byte> bytes)
       : words(kj::heapArray<capnp::word>(bytes.size() / sizeof(capnp::word))), reader(copied(bytes)) {}
 
@@ -59,7 +59,7 @@ class ReceivedControl {
   typename Kind::Reader get() {
     return reader.getRoot<Kind>();
   }
-  // Sends it to the other end of a local connection.
+  // Sends the message to the other end of a local connection.
   template <typename Kind>
   void pass(ControlChannel& channel, kj::ArrayPtr<const int> descriptors, ControlChannel::Deadline deadline) {
     capnp::MallocMessageBuilder builder;

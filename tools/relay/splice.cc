@@ -19,19 +19,19 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t bufferBytes = 256 * 1024;
 constexpr std::chrono::milliseconds mostAfterEnd{5000};
 
-// One direction: what has been read and not written yet. If nobody takes it any more it is read all the same, and dropped: a
-// system that closes a connection with unread bytes resets it, and what the other side has still said is lost.
+// One direction, with the bytes that have been read and not written yet. If the receiver takes nothing more, bytes are still read, and
+// dropped: closing a connection with unread bytes resets it, and the other side's last bytes would be lost.
 class Direction {
  public:
   Direction(ByteStream& from, ByteStream& to) : from(from), to(to) {}
 
   bool isOver() const { return !from.bringsMore() && isEmpty(); }
-  // That is over, or nobody takes what comes.
+  // The sender has ended, or the receiver takes nothing more.
   bool isEnding() const { return isOver() || !to.takesMore(); }
   bool mustRead() const { return isEmpty() && from.bringsMore(); }
   bool mustWrite() const { return !isEmpty(); }
 
-  // Whether any byte was moved. What is over ends at the other side too.
+  // Returns whether any byte was moved. Passes the end of the sender on to the receiver.
   bool move() {
     if (mustRead()) {
       begin = 0;
@@ -53,7 +53,7 @@ class Direction {
   bool hasClosed = false;
 };
 
-// poll() says that a connection has ended even to who asks for nothing: who asks for nothing leaves it out.
+// poll() reports the end of a connection even without requested events, so a stream without events is left out.
 pollfd waitFor(const ByteStream& stream, bool reading, bool writing) {
   short events = stream.eventsOf(reading, writing);
   return {events == 0 ? -1 : stream.fd(), events, 0};

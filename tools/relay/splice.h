@@ -1,6 +1,6 @@
-// Bytes of one connection to another and back, until both have ended, or five seconds after the first: how the control plane's
-// calls reach a node from elsewhere, and how a session's relay reads an encrypted connection that another process has. When one
-// takes nothing more, what it has still said is passed on, as the target of a migration says why.
+// Copies the bytes of two connections to each other, until both have ended, or for five seconds after the first has ended. Used to pass
+// control plane calls to a node elsewhere, and to let a session's relay use an encrypted connection of another process. When one side takes
+// nothing more, what it still sends is passed on, for example the reason of a migration's target.
 #pragma once
 
 #include "vgpu/control/byte-stream.h"

@@ -76,7 +76,7 @@ int TlsBuffers::readFrom(BIO* bio, char* to, int room) {
   return static_cast<int>(bytes);
 }
 
-// Whoever makes OpenSSL write flushes before it has it write more, so this grows no further than one piece.
+// Callers flush between OpenSSL's writes, so this holds at most one piece.
 int TlsBuffers::writeTo(BIO* bio, const char* from, int bytes) {
   TlsBuffers& buffers = buffersOf(bio);
   BIO_clear_retry_flags(bio);

@@ -1,7 +1,7 @@
-// What is encrypted, between OpenSSL and a socket: many records are read from the socket at once, and many are written at once.
+// Buffers of encrypted bytes between OpenSSL and a socket, which read and write many records per system call.
 //
-// OpenSSL's own buffer for reading ahead is moved to its beginning with each record that is taken out of it, and each record is
-// written by a call of its own. One thread.
+// OpenSSL's own read-ahead buffer is moved to its beginning for each record taken from it, and each record is written by a separate system
+// call. One thread.
 #pragma once
 
 #include <openssl/bio.h>
@@ -18,13 +18,13 @@ class TlsBuffers {
   explicit TlsBuffers(int socket);
   TlsBuffers(const TlsBuffers&) = delete;
 
-  // For OpenSSL to read from and to write to; whoever gets it owns it, and must not use it after this.
+  // For OpenSSL to read from and to write to; the caller owns it, and must not use it after this object's end.
   BIO* makeBio();
 
-  // Whether bytes have been received that OpenSSL has not taken; asks the socket for more if not. If
-  // there is no more, errno says why: 0 at the end.
+  // Whether there are received bytes that OpenSSL has not taken; reads from the socket if not. If there are none, errno says why: 0 at the
+  // end of the connection.
   bool hasInput();
-  // Sends what OpenSSL has written. Whether all of it is sent; if not, errno says why.
+  // Sends what OpenSSL has written. Returns whether all of it is sent; if not, errno says why.
   bool flush();
 
  private:

@@ -25,13 +25,13 @@ using keys::require;
 using Context = Owned<SSL_CTX, SSL_CTX_free>;
 using Connection = Owned<SSL, SSL_free>;
 
-// A stranger's certificates are read before they are checked; one of ours takes less than 1 KiB.
+// Limits what is read of a stranger's certificates before they are checked; ours take less than 1 KiB.
 constexpr long mostCertificateBytes = 16 << 10;
-// So much is encrypted before it is sent: several records (16 KiB).
+// How much is encrypted before it is sent: several records (of 16 KiB).
 constexpr size_t mostEncrypted = 256 << 10;
-// AES of 128 bits first, which is faster and as safe as the certificates.
+// 128-bit AES first, which is faster and as strong as the certificates.
 constexpr const char* ciphers = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
-// How long a peer that is turned away has for reading why. Closing before it has written all would reset the connection.
+// How long a rejected peer has to read the reason. If we closed before it has finished writing, the connection would be reset.
 constexpr std::chrono::seconds farewell{1};
 constexpr size_t mostFarewellBytes = 64 << 10;
 
@@ -45,7 +45,7 @@ Context contextOf(const keys::Identity& own) {
                X509_STORE_add_cert(SSL_CTX_get_cert_store(made), own.authority.get()) == 1 &&
                SSL_CTX_set_num_tickets(made, 0) == 1;
   require(isSet, "use the keys");
-  SSL_CTX_set_session_cache_mode(made, SSL_SESS_CACHE_OFF);  // each connection shows its certificates
+  SSL_CTX_set_session_cache_mode(made, SSL_SESS_CACHE_OFF);  // each connection must present its certificates
   SSL_CTX_set_max_cert_list(made, mostCertificateBytes);
   SSL_CTX_set_mode(made, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   return context;
@@ -69,14 +69,14 @@ class TlsStream final : public ByteStream {
 
   SSL* get() { return connection.get(); }
 
-  // Throws kj::Exception if it fails; the other side has been told why then.
+  // Throws kj::Exception if it fails; the other side has been sent the reason.
   void shakeHands(GreetingDeadline deadline) {
     while (true) {
       ERR_clear_error();
       const int result = SSL_do_handshake(connection.get());
       const bool waits = result != 1 && SSL_get_error(connection.get(), result) == SSL_ERROR_WANT_READ;
       std::string why = result == 1 || waits ? "" : check.problemOf(connection.get(), result);
-      while (!buffers.flush() && errno == EAGAIN) awaitReady(socket, POLLOUT, deadline);  // the alert too, if it has failed
+      while (!buffers.flush() && errno == EAGAIN) awaitReady(socket, POLLOUT, deadline);  // this also sends the alert of a failed handshake
       if (result == 1) return;
       if (waits) {
         awaitReady(socket, POLLIN, deadline);
@@ -101,7 +101,7 @@ class TlsStream final : public ByteStream {
     return all;
   }
 
-  // What has been encrypted and not been sent counts as not taken: it is given again, and is not encrypted again.
+  // Bytes that were encrypted but not sent count as not taken: the caller passes them again, and they are not encrypted again.
   size_t write(std::span<const std::byte> bytes) override {
     size_t all = 0;
     while (takesMore()) {
@@ -126,7 +126,7 @@ class TlsStream final : public ByteStream {
   }
 
  private:
-  // Whether a call that returned `result` needs more input; else it has failed.
+  // Whether the call that returned `result` needs more input; otherwise it has failed.
   bool waits(int result) {
     if (SSL_get_error(connection.get(), result) == SSL_ERROR_WANT_READ) return true;
     endReading(check.problemOf(connection.get(), result));
@@ -146,12 +146,12 @@ class TlsStream final : public ByteStream {
   }
 
   kj::AutoCloseFd socket;
-  TlsBuffers buffers;  // outlives the connection
+  TlsBuffers buffers;  // must outlive the connection
   const keys::Identity own;
   Context context;
   Connection connection;
   PeerCheck check;
-  size_t encrypted = 0;  // bytes of the next write()
+  size_t encrypted = 0;  // bytes of the next write() that are encrypted already
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
-// A connection under TLS 1.3, of which both sides have shown a certificate of the CA that the other knows, for one and the same
-// user. What is checked, and how a refusal reads: peer-check.h.
+// A connection under TLS 1.3 whose sides have both presented a certificate of the CA that the other side trusts, for the same user.
+// peer-check.h describes the checks and the messages of a refusal.
 //
-// SIGPIPE must be ignored by the process: OpenSSL writes without regard to it.
+// The process must ignore SIGPIPE, because OpenSSL's writes may raise it.
 //
-// OpenSSL itself, not kj-tls: the relays' loops poll() descriptors and memory, and have no event loop of KJ's.
+// Uses OpenSSL directly instead of kj-tls: the relays' loops poll() descriptors and memory, and have no KJ event loop.
 #pragma once
 
 #include <memory>
@@ -15,8 +15,8 @@
 
 namespace vgpu::relay {
 
-// Both shake hands, blocking until `deadline`, and throw kj::Exception of type DISCONNECTED if the other side cannot be used, or
-// does not accept us. At a node that happens later: its refusal is why the stream ends, before its first byte.
+// Both perform the handshake, blocking until `deadline`, and throw kj::Exception of type DISCONNECTED if the other side's certificate is
+// rejected, or ours is. A node learns of the latter only later: the stream then ends with that reason before its first byte.
 std::unique_ptr<ByteStream> connectTls(kj::AutoCloseFd connection, keys::Identity own, const Endpoint& node,
                                        GreetingDeadline deadline);
 std::unique_ptr<ByteStream> acceptTls(kj::AutoCloseFd connection, keys::Identity own, GreetingDeadline deadline);

@@ -14,11 +14,10 @@
 namespace vgpu::bench {
 namespace {
 
-// A worker that a run has taken ends behind its program, and another one is started in its place; a driver's start
-// takes 0.2 to 0.4 s (docs/facts.md). What runs next would share the processor and the driver's lock with both, so it waits;
-// that time is neither side's.
+// The worker of a run ends after its program, and another one is started to replace it; starting a driver takes 0.2 to 0.4 s
+// (docs/facts.md). The next run would share the processor and the driver's lock with both, so it waits; this time counts for neither side.
 constexpr auto replacement = std::chrono::milliseconds(400), ending = std::chrono::milliseconds(250);
-// As many workers as programs run at once.
+// As many workers as programs run at the same time.
 constexpr const char* warm = "8";
 constexpr auto warming = std::chrono::seconds(4);
 
@@ -31,7 +30,7 @@ struct Launches {
   uint64_t all = 0, folded = 0;
 };
 
-// Of all sessions of the node that have ended.
+// Of all ended sessions of the node.
 Launches launchesOf(const NodeAddress& node) {
   NodeClient client(node);
   auto before = client.wait(client.node().listRequest().send());
@@ -62,7 +61,7 @@ std::vector<std::string> Campaign::commandOf(const Case& measured, Side side) co
   return all;
 }
 
-// Virtually, with the share of its launches that the worker has folded. The daemon knows when the session has ended.
+// A virtual run, with the share of its launches that the worker has folded. The daemon knows it once the session has ended.
 Run Campaign::runCounted(const Case& measured) const {
   Launches before = launchesOf(resolveNode(nodeAddress));
   Run run = runCopies(commandOf(measured, Side::virtualized), measured.copies, options.command.empty());
@@ -96,7 +95,7 @@ Results Campaign::measure(const std::vector<Case>& cases, bool quick) {
   std::set<std::string> hasRun;
   for (size_t i = 0; i < cases.size(); ++i) {
     fmt::print(stderr, "vgpu-bench: {}/{} {}\n", i + 1, cases.size(), cases[i].name);
-    // What only a program's first run ever pays, on either side: pages from disk, machine code for kernels.
+    // A warm-up run for costs that only a program's first run has, on either side: reading pages from disk, machine code for kernels.
     if (!quick && hasRun.insert(cases[i].command.front()).second) {
       for (Side side : sides) runOnce(cases[i], side);
     }

@@ -1,4 +1,4 @@
-// One run of vgpu-bench: a node, and the cases on it and beside it in turn.
+// One run of vgpu-bench: a node, and the cases, run on it and natively in turn.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace vgpu::bench {
 
 class Campaign {
  public:
-  // Starts a vgpud where --node names none. Throws kj::Exception if it cannot be started.
+  // Starts a vgpud if --node names no node. Throws kj::Exception if it cannot be started.
   explicit Campaign(const BenchOptions& options);
 
   bool hasNative() const { return native; }
@@ -20,8 +20,8 @@ class Campaign {
   // "(cuda, 1 device: NVIDIA H200)", or the node's address.
   const std::string& node() const { return nodeName; }
 
-  // Measures them, saying on stderr which it is at. Throws kj::Exception if a case fails on either side.
-  // `quick`: of small size, and every run counts.
+  // Measures the cases, reporting progress on stderr. Throws kj::Exception if a case fails on either side. `quick`: the cases are small,
+  // and every run counts.
   Results measure(const std::vector<Case>& cases, bool quick);
 
  private:

@@ -7,7 +7,7 @@
 namespace vgpu::bench {
 namespace {
 
-// The groups of tests/programs/calls.cu, by the chart they belong to.
+// The groups of tests/programs/calls.cu, with the chart that each belongs to.
 struct CallGroup {
   const char *chart, *name;
   bool wholeProcess;
@@ -28,10 +28,10 @@ constexpr CallGroup callGroups[] = {
 // The groups of tests/programs/posted-calls.cu.
 constexpr const char* postedGroups[] = {"posted", "graphs"};
 
-// The groups of tests/programs/small-launches.cu: what folding is for.
+// The groups of tests/programs/small-launches.cu, which measure folding.
 constexpr const char* foldingGroups[] = {"repeating", "changing", "four-streams", "in-turn", "jacobi", "chain", "long"};
 
-// The eight kinds of SDK sample that vCUDA was measured with, and the three of GVirtuS.
+// The eight kinds of SDK samples with which vCUDA was measured, and the three of GVirtuS.
 constexpr const char* programs[] = {
     "aligned-types",   "binomial-options", "black-scholes", "convolution-separable",
     "walsh-transform", "mersenne-twister", "monte-carlo",   "scan",
@@ -42,7 +42,7 @@ constexpr int togetherCounts[] = {1, 2, 4, 8};
 constexpr const char* togetherProgram = "black-scholes";
 
 struct Target {
-  const char* pattern;  // the first that matches counts
+  const char* pattern;  // the first matching pattern counts
   Wanted wanted;
 };
 constexpr auto ratio = Wanted::Kind::ratio;

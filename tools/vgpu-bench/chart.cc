@@ -9,7 +9,7 @@
 namespace vgpu::bench {
 namespace {
 
-// In pixels. Names are left of the bars, values right of them.
+// In pixels. Names are to the left of the bars, values to the right.
 constexpr double nameWidth = 310, barsWidth = 420, valueWidth = 70, rowHeight = 20, top = 50, bottom = 34;
 constexpr const char *ink = "#7d8590", *faster = "#2da44e", *slower = "#d4760a", *wantedInk = "#8957e5";
 
@@ -39,7 +39,7 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-// From the decade below the smallest value to 2, or to the decade above the largest.
+// The axis extends from the decade below the smallest value to 2, or to the decade above the largest.
 struct Axis {
   double low, high;
 
@@ -113,7 +113,7 @@ std::string writeChart(const Results& results, const std::string& group) {
       width, height, width, height, ink);
   text += textAt(10, 18, "start",
                  fmt::format("{}: time on a virtual GPU ÷ native, medians of {} runs", group, results.rounds));
-  text += textAt(10, 36, "start", "left of 1 is faster than native; the upright mark is the most that is wanted");
+  text += textAt(10, 36, "start", "left of 1 is faster than native; the vertical mark is the target");
   text += gridOf(axis, end);
   for (size_t i = 0; i < bars.size(); ++i) text += barAt(axis, bars[i], top + rowHeight * static_cast<double>(i));
   return text + "</svg>\n";

@@ -1,4 +1,4 @@
-// vgpu-bench: what a virtual GPU costs or saves, measured.
+// vgpu-bench: measures what a virtual GPU costs or saves.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -32,7 +32,7 @@ void writeCharts(const Results& results, const std::string& directory) {
   }
 }
 
-// Those that the options mean.
+// The cases that the options select.
 std::vector<Case> casesOf(const BenchOptions& options, bool quick) {
   if (!options.command.empty()) return {commandCase(options.command)};
   return matching(installedCases(quick), options.only);
@@ -43,11 +43,10 @@ int measure(const BenchOptions& options) {
   if (!campaign.hasNative()) {
     if (!options.chartDirectory.empty()) {
       fail(
-          "--svg draws ratios, and there is no native side to compare with: it takes an NVIDIA driver, and a node that "
-          "uses it, not " +
+          "--svg draws ratios of virtual to native runs: it needs an NVIDIA driver here, and a node that uses it, not " +
           campaign.node());
     }
-    fmt::print(stderr, "vgpu-bench: no native side here (node {}): virtual runs only, and no ratios\n",
+    fmt::print(stderr, "vgpu-bench: native runs are not possible here (node {}): virtual runs only, without ratios\n",
                campaign.node());
   }
   bool quick = options.quick || campaign.isEmulated();
@@ -65,7 +64,7 @@ int run(std::vector<std::string> arguments) {
   if (!parseOptions(std::move(arguments), options, code)) return code;
   auto cases = casesOf(options, options.quick);
   if (cases.empty()) {
-    fmt::print(stderr, "vgpu-bench: --only: no case has such a name; --list shows all\n");
+    fmt::print(stderr, "vgpu-bench: --only matches no case; --list prints all names\n");
     return 2;
   }
   if (options.list) {

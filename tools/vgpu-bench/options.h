@@ -14,7 +14,7 @@ struct BenchOptions {
   bool quick = false, list = false;
 };
 
-// Whether there is something to do; else `code` is what to return, and why is printed.
+// Returns whether to go on; if not, `code` is the exit code, and the reason has been printed.
 bool parseOptions(std::vector<std::string> arguments, BenchOptions& options, int& code);
 
 }  // namespace vgpu::bench

@@ -39,8 +39,7 @@ void Results::add(const Case& measured, Side side, const Run& run) {
     if (known == digests.end()) known = digests.insert(digests.end(), {measured.name, report.digest});
     if (known->value != report.digest) {
       fail(fmt::format(
-          "{}: this {} run computed something else than the runs before it (digest {}, before {}): its times "
-          "mean nothing",
+          "{}: this {} run had another result than the runs before it (digest {}, before {}): its times cannot be compared",
           measured.name, side == Side::native ? "native" : "virtual", report.digest, known->value));
     }
   }
@@ -72,7 +71,7 @@ void Results::addMeans(const std::string& suffix, bool withWorst) {
 }
 
 void Results::conclude() {
-  // Against the program without any CUDA library's data: natively, before its first call.
+  // Compared with the program natively before its first CUDA call, without any CUDA library's data.
   const Row* before = find("resident before the first call");
   const Row* after = find("resident after 1,000 launches");
   if (before && after && !before->native.empty()) {

@@ -1,4 +1,4 @@
-// What was measured, as rows: the same for every way of writing them down.
+// Measurements as rows: the input for all output formats.
 #pragma once
 
 #include <optional>
@@ -14,28 +14,28 @@ namespace vgpu::bench {
 enum class Side { native, virtualized };
 
 struct Row {
-  std::string group, name, unit;            // unit: us, KiB; "" for a row that is a ratio and nothing else
-  std::vector<double> native, virtualized;  // one a round; native is empty if there is no native driver
-  std::optional<double> meanRatio = {};     // of a row that sums up others
+  std::string group, name, unit;            // unit: us, KiB; "" for a row that is only a ratio
+  std::vector<double> native, virtualized;  // one per round; native is empty if there is no native driver
+  std::optional<double> meanRatio = {};     // for a row that summarizes others
 
-  // Virtual ÷ native, of the medians. Nothing if a side is missing, or natively the figure is 0.
+  // Virtual ÷ native, of the medians. Nothing if a side is missing, or the native figure is 0.
   std::optional<double> ratio() const;
   std::optional<Wanted> wanted() const { return wantedOf(name); }
-  // Whether the figure is as wanted; nothing if nothing is wanted or there is nothing to compare.
+  // Whether the figure meets its target; nothing if it has none, or there is nothing to compare.
   std::optional<bool> met() const;
 };
 
 struct Results {
-  std::string node;  // the daemon's own words: "(cuda, 1 device: NVIDIA H200)"
+  std::string node;  // as the daemon describes itself: "(cuda, 1 device: NVIDIA H200)"
   int rounds = 0;
   bool quick = false;
   bool hasNative = false;
   std::vector<Row> rows;
 
-  // Adds a run's figures to their rows. Throws kj::Exception if its copies, or the two sides, computed different
-  // results: then the times mean nothing.
+  // Adds a run's figures to their rows. Throws kj::Exception if its copies, or the two sides, computed different results, because the times
+  // are meaningless then.
   void add(const Case& measured, Side side, const Run& run);
-  // Adds the rows that follow from others: the programs' means, and the memory that a session adds.
+  // Adds the rows that are computed from others: the programs' means, and the memory that a session adds.
   void conclude();
 
  private:

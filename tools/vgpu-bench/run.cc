@@ -25,7 +25,7 @@
 namespace vgpu::bench {
 namespace {
 
-// figure,NAME,UNIT,VALUE: a name may have commas of its own.
+// Format: figure,NAME,UNIT,VALUE; a name may contain commas.
 std::optional<Figure> parseFigure(const std::string& line) {
   size_t valueAt = line.rfind(',');
   size_t unitAt = valueAt == std::string::npos || valueAt == 0 ? valueAt : line.rfind(',', valueAt - 1);
@@ -53,7 +53,7 @@ std::string contentOf(int file) {
   return text;
 }
 
-// A file takes any amount without a reader, and does not stay open for the sake of a child that outlives the program.
+// A file instead of a pipe: it takes any amount without a reader, and a child that outlives the program does not keep us waiting.
 kj::AutoCloseFd makeOutput(bool isRead) {
   int file;
   if (isRead) {
@@ -97,7 +97,7 @@ Report parseReport(const std::string& output) {
     if (line.starts_with("digest,")) report.digest = line.substr(line.find(',') + 1);
     if (!line.starts_with("figure,")) continue;
     auto figure = parseFigure(line);
-    if (!figure) fail("a case printed a line that is no figure: " + line);
+    if (!figure) fail("a case printed a line that is not a figure: " + line);
     report.figures.push_back(*figure);
   }
   return report;

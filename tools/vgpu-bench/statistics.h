@@ -1,4 +1,4 @@
-// What is said of several measurements of the same thing.
+// Summaries of several measurements of the same quantity.
 #pragma once
 
 #include <vector>

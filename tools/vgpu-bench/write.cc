@@ -11,8 +11,8 @@ namespace {
 using nlohmann::json;
 
 struct Scale {
-  std::string_view unit;  // that a figure comes in
-  double least;           // of the median for which this scale is taken
+  std::string_view unit;  // unit of the figure
+  double least;           // the least median for which this scale is used
   double divisor;
   const char* shown;
 };
@@ -55,7 +55,7 @@ std::string shownVerdict(const Row& row) {
   return *met ? "met" : "**missed**";
 }
 
-// Columns to be seen, not bytes: what is no continuation of an UTF-8 character.
+// Visible columns instead of bytes: counts bytes that do not continue a UTF-8 character.
 size_t widthOf(const std::string& text) {
   return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
 }

@@ -1,4 +1,4 @@
-// The ways of writing results down. Each returns text; nobody here opens a file.
+// Output formats for results. Each function returns text; none opens a file.
 #pragma once
 
 #include <string>
@@ -7,18 +7,18 @@
 
 namespace vgpu::bench {
 
-// For people, and for a Markdown page as it is.
+// For people, and usable as Markdown.
 std::string writeTable(const Results& results);
 
-// For programs; the same fields in both. A figure that is not there is empty in CSV, and null in JSON.
+// For programs; both have the same fields. A missing figure is empty in CSV, and null in JSON.
 std::string writeCsv(const Results& results);
 std::string writeJson(const Results& results);
 
-// A chart of the ratios of one group, as bars from 1 on a logarithmic axis. Its colours can be read on white and on
-// black. Empty if the group has no ratio.
+// A bar chart of the ratios of one group, with bars from 1 on a logarithmic axis. Its colours are readable on white and on black. Empty if
+// the group has no ratio.
 std::string writeChart(const Results& results, const std::string& group);
 
-// The groups in the order in which they were measured.
+// The groups, in the order in which they were measured.
 std::vector<std::string> groupsOf(const Results& results);
 
 }  // namespace vgpu::bench

@@ -10,7 +10,7 @@
 namespace vgpu::ctl {
 namespace {
 
-// Options before the program whose value is the next word.
+// Options before the program that take the next word as their value.
 constexpr std::string_view withValue[] = {"--node", "--name", "--gpus"};
 
 bool takesNext(const std::string& word) { return std::ranges::find(withValue, word) != std::end(withValue); }
@@ -39,7 +39,7 @@ std::vector<std::string> markProgram(std::vector<std::string> arguments) {
 std::vector<uint32_t> parseDeviceMap(const std::string& text) {
   constexpr uint32_t mostDevices = 64;
   std::vector<uint32_t> devices;
-  auto refuse = [&] { fail("--device-map takes the program's GPU = the node's, as 0=1,1=0, not \"" + text + "\""); };
+  auto refuse = [&] { fail("--device-map takes PROGRAM'S GPU=NODE'S GPU, such as 0=1,1=0, not \"" + text + "\""); };
   auto number = [&](std::string_view word) {
     uint32_t value = 0;
     auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);

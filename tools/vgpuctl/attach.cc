@@ -1,4 +1,4 @@
-// attach: a virtual machine goes on from a memory that was saved, and so from an earlier state of its mailboxes.
+// attach: a virtual machine has been restored from saved memory, and so to an earlier state of its mailboxes.
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int answerMilliseconds = 10'000;
 
-// False if its process has ended.
+// Returns false if the session's process has ended.
 bool attachSession(const std::string& socket) {
   kj::AutoCloseFd session;
   auto caught = kj::runCatchingExceptions([&] { session = connectUnix(socket); });
@@ -27,14 +27,14 @@ bool attachSession(const std::string& socket) {
   pollfd polled{session, POLLIN, 0};
   char done;
   if (poll(&polled, 1, answerMilliseconds) <= 0 || read(session, &done, 1) != 1)
-    fail("the process of a session did not begin its mailbox anew; its messages are in vgpud's log");
+    fail("the relay process of a session did not reset its mailbox; its messages are in vgpud's log");
   return true;
 }
 
 }  // namespace
 
 int attachGuest(const NodeAddress& node, const std::string& guest) {
-  if (node.remote) fail("a virtual machine is attached on its own host: name the node by its unix socket");
+  if (node.remote) fail("a virtual machine is attached on the host where it runs: name that host's node by its unix socket");
   const std::string folder = attachFolderOf(node.directory, guest);
   std::error_code error;
   std::filesystem::directory_iterator entry(folder, error);
@@ -43,7 +43,7 @@ int attachGuest(const NodeAddress& node, const std::string& guest) {
   unsigned sessions = 0;
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
     sessions += attachSession(entry->path()) ? 1 : 0;
-  fmt::print("{} session{} of {} can go on with it\n", sessions, sessions == 1 ? "" : "s", guest);
+  fmt::print("{} session{} of {} can go on with the machine\n", sessions, sessions == 1 ? "" : "s", guest);
   return 0;
 }
 

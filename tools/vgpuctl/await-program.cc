@@ -12,12 +12,12 @@ namespace vgpu::ctl {
 
 namespace {
 
-// Passed on to the program if a process sent them; the terminal sends its signals itself, if the program is of our group.
+// Passed on to the program if a process sent them. If the program is in our process group, the terminal sends its signals itself.
 constexpr int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
 int savedSignal() { return SIGRTMIN + 4; }
 
-// Whether this blocked signal has come; it is gone then. sigwaitinfo() gives the lowest of several first.
+// Takes this blocked signal from the pending ones, if it has arrived. sigwaitinfo() would take the lowest-numbered of several first.
 bool take(int signal) {
   sigset_t only;
   sigemptyset(&only);
@@ -26,7 +26,7 @@ bool take(int signal) {
   return sigtimedwait(&only, nullptr, &now) == signal;
 }
 
-// Whether the program has ended. The first process of a pid namespace is the parent of all that have none any more, too.
+// Whether the program has ended. The first process of a pid namespace must also reap all orphans in it.
 bool hasEnded(pid_t program, int& status) {
   const pid_t asked = getpid() == 1 ? -1 : program;
   for (pid_t ended; (ended = waitpid(asked, &status, WNOHANG)) > 0;)
@@ -54,7 +54,7 @@ int ParentSignals::await(pid_t program, const std::string& name) const {
     if (signal < 0) continue;
     if (signal == savedSignal()) {
       isSaved = true;
-      prctl(PR_SET_CHILD_SUBREAPER, 1);  // its descendants end before it: their ids are free when they have been waited for
+      prctl(PR_SET_CHILD_SUBREAPER, 1);  // its descendants are reaped before it, so that their ids are free afterwards
     } else if (signal != SIGCHLD && (info.si_code <= 0 || getpgid(program) != getpgrp())) {
       kill(program, signal);
     }

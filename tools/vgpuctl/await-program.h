@@ -1,4 +1,4 @@
-// Waiting for a program that vgpuctl is the parent of: `run` has started it, `resume` restored it.
+// Waiting for a program whose parent is vgpuctl: `run` has started it, or `resume` has restored it.
 #pragma once
 
 #include <signal.h>
@@ -8,8 +8,8 @@
 
 namespace vgpu::ctl {
 
-// While it lives, the signals that a parent passes on, and those that it waits for, are blocked in this process: from before the
-// program begins, so that none is missed.
+// While this object lives, the signals that a parent forwards, and those that it waits for, are blocked in this process. Make it before the
+// program starts, so that no signal is missed.
 class ParentSignals {
  public:
   ParentSignals();
@@ -17,16 +17,16 @@ class ParentSignals {
   ParentSignals(const ParentSignals&) = delete;
   ParentSignals& operator=(const ParentSignals&) = delete;
 
-  // Passes signals on until the program has ended. The exit code for it: its own, or 128 + n if signal n killed it, which is said
-  // on stderr, as `name`, unless its process was saved.
+  // Forwards signals until the program has ended. Returns the exit code for it: its own, or 128 + n if signal n killed it, which is
+  // reported on stderr with `name`, unless its process was saved.
   int await(pid_t program, const std::string& name) const;
 
  private:
   sigset_t watched, before;
 };
 
-// Tells a program's parent, if that is a vgpuctl as this one, that the program is saved and is being ended: it writes nothing
-// then, because its stderr may be a file of the program's, which must be as it was when the program is restored.
+// Tells the program's parent, if that is a vgpuctl too, that the program is saved and is being ended. The parent then writes nothing to
+// stderr, because that may be a file of the program, which must be unchanged when the program is restored.
 void tellParentSaved(pid_t program);
 
 }  // namespace vgpu::ctl

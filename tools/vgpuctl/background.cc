@@ -23,12 +23,12 @@ void closeStandardStreams() {
 
 BackgroundWork::BackgroundWork(const std::function<int(const Detach&)>& body) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) fail(fmt::format("no pipe can be made: {}", strerror(errno)));
+  if (pipe2(ends, O_CLOEXEC) != 0) fail(fmt::format("cannot make a pipe: {}", strerror(errno)));
   input = kj::AutoCloseFd(ends[0]);
   kj::AutoCloseFd output(ends[1]);
   std::fflush(nullptr);
   child = fork();
-  if (child < 0) fail(fmt::format("no new process can be started: {}", strerror(errno)));
+  if (child < 0) fail(fmt::format("cannot start a process: {}", strerror(errno)));
   if (child > 0) return;
   input = nullptr;
   auto detach = [&] {

@@ -1,4 +1,4 @@
-// Work that goes on in the background when what it was started for is done: as the parent of a program that runs.
+// Work that continues in the background when its command is done, as the parent of a running program.
 #pragma once
 
 #include <kj/io.h>
@@ -8,15 +8,15 @@
 
 namespace vgpu::ctl {
 
-// What the work calls when it goes on alone: from then on it has no standard streams.
+// The work calls this to continue alone: from then on it has no standard streams.
 using Detach = std::function<void()>;
 
 class BackgroundWork {
  public:
-  // Does `body` in a child, which ends with its exit code. Throws kj::Exception if there can be none. Not while this process has
-  // threads.
+  // Runs `body` in a child, whose exit code is `body`'s result. Throws kj::Exception if no child can be made. This process must have only
+  // one thread.
   explicit BackgroundWork(const std::function<int(const Detach&)>& body);
-  // Waits until it detaches, and returns 0; or until it has ended: its exit code.
+  // Waits until the child detaches, and returns 0; or until it has ended, and returns its exit code.
   int await();
 
  private:
@@ -24,7 +24,7 @@ class BackgroundWork {
   kj::AutoCloseFd input;
 };
 
-// As open as it was, and leads nowhere.
+// Replaces the open standard streams by /dev/null.
 void closeStandardStreams();
 
 }  // namespace vgpu::ctl

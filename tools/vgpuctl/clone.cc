@@ -1,8 +1,8 @@
-// clone: copies of the processes and sessions of a snapshot, beside each other and beside the program that was saved. Each copy
-// has process ids of its own namespace, and sessions with ids of their own.
+// clone: copies the processes and sessions of a snapshot; the copies run beside each other and beside the saved program. Each copy has
+// process ids in its own namespace, and sessions with ids of their own.
 //
 //   vgpuctl ── a child for each copy, outside of the namespace, which talks to the node
-//              └── the first process of the namespace: restores, is the copy's parent, and reaps what is left to it
+//              └── the first process of the namespace: restores the copy, is its parent, and reaps orphans
 //                  └── the copy
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ namespace {
 using snapshot::Header;
 using snapshot::ProcessPart;
 
-// One byte from one process to another; the end of the first one is seen.
+// Passes one byte from one process to another, which also notices if the first one ends.
 class Signal {
  public:
   Signal() {
@@ -46,9 +46,9 @@ class Signal {
   }
   void send() {
     const char byte = 0;
-    [[maybe_unused]] ssize_t written = write(output, &byte, 1);  // who has ended needs none
+    [[maybe_unused]] ssize_t written = write(output, &byte, 1);  // a process that has ended needs none
   }
-  // False if it has ended before.
+  // Returns false if the other process has ended before.
   bool await() {
     output = nullptr;
     char byte;
@@ -120,7 +120,7 @@ class Copy {
   const ProcessPart& part;
   ParentSignals signals;
   Signal restored, goesOn;
-  pid_t first = 0;  // of the namespace
+  pid_t first = 0;  // first process of the namespace
 };
 
 }  // namespace
@@ -130,7 +130,8 @@ int cloneSnapshot(const NodeAddress& address, const CloneOptions& options) {
   Resume resume{address, sourceOf(options.snapshot), {map.begin(), map.end()}};
   Header header = snapshot::readHeader(snapshot::SnapshotReader(resume.directory));
   if (!header.process)
-    fail(fmt::format("the snapshot {} has no process that could be copied: make one with `vgpuctl snapshot SESSION --process`",
+    fail(fmt::format("the snapshot {} does not contain the program's process, which a copy needs: make a snapshot with `vgpuctl snapshot "
+                     "SESSION --process`",
                      resume.directory));
   auto criu = process::Criu::find();
   ProcessPart part = requireSound(resume, header);

@@ -17,7 +17,7 @@
 namespace vgpu::ctl {
 namespace {
 
-// The largest list there may be (record-store.h), decoded, takes some 4 GiB and a few seconds.
+// Decoding the largest possible list (record-store.h) takes some 4 GiB and a few seconds.
 constexpr rlim_t mostBytes = rlim_t{8} << 30;
 constexpr unsigned mostSeconds = 60;
 
@@ -29,7 +29,7 @@ void limit(int resource, rlim_t most) {
 void confine() {
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_CPU, mostSeconds);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they map terabytes
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // the sanitizers map terabytes
   limit(RLIMIT_AS, mostBytes);
 #endif
   signal(SIGALRM, SIG_DFL);
@@ -44,7 +44,7 @@ void confine() {
 int runConfined(const std::string& what, kj::FunctionParam<int()> action) {
   std::fflush(nullptr);
   pid_t child = fork();
-  if (child < 0) fail(fmt::format("no new process can be started: {}", strerror(errno)));
+  if (child < 0) fail(fmt::format("cannot start a process: {}", strerror(errno)));
   if (child == 0) {
     confine();
     int code = exitCodeOf("vgpuctl", [&] { return action(); });
@@ -53,8 +53,8 @@ int runConfined(const std::string& what, kj::FunctionParam<int()> action) {
   const int status = reapChild(child);
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   bool late = WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGXCPU;
-  fail(late ? fmt::format("{} was not read within {} s", what, mostSeconds)
-            : fmt::format("{} is damaged: the process that read it {}", what, describeExit(status)));
+  fail(late ? fmt::format("{} could not be read within {} s", what, mostSeconds)
+            : fmt::format("{} is damaged: the process that was reading it {}", what, describeExit(status)));
 }
 
 }  // namespace vgpu::ctl

@@ -55,7 +55,7 @@ void DepartingSessions::hasTrouble(Departing& one, const kj::Exception& exceptio
 
 std::string DepartingSessions::firstProblem() const {
   for (auto& one : all)
-    if (!one.problem.empty()) return one.session.id + " cannot go: " + one.problem;
+    if (!one.problem.empty()) return one.session.id + " cannot move: " + one.problem;
   return "";
 }
 
@@ -84,7 +84,7 @@ void DepartingSessions::hold(Departing& one) {
                  .eagerlyEvaluate([this, &one](kj::Exception&& exception) { hasTrouble(one, exception); });
 }
 
-// What the node has learned of its targets so far comes before its next reply.
+// The reply to this call arrives after everything that the node has learned of its targets so far.
 void DepartingSessions::requireReady() {
   client.wait(untilSignal(client, client.node().listRequest().send().ignoreResult()));
   if (const std::string problem = firstProblem(); !problem.empty()) fail(problem);
@@ -116,7 +116,7 @@ kj::Promise<void> DepartingSessions::leave(Departing& one) {
       .catch_([&one](kj::Exception&& exception) { one.problem = printable(reasonOf(exception)); });
 }
 
-// Those that share memory wait for the machine at the target.
+// Sessions that share memory with the machine wait for it at the target.
 kj::Promise<void> DepartingSessions::stay() {
   auto stayed = kj::heapArrayBuilder<kj::Promise<void>>(all.size());
   for (auto& one : all)
@@ -132,14 +132,14 @@ void DepartingSessions::conclude(bool isBack) {
   for (auto& one : all) {
     if (one.hasLeft) continue;
     if (isBack)
-      one.problem = "the machine runs at its source again";
+      one.problem = "the machine runs on its source host again";
     else if (!one.sharesMemory())
       moveAgain(one);
   }
 }
 
-// What went ahead may be lost with a connection that did not survive the machine's move. Its program goes on by the source's GPU,
-// so nothing has changed yet.
+// What was sent ahead may be lost with a connection that did not survive the machine's move. The program still uses the source's GPU, so
+// nothing has changed yet.
 void DepartingSessions::moveAgain(Departing& one) {
   one.departure = nullptr;
   auto request = client.node().migrateRequest();
@@ -154,7 +154,7 @@ void DepartingSessions::moveAgain(Departing& one) {
     one.heldSeconds = moved.getReport().getGateSeconds();
   });
   client.wait(untilSignal(client, kj::mv(moved)).catch_([&one](kj::Exception&& exception) {
-    one.problem += "; once more: " + printable(reasonOf(exception));
+    one.problem += "; second attempt: " + printable(reasonOf(exception));
   }));
 }
 
@@ -176,8 +176,8 @@ std::string DepartingSessions::lineOf(const Departing& one) const {
   const std::string who = one.session.id + " (" + printable(one.session.name) + ")";
   if (one.hasLeft)
     return fmt::format("{} runs on {} of {}; its program was held for {:.3f} s", who, one.device, target, one.heldSeconds);
-  return one.sharesMemory() ? fmt::format("{} is not at {}: {}", who, target, one.problem)
-                            : fmt::format("{} stays at the source, by the network: {}", who, one.problem);
+  return one.sharesMemory() ? fmt::format("{} did not reach {}: {}", who, target, one.problem)
+                            : fmt::format("{} stays on the source's GPU, which its program uses over the network: {}", who, one.problem);
 }
 
 json DepartingSessions::describe() const {

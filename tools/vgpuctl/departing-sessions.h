@@ -1,7 +1,7 @@
-// The sessions of a virtual machine's programs on their way to another node: what each is asked, and what becomes of it. When
-// that happens follow-machine.cc decides, by what the machine does.
+// The sessions of a virtual machine's programs on their way to another node: the requests to the node for each session, and their results.
+// follow-machine.cc decides when to make them, by the machine's state.
 //
-// Of the main thread, whose event loop is the node client's. Until leave(), letting go of them leaves all where they were.
+// Used by the main thread, whose event loop is the node client's. Before leave(), dropping this leaves all sessions where they were.
 #pragma once
 
 #include <algorithm>
@@ -21,43 +21,42 @@ class DepartingSessions {
   DepartingSessions(NodeClient& client, const MachineOptions& options, std::string target)
       : client(client), options(options), target(std::move(target)) {}
 
-  // None, for a migration that begins.
+  // Forgets all sessions: a migration begins.
   void reset();
-  // Asks the target for a worker, and then sends memory ahead. Throws kj::Exception if the target does not take the session.
+  // Asks the target for a worker, and then sends memory ahead. Throws kj::Exception if the target does not accept the session.
   void add(const MachineSession& session);
-  // Those of the machine that are not on their way yet, unless somebody has said which sessions it is about. Whether there are
-  // any.
+  // Adds the machine's sessions that are not on their way yet, unless the user has named the sessions. Returns whether there were any.
   bool addLate(const std::string& machine);
 
   bool areAdvancing() const { return std::ranges::any_of(all, &Departing::isAdvancing); }
-  // Resolves when one of them cannot go. Once for each reset().
+  // Resolves when one of them cannot move. Call it once after each reset().
   kj::Promise<void> trouble() { return kj::mv(troubled.promise); }
   std::string firstProblem() const;
 
-  // Programs of the guest that ask for a session from now on get it where the machine runs in the end.
+  // From now on, programs of the guest that ask for a session get one where the machine finally runs.
   void pauseGuest(const std::string& machine);
-  // Those that share memory with the machine: their programs are held, until they stay() or leave().
+  // For sessions that share memory with the machine: holds their programs, until stay() or leave().
   void hold();
   bool areHeld() const { return std::ranges::none_of(all, &Departing::waits); }
-  // Throws kj::Exception if a target cannot take its session any more, as far as the node has learned of it.
+  // Throws kj::Exception if a target cannot take its session any more, as far as the node has learned.
   void requireReady();
 
-  // The machine has been let go to the target: one more round of those that come when it runs.
+  // The machine is being handed over to the target: sends one more round for the sessions that move when it runs there.
   void advanceOthers();
-  // Has them go. They have left, or know their problem, when it resolves.
+  // Makes the sessions leave. When it resolves, each has left or has a problem.
   kj::Promise<void> leave();
-  // Meanwhile: the machine runs where it was.
+  // During leave(): the machine runs where it was.
   kj::Promise<void> stay();
-  // After leave(). Those that reach the node by network and could not leave try again, unless the machine is back.
+  // After leave(). Sessions that reach the node by network and could not leave try again, unless the machine is back.
   void conclude(bool isBack);
-  // They stay, before leave().
+  // The sessions stay; call it before leave().
   void letGo();
   void forget() { all.clear(); }
 
   size_t count() const { return all.size(); }
   bool haveLeft() const { return std::ranges::all_of(all, &Departing::hasLeft); }
   bool hasAnyLeft() const { return std::ranges::any_of(all, &Departing::hasLeft); }
-  // For people, and for programs.
+  // For people, and for scripts.
   std::vector<std::string> lines() const;
   nlohmann::json describe() const;
 
@@ -67,7 +66,7 @@ class DepartingSessions {
     control::Departure::Client departure;
     kj::Promise<void> advanced = kj::READY_NOW;
     kj::Promise<void> held = kj::READY_NOW;
-    kj::Promise<void> watched = kj::READY_NOW;  // from then on: whether the target still has it
+    kj::Promise<void> watched = kj::READY_NOW;  // after hold: rejects if the target loses the session
     bool isAdvancing = false, isHeld = false, hasLeft = false;
     std::string device, problem;
     double heldSeconds = 0;
@@ -87,8 +86,8 @@ class DepartingSessions {
   NodeClient& client;
   const MachineOptions& options;
   const std::string target;
-  std::deque<Departing> all;                     // which stay in place
-  kj::Maybe<control::GuestPause::Client> pause;  // from before they are held
+  std::deque<Departing> all;                     // a deque, so that elements keep their addresses
+  kj::Maybe<control::GuestPause::Client> pause;  // taken before they are held
   kj::PromiseFulfillerPair<void> troubled = kj::newPromiseAndFulfiller<void>();
 };
 

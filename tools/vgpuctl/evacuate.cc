@@ -1,4 +1,4 @@
-// evacuate: every session of a node goes elsewhere while its program runs.
+// evacuate: moves every session of a node elsewhere while its program runs.
 #include <fmt/format.h>
 #include <kj/debug.h>
 
@@ -22,14 +22,14 @@ namespace {
 
 using nlohmann::json;
 
-// Over which launches are counted.
+// The time during which launches are counted.
 constexpr std::chrono::milliseconds observation{300};
 constexpr std::chrono::seconds surveyLimit{5};
 
 struct Leaving {
   std::string id, name;
   bool relayed;
-  uint64_t launches;  // while it was observed
+  uint64_t launches;  // during the observation
 };
 
 std::map<std::string, uint64_t> launchesOf(NodeClient& client) {
@@ -39,7 +39,7 @@ std::map<std::string, uint64_t> launchesOf(NodeClient& client) {
   return launches;
 }
 
-// Those that run, the most idle first: so that they are gone when those come that hold their programs longest.
+// The running sessions, the most idle first, so that these have left before the sessions whose programs are held longest.
 std::vector<Leaving> leavingFrom(NodeClient& client) {
   auto before = launchesOf(client);
   std::this_thread::sleep_for(observation);
@@ -65,7 +65,7 @@ std::vector<Target> targetsOf(const EvacuateOptions& options) {
   std::vector<Target> targets;
   for (const NodeState& state : surveyNodes(surveyLimit)) {
     if (std::string why = whyLeftOut(state); !why.empty()) {
-      fmt::print(stderr, "vgpuctl: {} is left out: {}\n", state.node.name, printable(why));
+      fmt::print(stderr, "vgpuctl: node {} is skipped: {}\n", state.node.name, printable(why));
       continue;
     }
     targets.push_back({state.node.name, resolveNode(state.node.address),
@@ -75,11 +75,11 @@ std::vector<Target> targetsOf(const EvacuateOptions& options) {
 }
 
 struct Outcome {
-  std::string node, problem;  // where it is; why it is nowhere else
+  std::string node, problem;  // the node that has it now; why it could not move
   double heldSeconds = 0;
 };
 
-// To the first node that takes it, of those with most free memory; what one refuses another may take.
+// Moves it to the first node that accepts it, those with most free memory first; a session that one node refuses may fit another.
 Outcome moveOne(NodeClient& client, const Leaving& session, std::vector<Target>& targets, const EvacuateOptions& options) {
   std::ranges::stable_sort(targets, std::greater(), &Target::freeBytes);
   Outcome outcome;
@@ -101,14 +101,14 @@ Outcome moveOne(NodeClient& client, const Leaving& session, std::vector<Target>&
     }
     if (!outcome.node.empty()) return outcome;
   }
-  if (targets.empty()) outcome.problem = "no node answers that could take it";
+  if (targets.empty()) outcome.problem = "no node that could take it answers";
   return outcome;
 }
 
 }  // namespace
 
 int evacuateNode(const NodeAddress& node, const EvacuateOptions& options) {
-  auto targets = targetsOf(options);  // before there is an event loop: each node is asked by a process of its own
+  auto targets = targetsOf(options);  // before an event loop exists, because a forked process asks each node
   NodeClient client(node);
   json report = json::array();
   bool allMoved = true;

@@ -1,16 +1,16 @@
-// machine follow: the sessions of a virtual machine's programs go to another node with it. There are two kinds.
+// machine follow: the sessions of a virtual machine's programs move to another node with it. There are two kinds of sessions.
 //
-// Programs that reach the node by the machine's network: a session's two relays lose nothing and repeat nothing, whatever the
-// connection does (docs/remote.md). So session and machine need no common moment: the session's memory goes ahead while the
-// machine's does, and it is cut over when the machine runs at its target, because its program must be asked.
+// Programs that reach the node by the machine's network: a session's two relays neither lose nor repeat messages, whatever happens to the
+// connection (docs/remote.md). So session and machine need not switch at the same moment: the session's memory is sent ahead during the
+// machine's migration, and the session is cut over when the machine runs at its target, because that needs the program's cooperation.
 //
-// Programs that share memory with the node: what the host writes there is not sent by the machine's migration. So their sessions
-// are held before the machine stops, which is kept from stopping until then, and the machine writes that memory once more, so
-// that it is sent as it is then (Departure.hold). When the machine runs at its target, the program there is offered the worker
-// that has been made ready. The machine's memory has the program, so where the machine runs is where the session does.
+// Programs that share memory with the node: the machine's migration does not send what the host writes there. So the machine is kept from
+// stopping until their sessions are held, and the machine then writes that memory once more, so that its final content is sent
+// (Departure.hold). When the machine runs at its target, the program there is offered the worker that has been prepared. The program is
+// part of the machine's memory, so the session runs where the machine runs.
 //
-// Until the machine is let go to its target every failure leaves all where they were. From then on it is QEMU that knows where
-// the machine runs, so neither a signal nor a failure ends this before QEMU has said it.
+// Before the machine is handed over to its target, every failure leaves everything where it was. From then on only QEMU knows where the
+// machine runs, so neither a signal nor a failure ends this process before QEMU has said so.
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -33,11 +33,11 @@ namespace {
 
 using nlohmann::json;
 
-// Of the machine while it migrates, and of its sessions.
+// The state of the machine's migration and of its sessions.
 enum class Holding {
-  notYet,  // it is far from being handed over
-  rounds,  // it is kept from that, while their memory goes ahead
-  begun,   // the programs that share memory with it are being held
+  notYet,  // the handover is far away
+  rounds,  // the handover is delayed, while sessions' memory is sent ahead
+  begun,   // the programs that share memory with the machine are being held
   done,    // they are held, or there are none
 };
 constexpr auto lookInterval = 10 * kj::MILLISECONDS;
@@ -48,8 +48,8 @@ enum class End {
   moved,
   saved,  // by libvirt, with its sessions
   stayed,
-  ended,  // its QEMU has, and it has not moved
-  idle,   // the same, and nobody had begun to move it
+  ended,  // its QEMU has ended, and the machine has not moved
+  idle,   // the same, and no migration had begun
 };
 
 class Following {
@@ -57,7 +57,7 @@ class Following {
   Following(NodeClient& client, const MachineOptions& options, std::string target)
       : client(client), options(options), machine(client, options), sessions(client, options, std::move(target)) {}
 
-  // One migration, from its begin to its end.
+  // Follows one migration, from beginning to end.
   End follow() {
     sessions.reset();
     why.clear();
@@ -86,17 +86,17 @@ class Following {
     return machine.monitor().hasEnded() ? End::ended : End::stayed;
   }
 
-  // Whether everything is at the target.
+  // Returns whether everything is at the target.
   bool report(End outcome) {
-    if (outcome == End::saved) return true;  // which saveByLibvirt() has said
+    if (outcome == End::saved) return true;  // saveByLibvirt() has reported it
     if (options.json) {
       printJson(describe(outcome));
     } else if (outcome == End::stayed) {
-      fmt::print(stderr, "vgpuctl: '{}' stays, and all of its sessions: {}\n", printable(machine.name()), why);
+      fmt::print(stderr, "vgpuctl: '{}' and all of its sessions stay: {}\n", printable(machine.name()), why);
     } else if (outcome != End::moved) {
       fmt::print(stderr, "vgpuctl: '{}' has not moved: {}\n", printable(machine.name()), why);
     } else if (isToDisk()) {
-      fmt::print("'{}' is saved; it has no sessions that run\n", printable(machine.name()));
+      fmt::print("'{}' is saved; it has no running sessions\n", printable(machine.name()));
       if (*job == saveJob && !options.saves.empty()) forgetSaved(options.saves, machine.name());
     } else {
       fmt::print("'{}' has moved with {} sessions\n", printable(machine.name()), sessions.count());
@@ -107,12 +107,12 @@ class Following {
   }
 
  private:
-  // "look" if nothing has come by then.
+  // Resolves to "look" if `next` does not resolve within `interval`.
   kj::Promise<std::string> orLook(kj::Promise<std::string> next, kj::Duration interval) {
     return next.exclusiveJoin(client.events().provider->getTimer().afterDelay(interval).then([] { return std::string("look"); }));
   }
 
-  // A machine that comes from another host, or from disk, is waited for.
+  // Waits for a machine that comes from another host, or from disk.
   bool isHere() {
     auto& timer = client.events().provider->getTimer();
     bool isComing = true;
@@ -132,8 +132,8 @@ class Following {
     return false;
   }
 
-  // Somebody else begins it. When libvirt has done with a machine that it has brought here, it takes back what it has set for that, and with
-  // it what has been set here meanwhile.
+  // Waits until somebody else starts the migration. When libvirt has finished bringing a machine here, it resets the migration settings
+  // that it made for that, and thereby settings that were made here meanwhile; so they are made again.
   bool begins() {
     auto step = machine.nextStep().fork();
     for (;;) {
@@ -141,7 +141,7 @@ class Following {
       if (options.isLibvirts) next = orLook(kj::mv(next), arrivalInterval);
       const std::string now = client.wait(untilSignal(client, kj::mv(next)));
       if (now == "look") {
-        kj::runCatchingExceptions([&] { machine.holdAgain(); });  // one that has begun, or has ended, says so next
+        kj::runCatchingExceptions([&] { machine.holdAgain(); });  // if a migration has begun or QEMU has ended, the next step says so
         continue;
       }
       if (now == "setup" || now == "active") return isBegun = true;
@@ -152,8 +152,8 @@ class Following {
     }
   }
 
-  // libvirt stops a machine before it saves it, or moves it without --live. Then its programs can be asked nothing, so it goes on
-  // until they have been; QEMU stops it at the end in any case. One that somebody has paused before stays so.
+  // libvirt stops a machine before it saves it, or moves it without --live. A stopped machine's programs cannot answer, so the machine is
+  // continued until they have; QEMU stops it at the end in any case. A machine that somebody had paused before stays paused.
   bool goesOn() {
     if (!options.isLibvirts || sessionsOf(client, options, machine.name()).empty()) return false;
     job = findLibvirtJob(client, machine.name());
@@ -162,21 +162,22 @@ class Following {
     auto caught = kj::runCatchingExceptions([&] { machine.monitor().run("cont"); });
     return caught == nullptr;
   }
-  // What libvirt does is no migration to another host, as far as it says so.
+  // Whether libvirt's operation is not a migration to another host, as far as libvirt says.
   bool isToDisk() const { return job && *job != migrationJob && *job != noJob; }
-  // Who lets it go on at pre-switchover: libvirt, of its migrations, and only once: QEMU refuses whoever is second, and libvirt
-  // cancels a migration then. If libvirt does not say what it does, the machine must not stand still for ever.
+  // Whether libvirt itself continues the migration at pre-switchover. It does so for its own migrations, and only one client may: QEMU
+  // refuses the second one, and libvirt then cancels the migration. If libvirt does not say what it does, we continue the migration,
+  // because the machine must not stand still for ever.
   bool isHandedOverByLibvirt() const { return options.isLibvirts && options.uri.empty() && job == migrationJob; }
 
-  // All sessions that there are; and the machine's migration, if nobody has begun it.
+  // Starts moving all present sessions; and the machine's migration, if nobody has started it.
   void begin() {
     const auto now = sessionsOf(client, options, machine.name());
-    if (!now.empty() && options.uri.empty()) machine.slow();  // it may be handed over before the target is ready
+    if (!now.empty() && options.uri.empty()) machine.slow();  // otherwise it may be handed over before the target is ready
     if (options.isLibvirts && options.uri.empty()) job = findLibvirtJob(client, machine.name());
     if (isToDisk() && !now.empty()) return save(now);
     if (isStopped && !now.empty())
-      fail("the machine is stopped, so its programs cannot be asked. Move it while it runs, and save it with `vgpuctl machine save`");
-    for (auto& session : now) sessions.add(session);  // all of them, or none goes, and neither does the machine
+      fail("the machine is stopped, so its programs cannot answer. Move it while it runs, or save it with `vgpuctl machine save`");
+    for (auto& session : now) sessions.add(session);  // all of them move, or none does, and neither does the machine
     if (!machine.isNearlyThere()) machine.hasten();
     if (options.uri.empty()) return;
     machine.monitor().run("migrate", {{"uri", options.uri}});
@@ -184,19 +185,19 @@ class Following {
   }
 
   void save(const std::vector<MachineSession>& now) {
-    if (*job != saveJob) fail("libvirt's job '" + *job + "' would have it without its sessions: suspend these before");
+    if (*job != saveJob) fail("libvirt's job '" + *job + "' does not take its sessions along: suspend them first (vgpuctl suspend)");
     if (options.saves.empty())
-      fail("libvirt saves it, and nobody has said where its sessions are to be: name a folder at the end of its line in the list of "
-           "machines, or suspend them (vgpuctl suspend), and then save it");
+      fail("libvirt saves it, but no folder is given for its sessions: name one at the end of its line in the list of machines, or suspend "
+           "the sessions first (vgpuctl suspend), and then save it");
     if (isStopped)
-      fail("it was stopped before it was saved, so its programs cannot be asked: let it go on, or suspend its sessions (vgpuctl suspend), "
+      fail("it was stopped before it was saved, so its programs cannot answer: let it go on, or suspend its sessions (vgpuctl suspend), "
            "and then save it");
     saveByLibvirt(client, machine, options, now);
     isSaved = true;
   }
 
-  // Keeps the machine until the target has the memory of all sessions once, or has refused it, and then holds those that share
-  // memory with the machine. There may be none, until a program begins.
+  // Delays the handover until the target has received the memory of all sessions once, or has refused one; then holds the sessions that
+  // share memory with the machine. There may be no session, until a program begins one.
   void look() {
     if (holding == Holding::notYet && machine.isNearlyThere()) {
       machine.slow();
@@ -213,7 +214,7 @@ class Following {
     }
   }
 
-  // While the machine migrates. Whether it has moved, as far as its QEMU says.
+  // Waits for the end of the machine's migration. Returns whether the machine has moved, as far as its QEMU says.
   bool completes() {
     auto trouble = sessions.trouble().fork();
     auto step = machine.nextStep().fork();
@@ -230,7 +231,7 @@ class Following {
         look();
         continue;
       }
-      if (now == "completed") return isCompleted = true;  // what comes after it is leave()'s
+      if (now == "completed") return isCompleted = true;  // leave() handles what follows
       step = machine.nextStep().fork();
       if (now == "pre-switchover") {
         handOver();
@@ -241,10 +242,10 @@ class Following {
     }
   }
 
-  // Its processors stand still. Who has not come to the target yet comes when they go on, or moves then from the beginning.
+  // The machine's processors stand still. Sessions that have not moved yet move when they go on, or start moving then.
   void handOver() {
     sessions.addLate(machine.name());
-    if (!sessions.areHeld()) fail("it stopped before its programs could be held: begin its migration again, with less bandwidth");
+    if (!sessions.areHeld()) fail("it stopped before its programs could be held: start its migration again, with less bandwidth");
     holding = Holding::done;
     faultPoint("machine.handing-over");
     sessions.requireReady();
@@ -253,8 +254,7 @@ class Following {
     sessions.advanceOthers();
   }
 
-  // The machine's programs answer when it runs. If it runs where it was, because somebody has let it go on there, its sessions
-  // stay.
+  // The machine's programs answer when it runs. If it runs where it was, because somebody has continued it there, its sessions stay.
   End leave() {
     faultPoint("machine.moved");
     bool isBack = false;
@@ -266,7 +266,7 @@ class Following {
     client.wait(left.exclusiveJoin(kj::mv(back)));
     sessions.conclude(isBack);
     if (!isCompleted && !sessions.hasAnyLeft()) {
-      why = "its QEMU has ended when it had been let go, and none of its programs replies at the target";
+      why = "its QEMU ended after the switch to the target, and none of its programs answers there";
       return End::ended;
     }
     why.clear();
@@ -282,7 +282,7 @@ class Following {
                        .then([](json&& now) { return now.value("running", false); }, [](kj::Exception&&) { return false; });
       return asked.then([this](bool isRunning) -> kj::Promise<void> {
         if (isRunning) return kj::READY_NOW;
-        return runsAgain();  // that was before it moved
+        return runsAgain();  // an event from before it moved
       });
     });
   }
@@ -299,16 +299,16 @@ class Following {
   Machine machine;
   DepartingSessions sessions;
   Holding holding = Holding::notYet;
-  bool isStopped = false;          // before it is begun
-  bool isBegun = false;            // so QEMU's status is of this migration
+  bool isStopped = false;          // before its migration begins
+  bool isBegun = false;            // from then on QEMU's status is that of this migration
   bool isHandedOver = false;       // it may run at the target
-  bool isCompleted = false;        // it does
-  bool isSaved = false;            // libvirt has it in a file
-  std::optional<std::string> job;  // what libvirt does with it, if it says so
-  std::string why;                 // it stays, or this was interrupted
+  bool isCompleted = false;        // it runs there
+  bool isSaved = false;            // libvirt has saved it to a file
+  std::optional<std::string> job;  // libvirt's operation on it, if libvirt says so
+  std::string why;                 // why the machine stays, or this was interrupted
 };
 
-// The hook gives each follower of a machine the same log: the next one waits until the former one has ended. Whether there was
+// The hook gives all followers of a machine the same log: the next follower waits until the former one has ended. Returns whether there was
 // one.
 bool awaitFormer() {
   if (flock(STDERR_FILENO, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return false;
@@ -331,7 +331,7 @@ void isReadyToRestore() {
 
 int followMachine(const NodeAddress& node, const MachineOptions& options) {
   NodeAddress target = resolveNode(options.target);
-  if (options.isLibvirts && awaitFormer() && !options.restores && !hasMonitor(options)) return 0;  // its QEMU has ended too
+  if (options.isLibvirts && awaitFormer() && !options.restores && !hasMonitor(options)) return 0;  // the former one's QEMU has ended
   takeSignals();
   NodeClient client(node);
   if (options.restores) restoreByLibvirt(client, options, isReadyToRestore);

@@ -1,4 +1,4 @@
-// vgpuctl inspect: a session's object list, copied beside the program that writes it and read in a confined process.
+// vgpuctl inspect: copies a session's object list while the program writes it, and reads the copy in a confined process.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -21,9 +21,9 @@ namespace {
 using nlohmann::json;
 
 struct Totals {
-  std::map<std::string, size_t> byKind;  // live ones
+  std::map<std::string, size_t> byKind;  // live objects
   uint64_t memoryBytes = 0;
-  size_t kept = 0;  // destroyed, and kept because others need them
+  size_t kept = 0;  // destroyed objects that are kept because others need them
 };
 
 std::string hex(uint64_t value) { return fmt::format("{:#x}", value); }
@@ -77,7 +77,7 @@ void printObjects(const std::vector<ObjectRecord>& records, const Totals& totals
   for (const auto& [kind, number] : totals.byKind)
     kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", number, kind);
   fmt::print("{}; {} of device memory", kinds.empty() ? "no objects" : kinds, humanBytes(totals.memoryBytes));
-  if (totals.kept > 0) fmt::print("; {} destroyed ones are kept because others need their recipes", totals.kept);
+  if (totals.kept > 0) fmt::print("; {} destroyed objects are kept because others need their recipes", totals.kept);
   fmt::print("\n");
 }
 

@@ -19,7 +19,7 @@ std::atomic<int> arrived{0};
 Interruption::Interruption() {
   arrived = 0;
   struct sigaction action {};
-  action.sa_handler = [](int signal) { arrived = signal; };  // without SA_RESTART
+  action.sa_handler = [](int signal) { arrived = signal; };  // without SA_RESTART, so that blocking calls return EINTR
   for (size_t i = 0; i < std::size(signals); ++i) {
     sigaction(signals[i], nullptr, &before[i]);
     if (before[i].sa_handler != SIG_IGN) sigaction(signals[i], &action, nullptr);
@@ -31,7 +31,7 @@ Interruption::~Interruption() {
 }
 
 void Interruption::check() const {
-  if (arrived != 0) fail(std::string("interrupted by SIG") + sigabbrev_np(arrived) + "; nothing of this is left");
+  if (arrived != 0) fail(std::string("interrupted by SIG") + sigabbrev_np(arrived) + "; what was written has been removed");
 }
 
 }  // namespace vgpu::ctl

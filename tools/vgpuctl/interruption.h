@@ -1,6 +1,6 @@
-// SIGINT, SIGTERM and SIGHUP during a long operation: they end it as an error does, so that what it has begun is removed.
+// SIGINT, SIGTERM and SIGHUP during a long operation: they end it like an error, so that what it has begun is removed.
 //
-// One object at a time in a process. A wait for a file or a pipe returns EINTR. A signal that was ignored stays ignored.
+// One object at a time per process. A blocking wait for a file or a pipe returns EINTR. A signal that was ignored stays ignored.
 #pragma once
 
 #include <signal.h>
@@ -14,7 +14,7 @@ class Interruption {
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
-  // Throws kj::Exception if a signal has come.
+  // Throws kj::Exception if a signal has arrived.
   void check() const;
 
  private:

@@ -38,11 +38,11 @@ std::optional<KnownMachine> findKnownMachine(const std::string& name) {
     if (!(words >> machine.name) || machine.name != name) continue;
     const std::string place = *path + ", line " + std::to_string(number) + ": ";
     if (!(words >> machine.node >> machine.target >> machine.monitor) || (words >> machine.saves && words >> more))
-      fail(place + "a machine is NAME NODE TARGET QMP [SAVES], not \"" + line + "\"");
+      fail(place + "expected NAME NODE TARGET QMP [SAVES], found \"" + line + "\"");
     if (!machine.saves.empty() && !machine.saves.starts_with('/'))
-      fail(place + "the folder for its sessions has no absolute path: \"" + machine.saves + "\"");
-    if (machine.name.find('/') != std::string::npos) fail(place + "\"" + machine.name + "\" cannot name a machine");
-    if (found) fail(place + "there is a machine " + name + " above");
+      fail(place + "the folder for its sessions must be an absolute path, not \"" + machine.saves + "\"");
+    if (machine.name.find('/') != std::string::npos) fail(place + "\"" + machine.name + "\" cannot be a machine's name");
+    if (found) fail(place + "a machine named " + name + " is on an earlier line");
     found = std::move(machine);
   }
   return found;

@@ -1,7 +1,7 @@
-// `virsh save` stops a machine, and has QEMU migrate it to a file then. A program that stands still cannot be held: its threads
-// may be within calls, and what its relay has not read is only in the mailbox. But QEMU can migrate a machine that runs, to a
-// file too, and libvirt only waits until it is done. So the machine goes on until its sessions are suspended, with as little of
-// it sent as possible meanwhile, and is stopped again. What libvirt has in its file then is of that moment.
+// `virsh save` first stops a machine, and then lets QEMU migrate it to a file. The programs of a stopped machine cannot be held: their
+// threads may be inside calls, and messages that their relays have not read exist only in the mailbox. But QEMU can also migrate a running
+// machine to a file, and libvirt only waits until that is done. So the machine is continued until its sessions are suspended, with as
+// little of it sent as possible meanwhile, and is stopped again. Libvirt's file then has the machine's state at that moment.
 #include "tools/vgpuctl/libvirt.h"
 
 #include <fcntl.h>
@@ -29,12 +29,12 @@ namespace fs = std::filesystem;
 
 constexpr auto virshLimit = 5 * kj::SECONDS;
 constexpr auto statusInterval = 100 * kj::MILLISECONDS;
-constexpr auto startLimit = 60 * kj::SECONDS;  // from libvirt's hook to QEMU's monitor
+constexpr auto startLimit = 60 * kj::SECONDS;  // between libvirt's hook and a usable QEMU monitor
 
-// What `virsh` prints.
+// The output of `virsh` with these arguments.
 std::string outputOfVirsh(NodeClient& client, std::vector<std::string> words) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) fail("no pipe: " + std::string(strerror(errno)));
+  if (pipe2(ends, O_CLOEXEC) != 0) fail("cannot make a pipe: " + std::string(strerror(errno)));
   kj::AutoCloseFd ours(ends[0]), theirs(ends[1]);
   kj::AutoCloseFd in(open("/dev/null", O_RDONLY | O_CLOEXEC));
   SpawnRequest request{.executable = "virsh"};
@@ -60,7 +60,7 @@ std::string outputOfVirsh(NodeClient& client, std::vector<std::string> words) {
   return output;
 }
 
-// "Job type:" and "Operation:", with blanks before their values.
+// The value of a line such as "Job type:" or "Operation:".
 std::string valueOf(const std::string& text, const std::string& name) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -71,7 +71,7 @@ std::string valueOf(const std::string& text, const std::string& name) {
   return "";
 }
 
-// Until libvirt ends QEMU, because the machine is in its file, or lets it go on, because it cannot be.
+// Waits until libvirt ends QEMU, because the machine is saved, or continues the machine, because saving failed.
 void awaitEnd(NodeClient& client, Machine& machine, const std::string& name, const MachineFolder& folder,
               const std::vector<MachineSession>& found) {
   bool isWritten = false;
@@ -83,7 +83,7 @@ void awaitEnd(NodeClient& client, Machine& machine, const std::string& name, con
       fail(machine.reason());
     }
     if (step == "cancelled") fail("it was cancelled");
-    if (step == "runs" && isWritten) fail("libvirt lets it go on");
+    if (step == "runs" && isWritten) fail("libvirt lets the machine go on");
     if (step != "completed") continue;
     folder.complete(name, found);
     isWritten = true;
@@ -103,7 +103,7 @@ std::optional<std::string> findLibvirtJob(NodeClient& client, const std::string&
       job = valueOf(told, "Operation");
   });
   KJ_IF_MAYBE (problem, caught) {
-    fmt::print(stderr, "vgpuctl: libvirt cannot be asked what it does with '{}': {}\n", printable(machine),
+    fmt::print(stderr, "vgpuctl: cannot ask libvirt for its job on '{}': {}\n", printable(machine),
                printable(reasonOf(*problem)));
   }
   return job;
@@ -121,10 +121,10 @@ void forgetSaved(const std::string& parent, const std::string& machine) { Machin
 
 void saveByLibvirt(NodeClient& client, Machine& machine, const MachineOptions& options,
                    const std::vector<MachineSession>& found) {
-  const std::string name = machine.name();  // a name of one folder: the list of machines has it
+  const std::string name = machine.name();  // usable as a folder name, because the list of machines has it
   const MachineFolder folder(savedFolder(options.saves, name) + ".new");
   SavedSessions sessions(client, options, folder, found);
-  folder.remove();  // of a save that was killed
+  folder.remove();  // left by a killed save
   folder.make();
   auto caught = kj::runCatchingExceptions([&] {
     sessions.suspend();
@@ -132,8 +132,8 @@ void saveByLibvirt(NodeClient& client, Machine& machine, const MachineOptions& o
     faultPoint("machine.suspended");
     machine.monitor().forgetEvents();
     machine.monitor().run("stop");
-    if (!machine.isMigrating()) fail(machine.reason());  // what was forgotten may have said so
-    if (!sessionsOf(client, options, name).empty()) fail("a program has got a session meanwhile: save it again");
+    if (!machine.isMigrating()) fail(machine.reason());  // the forgotten events may have told of its end
+    if (!sessionsOf(client, options, name).empty()) fail("a program opened a session meanwhile: save the machine again");
     machine.hasten();
     awaitEnd(client, machine, name, folder, found);
   });
@@ -178,7 +178,7 @@ void restoreByLibvirt(NodeClient& client, const MachineOptions& options, void (*
       client.wait(untilSignal(client, timer.afterDelay(statusInterval)));
     }
   }
-  // However long libvirt takes to load it, and if it is restored paused, whenever somebody lets it go on.
+  // libvirt may take long to load it, and if it is restored paused, somebody has to continue it.
   auto& qmp = *KJ_ASSERT_NONNULL(monitor);
   while (!qmp.run("query-status").value("running", false)) client.wait(untilSignal(client, timer.afterDelay(statusInterval)));
   sessions.resume();

@@ -28,7 +28,7 @@ constexpr int version = 2;
 constexpr const char* listName = "sessions.json";
 constexpr const char* machineName = "machine";
 
-// As QEMU's `migrate` takes it: in a command of the shell.
+// Quoted for the shell, because QEMU's `migrate` takes a shell command.
 std::string quoted(const std::string& path) {
   std::string made = "'";
   for (char c : path) made += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -46,7 +46,7 @@ json describe(const MachineSession& session) {
   return described;
 }
 
-// Which is a name in the folder.
+// Whether it is safe as a name in the folder.
 bool isId(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz") == std::string::npos;
 }
@@ -56,7 +56,7 @@ MachineSession sessionOf(const json& described) {
                          .name = described.at("name"),
                          .program = described.at("program"),
                          .pid = described.at("pid")};
-  if (!isId(session.id)) throw std::out_of_range("a session has an impossible id");
+  if (!isId(session.id)) throw std::out_of_range("a session has an invalid id");
   if (described.contains("guest")) {
     session.guest = described.at("guest");
     session.slot = described.at("slot");
@@ -72,7 +72,7 @@ MachineFolder::MachineFolder(const std::string& path) : folder(absolute(path)) {
 
 void MachineFolder::make() const {
   if (mkdir(folder.c_str(), 0700) != 0)
-    fail("no folder " + folder + " can be made for the sessions: " + std::string(strerror(errno)));
+    fail("cannot make the folder " + folder + " for the sessions: " + std::string(strerror(errno)));
 }
 
 void MachineFolder::remove() const noexcept {
@@ -95,17 +95,17 @@ void MachineFolder::complete(const std::string& machine, const std::vector<Machi
   file.publish();
   const std::string above = fs::path(folder).parent_path();
   kj::AutoCloseFd parent(open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (parent.get() < 0 || fsync(parent) != 0) fail(above + " cannot be written to disk: " + strerror(errno));
+  if (parent.get() < 0 || fsync(parent) != 0) fail(above + " cannot be synced to disk: " + strerror(errno));
 }
 
 json MachineFolder::list() const {
   if (!fs::is_directory(folder)) fail("there is no folder " + folder + ": `machine save` makes it");
   const std::string path = folder + "/" + listName;
   std::ifstream file(path);
-  if (!file) fail("there is no " + path + ": the machine was not saved to its end, or not all of the folder is here");
+  if (!file) fail("there is no " + path + ": saving the machine did not complete, or the folder was not copied completely");
   json all = json::parse(file, nullptr, false);
   if (!all.is_object() || all.value("version", 0) != version)
-    fail(fmt::format("{} is no list of sessions of version {}: use the vgpu that has saved the machine", path, version));
+    fail(fmt::format("{} is not a list of sessions of version {}: use the vgpu that saved the machine", path, version));
   return all;
 }
 
@@ -140,7 +140,7 @@ void MachineFolder::verifyMemory() const {
   file.finish();
 }
 
-// By a file of ours: libvirt starts QEMU so that it ends if it executes a shell (-sandbox spawn=deny), and as another user.
+// Passes QEMU an open file: libvirt runs QEMU as another user, and ends it if it executes a shell (-sandbox spawn=deny).
 std::string MachineFolder::writing(MachineMonitor& monitor) const {
   const std::string path = folder + "/" + machineName;
   kj::AutoCloseFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));

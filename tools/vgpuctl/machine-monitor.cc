@@ -22,7 +22,7 @@ MachineMonitor::MachineMonitor(kj::AsyncIoContext& io, const std::string& addres
   connect();
   reading = read().eagerlyEvaluate([this](kj::Exception&& exception) { end(reasonOf(exception)); });
   auto late = io.provider->getTimer().afterDelay(replyLimit / 4).then([this]() -> json {
-    fail(this->address + " sends no greeting: it is no QMP socket, or serves another client now, one at a time");
+    fail(this->address + " sends no greeting: it is not a QMP socket, or it serves another client now (QMP serves one at a time)");
   });
   json greeted = greeting.promise.exclusiveJoin(kj::mv(late)).wait(io.waitScope);
   run("qmp_capabilities");
@@ -56,14 +56,14 @@ kj::Promise<void> MachineMonitor::read() {
     for (size_t to; (to = received.find('\n', from)) != std::string::npos; from = to + 1)
       take(std::string_view(received).substr(from, to - from));
     received.erase(0, from);
-    if (received.size() > longestLine) fail("it sends lines of more than a megabyte: no QMP socket");
+    if (received.size() > longestLine) fail("it sends lines of more than a megabyte, so it is not a QMP socket");
     return read();
   });
 }
 
 void MachineMonitor::take(std::string_view line) {
   json message = json::parse(line, nullptr, false);
-  if (!message.is_object()) fail("it does not send JSON: no QMP socket");
+  if (!message.is_object()) fail("it does not send JSON, so it is not a QMP socket");
   if (message.contains("QMP")) return greeting.fulfiller->fulfill(kj::mv(message));
   if (message.contains("event")) {
     KJ_IF_MAYBE (waiter, eventWaiter) {
@@ -74,7 +74,7 @@ void MachineMonitor::take(std::string_view line) {
   }
   const json number = message.value("id", json());
   auto found = number.is_number_unsigned() ? waiting.find(number.get<uint64_t>()) : waiting.end();
-  if (found == waiting.end()) return;  // of a command that was given up
+  if (found == waiting.end()) return;  // a reply to a command that was given up
   Reply reply = kj::mv(found->second);
   waiting.erase(found);
   if (!message.contains("error")) return reply->fulfill(message.value("return", json::object()));
@@ -116,7 +116,7 @@ kj::Promise<json> MachineMonitor::send(const std::string& command, json argument
                                           : passing->writeWithFds(line.asBytes(), nullptr, files.asPtr());
                   return written.attach(kj::mv(line), kj::mv(files));
                 })
-                .eagerlyEvaluate([](kj::Exception&&) {});  // what reads learns of the connection's end
+                .eagerlyEvaluate([](kj::Exception&&) {});  // the reading side notices the connection's end
   auto late = io.provider->getTimer().afterDelay(replyLimit).then([this, command]() -> json {
     fail("QEMU at " + address + " does not answer to " + command);
   });

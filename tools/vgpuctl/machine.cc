@@ -16,10 +16,11 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* holdCapability = "pause-before-switchover";
-// QEMU hands over when what is left takes less than the downtime limit at the speed of late. With so few bytes a second it sends
-// a page each tenth of a second, and a machine that runs writes more.
+// QEMU hands a machine over when sending the rest at the recent speed takes less than the downtime limit. With this bandwidth it sends one
+// page each tenth of a second, while a running machine writes more.
 const json slowPace = {{"max-bandwidth", 100}, {"downtime-limit", 1}};
-// What may be left: more than goes in a moment without being seen. Pages of zeros go at the speed of memory.
+// How much may be left when the handover is considered near: more than could be sent unnoticed between two checks. Pages of zeros go at the
+// speed of memory.
 constexpr uint64_t leastLeft = 64 * MiB;
 constexpr double leastSecondsLeft = 0.25;
 
@@ -30,7 +31,7 @@ bool isUnderWay(const std::string& status) {
   return std::ranges::find(over, status) == std::end(over);
 }
 
-// Of the guests of which the node has sessions, the one that the machine is; empty: there is none.
+// The guest, of those that have sessions on the node, that is the machine; empty if there is none.
 std::string guestOf(capnp::List<control::SessionInfo>::Reader sessions, const MachineOptions& options,
                     const std::string& machine) {
   if (!options.guest.empty()) return options.guest;
@@ -40,8 +41,8 @@ std::string guestOf(capnp::List<control::SessionInfo>::Reader sessions, const Ma
   if (guests.empty()) return "";
   if (guests.size() == 1) return *guests.begin();
   if (!guests.contains(machine))
-    fail("the node has programs of several virtual machines, and none is called '" + printable(machine) +
-         "': say which with --guest");
+    fail("the node has programs of several virtual machines, but none is called '" + printable(machine) +
+         "': name one with --guest");
   return machine;
 }
 
@@ -52,7 +53,7 @@ Machine::Machine(NodeClient& client, const MachineOptions& options) : client(cli
   if (!options.machine.empty() && known != options.machine)
     fail("the machine at " + options.monitor + " is '" + printable(known) + "', not '" + options.machine + "'");
   if (isMigrating() && !isIncoming())
-    fail("a migration of '" + printable(known) + "' is under way already: wait until it has ended");
+    fail("a migration of '" + printable(known) + "' is in progress already: wait until it has ended");
 }
 
 Machine::~Machine() {
@@ -98,7 +99,7 @@ kj::Promise<std::string> Machine::nextStep() {
 void Machine::handOver() {
   if (!holds) return;
   KJ_IF_MAYBE (problem, kj::runCatchingExceptions([&] { qmp.run("migrate-continue", {{"state", "pre-switchover"}}); })) {
-    // Who has begun the migration may wish it too, as libvirt does, and was first.
+    // The client that started the migration may have set the capability first, as libvirt does.
     if (qmp.hasEnded() || status() == "pre-switchover") kj::throwFatalException(kj::mv(*problem));
   }
 }
@@ -131,7 +132,7 @@ bool Machine::isNearlyThere() {
   if (!now.contains("ram")) return false;
   const double bytesPerSecond = now["ram"].value("mbps", 0.0) * 1e6 / 8;
   const uint64_t left = now["ram"].value("remaining", uint64_t{0});
-  const uint64_t sinceLast = wasLeft > left ? wasLeft - left : 0;  // `mbps` comes late, and pages of zeros do not count there
+  const uint64_t sinceLast = wasLeft > left ? wasLeft - left : 0;  // `mbps` lags behind, and does not include pages of zeros
   wasLeft = left;
   return left < leastLeft + 3 * sinceLast + static_cast<uint64_t>(bytesPerSecond * leastSecondsLeft);
 }
@@ -139,7 +140,7 @@ bool Machine::isNearlyThere() {
 std::string Machine::cancel() {
   auto caught = kj::runCatchingExceptions([&] {
     if (isMigrating()) qmp.run("migrate_cancel");
-    hasten();  // not before: it would be handed over
+    hasten();  // not earlier: the machine would be handed over
   });
   KJ_IF_MAYBE (problem, caught) {
     if (!qmp.hasEnded()) kj::throwFatalException(kj::mv(*problem));
@@ -161,7 +162,7 @@ std::string Machine::conclude() {
 
 void Machine::goOn() {
   json now = qmp.run("query-status");
-  // QEMU is ending the migration, and lets the machine go on itself if that failed.
+  // QEMU is ending the migration, and continues the machine itself if that failed.
   for (; now.value("status", "") == "finish-migrate"; now = qmp.run("query-status"))
     client.wait(client.events().provider->getTimer().afterDelay(20 * kj::MILLISECONDS));
   if (!now.value("running", false)) qmp.run("cont");
@@ -189,7 +190,7 @@ std::vector<MachineSession> sessionsOf(NodeClient& client, const MachineOptions&
     else if (!options.sessions.empty() || !session.getRelayed() || (!guest.empty() && guest != ours))
       continue;
     if (session.getState() != control::State::RUNNING) {
-      if (!options.sessions.empty()) fail("session " + id + " does not run");
+      if (!options.sessions.empty()) fail("session " + id + " is not running");
       continue;
     }
     auto place = session.getPlace();

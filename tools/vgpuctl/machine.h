@@ -1,7 +1,6 @@
-// A virtual machine's migration, as its monitor tells it, and the sessions of its programs. What `machine follow`, `save` and
-// `restore` share.
+// A virtual machine's migration, through its monitor, and the sessions of its programs. Shared by `machine follow`, `save` and `restore`.
 //
-// Of the main thread, whose event loop is the node client's.
+// Used by the main thread, whose event loop is the node client's.
 #pragma once
 
 #include <string>
@@ -15,41 +14,41 @@ namespace vgpu::ctl {
 
 class Machine {
  public:
-  // Throws kj::Exception if the monitor is none, or of another machine than options.machine, or one that migrates already. It may
-  // be one that comes here.
+  // Throws kj::Exception if the monitor is not usable, or belongs to a machine other than options.machine, or to one that migrates already.
+  // The machine may be an incoming one.
   Machine(NodeClient& client, const MachineOptions& options);
-  // QEMU hands over by itself again.
+  // Lets QEMU hand over without waiting again.
   ~Machine();
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
-  // Has QEMU say how its migrations go, and wait before the machine is handed over.
+  // Makes QEMU report the progress of its migrations, and wait before the machine is handed over.
   void holdBeforeHandover();
-  // The same if somebody else has undone it.
+  // The same, if somebody else has reset these settings.
   void holdAgain();
-  // What the machine's next step is, of which QEMU tells: "active", "pre-switchover", "completed", "failed", "cancelled", ...;
-  // "stops" and "runs" of its processors, "ended" when its process has.
+  // The next event of the machine: a migration status ("active", "pre-switchover", "completed", "failed", "cancelled", ...), "stops" or
+  // "runs" for its processors, "ended" when its process has ended.
   kj::Promise<std::string> nextStep();
-  // At pre-switchover: lets it go on, unless who set the capability does, or has.
+  // At pre-switchover: continues the migration, unless the client that set the capability does, or has done so.
   void handOver();
-  // Whether it waits for its memory, or gets it.
+  // Whether it waits for its memory, or is receiving it.
   bool isIncoming();
   bool isMigrating();
-  // Whether it waits for its memory, of which nobody has begun to send it any.
+  // Whether it waits for its memory, and nobody has begun to send it.
   static bool isEmpty(MachineMonitor& monitor);
-  // While it migrates: keeps it from being handed over, however little is left to be sent, until hasten().
+  // While it migrates: prevents the handover, however little is left to be sent, until hasten().
   void slow();
   void hasten();
-  // Whether it may be handed over soon: slow() comes in time if this is asked every ten milliseconds.
+  // Whether it may be handed over soon: if this is called every ten milliseconds, slow() comes in time.
   bool isNearlyThere();
-  // Ends a migration, if there is one: the machine stays, unless the last of it went out meanwhile. As conclude().
+  // Cancels a migration, if there is one: the machine stays, unless its last part was sent meanwhile. Returns as conclude().
   std::string cancel();
-  // Waits until a migration has ended, and returns how: as nextStep().
+  // Waits until a migration has ended, and returns how: a status as from nextStep().
   std::string conclude();
-  // After a migration that leads nowhere: its processors go on here. Throws kj::Exception if QEMU has ended, or does not let it.
+  // After a failed migration: continues its processors here. Throws kj::Exception if QEMU has ended, or refuses.
   void goOn();
   bool runs();
-  // Why the last migration failed, for people.
+  // Why the last migration failed, as a message.
   std::string reason();
   std::string status();
 
@@ -58,37 +57,37 @@ class Machine {
 
  private:
   bool isHeldBeforeHandover();
-  // `isHeld`: it waits already, at somebody else's wish.
+  // `isHeld`: it is already set to wait, by somebody else.
   void hold(bool isHeld);
 
   NodeClient& client;
   MachineMonitor qmp;
   std::string known;
-  bool holds = false;         // by our wish
-  nlohmann::json formerPace;  // while it is slow
-  uint64_t wasLeft = 0;       // when isNearlyThere() was asked last
+  bool holds = false;         // we have set it to wait
+  nlohmann::json formerPace;  // while it is slowed down
+  uint64_t wasLeft = 0;       // at the last call of isNearlyThere()
 };
 
 struct MachineSession {
   std::string id, name, program;
   int32_t pid = 0;
-  // Of one that shares memory with the machine: its place there (GuestPlace of control.capnp).
+  // For a session that shares memory with the machine: its place there (GuestPlace of control.capnp).
   std::string guest;
   uint32_t slot = 0;
   uint64_t claim = 0, fileBytes = 0;
 
   bool sharesMemory() const { return !guest.empty(); }
 };
-// Those of options.sessions, or all that run on the node and whose programs are elsewhere; of sessions that share memory with a
-// virtual machine, those of options.guest, or the only one, or the one that has the name `machine`. Throws kj::Exception if one
-// is not there.
+// The sessions in options.sessions, or all that run on the node and whose programs are elsewhere; of sessions that share memory with a
+// virtual machine, those of options.guest, or of the only guest, or of the guest named `machine`. Throws kj::Exception if a named session
+// does not exist.
 std::vector<MachineSession> sessionsOf(NodeClient& client, const MachineOptions& options, const std::string& machine);
 
-// SIGINT and SIGTERM end a command by the event loop from here on: before there is one.
+// From here on, SIGINT and SIGTERM are delivered through the event loop. Call it before the loop exists.
 void takeSignals();
-// Rejects when one comes.
+// Rejects when such a signal arrives.
 kj::Promise<void> signalled(NodeClient& client);
-// What `work` resolves to, if none comes before.
+// The result of `work`, unless a signal arrives before.
 template <typename T>
 kj::Promise<T> untilSignal(NodeClient& client, kj::Promise<T> work) {
   return work.exclusiveJoin(signalled(client).then([]() -> T { KJ_UNREACHABLE; }));

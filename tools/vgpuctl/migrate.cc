@@ -1,4 +1,4 @@
-// migrate: a session goes to another node while its program runs.
+// migrate: moves a session to another node while its program runs.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

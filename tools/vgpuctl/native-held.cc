@@ -18,7 +18,7 @@ bool lives(const HeldProcess& process) {
   return facts.state != 0 && facts.state != 'Z' && facts.start == process.start;
 }
 
-// Whether all that the snapshot has are still there.
+// Whether all processes of the snapshot still exist.
 bool hasAll(const std::string& directory, const NativeList& list, const NativeHeld& held) {
   if (!lives(held.root)) return false;
   const auto tree = process::treeOf(held.root.pid);
@@ -41,7 +41,7 @@ std::string releaseHeld(const process::DriverCheckpoint& driver, const NativeHel
   std::string problem;
   for (auto& user : held.users) {
     if (!lives(user)) continue;
-    continueProcesses({user.pid}, {});  // the driver works in a thread of it
+    continueProcesses({user.pid}, {});  // the driver works in a thread of the process
     KJ_IF_MAYBE (failure, kj::runCatchingExceptions([&] { driver.letGo(user.pid); }))
       if (lives(user)) problem += (problem.empty() ? "" : "; ") + reasonOf(*failure);
   }
@@ -68,7 +68,7 @@ bool putRightNative(const std::string& directory) {
     std::filesystem::remove_all(directory);
   if (!goesOn) fail(fmt::format("process {} has ended, and its suspend to {} was killed before it was saved", root, directory));
   fmt::print("{} goes on: its suspend to {} was killed{}\n", process::named(root), directory,
-             list ? ", with a whole snapshot" : ", and nothing of that is left");
+             list ? ", and its snapshot is complete" : ", and nothing of the snapshot is left");
   return true;
 }
 

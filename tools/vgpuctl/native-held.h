@@ -1,4 +1,4 @@
-// The processes that a save of a native program holds: locked or taken by the driver, and stopped by CRIU. They go on after an
+// The processes that a save of a native program holds: locked or taken by the driver, and stopped by CRIU. They are continued after an
 // error, and after a save that was killed.
 #pragma once
 
@@ -12,15 +12,16 @@
 
 namespace vgpu::ctl {
 
-// Of a tree that runs.
+// For a running tree.
 NativeHeld heldOf(pid_t root, const std::vector<pid_t>& users);
 
-// Those that have not ended go on, with what they had on their GPUs. Returns what keeps one from that; empty if nothing does.
+// Continues the processes that have not ended, and gives them back what they had on their GPUs. Returns what prevents that for one of them;
+// empty if nothing does.
 std::string releaseHeld(const process::DriverCheckpoint& driver, const NativeHeld& held);
 
-// If a save to this folder was killed: what it holds goes on, and nothing of an unfinished snapshot is left. If the snapshot was
-// whole, it stays, and if some of its processes had been ended, the others are too. Returns whether they go on, which is said to
-// the person. Throws kj::Exception if one does not, or the save is under way.
+// If a save to this folder was killed: continues the processes that it holds, and removes an unfinished snapshot. If the snapshot was
+// complete, it stays; and if some of its processes had been ended, the others are ended too. Returns whether they were continued, which is
+// printed. Throws kj::Exception if one cannot be continued, or if the save is still running.
 bool putRightNative(const std::string& directory);
 
 }  // namespace vgpu::ctl

@@ -32,18 +32,18 @@ void writeJson(const std::string& directory, const char* name, const json& text)
   file.publish();
 }
 
-// One of the files, whose every wrong field is refused by its name.
+// One of the two files; an invalid field is refused by its name.
 class NativeFile {
  public:
   NativeFile(const std::string& directory, const char* name, const char* format, uint64_t version)
       : directory(directory), name(name) {
     const std::string path = directory + "/" + name;
     std::error_code error;
-    require(std::filesystem::is_regular_file(std::filesystem::symlink_status(path, error)), "it is no plain file");
-    require(std::filesystem::file_size(path, error) <= mostBytes && !error, "it is larger than any should be");
+    require(std::filesystem::is_regular_file(std::filesystem::symlink_status(path, error)), "it is not a regular file");
+    require(std::filesystem::file_size(path, error) <= mostBytes && !error, "it is too large");
     std::ifstream file(path, std::ios::binary);
     text = json::parse(std::string(std::istreambuf_iterator<char>(file), {}), nullptr, false);
-    require(text.is_object() && text.value("format", json()) == format, "it describes no native program");
+    require(text.is_object() && text.value("format", json()) == format, "it does not describe a native program");
     const json found = text.value("version", json());
     require(found == version, fmt::format("format version {}, and this build reads version {}", found.dump(), version));
   }
@@ -54,21 +54,21 @@ class NativeFile {
   json field(const char* key) const { return text.value(key, json()); }
   uint64_t number(const json& object, const char* key) const {
     const json value = object.is_object() ? object.value(key, json()) : json();
-    require(value.is_number_unsigned(), fmt::format("field {} makes no sense", key));
+    require(value.is_number_unsigned(), fmt::format("field {} is invalid", key));
     return value.get<uint64_t>();
   }
   uint64_t number(const char* key) const { return number(text, key); }
   int id(const json& value, const char* key) const {
-    require(value.is_number_unsigned() && value.get<uint64_t>() - 1 < INT32_MAX, fmt::format("field {} makes no sense", key));
+    require(value.is_number_unsigned() && value.get<uint64_t>() - 1 < INT32_MAX, fmt::format("field {} is invalid", key));
     return value.get<int>();
   }
   json users() const {
     json found = field("users");
-    require(found.is_array() && !found.empty(), "field users makes no sense");
+    require(found.is_array() && !found.empty(), "field users is invalid");
     return found;
   }
   HeldProcess process(const json& value, const char* key) const {
-    require(value.is_object(), fmt::format("field {} makes no sense", key));
+    require(value.is_object(), fmt::format("field {} is invalid", key));
     return {id(value.value("pid", json()), key), number(value, "start")};
   }
 
@@ -106,7 +106,7 @@ std::optional<NativeList> readNativeList(const std::string& directory) {
   const json sum = file.field("list");
   list.process.list.bytes = file.number(sum, "bytes");
   const json checksum = sum.value("xxh3", json());
-  file.require(checksum.is_string(), "field xxh3 makes no sense");
+  file.require(checksum.is_string(), "field xxh3 is invalid");
   list.process.list.checksum = checksum.get<std::string>();
   list.process.imageBytes = file.number("imageBytes");
   return list;
@@ -131,7 +131,7 @@ kj::AutoCloseFd lockNativeHeld(const std::string& directory, bool inherited) {
   kj::AutoCloseFd file(open(heldPathIn(directory).c_str(), O_RDONLY | O_NOFOLLOW | (inherited ? 0 : O_CLOEXEC)));
   if (file.get() < 0) fail(fmt::format("cannot open {}: {}", heldPathIn(directory), strerror(errno)));
   if (flock(file, LOCK_EX | LOCK_NB) != 0)
-    fail(fmt::format("a suspend to {} is under way, or its CRIU still is: wait for its end", directory));
+    fail(fmt::format("a suspend to {} is in progress, or its CRIU still runs: wait until it has ended", directory));
   return file;
 }
 

@@ -25,7 +25,7 @@ NewSnapshot NewSnapshot::called(const ChunkStore& store, const std::string& name
   std::string directory = ChunkStore::directoryOf(store.path(), name);
   if (std::filesystem::exists(directory + "/" + snapshot::manifestFile))
     fail(fmt::format(
-        "the store {} has a snapshot {} already; give this one another name, or remove that with `vgpuctl snapshots rm`",
+        "the store {} already has a snapshot {}; give this one another name, or remove the other with `vgpuctl snapshots rm`",
         store.path(), name));
   return NewSnapshot(directory);
 }
@@ -49,7 +49,7 @@ NewSnapshot NewSnapshot::like(const ChunkStore& store, const std::string& wish) 
 }
 
 NewSnapshot::~NewSnapshot() {
-  if (reserved) rmdir(directory.c_str());  // fails if there is a snapshot
+  if (reserved) rmdir(directory.c_str());  // fails if it contains a snapshot
 }
 
 }  // namespace vgpu::ctl

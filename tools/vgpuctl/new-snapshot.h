@@ -1,6 +1,6 @@
-// Where a snapshot is to be made. A name that was chosen for it is reserved by its directory, which is empty as long as nothing
-// has been written there: two commands at once choose two names. A lease keeps it from a collection, which frees empty
-// directories of commands that were killed.
+// The directory in which a snapshot is to be made. A name that was chosen for it is reserved by making the directory, which stays empty
+// until the snapshot is written: two concurrent commands choose two names. A lease protects it from a collection, which removes empty
+// directories of killed commands.
 #pragma once
 
 #include <memory>
@@ -16,22 +16,22 @@ namespace vgpu::ctl {
 
 class NewSnapshot {
  public:
-  // A directory that a person has named.
+  // A directory that the user has named.
   explicit NewSnapshot(std::string directory);
-  // In the store. Throws kj::Exception if there is one of that name.
+  // In the store. Throws kj::Exception if there is a snapshot with that name.
   static NewSnapshot called(const ChunkStore& store, const std::string& name);
-  // As `wish` says, with a number if that is taken, and '-' for what a name cannot have.
+  // Named like `wish`, with a number appended if that is taken, and '-' for characters that a name cannot have.
   static NewSnapshot like(const ChunkStore& store, const std::string& wish);
 
   NewSnapshot(NewSnapshot&& other) noexcept;
-  // Gives a name back under which nothing was made.
+  // Frees a reserved name under which nothing was made.
   ~NewSnapshot();
 
   const std::string& path() const { return directory; }
 
  private:
   std::string directory;
-  std::unique_ptr<NameLease> reserved;  // null: nobody has to give it back
+  std::unique_ptr<NameLease> reserved;  // null: no name to free
 };
 
 }  // namespace vgpu::ctl

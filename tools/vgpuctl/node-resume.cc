@@ -59,7 +59,8 @@ std::vector<std::string> othersOf(const ProcessPart& part) {
 }
 
 ProcessPart requireSound(const Resume& resume, const snapshot::Header& header) {
-  if (resume.address.remote) fail("a process is restored on its node's machine: name the node by its unix socket");
+  if (resume.address.remote) fail("a process is restored on the machine of its node: run vgpuctl there, and name the node by its unix "
+                                  "socket");
   ProcessPart part = snapshot::readProcessPart(resume.directory, *header.process);
   {
     DoneLine progress("verify the process", header.process->imageBytes);

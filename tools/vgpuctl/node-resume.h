@@ -1,4 +1,4 @@
-// A resume as a node does it, and what is looked at before: what `resume` and `clone` share.
+// A resume by a node, and the checks before it: shared by `resume` and `clone`.
 #pragma once
 
 #include <sys/types.h>
@@ -19,14 +19,13 @@ struct Resume {
   bool json = false;
 };
 
-// The sessions of a snapshot go on, whose programs wait for it, and this is said: its own, and `others` in it. `copies`: of each,
-// its own first, a process that was restored as a copy; none: the programs themselves. Throws kj::Exception, and none goes on.
+// Resumes the sessions of a snapshot whose programs wait for it, its own and the `others` in it, and prints the result. `copies`: for each
+// session, its own first, a process that was restored as a copy; empty: the original programs. Throws kj::Exception, and none is resumed.
 void resumeInNode(const Resume& resume, const std::vector<std::string>& others, const std::vector<pid_t>& copies = {});
 
 std::vector<std::string> othersOf(const snapshot::ProcessPart& part);
 
-// The processes of a snapshot that has some, of which all is as it was saved, and whose files this machine has. Throws
-// kj::Exception.
+// Verifies the processes of a snapshot: that they are stored unchanged, and that this machine has their files. Throws kj::Exception.
 snapshot::ProcessPart requireSound(const Resume& resume, const snapshot::Header& header);
 
 }  // namespace vgpu::ctl

@@ -53,7 +53,7 @@ json answerOf(const KnownNode& node) {
   return answer;
 }
 
-// A process that writes what a node answers into a pipe.
+// A child process that writes a node's answer into a pipe.
 class Question {
  public:
   explicit Question(const KnownNode& node) : node(node) {
@@ -121,7 +121,7 @@ class Question {
 
 std::vector<NodeState> surveyNodes(std::chrono::seconds limit) {
   const std::vector<KnownNode> nodes = knownNodes();
-  if (nodes.empty()) fail("no nodes are known: write them into " + knownNodesFile() + ", each as a line NAME ADDRESS");
+  if (nodes.empty()) fail("no nodes are known: list them in " + knownNodesFile() + ", one line NAME ADDRESS for each");
   const auto deadline = Clock::now() + limit;
   std::vector<std::unique_ptr<Question>> questions;
   for (const KnownNode& node : nodes) questions.push_back(std::make_unique<Question>(node));
@@ -144,11 +144,11 @@ std::vector<NodeState> surveyNodes(std::chrono::seconds limit) {
 }
 
 std::string whyLeftOut(const NodeState& node) {
-  return node.problem.empty() && node.isEnding ? "it is ending, and takes no more sessions" : node.problem;
+  return node.problem.empty() && node.isEnding ? "it is shutting down and takes no more sessions" : node.problem;
 }
 
 const NodeState* bestNode(const std::vector<NodeState>& nodes, unsigned gpus) {
-  // Of the GPUs that the program uses, which are the node's first ones, that with the least free memory.
+  // A program uses the node's first GPUs: what counts is the least free memory among these.
   auto worth = [&](const NodeState& node) {
     return std::tuple(std::ranges::min(std::span(node.freeBytes).first(gpus)), -static_cast<int64_t>(node.running));
   };

@@ -1,4 +1,4 @@
-// nodes, and what `--node any` takes.
+// nodes, and the choice of a node for `--node any`.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -60,7 +60,7 @@ int listNodes(unsigned seconds, bool asJson) {
     }
     fmt::print(row, state.node.name, state.node.address, state.memoryBytes.size(),
                fmt::format("{} of {}", humanBytes(sum(state.freeBytes)), humanBytes(sum(state.memoryBytes))),
-               fmt::format("{} of {}", state.running, state.sessions), state.isEnding ? "it is ending" : printable(state.device));
+               fmt::format("{} of {}", state.running, state.sessions), state.isEnding ? "it is shutting down" : printable(state.device));
   }
   return 0;
 }
@@ -69,11 +69,11 @@ NodeAddress chooseNode(unsigned gpus) {
   auto states = surveyNodes(usualLimit);
   for (const NodeState& state : states) {
     if (std::string why = whyLeftOut(state); !why.empty())
-      fmt::print(stderr, "vgpuctl: {} is left out: {}\n", state.node.name, printable(why));
+      fmt::print(stderr, "vgpuctl: node {} is skipped: {}\n", state.node.name, printable(why));
   }
   const NodeState* best = bestNode(states, gpus);
   if (best == nullptr)
-    fail(fmt::format("no node of {} has {} GPU{} for this program: `vgpuctl nodes` says what they have", knownNodesFile(), gpus,
+    fail(fmt::format("no node of {} has {} GPU{} for this program: `vgpuctl nodes` shows what each has", knownNodesFile(), gpus,
                      gpus == 1 ? "" : "s"));
   fmt::print(stderr, "vgpuctl: the program runs on {} ({})\n", best->node.name, summaryOf(*best));
   return resolveNode(best->node.address);

@@ -16,14 +16,14 @@ namespace {
 
 using nlohmann::json;
 
-// Where a session goes in the store: as `name`, or as the person called the session. Of `session`, "name:app" is "app".
+// A new snapshot in the store, named `name` or as the user named the session: for `session` "name:app" it is "app".
 NewSnapshot inStore(const std::string& session, const std::string& name) {
   requireSoundStore(snapshotStore());
   ChunkStore store(snapshotStore());
   return name.empty() ? NewSnapshot::like(store, session.substr(session.find(':') + 1)) : NewSnapshot::called(store, name);
 }
 
-// As the directory is named; a store that it is in is read here first (docs/snapshot.md, Store).
+// The directory as an absolute path; if it is in a store, the store's index is checked first (docs/snapshot.md, Store).
 std::string inSoundStore(const std::string& directory) {
   std::string path = absolute(directory);
   if (auto store = ChunkStore::around(path)) requireSoundStore(*store);
@@ -57,7 +57,7 @@ std::string sourceOf(const std::string& snapshot) {
   if (snapshot.find('/') != snapshot.npos || std::filesystem::is_directory(snapshot)) return inSoundStore(snapshot);
   std::string stored = ChunkStore::directoryOf(snapshotStore(), snapshot);
   if (!std::filesystem::is_directory(stored))
-    fail(fmt::format("there is no snapshot {0}: the store has none of that name ({1}), and no directory here is called {0}",
+    fail(fmt::format("there is no snapshot {0}: the store ({1}) has none of that name, and there is no directory {0}",
                      snapshot, stored));
   requireSoundStore(snapshotStore());
   return stored;

@@ -1,4 +1,4 @@
-// What suspend, snapshot and resume share: where snapshots are, and what is said of an operation.
+// Shared by suspend, snapshot and resume: where snapshots are, and how an operation is reported.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,11 +12,11 @@ namespace vgpu::ctl {
 struct SuspendOptions;
 
 std::string absolute(const std::string& path);
-// Where a snapshot is to be made, and where one is. Both throw kj::Exception, also if the store is damaged.
+// The directory for a new snapshot, and that of an existing one. Both throw kj::Exception, also if the store is damaged.
 NewSnapshot targetOf(const SuspendOptions& options);
 std::string sourceOf(const std::string& snapshot);
 
-// What the time went to, in order: names and seconds.
+// The phases in order: names and seconds.
 nlohmann::json phasesJson(control::Report::Reader report);
 nlohmann::json reportJson(control::Report::Reader report);
 // "32.0 KiB of device memory, 26.2 KiB on disk, …"

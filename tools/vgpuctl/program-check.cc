@@ -23,7 +23,8 @@ bool isExecutableFile(const std::string& path) {
   return fs::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
 }
 
-// A program with file capabilities starts like a set-user-ID one, unless root runs it (capabilities(7), ld.so(8)).
+// Whether starting the program is treated like a set-user-ID one because of file capabilities; not if root runs it (capabilities(7),
+// ld.so(8)).
 bool gainsCapabilities(const std::string& path) {
   if (getuid() == 0 && geteuid() == 0) return false;
   return getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
@@ -31,20 +32,19 @@ bool gainsCapabilities(const std::string& path) {
 
 void requireNoPrivileges(const std::string& path) {
   struct stat status;
-  if (stat(path.c_str(), &status) < 0) fail("cannot look at " + path + ": " + strerror(errno));
+  if (stat(path.c_str(), &status) < 0) fail("cannot inspect " + path + ": " + strerror(errno));
   bool changesUser = (status.st_mode & S_ISUID) != 0 && status.st_uid != geteuid();
   bool changesGroup = (status.st_mode & S_ISGID) != 0 && status.st_gid != getegid();
   if (changesUser || changesGroup) {
-    fail(path + " is a set-user-ID program: Linux loads no library of ours into it. Run a copy without that bit");
+    fail(path + " is a set-user-ID program: Linux does not preload vgpu's libraries into it. Run a copy without that bit");
   }
   if (gainsCapabilities(path)) {
     fail(path +
-         " has file capabilities (getcap shows them): Linux loads no library of ours into it. Run a copy, which "
-         "has none");
+         " has file capabilities (getcap shows them): Linux does not preload vgpu's libraries into it. Run a copy, which has none");
   }
 }
 
-// Empty if the program has no interpreter: nothing loads libraries into it.
+// Empty if the program is linked statically: then nothing loads libraries into it.
 std::string interpreterOf(const image::Elf& program) {
   for (const auto& segment : program.segments()) {
     if (segment.p_type != PT_INTERP) continue;
@@ -56,22 +56,22 @@ std::string interpreterOf(const image::Elf& program) {
 
 void requireLoadable(const std::string& path, const image::Elf& program) {
   if (!program.valid() || program.header().e_machine != EM_X86_64) {
-    fail(path + " is not a 64-bit x86 program, and vgpu's libraries are");
+    fail(path + " is not a 64-bit x86 program, and vgpu's libraries are for such programs only");
   }
   std::string interpreter = interpreterOf(program);
   if (interpreter.empty()) {
     fail(path +
-         " is linked statically with its C library: no library of ours can be loaded into it. Link it without "
-         "-static (the CUDA runtime itself may stay static)");
+         " is linked statically with its C library: vgpu's libraries cannot be loaded into it. Link it without -static (the CUDA runtime "
+         "itself may stay static)");
   }
   if (interpreter.find("musl") != std::string::npos) {
     fail(path + " is linked with the musl C library; vgpu's libraries need glibc. Build it on a glibc system");
   }
 }
 
-// What runs a script: the first word after "#!".
+// The interpreter of a script: the first word after "#!".
 std::string scriptInterpreter(std::string_view script) {
-  constexpr size_t lineBytes = 256;  // as much as Linux looks at (BINPRM_BUF_SIZE of linux/binfmts.h)
+  constexpr size_t lineBytes = 256;  // Linux reads no more of the line (BINPRM_BUF_SIZE of linux/binfmts.h)
   auto line = script.substr(2, lineBytes);
   std::string word;
   std::istringstream(std::string(line.substr(0, line.find('\n')))) >> word;
@@ -100,7 +100,7 @@ std::string findExecutable(const std::string& name) {
 
 void requirePreloadable(const std::string& path) {
   requireNoPrivileges(path);
-  image::MappedFile file(path.c_str());  // no bytes if it is executable but not readable: then nothing is known
+  image::MappedFile file(path.c_str());  // has no bytes if it is executable but not readable: then nothing can be checked
   if (image::isElf(file.bytes())) return requireLoadable(path, image::Elf(file.bytes()));
   auto text = image::textOf(file.bytes());
   if (!text.starts_with("#!")) return;

@@ -1,5 +1,5 @@
-// Whether the dynamic linker will load our libraries into a program. If it will not, the program would run without them, on a
-// real GPU or on none, so it is refused before it starts.
+// Checks whether the dynamic linker will load our libraries into a program. Otherwise the program would run without them, on a real GPU or
+// on none, so it is refused before it starts.
 #pragma once
 
 #include <string>

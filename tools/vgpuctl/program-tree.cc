@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 void requireRunning(control::SessionInfo::Reader session) {
   if (session.getState() == control::State::RUNNING) return;
-  fail(fmt::format("session {} (pid {}) is {}, and is saved with its process when it runs", session.getId().cStr(),
+  fail(fmt::format("session {} (pid {}) is {}: it can be saved with its process only while it runs", session.getId().cStr(),
                    session.getPid(), stateName(session.getState())));
 }
 
@@ -34,7 +34,8 @@ void requireHere(const TreeSession& session) {
         session.id, session.pid, error ? error.message() : executable, session.program));
 }
 
-// What a process has that ends while it is looked at seems to be of nobody: so obstacles are those that stay.
+// The descriptors of a process that ends during the check seem to belong to nobody, so the check is repeated and only obstacles that remain
+// count.
 std::vector<std::string> obstaclesOf(pid_t root, const process::Criu& criu) {
   constexpr unsigned mostLooks = 5, pauseMicroseconds = 20000;
   std::vector<std::string> obstacles;
@@ -83,7 +84,7 @@ void requireSavable(const ProgramTree& tree, const process::Criu& criu) {
   fail(fmt::format("process {} ({}) cannot be saved: {}. It goes on", tree.root, program, all));
 }
 
-// Whoever does not look stopped may be about to: CRIU returns when it has sent the signal.
+// All processes get SIGCONT: one that is not shown as stopped may be about to stop, because CRIU returns once it has sent the signal.
 void continueProcesses(const std::vector<pid_t>& processes, const std::vector<int>& except) {
   for (pid_t pid : processes)
     if (std::ranges::find(except, pid) == except.end()) kill(pid, SIGCONT);

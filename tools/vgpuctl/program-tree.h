@@ -1,5 +1,5 @@
-// A program as a person means it: what `vgpuctl run` has started, with all its descendants, and the sessions that they have. It
-// is saved and restored as a whole (docs/processes.md).
+// A program from the user's point of view: the process that `vgpuctl run` has started, with all its descendants, and their sessions. It is
+// saved and restored as a whole (docs/processes.md).
 #pragma once
 
 #include <sys/types.h>
@@ -21,20 +21,21 @@ struct TreeSession {
 
 struct ProgramTree {
   pid_t root = 0;
-  std::vector<TreeSession> sessions;  // the one that was asked for first
+  std::vector<TreeSession> sessions;  // beginning with the requested one
 };
 
-// Of the session that `session` names, by ids from here on; `directory`: its snapshot's, in which the others' are.
+// The tree of the program of session `session`; it uses ids from here on. `directory`: of that session's snapshot, which contains the other
+// sessions' snapshots.
 ProgramTree findTree(NodeClient& client, const std::string& session, const std::string& directory);
 
-// Throws kj::Exception, naming all that keeps the tree from being saved. Before anything is asked of the program.
+// Throws kj::Exception, naming everything that prevents saving the tree. Call it before the program is asked to do anything.
 void requireSavable(const ProgramTree& tree, const process::Criu& criu);
 
-// Those that are stopped by a signal, or are sent one that stops them, go on, except some.
+// Continues the processes that are stopped by a signal, or that have been sent a stopping one, except `except`.
 void continueProcesses(const std::vector<pid_t>& processes, const std::vector<int>& except);
 std::vector<pid_t> processesOf(const snapshot::ProcessPart& part);
 
-// Ends processes that are stopped, the first one last. Throws kj::Exception if one has not ended in 10 s.
+// Ends stopped processes, the first one last. Throws kj::Exception if one has not ended within 10 s.
 void endProcesses(const std::vector<pid_t>& processes);
 
 }  // namespace vgpu::ctl

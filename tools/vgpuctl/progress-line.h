@@ -1,4 +1,4 @@
-// Shows how far a long operation is, on one line of a terminal.
+// Shows the progress of a long operation on one line of a terminal.
 #pragma once
 
 #include <kj/async.h>
@@ -26,15 +26,15 @@ class ProgressLine final : public control::Progress::Server {
   std::string operation;
   bool shown;
   bool written = false;
-  std::string phase;  // that is shown, since then, with so much done
+  std::string phase;  // the displayed phase, its start, and the bytes done then
   std::chrono::steady_clock::time_point since;
   uint64_t doneBefore = 0;
 };
 
-// The same of what vgpuctl does itself, with its rate and the time that is left; shown again every tenth of a second at most.
+// The same for vgpuctl's own work, with its rate and the remaining time; updated at most every tenth of a second.
 class DoneLine {
  public:
-  // `all`: how many bytes there are; 0 if that is unknown.
+  // `all`: the number of bytes; 0 if unknown.
   DoneLine(std::string operation, uint64_t all);
   ~DoneLine();
   DoneLine(const DoneLine&) = delete;
@@ -51,8 +51,8 @@ class DoneLine {
   uint64_t done = 0;
 };
 
-// How fast something is of which `doneBytes` were done in `seconds`, and how long it takes for the rest, if that is known and it
-// has been done for a second: ", 2.0 GiB a second, 3 s left".
+// The rate of an operation that has done `doneBytes` in `seconds`, and the remaining time, if that can be estimated and the operation has
+// run for a second: ", 2.0 GiB a second, 3 s left".
 std::string rateOf(uint64_t doneBytes, uint64_t totalBytes, double seconds);
 
 // "1.5 GiB"

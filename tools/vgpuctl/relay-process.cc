@@ -31,10 +31,10 @@ RelayProcess::RelayProcess(const Endpoint& node) : directory(makePrivateDirector
   if (readLine(ours)) return;
   reapChild(process);
   removePrivateDirectory(directory);
-  fail("the relay to " + node.text() + " could not be started; what it said is above");
+  fail("the relay to " + node.text() + " could not be started; its messages are above");
 }
 
-// "vgpu-relay: ready", and in a virtual machine what its host has.
+// Reads "vgpu-relay: ready", in a virtual machine followed by what its host has.
 bool RelayProcess::readLine(int output) {
   std::string line;
   char next = 0;

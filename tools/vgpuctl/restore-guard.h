@@ -1,7 +1,7 @@
-// Ends processes that were restored, and are stopped, if this process is killed before they go on: only their root ends with its
-// parent by itself.
+// Ends restored and still stopped processes if this process is killed before they are continued: only their root process would end with its
+// parent.
 //
-// Owns a child process, which waits for the end of this one. Not while this process has threads.
+// Owns a child process, which waits for the end of this one. This process must have only one thread.
 #pragma once
 
 #include <kj/io.h>
@@ -14,7 +14,7 @@ namespace vgpu::ctl {
 class RestoreGuard {
  public:
   explicit RestoreGuard(const std::vector<pid_t>& processes);
-  // They go on, or have been ended.
+  // The processes have been continued, or have been ended.
   ~RestoreGuard();
   RestoreGuard(const RestoreGuard&) = delete;
   RestoreGuard& operator=(const RestoreGuard&) = delete;

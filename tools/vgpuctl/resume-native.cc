@@ -1,6 +1,6 @@
-// resume of a native program's snapshot (save-native.cc): CRIU restores the processes, and NVIDIA's driver gives them their GPUs'
-// memory again. If either fails, nothing of the processes is left, and the snapshot is as it was. Processes that a killed save
-// holds go on instead.
+// resume of a native program's snapshot (save-native.cc): CRIU restores the processes, and NVIDIA's driver restores their GPU memory. If
+// either fails, none of the processes is left, and the snapshot is unchanged. Processes that a killed save still holds are continued
+// instead.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -37,10 +37,10 @@ ProcessPart requireRestorable(const std::string& directory, const NativeList& li
   return part;
 }
 
-// The processes run while the driver restores them: it works in a thread of theirs. Their calls of it wait until the end.
+// The processes run while the driver restores them, because it works in a thread of theirs. Their driver calls wait until it has finished.
 int restoreAndAwait(const std::string& directory, const NativeList& list, const process::Criu& criu, const ProcessPart& part,
                     bool asJson, const Detach& goesOn) {
-  auto driver = process::DriverCheckpoint::open();  // here: a driver is of the process that has started it
+  auto driver = process::DriverCheckpoint::open();  // opened in this process, because a driver cannot be used across fork
   ParentSignals signals;
   criu.restore(snapshot::processFolderOf(directory), part);
   std::optional<RestoreGuard> guard(processesOf(part));
@@ -67,7 +67,7 @@ std::optional<int> resumeNative(const std::string& directory, const ResumeOption
   if (putRightNative(directory)) return 0;
   auto list = readNativeList(directory);
   if (!list) return std::nullopt;
-  if (!options.devices.empty()) fail("--device-map is for sessions: a native program's GPUs are NVIDIA's to choose");
+  if (!options.devices.empty()) fail("--device-map is for sessions: NVIDIA's driver chooses the GPUs of a native program");
   auto criu = process::Criu::find();
   ProcessPart part = requireRestorable(directory, *list);
   auto restore = [&](const Detach& goesOn) { return restoreAndAwait(directory, *list, criu, part, options.json, goesOn); };

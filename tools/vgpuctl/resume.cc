@@ -1,5 +1,5 @@
-// resume: a session gets a GPU of a node, and its program goes on. If the snapshot has the program's tree of processes, that is
-// restored first; its sessions go on together.
+// resume: a session gets a node's GPU, and its program goes on. If the snapshot contains the program's process tree, the tree is restored
+// first; its sessions go on together.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -38,11 +38,11 @@ void requireNotThere(const NodeAddress& address, const std::vector<std::string>&
   auto answer = client.wait(client.node().listRequest().send());
   for (auto one : answer.getSessions())
     if (std::string session = one.getId(); std::ranges::find(sessions, session) != sessions.end())
-      fail(fmt::format("session {} of this snapshot is on this node already, {}: its program is process {}", session,
+      fail(fmt::format("session {} of this snapshot is on this node already ({}): its program is process {}", session,
                        stateName(one.getState()), one.getPid()));
 }
 
-// What can be found out without a new process.
+// Checks everything that can be checked without a new process.
 ProcessPart requireRestorable(const Resume& resume, const Header& header) {
   ProcessPart part = requireSound(resume, header);
   auto sessions = othersOf(part);
@@ -52,7 +52,7 @@ ProcessPart requireRestorable(const Resume& resume, const Header& header) {
   return part;
 }
 
-// This process becomes the program's parent, and returns the program's exit code. `goesOn` is called when the program does.
+// This process becomes the program's parent, and returns the program's exit code. Calls `goesOn` when the program is continued.
 int restoreAndAwait(const Resume& resume, const process::Criu& criu, const ProcessPart& part, const Detach& goesOn) {
   ParentSignals signals;
   criu.restore(snapshot::processFolderOf(resume.directory), part);
@@ -69,8 +69,8 @@ int restoreAndAwait(const Resume& resume, const process::Criu& criu, const Proce
   return signals.await(part.pid, part.processes.front().name);
 }
 
-// The processes of a snapshot that were not ended, because whoever saved them was killed: they go on as they are. None if one of
-// them has ended since.
+// The processes of a snapshot that still exist, because the command that saved them was killed: they are continued instead of restored.
+// Empty if one of them has ended since.
 std::vector<pid_t> waitingFor(const std::string& directory, const Header& header) {
   if (!ParkedProgram::find(header.identity.pid, header.identity.session)) return {};
   if (!header.process) return process::treeOf(process::rootOf(header.identity.pid));
@@ -86,10 +86,10 @@ int resumeSession(const NodeAddress& address, const ResumeOptions& options) {
   if (auto code = resumeNative(directory, options)) return *code;
   auto map = parseDeviceMap(options.devices);
   Resume resume{address, directory, {map.begin(), map.end()}, options.json};
-  auto header = headerOf(resume.directory);  // if there is none, the daemon says why
+  auto header = headerOf(resume.directory);  // if there is none, the daemon reports why
   auto waiting = header ? waitingFor(resume.directory, *header) : std::vector<pid_t>();
   if (!header || !header->process || !waiting.empty()) {
-    if (options.awaits) fail("--wait is for a snapshot with the program's process: this program's parent is another process");
+    if (options.awaits) fail("--wait is for a snapshot with the program's process: this program still runs, as a child of another process");
     resumeInNode(resume, snapshot::sessionsIn(resume.directory));
     continueProcesses(waiting, {});
     return 0;

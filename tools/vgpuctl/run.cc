@@ -1,4 +1,4 @@
-// vgpuctl run: a program with our libraries in it, and nothing else changed.
+// vgpuctl run: runs a program with our libraries in it, and changes nothing else.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -29,8 +29,8 @@ std::string prepended(const std::string& first, const char* variable) {
   return rest == nullptr || *rest == '\0' ? first : first + ":" + rest;
 }
 
-// The libraries that take the place of NVIDIA's of the same name. Preloaded, so that a run path cannot win, and so that one that is
-// opened by its path can be redirected to them (docs/libraries.md).
+// The libraries that replace NVIDIA's of the same name. Preloaded, so that a run path cannot take precedence, and so that opening a library
+// by its path can be redirected to them (docs/libraries.md).
 std::string facesIn(const std::string& folder) {
   std::string all;
   for (const char* name : {"libcublasLt.so.13", "libcublas.so.13"})
@@ -38,7 +38,7 @@ std::string facesIn(const std::string& folder) {
   return all;
 }
 
-// What the program's environment says of its node.
+// Facts about the node that go into the program's environment.
 struct NodeFacts {
   size_t gpus;
   bool runsPtx;
@@ -52,11 +52,11 @@ NodeFacts factsOf(const NodeAddress& node, const std::optional<RelayProcess>& re
   return {client.devices().size(), client.runsPtx()};
 }
 
-// The environment in which the dynamic linker puts our libraries before any other CUDA library.
+// The environment that makes the dynamic linker load our libraries before any other CUDA library.
 std::vector<std::string> programEnvironment(const NodeAddress& node, const NodeFacts& facts, const std::string& runDirectory,
                                             const RunOptions& options) {
   if (facts.gpus < options.gpus)
-    fail(fmt::format("{} has {} GPUs, and the program needs {}: name another node, or any", node.name(), facts.gpus,
+    fail(fmt::format("{} has {} GPUs, but the program needs {}: name another node, or --node any", node.name(), facts.gpus,
                      options.gpus));
   std::string runtime = libraryFile("libcudart.so.13"), driver = libraryFile("libcuda.so.1");
   std::string folder = std::filesystem::path(driver).parent_path();
@@ -69,7 +69,7 @@ std::vector<std::string> programEnvironment(const NodeAddress& node, const NodeF
       "VGPU_NODE=unix:" + runDirectory + "/vgpud.sock",
       "VGPU_SESSION_NAME=" + options.name,
   };
-  if (facts.runsPtx) added.emplace_back("VGPU_RUNS_PTX=1");  // intercept/patch/compiler.h
+  if (facts.runsPtx) added.emplace_back("VGPU_RUNS_PTX=1");  // read in intercept/patch/compiler.h
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     std::string_view variable(*entry, std::string_view(*entry).find('=') + 1);
@@ -82,7 +82,7 @@ std::vector<std::string> programEnvironment(const NodeAddress& node, const NodeF
 }
 
 std::unique_ptr<PrivateDaemon> daemonFor(const NodeAddress& node) {
-  if (isHostOfMachine(node)) return nullptr;  // the relay sees whether it is there
+  if (isHostOfMachine(node)) return nullptr;  // the relay checks whether the host is there
   auto caught = kj::runCatchingExceptions([&] { NodeClient probe(node); });
   KJ_IF_MAYBE (exception, caught) {
     if (node.named) kj::throwFatalException(kj::mv(*exception));
@@ -112,7 +112,7 @@ int runProgram(const NodeAddress& named, const RunOptions& options) {
   const NodeAddress& node = own ? own->address() : named;
   request.environment = programEnvironment(node, factsOf(node, relay), runDirectory, options);
   request.deathSignal = SIGKILL;
-  request.ownSession = getsid(0) == 0;  // ours is of another pid namespace: CRIU could not name it (docs/processes.md)
+  request.ownSession = getsid(0) == 0;  // our session leader is in another pid namespace, where CRIU could not name it (docs/processes.md)
   ParentSignals signals;
   return signals.await(spawn(request), options.command.front());
 }

@@ -1,11 +1,10 @@
-// machine save and restore: a virtual machine goes to disk with the sessions of its programs, and comes back with them.
+// machine save and restore: saves a virtual machine to disk with the sessions of its programs, and restores it with them.
 //
-// A program holds its calls while its session is suspended, so the machine's memory and the session's snapshot are of one moment,
-// whenever the machine is saved after the suspend: its programs have seen everything done that the snapshot has, and nothing
-// else.
+// A program's calls are blocked while its session is suspended, so the machine's memory and the session's snapshot are consistent whenever
+// the machine is saved after the suspend: its programs have seen exactly the effects that the snapshot contains.
 //
-// The processes of sessions that share memory with the machine end when it is saved, and others take their places before it is
-// loaded: on any host. Those that reach the node by network are suspended at their node, where their relays wait for the machine.
+// The processes of sessions that share memory with the machine end when it is saved, and are replaced by others before it is loaded, on any
+// host. Sessions that reach the node by network are suspended at their node, where their relays wait for the machine.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -35,7 +34,7 @@ bool isSaved(NodeClient& client, Machine& machine, std::string& why) {
   }
 }
 
-// After a failure. Everything goes on, if the machine did (`ran`) and still can.
+// After a failure: everything goes on, if the machine ran before (`ran`) and can be continued.
 [[noreturn]] void giveUp(Machine& machine, bool ran, SavedSessions& sessions, const MachineFolder& folder, std::string why) {
   const std::string notSaved = "'" + printable(machine.name()) + "' is not saved";
   std::string after = ran ? " and goes on" : " and stays as it was";
@@ -46,7 +45,7 @@ bool isSaved(NodeClient& client, Machine& machine, std::string& why) {
     after = ", and its QEMU has ended";
     sessions.giveUp();
   } else KJ_IF_MAYBE (problem, caught) {
-    fail(notSaved + ", and stands still: " + why + "; " + printable(reasonOf(*problem)) +
+    fail(notSaved + ", and is stopped: " + why + "; " + printable(reasonOf(*problem)) +
          ". Let it go on, and resume its sessions from " + folder.path());
   }
   sessions.takeBack();
@@ -57,7 +56,7 @@ bool isSaved(NodeClient& client, Machine& machine, std::string& why) {
   fail(notSaved + after + ": " + why);
 }
 
-// However long it takes to load it; then somebody may have to let it go on.
+// Loading may take any time; afterwards somebody may have to continue the machine.
 void awaitRunning(NodeClient& client, MachineMonitor& monitor, const MachineOptions& options) {
   auto& timer = client.events().provider->getTimer();
   for (auto loadedAt = timer.now();;) {
@@ -65,12 +64,12 @@ void awaitRunning(NodeClient& client, MachineMonitor& monitor, const MachineOpti
     if (status.value("running", false)) return;
     if (status.value("status", "") == "inmigrate") loadedAt = timer.now();
     if (timer.now() - loadedAt > options.timeoutSeconds * kj::SECONDS)
-      fail(fmt::format("the machine is loaded, and does not run after {} s", options.timeoutSeconds));
+      fail(fmt::format("the machine is loaded, but does not run after {} s", options.timeoutSeconds));
     client.wait(untilSignal(client, timer.afterDelay(lookInterval)));
   }
 }
 
-// `mayHave`: a machine whose QEMU was told by -incoming where its memory is may be about to read it, and seem to have none.
+// `mayHave`: if QEMU was given -incoming with the memory's location, it may be about to read it while it seems to have none.
 void giveMemory(MachineMonitor& monitor, const std::string& from, bool mayHave) {
   KJ_IF_MAYBE (failure, kj::runCatchingExceptions([&] { monitor.run("migrate-incoming", {{"uri", from}}); })) {
     bool isUnderWay = reasonOf(*failure).find("already been started") != std::string::npos;
@@ -125,8 +124,8 @@ int restoreMachine(const NodeAddress& node, const MachineOptions& options) {
   const bool isEmpty = Machine::isEmpty(monitor);
   if (sessions.anyShares() && !isEmpty)
     fail("the machine at " + options.monitor +
-         " has its memory already, and its sessions are not there: start its QEMU with -incoming defer, and this gives it " +
-         folder.path() + "/machine when they are");
+         " has its memory already, but its sessions must be restored first: start its QEMU with -incoming defer; this command then loads " +
+         folder.path() + "/machine");
   sessions.prepare();
   if (!sessions.problem().empty()) fail("nothing is restored: " + sessions.problem());
   faultPoint("machine.restored");

@@ -1,8 +1,8 @@
-// suspend --native: a program that runs on a GPU without vgpu. NVIDIA's driver takes what its processes have on their GPUs into
-// them (checkpoint/process/driver-checkpoint.h), and CRIU saves them. What that keeps is NVIDIA's to say, and is said so.
+// suspend --native: for a program that runs on a GPU without vgpu. NVIDIA's driver moves what its processes have on their GPUs into the
+// processes (checkpoint/process/driver-checkpoint.h), and CRIU saves them. What is preserved depends on NVIDIA, and the command says so.
 //
-// Until the snapshot is whole, any error has all of them go on; so has a resume, or another suspend to the folder, after this
-// process was killed (native-held.h).
+// Before the snapshot is complete, any error lets all processes go on. If this process is killed, a resume from the folder or another
+// suspend to it does that (native-held.h).
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -42,14 +42,14 @@ pid_t processNamed(const std::string& text) {
   pid_t pid = 0;
   auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), pid);
   if (error != std::errc() || end != digits.data() + digits.size() || pid <= 0)
-    fail(fmt::format("\"{}\" is no process id: --native takes one", text));
+    fail(fmt::format("\"{}\" is not a process id, which --native needs", text));
   if (process::hasEnded(pid)) fail(fmt::format("there is no process {}", pid));
   return pid;
 }
 
 class NativeSave {
  public:
-  // Throws kj::Exception if one of the processes cannot be saved; nothing has happened then.
+  // Throws kj::Exception if one of the processes cannot be saved; nothing has been changed then.
   NativeSave(const process::DriverCheckpoint& driver, pid_t root, std::string directory)
       : driver(driver),
         root(root),
@@ -57,17 +57,17 @@ class NativeSave {
         held(heldOf(root, users)),
         directory(std::move(directory)) {
     if (auto stopped = process::stoppedIn(root); !stopped.empty())
-      fail(fmt::format("{} is stopped, and the driver needs it: have it go on first (kill -CONT {})",
+      fail(fmt::format("{} is stopped, and NVIDIA's driver needs it running: let it go on first (kill -CONT {})",
                        process::named(stopped.front()), stopped.front()));
   }
 
-  // Makes the folder. Throws kj::Exception if it cannot; nothing has happened then.
+  // Makes the folder. Throws kj::Exception if it cannot; nothing has been changed then.
   void begin();
-  // Throws kj::Exception; then undo().
+  // If it throws kj::Exception, call undo().
   ProcessPart save(const process::Criu& criu, unsigned timeoutSeconds, const Interruption& interruption);
-  // All go on, and nothing of the folder is left. Throws kj::Exception, whose reason is `error`.
+  // Continues all processes and removes everything in the folder. Throws kj::Exception with the reason `error`.
   [[noreturn]] void undo(const kj::Exception& error);
-  // The snapshot has them.
+  // The snapshot contains the processes: ends them.
   void end(const ProcessPart& part);
 
   const process::DriverCheckpoint& driver;
@@ -99,7 +99,7 @@ ProcessPart NativeSave::save(const process::Criu& criu, unsigned timeoutSeconds,
     faultPoint("native.taken");
     interruption.check();
   }
-  // Now that they have none of the driver's files any more.
+  // Checked now, when they have none of the driver's files open any more.
   if (auto obstacles = process::obstaclesOf(root, criu.savesNetworkSockets()); !obstacles.empty())
     fail(fmt::format("process {} cannot be saved: {}", root, fmt::join(obstacles, "; ")));
   const std::string folder = snapshot::processFolderOf(directory);
@@ -118,10 +118,10 @@ ProcessPart NativeSave::save(const process::Criu& criu, unsigned timeoutSeconds,
 void NativeSave::undo(const kj::Exception& error) {
   const std::string why = reasonOf(error);
   if (std::string problem = releaseHeld(driver, held); !problem.empty())
-    fail(fmt::format("{}. And it does not go on: {}. `vgpuctl resume {}` tries that again", why, problem, directory));
+    fail(fmt::format("{}. And the program does not go on: {}. `vgpuctl resume {}` tries again to let it go on", why, problem, directory));
   std::error_code ignored;
   fs::remove_all(directory, ignored);
-  fail(fmt::format("{}. It goes on", why));
+  fail(fmt::format("{}. The program goes on", why));
 }
 
 void NativeSave::end(const ProcessPart& part) {
@@ -146,7 +146,7 @@ void print(const NativeSave& save, const ProcessPart& part, const std::string& d
   }
   fmt::print(
       "process {} is suspended to {}: {} processes, of which {} had memory of a GPU, {}; all have ended\n"
-      "What the GPU had was saved by NVIDIA's driver (CUDA {}.{}): what it promises holds, and not what vgpu does\n",
+      "Its GPU state was saved by NVIDIA's driver (CUDA {}.{}): the guarantees are NVIDIA's, not vgpu's\n",
       part.pid, directory, part.processes.size(), save.users.size(), humanBytes(bytes), save.driver.version() / 1000,
       save.driver.version() % 1000 / 10);
 }

@@ -1,7 +1,6 @@
-// suspend --process and snapshot --process: all sessions of the tree of processes are suspended together, their programs let go
-// of the node, CRIU saves the processes, and the snapshot's manifest names that. What happens to the processes depends on nothing
-// but that last step: before it, any error has all of them go on from the snapshot, which is removed then; after it they are
-// ended, or go on.
+// suspend --process and snapshot --process: all sessions of the process tree are suspended together, their programs release the node, CRIU
+// saves the processes, and finally the snapshot's manifest names the process image. That last step decides: before it, any error lets all
+// processes go on from the snapshot, which is then removed; after it, the processes are ended, or go on.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -43,7 +42,7 @@ void makeFolder(const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0) fail(fmt::format("cannot make the folder {}: {}", path, strerror(errno)));
 }
 
-// The folder of a snapshot that is not to be: all that is in it, and itself if it was made for this.
+// Removes the folder of a failed snapshot: all its content, and the folder itself if it was made for this.
 void removeAll(const std::string& directory, bool wasThere) {
   std::error_code ignored;
   fs::rename(directory + "/" + snapshot::manifestFile, directory + "/" + snapshot::unfinishedManifest, ignored);
@@ -64,15 +63,15 @@ class TreeSave {
         wasThere(fs::exists(directory)),
         stopped(process::stoppedIn(this->tree.root)) {}
 
-  // Suspends all sessions. Nothing has happened if that throws.
+  // Suspends all sessions. If it throws, nothing has been changed.
   void begin();
-  // Parks them, and saves the processes. Throws kj::Exception; then undo().
+  // Parks the programs, and saves the processes. If it throws kj::Exception, call undo().
   ProcessPart save(const process::Criu& criu, const Interruption& interruption);
-  // All programs go on. Returns what keeps one from that; empty if nothing does.
+  // Continues all programs. Returns what prevents that for one of them; empty if nothing does.
   std::string goOn();
-  // They go on from a snapshot that they have no use for any more. Throws kj::Exception, whose reason is `error`.
+  // Continues the programs from the snapshot, which is not needed afterwards. Throws kj::Exception with the reason `error`.
   [[noreturn]] void undo(const kj::Exception& error);
-  // The snapshot has them.
+  // The snapshot contains the processes: ends them.
   void end(const ProcessPart& part) const;
 
   control::Report::Reader report(size_t session) const {
@@ -81,7 +80,7 @@ class TreeSave {
   const ProgramTree& saved() const { return tree; }
 
  private:
-  // Of these sessions, by their place in the tree, together. What keeps them from it; empty if nothing does.
+  // Resumes these sessions, by their index in the tree, together. Returns what prevents that; empty if nothing does.
   std::string resume(const std::vector<size_t>& sessions);
   void park(const TreeSession& session);
 
@@ -90,9 +89,9 @@ class TreeSave {
   const std::string directory;
   const unsigned timeoutSeconds;
   const bool wasThere;
-  const std::vector<int> stopped;  // by a signal, before anything was done
+  const std::vector<int> stopped;  // those stopped by a signal before this began
   std::optional<Suspended> done;
-  std::vector<pid_t> held;  // stopped by CRIU
+  std::vector<pid_t> held;  // those that CRIU has stopped
 };
 
 void TreeSave::begin() {
@@ -149,7 +148,8 @@ std::string TreeSave::resume(const std::vector<size_t>& sessions) {
   return "";
 }
 
-// Together, as sessions that share must be; if one of them cannot, because its process has ended, the others alone.
+// Resumes them together, as sessions that share must be; if one of them cannot be resumed, because its process has ended, the others one by
+// one.
 std::string TreeSave::goOn() {
   std::vector<size_t> all(tree.sessions.size());
   std::iota(all.begin(), all.end(), size_t{0});
@@ -169,7 +169,7 @@ std::string TreeSave::goOn() {
 void TreeSave::undo(const kj::Exception& error) {
   std::string why = reasonOf(error);
   if (std::string problem = goOn(); !problem.empty())
-    fail(fmt::format("{}. The program is suspended in {}, and cannot go on by itself: {}. `vgpuctl resume {}` has it go on", why,
+    fail(fmt::format("{}. The program is suspended to {} and could not be resumed: {}. `vgpuctl resume {}` lets it go on", why,
                      directory, problem, directory));
   removeAll(directory, wasThere);
   bool lives = !process::hasEnded(tree.sessions.front().pid);
@@ -221,7 +221,7 @@ void print(const TreeSave& save, const ProcessPart& part, const std::string& ses
 }  // namespace
 
 int saveWithProcess(const NodeAddress& address, const SuspendOptions& options, bool goesOn) {
-  if (address.remote) fail("a process is saved on its own machine: name the node by its unix socket");
+  if (address.remote) fail("a process is saved on its own machine: run vgpuctl there, and name the node by its unix socket");
   auto criu = process::Criu::find();
   const NewSnapshot reserved = targetOf(options);
   const std::string& target = reserved.path();
@@ -238,7 +238,7 @@ int saveWithProcess(const NodeAddress& address, const SuspendOptions& options, b
   if (!goesOn)
     save.end(part);
   else if (std::string problem = save.goOn(); !problem.empty())
-    fail(fmt::format("there is a snapshot in {0}, and the program cannot go on by itself: {1}. `vgpuctl resume {0}` has it go on",
+    fail(fmt::format("the snapshot is in {0}, but the program could not be resumed: {1}. `vgpuctl resume {0}` lets it go on",
                      target, problem));
   if (options.json)
     printJson(resultJson(save, part));

@@ -26,7 +26,7 @@ SavedSessions::SavedSessions(NodeClient& client, const MachineOptions& options, 
   for (auto& session : sessions) all.push_back({.session = session, .snapshot = folder.snapshotOf(session.id)});
 }
 
-// All at once: a machine's programs wait for the longest.
+// For all sessions at the same time, so that a machine's programs wait only for the slowest.
 template <typename Work>
 void SavedSessions::each(Work work) {
   auto promises = kj::heapArrayBuilder<kj::Promise<void>>(all.size());
@@ -134,13 +134,13 @@ void SavedSessions::print(const char* what) const {
 
 void SavedSessions::note(Saved& one, control::Report::Reader report) {
   one.seconds = one.onGpuSeconds = report.getSeconds();
-  // What the program does, by the machine's network, and the machine.
+  // Excludes the phases that depend on the program, which answers over the machine's network, or on the machine.
   for (auto phase : report.getPhases())
     for (const char* its : {"gate", "program", "machine", "handover"})
       if (phase.getName() == its) one.onGpuSeconds -= phase.getSeconds();
 }
 
-// What an earlier `machine save` has left here that was ended before its end: their machine is in the folder.
+// Releases what an interrupted earlier `machine save` has left here: the sessions' machine is in the folder.
 void SavedSessions::letGoOfFormer() {
   auto listed = client.wait(client.node().listRequest().send());
   for (auto session : listed.getSessions()) {

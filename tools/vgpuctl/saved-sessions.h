@@ -1,8 +1,7 @@
-// The sessions of a virtual machine's programs that go to disk with it, and come back: what their node is asked. When that
-// happens save-machine.cc and libvirt.cc decide.
+// The sessions of a virtual machine's programs that are saved to disk and restored with it: the requests to their node. save-machine.cc and
+// libvirt.cc decide when to make them.
 //
-// Of the main thread, whose event loop is the node client's. What a node does not do is each session's problem(), not an
-// exception.
+// Used by the main thread, whose event loop is the node client's. A node's failure is each session's problem(), not an exception.
 #pragma once
 
 #include <deque>
@@ -22,32 +21,32 @@ class SavedSessions {
 
   bool anyShares() const;
 
-  // To the folder. The machine runs meanwhile.
+  // Suspends the sessions to the folder, while the machine runs.
   void suspend();
-  // After a failure: those that are suspended. What has been suspended, and could not be made ready for the machine, is too.
+  // After a failure: resumes those that are suspended, including a session that was suspended but could not be prepared for the machine.
   void takeBack();
-  // Their machine has ended: nobody will resume those that share memory with it.
+  // The machine has ended: nobody will resume the sessions that share memory with it.
   void giveUp();
-  // The machine is on disk: the node forgets those that share memory with it.
+  // The machine is on disk: the node forgets the sessions that share memory with it.
   void letGo();
-  // Before the machine is loaded: those that share memory with it take their places there, and get their workers.
+  // Before the machine is loaded: sessions that share memory with it claim their places there, and get their workers.
   void prepare();
-  // When it runs.
+  // When the machine runs.
   void resume();
 
-  // Of the last that all of them were asked; empty: they have done it.
+  // What failed in the last request to all sessions; empty if it succeeded for all.
   std::string problem() const;
   void print(const char* what) const;
 
  private:
   struct Saved {
     MachineSession session;
-    std::string snapshot;  // a directory
+    std::string snapshot;  // its directory
     double seconds = 0;
-    double onGpuSeconds = 0;  // of these
+    double onGpuSeconds = 0;  // the part of those seconds spent on the GPU's side
     bool isDone = false;
     std::string problem;
-    kj::Maybe<control::Arrival::Client> arrival;  // of one that comes back with its machine
+    kj::Maybe<control::Arrival::Client> arrival;  // for a session that comes back with its machine
   };
   static void note(Saved& one, control::Report::Reader report);
   void letGoOfFormer();

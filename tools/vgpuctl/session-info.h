@@ -12,7 +12,7 @@ const char* stateName(control::State state);
 // Keys: session, name, pid, state, device, program, directory, workerPid, snapshot, openedSeconds, images.
 nlohmann::json sessionJson(control::SessionInfo::Reader session);
 
-// On stdout, in ASCII, so that a program's name contains no terminal sequence.
+// Prints on stdout, in ASCII, so that a program's name cannot contain a terminal sequence.
 void printJson(const nlohmann::json& value);
 
 }  // namespace vgpu::ctl

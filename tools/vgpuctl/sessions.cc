@@ -1,4 +1,4 @@
-// ps and explain: what vgpuctl asks of a daemon.
+// ps and explain: queries to a daemon.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -17,14 +17,14 @@ namespace {
 
 using nlohmann::json;
 
-// How many module images the program had, and how many of them travelled: "1 of 3 sent".
+// How many module images the program has loaded, and how many of them it had to send: "1 of 3 sent".
 std::string imagesOf(control::SessionInfo::Reader session) {
   auto images = session.getImages();
   if (session.getWorkerPid() == 0) return "-";
   return fmt::format("{} of {} sent", images.getSent(), images.getSent() + images.getFound());
 }
 
-// Of a session that is suspended to the memory of a node on this host.
+// For a session that is suspended to the memory of a node on this host: the progress of writing it to disk.
 std::string writingFor(const NodeAddress& address, control::SessionInfo::Reader session) {
   bool mayBe = !address.remote && session.getState() == control::State::SUSPENDED;
   return mayBe ? writingOf(session.getSnapshot().cStr()) : "";
@@ -98,7 +98,7 @@ int explainSession(const NodeAddress& address, const std::string& session, bool 
   if (asJson)
     printJson({{"refused", isRefused}, {"obstacles", obstacles}, {"deviceBytes", answer.getDeviceBytes()}});
   else
-    fmt::print("a suspend of {} would {}: {} of device memory\n", printable(session), isRefused ? "be refused" : "be made",
+    fmt::print("a suspend of {} would {}: {} of device memory\n", printable(session), isRefused ? "be refused" : "succeed",
                humanBytes(answer.getDeviceBytes()));
   return isRefused ? 1 : 0;
 }

@@ -27,9 +27,9 @@
 namespace vgpu::ctl {
 namespace {
 
-constexpr const char* standard = "-";  // input or output
+constexpr const char* standard = "-";  // standard input or output
 
-// Shows how far it is, and ends it when a signal comes.
+// Shows the progress, and ends the operation when a signal arrives.
 class Progress {
  public:
   Progress(const char* operation, const std::string& name) : operation(fmt::format("{} {}", operation, name)) {}
@@ -58,14 +58,13 @@ int exportSnapshot(const std::string& name, const std::string& file) {
   std::string directory = wholeSnapshot(store, name);
   if (snapshot::readHeader(snapshot::SnapshotReader(directory)).process)
     fail(fmt::format(
-        "snapshot {} has its program's process, which an archive cannot have: suspend it with --to DIRECTORY, which can be "
-        "copied as it is",
+        "snapshot {} contains its program's process, which an archive cannot contain: suspend with --to DIRECTORY instead, and copy that "
+        "directory",
         name));
   if (!snapshot::sessionsIn(directory).empty())
     fail(
-        fmt::format("snapshot {} has several sessions, which share with each other, and an archive can have one: suspend it with "
-                    "--to DIRECTORY, "
-                    "which can be copied as it is",
+        fmt::format("snapshot {} contains several sessions that share memory or events, and an archive can contain only one: suspend with "
+                    "--to DIRECTORY instead, and copy that directory",
                     name));
   Progress progress("export", name);
   if (file == standard) {

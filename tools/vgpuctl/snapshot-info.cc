@@ -113,7 +113,7 @@ void print(const Manifest& manifest, const std::string& path) {
   for (const auto& [name, sum] : manifest.files) show("file", fmt::format("{:<13} {}", name, humanBytes(sum.bytes)));
 }
 
-// Of it and those of other sessions in it, of which some may not have begun.
+// The sum for the snapshot and those of other sessions in it; writing some of them may not have begun.
 std::optional<snapshot::WriteProgress> progressOf(const std::string& directory) {
   std::optional<snapshot::WriteProgress> all;
   for (auto& one : withSessions({directory})) {
@@ -180,7 +180,7 @@ int inspectSnapshot(const std::string& directory, bool asJson) {
   snapshot::SnapshotReader reader(path);
   Manifest manifest = snapshot::readManifest(reader);
   for (const auto& row : rowsOf(manifest, "variables"))
-    if (!hasColumns(row, "nsnn")) reader.refuse(snapshot::manifestFile, "state variables: a row makes no sense");
+    if (!hasColumns(row, "nsnn")) reader.refuse(snapshot::manifestFile, "state variables: a row is invalid");
   if (asJson) {
     printJson(toJson(manifest, path));
   } else {

@@ -1,4 +1,4 @@
-// The manifest of a snapshot, printed.
+// Prints the manifest of a snapshot.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,29 +9,28 @@
 
 namespace vgpu::ctl {
 
-// A snapshot's name in its store; of one of another session in it, that of the snapshot around it.
+// A snapshot's name in its store; for the snapshot of another session inside it, the name of the enclosing snapshot.
 std::string nameOf(const std::string& directory);
 
-// Local time, of seconds since 1970; the seconds themselves if there is no such time.
+// Seconds since 1970 as local time; the plain number if they cannot be converted.
 std::string timeText(int64_t seconds);
 
-// Nothing if it cannot be read.
+// Nothing if the header cannot be read.
 std::optional<snapshot::Header> headerOf(const std::string& directory);
 
-// Where the chunks of a snapshot are: on disk, in the memory of a daemon, which is there as long as the daemon holds the
-// directory's lock, or lost.
+// Where the chunks of a snapshot are: on disk; in the memory of a daemon, as long as the daemon holds the lock of the directory; or lost.
 const char* placeOf(const std::string& directory, const snapshot::Header& header);
 
-// How far the writing is of one that is in memory, or of those of other sessions in it, which are written first, for a person:
-// ", being written: 1.0 GiB of 4.0 GiB, 2.0 GiB a second, 2 s left". Empty, or null, if nobody writes it.
+// The progress of writing a snapshot in memory to disk, including those of other sessions in it, which are written first, as a message: ",
+// being written: 1.0 GiB of 4.0 GiB, 2.0 GiB a second, 2 s left". Empty, or null, if nobody writes it.
 std::string writingOf(const std::string& directory);
 nlohmann::json writingJson(const std::string& directory);
 
-// Reads the files that its manifest has the sums of, and compares them: all but packs and images of processes. Throws
-// kj::Exception that names the file and the check.
+// Reads the files whose sums are in the manifest (all except packs and process images), and verifies them. Throws kj::Exception that names
+// the file and the failed check.
 void verifyFiles(const std::string& directory);
 
-// Prints the manifest in `directory`. Its own checksum is checked, the files beside it are not. Returns the exit code.
+// Prints the manifest in `directory`. Verifies its own checksum, but not the other files. Returns the exit code.
 int inspectSnapshot(const std::string& directory, bool json);
 
 }  // namespace vgpu::ctl

@@ -1,4 +1,4 @@
-// snapshots: what the user's store has, and what of it is not needed.
+// snapshots: lists and removes the snapshots in the user's store, and frees what none needs.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <kj/debug.h>
@@ -35,7 +35,7 @@ using namespace snapshot;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-// Whatever is left of a removal that was interrupted says that it is unfinished.
+// Renames the manifest first, so that what an interrupted removal leaves is marked as unfinished.
 void removeFiles(const std::string& directory) {
   if (isWhole(directory)) fs::rename(directory + "/" + manifestFile, directory + "/" + unfinishedManifest);
   faultPoint("rm.unnamed");
@@ -44,8 +44,8 @@ void removeFiles(const std::string& directory) {
   fs::remove_all(directory);
 }
 
-// What a save left that was killed, and what was in a daemon's memory that has ended: they hold the directory's lock as long as
-// they run.
+// Removes what killed saves have left, and snapshots in the memory of daemons that have ended. Saves and daemons hold the lock of the
+// directory as long as they run.
 void removeUnfinished(const ChunkStore& store) {
   for (auto& name : store.snapshots()) {
     std::string directory = store.path() + "/snapshots/" + name;
@@ -56,7 +56,7 @@ void removeUnfinished(const ChunkStore& store) {
     if (header || fs::exists(directory + "/" + unfinishedManifest))
       removeFiles(directory);
     else if (NameLease(store.path(), name).takeToFree())
-      ::rmdir(directory.c_str());  // of a command or a daemon that was killed as it had made it
+      ::rmdir(directory.c_str());  // made by a command or a daemon that was killed right afterwards
   }
 }
 
@@ -68,7 +68,7 @@ json jsonOf(const std::string& directory, const Header& header) {
           {"pid", header.identity.pid},          {"program", header.identity.program}};
 }
 
-// Whether a process waits for connections at a socket of that path. By the system's list, because a connection is a message to it.
+// Whether a process listens on the socket with that path. Uses the system's list, because connecting would be a message to the process.
 bool isListening(const std::string& socket) {
   constexpr unsigned acceptsConnections = 1 << 16;
   std::ifstream list("/proc/net/unix");
@@ -81,14 +81,14 @@ bool isListening(const std::string& socket) {
   return false;
 }
 
-// How far its session had come: in calls, because clocks are set back.
+// The progress of its session: in calls, because clocks may be set back.
 uint64_t positionOf(const Header& header) {
   uint64_t position = 0;
   for (auto& ring : header.rings) position += ring.barrier;
   return position;
 }
 
-// Whether the store has no later snapshot of the same session, which its program would be resumed from.
+// Whether the store has no later snapshot of the same session, from which its program would be resumed.
 bool isLatest(const ChunkStore& store, const Header& header) {
   return std::ranges::none_of(withSessions(wholeSnapshots(store)), [&](auto& directory) {
     auto other = headerOf(directory);
@@ -110,7 +110,7 @@ void requireSoundStore(const std::string& folder) {
     ChunkStore(folder).checkIndex();
     return 0;
   });
-  if (code != 0) fail("the store of snapshots " + folder + " is of no use as it is");
+  if (code != 0) fail("the store of snapshots " + folder + " is damaged");
 }
 
 int listSnapshots(bool asJson) {
@@ -137,11 +137,11 @@ int removeSnapshot(const std::string& name, bool force) {
   std::string directory = finishedSnapshot(store, name);
   auto header = headerOf(directory);
   if (!force && header && isListening(header->identity.reattach) && isLatest(store, *header))
-    fail(fmt::format("snapshot {} is the latest of session {}, whose program (pid {}) is there: if it is suspended, it can go on from nothing "
-                     "else. If it runs, remove the snapshot with --force",
+    fail(fmt::format("snapshot {} is the latest of session {}, whose program (pid {}) still exists: if it is suspended, it can be resumed "
+                     "only from this snapshot. If it runs, remove the snapshot with --force",
                      name, header->identity.session, header->identity.pid));
   removeFiles(directory);
-  fmt::print("snapshot {} is removed; `vgpuctl snapshots gc` frees what no other one needs\n", name);
+  fmt::print("snapshot {} is removed; `vgpuctl snapshots gc` frees the memory that no other snapshot needs\n", name);
   return 0;
 }
 
@@ -157,7 +157,8 @@ int collectSnapshots(bool asJson) {
                      used.insert(used.end(), names.begin(), names.end());
                    })) {
         if (!needsChunks(directory)) continue;  // it is being removed
-        fail(fmt::format("nothing is removed from the store: {}. Nobody knows what that snapshot needs; remove it by `vgpuctl snapshots rm {}`",
+        fail(fmt::format("nothing is removed from the store: {}. What that snapshot needs is unknown; remove it with `vgpuctl snapshots rm "
+                         "{}`",
                          reasonOf(*exception), nameOf(directory)));
       }
       makeUnique(used);
@@ -173,7 +174,7 @@ int collectSnapshots(bool asJson) {
   else
     fmt::print("removed {} chunks and {} packs, {} in all; {} are left{}\n", collected.chunks, collected.packs, humanBytes(collected.freedBytes),
                humanBytes(collected.keptBytes),
-               collected.leasedPacks == 0 ? "" : fmt::format("; {} packs are in use, and nothing of them was looked at", collected.leasedPacks));
+               collected.leasedPacks == 0 ? "" : fmt::format("; {} packs are in use and were not examined", collected.leasedPacks));
   return 0;
 }
 

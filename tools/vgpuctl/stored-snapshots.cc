@@ -41,13 +41,13 @@ bool isFinished(const std::string& directory) { return isWhole(directory) || has
 
 bool isWhole(const std::string& directory) { return fs::exists(directory + "/" + manifestFile); }
 
-// A manifest that gets or loses its name meanwhile has one of both whenever both are looked at in this order.
+// If the manifest is renamed concurrently, in either direction, checking in this order finds one of the two names.
 bool hasLostManifest(const std::string& directory) {
   auto isUnfinished = [&] { return fs::exists(directory + "/" + unfinishedManifest); };
   return !isUnfinished() && !isWhole(directory) && !isUnfinished() && !isEmpty(directory);
 }
 
-// It may become whole after the first look. The lock is held until it is.
+// Checked twice, because the snapshot may become complete in between; the lock is held until it is.
 bool isBeingWritten(const std::string& directory) {
   return !isWhole(directory) && !hasLostManifest(directory) && isHeld(directory) && !isWhole(directory);
 }

@@ -1,4 +1,4 @@
-// The snapshots of a store: which are there, and what they need.
+// The snapshots of a store: which exist, and which chunks they need.
 #pragma once
 
 #include <string>
@@ -8,32 +8,31 @@
 
 namespace vgpu::ctl {
 
-// Of a directory.
+// Whether the directory contains a complete snapshot.
 bool isWhole(const std::string& directory);
-// It has files, and none that says that they are unfinished: whoever removed the manifest was none of us.
+// Whether it has files, none of which marks it as unfinished: something other than vgpu has removed its manifest.
 bool hasLostManifest(const std::string& directory);
-// It is not whole yet, and whoever writes it holds its lock.
+// Whether it is not complete yet, and its writer holds the lock.
 bool isBeingWritten(const std::string& directory);
-// Whether its chunks must be kept: it is one of both, also if it is in the directory of a snapshot that is being written. One that is
-// being written itself leases its chunks, and of one that is being removed nobody needs them.
+// Whether its chunks must be kept: it is complete or has lost its manifest, even if it lies in the directory of a snapshot that is being
+// written. A snapshot that is being written leases its own chunks, and the chunks of one that is being removed are not needed.
 bool needsChunks(const std::string& directory);
 
-// The directories of those that are whole.
+// The directories of the complete snapshots.
 std::vector<std::string> wholeSnapshots(const ChunkStore& store);
-// And of those that have lost their manifests.
+// Also those that have lost their manifests.
 std::vector<std::string> finishedSnapshots(const ChunkStore& store);
-// The directory of one of these by its name. Throws kj::Exception if there is none.
+// The directory of such a snapshot by its name. Throws kj::Exception if there is none.
 std::string wholeSnapshot(const ChunkStore& store, const std::string& name);
 std::string finishedSnapshot(const ChunkStore& store, const std::string& name);
-// With those of other sessions that are in them: they need chunks too.
+// These and the snapshots of other sessions in them, which need chunks too.
 std::vector<std::string> withSessions(const std::vector<std::string>& directories);
-// Of both kinds, those whose chunks must be kept.
+// All snapshots, of both kinds, whose chunks must be kept.
 std::vector<std::string> snapshotsInNeed(const ChunkStore& store);
 
-// The names of its chunks but those of zeros and those that are in a daemon's memory only. Throws kj::Exception if they cannot be
-// read.
+// The names of its chunks, except those of zeros and those that are only in a daemon's memory. Throws kj::Exception if they cannot be read.
 std::vector<ChunkName> chunksOf(const ChunkStore& store, const std::string& directory);
-// Sorted, each once.
+// Sorts the names and removes duplicates.
 void makeUnique(std::vector<ChunkName>& names);
 
 // Whether it was in the memory of a daemon that has ended.

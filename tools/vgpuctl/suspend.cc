@@ -1,4 +1,4 @@
-// suspend and snapshot, as a daemon makes them.
+// suspend and snapshot, made by a daemon.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

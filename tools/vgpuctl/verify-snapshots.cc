@@ -1,4 +1,5 @@
-// snapshots verify: reads all that snapshots need, of the store and in directories, and says what of it is not as it was written.
+// snapshots verify: reads everything that snapshots need, in the store and in directories, and reports what has changed since it was
+// written.
 #include <fmt/format.h>
 #include <kj/exception.h>
 
@@ -35,7 +36,7 @@ void verifyProcess(const std::string& directory, const ProcessSum& process) {
   verifyImages(directory, part, [&](uint64_t bytes) { progress.add(bytes); });
 }
 
-// Those that share are resumed together, or not at all.
+// Sessions that share can only be resumed together, so all must be there.
 void requireAllThatShare(const std::string& directory) {
   std::set<std::string> there, wanted;
   for (auto& one : withSessions({directory}))
@@ -45,23 +46,24 @@ void requireAllThatShare(const std::string& directory) {
     }
   for (auto& session : wanted)
     if (!there.contains(session))
-      fail(fmt::format("the snapshot of session {}, with which it shares, is missing in its folder {}", session, sessionsFolder));
+      fail(fmt::format("the snapshot of session {}, which shares memory or events with "
+                       "it, is missing in its folder {}", session, sessionsFolder));
 }
 
 class Verification {
  public:
-  // Checks what `that` checks of it; if that throws, says why it cannot be resumed.
+  // Runs the check `that`; if it throws, reports why the snapshot cannot be resumed.
   void check(const std::string& directory, const std::function<void()>& that) {
     KJ_IF_MAYBE (exception, kj::runCatchingExceptions(that)) {
       fmt::print(stderr, "vgpuctl: snapshot {} cannot be resumed: {}\n", nameOf(directory), printable(reasonOf(*exception)));
       isSound = false;
     }
   }
-  // In a folder: looked at whole before it is opened, and both once, by whatever path it is reached.
+  // The store in a folder: its index is checked before it is opened, both once, by whatever path it is reached.
   ChunkStore& storeIn(const std::string& folder) { return open(folder).chunks; }
   void snapshot(const std::string& around) {
     const auto directories = withSessions({around});
-    if (std::ranges::any_of(directories, isBeingWritten)) {  // also if only one of those that share is: it is none without it
+    if (std::ranges::any_of(directories, isBeingWritten)) {  // even if only one of those that share: the snapshot needs it
       fmt::print("snapshot {} is being written, and was not read\n", nameOf(around));
       return;
     }
@@ -72,7 +74,7 @@ class Verification {
   int end() const {
     size_t chunks = ownChunks;
     for (auto& [folder, store] : stores) chunks += store->compared.size();
-    fmt::print("{} snapshots, {} chunks: {}\n", snapshots, chunks, isSound ? "all are as they were written" : "not all are as they were written");
+    fmt::print("{} snapshots, {} chunks: {}\n", snapshots, chunks, isSound ? "all are intact" : "not all are intact");
     return isSound ? 0 : 1;
   }
 
@@ -80,14 +82,14 @@ class Verification {
   struct Store {
     explicit Store(const std::string& folder) : chunks(folder) {}
     ChunkStore chunks;
-    std::vector<ChunkName> compared;  // with their digests: they are as they were written
+    std::vector<ChunkName> compared;  // chunks whose digests were verified
   };
 
   void verify(const std::string& directory) {
     if (!isWhole(directory) && !hasLostManifest(directory)) fail(fmt::format("there is no snapshot in {}", directory));
     if (isLost(directory))
       fail(fmt::format("session {} was in the memory of a vgpud that has ended", headerOf(directory)->identity.session));
-    verifyFiles(directory);  // first: a snapshot of another version is refused after that
+    verifyFiles(directory);  // before readHeader, which refuses other versions
     SnapshotReader reader(directory);
     Header header = readHeader(reader);
     if (header.process) verifyProcess(directory, *header.process);
@@ -111,10 +113,10 @@ class Verification {
     return *found->second;
   }
 
-  // Those of its chunks that have not been compared yet.
+  // Verifies those of its chunks that have not been verified yet.
   void verifyStored(const std::string& directory) {
     auto folder = ChunkStore::around(directory);
-    if (!folder) fail("its chunks are in a store of snapshots, and it is in none");
+    if (!folder) fail("its chunks are in a store of snapshots, but its directory is not in a store");
     Store& store = open(*folder);
     auto wanted = chunksOf(store.chunks, directory);
     std::erase_if(wanted, [&](auto& chunk) { return std::ranges::binary_search(store.compared, chunk); });

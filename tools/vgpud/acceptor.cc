@@ -35,7 +35,7 @@ class Acceptor {
       } else if (errno == EAGAIN) {
         return observer.whenBecomesReadable().then([this] { return run(); });
       } else if (errno != EINTR && errno != ECONNABORTED) {
-        warnLimited("backlog", 0, fmt::format("a connection to {} has to wait: {}", name, strerror(errno)));
+        warnLimited("backlog", 0, fmt::format("a connection to {} must wait: {}", name, strerror(errno)));
         return io.provider->getTimer().afterDelay(retryDelay).then([this] { return run(); });
       }
     }

@@ -1,4 +1,4 @@
-// Accepts connections of a listening socket.
+// Accepts connections on a listening socket.
 #pragma once
 
 #include <kj/async-io.h>
@@ -9,12 +9,12 @@
 
 namespace vgpu::daemon {
 
-// Calls `take` for every connection to `listener`, which is non-blocking, as long as the promise lives. Running out of
-// descriptors delays new connections and closes none; a connection for which `take` throws is closed. `name`: for messages.
+// Calls `take` for every connection to `listener`, which must be non-blocking, as long as the promise lives. If the process runs out of
+// descriptors, new connections wait and none is closed; a connection for which `take` throws is closed. `name`: for messages.
 kj::Promise<void> acceptFrom(kj::AsyncIoContext& io, kj::AutoCloseFd listener, const std::string& name,
                              kj::Function<void(kj::AutoCloseFd)> take);
 
-// The same of a new socket file, for connections from our own user and root only.
+// As acceptFrom(), on a new socket file; accepts connections only from our own user and root.
 kj::Promise<void> acceptAll(kj::AsyncIoContext& io, const std::string& path, kj::Function<void(kj::AutoCloseFd)> take);
 
 }  // namespace vgpu::daemon

@@ -1,4 +1,4 @@
-// A program asks for a session: it gets a state directory, its devices and a worker, or is told why not.
+// Admits a program: gives it a state directory, devices and a worker for its session, or the reason for a refusal.
 #include <spdlog/spdlog.h>
 
 #include <cstdlib>
@@ -15,8 +15,8 @@
 namespace vgpu::daemon {
 namespace {
 
-// The worker's part of opening a session: it begins to consume, and gives its memory for the program.
-// `segment`: the one that it is to use, if the program has one.
+// The worker's part of opening a session: it begins to consume, and returns its memory for the program. `segment`: the segment that it must
+// use, if the program has one.
 kj::Promise<kj::Own<WorkerProcess>> attachProgram(kj::Own<WorkerProcess> worker, Session& session, Exchange& exchange,
                                                   kj::AutoCloseFd segment) {
   auto request = worker->remote().attachRequest();
@@ -57,7 +57,7 @@ void Sessions::admit(kj::AutoCloseFd socket) {
                      .attach(kj::mv(holder)));
 }
 
-// Takes `link` only when a session can hold it.
+// Takes `link` over only when a session can own it.
 kj::Promise<void> Sessions::open(kj::Own<ProgramLink>& link, ProgramOpen request) {
   faultPoint("run.session-opening");
   requireAdmitting();
@@ -77,7 +77,7 @@ kj::Promise<void> Sessions::begin(kj::Own<ProgramLink>& link, ProgramOpen reques
   KJ_ON_SCOPE_FAILURE(remove(state));
   requireAdmitting();
   VisibleDevices visible;
-  const char* own = pool.workerKind().label == "cuda" ? std::getenv("CUDA_VISIBLE_DEVICES") : nullptr;  // the emulated device reads it not
+  const char* own = pool.workerKind().label == "cuda" ? std::getenv("CUDA_VISIBLE_DEVICES") : nullptr;  // the emulated device ignores it
   if (request.visible) visible = visibleDevices(*request.visible, pool.devices(), own);
   if (!visible.refusal.empty()) {
     warnLimited("admission", 0, "no session: " + visible.refusal);
@@ -87,7 +87,7 @@ kj::Promise<void> Sessions::begin(kj::Own<ProgramLink>& link, ProgramOpen reques
   }
   auto session = kj::heap<kj::Own<Session>>(kj::heap<Session>(io, processes, kj::mv(link), request, state));
   (*session)->devices = std::move(visible.ordinals);
-  auto taken = kj::evalNow([this] { return pool.take(); });  // the session must be undone if none can be started
+  auto taken = kj::evalNow([this] { return pool.take(); });  // evalNow: if no worker can be started, the session must be undone
   auto ready =
       taken.then([this, &opened = **session, segment = kj::mv(request.segment)](kj::Own<WorkerProcess>&& worker) mutable {
         return attachProgram(kj::mv(worker), opened, exchange, kj::mv(segment));

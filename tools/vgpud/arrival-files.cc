@@ -18,9 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* brought = "what a session from another host brings";
+constexpr const char* brought = "the files of a session that arrives from another host";
 
-// As the files of snapshots have; none leads out of the folder.
+// Names of snapshot files are of this form; none leads out of the folder.
 bool isPlainName(const std::string& name) {
   return name.size() <= 64 && name[0] != '.' &&
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-") == std::string::npos;
@@ -28,7 +28,7 @@ bool isPlainName(const std::string& name) {
 
 using NextPiece = std::function<Piece(uint64_t offset)>;
 
-// Sends what `next` returns of a file from `offset` on, piece by piece.
+// Sends what `next` returns for a file, from `offset` on, piece by piece.
 kj::Promise<void> sendPieces(FileWork& files, control::Arrival::Client arrival, std::string name, NextPiece next, uint64_t offset = 0) {
   return files.run([next, offset] { return next(offset); })
       .then([&files, arrival, name = std::move(name), next](Piece&& piece) mutable -> kj::Promise<void> {
@@ -74,7 +74,7 @@ kj::Promise<void> ArrivalFiles::put(std::string file, uint64_t offset, kj::Array
       writeAll(*arena, bytes, offset, brought);
       return;
     }
-    if (!isPlainName(file)) fail("a snapshot has no file \"" + file + "\"");
+    if (!isPlainName(file)) fail("a snapshot does not contain a file \"" + file + "\"");
     int fd;
     KJ_SYSCALL(fd = ::open((path + "/" + file).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), file.c_str());
     writeAll(kj::AutoCloseFd(fd), bytes, offset, brought);

@@ -1,8 +1,8 @@
-// What a session brings from another host beside the memory of its GPUs: the files of its snapshot, and the contents of its host
-// arena, where pinned memory is. Both go in pieces of calls (control.capnp, Arrival.put), the first into a folder of the
-// target's.
+// What a session brings from another host besides its GPUs' memory: the files of its snapshot, and the contents of its host arena, which
+// holds its pinned memory. Both are sent in pieces by calls (control.capnp, Arrival.put); the files go into a folder of the target's
+// daemon.
 //
-// Used in the event loop; waits for the disk off it.
+// Used in the event loop; does disk I/O on other threads.
 #pragma once
 
 #include <kj/async.h>
@@ -20,21 +20,21 @@
 
 namespace vgpu::daemon {
 
-// At the target.
+// The target's side.
 class ArrivalFiles {
  public:
   explicit ArrivalFiles(FileWork& files) : files(files), folder(kj::heap<TargetFolder>(files)) {}
 
-  // Makes FOLDER/NAME, of this process, and an empty snapshot in it.
+  // Makes FOLDER/NAME, owned by this process, with an empty snapshot in it.
   kj::Promise<void> open(std::string in, std::string name);
-  // Rejects a name that no file of a snapshot has.
+  // Rejects a name that is not that of a snapshot's file.
   kj::Promise<void> put(std::string file, uint64_t offset, kj::Array<kj::byte> bytes);
-  // Writes what came of the host arena into `arena`.
+  // Writes the received content of the host arena into `arena`.
   kj::Promise<void> fillArena(int arena);
 
   // Where the snapshot is.
   std::string path() const { return directory.path() + "/snapshot"; }
-  // Removes all of it, also of what open() is still making. Returns what was made and is to be removed after that.
+  // Removes everything, including what open() is still making. Returns the folder, if it was made, for the caller to remove afterwards.
   kj::Promise<StateDirectory::Shared> discard();
 
  private:
@@ -44,15 +44,15 @@ class ArrivalFiles {
   std::shared_ptr<kj::AutoCloseFd> arena;  // a memory file, sparse
 };
 
-// At the source: sends the files of the snapshot in `folder`, and what the host arena holds. Outlives the promises.
+// The source's side: sends the files of the snapshot in `folder`, and the content of the host arena. Must outlive the promises.
 class DepartingFiles {
  public:
-  // `arena`: if that is no descriptor, there is none.
+  // `arena`: if it is not a descriptor, the session has no host arena.
   DepartingFiles(FileWork& files, std::string folder, kj::AutoCloseFd arena);
 
-  // While the program runs: what has changed in the arena since the last time.
+  // While the program runs: sends what has changed in the arena since the last call.
   kj::Promise<void> sendAhead(control::Arrival::Client arrival);
-  // The same, and all files.
+  // The same, and then all files.
   kj::Promise<void> sendRest(control::Arrival::Client arrival);
 
  private:

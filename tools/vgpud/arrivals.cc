@@ -19,7 +19,7 @@
 namespace vgpu::daemon {
 namespace {
 
-// For a source to connect its streams, and for a stream to say whose it is.
+// Limit for a source to connect its streams, and for a stream to send its token.
 constexpr auto streamLimit = 10 * kj::SECONDS;
 
 std::string newToken() {
@@ -28,13 +28,13 @@ std::string newToken() {
   return token;
 }
 
-// The devices that the program has seen must be here, in the same order: their limits are part of its decisions.
+// The devices that the program has seen must exist here in the same order, because the program has adapted to their limits.
 void requireDevices(capnp::List<control::Device>::Reader seen, const std::vector<DeviceInfo>& here) {
   if (seen.size() > here.size())
-    fail(fmt::format("the session comes from a node with {} GPUs, and this one has {}", seen.size(), here.size()));
+    fail(fmt::format("the session comes from a node with {} GPUs, but this one has {}", seen.size(), here.size()));
   for (unsigned i = 0; i < seen.size(); ++i)
     if (seen[i].getName() != here[i].name.c_str())
-      fail(fmt::format("GPU {} of the session is a {}, and here it would be a {}: migrate it to the same model", i,
+      fail(fmt::format("GPU {} of the session is a {}, but here it would be a {}: migrate it to a node with the same model", i,
                        seen[i].getName().cStr(), here[i].name));
 }
 
@@ -61,7 +61,7 @@ class Arrivals::Server final : public control::Arrival::Server {
     }));
   }
 
-  // `newcomer`: of a session whose virtual machine comes too.
+  // `newcomer`: for a session whose virtual machine comes too.
   kj::Promise<void> prepare(Guests::Newcomer newcomer) {
     if (!isElsewhere()) return kj::READY_NOW;
     auto opened = files->open(sessions.directory.renewals(), session + "-" + newSessionId());
@@ -77,7 +77,7 @@ class Arrivals::Server final : public control::Arrival::Server {
     if (streams.size() == migrationStreams) allStreams.fulfiller->fulfill();
   }
 
-  // It gets a state directory, as a program does that opens a session. One that the session had here before is removed when its
+  // Makes a state directory for it, as for a program that opens a session. A directory that the session had here before is removed once its
   // relay has ended.
   void takeProgram(kj::AutoCloseFd socket) {
     if (!isElsewhere() || program.get() != nullptr || comesWithMachine || !isTrusted(peerOf(socket))) return;
@@ -93,7 +93,7 @@ class Arrivals::Server final : public control::Arrival::Server {
       return StateDirectory::makeNext(in, id, owner);
     });
     auto made = work.fork();
-    auto watched = made.addBranch().then(  // whatever becomes of the session, and of this
+    auto watched = made.addBranch().then(  // runs whatever becomes of the session, and of this object
         [&sessions = sessions](StateDirectory::Shared&& made) { sessions.removeAfterProgram(std::move(made)); }, [](kj::Exception&&) {});
     sessions.spawn(kj::mv(watched));
     entering = made.addBranch()
@@ -113,7 +113,7 @@ class Arrivals::Server final : public control::Arrival::Server {
     auto come = kj::mv(allStreams.promise);
     if (isElsewhere()) come = come.then([this] { return kj::mv(programCame.promise); });
     auto late = arrivals.io.provider->getTimer().afterDelay(streamLimit).then([this] {
-      fail(streams.size() == migrationStreams ? "the relay beside the program of session " + session + " did not come in 10 s"
+      fail(streams.size() == migrationStreams ? "the relay process at the program of session " + session + " did not come in 10 s"
                                               : "the streams of the session's memory did not come in 10 s");
     });
     return come.exclusiveJoin(kj::mv(late)).then([this] {
@@ -125,7 +125,7 @@ class Arrivals::Server final : public control::Arrival::Server {
   }
 
   kj::Promise<void> put(PutContext context) override {
-    if (!isElsewhere()) fail("this session comes from this host: nothing is put");
+    if (!isElsewhere()) fail("this session comes from this host: it needs no files");
     auto params = context.getParams();
     return files->put(params.getFile(), params.getOffset(), kj::heapArray<kj::byte>(params.getBytes()));
   }
@@ -144,7 +144,7 @@ class Arrivals::Server final : public control::Arrival::Server {
   kj::Promise<void> restore(RestoreContext context) override {
     context.allowCancellation();
     if (!comesWithMachine)
-      fail("session " + session + " does not come with a virtual machine: it is restored when it is complete");
+      fail("session " + session + " does not come with a virtual machine: it is restored once all of it has arrived");
     sessions.requireAdmitting();
     faultPoint("machine.restoring");
     auto params = context.getParams();
@@ -166,9 +166,9 @@ class Arrivals::Server final : public control::Arrival::Server {
     Arrived arrived = takeAll();
     arrived.machine = Arrived::Machine{kj::mv(restored.fulfiller), kj::mv(machineCame.promise)};
     ahead = resume(sessions, std::move(directory), kj::mv(progress), {}, kj::mv(arrived)).fork();
-    // It does not end before the machine comes, unless it fails.
+    // Pending until the machine comes, unless the restore fails.
     auto first =
-        restored.promise.catch_([](kj::Exception&&) -> kj::Promise<void> { return kj::NEVER_DONE; });  // `ahead` says why
+        restored.promise.catch_([](kj::Exception&&) -> kj::Promise<void> { return kj::NEVER_DONE; });  // `ahead` reports the reason
     return first.exclusiveJoin(KJ_ASSERT_NONNULL(ahead).addBranch().ignoreResult());
   }
 
@@ -177,13 +177,13 @@ class Arrivals::Server final : public control::Arrival::Server {
       machineCame.fulfiller->fulfill();
       return begun->addBranch();
     }
-    if (comesWithMachine) fail("session " + session + " comes with a virtual machine: it is restored before that");
+    if (comesWithMachine) fail("session " + session + " comes with a virtual machine: it must be restored before the machine arrives");
     sessions.requireAdmitting();
     return resume(sessions, isElsewhere() ? files->path() : directory, kj::mv(progress), {}, takeAll());
   }
 
   Arrived takeAll() {
-    if (worker.get() == nullptr) fail("session " + session + " has arrived already, or failed to");
+    if (worker.get() == nullptr) fail("session " + session + " has already arrived, or failed to arrive");
     Arrived arrived{.worker = kj::mv(worker)};
     if (!isElsewhere()) return arrived;
     arrived.program = kj::mv(program);
@@ -200,7 +200,7 @@ class Arrivals::Server final : public control::Arrival::Server {
   Sessions& sessions;
   const std::string session;
   kj::Own<WorkerProcess> worker;
-  kj::Own<ArrivalFiles> files;  // of a session that comes from another host
+  kj::Own<ArrivalFiles> files;  // for a session from another host
   kj::Vector<kj::AutoCloseFd> streams;
   kj::PromiseFulfillerPair<void> allStreams = kj::newPromiseAndFulfiller<void>(),
                                  programCame = kj::newPromiseAndFulfiller<void>();
@@ -209,7 +209,7 @@ class Arrivals::Server final : public control::Arrival::Server {
   bool comesWithMachine = false;
   std::string onDisk;  // the directory of its snapshot, if it was saved with its machine
   kj::PromiseFulfillerPair<void> machineCame = kj::newPromiseAndFulfiller<void>();
-  kj::Maybe<kj::ForkedPromise<Resumed>> ahead;  // of a session that was restored before its machine comes
+  kj::Maybe<kj::ForkedPromise<Resumed>> ahead;  // for a session that was restored before its machine comes
 };
 
 kj::Promise<void> Arrivals::receive(Sessions& sessions, ReceiveContext context) {
@@ -225,13 +225,13 @@ kj::Promise<void> Arrivals::receive(Sessions& sessions, ReceiveContext context) 
   });
 }
 
-// A session that comes back may still be leaving: its program has gone on elsewhere, and has not hung up here yet.
+// A session that comes back may still be leaving: its program has continued elsewhere, and has not closed its connection here yet.
 kj::Promise<void> Arrivals::departure(Sessions& sessions, std::string id) {
   KJ_IF_MAYBE (known, sessions.find(id)) {
     if (!known->isMoving && !*known->moved) fail("session " + id + " is on this node already");
     auto late = io.provider->getTimer().afterDelay(streamLimit);
     return known->gone().exclusiveJoin(kj::mv(late)).then([&sessions, id] {
-      return kj::evalLast([&sessions, id] {  // behind what ends it here
+      return kj::evalLast([&sessions, id] {  // after the events that end it here
         if (sessions.find(id) != nullptr) fail("session " + id + " is on this node already");
       });
     });
@@ -242,7 +242,7 @@ kj::Promise<void> Arrivals::departure(Sessions& sessions, std::string id) {
 kj::Promise<void> Arrivals::prepare(Sessions& sessions, ReceiveContext context) {
   auto params = context.getParams();
   std::string id = params.getSession().getId();
-  spdlog::info("session {} ({}) is to come here", id, params.getSession().getName().cStr());
+  spdlog::info("session {} ({}) is about to arrive", id, params.getSession().getName().cStr());
   auto info = params.getSession();
   Guests::Newcomer newcomer{placeOf(info.getPlace()), info.getName(), info.getProgram(), info.getPid(), ""};
   return sessions.pool.take(WorkerPool::Want::fresh)
@@ -265,7 +265,7 @@ kj::Promise<kj::Own<ProgramLink>> Arrivals::programOf(Sessions& sessions, Guests
   expected[newcomer.token] = come.fulfiller.get();
   auto forget = kj::defer([this, token = newcomer.token, fulfiller = kj::mv(come.fulfiller)] { expected.erase(token); });
   auto late = io.provider->getTimer().afterDelay(streamLimit).then([]() -> kj::Own<ProgramLink> {
-    fail("the process for the session's place in its machine's memory did not come in 10 s");
+    fail("the relay process for the session's slot in its machine's memory did not start in 10 s");
   });
   auto begun = sessions.guests->expect(io, sessions.processes, sessions.directory.path(), kj::mv(newcomer));
   return begun.then([come = kj::mv(come.promise)]() mutable { return kj::mv(come); })

@@ -1,6 +1,6 @@
-// Writes a snapshot that is in this daemon's memory to its store, beside all else: a suspend with --background. The work is a
-// process's of its own (checkpoint/write-out.h): a vgpu-worker that is never greeted, so it has no driver. Of sessions that share,
-// the snapshot in whose folder the others are is written last, and only if these could be: so one that is on disk is whole.
+// Writes a snapshot from this daemon's memory to its store in the background: a suspend with --background. A separate process does the work
+// (checkpoint/write-out.h): a vgpu-worker without hello(), so it has no driver. Of sessions that share, the snapshot whose folder contains
+// those of the others is written last, and only if the others could be written: so if it is on disk, it is complete.
 #pragma once
 
 #include <kj/async.h>
@@ -14,15 +14,17 @@
 namespace vgpu::daemon {
 
 struct BackgroundWrite {
-  std::string session, path;  // whose snapshot, and where
+  std::string session, path;  // the session of the snapshot, and the snapshot's directory
   PinnedHold hold;
-  kj::Promise<void> before = kj::READY_NOW;  // first: rejects if this one is not to be written
-  // Those sessions, and the folders of their snapshots, that then depend on no daemon any more.
+  bool isAlone = true;  // not one of several sessions that share
+  kj::Promise<void> before = kj::READY_NOW;  // awaited first; if it rejects, this snapshot is not written
+  // The sessions, and the folders of their snapshots, that no longer depend on any daemon afterwards.
   std::vector<SessionFolder> whole;
 };
 
-// Of a snapshot that was kept to be written (memory-snapshots.h). Resolves when it is on disk, and the programs of `whole` that still
-// wait have been told. Rejects if it could not be written, which has been logged; it is in memory as before then.
+// For a snapshot that was kept to be written (memory-snapshots.h). Resolves when it is on disk, and those programs of `whole` that still
+// wait have been told. A failed write is logged; if the snapshot `isAlone`, the write is tried again while its program waits. Rejects if
+// the snapshot was not written.
 kj::Promise<void> writeInBackground(Sessions& sessions, BackgroundWrite write);
 
 }  // namespace vgpu::daemon

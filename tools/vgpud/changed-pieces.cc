@@ -10,7 +10,7 @@
 namespace vgpu::daemon {
 namespace {
 
-// Where the piece begins that has the first bytes from `offset` on which were ever written.
+// The start of the first piece at or after `offset` that contains data.
 std::optional<uint64_t> nextWritten(int file, uint64_t offset) {
   const off_t data = lseek(file, static_cast<off_t>(offset), SEEK_DATA);
   if (data < 0 && errno == ENXIO) return std::nullopt;
@@ -26,7 +26,7 @@ Piece ChangedPieces::next(uint64_t offset) {
   auto bytes = kj::heapArray<kj::byte>(pieceBytes);
   for (offset = (offset + pieceBytes - 1) / pieceBytes * pieceBytes;; offset += pieceBytes) {
     const auto written = nextWritten(file, offset);
-    const auto known = returned.lower_bound(offset);  // may be no data any more, and zeros again
+    const auto known = returned.lower_bound(offset);  // a piece that was returned earlier may have become a hole, which reads as zeros
     if (!written && known == returned.end()) return {offset, nullptr};
     offset = known == returned.end() || (written && *written < known->first) ? *written : known->first;
     ssize_t got;

@@ -1,7 +1,7 @@
-// Contents of a file of which most was never written, and which changes while it is sent: each time only what has changed since
-// the last time. Known by digests: nobody tells what is written.
+// Reads a sparse file that changes while it is sent: each pass returns only what has changed since the last pass. Detects changes by
+// digests, because writes are not reported.
 //
-// Waits for the disk: off the event loop. Used by one thread at a time.
+// Does disk I/O: call it off the event loop. Used by one thread at a time.
 #pragma once
 
 #include <kj/io.h>
@@ -18,8 +18,8 @@ class ChangedPieces {
  public:
   explicit ChangedPieces(kj::AutoCloseFd file);
 
-  // The first piece from `offset` on, 0 or where the last one ended, whose bytes differ from those that were returned of it last.
-  // Of one that was never written, nothing is returned. Throws kj::Exception.
+  // The first piece from `offset` on (0, or the end of the last piece) whose bytes differ from those that were last returned for it. Skips
+  // pieces that were never written. Throws kj::Exception.
   Piece next(uint64_t offset);
 
  private:

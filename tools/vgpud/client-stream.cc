@@ -5,7 +5,7 @@
 namespace vgpu::daemon {
 namespace {
 
-// A message is two or three reads.
+// Reads per turn of the event loop; a message takes two or three.
 constexpr unsigned readsInTurn = 48;
 
 }  // namespace

@@ -1,8 +1,8 @@
 // The byte stream of one client of interface Node, which ends if the client exceeds its share of the daemon's resources.
 //
-// Cap'n Proto bounds the calls that are being answered (RpcSystem::setFlowLimit), but neither the replies that the client does
-// not read nor those that it has read and not released; and as long as a client always has something to read, the event loop
-// looks at no other connection. All three are checked before more is read from the client.
+// Cap'n Proto bounds the calls in progress (RpcSystem::setFlowLimit), but neither the replies that the client does not read nor those that
+// it has read and not released; and as long as a client always has data to read, the event loop serves no other connection. This stream
+// checks all three before it reads more from the client.
 #pragma once
 
 #include <kj/async-io.h>
@@ -14,8 +14,8 @@ namespace vgpu::daemon {
 
 class ClientStream final : public kj::AsyncIoStream {
  public:
-  // `excess`, called before each read, returns which limit the client exceeds, or an empty text. If it is not empty, the stream
-  // reads no more and rejects with it.
+  // `excess` is called before each read and returns the limit that the client exceeds, or an empty text. If it is not empty, the stream
+  // reads no more and rejects with that text.
   ClientStream(kj::Own<kj::AsyncIoStream> inner, kj::Timer& timer, kj::Function<std::string()> excess)
       : inner(kj::mv(inner)), timer(timer), excess(kj::mv(excess)) {}
 

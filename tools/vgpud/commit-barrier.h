@@ -1,5 +1,5 @@
-// Where what is done with several sessions meets before any of it goes on: all do, or none. Of resumes: before any program runs;
-// of suspends: before any session is saved, and before any program is suspended.
+// A barrier for an operation on several sessions: all of them go on from it, or none does. For resumes: before any program runs; for
+// suspends: before any session is saved, and before any program is suspended.
 //
 // Event loop only.
 #pragma once
@@ -13,13 +13,13 @@ namespace vgpu::daemon {
 
 class CommitBarrier final : public kj::Refcounted {
  public:
-  // Of so many sessions. `last` is called when all have arrived, before any of them goes on; if it throws, none does.
+  // For `count` sessions. `last` is called when all have arrived, before any of them goes on; if it throws, none goes on.
   explicit CommitBarrier(
       size_t count, kj::Function<void()> last = [] {})
       : missing(count), last(kj::mv(last)), all(kj::newPromiseAndFulfiller<void>()), open(all.promise.fork()) {}
   KJ_DISALLOW_COPY(CommitBarrier);
 
-  // Of one that could go on. Resolves when all can; rejects if one of them has failed.
+  // A session has arrived. Resolves when all have; rejects if one of them has failed.
   kj::Promise<void> arrive() {
     if (--missing == 0)
       all.fulfiller->rejectIfThrows([this] {
@@ -28,7 +28,7 @@ class CommitBarrier final : public kj::Refcounted {
       });
     return open.addBranch();
   }
-  // Of one that has failed, perhaps after it had arrived.
+  // A session has failed, possibly after it had arrived.
   void fail(const kj::Exception& exception) { all.fulfiller->reject(kj::cp(exception)); }
 
  private:

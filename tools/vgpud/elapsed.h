@@ -1,4 +1,4 @@
-// Times of the daemon's operations, for their reports.
+// Elapsed times of the daemon's operations, for their reports.
 #pragma once
 
 #include <kj/time.h>

@@ -13,9 +13,9 @@
 namespace vgpu::daemon {
 namespace {
 
-// A descriptor and 32 KiB each (opendir(3)).
+// Each takes a descriptor and 32 KiB (opendir(3)).
 constexpr unsigned mostOpen = 16;
-// For a running program that nests folders faster than they are removed.
+// Bounds the work if a running program nests folders faster than they are removed.
 constexpr unsigned mostRounds = 1 << 16;
 
 struct CloseDirectory {
@@ -54,7 +54,7 @@ class Removal {
       std::string_view name = entry->d_name;
       if (name == "." || name == ".." || (depth == 0 && name == last)) continue;
       if (unlinkat(folder, entry->d_name, 0) == 0 || errno == ENOENT) continue;
-      if (errno != EISDIR && errno != EPERM) {  // unlink(2): Linux says the first, POSIX the second
+      if (errno != EISDIR && errno != EPERM) {  // unlink(2) of a folder: EISDIR on Linux, EPERM by POSIX
         cannot("remove", name);
       } else if (depth + 1 < mostOpen) {
         removeFolder(folder, entry->d_name, depth);
@@ -71,7 +71,7 @@ class Removal {
     if (unlinkat(folder, name, AT_REMOVEDIR) < 0 && errno != ENOENT) cannot("remove", name);
   }
 
-  // A deep folder is moved to the top, where the next round finds it.
+  // Moves a deeply nested folder to the top, where the next round finds it.
   void moveUp(int folder, const char* name) {
     std::string there;
     do {

@@ -1,13 +1,13 @@
-// Removing a folder that a program has written to.
+// Removes a folder that a program has written to.
 #pragma once
 
 #include <string>
 
 namespace vgpu::daemon {
 
-// Removes all that is in the folder behind descriptor `folder` but the file `last`, and then that. Follows no link, and holds few
-// descriptors however deep folders are nested. Waits for the disk. Returns an empty text; else what cannot be removed, and why:
-// then the rest has been removed, and `last` is kept.
+// Removes everything in the folder open as `folder` except the file `last`, and then that file. Follows no link, and holds few descriptors
+// however deeply folders are nested. Does disk I/O. Returns an empty text, or what cannot be removed and why: in that case everything else
+// has been removed, and `last` is kept.
 std::string emptyFolder(int folder, const std::string& last);
 
 }  // namespace vgpu::daemon

@@ -12,7 +12,7 @@
 namespace vgpu::daemon {
 namespace {
 
-// Of one session at a time: a descriptor a part, and a worker is not trusted.
+// Limits per session: each part takes a descriptor, and a worker is not trusted.
 constexpr size_t mostNames = 64 << 10, mostParts = 1 << 10, mostContent = 1 << 10;
 
 class PassedFile final : public control::Descriptor::Server {
@@ -26,7 +26,7 @@ class PassedFile final : public control::Descriptor::Server {
 
 }  // namespace
 
-// Of one session. It may live longer than the session: what it is asked then finds nothing but files that the program has given.
+// Serves one session's worker. It may outlive the session: then it finds only files that the program has given.
 class Exchange::Server final : public control::Exchange::Server {
  public:
   Server(Exchange& exchange, const Session& session, kj::Maybe<kj::Own<SharingGroup>> group)
@@ -37,7 +37,7 @@ class Exchange::Server final : public control::Exchange::Server {
     auto params = context.getParams();
     auto object = params.getObject();
     if (object.getParts().size() > mostParts || object.getContent().size() > mostContent || exchange.all.size() >= mostNames)
-      fail("a session shares more than a daemon keeps");
+      fail("a session shares more objects, or larger ones, than vgpud allows");
     auto kept = kj::heap<capnp::MallocMessageBuilder>();
     kept->setRoot(object);
     Given given{session, user, object.getKind(), kj::mv(kept), {}, {}};
@@ -51,8 +51,8 @@ class Exchange::Server final : public control::Exchange::Server {
     auto params = context.getParams();
     return receiveDescriptor(params.getPart()).then([this, name = sharedNameIn(params.getName())](kj::AutoCloseFd&& part) {
       auto found = exchange.all.find(name);
-      if (found == exchange.all.end() || found->second.session != session) fail("a part of what this session does not share");
-      if (found->second.parts.size() >= mostParts) fail("a session shares more parts than a daemon keeps");
+      if (found == exchange.all.end() || found->second.session != session) fail("a part of an object that this session does not share");
+      if (found->second.parts.size() >= mostParts) fail("a shared object has more parts than vgpud allows");
       found->second.parts.push_back(kj::mv(part));
       if (isWhole(found->second)) tellGroup();
     });
@@ -88,7 +88,7 @@ class Exchange::Server final : public control::Exchange::Server {
     auto params = context.getParams();
     auto found = exchange.all.find(sharedNameIn(params.getName()));
     if (found == exchange.all.end() || !found->second.takers.contains(session) || params.getIndex() >= found->second.parts.size())
-      fail("a part of what this session has not opened");
+      fail("a part of an object that this session has not opened");
     context.getResults().setPart(kj::heap<PassedDescriptor>(duplicate(found->second.parts[params.getIndex()])));
     return kj::READY_NOW;
   }
@@ -120,13 +120,13 @@ class Exchange::Server final : public control::Exchange::Server {
     KJ_IF_MAYBE (resumed, group) (*resumed)->given();
   }
 
-  // What this session can take.
+  // The object that this session may take.
   Given* found(const Name& name) {
     KJ_IF_MAYBE (resumed, group) return exchange.findFor(name, session, user, resumed->get());
     return exchange.findFor(name, session, user, nullptr);
   }
 
-  // Resolves at once; in a group that is being resumed, when another one gives it, or none will.
+  // Resolves at once; in a group that is being resumed, when another session gives the object, or none will.
   kj::Promise<void> isThere(Name name) {
     KJ_IF_MAYBE (resumed, group) {
       Given* given = found(name);
@@ -163,7 +163,7 @@ void Exchange::letGo(Given& given) {
   if (given.kind != static_cast<uint32_t>(api::Kind::PHYSICAL)) given.parts.clear();
 }
 
-// While its owner is being suspended, only those that are suspended with it take more of it.
+// While its owner is being suspended, only sessions that are suspended with it may take more objects of it.
 bool Exchange::isOpenFor(const std::string& owner, const std::string& session, const SharingGroup* group) {
   if (group != nullptr && group->has(owner)) return true;
   KJ_IF_MAYBE (giver, sessions.find(owner)) {
@@ -205,8 +205,8 @@ std::vector<std::string> Exchange::sharedBy(const std::string& session) const {
     for (auto& [taker, times] : given.takers) {
       std::string line;
       if (taker == owner) continue;
-      if (owner == session) line = fmt::format("{} has {} of it", describe(taker), kind);
-      if (taker == session) line = fmt::format("it has {} of {}", kind, describe(owner));
+      if (owner == session) line = fmt::format("{} has opened {} of it", describe(taker), kind);
+      if (taker == session) line = fmt::format("it has opened {} of {}", kind, describe(owner));
       if (!line.empty() && std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
     }
   }
@@ -216,13 +216,13 @@ std::vector<std::string> Exchange::sharedBy(const std::string& session) const {
 void Exchange::requireAlone(const std::string& session) const {
   requireSuspendable(session);
   if (!inheritedBy(session).empty())
-    fail(fmt::format("session {} has memory of a session that has let go of it, and only a suspend can save that", session));
+    fail(fmt::format("session {} has opened memory whose owner has freed it; only a suspend can save that memory", session));
 }
 
 void Exchange::requireSuspendable(const std::string& session) const {
   auto lines = sharedBy(session);
   if (!lines.empty())
-    fail(fmt::format("session {} shares with others, and can only be suspended, together with them: {}", session,
+    fail(fmt::format("session {} shares memory or events with others, so it can only be suspended together with them: {}", session,
                      fmt::join(lines, "; ")));
 }
 
@@ -241,7 +241,7 @@ std::set<std::string> Exchange::groupOf(const std::string& session) const {
       if (!isTouched || given.takers.empty()) continue;
       if (owner.empty())
         fail(fmt::format(
-            "{} has {} of a session that has freed it or has ended, so nobody could give it that again after a resume",
+            "{} has opened {} of a session that has freed it or has ended, so no session could share it again after a resume",
             describe(given.takers.begin()->first), kindOf(given)));
       group.insert(owner);
       for (auto& [taker, times] : given.takers) group.insert(taker);

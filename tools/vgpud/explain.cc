@@ -10,9 +10,9 @@
 namespace vgpu::daemon {
 namespace {
 
-constexpr const char* whatIsShared = "what it shares";
+constexpr const char* whatIsShared = "shared objects";
 
-// Those that are suspended together with it, and what there is to say of that.
+// The sessions that are suspended together with it; adds the obstacles that follow from sharing.
 std::set<std::string> groupOf(const Exchange& exchange, const std::string& session, std::vector<Obstacle>& obstacles) {
   std::set<std::string> group{session};
   KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { group = exchange.groupOf(session); })) {
@@ -20,11 +20,11 @@ std::set<std::string> groupOf(const Exchange& exchange, const std::string& sessi
     return group;
   }
   for (auto& line : exchange.sharedBy(session))
-    obstacles.push_back({false, whatIsShared, line + "; all that share are suspended together"});
+    obstacles.push_back({false, whatIsShared, line + "; sessions that share are suspended together"});
   return group;
 }
 
-// What a member's worker says. `whose`: before what it names.
+// The report of a member's worker. `whose`: put before the names in it.
 kj::Promise<Explanation> ask(Session& member, std::string whose) {
   KJ_IF_MAYBE (worker, member.worker) {
     auto asked = (*worker)->remote().explainRequest().send().then(
@@ -39,7 +39,7 @@ kj::Promise<Explanation> ask(Session& member, std::string whose) {
   fail("session " + member.id + " does not run: there is nothing to suspend");
 }
 
-// Another one of the group; a suspend is refused for what refuses its own.
+// The report of another member of the group: what refuses a suspend of it refuses this one too.
 kj::Promise<Explanation> askOther(Sessions& sessions, const std::string& id) {
   Session& member = sessions.get("id:" + id);
   std::string name = fmt::format("session {} ({}, pid {})", member.id, member.name, member.pid);
@@ -49,7 +49,7 @@ kj::Promise<Explanation> askOther(Sessions& sessions, const std::string& id) {
     return refused;
   }
   if (member.worker == nullptr) {
-    refused.obstacles.push_back({true, name, "it does not run"});
+    refused.obstacles.push_back({true, name, "it is not running"});
     return refused;
   }
   return ask(member, name + ": ");

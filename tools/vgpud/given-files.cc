@@ -9,7 +9,7 @@ constexpr auto awaitLimit = 10 * kj::SECONDS;
 
 }  // namespace
 
-// What closes it lives until it has: it may be the last that has use for that.
+// The thread pool must live until the file is closed: this may be its last reference.
 GivenFile::~GivenFile() noexcept {
   const auto work = std::move(closing);
   kj::runCatchingExceptions([&] { work->add([file = kj::mv(file), work]() mutable { file = nullptr; }); });
@@ -17,7 +17,7 @@ GivenFile::~GivenFile() noexcept {
 
 void GivenFiles::put(const SharedName& name, kj::AutoCloseFd file) {
   auto given = std::make_shared<const GivenFile>(kj::mv(file), closing);
-  if (files.size() >= most && !files.contains(name)) fail("the program has given more files than a daemon keeps of one session");
+  if (files.size() >= most && !files.contains(name)) fail("the program sent more files than vgpud allows for one session");
   files.insert_or_assign(name, std::move(given));
   auto [first, last] = awaited.equal_range(name);
   for (auto each = first; each != last; ++each) each->second->fulfill();

@@ -1,7 +1,7 @@
-// The files that a program has given its session's workers, which map their memory: memory of the host that several processes have
-// (docs/ipc.md). By names that the program has chosen.
+// The files that a program has given its session's workers, which map their memory: host memory that several processes share (docs/ipc.md).
+// Identified by names that the program has chosen.
 //
-// Owned by the daemon's Session, and by what serves its worker (exchange.h). Everything runs in the daemon's event loop. Nothing of it
+// Owned by the daemon's Session, and by the object that serves its worker (exchange.h). Everything runs in the daemon's event loop. Nothing
 // survives a suspend: the program gives its files again to the daemon that resumes it.
 #pragma once
 
@@ -17,8 +17,8 @@
 
 namespace vgpu::daemon {
 
-// One of them. Whoever lets go of it last does not wait for its close(), which another thread does: of a file system in user space (FUSE)
-// that asks a process, which may not answer.
+// A given file. Its close() runs on another thread, because it may hang: a file system in user space (FUSE) asks a process, which may not
+// answer.
 class GivenFile {
  public:
   GivenFile(kj::AutoCloseFd file, std::shared_ptr<FileWork> closing) : file(kj::mv(file)), closing(std::move(closing)) {}
@@ -35,24 +35,24 @@ class GivenFile {
 class GivenFiles : public std::enable_shared_from_this<GivenFiles> {
  public:
   using Shared = std::shared_ptr<GivenFiles>;
-  // Of one session: a descriptor each, and a program is not trusted.
+  // Limit per session: each takes a descriptor, and a program is not trusted.
   static constexpr size_t most = control::MOST_FILES;
 
   explicit GivenFiles(kj::Timer& timer) : timer(timer) {}
   KJ_DISALLOW_COPY(GivenFiles);
 
-  // In place of what had the name before. Throws kj::Exception if there are too many.
+  // Replaces the file that had the name. Throws kj::Exception if there are too many files.
   void put(const SharedName& name, kj::AutoCloseFd file);
   void remove(const SharedName& name);
-  // What nobody has asked for.
+  // Closes a descriptor that nobody has requested.
   void close(kj::AutoCloseFd file) { GivenFile(kj::mv(file), closing); }
-  // What has the name. The program gives a file before it sends the frame that names it, but the worker may ask for it first: so it is
-  // awaited for a few seconds. Null if it does not come.
+  // The file of that name. The program gives a file before it sends the frame that names it, but the worker's request may arrive first, so
+  // this waits for a few seconds. Null if the file does not come.
   kj::Promise<std::shared_ptr<const GivenFile>> find(const SharedName& name);
 
  private:
   kj::Timer& timer;
-  std::shared_ptr<FileWork> closing = std::make_shared<FileWork>(1);  // of this session alone, as a file may hang
+  std::shared_ptr<FileWork> closing = std::make_shared<FileWork>(1);  // one thread pool per session, because closing a file may hang
   std::map<SharedName, std::shared_ptr<const GivenFile>> files;
   std::multimap<SharedName, kj::Own<kj::PromiseFulfiller<void>>> awaited;
 };

@@ -16,7 +16,7 @@ GreetingQueue::GreetingQueue(kj::Timer& timer, Processes& processes, std::string
 void GreetingQueue::add(kj::AutoCloseFd connection) {
   if (waiting.size() == mostWaiting)
     return warnLimited("greeting", 0,
-                       fmt::format("connections to {} are closed: {} others wait to be greeted", address, mostWaiting));
+                       fmt::format("connections to {} are closed: {} others wait to be accepted", address, mostWaiting));
   waiting.push_back(kj::mv(connection));
   serve();
 }
@@ -43,7 +43,7 @@ void GreetingQueue::startOne(kj::AutoCloseFd connection) {
   }));
 }
 
-// Whose process has gone on to serve it is not among them any more.
+// A connection whose process has gone on to serve it is no longer in the list.
 void GreetingQueue::makeRoom() {
   isMakingRoom = false;
   if (waiting.empty() || greetings.size() < mostGreeting) return;
@@ -59,7 +59,7 @@ bool GreetingQueue::isQuiet() {
     turnedAway = 0;
   }
   if (turnedAway < mostSaid) return false;
-  warnLimited("turned away", 0, fmt::format("many connections to {} are turned away: for a while, why is not said", address));
+  warnLimited("turned away", 0, fmt::format("many connections to {} are refused: for a while the reasons are not logged", address));
   return true;
 }
 

@@ -16,12 +16,12 @@ struct Version {
 };
 constexpr Version second{"memory.max", "memory.current", "inactive_file", "active_file"};
 constexpr Version first{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "total_active_file"};
-constexpr uint64_t noLimit = uint64_t{1} << 62;  // version 1 says a number beyond
+constexpr uint64_t noLimit = uint64_t{1} << 62;  // version 1 reports a larger number
 
 std::optional<uint64_t> numberIn(const fs::path& file) {
   std::ifstream in(file);
   uint64_t number = 0;
-  return in >> number ? std::optional(number) : std::nullopt;  // "max" is none
+  return in >> number ? std::optional(number) : std::nullopt;  // "max" means no limit
 }
 
 uint64_t filePages(const fs::path& group, const Version& version) {
@@ -39,7 +39,7 @@ std::optional<uint64_t> leftIn(const fs::path& group, const Version& version) {
   return *limit - std::min(*limit, held);
 }
 
-// `group`: below `root`, as the list of memberships has it. It may be of another namespace, and not be there.
+// `group`: relative to `root`, as in the membership file. It may belong to another namespace, and be missing here.
 std::optional<uint64_t> tightest(const fs::path& root, fs::path group, const Version& version) {
   std::optional<uint64_t> least;
   for (;; group = group.parent_path()) {
@@ -57,7 +57,7 @@ bool hasMemory(std::string_view controllers) {
 std::optional<uint64_t> groupMemory(const std::string& membership, const std::string& root) {
   std::optional<uint64_t> least;
   std::ifstream list(membership);
-  for (std::string line; std::getline(list, line);) {  // number:controllers:/path
+  for (std::string line; std::getline(list, line);) {  // each line is number:controllers:/path
     size_t begin = line.find(':'), end = line.find(':', begin + 1);
     if (begin == line.npos || end == line.npos) continue;
     std::string controllers = line.substr(begin + 1, end - begin - 1);

@@ -1,4 +1,4 @@
-// What the control groups of this process (cgroups(7)) let it have, which is less than the machine has in a container or a job.
+// The memory limits of this process's control groups (cgroups(7)): in a container or a job, less than the machine's memory.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,9 @@
 
 namespace vgpu::daemon {
 
-// In bytes, of the tightest of its own group and those above it; nothing if none has a limit. Pages of files count as available:
-// the system drops them. `membership` and `root`: where the system says so, of either version of control groups.
+// In bytes: the tightest limit of its own group and those above it, and what is available within it; nothing if none has a limit. Page
+// cache counts as available, because the system drops it. `membership` and `root`: where the system reports control groups, for both
+// versions.
 std::optional<uint64_t> groupMemory(const std::string& membership = "/proc/self/cgroup",
                                     const std::string& root = "/sys/fs/cgroup");
 

@@ -1,5 +1,5 @@
-// Virtual machines that are about to move (docs/virtual-machines.md): their programs that ask for a session wait until it is
-// known where the machine runs, so that none begins here whose machine takes it away.
+// Virtual machines that are about to move (docs/virtual-machines.md): their programs' requests for sessions wait until it is known where
+// the machine runs, so that no session begins here whose machine then leaves.
 //
 // Everything runs in the event loop.
 #pragma once
@@ -19,7 +19,7 @@ class GuestPauses {
   explicit GuestPauses(kj::Timer& timer) : timer(timer) {}
   KJ_DISALLOW_COPY(GuestPauses);
 
-  // Runs `open`, which opens a session of this machine, when there is no pause. Rejects if the machine has moved.
+  // Runs `open`, which opens a session of this machine, once no pause is active. Rejects if the machine has moved.
   kj::Promise<void> open(std::string guest, kj::Function<kj::Promise<void>()> open);
 
   // Node.pauseGuest: resolves when no session of the machine is being opened.
@@ -35,7 +35,7 @@ class GuestPauses {
   void end(const std::string& guest, bool hasMoved);
 
   kj::Timer& timer;
-  std::map<std::string, Guest> guests;  // by name; of those that have ever been served
+  std::map<std::string, Guest> guests;  // by name, for every machine that has ever been served
 };
 
 }  // namespace vgpu::daemon

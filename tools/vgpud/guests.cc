@@ -39,7 +39,7 @@ kj::Promise<void> Guests::serve(size_t gpus, bool runsPtx, kj::Timer& timer, Pro
   return kj::joinPromises(watches.finish());
 }
 
-// Its sessions do not end with it.
+// Restarts the process when it ends; its sessions do not end with it.
 kj::Promise<void> Guests::watch(Guest& guest, SpawnRequest request, kj::Timer& timer, Processes& processes) {
   kj::AutoCloseFd own = GuestFile::reopen(guest.file);
   request.inherits = {{own.get(), relayDescriptor}};
@@ -48,44 +48,44 @@ kj::Promise<void> Guests::watch(Guest& guest, SpawnRequest request, kj::Timer& t
   return child.ended.then([this, &guest, request = std::move(request), &timer, &processes](std::string&& how) mutable {
     guest.process = 0;
     if (isClosing) return kj::Promise<void>(kj::READY_NOW);
-    spdlog::error("the process that looks for sessions of guest {} {}; another one takes its place", guest.option.name, how);
+    spdlog::error("the process that looks for sessions of guest {} {}; it is started again", guest.option.name, how);
     return timer.afterDelay(1 * kj::SECONDS).then([this, &guest, request = std::move(request), &timer, &processes]() mutable {
       return isClosing ? kj::Promise<void>(kj::READY_NOW) : watch(guest, std::move(request), timer, processes);
     });
   });
 }
 
-// It is refused here, and not by the process, if this can be seen without reading what the guest can write.
+// Refuses here, instead of in the process, whatever can be decided without reading guest memory.
 kj::Promise<void> Guests::expect(kj::AsyncIoContext& io, Processes& processes, const std::string& runDirectory,
                                  Newcomer newcomer) {
   const ProgramPlace& place = newcomer.place;
   auto guest = std::ranges::find(guests, place.guest, [](const Guest& one) -> const std::string& { return one.option.name; });
   if (guest == guests.end())
     fail("the session's program is in a virtual machine, guest " + place.guest +
-         ", and this vgpud serves none of that name: start it with --guest " + place.guest + "=FILE");
+         ", and this vgpud does not serve that guest: start it with --guest " + place.guest + "=FILE");
   struct stat status;
   KJ_SYSCALL(fstat(guest->file, &status));
   if (static_cast<uint64_t>(status.st_size) != place.fileBytes)
     fail(guest->option.file + " of guest " + place.guest + " has " + std::to_string(status.st_size) +
-         " bytes, and the session comes from one with " + std::to_string(place.fileBytes) + ": give both the same size");
+         " bytes, but the session comes from one with " + std::to_string(place.fileBytes) + ": give both the same size");
   int ends[2];
   KJ_SYSCALL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
   kj::AutoCloseFd ours(ends[0]), theirs(ends[1]);
   KJ_SYSCALL(write(ours, newcomer.token.data(), newcomer.token.size()));
   kj::AutoCloseFd own = GuestFile::reopen(guest->file);
-  // With '=': what a program calls itself may look like an option.
+  // In the form --name=VALUE, because a program's name may look like an option.
   SpawnRequest request = relayRequest({"newcomer", "--name=" + place.guest, "--slot", std::to_string(place.slot), "--claim",
                                        std::to_string(place.claim), "--run-dir", runDirectory, "--session-name=" + newcomer.name,
                                        "--program=" + newcomer.program, "--pid", std::to_string(newcomer.pid)});
   request.inherits = {{own.get(), relayDescriptor}, {theirs.get(), relayDescriptor + 1}};
-  auto child = processes.adopt(spawn(request));  // whose own child has the session, and outlives this daemon
+  auto child = processes.adopt(spawn(request));  // its child serves the session, and outlives this daemon
   theirs = nullptr;
   auto stream = io.lowLevelProvider->wrapSocketFd(kj::mv(ours));
   auto said = stream->readAllText().attach(kj::mv(stream));
   return said.attach(kj::mv(child.ended)).then([](kj::String&& said) {
     if (said.size() == 1 && said[0] == nodeReached) return;
     fail(said.size() > 1 && said[0] == nodeNotReached ? said.slice(1).cStr()
-                                                      : "the process for the session's place in its machine's memory has ended");
+                                                      : "the relay process for the session's slot in its machine's memory has ended");
   });
 }
 

@@ -1,6 +1,6 @@
-// The virtual machines whose programs this daemon serves (vgpud --guest, docs/virtual-machines.md): owns the file of each, and a
-// process for each, vgpu-relay, which looks for sessions there and is the program to this daemon. No byte of a guest's is read
-// here.
+// The virtual machines whose programs this daemon serves (vgpud --guest, docs/virtual-machines.md): owns the shared file of each, and a
+// process for each, vgpu-relay, which looks for sessions there and acts as their programs towards this daemon. The daemon itself reads
+// nothing that a guest writes.
 #pragma once
 
 #include <kj/async-io.h>
@@ -18,28 +18,28 @@ namespace vgpu::daemon {
 
 class Guests {
  public:
-  // Makes the files. Throws kj::Exception if one cannot be made, or is served by another vgpud.
+  // Makes or opens the files. Throws kj::Exception if that fails, or if another vgpud serves a file.
   explicit Guests(const std::vector<std::string>& options);
 
-  // Serves until close(), as long as the promise lives. The guests' programs see `gpus`, which run PTX or not. Once.
+  // Serves until close(), as long as the promise lives. The guests' programs see `gpus` GPUs, which run PTX or not. Call it once.
   kj::Promise<void> serve(size_t gpus, bool runsPtx, kj::Timer& timer, Processes& processes, const std::string& runDirectory);
-  // Starts the process that is the program to this daemon of a session that comes here with its virtual machine's memory. It
-  // connects with the daemon's stream socket and shows `token`. Resolves when it has the session's place; rejects, saying why, if
-  // that cannot be here.
+  // Starts a process that acts as the program of a session that comes here with its virtual machine's memory. It connects to the daemon's
+  // stream socket and shows `token`. Resolves when it has claimed the session's place; rejects, with the reason, if the session cannot come
+  // here.
   struct Newcomer {
     ProgramPlace place;
-    std::string name, program;  // as the session has them
-    pid_t pid = 0;              // of the program, in the machine
+    std::string name, program;  // of the session
+    pid_t pid = 0;              // of the program, inside the machine
     std::string token;
   };
   kj::Promise<void> expect(kj::AsyncIoContext& io, Processes& processes, const std::string& runDirectory, Newcomer newcomer);
-  // Ends the processes that look for sessions. The sessions go on.
+  // Ends the processes that look for sessions. Running sessions go on.
   void close();
 
  private:
   struct Guest {
     GuestOption option;
-    kj::AutoCloseFd file;  // locked: one vgpud serves it
+    kj::AutoCloseFd file;  // locked, so that only one vgpud serves it
     pid_t process = 0;
   };
   kj::Promise<void> watch(Guest& guest, SpawnRequest request, kj::Timer& timer, Processes& processes);

@@ -73,7 +73,7 @@ class Reader {
   void end() {
     char digits[checksumDigits];
     take(kj::arrayPtr(digits, sizeof digits).asBytes());
-    if (checksum.text() != std::string_view(digits, sizeof digits)) refuse("its checksum is another one");
+    if (checksum.text() != std::string_view(digits, sizeof digits)) refuse("its checksum does not match");
   }
   [[noreturn]] void refuse(const std::string& why) const { fail("file " + path + ": " + why); }
 
@@ -119,7 +119,7 @@ void saveHostArena(int arena, const std::string& directory) {
 void loadHostArena(const std::string& directory, int arena) {
   Reader reader(directory + "/" + hostArenaFile);
   const Head head = reader.read<Head>();
-  if (std::memcmp(head.magic, magic, sizeof magic) != 0) reader.refuse("it has no pinned memory of a session");
+  if (std::memcmp(head.magic, magic, sizeof magic) != 0) reader.refuse("it does not contain the pinned memory of a session");
   if (head.version != version)
     reader.refuse("it is of version " + std::to_string(head.version) + ", this vgpu reads version " + std::to_string(version));
   auto room = kj::heapArray<kj::byte>(pieceBytes);
@@ -127,7 +127,7 @@ void loadHostArena(const std::string& directory, int arena) {
     const auto piece = reader.read<PieceHead>();
     if (piece.bytes == 0) break;
     if (piece.bytes > pieceBytes || piece.offset > hostArenaBytes || piece.offset + piece.bytes > hostArenaBytes)
-      reader.refuse("a piece is larger than what it is a piece of");
+      reader.refuse("a piece is larger than the whole");
     auto bytes = room.slice(0, piece.bytes);
     reader.read(bytes);
     writeAll(arena, bytes, piece.offset, "pinned memory of a session");

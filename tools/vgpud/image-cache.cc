@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 // The driver's own limit: CUDA C++ Programming Guide, CUDA_CACHE_MAXSIZE.
 constexpr uint64_t mostCompiledBytes = 4ull << 30;
 
-// The driver keeps what it compiles below HOME, and nothing if a daemon has no HOME. A place set in the environment is kept.
+// The driver keeps compiled code below HOME, or nowhere if a daemon has no HOME. A folder set in the environment is respected.
 void nameCompiled(WorkerKind& kind, const std::string& folder, uint64_t bytes) {
   if (std::getenv("CUDA_CACHE_PATH") != nullptr) return;
   kind.environment.push_back("CUDA_CACHE_PATH=" + folder);
@@ -30,7 +30,7 @@ void nameCompiled(WorkerKind& kind, const std::string& folder, uint64_t bytes) {
 std::string defaultImageCache() {
   auto absolute = [](const char* path) { return path != nullptr && *path == '/'; };
   const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
-  if (absolute(cache)) return std::string(cache) + "/vgpu";  // a relative one means nothing: XDG Base Directory 0.8
+  if (absolute(cache)) return std::string(cache) + "/vgpu";  // a relative path is to be ignored: XDG Base Directory 0.8
   if (geteuid() == 0) return "/var/cache/vgpu";
   return absolute(home) ? std::string(home) + "/.cache/vgpu" : "";
 }
@@ -42,11 +42,11 @@ void useImageCache(std::vector<WorkerKind>& kinds, const DaemonOptions& options)
               problem;
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
   std::string images = folder + "/images", compiled = folder + "/compiled";
-  if (folder.empty()) problem = "there is neither HOME nor XDG_CACHE_HOME";
+  if (folder.empty()) problem = "neither HOME nor XDG_CACHE_HOME is set";
   for (auto& path : {folder, images, compiled})
     if (problem.empty()) openPrivateFolder(path, problem);
   if (!problem.empty()) {
-    if (named) fail("the image cache cannot be used: " + problem + ". Or have none, with --image-cache none");
+    if (named) fail("the image cache cannot be used: " + problem + ". To run without one, give --image-cache none");
     spdlog::warn("there is no image cache: {}. Name a folder with --image-cache, or none", problem);
     return;
   }

@@ -13,7 +13,7 @@
 namespace vgpu::daemon {
 namespace {
 
-// The pattern's flag for a line's text.
+// The flag in spdlog's pattern for a line's text.
 class Escaped final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {
@@ -59,7 +59,7 @@ void LogLimit::add(const char* kind, int64_t peer, const std::string& line, Cloc
   known->second.last = line;
 }
 
-// One for the process, as spdlog's logger is.
+// One LogLimit per process, like spdlog's logger.
 void warnLimited(const char* kind, int64_t peer, const std::string& line) {
   static LogLimit limit([](const std::string& text) { spdlog::warn("{}", text); });
   limit.add(kind, peer, line);

@@ -1,5 +1,4 @@
-// vgpud's log: text from peers is escaped in every line, and events that a peer can cause repeatedly are written once in an
-// interval.
+// vgpud's log: text from peers is escaped in every line, and events that a peer can cause repeatedly are logged once per interval.
 //
 // Set up once in main(); the functions are for the event loop's thread.
 #pragma once
@@ -15,8 +14,8 @@ namespace vgpu::daemon {
 // Lines go to stderr; `level` as --log-level takes it.
 void startLog(const std::string& level);
 
-// One line in `interval` for each kind of event and peer. Suppressed lines are counted in the next line of that kind and peer or,
-// if none comes, in a line of its own at the next event after the interval.
+// Passes one line per `interval` for each kind of event and peer. Suppressed lines are counted in the next line of that kind and peer or,
+// if none comes, in a separate line at the next event after the interval.
 class LogLimit {
  public:
   using Clock = std::chrono::steady_clock;
@@ -43,7 +42,7 @@ class LogLimit {
   std::map<Key, Entry> entries;
 };
 
-// A warning, so limited.
+// A warning, limited in this way.
 void warnLimited(const char* kind, int64_t peer, const std::string& line);
 
 }  // namespace vgpu::daemon

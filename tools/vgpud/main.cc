@@ -1,4 +1,4 @@
-// vgpud, the daemon of a node: admits programs, keeps workers, suspends and resumes. One event loop, one thread.
+// vgpud, the daemon of a node: admits programs, keeps workers, suspends and resumes sessions. One event loop, one thread.
 #include <fmt/format.h>
 #include <kj/async-unix.h>
 #include <kj/debug.h>
@@ -36,9 +36,9 @@
 namespace vgpu::daemon {
 namespace {
 
-constexpr uint64_t registeredInOneSecond = 4 * GiB;  // of pinned memory, by a driver; measured: 20 (docs/facts.md)
+constexpr uint64_t registeredInOneSecond = 4 * GiB;  // a driver's minimum rate for pinned memory; measured: 20 GiB/s (docs/facts.md)
 constexpr unsigned mostRecycleSeconds = 24 * 60 * 60;
-// For sessions to leave. systemd kills a service that has not ended after 90 s (DefaultTimeoutStopSec).
+// The time for sessions to leave. systemd kills a service that has not ended after 90 s (DefaultTimeoutStopSec).
 constexpr unsigned defaultEvacuateSeconds = 60;
 constexpr const char* description =
     "The daemon of a node: gives programs a virtual GPU, suspends and resumes them.\n"
@@ -48,9 +48,9 @@ constexpr const char* examples =
     "  vgpud --run-dir /run/user/1000/vgpu\n"
     "  vgpud --run-dir /tmp/node-a --device emulated:2     two emulated devices, no GPU needed\n"
     "Environment:\n"
-    "  VGPU_EMULATED   settings of the emulated device: devices=4,memory=8GiB,architecture=90\n";
+    "  VGPU_EMULATED   settings of the emulated device, such as devices=4,memory=8GiB,architecture=90\n";
 
-// Each connection takes a descriptor: raise the limit as far as the system allows.
+// Each connection takes a descriptor: raises the limit as far as the system allows.
 void raiseDescriptorLimit() {
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return;
@@ -65,7 +65,7 @@ kj::Promise<void> stopSignal(kj::UnixEventPort& port) {
   });
 }
 
-// The first kind of worker that works, or nothing if `stop` comes first. The emulated device never replaces a real one without a
+// The first kind of worker that works, or nothing if `stop` resolves first. The emulated device never replaces a real one without a
 // message.
 kj::Maybe<kj::Own<WorkerPool>> startPool(kj::AsyncIoContext& io, Processes& processes, const DaemonOptions& options,
                                          const PinnedPool& pinned, kj::ForkedPromise<void>& stop) {
@@ -100,8 +100,8 @@ kj::Maybe<kj::Own<WorkerPool>> startPool(kj::AsyncIoContext& io, Processes& proc
   }
 }
 
-// Said now and not at the first suspend: a disk may hang, so by a thread of its own. Whoever calls vgpuctl may name another
-// store.
+// Reports problems of the store at the start instead of at the first suspend. On a thread, because a disk may hang. The user of vgpuctl may
+// choose another store.
 kj::Promise<void> lookAtStore(FileWork& files) {
   return files
       .run([] {
@@ -126,17 +126,17 @@ void announce(const RunDirectory& directory, const WorkerPool& pool, const std::
   std::fflush(stdout);
 }
 
-// For how long sessions may leave: 0 if that was not asked for, and nothing is known of other nodes. What a private daemon serves
-// ends with it.
+// How many seconds sessions may take to leave: 0 if that was not requested, and no other nodes are known. The sessions of a private daemon
+// end with it.
 unsigned evacuateSecondsOf(const DaemonOptions& options) {
   if (options.evacuateSeconds) return *options.evacuateSeconds;
   bool hasNodes = false;
   auto caught = kj::runCatchingExceptions([&] { hasNodes = !options.isPrivate && !knownNodes().empty(); });
-  KJ_IF_MAYBE (exception, caught) spdlog::warn("sessions do not leave for other nodes: {}", reasonOf(*exception));
+  KJ_IF_MAYBE (exception, caught) spdlog::warn("sessions will not move to other nodes when this vgpud ends: {}", reasonOf(*exception));
   return hasNodes ? defaultEvacuateSeconds : 0;
 }
 
-// By the tool, as a person would; meanwhile the daemon goes on, until it is told to end once more.
+// Runs vgpuctl for it, as a person would; meanwhile the daemon goes on, until it is told to end once more.
 void evacuate(kj::AsyncIoContext& io, Processes& processes, const RunDirectory& directory, unsigned seconds) {
   SpawnRequest request;
   request.executable = binaryFile("vgpuctl");
@@ -145,14 +145,14 @@ void evacuate(kj::AsyncIoContext& io, Processes& processes, const RunDirectory& 
   request.ownGroup = true;
   pid_t tool = spawn(request);
   auto child = processes.adopt(tool);
-  spdlog::info("sessions have {} s to leave for other nodes", seconds);
+  spdlog::info("sessions have {} s to move to other nodes", seconds);
   auto late = io.provider->getTimer().afterDelay(seconds * kj::SECONDS).then([tool, seconds] {
     kill(tool, SIGTERM);
     return "took longer than " + std::to_string(seconds) + " s";
   });
   auto stopped = stopSignal(io.unixEventPort).then([tool]() -> std::string {
     kill(tool, SIGTERM);
-    return "was given up";
+    return "was interrupted";
   });
   auto ended = kj::mv(child.ended).exclusiveJoin(kj::mv(late)).exclusiveJoin(kj::mv(stopped));
   spdlog::info("the evacuation {}", ended.wait(io.waitScope));
@@ -207,7 +207,7 @@ int serve(const DaemonOptions& options) {
   return 0;
 }
 
-// For the scripts that interrupt every step: each line has a name, a process and a moment, separated by tabs.
+// For scripts that interrupt every step: each line has a name, a process and a description, separated by tabs.
 void listFaultPoints() {
   for (auto& point : faultPoints) {
     std::printf("%.*s\t%.*s\t%.*s\n", static_cast<int>(point.name.size()), point.name.data(),
@@ -221,36 +221,36 @@ int run(int argc, char** argv) {
   CLI::App app{description, "vgpud"};
   app.footer(examples);
   app.set_version_flag("--version", std::string("vgpud ") + productVersion);
-  app.add_option("--run-dir", options.runDirectory, "where sockets and state are kept (default: the user's own)");
+  app.add_option("--run-dir", options.runDirectory, "the directory of sockets and state (default: one of the user's own)");
   app.add_option("--device", options.device, "auto, cuda, emulated or emulated:N (N devices)")->capture_default_str();
   app.add_option("--image-cache", options.imageCache,
-                 "folder for the module images of programs and what the driver compiles of them, or none\n"
+                 "folder for the module images of programs and the code that the driver compiles from them, or none\n"
                  "(default: vgpu in $XDG_CACHE_HOME or ~/.cache, for root /var/cache)");
   app.add_option("--libraries", options.libraries,
-                 "folder of cuBLAS and the other libraries that programs use; without it workers find them as any program "
-                 "does, and have none on the emulated device")
+                 "folder of cuBLAS and the other libraries that programs use; without it workers search for them as any program does, and "
+                 "use none on the emulated device")
       ->envname("VGPU_LIBRARIES");
   app.add_option("--image-cache-size", options.imageCacheBytes,
-                 "how much of either it holds, as 500MiB (default: 4GiB)")
+                 "how much of either it holds, such as 500MiB (default: 4GiB)")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::PositiveNumber);
-  app.add_option("--warm", options.warm, "workers that wait ready; `vgpuctl ps --workers` shows what each costs")
+  app.add_option("--warm", options.warm, "how many workers wait ready for programs; `vgpuctl ps --workers` shows what each costs")
       ->capture_default_str()
       ->check(CLI::Range(0u, WorkerPool::mostWaiting));
   app.add_option("--pinned", options.pinnedBytes,
-                 "pinned memory for snapshots, as 64GiB: `vgpuctl suspend --to memory` and --background (default: none).\n"
-                 "It is taken at the start; each worker takes 51 ms a GiB longer to start")
+                 "pinned memory for snapshots, such as 64GiB: `vgpuctl suspend --to memory` and --background (default: none).\n"
+                 "It is allocated at the start; each worker takes 51 ms per GiB longer to start")
       ->transform(CLI::AsSizeValue(false));
   app.add_flag("--keep-suspended", options.keepsSuspended,
-               "what is suspended to pinned memory stays on its GPU too, until another program of this vgpud needs the memory:\n"
-               "resumed before that, it goes on at once. Programs beside this vgpud do not get that memory");
+               "a session suspended to pinned memory stays on its GPU too, until another program of this vgpud needs the GPU memory:\n"
+               "resumed before that, it goes on at once. Programs outside this vgpud do not get that GPU memory");
   app.add_option("--fold", options.fold,
-                 "whether launches that wait are folded into graphs: auto, off or always;\n"
-                 "VGPU_FOLD in a program's environment is for that program")
+                 "whether queued launches are combined into graphs: auto, off or always;\n"
+                 "VGPU_FOLD in a program's environment sets it for that program")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "off", "always"}));
   app.add_option("--recycle", options.recycleSeconds,
-                 "how many seconds a worker beyond those waits for another program when its own has ended\n"
+                 "how many seconds a worker beyond those of --warm waits for another program when its own has ended\n"
                  "(0: it ends with its program)")
       ->capture_default_str()
       ->check(CLI::Range(0u, mostRecycleSeconds));
@@ -258,20 +258,19 @@ int run(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
   app.add_option("--listen", options.listens,
-                 "also serve programs of other hosts there: tls:ADDRESS:PORT (for your own certificates: vgpuctl keys), "
-                 "tcp:127.0.0.1:PORT,\n"
-                 "vsock:any:PORT (port 0: any that is free); may be given several times");
+                 "also serve programs of other hosts at this address: tls:ADDRESS:PORT (keys: vgpuctl keys), tcp:127.0.0.1:PORT,\n"
+                 "vsock:any:PORT (port 0: any free port); may be given several times");
   app.add_flag("--allow-plain", options.allowsPlain,
-               "let --listen take addresses that others reach, though tcp: and vsock: neither encrypt nor ask who connects");
+               "let --listen take tcp: and vsock: addresses that others reach, although these neither encrypt nor ask who connects");
   app.add_option(
       "--guest", options.guests,
       "also serve the programs of a virtual machine: NAME=FILE or NAME=FILE,SIZE. FILE is the memory of its ivshmem device,\n"
-      "made if it is not there (SIZE: a power of two, default 2GiB); may be given several times");
+      "created if it does not exist (SIZE: a power of two, default 2GiB); may be given several times");
   app.add_option("--evacuate", options.evacuateSeconds,
-                 "when it is told to end, sessions move to the nodes that `vgpuctl nodes` lists, for so many seconds; what has\n"
-                 "not left by then ends as it does otherwise (0). Default: 60 if there are such nodes")
+                 "at SIGTERM, for this many seconds, sessions move to the nodes that `vgpuctl nodes` lists; a session that has\n"
+                 "not left by then ends, as all do with 0. Default: 60 if there are such nodes")
       ->check(CLI::Range(0u, 86400u));
-  app.add_flag("--list-fault-points", options.listsFaultPoints, "print where a test can interrupt, and end");
+  app.add_flag("--list-fault-points", options.listsFaultPoints, "print the points at which a test can interrupt, and exit");
   app.add_flag("--private", options.isPrivate, "remove the run directory at the end")->group("");
   try {
     app.parse(argc, argv);

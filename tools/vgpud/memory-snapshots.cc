@@ -15,7 +15,7 @@ namespace {
 
 constexpr auto idleLimit = 60 * kj::SECONDS;  // a disk may be slow
 
-// Fields 14 and 15 of /proc/PID/stat: the time for which a process has had a processor. 0 if it has ended.
+// Fields 14 and 15 of /proc/PID/stat: the processor time that a process has used. 0 if it has ended.
 uint64_t processorTicks(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
@@ -45,7 +45,9 @@ std::string MemorySnapshots::around(const std::string& path) const {
 }
 
 void MemorySnapshots::writeBegun(const std::string& path, kj::Own<WorkerProcess> writer) {
-  snapshots.at(path).writer = kj::mv(writer);
+  auto& kept = snapshots.at(path);
+  kept.toBeWritten = true;
+  kept.writer = kj::mv(writer);
 }
 
 void MemorySnapshots::writeEnded(const std::string& path) {
@@ -89,19 +91,19 @@ kj::Promise<void> MemorySnapshots::awaitWrites(kj::Timer& timer, uint64_t worked
   return timer.afterDelay(50 * kj::MILLISECONDS).then([this, &timer, now, since] { return awaitWrites(timer, now, since); });
 }
 
-// Whoever has begun a write still uses its process, until it has noticed.
+// The caller of a write uses its process until it has noticed the end, so the processes are killed but not destroyed.
 kj::Promise<void> MemorySnapshots::stopWriters(kj::Timer& timer) {
   for (auto& [path, kept] : snapshots)
     if (kept.writer.get() != nullptr) kept.writer->kill();
   return writesEnded(timer);
 }
 
-// What has been written stays (SnapshotTarget::isReplaced).
+// Snapshots that are on disk by now stay (SnapshotTarget::isReplaced).
 kj::Promise<void> MemorySnapshots::removeAll() {
   kj::Vector<kj::Promise<void>> removed;
   while (!snapshots.empty()) {
     Kept kept = takeOut(std::string(snapshots.begin()->first));
-    // One may wait for another one's folder, and joined promises keep theirs until all have resolved.
+    // Eager, because a snapshot may wait for another one's folder, and joined promises keep their results until all have resolved.
     removed.add(TargetFolder::discardAfter(kj::mv(kept.others), kj::mv(kept.folder)).eagerlyEvaluate(nullptr));
   }
   return kj::joinPromises(removed.releaseAsArray());
@@ -118,8 +120,8 @@ void requireOwnMemory(const std::string& directory, const std::string& wanted, c
   if (snapshot::isHeld(directory))
     fail("the snapshot " + directory + " is in the memory of another vgpud: resume it on the node where it was suspended");
   fail("the snapshot " + directory +
-       " is lost: it was in the memory of a vgpud that has ended, and was not on disk yet. `vgpuctl snapshots gc` removes what "
-       "is left in a store; another directory is yours to remove");
+       " is lost: it was in the memory of a vgpud that has ended, and was not on disk yet. `vgpuctl snapshots gc` removes what is left in "
+       "a store; remove another directory yourself");
 }
 
 }  // namespace vgpu::daemon

@@ -1,8 +1,8 @@
-// Snapshots whose chunks are in this daemon's pinned memory and in no file: `vgpuctl suspend --to memory`, and --background until
+// Snapshots with chunks in this daemon's pinned memory that are in no file: from `vgpuctl suspend --to memory`, and from --background until
 // they are written.
 //
-// Owns, of each, what it holds of that memory, and its folder, locked: the lock says to every other process that the snapshot is
-// whole as long as this daemon lives, and ends with it, however that ends (docs/snapshot.md, In memory). Of the event loop's
+// For each snapshot, owns its share of that memory, and its folder, locked: the lock tells every other process that the snapshot is
+// complete as long as this daemon lives, and ends with the daemon in any case (docs/snapshot.md, In memory). Used by the event loop's
 // thread.
 #pragma once
 
@@ -21,28 +21,33 @@ namespace vgpu::daemon {
 
 class MemorySnapshots {
  public:
-  // A snapshot that is complete; `folder` is its directory `path`. `others` resolves when nothing of other sessions is in that any more:
-  // until then it is not removed. `toBeWritten`: by a process (background-write.h), until one of release() and writeEnded().
+  // Keeps a complete snapshot; `folder` is its directory `path`, which is not removed before `others` has resolved: when it contains
+  // nothing of other sessions any more. `toBeWritten`: a process will write it (background-write.h); this holds until release() or
+  // writeEnded().
   void keep(const std::string& path, PinnedHold hold, kj::Own<TargetFolder> folder, kj::Promise<void> others, bool toBeWritten);
   bool has(const std::string& path) const { return snapshots.count(path) > 0; }
-  // That snapshot, or the one in whose folder it is, because the two are of sessions that share; empty if neither is in memory.
+  // Whether it has the snapshot that was kept with `hold`; a later snapshot may have the same path.
+  bool keeps(const std::string& path, const PinnedHold& hold) const {
+    return hold != nullptr && has(path) && snapshots.at(path).hold == hold;
+  }
+  // That snapshot, or the one whose folder contains it (the two are of sessions that share); empty if neither is in memory.
   std::string around(const std::string& path) const;
 
-  // Of one that is to be written: that process has begun, or it has failed, or is not to begin.
+  // A process begins to write the snapshot; it has failed, or will not begin.
   void writeBegun(const std::string& path, kj::Own<WorkerProcess> writer);
   void writeEnded(const std::string& path);
   bool isToBeWritten(const std::string& path) const { return has(path) && snapshots.at(path).toBeWritten; }
-  // It is on disk: lets its memory and its folder go.
+  // The snapshot is on disk: releases its memory and its folder.
   kj::Promise<void> release(const std::string& path);
 
-  // Its program goes on, or has ended: lets its memory go at once, and removes its files. Nothing to do without one, or if it is
-  // to be written: then it becomes one like any other.
+  // The snapshot's program goes on, or has ended: releases its memory at once, and removes its files. Does nothing without such a snapshot,
+  // or if it is still to be written: then it becomes an ordinary snapshot on disk.
   kj::Promise<void> remove(const std::string& path);
-  // The daemon ends. First: resolves when nobody writes any more, or when those who do have done nothing for a minute.
+  // At the daemon's end, first: resolves when all writes have ended, or the remaining ones have made no progress for a minute.
   kj::Promise<void> writesEnded(kj::Timer& timer);
-  // Then: ends whoever still writes.
+  // Then: ends the processes that still write.
   kj::Promise<void> stopWriters(kj::Timer& timer);
-  // Then: removes what is not on disk.
+  // Then: removes the snapshots that are not on disk.
   kj::Promise<void> removeAll();
 
  private:
@@ -51,18 +56,19 @@ class MemorySnapshots {
     kj::Own<TargetFolder> folder;
     kj::Promise<void> others;
     bool toBeWritten;
-    kj::Own<WorkerProcess> writer;  // null if nobody writes it now
+    kj::Own<WorkerProcess> writer;  // null if no process writes it now
   };
   Kept takeOut(const std::string& path);
   kj::Promise<void> awaitWrites(kj::Timer& timer, uint64_t worked, kj::TimePoint since);
   std::map<std::string, Kept> snapshots;
 };
 
-// Whether a snapshot that was in memory is on disk, whoever has been told of that. Work on files.
+// Whether a snapshot that was in memory is on disk by now, even if nobody has been told. Does disk I/O: for FileWork.
 bool isOnDisk(const std::string& directory);
 
-// Throws kj::Exception, for a person, unless a snapshot in `directory` can be resumed by the daemon whose pinned memory is
-// `pool`. `wanted`: the memory that it says its chunks are in; empty if they are in files. Work on files.
+// Throws kj::Exception with a message for the person unless the daemon whose pinned memory is `pool` can resume the snapshot in
+// `directory`. `wanted`: the memory that has its chunks, according to the manifest; empty if they are in files. Does disk I/O: for
+// FileWork.
 void requireOwnMemory(const std::string& directory, const std::string& wanted, const std::string& pool);
 
 }  // namespace vgpu::daemon

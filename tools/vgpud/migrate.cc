@@ -8,14 +8,14 @@
 namespace vgpu::daemon {
 namespace {
 
-// Completes what is prepared; the caller's end cancels nothing any more.
+// Completes a prepared migration, even if the caller ends meanwhile.
 kj::Promise<Migrated> movedFrom(Sessions& sessions, kj::Own<Migration> migration) {
   auto moved = migration->move().attach(kj::addRef(*migration)).fork();
   sessions.spawn(moved.addBranch().ignoreResult().catch_([](kj::Exception&&) {}));
   return moved.addBranch();
 }
 
-// A migration whose steps a client takes. The session counts as busy as long as this has it.
+// A migration whose steps a client controls. The session counts as busy as long as this object has it.
 class DepartureServer final : public control::Departure::Server {
  public:
   DepartureServer(Sessions& sessions, Session& session, kj::Own<Migration> migration)
@@ -33,7 +33,8 @@ class DepartureServer final : public control::Departure::Server {
   kj::Promise<void> hold(HoldContext context) override {
     context.allowCancellation();
     Migration& mine = current();
-    if (!mine.goesWithMachine()) fail("session " + id + " is in no virtual machine's memory: it is held when it leaves");
+    if (!mine.goesWithMachine()) fail("session " + id + " does not share memory with a virtual machine: it "
+                                                        "cannot be held before it leaves");
     auto held = mine.advance().then([&mine] { return mine.hold(); }).then([&mine] { return mine.makeReady(); });
     return step(kj::mv(held)).catch_([this](kj::Exception&& exception) -> kj::Promise<void> {
       end();
@@ -87,9 +88,9 @@ class DepartureServer final : public control::Departure::Server {
   Migration& current() {
     KJ_IF_MAYBE (mine, migration) {
       if (!isStepping && sessions.find(id) != nullptr) return **mine;
-      fail("a step of the departure of session " + id + " has not ended yet");
+      fail("a step of the migration of session " + id + " has not ended yet");
     }
-    fail("session " + id + " does not depart any more: " + why);
+    fail("session " + id + " is no longer migrating: " + why);
   }
 
   kj::Promise<void> step(kj::Promise<void> work) {
@@ -100,7 +101,7 @@ class DepartureServer final : public control::Departure::Server {
   }
 
   kj::Maybe<kj::Own<Migration>> end() {
-    why = "it has left, or could not";
+    why = "it has moved, or its migration failed";
     occupied = nullptr;
     return kj::mv(migration);
   }
@@ -109,7 +110,7 @@ class DepartureServer final : public control::Departure::Server {
   const std::string id;
   kj::Maybe<kj::Own<Migration>> migration;  // until it is over
   kj::Maybe<kj::Own<Migration>> leaving;    // with its machine
-  std::string why;                          // it is
+  std::string why;                          // why it is over
   bool isStepping = false;
   kj::Promise<void> occupied;
 };

@@ -1,7 +1,6 @@
-// Migrate: a session goes to another node while its program runs (docs/migration.md). Its memory is sent ahead in rounds; then
-// its gate is closed, the rest is sent, and the target's daemon takes the session over from the program as it would resume it.
-// Until the target's worker has claimed the session, this worker has it as it was, and after any failure the program goes on
-// here.
+// Migrate: a session goes to another node while its program runs (docs/migration.md). Its memory is sent ahead in rounds; then its gate is
+// closed, the rest is sent, and the target's daemon takes the session over from the program as in a resume. Until the target's worker has
+// claimed the session, this worker keeps it unchanged, and after any failure the program goes on here.
 #pragma once
 
 #include <kj/async.h>
@@ -14,21 +13,21 @@
 namespace vgpu::daemon {
 
 struct MigrateOptions {
-  std::string target;  // the node: its run directory, or its address (endpoint.h) where it may be on another host
+  std::string target;  // the node: its run directory, or its address (endpoint.h) if it may be on another host
   double downtimeSeconds = 0.1;
   unsigned timeoutSeconds = suspendTimeout;
-  bool withMachine = false;  // the program's virtual machine goes there, with the memory that the session has in it
+  bool withMachine = false;  // the program's virtual machine moves too, with the session's part of its memory
 };
 
 struct Migrated {
-  std::string device;      // there
-  OperationReport report;  // gateSeconds: the program was held for
+  std::string device;      // at the target
+  OperationReport report;  // gateSeconds: how long the program was held
 };
 
-// Throws kj::Exception, at once or later. Dropping the promise before the program may move ends the work.
+// Throws kj::Exception, at once or later. Dropping the promise ends the work, as long as the program has not been told to move.
 kj::Promise<Migrated> migrate(Sessions& sessions, Session& session, MigrateOptions options, control::Progress::Client progress);
 
-// The same in steps that the caller takes, for a program that moves itself meanwhile: with its virtual machine.
+// The same in steps that the caller controls, for a program whose virtual machine moves meanwhile.
 kj::Promise<control::Departure::Client> depart(Sessions& sessions, Session& session, MigrateOptions options,
                                                control::Progress::Client progress);
 

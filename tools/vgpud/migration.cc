@@ -16,9 +16,9 @@
 namespace vgpu::daemon {
 namespace {
 
-// Of the time for which a program may be held, files may have been sent for this much since the last round.
+// The program is held only if sending files after the last round took at most this share of the permitted downtime.
 constexpr double shareOfFiles = 0.25;
-// A program that loads one image after the other ends no rounds.
+// A program that keeps loading images would otherwise never end the rounds.
 constexpr unsigned mostFileRounds = 5;
 
 }  // namespace
@@ -37,7 +37,7 @@ Migration::Migration(Sessions& sessions, Session& session, MigrateOptions asked,
   sessions.exchange.requireAlone(id);
   if (elsewhere && session.place.exists() && !options.withMachine)
     fail("the program of session " + id + " is in a virtual machine, guest " + session.place.guest +
-         ", whose memory it shares with this host: it goes to another host with that machine (vgpuctl machine follow)");
+         ", whose memory it shares with this host: it moves to another host with that machine (vgpuctl machine follow)");
 }
 
 Migration::~Migration() noexcept(false) {
@@ -74,7 +74,7 @@ kj::Promise<void> Migration::advance() {
 kj::Promise<void> Migration::hold() {
   isHeld = true;
   heldAt = now();
-  result.report.clock = {};  // what came before is no part of the time for which the program is held
+  result.report.clock = {};  // earlier phases do not count as time in which the program is held
   return session->closeGate(options.timeoutSeconds)
       .then([this](uint64_t) {
         result.report.end("gate");
@@ -91,7 +91,7 @@ kj::Promise<void> Migration::makeReady() {
   request.setProgress(progress);
   return request.send().ignoreResult().then([this] {
     isTold = true;
-    session->move();  // before the program is somewhere where this cannot be said
+    session->move();  // must be said before the program may be out of reach
     faultPoint("machine.ready");
     return session->rewrite();
   });
@@ -100,7 +100,7 @@ kj::Promise<void> Migration::makeReady() {
 kj::Promise<void> Migration::watch() {
   auto watching = KJ_ASSERT_NONNULL(arrival).watchRequest().send().ignoreResult();
   return watching.catch_([id = id, target = options.target](kj::Exception&& exception) -> kj::Promise<void> {
-    spdlog::warn("session {} is not ready at {} any more: {}", id, target, reasonOf(exception));
+    spdlog::warn("session {} is no longer ready at {}: {}", id, target, reasonOf(exception));
     return kj::mv(exception);
   });
 }
@@ -134,7 +134,7 @@ WorkerProcess& Migration::workerOf(Session& session) {
     if (session.state == control::State::RUNNING) return **worker;
   }
   if (session.state == control::State::RESUMING) session.refuseAsBusy();
-  fail("session " + session.id + " does not run: resume it before it can be migrated");
+  fail("session " + session.id + " is not running: resume it first, then migrate it");
 }
 
 kj::Promise<void> Migration::greet() {
@@ -187,7 +187,7 @@ kj::Promise<void> Migration::openFolder() {
       .then([this] {
         path = state.path() + "/snapshot";
         kj::AutoCloseFd arena;
-        if (isFar()) arena = duplicate(session->hostArena);  // else the target's worker gets it
+        if (isFar()) arena = duplicate(session->hostArena);  // otherwise the target's worker gets it
         departing = kj::heap<DepartingFiles>(sessions.files, path, kj::mv(arena));
         return folder->open(path);
       })
@@ -228,7 +228,7 @@ kj::Promise<void> Migration::capture() {
   auto quiesced = worker.quiesce(sessions.io.provider->getTimer(), progress, options.timeoutSeconds);
   return quiesced.then([this] {
     result.report.end("quiesce");
-    sessions.exchange.requireAlone(id);  // it may have opened something since it was asked for
+    sessions.exchange.requireAlone(id);  // it may have opened something since the request
     auto request = KJ_ASSERT_NONNULL(source).captureRequest();
     session->describe(request.initSession());
     request.setReattach(reader(session->reattach));
@@ -261,7 +261,7 @@ void Migration::removeFolderAfter(kj::Promise<void> writerEnded) {
 }
 
 kj::Promise<Migrated> Migration::comeBack(kj::Exception&& exception) {
-  if (options.withMachine) arrival = nullptr;  // whose worker would wait for the machine
+  if (options.withMachine) arrival = nullptr;  // otherwise its worker would wait for the machine
   kj::Promise<bool> answered = false;
   KJ_IF_MAYBE (known, sessions.find(id)) answered = known->stay().catch_([](kj::Exception&&) { return false; });
   return answered.then([this, exception = kj::mv(exception)](bool isHere) mutable -> kj::Promise<Migrated> {
@@ -276,7 +276,7 @@ kj::Promise<Migrated> Migration::comeBack(kj::Exception&& exception) {
 }
 
 kj::Promise<Migrated> Migration::finishUnanswered(const kj::Exception& exception) {
-  spdlog::warn("session {} has moved to {}, which has not said so: {}", id, options.target, reasonOf(exception));
+  spdlog::warn("session {} has moved to {}, which did not confirm it: {}", id, options.target, reasonOf(exception));
   result.device = "a GPU";
   result.report.end("take over");
   return finish();
@@ -307,7 +307,7 @@ void Migration::abandon() {
       }
     }
   }
-  isMoving = true;  // there is nothing more to undo
+  isMoving = true;  // nothing can be undone any more
   removeFolderAfter(kj::mv(writerEnded));
 }
 

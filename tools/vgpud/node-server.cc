@@ -21,11 +21,11 @@ namespace vgpu::daemon {
 namespace {
 
 constexpr auto firstWordLimit = 10 * kj::SECONDS;
-constexpr uint64_t mostMessageWords = 64 << 10;  // half a megabyte: requests are a path and a name
-constexpr size_t mostQueuedBytes = size_t{1} << 20;  // a list of some thousand sessions
+constexpr uint64_t mostMessageWords = 64 << 10;  // half a megabyte: a request contains little more than a path and a name
+constexpr size_t mostQueuedBytes = size_t{1} << 20;  // the size of a list of some thousand sessions
 constexpr unsigned mostCalls = 1000;
 
-// One NodeServer for each time that the client asks for one, so that asking counts as a call.
+// Makes one NodeServer for each bootstrap request of the client, so that each request counts as a call.
 class Servers final : public capnp::BootstrapFactory<capnp::rpc::twoparty::VatId> {
  public:
   explicit Servers(Sessions& sessions) : sessions(sessions) {}
@@ -51,8 +51,7 @@ class Connection {
     rpc.setFlowLimit(mostMessageWords);
   }
 
-  // An RpcSystem that cannot read any more still waits for its replies to be read; a client over its limit is not given that
-  // time.
+  // An RpcSystem that cannot read any more still waits until its replies are read; a client over its limit does not get that time.
   kj::Promise<void> ended() { return network.onDisconnect().exclusiveJoin(kj::mv(cutOff.promise)); }
 
  private:
@@ -65,12 +64,12 @@ class Connection {
   std::string excess() {
     std::string problem;
     if (network.getCurrentQueueSize() > mostQueuedBytes) {
-      problem = fmt::format("it does not read: {} bytes of replies wait for it", network.getCurrentQueueSize());
+      problem = fmt::format("it does not read its connection: {} bytes of replies wait", network.getCurrentQueueSize());
     } else if (*servers.calls > mostCalls) {
       problem = fmt::format("it has made {} calls on one connection", *servers.calls);
     }
     if (!problem.empty()) {
-      warnLimited("client", peer.pid, fmt::format("client {} is cut off: {}", peer.pid, problem));
+      warnLimited("client", peer.pid, fmt::format("client {} is disconnected: {}", peer.pid, problem));
       cutOff.fulfiller->fulfill();
     }
     return problem;
@@ -146,9 +145,9 @@ kj::Promise<void> NodeServer::suspend(SuspendContext context) {
   unsigned seconds = params.getTimeoutSeconds() == 0 ? suspendTimeout : params.getTimeoutSeconds();
   std::vector<SessionFolder> tree;
   for (auto one : params.getTree()) tree.push_back({one.getSession(), one.getDirectory()});
-  if (!tree.empty() && tree.front().session != session.id) fail("a tree of sessions does not begin with the one that is named");
+  if (!tree.empty() && tree.front().session != session.id) fail("a list of sessions does not begin with the one that the command names");
   const bool withMachine = params.getWithMachine();
-  if (withMachine && !session.place.exists()) fail("session " + session.id + " is in no virtual machine's memory");
+  if (withMachine && !session.place.exists()) fail("session " + session.id + " does not share memory with a virtual machine");
   return suspendTogether(sessions, {session.id, params.getDirectory()}, std::move(tree), params.getProgress(), seconds,
                          params.getMemory())
       .then([this, withMachine, directory = std::string(params.getDirectory())](kj::Array<SuspendedMember>&& suspended) mutable {

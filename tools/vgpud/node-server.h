@@ -1,4 +1,4 @@
-// Interface Node, as one connection of vgpuctl or of another daemon sees it.
+// Interface Node for one connection, of vgpuctl or another daemon.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace vgpu::daemon {
 
 class NodeServer final : public control::Node::Server {
  public:
-  // `calls` counts those of its connection.
+  // `calls` counts the calls on its connection.
   NodeServer(Sessions& sessions, std::shared_ptr<unsigned> calls) : sessions(sessions), calls(std::move(calls)) {}
 
  protected:
@@ -33,8 +33,8 @@ class NodeServer final : public control::Node::Server {
   std::shared_ptr<unsigned> calls;
 };
 
-// Serves a connection until its peer closes it. The connection is closed if the peer sends nothing for its first 10 s, does not
-// read its replies, or makes too many calls on it (a reply stays in memory until the caller releases it).
+// Serves a connection until its peer closes it. The connection is closed if the peer sends nothing for its first 10 s, does not read its
+// replies, or makes too many calls (a reply stays in memory until the caller releases it).
 kj::Promise<void> serveNode(Sessions& sessions, kj::AutoCloseFd socket);
 
 }  // namespace vgpu::daemon

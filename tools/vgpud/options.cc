@@ -12,7 +12,7 @@ namespace vgpu::daemon {
 namespace {
 
 constexpr const char* emulatedDriver = "libvgpu-emulator.so";
-constexpr int mostDevices = 64;  // as VGPU_EMULATED takes them
+constexpr int mostDevices = 64;  // limit of VGPU_EMULATED
 
 struct Unit {
   std::string_view name;

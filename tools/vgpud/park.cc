@@ -10,7 +10,7 @@
 namespace vgpu::daemon {
 namespace {
 
-// It writes its object list anew, which may be a gigabyte.
+// The program writes its object list anew, which may be a gigabyte.
 constexpr std::chrono::seconds attachLimit{60};
 
 void requireParkable(Sessions& sessions, Session& session) {
@@ -18,7 +18,7 @@ void requireParkable(Sessions& sessions, Session& session) {
   if (session.state != control::State::SUSPENDED)
     fail("session " + session.id + " is not suspended: only the process of a suspended program can be saved");
   if (sessions.inMemory.has(session.snapshot))
-    fail("the snapshot of session " + session.id + " is in memory: a process is saved with a snapshot on disk");
+    fail("the snapshot of session " + session.id + " is in memory: a process is saved only with a snapshot on disk");
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ kj::Promise<void> suspendedWithMachine(Sessions& sessions, const std::string& id
 kj::Promise<void> park(Sessions& sessions, Session& session) {
   requireParkable(sessions, session);
   auto refused = session.place.exists() ? session.leave() : session.park();
-  // The session is gone when the program has hung up; its directory is removed behind those of others.
+  // The session is gone when the program has closed its connection; its directory's removal is queued after others.
   auto left = session.gone().then([] {}, [](kj::Exception&&) {});
   return left.exclusiveJoin(kj::mv(refused)).then([&sessions] { return sessions.removalsEnded(); });
 }
@@ -43,8 +43,8 @@ kj::Promise<kj::Maybe<StateDirectory::Shared>> unpark(Sessions& sessions, pid_t 
                              folder = sessions.directory.sessions()]() -> kj::Maybe<StateDirectory::Shared> {
     auto parked = ParkedProgram::find(pid, session);
     if (!parked) return nullptr;
-    // It listens there already if this daemon has called it before and could not resume it. Then nothing of it is touched: another daemon
-    // may be resuming it from there.
+    // The program listens there already if this daemon has called it before and could not resume it. Then the directory is left unchanged,
+    // because another daemon may be resuming the program from there.
     const std::string path = folder + "/" + becomes;
     if (parked->isIn(path))
       if (auto there = StateDirectory::find(path, becomes, pid)) return there;

@@ -41,7 +41,7 @@ std::optional<uint64_t> PinnedChunks::Hold::take(uint64_t bytes) {
 bool PinnedChunks::Hold::name(uint64_t offset, const PinnedName& name) {
   auto chunk = chunks.chunks.find(offset);
   if (!held.contains(offset) || chunk->second.name || chunk->second.bytes != name.chunk.bytes) return false;
-  if (auto same = chunks.named.find(name); same != chunks.named.end()) {  // another operation was faster: hold its
+  if (auto same = chunks.named.find(name); same != chunks.named.end()) {  // another operation has added it first: holds that chunk
     add(same->second);
     held.erase(offset);
     heldBytes -= chunk->second.bytes;
@@ -70,7 +70,7 @@ void PinnedChunks::release(uint64_t offset) {
   if (!chunk->second.name) remove(chunk);
 }
 
-// Of one that nobody holds.
+// Removes an unheld chunk.
 void PinnedChunks::remove(std::map<uint64_t, Chunk>::iterator chunk) {
   auto [offset, gone] = *chunk;
   idle.erase(gone.idle);
@@ -80,7 +80,7 @@ void PinnedChunks::remove(std::map<uint64_t, Chunk>::iterator chunk) {
   addGap(offset, gone.room);
 }
 
-// The smallest gap that is large enough; what nobody holds is removed until there is one.
+// Takes the smallest gap that is large enough; removes unheld chunks until there is one.
 std::optional<uint64_t> PinnedChunks::allocate(uint64_t room) {
   if (room > size - held) return std::nullopt;
   for (;;) {
@@ -90,7 +90,7 @@ std::optional<uint64_t> PinnedChunks::allocate(uint64_t room) {
       if (bytes > room) addGap(offset + room, bytes - room);
       return offset;
     }
-    if (idle.empty()) return std::nullopt;  // what is free lies in pieces that are too small
+    if (idle.empty()) return std::nullopt;  // the free space is too fragmented
     remove(chunks.find(idle.front()));
   }
 }

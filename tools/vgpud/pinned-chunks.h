@@ -1,10 +1,10 @@
-// Which chunks of memory are in the daemon's pinned memory (pinned-pool.h), and where.
+// Tracks which chunks of memory are in the daemon's pinned memory (pinned-pool.h), and where.
 //
-// A chunk is known by its content and the key of its digest. It stays while somebody holds it: an operation in progress, or a
-// snapshot that is nowhere else. One that nobody holds stays until its room is needed; those go first that nobody has held for
-// longest. So a session whose chunks are still here comes back from here, whatever its snapshot is kept in.
+// A chunk is identified by its content and the key of its digest. It stays while a hold contains it: that of an operation in progress, or
+// of a snapshot that is nowhere else. An unheld chunk stays until its room is needed; least recently held chunks go first. So a session
+// whose chunks are still here is restored from here, wherever its snapshot is kept.
 //
-// Book-keeping alone: the memory is not touched. Of the event loop's thread. Does not outlive the daemon.
+// Only book-keeping: it does not access the memory. Used by the event loop's thread. Must not outlive the daemon.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ class PinnedChunks {
   PinnedChunks(const PinnedChunks&) = delete;
   PinnedChunks& operator=(const PinnedChunks&) = delete;
 
-  // What one operation or snapshot holds. Its end lets all of it go: chunks with a name stay until their room is needed, room
-  // that was taken and has no name is free at once. Must end before the chunks do.
+  // The chunks and room that one operation or snapshot holds. Destroying it releases them: chunks with a name stay until their room is
+  // needed, room without a name is free at once. Must be destroyed before the PinnedChunks object.
   class Hold {
    public:
     explicit Hold(PinnedChunks& chunks) : chunks(chunks) {}
@@ -42,14 +42,15 @@ class PinnedChunks {
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
 
-    // Where a chunk is; held from here on.
+    // The offset of a chunk, which is held from here on.
     std::optional<uint64_t> find(const PinnedName& name);
-    // Room for so many bytes; nothing if there is none even without all that nobody holds.
+    // Allocates room for so many bytes; nothing if there is not enough even after dropping all unheld chunks.
     std::optional<uint64_t> take(uint64_t bytes);
-    // What was put into room that take() gave. False if it gave no such room, of another size, or if it has a name.
+    // Names the chunk that was written into room from take(). Returns false if take() did not return such room, if its size differs, or if
+    // it has a name already.
     bool name(uint64_t offset, const PinnedName& name);
 
-    // Of all that it holds.
+    // Bytes of everything that it holds.
     uint64_t bytes() const { return heldBytes; }
 
    private:
@@ -60,18 +61,18 @@ class PinnedChunks {
   };
 
   uint64_t bytes() const { return size; }
-  // Of chunks that somebody holds, and of those that nobody does.
+  // Bytes of held chunks, and of unheld ones.
   uint64_t heldBytes() const { return held; }
   uint64_t idleBytes() const { return idleSum; }
 
  private:
-  static constexpr uint64_t unit = 4096;  // room begins and ends on a page
+  static constexpr uint64_t unit = 4096;  // room is allocated in whole pages
 
   struct Chunk {
-    uint64_t bytes = 0, room = 0;  // room: with what fills its last page
+    uint64_t bytes = 0, room = 0;  // room: bytes, rounded up to whole pages
     unsigned holds = 0;
     std::optional<PinnedName> name;
-    std::list<uint64_t>::iterator idle;  // its place in `idle`, if nobody holds it
+    std::list<uint64_t>::iterator idle;  // its position in `idle`, if it is unheld
   };
   std::optional<uint64_t> allocate(uint64_t room);
   void hold(uint64_t offset);
@@ -83,10 +84,10 @@ class PinnedChunks {
   const uint64_t size;
   std::map<uint64_t, Chunk> chunks;                    // by offset
   std::map<PinnedName, uint64_t> named;                // to offsets
-  std::map<uint64_t, uint64_t> gaps;                   // offset → bytes; never two side by side
-  std::set<std::pair<uint64_t, uint64_t>> gapsBySize;  // the same: (bytes, offset)
-  std::list<uint64_t> idle;                            // offsets of chunks that nobody holds, the longest so first
-  uint64_t held = 0, idleSum = 0;                      // of room
+  std::map<uint64_t, uint64_t> gaps;                   // offset → bytes; adjacent gaps are merged
+  std::set<std::pair<uint64_t, uint64_t>> gapsBySize;  // the same gaps: (bytes, offset)
+  std::list<uint64_t> idle;                            // offsets of unheld chunks, least recently held first
+  uint64_t held = 0, idleSum = 0;                      // sums of `room`
 };
 
 }  // namespace vgpu::daemon

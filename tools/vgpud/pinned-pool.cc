@@ -20,15 +20,15 @@
 namespace vgpu::daemon {
 namespace {
 
-// One thread makes pages at 1 to 2 GB/s, sixteen at 5 and more.
+// One thread populates pages at 1 to 2 GB/s, sixteen at 5 and more.
 constexpr unsigned mostThreads = 16;
 constexpr uint64_t bytesOfThread = 64 * MiB;
 
 [[noreturn]] void refuse(uint64_t bytes, const std::string& why) {
-  fail(fmt::format("there is no pinned memory of {:.1f} GiB (--pinned): {}", static_cast<double>(bytes) / GiB, why));
+  fail(fmt::format("cannot allocate {:.1f} GiB of pinned memory (--pinned): {}", static_cast<double>(bytes) / GiB, why));
 }
 
-// Makes all pages. 0, or the system's error.
+// Allocates all pages. Returns 0 or an errno.
 int populate(const MemoryFile& memory) {
   Mapping mapping(memory);
   madvise(mapping.data(), mapping.bytes(), MADV_HUGEPAGE);
@@ -53,13 +53,13 @@ MemoryFile make(uint64_t bytes) {
                "the control group of this process leaves it {:.1f} GiB (cgroup, memory.max); raise that limit, or ask for less",
                static_cast<double>(*left) / GiB));
   MemoryFile memory = MemoryFile::create("vgpu-pinned", bytes);
-  if (int error = populate(memory)) refuse(bytes, fmt::format("the system did not give it: {}", strerror(error)));
+  if (int error = populate(memory)) refuse(bytes, fmt::format("the system refused it: {}", strerror(error)));
   return memory;
 }
 
 template <typename Element>
 std::vector<Element> arrayIn(capnp::Data::Reader data) {
-  if (data.size() % sizeof(Element) != 0) fail("a list of chunks is cut off");
+  if (data.size() % sizeof(Element) != 0) fail("a list of chunks is truncated");
   std::vector<Element> elements(data.size() / sizeof(Element));
   if (!elements.empty()) std::memcpy(elements.data(), data.begin(), data.size());
   return elements;
@@ -67,7 +67,7 @@ std::vector<Element> arrayIn(capnp::Data::Reader data) {
 
 DigestKey keyIn(capnp::Data::Reader data) {
   DigestKey key;
-  if (data.size() != key.bytes.size()) fail("the key of digests has another size");
+  if (data.size() != key.bytes.size()) fail("the key of digests has the wrong size");
   std::ranges::copy(data, key.bytes.begin());
   return key;
 }
@@ -77,7 +77,7 @@ DigestKey keyIn(capnp::Data::Reader data) {
 PinnedPool::PinnedPool(uint64_t bytes)
     : chunks(roundUp(bytes, 2 * MiB)), memory(make(roundUp(bytes, 2 * MiB))), name(DigestKey::random().hex()) {}
 
-// First all that are there: what is made room for others may be none of those.
+// Finds all existing chunks first, so that none of them is removed to make room for the others.
 kj::Promise<void> PinnedRoomServer::place(PlaceContext context) {
   auto params = context.getParams();
   auto names = arrayIn<ChunkName>(params.getNames());
@@ -98,9 +98,9 @@ kj::Promise<void> PinnedRoomServer::name(NameContext context) {
   auto names = arrayIn<ChunkName>(params.getNames());
   auto offsets = arrayIn<uint64_t>(params.getOffsets());
   DigestKey key = keyIn(params.getKey());
-  if (names.size() != offsets.size()) fail("not every chunk has a place");
+  if (names.size() != offsets.size()) fail("not every chunk has a position");
   for (size_t i = 0; i < names.size(); ++i)
-    if (!hold->name(offsets[i], {key, names[i]})) fail("a chunk is named that has no room of this operation");
+    if (!hold->name(offsets[i], {key, names[i]})) fail("a chunk has no room reserved by this operation");
   return kj::READY_NOW;
 }
 

@@ -1,11 +1,11 @@
 // Pinned memory for snapshots: `vgpud --pinned SIZE`.
 //
-// One memory file, made when the daemon starts and with all its pages, because making and registering them takes longer than
-// anything else in a suspend. Each worker inherits it, maps it and registers it with the driver before it is handed out
-// (checkpoint/pinned-memory.h); GPUs copy chunks straight into it and out of it. All workers of a daemon belong to its user, so
-// they share it; whatever comes back from it is compared with its digest.
+// One memory file, allocated completely when the daemon starts, because allocating and registering pages takes longer than anything else in
+// a suspend. Each worker inherits it, maps it and registers it with the driver before it is handed out (checkpoint/pinned-memory.h); GPUs
+// copy chunks directly into and out of it. All workers of a daemon belong to its user, so they share it; what is read back from it is
+// verified by digest.
 //
-// What is in it ends with the daemon. Of the event loop's thread.
+// Its content is lost when the daemon ends. Used by the event loop's thread.
 #pragma once
 
 #include <memory>
@@ -19,13 +19,13 @@ namespace vgpu::daemon {
 
 class PinnedPool {
  public:
-  // Throws kj::Exception if the machine does not have so much memory. 0: there is none.
+  // Throws kj::Exception if the machine does not have so much memory. 0: no pinned memory.
   explicit PinnedPool(uint64_t bytes);
 
   bool exists() const { return memory.bytes() > 0; }
   uint64_t bytes() const { return memory.bytes(); }
   int fd() const { return memory.fd(); }
-  // Drawn at random: a snapshot that has chunks here, and nowhere else, names it.
+  // A random id: the manifest of a snapshot with chunks only here contains it.
   const std::string& id() const { return name; }
 
   PinnedChunks chunks;
@@ -35,11 +35,10 @@ class PinnedPool {
   const std::string name;
 };
 
-// What an operation holds, for as long as any of its owners needs it.
+// What an operation holds, shared by its owners.
 using PinnedHold = std::shared_ptr<PinnedChunks::Hold>;
 
-// Interface PinnedRoom for one operation's worker. Of a worker that breaks the rules nothing is believed but what its own hold
-// has.
+// Interface PinnedRoom for one operation's worker. The worker is not trusted: its requests only affect its own hold.
 class PinnedRoomServer final : public control::PinnedRoom::Server {
  public:
   explicit PinnedRoomServer(PinnedHold hold) : hold(std::move(hold)) {}

@@ -16,12 +16,12 @@ namespace vgpu::daemon {
 namespace {
 
 kj::AutoCloseFd openHandle(pid_t child) {
-  long fd = syscall(SYS_pidfd_open, child, 0);  // close-on-exec by itself
+  long fd = syscall(SYS_pidfd_open, child, 0);  // sets close-on-exec
   if (fd < 0) KJ_FAIL_SYSCALL("pidfd_open (vgpu needs Linux 5.3)", errno, child);
   return kj::AutoCloseFd(static_cast<int>(fd));
 }
 
-// By its number, which is a child's own until it is reaped.
+// By pid, which cannot be reused before the child is reaped.
 void endAtOnce(pid_t child) {
   kill(child, SIGKILL);
   reapChild(child);
@@ -38,7 +38,7 @@ Processes::Child Processes::adopt(pid_t child) {
 kj::Promise<void> Processes::ended(kj::AutoCloseFd handle) {
   auto observer = kj::heap<kj::UnixEventPort::FdObserver>(port, handle, kj::UnixEventPort::FdObserver::OBSERVE_READ);
   auto promise = observer->whenBecomesReadable();
-  return promise.attach(kj::mv(observer)).attach(kj::mv(handle));  // the observer ends before its descriptor
+  return promise.attach(kj::mv(observer)).attach(kj::mv(handle));  // this order destroys the observer before its descriptor
 }
 
 kj::Promise<void> Processes::ended(pid_t pid) {
@@ -63,6 +63,6 @@ kj::Promise<std::string> Processes::reap(pid_t pid) {
   return result;
 }
 
-void Processes::taskFailed(kj::Exception&& exception) { spdlog::warn("a child was lost: {}", reasonOf(exception)); }
+void Processes::taskFailed(kj::Exception&& exception) { spdlog::warn("waiting for a child process failed: {}", reasonOf(exception)); }
 
 }  // namespace vgpu::daemon

@@ -12,8 +12,7 @@ namespace vgpu::daemon {
 namespace {
 
 constexpr auto openLimit = 10 * kj::SECONDS;
-// The event loop looks at other connections only when nothing is ready; a program that always has a message ready is made
-// to wait so that it does.
+// The event loop serves other connections only when nothing is ready, so a program that always has a message ready is made to wait.
 constexpr unsigned messagesInTurn = 16;
 
 capnp::ReaderOptions messageLimits() {
@@ -42,9 +41,9 @@ ProgramOpen takeOpen(control::ToNode::Reader message, kj::ArrayPtr<kj::AutoClose
     return request;
   }
   if (descriptors.size() != (answersReattach ? 3 : 0)) {
-    fail(fmt::format("a program that {} must send {} along, and sent {} descriptors",
-                     answersReattach ? "goes on" : "opens a session",
-                     answersReattach ? "its segment, its host arena and its state directory" : "nothing",
+    fail(fmt::format("a program that {} must send {}, but sent {} file descriptors",
+                     answersReattach ? "is resumed" : "opens a session",
+                     answersReattach ? "those of its segment, its host arena and its state directory" : "no file descriptors",
                      descriptors.size()));
   }
   if (answersReattach) {
@@ -87,16 +86,16 @@ kj::Promise<ProgramOpen> ProgramLink::receiveOpen() {
 
 kj::Promise<ProgramOpen> ProgramLink::receiveFiles(ProgramOpen open, uint32_t count) {
   if (count == 0) return kj::mv(open);
-  if (count > GivenFiles::most) fail("the program announced more files than a daemon keeps of one session");
+  if (count > GivenFiles::most) fail("the program announced more files than vgpud allows for one session");
   return capnp::tryReadMessage(*stream, beside, messageLimits())
       .then([this, open = kj::mv(open), count](kj::Maybe<capnp::MessageReaderAndFds>&& message) mutable {
         KJ_IF_MAYBE (received, message) {
           auto root = received->reader->getRoot<control::ToNode>();
-          if (!root.isGive() || received->fds.size() != 1) fail("the program did not give the files that it announced");
+          if (!root.isGive() || received->fds.size() != 1) fail("the program did not send the files that it announced");
           open.files->put(sharedNameIn(root.getGive()), kj::mv(received->fds[0]));
           return receiveFiles(kj::mv(open), count - 1);
         }
-        fail("the program closed the connection before it had given its files");
+        fail("the program closed the connection before it had sent its files");
       });
 }
 
@@ -123,7 +122,7 @@ void ProgramLink::send(kj::FunctionParam<void(control::ToSession::Builder)> fill
                        kj::Array<kj::AutoCloseFd> descriptors) {
   if (queued == mostQueued) {
     unread.fulfiller->rejectIfThrows(
-        [] { fail(fmt::format("it does not read: {} messages of this vgpud wait for it", mostQueued)); });
+        [] { fail(fmt::format("it does not read its connection: {} messages of this vgpud wait", mostQueued)); });
     return;
   }
   auto message = kj::heap<capnp::MallocMessageBuilder>();
@@ -135,17 +134,17 @@ void ProgramLink::send(kj::FunctionParam<void(control::ToSession::Builder)> fill
                  return written.attach(kj::mv(message), kj::mv(descriptors));
                })
                .fork();
-  // KJ does not run a branch on which nothing waits; it runs the fork as long as one of its branches runs.
+  // KJ does not run a branch that nobody waits for; it runs the fork as long as one of its branches runs.
   writing = writes.addBranch().eagerlyEvaluate(nullptr);
 }
 
 kj::Promise<void> ProgramLink::write(capnp::MessageBuilder& message, kj::ArrayPtr<const kj::AutoCloseFd> descriptors) {
   auto numbers = KJ_MAP(fd, descriptors) { return fd.get(); };
-  // Where the program has ended, the write throws instead of breaking its promise.
+  // If the program has ended, the write throws instead of rejecting its promise.
   auto done = kj::evalNow([&] { return capnp::writeMessage(*stream, numbers, message); });
   return done.attach(kj::mv(numbers))
       .catch_([](kj::Exception&& exception) {
-        spdlog::debug("a program did not get its message: {}", reasonOf(exception));
+        spdlog::debug("a message could not be sent to a program: {}", reasonOf(exception));
       })
       .then([this] { --queued; });
 }

@@ -22,12 +22,12 @@ pid_t startRelay(int connection, const std::string& listener, const std::string&
   return spawn(request);
 }
 
-// Before anybody connects who would be turned away for them.
+// Checks the keys before anybody connects, who would be refused because of them.
 void requireKeys(const Endpoint& endpoint) {
   pid_t checking = spawn(relayRequest({"keys", "check"}));
   const int status = reapChild(checking);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    fail("cannot listen on " + endpoint.text() + ", which needs keys; what is wrong with them is said above");
+    fail("cannot listen on " + endpoint.text() + ", which needs keys; the message above says what is wrong with them");
 }
 
 }  // namespace

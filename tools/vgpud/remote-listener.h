@@ -1,5 +1,5 @@
-// Connections from elsewhere: each gets a process of its own, vgpu-relay, which greets it and is the program to this daemon
-// (docs/remote.md), when it is its turn (greeting-queue.h). So no byte of a stranger's is read here.
+// Connections from elsewhere: each gets a process of its own, vgpu-relay, when it is its turn (greeting-queue.h). The relay greets it and
+// acts as the program towards this daemon (docs/remote.md). So this process reads no byte that a stranger sends.
 #pragma once
 
 #include <kj/async-io.h>
@@ -13,12 +13,12 @@ namespace vgpu::daemon {
 
 class RemoteListener {
  public:
-  // Listens at once. Throws kj::Exception if that is refused (endpoint.h), or needs keys that there are not (tools/keys/).
+  // Listens at once. Throws kj::Exception if that is refused (endpoint.h), or if it needs keys that do not exist (tools/keys/).
   RemoteListener(const Endpoint& endpoint, bool plainAllowed);
 
-  // Where, with the port that it got.
+  // The address, with the port that it got.
   std::string address() const { return where.text(); }
-  // Serves as long as the promise lives. Once.
+  // Serves as long as the promise lives. Call it once.
   kj::Promise<void> serve(kj::AsyncIoContext& io, Processes& processes, const std::string& runDirectory);
 
  private:

@@ -1,12 +1,12 @@
-// Removing a snapshot that is whole.
+// Removes a complete snapshot.
 #pragma once
 
 #include <string>
 
 namespace vgpu::daemon {
 
-// Removes the snapshot in `directory` if it is one of session `id` and nobody holds it. Whoever is killed here leaves one that says that
-// it is unfinished. Work on files.
+// Removes the snapshot in `directory` if it is one of session `id` and no process has locked it. If this process is killed meanwhile, the
+// rest is marked as unfinished. Does disk I/O: for FileWork.
 void removeSnapshotOf(const std::string& id, const std::string& directory);
 
 }  // namespace vgpu::daemon

@@ -11,17 +11,17 @@
 namespace vgpu::daemon {
 namespace {
 
-// How often it looks whether another operation has ended, which may be a snapshot that is written for minutes.
+// How often it checks whether another operation has ended, which may be a snapshot that takes minutes to write.
 constexpr auto lookInterval = 50 * kj::MILLISECONDS;
 
-// Nobody watches.
+// Discards progress reports.
 class NoProgress final : public control::Progress::Server {
  protected:
   kj::Promise<void> report(ReportContext) override { return kj::READY_NOW; }
 };
 
-// Resolves when the session can be suspended, or is lost, which the suspend answers; to false if it needs no new worker any more: the
-// resume of another operation brings one, or it has left.
+// Resolves to true when the session can be suspended, or is lost, which the suspend then reports; to false if it needs no new worker any
+// more, because another operation's resume brings one, or it has left.
 kj::Promise<bool> isFree(Sessions& sessions, std::string id) {
   KJ_IF_MAYBE (session, sessions.find(id)) {
     if (session->state == control::State::LOST) return true;
@@ -33,8 +33,8 @@ kj::Promise<bool> isFree(Sessions& sessions, std::string id) {
   return false;
 }
 
-// The snapshot is in a folder of the daemon's own: the session's directory is the program's to change. It is removed when the session
-// runs again, or its program has left.
+// The snapshot goes to a folder of the daemon's own, because the program can change its session's directory. The folder is removed when the
+// session runs again, or its program has left.
 kj::Promise<void> renewBy(Sessions& sessions, const std::string& id, StateDirectory::Shared folder) {
   KJ_ON_SCOPE_FAILURE(sessions.remove(folder));
   Session& session = sessions.get("id:" + id);

@@ -1,5 +1,5 @@
-// A new worker for a running session whose worker's process can no longer use the GPU after a fault. It is a suspend and a resume
-// in one, so the program keeps its state on its other GPUs.
+// Gives a running session a new worker when its worker's process can no longer use a GPU after a fault. Works as a suspend and a resume in
+// one, so the program keeps its state on its other GPUs.
 #pragma once
 
 #include <kj/async.h>

@@ -8,7 +8,7 @@ kj::Promise<kj::Array<Resumed>> resumeTogether(Sessions& sessions, std::vector<T
   auto group = kj::refcounted<SharingGroup>(members.size());
   auto all = kj::heapArrayBuilder<kj::Promise<Resumed>>(members.size());
   for (auto& member : members) {
-    // One that cannot even begin keeps no other waiting.
+    // evalNow: a resume that fails at once must not keep the others waiting.
     auto resumed = kj::evalNow([&] {
       return resume(sessions, member.directory, progress, devices, {},
                     {.copy = member.copy, .barrier = kj::addRef(*barrier), .group = kj::addRef(*group)});

@@ -1,5 +1,5 @@
-// The sessions of one tree of processes (docs/processes.md), or that share with each other (docs/ipc.md): their programs go on
-// together, or none does.
+// Resumes the sessions of one process tree (docs/processes.md), or sessions that share with each other (docs/ipc.md): all their programs go
+// on, or none does.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@ struct TreeMember {
   pid_t copy = 0;         // a parked process that is a copy of the snapshot's program; 0: the program itself
 };
 
-// As resume(), of all of them. Rejects with the first reason; each program is suspended as before then.
+// Like resume(), for all of them. Rejects with the first reason; each program is then suspended as before.
 kj::Promise<kj::Array<Resumed>> resumeTogether(Sessions& sessions, std::vector<TreeMember> members,
                                                control::Progress::Client progress, std::vector<uint32_t> devices);
 

@@ -19,7 +19,7 @@
 namespace vgpu::daemon {
 namespace {
 
-// The program gives up a daemon that sends nothing for a minute.
+// The program gives up a daemon that is silent for a minute.
 constexpr auto reportInterval = 5 * kj::SECONDS;
 
 class Resumption final : public kj::Refcounted {
@@ -51,7 +51,7 @@ class Resumption final : public kj::Refcounted {
   }
   KJ_DISALLOW_COPY(Resumption);
 
-  // Why it ends, for the program; the error for its caller.
+  // Records the error for the caller as the reason that the program is told.
   void failed(const kj::Exception& exception) { why = reasonOf(exception); }
 
   kj::Promise<Resumed> run() {
@@ -75,7 +75,7 @@ class Resumption final : public kj::Refcounted {
             unparked = *state;
             identity.reattach = (*state)->reattachSocket();
           } else if (tree.copy != 0) {
-            fail("process " + std::to_string(tree.copy) + " is no copy of the snapshot's program, or has ended");
+            fail("process " + std::to_string(tree.copy) + " is not a copy of the snapshot's program, or has ended");
           }
           return meetProgram();
         })
@@ -122,7 +122,7 @@ class Resumption final : public kj::Refcounted {
     setKnownState(control::State::RESUMING);
   }
 
-  // All sessions that shared with it when it was suspended are resumed with it.
+  // All sessions that shared with it when it was suspended must be resumed with it.
   kj::Promise<void> meetGroup() {
     if (tree.copy != 0) requireCopyable(identity);
     if (tree.group.get() == nullptr) return SharingGroup(1).join(identity.session, identity.sharesWith);
@@ -159,14 +159,14 @@ class Resumption final : public kj::Refcounted {
     link->send([this](control::ToSession::Builder message) { message.setReattach(reader(identity.session)); });
   }
 
-  // A program's open, and its state directory, which it has passed.
+  // The program's `open` message, and its state directory, which it has passed.
   struct Adopted {
     ProgramOpen open;
     StateDirectory::Shared state;
   };
   kj::Promise<Adopted> adoptState(ProgramOpen open) {
     if (open.session != identity.session) {
-      fail("the program that answers has session " + open.session + ", the snapshot is of " + identity.session);
+      fail("the program that answered has session " + open.session + ", but the snapshot is of session " + identity.session);
     }
     auto state = sessions.files.run([passed = kj::mv(open.state), id = open.session, pid = link->peer().pid]() mutable {
       return StateDirectory::adopt(kj::mv(passed), id, pid);
@@ -187,20 +187,20 @@ class Resumption final : public kj::Refcounted {
     return sessions.whileProgramLives(*session, kj::mv(restored));
   }
 
-  // However long it takes, the program must know that the resume is in progress.
+  // Keeps telling the program, for as long as it takes, that the resume is in progress.
   kj::Promise<void> keepReporting() {
     session->link->send([](control::ToSession::Builder message) { message.setWorking(); });
     return sessions.io.provider->getTimer().afterDelay(reportInterval).then([this] { return keepReporting(); });
   }
 
-  // In the worker that still has the session, if there is one; else in a fresh one.
+  // In the worker that still has the session, if there is one; otherwise in a fresh one.
   kj::Promise<void> restore(ProgramOpen open) {
     kj::Maybe<kj::Own<WorkerProcess>> kept;
     if (devices.empty() && worker.get() == nullptr) kept = sessions.pool.kept.take(directory);
     KJ_IF_MAYBE (owned, kept) {
       worker = kj::mv(*owned);
       return reclaim(open).catch_([this, open = kj::mv(open)](kj::Exception&& exception) mutable {
-        spdlog::info("session {} does not go on in the worker that has it: {}", identity.session, reasonOf(exception));
+        spdlog::info("session {} cannot go on in the worker that kept it: {}", identity.session, reasonOf(exception));
         auto stopped = worker->stop();
         return stopped.attach(kj::mv(worker)).then([this, open = kj::mv(open)]() mutable { return rebuild(kj::mv(open)); });
       });
@@ -257,15 +257,14 @@ class Resumption final : public kj::Refcounted {
         });
   }
 
-  // Has another session's worker show its device memory, on the other end of a socket. If it cannot, that ends with nothing in
-  // it.
+  // Makes another session's worker show its device memory, on the other end of a socket. If it cannot, the socket ends empty.
   kj::AutoCloseFd askForMemory(control::Worker::Client other) {
     int ends[2];
     KJ_SYSCALL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
     auto request = other.showMemoryRequest();
     request.setTo(kj::heap<PassedDescriptor>(kj::AutoCloseFd(ends[0])));
     sessions.spawn(request.send().ignoreResult().catch_([id = identity.session](kj::Exception&& exception) {
-      spdlog::info("session {} has nothing from another one's GPU memory: {}", id, reasonOf(exception));
+      spdlog::info("session {} copies nothing from the GPU memory of another session: {}", id, reasonOf(exception));
     }));
     return kj::AutoCloseFd(ends[1]);
   }
@@ -291,7 +290,7 @@ class Resumption final : public kj::Refcounted {
     return sessions.whileProgramLives(*session, tree.barrier->arrive());
   }
 
-  // The worker claims the session. If it cannot, because the program has withdrawn, the program is suspended as before.
+  // The worker claims the session. If the program has withdrawn, the claim fails and the program is suspended as before.
   kj::Promise<void> commit(uint64_t handover) {
     auto request = worker->remote().proceedRequest();
     request.setHandover(handover);
@@ -302,13 +301,13 @@ class Resumption final : public kj::Refcounted {
       session->openGate();
       KJ_IF_MAYBE (known, sessions.find(identity.session)) {
         sessions.spawn(sessions.pool.kept.drop(known->snapshot));
-        sessions.spawn(sessions.inMemory.remove(known->snapshot));  // also if it goes on from another one of that moment
+        sessions.spawn(sessions.inMemory.remove(known->snapshot));  // even if it was resumed from another snapshot of the same suspend
       }
       session->memoryIn = directory;
       sessions.keep(kj::mv(session), kj::mv(worker));
       restoration = nullptr;
       hold = nullptr;
-      sessions.spawn(sessions.inMemory.remove(directory));  // it was kept for this
+      sessions.spawn(sessions.inMemory.remove(directory));  // it was kept only for this resume
       faultPoint("resume.gate-opened");
     });
   }
@@ -326,17 +325,17 @@ class Resumption final : public kj::Refcounted {
   kj::TimePoint start;
   snapshot::Identity identity;
   StateDirectory::Shared unparked;  // of a program that was parked
-  kj::Own<ProgramLink> link;      // until there is a session, which owns it
+  kj::Own<ProgramLink> link;      // until a session exists, which owns it
   kj::Own<Session> session;       // until the table owns it,
-  kj::Own<WorkerProcess> worker;  // and this with it
+  kj::Own<WorkerProcess> worker;  // and the worker with it
   kj::Maybe<kj::Function<kj::Promise<void>(int)>> fillArena;
-  kj::Maybe<Arrived::Machine> machine;  // with which it comes
+  kj::Maybe<Arrived::Machine> machine;  // set if the session comes with its machine
   InTree tree;
   kj::Maybe<Twins::Restoration> restoration;
-  PinnedHold hold;                // of the chunks that are in pinned memory
+  PinnedHold hold;                // the chunks in pinned memory
   kj::Promise<void> reports = nullptr;
   bool entered = false, done = false;
-  std::string why = "whoever asked to resume this program has given up";
+  std::string why = "the command that resumed this program was interrupted";
   OperationReport report;
 };
 

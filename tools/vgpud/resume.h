@@ -1,6 +1,6 @@
-// Resume: the daemon connects to the snapshot's waiting program, restores a fresh worker, and the program continues under this
-// daemon. Until the worker is complete nothing has changed: after any failure the program stays suspended and can be resumed
-// again, here or elsewhere.
+// Resume: the daemon connects to the snapshot's waiting program, restores a fresh worker, and the program continues under this daemon.
+// Nothing is changed until the worker is complete: after any failure the program stays suspended and can be resumed again, here or
+// elsewhere.
 #pragma once
 
 #include <kj/async.h>
@@ -22,13 +22,13 @@ struct Resumed {
   OperationReport report;
 };
 
-// What there is of a session that comes from another node.
+// What a session that comes from another node brings.
 struct Arrived {
-  kj::Own<WorkerProcess> worker = {};  // has the memory that was sent ahead
+  kj::Own<WorkerProcess> worker = {};  // has received the memory that was sent ahead
   // From another host:
-  kj::Own<ProgramLink> program = {};  // the relay that is the program here, which has met nobody
-  kj::Maybe<kj::Function<kj::Promise<void>(int)>> fillArena = nullptr;  // writes its pinned memory into its host arena
-  // With its virtual machine: it is restored, and waits until the machine is here.
+  kj::Own<ProgramLink> program = {};  // the relay that acts as the program here; no message was exchanged yet
+  kj::Maybe<kj::Function<kj::Promise<void>(int)>> fillArena = nullptr;  // writes the received pinned memory into the session's host arena
+  // The session comes with its virtual machine: it is restored, and waits until the machine is here.
   struct Machine {
     kj::Own<kj::PromiseFulfiller<void>> restored;
     kj::Promise<void> came;
@@ -36,15 +36,15 @@ struct Arrived {
   kj::Maybe<Machine> machine = nullptr;
 };
 
-// One of several sessions that are resumed together (resume-together.h).
+// For one of several sessions that are resumed together (resume-together.h).
 struct InTree {
-  pid_t copy = 0;                       // the program is a parked copy of the snapshot's, and gets a session of its own
-  kj::Own<CommitBarrier> barrier = {};  // where it waits before it goes on; nothing: it does not, and is resumed alone
-  kj::Own<SharingGroup> group = {};     // with the barrier: what these sessions share with each other
+  pid_t copy = 0;                       // a parked process that is a copy of the snapshot's program, and gets a new session; 0: none
+  kj::Own<CommitBarrier> barrier = {};  // where it waits before it goes on; null: it is resumed alone
+  kj::Own<SharingGroup> group = {};     // set with the barrier: what these sessions share with each other
 };
 
-// Resumes from the snapshot in `directory`, an absolute path; `devices`: as of Node.resume. Throws kj::Exception, at once or
-// later. Dropping the promise ends the work. Without `arrived`: in a worker that has the session, or a fresh one.
+// Resumes from the snapshot in `directory`, an absolute path; `devices`: as in Node.resume. Throws kj::Exception, at once or later.
+// Dropping the promise ends the work. Without `arrived`, uses the worker that still has the session, or a fresh one.
 kj::Promise<Resumed> resume(Sessions& sessions, std::string directory, control::Progress::Client progress,
                             std::vector<uint32_t> devices = {}, Arrived arrived = {}, InTree tree = {});
 

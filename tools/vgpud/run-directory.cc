@@ -42,7 +42,7 @@ RunDirectory::~RunDirectory() {
   unlink(streamSocket().c_str());
 }
 
-// The lock file stays: removing it would let a third daemon lock a new file of the same name beside a second one.
+// The lock file is never removed: otherwise a third daemon could lock a new file of the same name beside a second daemon.
 void RunDirectory::lock() {
   std::string path = directory + "/lock";
   int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);

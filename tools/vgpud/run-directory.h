@@ -5,12 +5,11 @@
 //   DIR/session.sock    programs (ToNode, ToSession)
 //   DIR/streams.sock    memory of sessions that come from other nodes
 //   DIR/sessions/ID/    one session (state-directory.h)
-//   DIR/arrived/sessions/ID/   one that came from another host, whose program's own may be here too
-//   DIR/renewals/ID/    the snapshot of a session that gets a new worker, or leaves for another node, while it does; `owner` as
-//   above
+//   DIR/arrived/sessions/ID/   a session that came from another host; the program's own directory may be on this node too
+//   DIR/renewals/ID/    the snapshot of a session while it gets a new worker or leaves for another node; with `owner`, as above
 //
-// A session's directory outlives the daemon if the session is suspended, because its program still uses the object list, and
-// if the daemon is killed. The daemon that has the run directory removes what is in it when its programs have ended.
+// A session's directory outlives the daemon if the session is suspended, because its program still uses the object list, and if the daemon
+// is killed. The daemon that holds the run directory removes directories whose programs have ended.
 #pragma once
 
 #include <kj/io.h>
@@ -21,8 +20,8 @@ namespace vgpu::daemon {
 
 class RunDirectory {
  public:
-  // Makes `directory` (0700) if it is not there, locks it, and removes the sockets that a dead daemon left. Throws
-  // kj::Exception if others could write there (private-folder.h), and if another daemon has it, naming that.
+  // Makes `directory` (0700) if it does not exist, locks it, and removes the sockets of an earlier daemon. Throws kj::Exception if others
+  // could write there (private-folder.h), and if another daemon holds it, naming that daemon.
   explicit RunDirectory(const std::string& directory);
   // Removes the sockets. The lock file stays, unlocked.
   ~RunDirectory();

@@ -16,7 +16,7 @@ namespace {
 
 // A program accepts in milliseconds; one that takes this long is stopped (SIGSTOP, a debugger).
 constexpr auto acceptLimit = 30 * kj::SECONDS;
-// Its machine must first have been loaded, and begun to run.
+// For a program whose machine must first be loaded and started.
 constexpr auto machineLimit = 60 * kj::SECONDS;
 
 }  // namespace
@@ -53,7 +53,7 @@ void Session::handle(control::ToNode::Reader message, kj::Maybe<kj::AutoCloseFd>
       *moved = true;
       return;
     case control::ToNode::PARKED:
-      if (parking == nullptr) fail("the program says that it is parked, and nobody has asked it");
+      if (parking == nullptr) fail("the program reported that it is parked, but it was not asked to park");
       parked = true;
       return;
     case control::ToNode::REWRITTEN:
@@ -71,13 +71,13 @@ void Session::handle(control::ToNode::Reader message, kj::Maybe<kj::AutoCloseFd>
         acceptance = nullptr;
         return;
       }
-      fail("the program accepted what nobody offered");
+      fail("the program accepted a session that was not offered to it");
     case control::ToNode::GATE_CLOSED:
     case control::ToNode::APART:
     case control::ToNode::REFUSED:
       break;
     default:
-      fail("the program sent a message that has no place here");
+      fail("the program sent an unexpected message");
   }
   KJ_IF_MAYBE (answer, parking) {
     if (!message.isRefused()) fail("the program closed its gate instead of being parked");
@@ -99,16 +99,16 @@ void Session::handle(control::ToNode::Reader message, kj::Maybe<kj::AutoCloseFd>
     gateAnswer = nullptr;
     return;
   }
-  fail("the program answered a question that nobody asked");
+  fail("the program sent a reply without a request");
 }
 
 void Session::give(capnp::Data::Reader name, kj::Maybe<kj::AutoCloseFd> file) {
   KJ_IF_MAYBE (given, file) return files->put(sharedNameIn(name), kj::mv(*given));
-  fail("the program gave a file without its descriptor");
+  fail("the program sent a file's name without its descriptor");
 }
 
-// A gate closes in microseconds and the object list commits in milliseconds, unless the program is stopped or a call inside waits
-// for work that the GPU does not reach.
+// A gate closes in microseconds and the object list commits in milliseconds, unless the program is stopped or a call inside waits for work
+// that the GPU does not reach.
 kj::Promise<uint64_t> Session::closeGate(unsigned seconds) {
   auto answer = kj::newPromiseAndFulfiller<uint64_t>();
   gateAnswer = kj::mv(answer.fulfiller);
@@ -144,14 +144,14 @@ kj::Promise<void> Session::approach(std::string address, std::string token) {
   }
   auto answer = kj::newPromiseAndFulfiller<uint64_t>();
   gateAnswer = kj::mv(answer.fulfiller);
-  asked = "leave its host";
+  asked = "move to another host";
   link->send([](control::ToSession::Builder message) { message.initApproach(); });
   auto late = io.provider->getTimer().afterDelay(acceptLimit).then([this]() -> uint64_t {
     fail("program " + std::to_string(pid) + " did not answer in 30 s: is it stopped?");
   });
   auto answered = answer.promise.exclusiveJoin(kj::mv(late)).attach(kj::defer([this] {
     if (gateAnswer == nullptr) return;
-    gateAnswer = nullptr;  // we have given up; its answer is none to the next question
+    gateAnswer = nullptr;  // given up: a late answer must not count for the next request
     ++answersToIgnore;
   }));
   return answered.then([this, address = std::move(address), token = std::move(token)](uint64_t) {
@@ -170,10 +170,10 @@ void Session::move() {
                   const char met = 1;
                   KJ_SYSCALL(write(*successor, &met, 1));
                 })
-                .eagerlyEvaluate([](kj::Exception&&) {});  // it has ended: the target says so
+                .eagerlyEvaluate([](kj::Exception&&) {});  // if it has ended, the target reports that
 }
 
-// A program that has ended, or is owned by another daemon, answers nothing more.
+// A program that has ended, or belongs to another daemon, does not answer any more.
 kj::Promise<bool> Session::stay() {
   auto answer = kj::newPromiseAndFulfiller<uint64_t>();
   gateAnswer = kj::mv(answer.fulfiller);
@@ -198,7 +198,7 @@ kj::Promise<void> Session::rewrite() {
 kj::Promise<void> Session::leave() {
   link->send([](control::ToSession::Builder message) { message.setLeft(); });
   return io.provider->getTimer().afterDelay(acceptLimit).then([this] {
-    fail("the process of session " + id + " did not let go of the memory of guest " + place.guest + " in 30 s");
+    fail("the process of session " + id + " did not release the memory of guest " + place.guest + " in 30 s");
   });
 }
 
@@ -207,7 +207,7 @@ kj::Promise<void> Session::park() {
   parking = kj::mv(answer.fulfiller);
   link->send([](control::ToSession::Builder message) { message.setPark(); });
   auto late = io.provider->getTimer().afterDelay(acceptLimit).then([this] {
-    fail("program " + std::to_string(pid) + " did not let go of this node in 30 s: is it stopped?");
+    fail("program " + std::to_string(pid) + " did not disconnect from this node in 30 s: is it stopped?");
   });
   return answer.promise.exclusiveJoin(kj::mv(late));
 }
@@ -275,12 +275,12 @@ void Session::describe(control::SessionInfo::Builder info) const {
 }
 
 std::string newSessionId() {
-  // Crockford's alphabet: no i, l, o or u, which are misread or form unwanted words.
+  // Crockford's alphabet: without i, l, o and u, which are misread or form unwanted words.
   static constexpr char alphabet[] = "0123456789abcdefghjkmnpqrstvwxyz";
   unsigned char random[8];
   KJ_SYSCALL(getrandom(random, sizeof(random), 0));
   std::string id;
-  id += alphabet[10 + random[0] % 22];  // a letter first: no id looks like a pid
+  id += alphabet[10 + random[0] % 22];  // begins with a letter, so that no id looks like a pid
   for (int i = 1; i < 8; ++i) id += alphabet[random[i] % 32];
   return id;
 }

@@ -1,4 +1,4 @@
-// Programs are admitted in admission.cc.
+// Admitting programs is in admission.cc.
 #include "tools/vgpud/sessions.h"
 
 #include <kj/debug.h>
@@ -21,7 +21,7 @@ namespace {
 
 // Time for the last messages to programs that do not read.
 constexpr auto farewellLimit = 1 * kj::SECONDS;
-// How many pieces of work may hang before the next one waits.
+// How many pieces of work may hang before the next one has to wait.
 constexpr unsigned mostFileThreads = 64;
 
 }  // namespace
@@ -52,7 +52,7 @@ void Sessions::keep(kj::Own<Session> owned, kj::Own<WorkerProcess> worker) {
   session.state = control::State::RUNNING;
   KJ_IF_MAYBE (previous, find(session.id)) {
     if (previous->renewal != nullptr) remove(previous->renewal);
-    previous->life = nullptr;  // until it is dropped, its connection may end: that is not the program's end, and what the two share stays
+    previous->life = nullptr;  // its connection may end before it is dropped: that is not the end of the program, and shared objects stay
     drop(takeOut(*previous));
   }
   table.add(kj::mv(owned));
@@ -60,7 +60,7 @@ void Sessions::keep(kj::Own<Session> owned, kj::Own<WorkerProcess> worker) {
   spdlog::info("session {} ({}, pid {}) runs on {}", session.id, session.name, session.pid, session.device);
 }
 
-// When a worker leaves a session: what it has launched is counted, and what it shared ends.
+// A worker leaves its session: counts its launches, and ends what it shared.
 void Sessions::workerLeaves(const Session& session) {
   KJ_IF_MAYBE (worker, session.worker) {
     countLaunches(session.id, **worker);
@@ -109,7 +109,7 @@ void Sessions::programLeft(Session& session, kj::Maybe<std::string> misbehaviour
   session.ended = true;
   bool isClean = misbehaviour == nullptr && session.state == control::State::RUNNING && session.isIdle() && !session.isRenewing;
   KJ_IF_MAYBE (reason, misbehaviour) {
-    spdlog::warn("session {} ({}, pid {}) is ended: {}", session.id, session.name, session.pid, *reason);
+    spdlog::warn("session {} ({}, pid {}) is terminated: {}", session.id, session.name, session.pid, *reason);
     session.link->send([&](control::ToSession::Builder message) { message.setLost(reader(*reason)); });
   } else {
     spdlog::info("session {} ({}, pid {}) {}", session.id, session.name, session.pid,
@@ -124,7 +124,7 @@ void Sessions::programLeft(Session& session, kj::Maybe<std::string> misbehaviour
     remove(session.directory);
   }
   if (session.renewal != nullptr) remove(session.renewal);
-  spawn(inMemory.remove(session.snapshot));  // if it is suspended, or was being resumed
+  spawn(inMemory.remove(session.snapshot));  // in case it is suspended, or was being resumed
   spawn(pool.kept.drop(session.snapshot));
   kj::Own<Session> left = takeOut(session);
   if (left->isMoving) exchange.forget(left->id);  // its worker may have been taken
@@ -147,7 +147,7 @@ void Sessions::giveWorker(Session& session, kj::Own<WorkerProcess> worker) {
   watchWorker(session);
 }
 
-// A session of that id that does not move has come back since, and gives what it gives anew.
+// If a session with that id is here that does not move, it has come back since, and gives its objects anew.
 void Sessions::workerMoved(const std::string& id, const WorkerProcess& worker) {
   countLaunches(id, worker);
   KJ_IF_MAYBE (known, find(id)) {
@@ -178,7 +178,7 @@ kj::Promise<void> Sessions::retireWorker(Session& session, bool isKept) {
   return kj::READY_NOW;
 }
 
-// They go on, or end, at about the same time as whoever asks.
+// Those sessions go on, or end, at about the same time as the caller's.
 kj::Promise<void> Sessions::nobodyWaits(std::string first, std::vector<std::string> ids) {
   const bool isAwaited = std::ranges::any_of(ids, [&](auto& id) {
     auto session = find(id);
@@ -225,7 +225,7 @@ kj::Own<Session> Sessions::takeOut(Session& session) {
     table.removeLast();
     return removed;
   }
-  KJ_FAIL_ASSERT("a session that is not in the table", session.id.c_str());
+  KJ_FAIL_ASSERT("an unknown session", session.id.c_str());
 }
 
 void Sessions::drop(kj::Own<Session> session) {
@@ -258,7 +258,7 @@ void Sessions::removeAfterProgram(StateDirectory::Shared state) {
   }));
 }
 
-// What earlier daemons left: their programs have ended, or are suspended, or run elsewhere, or have lost their GPU.
+// Takes over what earlier daemons left: their programs have ended, or are suspended, or run elsewhere, or have lost their GPU.
 void Sessions::watchFolder(const std::string& folder) {
   timespec begun;
   KJ_SYSCALL(clock_gettime(CLOCK_REALTIME_COARSE, &begun));
@@ -269,7 +269,7 @@ void Sessions::watchFolder(const std::string& folder) {
 }
 
 void Sessions::requireAdmitting() const {
-  if (isEnding) fail("this vgpud is ending, and takes no more sessions");
+  if (isEnding) fail("this vgpud is shutting down and takes no more sessions");
 }
 
 kj::Promise<void> Sessions::close(kj::Promise<void> atOnce) {
@@ -277,12 +277,12 @@ kj::Promise<void> Sessions::close(kj::Promise<void> atOnce) {
   pool.close();
   kj::Vector<kj::Promise<void>> farewells;
   for (auto& session : table) {
-    session->interrupt("this vgpud is ending");
+    session->interrupt("this vgpud is shutting down");
     session->life = nullptr;
     if (session->state == control::State::SUSPENDED || session->state == control::State::RESUMING) continue;
     remove(session->directory);
     if (session->worker == nullptr) continue;
-    session->link->send([](control::ToSession::Builder message) { message.setLost("its vgpud was ended"); });
+    session->link->send([](control::ToSession::Builder message) { message.setLost("its vgpud was shut down"); });
     farewells.add(releaseWorker(*session));
     farewells.add(session->link->flushed());
   }
@@ -297,7 +297,7 @@ kj::Promise<void> Sessions::close(kj::Promise<void> atOnce) {
   });
 }
 
-// Tells the programs whose snapshots are in memory what becomes of them.
+// Tells the programs whose snapshots are in memory what becomes of the snapshots.
 kj::Promise<void> Sessions::leaveMemory() {
   kj::Vector<kj::Promise<void>> told;
   for (auto& each : table) {
@@ -312,7 +312,7 @@ kj::Promise<void> Sessions::leaveMemory() {
         if (isThere)
           message.setSuspended(reader(path));
         else
-          message.setLost("its snapshot was in the memory of its vgpud, which was ended");
+          message.setLost("its snapshot was in the memory of its vgpud, which was shut down");
       });
       return session.link->flushed();
     }));

@@ -1,7 +1,7 @@
 // All sessions of a node: admits programs, gives them workers, and reacts to the end of either.
 //
-// Owns the sessions; everything runs in the daemon's event loop. A session in the table is running, suspended, on the
-// way between the two, or lost. suspend.cc and resume.cc are the two long operations on it.
+// Owns the sessions; everything runs in the daemon's event loop. A session in the table is running, suspended, in transition between the
+// two, or lost. suspend.cc and resume.cc implement the two long operations on it.
 #pragma once
 
 #include <kj/async-io.h>
@@ -28,79 +28,79 @@ namespace vgpu::daemon {
 
 class Sessions final : private kj::TaskSet::ErrorHandler {
  public:
-  // `keepsSuspended`: workers whose sessions are suspended to memory keep them (kept-workers.h).
+  // `keepsSuspended`: workers whose sessions are suspended to memory keep their sessions (kept-workers.h).
   Sessions(kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool, RunDirectory& directory, PinnedPool& pinned,
            bool keepsSuspended);
   ~Sessions() noexcept(false);
 
-  // A program's new connection.
+  // A new connection of a program.
   void admit(kj::AutoCloseFd socket);
 
   kj::ArrayPtr<const kj::Own<Session>> all() const { return table; }
-  // By id, name or pid. Throws kj::Exception if that means none or several.
+  // Finds a session by id, name or pid. Throws kj::Exception if none or several match.
   Session& get(const std::string& text);
-  // By id.
+  // Finds a session by id.
   kj::Maybe<Session&> find(const std::string& id);
 
-  // `work` for a session that is not in the table yet; rejects if its program ends before.
+  // Runs `work` for a session that is not in the table yet; rejects if its program ends before.
   template <typename T>
   kj::Promise<T> whileProgramLives(Session& session, kj::Promise<T> work) {
     auto early = session.gone().then([]() -> kj::Promise<T> { fail("the program has ended"); });
     return work.exclusiveJoin(kj::mv(early));
   }
 
-  // Adds a session whose worker consumes to the table; replaces one of the same id.
+  // Adds a session whose worker consumes to the table; replaces one with the same id.
   void keep(kj::Own<Session> session, kj::Own<WorkerProcess> worker);
 
-  // Reports to a program that it gets no worker; its connection ends when that has been sent.
+  // Tells a program that it gets no worker; its connection ends when that has been sent.
   void refuse(kj::Own<ProgramLink> link, const std::string& reason, bool isInvalidDevice = false);
   void refuse(kj::Own<Session> session, const std::string& reason);
 
-  // What sessions have launched whose workers are no longer theirs.
+  // Launches by workers that have left their sessions.
   struct Launches {
     uint64_t all = 0, folded = 0;
   };
   const Launches& launchesBefore() const { return before; }
 
-  // Takes a session's worker away while another one may claim the session: nobody watches it, and the session has none. Then either
-  // giveWorker(), and nothing has changed, or workerMoved(), also if the session has left meanwhile.
+  // Takes a session's worker while another worker may claim the session: the worker is not watched meanwhile. Afterwards call either
+  // giveWorker(), which restores the previous state, or workerMoved(), even if the session has left meanwhile.
   kj::Maybe<kj::Own<WorkerProcess>> takeWorker(Session& session);
   void giveWorker(Session& session, kj::Own<WorkerProcess> worker);
   void workerMoved(const std::string& id, const WorkerProcess& worker);
 
-  // Takes a session's worker away and stops it. Resolves when the device is free.
+  // Takes a session's worker and stops it. Resolves when its devices are free.
   kj::Promise<void> releaseWorker(Session& session);
-  // The same of a session whose snapshot is in memory: its worker serves another program if it can, or is kept (kept-workers.h).
+  // The same for a session whose snapshot is in memory: its worker serves another program if it can, or is kept (kept-workers.h).
   kj::Promise<void> retireWorker(Session& session, bool isKept);
 
-  // Resolves when none of the sessions `ids` waits for its snapshot in the one at `first` any more, or this daemon ends, and that one is
-  // not to be written any more.
+  // Resolves when no session of `ids` waits for its snapshot in the one at `first` any more (or this daemon ends), and that snapshot is not
+  // to be written any more.
   kj::Promise<void> nobodyWaits(std::string first, std::vector<std::string> ids);
 
   // Removes a directory that no session uses any more, in the background.
   void remove(StateDirectory::Shared directory);
 
-  // The same once the directory's program has ended: for a directory that another daemon may be using.
+  // The same after the directory's program has ended: for a directory that another daemon may be using.
   void removeAfterProgram(StateDirectory::Shared directory);
 
-  // Resolves when what was to be removed so far is.
+  // Resolves when all removals requested so far are done.
   kj::Promise<void> removalsEnded();
 
   // Runs what must still happen after an operation has ended; close() waits for it. A failure is logged.
   void spawn(kj::Promise<void> task) { cleanups.add(kj::mv(task)); }
 
-  // Whether an operation may begin to take over session `id` from another daemon; until leave(), no other operation may.
+  // Returns false if an operation is already taking session `id` over from another daemon; otherwise reserves it until leave().
   bool enter(const std::string& id) { return arriving.insert(id).second; }
   void leave(const std::string& id) { arriving.erase(id); }
 
-  // From here on no session comes to this node: no program's, and none that is resumed or moves here.
+  // From here on no session comes to this node: neither a new program's, nor one that is resumed or moves here.
   void stopAdmitting() { isEnding = true; }
   bool isAdmitting() const { return !isEnding; }
-  // Throws kj::Exception if it does not.
+  // Throws kj::Exception if the node admits no sessions.
   void requireAdmitting() const;
 
-  // Reports to all programs that their workers end, ends the workers, and leaves suspended programs as they are. What is being
-  // written from memory to disk is written first, until `atOnce` resolves.
+  // Tells all programs that their workers end, ends the workers, and leaves suspended programs alone. Snapshots in memory that are being
+  // written to disk are finished first, unless `atOnce` resolves.
   kj::Promise<void> close(kj::Promise<void> atOnce);
 
   kj::AsyncIoContext& io;
@@ -109,8 +109,8 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   RunDirectory& directory;
   PinnedPool& pinned;
   const bool keepsSuspended;
-  const std::string daemon = textOf(newSessionToken());  // as Node.hello says
-  FileWork files;  // work for which a caller waits
+  const std::string daemon = textOf(newSessionToken());  // as in Node.hello
+  FileWork files;  // for file work for which a caller waits
   MemorySnapshots inMemory;
   Exchange exchange{*this};
   Twins twins{*this};
@@ -120,8 +120,8 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
 
  private:
   kj::Promise<void> leaveMemory();
-  void giveWorkerBack(Session& session);  // its program has ended
-  kj::Maybe<kj::Own<WorkerProcess>> endWork(Session& session);  // takes the worker, which leaves
+  void giveWorkerBack(Session& session);  // after its program has ended
+  kj::Maybe<kj::Own<WorkerProcess>> endWork(Session& session);  // takes the worker, which leaves the session
   void workerLeaves(const Session& session);
   void countLaunches(const std::string& id, const WorkerProcess& worker);
 
@@ -136,12 +136,12 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   void drop(kj::Own<Session> session);
   void taskFailed(kj::Exception&& exception) override;
 
-  FileWork removals;  // one after the other: they take long, and no caller waits for them
+  FileWork removals;  // one at a time: removals take long, and no caller waits for them
   kj::Vector<kj::Own<Session>> table;
   std::set<std::string> arriving;
   bool isEnding = false;
   kj::TaskSet admissions, cleanups;
-  kj::TaskSet watches;  // of programs whose sessions are not in the table; close() does not wait for them
+  kj::TaskSet watches;  // for programs whose sessions are not in the table; close() does not wait for them
   Launches before;
 };
 

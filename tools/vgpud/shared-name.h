@@ -1,4 +1,4 @@
-// The name of what a session shares or gives: 16 bytes that nobody can guess (docs/ipc.md).
+// The name of an object that a session shares or a file that it gives: 16 bytes that nobody can guess (docs/ipc.md).
 #pragma once
 
 #include <capnp/blob.h>
@@ -12,7 +12,7 @@ namespace vgpu::daemon {
 
 using SharedName = std::array<kj::byte, 16>;
 
-// Throws kj::Exception if it is none.
+// Throws kj::Exception if the data is not a name.
 inline SharedName sharedNameIn(capnp::Data::Reader data) {
   SharedName name;
   if (data.size() != name.size()) fail("the name of a shared object has 16 bytes");

@@ -14,9 +14,8 @@ kj::Promise<void> SharingGroup::join(const std::string& session, const std::vect
       for (auto& [member, other] : wanted)
         if (!has(other))
           vgpu::fail(
-              fmt::format("session {} shares memory or events with session {}, which was suspended together with it: resume "
-                          "both, by the snapshot in "
-                          "whose folder `sessions` one of them is",
+              fmt::format("session {} shares memory or events with session {}, which was suspended together with it: resume both, with the "
+                          "snapshot that has one of them in its folder `sessions`",
                           member, other));
       named.fulfiller->fulfill();
     });

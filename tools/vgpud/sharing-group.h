@@ -1,7 +1,7 @@
-// Sessions that share with each other (docs/ipc.md) and are being resumed together: what one of them takes, another gives as soon
-// as its worker has come so far. All of those that shared when they were suspended must be there.
+// Sessions that share with each other (docs/ipc.md) and are being resumed together: an object that one of them takes is available as soon
+// as the giver's worker has restored it. All sessions that shared when they were suspended must be present.
 //
-// Event loop only. Lives as long as a worker of the group asks for anything.
+// Event loop only. Lives as long as a worker of the group may make requests.
 #pragma once
 
 #include <kj/async.h>
@@ -16,21 +16,21 @@ namespace vgpu::daemon {
 
 class SharingGroup final : public kj::Refcounted {
  public:
-  // Of so many sessions.
+  // For `count` sessions.
   explicit SharingGroup(size_t count) : count(count), named(kj::newPromiseAndFulfiller<void>()), known(named.promise.fork()) {}
   KJ_DISALLOW_COPY(SharingGroup);
 
-  // Of a session whose snapshot has been read, and whose group was `sharesWith` and itself. Resolves when all are known; rejects
-  // if some of one's group are not here.
+  // A session whose snapshot has been read joins; its group was `sharesWith` and itself. Resolves when all sessions are known; rejects if a
+  // member of any session's group is missing.
   kj::Promise<void> join(const std::string& session, const std::vector<std::string>& sharesWith);
   bool has(const std::string& session) const { return members.count(session) != 0; }
 
-  // Of one that looks for what another has to give: resolves to true when there may be more than before, and to false when there
-  // will not be, because all others are restored, or wait likewise. Rejects with the reason for which one was not restored.
+  // For a session that waits for an object of another: resolves to true when more objects may be available, and to false when no more will
+  // be, because all others are restored, or wait likewise. Rejects with the reason if another session was not restored.
   kj::Promise<bool> more();
-  // A member gives something.
+  // A member gives an object.
   void given() { wake(true); }
-  // A member is restored, and takes nothing more by its recipes.
+  // A member is restored: its recipes take nothing more.
   void restored();
   void fail(const kj::Exception& exception);
 
@@ -39,7 +39,7 @@ class SharingGroup final : public kj::Refcounted {
 
   const size_t count;
   std::set<std::string> members;
-  std::vector<std::pair<std::string, std::string>> wanted;  // whose group needs whom
+  std::vector<std::pair<std::string, std::string>> wanted;  // a session, and a member that its group needs
   kj::PromiseFulfillerPair<void> named;
   kj::ForkedPromise<void> known;
   kj::Vector<kj::Own<kj::PromiseFulfiller<bool>>> waiting;

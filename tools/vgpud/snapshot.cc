@@ -16,7 +16,7 @@ WorkerProcess& workerOf(Session& session) {
   KJ_IF_MAYBE (worker, session.worker) {
     if (session.state == control::State::RUNNING) return **worker;
   }
-  fail("session " + session.id + " does not run, so there is nothing to make a snapshot of");
+  fail("session " + session.id + " is not running, so there is nothing to save");
 }
 
 class Snapshotting {
@@ -77,7 +77,7 @@ class Snapshotting {
   control::LiveSnapshot::Client& begun() { return KJ_ASSERT_NONNULL(snapshot); }
 
   kj::Promise<void> capture() {
-    sessions.exchange.requireAlone(session.id);  // it may have opened something since it was asked for
+    sessions.exchange.requireAlone(session.id);  // it may have opened something since the request
     auto request = begun().captureRequest();
     request.setObjects(reader(session.directory->path()));
     session.describe(request.initSession());
@@ -112,8 +112,8 @@ class Snapshotting {
     }));
   }
 
-  // The directory can be cleared when nobody writes there any more: `proceed` is answered after what the worker did before, or it
-  // is gone.
+  // The directory can be cleared when nobody writes there any more: `proceed` is answered after the worker has finished earlier work, or
+  // the worker is gone.
   void abandon() {
     snapshot = nullptr;
     kj::Promise<void> writerEnded = kj::READY_NOW;
@@ -123,7 +123,7 @@ class Snapshotting {
       if (isBegun) writerEnded = worker.goOn();
       if (isHeld) session.openGate();
     }
-    // Until then a GPU may copy to what is held, too.
+    // Until then a GPU may still copy to held memory.
     sessions.spawn(TargetFolder::discardAfter(kj::mv(writerEnded), kj::mv(folder)).attach(kj::mv(hold)));
   }
 

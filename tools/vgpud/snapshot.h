@@ -1,5 +1,5 @@
-// Snapshot: a suspend whose program goes on. What it has is copied while it runs; then its gate is closed, what has changed since
-// is held, the gate opened, and the rest written. After any failure the program runs on, and nothing of the snapshot is left.
+// Snapshot: a suspend whose program goes on. Memory is copied while the program runs; then its gate is closed, what has changed since is
+// held in memory, the gate is opened, and the rest is written. After any failure the program runs on, and nothing of the snapshot is left.
 #pragma once
 
 #include <kj/async.h>

@@ -1,6 +1,6 @@
-// Contents of files of which most was never written, such as a session's host arena: in pieces, without what is not there.
+// Reads sparse files, such as a session's host arena, in pieces, without their holes.
 //
-// Waits for the disk: off the event loop.
+// Does disk I/O: call it off the event loop.
 #pragma once
 
 #include <kj/array.h>
@@ -10,17 +10,17 @@
 
 namespace vgpu::daemon {
 
-constexpr size_t pieceBytes = 256 * 1024;  // well below what a message may have
+constexpr size_t pieceBytes = 256 * 1024;  // well below the size limit of a message
 
 struct Piece {
   uint64_t offset;
-  kj::Array<kj::byte> bytes;  // empty: there is none any more
+  kj::Array<kj::byte> bytes;  // empty at the end of the file
 };
 
-// The first bytes of `file` from `offset` on, at most pieceBytes. Throws kj::Exception.
+// The first data of `file` from `offset` on, at most pieceBytes. Throws kj::Exception.
 Piece nextPiece(int file, uint64_t offset);
 
-// Throws kj::Exception, saying that `what` cannot be kept.
+// Throws kj::Exception with the message that `what` cannot be kept.
 void writeAll(int file, kj::ArrayPtr<const kj::byte> bytes, uint64_t offset, const char* what);
 
 }  // namespace vgpu::daemon

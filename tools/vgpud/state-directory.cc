@@ -28,12 +28,12 @@ constexpr const char* newOwnerFile = "owner.new";
 constexpr const char* parentFolder = "sessions";
 constexpr int folderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
-// Field 22 of /proc/PID/stat: with it, a pid means one process for ever. Empty if there is no such process.
+// Field 22 of /proc/PID/stat: with it, a pid identifies one process for ever. Empty if there is no such process.
 std::string startTime(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text, field;
   std::getline(file, text);
-  size_t end = text.rfind(')');  // the name before it may hold anything
+  size_t end = text.rfind(')');  // the process name in front of it may contain any character
   if (end == std::string::npos) return "";
   std::istringstream fields(text.substr(end + 1));
   for (int i = 3; i <= 22; ++i) fields >> field;
@@ -59,7 +59,7 @@ kj::Maybe<Owner> readOwner(int directory) {
   return owner;
 }
 
-// Under its name only when it is whole: a directory whose owner cannot be read is one of nobody's.
+// The file gets its name only when it is complete, because a directory whose owner cannot be read belongs to nobody.
 bool writeOwner(int directory, const std::string& text) {
   kj::AutoCloseFd file(openat(directory, newOwnerFile, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   return file.get() >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
@@ -76,26 +76,26 @@ bool leadsTo(const std::string& path, const struct stat& wanted) {
   return stat(path.c_str(), &found) == 0 && found.st_dev == wanted.st_dev && found.st_ino == wanted.st_ino;
 }
 
-// What keeps the directory at `path` from being the state of session `id`; empty if nothing does.
+// Why the directory at `path` is not the state of session `id`; empty if it is.
 std::string flaw(int directory, const std::string& path, const std::string& id, pid_t program) {
   struct stat status;
   if (fstat(directory, &status) < 0) return strerror(errno);
-  if (!S_ISDIR(status.st_mode)) return "it is no directory";
+  if (!S_ISDIR(status.st_mode)) return "it is not a directory";
   if (status.st_uid != geteuid()) return fmt::format("it belongs to user {}", status.st_uid);
   if ((status.st_mode & 0777) != 0700) return fmt::format("its mode is {:03o}", status.st_mode & 0777);
   fs::path named(path);
   if (!named.is_absolute() || named.filename() != id || named.parent_path().filename() != parentFolder) {
-    return "it is not named like one";
+    return "its path is not that of a state directory";
   }
-  if (!leadsTo(path, status)) return "it was removed, or is out of this daemon's sight";
+  if (!leadsTo(path, status)) return "it was removed, or this vgpud cannot see it";
   KJ_IF_MAYBE (owner, readOwner(directory)) {
     bool fits = program > 0 ? owner->pid == program && owner->lives() : owner->pid > 0;
-    return fits ? "" : "it is of another program";
+    return fits ? "" : "it belongs to another program";
   }
   return "it has no owner";
 }
 
-// Whoever removed it before found something new in it, and no owner is there to do it again.
+// An earlier removal found new files in the directory and left it, and it has no owner to trigger another removal.
 void removeLeft(const std::string& path) {
   kj::AutoCloseFd directory(open(path.c_str(), folderFlags));
   if (directory.get() < 0) return;
@@ -150,11 +150,11 @@ StateDirectory::Shared StateDirectory::find(const std::string& path, const std::
 StateDirectory::Shared StateDirectory::adopt(kj::AutoCloseFd passed, const std::string& id, pid_t program) {
   std::string path = pathOf(passed);
   std::string problem = flaw(passed, path, id, program);
-  // What was passed may only name the directory (O_PATH).
+  // The passed descriptor may be O_PATH.
   kj::AutoCloseFd directory(problem.empty() ? openat(passed, ".", folderFlags) : -1);
   if (problem.empty() && directory.get() < 0) problem = strerror(errno);
   if (!problem.empty()) {
-    fail(fmt::format("what the program passed, {}, is not the state of session {}: {}", path, id, problem));
+    fail(fmt::format("the program sent {}, which is not the state directory of session {}: {}", path, id, problem));
   }
   return std::make_shared<const StateDirectory>(kj::mv(directory), path);
 }
@@ -164,13 +164,13 @@ std::string StateDirectory::reattachSocket() const { return where + "/" + reatta
 kj::AutoCloseFd StateDirectory::meet(const std::string& socket, const std::string& id) {
   fs::path place(socket);
   std::string path = place.parent_path().string(), name = reattachSocketName;
-  if (place.filename() != name) fail(socket + " is not where a program waits: its name is not " + name);
+  if (place.filename() != name) fail(socket + " is not the directory of a waiting program: its name is not " + name);
   kj::AutoCloseFd directory(open(path.c_str(), folderFlags));
   if (directory.get() < 0 && errno == ENOENT) {
     kj::throwFatalException(KJ_EXCEPTION(DISCONNECTED, "the state directory is gone", path.c_str()));
   }
   std::string problem = directory.get() < 0 ? strerror(errno) : flaw(directory, path, id, 0);
-  if (!problem.empty()) fail(fmt::format("{} is not the state of session {}: {}", path, id, problem));
+  if (!problem.empty()) fail(fmt::format("{} is not the state directory of session {}: {}", path, id, problem));
   return connectUnix(fmt::format("/proc/self/fd/{}/{}", directory.get(), name));
 }
 
@@ -183,7 +183,7 @@ std::vector<StateDirectory::Shared> StateDirectory::all(const std::string& folde
     if (directory.get() < 0 || fstat(directory, &status) < 0) continue;
     if (readOwner(directory) == nullptr) {
       const bool isOld = std::pair(status.st_ctim.tv_sec, status.st_ctim.tv_nsec) < std::pair(begun.tv_sec, begun.tv_nsec);
-      if (isOld && (unlinkat(directory, newOwnerFile, 0) == 0 || errno == ENOENT)) rmdir(entry->path().c_str());  // if it is empty
+      if (isOld && (unlinkat(directory, newOwnerFile, 0) == 0 || errno == ENOENT)) rmdir(entry->path().c_str());  // fails unless empty
       continue;
     }
     found.push_back(std::make_shared<const StateDirectory>(kj::mv(directory), entry->path()));
@@ -194,16 +194,16 @@ std::vector<StateDirectory::Shared> StateDirectory::all(const std::string& folde
 kj::Maybe<kj::AutoCloseFd> StateDirectory::livingOwner() const {
   KJ_IF_MAYBE (owner, readOwner(directory)) {
     if (owner->pid <= 0) return nullptr;
-    kj::AutoCloseFd process(static_cast<int>(syscall(SYS_pidfd_open, owner->pid, 0)));  // close-on-exec by itself
+    kj::AutoCloseFd process(static_cast<int>(syscall(SYS_pidfd_open, owner->pid, 0)));  // sets close-on-exec
     if (process.get() < 0 && errno != ESRCH) {
       fail(fmt::format("cannot watch process {}, whose state is {}: {}", owner->pid, where, strerror(errno)));
     }
-    if (process.get() >= 0 && owner->lives()) return kj::mv(process);  // in this order: the pidfd is of what lives now
+    if (process.get() >= 0 && owner->lives()) return kj::mv(process);  // in this order: the pidfd is that of the living process
   }
   return nullptr;
 }
 
-// A program that has hung up may still write its object list for a moment.
+// In several rounds, because a program that has closed its connection may still write its object list for a moment.
 std::string StateDirectory::remove() const {
   constexpr int mostRounds = 10;
   std::string problem;
@@ -211,7 +211,7 @@ std::string StateDirectory::remove() const {
     problem = emptyFolder(directory, ownerFile);
     struct stat status;
     const bool isThere = problem.empty() && fstat(directory, &status) == 0 && leadsTo(where, status);
-    if (!isThere || rmdir(where.c_str()) == 0 || errno == ENOENT) break;  // the daemon that serves the session may have been faster
+    if (!isThere || rmdir(where.c_str()) == 0 || errno == ENOENT) break;  // the daemon that serves the session may have removed it
     problem = strerror(errno);
     if (errno != ENOTEMPTY) break;
   }

@@ -16,7 +16,7 @@
 namespace vgpu::daemon {
 namespace {
 
-// Refuses what shares with one of these sessions and is not one of them.
+// Refuses if a session outside of `members` shares with one of them.
 void requireClosed(const Exchange& exchange, const std::vector<SessionFolder>& members) {
   std::set<std::string> all;
   for (auto& member : members) all.insert(member.session);
@@ -24,8 +24,8 @@ void requireClosed(const Exchange& exchange, const std::vector<SessionFolder>& m
     for (auto& other : exchange.groupOf(member.session))
       if (!all.contains(other))
         fail(fmt::format(
-            "session {} shares memory or events with session {}, which is not suspended together with it: it has begun to "
-            "share just now, or is not of the same tree of processes",
+            "session {} shares memory or events with session {}, which is not being suspended with it: they have only just begun to share, "
+            "or are not in the same process tree",
             member.session, other));
 }
 
@@ -54,7 +54,7 @@ class GroupSuspension {
     auto all = kj::heapArrayBuilder<kj::Promise<SuspendedMember>>(suspensions.size());
     for (auto& suspension : suspensions) {
       auto work = opened.addBranch().then([&suspension = *suspension] { return suspension.run(); });
-      // If one fails, the others do not go on with what takes long.
+      // If one fails, the others abandon their long steps.
       auto others = failed.addBranch().then([]() -> OperationReport { KJ_UNREACHABLE; });
       auto exclusive = suspension->of().exclusively(work.exclusiveJoin(kj::mv(others)));
       auto named = exclusive.then([id = suspension->of().id](OperationReport&& report) {
@@ -69,7 +69,7 @@ class GroupSuspension {
   }
 
  private:
-  // The first one's has the others'.
+  // The first session's folder contains those of the others.
   kj::Promise<void> openFolders() {
     return suspensions.front()
         ->openFolder()
@@ -85,12 +85,12 @@ class GroupSuspension {
         });
   }
 
-  // In one turn of the event loop, so that nothing comes between.
+  // In one turn of the event loop, so that nothing happens in between.
   void completeAll() {
     for (auto& suspension : suspensions) suspension->complete();
   }
 
-  // The first one last: its folder has those of the others.
+  // The first one last, because its folder contains those of the others.
   void clear() {
     while (!suspensions.empty()) suspensions.pop_back();
   }
@@ -100,7 +100,7 @@ class GroupSuspension {
   kj::PromiseFulfillerPair<void> failure = kj::newPromiseAndFulfiller<void>();
   kj::ForkedPromise<void> failed;
   kj::Own<SuspendedTogether> together;
-  std::vector<kj::Own<Suspension>> suspensions;  // by member
+  std::vector<kj::Own<Suspension>> suspensions;  // in the order of the members
 };
 
 }  // namespace

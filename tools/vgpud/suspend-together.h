@@ -1,6 +1,5 @@
-// The suspend of sessions that share with each other (docs/ipc.md), or are of one tree of processes (docs/processes.md): all of
-// them stop at one barrier, each is written to a snapshot of its own, and then all are suspended; or none is. After any failure,
-// all go on.
+// Suspends sessions that share with each other (docs/ipc.md), or belong to one process tree (docs/processes.md): all of them stop at one
+// barrier, each is written to a snapshot of its own, and then all are suspended; or none is. After any failure, all go on.
 //
 // Event loop only.
 #pragma once
@@ -24,9 +23,9 @@ struct SuspendedMember {
   OperationReport report;
 };
 
-// `first` and what else is suspended with it, in that order. Without `tree`: what shares with `first`, to sessions/ID below its
-// directory. With it: those, of which `first` is the first; throws kj::Exception if another one shares with one of them. As
-// suspend() otherwise.
+// Returns `first` and the sessions that were suspended with it, in that order. Without `tree`: those that share with `first`, suspended to
+// sessions/ID below its directory. With `tree`: exactly these sessions, beginning with `first`; throws kj::Exception if another session
+// shares with one of them. Otherwise like suspend().
 kj::Promise<kj::Array<SuspendedMember>> suspendTogether(Sessions& sessions, SessionFolder first, std::vector<SessionFolder> tree,
                                                         control::Progress::Client progress, unsigned timeoutSeconds,
                                                         control::Memory memory);

@@ -9,7 +9,7 @@ void OperationReport::end(const char* phase) {
   for (auto& [name, seconds] : clock.take()) phases.emplace_back(name, seconds);
 }
 
-// What is left of the phase is the way there and back.
+// The part of the phase that the report does not explain is the time for messages.
 void OperationReport::takePhases(control::Report::Reader from, const char* phase, const std::string& where) {
   clock.end(phase);
   double rest = clock.take().at(0).second;

@@ -20,9 +20,9 @@ kj::Promise<void> SuspendedTogether::othersCleared(Sessions& sessions, std::stri
     auto left = sessions.nobodyWaits(first, others);
     return left.then([&sessions, folder = std::move(folder), others = std::move(others), first = std::move(first)] {
       return sessions.files.run([folder, others, first] {
-        if (isOnDisk(first)) return;  // at the last moment
+        if (isOnDisk(first)) return;  // it was written at the last moment
         for (auto& id : others) removeSnapshotOf(id, folder + "/" + id);
-        rmdir(folder.c_str());  // fails if something of others is in it
+        rmdir(folder.c_str());  // fails if it contains something
       });
     });
   });
@@ -95,13 +95,13 @@ kj::Own<WorkerProcess>& Suspension::getWorker(Session& session) {
     fail("session " + session.id + " is suspended already, to " + session.snapshot);
   }
   if (session.state == control::State::RESUMING) session.refuseAsBusy();
-  fail("session " + session.id + " does not run: its worker was lost");
+  fail("session " + session.id + " is not running: its worker was lost");
 }
 
 PinnedHold Suspension::holdFor(const std::string& directory) {
   if (!sessions.pinned.exists()) fail("this vgpud has no pinned memory: start it with --pinned SIZE");
   if (memory == control::Memory::ONLY && !ChunkStore::around(directory))
-    fail("a snapshot in memory has its files in a store of snapshots, and " + directory + " is in none");
+    fail("a snapshot in memory keeps its files in a store of snapshots, but " + directory + " is not in one");
   if (sessions.inMemory.has(directory))
     fail("this vgpud still has a snapshot " + directory + " in memory; give this one another name");
   return std::make_shared<PinnedChunks::Hold>(sessions.pinned.chunks);
@@ -120,8 +120,8 @@ kj::Promise<void> Suspension::quiesce() {
   return worker.quiesce(sessions.io.provider->getTimer(), progress, timeoutSeconds);
 }
 
-// From here on none of the sessions that share changes anything of another one's. It may have opened something before its gate
-// was closed.
+// From here on no session of the group changes another one's objects. Checked again, because the session may have opened something before
+// its gate was closed.
 kj::Promise<void> Suspension::allQuiesced() {
   KJ_IF_MAYBE (group, together) return (*group)->quiesced.arrive();
   sessions.exchange.requireSuspendable(session.id);
@@ -197,20 +197,20 @@ kj::Promise<void> Suspension::release() {
     }
     const bool toBeWritten = memory == control::Memory::FIRST;
     sessions.inMemory.keep(path, hold, kj::mv(folder), kj::mv(others), toBeWritten);
-    if (toBeWritten) sessions.spawn(write().catch_([](kj::Exception&&) {}));  // has been logged
+    if (toBeWritten) sessions.spawn(write().catch_([](kj::Exception&&) {}));  // the error has been logged
   } else {
     auto kept = folder->keep();
     sessions.spawn(kept.attach(kj::mv(folder)));
   }
-  // A process that ends takes longer than one that lets go of its session and serves another program: 30 ms a GiB of pinned
-  // memory, page by page, and 50 to 90 ms besides. One that is kept gives nothing to others any more.
+  // Ending a process takes longer than making it release its session for another program: 30 ms per GiB of pinned memory, page by page, and
+  // 50 to 90 ms in addition. A kept worker cannot give objects to other sessions any more.
   bool isKept =
       memory != control::Memory::NONE && sessions.keepsSuspended && together == nullptr && !sessions.exchange.gives(session.id);
   return sessions.retireWorker(session, isKept).then([] { faultPoint("suspend.worker-released"); });
 }
 
 kj::Promise<void> Suspension::write() {
-  BackgroundWrite work{.session = session.id, .path = path, .hold = kj::mv(hold)};
+  BackgroundWrite work{.session = session.id, .path = path, .hold = kj::mv(hold), .isAlone = together == nullptr};
   KJ_IF_MAYBE (written, onDisk) {
     return writeInBackground(sessions, kj::mv(work))
         .then([written = kj::mv(*written)]() mutable { written->fulfill(); });
@@ -242,7 +242,7 @@ void Suspension::abandon() {
     auto cleared = (*group)->othersCleared(sessions, path);
     writerEnded = writerEnded.then([cleared = kj::mv(cleared)]() mutable { return kj::mv(cleared); });
   }
-  // Until then a GPU may copy to what is held, too.
+  // Until then a GPU may still copy to held memory.
   sessions.spawn(TargetFolder::discardAfter(kj::mv(writerEnded), kj::mv(folder)).attach(kj::mv(hold)));
 }
 

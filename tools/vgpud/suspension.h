@@ -1,7 +1,6 @@
-// One session on its way to a snapshot: the steps of a suspend, alone or with other sessions (suspend-together.h).
+// The steps of one session's suspend, alone or with other sessions (suspend-together.h).
 //
-// Event loop only. Until complete() has been called, destroying it lets the program go on as before, and removes what it has
-// made.
+// Event loop only. Destroying it before complete() was called lets the program go on as before, and removes what it has made.
 #pragma once
 
 #include <kj/async.h>
@@ -18,21 +17,21 @@
 
 namespace vgpu::daemon {
 
-// What the suspensions of several sessions have in common.
+// Shared state of several sessions' suspensions.
 struct SuspendedTogether final : kj::Refcounted {
   SuspendedTogether(size_t count, uint64_t number, kj::Function<void()> allQuiesced, kj::Function<void()> allSaved)
       : number(number), quiesced(count, kj::mv(allQuiesced)), saved(count, kj::mv(allSaved)) {}
 
   const uint64_t number;                  // Session::together of each
-  CommitBarrier quiesced, saved;          // where each waits for all, which the last one says that it is
-  kj::Vector<kj::Promise<void>> cleared;  // after a failure, and in memory: when the folder of each but the first has been let go of
-  kj::Vector<kj::Promise<void>> written;  // in the background: when the snapshot of each but the first is on disk; reject if it is not
-  std::string folder;                     // in which those folders are; it is removed after them
+  CommitBarrier quiesced, saved;          // barriers; the last arrival calls the function passed for it
+  kj::Vector<kj::Promise<void>> cleared;  // after a failure, in memory: the folder of each session but the first is released
+  kj::Vector<kj::Promise<void>> written;  // in the background: the snapshot of each session but the first is on disk; else rejects
+  std::string folder;                     // contains those folders; removed after them
   std::vector<std::string> others;        // those sessions, whose ids are their folders' names
 
-  // Resolves when all of them have been let go of, and that folder is removed, unless something is in it: of `first`, in whose own
-  // folder it is, there will be no snapshot. What has come to disk of theirs meanwhile is no snapshot without it, and is removed when
-  // none of their programs waits for it any more. Once.
+  // Resolves when all those folders are released, and `folder` is removed unless it contains something: session `first`, whose own folder
+  // contains `folder`, will have no snapshot. Snapshots of the others that were written to disk meanwhile are not valid without it, and are
+  // removed when none of their programs waits for them any more. Call it once.
   kj::Promise<void> othersCleared(Sessions& sessions, std::string first);
 };
 
@@ -44,11 +43,11 @@ class Suspension {
   ~Suspension() noexcept(false);
   KJ_DISALLOW_COPY(Suspension);
 
-  // First. Rejects if it cannot be a snapshot's.
+  // Call it first. Rejects if the folder is not suitable for a snapshot.
   kj::Promise<void> openFolder();
-  // Resolves when the worker is gone. Alone, it calls complete().
+  // Resolves when the worker is gone. If the session is suspended alone, calls complete().
   kj::Promise<OperationReport> run();
-  // The snapshot is written: the program is told that it is suspended. From here on there is no way back, and none is needed.
+  // The snapshot is written: tells the program that it is suspended. Irrevocable from here on.
   void complete();
 
   Session& of() { return session; }
@@ -74,10 +73,10 @@ class Suspension {
   const control::Memory memory;
   kj::Maybe<kj::Own<SuspendedTogether>> together;
   const bool isFirst;
-  PinnedHold hold;  // if chunks go to memory
-  kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> onDisk;  // of one of SuspendedTogether::written
+  PinnedHold hold;  // set if chunks go to memory
+  kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> onDisk;  // fulfils one of SuspendedTogether::written
   kj::Own<TargetFolder> folder;
-  kj::AutoCloseFd target;  // on its way to the worker
+  kj::AutoCloseFd target;  // passed on to the worker
   kj::Promise<std::string> workerExit;
   kj::TimePoint start, gateAskedAt = start;
   bool gateAsked = false, quiesceAsked = false, done = false;

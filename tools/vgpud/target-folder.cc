@@ -11,7 +11,7 @@ namespace {
 void requireDirectory(const std::string& path) {
   struct stat status;
   if (stat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode))
-    fail("cannot use " + path + " for a snapshot: it is no directory");
+    fail("cannot use " + path + " for a snapshot: it is not a directory");
 }
 
 }  // namespace

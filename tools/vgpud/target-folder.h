@@ -1,7 +1,7 @@
-// The directory of a suspend, as the daemon holds it: a snapshot::SnapshotTarget that is opened and ended off the event loop,
-// because it may be in a network folder that hangs, and the loop serves all connections.
+// The directory of a suspend, as the daemon holds it: a snapshot::SnapshotTarget that is opened and closed off the event loop, because it
+// may be in a network folder that hangs, and the loop serves all connections.
 //
-// Used in the event loop. What has been opened must be ended, by keep() or discard().
+// Used in the event loop. After open(), call keep() or discard().
 #pragma once
 
 #include <kj/async.h>
@@ -20,14 +20,14 @@ class TargetFolder {
  public:
   explicit TargetFolder(FileWork& files) : files(files) {}
 
-  // Resolves to a descriptor of it for the writer. Rejects if the directory cannot be opened.
+  // Resolves to a descriptor of the directory for the writer. Rejects if the directory cannot be opened.
   kj::Promise<kj::AutoCloseFd> open(std::string path);
 
   // The snapshot is complete: closes the directory.
   kj::Promise<void> keep() { return end(true); }
-  // There is no snapshot: removes the files that were made, after open() has ended.
+  // There is no snapshot: removes the files that were made, once open() has finished.
   kj::Promise<void> discard() { return end(false); }
-  // The same when nobody writes there any more.
+  // The same once nobody writes there any more.
   static kj::Promise<void> discardAfter(kj::Promise<void> writersEnded, kj::Own<TargetFolder> folder) {
     return writersEnded.then([folder = kj::mv(folder)]() mutable {
       auto cleared = folder->discard();
@@ -39,7 +39,7 @@ class TargetFolder {
   kj::Promise<void> end(bool keeps);
 
   FileWork& files;
-  // Of one piece of work at a time.
+  // Used by one piece of work at a time.
   std::shared_ptr<std::optional<snapshot::SnapshotTarget>> target =
       std::make_shared<std::optional<snapshot::SnapshotTarget>>();
   kj::ForkedPromise<void> opened = kj::Promise<void>(kj::READY_NOW).fork();

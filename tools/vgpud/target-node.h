@@ -1,4 +1,4 @@
-// The connections of a migration with the node that takes the session.
+// The connections of a migration to the node that takes the session.
 #pragma once
 
 #include <capnp/rpc-twoparty.h>
@@ -13,18 +13,18 @@
 
 namespace vgpu::daemon {
 
-// A connection with the node, and the process that passes its bytes on if the node is elsewhere.
+// A connection to the node, and the process that relays its bytes if the node is elsewhere.
 struct Reached {
   std::unique_ptr<NodeRelay> relay;
   kj::AutoCloseFd socket;
 };
 
-// Where the node may be on another host by its endpoint, else by what it has here: the path of its streams' socket, or its run directory.
-// Both wait; they throw kj::Exception.
+// These connect by the endpoint `elsewhere` if the node may be on another host; otherwise by its path on this host: its streams' socket, or
+// its run directory. Both block; they throw kj::Exception.
 Reached connectStream(const std::optional<Endpoint>& elsewhere, const std::string& path, const std::string& token);
 Reached connectNode(const std::optional<Endpoint>& elsewhere, const std::string& target);
 
-// The daemon there.
+// The daemon at the target.
 class TargetNode {
  public:
   TargetNode(kj::AsyncIoContext& io, Reached reached)

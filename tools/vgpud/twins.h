@@ -1,7 +1,7 @@
-// Which workers have device memory of the same snapshot. A session that is resumed copies from such a twin, on the GPU, what that
-// still has (checkpoint/twin-memory.h); so copies of a program (`vgpuctl clone`) read the snapshot's files once, or not at all.
+// Tracks which workers have device memory of the same snapshot. A session that is resumed copies what such a twin still has, on the GPU
+// (checkpoint/twin-memory.h); so copies of a program (`vgpuctl clone`) read the snapshot's files once, or not at all.
 //
-// Of the event loop's thread.
+// Used by the event loop's thread.
 #pragma once
 
 #include <kj/async.h>
@@ -21,17 +21,17 @@ class Twins {
   explicit Twins(Sessions& sessions) : sessions(sessions) {}
   KJ_DISALLOW_COPY(Twins);
 
-  // A session's worker that is being restored from the snapshot in `directory`, as long as this lives.
+  // Registers a worker that is being restored from the snapshot in `directory`, as long as this object lives.
   class Restoration {
    public:
     Restoration(Twins& twins, std::string directory, uid_t user);
     ~Restoration();
     KJ_DISALLOW_COPY(Restoration);
 
-    // A worker of the same user's that has memory of this snapshot: of a session that runs, or of one that is being restored
-    // before this one, as soon as it has been. Nothing if there is none.
+    // A worker of the same user that has memory of this snapshot: of a running session, or of a session whose restore began before this
+    // one, once that is done. Nothing if there is none.
     kj::Promise<kj::Maybe<control::Worker::Client>> twin();
-    // It has been: others can copy from this worker.
+    // The worker is restored: others can copy from it.
     void done(control::Worker::Client worker);
 
    private:
@@ -42,12 +42,12 @@ class Twins {
     const uid_t user;
     kj::Maybe<control::Worker::Client> restored;
     kj::PromiseFulfillerPair<void> end = kj::newPromiseAndFulfiller<void>();
-    kj::ForkedPromise<void> ended = end.promise.fork();  // or given up
+    kj::ForkedPromise<void> ended = end.promise.fork();  // done, or given up
   };
 
  private:
   Sessions& sessions;
-  std::list<Restoration*> restorations;  // the one that began first, first
+  std::list<Restoration*> restorations;  // in the order in which they began
 };
 
 }  // namespace vgpu::daemon

@@ -21,7 +21,7 @@ std::vector<std::string_view> parts(std::string_view text) {
   return found;
 }
 
-// As the driver reads it: in decimal, up to what is no digit, and the lower 32 bits of that. Measured on two H100 (580).
+// As the driver parses it: decimal, up to the first non-digit, truncated to 32 bits. Measured on two H100 (580).
 std::optional<uint32_t> numberIn(std::string_view part) {
   const std::string text(part);
   char* end = nullptr;
@@ -29,7 +29,7 @@ std::optional<uint32_t> numberIn(std::string_view part) {
   return end == text.c_str() ? std::nullopt : std::optional(static_cast<uint32_t>(number));
 }
 
-// The numbers of the node's devices: what the daemon's environment calls them.
+// The numbers of the node's devices in the daemon's environment.
 std::vector<uint32_t> numbersOf(size_t count, const char* own) {
   std::vector<uint32_t> numbers(count);
   std::iota(numbers.begin(), numbers.end(), 0u);
@@ -37,7 +37,7 @@ std::vector<uint32_t> numbersOf(size_t count, const char* own) {
   const auto said = parts(own);
   for (size_t device = 0; device < count && device < said.size(); ++device) {
     auto number = numberIn(said[device]);
-    if (!number) break;  // a UUID: what it is otherwise is not known
+    if (!number) break;  // a UUID: numbers of further devices are then unknown
     numbers[device] = *number;
   }
   return numbers;
@@ -67,12 +67,13 @@ VisibleDevices visibleDevices(std::string_view text, const std::vector<DeviceInf
     auto device = find(part, devices, numbers);
     if (!device || isUuid(part) != isUuid(text)) break;
     if (std::ranges::find(ordinals, *device) != ordinals.end())
-      return {.refusal = fmt::format("CUDA_VISIBLE_DEVICES=\"{}\" names a GPU twice, and CUDA shows none then: name each once", text),
+      return {.refusal = fmt::format("CUDA_VISIBLE_DEVICES=\"{}\" names a GPU twice, and CUDA then shows no GPU: name each once", text),
               .isInvalid = true};
     ordinals.push_back(*device);
   }
   if (ordinals.empty())
-    visible.refusal = fmt::format("CUDA_VISIBLE_DEVICES=\"{}\" names none of this node's {} GPUs: take numbers from {}, or UUIDs as `nvidia-smi -L` prints them", text,
+    visible.refusal = fmt::format("CUDA_VISIBLE_DEVICES=\"{}\" names none of this node's {} GPUs: use numbers {}, or UUIDs as `nvidia-smi "
+                                  "-L` prints them", text,
                                   devices.size(), fmt::join(numbers, ","));
   if (std::ranges::equal(ordinals, devices, {}, {}, &DeviceInfo::ordinal)) ordinals.clear();
   return visible;

@@ -1,5 +1,5 @@
-// How many workers are to wait ready: at least as many as the daemon was told to keep, and more while programs come faster than
-// that. Each program that found none raises the number by one; each while without such a program lowers it again.
+// How many workers should wait ready: at least as many as the daemon was told to keep, and more while programs arrive faster than that.
+// Each program that found no worker raises the number by one; each interval without such a program lowers it again.
 #pragma once
 
 #include <kj/time.h>
@@ -10,18 +10,18 @@ namespace vgpu::daemon {
 
 class WarmTarget {
  public:
-  // With `least` 0 none is to wait, however fast programs come. `lasting`: how long one more is kept.
+  // With `least` 0 no worker is kept, however fast programs arrive. `lasting`: how long an additional worker is kept.
   WarmTarget(unsigned least, unsigned most, kj::Duration lasting)
       : least(least), most(least == 0 ? 0 : std::max(least, most)), lasting(lasting), wanted(least) {}
 
   unsigned count() const { return wanted; }
 
-  // A program has found none. `hasRoom`: whether the machine has memory for one more.
+  // A program has found no worker. `hasRoom`: whether the machine has memory for one more.
   void missed(kj::TimePoint now, bool hasRoom) {
     since = now;
     if (hasRoom && wanted < most) ++wanted;
   }
-  // To be called now and then.
+  // Call it periodically.
   void pass(kj::TimePoint now) {
     if (wanted == least || now - since < lasting) return;
     since = now;

@@ -25,19 +25,19 @@ class SpareMemoryServer final : public control::SpareMemory::Server {
   KeptWorkers& kept;
 };
 
-// A worker that dies while it waits (a driver that is being replaced, for instance) is not started again at once.
+// A worker that dies while it waits (for instance because the driver is being replaced) is not restarted at once.
 constexpr auto restartDelay = 1 * kj::SECONDS;
-// For which no worker has been taken or given back. A short program gives its worker back before, and a driver's start beside short
-// programs slows them down.
+// Refilling waits until no worker has been taken or given back for this long: a short program returns its worker before, and starting a
+// driver slows concurrent short programs down.
 constexpr auto refillDelay = 200 * kj::MILLISECONDS;
-// Destroying what a session has made takes milliseconds; a driver that takes this long is in trouble.
+// Destroying a session's objects takes milliseconds; a driver that takes this long is in trouble.
 constexpr auto recycleLimit = 5 * kj::SECONDS;
-// The same, for one whose session was suspended.
+// The same for a worker whose session was suspended.
 constexpr auto releaseLimit = 5 * kj::SECONDS;
 constexpr auto shrinkInterval = 1 * kj::SECONDS;
 
-// What must be left of a machine's memory, and of each GPU's, for programs: workers beyond the number that the daemon was told to
-// keep take none of it.
+// The part of the machine's memory, and of each GPU's, that must stay free for programs: workers beyond the number that the daemon was told
+// to keep are started only if it does.
 constexpr bool isEnough(uint64_t available, uint64_t total) { return available >= total / 4; }
 
 }  // namespace
@@ -45,7 +45,7 @@ constexpr bool isEnough(uint64_t available, uint64_t total) { return available >
 WorkerPool::WorkerPool(kj::AsyncIoContext& io, Processes& processes, WorkerKind kind, unsigned warm, kj::Duration recycle)
     : io(io), processes(processes), kind(std::move(kind)), target(warm, recycle == 0 * kj::SECONDS ? warm : mostWaiting, recycle), recycle(recycle), tasks(*this) {}
 
-// The first one reports the devices, even if none is to be kept waiting; a program takes it then.
+// The first worker reports the devices, even if none is to be kept waiting; a program then takes it.
 kj::Promise<void> WorkerPool::begin() {
   return start().then([this] {
     refill();
@@ -53,7 +53,7 @@ kj::Promise<void> WorkerPool::begin() {
   });
 }
 
-// Rejects if it does not become ready.
+// Rejects if the worker does not become ready.
 kj::Promise<void> WorkerPool::start() {
   auto worker = kj::heap<WorkerProcess>(io, processes, kind);
   ++starting;
@@ -81,10 +81,10 @@ void WorkerPool::offer(kj::Own<WorkerProcess> worker, bool wasUsed) {
   if (closed) return;
   ready.add(kj::heap<Ready>(Ready{kj::mv(worker), wasUsed, now()}));
   serveTakers();
-  startForTakers();  // one that was started for a taker may have gone to an older one
+  startForTakers();  // a worker that was started for one taker may have gone to an older one
 }
 
-// One that was used is the better one: the fresh ones are for those who need them.
+// Prefers a used worker: fresh workers are kept for sessions that need one (Want::fresh).
 WorkerPool::Ready* WorkerPool::best(Want want) {
   Ready* chosen = nullptr;
   for (auto& one : ready) {
@@ -112,14 +112,14 @@ void WorkerPool::serveTakers() {
   });
 }
 
-// As many as takers wait for, beside those that will be given back.
+// Starts as many workers as the takers need, beyond those that will be given back.
 void WorkerPool::startForTakers() {
   auto wantFresh =
       static_cast<size_t>(std::count_if(takers.begin(), takers.end(), [](auto& t) { return t.want == Want::fresh; }));
   startUpTo(std::max<size_t>(wantFresh, takers.size() - std::min<size_t>(takers.size(), returning)));
 }
 
-// Starts as many as are missing from `wanted` that start. One that cannot be started is not tried again at once.
+// Starts workers until `wanted` are starting. A start that fails is not retried at once.
 void WorkerPool::startUpTo(size_t wanted) {
   for (size_t missing = wanted - std::min<size_t>(wanted, starting); !closed && missing > 0; --missing) {
     auto started = kj::evalNow([this] { return start(); });
@@ -127,8 +127,8 @@ void WorkerPool::startUpTo(size_t wanted) {
   }
 }
 
-// The one that has waited longest gets the reason, unless it came when this start had begun: what went wrong may be over. For the others
-// it is tried again.
+// The longest-waiting taker gets the reason, unless it came after this start had begun: the cause may be gone by then. For the others a
+// start is tried again.
 void WorkerPool::startFailed(uint64_t number, kj::Exception&& reason) {
   serveTakers();
   if (takers.empty() || takers.front().begun >= number) {
@@ -141,12 +141,12 @@ void WorkerPool::startFailed(uint64_t number, kj::Exception&& reason) {
 }
 
 kj::Promise<kj::Own<WorkerProcess>> WorkerPool::take(Want want) {
-  if (closed) fail("this vgpud is ending");
+  if (closed) fail("this vgpud is shutting down");
   auto given = kj::newPromiseAndFulfiller<kj::Own<WorkerProcess>>();
   takers.push_back({want, begun, kj::mv(given.fulfiller)});
   serveTakers();
   if (!takers.empty()) {
-    // More are wanted only if all that are wanted were there.
+    // The target grows only if every worker that it asked for was present.
     if (starting == 0 && returning < takers.size()) target.missed(now(), hasRoom());
     startForTakers();
   }
@@ -154,7 +154,7 @@ kj::Promise<kj::Own<WorkerProcess>> WorkerPool::take(Want want) {
   return given.promise.then([this, want](kj::Own<WorkerProcess>&& worker) { return greetAgain(kj::mv(worker), want); });
 }
 
-// A worker may have died since it was ready, without our having noticed yet. Then another one replaces it.
+// A worker may have died unnoticed since it was ready. Then another one replaces it.
 kj::Promise<kj::Own<WorkerProcess>> WorkerPool::greetAgain(kj::Own<WorkerProcess> worker, Want want) {
   auto answered = worker->remote().helloRequest().send().then(
       [this](capnp::Response<control::Worker::HelloResults>&& hello) -> kj::Promise<bool> {
@@ -174,10 +174,10 @@ kj::Promise<kj::Own<WorkerProcess>> WorkerPool::greetAgain(kj::Own<WorkerProcess
 void WorkerPool::giveBack(kj::Own<WorkerProcess> worker) {
   if (closed || recycle == 0 * kj::SECONDS) return;
   if (ready.size() + returning >= mostWaiting || !hasRoom()) {
-    spdlog::info("worker {} serves no other program: enough wait, or memory is short", worker->pid());
+    spdlog::info("worker {} is not reused: enough workers wait already, or memory is short", worker->pid());
     return;
   }
-  auto late = io.provider->getTimer().afterDelay(recycleLimit).then([] { fail("it has not ended its session in 5 s"); });
+  auto late = io.provider->getTimer().afterDelay(recycleLimit).then([] { fail("it did not end its session in 5 s"); });
   auto done = worker->remote().recycleRequest().send().ignoreResult().exclusiveJoin(kj::mv(late));
   pid_t pid = worker->pid();
   ++returning;
@@ -189,19 +189,19 @@ void WorkerPool::giveBack(kj::Own<WorkerProcess> worker) {
       },
       [this, pid](kj::Exception&& reason) {
         --returning;
-        spdlog::info("worker {} serves no other program: {}", pid, reasonOf(reason));
+        spdlog::info("worker {} is not reused: {}", pid, reasonOf(reason));
         startForTakers();
         refillAfter(refillDelay);
       }));
 }
 
 kj::Promise<void> WorkerPool::retire(kj::Own<WorkerProcess> worker) {
-  auto late = io.provider->getTimer().afterDelay(releaseLimit).then([] { fail("it has not let go of its session in 5 s"); });
+  auto late = io.provider->getTimer().afterDelay(releaseLimit).then([] { fail("it did not release its session in 5 s"); });
   auto released = worker->remote().releaseRequest().send().ignoreResult().exclusiveJoin(kj::mv(late));
   return released
       .then([] { return true; },
             [pid = worker->pid()](kj::Exception&& reason) {
-              spdlog::info("worker {} serves no other program: {}", pid, reasonOf(reason));
+              spdlog::info("worker {} is not reused: {}", pid, reasonOf(reason));
               return false;
             })
       .then([this, worker = kj::mv(worker)](bool isReleased) mutable -> kj::Promise<void> {
@@ -214,12 +214,12 @@ kj::Promise<void> WorkerPool::retire(kj::Own<WorkerProcess> worker) {
       });
 }
 
-// If none can be started, those that wait still serve; the next program that takes one tries again.
+// If no worker can be started, waiting ones still serve; the next program that takes one triggers another start.
 void WorkerPool::refill() {
   serveTakers();
   size_t wanted = takers.size() + target.count(), there = ready.size() + returning;
   size_t missing = wanted - std::min(wanted, there);
-  // A session that comes back takes none that was used, and would wait for a driver's start.
+  // A session that is resumed accepts no used worker, and would have to wait for a driver to start.
   bool lacksFresh = target.count() > 0 && std::all_of(ready.begin(), ready.end(), [](auto& one) { return one->wasUsed; });
   startUpTo(std::max<size_t>(missing, lacksFresh && hasRoom() ? 1 : 0));
 }
@@ -228,7 +228,7 @@ void WorkerPool::refillAfter(kj::Duration delay) {
   refilling = io.provider->getTimer().afterDelay(delay).then([this] { refill(); }).eagerlyEvaluate(nullptr);
 }
 
-// Ends workers beyond what is wanted: used ones before fresh ones, those that have waited longest first.
+// Ends workers beyond the target: used ones before fresh ones, those that have waited longest first.
 kj::Promise<void> WorkerPool::shrink() {
   return io.provider->getTimer().afterDelay(shrinkInterval).then([this] {
     target.pass(now());
@@ -242,7 +242,7 @@ kj::Promise<void> WorkerPool::shrink() {
   });
 }
 
-// One that ends while it serves a program, or ends its session, does not wait: its caller sees it.
+// A worker that ends while it serves or ends a session is not waiting: its caller notices.
 void WorkerPool::replaceWaiting(pid_t dead) {
   auto found = std::find_if(ready.begin(), ready.end(), [&](auto& each) { return each->worker->pid() == dead; });
   if (closed || found == ready.end()) return;
@@ -262,8 +262,8 @@ bool WorkerPool::hasRoom() const {
   return devicesHaveRoom && isEnough(memory.availableBytes, memory.totalBytes);
 }
 
-// A session's devices report that kernels cannot access pageable memory, but on some machines kernels can access their worker's.
-// All programs of a daemon belong to its user, who can read these processes anyway.
+// A session's devices report that kernels cannot access pageable memory, but on some machines kernels can access the worker process's
+// memory. All programs of a daemon belong to its user, who can read these processes anyway.
 void WorkerPool::warnOfHostAccess(capnp::List<control::Device>::Reader devices) {
   for (auto device : devices)
     if (device.getReadsHostMemory() && !std::exchange(hasWarned, true))

@@ -1,6 +1,6 @@
-// Workers that wait with driver, context and a session's shared memory ready, so that a session attaches in milliseconds. Some
-// are started ahead. Others have served a program that has ended, and are like new (Worker.recycle): programs that come one after
-// the other wait for no driver to start. How many wait follows how fast programs come (warm-target.h).
+// Workers that wait with driver, context and a session's shared memory ready, so that a session attaches in milliseconds. Some are started
+// ahead. Others have served a program that has ended, and are reset to a new worker's state (Worker.recycle), so that a series of programs
+// does not wait for the driver to start. How many wait depends on how fast programs arrive (warm-target.h).
 #pragma once
 
 #include <kj/async-io.h>
@@ -19,30 +19,30 @@ struct DeviceInfo {
   uint32_t ordinal = 0;
   std::string name, uuid;
   uint64_t memoryBytes = 0;
-  uint64_t freeBytes = 0;  // when a worker was last asked: as it began, or when it was taken
+  uint64_t freeBytes = 0;  // as the worker reported when it began, or when it was last taken
 };
 
 class WorkerPool final : private kj::TaskSet::ErrorHandler {
  public:
   static constexpr unsigned mostWaiting = 64;
 
-  // Keeps at least `warm` workers waiting, at most mostWaiting; with 0 a session waits for a worker's start, unless a used one
-  // waits. Workers beyond that wait for `recycle`; with 0 there are none, and none is used again.
+  // Keeps at least `warm` workers waiting, at most mostWaiting; with 0 a session waits for a worker to start, unless a used one waits.
+  // Additional workers wait for the time `recycle`; with 0 there are none, and no worker is reused.
   WorkerPool(kj::AsyncIoContext& io, Processes& processes, WorkerKind kind, unsigned warm, kj::Duration recycle);
 
-  // Starts the first worker; resolves when it is ready and the node's devices are known. Rejects if the driver or
-  // the emulated device does not work, with the worker's reason.
+  // Starts the first worker; resolves when it is ready and the node's devices are known. Rejects with the worker's reason if the driver or
+  // the emulated device does not work.
   kj::Promise<void> begin();
 
-  // Which workers will do.
+  // Whether a used worker is acceptable.
   enum class Want { any, fresh };
-  // A ready worker, owned by the caller: one that waits, or the first that becomes ready. Rejects if none can be started.
+  // A ready worker, owned by the caller: a waiting one, or the first that becomes ready. Rejects if none can be started.
   kj::Promise<kj::Own<WorkerProcess>> take(Want want = Want::any);
 
-  // Of a program that has ended. Ends it if it is not to be used again, or not like a new one.
+  // Returns the worker of a program that has ended. The worker is ended if it is not to be reused, or cannot be reset.
   void giveBack(kj::Own<WorkerProcess> worker);
 
-  // Of a session that was suspended: has it let go of the session, and gives it back. Resolves when the GPUs are free.
+  // Returns the worker of a suspended session: makes it release the session first. Resolves when the GPUs are free.
   kj::Promise<void> retire(kj::Own<WorkerProcess> worker);
 
   KeptWorkers kept{*this};
@@ -54,7 +54,7 @@ class WorkerPool final : private kj::TaskSet::ErrorHandler {
   std::vector<WaitingWorker> waiting() const;
 
   const std::vector<DeviceInfo>& devices() const { return found; }
-  // "emulated 0", "cuda 0-3": what a session has that may use all devices; "cuda 2,0": of one that has these.
+  // "emulated 0", "cuda 0-3": for a session that may use all devices; "cuda 2,0": for one that has these.
   std::string deviceLabel(const std::vector<uint32_t>& devices) const;
   const WorkerKind& workerKind() const { return kind; }
 
@@ -69,7 +69,7 @@ class WorkerPool final : private kj::TaskSet::ErrorHandler {
   };
   struct Taker {
     Want want;
-    uint64_t begun;  // starts, when it came
+    uint64_t begun;  // value of `begun` at its arrival
     kj::Own<kj::PromiseFulfiller<kj::Own<WorkerProcess>>> fulfiller;
   };
 
@@ -99,11 +99,11 @@ class WorkerPool final : private kj::TaskSet::ErrorHandler {
   bool devicesHaveRoom = true;
   WarmTarget target;
   const kj::Duration recycle;
-  kj::Vector<kj::Own<Ready>> ready;  // the oldest first
-  std::deque<Taker> takers;          // the oldest first
-  uint64_t begun = 0;                // starts, until now
+  kj::Vector<kj::Own<Ready>> ready;  // oldest first
+  std::deque<Taker> takers;          // oldest first
+  uint64_t begun = 0;                // number of starts so far
   unsigned starting = 0;             // workers that are not ready yet
-  unsigned returning = 0;            // that destroy what their last session has made
+  unsigned returning = 0;            // workers that are destroying what their last session has made
   bool closed = false, hasWarned = false;
   kj::Promise<void> refilling = nullptr;
   kj::TaskSet tasks;

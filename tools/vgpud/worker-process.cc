@@ -21,16 +21,16 @@
 namespace vgpu::daemon {
 namespace {
 
-constexpr int workerSocket = 3;    // on which vgpu-worker expects its end of the connection
-constexpr int workerCounters = 4;  // and the memory for its counters
-constexpr int workerPinned = 5;    // and the node's pinned memory
+constexpr int workerSocket = 3;    // the descriptor on which vgpu-worker expects its end of the connection
+constexpr int workerCounters = 4;  // that of the memory for its counters
+constexpr int workerPinned = 5;    // that of the node's pinned memory
 
-// For a worker that does not reply at all, once the time for its GPU is over.
+// Grace period for a worker that does not reply at all, after the time for its GPU is over.
 constexpr unsigned graceSeconds = 10;
 
-// All that a worker sees of our environment. What `vgpuctl run` sets for programs (LD_PRELOAD above all) is not in it; nor is how a
-// driver loads code: eagerly it loads a library into every context there is, and places variables otherwise. Nor that a fault of the GPU
-// ends the process with a core dump.
+// The only variables of our environment that a worker gets. They exclude what `vgpuctl run` sets for programs (above all LD_PRELOAD), and
+// how a driver loads code: with eager loading it loads a library into every existing context, and places variables differently. They also
+// exclude that a GPU fault ends the process with a core dump.
 constexpr const char* passedPrefixes[] = {
     "PATH=", "HOME=",         "LANG=",         "LC_",           "TMPDIR=",       "CUDA_",
     "VGPU_", "ASAN_OPTIONS=", "LSAN_OPTIONS=", "TSAN_OPTIONS=", "UBSAN_OPTIONS="};
@@ -43,8 +43,8 @@ bool startsWithAny(std::string_view text, std::span<const char* const> prefixes)
   return std::any_of(prefixes.begin(), prefixes.end(), [&](const char* prefix) { return text.starts_with(prefix); });
 }
 
-// The driver may be reached by LD_LIBRARY_PATH only; but of the daemon's own, the folder with our libcuda.so.1 must not
-// be in it, which it is when a program under vgpu starts a daemon.
+// The driver may be reachable only through LD_LIBRARY_PATH; but the folder with our libcuda.so.1, which is in it if a program under vgpu
+// starts a daemon, must be removed.
 std::string searchPath() {
   const char* value = std::getenv("LD_LIBRARY_PATH");
   std::string own = libraryFile("vgpu-worker"), kept, part;
@@ -61,7 +61,7 @@ std::vector<std::string> workerEnvironment(const WorkerKind& kind) {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     if (startsWithAny(*entry, passedPrefixes) && !startsWithAny(*entry, keptBack)) environment.emplace_back(*entry);
   }
-  // The driver copies a module's code into memory that it gets from malloc(): many MiB, touched for the first time.
+  // The driver copies a module's code into malloc() memory: many MiB, touched for the first time.
   environment.emplace_back("GLIBC_TUNABLES=glibc.malloc.hugetlb=1");
   if (std::string path = searchPath(); !path.empty()) environment.push_back("LD_LIBRARY_PATH=" + path);
   return environment;

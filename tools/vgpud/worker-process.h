@@ -1,7 +1,7 @@
-// A vgpu-worker: the process, and the connection on which it gets its calls.
+// A vgpu-worker: the process, and the connection for calls to it.
 //
-// The object owns the process: destroying it kills the process, at once and whatever it does, because a worker has
-// nothing that must be kept. `Processes` reaps it.
+// The object owns the process: destroying the object kills the process at once, whatever it does, because a worker has nothing that must be
+// kept. `Processes` reaps it.
 #pragma once
 
 #include <capnp/rpc-twoparty.h>
@@ -18,45 +18,45 @@
 
 namespace vgpu::daemon {
 
-// Which device workers serve, as `vgpu-worker --device` takes it, and the environment that goes with it.
+// The device that workers serve, in the syntax of `vgpu-worker --device`, and their environment for it.
 struct WorkerKind {
   std::string device;                    // "cuda", "emulated:/…/libvgpu-emulator.so"
   std::string label;                     // "cuda", "emulated"
-  std::vector<std::string> environment;  // NAME=VALUE, in addition to what every worker gets
-  std::vector<std::string> arguments;    // of vgpu-worker, likewise
-  int pinnedMemory = -1;                 // a descriptor of the daemon's; not its own
-  // A driver's start takes 0.2 to 0.4 s (docs/facts.md); on a machine with many GPUs several seconds.
+  std::vector<std::string> environment;  // NAME=VALUE, in addition to every worker's environment
+  std::vector<std::string> arguments;    // additional arguments of vgpu-worker
+  int pinnedMemory = -1;                 // a descriptor of the daemon, not owned
+  // Starting a driver takes 0.2 to 0.4 s (docs/facts.md); on a machine with many GPUs several seconds.
   kj::Duration startLimit = 60 * kj::SECONDS;
 };
 
 class WorkerProcess {
  public:
-  // Throws kj::Exception if no process can be started.
+  // Throws kj::Exception if the process cannot be started.
   WorkerProcess(kj::AsyncIoContext& io, Processes& processes, const WorkerKind& kind);
   ~WorkerProcess() noexcept(false);
   KJ_DISALLOW_COPY(WorkerProcess);
 
   pid_t pid() const { return process; }
   control::Worker::Client& remote() { return client; }
-  // As the worker counts; read from its memory, without asking it.
+  // The worker's own counters, read from shared memory without a call.
   const WorkerCounters& counted() const;
 
   // Resolves to how the process ended. Any number of callers.
   kj::Promise<std::string> exited() { return exit.addBranch(); }
 
-  // `call`; if the worker ends first, the error says how it ended instead of "disconnected".
+  // `call`, but if the worker ends first, the error says how it ended instead of "disconnected".
   template <typename T>
   kj::Promise<T> orExit(kj::Promise<T> call) {
     return call.catch_([this](kj::Exception&& exception) -> kj::Promise<T> {
       if (exception.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(exception);
-      kill();  // if it has ended by itself, that is how it ended
+      kill();  // has no effect if it has already ended, which is then the reported end
       return exited().then([](std::string how) -> kj::Promise<T> { fail("the vgpu-worker " + how); });
     });
   }
 
-  // Has its threads stop between two frames, and waits for the GPUs, so long at most. Rejects also if the worker does not reply.
+  // Stops its threads between two frames, and waits for the GPUs up to the timeout. Rejects also if the worker does not reply.
   kj::Promise<void> quiesce(kj::Timer& timer, control::Progress::Client progress, unsigned timeoutSeconds);
-  // After a quiesce that is given up: resolves when the worker goes on, or has ended. It writes no snapshot then.
+  // After a quiesce that is given up: resolves when the worker goes on, or has ended. It writes no snapshot after that.
   kj::Promise<void> goOn();
 
   void kill();
@@ -68,7 +68,7 @@ class WorkerProcess {
 
   kj::Own<Connection> connection;
   pid_t process = 0;
-  kj::AutoCloseFd handle;  // a pidfd: unlike the number, it cannot come to mean another process
+  kj::AutoCloseFd handle;  // a pidfd: unlike a pid, it can never refer to another process
   kj::ForkedPromise<std::string> exit = nullptr;
   control::Worker::Client client = nullptr;
   Mapping counters;

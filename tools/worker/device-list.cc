@@ -5,7 +5,7 @@
 namespace vgpu::stub {
 
 std::vector<DeviceDescription> listDevices(const stub::Driver& driver) {
-  stub::require(driver, driver.cuInit(0), "the driver does not start (cuInit)");
+  stub::require(driver, driver.cuInit(0), "the driver cannot be initialized (cuInit)");
   int count = 0;
   stub::require(driver, driver.cuDeviceGetCount(&count), "cuDeviceGetCount");
   if (count == 0) fail("the driver finds no device");

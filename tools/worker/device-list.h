@@ -1,4 +1,4 @@
-// The node's devices, asked of the driver.
+// The node's devices, as reported by the driver.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ struct DeviceDescription {
   std::string name, uuid;
   uint64_t memoryBytes = 0;
   size_t freeBytes = 0;
-  bool readsHostMemory = false;  // all of the process's
+  bool readsHostMemory = false;  // kernels can access all memory of the process
 };
 
-// Throws kj::Exception if the driver does not start or has no device.
+// Throws kj::Exception if the driver does not initialize or has no device.
 std::vector<DeviceDescription> listDevices(const stub::Driver& driver);
 
 }  // namespace vgpu::stub

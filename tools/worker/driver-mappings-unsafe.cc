@@ -1,13 +1,12 @@
 // The addresses of the driver's own mappings in a worker.
 //
-// A module's variables lie in memory for which the driver takes addresses with mmap() and no hint, and the program knows those
-// addresses: they must be the same in the worker in which the session goes on. The system gives the highest free addresses, so
-// they would depend on every thread, allocation and image of the process. This executable exports an mmap() of its own, which the
-// driver's library finds before the C library's; the driver's mappings get the lowest free addresses of a part of the address
-// space that nothing else uses. Their addresses then depend on the driver's requests alone, which are the same for the same
-// calls.
+// A module's variables lie in memory whose addresses the driver gets from mmap() without a hint, and the program knows these addresses:
+// they must be the same in the worker in which the session continues. The system returns the highest free addresses, so they would depend
+// on every thread, allocation and image of the process. This executable therefore exports its own mmap(), which the driver's library finds
+// before the C library's; the driver's mappings get the lowest free addresses of a part of the address space that nothing else uses. Their
+// addresses then depend only on the driver's requests, which are the same for the same calls.
 //
-// Observed with driver 580.159: it maps more than it needs and unmaps what comes before and behind an aligned piece.
+// Observed with driver 580.159: it maps more than it needs and unmaps the parts before and behind an aligned piece.
 #include <link.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -23,7 +22,7 @@ namespace vgpu::stub {
 namespace {
 
 struct DriverLibrary {
-  uint64_t codeBegin = 0, codeEnd = 0;  // of its library, once it is loaded
+  uint64_t codeBegin = 0, codeEnd = 0;  // address range of the driver's library, once it is loaded
 
   DriverLibrary() {
     dl_iterate_phdr(
@@ -49,7 +48,7 @@ struct DriverLibrary {
   }
 };
 
-// Null as long as the driver's library is not loaded. Never destroyed: the driver unmaps until the process has ended.
+// Null before the driver's library is loaded. Never destroyed: the driver unmaps memory until the process has ended.
 DriverLibrary* driver() {
   static std::atomic<DriverLibrary*> known{nullptr};
   if (DriverLibrary* already = known.load(std::memory_order_acquire)) return already;
@@ -65,7 +64,7 @@ void* mapByKernel(void* hint, size_t bytes, int protection, int flags, int file,
 }
 int unmapByKernel(void* address, size_t bytes) { return static_cast<int>(syscall(SYS_munmap, address, bytes)); }
 
-// If another mapping is there after all, the driver gets the address that the system chooses, and a resume compares.
+// If the address is occupied, the driver gets one that the system chooses, and a resume detects the difference.
 void* mapForDriver(size_t bytes, int protection, int flags, int file, off_t offset) {
   auto& addresses = DriverAddresses::ofProcess();
   addresses.noteAsked();

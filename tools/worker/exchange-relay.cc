@@ -49,7 +49,7 @@ std::set<SharedName> namesIn(capnp::List<capnp::Data>::Reader names) {
   std::set<SharedName> all;
   for (auto each : names) {
     SharedName name;
-    KJ_REQUIRE(each.size() == sizeof name, "no name of a shared object");
+    KJ_REQUIRE(each.size() == sizeof name, "the name of a shared object is invalid");
     std::memcpy(&name, each.begin(), sizeof name);
     all.insert(name);
   }

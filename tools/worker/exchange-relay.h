@@ -1,6 +1,6 @@
-// The daemon's part in what sessions share (interface Exchange), for the worker's threads. Made in the event loop, which alone
-// touches the capability; the functions are called by other threads and wait for the daemon's reply. If the daemon has ended they
-// throw: the worker ends with it.
+// Interface Exchange of the daemon (what sessions share), for the worker's threads. Made in the event loop, which alone uses the
+// capability; other threads call the functions and wait for the daemon's reply. If the daemon has ended they throw: the worker ends with
+// it.
 #pragma once
 
 #include <kj/async.h>
@@ -12,13 +12,13 @@
 
 namespace vgpu::stub {
 
-// As Worker.save has them. Throws kj::Exception if one is none.
+// The names, as in Worker.save. Throws kj::Exception if one is invalid.
 std::set<SharedName> namesIn(capnp::List<capnp::Data>::Reader names);
 
 class ExchangeRelay final : public Exchange {
  public:
   explicit ExchangeRelay(control::Exchange::Client exchange);
-  // The capability ends in the event loop, whichever thread lets go of this last.
+  // Destroys the capability in the event loop, whichever thread drops the last reference.
   ~ExchangeRelay() noexcept override;
 
   bool publish(const SharedName& name, const SharedObject& object, std::vector<kj::AutoCloseFd> parts) override;

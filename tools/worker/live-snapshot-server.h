@@ -1,4 +1,4 @@
-// Interface LiveSnapshot: a snapshot of a session that goes on, of which the caller takes one step after the other.
+// Interface LiveSnapshot: a snapshot of a session that goes on, whose steps the caller controls.
 //
 // Made in the event loop; the snapshot itself is made, used and destroyed on the work thread.
 #pragma once
@@ -15,7 +15,7 @@ namespace vgpu::stub {
 
 class LiveSnapshotServer final : public control::LiveSnapshot::Server {
  public:
-  // `pinned`: the daemon's memory, as this process has it.
+  // `pinned`: this process's mapping of the daemon's pinned memory.
   LiveSnapshotServer(WorkThread& thread, std::shared_ptr<checkpoint::LiveSnapshot> snapshot, std::span<std::byte> pinned)
       : thread(thread), snapshot(std::move(snapshot)), pinned(pinned) {}
   ~LiveSnapshotServer() noexcept(false);

@@ -1,5 +1,5 @@
-// vgpu-worker: started by vgpud, with its end of their connection as descriptor 3, the memory in which it counts as descriptor 4
-// and, with --pinned, the node's pinned memory as descriptor 5. It serves one session and ends with the connection.
+// vgpu-worker: started by vgpud with its end of their connection as descriptor 3, the memory for its counters as descriptor 4 and, with
+// --pinned, the node's pinned memory as descriptor 5. It serves one session and ends with the connection.
 #include <capnp/rpc-twoparty.h>
 #include <kj/async-io.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ constexpr int controlSocket = 3;
 constexpr int countersFile = 4;
 constexpr int pinnedMemory = 5;
 
-// The library that dlopen() loads for --device.
+// The library to dlopen() for --device.
 std::string driverLibrary(std::string_view device) {
   constexpr std::string_view emulated = "emulated:";
   if (device == "cuda") return "libcuda.so.1";
@@ -42,12 +42,12 @@ struct WorkerOptions {
   FoldMode fold = FoldMode::AUTO;
 };
 
-// None if the daemon named none. If the folder has become unusable since, images are sent; no program fails.
+// None if the daemon named none. If the folder has become unusable since, images are sent instead; no program fails.
 std::optional<stub::ImageStore> openStore(const WorkerOptions& options) {
   std::string problem;
   if (options.imageStore.empty()) return std::nullopt;
   auto store = stub::ImageStore::open(options.imageStore, options.imageStoreBytes, problem);
-  if (!store) spdlog::warn("images are not kept: {}", problem);
+  if (!store) spdlog::warn("module images are not cached: {}", problem);
   return store;
 }
 
@@ -65,7 +65,7 @@ int serve(const WorkerOptions& options) {
   auto rpc = capnp::makeRpcServer(network, kj::heap<WorkerServer>(driverLibrary(options.device), images, outputFile, options.fold,
                                                                &counters->launches, options.libraries, kj::mv(pinned)));
   network.onDisconnect().wait(io.waitScope);
-  // No one needs what the work thread does now, and it may take long: the kernel and the driver clean up.
+  // Nobody needs the work thread's work any more, and it may take long: the kernel and the driver clean up.
   _exit(0);
 }
 
@@ -77,19 +77,19 @@ int main(int argc, char** argv) {
   vgpu::stub::WorkerOptions options;
   app.set_version_flag("--version", std::string("vgpu-worker ") + vgpu::productVersion);
   app.add_option("--device", options.device, "cuda, or emulated:PATH-OF-LIBRARY")->required();
-  app.add_option("--image-store", options.imageStore, "folder of the module images that the node keeps");
+  app.add_option("--image-store", options.imageStore, "folder of the node's cache of module images");
   app.add_option("--libraries", options.libraries, "folder of NVIDIA's libraries; without it the dynamic linker looks for them");
-  app.add_option("--image-store-bytes", options.imageStoreBytes, "how much it holds");
-  app.add_option("--pinned", options.pinnedBytes, "how much pinned memory the node has");
+  app.add_option("--image-store-bytes", options.imageStoreBytes, "how many bytes it holds");
+  app.add_option("--pinned", options.pinnedBytes, "how many bytes of pinned memory the node has");
   app.add_option_function<std::string>(
       "--fold", [&](const std::string& name) { options.fold = vgpu::foldModeOf(name).value_or(vgpu::FoldMode::AUTO); },
-      "auto, off or always: whether launches are folded into graphs");
+      "auto, off or always: whether queued launches are combined into graphs");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  // Standard output is for what kernels print.
+  // Standard output is reserved for kernels' printf.
   spdlog::set_default_logger(spdlog::stderr_logger_mt("vgpu-worker"));
   spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %n %l: %v");
   return vgpu::exitCodeOf("vgpu-worker", [&] { return vgpu::stub::serve(options); });

@@ -1,4 +1,4 @@
-// Interface MigrationSource: a session that goes to another worker, of which the caller takes one step after the other.
+// Interface MigrationSource: a session that goes to another worker, in steps that the caller controls.
 //
 // Made in the event loop; the source itself is made, used and destroyed on the work thread.
 #pragma once

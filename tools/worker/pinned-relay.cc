@@ -22,7 +22,7 @@ PinnedRelay::PinnedRelay(control::PinnedRoom::Client room)
 
 control::PinnedRoom::Client& PinnedRelay::open() {
   KJ_IF_MAYBE (room, client) return *room;
-  fail("ended at the caller's wish");
+  fail("cancelled by the caller");
 }
 
 std::vector<PinnedPlace> PinnedRelay::place(const DigestKey& key, std::span<const ChunkName> names, bool makesRoom) {

@@ -10,7 +10,7 @@ namespace vgpu::stub {
 
 namespace {
 
-// A flag of contexts that the driver sets by itself, sooner or later; it behaves the same with and without it (docs/facts.md).
+// A context flag that the driver sets by itself at some time; contexts behave the same with and without it (docs/facts.md).
 constexpr unsigned setByDriver = CU_CTX_LMEM_RESIZE_TO_MAX;
 
 ProcessRecord::DefaultStream defaultStreamOf(const Driver& driver) {
@@ -34,7 +34,7 @@ void ProcessRecord::addCurrent(const Driver& driver) {
   size_t total = 0;
   require(driver, driver.cuMemGetInfo_v2(&found.freeBytes, &total), "cuMemGetInfo");
   for (size_t i = 0; i < found.limits.size(); ++i)
-    if (driver.cuCtxGetLimit(&found.limits[i], static_cast<CUlimit>(i)) != CUDA_SUCCESS) found.limits[i] = 0;  // not every device has each
+    if (driver.cuCtxGetLimit(&found.limits[i], static_cast<CUlimit>(i)) != CUDA_SUCCESS) found.limits[i] = 0;  // unsupported here
   found.defaultStream = defaultStreamOf(driver);
   require(driver, driver.cuCtxGetCacheConfig(&found.cacheConfig), "cuCtxGetCacheConfig");
   require(driver, driver.cuCtxGetFlags(&found.flags), "cuCtxGetFlags");
@@ -48,7 +48,7 @@ void ProcessRecord::addProcess() {
   mappedBytes = DriverAddresses::ofProcess().takenBytes();
 }
 
-// What the system says of this process alone is better than what a GPU has left for everybody.
+// The system's figure for this process alone is preferred to the free memory of a GPU, which others use too.
 std::string ProcessRecord::memoryLeftSince(const ProcessRecord& fresh) const {
   auto more = [](uint64_t now, uint64_t before) { return now > before ? now - before : 0; };
   if (gpuBytes && fresh.gpuBytes) {
@@ -57,18 +57,18 @@ std::string ProcessRecord::memoryLeftSince(const ProcessRecord& fresh) const {
   }
   for (size_t i = 0; i < devices.size(); ++i)
     if (uint64_t left = more(fresh.devices[i].freeBytes, devices[i].freeBytes); left > 0)
-      return fmt::format("{} bytes of device {} which are not free any more", left, i);
+      return fmt::format("{} bytes of device {} that are no longer free", left, i);
   return "";
 }
 
 std::string ProcessRecord::leftSince(const ProcessRecord& fresh) const {
   for (size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i].limits != fresh.devices[i].limits) return fmt::format("a limit of device {}", i);
-    if (devices[i].cacheConfig != fresh.devices[i].cacheConfig) return fmt::format("the cache configuration of device {}", i);
+    if (devices[i].limits != fresh.devices[i].limits) return fmt::format("a changed limit of device {}", i);
+    if (devices[i].cacheConfig != fresh.devices[i].cacheConfig) return fmt::format("a changed cache configuration of device {}", i);
     if (devices[i].defaultStream != fresh.devices[i].defaultStream)
-      return fmt::format("attributes of device {}'s default stream", i);
+      return fmt::format("changed attributes of device {}'s default stream", i);
     const unsigned flags = devices[i].flags & ~setByDriver, freshFlags = fresh.devices[i].flags & ~setByDriver;
-    if (flags != freshFlags) return fmt::format("flags of device {}'s context: {:#x}, and a new one's are {:#x}", i, flags, freshFlags);
+    if (flags != freshFlags) return fmt::format("changed flags of device {}'s context: {:#x}, in a new one {:#x}", i, flags, freshFlags);
   }
   if (mappedBytes > fresh.mappedBytes) return fmt::format("{} bytes of the driver's mappings", mappedBytes - fresh.mappedBytes);
   return memoryLeftSince(fresh);

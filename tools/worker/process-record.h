@@ -1,5 +1,5 @@
-// What the driver has for this process: taken when the worker is new, and again when its session has ended and all that it made
-// is destroyed. Only a worker that then looks like a new one serves another program.
+// A record of the driver's state in this process: taken when the worker is new, and again when its session has ended and everything that it
+// made is destroyed. The worker serves another program only if both are equal.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 namespace vgpu::stub {
 
 struct ProcessRecord {
-  // What a program can set of the default stream, which lives as long as the context. New ones have no window.
+  // Attributes of the default stream that a program can set; the stream lives as long as the context. New ones have no window.
   struct DefaultStream {
     size_t windowBytes = 0;
     CUsynchronizationPolicy policy{};
@@ -24,17 +24,17 @@ struct ProcessRecord {
     bool operator==(const DefaultStream&) const = default;
   };
   struct OfDevice {
-    size_t freeBytes = 0;  // of the whole GPU: other processes take it too
+    size_t freeBytes = 0;  // of the whole GPU, which other processes use too
     std::array<size_t, CU_LIMIT_MAX> limits{};
     DefaultStream defaultStream;
     CUfunc_cache cacheConfig = CU_FUNC_CACHE_PREFER_NONE;
     unsigned flags = 0;
   };
   std::vector<OfDevice> devices;
-  std::optional<uint64_t> gpuBytes;  // of this process on all GPUs, if the system tells (memory-usage.h)
-  uint64_t mappedBytes = 0;          // addresses that the driver has taken (driver-addresses.h)
+  std::optional<uint64_t> gpuBytes;  // used by this process on all GPUs, if the system reports it (memory-usage.h)
+  uint64_t mappedBytes = 0;          // address space that the driver has taken (driver-addresses.h)
 
-  // Of `devices`, those of a new worker: `select` makes the context of one current. Throws kj::Exception.
+  // For `devices`, those of a new worker: `select` makes a device's context current. Throws kj::Exception.
   template <typename Select>
   static ProcessRecord take(const Driver& driver, const std::vector<unsigned>& devices, Select select) {
     ProcessRecord record;
@@ -46,7 +46,7 @@ struct ProcessRecord {
     return record;
   }
 
-  // What there is now and was not when the worker was new, for a person; empty if there is nothing.
+  // What exists now but did not when the worker was new, as a message; empty if there is nothing.
   std::string leftSince(const ProcessRecord& fresh) const;
 
  private:

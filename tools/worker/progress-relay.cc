@@ -7,7 +7,7 @@
 
 namespace vgpu::stub {
 
-// A receiver that fails or does not keep up gets fewer reports; the work does not wait for it.
+// A receiver that fails or is slow gets fewer reports; the work does not wait for it.
 struct ProgressRelay::Receiver {
   kj::Maybe<control::Progress::Client> client;
   kj::Promise<void> sending = kj::READY_NOW;
@@ -32,7 +32,7 @@ ProgressRelay::ProgressRelay(control::Progress::Client client)
 }
 
 void ProgressRelay::report(const char* phase, uint64_t doneBytes, uint64_t totalBytes) {
-  if (cancelled) fail("ended at the caller's wish");
+  if (cancelled) fail("cancelled by the caller");
   callOn(*loop, [&] {
     if (!cancelled) receiver->send(phase, doneBytes, totalBytes);
   });

@@ -1,6 +1,6 @@
-// Carries progress from the working thread to the caller, and a cancellation the other way.
+// Passes progress from the work thread to the caller, and a cancellation in the other direction.
 //
-// Made in the event loop, called by the working thread, kept alive by both.
+// Made in the event loop, called by the work thread, kept alive by both.
 #pragma once
 
 #include <kj/async.h>
@@ -17,7 +17,7 @@ class ProgressRelay {
  public:
   explicit ProgressRelay(control::Progress::Client receiver);
 
-  // On the working thread. Throws kj::Exception when the caller has given up: the work ends as it would on any error.
+  // On the work thread. Throws kj::Exception if the caller has given up: the work then ends as at any error.
   void report(const char* phase, uint64_t doneBytes, uint64_t totalBytes);
 
   // In the event loop: nobody waits for the result any more.
@@ -26,12 +26,12 @@ class ProgressRelay {
  private:
   struct Receiver;
 
-  std::shared_ptr<Receiver> receiver;  // touched in the event loop only
+  std::shared_ptr<Receiver> receiver;  // used in the event loop only
   kj::Own<const kj::Executor> loop;
   std::atomic<bool> cancelled{false};
 };
 
-// `work` with its end tied to `relay`: dropping the promise cancels.
+// `work`, tied to `relay`: dropping the promise cancels the work.
 template <typename T>
 kj::Promise<T> cancelOnDrop(kj::Promise<T> work, std::shared_ptr<ProgressRelay> relay) {
   return work.attach(kj::defer([relay = kj::mv(relay)] { relay->cancel(); }));

@@ -1,4 +1,5 @@
-// What the daemon's messages bring a worker: descriptors, which end with their message, as copies.
+// Converts the contents of the daemon's messages for a worker, such as descriptors, which must be duplicated because they end with the
+// message.
 #pragma once
 
 #include <kj/async.h>
@@ -11,7 +12,7 @@
 
 namespace vgpu::stub {
 
-// A copy of the memory that a program shares: the descriptor of the message ends with the message.
+// Duplicates of the descriptors of the memory that a program shares.
 struct ProgramMemory {
   kj::AutoCloseFd segment, hostArena;
 };
@@ -26,7 +27,7 @@ kj::Promise<ProgramMemory> receiveMemory(Params params) {
   });
 }
 
-// stub::Worker checks the sizes of what a session shares; here only the seals are checked.
+// Only checks the seals; stub::Worker checks the sizes.
 inline MemoryFile adopt(kj::AutoCloseFd& fd) {
   return MemoryFile::adopt(fd.release(), 1, std::numeric_limits<int64_t>::max());
 }

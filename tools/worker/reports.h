@@ -1,4 +1,4 @@
-// What the worker's interfaces say to and hear from the work thread, in its own words.
+// Conversions between the worker's interfaces and the work thread.
 #pragma once
 
 #include <unistd.h>
@@ -12,7 +12,7 @@
 
 namespace vgpu::stub {
 
-struct Done {};  // the result of work that has none
+struct Done {};  // the result of work without a result
 
 inline std::string textOf(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
 

@@ -9,7 +9,7 @@
 namespace vgpu::stub {
 namespace {
 
-// Longer than any worker needs that is not stuck: without an answer a resume only takes longer.
+// Longer than any working worker needs; without an answer, a resume only takes longer.
 ControlChannel::Deadline soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(2); }
 
 }  // namespace
@@ -27,7 +27,7 @@ void sendShown(kj::AutoCloseFd socket, const std::vector<checkpoint::TwinMemory>
                    channel.send(message, {&descriptor, 1}, soon());
                  }
                })) {
-    spdlog::info("device memory is not shown to another worker: {}", failure->getDescription().cStr());
+    spdlog::info("device memory cannot be shared with another worker: {}", failure->getDescription().cStr());
   }
 }
 
@@ -41,7 +41,7 @@ std::vector<checkpoint::TwinMemory> receiveShown(kj::AutoCloseFd socket) {
                    all.push_back({root.getGpu(), {root.getAddress(), root.getBytes(), kj::mv(message->descriptors.front())}});
                  }
                })) {
-    spdlog::info("another worker does not show its device memory: {}", failure->getDescription().cStr());
+    spdlog::info("another worker does not share its device memory: {}", failure->getDescription().cStr());
   }
   return all;
 }

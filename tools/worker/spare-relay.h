@@ -1,4 +1,4 @@
-// Asks the daemon, from a GPU's thread, to free GPU memory that a suspended session still has (interface SpareMemory). Made in
+// Asks the daemon, on behalf of a GPU's thread, to free GPU memory that a suspended session still occupies (interface SpareMemory). Made in
 // the event loop, which it must not outlive.
 #pragma once
 
@@ -14,7 +14,7 @@ class SpareRelay {
   explicit SpareRelay(control::SpareMemory::Client client)
       : client(kj::mv(client)), loop(kj::getCurrentThreadExecutor().addRef()) {}
 
-  // On any thread but the loop's, which waits. False if there is none, or no daemon.
+  // On any thread except the loop's; blocks. Returns false if there is no such memory, or no daemon.
   bool free() {
     bool freed = false;
     auto failure = kj::runCatchingExceptions([&] {
@@ -27,7 +27,7 @@ class SpareRelay {
   }
 
  private:
-  control::SpareMemory::Client client;  // touched in the event loop only
+  control::SpareMemory::Client client;  // used in the event loop only
   kj::Own<const kj::Executor> loop;
 };
 

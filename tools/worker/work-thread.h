@@ -1,5 +1,4 @@
-// The thread on which a worker does long work, in the order of the requests, so that its event loop can still reply and report
-// progress.
+// The thread on which a worker does long work, in the order of the requests, so that its event loop can still reply and report progress.
 #pragma once
 
 #include <kj/async.h>
@@ -17,7 +16,7 @@ namespace vgpu::stub {
 class WorkThread {
  public:
   WorkThread();
-  // Waits for the work in progress; work that has not begun is dropped.
+  // Waits for the work in progress; drops work that has not begun.
   ~WorkThread();
   WorkThread(const WorkThread&) = delete;
   WorkThread& operator=(const WorkThread&) = delete;
@@ -34,7 +33,7 @@ class WorkThread {
   void add(kj::Function<void()> job);
   void loop();
 
-  std::mutex mutex;  // guards the two below
+  std::mutex mutex;  // guards the two members below
   std::deque<kj::Function<void()>> jobs;
   bool ending = false;
   std::condition_variable changed;

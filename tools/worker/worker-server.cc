@@ -25,13 +25,13 @@
 namespace vgpu::stub {
 namespace {
 
-// What a caller has given, if it has.
+// The segment that the caller has passed, if it has.
 kj::Promise<kj::AutoCloseFd> receiveSegment(control::Worker::AttachParams::Reader params) {
   if (params.hasSegment()) return receiveDescriptor(params.getSegment());
   return kj::AutoCloseFd();
 }
 
-// Or of one file the same piece.
+// Or the same piece of one file.
 bool isSameFile(int a, int b) {
   struct stat first, second;
   return fstat(a, &first) == 0 && fstat(b, &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino &&
@@ -47,7 +47,7 @@ class GpuWait {
   void operator()(const std::string& kernel) const {
     std::string what = kernel.empty() ? "" : " (kernel " + kernel + ")";
     if (Clock::now() >= until)
-      fail(fmt::format("the program's GPU still works{} after {} s. The program goes on; a longer --timeout waits for longer", what,
+      fail(fmt::format("the program's GPU is still busy{} after {} s. The program goes on; give a longer --timeout to wait longer", what,
                        seconds));
     relay->report(("waiting for the GPU" + what).c_str(), 0, 0);
   }
@@ -59,9 +59,9 @@ class GpuWait {
   Clock::time_point until;
 };
 
-// Of a program that has ended. Natively its work would have ended with it.
+// For a program that has ended: natively its work would have ended with it.
 void giveUpAtOnce(const std::string& kernel) {
-  fail("the GPU still works" + (kernel.empty() ? kernel : " (kernel " + kernel + ")"));
+  fail("the GPU is still busy" + (kernel.empty() ? kernel : " (kernel " + kernel + ")"));
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ kj::Promise<void> WorkerServer::hello(HelloContext context) {
     }
     stub::require(*driver, driver->cuDriverGetVersion(&result.version), "cuDriverGetVersion");
     worker->runQuiesced([&](stub::SessionState& on) {
-      for (auto& device : result.devices) device.freeBytes = device.memoryBytes;  // without a context the driver does not say
+      for (auto& device : result.devices) device.freeBytes = device.memoryBytes;  // the driver does not report it without a context
       for (unsigned device : on.usedDevices()) {
         size_t total = 0;
         on.select(device);
@@ -111,7 +111,7 @@ kj::Promise<void> WorkerServer::hello(HelloContext context) {
   });
 }
 
-// Registering it takes the driver tens of milliseconds: better now than when a program waits.
+// Registering the memory takes the driver tens of milliseconds, so it is done before a program waits.
 void WorkerServer::attachNewMemory() {
   offerRoom();
   worker->attach(Segment::create(), MemoryFile::create("vgpu-host-arena", hostArenaBytes));
@@ -122,7 +122,7 @@ void WorkerServer::offerRoom() {
     worker->runQuiesced([&](stub::SessionState& on) { on.makeRoom = [spare = spare] { return spare->free(); }; });
 }
 
-// Before the worker is handed out, for the same reason: 51 ms a GiB.
+// Before the worker is handed out, for the same reason: 51 ms per GiB.
 void WorkerServer::registerPinned() {
   if (pinnedFile.bytes() == 0) return;
   worker->runQuiesced([&](stub::SessionState& on) {
@@ -143,7 +143,7 @@ ProcessRecord WorkerServer::record() {
 }
 
 stub::Worker& WorkerServer::running() {
-  if (worker == nullptr) fail("a worker must be greeted before it can work");
+  if (worker == nullptr) fail("the worker was called before its `hello`");
   return *worker;
 }
 
@@ -197,10 +197,10 @@ kj::Promise<void> WorkerServer::proceed(ProceedContext context) {
 
 // The point of no return of a resume (vgpu/wire/handover.h).
 void WorkerServer::claim(uint64_t handover) {
-  if (!restored) fail("there is no restored session to go on with");
+  if (!restored) fail("there is no restored session to claim");
   if (!isMemoryChecked) checkpoint::requireMemory(running(), *restored);
   running().runQuiesced([&](stub::SessionState& on) {
-    if (!claimHandover(on.shared().header().handover, handover)) fail("the program has withdrawn from its resume");
+    if (!claimHandover(on.shared().header().handover, handover)) fail("the program has cancelled its resume");
   });
   checkpoint::proceed(running(), *std::exchange(restored, std::nullopt));
   faultPoint("resume.proceeded");
@@ -222,8 +222,8 @@ kj::Promise<void> WorkerServer::explain(ExplainContext context) {
 kj::Promise<void> WorkerServer::release(ReleaseContext) {
   return thread
       .run([this] {
-        if (kernelsReachProcess) fail("kernels on its device can write all of its memory");
-        if (!driver->order.empty()) fail("its session had other devices than a new one gets");
+        if (kernelsReachProcess) fail("kernels on its device can write all memory of the process");
+        if (!driver->order.empty()) fail("its session used a selection of the node's devices");
         running().release();
         isReleased = true;
         return Done{};
@@ -239,7 +239,7 @@ kj::Promise<void> WorkerServer::reclaim(ReclaimContext context) {
     return thread.run([this, directory, exchange, memory = kj::mv(memory)] {
       auto own = running().sharedFiles();
       if (!isSameFile(own.segment, memory.segment) || !isSameFile(own.hostArena, memory.hostArena))
-        fail("the program's memory is not the one that the worker has");
+        fail("the program's memory is not the memory that the worker has attached");
       running().shareBy(exchange);
       restored = checkpoint::reclaim(running(), directory);
       isMemoryChecked = true;
@@ -252,8 +252,8 @@ kj::Promise<void> WorkerServer::reclaim(ReclaimContext context) {
 kj::Promise<void> WorkerServer::recycle(RecycleContext) {
   return thread
       .run([this] {
-        if (kernelsReachProcess) fail("kernels on its device can write all of its memory");
-        if (!driver->order.empty()) fail("its session had other devices than a new one gets");
+        if (kernelsReachProcess) fail("kernels on its device can write all memory of the process");
+        if (!driver->order.empty()) fail("its session used a selection of the node's devices");
         if (!std::exchange(isReleased, false)) running().quiesce(giveUpAtOnce);
         running().recycle();
         attachNewMemory();

@@ -1,7 +1,7 @@
 // Interface Worker: one session's worker, called by vgpud.
 //
-// The event loop only receives calls and replies. Driver, worker and snapshots are touched on the work thread alone, one request
-// after the other.
+// The event loop only receives calls and sends replies. Driver, worker and snapshots are used on the work thread alone, one request after
+// the other.
 #pragma once
 
 #include <memory>
@@ -23,9 +23,9 @@ namespace vgpu::stub {
 
 class WorkerServer final : public control::Worker::Server {
  public:
-  // `library` is the driver, as Driver::load takes it. It is loaded at `hello`. What `images` points to must live longer.
-  // `outputFile`: what DeviceOutput::redirect() has returned. `fold`, `launches`, `libraryFolder`: the worker's.
-  // `pinnedFile`: the daemon's pinned memory; of no bytes if it has none.
+  // `library`: the driver, as for Driver::load. It is loaded at `hello`. What `images` refers to must live longer. `outputFile`: from
+  // DeviceOutput::redirect(). `fold`, `launches`, `libraryFolder`: for the worker. `pinnedFile`: the daemon's pinned memory; empty if it
+  // has none.
   WorkerServer(std::string library, const stub::Images& images, int outputFile, FoldMode fold, LaunchCounters* launches,
                std::string libraryFolder, MemoryFile pinnedFile)
       : library(std::move(library)), images(images), outputFile(outputFile), fold(fold), launches(launches),
@@ -65,19 +65,19 @@ class WorkerServer final : public control::Worker::Server {
   LaunchCounters* const launches;
   const std::string libraryFolder;
   const MemoryFile pinnedFile;
-  std::shared_ptr<SpareRelay> spare;  // set by the event loop before the thread is given work
-  // The work thread's:
+  std::shared_ptr<SpareRelay> spare;  // set by the event loop before the thread gets work
+  // Used by the work thread:
   std::unique_ptr<stub::Driver> driver;
   std::unique_ptr<stub::Worker> worker;
-  std::optional<stub::PrimaryContext> pinnedContext;  // in which it is registered, whatever device the session has
+  std::optional<stub::PrimaryContext> pinnedContext;  // the context in which it is registered, whatever devices the session has
   std::unique_ptr<checkpoint::PinnedMemory> pinned;
-  bool isReleased = false;  // its session is gone, and there is no other yet
-  std::unique_ptr<migrate::PreCopyTarget> ahead;  // of a session that comes, until it is restored
+  bool isReleased = false;  // its session has been released, and there is no other yet
+  std::unique_ptr<migrate::PreCopyTarget> ahead;  // for a session that arrives, until it is restored
   ProcessRecord fresh;
   bool kernelsReachProcess = false;  // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS of a device
   std::optional<checkpoint::Restored> restored;  // until the session is claimed
-  bool isMemoryChecked = true;                   // that the program's memory is at its place
-  // Destroyed first: it ends before what it uses.
+  bool isMemoryChecked = true;                   // whether the program's memory has been compared with the snapshot
+  // Destroyed first, because it uses the other members.
   WorkThread thread;
 };
 

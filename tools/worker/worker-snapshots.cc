@@ -1,4 +1,4 @@
-// The calls of a worker that save, send, restore and show what a session has.
+// The calls of a worker that save, send, restore and show a session.
 #include <fmt/format.h>
 #include <kj/debug.h>
 
@@ -25,13 +25,13 @@
 namespace vgpu::stub {
 namespace {
 
-// What a caller has given, if it has.
+// The twin's socket that the caller has passed, if it has.
 kj::Promise<kj::AutoCloseFd> receiveTwin(control::Worker::RestoreParams::Reader params) {
   if (params.hasTwin()) return receiveDescriptor(params.getTwin());
   return kj::AutoCloseFd();
 }
 
-// For which the session's calls may be held while it is asked for its device memory.
+// How long the session's calls may be held while its device memory is listed.
 constexpr auto showLimit = std::chrono::milliseconds(50);
 
 }  // namespace
@@ -102,8 +102,8 @@ kj::Promise<void> WorkerServer::restore(RestoreContext context) {
                       relay).attach(kj::defer([room] { if (room) room->close(); }));
 }
 
-// A session's devices are made in their order, so those of another order are made anew: a few ten milliseconds. False if they are
-// what they were; else the memory that was made ready has gone.
+// A session's devices are made in order, so devices in another order must be made anew, which takes a few tens of milliseconds. Returns
+// false if they are unchanged; otherwise the prepared memory is gone.
 bool WorkerServer::useDevices(const std::vector<CUdevice>& order) {
   int count = 0;
   stub::require(*driver, driver->cuDeviceGetCount(&count), "cuDeviceGetCount");
@@ -121,7 +121,7 @@ kj::Promise<void> WorkerServer::write(WriteContext context) {
   auto params = context.getParams();
   auto room = PinnedRelay::of(params);
   auto written = thread.run([this, room, directory = textOf(params.getDirectory())] {
-    Mapping memory(pinnedFile);  // without a driver it is memory like any other
+    Mapping memory(pinnedFile);  // without a driver: ordinary memory
     auto inMemory = roomIn({memory.data(), memory.bytes()}, room, "");
     if (!inMemory) fail("this worker has no pinned memory");
     return checkpoint::writeOut(directory, *inMemory);

@@ -1,19 +1,19 @@
-// What a CUDA array consists of, by the numbers of CUarray_format. Sizes are those of cuda.h's formats; which of them a driver
-// accepts in which shape is the driver's to say (docs/facts.md).
+// The elements of a CUDA array, by the numbers of CUarray_format. Sizes are those of cuda.h's formats; which formats a driver accepts in
+// which shape, only the driver knows (docs/facts.md).
 #pragma once
 
 #include <cstdint>
 
 namespace vgpu {
 
-// The unit in which an array is copied: an element, or a block of side × side of them.
+// The unit in which an array is copied: an element, or for block-compressed formats a block of side × side elements.
 struct ArrayUnit {
-  uint32_t bytes = 0;   // 0: cuda.h has no such format, or its bytes are those of its planes
-  uint32_t side = 1;    // elements; 4 of a block-compressed format
-  uint32_t planes = 0;  // arrays of their own, of which an array of several planes consists
+  uint32_t bytes = 0;   // 0: cuda.h has no such format, or only the format's planes have bytes
+  uint32_t side = 1;    // in elements; 4 for a block-compressed format
+  uint32_t planes = 0;  // number of planes, each an array of its own, if the array has several
 
   constexpr bool isKnown() const { return bytes != 0 || planes != 0; }
-  // Units in so many elements: a block that reaches over an edge is whole.
+  // Units for so many elements; a block that extends beyond an edge counts.
   constexpr uint64_t count(uint64_t elements) const { return (elements + side - 1) / side; }
 };
 

@@ -1,8 +1,8 @@
-// The log of failed calls that cuLogs* reads (cuda.h, "Error Log Management"): lines, of which the newest hundred are kept, and
-// the functions that are told of each. The program's side has one, and so has the emulated device.
+// The log of failed calls that cuLogs* reads (cuda.h, "Error Log Management"): the latest hundred lines, and the callbacks that are called
+// for each line. The program's side has one, and so has the emulated device.
 //
-// Any thread; `mutex` is a leaf. A function is called without it, by the thread that adds the line, and not any more once it has been
-// removed. A suspend keeps nothing of it: the program's own stays in its process.
+// Any thread; `mutex` is a leaf. A callback is called without the mutex held, by the thread that adds the line, and never after it has been
+// removed. A suspend saves nothing of the log: the program's log stays in its process.
 #pragma once
 
 #include <cuda.h>
@@ -67,8 +67,9 @@ class CallLog {
     std::lock_guard lock(mutex);
     return !listeners.empty();
   }
-  // Adds a function, whose handle `added` gets if it is not null, or removes the one with that handle and waits until it does not run:
-  // what it uses may be freed then. A function that removes one does not wait, for it may be what it would wait for.
+  // Adds a callback, whose handle `added` receives if it is not null; or, without a function, removes the callback with handle `removed`
+  // and waits until it does not run, so that the caller may free what it uses. A removal from within a callback does not wait, because it
+  // might wait for itself.
   CUresult listen(CUlogsCallback function, void* data, CUlogsCallbackHandle* added, CUlogsCallbackHandle removed) {
     std::unique_lock lock(mutex);
     if (function != nullptr) {
@@ -86,14 +87,14 @@ class CallLog {
     return CUDA_SUCCESS;
   }
 
-  // Where lines go that are read.
+  // The destination of the lines that are read.
   struct Reader {
-    const char* path = nullptr;  // to a file
-    char* buffer = nullptr;      // or to memory
+    const char* path = nullptr;  // a file
+    char* buffer = nullptr;      // or memory
     size_t* size = nullptr;
-    bool reads = true;  // false: nowhere, the iterator alone is set
+    bool reads = true;  // false: only advances the iterator
   };
-  // Reads the lines from `*from` on, all without `from`, and sets it behind the last.
+  // Reads the lines from `*from` on (all lines if `from` is null) and sets `*from` to the end.
   CUresult read(CUlogIterator* from, const Reader& to) {
     std::lock_guard lock(mutex);
     const CUlogIterator end = first + static_cast<CUlogIterator>(lines.size());
@@ -112,10 +113,10 @@ class CallLog {
     uint64_t number;
     CUlogsCallback function;
     void* data;
-    unsigned running = 0;  // calls of it
+    unsigned running = 0;  // calls in progress
     bool isRemoved = false;
   };
-  static thread_local inline unsigned tells = 0;  // how many of them the calling thread is in
+  static thread_local inline unsigned tells = 0;  // how many callbacks the calling thread is in
   static constexpr std::string_view gone = "[CUDA] The oldest messages are missing: there was no room for them.\n";
 
   CUresult readInto(const char* path, CUlogIterator begin, bool areGone) const {
@@ -126,7 +127,7 @@ class CallLog {
     return std::fclose(file) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
   }
 
-  // The newest that fit, behind a line that says that others do not.
+  // The latest lines that fit, after a line saying that others are missing if there are any.
   CUresult readInto(char* buffer, size_t& size, CUlogIterator begin, bool areGone) const {
     if (buffer == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
     const size_t room = size - 1;
@@ -151,7 +152,7 @@ class CallLog {
   mutable std::mutex mutex;
   std::deque<std::string> lines;
   CUlogIterator first = 0;  // the number of the oldest line
-  std::condition_variable returned;  // from a function
+  std::condition_variable returned;  // notified when a callback has returned
   std::vector<std::shared_ptr<Listener>> listeners;
   uint64_t lastListener = 0;
 };

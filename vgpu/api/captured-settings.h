@@ -1,5 +1,4 @@
-// What was set of a captured call's objects when the program made it, in one list of bytes of its frame, in the order in which it
-// was set:
+// The settings of a captured call's objects at the time of the call, as one byte list of its frame, in the order in which they were made:
 //   [entry (8) · mask of host memory (8) · bytes of the argument block (8) · the block, to a multiple of 8]…
 #pragma once
 
@@ -14,11 +13,11 @@
 namespace vgpu::api {
 
 struct CapturedSetting {
-  uint64_t entry = 0;  // signature
+  uint64_t entry = 0;  // the entry's signature
   uint32_t hostMask = 0;
   kj::ArrayPtr<const kj::byte> block;
 
-  // Whose it is: the first word of the block.
+  // The object that was set: the first word of the block.
   uint64_t object() const {
     uint64_t handle = 0;
     if (block.size() >= sizeof handle) std::memcpy(&handle, block.begin(), sizeof handle);
@@ -33,15 +32,15 @@ inline void addCapturedSetting(std::vector<uint64_t>& to, const CapturedSetting&
   std::memcpy(to.data() + at, setting.block.begin(), setting.block.size());
 }
 
-// The blocks lie in `bytes`. Throws kj::Exception on a list that no honest client sends.
+// The returned blocks point into `bytes`. Throws kj::Exception on a list that an honest client never sends.
 inline std::vector<CapturedSetting> readCapturedSettings(kj::ArrayPtr<const kj::byte> bytes) {
   std::vector<CapturedSetting> all;
   uint64_t head[3];
   for (size_t at = 0; at < bytes.size();) {
-    KJ_REQUIRE(bytes.size() - at >= sizeof head, "a list of settings that ends in one");
+    KJ_REQUIRE(bytes.size() - at >= sizeof head, "a list of settings that ends within a setting");
     std::memcpy(head, bytes.begin() + at, sizeof head);
     at += sizeof head;
-    KJ_REQUIRE(head[2] <= bytes.size() - at && head[1] <= UINT32_MAX, "a setting beyond its list", head[2]);
+    KJ_REQUIRE(head[2] <= bytes.size() - at && head[1] <= UINT32_MAX, "a setting that extends past the end of its list", head[2]);
     all.push_back({head[0], static_cast<uint32_t>(head[1]), bytes.slice(at, at + head[2])});
     at += (head[2] + 7) / 8 * 8;
   }

@@ -1,9 +1,9 @@
-// Structures of the vendor's header, handles and numbers in a Data list of a frame: what their fields are, for those that write
-// one (intercept/session/packed.h), check it and give it to the driver (stub/worker/unpacked.h), or look for the objects that it
-// names (effects.h). The generator writes the descriptions (cuda-described.h): layouts from vgpu/api/cuda.types, what a layout
-// cannot say from the `struct` lines of vgpu/api/cuda.table.
+// Structures of the vendor's header, handles and numbers in a Data list of a frame: descriptions of their fields, for code that writes a
+// list (intercept/session/packed.h), checks it and passes it to the driver (stub/worker/unpacked.h), or looks for the objects that it names
+// (effects.h). The generator writes the descriptions (cuda-described.h): layouts from vgpu/api/cuda.types, and what a layout does not say
+// from the `struct` lines of vgpu/api/cuda.table.
 //
-// A Data list has its elements as the header lays them out. A handle is the virtual one.
+// The elements of a Data list are laid out as in the header. Handles in it are virtual.
 #pragma once
 
 #include <kj/array.h>
@@ -20,11 +20,11 @@ namespace vgpu::api {
 
 enum class FieldClass : uint8_t {
   handle,
-  choice,  // a number of 32 bits that is one of some values
-  memory,  // an address at which bytes are the session's
+  choice,  // a 32-bit number that must be one of certain values
+  memory,  // an address at which `bytes` bytes must belong to the session
 };
 
-// A field is there only if the number of 32 bits at `offset` has one of these values, of which each is a bit.
+// A field is present only if the 32-bit number at `offset` has one of these values; each value is a bit.
 struct Condition {
   uint32_t offset;
   uint64_t values;
@@ -33,10 +33,10 @@ struct Condition {
 struct DescribedField {
   FieldClass what;
   uint32_t offset;         // in the structure
-  uint32_t bytes = 0;      // of the session's memory
-  Kind kind = Kind::NONE;  // of a handle
-  bool nullable = false;   // a handle
-  uint64_t values = 0;     // of a choice: a bit each
+  uint32_t bytes = 0;      // for `memory`
+  Kind kind = Kind::NONE;  // for a handle
+  bool nullable = false;   // for a handle
+  uint64_t values = 0;     // for a choice: one bit per value
   std::span<const Condition> conditions = {};
 };
 
@@ -46,7 +46,7 @@ struct Described {
   std::span<const DescribedField> fields;
 };
 
-// A number of a structure that need not be aligned.
+// Reads a number of a structure, which may be unaligned.
 template <typename Number>
 Number numberAt(const kj::byte* structure, uint32_t offset) {
   Number value;
@@ -67,8 +67,8 @@ inline bool isThere(const DescribedField& field, const kj::byte* structure) {
                              [&](const Condition& condition) { return hasOneOf(condition.values, structure, condition.offset); });
 }
 
-// Calls `visit(field, structure)` for every field that is there, in order: `structure` is the beginning of the element with the
-// field. Byte: kj::byte, or const kj::byte. Throws kj::Exception on a list that ends within an element.
+// Calls `visit(field, structure)` for every field that is present, in order; `structure` is the beginning of the element that has the
+// field. Byte: kj::byte, or const kj::byte. Throws kj::Exception if the list ends within an element.
 template <typename Byte, typename Visit>
 void walkDescribed(const Described& element, kj::ArrayPtr<Byte> data, Visit&& visit) {
   KJ_REQUIRE(data.size() % element.bytes == 0, "a list that ends within an element", data.size(), element.bytes);

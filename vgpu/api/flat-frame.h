@@ -1,13 +1,12 @@
-// Frames and replies: numbers and any number of Data lists, written and read as Cap'n Proto lays them out
-// (capnproto.org/encoding.html): a word that points to the structure, its numbers, its pointers, the data in the order in which
-// it was set. The same bytes as Cap'n Proto's own builder makes and its reader takes, without their arenas: posting a launch
-// takes half the time.
+// Frames and replies: numbers and any number of Data lists, written and read as Cap'n Proto lays them out (capnproto.org/encoding.html): a
+// word that points to the structure, its numbers, its pointers, and the data in the order in which it was set. The bytes are those of Cap'n
+// Proto's own builder and reader, but there are no arenas: posting a launch takes half the time.
 //
-// The generator derives builder and reader of every frame and reply (cuda-frames.h): setters and getters, each with its place. A
-// text is Data that ends with a zero byte; a list of numbers and a structure of the vendor's header are Data of their bytes.
+// The generator derives the builder and reader of every frame and reply (cuda-frames.h): setters and getters with their offsets. A text is
+// Data that ends with a zero byte; a list of numbers and a structure of the vendor's header are Data with their bytes.
 //
-// A frame may leave out its last numbers and its last Data lists: what it does not have reads as 0. So a frame that serves many
-// uses is no longer than each needs (Part).
+// A frame may omit its last numbers and its last Data lists; omitted fields read as 0. So a frame that serves several uses is no longer
+// than each of them needs (Part).
 #pragma once
 
 #include <capnp/common.h>
@@ -23,16 +22,16 @@
 
 namespace vgpu::api {
 
-// The frame of a method, and its reply.
+// The builder of a method's frame or reply.
 template <typename Structure>
 using FrameBuilder = typename Structure::Builder;
 template <typename Structure>
 using FrameReader = typename Structure::Reader;
-// Of a frame that has only the first words of numbers and the first Data lists. To set another field does not compile.
+// The builder of a frame that has only the first words of numbers and the first Data lists. Setting another field does not compile.
 template <typename Structure, unsigned dataWords, unsigned pointers>
 using FramePart = typename Structure::template Part<dataWords, pointers>;
 
-// Numbers in a Data list, which need not be aligned for them. Valid until the next data of the frame is set.
+// Numbers in a Data list, which may be unaligned. Valid until the frame's next data is set.
 template <typename Number>
 class Elements {
  public:
@@ -65,7 +64,7 @@ class FlatBuilder {
  public:
   static constexpr unsigned words = 1 + dataWords + pointers;  // without the data
 
-  // `space` is zero and as long as the message: `words` and what the data needs, each rounded up to words.
+  // `space` must be zeroed and as long as the message: `words` plus the data, each list rounded up to words.
   explicit FlatBuilder(kj::ArrayPtr<capnp::word> space) : bytes(space.asBytes().begin()), end(space.size()) { begin(); }
   // `space` grows with the data.
   explicit FlatBuilder(std::vector<capnp::word>& space) : grows(&space) {
@@ -75,7 +74,7 @@ class FlatBuilder {
   }
 
  protected:
-  // The number that lies at `offset` bytes of the structure.
+  // Sets the number at `offset` bytes of the structure.
   template <uint32_t offset, typename Number>
   void set(Number value) {
     static_assert(offset + sizeof value <= 8 * dataWords, "this part of the frame ends before that field");
@@ -86,7 +85,7 @@ class FlatBuilder {
     static_assert(offset < 64 * dataWords, "this part of the frame ends before that field");
     bytes[8 + offset / 8] |= static_cast<kj::byte>(value << offset % 8);
   }
-  // Makes a pointer point to `size` bytes behind all data before. The place is valid until the next data is set.
+  // Makes a pointer point to `size` bytes after all earlier data. The returned buffer is valid until the next data is set.
   template <uint32_t pointer>
   kj::ArrayPtr<kj::byte> placeData(size_t size) {
     static_assert(pointer < pointers, "this part of the frame ends before that list");
@@ -121,7 +120,7 @@ class FlatBuilder {
   std::vector<capnp::word>* grows = nullptr;
 };
 
-// A frame or reply in `words`, one segment of Cap'n Proto's, not trusted. A getter throws kj::Exception if it is no message.
+// A frame or reply in `words`, one Cap'n Proto segment, not trusted. A getter throws kj::Exception if it is not a valid message.
 class FlatReader {
  public:
   explicit FlatReader(kj::ArrayPtr<const capnp::word> words) : words(words) {
@@ -129,14 +128,14 @@ class FlatReader {
     if (root == 0) return;
     uint64_t dataWords = root >> 32 & 0xffff, begin = target(0, root);
     pointers = root >> 48;
-    KJ_REQUIRE((root & 3) == 0, "parameters that are no structure");
-    KJ_REQUIRE(begin <= words.size() && dataWords + pointers <= words.size() - begin, "parameters beyond their frame");
+    KJ_REQUIRE((root & 3) == 0, "the parameters' pointer is not a structure pointer");
+    KJ_REQUIRE(begin <= words.size() && dataWords + pointers <= words.size() - begin, "parameters that extend past the end of their frame");
     numbers = words.slice(begin, begin + dataWords).asBytes();
     firstPointer = begin + dataWords;
   }
 
  protected:
-  // What a writer of an older schema did not know is 0, as its default.
+  // A field that the writer's older schema lacks reads as 0, its default.
   template <typename Number>
   Number get(uint32_t offset) const {
     Number value{};
@@ -150,7 +149,8 @@ class FlatReader {
     if (it == 0) return nullptr;
     uint64_t begin = target(at, it), bytes = it >> 35;
     KJ_REQUIRE((it & 3) == list && (it >> 32 & 7) == ofBytes, "pointer is not a Data list");
-    KJ_REQUIRE(begin <= words.size() && bytes <= (words.size() - begin) * sizeof(capnp::word), "data beyond its frame");
+    KJ_REQUIRE(begin <= words.size() && bytes <= (words.size() - begin) * sizeof(capnp::word), "data that extends past the end of its "
+                                                                                               "frame");
     return words.slice(begin, words.size()).asBytes().slice(0, bytes);
   }
   kj::StringPtr readText(uint32_t pointer) const {
@@ -164,7 +164,7 @@ class FlatReader {
     static_assert(std::is_trivially_copyable_v<Structure>);
     Structure value{};
     auto data = readData(pointer);
-    KJ_REQUIRE(data.size() == 0 || data.size() == sizeof value, "a structure of another size", data.size(), sizeof value);
+    KJ_REQUIRE(data.size() == 0 || data.size() == sizeof value, "a structure of the wrong size", data.size(), sizeof value);
     if (data.size() != 0) std::memcpy(&value, data.begin(), sizeof value);
     return value;
   }
@@ -175,7 +175,7 @@ class FlatReader {
     std::memcpy(&value, words.begin() + index, sizeof value);
     return value;
   }
-  // Where a pointer at the word `index` points to; beyond every frame if that is before the message.
+  // The target of a pointer at word `index`; beyond every frame if it is before the message.
   static uint64_t target(uint64_t index, uint64_t value) {
     return index + 1 + static_cast<uint64_t>(int64_t{static_cast<int32_t>(value & ~uint64_t{3})} >> 2);
   }

@@ -1,9 +1,9 @@
-// Virtual handles: what a program holds in a CUstream, CUevent, CUmodule. Opaque to it, made by the client, and the same
-// for as long as the session lives, wherever its GPU is.
+// Virtual handles: what a program holds in a CUstream, CUevent, CUmodule. Opaque to the program, made by the client, and unchanged as long
+// as the session lives, wherever its GPU is.
 //
 //   63..60 0 | 59..52 kind | 51..48 device | 47..24 generation | 23..0 index
 //
-// Memory has no such handle: its address is its name.
+// Memory has no such handle: its address identifies it.
 #pragma once
 
 #include <cstdint>

@@ -17,8 +17,8 @@ namespace vgpu::api {
 
 namespace {
 
-// cuBLAS's manual (CUDA 13.0). Which files a library reads and writes on the GPU's host is not for a program to say, so those of logs and
-// heuristics are not here.
+// cuBLAS's manual (CUDA 13.0). Variables for logs and heuristics files are left out: a program must not choose which files a library reads
+// and writes on the GPU's host.
 constexpr std::array names = {
     "NVIDIA_TF32_OVERRIDE",            "CUBLAS_WORKSPACE_CONFIG",
     "CUBLAS_EMULATION_STRATEGY",       "CUBLAS_EMULATE_SINGLE_PRECISION",
@@ -53,7 +53,7 @@ std::string libraryVariables() {
 
 void useLibraryVariables(std::span<const unsigned char> list) {
   if (list.empty()) return;
-  // The environment's array is replaced, and none of it is freed: setenv() may free what getenv() reads on another thread. Never destroyed.
+  // Replaces the environment's array and frees none of it: setenv() may free what getenv() reads on another thread. Never destroyed.
   static std::mutex& mutex = *new std::mutex;
   static std::deque<Environment>& kept = *new std::deque<Environment>;
   std::lock_guard lock(mutex);
@@ -67,7 +67,7 @@ void useLibraryVariables(std::span<const unsigned char> list) {
     if (!isOfNames(*each)) next.all.push_back(*each);
   for (std::string& variable : next.variables) next.all.push_back(variable.data());
   next.all.push_back(nullptr);
-  std::atomic_ref(environ).store(next.all.data(), std::memory_order_release);  // what it points to is there before
+  std::atomic_ref(environ).store(next.all.data(), std::memory_order_release);  // release: the array's content is visible before its address
 }
 
 }  // namespace vgpu::api

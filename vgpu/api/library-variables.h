@@ -1,7 +1,7 @@
-// Variables of a program's environment that decide what a library computes: natively the library reads them in the program. The worker gets
-// these few with each handle that is made, and with its recipe, so that another worker has them too.
+// Environment variables of a program that affect a library's results: natively the library reads them in the program's process. The worker
+// gets them with each handle that is made, and with its recipe, so that every later worker has them too.
 //
-// They are a list of bytes: each variable that is set as NAME=VALUE with a zero byte behind it, and another zero byte.
+// They are sent as a list of bytes: each variable that is set as NAME=VALUE with a terminating zero byte, and a final zero byte.
 #pragma once
 
 #include <span>
@@ -9,11 +9,11 @@
 
 namespace vgpu::api {
 
-// This process's, but for values that are longer than any which a library takes.
+// The list of this process's variables, without values that are longer than any that a library accepts.
 std::string libraryVariables();
 
-// Makes those of a list this process's: others of these names are not set any more, and what else the list has is left out. An empty one is
-// none, and changes nothing. The list is not trusted. Other threads may read the environment meanwhile, but not change it.
+// Sets this process's variables to those of a list: variables of the known names that the list lacks become unset, and unknown entries are
+// ignored. An empty list has no effect. The list is not trusted. Other threads may read the environment meanwhile, but not change it.
 void useLibraryVariables(std::span<const unsigned char> list);
 
 }  // namespace vgpu::api

@@ -33,7 +33,7 @@ bool takes(const LibraryEntry& entry, uint8_t wanted, uint8_t given) {
   return given == wanted || (given < objectTypes.size() && objectTypes[given].also == wanted && entry.does != Does::destroy);
 }
 
-// library_types.h (CUDA 13.0): even and odd numbers are no rule, so each is named. What is smaller than a byte is packed.
+// library_types.h (CUDA 13.0). The numbers follow no pattern, so each is listed. Types smaller than a byte are packed.
 uint32_t bytesOfDataType(uint64_t type) {
   constexpr uint8_t bytes[] = {
       4, 8, 2, 1, 8, 16, 4, 2,   // R_32F R_64F R_16F R_8I C_32F C_64F C_16F C_8I
@@ -70,7 +70,7 @@ uint64_t pointedBytes(const LibraryEntry& entry, size_t index, std::span<const u
   if (argument.typedBy == TypedBy::computeType) element = bytesOfScale(words[argument.type], words[argument.resultType]);
   if (argument.typedBy == TypedBy::object) element = bytesOfDataType(scaleType);
   if (argument.count != noArgument) {
-    constexpr uint64_t most = uint64_t{1} << 24;  // more than any frame takes; so the product does not wrap around
+    constexpr uint64_t most = uint64_t{1} << 24;  // more than any frame takes; prevents overflow of the product
     bool isNarrow = entry.arguments[argument.count].bytes == 4;
     auto number = isNarrow ? int64_t{static_cast<int32_t>(words[argument.count])} : static_cast<int64_t>(words[argument.count]);
     count = number < 0 ? 0 : std::min<uint64_t>(static_cast<uint64_t>(number), most);

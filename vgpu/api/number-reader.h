@@ -1,4 +1,4 @@
-// Reads the fields of any method's frame that the table of effects names by their places.
+// Reads fields of any method's frame, by the offsets in the table of effects.
 #pragma once
 
 #include <algorithm>
@@ -8,13 +8,13 @@
 
 namespace vgpu::api {
 
-// As FlatReader: the frame is checked, and a field that it lacks is 0.
+// Like FlatReader: the frame is checked, and a missing field reads as 0.
 class NumberReader : public FlatReader {
  public:
   using FlatReader::FlatReader;
   kj::ArrayPtr<const kj::byte> list(uint32_t pointer) const { return readData(pointer); }
   uint64_t read(NumberField field) const { return field.bytes == 8 ? get<uint64_t>(field.offset) : get<uint32_t>(field.offset); }
-  // The first number, times each other one that is not 0: UINT64_MAX if that is more, 0 of none.
+  // The product of the first number and each further number that is not 0; UINT64_MAX on overflow, 0 for an empty list.
   uint64_t product(std::span<const NumberField> factors) const {
     uint64_t product = factors.empty() ? 0 : read(factors.front());
     for (size_t i = 1; i < factors.size(); ++i)

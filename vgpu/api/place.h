@@ -1,11 +1,11 @@
-// A field of type `place`: one end of a copy, in one number that says by its upper bits what it is.
+// A field of type `place`: one end of a copy, in one number whose upper bits say what it is.
 //
-//   0                     of the call itself: a source is the data in the frame, a destination the slot on which the call waits
+//   0                     part of the call: the source is the data in the frame, the destination the slot on which the call waits
 //   below 2^52            an address: memory of a device, or the program's
 //   an array's handle     63..60 are 0, 59..52 its kind (handle.h)
 //   2^60 + n              staging slab n
 //
-// Whoever reads one of a frame checks what it names: a program may write any number.
+// A reader of a frame must check what the place names: a program may write any number.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ enum class PlaceType : uint8_t { CALL, ADDRESS, ARRAY, SLAB, NONE };
 
 class Place {
  public:
-  constexpr Place() = default;  // of the call
+  constexpr Place() = default;  // part of the call
   constexpr explicit Place(uint64_t number) : bits(number) {}
 
-  // An address that no memory can have is no place.
+  // An address that no memory can have yields an invalid place.
   static constexpr Place address(uint64_t address) { return Place(address < firstHandle ? address : nowhere); }
-  // The handle of another kind is that of no array.
+  // A handle of another kind yields the handle of no array.
   static constexpr Place array(uint64_t handle) {
     return Place(handle == 0 || handleKind(handle) == arrayKind ? handle : makeHandle(Kind::ARRAY, 0xf, ~0u, ~0u >> 8));
   }
@@ -35,7 +35,7 @@ class Place {
     return bits >= firstSlab && bits < 2 * firstSlab ? PlaceType::SLAB : PlaceType::NONE;
   }
   constexpr bool isArray() const { return handleKind(bits) == arrayKind; }
-  // As a frame has it.
+  // The number in a frame.
   constexpr uint64_t number() const { return bits; }
   // The address, the array's handle, or the slab's number.
   constexpr uint64_t value() const { return type() == PlaceType::SLAB ? bits - firstSlab : bits; }

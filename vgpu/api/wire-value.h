@@ -27,7 +27,7 @@ constexpr T fromWire(W value) {
   }
 }
 
-// Whether an enumeration has the value, of those from `first` to `last`.
+// Whether `value` is one of an enumeration whose values are `first` to `last`.
 template <typename Enumeration>
 constexpr bool isWithin(Enumeration value, int64_t first, int64_t last) {
   auto number = static_cast<int64_t>(static_cast<std::underlying_type_t<Enumeration>>(value));

@@ -16,19 +16,19 @@ namespace {
 enum class Action { hit, stop, kill };
 constexpr std::string_view actionNames[] = {"hit", "stop", "kill"};
 
-// What the environment asks for. Read once, as the process starts.
+// The fault point that the environment asks for. Read once, at process start.
 struct Plan {
-  std::optional<size_t> point;  // of the table
+  std::optional<size_t> point;  // index into faultPoints
   Action action = Action::kill;
   long count = 1;
   std::string log;
-  std::atomic<long> seen{0};  // of `point`
+  std::atomic<long> seen{0};  // how often `point` has been reached
 
   Plan();
   bool read(std::string_view text);
 };
 
-// The part of `text` before the next colon, which goes with it.
+// Splits off the part of `text` before the next colon; `text` keeps what follows the colon.
 std::string_view takePart(std::string_view& text) {
   std::string_view part = text.substr(0, text.find(':'));
   text.remove_prefix(std::min(text.size(), part.size() + 1));
@@ -59,7 +59,7 @@ Plan::Plan() {
   faultPointsOn = point || !log.empty();
 }
 
-// One write, so that lines of several processes do not mix.
+// One write call, so that lines of several processes do not mix.
 void append(const std::string& log, const std::string& line) {
   int fd = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (fd < 0) return;
@@ -83,7 +83,8 @@ void hitFaultPoint(FaultPointName name) {
                                  actionNames[static_cast<size_t>(action)]));
   }
   if (action == Action::kill) kill(getpid(), SIGKILL);
-  // Of this thread: one of the process may reach another thread first, while this one goes on and takes a lock of the store.
+  // raise() signals this thread: a signal to the process could stop another thread first, while this one goes on and takes a lock of the
+  // store.
   if (action == Action::stop) raise(SIGSTOP);
 }
 

@@ -1,7 +1,7 @@
-// Fault points: named places of the control plane at which a test kills or stops the process, so that every step of run, suspend
-// and resume is interrupted on purpose, not by chance.
+// Fault points: named places of the control plane at which a test kills or stops the process, so that every step of run, suspend and resume
+// can be interrupted on purpose.
 //
-//   VGPU_FAULT_POINT=NAME[:ACTION[:COUNT]]   at the COUNTth time (first) that a process reaches NAME: `kill` (SIGKILL, the
+//   VGPU_FAULT_POINT=NAME[:ACTION[:COUNT]]   acts when a process reaches NAME for the COUNTth time (1 by default): `kill` (SIGKILL, the
 //                                            default), `stop` (SIGSTOP), or `hit` (go on)
 //   VGPU_FAULT_LOG=FILE                      every process appends a line "NAME PROCESS PID ACTION" for each point that it
 //                                            reaches, before it acts; ACTION is `hit` if no other action is set for it
@@ -102,7 +102,7 @@ inline constexpr FaultPoint faultPoints[] = {
     {"gc.index-written", "vgpuctl", "the store's index has forgotten what nobody needs; its bytes are still there"},
 };
 
-// The name of a point, checked against the table by the compiler.
+// The name of a fault point, checked against the table at compile time.
 class FaultPointName {
  public:
   consteval FaultPointName(const char* text) : index(find(text)) {}

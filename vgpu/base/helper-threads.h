@@ -1,4 +1,4 @@
-// Work of the calling thread in which others help, as many as the system has.
+// Runs work on the calling thread and on as many helper threads as the system can provide.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace vgpu {
 
-// Calls `work` on this thread and on `helpers` others, fewer where the system has no threads for so many, and returns when all have
-// returned. `work` must not throw, and takes its pieces from what all share.
+// Calls `work` on this thread and on `helpers` others (fewer if the system cannot start that many), and returns when all calls have
+// returned. `work` must not throw; the calls take their pieces of the work from shared state.
 template <typename Work>
 void runWithHelpers(size_t helpers, const Work& work) {
   std::vector<std::jthread> threads;
   try {
     while (threads.size() < helpers) threads.emplace_back(std::cref(work));
-  } catch (const std::exception&) {  // the others do it
+  } catch (const std::exception&) {  // the threads that did start do all of the work
   }
   work();
 }

@@ -24,7 +24,7 @@ inline bool isHex(const std::string& text) {
   return text.size() % 2 == 0 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// Of a text that isHex().
+// `hex` must be a text for which isHex() is true.
 inline std::vector<std::byte> bytesOf(const std::string& hex) {
   std::vector<std::byte> bytes(hex.size() / 2);
   for (size_t i = 0; i < bytes.size(); ++i) {

@@ -7,7 +7,7 @@
 
 namespace vgpu {
 
-// proc_meminfo(5): the total is the first line, what is available the third.
+// proc_meminfo(5): the first line is the total, the third the available memory.
 MachineMemory machineMemory() {
   std::ifstream info("/proc/meminfo");
   MachineMemory memory;

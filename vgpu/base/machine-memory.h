@@ -1,4 +1,4 @@
-// This machine's memory, as the system tells it.
+// This machine's memory, as the system reports it.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,8 @@
 
 namespace vgpu {
 
-// In bytes. `availableBytes`: what can be had without taking it from other processes; without limit if the system says nothing.
+// In bytes. `availableBytes`: what can be allocated without taking memory from other processes; the maximum value if the system does not
+// say.
 struct MachineMemory {
   uint64_t totalBytes = 0, availableBytes = std::numeric_limits<uint64_t>::max();
 };

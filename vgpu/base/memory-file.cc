@@ -49,7 +49,7 @@ MemoryFile MemoryFile::adopt(int fd, uint64_t leastBytes, uint64_t mostBytes) {
   KJ_SYSCALL(fstat(fd, &status));
   KJ_REQUIRE(isSealed(fd), "shared memory must be a memfd that is sealed against resizing");
   file.size = static_cast<uint64_t>(status.st_size);
-  KJ_REQUIRE(file.size >= leastBytes && file.size <= mostBytes, "shared memory of a size that was not agreed", file.size,
+  KJ_REQUIRE(file.size >= leastBytes && file.size <= mostBytes, "shared memory of an unexpected size", file.size,
              leastBytes, mostBytes);
   return file;
 }
@@ -58,13 +58,13 @@ MemoryFile MemoryFile::adoptPiece(int fd, uint64_t bytes) {
   MemoryFile file(fd, bytes);
   struct stat status;
   KJ_SYSCALL(fstat(fd, &status));
-  KJ_REQUIRE(S_ISREG(status.st_mode) && status.st_nlink > 0, "shared memory must be a sealed memfd, or a piece of a named file");
+  KJ_REQUIRE(S_ISREG(status.st_mode) && status.st_nlink > 0, "shared memory must be a sealed memfd, or a range of a named file");
   off_t position;
   KJ_SYSCALL(position = lseek(fd, 0, SEEK_CUR));
   file.start = static_cast<uint64_t>(position);
   const auto end = static_cast<uint64_t>(status.st_size);
   KJ_REQUIRE(position > 0 && file.start % hostPageBytes == 0 && file.start <= end && bytes <= end - file.start,
-             "a piece of a file that the file does not have", file.start, bytes, end);
+             "a range past the end of its file", file.start, bytes, end);
   return file;
 }
 
@@ -88,7 +88,7 @@ Mapping::Mapping(const MemoryFile& file, void* address) : size(file.bytes()) {
   if (mapped == MAP_FAILED) KJ_FAIL_SYSCALL("mmap", errno, address, size);
   start = static_cast<std::byte*>(mapped);
   madvise(start, size, MADV_DONTDUMP);
-  madvise(start, size, MADV_HUGEPAGE);  // fewer, larger pages for the GPU's copies, if the system allows it
+  madvise(start, size, MADV_HUGEPAGE);  // if the system allows it: fewer and larger pages speed up the GPU's copies
 }
 
 Mapping::Mapping(Mapping&& other) noexcept

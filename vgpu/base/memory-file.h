@@ -1,6 +1,6 @@
-// A piece of memory that two processes share: a memfd of fixed size, sealed against resizing, so that neither side can
-// make the other fault by truncating it. Or a piece of a file with a name, which a virtual machine has as its device
-// (vgpu/wire/guest-file.h): that guest cannot resize it.
+// A piece of memory that two processes share: a memfd of fixed size, sealed against resizing, so that neither side can make the other fault
+// by truncating it. Or a piece of a named file that a virtual machine has as a device (vgpu/wire/guest-file.h); that guest cannot resize
+// the file.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +13,20 @@ namespace vgpu {
 class MemoryFile {
  public:
   MemoryFile() = default;
-  // A new one of `bytes`, sparse. Throws kj::Exception.
+  // Creates a sparse memfd of `bytes`. Throws kj::Exception.
   static MemoryFile create(const std::string& name, uint64_t bytes);
   // Takes ownership of `fd`, which came from an untrusted process. Throws kj::Exception unless it is a memfd of a size
   // between `leastBytes` and `mostBytes`, sealed against growing and shrinking.
   static MemoryFile adopt(int fd, uint64_t leastBytes, uint64_t mostBytes);
-  // Whether it is a memfd that is sealed so.
+  // Whether `fd` is a memfd that is sealed against growing and shrinking.
   static bool isSealed(int fd);
-  // Whether the bytes of any file are in memory alone: a memfd's, one's of /dev/shm or of huge pages.
+  // Whether the file's bytes exist only in memory: a memfd, a file of /dev/shm or one of huge pages.
   static bool isInMemory(int fd);
-  // Of what pages its mappings are made, in bytes: whole ones are mapped and unmapped. Of huge pages, theirs.
+  // The page size of the file's mappings, in bytes: mappings and unmappings are multiples of it. For huge pages, the huge page's size.
   static uint64_t pageBytes(int fd);
-  // Takes ownership of `fd`, a file with a name: the piece of `bytes` that begins at the descriptor's position, so that whoever
-  // is passed the descriptor has the same piece. Throws kj::Exception if the file has no such piece, or it begins in a page.
+  // Takes ownership of `fd`, a named file: adopts the piece of `bytes` that begins at the descriptor's file position, so that every process
+  // that receives the descriptor has the same piece. Throws kj::Exception if the file has no such piece, or if the piece does not begin at
+  // a page.
   static MemoryFile adoptPiece(int fd, uint64_t bytes);
 
   MemoryFile(MemoryFile&&) noexcept;
@@ -34,7 +35,7 @@ class MemoryFile {
 
   int fd() const { return descriptor; }
   uint64_t bytes() const { return size; }
-  // Where it begins in the file; not 0 for a piece.
+  // The offset in the file at which the piece begins; 0 if this is a whole memfd.
   uint64_t offset() const { return start; }
   bool isPiece() const { return start != 0; }
 
@@ -60,7 +61,8 @@ class Mapping {
   struct Piece {
     uint64_t offset, bytes;
   };
-  // Unmaps all but `kept`, in order, which stay mapped and are not this object's any more. It has nothing afterwards.
+  // Unmaps everything except `kept` (in ascending order). The kept pieces stay mapped but no longer belong to this object, which owns
+  // nothing afterwards.
   void unmapAllBut(const std::vector<Piece>& kept);
 
  private:

@@ -1,5 +1,5 @@
-// NVML of this host (libnvidia-ml.so.1), loaded and initialized when it is first asked, until the process ends: that takes tens of
-// milliseconds. Its header is not part of every toolkit, so who calls a function knows its type. Any thread.
+// NVML of this host (libnvidia-ml.so.1), loaded and initialized at first use (which takes tens of milliseconds) and kept until the process
+// ends. Not every toolkit has its header, so each caller declares the type of the function that it calls. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@ namespace vgpu {
 
 constexpr int nvmlSuccess = 0;
 
-// The function of that name; nullptr if the host has no NVML that works, or an older one without it.
+// The NVML function `name`; nullptr if the host has no working NVML, or an older one without that function.
 void* nvmlFunction(const char* name);
 
-// nvmlFieldValue_t, of which `value` is a union: of fields whose values are unsigned numbers.
+// nvmlFieldValue_t, for fields whose values are unsigned numbers: `value` is the member of its union for those.
 struct NvmlField {
   unsigned field, scope;
   long long timestamp, latency;
@@ -21,7 +21,7 @@ struct NvmlField {
     unsigned long long whole;
   };
 };
-// Numbers of fields, and of the type of their values.
+// Field numbers, and the number of the type of their values.
 constexpr unsigned nvmlLinkCount = 91, nvmlLinkState = 165, nvmlLinkVersion = 166;
 constexpr int nvmlUnsigned = 1;
 
@@ -32,7 +32,8 @@ struct NvmlPci {
   char id[32];
 };
 
-// What is known of a link of NVLink; capabilities are a bit each (nvmlNvLinkCapability_t), the PCI address is the other end's.
+// Properties of one NVLink. `capabilities` has one bit per capability (nvmlNvLinkCapability_t); the PCI address is that of the link's other
+// end.
 struct NvmlLink {
   uint32_t isActive, capabilities, version, remoteType, domain, bus, device, ids, subsystem;
 };

@@ -1,6 +1,6 @@
-// What the time of a suspend, a snapshot or a resume goes to, phase by phase.
+// How much of the time of a suspend, a snapshot or a resume each phase takes.
 //
-// Of the one thread that does the work: what others do meanwhile belongs to the phase that waits for them.
+// Measures the thread that does the work: work of other threads counts for the phase in which this thread waits for it.
 #pragma once
 
 #include <algorithm>
@@ -11,12 +11,12 @@
 
 namespace vgpu {
 
-// Seconds, in the order in which the phases first ended.
+// Seconds per phase, ordered by when each phase first ended.
 using PhaseTimes = std::vector<std::pair<std::string, double>>;
 
 class PhaseClock {
  public:
-  // All since the last end was `phase`. One that ends several times counts once, with all of it.
+  // Attributes the time since the last call to `phase`. A phase that ends several times gets the sum.
   void end(const char* phase) {
     auto now = Clock::now();
     double seconds = std::chrono::duration<double>(now - std::exchange(since, now)).count();

@@ -12,8 +12,8 @@
 namespace vgpu {
 namespace {
 
-// A link made by us or by root is trusted. Replacing it takes write access to the folder around it, with which another user could
-// replace a folder of ours just as well.
+// A link that we or root made is trusted: to replace it, another user would need write access to the folder around it, and could then
+// replace a real folder of ours just as well.
 bool leadsAstray(const std::string& path, std::string& problem) {
   struct stat status;
   if (lstat(path.c_str(), &status) < 0 || !S_ISLNK(status.st_mode)) return false;

@@ -1,4 +1,4 @@
-// A folder that its owner alone can write: no other user can put a file there that we would trust.
+// A folder that only its owner can write to: no other user can put a file there that we would trust.
 #pragma once
 
 #include <kj/io.h>

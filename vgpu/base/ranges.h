@@ -1,5 +1,5 @@
-// Address ranges in a map by where they begin, none of which overlap. An entry is its number of bytes, or has it: `bytes`, or what
-// `size` says of it.
+// Non-overlapping address ranges in a map, keyed by their start address. The mapped value gives the number of bytes: itself, its member
+// `bytes`, or what `size` returns for it.
 #pragma once
 
 #include <cstdint>

@@ -6,9 +6,9 @@ namespace vgpu {
 
 constexpr uint64_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB, TiB = 1024 * GiB;
 
-constexpr uint64_t hostPageBytes = 4 * KiB;  // of x86-64
+constexpr uint64_t hostPageBytes = 4 * KiB;  // x86-64's page size
 
-// `bytes` up to the next multiple of `unit`.
+// Rounds `bytes` up to a multiple of `unit`.
 constexpr uint64_t roundUp(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 }  // namespace vgpu

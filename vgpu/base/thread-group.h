@@ -1,6 +1,6 @@
-// Threads that do one piece of work together: what the first of them throws ends all, and comes out of join().
+// Threads that work together: the first exception that any of them throws ends all of them, and join() throws it.
 //
-// Owns the threads. Of the thread that made it, but for fail() and hasFailed().
+// Owns the threads. Used by the thread that made it, except fail() and hasFailed(), which any thread may call.
 #pragma once
 
 #include <kj/exception.h>
@@ -14,17 +14,17 @@ namespace vgpu {
 
 class ThreadGroup {
  public:
-  // `stop` makes every thread end soon. It is called when one has failed, by any thread, maybe more than once.
+  // `stop` makes every thread end soon. Any thread may call it, possibly more than once, after one of them has failed.
   explicit ThreadGroup(std::function<void()> stop) : stop(std::move(stop)) {}
   ~ThreadGroup() { end(); }
   ThreadGroup(const ThreadGroup&) = delete;
   ThreadGroup& operator=(const ThreadGroup&) = delete;
 
-  // Throws std::system_error if the system has no thread for it.
+  // Throws std::system_error if the system cannot start a thread.
   void start(std::function<void()> work) {
     threads.emplace_back([this, work = std::move(work)] { guard(work); });
   }
-  // Runs `work` here, as if it were a thread of the group.
+  // Runs `work` on the calling thread, as if that were a thread of the group.
   void guard(const std::function<void()>& work) {
     KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { work(); })) {
       {
@@ -34,7 +34,7 @@ class ThreadGroup {
       stop();
     }
   }
-  // Waits until all have ended, and throws what the first of them has thrown.
+  // Waits until all threads have ended, and throws the first exception that one of them threw.
   void join() {
     for (auto& thread : threads) thread.join();
     threads.clear();

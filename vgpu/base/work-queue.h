@@ -1,4 +1,4 @@
-// A queue between threads. It holds as many items as are put into it: slots of a ring, of which there are few.
+// A queue between threads, without a bound: its items are slots of a ring, so there are few.
 //
 // Any number of threads. Its mutex is a leaf.
 #pragma once
@@ -23,25 +23,25 @@ class WorkQueue {
     changed.notify_one();
   }
 
-  // Waits for one. Nothing if none is left after close(), or after stop().
+  // Waits for an item. Returns nothing if the queue is empty after close(), or after stop().
   std::optional<Item> pop() {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return stopped || closed || !items.empty(); });
     return take();
   }
-  // Nothing if none is there now.
+  // Returns nothing if the queue is empty now.
   std::optional<Item> tryPop() {
     std::lock_guard lock(mutex);
     return take();
   }
 
-  // No more are put into it.
+  // No more items will be pushed.
   void close() {
     std::lock_guard lock(mutex);
     closed = true;
     changed.notify_all();
   }
-  // Those in it are not wanted any more.
+  // Discards the queue's items.
   void stop() {
     std::lock_guard lock(mutex);
     stopped = true;
@@ -62,8 +62,8 @@ class WorkQueue {
   bool closed = false, stopped = false;
 };
 
-// Items of numbers 0, 1, …, handed over in any order and taken in theirs. Fewer than `most` are between the first that was not
-// taken and the last that was handed over. Any number of threads hand over, one takes.
+// Items numbered 0, 1, …, handed over in any order and taken in the order of their numbers. At most `most` numbers lie between the first
+// item not yet taken and the last one handed over. Any number of threads hand over, one takes.
 template <typename Item>
 class OrderedHandover {
  public:
@@ -75,13 +75,13 @@ class OrderedHandover {
     changed.notify_one();
   }
 
-  // The next one. Nothing after stop().
+  // Waits for the next item. Returns nothing after stop().
   std::optional<Item> take() {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return stopped || here(); });
     return takeHere();
   }
-  // Nothing if it is not there yet.
+  // Returns nothing if the next item has not been handed over yet.
   std::optional<Item> tryTake() {
     std::lock_guard lock(mutex);
     return takeHere();

@@ -1,5 +1,5 @@
-// The bytes of a connection: as they are (PlainStream), encrypted (tools/relay/tls-stream.h), or in memory that is shared with a
-// virtual machine (tools/relay/guest-stream.h). Nothing here blocks. One thread.
+// The bytes of a connection: unencrypted (PlainStream), encrypted (tools/relay/tls-stream.h), or through memory shared with a virtual
+// machine (tools/relay/guest-stream.h). Nothing here blocks. One thread.
 #pragma once
 
 #include <kj/io.h>
@@ -15,24 +15,25 @@ class ByteStream {
  public:
   virtual ~ByteStream() noexcept(false) = default;
 
-  // Both return how many bytes were moved. If these are fewer than there was room for, or than were given, no more can be moved
-  // until poll() says so, or the stream has ended.
+  // Both return the number of bytes moved. If that is less than the room or the bytes given, nothing more can be moved until poll() reports
+  // it, or the stream has ended.
   virtual size_t read(std::span<std::byte> room) = 0;
-  // What was not taken must be given again, as it was.
+  // The caller must pass the bytes that were not taken again, unchanged.
   virtual size_t write(std::span<const std::byte> bytes) = 0;
 
-  virtual int fd() const = 0;  // -1: none, for which poll() does not wait
-  // What poll() must wait for before a read, or a write, can move something.
+  virtual int fd() const = 0;  // -1: no descriptor to poll()
+  // The poll() events after which a read, or a write, can make progress.
   virtual short eventsOf(bool reading, bool writing) const = 0;
 
-  // Nanoseconds after which it must be looked at, whatever poll() says.
+  // The longest time in nanoseconds after which the stream must be checked again even if poll() reports nothing.
   virtual uint64_t mostSleep() const { return UINT64_MAX; }
 
-  // Whether read() may bring more, and write() take more: who takes nothing more may still have said why.
+  // Whether read() may still return bytes, and whether write() may still take some. A peer that reads no more may still have sent its
+  // reason.
   bool bringsMore() const { return isReadable; }
   bool takesMore() const { return isWritable; }
   bool hasEnded() const { return !isReadable || !isWritable; }
-  const std::string& whyEnded() const { return why; }  // of the end that was found first; empty while it goes on
+  const std::string& whyEnded() const { return why; }  // the reason of whichever end was detected first; empty while the stream is open
 
  protected:
   void endReading(const std::string& reason) { end(isReadable, reason); }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t mostSegments = 64;
 
-// Room for the descriptors of one message, aligned as the kernel's header wants it.
+// A buffer for the descriptors of one message, aligned for cmsghdr.
 union Ancillary {
   cmsghdr header;
   char bytes[CMSG_SPACE(sizeof(int) * ControlChannel::mostDescriptors)];
@@ -47,7 +47,7 @@ void collect(msghdr& header, std::vector<kj::AutoCloseFd>& descriptors) {
   }
 }
 
-// Words of all segments, from a segment table whose first half-word is the number of segments less one.
+// The number of words of all segments, from a segment table whose first half-word is the number of segments less one.
 size_t bodyWords(kj::ArrayPtr<const uint32_t> table) {
   size_t words = 0;
   for (uint32_t i = 0; i <= table[0]; ++i) words += table[1 + i];
@@ -73,7 +73,7 @@ void ControlChannel::await(short events, const Deadline& deadline) {
     if (polled[0].revents != 0) return;
     if (milliseconds >= 0) {
       kj::throwFatalException(
-          kj::Exception(kj::Exception::Type::OVERLOADED, __FILE__, __LINE__, kj::str("no answer in time")));
+          kj::Exception(kj::Exception::Type::OVERLOADED, __FILE__, __LINE__, kj::str("no reply in time")));
     }
   }
 }
@@ -93,7 +93,7 @@ void ControlChannel::send(capnp::MessageBuilder& message, kj::ArrayPtr<const int
     ssize_t sent = sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent > 0) {
       rest = rest.slice(static_cast<size_t>(sent), rest.size());
-      descriptors = nullptr;  // they went with the first byte
+      descriptors = nullptr;  // sent with the first byte
     } else if (errno == EAGAIN) {
       await(POLLOUT, deadline);
     } else if (errno == EPIPE || errno == ECONNRESET) {
@@ -129,7 +129,7 @@ size_t ControlChannel::receiveSome(kj::ArrayPtr<kj::byte> bytes, std::vector<kj:
   }
 }
 
-// False if the connection ends before the first byte and `mayEnd`.
+// Returns false if `mayEnd` and the connection ends before the first byte.
 bool ControlChannel::fill(kj::ArrayPtr<kj::byte> bytes, std::vector<kj::AutoCloseFd>& descriptors, bool mayEnd,
                           const Deadline& deadline) {
   for (size_t done = 0; done < bytes.size();) {
@@ -150,7 +150,7 @@ std::optional<ControlMessage> ControlChannel::receive(size_t wanted, Deadline de
   size_t tableEntries = (size_t{table[0]} + 3) / 2 * 2;  // the count, the sizes, and a pad to whole words
   fill(all.slice(2, tableEntries).asBytes(), message.descriptors, false, deadline);
   size_t words = bodyWords(all);
-  KJ_REQUIRE(words <= mostBytes / sizeof(capnp::word), "what arrived is no control message, or too large", words);
+  KJ_REQUIRE(words <= mostBytes / sizeof(capnp::word), "a control message that is malformed or too large", words);
 
   size_t tableWords = tableEntries / 2;
   auto flat = kj::heapArray<capnp::word>(tableWords + words);

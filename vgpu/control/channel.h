@@ -1,6 +1,6 @@
-// Messages between an application process and vgpud (ToNode, ToSession of control.capnp), with descriptors beside them, over a
-// connected unix stream socket: Cap'n Proto's standard stream framing, one message after the other, read and written by blocking
-// calls. It is for the program's side, which must not bring an event loop.
+// Messages between an application process and vgpud (ToNode, ToSession of control.capnp), with descriptors beside them, over a connected
+// unix stream socket: Cap'n Proto's standard stream framing, one message after the other, read and written by blocking calls. Used on the
+// program's side, which must not have an event loop.
 //
 // A channel owns its socket and is used by one thread at a time. The peer's messages are not trusted: size, framing and number of
 // descriptors are bounded, and unexpected descriptors are closed.
@@ -28,7 +28,7 @@ class ControlChannel {
   static constexpr size_t mostBytes = size_t{256} << 10;  // of one message
   static constexpr size_t mostDescriptors = 8;            // beside one message
 
-  // `wake`, if given, is a descriptor that ends a blocked call when it becomes readable. It must outlive the channel.
+  // `wake`, if given, is a descriptor that interrupts a blocked call when it becomes readable. It must outlive the channel.
   explicit ControlChannel(kj::AutoCloseFd socket, int wake = -1);
 
   int fd() const { return socket; }

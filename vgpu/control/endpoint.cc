@@ -68,7 +68,7 @@ Address vsockAddress(const Endpoint& endpoint, bool passive) {
       kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__, kj::heapString(message.data(), message.size())));
 }
 
-// A name server that does not reply, or a system without memory or descriptors: whoever asks again may succeed.
+// A name server that does not reply, or a system without memory or descriptors: a later attempt may succeed.
 [[noreturn]] void failToResolve(const Endpoint& endpoint, int error) {
   const std::string reason = error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error);
   const std::string message = "the address " + endpoint.text() + " cannot be resolved: " + reason;
@@ -96,18 +96,18 @@ std::vector<Address> resolve(const Endpoint& endpoint, bool passive) {
 
 kj::AutoCloseFd socketFor(Address& address) {
   int fd = socket(address.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0 && errno == EAFNOSUPPORT) fail("this system has no such sockets (vsock: or IPv6)");
+  if (fd < 0 && errno == EAFNOSUPPORT) fail("this system does not support such sockets (vsock: or IPv6)");
   if (fd < 0) KJ_FAIL_SYSCALL("socket", errno);
   return kj::AutoCloseFd(fd);
 }
 
-// Connections that a socket accepts inherit it.
+// Sockets accepted from this one inherit the option.
 void setNoDelay(int fd, const Endpoint& endpoint) {
   int on = 1;
   if (endpoint.transport != Transport::vsock) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-// 0, or why there is no connection.
+// Returns 0 or an errno.
 int connectWithin(int fd, Address& address) {
   if (connect(fd, address.get(), address.length) == 0) return 0;
   if (errno != EINPROGRESS && errno != EINTR) return errno;
@@ -122,18 +122,18 @@ int connectWithin(int fd, Address& address) {
   return error;
 }
 
-// Why nobody may listen there who neither encrypts nor asks who connects; empty if that is safe.
+// Why an unencrypted listener that does not authenticate must not listen at this address; empty if it is safe.
 std::string dangerOf(const Endpoint& endpoint, Address& address) {
   if (endpoint.transport == Transport::tls) return "";
   if (endpoint.transport == Transport::vsock)
     return endpoint.text() +
-           " can be reached by every user of the virtual machines, or of the host, and vsock: neither encrypts nor asks who "
-           "connects: whoever reaches it runs programs as your user. Say --allow-plain if they are yours alone";
+           " can be reached by every user of the virtual machines, or of the host, and vsock: neither encrypts nor asks who connects: "
+           "whoever reaches it runs programs as your user. Give --allow-plain if they are yours alone";
   if (isLoopback(*address.get())) return "";
   return endpoint.text() +
          " can be reached from other hosts, and tcp: neither encrypts nor asks who connects: whoever reaches it runs programs as "
          "your user. Listen on tls:" +
-         endpoint.host + ":PORT, or say --allow-plain if the network is yours alone";
+         endpoint.host + ":PORT, or give --allow-plain if the network is yours alone";
 }
 
 Endpoint endpointOf(Address& address, Transport transport) {
@@ -145,7 +145,7 @@ Endpoint endpointOf(Address& address, Transport transport) {
   }
   char host[NI_MAXHOST], port[NI_MAXSERV];
   int error = getnameinfo(address.get(), address.length, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
-  if (error != 0) fail(std::string("the address of a socket cannot be told: ") + gai_strerror(error));
+  if (error != 0) fail(std::string("the address of a socket cannot be read: ") + gai_strerror(error));
   return {transport, host, port};
 }
 
@@ -176,13 +176,13 @@ std::optional<Endpoint> parseEndpoint(const std::string& text) {
   bool isHost = !endpoint.host.empty();
   if (scheme->transport == Transport::vsock) isHost = endpoint.host == anyCid || numberOf(endpoint.host, VMADDR_CID_ANY - 1);
   if (!isHost || !numberOf(endpoint.port, scheme->mostPort))
-    fail("\"" + text + "\" is no address of a node: give " + endpointForms);
+    fail("\"" + text + "\" is not the address of a node: give " + endpointForms);
   return endpoint;
 }
 
 kj::AutoCloseFd connectTo(const Endpoint& endpoint) {
   if (endpoint.transport == Transport::ivshmem)
-    fail(endpoint.text() + " is memory that this machine shares with its host: programs run through it, and nothing else");
+    fail(endpoint.text() + " is memory that this machine shares with its host: only `vgpuctl run` can use it");
   int error = 0;
   for (Address& address : resolve(endpoint, false)) {
     kj::AutoCloseFd fd = socketFor(address);
@@ -197,7 +197,7 @@ kj::AutoCloseFd connectTo(const Endpoint& endpoint) {
 
 kj::AutoCloseFd listenOn(const Endpoint& endpoint, bool plainAllowed) {
   if (endpoint.transport == Transport::ivshmem)
-    fail("nobody listens on ivshmem: a virtual machine's memory is named with --guest");
+    fail("--listen does not take ivshmem: name a virtual machine's memory with --guest NAME=FILE");
   Address address = resolve(endpoint, true).front();
   std::string danger = plainAllowed ? "" : dangerOf(endpoint, address);
   if (!danger.empty()) fail(danger);

@@ -65,7 +65,7 @@ std::span<const std::byte> bytesOf(const T& one) {
   return std::as_bytes(std::span(&one, 1));
 }
 
-// What a TLS handshake, and what an alert in its place, begin with (RFC 8446, 5.1).
+// The first bytes of a TLS handshake or alert record (RFC 8446, 5.1).
 bool isTls(const void* bytes) {
   auto* at = static_cast<const uint8_t*>(bytes);
   return (at[0] == 21 || at[0] == 22) && at[1] == 3;
@@ -100,7 +100,7 @@ void awaitReady(int fd, short events, GreetingDeadline deadline) {
     pollfd polled{fd, events, 0};
     int ready = poll(&polled, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30)));
     if (ready > 0) return;
-    if (ready == 0) raise(kj::Exception::Type::OVERLOADED, "the other side says nothing");
+    if (ready == 0) raise(kj::Exception::Type::OVERLOADED, "the other side sends nothing");
     if (errno != EINTR) KJ_FAIL_SYSCALL("poll", errno);
   }
 }
@@ -114,10 +114,10 @@ GreetingAnswer greet(ByteStream& stream, const Greeting& greeting, const std::st
   auto answer = std::as_writable_bytes(std::span(&answered, 1));
   constexpr size_t ofTls = 2;
   readAll(stream, answer.first(ofTls), deadline);
-  if (isTls(&answered)) fail("what listens on " + node + " takes TLS only: say tls: in the place of tcp:");
+  if (isTls(&answered)) fail("what listens on " + node + " takes TLS only: use tls: instead of tcp:");
   readAll(stream, answer.subspan(ofTls), deadline);
   if (std::memcmp(answered.magic, magic, sizeof magic) != 0 || answered.reasonBytes > mostReasonBytes)
-    fail("what listens on " + node + " is no vgpud");
+    fail("what listens on " + node + " is not a vgpud");
   if (answered.version != greetingVersion)
     fail("the vgpud on " + node + " speaks version " + std::to_string(answered.version) + " of the link, this one version " +
          std::to_string(greetingVersion) + ": use the same vgpu for both");
@@ -130,10 +130,10 @@ GreetingAnswer greet(ByteStream& stream, const Greeting& greeting, const std::st
 Greeting receiveGreeting(ByteStream& stream, GreetingDeadline deadline) {
   Asked asked;
   readAll(stream, std::as_writable_bytes(std::span(&asked, 1)), deadline);
-  if (isTls(&asked)) fail("it speaks TLS on a port that does not: it must say tcp:, or this vgpud --listen tls:");
-  if (std::memcmp(asked.magic, magic, sizeof magic) != 0) fail("it is no vgpu");
+  if (isTls(&asked)) fail("it speaks TLS, but this port takes plain TCP: use tcp: there, or start this vgpud with --listen tls:");
+  if (std::memcmp(asked.magic, magic, sizeof magic) != 0) fail("it is not vgpu");
   if (asked.version != greetingVersion) {
-    answer(stream, refused, {}, "", deadline);  // the version in the answer says it all
+    answer(stream, refused, {}, "", deadline);  // the version in the answer is the reason
     fail("it speaks version " + std::to_string(asked.version) + " of the link, this vgpud version " +
          std::to_string(greetingVersion));
   }

@@ -1,4 +1,4 @@
-// Whose socket the peer of a connection over loopback is.
+// Finds the owner of the peer's socket of a loopback connection.
 #include "vgpu/control/loopback-peer.h"
 
 #include <arpa/inet.h>
@@ -31,7 +31,7 @@ bool isLoopback(const sockaddr& address) {
 
 namespace {
 
-// An address as /proc/net/tcp has it: words of the address as numbers of this machine, a colon, the port, all in hexadecimal.
+// An address in the format of /proc/net/tcp: the address's words as native integers, a colon, the port, all in hexadecimal.
 std::string procText(const sockaddr_storage& address) {
   char text[64];
   if (address.ss_family == AF_INET) {
@@ -70,13 +70,13 @@ bool mayUseNode(int socket, std::string& problem) {
   sockaddr_storage ours{}, theirs{};
   socklen_t ourLength = sizeof ours, theirLength = sizeof theirs;
   if (getsockname(socket, any(ours), &ourLength) < 0 || getpeername(socket, any(theirs), &theirLength) < 0) {
-    problem = "it has gone";
+    problem = "it has closed the connection";
     return false;
   }
   if (theirs.ss_family == AF_VSOCK || !isLoopback(*any(theirs))) return true;
   auto owner = ownerOf(theirs, ours);
   if (owner && (*owner == geteuid() || *owner == 0)) return true;
-  problem = owner ? "it is of user " + std::to_string(*owner) : "the system does not say whose it is";
+  problem = owner ? "it belongs to user " + std::to_string(*owner) : "the system does not report the user of its process";
   return false;
 }
 

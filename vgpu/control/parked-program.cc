@@ -38,7 +38,7 @@ State stateOf(const MemoryFile& file) {
 
 void setState(const MemoryFile& file, State state) { KJ_SYSCALL(pwrite(file.fd(), &state, sizeof state, stateAt)); }
 
-// With a zero behind it.
+// With a terminating zero.
 std::string textOf(const MemoryFile& file, off_t at, size_t bytes) {
   std::string text(bytes, '\0');
   ssize_t count;
@@ -53,7 +53,7 @@ void setText(const MemoryFile& file, off_t at, size_t bytes, std::string text) {
   KJ_SYSCALL(pwrite(file.fd(), text.data(), bytes, at));
 }
 
-// The descriptor's own name, as of an open file, is no proof: MemoryFile::adopt() looks at what it is.
+// The link text alone proves nothing, because any open file may have that name: MemoryFile::adopt() checks the file itself.
 std::optional<MemoryFile> open(pid_t pid, const std::string& descriptor) {
   std::string path = fmt::format("/proc/{}/fd/{}", pid, descriptor);
   char text[64];
@@ -64,12 +64,12 @@ std::optional<MemoryFile> open(pid_t pid, const std::string& descriptor) {
   return MemoryFile::adopt(fd, fileBytes, fileBytes);
 }
 
-// By a signal.
+// Whether the process is stopped by a signal.
 bool isStopped(pid_t pid) {
   std::ifstream status(fmt::format("/proc/{}/stat", pid));
   std::string text;
   std::getline(status, text);
-  size_t end = text.rfind(')');  // the name before it may hold anything
+  size_t end = text.rfind(')');  // the process name in front of it may contain any character
   return end != text.npos && end + 2 < text.size() && text[end + 2] == 'T';
 }
 
@@ -115,16 +115,16 @@ void ParkedProgram::attach(const std::string& directory, const std::string& sess
   if (process.get() < 0 && errno == ESRCH) fail(ended);
   if (process.get() < 0) KJ_FAIL_SYSCALL("pidfd_open", errno, pid);
   for (const auto late = std::chrono::steady_clock::now() + limit; std::chrono::steady_clock::now() < late;) {
-    // Each time: one that CRIU has just restored stops only when it next gets a processor.
+    // In every round: a process that CRIU has just restored stops only when it next gets a processor.
     if (isStopped(pid)) kill(pid, SIGCONT);
     State state = stateOf(file);
     if (state == State::attached) return;
     if (state == State::failed)
       fail(fmt::format("the parked program (pid {}) cannot go on in {}: {}", pid, directory, textOf(file, textAt, textBytes)));
-    pollfd end{process, POLLIN, 0};  // also if nobody has waited for it yet
+    pollfd end{process, POLLIN, 0};  // readable when the process has ended, even before it is reaped
     if (poll(&end, 1, lookMilliseconds) > 0) fail(ended);
   }
-  fail(fmt::format("the parked program (pid {}) does not answer: is it traced?", pid));
+  fail(fmt::format("the parked program (pid {}) does not answer: is it stopped by a debugger?", pid));
 }
 
 bool ParkedProgram::isIn(const std::string& directory) const {

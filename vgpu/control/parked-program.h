@@ -1,18 +1,18 @@
-// A parked program: suspended, and without anything of a node: no connection, no socket, no state directory, no object list on
-// disk. So its process can be saved as it is, and restored on a machine that has none of these. What it waits for comes through a
-// file of its own in memory, called `vgpu-parked`, which whoever may debug the process finds in /proc/PID/fd:
+// A parked program: suspended, and using nothing of a node: no connection, no socket, no state directory, no object list on disk. So its
+// process can be saved unchanged, and restored on a machine that has none of these. It waits for messages in a memfd of its own, called
+// `vgpu-parked`, which any process that may debug it finds in /proc/PID/fd:
 //
 //    0   state (4)      below
-//    8   session (24)   its id, filled up with zeros; called: the one that it has from now on, another one if it is a copy
-//   32   text (4064)    called: the state directory that a daemon has made for it; failed: why it cannot use that
+//    8   session (24)   its id, padded with zeros; in state `called`: its id from now on, which differs if the process is a copy
+//   32   text (4064)    `called`: the state directory that a daemon has made for it; `failed`: why it cannot use that directory
 //
 //   waits ── daemon ──▶ called ── program ──▶ attached: it is suspended in that directory and listens there
-//                        ▲  └──── program ──▶ failed: it waits on, or goes on where another daemon has called it
+//                        ▲  └──── program ──▶ failed: it keeps waiting, or follows another daemon's call
 //                        └─────── daemon ──────┘ (from either)
 //
-// The program closes the file when it runs again: until then any daemon can call it to a directory of its own, whatever became of
-// the one that has called it before. The state has one writer at a time, and is written after the text, by a system call of its
-// own. Neither side maps the file, so neither can make the other fault.
+// The program closes the file when it runs again: until then any daemon can call it to a directory of its own, whatever became of the
+// daemon that called it before. The state has one writer at a time. It is written after the text, by a separate system call. Neither side
+// maps the file, so neither can make the other fault.
 #pragma once
 
 #include <sys/types.h>
@@ -25,11 +25,11 @@
 
 namespace vgpu {
 
-// Of the program. Its control thread alone.
+// The program's side. Used by its control thread alone.
 class ParkingPlace {
  public:
   explicit ParkingPlace(const std::string& session);
-  // Once a daemon has called.
+  // What a daemon has written, in state `called`.
   struct Call {
     std::string directory, session;
   };
@@ -41,18 +41,18 @@ class ParkingPlace {
   MemoryFile file;
 };
 
-// Of whoever looks for it. Any thread; waits for the program, so it is for FileWork.
+// The side of a process that looks for the program. Any thread; waits for the program, so call it from FileWork.
 class ParkedProgram {
  public:
-  // The process if it is our own user's, and was parked with that session and has not run since. Nothing also if we may not look
-  // into it.
+  // The process if it belongs to our user, was parked with that session and has not run since. Returns nothing also if we may not inspect
+  // the process.
   static std::optional<ParkedProgram> find(pid_t pid, const std::string& session);
 
-  // Has the program go on in that state directory, whose owner it must be, as that session; continues a process that is stopped.
-  // Returns when it listens there. Throws kj::Exception with its reason, or that it does not answer.
+  // Makes the program continue in that state directory, which the program's user must own, as that session; sends SIGCONT to a stopped
+  // process. Returns when the program listens there. Throws kj::Exception with the program's reason, or if it does not answer.
   void attach(const std::string& directory, const std::string& session, std::chrono::seconds limit) const;
 
-  // Whether a daemon has called it to that directory, where it has listened since.
+  // Whether a daemon has called the program to that directory and the program has listened there since.
   bool isIn(const std::string& directory) const;
 
  private:

@@ -1,4 +1,4 @@
-// Text as Cap'n Proto's messages take it.
+// Strings as Cap'n Proto text.
 #pragma once
 
 #include <capnp/blob.h>
@@ -7,7 +7,7 @@
 
 namespace vgpu {
 
-// Valid as long as `text` is.
+// Valid as long as `text` lives.
 inline capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
 }  // namespace vgpu

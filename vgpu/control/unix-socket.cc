@@ -82,7 +82,7 @@ kj::AutoCloseFd connectUnix(const std::string& path) {
     case ECONNREFUSED:
       raise(kj::Exception::Type::DISCONNECTED, "nobody listens on " + path + ": the process that made it has ended");
     case EAGAIN:
-      raise(kj::Exception::Type::OVERLOADED, "too many others wait for " + path);
+      raise(kj::Exception::Type::OVERLOADED, "too many connections wait to be accepted on " + path);
     default:
       fail("cannot connect to " + path + ": " + strerror(error));
   }
@@ -92,7 +92,7 @@ kj::AutoCloseFd listenUnix(const std::string& path) {
   Address address = fileAddress(path);
   kj::AutoCloseFd fd = streamSocket(SOCK_NONBLOCK);
   if (bind(fd, address.get(), address.length) < 0) fail("cannot make the socket " + path + ": " + strerror(errno));
-  // Nobody can connect before listen(), so the permissions are in force before they matter.
+  // Nobody can connect before listen(), so the permissions are in force in time.
   KJ_SYSCALL(chmod(path.c_str(), 0600), path.c_str());
   KJ_SYSCALL(listen(fd, backlog), path.c_str());
   return fd;

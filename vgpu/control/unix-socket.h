@@ -1,4 +1,4 @@
-// Unix sockets as the control plane uses them: stream, close-on-exec, with paths of any length and the peer's identity.
+// Unix sockets of the control plane: stream, close-on-exec, with paths of any length and the peer's identity.
 #pragma once
 
 #include <kj/io.h>
@@ -8,14 +8,14 @@
 
 namespace vgpu {
 
-// Connects to a socket file. A path too long for an address is reached through its directory's descriptor. Throws kj::Exception,
+// Connects to a socket file. A path that is too long for sockaddr_un is reached through its directory's descriptor. Throws kj::Exception,
 // of type DISCONNECTED if no process listens there.
 kj::AutoCloseFd connectUnix(const std::string& path);
 
 // Listens on a new socket file that only its owner may connect to. Non-blocking. Throws kj::Exception.
 kj::AutoCloseFd listenUnix(const std::string& path);
 
-// In the state directory of a session: the socket on which a suspended program listens.
+// The socket in a session's state directory on which a suspended program listens.
 constexpr const char* reattachSocketName = "reattach.sock";
 
 struct Peer {
@@ -26,7 +26,7 @@ struct Peer {
 // The process at the other end of a connected unix socket. Throws kj::Exception.
 Peer peerOf(int socket);
 
-// Our own user, or root.
+// Whether the peer runs as our own user or as root.
 bool isTrusted(const Peer& peer);
 
 }  // namespace vgpu

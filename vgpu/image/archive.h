@@ -1,5 +1,5 @@
-// A static library (ar): its members, without its symbol tables. As elf.h it owns nothing, throws nothing and follows no size that
-// leads outside.
+// Iterates over the members of a static library (ar), without its symbol tables. Like elf.h, it owns nothing, throws nothing and never
+// reads outside the given bytes.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class Archive {
  public:
   explicit Archive(Bytes bytes) : rest(bytes.subspan(archiveMagic.size())) {}
 
-  // The content of the next member; nothing behind the last one, or where the archive is damaged.
+  // The content of the next member; nothing after the last one, or if the archive is damaged.
   std::optional<Bytes> next() {
     while (rest.size() >= headerBytes) {
       std::string_view header = textOf(rest.first(headerBytes)), size = header.substr(48, 10);

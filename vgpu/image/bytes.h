@@ -11,18 +11,18 @@ namespace vgpu::image {
 
 using Bytes = std::span<const std::byte>;
 
-// Of an image. CUDA is given its address and no size, so only the size in its header bounds reading it; a larger one counts as
-// damage. A worker accepts no larger image either (docs/ring.md).
+// Limit for an image. CUDA gets only its address, so the size in its header alone bounds reading; a larger size counts as damage. A worker
+// accepts no larger image either (docs/ring.md).
 constexpr uint64_t mostImageBytes = uint64_t{4} << 30;
-// Of a member of a fatbinary, decompressed: its header alone decides how much memory is allocated. Real ones have some tens of
-// MiB, the largest known some hundreds.
+// Limit for a decompressed member of a fatbinary, because its header alone decides how much memory is allocated. Real ones have some tens
+// of MiB, the largest known some hundreds.
 constexpr uint64_t mostPlainBytes = uint64_t{1} << 30;
 
 inline bool isInside(uint64_t offset, uint64_t bytes, uint64_t size) {
   return offset <= size && bytes <= size - offset;
 }
 
-// The value at `offset`, which the caller has checked to be inside.
+// The value at `offset`, which the caller has checked to be within `bytes`.
 template <typename T>
 T read(Bytes bytes, uint64_t offset) {
   T value;

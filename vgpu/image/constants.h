@@ -1,4 +1,4 @@
-// The parts of a file that hold its constants, texts among them.
+// The parts of an ELF file that hold its constants, including strings.
 #pragma once
 
 #include <vector>
@@ -9,10 +9,10 @@ namespace vgpu::image {
 
 struct Part {
   Bytes bytes;
-  uint64_t address;  // where it is loaded
+  uint64_t address;  // virtual address
 };
 
-// .rodata; of a file without section headers, every segment that is not written to.
+// .rodata; in a file without section headers, every segment that is not writable.
 inline std::vector<Part> constantsOf(const Elf& file) {
   if (auto section = file.findSection(".rodata")) return {{file.bytesOf(*section), section->sh_addr}};
   std::vector<Part> parts;

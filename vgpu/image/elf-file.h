@@ -1,4 +1,4 @@
-// A local file, mapped for reading, as an ELF file. As elf.h it throws nothing and needs no initialiser.
+// A local file, mapped for reading, as an ELF file. Like elf.h, it throws nothing and needs no initialiser.
 #pragma once
 
 #include "vgpu/image/elf.h"

@@ -6,8 +6,8 @@ namespace vgpu::image {
 
 namespace {
 
-// Types of sections without bytes in the file, besides SHT_NOBITS, as relocatable device code of nvcc 13 has them:
-// .nv.global, .nv.local and .nv.shared.
+// Types of sections that, besides SHT_NOBITS, have no bytes in the file, in relocatable device code of nvcc 13: .nv.global, .nv.local and
+// .nv.shared.
 constexpr uint32_t deviceGlobal = SHT_LOPROC + 7, deviceLocal = SHT_LOPROC + 9, deviceShared = SHT_LOPROC + 10;
 
 bool hasBytes(const Elf64_Shdr& section) {
@@ -28,13 +28,13 @@ bool isElf(Bytes bytes) { return textOf(bytes).starts_with(std::string_view(ELFM
 Elf::Elf(Bytes file) : file_(file) {
   if (!isElf(file) || file.size() < sizeof(Elf64_Ehdr)) return;
   auto header = read<Elf64_Ehdr>(file, 0);
-  // Linux runs a file that does not say its byte order, too.
+  // Linux also runs a file that does not state its byte order.
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] == ELFDATA2MSB) return;
   header_ = header;
   problem_ = nullptr;
   segments_ = table<Elf64_Phdr>(header.e_phoff, header.e_phnum, header.e_phentsize);
   if (header.e_shoff == 0 && header.e_shnum == 0) return;
-  // Files with very many sections keep count and name index in the first section (ELF-64 Object File Format,
+  // Files with very many sections keep their number and the index of the name table in the first section (ELF-64 Object File Format,
   // "e_shnum").
   auto first = table<Elf64_Shdr>(header.e_shoff, 1, header.e_shentsize);
   if (first.empty()) return;
@@ -49,7 +49,7 @@ Table<T> Elf::table(uint64_t offset, uint64_t count, uint64_t entryBytes) {
   if (count == 0) return {};
   if (entryBytes == sizeof(T) && count <= file_.size() / sizeof(T) && isInside(offset, count * sizeof(T), file_.size()))
     return Table<T>(range(offset, count * sizeof(T)));
-  problem_ = "a table of the ELF file leads out of it";
+  problem_ = "a table of the ELF file extends past its end";
   return {};
 }
 
@@ -61,10 +61,10 @@ const char* Elf::problem() const {
   if (problem_ != nullptr) return problem_;
   auto leadsOut = [&](uint64_t offset, uint64_t bytes) { return !isInside(offset, bytes, file_.size()); };
   for (auto section : sections_)
-    if (hasBytes(section) && leadsOut(section.sh_offset, section.sh_size)) return "a section leads out of its ELF file";
+    if (hasBytes(section) && leadsOut(section.sh_offset, section.sh_size)) return "a section extends past the end of its ELF file";
   for (auto segment : segments_)
     if (segment.p_filesz != 0 && leadsOut(segment.p_offset, segment.p_filesz))
-      return "a segment leads out of its ELF file";
+      return "a segment extends past the end of its ELF file";
   return nullptr;
 }
 

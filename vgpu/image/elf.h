@@ -1,8 +1,7 @@
 // A 64-bit little-endian ELF file as a view of bytes: its sections, segments and symbols.
 //
-// The bytes may be damaged or hostile. Every offset is checked against their size before it is followed: a table that is not
-// completely inside is empty, and so are a section's or a segment's bytes. A caller that must not pass such a file on checks
-// problem().
+// The bytes may be damaged or hostile. Every offset is checked against their size before it is followed: tables, sections and segments that
+// are not completely inside read as empty. A caller that must reject such a file checks problem().
 //
 // A view owns nothing; the bytes must outlive it. It throws nothing, allocates nothing and needs no initialiser of the
 // C++ library, because libcudart reads files before the program's constructors run.
@@ -18,7 +17,7 @@
 
 namespace vgpu::image {
 
-// The entries of a table whose bytes need no alignment, as values.
+// The entries of a table, copied out because they may be unaligned.
 template <typename T>
 class Table {
  public:
@@ -55,7 +54,7 @@ class Elf {
 
   // False if it is not a 64-bit little-endian ELF file; then it has no sections, segments or symbols.
   bool valid() const { return header_.e_ident[EI_CLASS] != ELFCLASSNONE; }
-  // Null if every table, section and segment is inside the bytes; else a text that says which is not.
+  // Null if every table, section and segment is inside the bytes; else a text that says which one is not.
   const char* problem() const;
   // The end of the last of its tables, sections and segments. Only for a file without a problem.
   uint64_t end() const;
@@ -65,10 +64,10 @@ class Elf {
   Table<Elf64_Shdr> sections() const { return sections_; }
 
   std::string_view nameOf(const Elf64_Shdr& section) const;
-  // The first section of that name, or of that type (SHT_SYMTAB, SHT_DYNSYM).
+  // The first section with that name, or of that type (SHT_SYMTAB, SHT_DYNSYM).
   std::optional<Elf64_Shdr> findSection(std::string_view name) const;
   std::optional<Elf64_Shdr> findSection(uint32_t type) const;
-  // The bytes of a section or segment; none if it has none in the file.
+  // The bytes of a section or segment; empty if it has none in the file.
   Bytes bytesOf(const Elf64_Shdr& section) const;
   Bytes bytesOf(const Elf64_Phdr& segment) const { return range(segment.p_offset, segment.p_filesz); }
 
@@ -78,7 +77,7 @@ class Elf {
 
   // The loadable segment that covers the virtual address.
   std::optional<Elf64_Phdr> findSegment(uint64_t address) const;
-  // The bytes from the virtual address on, as the file holds them, up to the end of their segment.
+  // The file's bytes from the virtual address to the end of its segment.
   Bytes bytesAt(uint64_t address) const;
 
  private:
@@ -91,7 +90,7 @@ class Elf {
   Table<Elf64_Phdr> segments_;
   Table<Elf64_Shdr> sections_;
   Bytes sectionNames_;
-  const char* problem_ = "it is no 64-bit ELF file";  // of the header and the tables
+  const char* problem_ = "it is not a 64-bit ELF file";  // of the header and the tables
 };
 
 }  // namespace vgpu::image

@@ -11,9 +11,9 @@ namespace {
 
 constexpr uint64_t containerHeaderBytes = 16, memberHeaderBytes = 64;
 
-// Whether the payload can become as much as its header says: known before room is made for it.
+// Whether the payload can decompress to the size in its header; checked before memory of that size is allocated.
 bool sizeIsPossible(const Member& member) {
-  constexpr uint64_t mostLz4Ratio = 255;  // LZ4 block format: a byte of match length stands for up to 255
+  constexpr uint64_t mostLz4Ratio = 255;  // LZ4 block format: one byte of match length stands for up to 255 bytes
   auto& stored = member.payload;
   if ((member.flags & zstd) == 0)
     return stored.size() <= std::numeric_limits<int>::max() && member.plainBytes / mostLz4Ratio <= stored.size();
@@ -30,7 +30,7 @@ Fatbinary::Fatbinary(Bytes bytes) {
   }
   uint64_t headerBytes = read<uint16_t>(bytes, 6), memberBytes = read<uint64_t>(bytes, 8);
   if (headerBytes < containerHeaderBytes || !isInside(headerBytes, memberBytes, bytes.size())) {
-    problem_ = "the fatbinary says that it has " + std::to_string(memberBytes) + " bytes, there are " +
+    problem_ = "the fatbinary says that it has " + std::to_string(memberBytes) + " bytes, but there are " +
                std::to_string(bytes.size());
     return;
   }
@@ -54,14 +54,14 @@ std::string Fatbinary::readMember(Member& member) const {
            why;
   };
   if (rest.size() < memberHeaderBytes)
-    return "the fatbinary ends within a header, that of the member at byte " + std::to_string(at_);
+    return "the fatbinary ends within the header of the member at byte " + std::to_string(at_);
   auto headerBytes = read<uint32_t>(rest, 4), compressed = read<uint32_t>(rest, 16), options = read<uint32_t>(rest, 20);
   auto name = read<uint32_t>(rest, 32), nameBytes = read<uint32_t>(rest, 36);
   auto payloadBytes = read<uint64_t>(rest, 8);
   if (headerBytes < memberHeaderBytes || headerBytes > rest.size())
     return wrong("the header size", headerBytes, "is impossible");
   if (payloadBytes > rest.size() - headerBytes)
-    return wrong("the payload size", payloadBytes, "leads out of the fatbinary");
+    return wrong("the payload size", payloadBytes, "extends past the end of the fatbinary");
   if (options != 0 && !isInside(options, sizeof(uint64_t), headerBytes))
     return wrong("the options record at", options, "leads out of its header");
   if (!isInside(name, nameBytes, headerBytes)) return wrong("the name at", name, "leads out of its header");
@@ -89,7 +89,7 @@ std::optional<std::string_view> contentOf(const Member& member, std::string& roo
                     ? ZSTD_decompress(room.data(), room.size(), stored.data(), stored.size())
                     : static_cast<size_t>(LZ4_decompress_safe(
                           stored.data(), room.data(), static_cast<int>(stored.size()), static_cast<int>(room.size())));
-  if (done != room.size()) return std::nullopt;  // also if either decompressor failed
+  if (done != room.size()) return std::nullopt;  // also the case if the decompressor failed
   return room;
 }
 

@@ -11,7 +11,7 @@ struct Header {
   int32_t frame;
   uint32_t count;
 };
-constexpr uint8_t relativeToPlace = 0x1b, unsigned4 = 0x03, relativeToTable = 0x3b;  // DW_EH_PE_*, of four bytes each
+constexpr uint8_t relativeToPlace = 0x1b, unsigned4 = 0x03, relativeToTable = 0x3b;  // DW_EH_PE_*, encodings of four bytes
 
 }  // namespace
 

@@ -1,7 +1,7 @@
-// Where a file's functions begin, as its unwind table says: the table that linkers write, sorted, for the C++ runtime to search
-// (PT_GNU_EH_FRAME; Linux Standard Base, "Exception Frames"). A file whose symbols were stripped has it still.
+// Start addresses of a file's functions, from its unwind table: the sorted table that linkers write for the C++ runtime to search
+// (PT_GNU_EH_FRAME; Linux Standard Base, "Exception Frames"). A stripped file still has it.
 //
-// As untrusted as the rest of the file; a view of it, as Elf is.
+// Untrusted like the rest of the file; a view of it, as Elf is.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@ namespace vgpu::image {
 
 class FunctionStarts {
  public:
-  // Empty if the file has no such table, or one that is encoded in another way than linkers do for x86-64.
+  // Empty if the file has no such table, or if its encoding is not the one that linkers use for x86-64.
   explicit FunctionStarts(const Elf& file);
 
   size_t size() const { return rows.size(); }
   uint64_t operator[](size_t index) const { return base + static_cast<uint64_t>(int64_t{rows[index].start}); }
-  // The last that begins at the address or before.
+  // The index of the last function that begins at or before the address.
   std::optional<size_t> find(uint64_t address) const;
 
  private:
   struct Row {
-    int32_t start, description;  // from the table's address on
+    int32_t start, description;  // relative to the table's address
   };
   uint64_t base = 0;
   Table<Row> rows;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t elfMagic = 0x464c457f;  // ELFMAG
 
-// A text may be shorter than a magic number, none of which has a zero byte.
+// Reads only up to a zero byte, because a text may be shorter than a magic number; no magic number contains one.
 uint32_t magicAt(const void* image) {
   uint32_t magic = 0;
   std::memcpy(&magic, image, strnlen(static_cast<const char*>(image), sizeof magic));
@@ -28,7 +28,7 @@ Bytes imageAt(const void* image, std::string& problem) {
       return {};
     }
   }
-  // As far as an image may lead; the readers follow what its headers say and no further.
+  // The largest possible image; the readers read no further than the headers say.
   Bytes most(static_cast<const std::byte*>(image), mostImageBytes);
   if (magicAt(image) == containerMagic) {
     uint64_t headerBytes = read<uint16_t>(most, 6), memberBytes = read<uint64_t>(most, 8);

@@ -1,5 +1,5 @@
-// An image that is known by its address alone, as CUDA takes one: PTX text, an ELF file, or a fatbinary, with its
-// wrapper or without.
+// An image of which only the address is known, as in CUDA's module calls: PTX text, an ELF file, or a fatbinary with or without its
+// wrapper.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace vgpu::image {
 
-// The image's bytes according to its headers: of a text with the final zero, of a fatbinary without its wrapper. Headers are
-// followed as a driver does, so they must be in the caller's own memory. Nothing if they are invalid; `problem` says why.
+// The image's bytes according to its headers: a text with its final zero, a fatbinary without its wrapper. Headers are trusted as a driver
+// trusts them, so they must be in the caller's own memory. Empty if they are invalid; `problem` says why.
 Bytes imageAt(const void* image, std::string& problem);
 
 }  // namespace vgpu::image

@@ -18,8 +18,8 @@ namespace vgpu {
 
 namespace {
 
-// LMDB's two meta pages: a commit writes one of them last, and never a page that the last commit needs. So what is
-// copied between two looks that find them equal is the last commit (LMDB, mdb.c: MDB_meta, "double buffering").
+// LMDB has two meta pages. A commit writes one of them last, and never overwrites a page that the last commit needs. So if the meta pages
+// are equal before and after copying, the copy is the last commit (LMDB, mdb.c: MDB_meta, "double buffering").
 constexpr size_t metaBytes = 2 * 4 * KiB;
 using Meta = std::array<char, metaBytes>;
 
@@ -33,13 +33,13 @@ class Source {
     kj::AutoCloseFd folder(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     kj::AutoCloseFd objects(folder.get() < 0 ? -1 : openat(folder, "objects", O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
     if (objects.get() >= 0) file = kj::AutoCloseFd(openat(objects, "data.mdb", O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
-    if (file.get() < 0) fail(fmt::format("{} holds no object list: {}: {}", directory, path, strerror(errno)));
+    if (file.get() < 0) fail(fmt::format("there is no object list in {}: {}: {}", directory, path, strerror(errno)));
   }
 
   uint64_t size() const {
     struct stat status;
     if (fstat(file, &status) != 0) fail(fmt::format("the object list {}: {}", path, strerror(errno)));
-    if (!S_ISREG(status.st_mode)) fail(fmt::format("the object list {} is no plain file", path));
+    if (!S_ISREG(status.st_mode)) fail(fmt::format("the object list {} is not a regular file", path));
     auto bytes = static_cast<uint64_t>(status.st_size);
     if (bytes > most)
       fail(fmt::format("the object list {} is larger than a session's may be: {} bytes, at most {}", path, bytes, most));

@@ -17,13 +17,13 @@ uint64_t readStore(RecordStore& store, const std::function<void(ObjectRecord&&)>
   return store.read([&](uint64_t key, kj::ArrayPtr<const kj::byte> bytes) {
     KJ_CONTEXT("a record of the object list", key);
     ObjectRecord record = decodeRecord(bytes);
-    KJ_REQUIRE(record.key() == key, "a record under another one's key", record.key());
+    KJ_REQUIRE(record.key() == key, "a record stored under another record's key", record.key());
     visit(std::move(record));
   });
 }
 
-// The batch is the difference between the table and the store: a frame takes no more room than what it leaves behind,
-// and an object that was made and destroyed within one batch never reaches the store.
+// The batch is the difference between the table and the store: a frame takes no more room than its effect, and an object that is made and
+// destroyed within one batch never reaches the store.
 class StoredList final : public ObjectList {
  public:
   StoredList(const std::string& directory, uint64_t mostBytes) : mostBytes(mostBytes) {

@@ -29,12 +29,12 @@ RecordedFrame decodeFrame(stored::Frame::Reader reader) {
   RecordedFrame frame;
   KJ_REQUIRE(api::isMethod(reader.getMethod()), "a recipe calls a method that does not exist", reader.getMethod());
   frame.method = static_cast<api::Method>(reader.getMethod());
-  KJ_REQUIRE(api::infoOf(frame.method).replay == api::Replay::BUILD, "a recipe calls a method that builds nothing",
+  KJ_REQUIRE(api::infoOf(frame.method).replay == api::Replay::BUILD, "a recipe calls a method that does not build an object",
              api::infoOf(frame.method).name);
-  KJ_REQUIRE(reader.getDevice() < maxDevices, "a recipe names a device past the last", reader.getDevice());
+  KJ_REQUIRE(reader.getDevice() < maxDevices, "a recipe names a device number that is too large", reader.getDevice());
   auto message = reader.getMessage();
   KJ_REQUIRE(message.size() % sizeof(capnp::word) == 0 && message.size() <= maxFrameBytes,
-             "a recipe's frame of odd size", message.size(), maxFrameBytes);
+             "a recipe's frame has an invalid size", message.size(), maxFrameBytes);
   frame.position = reader.getPosition();
   frame.number = reader.getNumber();
   frame.device = reader.getDevice();
@@ -44,7 +44,7 @@ RecordedFrame decodeFrame(stored::Frame::Reader reader) {
   return frame;
 }
 
-// The first frame must be the one that makes the object.
+// A record's first frame must be the one that makes the object.
 void checkMaker(const ObjectRecord& record) {
   auto& maker = record.recipe.front();
   auto effects = effectsOf(maker.method, maker.words);
@@ -108,7 +108,7 @@ kj::Array<capnp::word> encodeRecord(const ObjectRecord& record) {
 }
 
 ObjectRecord decodeRecord(kj::ArrayPtr<const kj::byte> bytes) {
-  KJ_REQUIRE(bytes.size() % sizeof(capnp::word) == 0 && bytes.size() <= maxRecordBytes, "a record of odd size",
+  KJ_REQUIRE(bytes.size() % sizeof(capnp::word) == 0 && bytes.size() <= maxRecordBytes, "a record has an invalid size",
              bytes.size(), maxRecordBytes);
   auto words = copyWords(bytes);
   capnp::FlatArrayMessageReader message(words);
@@ -117,25 +117,25 @@ ObjectRecord decodeRecord(kj::ArrayPtr<const kj::byte> bytes) {
   record.id = {static_cast<api::Kind>(in.getKind()), in.getHandle()};
   KJ_REQUIRE(isObjectKind(record.id.kind), "a record of an unknown kind", static_cast<unsigned>(record.id.kind));
   record.device = in.getDevice();
-  KJ_REQUIRE(record.device < maxDevices, "a record on a device past the last", record.device);
+  KJ_REQUIRE(record.device < maxDevices, "a record names a device number that is too large", record.device);
   record.destroyedAt = in.getDestroyedAt();
   record.destroyedBy = {in.getDestroyedRing(), in.getDestroyedPosition()};
-  KJ_REQUIRE(record.destroyedBy.ring < maxDevices, "a record destroyed in a ring past the last", record.destroyedBy.ring);
+  KJ_REQUIRE(record.destroyedBy.ring < maxDevices, "a record names a ring number that is too large", record.destroyedBy.ring);
   record.parented = in.getParented();
   record.address = in.getAddress();
   record.bytes = in.getBytes();
   KJ_REQUIRE(record.address + record.bytes >= record.address, "a record's range wraps around", record.address,
              record.bytes);
-  KJ_REQUIRE(in.getNeeds().size() <= maxNeeds && in.getRecipe().size() <= maxRecipeFrames, "a record of odd length",
+  KJ_REQUIRE(in.getNeeds().size() <= maxNeeds && in.getRecipe().size() <= maxRecipeFrames, "a record has too many needs or frames",
              in.getNeeds().size(), in.getRecipe().size());
-  KJ_REQUIRE(!record.parented || in.getNeeds().size() > 0, "a record lives in an object that it does not name");
+  KJ_REQUIRE(!record.parented || in.getNeeds().size() > 0, "a record has a parent but no needs");
   KJ_REQUIRE(in.getRecipe().size() > 0, "a record without a recipe", kindName(record.id.kind), record.id.handle);
   for (auto need : in.getNeeds()) record.needs.push_back({{static_cast<api::Kind>(need.getKind()), need.getHandle()}, need.getRecord()});
   for (auto frame : in.getRecipe()) {
     record.recipe.push_back(decodeFrame(frame));
     size_t count = record.recipe.size();
     KJ_REQUIRE(count < 2 || record.recipe[count - 2].number < record.recipe[count - 1].number,
-               "a recipe out of order", kindName(record.id.kind), record.id.handle, frame.getNumber());
+               "a recipe's frames are not in order", kindName(record.id.kind), record.id.handle, frame.getNumber());
   }
   checkMaker(record);
   return record;

@@ -15,10 +15,10 @@ constexpr size_t maxRecipeFrames = size_t{1} << 16;
 
 kj::Array<capnp::word> encodeRecord(const ObjectRecord& record);
 
-// Throws kj::Exception that says which part of it is invalid.
+// Throws kj::Exception that says which part is invalid.
 ObjectRecord decodeRecord(kj::ArrayPtr<const kj::byte> bytes);
 
-// What a frame does to objects. Throws kj::Exception if it is no valid message of its method.
+// What a frame does to objects. Throws kj::Exception if the message is not valid for the method.
 std::vector<api::EffectOn> effectsOf(api::Method method, kj::ArrayPtr<const capnp::word> words);
 
 }  // namespace vgpu

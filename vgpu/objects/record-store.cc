@@ -24,7 +24,7 @@ namespace {
 constexpr size_t firstMapBytes = 16 * MiB;
 constexpr unsigned readers = 126;
 
-// A table of another size or order would be another version.
+// Another size or member order requires a new version.
 struct Meta {
   char magic[8] = {'v', 'g', 'p', 'u', 'o', 'b', 'j', 's'};
   uint32_t version = objectListVersion;
@@ -64,7 +64,7 @@ uint64_t keyOf(const MDB_val& key, const std::string& path) {
   return be64toh(big);
 }
 
-// LMDB's locks belong to the process: a second environment on one file would release the first one's when it is closed.
+// A process may open an LMDB file only once: closing a second environment would release the first one's locks, which belong to the process.
 bool openInThisProcess(const std::string& file) {
   struct stat wanted, seen;
   if (stat(file.c_str(), &wanted) != 0) return false;
@@ -92,7 +92,7 @@ RecordStore::RecordStore(const std::string& directory, Access access, uint64_t m
     if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) require(errno, "making it");
     lock();
   } else if (access == Access::read && ::access(data.c_str(), F_OK) != 0) {
-    refuse(fmt::format("{} holds no object list: {}: {}", directory, data, strerror(errno)));
+    refuse(fmt::format("there is no object list in {}: {}: {}", directory, data, strerror(errno)));
   }
   if (openInThisProcess(data)) refuse(fmt::format("the object list {} is open in this process already", path));
   openEnvironment();
@@ -124,7 +124,7 @@ void RecordStore::openEnvironment() {
   }
   require(mdb_env_open(environment, file.c_str(), flags, 0600), "opening");
   int dead = 0;
-  require(mdb_reader_check(environment, &dead), "clearing out readers that ended");
+  require(mdb_reader_check(environment, &dead), "removing readers that have ended");
   prepare();
 }
 
@@ -133,7 +133,7 @@ void RecordStore::closeEnvironment() {
   environment = nullptr;
 }
 
-// Opens the tables; makes them if the list is new.
+// Opens the tables; creates them if the list is new.
 void RecordStore::prepare() {
   bool writes = access == Access::write;
   Transaction transaction(environment, writes ? 0 : MDB_RDONLY);
@@ -144,7 +144,7 @@ void RecordStore::prepare() {
   require(transaction.error, "opening");
   MDB_dbi meta, opened;
   int error = mdb_dbi_open(transaction.txn, "meta", writes ? MDB_CREATE : 0, &meta);
-  if (error == MDB_NOTFOUND) refuse(fmt::format("{} holds no object list yet", path));
+  if (error == MDB_NOTFOUND) refuse(fmt::format("there is no object list in {} yet", path));
   require(error, "opening");
   MDB_val key = valueOf(metaKey, sizeof metaKey - 1), value;
   error = mdb_get(transaction.txn, meta, &key, &value);
@@ -157,9 +157,9 @@ void RecordStore::prepare() {
   Meta found;
   if (value.mv_size != sizeof found)
     refuse(
-        fmt::format("{} is no object list: its version record is {} bytes, not {}", path, value.mv_size, sizeof found));
+        fmt::format("{} is not an object list: its version record is {} bytes, not {}", path, value.mv_size, sizeof found));
   memcpy(&found, value.mv_data, sizeof found);
-  if (memcmp(found.magic, wanted.magic, sizeof found.magic) != 0) refuse(fmt::format("{} is no object list", path));
+  if (memcmp(found.magic, wanted.magic, sizeof found.magic) != 0) refuse(fmt::format("{} is not an object list", path));
   if (found.version != objectListVersion)
     refuse(fmt::format("the object list {} has format version {}; this build reads version {}", path, found.version,
                        objectListVersion));
@@ -172,7 +172,7 @@ void RecordStore::grow() {
   MDB_envinfo info;
   require(mdb_env_info(environment, &info), "growing");
   if (info.me_mapsize >= mostBytes)
-    refuse(fmt::format("the object list {} would grow past {} MiB, the most that a session's may take", path,
+    refuse(fmt::format("the object list {} would grow past {} MiB, the largest size allowed for a session", path,
                        mostBytes / MiB));
   require(mdb_env_set_mapsize(environment, std::min<uint64_t>(info.me_mapsize * 2, mostBytes)), "growing");
 }
@@ -193,11 +193,11 @@ int RecordStore::tryWrite(kj::ArrayPtr<const Change> changes) {
 void RecordStore::write(kj::ArrayPtr<const Change> changes) {
   if (environment == nullptr) openEnvironment();
   int dead = 0;
-  require(mdb_reader_check(environment, &dead), "clearing out readers that ended");
+  require(mdb_reader_check(environment, &dead), "removing readers that have ended");
   int error = tryWrite(changes);
   for (; error == MDB_MAP_FULL; error = tryWrite(changes)) grow();
   if (error == 0) return;
-  // A transaction that failed half-way can leave the environment unusable; a new one finds the last commit.
+  // A failed transaction can leave the environment unusable; a new environment continues from the last commit.
   closeEnvironment();
   require(error, "writing");
 }
@@ -214,7 +214,7 @@ uint64_t RecordStore::commitNumber() {
 
 uint64_t RecordStore::read(const std::function<void(uint64_t, kj::ArrayPtr<const kj::byte>)>& visit) {
   Transaction transaction(environment, MDB_RDONLY);
-  if (transaction.error == MDB_MAP_RESIZED) {  // the writer has grown it since we opened it
+  if (transaction.error == MDB_MAP_RESIZED) {  // the writer has enlarged the map since we opened it
     require(mdb_env_set_mapsize(environment, 0), "mapping");
     return read(visit);
   }

@@ -1,8 +1,8 @@
-// Records in LMDB: `objects/` inside a directory, with the tables `records` (key: number of the first frame, 8 bytes, big end
-// first; value: record-format.h) and `meta` (the format's version). It stores bytes and does not interpret them.
+// Records in LMDB, in `objects/` of a directory. Table `records`: the key is the number of the first frame (8 bytes, big-endian), the value
+// a record (record-format.h). Table `meta`: the format's version. The store does not interpret the bytes.
 //
-// A store that writes holds a lock on `objects/writer` for as long as it lives. Thread: its owner's. LMDB's own locks are
-// process-shared and robust: after a writer is killed the file holds the last commit, and the next writer continues from it.
+// A store that writes holds a lock on `objects/writer` for as long as it lives. Used by its owner's thread. LMDB's own locks are shared
+// between processes and robust: after a writer is killed the file holds the last commit, and the next writer continues from it.
 #pragma once
 
 #include <capnp/common.h>
@@ -19,34 +19,34 @@ namespace vgpu {
 
 constexpr uint32_t objectListVersion = 3;
 
-// Of a session: some million objects. The list shares a file system, often a tmpfs, with other sessions.
+// The limit for a session's list: some million objects. It shares a file system, often a tmpfs, with other sessions' lists.
 constexpr uint64_t mostListBytes = uint64_t{1} << 30;
 
 class RecordStore {
  public:
   enum class Access {
-    read,   // beside the writer, through LMDB's lock file; a program that damages the file may crash this process
-    write,  // the only one
+    read,   // concurrently with the writer, through LMDB's lock file; a program that damages the file may crash this process
+    write,  // the only writer
     copy,   // a private copy (list-copy.h)
   };
   struct Change {
     uint64_t key;
-    kj::Array<capnp::word> value;  // empty: the record is dropped
+    kj::Array<capnp::word> value;  // empty: the record is removed
   };
 
-  // Throws kj::Exception: no list there (read, copy), another version, another writer, another store of this process, no space.
+  // Throws kj::Exception: no list (read, copy), another version, another writer, the list is already open in this process, no space.
   // `mostBytes`: the largest size that the file may have or reach.
   RecordStore(const std::string& directory, Access access, uint64_t mostBytes = mostListBytes);
   ~RecordStore() noexcept;
   RecordStore(const RecordStore&) = delete;
   RecordStore& operator=(const RecordStore&) = delete;
 
-  // All changes in one transaction. Throws kj::Exception (a full disk, a list too large); nothing is changed then.
+  // Makes all changes in one transaction. Throws kj::Exception (disk full, list too large), having changed nothing.
   void write(kj::ArrayPtr<const Change> changes);
 
-  // All records of one commit, by key. Returns its number.
+  // Visits all records of one commit, by key. Returns the commit's number.
   uint64_t read(const std::function<void(uint64_t key, kj::ArrayPtr<const kj::byte>)>& visit);
-  // The number of the latest commit: each has a larger one than those before it in the same file.
+  // The number of the latest commit; it grows with each commit to the same file.
   uint64_t commitNumber();
 
  private:
@@ -62,9 +62,9 @@ class RecordStore {
   Access access;
   uint64_t mostBytes;
   kj::AutoCloseFd writerLock;
-  kj::AutoCloseFd copied;  // of Access::copy
+  kj::AutoCloseFd copied;  // for Access::copy
   MDB_env* environment = nullptr;
-  unsigned records = 0;  // LMDB's number of the table
+  unsigned records = 0;  // LMDB's handle of the table
 };
 
 }  // namespace vgpu

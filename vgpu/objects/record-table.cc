@@ -13,7 +13,7 @@ using api::Effect;
 
 namespace {
 
-// Threads hand over what they did a little out of order.
+// Inserts by number: threads hand their frames over slightly out of order.
 void append(std::vector<RecordedFrame>& recipe, const RecordedFrame& frame) {
   auto place = std::upper_bound(recipe.begin(), recipe.end(), frame.number,
                                 [](uint64_t number, const RecordedFrame& f) { return number < f.number; });
@@ -27,13 +27,13 @@ RecordTable::Named RecordTable::resolve(unsigned device, kj::ArrayPtr<const api:
   for (auto& effect : effects) {
     if (effect.nullable && effect.handle == 0) {
       if (effect.kind != api::Kind::STREAM) continue;
-      // What has been set of a device's default stream is in the record of its context.
+      // What was set for a device's default stream is part of its context's record.
       if (auto context = live.find({api::Kind::CONTEXT, device}); context != live.end())
         named.all.push_back({context->first, context->second});
       continue;
     }
     if (effect.effect == Effect::creates) {
-      KJ_REQUIRE(named.created == nullptr, "a frame that makes two objects has no place in the object list");
+      KJ_REQUIRE(named.created == nullptr, "a frame creates two objects; the object list allows one");
       named.created = &effect;
       continue;
     }
@@ -67,9 +67,9 @@ void RecordTable::apply(RecordedFrame frame, kj::ArrayPtr<const api::EffectOn> e
 void RecordTable::create(const api::EffectOn& effect, const RecordedFrame& frame, const Named& named) {
   ObjectId id{effect.kind, effect.handle};
   auto exists = live.find(id);
-  KJ_REQUIRE(exists == live.end(), "a frame makes an object that exists", kindName(id.kind), id.handle, frame.number,
+  KJ_REQUIRE(exists == live.end(), "a frame creates an object that already exists", kindName(id.kind), id.handle, frame.number,
              exists->second);
-  KJ_REQUIRE(!records.contains(frame.number), "two frames of one number", frame.number);
+  KJ_REQUIRE(!records.contains(frame.number), "two frames have the same number", frame.number);
   ObjectRecord& record = records[frame.number];
   record.id = id;
   record.device = frame.device;
@@ -84,9 +84,9 @@ void RecordTable::create(const api::EffectOn& effect, const RecordedFrame& frame
 
 void RecordTable::change(uint64_t key, const RecordedFrame& frame, const Named& named) {
   ObjectRecord& record = records.at(key);
-  std::set<uint64_t> superseded;  // what the frames that go have named
+  std::set<uint64_t> superseded;  // objects that the superseded frames named
   if (isSetting(frame.method)) {
-    // Frames come here as their calls return. Of two threads' calls the one that was executed first may be the later one.
+    // Frames arrive here as their calls return: of two threads' frames, the one executed first may arrive second.
     auto isLater = [&](const RecordedFrame& other) { return other.number > frame.number && supersedes(other, frame); };
     if (std::ranges::any_of(record.recipe, isLater) && !usedSince(key, frame.number)) return;
     std::erase_if(record.recipe, [&](const RecordedFrame& earlier) {
@@ -104,8 +104,8 @@ void RecordTable::change(uint64_t key, const RecordedFrame& frame, const Named& 
   if (record.key() != key) rename(key, record.key());
 }
 
-// Of those, what no frame of the recipe names any more: the array that a reference was bound to before. A handle may have been given to
-// several of them, one after the other; then all stay.
+// Removes those of `candidates` from the record's needs that no frame of its recipe names any more, such as the array to which a texture
+// reference was bound before. If a handle belonged to several of them, one after the other, all of these stay.
 void RecordTable::forget(ObjectRecord& record, uint64_t key, std::set<uint64_t> candidates) {
   if (candidates.empty()) return;
   std::set<ObjectId> named;
@@ -121,7 +121,7 @@ void RecordTable::forget(ObjectRecord& record, uint64_t key, std::set<uint64_t> 
   dropUnneeded(std::move(candidates));
 }
 
-// A call that names no object is one on its device's context, which the worker has made already.
+// A call that names no object changes its device's context, which the worker has made already.
 void RecordTable::changeContext(const RecordedFrame& frame, const Named& named) {
   ObjectId id{api::Kind::CONTEXT, frame.device};
   auto found = live.find(id);
@@ -132,7 +132,7 @@ void RecordTable::changeContext(const RecordedFrame& frame, const Named& named) 
 
 void RecordTable::destroy(uint64_t key, const RecordedFrame& frame, const Named& named) {
   auto found = records.find(key);
-  if (found == records.end()) return;  // another object of the same frame took it along
+  if (found == records.end()) return;  // already removed with another object that the same frame destroyed
   append(found->second.recipe, frame);
   need(found->second, named.all);
   std::vector<uint64_t> fallen{key};
@@ -174,7 +174,7 @@ void RecordTable::need(ObjectRecord& record, const std::vector<Need>& needs) {
   }
 }
 
-// Newest first: what needs something is mostly younger than it.
+// Newest first, because an object is mostly newer than those it needs.
 void RecordTable::dropUnneeded(std::set<uint64_t> candidates) {
   while (!candidates.empty()) {
     uint64_t key = *candidates.rbegin();
@@ -186,7 +186,7 @@ void RecordTable::dropUnneeded(std::set<uint64_t> candidates) {
   }
 }
 
-// Whether another recipe may have met the object as it was after the frame of that number: what it was then is still wanted.
+// Whether another recipe may depend on the state that the object had after the frame of that number, so that this state must be kept.
 bool RecordTable::usedSince(uint64_t key, uint64_t number) const {
   auto found = users.find(key);
   if (found == users.end()) return false;
@@ -222,7 +222,7 @@ void RecordTable::drop(uint64_t key) {
   if (saved.erase(key) > 0) dropped.insert(key);
 }
 
-// The first frame of a context's record was superseded, so its key is another one.
+// Gives a record another key: the first frame of a context's record was superseded.
 void RecordTable::rename(uint64_t from, uint64_t to) {
   auto node = records.extract(from);
   node.key() = to;
@@ -248,12 +248,12 @@ void RecordTable::rename(uint64_t from, uint64_t to) {
 
 void RecordTable::insert(ObjectRecord record) {
   uint64_t key = record.key();
-  KJ_REQUIRE(!records.contains(key), "two records of one frame", key);
+  KJ_REQUIRE(!records.contains(key), "two records belong to the same frame", key);
   if (record.destroyed()) {
     endings[record.destroyedBy].push_back(key);
   } else {
     bool fresh = live.emplace(record.id, key).second;
-    KJ_REQUIRE(fresh, "two records of one object", kindName(record.id.kind), record.id.handle, key);
+    KJ_REQUIRE(fresh, "two records describe the same object", kindName(record.id.kind), record.id.handle, key);
   }
   records.emplace(key, std::move(record));
   saved.insert(key);
@@ -264,7 +264,7 @@ void RecordTable::link() {
     for (auto& need : record.needs) {
       auto found = records.find(need.record);
       KJ_REQUIRE(found != records.end() && found->second.id == static_cast<const ObjectId&>(need),
-                 "a record needs an object that has none", key, kindName(need.kind), need.handle, need.record);
+                 "a record needs an object that has no record", key, kindName(need.kind), need.handle, need.record);
       users[need.record].insert(key);
     }
   }

@@ -1,5 +1,5 @@
-// The object list as values in memory, and the effect of a frame on it. It uses no file and no thread: the list's writer owns
-// one, and tests apply effects to it that no present row of the schema has.
+// The object list in memory, and a frame's effect on it. Uses neither a file nor a thread: StoredList owns the file, and tests apply
+// effects that no row of the schema has at present.
 //
 // Rules (docs/objects.md): a frame belongs to each object it creates, changes or destroys, and makes that object need every other
 // object the frame names. A destroyed record stays until the worker has executed the frame that destroyed it, and while another
@@ -27,12 +27,12 @@ class RecordTable {
   // Throws kj::Exception, and changes nothing, if the frame makes an object that exists.
   void apply(RecordedFrame frame, kj::ArrayPtr<const api::EffectOn> effects);
 
-  // The worker has executed every frame before `cut`, which is not before an earlier one: records that these destroyed may be
-  // removed.
+  // The worker has executed every frame before `cut`, which is never earlier than that of the last call: records that these frames
+  // destroyed may be removed.
   void settle(const RingCut& cut);
 
-  // Takes a record as it was stored. Throws kj::Exception if it contradicts those already there.
-  // When all are there, link() checks and connects what they need of each other.
+  // Adds a stored record. Throws kj::Exception if it contradicts the records already added. After the last one, link() checks and connects
+  // what the records need of each other.
   void insert(ObjectRecord record);
   void link();
 
@@ -41,11 +41,11 @@ class RecordTable {
   const ObjectRecord* findLive(const ObjectId& id) const;
   const std::map<uint64_t, ObjectRecord>& all() const { return records; }
 
-  // Keys of what differs from what was last saved.
+  // Keys of the records that differ from the last saved state.
   const std::set<uint64_t>& unsaved() const { return written; }
   const std::set<uint64_t>& unsavedDrops() const { return dropped; }
   void markSaved();
-  void markUnsaved();  // nothing is saved anywhere
+  void markUnsaved();  // after this, all records count as unsaved
 
  private:
   struct IdHash {
@@ -54,7 +54,7 @@ class RecordTable {
     }
   };
 
-  // The live objects a frame names, by what it does to them.
+  // The live objects that a frame names, grouped by the frame's effect on them.
   struct Named {
     const api::EffectOn* created = nullptr;
     std::vector<Need> all;  // the parent first
@@ -77,9 +77,9 @@ class RecordTable {
   void drop(uint64_t key);
 
   std::map<uint64_t, ObjectRecord> records;                // by the first frame's number
-  std::unordered_map<ObjectId, uint64_t, IdHash> live;     // never of a destroyed one
+  std::unordered_map<ObjectId, uint64_t, IdHash> live;     // never contains destroyed objects
   std::unordered_map<uint64_t, std::set<uint64_t>> users;  // record → records that need it
-  std::map<FramePlace, std::vector<uint64_t>> endings;     // frame → records that it ends; until settled
+  std::map<FramePlace, std::vector<uint64_t>> endings;     // frame → records that it destroys; until the frame is settled
   RingCut executed;
   std::set<uint64_t> written, dropped, saved;
 };

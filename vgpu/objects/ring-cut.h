@@ -1,5 +1,5 @@
-// A moment of a session in which each GPU has a ring of its own: a position in each ring. The frames before these positions have
-// been executed, no others.
+// A cut of a session, in which each GPU has its own ring: a position in each ring. Exactly the frames before these positions have been
+// executed.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 
 namespace vgpu {
 
-// Where a frame was: in the ring of its device, at a position there.
+// The place of a frame: a position in its device's ring.
 struct FramePlace {
   uint8_t ring = 0;
   uint64_t position = 0;
@@ -16,9 +16,9 @@ struct FramePlace {
 
 class RingCut {
  public:
-  static constexpr unsigned mostRings = 16;  // as many as a handle can name devices (vgpu/api/handle.h)
+  static constexpr unsigned mostRings = 16;  // the number of devices that a handle can name (vgpu/api/handle.h)
 
-  // The same position in every ring.
+  // A cut with the same position in every ring.
   RingCut(uint64_t position = 0) { positions.fill(position); }
 
   uint64_t& operator[](unsigned ring) { return positions[ring]; }

@@ -1,5 +1,5 @@
-// Which frames set a value that a later one replaces. A method whose row does not say so appends to the recipe: a wrong row loses
-// state, a missing one only costs space.
+// Which methods set a value that a later frame of the same method replaces. A method whose row does not say so appends to the recipe: a
+// wrong row loses state, a missing one only costs space.
 #include "vgpu/objects/record-table.h"
 
 namespace vgpu {

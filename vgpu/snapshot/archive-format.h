@@ -1,4 +1,4 @@
-// What both sides of an archive share: its head, and what is before each chunk.
+// Definitions that the writer and the reader of an archive share: its head, and the header of each chunk.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct ArchiveHead {
 };
 static_assert(sizeof(ArchiveHead) == 16);
 
-// Behind the manifest.
+// These follow the manifest, in this order.
 constexpr const char* archivedFiles[] = {objectsFile, chunksFile, pendingCallsFile, outputFile};
 
 struct ArchivedChunk {
@@ -25,6 +25,6 @@ struct ArchivedChunk {
 };
 static_assert(sizeof(ArchivedChunk) == 8);
 
-constexpr size_t archivePieceBytes = size_t{1} << 20;  // of a file, at a time
+constexpr size_t archivePieceBytes = size_t{1} << 20;  // files are copied in pieces of this size
 
 }  // namespace vgpu::snapshot

@@ -22,10 +22,10 @@ class ArchiveReader::Input {
  public:
   Input(int file, std::string name) : file(file), name(std::move(name)) {}
 
-  // "archive NAME: `check`"
+  // Message: "archive NAME: `check`".
   [[noreturn]] void refuse(const std::string& check) const { fail(fmt::format("archive {}: {}", name, check)); }
 
-  // As much as there is.
+  // Reads until `out` is full or the stream ends.
   size_t readSome(std::span<std::byte> out) {
     size_t total = 0;
     while (total < out.size()) {
@@ -38,14 +38,14 @@ class ArchiveReader::Input {
     }
     return total;
   }
-  // A signal may come just before a read, which would then wait for the writer of a pipe: so the wait is in pieces.
+  // A signal may come just before a read that then blocks on the writer of a pipe, so this waits with a timeout, again and again.
   void awaitBytes() const {
     pollfd wanted{file, POLLIN, 0};
     for (int ready = 0; ready == 0 || (ready < 0 && errno == EINTR);)
       if (ready = poll(&wanted, 1, 100); ready <= 0) interrupted();
   }
   void read(std::span<std::byte> out, const char* what) {
-    if (readSome(out) != out.size()) refuse(fmt::format("{}: it ends before; the file was cut off", what));
+    if (readSome(out) != out.size()) refuse(fmt::format("{}: the archive ends before or within it; the file was truncated", what));
   }
   template <typename T>
   T read(const char* what) {
@@ -58,7 +58,7 @@ class ArchiveReader::Input {
     ArchiveHead head{}, expected{};
     if (readSome(std::as_writable_bytes(std::span(&head, 1))) != sizeof head ||
         memcmp(head.magic, expected.magic, sizeof head.magic) != 0)
-      refuse("it is no exported snapshot");
+      refuse("it is not an exported snapshot");
     if (head.version != archiveVersion)
       refuse(fmt::format("format version {}, and this build ({}) reads version {}; import it with the version that wrote it",
                          head.version, VGPU_VERSION, archiveVersion));
@@ -71,7 +71,7 @@ class ArchiveReader::Input {
     read(std::as_writable_bytes(std::span(text)), what);
     return text;
   }
-  // A file of which the manifest says `sum`, piece after piece.
+  // Reads a file that must match `sum` from the manifest, piece by piece.
   void readFile(const char* what, const FileSum& sum, const std::function<void(std::span<const std::byte>)>& take) {
     if (auto bytes = read<uint64_t>(what); bytes != sum.bytes)
       refuse(fmt::format("{}: length: {} bytes are expected, {} are found", what, sum.bytes, bytes));
@@ -90,7 +90,7 @@ class ArchiveReader::Input {
   }
   void requireEnd() {
     std::byte more;
-    if (readSome({&more, 1}) != 0) refuse("something is behind its end");
+    if (readSome({&more, 1}) != 0) refuse("there is data after its end");
   }
 
   std::function<void()> interrupted = [] {};
@@ -100,8 +100,8 @@ class ArchiveReader::Input {
   const std::string name;
 };
 
-// The chunks on their way into the store: the calling thread reads, the others verify, digest by the store's key, and write what
-// the store does not have.
+// The chunks on their way into the store: the calling thread reads; the other threads verify, digest with the store's key, and write those
+// that the store does not have.
 class ArchiveReader::Chunks {
  public:
   Chunks(Input& input, const Digester& before, const std::vector<ChunkName>& names, ChunkSink& sink)
@@ -148,7 +148,7 @@ class ArchiveReader::Chunks {
     slot.form = static_cast<Form>(head.form);
     bool isKnown = slot.form == Form::plain || slot.form == Form::zstd;
     if (!isKnown || head.bytes == 0 || head.bytes > packedMost())
-      input.refuse(fmt::format("chunk {}: its form or its size makes no sense; the file was altered or damaged", chunk));
+      input.refuse(fmt::format("chunk {}: its form or its size is invalid; the file was altered or damaged", chunk));
     slot.packed.resize(head.bytes);
     input.read(slot.packed, "chunks");
   }
@@ -157,7 +157,7 @@ class ArchiveReader::Chunks {
     auto& name = names[slot.chunk];
     bytes.resize(name.bytes);
     if (!unpack(slot.form, slot.packed, bytes) || before(bytes) != name.digest)
-      input.refuse(fmt::format("chunk {}: its digest differs; the file was altered or damaged", slot.chunk));
+      input.refuse(fmt::format("chunk {}: its digest does not match; the file was altered or damaged", slot.chunk));
     if (!sink.has(slot.chunk, sink.digester(bytes), bytes.size())) sink.add(writer, slot.chunk, bytes, true);
   }
 
@@ -167,7 +167,7 @@ class ArchiveReader::Chunks {
   ChunkSink& sink;
   std::vector<Slot> slots;
   WorkQueue<Slot*> unused, filled;
-  ThreadGroup threads;  // ends first
+  ThreadGroup threads;  // destroyed first
 };
 
 ArchiveReader::ArchiveReader(int in, std::string name, ArchiveProgress report)
@@ -177,7 +177,7 @@ ArchiveReader::ArchiveReader(int in, std::string name, ArchiveProgress report)
   snapshot = parseManifest(input->readText(manifestFile, maxManifestBytes),
                            [this](const std::string& check) { input->refuse(fmt::format("{}: {}", manifestFile, check)); });
   if (!snapshot.packs.empty() || !snapshot.pool.empty())
-    input->refuse(fmt::format("{}: packs: it is not of a store of snapshots", manifestFile));
+    input->refuse(fmt::format("{}: packs: the snapshot does not come from a store of snapshots", manifestFile));
 }
 ArchiveReader::~ArchiveReader() = default;
 

@@ -42,7 +42,7 @@ class Output {
     write(asBytes(uint64_t{bytes.size()}));
     write(bytes);
   }
-  // A file of the snapshot, with its checksum compared.
+  // Copies a file of the snapshot, verifying its checksum.
   void copyFile(const SnapshotReader& snapshot, const char* file, const FileSum& sum) {
     FileReader reader = snapshot.open(file, sum);
     write(asBytes(sum.bytes));
@@ -62,7 +62,7 @@ class Output {
   const std::function<void()> interrupted;
 };
 
-// Threads read chunks, the calling one writes them in their order.
+// Threads read chunks; the calling thread writes them in order.
 class OrderedReading {
  public:
   using Take = std::function<void(const LocatedChunk&, std::span<const std::byte> packed)>;
@@ -92,8 +92,8 @@ class OrderedReading {
  private:
   using Slot = std::vector<std::byte>;
 
-  // Whoever has a slot takes the next chunk, so no more are between the first that was not written and the last than there are
-  // slots.
+  // A thread takes the next chunk only when it has a slot. So the chunks between the first unwritten one and the last one taken never
+  // outnumber the slots.
   void read(const ChunkStore& store) {
     StoredChunkReader reader(store);
     while (auto slot = unused.pop()) {
@@ -109,7 +109,7 @@ class OrderedReading {
   std::atomic<size_t> next{0};
   WorkQueue<Slot*> unused;
   OrderedHandover<Slot*> arrived;
-  ThreadGroup threads;  // ends first
+  ThreadGroup threads;  // destroyed first
 };
 
 }  // namespace
@@ -119,9 +119,10 @@ void writeArchive(ChunkStore& store, const std::string& directory, int out, cons
   SnapshotReader snapshot(directory);
   Manifest manifest = readManifest(snapshot);
   if (!manifest.packs.empty() || manifest.digestKey != store.key())
-    snapshot.refuse(manifestFile, fmt::format("it is not of the store {}", store.path()));
+    snapshot.refuse(manifestFile, fmt::format("it is not in the store {}", store.path()));
   if (!manifest.pool.empty())
-    fail(fmt::format("snapshot {} has its chunks in the memory of a vgpud; resume it, and suspend its session to the store",
+    fail(fmt::format("the memory of snapshot {} is in a vgpud's pinned memory, not on disk: resume it, and "
+                     "suspend its session to the store",
                      directory));
   auto chunks = locate(store, storedChunksOf(readChunkList(snapshot, manifest)));
   uint64_t done = 0, all = bytesOf(chunks);

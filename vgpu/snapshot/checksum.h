@@ -1,4 +1,4 @@
-// XXH3, 128 bits, of files and of parts of them.
+// XXH3 checksums of 128 bits, of files and of parts of them.
 #pragma once
 
 #include <cstddef>

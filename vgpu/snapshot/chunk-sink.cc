@@ -31,7 +31,7 @@ size_t ChunkSink::reserve(size_t count) {
   return begin;
 }
 
-// Neither here nor in the store.
+// Whether the chunk is known neither here nor in the store.
 bool ChunkSink::isFirst(const Digest& digest, size_t chunk, size_t bytes) {
   list[chunk].digest = digest;
   std::lock_guard lock(mutex);

@@ -46,15 +46,15 @@ std::vector<std::byte> encodeChunks(std::span<const ChunkPlace> places) {
 
 std::vector<ChunkPlace> decodeChunks(std::span<const std::byte> bytes, std::span<const uint64_t> packs) {
   uint64_t count = 0;
-  if (bytes.size() < headBytes || memcmp(bytes.data(), magic.data(), magic.size()) != 0) fail("it is no list of chunks");
+  if (bytes.size() < headBytes || memcmp(bytes.data(), magic.data(), magic.size()) != 0) fail("it is not a list of chunks");
   std::memcpy(&count, &bytes[magic.size()], sizeof count);
   size_t room = bytes.size() - headBytes;
   if (room % sizeof(ChunkPlace) != 0 || count != room / sizeof(ChunkPlace))
-    fail(fmt::format("count: {} chunks do not take {} bytes", count, room));
+    fail(fmt::format("count: a list of {} chunks does not take {} bytes", count, room));
   std::vector<ChunkPlace> places(count);
   if (count > 0) std::memcpy(places.data(), &bytes[headBytes], room);
   for (size_t i = 0; i < places.size(); ++i)
-    if (!isSound(places[i], packs)) fail(fmt::format("chunk {}: its place makes no sense", i));
+    if (!isSound(places[i], packs)) fail(fmt::format("chunk {}: its position is invalid", i));
   return places;
 }
 

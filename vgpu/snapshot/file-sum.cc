@@ -25,7 +25,7 @@ kj::AutoCloseFd openPlainFile(const std::string& path) {
   kj::AutoCloseFd file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat status;
   if (file.get() < 0 || fstat(file, &status) != 0) cannot("open", path);
-  if (!S_ISREG(status.st_mode)) fail(path + " is no plain file");
+  if (!S_ISREG(status.st_mode)) fail(path + " is not a regular file");
   return file;
 }
 

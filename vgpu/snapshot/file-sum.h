@@ -1,4 +1,4 @@
-// The sum of a file that is to be kept.
+// Size and checksum of a file.
 #pragma once
 
 #include <kj/io.h>
@@ -9,11 +9,11 @@
 
 namespace vgpu::snapshot {
 
-// A plain file, without following a link. Throws kj::Exception if there is none.
+// Opens a plain file, without following a link. Throws kj::Exception if there is none.
 kj::AutoCloseFd openPlainFile(const std::string& path);
-// Of all that is in it.
+// Of the whole content.
 FileSum sumOf(int file, const std::string& path);
-// The same, when the file is on disk.
+// Syncs the file to disk first.
 FileSum sumOnDisk(const std::string& path);
 
 }  // namespace vgpu::snapshot

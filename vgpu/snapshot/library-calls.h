@@ -1,5 +1,5 @@
-// Which calls of libraries a snapshot's frames are, by the signature that a frame has and the symbol (vgpu/api/library.h). A build that
-// does not know one, or has it with other arguments, refuses the snapshot by the symbol, and never misreads a frame.
+// The library calls that a snapshot's frames contain: the signature in the frame and the function's symbol (vgpu/api/library.h). A build
+// that lacks one of them, or whose function has other arguments, refuses the snapshot and names the symbol, so it never misreads a frame.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ using LibraryCalls = std::map<uint64_t, std::string>;  // by signature: "cublasS
 void addLibraryCalls(LibraryCalls& calls, const std::vector<ObjectRecord>& records);
 void addLibraryCalls(LibraryCalls& calls, const PendingCalls& pending);
 
-// Refuses a call, by name, which this build does not have, or has otherwise.
+// Refuses, by name, a call that this build lacks or defines differently.
 void requireKnownLibraryCalls(const LibraryCalls& calls, const Refusal& refuse);
 
 }  // namespace vgpu::snapshot

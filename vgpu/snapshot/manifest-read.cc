@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 
 constexpr size_t maxText = 64 * 1024;
 
-// Looks at untrusted JSON: every value is of the type asked for, or the manifest is refused by the field's name.
+// Reads untrusted JSON: if a value is missing or has another type, the manifest is refused with the field's name.
 struct Fields {
   const Refusal& refusal;
 
@@ -25,7 +25,7 @@ struct Fields {
     KJ_UNREACHABLE;
   }
   void require(bool holds, const char* name) const {
-    if (!holds) refuse(fmt::format("field {} is missing or makes no sense", name));
+    if (!holds) refuse(fmt::format("field {} is missing or invalid", name));
   }
 
   const Json& in(const Json& json, const char* name) const {
@@ -56,12 +56,13 @@ struct Fields {
   }
 };
 
-// The line that begins at `at`, without its end, once the line behind it seals all up to there; `at` is behind that then.
+// Returns the line that begins at `at`, without its newline, and advances `at` past it and the next line, which must hold the checksum of
+// everything up to there.
 std::string_view unseal(const Fields& fields, std::string_view text, size_t& at) {
   size_t end = text.find('\n', at), sealEnd = end == text.npos ? text.npos : text.find('\n', end + 1);
-  if (sealEnd == text.npos) fields.refuse("checksum: the line that holds it is missing; the file was cut off, or is of no snapshot");
+  if (sealEnd == text.npos) fields.refuse("checksum: the line that holds it is missing; the file was truncated, or is not a manifest");
   if (text.substr(end + 1, sealEnd - end) != sealOf(text.substr(0, end + 1)))
-    fields.refuse("checksum: it differs from the file's; the file was altered or damaged");
+    fields.refuse("checksum: it does not match the file; the file was altered or damaged");
   std::string_view line = text.substr(at, end - at);
   at = sealEnd + 1;
   return line;
@@ -169,10 +170,10 @@ void readProcess(const Fields& fields, const Json& json, Header& manifest) {
                       fields.numberIn(process, "imageBytes")};
 }
 
-// Of a format and version that we read.
+// For formats and versions that we can read.
 Header parseHeader(const Fields& fields, std::string_view line) {
   Json json = Json::parse(line, nullptr, false);
-  if (!json.is_object() || json.value("format", Json()) != "vgpu-snapshot") fields.refuse("it describes no snapshot");
+  if (!json.is_object() || json.value("format", Json()) != "vgpu-snapshot") fields.refuse("it does not describe a snapshot");
   Header header;
   header.version = fields.numberIn(json, "version");
   if (header.version != snapshotVersion)
@@ -249,7 +250,7 @@ Manifest parseManifest(std::string_view text, const Refusal& refusal) {
   size_t at = 0;
   Header header = parseHeader(fields, unseal(fields, text, at));
   Tables tables = parseTables(unseal(fields, text, at), refusal);
-  if (at != text.size()) fields.refuse("checksum: something is behind the line that holds it");
+  if (at != text.size()) fields.refuse("checksum: there is data after the line that holds it");
   return {std::move(header), std::move(tables)};
 }
 

@@ -22,7 +22,7 @@ Json devicesOf(const Manifest& manifest) {
   return devices;
 }
 
-// Rows, not objects: a program may have very many.
+// Arrays instead of JSON objects, because a program may have very many.
 Json stateOf(const Tables& tables) {
   Json state = Json::object();
   for (auto& [name, rows] : tables.state) {
@@ -35,7 +35,7 @@ Json stateOf(const Tables& tables) {
   return state;
 }
 
-// Names come from the program and need not be text.
+// Names come from the program and may be invalid UTF-8.
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace
@@ -112,8 +112,8 @@ std::string encodeManifest(const Manifest& manifest) {
          "left, and the program goes on");
   if (text.size() > maxManifestBytes)
     fail(fmt::format(
-        "the snapshot's manifest would take {} bytes, and {} are the most: the program has too many separate "
-        "allocations. Nothing of the snapshot is left, and the program goes on",
+        "the snapshot's manifest would take {} bytes, more than the limit of {}: the program has too many separate allocations. Nothing of "
+        "the snapshot is left, and the program goes on",
         text.size(), maxManifestBytes));
   return text;
 }

@@ -1,5 +1,5 @@
-// What a snapshot says of itself, kept as `manifest.json`: a small header, which says whose it is and of what size, and tables of
-// any length. Each is a line of JSON with a line behind it that has the checksum of all before. docs/snapshot.md draws it.
+// The manifest of a snapshot, `manifest.json`: a small header with the owner and the sizes, and tables of any length. Each is a line of
+// JSON followed by a line with the checksum of everything before it. docs/snapshot.md draws it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 namespace vgpu::snapshot {
 
 constexpr uint64_t snapshotVersion = 21;
-constexpr uint64_t maxHeaderBytes = uint64_t{64} << 10;  // with its seal
+constexpr uint64_t maxHeaderBytes = uint64_t{64} << 10;  // including the checksum line
 constexpr uint64_t maxManifestBytes = uint64_t{64} << 20;
 
 struct Identity {
@@ -41,13 +41,13 @@ struct SavedBlob {
   bool operator==(const SavedBlob&) const = default;
 };
 
-// Of a snapshot that has its program's process as well (process-part.h): the list of that, and the bytes of its image.
+// For a snapshot that also has its program's process (process-part.h): the list of the process part, and the bytes of its image.
 struct ProcessSum {
   FileSum list;
   uint64_t imageBytes = 0;
 };
 
-// Where the arenas lie: part of every pointer the program holds.
+// Where the arenas lie: these addresses are in every pointer that the program holds.
 struct ArenaMap {
   uint64_t deviceBase = 0, deviceBytes = 0, hostBase = 0, hostBytes = 0, mappedBase = 0, mappedBytes = 0;
   bool operator==(const ArenaMap&) const = default;
@@ -61,24 +61,24 @@ struct Header {
   Identity identity;
   std::vector<Device> devices;
   ArenaMap arenas;
-  std::vector<RingState> rings;  // those that have been used, by device
+  std::vector<RingState> rings;  // the rings that have been used, by device
   uint64_t objectCount = 0, deviceBytes = 0;
-  std::map<std::string, FileSum> files;  // by name, all of dataFiles
-  std::vector<uint64_t> packs;           // bytes of each; none of a snapshot in a store
+  std::map<std::string, FileSum> files;  // by name: one for each of dataFiles
+  std::vector<uint64_t> packs;           // bytes of each; empty for a snapshot in a store
   DigestKey digestKey;                   // of the chunks
-  std::string pool;                      // the pinned memory that has chunks which no file has; empty: there are none such
+  std::string pool;                      // the pinned memory that holds chunks that no file has; empty if there are no such chunks
   std::optional<ProcessSum> process;
 };
 
-// Of all its files but the manifest.
+// Bytes of all its files except the manifest.
 uint64_t storedBytes(const Header& header);
 
-// What a worker needs to make objects, of a snapshot or of a part of one.
+// What a worker needs to make the objects of a snapshot, or of a part of one.
 struct Tables {
-  std::vector<SavedBlob> blobs;  // in the order of their chunks, which come first
+  std::vector<SavedBlob> blobs;  // in the order of their chunks, which come first in the list of chunks
   StateTables state;             // by kind; the chunks of each row's bytes come next (checkpoint/state.h)
-  std::map<uint16_t, std::string> methods;  // that its frames use, by number (methods.h)
-  std::map<uint64_t, std::string> libraryCalls;  // of libraries, by signature: the symbol (library-calls.h)
+  std::map<uint16_t, std::string> methods;  // the methods that its frames use, by number (methods.h)
+  std::map<uint64_t, std::string> libraryCalls;  // the library functions that its frames call: signature to symbol (library-calls.h)
 };
 
 struct Manifest : Header, Tables {};
@@ -87,29 +87,29 @@ RingCut barrierOf(const Header& header);
 
 std::string encodeManifest(const Manifest& manifest);
 
-// The tables alone, without the end of their line; parseTables() refuses what makes no sense, as readManifest() does.
+// The tables alone, without the line's end; parseTables() refuses invalid content as readManifest() does.
 std::string encodeTables(const Tables& tables);
 Tables parseTables(std::string_view text, const Refusal& refusal);
 
-// The header of the snapshot in `directory`, for who decides whether to resume it; reads maxHeaderBytes at most. Throws
-// kj::Exception that names the check: checksum, format version, or the field.
+// Reads the header of the snapshot in `directory`, for deciding whether to resume it; reads at most maxHeaderBytes. Throws kj::Exception
+// that names the failed check: checksum, format version, or the field.
 Header readHeader(const SnapshotReader& directory);
 
-// What the header says of files beside it, by name, whichever version it has: so that damage is found also in a snapshot of
-// another version. Throws in the same way.
+// The sums of the other files by name, from a header of any version, so that damage is detected also in a snapshot of another version.
+// Throws as readHeader() does.
 std::map<std::string, FileSum> readFileSums(const SnapshotReader& directory);
 
-// All of the manifest. Throws in the same way. What rows of state mean is not looked at: a worker does (checkpoint/state.h).
+// Reads all of the manifest. Throws as readHeader() does. Does not interpret the rows of state: a worker does (checkpoint/state.h).
 Manifest readManifest(const SnapshotReader& directory);
 
-// Refuses the manifest of a snapshot. The snapshot must live longer.
+// A function that refuses the manifest of a snapshot, which must outlive it.
 Refusal refusalOf(const SnapshotReader& directory);
-// The same of its text.
+// As readManifest(), from the manifest's text.
 Manifest parseManifest(std::string_view text, const Refusal& refusal);
 
-// Two JSON texts, each with the line that seals it.
+// Joins two JSON texts, each followed by its checksum line.
 std::string sealManifest(const std::string& header, const std::string& tables);
-// The line behind `text`, which ends with a line.
+// The checksum line for `text`, which ends with a newline.
 std::string sealOf(std::string_view text);
 
 }  // namespace vgpu::snapshot

@@ -1,5 +1,5 @@
-// What the numbers of a snapshot's frames mean: each method that its recipes and pending calls use, by number, with its name and
-// fields. A build in which a number means anything else refuses the snapshot by name, and never misreads a frame.
+// The meaning of the method numbers in a snapshot's frames: the name and the fields of each method that its recipes and pending calls use.
+// A build in which one of these numbers means something else refuses the snapshot and names the method, so it never misreads a frame.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ using Methods = std::map<uint16_t, std::string>;  // 77: "streamWaitEvent(hStrea
 void addMethods(Methods& methods, const std::vector<ObjectRecord>& records);
 void addMethods(Methods& methods, const PendingCalls& pending);
 
-// Refuses a method, by name, which this build does not have, or has otherwise.
+// Refuses, by name, a method that this build lacks or defines differently.
 void requireSameMethods(const Methods& methods, const Refusal& refuse);
 
 }  // namespace vgpu::snapshot

@@ -1,4 +1,4 @@
-// Writes to room that was left in a pack of a snapshot's own (PackWriter::leave).
+// Writes into space that was reserved in a snapshot's own pack (PackWriter::leave).
 #pragma once
 
 #include <kj/io.h>
@@ -14,7 +14,7 @@ class PackFiller {
  public:
   // Throws kj::Exception if the file cannot be opened.
   PackFiller(const std::string& directory, const std::string& name);
-  // Throws kj::Exception that names the file and the system's reason; so does finish(), which waits until the disk has all.
+  // Throws kj::Exception that names the file and the system's reason, as does finish(), which waits until everything is on disk.
   void write(uint64_t offset, std::span<const std::byte> bytes);
   void finish();
 

@@ -14,13 +14,13 @@ namespace {
 
 // The fastest level that still halves what a program's memory usually holds.
 constexpr int level = 1;
-// Chunks whose sample is this small are compressed at some GB/s, which no writing thread reaches.
+// Chunks whose sample shrinks to this share are compressed at some GB/s, faster than any thread writes.
 constexpr double alwaysBelow = 1.0 / 16;
-// A chunk that shrinks less is not worth the time to read it again.
+// Shrinking a chunk by less than this does not justify decompressing it later.
 constexpr double neverAbove = 0.8;
 constexpr size_t samples = 4, sampleBytes = 4096;
-constexpr double usualPackSeconds = 2e-9;  // a byte, until it is measured
-constexpr double newest = 0.2;             // how much the last measurement counts
+constexpr double usualPackSeconds = 2e-9;  // per byte, until measured
+constexpr double newest = 0.2;             // weight of the latest measurement
 
 using Clock = std::chrono::steady_clock;
 
@@ -38,7 +38,7 @@ Packer::Packer(Packer&& other) noexcept
       writeSeconds(other.writeSeconds),
       packSeconds(other.packSeconds) {}
 
-// What is left of pieces of it that lie evenly, as a share.
+// The compression ratio of evenly spaced samples of the chunk.
 double Packer::sampledShare(std::span<const std::byte> chunk) {
   std::array<std::byte, samples * sampleBytes> sample;
   std::array<std::byte, samples * sampleBytes + 512> packed;
@@ -70,7 +70,7 @@ void Packer::noteWritten(size_t bytes, double seconds) {
 
 size_t unpackedBytes(Form form, std::span<const std::byte> packed) {
   const uint64_t bytes = form == Form::plain ? packed.size() : ZSTD_getFrameContentSize(packed.data(), packed.size());
-  return bytes <= chunkBytes ? bytes : 0;  // what ZSTD returns for an error is more
+  return bytes <= chunkBytes ? bytes : 0;  // an error code of ZSTD is a larger number
 }
 
 bool unpack(Form form, std::span<const std::byte> packed, std::span<std::byte> chunk) {

@@ -1,8 +1,8 @@
-// Whether a chunk is compressed before it is written, and back.
+// Decides whether to compress a chunk before it is written, and decompresses.
 //
-// The writer is the slower side unless the disk is: so a chunk is compressed only if a sample of it shrinks so well that compressing
-// is faster than writing to memory, or if, by the times measured so far, compressing what shrinks as the sample does and writing
-// the rest takes less time than writing it all. Of one thread.
+// The writing thread is the bottleneck unless the disk is slower. So a chunk is compressed only if a sample of it shrinks so well that
+// compressing is faster than writing to memory, or if, by the times measured so far, compressing the chunk at the sample's ratio and
+// writing the result takes less time than writing the chunk uncompressed. Used by one thread.
 #pragma once
 
 #include <cstddef>
@@ -23,24 +23,24 @@ class Packer {
 
   struct Packed {
     Form form;
-    std::span<const std::byte> bytes;  // the chunk's own, or this object's until the next call
+    std::span<const std::byte> bytes;  // the chunk's own, or a buffer of this object that is valid until the next call
   };
   Packed pack(std::span<const std::byte> chunk);
-  // `bytes` took so long to write.
+  // Writing `bytes` took `seconds`.
   void noteWritten(size_t bytes, double seconds);
 
  private:
   double sampledShare(std::span<const std::byte> chunk);
 
   ZSTD_CCtx_s* context;
-  std::vector<std::byte> room;  // taken when something is first compressed
-  double writeSeconds = 0;      // a byte, on the average of late; 0: not known
+  std::vector<std::byte> room;  // allocated when a chunk is first compressed
+  double writeSeconds = 0;      // per byte, a moving average; 0: not known
   double packSeconds;
 };
 
-// How many bytes unpack() makes of them; 0 if that is not to be seen, or more than a chunk has.
+// How many bytes unpack() makes of `packed`; 0 if that is unknown or more than a chunk's size.
 size_t unpackedBytes(Form form, std::span<const std::byte> packed);
-// Makes `chunk` of the bytes that a pack has. False if they do not make one of this size.
+// Decompresses a chunk's bytes from a pack into `chunk`. Returns false if they do not yield exactly this size.
 bool unpack(Form form, std::span<const std::byte> packed, std::span<std::byte> chunk);
 
 }  // namespace vgpu::snapshot

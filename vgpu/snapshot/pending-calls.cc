@@ -26,7 +26,7 @@ struct SlabHeader {
   uint32_t slab, bytes;
 };
 
-// A FrameHeader as plain bytes.
+// The layout of a FrameHeader, as plain values.
 struct FrameStart {
   uint64_t sequence;
   uint32_t bytes;
@@ -35,7 +35,7 @@ struct FrameStart {
 };
 static_assert(sizeof(FrameStart) == sizeof(FrameHeader));
 
-// Calls `visit(header, whole frame)` for each frame of a ring. Returns how many there are.
+// Calls `visit(header, whole frame)` for each frame of a ring. Returns the number of frames.
 template <typename Visit>
 uint64_t walk(const PendingRing& ring, Visit visit) {
   uint64_t count = 0, barrier = ring.barrier;
@@ -48,16 +48,17 @@ uint64_t walk(const PendingRing& ring, Visit visit) {
                start.sequence);
     KJ_REQUIRE(start.bytes >= frameUnit && start.bytes <= maxFrameBytes && start.bytes % frameUnit == 0 &&
                    start.bytes <= frames.size() - at,
-               "a frame of impossible size", barrier + at, start.bytes);
+               "a pending frame has an invalid size", barrier + at, start.bytes);
     KJ_REQUIRE(api::isMethod(start.method) && start.slot < slotCount && start.device == ring.device,
-               "a frame of an unknown method or slot, or of another device", barrier + at, start.method, start.slot, start.device);
+               "a pending frame has an unknown method or slot, "
+               "or belongs to another device", barrier + at, start.method, start.slot, start.device);
     visit(start, frames.subspan(at, start.bytes));
     at += start.bytes;
   }
   return count;
 }
 
-// The message of a frame, which may not be aligned as words are.
+// A copy of the frame's message, aligned to words.
 kj::Array<capnp::word> messageOf(std::span<const std::byte> frame) {
   auto body = frame.subspan(sizeof(FrameStart));
   auto words = kj::heapArray<capnp::word>(body.size() / sizeof(capnp::word));
@@ -65,20 +66,20 @@ kj::Array<capnp::word> messageOf(std::span<const std::byte> frame) {
   return words;
 }
 
-// Which slabs the frames name, and how many bytes of each are theirs.
+// Adds the slabs that the ring's frames name, and how many bytes of each they use.
 void addSlabsOf(const PendingRing& ring, std::map<uint32_t, uint32_t>& slabs, uint64_t& count) {
   count += walk(ring, [&](const FrameStart& start, std::span<const std::byte> frame) {
     auto method = static_cast<api::Method>(start.method);
     if (api::infoOf(method).slabs.empty()) return;
     api::visitSlabs(method, messageOf(frame), [&](uint64_t slab, uint64_t bytes) {
-      if (slab >= slabCount || bytes > slabBytes) return;  // the worker will refuse it
+      if (slab >= slabCount || bytes > slabBytes) return;  // the worker will refuse the frame
       auto& most = slabs[static_cast<uint32_t>(slab)];
       most = std::max(most, static_cast<uint32_t>(bytes));
     });
   });
 }
 
-// Puts `value` at the front of `out`, which becomes what is behind it.
+// Copies `value` to the front of `out`, and advances `out` past it.
 void put(std::span<std::byte>& out, std::span<const std::byte> value) {
   std::copy(value.begin(), value.end(), out.begin());
   out = out.subspan(value.size());
@@ -116,10 +117,11 @@ PendingCalls capturePendingCalls(const Segment& segment, const RingCut& barrier)
   std::map<uint32_t, uint32_t> slabs;
   for (unsigned device = 0; device < maxDevices; ++device) {
     PendingRing ring{{device, barrier[device], segment.ring(device).head.load()}, {}};
-    // One that is open and has had no frame belongs to it: the program does not open it again.
+    // A ring that is open but has had no frame is included too, because the program does not open it again.
     const bool isOpen = device != 0 && segment.ring(device).isOpen.load() != 0;
     if (ring.head == 0 && ring.barrier == 0 && !isOpen) continue;
-    KJ_REQUIRE(ring.head >= ring.barrier && ring.head - ring.barrier <= ringBytes, "a ring's head is out of reach", device, ring.head,
+    KJ_REQUIRE(ring.head >= ring.barrier && ring.head - ring.barrier <= ringBytes, "a ring's head is too far from its "
+                                                                                   "barrier", device, ring.head,
                ring.barrier);
     const std::byte* start = segment.ringAt(device, ring.barrier);
     ring.frames.assign(start, start + (ring.head - ring.barrier));
@@ -167,13 +169,13 @@ std::vector<std::byte> encodePendingCalls(const PendingCalls& pending) {
 PendingCalls decodePendingCalls(std::span<const std::byte> bytes) {
   auto header = takeValue<PendingCallsHeader>(bytes);
   KJ_REQUIRE(std::equal(std::begin(pendingCallsMagic), std::end(pendingCallsMagic), header.magic), "not a pending-calls file");
-  KJ_REQUIRE(header.rings <= maxDevices && header.slabs <= slabCount, "its header makes no sense", header.rings, header.slabs);
+  KJ_REQUIRE(header.rings <= maxDevices && header.slabs <= slabCount, "its header is invalid", header.rings, header.slabs);
   PendingCalls pending;
   for (uint64_t i = 0; i < header.rings; ++i) {
     auto part = takeValue<RingState>(bytes);
     bool isNext = part.device < maxDevices && (i == 0 || part.device > pending.rings.back().device);
     KJ_REQUIRE(isNext && part.head >= part.barrier && part.head - part.barrier <= ringBytes && part.barrier % frameUnit == 0,
-               "a ring that makes no sense", part.device, part.barrier, part.head);
+               "a ring's positions are invalid", part.device, part.barrier, part.head);
     PendingRing ring{part, {}};
     auto frames = take(bytes, part.head - part.barrier);
     ring.frames.assign(frames.begin(), frames.end());
@@ -182,11 +184,11 @@ PendingCalls decodePendingCalls(std::span<const std::byte> bytes) {
   }
   for (uint64_t i = 0; i < header.slabs; ++i) {
     auto slab = takeValue<SlabHeader>(bytes);
-    KJ_REQUIRE(slab.slab < slabCount && slab.bytes <= slabBytes, "a slab that does not exist", slab.slab, slab.bytes);
+    KJ_REQUIRE(slab.slab < slabCount && slab.bytes <= slabBytes, "a slab's number or size is invalid", slab.slab, slab.bytes);
     auto content = take(bytes, slab.bytes);
     pending.slabs.push_back({slab.slab, {content.begin(), content.end()}});
   }
-  KJ_REQUIRE(bytes.empty(), "something lies behind its end", bytes.size());
+  KJ_REQUIRE(bytes.empty(), "there is data after its end", bytes.size());
   return pending;
 }
 
@@ -200,8 +202,8 @@ void requireSamePlace(const PendingCalls& pending, const Segment& segment) {
     uint64_t from = segment.ring(device).tail.load(), to = segment.ring(device).head.load();
     if (from == barrier[device] && to == head[device]) continue;
     fail(fmt::format(
-        "the snapshot is of another moment of this program: it holds the calls to device {} from {} to {}, and the program "
-        "waits with those from {} to {}. Resume the snapshot of its last suspend",
+        "the snapshot does not match the state in which the program waits: it holds the calls to device {} at positions {} to {}, the "
+        "program waits with those at {} to {}. Resume the snapshot of its last suspend",
         device, barrier[device], head[device], from, to));
   }
 }
@@ -209,7 +211,7 @@ void requireSamePlace(const PendingCalls& pending, const Segment& segment) {
 void putBack(const PendingCalls& pending, const Segment& segment) {
   for (auto& slab : pending.slabs) {
     std::copy(slab.bytes.begin(), slab.bytes.end(), segment.slab(slab.slab));
-    uint32_t free = 0;  // the program's own segment has its generation already
+    uint32_t free = 0;  // the program's own segment has this generation already
     segment.slabState(slab.slab).busy.compare_exchange_strong(free, 1);
   }
   for (auto& ring : pending.rings) {

@@ -1,7 +1,7 @@
-// The unconsumed end of each ring of a session: the frames from the barrier to the head that the program reserved, and the
-// bytes of the staging slabs that those frames name. They travel with the snapshot and are executed after it.
+// The frames that a session's worker has not consumed: in each ring, those from the barrier to the head that the program has reserved, and
+// the bytes of the staging slabs that these frames name. They are part of the snapshot and are executed after it is restored.
 //
-// Read from shared memory that the program can change, so it is copied first and looked at afterwards.
+// The program can change the shared memory at any time, so everything is copied out first and checked afterwards.
 #pragma once
 
 #include <capnp/common.h>
@@ -25,12 +25,12 @@ constexpr uint64_t maxPendingCallsBytes = maxDevices * ringBytes + slabCount * (
 
 struct SlabContent {
   uint32_t slab = 0;
-  std::vector<std::byte> bytes;  // the first ones of it; empty where a frame only writes into the slab
+  std::vector<std::byte> bytes;  // its first bytes; empty if a frame only writes into the slab
 };
 
-// A ring at the barrier.
+// The state of a ring at the barrier.
 struct RingState {
-  uint64_t device = 0, barrier = 0, head = 0;  // first frame not executed, end of the last one reserved
+  uint64_t device = 0, barrier = 0, head = 0;  // `barrier`: the first frame not executed; `head`: the end of the last one reserved
   bool operator==(const RingState&) const = default;
 };
 
@@ -39,29 +39,29 @@ struct PendingRing : RingState {
 };
 
 struct PendingCalls {
-  std::vector<PendingRing> rings;  // those that are open, by device
+  std::vector<PendingRing> rings;  // the open rings, by device
   std::vector<SlabContent> slabs;
   uint64_t frameCount = 0;
 
   RingCut barrier() const;
 };
 
-// Of a segment whose gate is closed. Throws kj::Exception where a frame is incomplete or no valid message.
+// The gate of `segment` must be closed. Throws kj::Exception if a frame is incomplete or not a valid message.
 PendingCalls capturePendingCalls(const Segment& segment, const RingCut& barrier);
 
-// The methods of its frames.
+// The methods of the pending frames.
 std::set<api::Method> methodsOf(const PendingCalls& pending);
 // Calls `visit` with the method and the message of each frame.
 void visitFrames(const PendingCalls& pending, const std::function<void(api::Method, kj::ArrayPtr<const capnp::word>)>& visit);
 
 std::vector<std::byte> encodePendingCalls(const PendingCalls& pending);
-// Throws kj::Exception that says what of it makes no sense.
+// Throws kj::Exception that says what is invalid.
 PendingCalls decodePendingCalls(std::span<const std::byte> bytes);
 
-// Throws kj::Exception unless `segment` is that of the program at this barrier, or has never been used.
+// Throws kj::Exception unless `segment` is either the program's at this barrier, or has never been used.
 void requireSamePlace(const PendingCalls& pending, const Segment& segment);
 
-// Writes the frames to their positions, their sequence numbers last, and the slabs' bytes.
+// Writes the slabs' bytes and the frames to their positions; a frame's sequence number is written last.
 void putBack(const PendingCalls& pending, const Segment& segment);
 
 }  // namespace vgpu::snapshot

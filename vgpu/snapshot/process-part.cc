@@ -26,12 +26,12 @@ namespace {
 using Json = nlohmann::json;
 constexpr uint64_t mostListBytes = 16 * MiB;
 
-// What is not of the type wanted is refused with the name of the file.
+// Refuses a value of the wrong type, with the name of the file.
 class List {
  public:
   List(const SnapshotReader& folder, const std::vector<std::byte>& bytes) : folder(folder) {
     json = Json::parse(bytes.begin(), bytes.end(), nullptr, false);
-    require(json.is_object() && json.value("format", Json()) == "vgpu-process", "it describes no process");
+    require(json.is_object() && json.value("format", Json()) == "vgpu-process", "it does not describe a process");
     require(number(json, "version") == processPartVersion,
             fmt::format("format version {}, and this build reads version {}", number(json, "version"), processPartVersion));
   }
@@ -45,16 +45,16 @@ class List {
   }
   uint64_t number(const Json& object, const char* name) const {
     auto& value = in(object, name);
-    require(value.is_number_unsigned(), fmt::format("field {} makes no sense", name));
+    require(value.is_number_unsigned(), fmt::format("field {} is invalid", name));
     return value.get<uint64_t>();
   }
   int id(const Json& value, const char* name) const {
-    require(value.is_number_unsigned() && value.get<uint64_t>() <= INT32_MAX, fmt::format("field {} makes no sense", name));
+    require(value.is_number_unsigned() && value.get<uint64_t>() <= INT32_MAX, fmt::format("field {} is invalid", name));
     return value.get<int>();
   }
   std::string text(const Json& object, const char* name) const {
     auto& value = in(object, name);
-    require(value.is_string(), fmt::format("field {} makes no sense", name));
+    require(value.is_string(), fmt::format("field {} is invalid", name));
     return value.get<std::string>();
   }
 
@@ -64,13 +64,13 @@ class List {
   const SnapshotReader& folder;
 };
 
-// As a daemon draws one: a folder's plain name.
+// The form that a daemon generates: a plain folder name.
 bool isSessionName(const std::string& name) {
   return !name.empty() &&
          std::ranges::all_of(name, [](unsigned char letter) { return std::islower(letter) || std::isdigit(letter); });
 }
 
-// A file's plain name: of an image that CRIU finds in its own folder.
+// The plain name of an image file, which CRIU finds in its own folder.
 bool isImageName(const std::string& name) {
   return name.ends_with(".img") && name.find('/') == name.npos && !name.starts_with('.');
 }
@@ -83,7 +83,7 @@ bool readAt(int file, uint64_t at, void* out, size_t bytes) {
   return pread(file, out, bytes, static_cast<off_t>(at)) == static_cast<ssize_t>(bytes);
 }
 
-// Of the note of type NT_GNU_BUILD_ID in a segment of notes. Empty: there is none.
+// From the NT_GNU_BUILD_ID note in a PT_NOTE segment. Empty if there is none.
 std::string buildIdIn(int file, const Elf64_Phdr& segment) {
   constexpr uint64_t mostBytes = 64 * KiB;
   std::vector<unsigned char> notes(std::min<uint64_t>(segment.p_filesz, mostBytes));
@@ -173,7 +173,7 @@ ProcessPart readProcessPart(const std::string& directory, const ProcessSum& sum)
   part.pid = list.id(list.in(list.json, "pid"), "pid");
   for (auto& process : list.in(list.json, "processes"))
     part.processes.push_back({list.id(list.in(process, "pid"), "pid"), list.text(process, "name")});
-  list.require(!part.processes.empty() && part.processes.front().pid == part.pid, "processes: the first is not process pid");
+  list.require(!part.processes.empty() && part.processes.front().pid == part.pid, "processes: the first is not the one of field pid");
   for (auto& thread : list.in(list.json, "threads")) part.threads.push_back(list.id(thread, "threads"));
   for (auto& process : list.in(list.json, "stopped")) part.stopped.push_back(list.id(process, "stopped"));
   part.shellJob = list.in(list.json, "shellJob") == true;

@@ -1,13 +1,13 @@
-// A snapshot's part that is its program's process, and the tree of processes below it: the folder `process` beside the other
-// files, with CRIU's image and `process.json`, which lists that image and what a machine must have on which the processes are to
-// be restored. The manifest names the list. Other sessions of the tree have snapshots of their own, in the folder `sessions`.
+// The part of a snapshot that holds its program's process and that process's descendants: the folder `process` beside the other files, with
+// CRIU's image and `process.json`, which lists the image's files and what a machine must have for the processes to be restored there. The
+// manifest names the list. Other sessions of the process tree have snapshots of their own, in the folder `sessions`.
 //
 //   process/            0700
 //     *.img             CRIU's
 //     process.json      format, version, criu (its version), pid (of the root), processes[pid, name], threads[], stopped[],
 //                       shellJob, images{name: bytes, xxh3}, mapped[path, bytes, identity], pipes[descriptor, name],
 //                       sessions[session, pid, bytes, xxh3]
-//   sessions/ID/        a snapshot as the one around it, without a process
+//   sessions/ID/        a snapshot like the enclosing one, without a process
 #pragma once
 
 #include <functional>
@@ -21,15 +21,15 @@ namespace vgpu::snapshot {
 
 constexpr uint64_t processPartVersion = 2;
 
-// A file that the process has mapped, and that must be the same where it is restored.
+// A file that the process has mapped; an identical file must exist where the process is restored.
 struct MappedFile {
   std::string path;
   uint64_t bytes = 0;
-  std::string identity;  // "build id HEX", of an ELF file; else "xxh3 HEX". Empty: only its size counts
+  std::string identity;  // "build id HEX" for an ELF file, else "xxh3 HEX". Empty: only its size is compared
   bool operator==(const MappedFile&) const = default;
 };
 
-// A standard stream that is an end of a pipe whose other end was another process's: it becomes the restorer's.
+// A standard stream that is an end of a pipe to a process outside the tree: the restoring process's own stream replaces it.
 struct ForeignPipe {
   int descriptor = 0;
   std::string name;  // as /proc/PID/fd shows it: "pipe:[123]"
@@ -42,7 +42,7 @@ struct SavedProcess {
   bool operator==(const SavedProcess&) const = default;
 };
 
-// A session of the tree beside the one whose snapshot this is, and its snapshot's manifest.
+// Another session of the tree, and its snapshot's manifest.
 struct SavedSession {
   std::string session;
   int pid = 0;
@@ -52,44 +52,46 @@ struct SavedSession {
 
 struct ProcessPart {
   std::string criu;
-  int pid = 0;                          // of the root
-  std::vector<SavedProcess> processes;  // the root first; not those that had ended
+  int pid = 0;                          // of the root process
+  std::vector<SavedProcess> processes;  // the root first; without those that had ended
   std::vector<int> threads;             // ids of all processes and threads
-  std::vector<int> stopped;             // those processes that were stopped by a signal already
-  bool shellJob = false;                // its terminal session is led by a process that is not saved
+  std::vector<int> stopped;             // processes that were already stopped by a signal
+  bool shellJob = false;                // its terminal session's leader is a process that is not saved
   std::map<std::string, FileSum> images;
   std::vector<MappedFile> mapped;
   std::vector<ForeignPipe> pipes;
   std::vector<SavedSession> sessions;
 };
 
-// Of the snapshot's directory.
+// `directory`: the snapshot's.
 std::string processFolderOf(const std::string& directory);
-// The snapshot of another session of its tree, and the names of those that are there and whole, whether or not there is a list.
+// The folder of the snapshot of another session of the tree; and the ids of the sessions that have a complete snapshot there, whether or
+// not there is a list.
 std::string sessionFolderOf(const std::string& directory, const std::string& session);
 std::vector<std::string> sessionsIn(const std::string& directory);
-// What the list says of such a snapshot. Throws kj::Exception if it cannot be read.
+// The entry for such a snapshot in the list. Throws kj::Exception if the snapshot cannot be read.
 SavedSession describeSession(const std::string& directory, const std::string& session, int pid);
 
 std::string encodeProcessPart(const ProcessPart& part);
-// Throws kj::Exception that names the file and the check.
+// Throws kj::Exception that names the file and the failed check.
 ProcessPart readProcessPart(const std::string& directory, const ProcessSum& sum);
 
-// The sums of all files of the folder that end in `.img`, each written to disk.
+// Syncs all files of the folder that end in `.img` to disk, and returns their sums.
 std::map<std::string, FileSum> sumImages(const std::string& folder);
-// Throws kj::Exception that names the file and the check unless the other sessions' manifests are those that the list names.
+// Throws kj::Exception that names the file and the failed check unless the other sessions' manifests match the list.
 void verifySessions(const std::string& directory, const ProcessPart& part);
-// Reads all images and compares them with their sums; `progress` is told of bytes. Throws kj::Exception that names file and
-// check.
+// Reads all images and compares them with their sums; `progress` is called with the number of bytes read. Throws kj::Exception that names
+// the file and the failed check.
 void verifyImages(const std::string& directory, const ProcessPart& part, const std::function<void(uint64_t)>& progress);
 
-// Writes the list to disk, and names it nowhere. Throws kj::Exception if there is one, or it cannot be written.
+// Writes the list to disk; nothing refers to it yet. Throws kj::Exception if there is one already, or if it cannot be written.
 ProcessSum writeProcessList(const std::string& directory, const ProcessPart& part);
-// Writes the list, and replaces the manifest of the snapshot by one that names it. Nothing is named before all is on disk.
+// Writes the list, then replaces the snapshot's manifest by one that names the list. The manifest is replaced only after everything is on
+// disk.
 void addProcessPart(const std::string& directory, const ProcessPart& part);
 
-// Of a file that is there: what MappedFile says of it. `isShared`: it is mapped so, and others may write it. Throws kj::Exception
-// if it cannot be read.
+// Describes an existing file as MappedFile does. `isShared`: it is mapped shared, so others may write to it. Throws kj::Exception if it
+// cannot be read.
 MappedFile describeMapped(const std::string& path, bool isShared);
 
 }  // namespace vgpu::snapshot

@@ -36,10 +36,10 @@ std::vector<ObjectRecord> decodeRecords(std::span<const std::byte> bytes, const 
     bytes = bytes.subspan(size);
     records.push_back(decodeRecord(copy));
     for (auto& frame : records.back().recipe)
-      KJ_REQUIRE(barrier.hasExecuted(frame.place()), "a frame that is not of this moment", frame.device, frame.position,
+      KJ_REQUIRE(barrier.hasExecuted(frame.place()), "a frame is newer than the snapshot", frame.device, frame.position,
                  barrier[frame.device]);
   }
-  return recordsAt(std::move(records), barrier);  // checks that they fit together
+  return recordsAt(std::move(records), barrier);  // also checks that the records are consistent
 }
 
 }  // namespace vgpu::snapshot

@@ -14,7 +14,7 @@ constexpr uint64_t maxObjectsBytes = uint64_t{4} << 30;
 
 // Each record's size (4 bytes), then the record as the object list keeps it.
 std::vector<std::byte> encodeRecords(const std::vector<ObjectRecord>& records);
-// Throws kj::Exception that says which record makes no sense, also of one with frames that are not before `barrier`.
+// Throws kj::Exception that says which record is invalid, also if it has frames that are not before `barrier`.
 std::vector<ObjectRecord> decodeRecords(std::span<const std::byte> bytes, const RingCut& barrier);
 
 }  // namespace vgpu::snapshot

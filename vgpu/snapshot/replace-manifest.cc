@@ -17,7 +17,7 @@ namespace vgpu::snapshot {
 
 namespace {
 
-// Of a new file or one that is there. `text`: what is written to it.
+// Opens (or creates) and syncs a file. `text`: content to write first.
 void sync(int directory, const std::string& path, const char* name, int flags, const std::string& text = {}) {
   auto refuse = [&] {
     fail(fmt::format("cannot write the snapshot's file {}/{}: {}", path, name, writeProblem(errno, path, text.size())));
@@ -40,7 +40,7 @@ void replaceManifest(const std::string& path, const std::string& text) {
   kj::AutoCloseFd directory(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (directory.get() < 0) fail(fmt::format("cannot open the snapshot {}: {}", path, strerror(errno)));
   for (const char* name : dataFiles) sync(directory, path, name, O_RDONLY);
-  unlinkat(directory, replacingManifest, 0);  // of a writer that was killed
+  unlinkat(directory, replacingManifest, 0);  // left by a killed writer
   sync(directory, path, replacingManifest, O_WRONLY | O_CREAT | O_EXCL, text);
   faultPoint("write.manifest-written");
   if (renameat(directory, replacingManifest, directory, manifestFile) != 0 || fsync(directory) != 0)

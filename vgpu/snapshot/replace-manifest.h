@@ -1,12 +1,12 @@
-// The manifest of a snapshot that is there, replaced as a whole: when what was in memory has come to disk.
+// Replaces the manifest of an existing snapshot atomically, when what was in memory has been written to disk.
 #pragma once
 
 #include <string>
 
 namespace vgpu::snapshot {
 
-// Syncs the other files of the snapshot in `directory`, then puts a manifest of this text in the place of its own: whoever reads
-// it finds the old one or this. Throws kj::Exception that names the file and the system's reason; the old one is there then.
+// Syncs the other files of the snapshot in `directory`, then replaces its manifest by this text: readers find the old manifest or the new
+// one. Throws kj::Exception that names the file and the system's reason; the old manifest is unchanged then.
 void replaceManifest(const std::string& directory, const std::string& text);
 
 }  // namespace vgpu::snapshot

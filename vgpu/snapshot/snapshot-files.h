@@ -1,7 +1,7 @@
-// The files of a snapshot: made all or not at all, read with their sizes and checksums compared.
+// The files of a snapshot: all are made or none; sizes and checksums are verified on reading.
 //
-// Names are fixed and looked up in the directory's descriptor without following links, so neither a manifest nor
-// whoever may write next to us leads anywhere else. Private to their owner: directory 0700, files 0600.
+// Names are fixed and resolved relative to the directory's descriptor without following links, so neither a manifest nor another process
+// that may write in the directory can redirect them. Private to their owner: directory 0700, files 0600.
 #pragma once
 
 #include <string>
@@ -10,19 +10,19 @@ namespace vgpu::snapshot {
 
 constexpr const char* manifestFile = "manifest.json";
 constexpr const char* unfinishedManifest = "manifest.json.new";
-constexpr const char* replacingManifest = "manifest.json.written";  // of a snapshot that was in memory
+constexpr const char* replacingManifest = "manifest.json.written";  // replaces the manifest of a snapshot that was in memory
 constexpr const char* objectsFile = "objects";
 constexpr const char* chunksFile = "chunks";
 constexpr const char* pendingCallsFile = "pending-calls";
 constexpr const char* outputFile = "output";
-constexpr const char* processFolder = "process";     // of a program's process (process-part.h)
-constexpr const char* processList = "process.json";  // in it
-constexpr const char* sessionsFolder = "sessions";   // of other sessions of the same tree of processes
+constexpr const char* processFolder = "process";     // folder of the program's process (process-part.h)
+constexpr const char* processList = "process.json";  // in that folder
+constexpr const char* sessionsFolder = "sessions";   // folder of the other sessions of the same process tree
 constexpr const char* dataFiles[] = {objectsFile, chunksFile, pendingCallsFile, outputFile};
 
-// One file is written by one thread at a time, at 2 to 7 GB/s; a pack for each thread that writes reaches the memory's own speed.
+// One thread writes one file at 2 to 7 GB/s; one pack per writing thread reaches the bandwidth of the memory.
 constexpr unsigned mostPacks = 16;
-unsigned packsHere();  // on this machine
+unsigned packsHere();  // for this machine
 std::string packFile(unsigned number);  // "pack-07"
 bool isPackFile(const std::string& name);
 

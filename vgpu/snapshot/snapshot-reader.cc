@@ -17,7 +17,7 @@ namespace vgpu::snapshot {
 
 namespace {
 
-// As much as there is, up to `out`.
+// Reads until `out` is full or the file ends.
 size_t readSome(int fd, std::span<std::byte> out, int& error) {
   size_t total = 0;
   error = 0;
@@ -42,7 +42,7 @@ void FileReader::refuse(const std::string& check) const {
 
 void FileReader::read(std::span<std::byte> out) {
   if (out.size() > left())
-    refuse(fmt::format("length: {} bytes are wanted at {}, and only {} are there", out.size(), done, left()));
+    refuse(fmt::format("length: {} bytes are expected at {}, only {} are found", out.size(), done, left()));
   int error;
   if (readSome(file, out, error) != out.size())
     refuse(error != 0 ? fmt::format("cannot be read: {}", strerror(error))
@@ -52,7 +52,7 @@ void FileReader::read(std::span<std::byte> out) {
 }
 
 void FileReader::finish() {
-  if (left() != 0) refuse(fmt::format("length: {} bytes lie behind its end", left()));
+  if (left() != 0) refuse(fmt::format("length: there are {} bytes after its end", left()));
   std::string found = checksum.text();
   if (found != sum.checksum)
     refuse(fmt::format("checksum: {} is expected, {} is found; the file was altered or damaged", sum.checksum, found));
@@ -94,8 +94,8 @@ kj::AutoCloseFd SnapshotReader::openPlain(const char* name, uint64_t& bytes) con
   if (fd < 0) refuse(name, fmt::format("cannot be opened: {}", strerror(errno)));
   kj::AutoCloseFd file(fd);
   struct stat status;
-  if (fstat(file, &status) != 0) refuse(name, fmt::format("cannot be looked at: {}", strerror(errno)));
-  if (!S_ISREG(status.st_mode)) refuse(name, "it is no plain file");
+  if (fstat(file, &status) != 0) refuse(name, fmt::format("cannot be inspected: {}", strerror(errno)));
+  if (!S_ISREG(status.st_mode)) refuse(name, "it is not a regular file");
   bytes = static_cast<uint64_t>(status.st_size);
   return file;
 }

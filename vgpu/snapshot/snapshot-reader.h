@@ -15,17 +15,16 @@
 
 namespace vgpu::snapshot {
 
-// What throws for the check that it is told.
+// Throws an exception that names the failed check.
 using Refusal = std::function<void(const std::string& check)>;
 
-// A file of a snapshot, read from its beginning. Its size is compared when it is opened, its checksum by finish().
+// A file of a snapshot, read from its beginning. Opening compares its size, finish() its checksum.
 class FileReader {
  public:
-  // Fills `out` whole. Throws kj::Exception where the file ends before.
+  // Fills `out` completely. Throws kj::Exception if the file ends earlier.
   void read(std::span<std::byte> out);
   uint64_t left() const { return sum.bytes - done; }
-  // Throws kj::Exception, naming the file and the check, unless all of it was read and the checksum is the one
-  // expected.
+  // Throws kj::Exception, naming the file and the failed check, unless all of the file was read and its checksum matches.
   void finish();
   // Refuses this file: "snapshot DIR: file NAME: `check`".
   [[noreturn]] void refuse(const std::string& check) const;
@@ -40,15 +39,15 @@ class FileReader {
   Checksum checksum;
 };
 
-// A pack of a snapshot. Any number of threads.
+// A pack of a snapshot. Any number of threads may read.
 class PackReader {
  public:
   // `directory` and `name` are for messages.
   PackReader(kj::AutoCloseFd file, std::string directory, std::string name)
       : file(kj::mv(file)), directory(std::move(directory)), name(std::move(name)) {}
-  // Of a store, at `path`: opened for each read, because what is in a store may be in more packs than a process may have files.
+  // A pack of a store, at `path`: opened for each read, because a store's chunks may lie in more packs than a process may open files.
   PackReader(std::string store, std::string path) : directory(std::move(store)), name(std::move(path)) {}
-  // Fills `out` whole from there. Throws kj::Exception that names the file if it cannot.
+  // Fills `out` completely from `offset`. Throws kj::Exception that names the file if it cannot.
   void read(uint64_t offset, std::span<std::byte> out) const;
   // As FileReader::refuse().
   [[noreturn]] void refuse(const std::string& check) const;
@@ -58,24 +57,24 @@ class PackReader {
   std::string directory, name;
 };
 
-// A snapshot that is there.
+// An existing snapshot.
 class SnapshotReader {
  public:
-  // Throws kj::Exception where `path` is no directory that we may read.
+  // Throws kj::Exception if `path` is not a directory that we may read.
   explicit SnapshotReader(const std::string& path);
 
-  // The manifest's bytes, whatever they are; at most `mostBytes`.
+  // The manifest's bytes, unverified; at most `mostBytes`.
   std::string readManifest(uint64_t mostBytes) const;
-  // As many of its first bytes as there are, up to `bytes`.
+  // The manifest's first bytes, at most `bytes`.
   std::string readManifestHead(uint64_t bytes) const;
-  // Throws kj::Exception, naming the file, unless it is a plain file of the size expected.
+  // Throws kj::Exception, naming the file, unless it is a plain file of the expected size.
   FileReader open(const char* name, const FileSum& expected) const;
-  // The packs, of which each must be a plain file of its size.
+  // Opens the packs; each must be a plain file of its size.
   std::vector<PackReader> openPacks(std::span<const uint64_t> sizes) const;
-  // All of a file, after its checksum was compared.
+  // The content of a file whose checksum matches.
   std::vector<std::byte> readWhole(const char* name, const FileSum& expected, uint64_t mostBytes) const;
-  // Reads all of these files, by name, and compares them with their sums; `done` is told of bytes. Throws kj::Exception that
-  // names the first file that differs, and the check.
+  // Reads all of these files, by name, and compares them with their sums; `done` is called with the number of bytes read. Throws
+  // kj::Exception that names the first file that differs, and the failed check.
   void compare(const std::map<std::string, FileSum>& files, const std::function<void(uint64_t bytes)>& done) const;
 
   [[noreturn]] void refuse(const std::string& name, const std::string& check) const;

@@ -24,13 +24,13 @@ namespace vgpu::snapshot {
 
 namespace {
 
-// The names of what a save left here that was killed. Throws where there is anything else.
+// The names of the files that a killed save left in the folder. Throws if it holds anything else.
 std::vector<std::string> leftIn(const std::string& path) {
   std::error_code error;
   std::vector<std::string> found;
   for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
     found.push_back(entry->path().filename());
-  if (error) cannotSave("look into the snapshot's directory", path, error.value());
+  if (error) cannotSave("read the snapshot's directory", path, error.value());
   auto isOurs = [](const std::string& name) {
     return name == unfinishedManifest || isPackFile(name) || std::count(std::begin(dataFiles), std::end(dataFiles), name) > 0;
   };
@@ -44,13 +44,13 @@ std::vector<std::string> leftIn(const std::string& path) {
   return found;
 }
 
-// So that a directory that was made is still there after a crash of the machine.
+// Syncs the parent, so that a directory that was made survives a crash of the machine.
 void syncFolderOf(const std::string& path) {
   kj::AutoCloseFd folder(open((path + "/..").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.get() < 0 || fsync(folder) != 0) cannotSave("write the folder of the snapshot's directory", path, errno);
+  if (folder.get() < 0 || fsync(folder) != 0) cannotSave("write to the folder that holds the snapshot's directory", path, errno);
 }
 
-// A millisecond each: far more than a collection needs that has our directory.
+// A millisecond each: far longer than a collection holds our directory.
 constexpr unsigned mostTries = 200;
 
 bool isSame(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
@@ -79,12 +79,12 @@ void cannotSave(const char* doing, const std::string& path, int error, uint64_t 
 
 SnapshotTarget::SnapshotTarget(const std::string& path) : folder(path) {
   for (unsigned tries = 1; !take(tries >= mostTries); ++tries) usleep(1000);
-  KJ_ON_SCOPE_FAILURE(discard());  // a constructor that fails has no destructor
+  KJ_ON_SCOPE_FAILURE(discard());  // the destructor does not run if the constructor throws
   takeEmpty();
   if (made) syncFolderOf(folder);
-  create(unfinishedManifest);  // first: it says of the others that nobody ever finished them
+  create(unfinishedManifest);  // first: marks the other files as unfinished
   for (const char* name : dataFiles) create(name);
-  if (ChunkStore::around(folder)) return;  // whose packs they are
+  if (ChunkStore::around(folder)) return;  // the packs belong to the store
   for (unsigned pack = 0; pack < packsHere(); ++pack) create(packFile(pack));
 }
 
@@ -92,11 +92,12 @@ SnapshotTarget::~SnapshotTarget() noexcept {
   if (!kept) discard();
 }
 
-// Makes, opens and locks the directory. False if somebody holds or has removed it, unless this `isLast`: between making and locking
-// it, a collection of the store (`vgpuctl snapshots gc`) may take it, which holds empty directories as long as it takes to remove them.
+// Makes, opens and locks the directory. Returns false if another process holds or has removed it; with `isLast`, throws if it is held or
+// missing. Between making and locking it, a collection of the store (`vgpuctl snapshots gc`) may lock it: it locks empty directories while
+// it removes them.
 //
-// The lock is the open file's, so it is held until the writer has closed its copy of the descriptor too, and ends with
-// whoever held it. A directory that somebody else holds is not ours to remove, even if we made it.
+// The lock belongs to the open file description, so it is held until the writer has closed its copy of the descriptor too, and ends with
+// the last holder. We do not remove a directory that another process holds, even if we made it.
 bool SnapshotTarget::take(bool isLast) {
   if (mkdir(folder.c_str(), 0700) == 0) made = true;
   else if (errno != EEXIST) cannotSave("make the snapshot's directory", folder, errno);
@@ -119,12 +120,12 @@ bool SnapshotTarget::take(bool isLast) {
 
 void SnapshotTarget::takeEmpty() {
   auto found = leftIn(folder);
-  if (found.empty() && ChunkStore::around(folder)) made = true;  // a name that was reserved for this snapshot
+  if (found.empty() && ChunkStore::around(folder)) made = true;  // the name was reserved for this snapshot
   if (made) return;
   struct stat status;
-  if (fstat(directory, &status) != 0) cannotSave("look at the snapshot's directory", folder, errno);
+  if (fstat(directory, &status) != 0) cannotSave("inspect the snapshot's directory", folder, errno);
   mode = status.st_mode & 07777;
-  if (fchmod(directory, 0700) != 0) cannotSave("make private the snapshot's directory", folder, errno);
+  if (fchmod(directory, 0700) != 0) cannotSave("set the mode of the snapshot's directory", folder, errno);
   std::ranges::stable_partition(found, [](auto& name) { return name != unfinishedManifest; });
   for (auto& name : found)
     if (unlinkat(directory, name.c_str(), 0) != 0)
@@ -137,8 +138,8 @@ void SnapshotTarget::create(const std::string& name) {
   files.push_back({name, kj::AutoCloseFd(fd)});
 }
 
-// Whether there is a manifest that is none of these files: of a snapshot in memory that has been written out meanwhile, and is
-// whole.
+// Whether the manifest is not one of the files made here: the snapshot was in memory and has been written to disk meanwhile, so it is
+// complete.
 bool SnapshotTarget::isReplaced() const {
   struct stat own, named;
   if (fstatat(directory, manifestFile, &named, AT_SYMLINK_NOFOLLOW) != 0) return false;
@@ -147,11 +148,10 @@ bool SnapshotTarget::isReplaced() const {
   return true;
 }
 
-// A file that was made here is known by its inode, which is nobody else's as long as it is open. The manifest may have got
-// its final name meanwhile: it loses that first, and is removed last, so that whoever is killed here leaves an unfinished
-// snapshot.
+// Identifies files made here by their inode numbers, which are not reused while the files are open. The manifest may have received its
+// final name meanwhile: that name is removed first, and the file last, so that a process killed here leaves an unfinished snapshot.
 void SnapshotTarget::discard() {
-  unlinkat(directory, writingFile, 0);  // of a writer that was killed, also behind the last step
+  unlinkat(directory, writingFile, 0);  // left by a killed writer, even one killed after its last step
   if (isReplaced()) return;
   auto isOurs = [this](const File& file, const char* name) {
     struct stat own, named;
@@ -160,9 +160,9 @@ void SnapshotTarget::discard() {
   if (!files.empty() && isOurs(files.front(), manifestFile)) renameat(directory, manifestFile, directory, unfinishedManifest);
   for (auto& file : std::views::reverse(files))
     if (isOurs(file, file.name.c_str())) unlinkat(directory, file.name.c_str(), 0);
-  unlinkat(directory, replacingManifest, 0);  // of a writer that was killed
+  unlinkat(directory, replacingManifest, 0);  // left by a killed writer
   if (made) {
-    rmdir(folder.c_str());  // fails where others have put something into it
+    rmdir(folder.c_str());  // fails if others have put something into it
   } else if (mode != 0) {
     fchmod(directory, mode);
   }

@@ -8,19 +8,20 @@
 
 namespace vgpu::snapshot {
 
-// Throws kj::Exception, for a person: "cannot `doing` `path`: …". `bytes`: that are left to be written, if that is known.
+// Throws kj::Exception with the message "cannot `doing` `path`: …". `bytes`: how many are still to be written, if known.
 [[noreturn]] void cannotSave(const char* doing, const std::string& path, int error, uint64_t bytes = 0);
 
-// Whether `path` still names what is open as `fd`. Who has locked a directory asks before it relies on the name.
+// Whether `path` still names the file or directory open as `fd`. After locking a directory, callers check this before they rely on its
+// name.
 bool isStill(int fd, const std::string& path);
 
-// Where a snapshot is to be written: a directory held against others from the beginning, with all its files, empty. It
-// belongs to who suspends; the writer, in another process, gets the descriptor. Destroyed before keep(), it removes what it
-// made, whatever became of the writer, and nothing else.
+// The place where a snapshot is to be written: a directory, locked from the beginning, with all of its files, still empty. The process that
+// suspends owns it; the writer, in another process, gets the descriptor. If it is destroyed before keep(), it removes exactly the files
+// that it made, even if the writer was killed.
 class SnapshotTarget {
  public:
-  // Makes `path`, or takes it where it is an empty directory or holds no more than a snapshot that was never finished.
-  // Throws kj::Exception: not empty, read-only, another suspend is writing there, …
+  // Makes `path`, or uses an existing directory that is empty or holds only an unfinished snapshot. Throws kj::Exception: not empty,
+  // read-only, another suspend is writing there, …
   explicit SnapshotTarget(const std::string& path);
   ~SnapshotTarget() noexcept;
   SnapshotTarget(const SnapshotTarget&) = delete;
@@ -28,7 +29,7 @@ class SnapshotTarget {
 
   int fd() const { return directory; }
   const std::string& path() const { return folder; }
-  // There is a snapshot, and its program relies on it.
+  // The snapshot is complete and its program relies on it: it is not removed.
   void keep() { kept = true; }
 
  private:
@@ -45,7 +46,7 @@ class SnapshotTarget {
   const std::string folder;
   kj::AutoCloseFd directory;
   bool made = false, kept = false;
-  unsigned mode = 0;  // of a directory that was there
+  unsigned mode = 0;  // of a directory that existed before
   std::vector<File> files;
 };
 

@@ -17,7 +17,7 @@ kj::AutoCloseFd copyOf(int fd) {
   return kj::AutoCloseFd(copy);
 }
 
-// Asking the disk earlier costs more calls; asking later leaves it idle.
+// A smaller value costs more calls; a larger one leaves the disk idle.
 constexpr uint64_t writeBehindBytes = uint64_t{16} << 20;
 
 void writeAll(int file, const std::string& path, std::span<const std::byte> bytes) {
@@ -66,7 +66,7 @@ uint64_t PackWriter::append(std::span<const std::byte> bytes) {
   uint64_t start = written;
   writeAll(file, path, bytes);
   written += bytes.size();
-  // So that the disk works while memory is still being read; what it makes of this is its own affair.
+  // Starts disk writes while memory is still being read; the result is ignored because this is only an optimization.
   if (durability == Durability::synced && written - begun >= writeBehindBytes) {
     sync_file_range(file, static_cast<off_t>(begun), static_cast<off_t>(written - begun), SYNC_FILE_RANGE_WRITE);
     begun = written;

@@ -15,14 +15,15 @@
 
 namespace vgpu::snapshot {
 
-// Whether the disk has a file when it is finished. Without that it is lost with this machine's power, as the programs of it are.
+// Whether files are synced to disk when they are finished. Unsynced ones are lost if the machine loses power, as the programs that need
+// them are.
 enum class Durability { synced, unsynced };
 
 // A file of a new snapshot.
 class FileWriter {
  public:
   void write(std::span<const std::byte> bytes);
-  // Waits until the disk has it, if it is to be synced.
+  // Waits until the file is on disk, if it is to be synced.
   FileSum finish();
 
  private:
@@ -36,43 +37,43 @@ class FileWriter {
   Checksum checksum;
 };
 
-// A pack of a new snapshot: bytes of chunks, one behind the other. One thread at a time.
+// A pack of a new snapshot: the concatenation of chunks' bytes. One thread at a time.
 class PackWriter {
  public:
   // `path` is for messages.
   PackWriter(kj::AutoCloseFd file, std::string path, Durability durability = Durability::synced)
       : file(kj::mv(file)), path(std::move(path)), durability(durability) {}
-  // Where they begin.
+  // Returns the offset at which the bytes begin.
   uint64_t append(std::span<const std::byte> bytes);
-  // Leaves room for so many, which somebody writes later. Where they begin.
+  // Reserves space for so many bytes, which are written later. Returns the offset at which it begins.
   uint64_t leave(uint64_t bytes);
-  // Waits as FileWriter's. How many there are.
+  // Waits as FileWriter::finish() does. Returns the size in bytes.
   uint64_t finish();
 
  private:
   kj::AutoCloseFd file;
   std::string path;
   Durability durability;
-  uint64_t written = 0, begun = 0;  // to be written, of which the disk was asked to write so many
+  uint64_t written = 0, begun = 0;  // bytes written; those of them for which the disk write was already started
 };
 
-// Writes a snapshot into the files of a target. The manifest comes last.
+// Writes a snapshot into the files of a target. The manifest is published last.
 class SnapshotWriter {
  public:
-  // Of a target in another process: its descriptor, and its path for messages.
+  // For a target in another process: its descriptor, and its path for messages.
   SnapshotWriter(kj::AutoCloseFd directory, std::string path, Durability durability = Durability::synced);
-  // Of a target of its own, kept when the manifest is published.
+  // With a target of its own, which is kept when the manifest is published.
   explicit SnapshotWriter(const std::string& path);
   SnapshotWriter(const SnapshotWriter&) = delete;
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
 
   const std::string& where() const { return path; }
   FileWriter create(const char* name);
-  // Those that the target has.
+  // The packs that the target has.
   std::vector<PackWriter> openPacks();
   FileSum write(const char* name, std::span<const std::byte> bytes);
 
-  // The manifest: from here on there is a snapshot.
+  // Publishes the manifest: from here on the snapshot exists.
   void publish(const std::string& text);
 
  private:
@@ -83,7 +84,7 @@ class SnapshotWriter {
   const std::string path;
   const Durability durability;
   kj::AutoCloseFd directory;
-  std::unique_ptr<FileWriter> manifest;  // open from the start, under the name of an unfinished one
+  std::unique_ptr<FileWriter> manifest;  // open from the start, under the name of an unfinished manifest
 };
 
 }  // namespace vgpu::snapshot

@@ -41,14 +41,14 @@ std::vector<LocatedChunk> locate(ChunkStore& store, std::span<const ChunkName> n
 
 namespace {
 
-// Makes `bytes`, whose size is the chunk's, of what a pack has of it. Throws kj::Exception that names the pack if that does not make it.
+// Restores a chunk into `bytes`, which has the chunk's size, from its stored form. Throws kj::Exception that names the pack if that fails.
 void requireChunk(const PackReader& pack, uint64_t offset, std::span<const std::byte> packed, Form form, std::span<std::byte> bytes,
                   const Digester& digester, const Digest& expected) {
   if (!unpack(form, packed, bytes) || digester(bytes) != expected)
-    pack.refuse(fmt::format("{} bytes at {}: their digest differs; the file was altered or damaged", packed.size(), offset));
+    pack.refuse(fmt::format("{} bytes at {}: their digest does not match; the file was altered or damaged", packed.size(), offset));
 }
 
-// In as many threads as pay, each with a function of its own that reads the chunk of a number and returns how many bytes that were.
+// Reads with as many threads as are worthwhile. Each thread makes a function that reads the chunk of a given index and returns its size.
 void readAll(size_t chunks, const std::function<std::function<size_t(size_t)>()>& makeReader,
              const std::function<void(uint64_t bytes)>& done) {
   std::atomic<size_t> next{0};

@@ -1,4 +1,4 @@
-// The chunks that snapshots have in a store, or in packs of their own: which they are, and reading them by several threads.
+// The chunks that snapshots have in a store, or in packs of their own: listing them, and reading them with several threads.
 #pragma once
 
 #include <functional>
@@ -11,25 +11,25 @@
 
 namespace vgpu::snapshot {
 
-// Of a list of chunks those that are in the store, each once, in the order in which it first names them.
+// The names of those chunks of the list that are in the store, each once, in the order of their first mention.
 std::vector<ChunkName> storedChunksOf(std::span<const ChunkPlace> places);
-// The list of a snapshot. Throws kj::Exception if it cannot be read.
+// Reads the list of chunks of a snapshot. Throws kj::Exception if it cannot be read.
 std::vector<ChunkPlace> readChunkList(const SnapshotReader& directory, const Header& header);
 
-// A chunk and where it is.
+// A chunk and its place.
 struct LocatedChunk {
   ChunkName name;
   StoredChunk at;
 };
-uint64_t bytesOf(std::span<const LocatedChunk> chunks);  // in their packs
-// Leases their packs. Throws kj::Exception that says what is missing.
+uint64_t bytesOf(std::span<const LocatedChunk> chunks);  // their sizes in the packs
+// Finds the chunks and leases their packs. Throws kj::Exception that says what is missing.
 std::vector<LocatedChunk> locate(ChunkStore& store, std::span<const ChunkName> names);
 
-// Reads chunks as they are kept, and compares them with their digests. Of one thread; any number of them for one store.
+// Reads chunks in their stored form, and verifies their digests. For one thread; any number of readers may use one store.
 class StoredChunkReader {
  public:
   explicit StoredChunkReader(const ChunkStore& store) : store(store), digester(store.key()) {}
-  // What its pack has of it, in `packed`. Throws kj::Exception that names the pack if that does not make the chunk.
+  // Puts the chunk's stored bytes into `packed`. Throws kj::Exception that names the pack if they do not yield the chunk.
   void read(const LocatedChunk& chunk, std::vector<std::byte>& packed);
 
  private:
@@ -38,14 +38,15 @@ class StoredChunkReader {
   std::vector<std::byte> bytes;
 };
 
-// Compares chunks with their digests, in as many threads as pay, pack after pack. `done` is called for each by any of these, one
-// at a time, with its bytes there; what it throws ends all. Throws kj::Exception for one that is not what it was.
+// Verifies the chunks' digests, pack by pack, with as many threads as are worthwhile. One of the threads at a time calls `done` with the
+// size of the chunk in its pack; an exception that `done` throws ends all threads. Throws kj::Exception for a chunk that does not match its
+// digest.
 void verifyChunks(const ChunkStore& store, std::vector<LocatedChunk> chunks, const std::function<void(uint64_t bytes)>& done);
 
-// The same of those that a snapshot has in packs of its own. How many these are.
+// As verifyChunks(), for the chunks in a snapshot's own packs. Returns how many there are.
 size_t verifyOwnChunks(const SnapshotReader& directory, const Header& header, const std::function<void(uint64_t bytes)>& done);
 
-// How many threads pay for so many chunks.
+// How many threads are worthwhile for so many chunks.
 unsigned threadsFor(size_t chunks);
 
 }  // namespace vgpu::snapshot

@@ -12,7 +12,7 @@ namespace vgpu::snapshot {
 
 namespace {
 
-constexpr size_t lineBytes = 64;  // filled up with blanks, so that each line covers the one before
+constexpr size_t lineBytes = 64;  // padded with blanks, so that each line overwrites the previous one completely
 
 }  // namespace
 

@@ -1,9 +1,9 @@
-// How far the writing of a snapshot is that is in a daemon's memory: a file in its directory, which is there as long as it is
-// written. So whoever lists snapshots can say it, and asks no daemon.
+// How far a snapshot that is in a daemon's memory has been written to disk: a file in the snapshot's directory, which exists during the
+// writing. So a process that lists snapshots can show the progress without asking a daemon.
 //
-// The file holds one line, "BYTES ALL SECONDS": written, to be written in all, and for how long, by the writer's own clock. The
-// writer holds its lock: a file without one was left by a writer that was killed. Nothing depends on it: what cannot be written
-// is left out.
+// The file holds one line, "BYTES ALL SECONDS": bytes written, bytes to be written in all, and the elapsed time by the writer's clock. The
+// writer holds the file's lock: an unlocked file was left by a killed writer. Nothing depends on the file, so errors in writing it are
+// ignored.
 #pragma once
 
 #include <kj/io.h>
@@ -22,10 +22,10 @@ struct WriteProgress {
   double seconds = 0;
 };
 
-// What the file in `directory` says. Nothing if nobody writes the snapshot.
+// The content of the file in `directory`. Returns nothing if no process is writing the snapshot.
 std::optional<WriteProgress> findWriteProgress(const std::string& directory);
 
-// The writer's file, removed with its owner. One thread at a time.
+// The writer's file, removed with this object. One thread at a time.
 class WriteProgressFile {
  public:
   explicit WriteProgressFile(const std::string& directory);

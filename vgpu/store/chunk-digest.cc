@@ -17,7 +17,7 @@ __extension__ typedef unsigned __int128 Wide;
 
 constexpr uint64_t prime = (uint64_t{1} << 61) - 1;
 
-// Below 2^61 - 1, of a number below 2^122 + 2^96.
+// Reduces a number below 2^122 + 2^96 to one below 2^61 - 1.
 uint64_t reduce(Wide number) {
   auto low = static_cast<uint64_t>(number) & prime;
   auto high = static_cast<uint64_t>(number >> 61);
@@ -25,7 +25,7 @@ uint64_t reduce(Wide number) {
   sum = (sum & prime) + (sum >> 61);
   return sum == prime ? 0 : sum;
 }
-// Numbers without end out of a key, by SHA-256 of the key, a name and a counter.
+// An endless sequence of numbers derived from a key: SHA-256 of the key, a name and a counter.
 class KeyStream {
  public:
   explicit KeyStream(const DigestKey& key) {
@@ -39,7 +39,7 @@ class KeyStream {
     used += sizeof word;
     return word;
   }
-  // A point of a polynomial.
+  // The point at which a polynomial is evaluated.
   uint64_t point() {
     uint64_t number = word();
     return ((number << 32) | word()) % prime;
@@ -72,7 +72,7 @@ struct Column {
   uint64_t lanes[Schedule::lanes];
 };
 
-// NH of one column: rows of it lie 512 bytes apart.
+// NH of one column, whose rows lie 512 bytes apart.
 inline Column hashColumn(const std::byte* column, const uint32_t* key) {
   __m128i sums[Schedule::lanes] = {};
   for (size_t row = 0; row < Schedule::rows; ++row) {
@@ -86,7 +86,7 @@ inline Column hashColumn(const std::byte* column, const uint32_t* key) {
   return hashed;
 }
 
-// The polynomial goes on by the eight words of a column. Each product of a word and a power is below 2^93.
+// Appends a column's eight words to the polynomial. Each product of a word and a power is below 2^93.
 inline uint64_t append(uint64_t before, const Column& column, const std::array<uint64_t, 8>& powers, uint64_t columnPower) {
   Wide sum = Wide{before} * columnPower;
   for (size_t lane = 0; lane < Schedule::lanes; ++lane) {
@@ -179,7 +179,7 @@ Digest Digester::ofZeros(uint64_t bytes) const {
   return digest;
 }
 
-// The size is the first coefficient: chunks of other sizes have other polynomials.
+// The chunk's size is the first coefficient, so chunks of different sizes have different polynomials.
 Digest Digester::begin(uint64_t bytes) const { return {bytes % prime, bytes % prime}; }
 
 Digest Digester::append(const Digest& before, const Digest& tile) const {

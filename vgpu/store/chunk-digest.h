@@ -1,9 +1,9 @@
-// The digest by which a chunk is known: 128 bits, keyed, the same whether a GPU or the host computes it (docs/snapshot.md, Digest,
-// has the function and what it promises).
+// The digest that identifies a chunk: 128 bits, keyed, the same whether a GPU or the host computes it (docs/snapshot.md, Digest, describes
+// the function and its guarantees).
 //
-// A chunk is digested in tiles of 64 KiB, the last one filled up with zeros; the digests of its tiles and its size make its own.
-// A tile is 4 x 32 columns of 32 vectors of 16 bytes: NH with four keys (Black et al., UMAC, 1999) makes 32 bytes of a column, and two
-// polynomials modulo 2^61 - 1 make 16 of all columns.
+// A chunk is digested in tiles of 64 KiB, the last one padded with zeros; the chunk's digest is computed from its tiles' digests and its
+// size. A tile is 4 x 32 columns of 32 vectors of 16 bytes: NH with four keys (Black et al., UMAC, 1999) reduces a column to 32 bytes, and
+// two polynomials modulo 2^61 - 1 reduce all columns to 16 bytes.
 //
 // Immutable; any thread.
 #pragma once
@@ -27,12 +27,12 @@ struct Digest {
   auto operator<=>(const Digest&) const = default;
 };
 
-// Secret from who chooses what is digested.
+// Kept secret from whoever chooses the digested bytes.
 struct DigestKey {
   std::array<uint8_t, 16> bytes{};
 
   static DigestKey random();
-  // 32 hexadecimal digits. Nothing if the text is none.
+  // Parses 32 hexadecimal digits. Returns nothing if `hex` is anything else.
   static std::optional<DigestKey> parse(std::string_view hex);
   std::string hex() const;
   bool operator==(const DigestKey&) const = default;
@@ -40,31 +40,31 @@ struct DigestKey {
 
 constexpr size_t tileBytes = 64 * KiB;
 
-// Modulo 2^61 - 1, of numbers below it.
+// The product modulo 2^61 - 1 of two numbers below it.
 uint64_t multiplyModulo(uint64_t a, uint64_t b);
 
 class Digester {
  public:
-  // What a key stands for, in the order in which a kernel takes it.
+  // The values derived from a key, in the layout that a kernel takes.
   struct Schedule {
-    static constexpr size_t rows = 32, columns = 128;  // vectors of a column; columns of a tile
+    static constexpr size_t rows = 32, columns = 128;  // vectors in a column; columns in a tile
     static constexpr size_t lanes = 4;
     std::array<uint32_t, rows * 4 + (lanes - 1) * 4> nh;  // the key of lane n begins at word 4n
-    // Of each polynomial: its point's powers 7 to 0, by which the words of a column count, and the eighth.
+    // For each polynomial, the powers 7 to 0 of its point, which multiply the words of a column, and the eighth power.
     std::array<std::array<uint64_t, 8>, 2> powers;
     std::array<uint64_t, 2> columnPower;
-    std::array<uint64_t, 2> tilePoint;  // of the polynomials over the tiles of a chunk
+    std::array<uint64_t, 2> tilePoint;  // points of the polynomials over a chunk's tiles
   };
 
   explicit Digester(const DigestKey& key);
 
-  // Of a chunk.
+  // The digest of a chunk.
   Digest operator()(std::span<const std::byte> bytes) const;
-  // Of as many zeros.
+  // The digest of a chunk of `bytes` zeros.
   Digest ofZeros(uint64_t bytes) const;
 
-  // Its parts, for tiles whose digests a GPU has computed.
-  Digest ofTile(std::span<const std::byte> bytes) const;  // tileBytes at most
+  // The two steps of a chunk's digest, for tiles whose digests a GPU has computed.
+  Digest ofTile(std::span<const std::byte> bytes) const;  // at most tileBytes
   Digest ofTiles(std::span<const Digest> tiles, uint64_t bytes) const;
 
   const Schedule& schedule() const { return made; }

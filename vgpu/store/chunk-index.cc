@@ -17,8 +17,8 @@ namespace vgpu {
 
 namespace {
 
-constexpr size_t mostIndexBytes = 4 * GiB;  // of addresses: some 40 million chunks, 80 TiB of memory
-constexpr unsigned mostReaders = 512;       // processes at a time
+constexpr size_t mostIndexBytes = 4 * GiB;  // address space for the index: some 40 million chunks, 80 TiB of memory
+constexpr unsigned mostReaders = 512;       // processes that read at the same time
 
 static_assert(sizeof(ChunkName) == 24 && sizeof(StoredChunk) == 24);
 
@@ -27,9 +27,9 @@ MDB_val bytesOf(const Value& value) {
   return {sizeof value, const_cast<Value*>(&value)};
 }
 
-// LMDB reports a write that a full disk has cut short as EIO.
+// LMDB reports EIO for a write that a full disk has cut short.
 std::string textOf(int error, const std::string& folder) {
-  constexpr uint64_t mostCut = MiB;  // more than it writes at once
+  constexpr uint64_t mostCut = MiB;  // more than LMDB writes at once
   if (error == EIO && freeBytesAt(folder) < mostCut) error = ENOSPC;
   return error > 0 ? writeProblem(error, folder) : mdb_strerror(error);
 }
@@ -50,23 +50,24 @@ void ChunkIndex::open() {
   require(mdb_env_open(environment, folder.c_str(), MDB_NOTLS, 0600), "opening it");
   refuseIfCut();
   int dead = 0;
-  require(mdb_reader_check(environment, &dead), "clearing out readers that have ended");
+  require(mdb_reader_check(environment, &dead), "removing readers that have ended");
   require(mdb_txn_begin(environment, nullptr, MDB_RDONLY, &reading), "reading it");
   require(mdb_dbi_open(reading, nullptr, 0, &table), "reading it");
 }
 
-// Pages behind the file's end would end this process when they are read.
+// Reading mapped pages beyond the file's end would kill this process with SIGBUS.
 void ChunkIndex::refuseIfCut() const {
   MDB_envinfo info;
   MDB_stat pages;
   struct stat status;
-  require(mdb_env_info(environment, &info), "looking at it");
-  require(mdb_env_stat(environment, &pages), "looking at it");
+  require(mdb_env_info(environment, &info), "inspecting it");
+  require(mdb_env_stat(environment, &pages), "inspecting it");
   std::string file = folder + "/data.mdb";
-  if (stat(file.c_str(), &status) != 0) require(errno, "looking at it");
+  if (stat(file.c_str(), &status) != 0) require(errno, "inspecting it");
   uint64_t expected = (info.me_last_pgno + 1) * uint64_t{pages.ms_psize};
   if (static_cast<uint64_t>(status.st_size) < expected)
-    fail(fmt::format("the index of chunks {} cannot be used: it has {} bytes and must have {}; it was cut off", file, status.st_size, expected));
+    fail(fmt::format("the index of chunks {} cannot be used: it has {} bytes "
+                     "and must have {}; it was truncated", file, status.st_size, expected));
 }
 
 void ChunkIndex::end() noexcept {
@@ -100,7 +101,7 @@ uint64_t ChunkIndex::checkTable(unsigned number) const {
   KJ_DEFER(mdb_cursor_close(cursor));
   MDB_val key, value;
   uint64_t rows = 0;
-  [[maybe_unused]] volatile unsigned char last = 0;  // so that the page of the value is read
+  [[maybe_unused]] volatile unsigned char last = 0;  // volatile: forces a read of the value's page
   int error;
   for (; (error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0; ++rows) {
     auto* bytes = static_cast<const unsigned char*>(value.mv_data);
@@ -112,10 +113,10 @@ uint64_t ChunkIndex::checkTable(unsigned number) const {
 }
 
 uint64_t ChunkIndex::check() const {
-  constexpr unsigned freePages = 0;  // LMDB's own table, which a transaction that writes takes pages from
+  constexpr unsigned freePages = 0;  // LMDB's table of free pages, from which a write transaction takes pages
   checkTable(freePages);
   MDB_stat pages;
-  require(mdb_stat(reading, table, &pages), "looking at it");
+  require(mdb_stat(reading, table, &pages), "inspecting it");
   uint64_t rows = checkTable(table);
   if (rows != pages.ms_entries) require(MDB_CORRUPTED, "counting its rows");
   return rows;

@@ -1,10 +1,10 @@
-// The index of a store of chunks: in which pack each chunk is, and where. Kept in LMDB, a row a chunk (docs/snapshot.md, Store).
+// The index of a chunk store: the pack and offset of each chunk. An LMDB database with one row per chunk (docs/snapshot.md, Store).
 //
-// What changes, changes in one transaction, which is on disk when the call returns; whoever reads sees all of it or nothing. Any number of
-// processes at a time. LMDB maps the file and trusts it: an index that was cut is refused when it is opened, one whose pages were altered may
-// end the process, so whoever cannot afford that has another process check() it before.
+// Each change is one transaction, on disk when the call returns; a reader sees all of it or nothing. Any number of processes may use the
+// index at a time. LMDB maps the file and trusts its content: a truncated index is refused when it is opened, but altered pages may crash
+// the process. A caller that cannot afford a crash has another process check() the index first.
 //
-// Owns the environment and a transaction that reads. One thread at a time; at most one of a folder in a process (LMDB's rule).
+// Owns the environment and a read transaction. One thread at a time; at most one object per folder in a process (LMDB's rule).
 #pragma once
 
 #include <cstddef>
@@ -21,14 +21,14 @@ struct MDB_txn;
 
 namespace vgpu {
 
-// What a chunk is known by: chunks of other sizes are other chunks.
+// What identifies a chunk: the same digest with another size is another chunk.
 struct ChunkName {
   Digest digest;
   uint64_t bytes = 0;
   auto operator<=>(const ChunkName&) const = default;
 };
 
-// Where it is, and in which form (vgpu/snapshot/chunk.h).
+// Where a chunk lies, and in which form (vgpu/snapshot/chunk.h).
 struct StoredChunk {
   uint64_t pack = 0, offset = 0;
   uint32_t bytes = 0;
@@ -38,21 +38,21 @@ struct StoredChunk {
 
 class ChunkIndex {
  public:
-  // The index in `folder`, made if it is not there. Throws kj::Exception that names it, as all functions here do.
+  // The index in `folder`, created if it does not exist. All functions here throw a kj::Exception that names the index.
   explicit ChunkIndex(const std::string& folder);
   ~ChunkIndex() noexcept;
   ChunkIndex(const ChunkIndex&) = delete;
   ChunkIndex& operator=(const ChunkIndex&) = delete;
 
-  // As of the last renew(), put() or filter().
+  // Looks in the index as it was at the last renew(), put() or filter().
   std::optional<StoredChunk> find(const ChunkName& name) const;
-  // Reads every page. How many rows there are.
+  // Reads every page. Returns the number of rows.
   uint64_t check() const;
   void renew();
 
-  // In one transaction. A row that is there already is replaced.
+  // Adds rows in one transaction. An existing row of the same name is replaced.
   void put(const std::map<ChunkName, StoredChunk>& rows);
-  // In one transaction: visits every row as it is then, and removes those for which `keeps` is false. How many it has removed.
+  // In one transaction, visits every row and removes those for which `keeps` returns false. Returns how many it has removed.
   uint64_t filter(const std::function<bool(const ChunkName&, const StoredChunk&)>& keeps);
 
  private:

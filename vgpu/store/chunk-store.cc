@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t mostNameBytes = 100;
 constexpr uint32_t storeVersion = 1;
-constexpr uint64_t mostPackNumber = (uint64_t{1} << 62) - 1;  // a place in a file, for its lease
+constexpr uint64_t mostPackNumber = (uint64_t{1} << 62) - 1;  // a pack's lease is a byte offset in a file, so its number must fit one
 
 struct Format {
   char magic[8] = {'v', 'g', 'p', 'u', 's', 't', 'o', 'r'};
@@ -74,18 +74,19 @@ std::optional<std::string> ChunkStore::around(const std::string& snapshotDirecto
   if (folder.filename() != "snapshots") return std::nullopt;
   std::string store = folder.parent_path();
   auto isThere = [](const std::string& name) { return ::access(name.c_str(), F_OK) == 0; };
-  if (!isThere(formatPath(store)) && !isThere(store + "/index")) return std::nullopt;  // one that lost its format is refused when it is opened
+  if (!isThere(formatPath(store)) && !isThere(store + "/index")) return std::nullopt;  // a store without its format file is refused later
   return store;
 }
 
 std::string ChunkStore::directoryOf(const std::string& folder, const std::string& snapshot) {
   auto isPlain = [](unsigned char letter) { return std::isalnum(letter) || letter == '.' || letter == '_' || letter == '-'; };
   if (snapshot.empty() || snapshot.size() > mostNameBytes || snapshot[0] == '.' || !std::ranges::all_of(snapshot, isPlain))
-    fail(fmt::format("\"{}\" is no name of a snapshot: letters, digits, '.', '_' and '-', not '.' first, {} at most", snapshot, mostNameBytes));
+    fail(fmt::format("\"{}\" cannot name a snapshot: use letters, digits, '.', '_' and '-', not "
+                     "'.' first, {} characters at most", snapshot, mostNameBytes));
   return folder + "/snapshots/" + snapshot;
 }
 
-// Who makes it first has its key in it. An index without it is of digests whose key is lost.
+// The first process to make the file puts its key there. An existing index without a format file means that the key of its digests is lost.
 void ChunkStore::makeFormat() {
   if (::access((folder + "/index").c_str(), F_OK) == 0 && ::access(formatPath(folder).c_str(), F_OK) != 0)
     refuse(folder, "its file format is missing, and the digests of its chunks cannot be computed without it; put it back, or use another folder");
@@ -113,7 +114,7 @@ void ChunkStore::readFormat() {
   digestKey = found.key;
 }
 
-// What was read of the index before a pack was leased may have been removed since.
+// What was read from the index before the pack was leased may have been removed since.
 bool ChunkStore::lease(uint64_t pack, bool waits) {
   if (!(waits ? leases->await(pack) : leases->take(pack))) return false;
   struct stat status;
@@ -136,7 +137,8 @@ std::optional<StoredChunk> ChunkStore::look(const ChunkName& name, bool waits, s
       continue;
     }
     if (chunk->offset <= pack->second && chunk->bytes <= pack->second - chunk->offset) return chunk;
-    problem = fmt::format("pack {} has {} bytes, and a chunk ends at {}: the pack was removed or cut off", packPath(chunk->pack), pack->second,
+    problem = fmt::format("pack {} has {} bytes, but a chunk ends at {}: "
+                          "the pack was removed or truncated", packPath(chunk->pack), pack->second,
                           chunk->offset + chunk->bytes);
     return std::nullopt;
   }
@@ -156,11 +158,11 @@ StoredChunk ChunkStore::get(const ChunkName& name) {
 
 std::string ChunkStore::packPath(uint64_t number) const { return fmt::format("{}/packs/{:016x}", folder, number); }
 
-// Drawn at random: no name is used twice, so a row that is left of a pack that somebody has removed is never taken for one of another.
+// The number is random: none is used twice, so a leftover row of a pack that somebody removed never refers to a new pack.
 ChunkStore::NewPack ChunkStore::createPack() {
   for (;;) {
     uint64_t number = 0;
-    if (getentropy(&number, sizeof number) != 0) refuse(folder, fmt::format("drawing the name of a pack: {}", strerror(errno)));
+    if (getentropy(&number, sizeof number) != 0) refuse(folder, fmt::format("choosing the name of a pack: {}", strerror(errno)));
     number &= mostPackNumber;
     if (number == 0 || !leases->take(number)) continue;
     std::string path = packPath(number);
@@ -194,7 +196,7 @@ std::vector<std::string> ChunkStore::snapshots() const {
   return names;
 }
 
-// False if it stays. Its lease is let go.
+// Returns false if the pack stays. Releases its lease.
 bool ChunkStore::removePack(uint64_t number, Collected& collected) {
   std::string path = packPath(number);
   uint64_t bytes = allocatedBytes(path);
@@ -207,7 +209,7 @@ bool ChunkStore::removePack(uint64_t number, Collected& collected) {
 
 ChunkStore::Collected ChunkStore::collect(const std::function<std::vector<ChunkName>()>& used) {
   Collected collected;
-  std::map<uint64_t, std::vector<Extent>> alone;  // by pack that nobody uses: what stays of it
+  std::map<uint64_t, std::vector<Extent>> alone;  // by pack that no process uses: the pieces that stay
   std::set<uint64_t> inUse;
   KJ_DEFER(for (auto& pack : alone) leases->release(pack.first));
   for (uint64_t number : packNumbers()) {
@@ -219,14 +221,16 @@ ChunkStore::Collected ChunkStore::collect(const std::function<std::vector<ChunkN
   std::ranges::sort(names);
   index->renew();
   for (auto& name : names)
-    if (!index->find(name)) fail(fmt::format("nothing is removed from the store {}: its index lacks a chunk that a snapshot needs; find out which by `vgpuctl snapshots verify`, and remove that", folder));
+    if (!index->find(name)) fail(fmt::format("nothing is removed from the store {}: its index lacks a chunk that a snapshot needs; "
+                                             "`vgpuctl snapshots verify` names the snapshot: remove that one", folder));
   auto isNeeded = [&](const ChunkName& name) { return std::ranges::binary_search(names, name); };
   index->filter([&](const ChunkName& name, const StoredChunk& chunk) {
     auto pack = alone.find(chunk.pack);
     if (pack != alone.end() && isNeeded(name)) pack->second.push_back({chunk.offset, chunk.bytes});
     return true;
   });
-  // Before the index, which has no room on a full disk: a row whose pack is missing is no chunk.
+  // Packs are removed before the index is filtered, because on a full disk the index cannot grow: a row whose pack is missing counts as no
+  // chunk.
   std::erase_if(alone, [&](auto& pack) { return pack.second.empty() && removePack(pack.first, collected); });
   collected.chunks = index->filter([&](const ChunkName& name, const StoredChunk& chunk) {
     bool isOthers =

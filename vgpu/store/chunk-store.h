@@ -1,23 +1,23 @@
-// The store of a user's snapshots: chunks known by their digests, each kept once, whichever snapshot has it (docs/snapshot.md,
-// Store).
+// The store of a user's snapshots: chunks identified by their digests. A chunk is kept once, however many snapshots have it
+// (docs/snapshot.md, Store).
 //
 //   FOLDER     0700
 //     format            "vgpustor" · version (4) · the key of the digests (16)
-//     leases            byte N is locked by who uses pack N (pack-leases.h)
+//     leases            byte N is locked by each process that uses pack N (pack-leases.h)
 //     index/            where each chunk is (chunk-index.h)
-//     packs/NUMBER      bytes of chunks, one behind the other; each written by one save, and never again;
+//     packs/NUMBER      bytes of chunks, one after the other; each pack is written by one save, and never again;
 //                       16 hexadecimal digits, drawn at random
-//     snapshots/NAME/   a snapshot's directory, without packs; below it, FOLDER/NAME/, those of other sessions of one program
+//     snapshots/NAME/   a snapshot's directory, without packs; FOLDER/NAME/ below it: directories of other sessions of the same program
 //
-// A chunk is in the store if the index says so, which it does in one transaction for all of a save, after the save's packs have
-// been synced; a snapshot is, if its manifest has its name, after that. Whoever is killed at any instant leaves at most packs,
-// rows and an unfinished directory, which the next collection removes.
+// A chunk is in the store if the index has it. A save adds all its chunks to the index in one transaction, after its packs have been
+// synced; the snapshot exists once its manifest has its name, after that. A process that is killed at any point leaves at most packs, rows
+// and an unfinished directory, which the next collection removes.
 //
-// A save leases the packs that it writes, and those of the chunks that it finds here and therefore does not write, until its
-// snapshot has its name; a restore leases those that it reads. A collection removes nothing of a leased pack, and reads which
-// chunks the snapshots need after it has locked the others: so it finds the names of all that was saved with the help of those.
+// A save leases the packs that it writes, and the packs of chunks that it finds here and therefore does not write, until its snapshot has
+// its name; a restore leases the packs that it reads. A collection removes nothing from a leased pack. It locks the other packs first and
+// reads which chunks the snapshots need afterwards, so it sees every snapshot that was saved with the help of those packs.
 //
-// One thread at a time, and at most one of a folder in a process; any number of processes.
+// One thread at a time, and at most one object per folder in a process; any number of processes.
 #pragma once
 
 #include <kj/io.h>
@@ -35,32 +35,32 @@ namespace vgpu {
 
 class ChunkStore {
  public:
-  // The store in `folder`, made if it is not there. Throws kj::Exception: not private to us, of another version, damaged, on a file system
-  // without locks.
+  // Opens the store in `folder`, or creates it. Throws kj::Exception if the folder is not private to us, is of another version or damaged,
+  // or is on a file system without locks.
   explicit ChunkStore(const std::string& folder);
   ChunkStore(const ChunkStore&) = delete;
   ChunkStore& operator=(const ChunkStore&) = delete;
 
-  // The folder of the store in which a snapshot's directory is; nothing if it is in none.
+  // The folder of the store that a snapshot's directory lies in; nothing if it lies in no store.
   static std::optional<std::string> around(const std::string& snapshotDirectory);
-  // The directory of a snapshot of that name. Throws kj::Exception if that can be no name.
+  // The directory of the snapshot named `snapshot`. Throws kj::Exception if that is not a valid name.
   static std::string directoryOf(const std::string& folder, const std::string& snapshot);
 
   const std::string& path() const { return folder; }
   const DigestKey& key() const { return digestKey; }
 
-  // Reads all of the index (chunk-index.h). How many chunks there are.
+  // Reads all of the index (chunk-index.h). Returns the number of chunks.
   uint64_t checkIndex() const { return index->check(); }
 
   // Whether the index has a chunk. Leases nothing.
   bool lists(const ChunkName& name) const { return index->find(name).has_value(); }
-  // Where a chunk is, if it can be had; its pack is leased then, as long as this object lives. Nothing also if a collection has the pack:
-  // this does not wait.
+  // Where a chunk is; its pack is then leased as long as this object lives. Does not wait: returns nothing if there is no such chunk or if
+  // a collection has locked the pack.
   std::optional<StoredChunk> find(const ChunkName& name);
-  // Waits for a collection to end. Throws kj::Exception that says what is missing.
+  // As find(), but waits for a collection to end. Throws kj::Exception that says what is missing.
   StoredChunk get(const ChunkName& name);
 
-  // Leased.
+  // A new pack, leased.
   struct NewPack {
     uint64_t number;
     kj::AutoCloseFd file;
@@ -69,19 +69,20 @@ class ChunkStore {
   NewPack createPack();
   std::string packPath(uint64_t number) const;
 
-  // All at once, after their packs have been synced. From here on these are where the chunks are, if another process wrote the same.
+  // Adds chunks to the index in one transaction; their packs must have been synced. If another process has written the same chunk, the
+  // index refers to this one from here on.
   void add(const std::map<ChunkName, StoredChunk>& chunks);
 
-  // Names of the snapshots, whole or not.
+  // Names of the snapshots, finished or not.
   std::vector<std::string> snapshots() const;
 
   struct Collected {
     uint64_t chunks = 0, packs = 0, freedBytes = 0;  // removed
-    uint64_t keptBytes = 0, leasedPacks = 0;         // left; packs that were in use, and are as they were
+    uint64_t keptBytes = 0, leasedPacks = 0;         // left in the store; packs that were in use, which are unchanged
   };
-  // Removes the chunks that nobody needs, and gives their bytes back to the file system. `used` says which snapshots need, by files that
-  // it reads when it is called. Throws kj::Exception, and has removed nothing, if the index does not have all of them. Of an object that
-  // has leased nothing.
+  // Removes the chunks that no snapshot needs, and gives their bytes back to the file system. `used` returns the chunks that snapshots
+  // need, from files that it reads when it is called. Throws kj::Exception, having removed nothing, if the index lacks one of them. This
+  // object must have leased nothing.
   Collected collect(const std::function<std::vector<ChunkName>()>& used);
 
  private:
@@ -96,7 +97,7 @@ class ChunkStore {
   DigestKey digestKey;
   std::optional<PackLeases> leases;
   std::optional<ChunkIndex> index;
-  std::map<uint64_t, uint64_t> leased;  // by pack that we read: its size, 0 if it is missing
+  std::map<uint64_t, uint64_t> leased;  // by pack that we read: its size, 0 if the pack is missing
 };
 
 }  // namespace vgpu

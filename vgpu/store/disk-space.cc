@@ -30,7 +30,7 @@ uint64_t freeBytesAt(const std::string& path) {
 std::string writeProblem(int error, const std::string& path, uint64_t wantedBytes) {
   if (error != ENOSPC && error != EDQUOT) return strerror(error);
   std::string wanted = wantedBytes == 0 ? "" : fmt::format("at least {} more are needed, and ", sizeText(wantedBytes));
-  return fmt::format("{}: {}{} are free there. Make room, in a store by `vgpuctl snapshots rm` and `gc`, or name another place",
+  return fmt::format("{}: {}{} are free there. Free disk space (in a store with `vgpuctl snapshots rm` and `gc`), or name another place",
                      strerror(error), wanted, sizeText(freeBytesAt(path)));
 }
 

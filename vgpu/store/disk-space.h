@@ -1,4 +1,4 @@
-// What a file system has free, said where something could not be written.
+// How much space a file system has free, for messages about failed writes.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,10 @@
 
 namespace vgpu {
 
-// Nothing free also if it cannot be looked at. `path`: of a file or folder there, or of one that is to be made in a folder there.
+// Returns 0 also if the file system cannot be queried. `path`: a file or folder, or one that is to be made in an existing folder.
 uint64_t freeBytesAt(const std::string& path);
 
-// Why `wantedBytes` could not be written to `path`, for a person; 0: it is unknown how many. Of a full disk also how much is
-// free, and what to do.
+// Why `wantedBytes` (0: unknown) could not be written to `path`, as a message. For a full disk, also how much is free and what to do.
 std::string writeProblem(int error, const std::string& path, uint64_t wantedBytes = 0);
 
 }  // namespace vgpu

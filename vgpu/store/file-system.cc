@@ -33,7 +33,7 @@ constexpr const char* wanted =
     "A store must be on a local file system with locks, hard links, shared mappings and holes, such as ext4, xfs, "
     "btrfs or tmpfs: name another folder with VGPU_STORE, or a directory for this snapshot with --to";
 
-// Of a file that is there, which must have pages.
+// `file` must exist and have pages.
 const char* failingPart(int file, const std::string& path, const std::string& other) {
   constexpr size_t bytes = 2 * 4096;
   if (ftruncate(file, bytes) != 0) return "files cannot be given a size";
@@ -43,8 +43,8 @@ const char* failingPart(int file, const std::string& path, const std::string& ot
   static_cast<char*>(mapped)[0] = 1;
   bool isCoherent = pread(file, &seen, 1, 0) == 1 && seen == 1;
   munmap(mapped, bytes);
-  if (!isCoherent) return "what is written to a mapping is not what is read of the file";
-  if (link(path.c_str(), other.c_str()) != 0) return "files cannot have two names";
+  if (!isCoherent) return "data written through a mapping is not what read() returns";
+  if (link(path.c_str(), other.c_str()) != 0) return "files cannot have hard links";
   unlink(other.c_str());
   if (fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) != 0) return "parts of files cannot be freed";
   if (fsync(file) != 0) return "files cannot be synced";
@@ -68,7 +68,7 @@ std::string unfitType(uint64_t type) {
 
 std::string unfitFileSystem(const std::string& folder) {
   struct statfs found;
-  if (statfs(folder.c_str(), &found) != 0) return fmt::format("looking at its file system: {}", strerror(errno));
+  if (statfs(folder.c_str(), &found) != 0) return fmt::format("inspecting its file system: {}", strerror(errno));
   if (auto problem = unfitType(static_cast<uint32_t>(found.f_type)); !problem.empty()) return problem;
   std::string path = fmt::format("{}/test.{}", folder, getpid()), other = path + ".other";
   kj::AutoCloseFd file(open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -76,8 +76,8 @@ std::string unfitFileSystem(const std::string& folder) {
   KJ_DEFER(unlink(path.c_str()));
   errno = 0;
   const char* failing = failingPart(file, path, other);
-  if (failing == nullptr || errno == ENOSPC) return "";  // a full disk says that itself, when something is to be written
-  return fmt::format("its file system is not fit for it: {} ({}). {}", failing, errno == 0 ? "no error" : strerror(errno),
+  if (failing == nullptr || errno == ENOSPC) return "";  // a full disk is reported when something is written
+  return fmt::format("its file system cannot hold a store: {} ({}). {}", failing, errno == 0 ? "no error" : strerror(errno),
                      wanted);
 }
 

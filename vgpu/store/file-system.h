@@ -1,8 +1,8 @@
-// What a store of snapshots needs of its file system, and whether one has it.
+// What a snapshot store requires of its file system, and checks for it.
 //
-// Several processes of one host use a store at a time: by open file description locks, by pages of its index that all have
-// mapped, and by names that come at once or not at all. A network file system keeps none of these promises between hosts, and
-// LMDB asks for a local one (its manual: "Do not use LMDB databases on remote filesystems"). Work on files; any thread.
+// Several processes of one host use a store at the same time. They rely on open file description locks, on pages of the index that all of
+// them map, and on atomic renames. A network file system guarantees none of these between hosts, and LMDB asks for a local one (its manual:
+// "Do not use LMDB databases on remote filesystems"). Does file I/O; any thread.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,15 @@
 
 namespace vgpu {
 
-// Why there can be no store on a file system of this type (statfs(2), f_type), for a person; empty if its type says nothing
-// against it.
+// Why a file system of this type (statfs(2), f_type) cannot hold a store, as a message; empty if the type is acceptable.
 std::string unfitType(uint64_t type);
 
-// The same of the one that `folder`, which is there, is on; and of one whose names, mappings or holes do not work. Makes a file
-// there for a moment.
+// The same for the file system of `folder`, which must exist; also if its renames, mappings or holes do not work. Makes a temporary file
+// there.
 std::string unfitFileSystem(const std::string& folder);
 
-// Why there can be no store in `folder`, which need not be there yet: also of one that is not ours alone, or cannot be written.
-// For who wants to say so before anybody needs the store; makes nothing that stays.
+// Why `folder`, which need not exist yet, cannot hold a store: also if it is not private to us or cannot be written. For callers that want
+// to report this before the store is needed; leaves nothing behind.
 std::string unfitPlace(const std::string& folder);
 
 }  // namespace vgpu

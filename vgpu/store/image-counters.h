@@ -1,5 +1,5 @@
-// How the module images of a worker's session came to it. In memory that its daemon reads: written by the worker's threads, read
-// by anybody at any time.
+// Where the module images of a worker's session came from. Lies in memory that the worker shares with its daemon: the worker's threads
+// write, anybody reads at any time.
 #pragma once
 
 #include <atomic>

@@ -4,7 +4,7 @@ namespace vgpu {
 
 namespace {
 
-constexpr uint64_t firstByte = uint64_t{1} << 62;  // packs have numbers below
+constexpr uint64_t firstByte = uint64_t{1} << 62;  // numbers of packs are below
 
 // FNV-1a, 64 bits (RFC 9923).
 uint64_t digestOf(const std::string& name) {

@@ -1,6 +1,6 @@
-// The name of a snapshot that somebody has chosen and not used yet: held as packs are (pack-leases.h), by a byte behind those of
-// all packs that a digest of the name says, so it is free again when its process has ended, however that ends. Two names that
-// have the same byte wait for each other, no more.
+// Reserves the name of a snapshot that a process has chosen and not used yet. It is a lock as packs have (pack-leases.h), on a byte that a
+// digest of the name selects, beyond those of all packs, so the system releases it when the process ends for whatever reason. If two names
+// have the same byte, one only waits for the other.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@ namespace vgpu {
 
 class NameLease {
  public:
-  // Of a store that is there. Throws kj::Exception as PackLeases does.
+  // `store` must exist. Throws kj::Exception as PackLeases does.
   NameLease(const std::string& store, const std::string& name);
 
-  // Waits while the name is being freed. Others may hold it too: who makes its directory has it.
+  // Waits while another process frees the name. Several processes may hold it: the name belongs to the one that makes its directory.
   void hold() { leases.await(byte); }
-  // False, at once, if somebody holds it. Ends with this object, as hold() does.
+  // Returns false, at once, if another process holds the name. Released with this object, as after hold().
   bool takeToFree() { return leases.takeAlone(byte); }
 
  private:

@@ -20,7 +20,7 @@ PackLeases::PackLeases(const std::string& path, bool makes)
                     "store",
                     path));
   if (file.get() < 0) fail(fmt::format("the store's file {} cannot be opened: {}", path, strerror(errno)));
-  take(0);  // no pack's: fails at once if there are no such locks
+  take(0);  // byte 0 belongs to no pack: fails at once if the file system has no such locks
 }
 
 bool PackLeases::take(uint64_t pack) { return lock(F_OFD_SETLK, F_RDLCK, pack); }

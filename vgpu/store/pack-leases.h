@@ -1,6 +1,6 @@
-// Which packs of a store somebody uses. Byte N of a file is locked for reading by who needs pack N as it is, and for writing by who removes
-// from it (open file description locks, fcntl(2)): the system ends a lock with the process that holds it, so a lease never outlives its owner
-// and no clock is involved.
+// Which packs of a store are in use. A process that needs pack N unchanged holds a read lock on byte N of a file, a process that removes
+// from it a write lock (open file description locks, fcntl(2)). The system releases a lock when its process ends, so a lease never outlives
+// its owner and no timeout is involved.
 //
 // Owns the file. One thread at a time; any number of processes.
 #pragma once
@@ -14,15 +14,15 @@ namespace vgpu {
 
 class PackLeases {
  public:
-  // `makes`: of a store that is new. Throws kj::Exception if the file is missing in another one, cannot be opened or made, or its
-  // file system has no such locks.
+  // `makes`: whether to create the file, as for a new store. Throws kj::Exception if the file of an existing store is missing, if it cannot
+  // be opened or made, or if its file system has no such locks.
   PackLeases(const std::string& path, bool makes);
 
-  // False, at once, if another process has it alone.
+  // Takes a read lock. Returns false, at once, if another process has a write lock.
   bool take(uint64_t pack);
-  // The same, but waits until it can have it.
+  // As take(), but waits for the lock.
   bool await(uint64_t pack);
-  // False, at once, if another process uses it.
+  // Takes a write lock. Returns false, at once, if another process uses the pack.
   bool takeAlone(uint64_t pack);
   void release(uint64_t pack);
 

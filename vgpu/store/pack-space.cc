@@ -10,7 +10,7 @@ namespace vgpu {
 
 namespace {
 
-constexpr uint64_t pageBytes = 4096, blockBytes = 512;  // the second is stat's, whatever the file system's is
+constexpr uint64_t pageBytes = 4096, blockBytes = 512;  // the second is the unit of stat's st_blocks, whatever the file system's block size
 
 }  // namespace
 

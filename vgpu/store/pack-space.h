@@ -1,4 +1,4 @@
-// What of a pack takes space on its file system.
+// Which parts of a pack take space on its file system.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ struct Extent {
   auto operator<=>(const Extent&) const = default;
 };
 
-// 0 if there is no such file.
+// 0 if the file does not exist.
 uint64_t allocatedBytes(const std::string& path);
 
-// Gives all but these pieces of a file back to its file system, page by page; what is kept stays where it is. A file system that cannot do
-// this keeps all.
+// Gives all of a file except these pieces back to the file system, page by page; kept bytes stay at their offsets. Has no effect on a file
+// system that cannot punch holes.
 void keepOnly(const std::string& path, std::vector<Extent> kept);
 
 }  // namespace vgpu

@@ -21,7 +21,7 @@ namespace vgpu {
 namespace {
 
 constexpr std::string_view unfinishedPrefix = "new-";
-constexpr time_t unfinishedSeconds = 3600;  // nobody writes one file for longer: its writer was killed
+constexpr time_t unfinishedSeconds = 3600;  // writing one file never takes longer: the writer was killed
 
 struct Entry {
   std::string name;
@@ -44,7 +44,7 @@ std::string unfinishedName() {
   return fmt::format("{}{:016x}", unfinishedPrefix, random);
 }
 
-// The files of a store. What killed writers have left is removed on the way; what is not ours is left alone.
+// The files of a store. Removes unfinished files of killed writers on the way; leaves foreign files alone.
 std::vector<Entry> listFiles(int folder) {
   std::vector<Entry> found;
   int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -68,7 +68,7 @@ std::vector<Entry> listFiles(int folder) {
   return found;
 }
 
-// All of `parts`, in order. 0, or the system's error.
+// Writes all of `parts`, in order. Returns 0 or an errno.
 int writeAll(int fd, std::vector<iovec> parts) {
   size_t next = 0;
   while (next < parts.size()) {
@@ -96,14 +96,14 @@ std::optional<Store> Store::open(const std::string& directory, uint64_t limitByt
 }
 
 kj::Maybe<kj::AutoCloseFd> Store::find(const ImageDigest& digest, std::string& damage) const {
-  // O_NONBLOCK: what lies there may be a pipe.
+  // O_NONBLOCK: the name may be a pipe.
   kj::AutoCloseFd file(openat(folder, hexOf(digest).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (file.get() < 0 && errno != ELOOP) return nullptr;
   struct stat status;
   if (file.get() < 0 || fstat(file, &status) < 0) {
-    damage = "it is a link";
+    damage = "it is a symbolic link";
   } else if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 022) != 0) {
-    damage = "it is not a file that we alone can write";
+    damage = "it is not a regular file of this user that only this user can write";
   } else {
     return kj::mv(file);
   }
@@ -118,7 +118,7 @@ void Store::remove(const ImageDigest& digest) const { unlinkat(folder, hexOf(dig
 
 int Store::add(const ImageDigest& digest, std::initializer_list<Part> parts) {
   std::string name = hexOf(digest);
-  if (faccessat(folder, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) return 0;  // another process was faster
+  if (faccessat(folder, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) return 0;  // another process has added the file first
   uint64_t bytes = 0;
   for (auto& part : parts) bytes += part.size();
   if (bytes > limitBytes) return 0;
@@ -134,14 +134,14 @@ int Store::write(const std::string& name, std::initializer_list<Part> parts) {
   if (file.get() < 0) return errno;
   std::vector<iovec> pieces;
   for (auto& part : parts) pieces.push_back(partOf(part));
-  // Not synced: a file that a crash has torn is found out when it is read.
+  // Not synced: the user's checks detect a file that a crash has torn.
   int error = writeAll(file, std::move(pieces));
   if (error == 0 && renameat(folder, unfinished.c_str(), folder, name.c_str()) < 0) error = errno;
   if (error != 0) unlinkat(folder, unfinished.c_str(), 0);
   return error;
 }
 
-// A tenth of all that may be there goes at a time, so that a full store is not listed for every file.
+// Frees a tenth of the limit at a time, so that a full store is not listed for every new file.
 void Store::makeRoom(uint64_t bytes) {
   if (heldBytes && *heldBytes + bytes <= limitBytes) return;
   auto files = listFiles(folder);

@@ -1,10 +1,10 @@
-// Pieces of data that anybody can name by their content: a folder of files, each named by the SHA-256 of what it holds
-// (docs/image-cache.md). Module images are its first user.
+// A content-addressed store: a folder of files, each named by the SHA-256 of the data that it holds (docs/image-cache.md). Its first use is
+// for module images.
 //
-// Owns the folder's descriptor. One thread at a time. Any number of processes use one folder at the same time without a lock: a
-// file has its name only once it is whole, is never changed then, and stays readable for who has it open when it is removed.
+// Owns the folder's descriptor. One thread at a time. Any number of processes use one folder at the same time without a lock: a file gets
+// its name once it is complete, never changes afterwards, and stays readable after its removal for a process that has it open.
 //
-// A file is what its user has written: what is in it besides the named bytes, and whether it is intact, is for the user to check.
+// The content of a file is its user's affair: what it holds besides the named data, and whether it is intact, the user must check.
 #pragma once
 
 #include <kj/io.h>
@@ -21,20 +21,20 @@ namespace vgpu {
 
 class Store {
  public:
-  // The store in `directory`, made if it is not there, that holds at most about `limitBytes`. Nothing if the folder is not
+  // The store in `directory`, created if it does not exist, with a limit of about `limitBytes`. Returns nothing if the folder is not
   // private to us (private-folder.h); `problem` says why.
   static std::optional<Store> open(const std::string& directory, uint64_t limitBytes, std::string& problem);
 
-  // The file of that name, open for reading. Nothing if it is not there, or cannot be one of ours: `damage` says what is there
-  // then.
+  // Opens the file of that digest for reading. Returns nothing if there is none, or if it cannot be ours: `damage` then says what lies
+  // there.
   kj::Maybe<kj::AutoCloseFd> find(const ImageDigest& digest, std::string& damage) const;
-  // Notes that it was used now.
+  // Records that the file was used now.
   void touch(const ImageDigest& digest) const;
-  // Removes what does not pass its user's checks.
+  // Removes a file that fails its user's checks.
   void remove(const ImageDigest& digest) const;
 
-  // Keeps `parts`, one behind the other, as the file of that name, in the place of those that were not used for longest. 0 or the
-  // system's error; 0 as well if it is there, or larger than the store.
+  // Writes `parts`, one after the other, as the file of that digest; removes the least recently used files to make room. Returns 0 or an
+  // errno; 0 also if the file exists already, or is larger than the store.
   using Part = std::span<const std::byte>;
   int add(const ImageDigest& digest, std::initializer_list<Part> parts);
 
@@ -49,7 +49,7 @@ class Store {
   kj::AutoCloseFd folder;
   std::string directory;
   uint64_t limitBytes;
-  std::optional<uint64_t> heldBytes;  // as far as we know: others add too. Counted again when it reaches the limit
+  std::optional<uint64_t> heldBytes;  // an estimate, because other processes add files too; counted again when it reaches the limit
 };
 
 }  // namespace vgpu

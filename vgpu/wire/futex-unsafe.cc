@@ -25,22 +25,21 @@ bool hasFewCores() {
   return few;
 }
 
-constexpr uint32_t fewRounds = 50;        // of pauses, if there are at most two cores
-constexpr uint32_t roundsPerLook = 64;    // at the clock: one or two microseconds
+constexpr uint32_t fewRounds = 50;        // rounds of pauses, if there are at most two cores
+constexpr uint32_t roundsPerLook = 64;    // rounds between two reads of the clock: one or two microseconds
 constexpr uint64_t politeAfter = 60'000;  // nanoseconds: twice what a launch and its wait take natively (docs/facts.md)
-// Nanoseconds: of a sleep; between the looks of one that polls; between those of any two threads.
+// Nanoseconds: shortest and longest sleep; longest sleep of a polling thread; the interval between wake-ups of any two threads.
 constexpr uint64_t shortestSleep = 20'000, longestSleep = 1'000'000, longestPoll = 4'000'000, wakeInterval = 50'000;
 
-// Threads of this process that sleep on a word. Relaxed: it orders nothing, and a count that is late makes one sleep longer or
-// shorter.
+// How many threads of this process sleep on a word. Relaxed: it orders nothing, and a stale count only makes one sleep longer or shorter.
 std::atomic<uint32_t> sleepers{0};
 struct Sleeper {
   Sleeper() { sleepers.fetch_add(1, std::memory_order_relaxed); }
   ~Sleeper() { sleepers.fetch_sub(1, std::memory_order_relaxed); }
 };
 
-// A sixteenth of the time that a thread has waited, so that it is late by that at most, between the shortest sleep and `longest`;
-// longer where so many sleep that their looks would take the processors.
+// A sixteenth of the time that a thread has waited, which bounds its lateness, but at least the shortest sleep and at most `longest`;
+// longer if so many threads sleep that their wake-ups would take the processors.
 uint64_t sleepAfter(uint64_t waited, uint64_t longest) {
   return std::clamp(waited / 16, shortestSleep, std::max(longest, sleepers.load(std::memory_order_relaxed) * wakeInterval));
 }
@@ -77,7 +76,7 @@ bool Backoff::spin() {
   uint64_t time = now();
   if (started == 0) started = time;
   if (time - started >= limit) {
-    rounds = roundsPerLook - 1;  // from now on every call looks
+    rounds = roundsPerLook - 1;  // from now on every call reads the clock
     return false;
   }
   if (time - started >= politeAfter) sched_yield();

@@ -29,19 +29,20 @@ std::byte* mapTable(int fd) {
   return static_cast<std::byte*>(mapped);
 }
 
-// What is wrong with a header for a file of `bytes`; empty if nothing.
+// What is wrong with the header of a file of `bytes`; empty if it is valid.
 std::string problemOf(const GuestHeader& header, uint64_t bytes) {
-  if (header.magic != guestMagic) return "it has no header of a vgpud: is `vgpud --guest` told to serve it?";
+  if (header.magic != guestMagic) return "vgpud has written no header to it: does a `vgpud --guest` serve it?";
   if (header.version != guestVersion || header.segmentVersion != segmentVersion)
     return "it is of version " + std::to_string(header.version) + "." + std::to_string(header.segmentVersion) +
            ", this vgpu of " + std::to_string(guestVersion) + "." + std::to_string(segmentVersion) +
            ": use the same vgpu in the machine and on its host";
   if (header.fileBytes != bytes || header.slotBytes != GuestLayout::slotBytes || header.slots != GuestLayout::slots(bytes))
-    return "its header is of a memory of another size";
+    return "its header is for a memory of another size";
   return "";
 }
 
-// A compare-and-set that succeeds: neither a compiler nor a processor may leave the store out, and another thread's is not lost.
+// A successful compare-and-swap: neither the compiler nor the processor may omit its store, and a concurrent store of another thread is not
+// lost.
 void rewritePage(std::byte* page) {
   std::atomic_ref word(*reinterpret_cast<uint64_t*>(page));
   uint64_t value = word.load(std::memory_order_relaxed);
@@ -51,8 +52,8 @@ void rewritePage(std::byte* page) {
 
 void requireSize(const std::string& path, uint64_t bytes) {
   if (std::has_single_bit(bytes) && bytes >= GuestLayout::leastBytes) return;
-  fail("the memory of a virtual machine must have 256 MiB or more, and a power of two, as its device takes; " + path +
-       " has, or is to have, " + std::to_string(bytes) + " bytes");
+  fail("the size of a virtual machine's memory must be a power of two, as ivshmem requires, and at least 256 MiB; " + path +
+       " has, or would get, " + std::to_string(bytes) + " bytes");
 }
 
 }  // namespace
@@ -62,14 +63,14 @@ kj::AutoCloseFd GuestFile::make(const std::string& path, uint64_t bytes) {
   if (file.get() < 0) fail("the memory of a virtual machine cannot be opened: " + path + ": " + std::strerror(errno));
   struct stat status;
   KJ_SYSCALL(fstat(file, &status));
-  if (!S_ISREG(status.st_mode) || status.st_uid != getuid()) fail(path + " is no file of this user");
+  if (!S_ISREG(status.st_mode) || status.st_uid != getuid()) fail(path + " is not a regular file of this user");
   uint64_t found = sizeOf(file);
   if (bytes != 0 && found != 0 && found != bytes)
     fail(path + " has " + std::to_string(found) + " bytes, not the " + std::to_string(bytes) + " that --guest gives it");
   if (found == 0) {
     found = bytes == 0 ? defaultBytes : bytes;
     requireSize(path, found);
-    if (ftruncate(file, static_cast<off_t>(found)) < 0) fail(path + " cannot be made so large: " + std::strerror(errno));
+    if (ftruncate(file, static_cast<off_t>(found)) < 0) fail(path + " cannot be extended to its size: " + std::strerror(errno));
   }
   requireSize(path, found);
   const GuestFile table(reopen(file), Side::host);
@@ -127,7 +128,7 @@ bool GuestFile::isLocked(uint64_t slot) const {
 
 void GuestFile::clear(uint64_t slot) const { clear(GuestLayout::slot(slot)); }
 
-// The slot itself may be among them, with the same lock.
+// These may include the slot itself, which has the same lock.
 std::vector<GuestLocks::Range> GuestFile::piecesOf(uint64_t slot, int locked) const {
   const GuestLocks locks(locked, side);
   const GuestLocks::Range all = GuestLayout::pieces(bytes), own = GuestLayout::slot(slot);

@@ -9,7 +9,7 @@
 namespace vgpu {
 namespace {
 
-// Behind the end of any file.
+// Offsets beyond the end of any file.
 constexpr off_t lockedAt[] = {off_t{1} << 60, off_t{1} << 61};
 
 struct flock lockOf(GuestLocks::Side side, const GuestLocks::Range& range, short type) {
@@ -42,7 +42,8 @@ std::optional<GuestLocks::Range> GuestLocks::find(int command, const Range& rang
   return Range{static_cast<uint64_t>(found.l_start - lockedAt[static_cast<int>(side)]), static_cast<uint64_t>(found.l_len)};
 }
 
-// A process's own locks (F_SETLK), which nobody takes here, exclude those of every open file: so this finds them all.
+// F_GETLK asks for a lock of the process, with which locks of every open file description conflict, so it finds all of them. Nothing here
+// takes locks of that kind.
 std::optional<GuestLocks::Range> GuestLocks::findAny(const Range& range) const { return find(F_GETLK, range); }
 std::optional<GuestLocks::Range> GuestLocks::findOthers(const Range& range) const { return find(F_OFD_GETLK, range); }
 
@@ -52,7 +53,7 @@ std::vector<GuestLocks::Range> GuestLocks::ours(const Range& range) const {
   return found;
 }
 
-// Which of several locks the system finds is not said.
+// The system may return any one of several locks in the range.
 void GuestLocks::collect(const Range& range, std::vector<Range>& found) const {
   if (range.bytes == 0) return;
   auto any = findAny(range);

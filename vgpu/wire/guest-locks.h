@@ -1,9 +1,9 @@
-// Who has which part of a virtual machine's memory (guest-file.h): locks of fcntl (F_OFD_SETLK), of the same range as in the file,
-// but far behind its end, elsewhere for each side. They are the kernels' own, of host and guest each: neither side can take the
-// other's, or free them.
+// Ownership of parts of a virtual machine's memory (guest-file.h), by fcntl locks (F_OFD_SETLK). A lock covers the same range as the
+// memory, shifted far beyond the file's end by a distance that differs between the sides. Host and guest each lock in their own kernel:
+// neither side can take or release the other's locks.
 //
-// A lock is an open file's: who is passed a descriptor of it (SCM_RIGHTS, fork) has the lock too, and it lasts until nobody has
-// that open file, or a mapping of it. All exclude each other. Any thread; no state here.
+// A lock belongs to an open file description: a process that gets the descriptor (SCM_RIGHTS, fork) holds the lock too, and it lasts until
+// no process has that description open or mapped. All locks are exclusive. Any thread; this class has no state.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,22 @@ class GuestLocks {
  public:
   enum class Side : uint8_t { host, guest };
   struct Range {
-    uint64_t place, bytes;  // of the memory
+    uint64_t place, bytes;  // in the shared memory
     constexpr uint64_t end() const { return place + bytes; }
   };
 
-  // Through `file`, which is not owned.
+  // `file` is not owned.
   GuestLocks(int file, Side side) : file(file), side(side) {}
 
-  // False if another open file has some of it. What this one has of it, it keeps. Throws kj::Exception.
+  // Returns false if another open file description has locked a part of the range; locks that this one holds already are kept. Throws
+  // kj::Exception.
   bool tryLock(const Range& range) const;
   void unlock(const Range& range) const;
-  // Some of the range that is locked: through another open file; through any, this one included. It may reach beyond the range.
+  // One locked range that overlaps `range`, possibly extending beyond it: locked through another open file description; through any,
+  // including this one.
   std::optional<Range> findOthers(const Range& range) const;
   std::optional<Range> findAny(const Range& range) const;
-  // What is locked of the range through this open file, in order.
+  // The parts of the range that are locked through this open file description, in order.
   std::vector<Range> ours(const Range& range) const;
 
  private:

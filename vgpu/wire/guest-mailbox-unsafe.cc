@@ -20,7 +20,7 @@ namespace {
 constexpr uint64_t ringsAt = 4 * KiB, turnBytes = GuestLayout::mailboxBytes / 2;
 static_assert(ringsAt + 2 * GuestMailbox::ringBytes <= turnBytes);
 
-// Copies between a ring and what is in a row: at most two pieces.
+// Copies between the ring and a contiguous buffer, in at most two pieces.
 template <typename Copy>
 void inPieces(uint64_t position, size_t bytes, Copy&& copy) {
   const uint64_t at = position % GuestMailbox::ringBytes;
@@ -56,7 +56,7 @@ std::byte* GuestMailbox::ringOf(unsigned index) const { return start + ringsAt +
 
 size_t GuestMailbox::read(std::span<std::byte> room) {
   const uint64_t written = way(in).written.load(std::memory_order_acquire);
-  KJ_REQUIRE(written >= seenWritten && written - taken <= ringBytes, "a mailbox with impossible counters", written, taken);
+  KJ_REQUIRE(written >= seenWritten && written - taken <= ringBytes, "a mailbox's counters are invalid", written, taken);
   seenWritten = written;
   const size_t bytes = std::min<uint64_t>(room.size(), written - taken);
   inPieces(taken, bytes, [&](uint64_t at, size_t from, size_t some) { std::memcpy(room.data() + from, ringOf(in) + at, some); });
@@ -67,7 +67,7 @@ size_t GuestMailbox::read(std::span<std::byte> room) {
 
 size_t GuestMailbox::write(std::span<const std::byte> bytes) {
   const uint64_t read = way(out).read.load(std::memory_order_acquire);
-  KJ_REQUIRE(read >= seenRead && read <= given, "a mailbox with impossible counters", read, given);
+  KJ_REQUIRE(read >= seenRead && read <= given, "a mailbox's counters are invalid", read, given);
   seenRead = read;
   const size_t some = std::min<uint64_t>(bytes.size(), ringBytes - (given - read));
   inPieces(given, some, [&](uint64_t at, size_t from, size_t part) { std::memcpy(ringOf(out) + at, bytes.data() + from, part); });

@@ -1,11 +1,11 @@
-// The mailbox of a slot (guest-file.h): a stream of bytes each way between a virtual machine and its host, without a connection.
+// The mailbox of a slot (guest-file.h): a connectionless byte stream in each direction between a virtual machine and its host.
 //
-// Each way is a ring of bytes with two counters, of all bytes written and of all read, each written by one side. Memory order: a
-// counter is stored with release after the bytes are written, or copied out, and loaded with acquire before they are read, or
-// overwritten. The other side is not trusted: of its memory a counter is read once for each operation, and one that goes back, or
-// further than the ring is large, throws kj::Exception; bytes are copied out before anybody looks at them.
+// Each direction is a ring of bytes with two counters, of all bytes written and of all bytes read, each written by one side. Memory order:
+// a side stores its counter with release after it has written the bytes, or copied them out; the other side loads it with acquire before it
+// reads the bytes, or overwrites them. The other side is not trusted: each operation reads its counter once; a counter that goes back, or
+// advances by more than the ring's size, throws kj::Exception; bytes are copied out before they are examined.
 //
-// One thread on each side. Nothing here waits, or wakes the other side.
+// One thread on each side. Never blocks, and does not wake the other side.
 #pragma once
 
 #include <atomic>
@@ -19,16 +19,16 @@ namespace vgpu {
 
 class GuestMailbox {
  public:
-  // Of the slot whose segment is at the position of `slot`; `begun` as GuestSlot has it. Two take turns, so that whoever has not
-  // noticed yet that there is another one writes into the old one. Nothing has been written or read.
+  // The mailbox of the slot whose segment is at the file position of `slot`; `begun` as in GuestSlot. Its memory has room for two streams,
+  // used in turn at each reset, so that a side that has not noticed a reset yet writes into the old stream. Reads and writes nothing here.
   GuestMailbox(int slot, GuestFile::Side side, uint64_t begun);
-  // Of the host: makes it so.
+  // For the host: resets the counters.
   void clear();
   ~GuestMailbox();
   GuestMailbox(const GuestMailbox&) = delete;
   GuestMailbox& operator=(const GuestMailbox&) = delete;
 
-  // Both return how many bytes were moved: as many as there are, or have room.
+  // Both return the number of bytes moved, limited by what is available or fits.
   size_t read(std::span<std::byte> room);
   size_t write(std::span<const std::byte> bytes);
 
@@ -40,10 +40,10 @@ class GuestMailbox {
   std::byte* ringOf(unsigned index) const;
 
   std::byte* mapped = nullptr;
-  std::byte* start = nullptr;              // of the one whose turn it is
-  const unsigned in, out;                  // of the two ways
+  std::byte* start = nullptr;              // the stream in use
+  const unsigned in, out;                  // indexes of the two directions
   uint64_t taken = 0, given = 0;           // our own counters, which the other side cannot change
-  uint64_t seenWritten = 0, seenRead = 0;  // the other side's, as they were last
+  uint64_t seenWritten = 0, seenRead = 0;  // the other side's counters, as last read
 };
 
 }  // namespace vgpu

@@ -1,5 +1,5 @@
-// The functions of one algorithm: OpenSSL's general interface, which it prefers, would bring all its algorithms and
-// state of the whole process into every program.
+// Uses the functions of one algorithm: OpenSSL's EVP interface, which it recommends, would bring all algorithms and process-wide state into
+// every program.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "vgpu/wire/image-digest.h"
 

@@ -1,5 +1,5 @@
-// The name of a module image: the SHA-256 of its bytes. A program asks for an image by it, and a worker stores the image under
-// it; each computes it over the bytes that it has itself.
+// The name of a module image: the SHA-256 of its bytes. A program asks for an image by this name, and a worker stores the image under it;
+// each computes it over its own copy of the bytes.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// How many kernels a worker's session has launched, and how many of these in graphs (docs/folding.md). In memory that its daemon
-// reads: the thread of a GPU counts that GPU's, anybody reads at any time.
+// How many kernels a worker's session has launched, and how many of them in graphs (docs/folding.md). In memory that the worker shares with
+// its daemon: each GPU's thread counts that GPU's launches, anybody reads at any time.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 namespace vgpu {
 
 struct LaunchCounters {
-  // Of one GPU. One thread writes, so no locked instruction is needed; relaxed, because nothing is read that they order.
+  // The counters of one GPU. Only one thread writes them, so it needs no atomic increment; relaxed, because they order no other data.
   struct alignas(64) OfGpu {
     std::atomic<uint64_t> all{0}, folded{0};
 
@@ -25,7 +25,7 @@ struct LaunchCounters {
     for (auto& gpu : gpus) total += (gpu.*counter).load(std::memory_order_relaxed);
     return total;
   }
-  // While nobody counts.
+  // Call it while no thread counts.
   void clear() {
     for (auto& gpu : gpus) gpu.all.store(0, std::memory_order_relaxed), gpu.folded.store(0, std::memory_order_relaxed);
   }

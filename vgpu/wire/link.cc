@@ -20,7 +20,7 @@ static_assert(sizeof(Head) == 24);
 constexpr size_t chunkBytes = 256 * KiB;
 constexpr size_t incomingBytes = 2 * MiB;
 static_assert(incomingBytes >= 64 * KiB + sizeof(Head) + mostLinkPayload);
-// After so much the peer is told what has come, so that it need not keep it.
+// An acknowledgement is sent after so much, so that the peer need not keep what has arrived.
 constexpr size_t acknowledgedBytes = 1 * MiB;
 constexpr uint64_t acknowledgedMessages = 256;
 
@@ -29,7 +29,7 @@ constexpr uint64_t acknowledgedMessages = 256;
 Link::Link() : incoming(new std::byte[incomingBytes]) {}
 
 std::span<std::byte> Link::begin(uint16_t type, size_t most) {
-  KJ_REQUIRE(most <= mostLinkPayload, "a message larger than a link takes", most);
+  KJ_REQUIRE(most <= mostLinkPayload, "a message is larger than a link allows", most);
   size_t needed = sizeof(Head) + most;
   if (chunks.empty() || chunks.back().size - chunks.back().used < needed) {
     size_t size = std::max(chunkBytes, needed);
@@ -44,7 +44,7 @@ std::span<std::byte> Link::begin(uint16_t type, size_t most) {
 }
 
 void Link::finish(size_t bytes) {
-  KJ_REQUIRE(bytes <= begun, "more than a message's room", bytes, begun);
+  KJ_REQUIRE(bytes <= begun, "a message has more bytes than were reserved for it", bytes, begun);
   Chunk& chunk = chunks.back();
   auto size = static_cast<uint32_t>(bytes);
   std::memcpy(&chunk.bytes[chunk.used], &size, sizeof size);
@@ -70,10 +70,10 @@ std::optional<Beside> Link::nextBeside() {
 }
 
 void Link::arrivedBeside(uint64_t message, uint32_t bytes) {
-  KJ_REQUIRE(message > receivedCount, "bytes beside a message that has been taken", message, receivedCount);
+  KJ_REQUIRE(message > receivedCount, "bytes on a further connection for a message that was received already", message, receivedCount);
   uint32_t& all = arriving[message];
-  KJ_REQUIRE(arriving.size() <= mostArriving, "bytes beside too many messages");
-  KJ_REQUIRE(bytes <= slabBytes - all, "more bytes beside a message than a slab has", message);
+  KJ_REQUIRE(arriving.size() <= mostArriving, "bytes on further connections for too many messages");
+  KJ_REQUIRE(bytes <= slabBytes - all, "more bytes on further connections for a message than a slab has", message);
   all += bytes;
 }
 
@@ -110,12 +110,13 @@ std::optional<LinkMessage> Link::next() {
   while (filled - parsed >= sizeof(Head)) {
     Head head;
     std::memcpy(&head, &incoming[parsed], sizeof head);
-    KJ_REQUIRE(head.bytes <= mostLinkPayload, "a message of impossible size", head.bytes);
+    KJ_REQUIRE(head.bytes <= mostLinkPayload, "a message has an invalid size", head.bytes);
     if (filled - parsed < sizeof head + head.bytes) return std::nullopt;
     if (head.beside != 0) {
       auto found = arriving.find(receivedCount + 1);
       const uint32_t come = found == arriving.end() ? 0 : found->second;
-      KJ_REQUIRE(come <= head.beside && head.beside <= slabBytes, "another number of bytes beside a message", come, head.beside);
+      KJ_REQUIRE(come <= head.beside && head.beside <= slabBytes, "a message with another number of bytes on further connections than it "
+                                                                  "says", come, head.beside);
       waitsBeside = come < head.beside;
       if (waitsBeside) return std::nullopt;
       arriving.erase(found);
@@ -127,7 +128,7 @@ std::optional<LinkMessage> Link::next() {
     parsed += sizeof head + head.bytes;
     ++receivedCount;
     if (head.type == acknowledgement) {
-      if (acknowledged + 1 == receivedCount) acknowledged = receivedCount;  // by itself it needs none
+      if (acknowledged + 1 == receivedCount) acknowledged = receivedCount;  // a lone acknowledgement needs no acknowledgement
       continue;
     }
     unacknowledgedBytes += head.bytes;
@@ -138,7 +139,7 @@ std::optional<LinkMessage> Link::next() {
 }
 
 void Link::forget(uint64_t receivedByPeer) {
-  KJ_REQUIRE(receivedByPeer <= forgotten + ends.size(), "the peer has received what was never sent", receivedByPeer);
+  KJ_REQUIRE(receivedByPeer <= forgotten + ends.size(), "the peer acknowledged messages that were never sent", receivedByPeer);
   while (forgotten < receivedByPeer) {
     firstKept = ends.front();
     ends.pop_front();
@@ -150,7 +151,7 @@ void Link::forget(uint64_t receivedByPeer) {
 }
 
 void Link::restart(uint64_t receivedByPeer) {
-  KJ_REQUIRE(receivedByPeer >= forgotten, "the peer lacks what it has acknowledged", receivedByPeer, forgotten);
+  KJ_REQUIRE(receivedByPeer >= forgotten, "the peer lacks messages that it has acknowledged", receivedByPeer, forgotten);
   parsed = filled = 0;
   arriving.clear();
   waitsBeside = false;

@@ -1,6 +1,6 @@
-// What the two sides of a mirrored session tell each other: docs/remote.md. The program and the worker share no memory; each has
-// a segment (segment.h) with a relay, and the relays keep the two alike, as far as either side reads them, by messages of a link
-// (link.h).
+// The messages between the two sides of a mirrored session: docs/remote.md. The program and the worker share no memory. Each has a segment
+// (segment.h) that it shares with a relay, and the relays keep the two segments equal, as far as either side reads them, by messages of a
+// link (link.h).
 //
 //   program's host                                        GPU's host
 //   program ─ segment ─ ProgramMirror ══ link ══ WorkerMirror ─ segment ─ worker
@@ -19,25 +19,25 @@
 namespace vgpu {
 
 enum class MirrorMessage : uint16_t {
-  // To the worker's side.
-  frames = 1,        // FramesAt, and complete frames of that ring, one behind the other
-  slabLent = 2,      // SlabBytes with the generation, and what a later frame reads of the slab
+  // Sent to the worker's side.
+  frames = 1,        // FramesAt, and complete frames of that ring, one after the other
+  slabLent = 2,      // SlabBytes with the generation, and the bytes of the slab that a later frame reads
   answered = 3,      // WordValue: the program has run a host function
   fold = 4,          // Flag: SegmentHeader::fold
   faultCleared = 5,  // DeviceCode
-  ringPlace = 6,     // RingPlace: first of all where the segment is new, and the session is not
-  wordPlace = 7,     // WordPlace: the same of a completion word
-  // To the program's side.
+  ringPlace = 6,     // RingPlace: sent first if the segment is new but the session is not
+  wordPlace = 7,     // WordPlace: likewise, for a completion word
+  // Sent to the program's side.
   slot = 16,        // SlotDone, and bytes of the reply
   word = 17,        // WordValue: CompletionWord::done
-  slabFree = 18,    // SlabBytes: the GPU has read the slab
-  slabFilled = 19,  // SlabBytes, and what a frame has written into the slab; its slot follows
-  tail = 20,        // FramesAt: everything before is consumed
+  slabFree = 18,    // SlabBytes: the GPU has finished reading the slab
+  slabFilled = 19,  // SlabBytes, and the bytes that a frame has written into the slab; the message for its slot follows
+  tail = 20,        // FramesAt: everything before this position is consumed
   flags = 21,       // Flags
   fault = 22,       // DeviceCode
   deferred = 23,    // DeviceCode
   handover = 24,    // WordValue: the worker has claimed the session
-  // From here on they are the relays' own.
+  // Higher numbers are the relays' own messages.
   firstOfRelay = 64,
 };
 
@@ -55,7 +55,7 @@ struct WordValue {
   uint64_t value;
 };
 struct RingPlace {
-  uint64_t position;  // where the next frame begins
+  uint64_t position;  // of the next frame
   uint32_t device;
   int32_t fault;
 };
@@ -78,11 +78,11 @@ struct SlotDone {
   int32_t result;
   uint32_t replyWords;
   uint16_t slot;
-  uint16_t isCall;  // the worker's reply: result and reply are the frame's; else the result is only an error
+  uint16_t isCall;  // 1: the worker has replied, and result and reply belong to the frame; else the result is only an error
   uint32_t reserved = 0;
 };
 
-// The beginning of a frame (FrameHeader), as a message has it.
+// The beginning of a frame (FrameHeader) as sent in a message.
 struct FrameStart {
   uint64_t sequence;
   uint32_t bytes;
@@ -96,11 +96,11 @@ std::span<const std::byte> bytesOf(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-// Takes a structure from the front of `bytes`. Throws kj::Exception if they are too few.
+// Takes a structure from the front of `bytes`. Throws kj::Exception if `bytes` is too short.
 template <typename T>
 T take(std::span<const std::byte>& bytes);
 
-// Sends a structure, and bytes behind it.
+// Sends a structure, followed by bytes.
 template <typename T>
 void send(Link& link, MirrorMessage type, const T& head, std::span<const std::byte> bytes = {}) {
   auto room = link.begin(static_cast<uint16_t>(type), sizeof head + bytes.size());
@@ -109,7 +109,7 @@ void send(Link& link, MirrorMessage type, const T& head, std::span<const std::by
   link.finish(room.size());
 }
 
-// Sends what a slab holds: behind the structure, or beside the message.
+// Sends a slab's content: behind the structure, or beside the message.
 inline void sendSlab(Link& link, MirrorMessage type, const SlabBytes& head, std::span<const std::byte> bytes) {
   if (!link.takesBeside(bytes.size())) return send(link, type, head, bytes);
   auto room = link.begin(static_cast<uint16_t>(type), sizeof head);
@@ -122,7 +122,7 @@ inline void sendSlab(Link& link, MirrorMessage type, const SlabBytes& head, std:
 
 template <typename T>
 T take(std::span<const std::byte>& bytes) {
-  if (bytes.size() < sizeof(T)) refuse("a message that is too short", bytes.size());
+  if (bytes.size() < sizeof(T)) refuse("a message is too short", bytes.size());
   T value;
   std::memcpy(&value, bytes.data(), sizeof value);
   bytes = bytes.subspan(sizeof value);

@@ -13,9 +13,9 @@ using namespace mirror;
 
 namespace {
 
-constexpr size_t batchBytes = 128 * KiB;  // of frames in one message
+constexpr size_t batchBytes = 128 * KiB;  // of frames per message
 
-// The message of a frame, in `words`, which is aligned as words are.
+// Copies a frame's message into `words`, which is aligned to words.
 kj::ArrayPtr<const capnp::word> messageOf(std::span<const std::byte> frame, std::vector<capnp::word>& words) {
   auto body = frame.subspan(sizeof(FrameStart));
   words.resize(body.size() / sizeof(capnp::word));
@@ -36,7 +36,7 @@ const api::MethodInfo& infoOf(std::span<const std::byte> frame) {
 namespace mirror {
 
 void refuse(const char* what, uint64_t value) {
-  KJ_FAIL_REQUIRE("the peer of this session sent what makes no sense", what, value);
+  KJ_FAIL_REQUIRE("the peer of this session sent invalid data", what, value);
 }
 
 }  // namespace mirror
@@ -45,7 +45,7 @@ ProgramMirror::ProgramMirror(const Segment& segment, Link& link) : segment(segme
   for (unsigned device = 0; device < maxDevices; ++device) taps[device] = std::make_unique<RingTap>(segment, device);
 }
 
-// Which words are answered is not known of frames that went to another worker: any can be.
+// It is not known which words the program answers, because the frames that named them went to another worker: it may be any word.
 void ProgramMirror::introduce() {
   for (uint32_t device = 0; device < maxDevices; ++device) {
     faults[device] = segment.header().fault[device].load();
@@ -73,7 +73,7 @@ bool ProgramMirror::isDrained() const {
   return std::none_of(taps.begin(), taps.end(), [](auto& tap) { return tap->hasMore(); });
 }
 
-// Frames go in batches. A slab's bytes go before the frame that reads them, so such a frame begins a batch.
+// Sends frames in batches. A slab's bytes must be sent before the frame that reads them, so such a frame begins a batch.
 bool ProgramMirror::sendFrames(RingTap& tap, unsigned device) {
   auto next = [&] { return link.isFull() ? std::nullopt : tap.next(); };
   auto frame = next();
@@ -99,13 +99,13 @@ void ProgramMirror::sendSlabsOf(std::span<const std::byte> frame) {
   auto method = static_cast<api::Method>(startOf(frame).method);
   if (infoOf(frame).slabs.empty()) return;
   api::visitSlabs(method, messageOf(frame, words), [&](uint64_t slab, uint64_t bytes) {
-    if (slab >= slabCount || bytes == 0 || bytes > slabBytes) return;  // the worker will refuse it
+    if (slab >= slabCount || bytes == 0 || bytes > slabBytes) return;  // the worker will refuse the frame
     const SlabBytes head{static_cast<uint32_t>(slab), segment.slabState(slab).busy.load(std::memory_order_relaxed)};
     mirror::sendSlab(link, MirrorMessage::slabLent, head, {segment.slab(slab), bytes});
   });
 }
 
-// The GPU will wait for what the program writes into these words' `answered`.
+// Notes words whose `answered` the program will write and the GPU waits for.
 void ProgramMirror::noteAnswered(std::span<const std::byte> frame) {
   auto& completions = api::mirroredOf(static_cast<api::Method>(startOf(frame).method)).completions;
   if (std::ranges::none_of(completions, [](auto& field) { return field.answered; })) return;
@@ -169,7 +169,7 @@ bool ProgramMirror::apply(const LinkMessage& message) {
   }
 }
 
-// As the worker completes a frame itself: result and reply before `done`, and a thread that sleeps is woken.
+// Completes a frame as the worker does: result and reply are written before `done`, and a sleeping thread is woken.
 void ProgramMirror::applySlot(std::span<const std::byte> payload) {
   auto said = take<SlotDone>(payload);
   require(said.slot, slotCount, "slot");
@@ -179,7 +179,7 @@ void ProgramMirror::applySlot(std::span<const std::byte> payload) {
   if (!payload.empty()) std::copy(payload.begin(), payload.end(), segment.reply(said.slot));
   if (said.isCall != 0) slot.replyWords = said.replyWords;
   if (said.isCall != 0 || said.result != 0) slot.result = said.result;
-  slot.done.store(said.done);  // seq_cst: must not sink below the load of `sleeping`
+  slot.done.store(said.done);  // seq_cst: must not be reordered after the load of `sleeping`
   if (slot.sleeping.load() == 0) return;
   slot.wakeups.fetch_add(1);
   futexWake(slot.wakeups);
@@ -196,7 +196,7 @@ void ProgramMirror::applySlab(MirrorMessage type, std::span<const std::byte> pay
   auto said = take<SlabBytes>(payload);
   require(said.slab, slabCount, "slab");
   if (type == MirrorMessage::slabFree) {
-    // The program may have taken it back after a fault, and given it another generation.
+    // After a fault, the program may have taken the slab back and given it a new generation.
     segment.slabState(said.slab).busy.compare_exchange_strong(said.generation, 0, std::memory_order_release);
     return;
   }
@@ -222,7 +222,7 @@ void ProgramMirror::applyState(MirrorMessage type, std::span<const std::byte> pa
     require(said.device, maxDevices, "device");
     int32_t none = 0;
     if (type == MirrorMessage::deferred) {
-      header.deferred[said.device].compare_exchange_strong(none, said.code);  // the first counts
+      header.deferred[said.device].compare_exchange_strong(none, said.code);  // only the first error is kept
     } else {
       faults[said.device] = said.code;
       header.fault[said.device].store(said.code);

@@ -1,9 +1,8 @@
-// The program's side of a mirror: sends what the program writes into its segment, and writes there what the worker's side
-// reports.
+// The program's side of a mirror: sends what the program writes into its segment, and writes the worker side's reports into it.
 //
-// Owned by the relay beside the program; used by one thread. The program's memory is not trusted, nor is what the link brings:
-// both are checked, and what is impossible throws kj::Exception, after which the session must end. Lives as long as the program,
-// over suspends too: positions go on.
+// Owned by the relay beside the program; used by one thread. Neither the program's memory nor the link's messages are trusted: both are
+// checked, and an impossible value throws kj::Exception, after which the session must end. Lives as long as the program, across suspends
+// too, because positions continue.
 #pragma once
 
 #include <capnp/common.h>
@@ -23,19 +22,20 @@ class ProgramMirror {
  public:
   ProgramMirror(const Segment& segment, Link& link);
 
-  // To a worker's side whose segment is new, of a session that is not: tells where the rings and the completion words are. First.
+  // For a worker's side whose segment is new while the session is not: sends the places of the rings and the completion words. Call it
+  // first.
   void introduce();
-  // Sends what there is to send, as far as the link takes it. Whether there was anything.
+  // Sends what the program has written, as far as the link has room. Returns whether there was anything to send.
   bool send();
-  // Whether everything that the program has reserved in its rings has been sent: always true in the end if its gate is closed.
+  // Whether everything that the program has reserved in its rings has been sent: if its gate is closed, this becomes true eventually.
   bool isDrained() const;
-  // Writes what a message says into the segment. False if it is none of the mirror's.
+  // Applies a message to the segment. Returns false if it is not one of the mirror's.
   bool apply(const LinkMessage& message);
 
-  // Has the program ring a bell at its next frame or answer. True if there is nothing to send: then the caller may sleep.
+  // Makes the program ring a bell at its next frame or answer. Returns true if there is nothing to send, so that the caller may sleep.
   bool prepareToSleep();
   void awake();
-  // The bells: a change of any means that there may be something to send.
+  // The bells: a change of any of them means that there may be something to send.
   std::vector<std::atomic<uint32_t>*> bells() const;
 
  private:
@@ -52,13 +52,13 @@ class ProgramMirror {
   const Segment& segment;
   Link& link;
   std::array<std::unique_ptr<RingTap>, maxDevices> taps;
-  std::vector<capnp::word> words;  // a frame's message, aligned
+  std::vector<capnp::word> words;  // aligned copy of a frame's message
   uint32_t foldSent = 0;
-  std::array<int32_t, maxDevices> faults{};  // as they were reported, and not cleared
+  std::array<int32_t, maxDevices> faults{};  // as reported, until cleared
   struct Answer {
-    uint64_t asked = 0, sent = 0;  // the number that the GPU waits for, and the last that the program gave
+    uint64_t asked = 0, sent = 0;  // the number that the GPU waits for, and the last one that the program has written
   };
-  std::map<uint32_t, Answer> answers;  // of words that a frame has named as answered
+  std::map<uint32_t, Answer> answers;  // for words that a frame has marked as answered by the program
 };
 
 }  // namespace vgpu

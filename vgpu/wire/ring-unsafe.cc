@@ -15,8 +15,8 @@ namespace vgpu {
 
 namespace {
 
-// The consumer, which reads the frame before it raises `tail`, is another process: thread sanitizer has to be told that whoever then
-// loads `tail` comes after whoever wrote the frame.
+// Thread sanitizer does not see the consumer, another process, which reads the frame before it raises `tail`: this tells it that a load of
+// `tail` happens after the writes of the frame.
 void noteFrame([[maybe_unused]] std::atomic<uint64_t>& tail) {
 #if defined(__SANITIZE_THREAD__)
   __tsan_release(&tail);
@@ -51,17 +51,17 @@ void RingWriter::publish(const Reservation& frame, api::Method method, uint16_t 
   own.sequence.store(frame.sequence(), std::memory_order_release);
   noteFrame(header.tail);
   wakeConsumer();
-  // The consumer's core wrote the zeros that later frames will find. Fetched now, they are here when the call after the
-  // next fills them: one call ahead is not enough for all lines of a frame to come.
+  // The zeros that later frames overwrite are in the cache of the consumer's core. Prefetching them now makes them available to the call
+  // after the next one: one call ahead would be too short for all cache lines of a frame.
   const std::byte* later = frame.frame + 2 * frame.bytes;
   for (uint64_t line = 0; line < 4; ++line) __builtin_prefetch(later + line * frameUnit, 1);
 }
 
-// Whoever takes the mark down wakes it; the others need not, however long it takes to get up.
+// The writer that clears the flag wakes the consumer; other writers need not, even if the wake-up takes long.
 void RingWriter::ringBell() const {
   if (!header.consumerSleeping.exchange(0)) return;
   header.doorbell.fetch_add(1);
-  wakeSleepers(waking, header.doorbell);  // while a session moves, two relays may sleep there
+  wakeSleepers(waking, header.doorbell);  // two relays may sleep there while a session moves
 }
 
 RingReader::RingReader(const Segment& segment, uint64_t position, unsigned device)
@@ -96,12 +96,13 @@ std::optional<Frame> RingReader::copyAt(uint64_t position) {
   uint64_t sequence = shared.sequence.load(std::memory_order_acquire);
   if (sequence == 0) return std::nullopt;
   KJ_REQUIRE(sequence == position + 1, "a frame with another position's sequence number", sequence, position);
-  uint32_t bytes = *const_cast<volatile uint32_t*>(&shared.bytes);  // once: the program may change it under us
-  KJ_REQUIRE(bytes >= frameUnit && bytes <= maxFrameBytes && bytes % frameUnit == 0, "a frame of impossible size",
+  uint32_t bytes = *const_cast<volatile uint32_t*>(&shared.bytes);  // read once: the program may change it at any time
+  KJ_REQUIRE(bytes >= frameUnit && bytes <= maxFrameBytes && bytes % frameUnit == 0, "a frame has an invalid size",
              bytes);
   std::byte* to = copy.get() + (position - tail);
   std::memcpy(to, at(position), bytes);
-  // While this frame is executed its lines become ours, so that zeroing them waits for nothing, and the next one's come.
+  // While this frame is executed, its cache lines become exclusive to this core, so that zeroing them does not wait; the next frame's lines
+  // are fetched too.
   for (uint64_t line = 0; line < 2; ++line) __builtin_prefetch(at(position) + line * frameUnit, 1);
   for (uint64_t line = 0; line < 4; ++line) __builtin_prefetch(at(position + bytes) + line * frameUnit);
   const FrameHeader& mine = headerAt(to);
@@ -116,7 +117,7 @@ std::optional<Frame> RingReader::copyAt(uint64_t position) {
 void RingReader::release(uint64_t end) {
   std::memset(at(tail), 0, end - tail);
   tail = end;
-  header.tail.store(tail);  // seq_cst: must not sink below the load of writersWaiting
+  header.tail.store(tail);  // seq_cst: must not be reordered after the load of writersWaiting
   if (header.writersWaiting.load() != 0) {
     header.ringFull.fetch_add(1);
     wakeSleepers(segment.waking(), header.ringFull);

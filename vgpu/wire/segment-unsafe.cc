@@ -43,12 +43,12 @@ void Segment::prepare(const MemoryFile& file) {
 }
 
 Segment::Segment(const MemoryFile& file) : way(file.isPiece() ? Waking::polling : Waking::futex) {
-  KJ_REQUIRE(file.bytes() == SegmentLayout::bytes, "a segment of another size", file.bytes(), SegmentLayout::bytes);
+  KJ_REQUIRE(file.bytes() == SegmentLayout::bytes, "a segment has the wrong size", file.bytes(), SegmentLayout::bytes);
   start = mapAt(nullptr, SegmentLayout::bytes, MAP_SHARED, file.fd(), file.offset());
   KJ_ON_SCOPE_FAILURE(munmap(start, SegmentLayout::bytes));
   madvise(start, SegmentLayout::bytes, MADV_DONTDUMP);
-  KJ_REQUIRE(header().magic == segmentMagic, "this shared memory is no segment");
-  KJ_REQUIRE(header().version == segmentVersion, "a segment of another version", header().version, segmentVersion);
+  KJ_REQUIRE(header().magic == segmentMagic, "this shared memory is not a segment");
+  KJ_REQUIRE(header().version == segmentVersion, "a segment has another version", header().version, segmentVersion);
   mirrored = mapAt(nullptr, mirroredBytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   KJ_ON_SCOPE_FAILURE(munmap(mirrored, mirroredBytes));
   for (unsigned copy = 0; copy < 2 * maxDevices; ++copy)

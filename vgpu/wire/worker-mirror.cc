@@ -70,10 +70,10 @@ void WorkerMirror::placeRing(std::span<const std::byte> payload) {
   ring.tail.store(said.position);
   ring.isOpen.store(1);
   written[said.device] = tails[said.device] = said.position;
-  flags = {~0u, ~0u};  // the program has what another worker said of itself
+  flags = {~0u, ~0u};  // forces a report: the program has the flags of another worker
 }
 
-// Frames that this side has not seen may have put it into a graph.
+// Frames that this side has not seen may have put the word into a graph.
 void WorkerMirror::placeWord(std::span<const std::byte> payload) {
   auto said = take<WordPlace>(payload);
   require(said.word, completionWordCount, "completion word");
@@ -89,7 +89,7 @@ void WorkerMirror::lend(std::span<const std::byte> payload) {
   require(said.slab, slabCount, "slab");
   require(payload.size(), slabBytes + 1, "bytes of a slab");
   std::copy(payload.begin(), payload.end(), segment.slab(said.slab));
-  // What the GPU, or the worker, changes to 0. A generation of 0 is nothing that the client library sends.
+  // Nonzero, because the GPU or the worker sets it to 0. The client library never sends a generation of 0.
   segment.slabState(said.slab).busy.store(std::max(said.generation, 1u));
   lent[said.slab] = said.generation;
 }
@@ -102,7 +102,7 @@ void WorkerMirror::applyFrames(std::span<const std::byte> payload) {
     auto rest = payload;
     auto start = take<FrameStart>(rest);
     if (start.bytes < frameUnit || start.bytes > maxFrameBytes || start.bytes % frameUnit != 0 || start.bytes > payload.size())
-      refuse("a frame of impossible size", start.bytes);
+      refuse("a frame has an invalid size", start.bytes);
     if (start.sequence != written[said.device] + 1) refuse("a frame with another position's sequence number", start.sequence);
     if (!api::isMethod(start.method)) refuse("method", start.method);
     require(start.slot, slotCount, "slot");
@@ -112,19 +112,19 @@ void WorkerMirror::applyFrames(std::span<const std::byte> payload) {
   }
 }
 
-// What the frame makes outstanding is known before the worker can see it.
+// Records what the frame makes outstanding before the worker can see the frame.
 void WorkerMirror::applyFrame(unsigned device, std::span<const std::byte> frame) {
   auto rest = frame;
   auto start = take<FrameStart>(rest);
   auto method = static_cast<api::Method>(start.method);
   auto& info = api::infoOf(method);
   const uint64_t end = written[device] + frame.size();
-  if (end - segment.ring(device).tail.load(std::memory_order_acquire) > ringBytes) refuse("more than the ring takes", end);
+  if (end - segment.ring(device).tail.load(std::memory_order_acquire) > ringBytes) refuse("more bytes of frames than the ring holds", end);
   words.resize(rest.size() / sizeof(capnp::word));
   std::memcpy(words.data(), rest.data(), rest.size());
   auto message = kj::arrayPtr<const capnp::word>(words.data(), words.size());
   api::visitCompletions(method, message, [&](uint64_t word, const api::CompletionField& field) {
-    if (word >= completionWordCount) return;  // the worker refuses it
+    if (word >= completionWordCount) return;  // the worker refuses the frame
     uint64_t now = segment.completionWord(word).done.load();
     auto [state, isNew] = completions.try_emplace(static_cast<uint32_t>(word), WordState{now, now, {}});
     if (field.later) {
@@ -139,14 +139,13 @@ void WorkerMirror::applyFrame(unsigned device, std::span<const std::byte> frame)
   static const std::atomic<bool> never{false};
   auto place = rings[device]->reserve(words.size(), never);
   KJ_REQUIRE(place.has_value() && place->position == written[device] && place->bytes == frame.size(),
-             "a ring that others write too");
+             "a ring is written by others too");
   std::copy(rest.begin(), rest.end(), place->body());
   rings[device]->publish(*place, method, start.slot);
   written[device] = end;
 }
 
-// A slot that was used for another ring may hold a larger number than this frame's; one that nobody waits on may hold an old
-// result.
+// A slot last used for another ring may hold a larger number than this frame's; a slot on which nobody waits may hold an old result.
 void WorkerMirror::expectSlot(const FrameStart& start, kj::ArrayPtr<const capnp::word> message) {
   Slot& slot = segment.slot(start.slot);
   auto [found, isNew] = slots.try_emplace(start.slot, SlotState{start.device, {}});
@@ -162,7 +161,7 @@ void WorkerMirror::expectSlot(const FrameStart& start, kj::ArrayPtr<const capnp:
     bool isSlab = place.type() == api::PlaceType::SLAB;
     if (bytes > (isSlab ? slabBytes : replyBytes) || (isSlab && place.value() >= slabCount) ||
         (!isSlab && start.slot >= replyCount))
-      return;  // the worker refuses it
+      return;  // the worker refuses the frame
     frame.filledBytes = static_cast<uint32_t>(bytes);
     frame.fillsReply = !isSlab;
     if (isSlab) frame.filledSlab = static_cast<uint32_t>(place.value());
@@ -177,10 +176,10 @@ bool WorkerMirror::isExpecting() const {
   return false;
 }
 
-// Tails are read first and reported last, so that whatever a program concludes from a tail has been reported before it. Faults
-// are read before completions: of a context that has ended, those that are not there then never come. Flags and errors are read
-// after completions and reported before them, because a program looks at them when its wait ends. So are completion words, after and
-// before slots: when a call that waits for the GPU has returned, an event that was recorded before it is done.
+// Tails are read first and reported last, so that everything that a program infers from a tail has been reported before it. Faults are read
+// before completions: completions of an ended context that are missing then never come. Flags and errors are read after completions and
+// reported before them, because a program reads them when its wait ends. Likewise completion words are read after slots and reported before
+// them: when a call that waits for the GPU has returned, an event recorded before it is done.
 bool WorkerMirror::send() {
   Seen seen;
   for (unsigned device = 0; device < maxDevices; ++device) {
@@ -197,8 +196,8 @@ bool WorkerMirror::send() {
   return any;
 }
 
-// One stream's word can follow from another's, which an earlier look has missed. So they are read until none has changed since the
-// last time: then all are of one moment. Only a kernel that writes them itself, without an end, is not awaited.
+// A stream's word can depend on another stream's word, which an earlier read has missed. So the words are read until none has changed since
+// the last round: then all values are of one moment. The limit is for kernels that write words themselves without end.
 void WorkerMirror::readWords() {
   constexpr int mostTimes = 1000;
   bool changes = true;
@@ -241,7 +240,7 @@ bool WorkerMirror::sendState() {
   return any;
 }
 
-// Whether the frame was executed in a context that has ended: the GPU writes nothing of it any more.
+// Whether the frame was executed in a context that has ended, so that the GPU writes nothing more for it.
 bool WorkerMirror::isLost(const Seen& seen, unsigned device, uint64_t sequence) const {
   return seen.faults[device] != 0 && sequence <= seen.tails[device];
 }
@@ -281,8 +280,8 @@ void WorkerMirror::reportSlot(uint16_t index, const Awaited& frame) {
   mirror::send(link, MirrorMessage::slot, done, reply);
 }
 
-// A program sees one after the other. What a number follows from has a smaller one, so they go in that order, also those that a word has
-// come to and left behind.
+// The program sees the words change one after the other. A word's number is larger than the numbers that it depends on, so they are
+// reported in ascending order, including numbers that a word has already passed.
 bool WorkerMirror::sendWords(const Seen& seen) {
   due.clear();
   for (auto& [index, state] : completions) {
@@ -315,7 +314,7 @@ bool WorkerMirror::sendSlabs() {
 
 bool WorkerMirror::sendTails(const Seen& seen) {
   bool any = false;
-  if (link.isFull()) return false;  // completions before it may be waiting
+  if (link.isFull()) return false;  // completions that must be reported before it may be waiting
   for (uint32_t device = 0; device < maxDevices; ++device) {
     if (seen.tails[device] == tails[device]) continue;
     tails[device] = seen.tails[device];

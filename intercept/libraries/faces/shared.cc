@@ -12,10 +12,10 @@ namespace vgpu::client::faces {
 
 namespace {
 
-// What tells a face from other libraries (intercept/patch/face.h).
+// Marks the library as a face (intercept/patch/face.h).
 [[gnu::section("vgpu_face"), gnu::used, gnu::retain]] const char isFace = 1;
 
-// What cuBLAS 13.1 gives.
+// As in cuBLAS 13.1.
 struct Status {
   int number;
   const char* name;
@@ -41,7 +41,7 @@ const Status* find(int number) {
   return nullptr;
 }
 
-// The library's entries take the device's primary context if the thread has none.
+// Makes the device's primary context current if the thread has none, as the library's entries do.
 CUresult takeContext() {
   CUcontext context = nullptr;
   if (cuCtxGetCurrent(&context) == CUDA_SUCCESS && context != nullptr) return CUDA_SUCCESS;
@@ -59,7 +59,7 @@ int statusOf(CUresult result) {
 }  // namespace
 
 int refuse(const char* symbol) {
-  // Never destroyed: static destructors may still call.
+  // Never destroyed: static destructors may still call this.
   static auto& mutex = *new std::mutex;
   static auto& said = *new std::set<std::string>;
   std::lock_guard lock(mutex);
@@ -82,7 +82,7 @@ int copyMatrix(Direction direction, int64_t rows, int64_t columns, int64_t eleme
   if (rows < 0 || columns < 0 || elementBytes <= 0 || from <= 0 || to <= 0) return invalidValue;
   if (rows == 0 || columns == 0) return success;
   if (from < rows || to < rows) return mappingError;
-  if (from == rows && to == rows) {  // without gaps it is one column
+  if (from == rows && to == rows) {  // contiguous columns are one column
     rows *= columns;
     from = to = rows;
     columns = 1;

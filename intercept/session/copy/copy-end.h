@@ -1,4 +1,4 @@
-// One end of a copy on the program's side: what it names, and where the copied box begins there. Plain values.
+// One end of a copy on the program's side: what it names, and where the copied box starts there. Plain values.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 namespace vgpu::client {
 
 struct CopyEnd {
-  api::Place place;                 // an address, pageable memory too, or an array; in a frame also a slab, or the call itself
-  uint64_t pitch = 0, slice = 0;    // memory: bytes from row to row, from slice to slice
-  uint64_t x = 0, row = 0, z = 0;   // an array: where in it; x in bytes
+  api::Place place;                 // an address (also of pageable memory) or an array; in a frame also a slab, or the call itself
+  uint64_t pitch = 0, slice = 0;    // memory: bytes from row to row and from slice to slice
+  uint64_t x = 0, row = 0, z = 0;   // an array: the box's position in it; x in bytes
 
   static CopyEnd memory(uint64_t address, uint64_t pitch = 0, uint64_t slice = 0) {
     return {api::Place::address(address), pitch, slice};
@@ -26,26 +26,26 @@ struct CopyEnd {
 
   bool operator==(const CopyEnd&) const = default;
   bool isArray() const { return place.isArray(); }
-  // Of memory: where the box begins, and a place in it.
+  // For memory: the box's start, and an address inside the box.
   uint64_t address() const { return place.number(); }
   uint64_t addressOf(uint64_t inRow, uint64_t inSlice, uint64_t inBox) const {
     return address() + inBox * slice + inSlice * pitch + inRow;
   }
 
-  // Whether the bytes of a box of that size lie there without gaps; in a slab and in the call they always do.
+  // Whether the bytes of a box of that size are contiguous there; in a slab and in the call they always are.
   bool isPacked(const BoxSize& size) const {
     if (isArray()) return false;
     if (size.isRow() || place.type() != api::PlaceType::ADDRESS) return true;
     return (size.height == 1 || pitch == size.width) && (size.depth == 1 || slice == size.width * size.height);
   }
-  // Where a tile of the box begins; of memory or an array.
+  // The start of a tile of the box; for memory or an array.
   CopyEnd at(const Tile& tile) const {
     if (isArray()) return {place, 0, 0, x + tile.x, row + tile.row, z + tile.slice};
     return memory(addressOf(tile.x, tile.row, tile.slice), pitch, slice);
   }
 };
 
-// Sets what a frame of a copy has of a box in memory besides its width: its other sizes, and how it lies at either end.
+// Sets the fields of a copy frame for a box in memory, except the width: height and depth, and the pitches at both ends.
 template <typename Frame>
 void setBoxInMemory(Frame& frame, const CopyEnd& to, const CopyEnd& from, const BoxSize& size) {
   frame->setHeight(size.height);
@@ -56,7 +56,7 @@ void setBoxInMemory(Frame& frame, const CopyEnd& to, const CopyEnd& from, const 
   frame->setFromSlice(from.slice);
 }
 
-// The same of a box of which an end may be an array.
+// The same for a box of which an end may be an array.
 template <typename Frame>
 void setBox(Frame& frame, const CopyEnd& to, const CopyEnd& from, const BoxSize& size) {
   setBoxInMemory(frame, to, from, size);
@@ -68,7 +68,7 @@ void setBox(Frame& frame, const CopyEnd& to, const CopyEnd& from, const BoxSize&
   frame->setFromZ(from.z);
 }
 
-// Calls `visit(place in memory, offset among the packed bytes, bytes)` for each run of a box that has no gaps in memory.
+// Calls `visit(address, offset among the packed bytes, bytes)` for each contiguous run of a box in memory.
 template <typename Visit>
 void forRuns(const CopyEnd& memory, const BoxSize& size, Visit visit) {
   auto& [width, height, depth] = size;

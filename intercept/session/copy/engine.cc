@@ -13,7 +13,7 @@ namespace vgpu::client {
 
 namespace {
 
-// Of an address in an arena whose allocations are Memory's.
+// For an address in an arena whose allocations Memory manages.
 Where locateAllocated(Session& session, uint64_t address, uint64_t bytes) {
   FoundMemory& known = Thread::current(session).foundMemory;
   const uint64_t endings = session.memory.endings();
@@ -44,18 +44,18 @@ Where locate(Session& session, uint64_t address, uint64_t bytes) {
     return holds(variable->address, variable->bytes) ? Where::device : Where::nowhere;
   if (auto adopted = session.memory.findRegistered(address, true); adopted && holds(adopted->address, adopted->bytes))
     return Where::arena;
-  return address < 4 * KiB ? Where::nowhere : Where::pageable;  // no program has memory at null
+  return address < 4 * KiB ? Where::nowhere : Where::pageable;  // the first pages are never mapped: null
 }
 
 namespace {
 
-// An end that has been checked. `unit`: bytes that a row may not be cut within.
+// An end that has been checked. `unit`: a row is cut only between units of that many bytes.
 struct Checked {
   Where where = Where::device;
   uint64_t unit = 1;
 };
 
-// What CUDA refuses at once of an array's end.
+// The errors of an array end that CUDA returns immediately.
 CUresult checkArray(Session& session, const CopyEnd& end, const BoxSize& size, Checked& checked) {
   auto* entry = session.handles.find<api::Kind::ARRAY>(end.place.number());
   if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -69,9 +69,9 @@ CUresult checkArray(Session& session, const CopyEnd& end, const BoxSize& size, C
   return inside && (isWhole || array.isOfBytes()) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// Bytes from the first to the last of a box in memory. No value if they are more than any memory has.
+// Bytes from the first to the last byte of a box in memory. No value if it exceeds the address space.
 std::optional<uint64_t> reachOf(const CopyEnd& end, const BoxSize& size) {
-  using Wide = unsigned __int128;  // two numbers of the program's multiply to this at most
+  using Wide = unsigned __int128;  // holds the product of two of the program's numbers
   constexpr uint64_t most = UINT64_MAX >> 2;
   Wide slices = Wide{size.depth - 1} * end.slice, inSlice = Wide{size.height - 1} * end.pitch;
   if (slices > most || inSlice > most || size.width > most) return {};
@@ -80,7 +80,7 @@ std::optional<uint64_t> reachOf(const CopyEnd& end, const BoxSize& size) {
 
 CUresult check(Session& session, const CopyEnd& end, const BoxSize& size, bool onGpu, Checked& checked) {
   if (end.isArray()) [[unlikely]] return checkArray(session, end, size, checked);
-  if (end.place.type() != api::PlaceType::ADDRESS) return CUDA_ERROR_INVALID_VALUE;  // null, or what no memory has
+  if (end.place.type() != api::PlaceType::ADDRESS) return CUDA_ERROR_INVALID_VALUE;  // null, or an address that no memory has
   auto bytes = size.isRow() ? size.width : reachOf(end, size);
   checked.where = bytes ? locate(session, end.address(), *bytes) : Where::nowhere;
   const bool canBeGpus = checked.where == Where::device || checked.where == Where::arena || checked.where == Where::hosts;
@@ -90,14 +90,14 @@ CUresult check(Session& session, const CopyEnd& end, const BoxSize& size, bool o
   return isWrong ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-// The program's own memory is written by ourselves, which memory that is registered to be read may not allow.
+// The client itself writes pageable memory, so memory that is registered as read-only is refused here.
 CUresult checkDestination(Session& session, const CopyEnd& end, const BoxSize& size, bool onGpu, Checked& checked) {
   if (CUresult bad = check(session, end, size, onGpu, checked)) return bad;
   const bool isReadOnly = checked.where == Where::pageable && session.memory.isRegisteredReadOnly(end.address());
   return isReadOnly ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-// In the stream's order, by ourselves.
+// Copies on the CPU, in stream order: waits for the stream first.
 CUresult copyOnHost(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t stream) {
   if (CUresult error = awaitTurn(thread, stream)) return error;
   for (uint64_t slice = 0; slice < size.depth; ++slice)
@@ -107,12 +107,11 @@ CUresult copyOnHost(Thread& thread, const CopyEnd& destination, const CopyEnd& s
   return CUDA_SUCCESS;
 }
 
-// A copy of at most so many bytes costs less in the frame, or in the slot on the way back, than acquiring, filling and
-// releasing a slab.
+// A copy of at most this many bytes is cheaper in the frame, or in the reply slot, than acquiring, filling and releasing a slab.
 constexpr uint64_t inlineBytes = 4 * KiB;
 static_assert(inlineBytes <= replyBytes);
 
-// The bytes come into the waiter's slot, beside the sequence number that says so.
+// The bytes arrive in the waiter's slot, beside the sequence number that reports them.
 CUresult copyThroughSlot(Thread& thread, Waiter& waiter, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size,
                           uint64_t stream) {
   CUresult error =
@@ -149,7 +148,7 @@ CUresult copyChecked(Thread& thread, const CopyEnd& destination, const Checked& 
       return copyIn(thread, destination, source, size, to.unit, stream);
     const auto posted = copyBehindFunctions(thread, destination, source, size, stream);
     const CUresult result = posted ? *posted : copyIn(thread, destination, source, size, to.unit, stream);
-    // A call that waits returns before a copy of pageable memory has been made, but not of memory that is registered.
+    // A synchronous copy may return before the GPU has copied pageable memory, but for registered memory it must wait.
     return result == CUDA_SUCCESS && completion == Completion::synchronous ? synchronizeStream(thread, stream) : result;
   }
   if (to.where == Where::pageable && from.where == Where::device)
@@ -168,7 +167,7 @@ CUresult copyBetween(Thread& thread, const CopyEnd& destination, const CopyEnd& 
   Checked to, from;
   if (CUresult bad = checkDestination(session, destination, size, ends.destinationOnGpu, to)) return bad;
   if (CUresult bad = check(session, source, size, ends.sourceOnGpu, from)) return bad;
-  // A box without gaps at either end is a row, which is cut into fewer tiles.
+  // A box that is contiguous at both ends is one row, which is cut into fewer tiles.
   const bool isRow = destination.isPacked(size) && source.isPacked(size);
   const BoxSize whole = isRow ? BoxSize{size.bytes(), 1, 1} : size;
   return acrossRings(thread, thread.deviceOf(stream), devicesOf(session, destination) | devicesOf(session, source),
@@ -177,7 +176,7 @@ CUresult copyBetween(Thread& thread, const CopyEnd& destination, const CopyEnd& 
 
 }  // namespace
 
-// Both are flattened: the commonest copy is compiled for a row of memory, without what only boxes and arrays need.
+// Both are flattened: the most common copy, a row of memory, is compiled without the code for boxes and arrays.
 [[gnu::flatten]] CUresult copyBytes(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream, Completion completion,
                    Ends ends) {
   if (bytes == 0) return CUDA_SUCCESS;
@@ -203,7 +202,7 @@ CUresult checkCopy(Session& session, const CopyEnd& destination, const CopyEnd& 
 
 namespace {
 
-// The bytes from the first to the last of a fill; nothing if it has no such shape.
+// The bytes from the first to the last byte of a fill; nothing if the parameters are invalid.
 std::optional<uint64_t> reachOfFill(uint64_t destination, uint64_t pitch, uint32_t elementBytes, uint64_t width, uint64_t height) {
   uint64_t rowBytes;
   if (__builtin_mul_overflow(width, elementBytes, &rowBytes)) return std::nullopt;
@@ -228,7 +227,7 @@ bool isFilledByHost(Session& session, uint64_t destination, uint64_t pitch, uint
 void fillOnHost(uint64_t destination, uint64_t pitch, uint32_t value, uint32_t elementBytes, uint64_t width, uint64_t height) {
   for (uint64_t row = 0; row < height; ++row) {
     auto* to = fromWire<std::byte*>(destination + row * pitch);
-    for (uint64_t i = 0; i < width; ++i) std::memcpy(to + i * elementBytes, &value, elementBytes);  // little-endian: its low bytes
+    for (uint64_t i = 0; i < width; ++i) std::memcpy(to + i * elementBytes, &value, elementBytes);  // little-endian: the low bytes
   }
 }
 

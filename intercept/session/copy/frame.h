@@ -1,5 +1,5 @@
-// The frames of copies, each no longer than its ends need: 64 bytes for a row between addresses, slabs and a slot, and for a few
-// bytes in the frame; 128 for a box in memory, 192 for one of which an end is an array.
+// The frames of copies, each only as long as its ends require: 64 bytes for a row between addresses, slabs and a slot, and for a few bytes
+// in the frame; 128 for a box in memory, 192 for a box with an array end.
 #pragma once
 
 #include <cstring>
@@ -9,7 +9,7 @@
 
 namespace vgpu::client {
 
-// The parts of copy3d (vgpu/api/cuda.table): its first fields up to `stream` and the data, up to `width`, up to `fromSlice`, and all.
+// Prefixes of the fields of copy3d (vgpu/api/cuda.table): up to `stream` and the data, up to `width`, up to `fromSlice`, and all.
 using InlineCopy = api::FramePart<api::Cuda::Copy3dParams, 2, 1>;
 using RowCopy = api::FramePart<api::Cuda::Copy3dParams, 4, 0>;
 using MemoryBoxCopy = api::FramePart<api::Cuda::Copy3dParams, 10, 0>;
@@ -26,8 +26,8 @@ void setEnds(Frame& frame, const CopyEnd& to, const CopyEnd& from, uint64_t widt
   frame.setStream(stream);
 }
 
-// Makes the frame of a copy, posted without `waiter` and waited for with it, and calls `send` with it. An end of type CALL is the
-// waiter's slot. Returns what `send` does.
+// Makes the frame of a copy, to be posted if `waiter` is null and waited for otherwise, and calls `send` with it. An end of type CALL is
+// the waiter's slot. Returns the result of `send`.
 template <typename Send>
 CUresult withCopy(Thread& thread, const CopyEnd& to, const CopyEnd& from, const BoxSize& size, uint64_t stream, Waiter* waiter,
                   Send&& send) {
@@ -50,7 +50,7 @@ CUresult withCopy(Thread& thread, const CopyEnd& to, const CopyEnd& from, const 
   return send(frame);
 }
 
-// Posts a copy to the device of bytes that go in the frame itself. `destination` is memory, and packed.
+// Posts a copy to the device whose bytes are in the frame itself. `destination` is packed memory.
 inline CUresult copyInFrame(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t stream) {
   UsesManaged use(thread, thread.session.managed.isUsedIn(stream, destination.place.number()));
   CopyCall<InlineCopy> frame(thread.of(stream), api::Method::copy3d, dataWords(size.bytes()));

@@ -10,7 +10,7 @@ namespace vgpu::client {
 
 namespace {
 
-// The functions of any device: what one has written, another's stream may come behind.
+// Host functions of all devices: another device's stream may be ordered behind one of them.
 bool isAnyFunctionPending(Session& session) {
   return std::ranges::any_of(session.hostFunctions, [](auto& functions) { return functions.isAnyPending(); });
 }

@@ -1,7 +1,7 @@
-// Copies to a device from memory that is registered and that no device reaches (registered-memory.cc). Such memory is copied as pageable
-// memory is, but of registered memory CUDA takes what is there when the stream comes to the copy: a function of the program's that a
-// stream calls before (cuLaunchHostFunc) may have written it. So if any is still to be called, the bytes are taken in the stream's order,
-// by a thread of ours, into pinned memory, which the GPU copies.
+// Copies to a device from registered memory that no device can access (registered-memory.cc). Such memory is copied like pageable memory,
+// but CUDA reads registered memory when the stream reaches the copy: a host function that runs before it (cuLaunchHostFunc) may have
+// written the memory. So if a host function is pending, a thread of ours copies the bytes in stream order into pinned memory, from which
+// the GPU copies them.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace vgpu::client {
 
-// Posts such a copy, of registered memory. Nothing if no function is still to be called, or if there is no memory that the session shares
-// with the GPU's host: then the bytes are to be taken at the call.
+// Posts such a copy. Nothing if no host function is pending, or if there is no memory shared with the GPU's host: the bytes are then to be
+// read at the call.
 std::optional<CUresult> copyBehindFunctions(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size,
                                             uint64_t stream);
 

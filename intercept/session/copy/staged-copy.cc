@@ -15,11 +15,11 @@ namespace vgpu::client {
 
 namespace {
 
-// Tiles pending from the device at once: one is copied out while the next ones arrive.
+// Tiles pending from the device at a time: one is copied out while the next ones arrive.
 constexpr unsigned tilesInFlight = 4;
 
-// From here on a copy is long: each of several threads moves slabs of its own. A shorter one moves its slabs one after
-// the other, and the threads share each.
+// Copies from this size on are long: each of several threads moves tiles of its own. For a shorter copy the tiles are moved one after the
+// other, and the threads share each tile.
 constexpr uint64_t longBytes = 8 * MiB;
 constexpr uint64_t shortTile = 512 * KiB;
 
@@ -27,13 +27,13 @@ bool isLong(const Session& session, const BoxSize& size) {
   return size.bytes() >= longBytes && CopyThreadPool::size(session) != 0;
 }
 
-// A driver takes many copies of at most so many bytes in a stream that waits, and two of more (docs/facts.md).
+// In a stream that waits, a driver accepts many copies of at most `shortHeld` bytes, and `longHeld` longer ones (docs/facts.md).
 constexpr uint64_t shortHeld = 64 * KiB;
 constexpr unsigned longHeld = 2;
-// What a frame has of a tile for which there is no slab.
+// The size of the pieces in which a tile without a slab is sent in frames.
 constexpr uint64_t framePart = 32 * KiB;
 
-// What threads share of a tile of a short copy.
+// Sizes for sharing a tile of a short copy: the smallest tile to share, and the smallest part.
 constexpr uint64_t leastShared = 256 * KiB, leastPart = 64 * KiB;
 
 Tiling partsOf(const Session& session, const BoxSize& tile) {
@@ -41,21 +41,21 @@ Tiling partsOf(const Session& session, const BoxSize& tile) {
   return {tile, 1, std::clamp(each, leastPart, bytes)};
 }
 
-// A running copy; its functions know which end is the source.
+// A copy in progress; its functions know which end is the source.
 struct Staged {
   CopyEnd gpu, pageable;
   Tiling tiles;
   uint64_t stream;
-  bool shared;  // threads move tiles of their own
-  uint64_t bytes = 0;  // to the GPU: of all tiles
+  bool shared;  // whether threads move tiles of their own
+  uint64_t bytes = 0;  // of all tiles, for a copy to the GPU
 
   bool isShort() const { return bytes <= shortHeld; }
   Slabs::User user(const Thread& thread) const { return Slabs::userOf(thread.deviceOf(stream), stream); }
-  // For whom a slab to the GPU is lent: a stream's short copies do not count, but who has a kept slab does.
+  // The user for whom a slab to the GPU is lent: a stream's short copies do not count, except to arrays, which may get a kept slab.
   Slabs::User lender(const Thread& thread) const { return isShort() && !gpu.isArray() ? Slabs::worker : user(thread); }
 
-  // Calls `move(memory, packed, bytes)` for all bytes of a tile, whose packed ones begin at `slab`: on this thread alone, or on
-  // those of the thread pool too.
+  // Calls `move(memory, packed, bytes)` for all bytes of a tile, which are packed from `slab` on: on this thread alone, or also on the
+  // thread pool's.
   template <typename Move>
   void moveTile(Thread& thread, const Tile& tile, std::byte* slab, Move move) const {
     const CopyEnd memory = pageable.at(tile);
@@ -74,8 +74,8 @@ struct Staged {
   }
 };
 
-// A slab for bytes to the device. If there is none, a stream that has some of them waits until it gives one back, as it does natively,
-// and others go on without: what has the slabs may wait for them. An array's bytes have no other way (sendInFrames).
+// Takes a slab for bytes to the device. If none is free, a stream that has `longHeld` slabs waits for one to be given back, as natively;
+// others go without one: the slabs' holders may wait for them. An array's bytes always wait for a slab (sendInFrames).
 std::optional<uint32_t> takeSlabFor(Thread& thread, const Staged& copy) {
   Session& session = thread.session;
   if (copy.gpu.isArray()) return session.slabs.take(thread.firstSlab(), copy.user(thread), session.lost);
@@ -87,8 +87,8 @@ std::optional<uint32_t> takeSlabFor(Thread& thread, const Staged& copy) {
   return std::nullopt;
 }
 
-// Without a slab: in frames, of which a stream takes only some bytes before the thread waits (stream-depth.h). Each is a row in the GPU's
-// memory, which a driver takes over at the call; for a box of pageable memory it may wait for the stream.
+// Sends a tile without a slab, in frames; stream-depth.h limits their bytes in a stream. Each frame is a row in GPU memory, whose bytes a
+// driver copies at the call; for a box of pageable memory the driver might wait for the stream.
 CUresult sendInFrames(Thread& thread, const Staged& copy, const Tile& tile) {
   if (copy.gpu.isArray()) return thread.session.lossResult();
   const CopyEnd gpu = copy.gpu.at(tile), memory = copy.pageable.at(tile);
@@ -126,8 +126,8 @@ CUresult request(Thread& thread, Waiter& waiter, const Staged& copy, Requested& 
   });
 }
 
-// The tiles from `first` on and below `end`, by one thread. They are requested ahead and copied out in order; if slabs are
-// scarce, one after the other. An error ends the copy when the pending tiles have arrived or failed.
+// Fetches the tiles [first, end) on one thread. They are requested ahead and copied out in order; if slabs are scarce, one by one. After an
+// error the copy ends when the pending tiles have arrived or failed.
 CUresult fetchTiles(Thread& thread, const Staged& copy, uint64_t first, uint64_t end) {
   Session& session = thread.session;
   const unsigned device = thread.deviceOf(copy.stream);
@@ -135,7 +135,7 @@ CUresult fetchTiles(Thread& thread, const Staged& copy, uint64_t first, uint64_t
   std::array<Requested, tilesInFlight> tiles;
   uint64_t asked = first, taken = first;
   CUresult result = CUDA_SUCCESS;
-  bool isOver = false;  // no tile is on its way
+  bool isOver = false;  // no tile is pending
   Waiter waiter(thread, SlotTable::forWaits);
   if (!waiter.hasSlot()) return session.lossResult();
   while (taken < end && (result == CUDA_SUCCESS || taken < asked)) {
@@ -156,8 +156,8 @@ CUresult fetchTiles(Thread& thread, const Staged& copy, uint64_t first, uint64_t
                     [](std::byte* memory, const std::byte* packed, uint64_t bytes) { std::memcpy(memory, packed, bytes); });
     } else if (result == CUDA_SUCCESS) {
       result = arrived;
-      // The worker may have refused a tile while the GPU still writes those before it: until it has, their slabs and the slot
-      // cannot be reused. Then the slot has the number of the last that the GPU has written, which may be before a refused one's.
+      // The worker may have refused a tile while the GPU still writes earlier ones: their slabs and the slot cannot be reused until it is
+      // done. The slot's number is then that of the last tile that the GPU has written, which may be smaller than a refused tile's.
       synchronizeStream(thread, copy.stream);
       isOver = true;
     }
@@ -186,7 +186,7 @@ CUresult copyToPageable(Thread& thread, const CopyEnd& destination, const CopyEn
   const Staged copy{source, destination, {size, unit, shared ? slabBytes : shortTile}, stream, shared};
   const uint64_t count = copy.tiles.count(), threads = CopyThreadPool::size(thread.session) + 1;
   if (!shared) return fetchTiles(thread, copy, 0, count);
-  // Enough parts for every thread, and each long enough that its slabs overlap.
+  // Enough parts for every thread, each long enough that its slabs overlap.
   const uint64_t part = std::clamp<uint64_t>((count + threads - 1) / threads, 2, tilesInFlight);
   return thread.session.copyThreads->share(thread, (count + part - 1) / part, [&](Thread& helper, uint64_t index) {
     return fetchTiles(helper, copy, index * part, std::min((index + 1) * part, count));

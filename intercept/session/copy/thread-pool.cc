@@ -14,13 +14,13 @@ namespace vgpu::client {
 
 namespace {
 
-// As long as some copies of a megabyte, so that a program that copies in a loop finds its helpers awake.
+// The duration of some copies of a megabyte, so that a program that copies in a loop finds its helpers awake.
 constexpr auto lookTime = std::chrono::microseconds(100);
-// Where the GPU is elsewhere: four threads fill what a loopback carries, and eight of them, most of which spin, halve it
+// The limit if the GPU is on another host: four threads saturate a loopback connection; eight, most of which spin, halve its rate
 // (docs/performance/migration.md).
 constexpr unsigned mostElsewhere = 3;
 
-// What VGPU_COPY_THREADS says; else half the cores, the caller among them: the program has other things to do.
+// VGPU_COPY_THREADS, else half the cores including the caller's: the program has other work.
 unsigned wantedSize() {
   if (const char* asked = getenv("VGPU_COPY_THREADS")) return static_cast<unsigned>(std::clamp(atoi(asked), 0, 32));
   unsigned cores = std::thread::hardware_concurrency();
@@ -43,15 +43,15 @@ void CopyThreadPool::help(Thread& thread, Task& task) {
   }
 }
 
-// If no thread can be created, the thread pool is smaller and the next copy tries again.
+// If no thread can be created, the pool stays smaller and the next copy tries again.
 void CopyThreadPool::start(Session& session) try {
   const unsigned wanted = size(session);
-  threads.reserve(wanted);  // a thread that has started must not be lost
+  threads.reserve(wanted);  // so that adding a started thread cannot throw
   while (threads.size() < wanted) threads.push_back(startBackgroundThread("vgpu-copy", [this, &session] { serve(session); }));
 } catch (const std::exception&) {
 }
 
-// Relaxed: what the number announces is read under `mutex`.
+// Relaxed: the data that the number announces are read under `mutex`.
 void CopyThreadPool::lookForNext(uint64_t seen) const {
   auto end = std::chrono::steady_clock::now() + lookTime;
   while (round.load(std::memory_order_relaxed) == seen && std::chrono::steady_clock::now() < end) _mm_pause();
@@ -71,7 +71,7 @@ void CopyThreadPool::serve(Session& session) {
       lock.unlock();
       thread.contextStack.assign(1, mine->context);
       help(thread, *mine);
-      // Release: what this thread copied is visible to the caller, which loads 0 (acquire) before it continues.
+      // Release: the caller, which loads 0 (acquire) before it continues, sees what this thread copied.
       if (helping.fetch_sub(1, std::memory_order_release) == 1) helping.notify_all();
     } else {
       lock.unlock();

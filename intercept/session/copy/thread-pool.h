@@ -1,13 +1,13 @@
-// A few threads that share a large copy: one core moves 5 GB/s of pageable memory, eight 37 (docs/facts.md), and the
-// link 55.
+// A few threads that share a large copy: one core copies 5 GB/s of pageable memory, eight copy 37 (docs/facts.md), and the link transfers
+// 55.
 //
-// Started at the first large copy, on machines with cores to spare. Each works for the session like any program thread. `mutex`
-// is a leaf: no frame is made under it. One copy at a time has the thread pool, until its last helper has ended; a second one
-// meanwhile runs on its own thread alone. If helpers began with the second one before, the first one's caller would wait for them too, and
-// what they wait for may be what it does next.
+// Started at the first large copy, on machines with spare cores. Each thread works for the session like any program thread. `mutex` is a
+// leaf lock: no frame is sent under it. One copy at a time has the thread pool, until its last helper has finished; a second copy meanwhile
+// runs on its own thread alone. If helpers of the first copy could start on the second, the first caller would wait for that too, and the
+// second copy may wait for what the first caller does next.
 //
-// Waking a sleeping thread takes longer than copying a megabyte, so a helper spins for the next copy for a while before it
-// sleeps, and the caller spins for a while for the last helper to end.
+// Waking a sleeping thread takes longer than copying a megabyte, so a helper spins for a while for the next copy before it sleeps, and the
+// caller spins for a while for the last helper.
 #pragma once
 
 #include <atomic>
@@ -25,12 +25,12 @@ class CopyThreadPool {
  public:
   using Work = std::function<CUresult(Thread& thread, uint64_t piece)>;
 
-  // How many threads help the caller: from VGPU_COPY_THREADS, else by the number of cores; none if there are few cores. Fewer if the
-  // GPU is elsewhere: the link is slower than they are, and the cores carry it.
+  // The number of helper threads: VGPU_COPY_THREADS, else by the number of cores; 0 with few cores. Fewer if the GPU is on another host:
+  // the link is slower than the threads, and its transfer needs cores.
   static unsigned size(const Session& session);
 
-  // Calls `work` for every piece below `count`, on the calling thread and the thread pool, all with the caller's current
-  // context. Returns when all have returned; the first failure, after which no new piece is begun.
+  // Calls `work` for every piece below `count`, on the calling thread and the thread pool, all with the caller's current context. Returns
+  // after all calls have returned. The result is the first failure, after which no new piece is started.
   CUresult share(Thread& caller, uint64_t count, const Work& work);
 
  private:
@@ -46,13 +46,13 @@ class CopyThreadPool {
   void lookForNext(uint64_t seen) const;
   void awaitHelpers();
 
-  // By a caller, from before there is its task until no thread helps it. Acquire and release: so the next one finds no helper.
+  // Set by a caller from before it sets `task` until no thread helps any more. Acquire/release: so the next caller finds no helper at work.
   std::atomic<bool> isTaken{false};
   std::mutex mutex;
   std::condition_variable changed;
   Task* task = nullptr;
-  std::atomic<uint64_t> round{0};  // counts the tasks, so that a thread does not take one twice; written under `mutex`
-  unsigned sleeping = 0;           // helpers, in `changed`
+  std::atomic<uint64_t> round{0};  // counts the tasks, so that a thread takes none twice; written under `mutex`
+  unsigned sleeping = 0;           // helpers that wait for `changed`
   std::atomic<unsigned> helping{0};  // raised under `mutex` while there is a task; the caller waits for 0
   std::vector<std::thread> threads;
 };

@@ -1,4 +1,4 @@
-// How a box of bytes is cut into tiles that fit a staging slab. Pure.
+// Cuts a box of bytes into tiles that fit a staging slab. Pure functions.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ struct BoxSize {
   uint64_t bytes() const { return isRow() ? width : width * height * depth; }
 };
 
-// A part of a box, `x` bytes, `row` rows and `slice` slices from its beginning.
+// A part of a box that starts `x` bytes, `row` rows and `slice` slices from the box's start.
 struct Tile {
   uint64_t x, row, slice;
   BoxSize size;
@@ -23,8 +23,8 @@ struct Tile {
 // Tiles in the order of the box's bytes: whole slices if they fit, else whole rows, else parts of a row.
 class Tiling {
  public:
-  // No side of `box` is 0; its bytes fit a number. A tile has at most `capacity` bytes, and a row is cut between elements of
-  // `unit` bytes, of which a tile has room for one at least.
+  // No side of `box` is 0, and its size in bytes fits 64 bits. A tile has at most `capacity` bytes. A row is cut only between elements of
+  // `unit` bytes, of which a tile holds at least one.
   Tiling(const BoxSize& box, uint64_t unit, uint64_t capacity) : box(box), tile{1, 1, 1} {
     tile.width = std::min(box.width, capacity / unit * unit);
     if (tile.width == box.width) tile.height = std::clamp<uint64_t>(capacity / tile.width, 1, box.height);
@@ -36,7 +36,7 @@ class Tiling {
 
   uint64_t count() const { return across * down * parts(box.depth, tile.depth); }
 
-  // The tile of an index below count().
+  // The tile with that index, which is less than count().
   Tile operator[](uint64_t index) const {
     uint64_t x = index % across * tile.width, row = index / across % down * tile.height;
     uint64_t slice = index / across / down * tile.depth;
@@ -48,7 +48,7 @@ class Tiling {
  private:
   static uint64_t parts(uint64_t whole, uint64_t part) { return (whole + part - 1) / part; }
 
-  BoxSize box, tile;  // `tile`: of all but the last in a direction
+  BoxSize box, tile;  // `tile`: the size of all but the last tile in each direction
   uint64_t across, down;
 };
 

@@ -1,11 +1,11 @@
-// Where a copy's end lies.
+// Where an end of a copy is.
 #pragma once
 
 namespace vgpu::client {
 
-// Of a range; `nowhere` if it begins in an allocation and does not end in it. `pooled`: in the arena of pinned memory too, but what
-// a program may say of it is what it may say of its own memory: that it is the host's. `hosts`: the host's, mapped by the program, which
-// no device may use; a program may say of it what it likes.
+// Of a range; `nowhere` if it starts in an allocation and does not end in it. `pooled`: memory of a pinned pool, also in the arena, which
+// the program may declare as host memory only, like its own. `hosts`: host memory mapped by the program that no device may access; the
+// program may declare it as any kind.
 enum class Where { device, arena, pooled, hosts, pageable, nowhere };
 
 }  // namespace vgpu::client

@@ -1,9 +1,9 @@
-// Graphs whose nodes are on several devices, or that are launched into a stream of another device than theirs.
+// Graphs with nodes on several devices, or launched into a stream of another device than their own.
 //
-// A graph's launches, and the numbers that they write into its completion words, are in one ring: that of the graph's device. A launch
-// into a stream of another device is one into a stream of the graph's own, which waits for that stream and which that stream waits
-// for. Devices that have nodes count as working until then: what waits for one of them waits for the launch. The record of another
-// device's event has a number of that device's ring.
+// All launches of a graph, and the numbers that they write into its completion words, belong to one ring: that of the graph's device. A
+// launch into another device's stream becomes a launch into an internal stream of the graph's device, which waits for that stream and for
+// which that stream waits. Until the launch ends, all devices with nodes count as busy: a wait for one of them waits for the launch. The
+// record of another device's event has a number of that device's ring.
 #include <algorithm>
 #include <bit>
 
@@ -41,7 +41,7 @@ CUresult Executable::placeSteps(Thread& thread, Shape& shape, unsigned& device, 
     if (isConditional(step)) fixed |= named;
     if (std::popcount(fixed) < 2) continue;
     problem.node = step.node;
-    return refuseInSession("a graph that has conditional work on several devices,");
+    return refuseInSession("a graph with conditional nodes on several devices");
   }
   if (fixed == 0) fixed = recorded;
   device = fixed != 0 ? firstOf(fixed) : thread.device();
@@ -61,7 +61,7 @@ bool Executable::recordsElsewhere() const {
   return std::popcount(devices) > 1 && std::ranges::any_of(records, [&](uint32_t i) { return wordDevice(shape.steps[i]) != device; });
 }
 
-// What waits for an event compares its number with others of the event's ring: it is that of a frame there, which is sent before the
+// Waits for an event compare its number with others of the event's ring, so the number is that of a frame in that ring, sent before the
 // launch is reserved in this one.
 CUresult Executable::numberRecords(Thread& thread, std::vector<uint32_t>& words, std::vector<uint64_t>& numbers) {
   for (uint32_t i : records) {

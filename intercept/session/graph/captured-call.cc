@@ -4,7 +4,7 @@
 
 namespace vgpu::client {
 
-// In a child of fork() there is no session that has it; or it has ended with its context.
+// Does nothing in a forked child, which has no session, and if the call has ended with its context.
 CapturedCall::~CapturedCall() {
   if (Session::find() != &session || session.handles.find<api::Kind::CAPTURED_CALL>(handle) == nullptr) return;
   Call<api::Cuda::LibraryCaptureEndParams> frame(Thread::current(session).of(handle), api::Method::libraryCaptureEnd);

@@ -1,5 +1,5 @@
-// A call of a library that a stream has captured: the worker has what it does as a graph of the driver's. Nodes share it; with
-// the last of them it ends, but executable graphs keep theirs. It stays over a suspend, by its recipe.
+// A library call captured in a stream: the worker keeps its work as a graph of the driver's. Nodes share it; it ends with the last of them,
+// but executable graphs keep their copies. It survives a suspend by its recipe.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@ namespace vgpu::client {
 
 namespace {
 
-// Of two different edges from one node none keeps its port, as with the driver.
+// Of two different edges from one node neither keeps its port, as in the driver.
 void merge(std::vector<GraphEdge>& to, const std::vector<GraphEdge>& from) {
   for (auto& edge : from) {
     auto known = std::ranges::find(to, edge.from, &GraphEdge::from);
@@ -20,7 +20,7 @@ void merge(std::vector<GraphEdge>& to, const std::vector<GraphEdge>& from) {
   }
 }
 
-// The nodes from which `tail` can be reached, those of it included.
+// The nodes from which the nodes of `tail` can be reached, including those.
 std::vector<const GraphNode*> ancestorsOf(const std::vector<GraphEdge>& tail) {
   std::vector<const GraphNode*> ahead;
   std::set<const GraphNode*> seen;
@@ -36,7 +36,7 @@ std::vector<const GraphNode*> ancestorsOf(const std::vector<GraphEdge>& tail) {
 
 }  // namespace
 
-// The legacy stream comes behind every blocking stream of its device, those of green contexts excepted.
+// Work in the legacy stream waits for every blocking stream of its device, except those of green contexts.
 Captures::Capture* Captures::implicatedBy(const Thread& thread, uint64_t stream) const {
   if (stream != 0) return nullptr;
   for (auto& [other, place] : streams) {
@@ -82,7 +82,7 @@ std::shared_ptr<Graph> Captures::finish(Capture& capture) {
 }
 
 CUresult Captures::end(Thread& thread, uint64_t stream, std::shared_ptr<Graph>& graph) {
-  std::shared_ptr<Graph> captured;  // before the lock: it may end here
+  std::shared_ptr<Graph> captured;  // destroyed after the lock is released: it may be the last reference
   std::lock_guard lock(mutex);
   auto found = streams.find(stream);
   if (found == streams.end()) return CUDA_ERROR_ILLEGAL_STATE;
@@ -132,7 +132,7 @@ CUresult Captures::setTail(uint64_t stream, std::vector<GraphEdge> tail, bool re
 CUresult Captures::addNode(Place& place, NodeWork& work, bool overlaps) {
   Capture& capture = *place.capture;
   if (capture.invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  // A driver takes fills of any memory here, and refuses them when the graph is instantiated.
+  // A driver accepts fills of any memory here, and refuses them when the graph is instantiated.
   const bool isFill = std::holds_alternative<FillWork>(work);
   if (!isFill && !mayName(session.graphMemories, capture.graph->conditions, work)) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult refused = capture.graph->admits(work)) {
@@ -140,7 +140,7 @@ CUresult Captures::addNode(Place& place, NodeWork& work, bool overlaps) {
     capture.invalidated = true;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
-  if (std::holds_alternative<EmptyWork>(work)) return CUDA_SUCCESS;  // a copy or a fill of nothing
+  if (std::holds_alternative<EmptyWork>(work)) return CUDA_SUCCESS;  // a copy or fill of 0 bytes
   for (auto& edge : place.tail)
     if (overlaps && edge.from->type() == CU_GRAPH_NODE_TYPE_KERNEL) edge.data = programmaticEdge;
   GraphNode& node = capture.graph->add(std::move(work), std::move(place.tail));
@@ -162,7 +162,7 @@ std::optional<CUresult> Captures::add(Thread& thread, uint64_t stream, const Des
   CUresult described = describe(work);
   std::lock_guard lock(mutex);
   auto found = streams.find(stream);
-  // Another thread has ended the capture meanwhile.
+  // Another thread has ended the capture in between.
   if (found == streams.end() || found->second.capture != capture) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (described == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) capture->invalidated = true;
   return described != CUDA_SUCCESS ? described : addNode(found->second, work, overlaps);
@@ -177,7 +177,7 @@ CUresult Captures::refuse(Thread& thread, uint64_t stream) {
   return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
-// cuda.h, cuThreadExchangeStreamCaptureMode.
+// Source: cuda.h, cuThreadExchangeStreamCaptureMode.
 CUresult Captures::refuseUnsafe(Thread& thread) {
   if (thread.captureMode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
   std::lock_guard lock(mutex);
@@ -207,7 +207,7 @@ std::optional<CUresult> Captures::record(Thread& thread, uint64_t event, uint64_
   if (invalidatesBy(thread, stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   auto found = streams.find(stream);
   if (found == streams.end()) {
-    events.erase(event);  // it is an event of executed work again
+    events.erase(event);  // the event's last record is no longer a captured one
   } else {
     if (found->second.capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     Place& place = events[event] = {found->second.capture, found->second.tail};
@@ -269,9 +269,9 @@ void Captures::forgetNode(const GraphNode& node) {
     for (auto& [handle, place] : *places) std::erase_if(place.tail, [&](auto& edge) { return edge.from == &node; });
 }
 
-// Nobody can end the capture that began in it.
+// If the capture began in this stream, nobody can end it any more.
 void Captures::leave(uint64_t stream) {
-  std::shared_ptr<Graph> unfinished;  // before the lock: it ends here
+  std::shared_ptr<Graph> unfinished;  // destroyed after the lock is released
   std::lock_guard lock(mutex);
   auto found = streams.find(stream);
   if (found == streams.end()) return;

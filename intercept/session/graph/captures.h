@@ -1,9 +1,9 @@
-// Streams that are captured: what the program gives them becomes nodes of a graph instead of frames. All of it is decided here,
-// and the worker knows nothing of it (docs/graphs.md), so a suspend in the middle of a capture has nothing to do.
+// Streams that are capturing: the work that the program puts into them becomes nodes of a graph instead of frames. This happens here alone,
+// and the worker knows nothing of it (docs/graphs.md), so a suspend during a capture needs no extra work.
 //
-// Any thread; `mutex` guards everything but the counts, and after it only those of Graphs and GraphMemories are taken: what a node
-// does is described, and a graph that nobody gets ends, without it. A call that captures nothing reads one count. All of it stays in
-// the program over a suspend.
+// Any thread; `mutex` guards everything but the counts. Under it only the mutexes of Graphs and GraphMemories are taken: a node's work is
+// described, and an abandoned graph is destroyed, without it. A call that captures nothing only loads one count. Stays in the program over
+// a suspend.
 #pragma once
 
 #include <cuda.h>
@@ -28,11 +28,11 @@ class Captures {
  public:
   explicit Captures(Session& session) : session(session) {}
 
-  // Whether any stream captures, and whether any event was last recorded in a stream that did.
+  // Whether any stream is capturing; whether one is, or an event was last recorded in one.
   bool isActive() const { return active.load(std::memory_order_relaxed) != 0; }
   bool concernsEvents() const { return isActive() || capturedEvents.load(std::memory_order_relaxed) != 0; }
 
-  // Streams are resolved handles. `graph`: to which nodes are added, behind `tail`.
+  // Streams are resolved handles. `graph`: the graph to which nodes are added, depending on `tail`.
   CUresult begin(Thread& thread, uint64_t stream, CUstreamCaptureMode mode, std::shared_ptr<Graph> graph, std::vector<GraphEdge> tail);
   CUresult end(Thread& thread, uint64_t stream, std::shared_ptr<Graph>& graph);
 
@@ -40,37 +40,37 @@ class Captures {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     uint64_t id = 0;
     std::shared_ptr<Graph> graph;
-    // Behind which the next node comes: the program's to read until a call on the stream, or the end of the capture.
+    // The dependencies of the next node: the program may read them until a call on the stream, or the end of the capture.
     std::span<const CUgraphNode> nodes;
     std::span<const CUgraphEdgeData> edges;
   };
-  // CUDA_ERROR_STREAM_CAPTURE_IMPLICIT for the legacy stream beside a blocking stream that captures.
+  // CUDA_ERROR_STREAM_CAPTURE_IMPLICIT for the legacy stream while a blocking stream is capturing.
   CUresult look(Thread& thread, uint64_t stream, Info& info);
-  // Adds to what the next node comes behind, or replaces it.
+  // Adds to the dependencies of the next node, or replaces them.
   CUresult setTail(uint64_t stream, std::vector<GraphEdge> tail, bool replaces);
 
-  // For work in a stream, when isActive(). No value if it is to be executed: no capture is concerned. Else CUDA's result: of a node
-  // that was added, which `describe` describes, or why there is none. `overlaps`: of a kernel that may begin before those that it
-  // comes behind have ended.
+  // For work in a stream, if isActive(). No value if the work is to be executed, because no capture is concerned. Else CUDA's result: of
+  // the node that was added with the work that `describe` makes, or why none was. `overlaps`: whether a kernel may start before the kernels
+  // that it depends on have ended.
   using Describe = std::function<CUresult(NodeWork&)>;
   std::optional<CUresult> add(Thread& thread, uint64_t stream, const Describe& describe, bool overlaps = false);
-  // For a call that cannot be captured in a stream, success if it is to be executed.
+  // For a call that cannot be captured; success if it is to be executed.
   CUresult refuse(Thread& thread, uint64_t stream);
-  // For a call that may wait for work or order it behind that of other streams, whichever stream captures.
+  // For a call that may wait for work of other streams or order work behind it, whichever stream is capturing.
   CUresult refuseUnsafe(Thread& thread);
-  // For one that waits for all work of a device.
+  // For a call that waits for all work of a device.
   CUresult refuseOnDevice(unsigned device);
 
-  // For a record of an event and a wait for one, when concernsEvents(); as add().
-  // `edge`: how what waits for the event comes behind the nodes before, if it does otherwise than they say.
+  // For a record of an event and a wait for one, if concernsEvents(); results as for add(). `edge`: the data of edges to nodes that wait
+  // for the event, if it differs from the tail's.
   std::optional<CUresult> record(Thread& thread, uint64_t event, uint64_t stream, bool isExternal, const CUgraphEdgeData& edge = {});
   std::optional<CUresult> wait(Thread& thread, uint64_t event, uint64_t stream, bool isExternal);
-  // For a question about an event.
+  // For a query of an event.
   CUresult refuseEvent(uint64_t event);
   void forgetEvent(uint64_t event);
-  // The node ends, as its graph's program wants.
+  // The program destroys the node.
   void forgetNode(const GraphNode& node);
-  // The stream ends.
+  // The stream is destroyed.
   void leave(uint64_t stream);
 
  private:
@@ -78,25 +78,25 @@ class Captures {
     uint64_t id;
     CUstreamCaptureMode mode;
     const Thread* thread;
-    uint64_t origin;  // stream
+    uint64_t origin;  // the stream in which it began
     std::shared_ptr<Graph> graph;
     bool invalidated = false, ended = false;
   };
-  // A stream that captures, or an event that was recorded in one.
+  // A capturing stream, or an event recorded in one.
   struct Place {
     std::shared_ptr<Capture> capture;
-    std::vector<GraphEdge> tail;  // behind which the next node comes
-    // The same, as a program that asked was told.
+    std::vector<GraphEdge> tail;  // the dependencies of the next node
+    // The same in the form that look() returned to the program.
     std::vector<CUgraphNode> toldNodes = {};
     std::vector<CUgraphEdgeData> toldEdges = {};
   };
 
-  // The capture that the thread's call on `stream` would touch from outside; nullptr if there is none.
+  // The capture that the thread's call on `stream` would affect implicitly; nullptr if none.
   Capture* implicatedBy(const Thread& thread, uint64_t stream) const;
   bool invalidatesBy(const Thread& thread, uint64_t stream);
   CUresult addNode(Place& place, NodeWork& work, bool overlaps);
   static bool isJoined(const Place& place, const std::vector<const GraphNode*>& joined);
-  // Returns the capture's graph: what other places keep of the capture has none.
+  // Ends the capture and returns its graph; remaining places refer to the capture without the graph.
   std::shared_ptr<Graph> finish(Capture& capture);
 
   Session& session;

@@ -1,6 +1,6 @@
-// The conditions of a graph: numbers that its kernels set while it runs, and on which its conditional nodes decide. A graph and
-// the bodies of its conditional nodes have them in common. They count from 1, as the driver's do: the program passes the number
-// to its kernels, so the worker's graph must have the same (docs/graphs.md).
+// The conditions of a graph: numbers that its kernels set while it runs, and that its conditional nodes test. A graph shares them with the
+// bodies of its conditional nodes. They are numbered from 1, as in the driver: the program passes the number to its kernels, so the
+// worker's graph must use the same (docs/graphs.md).
 //
 // Plain state of a graph (graph.h).
 #pragma once
@@ -12,7 +12,7 @@
 namespace vgpu::client {
 
 struct Condition {
-  unsigned value, flags;  // at the beginning of a launch, if the flags say so
+  unsigned value, flags;  // at the start of a launch, if the flags say so
   bool isUsed = false;    // by a node
 
   bool operator==(const Condition&) const = default;
@@ -24,11 +24,11 @@ class Conditions {
     conditions.push_back({value, flags});
     return conditions.size();
   }
-  // nullptr if there is none of that number.
+  // nullptr if there is no condition with that number.
   Condition* find(uint64_t number) { return number == 0 || number > conditions.size() ? nullptr : &conditions[number - 1]; }
   const std::vector<Condition>& all() const { return conditions; }
 
-  // Whether an executable graph of them lives: CUDA makes no second one. It holds what claim() has returned.
+  // Whether an executable graph with these conditions exists: CUDA allows only one. It holds the result of claim().
   bool isClaimed() const { return !claimed.expired(); }
   std::shared_ptr<const void> claim() {
     auto made = std::make_shared<char>();

@@ -54,7 +54,7 @@ CUresult DeviceNode::make(Thread& thread, KernelWork& work, CUlaunchAttributeVal
   return CUDA_SUCCESS;
 }
 
-// In a child of fork() there is no session that has it; or it has ended with its context.
+// Does nothing in a forked child, which has no session, and if the node has ended with its context.
 DeviceNode::~DeviceNode() {
   if (Session::find() != &session || session.handles.find<api::Kind::GRAPH_EXEC>(holder) == nullptr) return;
   session.handles.destroy(holder);

@@ -1,9 +1,8 @@
-// A kernel's node that kernels may change ("device-updatable"). They know it by an address of the driver's, which the program has from
-// the moment when the node becomes one, and so before there is an executable graph. Until then the worker has the node in a graph of
-// its own, the holder, and moves it to the executable graph when that is made (docs/graphs.md).
+// A kernel node that kernels may update ("device-updatable"). Kernels know it by an address of the driver's, which the program gets as soon
+// as the node becomes updatable, before there is an executable graph. Until then the worker keeps the node in a graph of its own, the
+// holder; the executable graph takes it over when it is made (docs/graphs.md).
 //
-// Shared by the node, and by the executable graph that has been made of it; with the last of them it ends. It stays over a suspend, by
-// the holder's recipe.
+// Shared by the node and by the executable graph made from it; ends with the last of them. Survives a suspend by the holder's recipe.
 #pragma once
 
 #include <cuda.h>
@@ -21,8 +20,8 @@ class Thread;
 
 class DeviceNode {
  public:
-  // Makes what `work` describes such a node, if it is not one already, and answers in `value` as the driver does. CUDA_ERROR_INVALID_VALUE
-  // for a flag that is neither 0 nor 1, CUDA_ERROR_NOT_SUPPORTED for 0 if it is one.
+  // Makes the node of `work` device-updatable, unless it is already, and fills `value` as the driver does. CUDA_ERROR_INVALID_VALUE for a
+  // flag other than 0 and 1; CUDA_ERROR_NOT_SUPPORTED for 0 if it is updatable already.
   static CUresult make(Thread& thread, KernelWork& work, CUlaunchAttributeValue& value);
   // For cuGraphKernelNodeGetAttribute.
   static CUlaunchAttributeValue describe(const KernelWork& work);
@@ -34,11 +33,11 @@ class DeviceNode {
 
   Session& session;
   const uint64_t holder;   // virtual handle, of kind graphExec
-  const uint64_t address;  // by which kernels know it
-  std::atomic<bool> isInstantiated{false};  // in an executable graph that lives: there may be one
+  const uint64_t address;  // by which kernels know the node
+  std::atomic<bool> isInstantiated{false};  // in an existing executable graph: at most one may have it
 };
 
-// What such a node has among its attributes.
+// The attribute that such a node has.
 CUlaunchAttribute deviceUpdatable(CUgraphDeviceNode node = nullptr);
 
 }  // namespace vgpu::client

@@ -1,15 +1,15 @@
-// Edges with ports: they let a kernel begin before the one that it comes behind has ended (cuda.h, CUgraphEdgeData).
+// Edges with ports: they let a node start before the kernel that it depends on has ended (cuda.h, CUgraphEdgeData).
 #pragma once
 
 #include <cuda.h>
 
 namespace vgpu::client {
 
-// From a kernel to one that waits for it itself (cudaGridDependencySynchronize), and begins when all blocks of the former have said
-// that it may or have ended; or when they have begun.
+// From a kernel to a kernel that itself waits for it (cudaGridDependencySynchronize). The second starts when all blocks of the first have
+// triggered it or ended (programmatic), or when they have started (launch order).
 constexpr CUgraphEdgeData programmaticEdge{CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, 0, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC, {}};
 constexpr CUgraphEdgeData programmaticOrderEdge{CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER, 0, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC, {}};
-// From a kernel to any node, when all of its blocks have begun.
+// From a kernel to any node, which starts when all blocks of the kernel have started.
 constexpr CUgraphEdgeData orderEdge{CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER, 0, CU_GRAPH_DEPENDENCY_TYPE_DEFAULT, {}};
 
 constexpr bool isSame(const CUgraphEdgeData& a, const CUgraphEdgeData& b) {
@@ -17,7 +17,7 @@ constexpr bool isSame(const CUgraphEdgeData& a, const CUgraphEdgeData& b) {
 }
 constexpr bool hasPort(const CUgraphEdgeData& data) { return !isSame(data, {}); }
 
-// Whether there can be such an edge. `to`: null if it is not known yet what comes behind.
+// Whether such an edge is valid. `to`: null if the dependent node's type is not known yet.
 constexpr bool isPossible(CUgraphNodeType from, const CUgraphNodeType* to, const CUgraphEdgeData& data) {
   for (unsigned char each : data.reserved)
     if (each != 0) return false;

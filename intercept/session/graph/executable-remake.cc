@@ -1,5 +1,5 @@
-// Changes of steps: set in the worker's graph, or by a new graph of the worker's if that one has no such nodes, cannot lose some, or
-// cannot have what is in its conditional nodes' bodies set. The program's handle stays; the worker's graph has another one then.
+// Changes of steps: in the worker's graph, or by making a new worker's graph if the present one lacks the nodes, cannot lose some, or has
+// the step in a conditional node's body, which cannot be changed. The program's handle stays; the worker's new graph has another.
 #include <kj/common.h>
 #include <kj/exception.h>
 
@@ -17,8 +17,8 @@
 
 namespace vgpu::client {
 
-// Attributes of a kernel's node the driver exchanges with all nodes only. A copy it changes if both ends stay where they are, on the
-// device or the host: what the program has given it as of any kind, the worker has given its own kind.
+// The driver changes a kernel node's attributes only by a new graph. It changes a copy in place if both ends stay on the device or on the
+// host: the worker tells it these kinds, even if the program declared an end as unified.
 bool Executable::isInPlace(const Step& step, const NodeWork& work) {
   if (step.place.step != Place::none) return false;
   if (auto* copy = std::get_if<CopyWork>(&work)) {
@@ -35,8 +35,8 @@ bool Executable::hasOtherFunction(const Step& step, const NodeWork& work) {
   return kernel != nullptr && kernel->function != now->function;
 }
 
-// Whether the driver takes another function only it knows (cuda.h, cuGraphExecKernelNodeSetParams), so these are the first, and what has
-// been changed by then is changed back.
+// Only the driver knows whether it accepts another function (cuda.h, cuGraphExecKernelNodeSetParams). So functions are changed first, and
+// changed back if one is refused.
 CUresult Executable::changeFunctions(Thread& thread, const std::vector<Change>& changes, Problem& problem) {
   std::vector<std::pair<Step*, NodeWork>> done;
   for (auto& change : changes) {
@@ -59,14 +59,14 @@ CUresult Executable::changeFunctions(Thread& thread, const std::vector<Change>& 
   return CUDA_SUCCESS;
 }
 
-// Whether its kernel is of a module that has been unloaded since: a driver may crash when it is told to change such a node.
+// Whether the kernel's module has been unloaded since: a driver may crash if it is asked to change such a node.
 bool Executable::hasEnded(const Step& step) const {
   auto* kernel = std::get_if<KernelWork>(&step.work);
   return kernel != nullptr && session.handles.find<api::Kind::FUNCTION>(kernel->function) == nullptr;
 }
 
 CUresult Executable::apply(Thread& thread, const std::vector<Change>& changes, Problem& problem) {
-  std::vector<const Change*> others;  // than of functions
+  std::vector<const Change*> others;  // changes other than of functions
   bool areInPlace = !hasNewConditions;
   for (auto& change : changes) {
     const Step& step = shape.steps[change.step];
@@ -78,14 +78,14 @@ CUresult Executable::apply(Thread& thread, const std::vector<Change>& changes, P
   for (auto* change : others) {
     Step& step = shape.steps[change->step];
     step.work = change->work;
-    if (isMemory(step.work)) continue;  // the worker's node does nothing
+    if (isMemory(step.work)) continue;  // the worker's node for it does nothing
     if (CUresult error = prepare(thread, step)) return error;
     if (CUresult error = sendSet(thread, step)) return error;
   }
   return CUDA_SUCCESS;
 }
 
-// What there is before something is tried, and the functions of the program with which it goes on if that fails.
+// The state before an attempt, including the program's functions, to which takeBack() returns if the attempt fails.
 struct Executable::Before {
   uint64_t handle;
   std::vector<Step> steps;
@@ -93,21 +93,21 @@ struct Executable::Before {
   std::vector<HostFunctions::Made> functions;
 };
 
-// Launches of one graph run one after the other, and so do those of the two graphs of the worker's.
+// Launches of one executable graph are ordered, so a launch of the new worker's graph must wait for the last launch of the old one.
 CUresult Executable::remake(Thread& thread, const std::vector<Change>& changes) {
-  if (address != 0 || !deviceNodes.empty()) return CUDA_ERROR_NOT_SUPPORTED;  // kernels know it, or its nodes, by their addresses
+  if (address != 0 || !deviceNodes.empty()) return CUDA_ERROR_NOT_SUPPORTED;  // kernels know its address or its nodes'
   StreamFence behind = before;
   if (lastSequence != 0) {
-    InContext ofLaunches(thread, session.primaryContext(device));  // whose legacy stream it may be
+    InContext ofLaunches(thread, session.primaryContext(device));  // the legacy stream, if it was used, is that of this context
     CUresult fenced = fenceStream(thread, lastStream, behind);
-    if (fenced != CUDA_SUCCESS) fenced = awaitDevice(thread, device);  // the stream has ended: nobody would know when that launch has
+    if (fenced != CUDA_SUCCESS) fenced = awaitDevice(thread, device);  // no fence is possible, e.g. the stream has ended: wait for all work
     if (fenced != CUDA_SUCCESS) return fenced;
   }
   Before was{handle, shape.steps, hosts, records, {}};
   for (auto& step : shape.steps)
     was.functions.push_back(step.function ? HostFunctions::made(functionOf(step, step.enabled)) : HostFunctions::Made{});
   replaced.reserve(replaced.size() + 2 * shape.steps.size());
-  const uint64_t made = session.handles.reserve(api::Kind::GRAPH_EXEC, device);  // no object of the program's
+  const uint64_t made = session.handles.reserve(api::Kind::GRAPH_EXEC, device);  // not an object of the program's
   CUresult result = CUDA_SUCCESS;
   {
     KJ_ON_SCOPE_FAILURE(takeBack(thread, was, made));
@@ -128,7 +128,7 @@ CUresult Executable::remake(Thread& thread, const std::vector<Change>& changes) 
   return CUDA_SUCCESS;
 }
 
-// The steps are again as they were: what they have been given since is of no launch. Ends what the worker has of the graph that was tried.
+// Restores the steps: no launch has used what they were given meanwhile. Ends the worker's graph of the failed attempt.
 void Executable::takeBack(Thread& thread, Before& was, uint64_t tried) {
   takeBack(was);
   if (std::exchange(isBegun, true)) sendEnd(thread, tried);

@@ -1,4 +1,4 @@
-// What an executable graph is made of: the steps of its graph in an order, and the frames that make the worker's nodes of them.
+// The content of an executable graph: the steps of its graph in order, and the frames that make the worker's nodes for them.
 #include <algorithm>
 #include <bit>
 
@@ -24,7 +24,7 @@ class Executable::Sender {
   CUresult operator()(const LibraryWork& work) { return sendCaptured(thread, node(), work); }
   CUresult operator()(const HostWork&) { return sendHost(); }
   CUresult operator()(const EventWork& work) {
-    if (!work.waits) {  // the number first (docs/ring.md)
+    if (!work.waits) {  // the worker writes the number before it records (docs/ring.md)
       const WorkerNode words = node();
       if (CUresult error = isSet ? CUDA_SUCCESS : sendWords(thread, words, OwnWords::signals, *step.word)) return error;
     }
@@ -43,21 +43,21 @@ class Executable::Sender {
   CUresult operator()(const AllocWork&) { return sendWords(thread, node(), OwnWords::none); }
   CUresult operator()(const FreeWork&) { return sendWords(thread, node(), OwnWords::none); }
   CUresult operator()(const ConditionalWork& work) { return sendConditional(thread, node(), work); }
-  CUresult operator()(const ChildWork&) { return CUDA_SUCCESS; }  // its steps are the executable graph's own
+  CUresult operator()(const ChildWork&) { return CUDA_SUCCESS; }  // a child's steps are steps of the executable graph
 
-  // How many of the worker's nodes there were.
+  // The number of the next worker's node.
   uint32_t sent() const { return next; }
 
  private:
-  // Its word is the same as long as the graph lives.
+  // The word stays the same as long as the graph exists.
   CUresult sendHost() {
     const WorkerNode words = node(graph.device);
     return isSet ? CUDA_SUCCESS : sendWords(thread, words, OwnWords::signalsAndWaits, *step.word);
   }
-  // The first comes behind what the step does, each other one behind that.
+  // The next worker's node of the step: the first depends on the step's dependencies, each other one on its predecessor.
   WorkerNode node() { return node(step.device); }
   WorkerNode node(unsigned device) {
-    graph.follow(thread, device);  // only a lost session refuses it, and then the node's frame too
+    graph.follow(thread, device);  // fails only if the session is lost; then the node's frame fails too
     WorkerNode made{graph.handle, next++, isSet ? std::vector<uint32_t>{} : std::move(before), isSet, device, isOther};
     before = {made.number};
     return made;
@@ -73,8 +73,8 @@ class Executable::Sender {
 
 namespace {
 
-// A child graph's steps come behind nodes as a whole. A capture makes edges, as the driver's does, that a graph cannot be given: a
-// programmatic one to a node that is no kernel.
+// An edge to a child node counts for the whole child, without a port. A capture, as the driver's, can make an edge that cannot be added to
+// a graph: a programmatic one to a node that is no kernel.
 bool keepsPort(const GraphEdge& edge, const GraphNode& to) {
   const CUgraphNodeType type = to.type();
   return type != CU_GRAPH_NODE_TYPE_GRAPH && isPossible(edge.from->type(), &type, edge.data);
@@ -82,13 +82,13 @@ bool keepsPort(const GraphEdge& edge, const GraphNode& to) {
 
 }  // namespace
 
-// Appends a graph's steps, those without dependencies behind `entry`. `last`: those that nothing of the graph comes behind. False
-// if there is a cycle.
+// Appends a graph's steps; those without dependencies depend on `entry`. `last`: receives the steps on which no other step of the graph
+// depends. False if there is a cycle.
 bool Executable::flatten(const Graph& graph, const std::vector<uint32_t>& entry, const Place& place, Shape& shape,
                          std::vector<uint32_t>& last) {
   auto ordered = graph.ordered();
   if (ordered.size() != graph.all().size()) return false;
-  std::unordered_map<const GraphNode*, std::vector<uint32_t>> ends;  // the steps that finish a node
+  std::unordered_map<const GraphNode*, std::vector<uint32_t>> ends;  // the steps that complete a node
   std::unordered_map<const GraphNode*, bool> isAwaited;
   for (GraphNode* node : ordered) {
     std::vector<uint32_t> before = node->before.empty() ? entry : std::vector<uint32_t>{};
@@ -113,7 +113,7 @@ bool Executable::flatten(const Graph& graph, const std::vector<uint32_t>& entry,
     ends[node] = {number};
     if (auto* conditional = std::get_if<ConditionalWork>(&node->work)) {
       auto& ofStep = std::get<ConditionalWork>(shape.steps.back().work);
-      for (auto& body : ofStep.bodies) body.reset();  // they end with the graph's node: only their number is kept
+      for (auto& body : ofStep.bodies) body.reset();  // bodies end with the graph's node: only their number is kept
       ofStep.handles.reset();
       for (uint32_t body = 0; body < conditional->bodies.size(); ++body) {
         std::vector<uint32_t> lastOfBody;
@@ -131,12 +131,12 @@ bool Executable::flatten(const Graph& graph, Shape& shape) {
   return flatten(graph, {}, {}, shape, last);
 }
 
-// The node, or one in a body of one.
+// Whether it is a conditional node, or in the body of one.
 bool Executable::isConditional(const Step& step) {
   return step.place.step != Place::none || std::holds_alternative<ConditionalWork>(step.work);
 }
 
-// cuda.h, CUDA_CONDITIONAL_NODE_PARAMS: bodies have no work of the host's, and no events.
+// Source: cuda.h, CUDA_CONDITIONAL_NODE_PARAMS: bodies contain no host work and no events.
 CUresult Executable::checkBodies(const Shape& shape, Problem& problem) {
   for (auto& step : shape.steps) {
     if (step.place.step == Place::none || !(runsOnHost(step.work) || std::holds_alternative<EventWork>(step.work))) continue;
@@ -146,8 +146,8 @@ CUresult Executable::checkBodies(const Shape& shape, Problem& problem) {
   return CUDA_SUCCESS;
 }
 
-// CUDA C++ Programming Guide, "Device Graph Launch": nodes of kernels, copies and fills, on one device. Which kernels and copies, the
-// driver knows.
+// CUDA C++ Programming Guide, "Device Graph Launch": only kernel, copy and fill nodes on one device. The driver checks which kernels and
+// copies are allowed.
 CUresult Executable::checkLaunchable(const Shape& shape, uint64_t flags, uint32_t devices, Problem& problem) {
   if (shape.steps.empty() || (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0) return CUDA_ERROR_INVALID_VALUE;
   for (auto& step : shape.steps) {
@@ -156,17 +156,17 @@ CUresult Executable::checkLaunchable(const Shape& shape, uint64_t flags, uint32_
                         type == CU_GRAPH_NODE_TYPE_GRAPH || (type == CU_GRAPH_NODE_TYPE_MEMCPY && !runsOnHost(step.work));
     if (isPart) continue;
     problem.node = step.node;
-    // Of pageable memory the driver says that it is of another context.
+    // For pageable memory the driver reports that it belongs to another context.
     problem.instantiate = type == CU_GRAPH_NODE_TYPE_MEMCPY ? CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED
                                                             : CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (std::popcount(devices) <= 1) return CUDA_SUCCESS;  // fills and copies name none
+  if (std::popcount(devices) <= 1) return CUDA_SUCCESS;  // fills and copies may name no device
   problem.instantiate = CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED;
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-// Children have none.
+// Child graphs have no device nodes.
 bool Executable::hasDeviceNodes(const Graph& graph) {
   return std::ranges::any_of(graph.all(), [](auto& node) {
     auto* conditional = std::get_if<ConditionalWork>(&node->work);
@@ -175,13 +175,13 @@ bool Executable::hasDeviceNodes(const Graph& graph) {
   });
 }
 
-// What a step needs besides the worker's nodes.
+// Prepares what a step needs besides the worker's nodes: completion word, staging memory, host function.
 CUresult Executable::prepare(Thread& thread, Step& step) {
   if (!step.word && (runsOnHost(step.work) || isRecord(step.work))) {
     step.word = session.completionWords.take(wordDevice(step));
     if (!step.word) return CUDA_ERROR_OUT_OF_MEMORY;
     step.number = 0;
-    // A relay to another host asks after the words that are not 0 when the session comes to it; no frame will name this one again.
+    // If the session moves to another host, the mirror there watches the words that are not 0: this one too, which no later frame names.
     uint64_t unused = 0;
     session.segment.completionWord(*step.word).answered.compare_exchange_strong(unused, 1);
   }
@@ -219,7 +219,7 @@ CUresult Executable::sendSteps(Thread& thread, Problem& problem) {
   return CUDA_SUCCESS;
 }
 
-// What it names may have been made in another device's ring just now.
+// The work may name objects made just now in another device's ring.
 CUresult Executable::sendSet(Thread& thread, const Step& step, bool isOther) {
   const uint32_t others = devicesNamed(session, step.work) & ~(1u << step.device);
   if (CUresult error = orderBehindAll(thread, step.device, others)) return error;

@@ -1,4 +1,4 @@
-// Changes of an executable graph: of a node, of all nodes by another graph of the same shape, and nodes that are left out.
+// Changes to an executable graph: of one node, of all nodes by another graph of the same shape, and disabling of nodes.
 #include <kj/common.h>
 #include <kj/exception.h>
 
@@ -16,7 +16,7 @@ namespace vgpu::client {
 
 namespace {
 
-// Whether the worker has it so already.
+// Whether the worker's node already does this.
 bool isSame(const NodeWork& a, const NodeWork& b) {
   auto *library = std::get_if<LibraryWork>(&a), *otherLibrary = std::get_if<LibraryWork>(&b);
   if (library != nullptr && otherLibrary != nullptr) return library->call == otherLibrary->call;
@@ -29,18 +29,18 @@ bool isSame(const NodeWork& a, const NodeWork& b) {
            hasSameAttributes(*kernel, *other);
   if (auto* alloc = std::get_if<AllocWork>(&a)) return alloc->memory == std::get<AllocWork>(b).memory;
   if (auto* free = std::get_if<FreeWork>(&a)) return free->memory == std::get<FreeWork>(b).memory;
-  return std::holds_alternative<ConditionalWork>(a);  // what is in its bodies are steps of their own
+  return std::holds_alternative<ConditionalWork>(a);  // the contents of its bodies are steps of their own
 }
 
-// The same conditions, types and numbers of bodies: what is in the bodies are steps of their own.
+// Whether conditions, types and numbers of bodies are equal: the contents of the bodies are steps of their own.
 bool isSameConditional(const NodeWork& a, const NodeWork& b) {
   auto &one = std::get<ConditionalWork>(a), &other = std::get<ConditionalWork>(b);
   return one.condition == other.condition && one.type == other.type && one.bodies.size() == other.bodies.size();
 }
 
-// What the driver takes of a copy (cuGraphExecMemcpyNodeSetParams): of rows all but the kind of their ends, as the program has given it;
-// others as they are. It also takes pageable memory in the place of the device's if that kind is any, and reads it on the GPU, which
-// faults.
+// Which changes of a copy the driver accepts (cuGraphExecMemcpyNodeSetParams): for rows everything but the memory types as the program
+// declared them; for other boxes nothing. If the type is unified, it even accepts pageable memory in place of device memory, and then
+// faults when the GPU reads it: refused here.
 bool isLikeCopy(const CopyWork& now, const CopyWork& wanted) {
   auto isLikeEnd = [](CUmemorytype given, CUmemorytype otherGiven, Where where, Where other) {
     const bool isOnHost = where != Where::device, isOtherOnHost = other != Where::device;
@@ -52,13 +52,13 @@ bool isLikeCopy(const CopyWork& now, const CopyWork& wanted) {
   return now.size.isRow() ? wanted.size.isRow() : now.to == wanted.to && now.from == wanted.from && now.size == wanted.size;
 }
 
-// Of rectangles address and value (cuGraphExecUpdate).
+// For rectangles only address and value may change (cuGraphExecUpdate).
 bool isLikeFill(const CUDA_MEMSET_NODE_PARAMS& now, const CUDA_MEMSET_NODE_PARAMS& wanted) {
   if (now.height == 1) return wanted.height == 1;
   return now.width == wanted.width && now.height == wanted.height && now.pitch == wanted.pitch && now.elementSize == wanted.elementSize;
 }
 
-// Those that the driver does not exchange; without one it is 0.
+// Attributes that the driver cannot change; an attribute that is not set counts as 0.
 bool hasSameFixedAttributes(const KernelWork& a, const KernelWork& b, uint64_t flags) {
   auto value = [](const KernelWork& work, CUlaunchAttributeID id) {
     auto* found = findAttribute(work.attributes, id);
@@ -83,7 +83,7 @@ const NodeWork* Executable::findWork(uint64_t node) {
   return step == nullptr ? nullptr : &step->work;
 }
 
-// cuda.h: the owning context of a kernel's function cannot change.
+// Source: cuda.h: the owning context of a kernel's function cannot change.
 bool Executable::hasSameContext(const NodeWork& a, const NodeWork& b) const {
   auto contextOf = [&](const NodeWork& work) -> uint64_t {
     auto* kernel = std::get_if<KernelWork>(&work);
@@ -91,10 +91,10 @@ bool Executable::hasSameContext(const NodeWork& a, const NodeWork& b) const {
     return function == nullptr ? 0 : function->layout->context;
   };
   const uint64_t now = contextOf(a), wanted = contextOf(b);
-  return now == wanted || now == 0 || wanted == 0;  // a function that is gone has none
+  return now == wanted || now == 0 || wanted == 0;  // a function that has ended has no context
 }
 
-// What cuda.h says of each cuGraphExec…SetParams.
+// The conditions that cuda.h states for each cuGraphExec…SetParams.
 CUresult Executable::check(const Step& step, const NodeWork& work) const {
   if (typeOf(step.work) != typeOf(work) || !hasSameContext(step.work, work)) return CUDA_ERROR_INVALID_VALUE;
   const uint32_t may = devicesNamed(session, step.work) | 1u << step.device;
@@ -122,7 +122,7 @@ CUresult Executable::set(Thread& thread, uint64_t node, const NodeWork& work) {
   if (!mayName(session.graphMemories, copy == nullptr ? fillsGraph : ownGraph, work)) return CUDA_ERROR_INVALID_VALUE;
   const Change change{numberOf(*step), work, step->enabled};
   if (step->place.step != Place::none && (runsOnHost(work) || std::holds_alternative<EventWork>(work))) return CUDA_ERROR_NOT_SUPPORTED;
-  const bool isNoChange = copy != nullptr && isSame(step->work, work);  // kernels may have changed a kernel's
+  const bool isNoChange = copy != nullptr && isSame(step->work, work);  // a kernel node is set anyway: kernels may have updated it
   Problem problem;
   return isNoChange ? CUDA_SUCCESS : apply(thread, {change}, problem);
 }
@@ -131,19 +131,19 @@ CUgraphExecUpdateResult Executable::compare(const Step& step, const NodeWork& wa
   auto *kernel = std::get_if<KernelWork>(&step.work), *other = std::get_if<KernelWork>(&wanted);
   const bool isInBody = step.place.step != Place::none;
   if (isInBody && (runsOnHost(wanted) || std::holds_alternative<EventWork>(wanted))) return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
-  if (step.work.index() != wanted.index()) return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;  // a call of a library is like a child
+  if (step.work.index() != wanted.index()) return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;  // a library call counts like a child graph
   if (std::holds_alternative<ConditionalWork>(wanted) && !isSameConditional(step.work, wanted)) return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
   if (kernel != nullptr && !hasSameContext(step.work, wanted)) return CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
   if (kernel != nullptr && !hasSameFixedAttributes(*kernel, *other, wantedFlags)) return CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED;
   if (check(step, wanted) != CUDA_SUCCESS) return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
-  // A driver sets a fill as if it alone were set, but takes the other graph's own memory in copies.
+  // The driver checks a fill as if it alone were set, but accepts copies of the other graph's own memory.
   const bool isFill = std::holds_alternative<FillWork>(wanted);
   return isFill && !mayName(session.graphMemories, fillsGraph, wanted) ? CU_GRAPH_EXEC_UPDATE_ERROR : CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
 
 namespace {
 
-// A driver leaves a kernel its clusters if the node that is taken for it says nothing of them.
+// The driver keeps a kernel's cluster size if the new node does not set one.
 NodeWork withClusters(const NodeWork& wanted, const NodeWork& now) {
   NodeWork work = wanted;
   auto* kernel = std::get_if<KernelWork>(&work);
@@ -154,11 +154,11 @@ NodeWork withClusters(const NodeWork& wanted, const NodeWork& now) {
 
 }  // namespace
 
-// All is checked before anything is changed.
+// Collects the changes; all are checked before anything is changed.
 CUresult Executable::changesOf(const std::vector<OutlinePair>& pairs, std::vector<Change>& changes, Problem& problem) const {
   for (auto& [now, wanted] : pairs) {
     auto found = byNode.find(now);
-    if (found == byNode.end()) continue;  // a child, whose nodes are among the pairs
+    if (found == byNode.end()) continue;  // a child node: the nodes in it have pairs of their own
     const Step& step = shape.steps[found->second];
     const NodeWork& work = session.graphs.findNode(wanted)->work;
     problem.update = compare(step, work);
@@ -184,7 +184,7 @@ CUresult Executable::replace(Thread& thread, const std::optional<OutlineProblem>
   return CUDA_SUCCESS;
 }
 
-// Memory of a node is in one executable graph at a time.
+// Memory of an allocation node can be in only one executable graph at a time.
 bool Executable::mayHaveMemory(const Graph& graph) const {
   return std::ranges::none_of(graph.all(), [&](auto& node) {
     auto* alloc = std::get_if<AllocWork>(&node->work);
@@ -204,7 +204,7 @@ void Executable::noteMemory() {
 }
 
 CUresult Executable::update(Thread& thread, const Graph& graph, Problem& problem) {
-  problem.update = CU_GRAPH_EXEC_UPDATE_SUCCESS;  // as the driver says of what is not supported
+  problem.update = CU_GRAPH_EXEC_UPDATE_SUCCESS;  // as the driver reports for unsupported updates
   if (graph.isMoved || !deviceNodes.empty() || hasDeviceNodes(graph) || !mayHaveMemory(graph)) return CUDA_ERROR_NOT_SUPPORTED;
   std::vector<OutlinePair> pairs;
   const auto unlike = pairByEdges(outline, Outline(graph), pairs);
@@ -258,7 +258,7 @@ CUresult Executable::setEnabled(Thread& thread, uint64_t node, bool enabled) {
   return CUDA_SUCCESS;
 }
 
-// The copy alone: the program's part does nothing then (functionOf).
+// Enables or disables only the driver's copy: the host function does nothing then (functionOf).
 CUresult Executable::sendEnabled(Thread& thread, const Step& step, bool enabled) {
   auto* copy = std::get_if<CopyWork>(&step.work);
   const CopyForm form = copy == nullptr ? CopyForm::onDevice : formOf(*copy);

@@ -15,7 +15,7 @@ namespace vgpu::client {
 
 namespace {
 
-// As many frames as a recipe may have (vgpu/objects/record-format.h), less what is not a node.
+// The most frames of a recipe (vgpu/objects/record-format.h), less those that are not nodes.
 constexpr size_t mostWorkerNodes = 65000;
 
 void copyRuns(const CopyEnd& memory, const BoxSize& size, std::byte* packed, bool toMemory) {
@@ -24,7 +24,7 @@ void copyRuns(const CopyEnd& memory, const BoxSize& size, std::byte* packed, boo
   });
 }
 
-// As one copies between the program's own places: row by row.
+// Copies row by row between the program's own addresses.
 void copyOnHost(const CopyWork& work) {
   for (uint64_t slice = 0; slice < work.size.depth; ++slice)
     for (uint64_t row = 0; row < work.size.height; ++row)
@@ -104,13 +104,13 @@ CUresult Executable::sendGraph(Thread& thread, Problem& problem) {
   return static_cast<CUresult>(results.getResult());
 }
 
-// Kernels know it by that address of the driver's, so the program does.
+// Kernels know the graph by an address of the driver's, so the program's handle is that address.
 void Executable::nameByAddress(uint64_t given) {
   address = given;
   if (address != 0) session.launchableGraphs.add(address, handle);
 }
 
-// What the driver says of the worker's nodes.
+// Converts the driver's report about one of the worker's nodes.
 Executable::Problem Executable::problemAt(uint32_t node, uint32_t why) const {
   Problem problem{.instantiate = static_cast<CUgraphInstantiateResult>(why)};
   for (auto& step : shape.steps)
@@ -128,9 +128,9 @@ CUresult Executable::end(Thread& thread, uint64_t handle) {
   handle = thread.session.launchableGraphs.resolve(handle);
   auto last = [&](GraphExecState& state) { executable = std::move(state.executable); };
   if (!thread.session.handles.destroy<api::Kind::GRAPH_EXEC>(handle, last)) return CUDA_ERROR_INVALID_VALUE;
-  if (executable == nullptr) return sendEnd(thread, handle);  // the holder of a DeviceNode
+  if (executable == nullptr) return sendEnd(thread, handle);  // a holder of a DeviceNode
   thread.session.launchableGraphs.remove(executable->address);
-  executable->follow(thread, executable->device);  // only a lost session refuses it, and then the frame too
+  executable->follow(thread, executable->device);  // fails only if the session is lost; then the frame fails too
   CUresult result = executable->isBegun ? sendEnd(thread, executable->handle) : CUDA_SUCCESS;
   if (executable->handle != handle) thread.session.handles.abandon(executable->handle);
   for (uint64_t stream : executable->streams)
@@ -160,7 +160,7 @@ void Executable::hold(const Graph& graph, uint64_t ofChild, const std::vector<Ou
   }
 }
 
-// Among the pairs are the nodes of all children.
+// The pairs include the nodes of all children.
 void Executable::replaceHeld(const Graph& graph, uint64_t ofChild, const std::vector<OutlinePair>& pairs) {
   Held before;
   before.insert(shape.held.extract(ofChild));
@@ -169,7 +169,7 @@ void Executable::replaceHeld(const Graph& graph, uint64_t ofChild, const std::ve
   giveUp(std::move(before));
 }
 
-// Their functions are the program's, and run when launches do not use them any more.
+// User objects' destructors are the program's code; they run when launches no longer use the objects.
 void Executable::giveUp(Held given) {
   if (given.empty() || isPast(session, lastLaunch)) return;
   auto last = std::make_shared<Held>(std::move(given));
@@ -178,7 +178,7 @@ void Executable::giveUp(Held given) {
   session.hostFunctions[device].add(word, sequence, drop, HostFunctions::OnFault::dropped, HostFunctions::Word::kept);
 }
 
-// The GPU writes the number of the last launch into its word, and then the program answers, before the word is used again.
+// The GPU still writes the last launch's number into the word, which the program answers, before the word is reused.
 void Executable::release(Step& step) {
   if (step.function) session.hostFunctions[device].end(*step.function);
   if (step.word) session.completionWords.give(*step.word, wordDevice(step), step.number);
@@ -188,7 +188,7 @@ void Executable::release(Step& step) {
   step.staging.reset();
 }
 
-// What the graph allocates must be free. What it frees it has allocated itself, or another launch before.
+// Memory that the graph allocates must be free at the launch. It may free memory allocated by itself or by an earlier launch.
 CUresult Executable::takeMemory() {
   GraphMemories& memories = session.graphMemories;
   const bool freesFirst = (wantedFlags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
@@ -238,7 +238,7 @@ CUresult Executable::launchHere(Thread& thread, uint64_t stream) {
   return sendLaunch(thread, frame, stream);
 }
 
-// Launches run one after the other, so the last one's fence is behind all.
+// Launches of one executable graph are ordered, so the fence of the last one is after all of them.
 CUresult Executable::launchFenced(Thread& thread, uint64_t stream) {
   StreamCompletion* completion = findCompletion(thread, stream);
   if (completion == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -266,14 +266,14 @@ CUresult Executable::launchFenced(Thread& thread, uint64_t stream) {
   } else {
     Call<api::Cuda::GraphLaunchParams> frame(thread.of(stream), api::Method::graphLaunch);
     result = sendLaunch(thread, frame, stream);
-    if (result == CUDA_SUCCESS) result = awaitDevice(thread, device);  // nobody would know when it has ended
+    if (result == CUDA_SUCCESS) result = awaitDevice(thread, device);  // without a fence its end would not be known
   }
   for (auto* memories : {&allocated, &freed})
     for (auto& memory : *memories) session.graphMemories.used(*memory, lastLaunch);
   return result;
 }
 
-// What the program's process does for a step, at each launch.
+// The part of a step that the program's process does at each launch.
 std::function<void()> Executable::functionOf(const Step& step, bool enabled) {
   if (!enabled) return {};
   if (auto* host = std::get_if<HostWork>(&step.work))

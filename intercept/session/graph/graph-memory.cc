@@ -8,12 +8,12 @@
 
 namespace vgpu::client {
 
-// In a child of fork() there is no session to give it back to.
+// In a forked child there is no session to return the memory to.
 GraphMemory::~GraphMemory() {
   {
     std::lock_guard lock(all.mutex);
     auto found = all.known.find(address);
-    if (found == all.known.end() || found->second != this) return;  // its context has ended
+    if (found == all.known.end() || found->second != this) return;  // its context has ended already
     all.known.erase(found);
     all.amounts[device].reserved -= bytes;
   }
@@ -91,7 +91,7 @@ void GraphMemories::allocate(const std::shared_ptr<GraphMemory>& memory) {
 }
 
 bool GraphMemories::free(uint64_t address) {
-  std::shared_ptr<GraphMemory> last;  // may end, without the lock
+  std::shared_ptr<GraphMemory> last;  // may be the last reference: destroyed after the lock is released
   std::lock_guard lock(mutex);
   auto found = allocated.find(address);
   if (found == allocated.end()) return false;
@@ -110,7 +110,7 @@ CUresult GraphMemories::freeOrdered(Thread& thread, GraphMemory& memory, uint64_
 }
 
 void GraphMemories::endDevice(unsigned device) {
-  std::map<uint64_t, std::shared_ptr<GraphMemory>> ended;  // without the lock
+  std::map<uint64_t, std::shared_ptr<GraphMemory>> ended;  // destroyed after the lock is released
   std::lock_guard lock(mutex);
   auto isOfDevice = [&](auto& one) { return one.second->device == device; };
   std::erase_if(known, isOfDevice);

@@ -1,13 +1,13 @@
-// Memory of allocation nodes. Its address holds from the making of the node; it is the session's as long as a graph or an
-// executable graph has the node, or a launch has allocated it and nothing has freed it. CUDA shares physical memory between
-// graphs; here each allocation has its own for that time, so what a driver calls reserved is what nodes have. What ends it waits
-// for nothing: the memory is free when the GPU has passed its last use (Memory::freeBehind).
+// Memory of allocation nodes. Its address is valid from the creation of the node. The session keeps the memory while a graph or an
+// executable graph has the node, or a launch has allocated it and nothing has freed it. CUDA shares physical memory between graphs; here
+// each allocation has its own, so the amount that a driver calls reserved is that of all nodes. Ending the memory does not wait: it is
+// freed when the GPU has passed its last use (Memory::freeBehind).
 //
-// Memory that the graph with the allocation node frees too is that graph's own: no fill or copy of another graph names it
-// (owned-memory.h). A graph is known here by its conditions, which the bodies of its conditional nodes have too.
+// If the graph with the allocation node also frees the memory, the memory is that graph's own: no fill or copy of another graph may name it
+// (owned-memory.h). A graph is identified here by its Conditions object, which it shares with its conditional nodes' bodies.
 //
-// Any thread; `mutex` is a leaf, not held while memory is freed. All of it stays in the program over a suspend, the bytes are an
-// allocation's like any other.
+// Any thread; `mutex` is a leaf lock, not held while memory is freed. Stays in the program over a suspend; the bytes are saved like those
+// of any allocation.
 #pragma once
 
 #include <cuda.h>
@@ -41,14 +41,14 @@ class GraphMemory : public std::enable_shared_from_this<GraphMemory> {
   GraphMemories& all;
   const unsigned device;
   const uint64_t address, bytes;
-  std::atomic<bool> isInstantiated{false};  // by an executable graph that lives: there may be one
+  std::atomic<bool> isInstantiated{false};  // by an existing executable graph; at most one may have it
 
  private:
   friend class GraphMemories;
-  // Under the mutex of all.
+  // Under the mutex of GraphMemories.
   StreamFence lastUse;
-  std::shared_ptr<const Conditions> graph;  // that has the allocation node
-  bool isOwn = false;                       // of that graph, which also has the node that frees it
+  std::shared_ptr<const Conditions> graph;  // the graph that has the allocation node
+  bool isOwn = false;                       // that graph also has the node that frees it
 };
 
 class GraphMemories {
@@ -57,20 +57,20 @@ class GraphMemories {
 
   // CUDA's result.
   CUresult make(Thread& thread, unsigned device, uint64_t bytes, std::shared_ptr<GraphMemory>& made);
-  // nullptr if the address is not the beginning of such memory.
+  // nullptr if no such memory starts at the address.
   std::shared_ptr<GraphMemory> find(uint64_t address) const;
 
-  // A graph gets the node that allocates the memory, or one that frees it. Memory nodes are never removed.
+  // A graph gets the node that allocates the memory, or a node that frees it. Memory nodes are never removed.
   void allocatedIn(GraphMemory& memory, std::shared_ptr<const Conditions> graph);
   void freedIn(GraphMemory& memory, const std::shared_ptr<const Conditions>& graph);
-  // Whose own the memory at that address is; nullptr if it is no graph's.
+  // The graph whose own the memory at that address is; nullptr if it is no graph's own.
   std::shared_ptr<const Conditions> ownerOf(uint64_t address) const;
-  // Whether memory of an allocation node is there.
+  // Whether the address is in memory of an allocation node.
   bool isOfNode(uint64_t address) const;
 
   // False once the context of its device has ended.
   bool isThere(const GraphMemory& memory) const;
-  // A launch that allocates or frees it is before this fence.
+  // Records the fence after the last launch that allocates or frees it.
   void used(GraphMemory& memory, const StreamFence& fence);
 
   // Whether a launch has allocated it and nothing has freed it.
@@ -78,12 +78,12 @@ class GraphMemories {
   void allocate(const std::shared_ptr<GraphMemory>& memory);
   // False if it is not allocated.
   bool free(uint64_t address);
-  // As cudaFreeAsync.
+  // For cudaFreeAsync.
   CUresult freeOrdered(Thread& thread, GraphMemory& memory, uint64_t stream);
-  // The context of `device` ends, with all memory of graphs: their nodes keep addresses that mean nothing.
+  // The context of `device` ends, and with it all its graph memory: the nodes' addresses become invalid.
   void endDevice(unsigned device);
 
-  // Runs `body` with an attribute of a device's.
+  // Runs `body` with an attribute of a device's graph memory.
   template <typename Body>
   CUresult onAttribute(unsigned device, CUgraphMem_attribute which, Body&& body) {
     std::lock_guard lock(mutex);
@@ -92,7 +92,7 @@ class GraphMemories {
 
  private:
   friend class GraphMemory;
-  // Under the mutex. nullptr if no such memory is there.
+  // The memory that contains the address; nullptr if none. Under the mutex.
   const GraphMemory* around(uint64_t address) const;
   struct Amounts {
     uint64_t used = 0, usedHigh = 0, reserved = 0, reservedHigh = 0;
@@ -100,10 +100,10 @@ class GraphMemories {
   };
 
   Session& session;
-  std::atomic<bool> anyMade{false};  // ever
+  std::atomic<bool> anyMade{false};  // whether there has ever been any
   mutable std::mutex mutex;
   std::map<uint64_t, GraphMemory*> known;                      // by address
-  std::map<uint64_t, std::shared_ptr<GraphMemory>> allocated;  // those that are
+  std::map<uint64_t, std::shared_ptr<GraphMemory>> allocated;  // allocated by a launch and not freed
   std::array<Amounts, maxDevices> amounts;
 };
 

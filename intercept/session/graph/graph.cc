@@ -118,11 +118,11 @@ CUresult Graph::admits(const NodeWork& work) const {
 }
 
 std::vector<GraphNode*> Graph::ordered() const {
-  std::unordered_map<const GraphNode*, size_t> missing;  // how many of those before it have no place yet
+  std::unordered_map<const GraphNode*, size_t> missing;  // how many of its dependencies are not in the order yet
   std::unordered_map<const GraphNode*, std::vector<GraphNode*>> after;
   std::vector<GraphNode*> order;
   auto isLater = [](const GraphNode* a, const GraphNode* b) { return a->handle > b->handle; };
-  std::vector<GraphNode*> ready;  // a heap: the oldest first
+  std::vector<GraphNode*> ready;  // a heap: the oldest node first
   for (auto& node : nodes) {
     missing[node.get()] = node->before.size();
     for (auto& edge : node->before) after[edge.from].push_back(node.get());

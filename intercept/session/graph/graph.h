@@ -1,7 +1,7 @@
-// A graph as the program builds it: data of the program's process alone. The worker knows executable graphs only (executable.h), so
-// building, reading and capturing a graph sends nothing.
+// A graph as the program builds it: data of the program's process only. The worker knows only executable graphs (executable.h), so
+// building, querying and capturing a graph sends no frames.
 //
-// As CUDA says, a graph is not to be used by two threads at a time. All of it stays in the program over a suspend.
+// As in CUDA, two threads must not use a graph at the same time. Stays in the program over a suspend.
 #pragma once
 
 #include <cuda.h>
@@ -26,18 +26,18 @@ struct GraphNode {
   uint64_t handle = 0;  // the program's
   Graph* graph = nullptr;
   NodeWork work;
-  std::vector<GraphEdge> before;  // what it depends on, each node once
-  uint64_t origin = 0;            // the handle of the node of which this is the copy
-  uint64_t endsSince = 0;         // a larger number the later nothing came behind it any more
+  std::vector<GraphEdge> before;  // its dependencies, each node once
+  uint64_t origin = 0;            // the handle of the node of which this is a copy
+  uint64_t endsSince = 0;         // grows with the time at which the last dependent node was removed
 
   CUgraphNodeType type() const { return typeOf(work); }
   bool isDeviceUpdatable() const { return deviceNodeOf(work) != nullptr; }
-  std::vector<GraphEdge> after() const;  // what depends on it
+  std::vector<GraphEdge> after() const;  // the nodes that depend on it
 };
 
 class Graph : public std::enable_shared_from_this<Graph> {
  public:
-  // Without `conditions` of another graph, in which this is the body of a node, it has its own.
+  // With `conditions`, this is the body of a conditional node of the graph that has them; else it has its own.
   explicit Graph(Graphs& table, std::shared_ptr<Conditions> conditions = nullptr)
       : isBody(conditions != nullptr),
         conditions(isBody ? std::move(conditions) : std::make_shared<Conditions>()),
@@ -46,45 +46,45 @@ class Graph : public std::enable_shared_from_this<Graph> {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  uint64_t handle = 0;  // the program's; 0: it has none, as the copy in a child node before it is asked for
-  UserReferences held;  // of the program's objects
+  uint64_t handle = 0;  // the program's; 0: none, as for a child node's copy before the program asks for it
+  UserReferences held;  // user objects of the program
   const bool isBody;    // of a conditional node, with which it ends
-  bool isMoved = false;  // into a child's node, with which it ends
+  bool isMoved = false;  // into a child node, with which it ends
   const std::shared_ptr<Conditions> conditions;
 
-  // CUDA_ERROR_NOT_SUPPORTED if the graph cannot have such a node: bodies of conditional nodes have no memory of graphs. What
-  // else they cannot run is refused when they are instantiated. CUDA_ERROR_INVALID_VALUE for a second free of memory.
+  // CUDA_ERROR_NOT_SUPPORTED if the graph cannot have such a node: bodies of conditional nodes cannot have memory nodes. Other work that
+  // they cannot run is refused at instantiation. CUDA_ERROR_INVALID_VALUE for a second free of the same memory.
   CUresult admits(const NodeWork& work) const;
-  // In the order in which they were made.
+  // In the order of creation.
   const std::vector<std::unique_ptr<GraphNode>>& all() const { return nodes; }
-  // As a program lists them: all, and those that depend on none.
+  // For the program's queries: all nodes, and those without dependencies.
   std::vector<GraphEdge> listed() const;
   std::vector<GraphEdge> roots() const;
   GraphNode& add(NodeWork work, std::vector<GraphEdge> before);
-  // With its edges.
+  // Removes its edges too.
   void remove(GraphNode& node);
-  // CUDA_ERROR_INVALID_VALUE if there is such an edge, or for remove() none.
+  // CUDA_ERROR_INVALID_VALUE if addEdge()'s edge exists, or removeEdge()'s does not.
   CUresult addEdge(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data);
   CUresult removeEdge(GraphNode& from, GraphNode& to);
-  // A copy, nodes of child graphs included. Without a handle.
+  // A copy that includes the nodes of child graphs. It has no handle.
   std::shared_ptr<Graph> clone() const;
-  // The program's handle of one that something else holds.
+  // The program's handle of a graph that something else holds.
   uint64_t lent() { return table.lend(*this); }
-  // Not if it has nodes that allocate or free memory, or conditional ones, or such as kernels may change, or ends with a node.
+  // False if it has nodes that allocate or free memory, conditional or device-updatable nodes, or ends with a node.
   bool canBeCopied() const;
-  // Whether the other is this one, or in it, at any depth.
+  // Whether `other` is this graph or contained in it, at any depth.
   bool has(const Graph& other) const;
-  // Every node behind those that it depends on, else in the order of making. Empty if there is a cycle (or no node).
+  // Topological order, otherwise the order of creation. Empty if there is a cycle (or no node).
   std::vector<GraphNode*> ordered() const;
 
  private:
-  // What came behind a node does not any more.
+  // Called when the last node that depended on `node` has been removed.
   void noteEnd(GraphNode& node);
 
   Graphs& table;
   std::vector<std::unique_ptr<GraphNode>> nodes;
   uint64_t lastEnd = 0;
-  std::set<const GraphMemory*> freed;  // by nodes, which cannot be removed
+  std::set<const GraphMemory*> freed;  // by free nodes, which cannot be removed
 };
 
 }  // namespace vgpu::client

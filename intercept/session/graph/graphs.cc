@@ -40,7 +40,7 @@ CUresult Graphs::findMovable(uint64_t handle, const Graph& into, std::shared_ptr
 
 void Graphs::move(Graph& child) {
   std::lock_guard lock(mutex);
-  graphs.at(child.handle).owned.reset();  // the node has it too
+  graphs.at(child.handle).owned.reset();  // the node holds it too
   child.isMoved = true;
 }
 
@@ -51,7 +51,7 @@ GraphNode* Graphs::findNode(uint64_t handle) const {
 }
 
 bool Graphs::remove(uint64_t handle) {
-  std::shared_ptr<Graph> last;  // ends without the lock
+  std::shared_ptr<Graph> last;  // destroyed after the lock is released
   std::lock_guard lock(mutex);
   auto found = graphs.find(handle);
   if (found == graphs.end() || found->second.owned == nullptr) return false;

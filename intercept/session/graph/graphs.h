@@ -1,6 +1,6 @@
-// The handles of graphs and of their nodes. They count up and are never used again.
+// The handles of graphs and of their nodes. They are counted up and never reused.
 //
-// Any thread; `mutex` is a leaf. All of it stays in the program's process over a suspend.
+// Any thread; `mutex` is a leaf lock. Stays in the program's process over a suspend.
 #pragma once
 
 #include <cuda.h>
@@ -21,21 +21,21 @@ class Graphs {
  public:
   explicit Graphs(GraphMemories& memories) : memories(memories) {}
 
-  // An empty graph, without a handle; one that is the body of a node of a graph with these conditions.
+  // make(): an empty graph without a handle. makeBody(): one that is a conditional node's body, in a graph with these conditions.
   std::shared_ptr<Graph> make();
   std::shared_ptr<Graph> makeBody(std::shared_ptr<Conditions> conditions);
-  // The program's handle of a graph, which then holds it until it is removed.
+  // Gives the program a handle of a graph; the table then holds the graph until it is removed.
   uint64_t give(const std::shared_ptr<Graph>& graph);
-  // That of one which something else holds, a child node or a capture.
+  // The handle of a graph that something else holds, a child node or a capture.
   uint64_t lend(Graph& graph);
-  // nullptr if there is none.
+  // nullptr if the handle is not live.
   std::shared_ptr<Graph> find(uint64_t handle) const;
   GraphNode* findNode(uint64_t handle) const;
-  // One that a child's node in `into` can take over (CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE), or CUDA's error; from move() on that node has it,
-  // and the program's handle is lent.
+  // Finds a graph that a child node in `into` can take over (CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE), or returns CUDA's error. From move() on
+  // the node owns it, and the program's handle is only lent.
   CUresult findMovable(uint64_t handle, const Graph& into, std::shared_ptr<Graph>& child) const;
   void move(Graph& child);
-  // False if there is none, or the program may not destroy it.
+  // False if there is none, or if the program may not destroy it.
   bool remove(uint64_t handle);
 
  private:
@@ -44,7 +44,7 @@ class Graphs {
   void leave(const GraphNode& node);
   void leave(const Graph& graph);
 
-  // Beyond the kinds of objects (vgpu/api/handle.h): such a handle is never taken for one of the session's.
+  // Outside the range of object kinds (vgpu/api/handle.h): such a handle is never taken for one of the session's objects.
   static constexpr uint64_t graphHandles = uint64_t{0xfe} << 52, nodeHandles = uint64_t{0xff} << 52;
 
   struct Known {

@@ -1,7 +1,7 @@
-// Executable graphs that kernels launch. A kernel knows one by an address of the driver's, which is therefore the handle that the
-// program has; the session's own handle belongs to it.
+// Executable graphs that kernels can launch. A kernel knows such a graph by an address of the driver's, so the program's handle is that
+// address; this maps it to the session's own handle.
 //
-// Any thread; `mutex` is a leaf. All of it stays in the program over a suspend, after which the addresses are the same (docs/graphs.md).
+// Any thread; `mutex` is a leaf lock. Stays in the program over a suspend, after which the addresses are the same (docs/graphs.md).
 #pragma once
 
 #include <atomic>
@@ -13,9 +13,9 @@ namespace vgpu::client {
 
 class LaunchableGraphs {
  public:
-  // The session's handle of a program's, which may be that already.
+  // The session's handle for a program's handle, which may already be the session's.
   uint64_t resolve(uint64_t handle) const {
-    if (count.load(std::memory_order_relaxed) == 0) return handle;  // a program has told its other threads of one by itself
+    if (count.load(std::memory_order_relaxed) == 0) return handle;  // relaxed: programs order their threads
     std::lock_guard lock(mutex);
     auto found = handles.find(handle);
     return found == handles.end() ? handle : found->second;

@@ -11,7 +11,7 @@ namespace vgpu::client {
 
 namespace {
 
-// Before compute capability 10 a driver has no such attribute of nodes.
+// Before compute capability 10 the driver has no such node attribute.
 bool hasPreferredClusters(const Session& session, const KernelWork& work) {
   return session.devices[handleDevice(work.function)].attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 10;
 }

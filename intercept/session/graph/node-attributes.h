@@ -1,4 +1,4 @@
-// Attributes of a kernel's node, as the program asks for them and sets them.
+// Attributes of kernel nodes, as the program queries and sets them.
 #pragma once
 
 #include <cuda.h>
@@ -10,15 +10,15 @@ namespace vgpu::client {
 class Session;
 class Thread;
 
-// CUDA_ERROR_INVALID_VALUE for one that nodes do not have.
+// CUDA_ERROR_INVALID_VALUE for an attribute that nodes do not have.
 CUresult getAttribute(const KernelWork& work, CUlaunchAttributeID id, CUlaunchAttributeValue& value);
-// Of a node that kernels may change, `value` gets what they know it by.
+// If the node becomes device-updatable, `value` receives the handle by which kernels know it.
 CUresult setAttribute(Thread& thread, KernelWork& work, CUlaunchAttributeID id, CUlaunchAttributeValue& value);
 
-// cuda.h, cuGraphInstantiate: a captured kernel has its stream's priority, unless its launch has one.
+// cuda.h, cuGraphInstantiate: a captured kernel gets its stream's priority, unless its launch sets one.
 void takePriority(const Session& session, uint64_t stream, KernelWork& work);
 
-// In any order.
+// Compares the attributes in any order.
 bool hasSameAttributes(const KernelWork& a, const KernelWork& b);
 
 }  // namespace vgpu::client

@@ -8,7 +8,7 @@ namespace vgpu::client {
 
 namespace {
 
-// The parameters of a type that the structure for all types has too, its context apart.
+// A request from parameters of one type, converted to the structure for all types; without the context.
 template <typename Params, typename Fill>
 NodeRequest request(CUgraphNodeType type, const Params* params, Fill&& fill) {
   NodeRequest made;
@@ -18,7 +18,7 @@ NodeRequest request(CUgraphNodeType type, const Params* params, Fill&& fill) {
   return made;
 }
 
-// What parameters of a type have of the structure for all.
+// The size of the parameters of one type in the structure for all types.
 size_t bytesOf(const CUgraphNodeParams& params) {
   switch (params.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: return sizeof params.kernel;
@@ -37,7 +37,7 @@ size_t bytesOf(const CUgraphNodeParams& params) {
   }
 }
 
-// cuda.h: what is reserved, and bytes behind what a type has, are 0.
+// cuda.h: reserved fields, and bytes after the parameters of the type, must be 0.
 bool hasUnknown(const CUgraphNodeParams& params) {
   auto isSet = [](auto each) { return each != 0; };
   auto rest = std::as_bytes(std::span(params.reserved1)).subspan(bytesOf(params));

@@ -1,19 +1,19 @@
-// What the program asks a node to be: each entry of one type of node is one for any type, with the parameters in the structure that
-// CUDA has for all of them.
+// The program's request for a node: the entries for each type of node are converted to one for any type, with the parameters in CUDA's
+// structure for all types.
 #pragma once
 
 #include <cuda.h>
 
 namespace vgpu::client {
 
-// The parameters of any node. `given` is false if the program gave none, or such as no type has.
+// The parameters of a node of any type. `given` is false if the program passed none, or invalid ones.
 struct NodeRequest {
   CUgraphNodeParams params{};
   bool given = true;
-  CUdeviceptr* address = nullptr;  // where the program gets that of an allocation
-  CUgraph** bodies = nullptr;      // and the bodies of a conditional node
+  CUdeviceptr* address = nullptr;  // receives the address of an allocation
+  CUgraph** bodies = nullptr;      // receives the bodies of a conditional node
 };
-// A child that the node takes over.
+// A child graph of which the node takes ownership.
 inline bool isMove(const NodeRequest& request) {
   return request.given && request.params.type == CU_GRAPH_NODE_TYPE_GRAPH &&
          request.params.graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
@@ -27,7 +27,7 @@ NodeRequest requestOf(const CUDA_HOST_NODE_PARAMS* params);
 NodeRequest requestOf(const CUDA_BATCH_MEM_OP_NODE_PARAMS* params);
 NodeRequest requestOf(CUgraphNodeParams* params);
 NodeRequest allocationOf(CUDA_MEM_ALLOC_NODE_PARAMS* params);
-// Of a type whose parameters are one handle or address.
+// For a type whose parameters are a single handle or address.
 template <typename Params, typename Value>
 NodeRequest requestOf(CUgraphNodeType type, Params CUgraphNodeParams::*params, Value value) {
   NodeRequest made;

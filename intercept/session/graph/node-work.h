@@ -1,5 +1,5 @@
-// What the node of a graph does, with all that it needs: the program may change or free what it described the node with. Plain
-// values, in the program's process; of a node of an executable graph the worker has the same (docs/graphs.md).
+// The work of a graph node, with copies of all that it needs: the program may change or free the memory with which it described the node.
+// Plain values in the program's process; for an executable graph's node the worker has the same (docs/graphs.md).
 #pragma once
 
 #include <cuda.h>
@@ -28,14 +28,14 @@ struct KernelWork {
   uint64_t function = 0;  // virtual handle
   LaunchShape shape{};
   std::vector<std::byte> parameters;  // one block
-  std::vector<CUlaunchAttribute> attributes;  // that are set, besides cooperation
-  std::shared_ptr<DeviceNode> deviceNode;     // if kernels may change it
-  // As the program is told of them: the places of the parameters in the block, or a list of extra options with the block.
+  std::vector<CUlaunchAttribute> attributes;  // those that are set, except cooperation
+  std::shared_ptr<DeviceNode> deviceNode;     // if it is device-updatable
+  // As the program reads them: pointers to the parameters in the block, or a list of extra options with the block.
   std::vector<void*> pointers, extra;
   size_t blockBytes = 0;
 };
 
-// A copy as the program described it, and as it was understood when it was checked.
+// A copy as the program described it, and its interpretation when it was checked.
 struct CopyWork {
   CUDA_MEMCPY3D given{};
   CopyEnd to, from;
@@ -53,7 +53,7 @@ struct HostWork {
 
 struct EventWork {
   uint64_t event = 0;  // virtual handle
-  bool waits = false;  // for the event; else it records it
+  bool waits = false;  // true: waits for the event; false: records it
 };
 
 struct MemOpsWork {
@@ -80,7 +80,7 @@ struct FreeWork {
   uint64_t address() { return memory->address; }
 };
 
-// Runs bodies as a condition of the graph says. They are the node's own, and the array of their handles is the program's to read.
+// Runs its bodies as a condition of the graph says. The node owns the bodies; the program may read the array of their handles.
 struct ConditionalWork {
   uint64_t condition = 0;  // its number
   CUgraphConditionalNodeType type{};
@@ -88,7 +88,7 @@ struct ConditionalWork {
   std::shared_ptr<std::vector<CUgraph>> handles;
 };
 
-// What a library has done in a captured stream: nodes that only the worker knows.
+// The captured work of a library call: nodes that only the worker knows.
 struct LibraryWork {
   std::shared_ptr<CapturedCall> call;
 };
@@ -96,12 +96,12 @@ struct LibraryWork {
 using NodeWork = std::variant<EmptyWork, KernelWork, CopyWork, FillWork, HostWork, EventWork, MemOpsWork, ChildWork, AllocWork,
                               FreeWork, ConditionalWork, LibraryWork>;
 
-// Of memory of a graph: it stays what it is.
+// Memory nodes of a graph, whose work cannot be changed.
 inline bool isMemory(const NodeWork& work) {
   return std::holds_alternative<AllocWork>(work) || std::holds_alternative<FreeWork>(work);
 }
 
-// How many of the driver's nodes are made of it, and where the program's process comes in.
+// Which driver nodes and which part in the program's process a copy needs.
 enum class CopyForm { onDevice, fromProgram, toProgram, inProgram };
 inline CopyForm formOf(const CopyWork& copy) {
   const bool in = copy.fromWhere == Where::pageable, out = copy.toWhere == Where::pageable;
@@ -109,7 +109,7 @@ inline CopyForm formOf(const CopyWork& copy) {
 }
 inline bool isPageable(const CopyWork& copy) { return formOf(copy) != CopyForm::onDevice; }
 
-// Whether the program's process does a part of it at each launch.
+// Whether the program's process executes a part of it at each launch.
 inline bool runsOnHost(const NodeWork& work) {
   auto* copy = std::get_if<CopyWork>(&work);
   return std::holds_alternative<HostWork>(work) || (copy != nullptr && isPageable(*copy));
@@ -119,7 +119,7 @@ inline bool isRecord(const NodeWork& work) {
   return event != nullptr && !event->waits;
 }
 
-// What is not among a node's parameters stays as it is when they are set.
+// Setting a node's parameters keeps its attributes, which are not among them.
 inline void keepAttributes(NodeWork& work, const NodeWork& before) {
   auto* kernel = std::get_if<KernelWork>(&work);
   auto* now = std::get_if<KernelWork>(&before);
@@ -129,7 +129,7 @@ inline void keepAttributes(NodeWork& work, const NodeWork& before) {
   kernel->shape.cooperative = now->shape.cooperative;
 }
 
-// nullptr unless it is a kernel's node that kernels may change.
+// nullptr unless it is a device-updatable kernel node.
 inline std::shared_ptr<DeviceNode> deviceNodeOf(const NodeWork& work) {
   auto* kernel = std::get_if<KernelWork>(&work);
   return kernel == nullptr ? nullptr : kernel->deviceNode;

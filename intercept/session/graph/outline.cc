@@ -43,13 +43,13 @@ namespace {
 using Result = std::optional<OutlineProblem>;
 OutlineProblem changed(uint64_t node = 0, uint64_t from = 0) { return {CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, node, from}; }
 
-// In the order in which a driver looks at nodes (tests/programs/conformance/golden/graph-updates.txt), which says what it finds first.
+// Pairs nodes in the driver's order (tests/programs/conformance/golden/graph-updates.txt): it decides which difference is found first.
 class Pairing {
  public:
   Pairing(const Outline& now, const Outline& wanted, std::vector<OutlinePair>& pairs)
       : now(now), wanted(wanted), pairs(pairs), ofNow(now.nodes.size(), none), ofWanted(wanted.nodes.size(), none) {}
 
-  // What ends the graphs, the last first, then what those come behind, and so on.
+  // Pairs the nodes on which no other depends, the last first; then their dependencies, and so on.
   Result byEdges() {
     if (now.nodes.size() != wanted.nodes.size() || wanted.ends.size() < now.ends.size()) return changed();
     for (size_t i = 0; i < wanted.ends.size(); ++i) {
@@ -62,7 +62,7 @@ class Pairing {
       if (auto problem = lookAt(one, other, pairByEdges)) return problem;
       if (auto problem = pairDependencies(one, other)) return problem;
     }
-    // Else the rest of it is a circle.
+    // Otherwise the remaining nodes contain a cycle.
     return taken.size() == now.nodes.size() ? std::nullopt : Result(changed());
   }
   Result byOrder() {
@@ -85,7 +85,7 @@ class Pairing {
     ofNow[one] = other, ofWanted[other] = one;
     taken.push_back(one);
   }
-  // Types, and what is inside.
+  // Compares types and inner graphs.
   template <typename Inside>
   Result lookAt(const Outline::Node& one, const Outline::Node& other, Inside&& inside) {
     if (one.type != other.type) return OutlineProblem{CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, other.handle};
@@ -109,8 +109,8 @@ class Pairing {
 
   const Outline &now, &wanted;
   std::vector<OutlinePair>& pairs;
-  std::vector<uint32_t> ofNow, ofWanted;  // by place, the other one's
-  std::vector<uint32_t> taken;            // of `now`, in that order
+  std::vector<uint32_t> ofNow, ofWanted;  // index of the paired node in the other graph
+  std::vector<uint32_t> taken;            // indices in `now`, in the order of pairing
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A graph in the language of Graphviz, a node a box and a dependency an arrow. What is said of a node besides its type and the
-// name of its kernel is what the flags ask for (CUDA Driver API, "cuGraphDebugDotPrint").
+// Prints a graph in Graphviz's language: nodes as boxes, dependencies as arrows. The flags select what is printed of a node besides its
+// type and its kernel's name (CUDA Driver API, "cuGraphDebugDotPrint").
 #include <array>
 #include <bit>
 #include <cstdio>
@@ -54,7 +54,7 @@ class Label {
 
  private:
   bool asked(unsigned flag) const { return (flags & (flag | CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE)) != 0; }
-  // The structure whose fields follow, by the name of the API that the flags choose.
+  // The name of the structure whose fields follow, of the API that the flags select.
   void title(const char* driver, const char* runtime) {
     text << "\\n" << (asked(CU_GRAPH_DEBUG_DOT_FLAGS_RUNTIME_TYPES) ? runtime : driver);
   }
@@ -73,7 +73,7 @@ class Label {
       line("gridDim") << shape.gridX << ", " << shape.gridY << ", " << shape.gridZ;
       line("blockDim") << shape.blockX << ", " << shape.blockY << ", " << shape.blockZ;
       line("sharedMemBytes") << shape.sharedBytes;
-      line("kernelParams") << hexOf(kernel.parameters);  // in the memory's order
+      line("kernelParams") << hexOf(kernel.parameters);  // in memory order
     }
     if (!asked(CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_ATTRIBUTES)) return;
     title("CUkernelNodeAttrValue", "cudaKernelNodeAttrValue");
@@ -126,7 +126,7 @@ class Label {
     for (const CUstreamBatchMemOpParams& each : batch.operations) line("operation") << hexOf(bytesOfValue(each));
   }
 
-  void tell(const ChildWork&) {}  // its nodes are printed
+  void tell(const ChildWork&) {}  // its nodes are printed instead
 
   void tell(const AllocWork& alloc) {
     if (!asked(CU_GRAPH_DEBUG_DOT_FLAGS_MEM_ALLOC_NODE_PARAMS)) return;
@@ -160,9 +160,9 @@ struct Printer {
   FILE* file;
   const HandleTable& handles;
   unsigned flags;
-  size_t edges = 0;  // printed
+  size_t edges = 0;  // how many have been printed
 
-  // A node's number is its place in its graph, so that two programs that build the same graph print the same.
+  // A node's number is its index in its graph, so that two programs that build the same graph print the same.
   void print(const Graph& graph, const std::string& prefix) {
     std::unordered_map<const GraphNode*, size_t> places;
     for (auto& node : graph.all()) {

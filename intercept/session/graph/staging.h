@@ -1,4 +1,4 @@
-// Pinned memory of an executable graph, between the program's pageable memory and the device's (executable.h).
+// Pinned memory of an executable graph, between the program's pageable memory and the device (executable.h).
 #pragma once
 
 #include "intercept/session/failure.h"
@@ -6,7 +6,7 @@
 
 namespace vgpu::client {
 
-// One for each copy: a launch begins when the one before it has ended, so two launches never use it at one time.
+// One for each copy: launches of the graph are ordered, so two launches never use it at the same time.
 class Executable::Staging {
  public:
   static CUresult make(Thread& thread, uint64_t bytes, std::shared_ptr<Staging>& made) {
@@ -25,9 +25,9 @@ class Executable::Staging {
   const uint64_t address, bytes;
 
  private:
-  // The function would write what the GPU has, while it waits.
+  // Refused without shared memory: the host function would have to send the bytes while the GPU waits for it.
   static CUresult refuse() {
-    reportFailure("a graph that copies pageable memory needs a GPU on the program's host; give it memory of cudaMallocHost");
+    reportFailure("a graph that copies pageable memory needs a GPU on the program's host; use memory of cudaMallocHost instead");
     return CUDA_ERROR_NOT_SUPPORTED;
   }
 };

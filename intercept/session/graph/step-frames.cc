@@ -9,7 +9,7 @@ namespace vgpu::client {
 
 namespace {
 
-// A frame that adds or sets a node, with what all of them have.
+// A frame that adds or sets a node, with the fields that all such frames have.
 template <typename Params>
 class NodeFrame : public Call<Params> {
  public:
@@ -133,7 +133,7 @@ CUresult sendMemOps(Thread& thread, const WorkerNode& node, const MemOpsWork& wo
   return frame.post();
 }
 
-// It is never set: another call is another node.
+// Never set: another call needs another node.
 CUresult sendCaptured(Thread& thread, const WorkerNode& node, const LibraryWork& work) {
   NodeFrame<api::Cuda::GraphCapturedParams> frame(thread, node, api::Method::graphCaptured, api::Method::graphCaptured);
   frame->setCall(work.call->handle);

@@ -1,7 +1,7 @@
-// User objects: what the program wants destroyed when no graph needs it any more. The program's references are counted, those of graphs
-// and executable graphs too; with the last one the program's function is called, by the thread that gives it back.
+// User objects: objects that the program wants destroyed once no graph needs them. References of the program, of graphs and of executable
+// graphs are counted; the thread that releases the last one calls the program's function.
 //
-// Any thread; `mutex` is a leaf, and no function is called under it. All of it stays in the program over a suspend.
+// Any thread; `mutex` is a leaf lock, and no function is called under it. Stays in the program over a suspend.
 #pragma once
 
 #include <cuda.h>
@@ -25,7 +25,7 @@ class UserObject {
   void* const data;
 };
 
-// References to objects, by handle.
+// Counted references to objects, by handle.
 class UserReferences {
  public:
   void add(uint64_t handle, const std::shared_ptr<UserObject>& object, uint64_t count) {
@@ -33,7 +33,7 @@ class UserReferences {
     reference.object = object;
     reference.count += count;
   }
-  // False if there are not so many. `last`: is destroyed with the last one.
+  // False if fewer are held. `last`: receives the object if its last reference is removed, for the caller to destroy.
   bool remove(uint64_t handle, uint64_t count, std::shared_ptr<UserObject>& last) {
     auto found = held.find(handle);
     if (found == held.end() || found->second.count < count) return false;
@@ -71,7 +71,7 @@ class UserObjects {
     std::lock_guard lock(mutex);
     return programs.find(handle);
   }
-  // The program's references. CUDA_ERROR_INVALID_VALUE for an object of which it has none, or not so many.
+  // The program's own references. CUDA_ERROR_INVALID_VALUE for an object of which it has none, or fewer than `count`.
   CUresult retain(uint64_t handle, uint64_t count) {
     std::lock_guard lock(mutex);
     auto object = programs.find(handle);

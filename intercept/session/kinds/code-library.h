@@ -7,7 +7,7 @@
 
 namespace vgpu::client {
 
-// Of a live one the pointer is never null.
+// The pointer is never null while the library is live.
 struct CodeLibraryState : ObjectHead {
   std::unique_ptr<CodeLibrary> code;
   void reset() { code.reset(); }

@@ -8,11 +8,11 @@
 namespace vgpu::client {
 
 struct EventState : ObjectHead {
-  std::atomic<uint64_t> stream{0};  // in which it was last recorded
+  std::atomic<uint64_t> stream{0};  // the stream in which it was last recorded
   std::atomic<uint32_t> flags{0};
   EventRecord record;
 
-  // With other sessions, which may record it too: the driver is asked then.
+  // Whether other sessions may record it too: queries then ask the driver.
   bool isShared() const { return (flags.load(std::memory_order_relaxed) & CU_EVENT_INTERPROCESS) != 0; }
 
   void reset() {

@@ -14,13 +14,13 @@
 
 namespace vgpu::client {
 
-// What is set of a function before cuLaunch (intercept/driver/next-launch.h).
+// The settings of a function for its next cuLaunch (intercept/driver/next-launch.h).
 struct NextLaunch {
   static constexpr unsigned mostParameterBytes = 4096;
 
   std::array<unsigned, 3> block{};
   unsigned sharedBytes = 0;
-  std::vector<std::byte> parameters;  // as far as they are set
+  std::vector<std::byte> parameters;  // those set so far
   unsigned parameterBytes = 0;
 };
 
@@ -30,17 +30,17 @@ struct FunctionLayout {
   struct Parameter {
     uint32_t offset, bytes;
   };
-  uint64_t module = 0, context = 0;  // the context is that of the module
+  uint64_t module = 0, context = 0;  // `context`: the module's
   std::string name;
   std::vector<Parameter> parameters;
   uint32_t parameterBytes = 0;
   uint32_t maxThreadsPerBlock = 0, staticSharedBytes = 0;
-  std::atomic<uint32_t> maxPlainThreads{0};  // as maxThreadsPerBlock; 0 if launches have clusters although they ask for none
-  std::array<std::atomic<uint32_t>, 3> cluster{};  // of every launch, in blocks; zeros: what it asks for
+  std::atomic<uint32_t> maxPlainThreads{0};  // maxThreadsPerBlock, or 0 if every launch has clusters
+  std::array<std::atomic<uint32_t>, 3> cluster{};  // the fixed cluster size in blocks; zeros: each launch may request one
   std::atomic<uint32_t> maxDynamicSharedBytes{0};
-  // Launches are checked against what is set of a function.
+  // Keeps attributes that the program sets and against which launches are checked.
   void set(CUfunction_attribute attribute, int value) {
-    const int axis = attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH;  // then height, then depth
+    const int axis = attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH;  // then height and depth
     if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) maxDynamicSharedBytes = static_cast<uint32_t>(value);
     if (axis < 0 || axis > 2) return;
     cluster[axis] = static_cast<uint32_t>(value);
@@ -55,7 +55,7 @@ struct FunctionLayout {
 };
 
 struct FunctionState : ObjectHead {
-  std::unique_ptr<FunctionLayout> layout;  // of a live one never null
+  std::unique_ptr<FunctionLayout> layout;  // never null while the function is live
 
   KnownReplies& replies() const { return layout->replies; }
   void reset() { layout.reset(); }

@@ -13,13 +13,13 @@ struct Multiprocessors {
   uint32_t count = 0, least = 0, alignment = 0;
 };
 
-// Where multiprocessors come from, which is how a worker finds as many again: parts of what a green context or its device has, or
-// all of it. The program keeps it, in the bytes of a CUdevResource that are the driver's own.
+// Where multiprocessors come from, by which a worker finds an equal number again: parts of a green context or a device, or all of it. The
+// program keeps this in the bytes of a CUdevResource that are private to the driver.
 struct ResourceOrigin {
   uint64_t parent = 0;  // the green context that was split; 0: the device
-  uint64_t split = 0;   // the number of that call of cuDevSmResourceSplitByCount; 0: it is not split
+  uint64_t split = 0;   // the number of the cuDevSmResourceSplitByCount call; 0: not split
   uint32_t device = 0;
-  uint32_t flags = 0, least = 0, groups = 0;  // of that call
+  uint32_t flags = 0, least = 0, groups = 0;  // arguments of that call
 };
 
 struct GreenContextState : ObjectHead {
@@ -31,7 +31,7 @@ struct GreenContextState : ObjectHead {
 
 struct ResourceDescriptorState : ObjectHead {
   ResourceOrigin origin;
-  std::vector<uint32_t> parts;  // of the split, the remainder last; empty: it is not split
+  std::vector<uint32_t> parts;  // of the split, the remainder last; empty: not split
   uint32_t multiprocessors = 0;
 };
 

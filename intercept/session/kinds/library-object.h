@@ -19,7 +19,7 @@
 
 namespace vgpu::client {
 
-// The argument block of a call (vgpu/api/library.h). Most are of few bytes, which need no memory of their own.
+// The argument block of a call (vgpu/api/library.h). Most are small and need no allocation.
 class ArgumentBlock {
  public:
   explicit ArgumentBlock(size_t size = 0) : size(size) {
@@ -35,25 +35,25 @@ class ArgumentBlock {
   std::array<std::byte, 48> few;
 };
 
-// An object of a library that has a face. As a library's, it is not to be changed by two threads at a time.
+// An object of a library that has a face. As in the library, two threads must not change it at the same time.
 class LibraryObject {
  public:
-  // Digests of how it was made or what has been set of it: of what decides whether a call succeeds, and of all of it.
+  // Digests of the call that made the object or of its settings: `deciding` of what decides whether a call succeeds, `exact` of everything.
   struct Digests {
     uint64_t deciding = 0, exact = 0;
   };
 
-  // `place`: the program's memory in which the object lies, or ours that the program has the address of, with which `end` is
-  // called when the object ends; null if its handle is the virtual one.
+  // `place`: the memory that contains the handle: the program's, or ours, whose address the program has, and which is passed to `end` when
+  // the object ends; null if the program has the virtual handle itself.
   LibraryObject(uint8_t type, Digests made, void* place, void (*end)(void*))
       : type(type), place(place), ours(end == nullptr ? nullptr : place, end), deciding(made.deciding), exact(made.exact) {}
 
-  const uint8_t type;  // its place in api::objectTypes
+  const uint8_t type;  // index in api::objectTypes
   void* const place;
   std::unique_ptr<void, void (*)(void*)> ours;
   std::array<std::atomic<uint64_t>, api::memberCount> members{};
 
-  // A call that has made it, or set something of it. `key`: what it sets.
+  // A call that made the object or changed a setting. `key`: identifies the setting.
   struct Call {
     uint64_t key = 0;
     Digests digests;
@@ -61,29 +61,29 @@ class LibraryObject {
     uint32_t hostMask = 0;
     ArgumentBlock block;
   };
-  // A description that the worker need not have before something uses it: how it is made, and where.
+  // A description that the worker need not have before its first use: how and where to make it.
   struct Later {
     Call made;
     unsigned device = 0;
     uint64_t context = 0;  // with which it ends
   };
-  std::optional<Later> later;  // none: the worker has had it from the beginning
+  std::optional<Later> later;  // empty: the worker has had it from the start
 
-  // What the worker knows it by; 0 as long as it has none.
+  // The worker's handle of it; 0 while the worker does not have it.
   uint64_t remote() const { return inWorker.load(std::memory_order_acquire); }
   bool isPending() const { return remote() == 0; }
-  // What has been set is of that handle: the first word of each call's block.
+  // Writes the handle into the settings' calls: it is the first word of each block.
   void nameInCalls(uint64_t handle) {
     for (auto& call : settings)
       if (auto block = call.block.bytes(); block.size() >= sizeof handle) std::memcpy(block.data(), &handle, sizeof handle);
   }
-  // The worker has it now, with all that has been set.
-  void isThere(uint64_t handle) { inWorker.store(handle, std::memory_order_release); }  // who finds it finds the calls' blocks
+  // The worker has it now, with all settings.
+  void isThere(uint64_t handle) { inWorker.store(handle, std::memory_order_release); }  // release: for readers of the calls' blocks
 
-  // Of how it was made and of the latest call of each key: the same for objects that are alike.
+  // Digests of the call that made it and of the latest call for each key: equal for identical objects.
   uint64_t content() const { return deciding.load(std::memory_order_relaxed); }
   uint64_t exactContent() const { return exact.load(std::memory_order_relaxed); }
-  // The latest call of each key, in the order in which they were made, for a captured call (captured-settings.h).
+  // The latest call for each key, in order, for a captured call (captured-settings.h).
   const std::vector<Call>& calls() const { return settings; }
   void set(Call call) {
     Digests change = call.digests;

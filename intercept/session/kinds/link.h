@@ -8,7 +8,7 @@
 namespace vgpu::client {
 
 struct LinkState : ObjectHead {
-  std::unique_ptr<Linker> linker;  // of a live one never null
+  std::unique_ptr<Linker> linker;  // never null while the link is live
   void reset() { linker.reset(); }
 };
 

@@ -6,7 +6,7 @@ namespace vgpu::client {
 
 struct ModuleState : ObjectHead {
   uint64_t blob = 0;         // its image
-  uint64_t codeLibrary = 0;  // that it was loaded for (cuLibrary*), or 0
+  uint64_t codeLibrary = 0;  // the library (cuLibrary*) for which it was loaded, or 0
 
   void reset() { blob = codeLibrary = 0; }
 };

@@ -1,4 +1,4 @@
-// References to textures and surfaces (CUtexref, CUsurfref): of a module by their names, or made by cuTexRefCreate.
+// Texture and surface references (CUtexref, CUsurfref): those of a module, looked up by name, and those made by cuTexRefCreate.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 namespace vgpu::client {
 
 struct ReferenceState : ObjectHead {
-  uint64_t module = 0;  // with which it ends; 0: none
-  std::string name;     // in that module
-  std::atomic<uint64_t> image{0};  // what it was last bound to: an array's handle, or a mipmapped one's; 0: neither
+  uint64_t module = 0;  // the module with which it ends; 0: none
+  std::string name;     // its name in that module
+  std::atomic<uint64_t> image{0};  // the handle of the array or mipmapped array to which it was last bound; 0: none
 
   void reset() {
     module = 0;

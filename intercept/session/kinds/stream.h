@@ -8,7 +8,7 @@ namespace vgpu::client {
 
 struct StreamState : ObjectHead {
   LatestNumber lastWork;               // sequence number of its last frame
-  std::atomic<uint64_t> knownDone{0};  // everything up to this sequence number has ended
+  std::atomic<uint64_t> knownDone{0};  // all work up to this sequence number is known to have ended
   std::atomic<uint32_t> flags{0};
   std::atomic<int32_t> priority{0};
   StreamDepth depth;

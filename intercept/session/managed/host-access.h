@@ -1,4 +1,4 @@
-// What the program may do with pages of managed memory.
+// The program's access to pages of managed memory.
 #pragma once
 
 #include <cstdint>

@@ -34,7 +34,7 @@ std::optional<HostPages> HostPages::at(uint64_t address, uint64_t bytes) {
   if (!pages) return std::nullopt;
   void* seen = mmap(pointer(address), bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, file.fd(), 0);
   if (seen == MAP_FAILED) return std::nullopt;
-  if (seen != pointer(address)) {  // a kernel before 4.17 takes the address for a hint
+  if (seen != pointer(address)) {  // a kernel before 4.17 takes the address as a hint
     munmap(seen, bytes);
     return std::nullopt;
   }
@@ -48,7 +48,7 @@ std::optional<HostPages> HostPages::at(uint64_t address, uint64_t bytes) {
 void HostPages::take() {
   isTaken = true;
   allow(first, bytes, HostAccess::none, HostAccess::none);
-  // A child would share the memory with its parent, and has no session that brings it up to date.
+  // A child would share the memory with its parent, but has no session that keeps it up to date.
   madvise(pointer(first), bytes, MADV_DONTFORK);
   madvise(always, bytes, MADV_DONTFORK);
 }

@@ -1,7 +1,7 @@
-// What the program has said about pieces of managed memory: advice, and where it has last prefetched them to. CUDA lets a program
-// ask what it has said; of memory whose preferred location is the host a touch brings more at once.
+// The program's advice for pieces of managed memory, and where it last prefetched them. CUDA lets a program query both. An access to memory
+// whose preferred location is the host moves more pages at a time.
 //
-// Any thread; the mutex is a leaf. Stays in the program's process over a suspend.
+// Any thread; the mutex is a leaf lock. Stays in the program's process over a suspend.
 #pragma once
 
 #include <cuda.h>
@@ -18,9 +18,9 @@ namespace vgpu::client {
 
 struct Advice {
   bool isReadMostly = false;
-  CUmemLocation preferred{}, prefetched{};  // of type CU_MEM_LOCATION_TYPE_INVALID: nowhere
-  uint32_t devices = 0;                     // that access it, a bit each
-  bool byHost = false;                      // so does the host
+  CUmemLocation preferred{}, prefetched{};  // type CU_MEM_LOCATION_TYPE_INVALID: none
+  uint32_t devices = 0;                     // "accessed by" advice, one bit for each device
+  bool byHost = false;                      // the same for the host
 
   bool saysNothing() const {
     return !isReadMostly && preferred.type == CU_MEM_LOCATION_TYPE_INVALID && prefetched.type == CU_MEM_LOCATION_TYPE_INVALID &&
@@ -35,7 +35,7 @@ inline bool isHost(const CUmemLocation& location) {
 
 class ManagedAdvice {
  public:
-  // Of [address, address + bytes), `change` the advice, piece by piece.
+  // Calls `change` with the advice of each piece of [address, address + bytes), which it may modify.
   template <typename Change>
   void change(uint64_t address, uint64_t bytes, Change&& change) {
     std::lock_guard lock(mutex);
@@ -56,7 +56,7 @@ class ManagedAdvice {
     auto next = pieces.upper_bound(address);
     return next != pieces.begin() && isHost(std::prev(next)->second.preferred);
   }
-  // Forgets what was said of an allocation. Pieces of which nothing is said become one, so none is left of what is forgotten.
+  // Forgets the advice for an allocation. Adjacent pieces without advice are joined, so no piece of it is left.
   void forget(uint64_t address, uint64_t bytes) {
     std::lock_guard lock(mutex);
     auto behind = cutAt(address + bytes);
@@ -64,14 +64,14 @@ class ManagedAdvice {
     if (behind->second.saysNothing()) behind = pieces.erase(behind);
     if (behind != pieces.begin() && !std::prev(behind)->second.saysNothing()) pieces.emplace_hint(behind, address, Advice{});
   }
-  // From how many addresses on something else is said than before.
+  // The number of pieces.
   size_t changes() {
     std::lock_guard lock(mutex);
     return pieces.size();
   }
 
  private:
-  // From each address up to the next one. Nothing is said before the first.
+  // The advice from each address up to the next one. Before the first address there is none.
   using Pieces = std::map<uint64_t, Advice>;
   Pieces::iterator cutAt(uint64_t address) {
     auto next = pieces.lower_bound(address);
@@ -81,7 +81,7 @@ class ManagedAdvice {
 
   std::mutex mutex;
   Pieces pieces;
-  std::atomic<bool> anyPreferred{false};  // of the host, so far
+  std::atomic<bool> anyPreferred{false};  // whether the host has ever been preferred
 };
 
 }  // namespace vgpu::client

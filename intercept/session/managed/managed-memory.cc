@@ -16,8 +16,8 @@ namespace vgpu::client {
 
 namespace {
 
-// So often a touch waits for work without holding other threads' work up. Then it does: they give a device more all the time. Not
-// for ever, because the work that it waits for may wait for one of these threads.
+// How often a touch waits for work without stopping other threads, which may keep giving the devices more. After that it stops them, but
+// only for `mostHeldUp`, because the work that it waits for may wait for one of those threads.
 constexpr int polite = 3;
 constexpr auto mostHeldUp = std::chrono::seconds(1);
 
@@ -28,14 +28,14 @@ ByteSpan common(const ByteSpan& a, const ByteSpan& b) {
   return {begin, end > begin ? end - begin : 0};
 }
 
-// Leaves the errors of posted work to the program's next call.
+// Leaves errors of posted work to the program's next call.
 CUresult awaitStream(Thread& thread, uint64_t stream) {
   Call<api::Cuda::StreamSynchronizeParams> frame(thread.of(stream), api::Method::streamSynchronize);
   frame->setStream(stream);
   return frame.reach();
 }
 
-// How much work the devices have been given: a number that grows with each frame of any of them, as each one's count does.
+// A number that grows with every frame that gives any device work.
 uint64_t workGiven(const Session& session) {
   uint64_t sum = 0;
   for (unsigned device = 0; device < session.devices.size(); ++device)
@@ -52,13 +52,13 @@ ManagedMemory::Ranges::iterator ManagedMemory::rangeOf(uint64_t address) {
 ManagedRange& ManagedMemory::insert(ManagedRange range) {
   ByteSpan place = range.place;
   ManagedRange& inserted = ranges.emplace(place.address, std::move(range)).first->second;
-  // Release: a handler that finds an address within finds the handler's own installation done.
+  // Release: a handler that finds an address in the range (acquire) sees that the handler's installation is complete.
   if (place.address < lowest.load(std::memory_order_relaxed)) lowest.store(place.address, std::memory_order_release);
   if (place.end() > highest.load(std::memory_order_relaxed)) highest.store(place.end(), std::memory_order_release);
   return inserted;
 }
 
-// What the memory was used for before is not for the program to see.
+// The program must not see the memory's earlier content.
 CUresult ManagedMemory::fillWithZeros(Thread& thread, unsigned device, ByteSpan span) {
   const uint64_t stream = streamOf(thread, device);
   {
@@ -95,7 +95,7 @@ std::unique_lock<std::mutex> ManagedMemory::hold(const std::function<bool()>& gi
   return lock;
 }
 
-// A touch finds the range before the program loses its pages. What it has written there the worker has, too.
+// The range is inserted first, so that a touch finds it when the program loses access. What the program wrote there is the worker's too.
 void ManagedMemory::take(const std::unique_lock<std::mutex>&, unsigned device, uint64_t address, uint64_t bytes, HostPages pages) {
   ManagedRange& range = insert(ManagedRange(std::move(pages), {address, bytes}, device));
   range.shared = {{range.place}};
@@ -103,8 +103,8 @@ void ManagedMemory::take(const std::unique_lock<std::mutex>&, unsigned device, u
   range.pages.take();
 }
 
-// Several variables may share a page: it is in the range of the first. A variable that modules of several devices have in common is
-// moved by the device of the first; what it has is what all have.
+// Several variables may share a page: the first one's range contains it. A managed variable that modules of several devices share is copied
+// by the first module's device, for all of them.
 CUresult ManagedMemory::addVariable(Thread& thread, unsigned device, uint64_t module, uint64_t address, uint64_t bytes) {
   std::lock_guard lock(mutex);
   giveAll(thread);
@@ -149,7 +149,7 @@ void ManagedMemory::removeModule(uint64_t module) {
 }
 
 std::optional<ByteSpan> ManagedMemory::find(uint64_t address) const {
-  if (!mayHold(address) || inHostArena(address)) return std::nullopt;  // pinned memory is what it is, also in two copies
+  if (!mayHold(address) || inHostArena(address)) return std::nullopt;  // pinned memory counts as pinned, even if it has two copies
   std::lock_guard lock(mutex);
   auto found = const_cast<ManagedMemory*>(this)->rangeOf(address);
   if (found == ranges.end()) return std::nullopt;
@@ -165,8 +165,8 @@ uint64_t ManagedMemory::bytesFrom(uint64_t address) const {
   return found == ranges.end() ? 0 : found->second.place.end() - address;
 }
 
-// Waits until all work has ended that may use managed memory, without `lock`. Other threads may have given the device more
-// meanwhile. Results are for the program's next call, which meets them too.
+// Waits, with `lock` released, until all work that may use managed memory has ended. Other threads may give the devices more work
+// meanwhile. Results are ignored: the program's next call gets them too.
 void ManagedMemory::exclude(Thread& thread, std::unique_lock<std::mutex>& lock) {
   const uint64_t before = gives;
   {
@@ -181,23 +181,23 @@ void ManagedMemory::exclude(Thread& thread, std::unique_lock<std::mutex>& lock) 
 uint64_t ManagedMemory::streamOf(Thread& thread, unsigned device) {
   uint64_t stream = streams[device].load(std::memory_order_relaxed);
   if (stream != 0 && thread.session.handles.isLive(api::Kind::STREAM, stream)) return stream;
-  // The GPU's queues may be fewer than the streams, and one that streams share holds them up together: bytes for a host function must
-  // not stand behind the wait for it. Streams of another priority have other queues.
+  // Streams may share a hardware queue, and then wait for each other's work: bytes for a host function must not queue behind the stream's
+  // wait for that function. Streams of another priority use other queues.
   stream = makeOwnStream(thread, device, thread.session.devices[device].greatestPriority);
-  streams[device].store(stream, std::memory_order_relaxed);  // a number: nothing else is read behind it
+  streams[device].store(stream, std::memory_order_relaxed);  // relaxed: only the number is read
   return stream;
 }
 
-// Inside the gate, where the session does not leave.
+// Checked inside the gate, where the session cannot leave the host.
 bool ManagedMemory::isSameInWorker(Thread& thread, const ManagedRange& range) const {
   if (!range.hasSamePages) return false;
   Gate::Pass inside(thread.session.gate, thread.mark);
   return !hasLeft.load(std::memory_order_relaxed);
 }
 
-// Between the device and the pages, and waits for it.
+// Copies between the device and the pages, and waits for the copy.
 CUresult ManagedMemory::moveRun(Thread& thread, const ManagedRange& range, ByteSpan span, bool toDevice) {
-  InContext onDevice(thread, thread.session.primaryContext(range.device));  // the thread may have no context
+  InContext onDevice(thread, thread.session.primaryContext(range.device));  // the calling thread may have no context
   const uint64_t stream = streamOf(thread, range.device);
   for (auto shared = range.shared.begin(); shared != range.shared.end(); ++shared) {
     ByteSpan part = common(shared->span, span);
@@ -212,8 +212,7 @@ CUresult ManagedMemory::moveRun(Thread& thread, const ManagedRange& range, ByteS
   return CUDA_SUCCESS;
 }
 
-// An error is that of a context that has ended, or of a lost session: the next call returns it, and what the program sees does
-// not matter any more.
+// Errors are those of a context that has ended, or of a lost session: the next call returns them, and the program's data are lost anyway.
 CUresult ManagedMemory::giveAll(Thread& thread) {
   CUresult result = CUDA_SUCCESS;
   for (uint64_t address : std::exchange(opened, {})) {
@@ -234,8 +233,8 @@ CUresult ManagedMemory::giveAll(Thread& thread) {
   return result;
 }
 
-// Work behind the function was given to the device after all pages that the program had then. So there is something to give only
-// if the function has brought some itself.
+// The work after the function in its stream was posted after all pages had been given to the device. So pages must only be given back if
+// the function itself has touched some.
 void ManagedMemory::runInStream(Session& session, const std::function<void()>& function) {
   Thread& thread = Thread::current(session);
   thread.runsHostFunctions = true;
@@ -248,7 +247,7 @@ void ManagedMemory::runInStream(Session& session, const std::function<void()>& f
 }
 
 void ManagedMemory::giveToDevice(Thread& thread) {
-  UsesManaged ownFrames(thread, false);  // the caller's does
+  UsesManaged ownFrames(thread, false);  // not the caller's frame
   std::unique_lock lock(mutex);
   insistentEnded.wait_for(lock, mostHeldUp, [&] { return insistent == 0; });
   if (!touched.load(std::memory_order_relaxed)) return;  // another thread was first
@@ -258,7 +257,7 @@ void ManagedMemory::giveToDevice(Thread& thread) {
   ++gives;
 }
 
-// No work is outstanding that may use the range, and none comes while `mutex` is held.
+// No work that may use the range is outstanding, and none is posted while `mutex` is held.
 void ManagedMemory::bring(Thread& thread, ManagedRange& range, uint64_t address, HostAccess access) {
   if (advice.prefersHost(address)) range.expect(address);
   const auto run = range.touched(address);
@@ -272,7 +271,7 @@ void ManagedMemory::bring(Thread& thread, ManagedRange& range, uint64_t address,
     return range.allow(run, access);
   };
   if (allow()) return;
-  // Too many mappings: all pages go back, which makes one of them.
+  // Too many mappings: giving all pages back joins them into one mapping.
   giveAll(thread);
   KJ_REQUIRE(allow(), "the system refuses access to managed memory; vm.max_map_count may be too low");
 }

@@ -10,7 +10,7 @@ namespace {
 
 static_assert(maxDevices <= UINT8_MAX);
 
-// Of a lease, as the worker is told. Finer divisions stay with the program.
+// Limit of a lease's runs that are sent to the worker. Finer divisions are kept by the client only.
 constexpr size_t mostRuns = 4096;
 
 unsigned arenaOf(uint64_t address) { return static_cast<unsigned>((address - deviceArenaBase) / deviceArenaBytes); }
@@ -34,7 +34,7 @@ void ManagedPlaces::want(Thread& thread, ByteSpan span, unsigned device, bool ma
     if (device == home) return;
     const Lease atHome{std::vector(whole->bytes / leaseGranularity, static_cast<uint8_t>(home))};
     known = leases.emplace(whole->address, atHome).first;
-    anyMoved.store(true, std::memory_order_relaxed);  // who frees and allocates memory is ordered by its own calls
+    anyMoved.store(true, std::memory_order_relaxed);  // relaxed: the program orders its frees and allocations
   }
   auto middleIn = [&](uint64_t at) { return (at - whole->address + leaseGranularity / 2) / leaseGranularity; };
   auto& devices = known->second.devices;
@@ -68,7 +68,7 @@ std::vector<ManagedPlaces::Run> ManagedPlaces::elsewhere() {
   return runs;
 }
 
-// An error of work that has failed is the program's next call's, and memory is used where it is.
+// Errors are ignored: those of failed work are returned by the program's next call, and the memory is used where it is.
 void ManagedPlaces::send(Thread& thread, uint64_t address, Lease& lease, bool mayWait) {
   std::vector<uint32_t> granules, devices;
   for (auto at = lease.devices.begin(); at != lease.devices.end();) {

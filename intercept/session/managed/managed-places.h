@@ -1,11 +1,11 @@
-// On which device each granule of managed memory is to lie, where a session has several that reach each other's memory: on the device
-// of its addresses, until the program wants it on another one (a prefetch, or advice of a preferred location). The worker moves it,
-// at the same addresses, when the devices have no work; until then, and if there is no room, all use it where it is.
+// The device on which each granule of managed memory is to lie, in a session with several devices that are peers: the device of its
+// addresses, until the program wants it elsewhere (a prefetch, or advice of a preferred location). The worker moves it, at the same
+// addresses, when the devices are idle; until then, or if there is no room, all devices use it where it is.
 //
-// A granule belongs to whoever wants its middle: of two slices of an allocation that share one, always the same.
+// A granule goes with the request that covers its middle: of two slices of an allocation that share a granule, always the same one.
 //
-// Any thread, with a current context. `mutex` is held while the worker is asked, which waits for the program's work, but not for long; it
-// comes before the mutexes of Memory. Stays in the program's process over a suspend; the worker's half is in the lease's recipe.
+// Any thread, with a current context. `mutex` is held over the call to the worker, which waits for the program's work only for a short
+// time; it comes before Memory's mutexes. Stays in the program's process over a suspend; the worker's part is in the lease's recipe.
 #pragma once
 
 #include <cuda.h>
@@ -24,16 +24,16 @@ class Thread;
 
 class ManagedPlaces {
  public:
-  // All of `span` is to lie there, if that is a device of several that reach each other. Moves it if the devices have no work soon, and
-  // what could not move before if they have none now.
+  // Requests that all of `span` lie at `location`, if that is a device and the devices are peers. Moves it if the devices become idle soon;
+  // also retries earlier moves if they are idle now.
   void want(Thread& thread, ByteSpan span, const CUmemLocation& location);
-  // The program gets it, and wants no other place yet than that device. Does not wait.
+  // The program gets this memory and has requested no location yet: it belongs on `device`. Does not wait.
   void begin(Thread& thread, ByteSpan span, unsigned device) {
     if (anyMoved.load(std::memory_order_relaxed)) want(thread, span, device, false);
   }
-  // The lease ends.
+  // The lease has ended.
   void forget(uint64_t lease);
-  // What is wanted on another device than that of its addresses, allocated or not.
+  // Granules that belong on another device than that of their addresses, allocated or not.
   struct Run {
     uint64_t address, bytes;
     unsigned device;
@@ -42,15 +42,15 @@ class ManagedPlaces {
 
  private:
   struct Lease {
-    std::vector<uint8_t> devices;  // of each granule
+    std::vector<uint8_t> devices;  // for each granule
     bool isBusy = false;           // the worker could not move all of it yet
   };
   void want(Thread& thread, ByteSpan span, unsigned device, bool mayWait);
   void send(Thread& thread, uint64_t address, Lease& lease, bool mayWait);
 
   std::mutex mutex;
-  std::map<uint64_t, Lease> leases;  // by address: those of which something has been wanted elsewhere
-  std::atomic<bool> anyMoved{false};  // has ever been
+  std::map<uint64_t, Lease> leases;  // by address: leases with a granule that was requested elsewhere
+  std::atomic<bool> anyMoved{false};  // whether anything ever was
 };
 
 }  // namespace vgpu::client

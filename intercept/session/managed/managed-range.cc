@@ -8,8 +8,8 @@ namespace vgpu::client {
 
 namespace {
 
-// In pages. What a touch brings at least, if it is not the only one: to move it takes half as long again as to move a page. And at
-// most: 16 MiB.
+// In pages. The least that a touch brings, unless it is a single touch: moving it takes 1.5 times as long as moving a page. And the most:
+// 16 MiB.
 constexpr size_t piece = 64 * KiB / hostPageBytes, mostAhead = 256 * piece;
 
 static_assert(HostAccess{} == HostAccess::none);
@@ -33,7 +33,7 @@ ByteSpan ManagedRange::spanOf(const Run& run) const {
 ManagedRange::Run ManagedRange::touched(uint64_t address) {
   const size_t page = pageOf(address);
   const bool isFirst = pageAccess[page] == HostAccess::none && touches++ == 0;
-  size_t begin = page, end = page + 1;  // at most
+  size_t begin = page, end = page + 1;  // limits of the run
   if (page == expected) {
     ahead = std::clamp(2 * ahead, piece, mostAhead);
     end = page + ahead;
@@ -65,7 +65,7 @@ bool ManagedRange::allow(const Run& run, HostAccess access) {
   return true;
 }
 
-// One part for what follows each other, which may have been opened twice: to be read, and then to be written.
+// Joins adjacent and overlapping parts: a page may have been opened twice, for reading and then for writing.
 void ManagedRange::joinOpened() {
   std::ranges::sort(opened, {}, &Run::begin);
   size_t parts = 0;

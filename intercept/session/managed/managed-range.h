@@ -1,5 +1,5 @@
-// A piece of managed memory: one address, and two copies of its bytes, in memory of a device, which all devices of the session
-// use, and in pages of the program. Each page the program may access, or the device has the newer bytes of it.
+// A piece of managed memory: one address and two copies of its bytes, one in memory of a device, which all devices of the session use, and
+// one in pages of the program. For each page, either the program has access, or the device has the newer bytes.
 //
 // Plain state of ManagedMemory, which synchronizes it. Stays in the program's process over a suspend, as its pages do.
 #pragma once
@@ -22,39 +22,39 @@ struct ByteSpan {
 
 class ManagedRange {
  public:
-  // Whole pages.
+  // `place`: whole pages.
   ManagedRange(HostPages pages, ByteSpan place, unsigned device);
 
   const ByteSpan place;
   const unsigned device;
   HostPages pages;
-  // The worker's are the same, unless the session has left the program's host.
+  // Whether the worker has the same pages, unless the session has left the program's host.
   bool hasSamePages = false;
-  // What of the place has a copy on the device: all of an allocation; of the pages around variables, these. A variable that modules
-  // of several devices share is there once for each.
+  // The parts that have a copy on the device: a whole allocation, or the variables in the pages. A variable that modules of several devices
+  // share is listed once for each.
   struct Shared {
     ByteSpan span;
     uint64_t module = 0;
   };
   std::vector<Shared> shared;
-  // Until a device may have written it: how much work the devices had been given when this was made. What the device has are zeros.
+  // While no device may have written it: how much work the devices had been given when this range was made. The device's bytes are zeros.
   std::optional<uint64_t> zeroUntil;
 
-  // Pages with the same access, from first to last.
+  // Pages [begin, end) with the same access.
   struct Run {
     size_t begin = 0, end = 0;
     HostAccess access = HostAccess::none;
   };
   HostAccess accessAt(uint64_t address) const { return pageAccess[pageOf(address)]; }
   ByteSpan spanOf(const Run& run) const;
-  // What a touch of `address` brings: the page there, if one touch was all the last time or nobody knows yet, else the 64 KiB
-  // around it, and behind them more at a time if the program goes through memory. All have the access that this page has.
+  // What a touch of `address` brings: only its page, for the first touch or if the last time there was just one; else the 64 KiB around it,
+  // and increasing amounts after it if the program walks through memory. All of these pages have the same access before.
   Run touched(uint64_t address);
-  // The program will go through memory from `address` on.
+  // The program will walk through memory from `address` on.
   void expect(uint64_t address);
-  // Whether the program may access any page.
+  // Whether the program has access to any page.
   bool isOpen() const { return !opened.empty(); }
-  // Calls `visit` for each run of what the program may access: as many as it has touched, whatever the size of the range.
+  // Calls `visit` for each run of accessible pages: the cost depends on the touches, not on the size of the range.
   template <typename Visit>
   void forAccessible(Visit visit) {
     joinOpened();
@@ -64,9 +64,9 @@ class ManagedRange {
         visit(Run{begin, end, pageAccess[begin]});
       }
   }
-  // What the program may do from now on. False if the system refuses, and it may do what it could.
+  // Sets the program's access. False if the system refuses; the access is then unchanged.
   bool allow(const Run& run, HostAccess access);
-  // It may access nothing any more: one mapping, which the system never refuses.
+  // Removes the program's access to all pages: leaves one mapping, which the system never refuses.
   void takeAll();
 
  private:
@@ -78,11 +78,11 @@ class ManagedRange {
   void joinOpened();
 
   const size_t pageCount;
-  // Zeros, which have no memory until a page is opened.
+  // Zeros, without physical memory until a page is opened.
   std::unique_ptr<HostAccess[], Free> pageAccess;
-  std::vector<Run> opened;  // since all was taken
-  unsigned touches = 0, touchesBefore = 1;  // since all was taken, and the last time
-  size_t expected = SIZE_MAX, ahead = 1;    // the page that a program which goes on touches next, and how many it got last
+  std::vector<Run> opened;  // since takeAll()
+  unsigned touches = 0, touchesBefore = 1;  // since takeAll(), and before it
+  size_t expected = SIZE_MAX, ahead = 1;    // the next page in a walk through memory, and how many pages the last touch brought
 };
 
 }  // namespace vgpu::client

@@ -23,7 +23,7 @@ constexpr uint64_t continueProtected = 1 << 1;  // UFFDIO_CONTINUE_MODE_WP, newe
 
 void* pageAt(uint64_t address) { return fromWire<void*>(address); }
 
-// One that serves the kernel's accesses too.
+// A userfaultfd that also handles the kernel's accesses.
 kj::AutoCloseFd openWatch() {
   kj::AutoCloseFd fd(static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC)));
   if (fd.get() < 0) {
@@ -49,12 +49,12 @@ void PageWatch::start(Serve serve) {
   if (wish == nullptr || std::string_view(wish) != "userfaultfd" || find() != nullptr) return;
   kj::AutoCloseFd fd = openWatch();
   if (fd.get() < 0) return;
-  auto* watch = new PageWatch(kj::mv(fd), serve);  // its threads use it as long as the process lives
+  auto* watch = new PageWatch(kj::mv(fd), serve);  // never deleted: its threads use it until the process ends
   watch->startReader();
   started.store(watch, std::memory_order_release);
 }
 
-// A child of fork() has its parent's descriptor, with which it would change its parent's memory.
+// A forked child has its parent's userfaultfd, with which it would change its parent's memory: it gets nullptr.
 PageWatch* PageWatch::find() {
   PageWatch* found = started.load(std::memory_order_acquire);
   return found != nullptr && found->process == getpid() ? found : nullptr;
@@ -76,7 +76,7 @@ void PageWatch::readFaults() {
     if (waiting.fetch_sub(1, std::memory_order_relaxed) == 1) startReader();
     const auto& fault = message.arg.pagefault;
     const uint64_t page = fault.address / hostPageBytes * hostPageBytes;
-    // If it cannot be served, the thread goes on to a fault that it gets as a signal.
+    // If it fails, the page is protected, so that the access is repeated and raises a signal.
     if (!serve(fault.address, (fault.flags & (UFFD_PAGEFAULT_FLAG_WRITE | UFFD_PAGEFAULT_FLAG_WP)) != 0,
                static_cast<pid_t>(fault.feat.ptid)))
       mprotect(pageAt(page), hostPageBytes, PROT_NONE);
@@ -92,7 +92,7 @@ bool PageWatch::add(uint64_t address, uint64_t bytes, void* always) {
                           .mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_MINOR | UFFDIO_REGISTER_MODE_WP,
                           .ioctls = 0};
   if (ioctl(fd, UFFDIO_REGISTER, &watched) != 0) return false;
-  // A first page shows whether the kernel can map one that may only be read.
+  // Mapping a first page shows whether the kernel supports read-only mapping.
   if (map(address, hostPageBytes, always, HostAccess::read)) return true;
   uffdio_range all{address, bytes};
   ioctl(fd, UFFDIO_UNREGISTER, &all);
@@ -109,7 +109,7 @@ void PageWatch::allowAgain(uint64_t page, void* always, HostAccess access) {
   if (access == HostAccess::write) makeWritable(page, hostPageBytes);
 }
 
-// Wakes nobody: who waits goes on when the reader of the fault says so.
+// Wakes no threads: the reader of each fault wakes the thread that waits.
 bool PageWatch::map(uint64_t address, uint64_t bytes, void* always, HostAccess access) {
   if (madvise(always, bytes, MADV_POPULATE_WRITE) != 0) return false;
   const uint64_t mode = UFFDIO_CONTINUE_MODE_DONTWAKE | (access == HostAccess::read ? continueProtected : 0);

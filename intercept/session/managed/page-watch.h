@@ -1,13 +1,13 @@
-// Touches of pages that the program may not access, by userfaultfd(2): whoever touches one waits in its page fault, the kernel in a
-// system call too, until a thread of ours has let it go on. Instead of page protection and its signal (touch-faults.h), if
-// VGPU_MANAGED_FAULTS=userfaultfd asks for it: it is slower (docs/managed-memory.md). Needs Linux 6.4, CAP_SYS_PTRACE or access to
-// /dev/userfaultfd, and to lock memory: a page that is swapped out comes back without a fault that we see.
+// Touches of pages that the program may not access, by userfaultfd(2): the touching thread waits in its page fault, also inside a system
+// call, until a thread of ours lets it continue. Used instead of page protection and its signal (touch-faults.h) if
+// VGPU_MANAGED_FAULTS=userfaultfd requests it: it is slower (docs/managed-memory.md). Needs Linux 6.4, CAP_SYS_PTRACE or access to
+// /dev/userfaultfd, and permission to lock memory: a swapped-out page would return without a fault that we see.
 //
-// What the program may not access has no entry in its page table, although the file has the page; what it may only read is protected
-// from writing there. A child of fork() has none of this. A process with a userfaultfd cannot be saved by CRIU.
+// A page that the program may not access has no page-table entry, although the file has the page; a page that it may only read is
+// write-protected. A child of fork() inherits none of this. CRIU cannot save a process with a userfaultfd.
 //
-// Owns the descriptor and the threads that read it. One thread always waits for the next fault: the one before may wait for work
-// that waits for this one. Any thread; lives as long as the process.
+// Owns the descriptor and the threads that read it. One thread is always waiting for the next fault: serving the previous one may wait for
+// work that waits for this one. Any thread; lives as long as the process.
 #pragma once
 
 #include <kj/io.h>
@@ -22,20 +22,19 @@ namespace vgpu::client {
 
 class PageWatch {
  public:
-  // Lets the thread `toucher` of this process read or write the page; false if it cannot. Called by a thread of ours.
+  // Gives the thread `toucher` of this process read or write access to the page; false if impossible. Called by a thread of ours.
   using Serve = bool (*)(uint64_t address, bool writes, pid_t toucher);
 
-  // Begins to serve, if that is asked for and allowed. Once in a process.
+  // Starts it, if it is requested and permitted. Once for the process.
   static void start(Serve serve);
-  // What has been started in this process.
+  // The one that was started in this process; else nullptr.
   static PageWatch* find();
 
-  // From now on, of a shared mapping that the program may read and write, and of which `always` is another mapping. False if the
-  // system refuses.
+  // Watches a shared mapping that the program may read and write, and of which `always` is another mapping. False if the system refuses.
   bool add(uint64_t address, uint64_t bytes, void* always);
-  // What the program may do with pages with which it could do `before` until now.
+  // Changes the program's access to pages from `before` to `access`.
   bool allow(uint64_t address, uint64_t bytes, void* always, HostAccess before, HostAccess access);
-  // The same of a page that may have lost its entry.
+  // Restores a page's access if its page-table entry may have been dropped.
   void allowAgain(uint64_t page, void* always, HostAccess access);
 
  private:
@@ -48,7 +47,7 @@ class PageWatch {
   const kj::AutoCloseFd fd;
   const Serve serve;
   const pid_t process;
-  std::atomic<unsigned> waiting{0};  // readers
+  std::atomic<unsigned> waiting{0};  // threads that read the descriptor
 };
 
 }  // namespace vgpu::client

@@ -1,8 +1,8 @@
-// Calls in which the kernel accesses memory of the program that may be managed: its access of a page that the program may not
-// access is an error (EFAULT) and no fault that anybody could serve. So the pages are brought first. Where another thread has
-// given them to the device again before the call accessed them, the call is made with memory of our own instead, which nobody
-// takes: bytes are copied between that and the program's by touching it. What a call receives may be lost if the kernel cannot store
-// it (a datagram, the count of an eventfd), so few bytes are received in memory of our own at once.
+// Calls in which the kernel accesses memory of the program that may be managed: the kernel's access to a page that the program may not
+// access is an error (EFAULT), not a fault that could be served. So the pages are brought first. If another thread gives them to the device
+// again before the call accesses them, the call is repeated with a buffer of ours instead, which is copied from or to the program's memory
+// by touching it. Received data may be lost if the kernel cannot store them (a datagram, the count of an eventfd), so small receives use a
+// buffer of ours immediately.
 #pragma once
 
 #include <limits.h>
@@ -18,14 +18,14 @@
 
 namespace vgpu::client {
 
-// What a call needs to know of managed memory (touch-faults.h); tests have their own.
+// The functions of managed memory that a call needs (touch-faults.h); tests have their own.
 struct ManagedAccess {
   bool (*bring)(const void* memory, uint64_t bytes, bool writes);
   uint64_t (*bytesFrom)(const void* memory);
 };
 
-// Memory of our own in the place of what of `vectors` is managed. Ends with the first vector of which only a part is: a call
-// moves fewer bytes then, as it may.
+// Buffers of ours that replace the managed parts of `vectors`. Ends with the first vector of which only a part is managed: the call then
+// moves fewer bytes, which is allowed.
 class OwnVectors {
  public:
   OwnVectors(const iovec* vectors, size_t count, bool kernelWrites, const ManagedAccess& access) : isForKernel(kernelWrites) {
@@ -43,7 +43,7 @@ class OwnVectors {
   const iovec* data() const { return ours.data(); }
   size_t size() const { return ours.size(); }
 
-  // The program gets what the kernel has written: `moved` bytes, from the first vector on.
+  // Copies what the kernel has written to the program: `moved` bytes, starting with the first vector.
   void finish(size_t moved) const {
     for (size_t i = 0; isForKernel && i < ours.size() && moved != 0; ++i) {
       const size_t bytes = std::min(moved, ours[i].iov_len);
@@ -58,13 +58,13 @@ class OwnVectors {
   std::vector<std::unique_ptr<char[]>> pieces;
 };
 
-// What the kernel writes at once in memory of our own: more than a datagram or a record has.
+// Receives of at most this size use a buffer of ours immediately: larger than any datagram or record.
 constexpr size_t mostReceivedAtOnce = 64 << 10;
 
-// `call(vectors, count)`, in which the kernel accesses what the vectors name.
+// Makes `call(vectors, count)`, in which the kernel accesses the vectors' memory.
 template <typename Call>
 ssize_t accessedBy(const iovec* vectors, size_t count, bool kernelWrites, const ManagedAccess& access, Call&& call) {
-  if (vectors == nullptr || count > IOV_MAX) return call(vectors, count);  // the kernel says what is wrong
+  if (vectors == nullptr || count > IOV_MAX) return call(vectors, count);  // the kernel reports the error
   const int before = errno;
   size_t bytes = 0;
   bool isManaged = false;
@@ -88,13 +88,13 @@ ssize_t accessedBy(const iovec* vectors, size_t count, bool kernelWrites, const 
   errno = before;
   const ssize_t result = call(vectors, count);
   if (result != -1 || errno != EFAULT) return result;
-  look();  // it may have become so meanwhile
+  look();  // it may have become managed meanwhile
   errno = EFAULT;
   return isManaged ? callWithOwn() : result;
 }
 
-// The same for a file of the C library, which moves large pieces by system calls of its own: `move(memory, bytes)` moves some of
-// them. How many bytes were moved.
+// The same for a file of the C library, which moves large pieces by its own system calls: `move(memory, bytes)` moves some of them. Returns
+// how many bytes were moved.
 template <typename Byte, typename Move>
 size_t movedBy(FILE* file, Byte* memory, size_t bytes, bool kernelWrites, const ManagedAccess& access, Move&& move) {
   constexpr size_t pieceBytes = 64 << 10;

@@ -1,7 +1,7 @@
-// What the kernel accesses through the arguments of a system call, or of a function of the C library that makes one: a row for each
-// (intercept/libc/system-calls.inc). A call with managed memory in it is made with memory of our own in its place if a row says how
-// many bytes that is: so nobody takes it meanwhile, and no call is made twice. Large buffers are brought first (system-access.h), and
-// so is what the kernel keeps using at its address, or whose size only the callee knows.
+// The memory that the kernel accesses through the arguments of a system call, or of a C library function that makes one: a row for each
+// (intercept/libc/system-calls.inc). If a row gives the size of an argument in managed memory, the call is made with a copy of ours: so no
+// thread can take the memory meanwhile, and no call is made twice. Large buffers are brought first instead (system-access.h), and so is
+// memory that the kernel keeps using at its address, or whose size only the kernel knows.
 #pragma once
 
 #include <sys/socket.h>
@@ -18,12 +18,12 @@ namespace vgpu::client {
 
 using CallArguments = std::array<uint64_t, 6>;
 
-// How many bytes an argument points to: so many, or so many for each that another argument counts, which is a size_t, or an int; as
-// many as the socklen_t that another argument points to says; a set of as many bits as another argument says.
+// The size of the memory to which an argument points: fixed, or a multiple of another argument, a size_t (counted) or an int (few); the
+// value of the socklen_t to which another argument points; or a set of as many bits as another argument says.
 struct ArgumentBytes {
   enum class Rule : uint8_t { counted, few, pointed, bits };
   Rule rule = Rule::counted;
-  uint8_t of = 6;  // an argument; 6: none
+  uint8_t of = 6;  // index of that argument; 6: none
   uint32_t unit = 1;
 
   constexpr ArgumentBytes(uint32_t bytes) : unit(bytes) {}
@@ -32,7 +32,7 @@ struct ArgumentBytes {
     if (of == 6) return unit;
     switch (rule) {
       case Rule::counted: return arguments[of] * unit;
-      case Rule::few: return uint64_t{static_cast<uint32_t>(arguments[of])} * unit;  // the other half of the register is anything
+      case Rule::few: return uint64_t{static_cast<uint32_t>(arguments[of])} * unit;  // the upper half of the register is undefined
       case Rule::pointed: return arguments[of] == 0 ? 0 : *fromWire<const socklen_t*>(arguments[of]);
       default: return (uint64_t{static_cast<uint32_t>(arguments[of])} + 63) / 64 * 8;
     }
@@ -45,12 +45,12 @@ constexpr ArgumentBytes bits(uint8_t argument) { return {ArgumentBytes::Rule::bi
 
 struct CallArgument {
   enum class Use : uint8_t {
-    value,                      // no pointer, or one that the kernel does not follow
-    text,                       // read up to its zero
+    value,                      // not a pointer, or one that the kernel does not follow
+    text,                       // read up to its terminating zero
     in, out,                    // read; read and written
-    place,                      // used at its address, of unknown size: as far as the page goes
+    place,                      // used at its address, with unknown size: up to the end of its page
     gives, takes,               // a large buffer, read or written
-    givesVectors, takesVectors  // an array of such buffers, as many as the next argument says
+    givesVectors, takesVectors  // an array of such buffers; the next argument is their number
   };
   Use use = Use::value;
   ArgumentBytes bytes = 0;
@@ -64,7 +64,7 @@ constexpr CallArgument takes(uint8_t count) { return {CallArgument::Use::takes, 
 
 using SystemCall = std::array<CallArgument, 6>;
 
-// Memory of our own with the bytes of `program`, while a call uses it. What the call changes is the program's when it ends.
+// A copy of ours of the bytes at `program`, for use by a call. Changes are copied back when the call ends.
 class OwnMemory {
  public:
   OwnMemory(void* program, uint64_t bytes, bool isWritten)
@@ -72,7 +72,7 @@ class OwnMemory {
     std::memcpy(ours.get(), program, bytes);
   }
   OwnMemory(OwnMemory&&) = default;
-  // Of what the kernel may write: nobody else writes that meanwhile.
+  // For memory that the kernel may write: nobody else writes it meanwhile.
   void finish() const {
     if (isWritten && std::memcmp(program, ours.get(), bytes) != 0) std::memcpy(program, ours.get(), bytes);
   }
@@ -86,8 +86,8 @@ class OwnMemory {
   std::unique_ptr<char[]> ours;
 };
 
-// The managed memory among a call's arguments whose size is known, replaced by our own. What reaches beyond the end of a piece of
-// managed memory stays as it is, for the kernel to refuse.
+// Replaces a call's arguments in managed memory, if their size is known, by copies. An argument that extends beyond the end of its managed
+// piece is left for the kernel to refuse.
 class OwnArguments {
  public:
   OwnArguments(const SystemCall& row, CallArguments& arguments, const ManagedAccess& access) {
@@ -105,7 +105,7 @@ class OwnArguments {
       arguments[i] = toWire(pieces.back().data());
     }
   }
-  // The call's result for the program: some return an argument.
+  // The call's result for the program: a returned argument is translated back.
   uint64_t finish(uint64_t result) const {
     for (auto& piece : pieces) {
       piece.finish();
@@ -118,8 +118,8 @@ class OwnArguments {
   std::vector<OwnMemory> pieces;
 };
 
-// `call(arguments)`, after all places in managed memory have been brought; as often as others take them before the kernel uses them,
-// but not for ever.
+// Makes `call(arguments)` after bringing all places in managed memory. Repeats this, up to a limit, while other threads take the pages
+// before the kernel uses them.
 template <typename Call>
 uint64_t calledAtPlaces(const SystemCall& row, const CallArguments& arguments, const ManagedAccess& access, Call&& call) {
   constexpr uint64_t mostBytes = 4096;
@@ -139,7 +139,7 @@ uint64_t calledAtPlaces(const SystemCall& row, const CallArguments& arguments, c
   }
 }
 
-// `call(arguments)`, of which any may be in managed memory.
+// Makes `call(arguments)`, of which any may be in managed memory.
 template <typename Call>
 uint64_t calledWith(const SystemCall& row, CallArguments arguments, const ManagedAccess& access, Call&& call) {
   const int before = errno;
@@ -179,7 +179,7 @@ uint64_t calledWith(const SystemCall& row, CallArguments arguments, const Manage
   return result;
 }
 
-// `call(message)`, which sends it, or receives it.
+// Makes `call(message)`, which sends or receives the message.
 template <typename Call>
 ssize_t movedMessage(msghdr* message, bool isReceived, const ManagedAccess& access, Call&& call) {
   if (message == nullptr) return call(message);

@@ -20,7 +20,7 @@ namespace {
 using SetAction = int (*)(int, const struct sigaction*, struct sigaction*);
 using SetMask = int (*)(int, const sigset_t*, sigset_t*);
 
-// The C library's, behind our own of that name.
+// The C library's sigaction, which ours of the same name hides.
 SetAction systemAction() {
   static const auto found = reinterpret_cast<SetAction>(dlsym(RTLD_NEXT, "sigaction"));
   return found;
@@ -32,20 +32,20 @@ SetMask systemMask() {
 
 bool isIn(const sigset_t& mask, int number) { return sigismember(&mask, number) == 1; }
 
-// The kernel's mask for one of the program's.
+// Translates a mask of the program to the kernel's.
 sigset_t realMask(sigset_t mask) {
   isIn(mask, SIGSEGV) ? sigaddset(&mask, SIGSTKFLT) : sigdelset(&mask, SIGSTKFLT);
   sigdelset(&mask, SIGSEGV);
   return mask;
 }
 
-// The program's for one of the kernel's.
+// Translates a mask of the kernel to the program's.
 sigset_t programMask(sigset_t mask) {
   isIn(mask, SIGSTKFLT) ? sigaddset(&mask, SIGSEGV) : sigdelset(&mask, SIGSEGV);
   return mask;
 }
 
-// The program has been started with a mask, which all its threads inherit.
+// The program may have been started with SIGSEGV blocked, which all its threads would inherit.
 __attribute__((constructor)) void takeInheritedMask() {
   sigset_t inherited;
   if (systemMask()(SIG_BLOCK, nullptr, &inherited) != 0 || !isIn(inherited, SIGSEGV)) return;
@@ -53,10 +53,10 @@ __attribute__((constructor)) void takeInheritedMask() {
   systemMask()(SIG_SETMASK, &inherited, nullptr);
 }
 
-std::mutex mutex;  // a leaf
-struct sigaction programs {};  // the program's action, once we serve
+std::mutex mutex;  // leaf lock
+struct sigaction programs {};  // the program's action, once the handler is installed
 
-// `toucher`: the thread that touches; 0: the calling one.
+// `toucher`: the touching thread; 0: the calling one.
 bool serve(uint64_t address, bool writes, pid_t toucher) {
   Session* session = Session::find();
   if (session == nullptr || !session->managed.mayHold(address)) return false;
@@ -69,7 +69,7 @@ bool serve(uint64_t address, bool writes, pid_t toucher) {
   return brought && result == CUDA_SUCCESS;
 }
 
-// What would have happened without us in a thread that has blocked `blocked`.
+// Does what would happen without our handler in a thread that has blocked the signals `blocked`.
 void passOn(int number, siginfo_t* info, void* context, const sigset_t& blocked) {
   struct sigaction action;
   {
@@ -80,16 +80,16 @@ void passOn(int number, siginfo_t* info, void* context, const sigset_t& blocked)
   if (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN && !isIn(blocked, SIGSTKFLT)) {
     if ((action.sa_flags & SA_NODEFER) == 0) sigaddset(&action.sa_mask, SIGSEGV);
     const sigset_t meanwhile = realMask(action.sa_mask);
-    systemMask()(SIG_BLOCK, &meanwhile, nullptr);  // until the kernel returns from this signal
+    systemMask()(SIG_BLOCK, &meanwhile, nullptr);  // until the return from this signal
     return (action.sa_flags & SA_SIGINFO) != 0 ? action.sa_sigaction(number, info, context) : action.sa_handler(number);
   }
-  action.sa_handler = SIG_DFL;  // the kernel ignores no fault either
-  systemAction()(number, &action, nullptr);  // the same instruction faults again, and ends the process
+  action.sa_handler = SIG_DFL;  // a fault cannot be ignored
+  systemAction()(number, &action, nullptr);  // the instruction faults again, which ends the process
 }
 
 void onFault(int number, siginfo_t* info, void* context) {
   const int error = errno;
-  constexpr greg_t writeFault = 2;  // of the processor's error code: the access was a write
+  constexpr greg_t writeFault = 2;  // bit of the processor's error code: the access was a write
   const auto& interrupted = *static_cast<ucontext_t*>(context);
   bool writes = (interrupted.uc_mcontext.gregs[REG_ERR] & writeFault) != 0;
   bool isTouch = info->si_code == SEGV_ACCERR && serve(reinterpret_cast<uint64_t>(info->si_addr), writes, 0);
@@ -104,8 +104,8 @@ void serveTouches() {
   if (servesTouches()) return;
   struct sigaction ours {};
   ours.sa_sigaction = onFault;
-  // Not on an alternate stack, which a program makes for few frames: bringing bytes takes as much stack as a copy.
-  ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER;  // the program's action may touch managed memory
+  // Not on an alternate stack, which a program makes small: bringing bytes needs as much stack as a copy.
+  ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER;  // NODEFER: the program's action may touch managed memory
   sigemptyset(&ours.sa_mask);
   KJ_REQUIRE(systemAction()(SIGSEGV, &ours, &programs) == 0, "no handler for managed memory can be installed", errno);
   programs.sa_mask = programMask(programs.sa_mask);

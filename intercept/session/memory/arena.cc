@@ -42,7 +42,7 @@ uint64_t Arena::allocateIn(Ranges::iterator range, uint64_t address, uint64_t as
   return address;
 }
 
-// The range's own entries are those of what is left of it on one side.
+// The map entries of `range` are reused for a part that stays free; a second part needs new ones.
 void Arena::take(Ranges::iterator range, uint64_t address, uint64_t bytes) {
   const uint64_t start = range->first, end = start + range->second, after = address + bytes;
   FreeEntries second;

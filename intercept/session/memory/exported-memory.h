@@ -1,7 +1,6 @@
-// A descriptor that stands for physical memory, or a pool, of this session: one end of a pair of sockets, which the program has,
-// and passes on and duplicates as it likes. As long as any copy of it is open, our end is not hung up. In it lies the name by
-// which another session finds what it stands for (shared-objects.h): whoever has the descriptor can read that, and leaves it
-// there.
+// A file descriptor that stands for physical memory, or a pool, of this session: one end of a socket pair, which the program holds and may
+// pass on and duplicate. While any copy of it is open, our end gets no hang-up. A message queued in it has the name by which another
+// session finds the object (shared-objects.h): every holder of the descriptor can read the name, and leaves it in the queue.
 #pragma once
 
 #include <optional>
@@ -15,9 +14,9 @@ class ExportedMemory {
  public:
   enum class What : uint64_t { physical = 0x7968702d75706776, pool = 0x6f6f702d75706776 };  // "vgpu-phy", "vgpu-poo"
 
-  // The program's end goes to `descriptor`. Nothing if the system has no descriptors left.
+  // `descriptor` receives the program's end. Nothing if the system has no descriptors left.
   static std::optional<ExportedMemory> make(int& descriptor, What what, const SharedName& name);
-  // The name in a descriptor of any session; nothing if it is none of `what`.
+  // The name in a descriptor of any session; nothing if it does not stand for a `what`.
   static std::optional<SharedName> nameIn(int descriptor, What what);
   ExportedMemory(ExportedMemory&& other) noexcept : ours(std::exchange(other.ours, -1)) {}
   ExportedMemory& operator=(ExportedMemory&& other) noexcept {
@@ -26,7 +25,7 @@ class ExportedMemory {
   }
   ~ExportedMemory();
 
-  // Whether the program, or whoever it has given it to, still has the descriptor open.
+  // Whether the program, or a process that it passed the descriptor to, still has it open.
   bool isOpen() const;
 
  private:

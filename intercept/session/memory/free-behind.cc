@@ -1,4 +1,4 @@
-// Memory that graphs used: it is freed when a graph ends, which waits for nothing, and used until launches have run.
+// Memory that graphs used: ending a graph frees it without waiting, but earlier launches may still use it.
 #include "intercept/session/call.h"
 #include "intercept/session/memory/memory.h"
 #include "intercept/session/wait.h"
@@ -12,11 +12,11 @@ void Memory::freeBehind(Thread& thread, uint64_t address, const StreamFence& fen
     freedLater[address] = {fence};
     anyFreedLater.store(true, std::memory_order_relaxed);
   }
-  if (!thread.runsHostFunctions) freePassed(thread);  // a function that a stream waits for does not wait at the gate
+  if (!thread.runsHostFunctions) freePassed(thread);  // a host function, for which a stream waits, must not wait at the gate
   if (anyFreedLater.load(std::memory_order_relaxed)) idleMemory.note(thread.session);
 }
 
-// An error is that of a lost session.
+// Errors are ignored: they are those of a lost session.
 void Memory::freePassed(Thread& thread) {
   if (!anyFreedLater.load(std::memory_order_relaxed)) return;
   std::vector<uint64_t> passed;
@@ -34,7 +34,7 @@ void Memory::freePassed(Thread& thread) {
   for (uint64_t address : passed) settlePassed(thread, address);
 }
 
-// The frame goes into the ring before another allocation can get the addresses.
+// The free's frame enters the ring before another allocation can get the addresses.
 void Memory::settlePassed(Thread& thread, uint64_t address) {
   const bool isHost = inHostArena(address);
   isHost ? postHostFree(thread, address)

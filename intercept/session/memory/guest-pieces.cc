@@ -14,7 +14,7 @@
 namespace vgpu::client {
 namespace {
 
-// A program that gives such memory to O_DIRECT, or whose machine maps it uncached, wants none (docs/virtual-machines.md).
+// For a program that uses such memory with O_DIRECT, or a machine that maps it uncached (docs/virtual-machines.md).
 bool areWanted() {
   const char* copies = getenv("VGPU_PINNED_COPIES");
   return copies == nullptr || atoi(copies) == 0;
@@ -40,7 +40,7 @@ GuestPieces::~GuestPieces() {
   while (!pieces.empty()) drop(pieces.begin()->first);
 }
 
-// Locks do not tell what is this session's own: its slot, and its pieces.
+// The file locks do not show what this session itself holds: its slot and its pieces. These are skipped here.
 std::optional<GuestLocks::Range> GuestPieces::findFree(uint64_t bytes, uint64_t below) const {
   const GuestLocks::Range all = GuestLayout::pieces(memoryBytes);
   const GuestLocks::Range slot = GuestLayout::slot(GuestLayout::slotOf(segment.offset()));
@@ -61,7 +61,7 @@ std::optional<uint64_t> GuestPieces::take(uint64_t address, uint64_t bytes, uint
   if (!canBe(bytes)) return std::nullopt;
   std::lock_guard lock(mutex);
   auto found = findFree(bytes, below);
-  while (found && !locks.tryLock(*found)) found = findFree(bytes, below);  // another program was first
+  while (found && !locks.tryLock(*found)) found = findFree(bytes, below);  // another program took it
   if (!found) return std::nullopt;
   void* wanted = fromWire<void*>(address);
   void* mapped = mmap(wanted, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, segment.fd(),

@@ -1,7 +1,7 @@
-// Pinned memory of a program in a virtual machine that is one memory with its worker's: pieces of what the machine shares with
-// its host (vgpu/wire/guest-file.h), mapped at addresses of the host arena (docs/virtual-machines.md).
+// Pinned memory that a program in a virtual machine shares with its worker: pieces of the memory that the machine shares with its host
+// (vgpu/wire/guest-file.h), mapped at addresses of the host arena (docs/virtual-machines.md).
 //
-// Any thread: `mutex` is a leaf. Stays over a suspend: the next worker maps the same pieces.
+// Any thread; `mutex` is a leaf lock. Survives a suspend: the next worker maps the same pieces.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@ namespace vgpu::client {
 
 class GuestPieces {
  public:
-  // `segment`: of the session. There are no pieces unless that is one of a machine's memory.
+  // `segment`: the session's. There are pieces only if the segment lies in a machine's shared memory.
   explicit GuestPieces(const MemoryFile& segment);
   ~GuestPieces();
   GuestPieces(const GuestPieces&) = delete;
   GuestPieces& operator=(const GuestPieces&) = delete;
 
-  // Of so many bytes, if all that can be pieces were free.
+  // Whether a piece of that size could exist if nothing else used the memory.
   bool canBe(uint64_t bytes = 0) const { return memoryBytes != 0 && bytes <= GuestLayout::pieces(memoryBytes).bytes; }
-  // Maps `bytes` (whole granules) of the machine's memory at `address`: those that end highest, and not above `below`, of which
-  // no program of the machine has any. Returns their place; nothing if there is none. The host may know somebody who has them.
+  // Maps `bytes` (whole granules) of the machine's memory at `address`: the highest range that ends at or below `below` and that no program
+  // of the machine holds. Returns its place; nothing if there is none. The host may still consider the range in use.
   std::optional<uint64_t> take(uint64_t address, uint64_t bytes, uint64_t below = UINT64_MAX);
-  // Lets go of what take() has mapped at `address`, if anything is. The worker does not have it any more.
+  // Unmaps what take() has mapped at `address`, if anything. The worker must have unmapped it before.
   void drop(uint64_t address);
-  // Whether `address` is in a piece.
+  // Whether `address` lies in a piece.
   bool hold(uint64_t address) const;
 
  private:
@@ -37,7 +37,7 @@ class GuestPieces {
 
   const MemoryFile& segment;
   const GuestLocks locks;
-  const uint64_t memoryBytes;  // of all that the machine shares; 0: nothing
+  const uint64_t memoryBytes;  // all that the machine shares; 0: the session is in no machine
   mutable std::mutex mutex;
   std::map<uint64_t, GuestLocks::Range> pieces;  // by address
 };

@@ -16,7 +16,7 @@
 namespace vgpu::client {
 namespace {
 
-constexpr const char* fileName = "vgpu-shared";  // as the system shows it
+constexpr const char* fileName = "vgpu-shared";  // as shown in /proc
 
 kj::AutoCloseFd duplicate(int descriptor) { return kj::AutoCloseFd(fcntl(descriptor, F_DUPFD_CLOEXEC, 0)); }
 
@@ -32,14 +32,14 @@ CUresult HostPhysical::allocate(Thread& thread) {
   Memory& memory = thread.session.memory;
   if (CUresult error = memory.allocateHost(thread, size, 0, HostKind::physical, 0, arenaAddress)) return error;
   if (memory.isShared(arenaAddress)) return CUDA_SUCCESS;
-  memory.freeHost(thread, arenaAddress);  // it has left its host meanwhile
+  memory.freeHost(thread, arenaAddress);  // the session has left its host meanwhile
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult HostPhysical::makeFile(Thread& thread) {
   if (size > machineMemory().availableBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   const MemoryFile made = MemoryFile::create(fileName, size);
-  SignalsBlocked untilThere;  // which would end it
+  SignalsBlocked untilThere;  // a signal would interrupt fallocate()
   if (fallocate(made.fd(), 0, 0, static_cast<off_t>(size)) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
   return give(thread, duplicate(made.fd()));
 }
@@ -48,7 +48,7 @@ CUresult HostPhysical::give(Thread& thread, kj::AutoCloseFd descriptor) {
   GivenFiles& files = thread.session.files();
   file = files.give(kj::mv(descriptor));
   if (file != nullptr) return CUDA_SUCCESS;
-  if (files.isClosed()) return CUDA_ERROR_NOT_SUPPORTED;  // it has left its host meanwhile
+  if (files.isClosed()) return CUDA_ERROR_NOT_SUPPORTED;  // the session has left its host meanwhile
   return thread.session.lost ? thread.session.lossResult() : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -73,7 +73,7 @@ CUresult HostPhysical::exportTo(int& descriptor) const {
   return descriptor < 0 ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
 }
 
-// In this process first: that needs no undoing if the worker refuses.
+// Maps in this process first: SecondMapping's destructor undoes that if the worker refuses.
 CUresult HostPhysical::map(Thread& thread, uint64_t address, std::optional<SecondMapping>& mapping) const {
   auto here = file == nullptr ? thread.session.memory.mapAgain(arenaAddress, size, address)
                               : SecondMapping::at(address, size, file->fd(), 0);

@@ -1,6 +1,6 @@
-// Physical memory of the host (cuMemCreate with such a location): pinned memory of the session, or, if other processes may have it too, a
-// file in memory, sealed against resizing, whose descriptor is the handle that programs pass on. That lives as long as any process has
-// it (docs/ipc.md).
+// Physical memory of the host (cuMemCreate with a host location): pinned memory of the session or, if it is shareable with other processes,
+// an in-memory file, sealed against resizing, whose descriptor is the handle that programs pass on. The file lives as long as any process
+// has it (docs/ipc.md).
 #pragma once
 
 #include <cuda.h>
@@ -16,15 +16,15 @@ class Thread;
 
 class HostPhysical {
  public:
-  // CUDA's results. New memory, all of which is there.
+  // Creates new memory, fully populated. All functions return CUDA's results.
   static CUresult make(Thread& thread, uint64_t bytes, bool isShareable, HostPhysical& made);
-  // What a descriptor of any process has, which stays the caller's; whether it has such memory.
+  // Opens the memory of any process's descriptor, which stays the caller's. isIn(): whether the descriptor is of such memory.
   static CUresult import(Thread& thread, int descriptor, HostPhysical& found);
   static bool isIn(int descriptor);
   CUresult exportTo(int& descriptor) const;
-  // At an address that the program has reserved, here and in the worker.
+  // Maps it at an address that the program has reserved, here and in the worker.
   CUresult map(Thread& thread, uint64_t address, std::optional<SecondMapping>& mapping) const;
-  // What of it is the session's ends. What is imported is as long as any copy of this is.
+  // Ends the session's own memory. Imported memory lives as long as any copy of this object.
   CUresult end(Thread& thread) const;
 
   uint64_t bytes() const { return size; }
@@ -36,9 +36,9 @@ class HostPhysical {
   CUresult give(Thread& thread, kj::AutoCloseFd descriptor);
 
   uint64_t size = 0;
-  uint64_t arenaAddress = 0;  // of pinned memory
-  GivenFiles::File file;      // or of what others may have
-  bool isShareable = false;   // by this process
+  uint64_t arenaAddress = 0;  // if it is pinned memory
+  GivenFiles::File file;      // if it is shareable
+  bool isShareable = false;   // whether this process may export it
 };
 
 }  // namespace vgpu::client

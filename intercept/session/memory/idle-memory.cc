@@ -28,7 +28,7 @@ void IdleMemory::wake(Session& session) {
 void IdleMemory::completeFrees(Session& session, const std::function<bool()>& givesUp) {
   const auto limit = std::chrono::steady_clock::now() + suspendLimit;
   std::unique_lock lock(mutex);
-  if (kj::runCatchingExceptions([&] { start(session); }) != nullptr) return;  // the system has no thread: the bytes are saved
+  if (kj::runCatchingExceptions([&] { start(session); }) != nullptr) return;  // no thread can be started: the snapshot has the bytes
   const uint64_t number = ++asked;
   changed.notify_all();
   auto awaitThat = [&](auto&& isSo) {

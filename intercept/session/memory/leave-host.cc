@@ -1,5 +1,5 @@
-// A program that shares host memory with its GPU's worker, and whose session is to go to another host: it gives the sharing up, and
-// what it has pinned has two copies from then on (docs/migration.md, "Pinned memory that was shared").
+// A program that shares host memory with its GPU's worker, and whose session is to move to another host: it ends the sharing, and its
+// pinned memory has two copies from then on (docs/migration.md, "Pinned memory that was shared").
 #include <algorithm>
 
 #include "intercept/session/given-files.h"
@@ -23,34 +23,34 @@ std::string Memory::whatMustStay(const Session& session) const {
   auto add = [&](auto count, const char* of) {
     if (count != 0) join(std::to_string(count) + of);
   };
-  add(adopted, " pieces of memory of its own that are registered (cudaHostRegister)");
+  add(adopted, " registered ranges of its own memory (cudaHostRegister)");
   add(staged, " copies of pageable memory in graphs");
-  add(physical, " pieces of physical memory of the host (cuMemCreate)");
-  if (!session.files().isEmpty()) join("memory that other processes have too");
+  add(physical, " physical allocations of host memory (cuMemCreate)");
+  if (!session.files().isEmpty()) join("memory that other processes have opened");
   return what;
 }
 
-// An allocation is in the list when it looks whether memory is shared, and is taken out before it looks again.
+// allocateHost() adds its entry, and freeHost() removes it, under the lock under which it checks sharing: none is missed here.
 std::string Memory::comeApart(const Session& session, ManagedMemory& managed, Mapping& arena,
                               const std::function<bool()>& givesUp) {
   auto held = managed.hold(givesUp);
-  if (!held) return "the wish to move it was taken back";
+  if (!held) return "the migration was cancelled";
   std::lock_guard lock(mutex);
   if (!sharesHost()) return "";
   if (std::string what = whatMustStay(session); !what.empty())
     return "it has " + what +
-           ", which it shares with the GPU's host. A program that is run through an address of its node "
-           "(vgpuctl --node tcp:HOST:PORT or tls:HOST:PORT run) shares none";
+           ", which it shares with the GPU's host. A program that is run through a network address of its node (vgpuctl --node "
+           "tcp:HOST:PORT or tls:HOST:PORT run) shares no memory with it";
   std::vector<Mapping::Piece> kept;
   std::vector<HostPages> pages;
   for (auto& [address, allocation] : hostAllocations) {
-    if (allocation.kind == HostKind::staging) continue;  // used up
+    if (allocation.kind == HostKind::staging) continue;  // not needed any more
     kept.push_back({address - hostArenaBase, roundUp(allocation.bytes, hostPageBytes)});
     auto made = HostPages::of(address, kept.back().bytes, arenaFile, kept.back().offset);
     if (!made) return "the system has no memory for another mapping of its pinned memory; vm.max_map_count may be too low";
     pages.push_back(std::move(*made));
   }
-  // Another thread may have given a file since we looked; from here on none can.
+  // Another thread may have shared a file since the check above; from here on none can.
   if (!session.files().close()) return "it has just begun to share memory with other processes";
   if (!kept.empty()) serveTouches();
   arena.unmapAllBut(kept);

@@ -15,10 +15,10 @@ bool isFileOf(const MappedRange& range, const struct stat& status) {
   return S_ISREG(status.st_mode) && status.st_dev == range.device && status.st_ino == range.inode;
 }
 
-// What has that path now may be another file.
+// Opens `path` if it still names the mapped file. Checked with stat() first: opening a device can have side effects.
 kj::AutoCloseFd openIf(const MappedRange& range, const std::string& path) {
   struct stat status {};
-  if (stat(path.c_str(), &status) != 0 || !isFileOf(range, status)) return {};  // opening a device does something to it
+  if (stat(path.c_str(), &status) != 0 || !isFileOf(range, status)) return {};  // another file has that path now
   kj::AutoCloseFd file(open(path.c_str(), (range.isWritable() ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (file.get() < 0 || fstat(file, &status) != 0 || !isFileOf(range, status)) return {};
   return file;

@@ -1,4 +1,4 @@
-// The file whose memory this process has mapped and shares with other processes: of /dev/shm, a memfd, what a parent has mapped for its
+// A file that this process has mapped and shares with other processes: of /dev/shm, a memfd, memory that a parent has mapped for its
 // children, or any file that it only reads.
 #pragma once
 
@@ -10,13 +10,13 @@
 namespace vgpu::client {
 
 struct MappedFile {
-  kj::AutoCloseFd file;  // opened once more: to read, and to write if it is mapped so
-  uint64_t offset;       // where in it the range begins, in bytes
-  bool isWritable;       // by this process, through that mapping
+  kj::AutoCloseFd file;  // a new descriptor: readable, and writable if the mapping is
+  uint64_t offset;       // of the range in the file, in bytes
+  bool isWritable;       // whether this process may write through its mapping
 };
 
-// Nothing if not all of [address, address + bytes) is of one file, in its order, or the file cannot be opened: one that has no name any
-// more and is open nowhere in this process only with the privilege to follow /proc/self/map_files.
+// Nothing if [address, address + bytes) is not one consecutive part of one file, or if the file cannot be opened: a file without a name
+// that is not open in this process needs the privilege to follow /proc/self/map_files.
 std::optional<MappedFile> findMappedFile(uint64_t address, uint64_t bytes);
 
 }  // namespace vgpu::client

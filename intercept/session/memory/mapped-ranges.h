@@ -1,4 +1,4 @@
-// What is mapped in this process, as the system lists it.
+// The mappings of this process, as the kernel lists them.
 #pragma once
 
 #include <sys/mman.h>
@@ -14,20 +14,20 @@ namespace vgpu::client {
 struct MappedRange {
   uint64_t start = 0, end = 0, offset = 0;  // offset: in the file
   dev_t device = 0;
-  ino_t inode = 0;     // 0: of no file
+  ino_t inode = 0;     // 0: not a file
   char mode[5] = "";   // "rw-s"
-  std::string name;    // the file's path, or another word of the system's; may be empty
+  std::string name;    // the file's path, or a name such as "[stack]"; may be empty
 
   bool isReadable() const { return mode[0] == 'r'; }
   bool isWritable() const { return mode[1] == 'w'; }
   bool isShared() const { return mode[3] == 's'; }
-  // PROT_….
+  // As PROT_… flags.
   int protection() const {
     return (mode[0] == 'r' ? PROT_READ : 0) | (mode[1] == 'w' ? PROT_WRITE : 0) | (mode[2] == 'x' ? PROT_EXEC : 0);
   }
 };
 
-// Calls `visit` for the mappings that [address, address + bytes) touches, in order.
+// Calls `visit` for each mapping that intersects [address, address + bytes), in order.
 void forEachMapping(uint64_t address, uint64_t bytes, const std::function<void(const MappedRange&)>& visit);
 
 }  // namespace vgpu::client

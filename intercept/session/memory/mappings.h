@@ -1,6 +1,6 @@
-// Which physical memory a program has mapped where (cuMemMap), and who may use it.
+// Which physical memory a program has mapped where (cuMemMap), and who may access it.
 //
-// VirtualMemory's, under its lock. Stays in the program's process over a suspend, as the addresses do.
+// Owned by VirtualMemory, under its lock. Stays in the program's process over a suspend, as the addresses do.
 #pragma once
 
 #include <cuda.h>
@@ -18,10 +18,10 @@
 namespace vgpu::client {
 
 struct MemoryMapping {
-  uint64_t bytes, physical;                  // the handle
+  uint64_t bytes, physical;                  // the physical memory's handle
   std::array<uint8_t, maxDevices> access{};  // CUmemAccess_flags
-  std::optional<SecondMapping> host{};       // of the host's memory
-  uint64_t id = 0;                           // no other one has had it
+  std::optional<SecondMapping> host{};       // if it is host memory
+  uint64_t id = 0;                           // unique, never reused
 
   Where where() const;
 };
@@ -35,20 +35,20 @@ class Mappings {
   MemoryMapping& at(uint64_t address) { return entries.at(address); }
 
   bool isFree(uint64_t address, uint64_t bytes) const;
-  const Entry* holding(uint64_t address) const;  // null: nothing is mapped there
-  // Where [address, address + bytes) is, if mappings that are used alike cover it: on a device, whose may use it; of the host's memory
-  // as pinned memory is if devices may use it too.
+  const Entry* holding(uint64_t address) const;  // the mapping that contains the address; null: none
+  // Where [address, address + bytes) is, if mappings of the same kind cover it: on a device, whichever may access it; as pinned memory if
+  // it is host memory that devices may access too.
   Where locate(uint64_t address, uint64_t bytes) const;
 
-  // The addresses of the mappings that make up exactly that range, and are none if there is a gap; of those in it, and none if one
-  // reaches out of it; and of a device's, the host's with the first one's.
+  // exactly(): the mappings that cover exactly that range; empty if there is a gap. within(): those inside the range; nothing if one
+  // extends out of it. ofDevice(): those of a device's memory; host memory is the first device's. All by address.
   std::vector<uint64_t> exactly(uint64_t address, uint64_t bytes) const;
   std::optional<std::vector<uint64_t>> within(uint64_t address, uint64_t bytes) const;
   std::vector<uint64_t> ofDevice(unsigned device) const;
 
  private:
   std::map<uint64_t, MemoryMapping> entries;
-  uint64_t lastId = uint64_t{1} << 40;  // no allocation has so large a one (Memory::idOf), and no variable so small a one
+  uint64_t lastId = uint64_t{1} << 40;  // greater than any allocation's id (Memory::idOf), less than any variable's
 };
 
 }  // namespace vgpu::client

@@ -1,4 +1,4 @@
-// An attribute of a pool, or of the memory that the graphs of a device have: where it is kept, and how a program may set it.
+// An attribute of a pool, or of the memory of a device's graphs: where its value is stored, and how a program may set it.
 #pragma once
 
 #include <cuda.h>
@@ -8,10 +8,10 @@
 namespace vgpu::client {
 
 struct MemoryAttribute {
-  int* toggle = nullptr;              // a switch; else
-  uint64_t* bytes = nullptr;          // a number; null: there is no such attribute
-  const uint64_t* current = nullptr;  // of a high-water mark: what a zero sets it to, and nothing else can
-  bool isFree = false;                // can be set to any number
+  int* toggle = nullptr;              // if it is a switch
+  uint64_t* bytes = nullptr;          // if it is a number; both null: there is no such attribute
+  const uint64_t* current = nullptr;  // of a high-water mark: setting zero resets it to this; no other value is valid
+  bool isFree = false;                // any number is valid
 
   // The value is an int for a switch, else a cuuint64_t.
   CUresult get(void* value) const {

@@ -9,14 +9,14 @@ namespace vgpu::client {
 
 namespace {
 
-// How much physical memory is asked for at a time: mapping it costs 50 µs a piece whatever its size (docs/facts.md).
+// The size of a lease request: mapping costs 50 µs a piece whatever its size (docs/facts.md).
 constexpr uint64_t leasePiece = 32 * MiB;
-// From here on an allocation has a lease of its own.
+// Allocations of at least this size get a lease of their own.
 constexpr uint64_t ownLease = 8 * MiB;
-// More free memory than is always kept (trim.cc), up to this part of the device, is kept for a while (idle-memory.h): a loop that frees
-// what it allocates again makes no round trip.
+// Free memory beyond what is always kept (trim.cc), up to 1/keptForAWhile of the device, is kept for a while (idle-memory.h): a loop that
+// frees and allocates the same again makes no round trips.
 constexpr uint64_t keptForAWhile = 4;
-// The driver registers each host lease by itself, and copies slowly what lies in two registrations.
+// The driver registers each host lease separately, and copies slowly across two registrations.
 constexpr uint64_t hostGap = hostPageBytes;
 
 }  // namespace
@@ -58,14 +58,14 @@ CUresult Memory::place(Thread& thread, unsigned device, Arena& arena, uint64_t b
     freePassed(thread);
     return takeFree(bytes < ownLease);
   };
-  // Waits for no work, also if that frees memory: as in CUDA, and a kernel may wait for this thread. What was returned meanwhile, by this
-  // thread or another, may have to go to the worker first; more often than that others take it away again. Only what is left then of
-  // leases in use is taken in any place: in a lease that is idle, it would leave a part that nobody else gets.
+  // Never waits for GPU work, even if that would free memory: CUDA does not either, and a kernel may wait for this thread. Memory returned
+  // meanwhile, by this thread or another, may first have to go to the worker, so this retries, up to 8 times in case other threads take it.
+  // Only then free parts of any lease are taken: in an idle lease a large allocation would leave a rest that cannot be returned.
   for (int more = 8;; --more) {
     const uint64_t before = returnsSoFar();
     if (take()) return CUDA_SUCCESS;
     CUresult grown = grow(thread, device, arena, bytes);
-    while (grown == CUDA_SUCCESS && !take()) grown = grow(thread, device, arena, bytes);  // another thread was first
+    while (grown == CUDA_SUCCESS && !take()) grown = grow(thread, device, arena, bytes);  // another thread took it
     if (grown != CUDA_ERROR_OUT_OF_MEMORY) return grown;
     if (more == 0 || returnsSoFar() == before) return takeFree(true) ? CUDA_SUCCESS : grown;
   }
@@ -91,8 +91,8 @@ CUresult Memory::postHostFree(Thread& thread, uint64_t address) {
   return frame.post();
 }
 
-// Asks for a round piece or a lease of its own, then for just what is needed, then for that after all idle memory has been
-// returned.
+// Leases a standard piece or a lease for this allocation alone; if that fails, just what is needed; then the same after all idle memory has
+// been returned.
 CUresult Memory::grow(Thread& thread, unsigned device, Arena& arena, uint64_t bytes) {
   uint64_t needed = roundUp(bytes, leaseGranularity), wanted = bytes < ownLease ? leasePiece : needed;
   CUresult result = leaseExactly(thread, device, arena, wanted);
@@ -131,8 +131,7 @@ CUresult Memory::leaseExactly(Thread& thread, unsigned device, Arena& arena, uin
   return lease<api::Cuda::LeaseParams>(thread, device, arena, api::Method::lease, bytes);
 }
 
-// The memory may be handed out again as soon as this returns, to any stream: the GPU's work must have ended first. CUDA
-// waits here too.
+// Any stream may get the memory as soon as this returns, so the GPU's work must have ended first. CUDA waits here too.
 CUresult Memory::free(Thread& thread, uint64_t address) {
   if (address == 0) return CUDA_SUCCESS;
   if (!inDeviceArenas(address)) return CUDA_ERROR_INVALID_VALUE;
@@ -143,13 +142,13 @@ CUresult Memory::free(Thread& thread, uint64_t address) {
     std::lock_guard lock(mutex);
     if (!arenaOf(address).at(address) || isFreedBehind(address)) return CUDA_ERROR_INVALID_VALUE;
   }
-  if (inManagedPart(address))  // kernels of any device may use it; their errors are for calls about them
+  if (inManagedPart(address))  // kernels of any device may use it; their errors are reported by later calls
     for (unsigned each = 0; each < thread.session.devices.size(); ++each) awaitDevice(thread, each);
   if (CUresult error = synchronizeDevice(thread, device)) return error;
   thread.session.managed.remove(address);
   const bool wasGiven = thread.session.shared.freed(address);
   if (CUresult error = postFree(thread, device, address)) return error;
-  if (wasGiven) awaitWorker(thread, device);  // until then others could open it
+  if (wasGiven) awaitWorker(thread, device);  // until the worker has freed it, others could open it
   Arena& arena = arenaOf(address);
   std::unique_lock lock(mutex);
   remove(address);
@@ -165,7 +164,7 @@ CUresult Memory::free(Thread& thread, uint64_t address) {
 CUresult Memory::freeAll(Thread& thread, unsigned device, uint64_t context) {
   std::vector<uint64_t> held, heldHost, heldRegistered;
   auto ends = [&](uint64_t owner) { return context == 0 ? handleDevice(owner) == device : owner == context; };
-  collect(thread, device, context == 0);  // of another context's streams, some may have work again
+  collect(thread, device, context == 0);  // streams of other contexts may have work again
   freePassed(thread);
   {
     std::lock_guard lock(mutex);
@@ -188,7 +187,7 @@ CUresult Memory::freeAll(Thread& thread, unsigned device, uint64_t context) {
   return CUDA_SUCCESS;
 }
 
-// So it is pinned memory if the devices reached each other only before the session was resumed on other GPUs: the worker says that.
+// It becomes pinned memory also if the devices are no longer peers since a resume on other GPUs: the worker reports that.
 CUresult Memory::allocateManaged(Thread& thread, unsigned device, uint64_t bytes, unsigned flags, uint64_t owner, uint64_t& address) {
   CUresult result = CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
   if (thread.session.devices[device].sharesManaged()) result = allocateOnDevices(thread, device, bytes, owner, address);
@@ -221,7 +220,7 @@ std::optional<Arena::Range> Memory::findDevice(uint64_t address) const {
 }
 
 bool Memory::isEnding(uint64_t address) {
-  if (!pools.hasAny() && !anyFreedLater.load(std::memory_order_relaxed)) return false;  // what this thread has freed it sees
+  if (!pools.hasAny() && !anyFreedLater.load(std::memory_order_relaxed)) return false;  // a thread always sees its own frees
   std::lock_guard lock(mutex);
   return isFreedBehind(address);
 }

@@ -1,7 +1,7 @@
-// The session's memory as the program sees it: an arena for each device, and one of pinned host memory.
+// The session's memory as the program sees it: one arena for each device, and one of pinned host memory.
 //
-// Any thread. `mutex` guards the allocators' state and is never held while a frame is sent: a lease is requested without it, so
-// two threads may lease at the same time, and one lease stays for later allocations.
+// Any thread. `mutex` guards the allocators' state and is never held while a frame is sent: leases are requested without it, so two threads
+// may both lease, and the second lease stays for later allocations.
 #pragma once
 
 #include <cuda.h>
@@ -32,129 +32,129 @@ class Session;
 class Thread;
 class GivenFile;
 
-// pooled: pinned memory of a pool. staging: of graphs that copy pageable memory. physical: what cuMemCreate has made, which the program
-// maps elsewhere (VirtualMemory).
+// pooled: pinned memory of a pool. staging: buffers of graphs that copy pageable memory. physical: memory of cuMemCreate, which the program
+// maps at other addresses (VirtualMemory).
 enum class HostKind { pinned, pooled, managed, registered, staging, physical };
 struct HostAllocation {
   uint64_t address, bytes;
   unsigned flags;
   HostKind kind;
-  uint64_t context;  // that it was made in and ends with; 0 for memory of a pool
+  uint64_t context;  // in which it was made and with which it ends; 0 for memory of a pool
   uint64_t id = 0;   // Memory::idOf()
 };
 
 class Memory {
  public:
   Memory(const Segment& segment, CompletionWords& lines, const MemoryFile& hostArena, const MemoryFile& segmentFile);
-  // Whether the GPU reaches all pinned memory of this process; else it has two copies (docs/remote.md), but for pieces of a
-  // virtual machine's memory.
+  // Whether the GPU accesses all pinned memory of this process directly; otherwise that memory has two copies (docs/remote.md), except
+  // pieces of a virtual machine's memory.
   bool sharesHost() const { return sharesAll.load(std::memory_order_relaxed); }
   bool mayShareHost() const { return sharesHost() || pieces.canBe(); }
-  // Whether the program can map such memory at addresses that it has reserved: it has them, but for a sanitizer.
+  // Whether the program can map host memory at reserved addresses: it has the address range, unless a sanitizer occupies it.
   bool canMapHost() const { return sharesHost() && programHasDeviceArenas; }
-  // The same of the pinned memory at `address`.
+  // Whether the pinned memory at `address` is shared.
   bool isShared(uint64_t address) const;
-  // It does not any more: `arena`, the program's mapping, ends, and what pinned memory is there has two copies (ManagedMemory::take).
-  // Why that cannot be, if so. Any thread; does not wait for others when `givesUp` returns true.
+  // Ends the sharing: `arena`, the program's mapping, ends, and its pinned memory has two copies (ManagedMemory::take). Returns the reason
+  // if that is impossible. Any thread; does not wait for others once `givesUp` returns true.
   std::string comeApart(const Session& session, ManagedMemory& managed, Mapping& arena, const std::function<bool()>& givesUp);
 
-  // CUDA's result. On success the allocation's frame has been posted. `owner` is the context that the allocation ends with; 0 for
-  // memory of a pool, which ends with none.
+  // CUDA's result. On success the allocation's frame has been posted. `owner` is the context with which the allocation ends; 0 for memory
+  // of a pool, which ends with none.
   CUresult allocate(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address);
   CUresult free(Thread& thread, uint64_t address);
-  // The same in a stream (a resolved handle): an allocation from `pool` (null: the current one of its device), and a free that waits
-  // for nothing (ordered-memory.cc).
+  // Stream-ordered (`stream` is resolved): an allocation from `pool` (null: the current pool of the stream's device), and a free that does
+  // not wait (ordered-memory.cc).
   CUresult allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool pool, uint64_t stream, uint64_t& address);
   CUresult freeOrdered(Thread& thread, uint64_t address, uint64_t stream);
   CUmemoryPool poolOf(uint64_t address) const;
-  // Whether pinned memory of a pool has been given to that device; to any.
+  // Whether `device`, or any device, has access to pinned memory of a pool.
   bool isReached(uint64_t address, std::optional<unsigned> device = std::nullopt) const;
   CUresult trimPool(Thread& thread, CUmemoryPool pool, uint64_t keepBytes);
-  // Calls `body` with the pools, after freed memory has been collected as far as streams have come.
+  // Calls `body` with the pools, after collecting the frees that streams have passed.
   template <typename Body>
   auto withPools(Thread& thread, Body&& body) {
     collectAll(thread);
     std::lock_guard lock(mutex);
     return body(pools);
   }
-  // The default pool of a device, or of another place by its number (PoolPlace); or its current one.
+  // The default or the current pool of a device, or of another place, by its number (PoolPlace).
   CUmemoryPool poolOn(Thread& thread, CUdevice device, CUmemoryPool (StreamPools::*which)(unsigned) const) {
     return withPools(thread, [&](StreamPools& pools) { return (pools.*which)(static_cast<unsigned>(device)); });
   }
 
-  // Everything the program has made in `context`, of `device`, which is idle. 0: in any context of it, and of its pools.
+  // Frees everything that the program has made in `context`, of `device`, which is idle. 0: in all of the device's contexts and pools.
   CUresult freeAll(Thread& thread, unsigned device, uint64_t context);
   CUresult allocateHost(Thread& thread, uint64_t bytes, unsigned flags, HostKind kind, uint64_t owner, uint64_t& address);
-  // Memory of a device that the program accesses at the same address (ManagedMemory). If a device of several does not reach another
-  // one's memory (CONCURRENT_MANAGED_ACCESS is 0 then), it is pinned memory, which all reach.
+  // Memory of a device that the program accesses at the same address (ManagedMemory). If not all devices are peers of each other
+  // (CONCURRENT_MANAGED_ACCESS is 0 then), it is pinned memory, which all devices access.
   CUresult allocateManaged(Thread& thread, unsigned device, uint64_t bytes, unsigned flags, uint64_t owner, uint64_t& address);
   CUresult freeHost(Thread& thread, uint64_t address);
-  // Pinned memory from `hostAddress` on, at `address` of the program too. Nothing if the system refuses.
+  // Maps the pinned memory at `hostAddress` also at `address` in the program. Nothing if the system refuses.
   std::optional<SecondMapping> mapAgain(uint64_t hostAddress, uint64_t bytes, uint64_t address) const {
     return SecondMapping::at(address, bytes, arenaFile.fd(), hostAddress - hostArenaBase);
   }
-  // Frees memory of a device or pinned memory that is used up to a place in a stream, and waits for nothing (free-behind.cc).
+  // Frees device or pinned memory after a fence in a stream has passed, without waiting for it (free-behind.cc).
   void freeBehind(Thread& thread, uint64_t address, const StreamFence& fence);
 
-  // The program's own memory (registered-memory.cc). If its pages can be adopted, or are of a file, the GPU accesses it at its own address.
+  // The program's own memory (registered-memory.cc). The GPU accesses it at its address if its pages can be adopted or are a file's.
   CUresult registerHost(Thread& thread, uint64_t address, uint64_t bytes, unsigned flags);
   CUresult unregisterHost(Thread& thread, uint64_t address);
   std::optional<HostAllocation> findRegistered(uint64_t address, bool adoptedOnly) const;
-  // Whether it is registered to be read only, so that CUDA writes nothing there.
+  // Whether it is registered as read-only, so that CUDA must not write there.
   bool isRegisteredReadOnly(uint64_t address) const;
-  // Whether those bytes are registered memory that GPUs do not access, and that CUDA may write.
+  // Whether those bytes are registered memory that GPUs do not access and that CUDA may write.
   bool isWritableByHost(uint64_t address, uint64_t bytes) const;
 
-  // Counts what has ended of what findDevice() and findHost() find: while it stays the same, what they have found is there.
+  // Counts the ended allocations: while the count is unchanged, results of findDevice() and findHost() stay valid.
   uint64_t endings() const { return ended.load(std::memory_order_acquire); }
-  // The allocation that holds `address`.
+  // The allocation that contains `address`.
   std::optional<Arena::Range> findDevice(uint64_t address) const;
   std::optional<HostAllocation> findHost(uint64_t address) const;
-  // Whether an allocation that they find has been freed behind work: the program has it no more.
+  // Whether an allocation that they find has been freed behind pending work: for the program it no longer exists.
   bool isEnding(uint64_t address);
-  // The lease that holds an address of a device.
+  // The lease that contains a device address.
   std::optional<Arena::Range> findLease(uint64_t address) const;
-  // A number that no other allocation has, ended ones included, of the one that begins there; 0 if none does. It gets it when it is first
-  // asked for.
+  // An id of the allocation that starts at `start`, never used for another, ended ones included; 0 if there is none. Assigned at the first
+  // request.
   uint64_t idOf(uint64_t start);
 
-  // Addresses of a device for `bytes` (whole granules) of another session's memory; then the allocation in it, of a context; and
-  // the end of both, or of the addresses alone. For SharedObjects.
+  // For SharedObjects: reserves device addresses for `bytes` (whole granules) of another session's memory; adds a context's allocation
+  // there; ends both, or just the reservation.
   std::optional<uint64_t> reserveShared(unsigned device, uint64_t bytes);
   void addShared(uint64_t address, uint64_t bytes, uint64_t owner);
   void dropShared(uint64_t lease, uint64_t address);
 
-  // Whether every synchronous operation on that device memory waits for its end (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS), also where
-  // CUDA's does not. False if there is no allocation.
+  // Whether every synchronous operation on that device memory waits until it is complete (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS), even where
+  // CUDA otherwise does not. False if there is no allocation.
   bool setSynchronizing(uint64_t address, bool synchronizes);
   bool isSynchronizing(uint64_t address) const {
     return anySynchronizing.load(std::memory_order_relaxed) && lookSynchronizing(address);
   }
 
-  // Returns leased memory without allocations to the worker, down to `keepBytes`.
+  // Returns leases without allocations to the worker, until at most `keepBytes` are free.
   void trim(Thread& thread, unsigned device, uint64_t keepBytes);
-  // The same with memory that was not needed since the last call, beyond what is always kept. False if nothing is left for the
-  // next call.
+  // The same for memory that was not needed since the last call, beyond what is always kept. False if nothing is left to do for the next
+  // call.
   bool trimUnneeded(Thread& thread, unsigned device);
-  // Completes what was freed behind work that the GPUs have done. For a suspend: as IdleMemory does it.
+  // Completes frees behind work that the GPUs have finished. The second one is for a suspend: IdleMemory does it.
   void completeFrees(Thread& thread);
   void completeFrees(Session& session, const std::function<bool()>& givesUp);
 
-  // Leased from the worker and not allocated, what streams and graphs have freed as far as the GPUs have come included.
+  // Bytes leased from the worker and not allocated, including frees of streams and graphs that the GPUs have passed.
   uint64_t freeBytes(Thread& thread, unsigned device);
 
  private:
   struct Registered;
   bool lookSynchronizing(uint64_t address) const;
-  // The part of a device's arena that an address is in; or that of the host.
+  // The part of a device's arena that contains the address, or the host arena.
   Arena& arenaOf(uint64_t address);
-  // Takes `bytes` of one of the device's arenas, which grows if it must.
+  // Allocates `bytes` in one of the device's arenas, which grows if necessary.
   CUresult place(Thread& thread, unsigned device, Arena& arena, uint64_t bytes, uint64_t owner, uint64_t& address);
   CUresult postAllocation(Thread& thread, unsigned device, uint64_t address, uint64_t bytes);
   CUresult postFree(Thread& thread, unsigned device, uint64_t address);
   CUresult postHostFree(Thread& thread, uint64_t address);
   CUresult allocateFor(Thread& thread, const PoolSource& source, uint64_t bytes, uint64_t& address);
-  // An allocation in a stream for which there is no memory: of what other streams have freed.
+  // A stream-ordered allocation that found no free memory: it may use memory that other streams have freed.
   struct Ordered {
     PoolSource source;
     uint64_t bytes, asked;
@@ -164,44 +164,44 @@ class Memory {
   CUresult allocateBehindFrees(Thread& thread, const Ordered& wanted, uint64_t& address, bool& isReused);
   bool canSuffice(Thread& thread, const Ordered& wanted);
   CUresult allocateOnDevices(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address);
-  // The allocation is no more. Under `mutex`.
+  // Removes the allocation from its arena. Under `mutex`.
   void remove(uint64_t address);
-  // The same for what threads have found of allocations: it is looked for again.
+  // Invalidates what threads remember of allocations.
   void noteEnding() { ended.fetch_add(1, std::memory_order_release); }
-  // How much was wanted of an allocation. Under `mutex`.
+  // Sets the requested size of an allocation. Under `mutex`.
   void setAsked(uint64_t address, uint64_t asked);
-  // Completes what freeBehind() has left, as far as the GPUs have come.
+  // Completes the frees of freeBehind() that the GPUs have passed.
   void freePassed(Thread& thread);
   void settlePassed(Thread& thread, uint64_t address);
   bool isFreedLater(uint64_t address) const { return freedLater.contains(address); }  // under `mutex`
-  bool isFreedBehind(uint64_t address) { return pools.isPendingFree(address) || isFreedLater(address); }  // work; under `mutex`
-  // Completes frees in streams that the GPU has executed past them (StreamPools::takePast).
+  bool isFreedBehind(uint64_t address) { return pools.isPendingFree(address) || isFreedLater(address); }  // under `mutex`
+  // Completes the stream-ordered frees that the GPU has passed (StreamPools::takePast).
   void collect(Thread& thread, unsigned device, bool all);
   void collectAll(Thread& thread);  // of all devices
   using Return = Returns::Return;
-  // Waits for what other threads are returning now.
+  // Waits until the memory that other threads are returning now has been returned.
   void awaitReturns();
-  // How many have ended, these too.
+  // How many returns have ended, after awaitReturns().
   uint64_t returnsSoFar();
-  // The fences behind which memory of that kind and device is free that graphs have freed, and perhaps streams.
+  // The fences of pending frees of that memory: of graphs and, if `ofStreams`, of streams.
   std::vector<StreamFence> pendingFrees(const PoolSource& source, bool ofStreams) const;
-  // Until the GPU has passed one of these at least, which are taken out. False if there are none.
+  // Waits until the GPU has passed at least one of the fences, and removes those that it has passed. False if there are none.
   static bool awaitSome(const Session& session, std::vector<StreamFence>& frees);
-  // Notes it, and decides whether its pages, or its file's, are adopted.
+  // Adds the registration, and decides whether its pages, or its file's, are adopted.
   CUresult addRegistered(Registered& made, bool isAdoptable);
   CUresult askToAdopt(Thread& thread, const Registered& entry);
   CUresult adopt(Thread& thread, const Registered& entry);
   CUresult release(Thread& thread, uint64_t firstPage);
   CUresult endRegistration(Thread& thread, uint64_t address);
   CUresult grow(Thread& thread, unsigned device, Arena& arena, uint64_t bytes);
-  // Asks the worker for `bytes` (whole granules) behind `arena`, by the frame of that kind of lease.
+  // Requests a lease of `bytes` (whole granules) for `arena` from the worker, with the frame of that kind of lease.
   template <typename Params>
   CUresult lease(Thread& thread, unsigned device, Arena& arena, api::Method method, uint64_t bytes);
   CUresult leaseExactly(Thread& thread, unsigned device, Arena& arena, uint64_t bytes);
   CUresult growHost(Thread& thread, uint64_t bytes);
   CUresult leaseFromMachine(Thread& thread, uint64_t bytes);
   CUresult tryMachine(Thread& thread, uint64_t bytes);
-  // False if there is none, or it could not be ended, which `result` says: `ifIdle`, CUDA_ERROR_NOT_READY if GPUs have work.
+  // Ends an idle lease. False if there is none or `result` is an error; with `ifIdle`, CUDA_ERROR_NOT_READY if GPUs have work.
   bool endIdleHostLease(Thread& thread, CUresult& result, bool ifIdle = false);
   bool isSharedHere(uint64_t address) const { return sharesHost() || pieces.hold(address); }  // under `mutex`
 
@@ -209,7 +209,7 @@ class Memory {
   bool trimUnneeded(Thread& thread, unsigned device, Arena& arena);
   CUresult trimHost(Thread& thread, uint64_t keepBytes, bool ifIdle = false);
   static uint64_t keptFor(const Arena& arena, uint64_t pendingBytes = 0);
-  // Whether more is free than is always kept, or will be when streams have come to their frees. Under `mutex`.
+  // Whether more is free than is always kept, pending stream-ordered frees included. Under `mutex`.
   bool isMuchFree(const PoolSource& source);
 
   mutable std::mutex mutex;
@@ -220,8 +220,8 @@ class Memory {
   IdleMemory idleMemory;
   StreamPools pools;
   std::map<uint64_t, HostAllocation> hostAllocations;
-  std::atomic<uint64_t> ended{0};  // allocations; raised under `mutex`
-  std::atomic<bool> anySynchronizing{false};  // has ever been set for any
+  std::atomic<uint64_t> ended{0};  // how many allocations have ended; raised under `mutex`
+  std::atomic<bool> anySynchronizing{false};  // whether it was ever set for any
   struct FreedLater {
     StreamFence fence;
     bool isTaken = false;  // a thread is freeing it
@@ -232,24 +232,24 @@ class Memory {
   struct Registered {
     HostAllocation allocation;
     uint64_t firstPage, pageBytes;
-    // Of the part of the arena that replaces the pages, or will; 0: none.
+    // The part of the arena that replaces the pages, or will; 0: none.
     uint64_t arenaAddress;
-    // That they are of, and stay of, and where they begin in it.
+    // If the pages are a file's: the file, which they stay, and the offset of their start in it.
     std::shared_ptr<const GivenFile> file{};
     uint64_t fileOffset = 0;
-    bool isReadOnly = false;        // GPUs may not write it,
-    bool arePagesReadOnly = false;  // nor may the program
+    bool isReadOnly = false;        // for GPUs
+    bool arePagesReadOnly = false;  // for the program
     bool isAdopted = false;         // GPUs access it
     bool isEnding = false;          // a thread is unregistering it
     AdoptedPages pages() const { return {firstPage, pageBytes, arenaAddress, arePagesReadOnly}; }
   };
-  // That holds the address; nullptr if none does. Under `mutex`.
+  // The registration that contains the address; nullptr if none. Under `mutex`.
   const Registered* registeredAt(uint64_t address) const;
-  // What only the GPU's own host can have, in words. Under `mutex`.
+  // Names the memory that only the GPU's own host can have. Under `mutex`.
   std::string whatMustStay(const Session& session) const;
   std::atomic<bool> sharesAll;                // cleared under `mutex`
-  const MemoryFile& arenaFile;                // none: host memory is not shared,
-  GuestPieces pieces;                         // but for these; their lock comes after `mutex`
+  const MemoryFile& arenaFile;                // invalid if host memory is not shared
+  GuestPieces pieces;                         // shared even then; their lock comes after `mutex`
   std::map<uint64_t, Registered> registered;  // by address
   std::atomic<bool> anyRegistered{false};
 };

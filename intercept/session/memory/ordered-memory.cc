@@ -1,4 +1,4 @@
-// Allocations and frees in streams (cudaMallocAsync), of whichever arena the pool's memory is (stream-pools.h).
+// Stream-ordered allocations and frees (cudaMallocAsync), whichever arena the pool's memory is in (stream-pools.h).
 #include <chrono>
 #include <thread>
 
@@ -19,7 +19,7 @@ unsigned deviceOf(uint64_t address) {
   return inHostArena(address) ? hostMemoryDevice : static_cast<unsigned>((address - deviceArenaBase) / deviceArenaBytes);
 }
 
-// Nobody else has a part of a unit of an allocation: another one may reuse it.
+// Rounds up to whole units, which two allocations never share, so that another allocation can reuse the memory.
 uint64_t wholeOf(const PoolSource& source, uint64_t bytes) {
   return roundUp(bytes, source.kind == Kind::device ? allocationAlignment : hostPageBytes);
 }
@@ -42,7 +42,7 @@ void Memory::collectAll(Thread& thread) {
 }
 
 void Memory::awaitReturns() {
-  CancellationOff untilReturned;  // a wait for a condition may be where a thread is cancelled
+  CancellationOff untilReturned;  // a wait for a condition is a cancellation point
   std::unique_lock lock(mutex);
   returns.await(lock);
 }
@@ -81,7 +81,7 @@ void Memory::collect(Thread& thread, unsigned device, bool all) {
     if (past.empty()) return;
     returning.emplace(returns);
   }
-  // The frame that frees each goes into the ring before another allocation can get its addresses.
+  // Each free's frame enters the ring before another allocation can get the addresses.
   for (uint64_t address : past) {
     if (inHostArena(address) || inManagedPart(address)) thread.session.managed.remove(address);
     inHostArena(address) ? postHostFree(thread, address) : postFree(thread, deviceOf(address), address);
@@ -105,11 +105,11 @@ CUresult Memory::allocateFor(Thread& thread, const PoolSource& source, uint64_t 
 void Memory::setAsked(uint64_t address, uint64_t asked) {
   if (!inHostArena(address)) return arenaOf(address).setAsked(address, asked);
   hostAllocations.at(address).bytes = asked;
-  noteEnding();  // it may be shorter now
+  noteEnding();  // its size may have become smaller
 }
 
-// Memory freed in this stream is reused first: it needs no waiting, no other memory, and no frame. What is new is there before
-// work that the stream, which may be another device's, is given from now on.
+// Reuses memory that was freed in this stream first: that needs no wait, no other memory and no frame. A new allocation is mapped before
+// any later work of the stream, which may be another device's, runs.
 CUresult Memory::allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool pool, uint64_t stream,
                                  uint64_t& address) {
   if (bytes > deviceArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -155,8 +155,8 @@ CUresult Memory::allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool po
   return CUDA_SUCCESS;
 }
 
-// The stream waits for another one's free (CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES), and the program does not, for which that
-// one may wait. Only if no free fits alone, and all that there is suffices, the program waits until it is in one place.
+// Makes the stream wait for another stream's free (CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES); the program does not wait, since
+// that stream may be waiting for it. It waits only if no single freed block fits but all memory suffices, until enough is contiguous.
 CUresult Memory::allocateBehindFrees(Thread& thread, const Ordered& wanted, uint64_t& address, bool& isReused) {
   std::optional<StreamFence> fence;
   {
@@ -183,9 +183,9 @@ CUresult Memory::allocateBehindFrees(Thread& thread, const Ordered& wanted, uint
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// Whether the memory that is free and what streams have freed are so much together; of the host's, which the machine gives to others too,
-// what the session has of it. What another thread is returning is in no count, and what it returns meanwhile may be in two: then it is
-// tried in vain.
+// Whether the free memory and the pending frees together suffice; for host memory, which other processes of the machine use too, only what
+// the session has counts. Memory that another thread is returning is in neither count, and memory that it returns meanwhile may be in both:
+// then the attempt is made in vain.
 bool Memory::canSuffice(Thread& thread, const Ordered& wanted) {
   const auto& [kind, device] = wanted.source;
   uint64_t known = 0;
@@ -226,7 +226,7 @@ CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) 
     } else {
       auto found = arenaOf(address).at(address);
       if (!found) return CUDA_ERROR_INVALID_VALUE;
-      if (inHostArena(address) || inManagedPart(address)) {  // not the device's alone
+      if (inHostArena(address) || inManagedPart(address)) {  // not the device's own memory
         const bool isPinned = inHostArena(address) && hostAllocations.at(address).kind != HostKind::managed;
         return isPinned ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
       }
@@ -236,7 +236,7 @@ CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) 
       freed = &pools.cool(address, bytes, ofPool, source, ofPool != nullptr && !isGiven, *fences);
     isMuch = isMuchFree(source);
   }
-  if (freed == nullptr) {  // all completion words are taken: wait
+  if (freed == nullptr) {  // no completion word is left: wait instead
     CUresult waited = deviceOf(address) == streamDevice ? CUDA_SUCCESS : synchronizeStream(thread, stream);
     return waited != CUDA_SUCCESS ? waited : inHostArena(address) ? freeHost(thread, address) : free(thread, address);
   }

@@ -16,17 +16,17 @@ namespace vgpu::client {
 
 namespace {
 
-// How much is write-protected at a time: about 200 µs of copying.
+// How much is write-protected at a time; copying it takes about 200 µs.
 constexpr uint64_t pieceBytes = 1 * MiB;
 
 std::byte* pointer(uint64_t address) { return reinterpret_cast<std::byte*>(address); }
 
-// Pages as they are, whatever the program keeps in them: not memcpy, which sanitizers watch.
+// Copies pages whatever they contain; not by memcpy, which sanitizers check.
 void copyPages(void* to, const void* from, uint64_t bytes) {
   asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
 }
 
-// Private memory with the bytes that are at `from`, in the place of [address, address + bytes).
+// Replaces [address, address + bytes) by private memory with the bytes at `from`.
 bool makePrivate(uint64_t address, uint64_t bytes, uint64_t from, int protection) {
   void* copy = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (copy == MAP_FAILED) return false;
@@ -40,7 +40,7 @@ bool makePrivate(uint64_t address, uint64_t bytes, uint64_t from, int protection
 
 int protectionOf(bool isReadOnly) { return isReadOnly ? PROT_READ : PROT_READ | PROT_WRITE; }
 
-// Copies them into the arena, and maps that in their place.
+// Copies the pages into the arena and maps the arena in their place.
 bool exchange(const AdoptedPages& pages, const MemoryFile& arena) {
   copyPages(pointer(pages.arenaAddress), pointer(pages.address), pages.bytes);
   return mmap(pointer(pages.address), pages.bytes, protectionOf(pages.areReadOnly), MAP_SHARED | MAP_FIXED, arena.fd(),
@@ -62,15 +62,15 @@ PageKind kindOfPages(uint64_t address, uint64_t bytes) {
     isPlain = isPlain && !range.isShared() && range.mode[2] == '-' && !isSpecial && !isStack;
   });
   if (covered < address + bytes) return PageKind::unmapped;
-  // Pages behind the end of their file cannot be read.
+  // Pages beyond the end of their file cannot be read.
   if (anyReadOnly && madvise(pointer(address), bytes, MADV_POPULATE_READ) != 0) return PageKind::unmapped;
   if (anyReadOnly) return isPlain && !anyWritable ? PageKind::readOnly : PageKind::otherReadOnly;
   return isPlain && !anyFile ? PageKind::adoptable : PageKind::other;
 }
 
 bool adoptPages(const AdoptedPages& pages, const MemoryFile& arena) {
-  // The system moves no memory of two mappings to where it may grow (mremap, as in realloc): behind these pages is what other memory has
-  // in the arena. What is advised of the last page keeps it a mapping of its own, and means nothing for memory.
+  // mremap() with growth (realloc) moves a range only if it is one mapping; growing would expose other memory of the arena behind these
+  // pages. Different advice for the last page makes it a mapping of its own, which prevents that; it has no other effect on memory.
   KJ_DEFER(madvise(pointer(pages.address + pages.bytes - hostPageBytes), hostPageBytes, MADV_RANDOM));
   if (pages.areReadOnly) return exchange(pages, arena);
   auto protection = WriteProtection::over(pages.address, pages.bytes);
@@ -84,7 +84,7 @@ bool adoptPages(const AdoptedPages& pages, const MemoryFile& arena) {
 
 namespace {
 
-// Where the arena's part of adopted pages is mapped besides the arena: where they were, or the program has moved them to (mremap), in
+// A mapping of adopted pages' arena memory outside the arena: at the original addresses, or where the program has moved them with mremap(),
 // whole or in part.
 struct Mapped {
   uint64_t address, bytes, arenaAddress;

@@ -1,9 +1,9 @@
-// Replaces pages of the program's own memory by pages of the host arena, at the same addresses and while its threads run.
+// Replaces pages of the program's own memory by pages of the host arena, at the same addresses, while its threads run.
 //
-// The bytes are copied into the arena's file, and the file is mapped over the pages. A thread that writes meanwhile would
-// write into the old page after it was copied, so a piece is write-protected for as long as its copy takes
-// (write-protection.h): a thread that writes into it waits, and its write then goes to the new page. Pieces are small so
-// that this is short. If the system has no such protection, pages are not adopted, but for those that nobody may write.
+// The bytes are copied into the arena's file, and the file is mapped over the pages. A thread that writes meanwhile would write to the old
+// page after it was copied, so each piece is write-protected while it is copied (write-protection.h): a thread that writes to it waits, and
+// its write then goes to the new page. Pieces are small, so that the wait is short. If the system lacks such protection, only read-only
+// pages are adopted.
 //
 // Any thread.
 #pragma once
@@ -22,23 +22,23 @@ struct AdoptedPages {
 
 // What is mapped in [address, address + bytes).
 enum class PageKind {
-  adoptable,      // private, all of it writable, without a file or a stack
-  readOnly,       // private, and nobody may write it
-  otherReadOnly,  // otherwise, and some of it nobody may write
-  other,          // otherwise
+  adoptable,      // private, all writable, neither a file's nor a stack
+  readOnly,       // private, all read-only
+  otherReadOnly,  // other, some of it read-only
+  other,          // other, all writable
   unmapped        // not all of it can be read
 };
 PageKind kindOfPages(uint64_t address, uint64_t bytes);
 
-// Maps the arena's pages at the addresses, with the same bytes. False if the system refuses a part; the others are replaced then,
-// and returnPages() restores all.
+// Maps the arena's pages at the addresses, with the same bytes. False if the system refuses for some pages; the others are then replaced
+// already, and returnPages() restores all.
 bool adoptPages(const AdoptedPages& pages, const MemoryFile& arena);
 
-// Private memory again, with the same bytes and protection, wherever these are mapped: the program may have unmapped, protected or moved
-// some. False if the system refuses a part, which is the arena's still; it may be tried again.
+// Makes the pages private again, with the same bytes and protection, wherever they are mapped: the program may have unmapped, protected or
+// moved some. False if the system refuses for some pages, which stay the arena's; it may be tried again.
 bool returnPages(const AdoptedPages& pages, const MemoryFile& arena);
 
-// The same in a child made by fork(), which has one thread: afterwards it shares nothing with its parent.
+// The same in a child of fork(), which has one thread: afterwards it shares nothing with its parent.
 bool returnPagesInChild(const AdoptedPages& pages, const MemoryFile& arena);
 
 }  // namespace vgpu::client

@@ -8,7 +8,7 @@ namespace {
 
 constexpr auto descriptors = static_cast<unsigned>(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 
-// What CUDA refuses of the properties of physical memory of a device, in a session.
+// The errors for properties of a device's physical memory that CUDA, or a session, does not accept.
 CUresult checkOnDevice(const Session& session, const CUmemAllocationProp& properties) {
   if (!session.hasDevice(properties.location.id)) return CUDA_ERROR_INVALID_DEVICE;
   auto types = static_cast<unsigned>(properties.requestedHandleTypes);
@@ -18,7 +18,7 @@ CUresult checkOnDevice(const Session& session, const CUmemAllocationProp& proper
   return isTilePool(properties) && (types != 0 || isCompressible) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-// And of the host, which is one node.
+// The same for host memory, which is one NUMA node.
 CUresult checkOnHost(const Session& session, const CUmemAllocationProp& properties) {
   const bool isNode = properties.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
   auto types = static_cast<unsigned>(properties.requestedHandleTypes);

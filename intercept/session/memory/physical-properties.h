@@ -1,4 +1,4 @@
-// What a program asks for of physical memory (cuMemCreate), and what of that a session refuses.
+// The properties that a program requests of physical memory (cuMemCreate), and which of them a session refuses.
 #pragma once
 
 #include <cuda.h>
@@ -7,17 +7,17 @@ namespace vgpu::client {
 
 class Session;
 
-// Whether physical memory there is the host's, and access by it the host's. The current node has none, other than of managed memory.
+// Whether the location is the host, for physical memory and for access. HOST_NUMA_CURRENT is valid for managed memory only.
 inline bool isOfHost(const CUmemLocation& location) {
   return location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
 }
 
-// The memory is for the tiles of sparse arrays, and for arrays of deferred mapping: it has no address.
+// Whether the memory is for tiles of sparse arrays and arrays of deferred mapping: it then has no address.
 inline bool isTilePool(const CUmemAllocationProp& properties) {
   return (properties.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) != 0;
 }
 
-// CUDA's answer.
+// CUDA's result.
 CUresult checkProperties(const Session& session, const CUmemAllocationProp* properties);
 
 }  // namespace vgpu::client

@@ -1,8 +1,8 @@
-// Physical memory that a program has handles of (cuMemCreate, cuMemImportFromShareableHandle). What it imports has a handle of its own
-// each time, also if it has that memory already: as in CUDA, each handle is released by itself, and only the one that has made the
-// memory can export it.
+// Physical memory of which a program has handles (cuMemCreate, cuMemImportFromShareableHandle). Each import has its own handle, even of
+// memory that the program has already: as in CUDA, each handle is released separately, and only the handle that created the memory can
+// export it.
 //
-// VirtualMemory's, under its locks. Stays in the program's process over a suspend, as the handles do.
+// Owned by VirtualMemory, under its locks. Stays in the program's process over a suspend, as the handles do.
 #pragma once
 
 #include <cuda.h>
@@ -20,14 +20,14 @@ namespace vgpu::client {
 struct Physical {
   uint64_t bytes;
   CUmemAllocationProp properties;
-  uint64_t memory;                       // the handle by which the worker knows it: its own, or another one of the same memory,
-  uint64_t imports = 0;                  // of which there are so many
+  uint64_t memory;                       // the worker's handle of the memory: this entry's, or the entry's that it was imported from
+  uint64_t imports = 0;                  // how many other entries have this entry's handle as `memory`
   uint64_t handles = 1, mappings = 0;
   std::vector<ExportedMemory> exports{};
-  std::optional<SharedName> name{};      // by which other sessions find it, once it has been exported
+  std::optional<SharedName> name{};      // by which other sessions find it, once it is exported
   std::optional<HostPhysical> host{};
 
-  // Whose thread its frames are for.
+  // The device whose worker thread executes its frames.
   unsigned device() const;
 };
 
@@ -36,17 +36,17 @@ class Physicals {
   void add(uint64_t handle, Physical&& physical) { entries.emplace(handle, std::move(physical)); }
   Physical& at(uint64_t handle) { return entries.at(handle); }
   const Physical& at(uint64_t handle) const { return entries.at(handle); }
-  // That the program has a handle of; that is at least mapped still. nullptr if there is none.
+  // findLive(): memory of which the program has a handle. find(): also memory that is only mapped. nullptr if there is none.
   Physical* findLive(uint64_t handle);
   const Physical* find(uint64_t handle) const;
-  // One that other sessions find by that name.
+  // The memory that other sessions find by that name.
   const Physical* named(const SharedName& name) const;
-  // Another handle of that memory.
+  // Adds another handle of the same memory.
   void import(uint64_t handle, const Physical& physical);
-  // What nobody can reach any more but by one of `kept`. 0: nothing.
+  // Memory that is no longer reachable, other than those in `kept`; 0: none.
   uint64_t findUnused(const std::vector<uint64_t>& kept);
   void remove(uint64_t handle);
-  // Nobody has anything of that device by a handle any more.
+  // Drops all handles and exports of that device's memory.
   void letGo(unsigned device);
 
  private:

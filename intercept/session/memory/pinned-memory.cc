@@ -1,5 +1,5 @@
-// Pinned memory (cudaHostAlloc): a part of the host arena, which program and worker share; in a virtual machine a piece of the
-// memory that it shares with its host, if one is left; else the program and the worker have a copy each (docs/remote.md).
+// Pinned memory (cudaHostAlloc): part of the host arena, which program and worker share; in a virtual machine a piece of the memory that
+// the machine shares with its host, if one is free; otherwise program and worker have a copy each (docs/remote.md).
 #include <chrono>
 #include <thread>
 
@@ -11,8 +11,8 @@
 namespace vgpu::client {
 namespace {
 
-// The host has what a session had of the machine's memory until its worker has ended: for so long it is waited for, if there is
-// nothing else.
+// The host keeps a session's pieces of the machine's memory until its worker has ended: an allocation that finds no other piece waits that
+// long.
 constexpr auto endingLimit = std::chrono::seconds(2);
 constexpr auto endingLook = std::chrono::milliseconds(10);
 
@@ -32,7 +32,7 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
     freePassed(thread);
     {
       std::lock_guard lock(mutex);
-      // Whole pages: what the program pins does not share a page with what it pins elsewhere.
+      // Whole pages, so that separate pinned allocations never share a page.
       if (auto found = host.allocate(roundUp(bytes, hostPageBytes))) {
         address = *found;
         hostAllocations[address] = {address, bytes, flags, kind, owner};
@@ -44,7 +44,7 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
       if (error != CUDA_ERROR_OUT_OF_MEMORY) return error;
       if (!frees) {
         awaitReturns();
-        frees = pendingFrees({PoolSource::Kind::host, hostMemoryDevice}, false);  // graphs' staging, which CUDA has not
+        frees = pendingFrees({PoolSource::Kind::host, hostMemoryDevice}, false);  // staging memory of graphs, which CUDA does not have
       } else if (!awaitSome(thread.session, *frees)) {
         return error;
       }
@@ -59,7 +59,7 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
     if (CUresult error = frame.post()) return error;
   }
   if (shares) return CUDA_SUCCESS;
-  // Host memory is not shared (docs/remote.md): the worker has memory of its own at that address, in the place of device memory.
+  // Host memory is not shared (docs/remote.md): the worker has its own copy at that address, which stands in for device memory.
   serveTouches();
   CUresult result = thread.session.managed.add(thread, hostMemoryDevice, address, roundUp(bytes, hostPageBytes));
   if (result != CUDA_SUCCESS) freeHost(thread, address);
@@ -79,7 +79,7 @@ CUresult Memory::freeHost(Thread& thread, uint64_t address) {
   bool shares;
   {
     std::lock_guard lock(mutex);
-    if (hostAllocations.erase(address) == 0) return CUDA_ERROR_INVALID_VALUE;  // another thread frees it
+    if (hostAllocations.erase(address) == 0) return CUDA_ERROR_INVALID_VALUE;  // another thread is freeing it
     noteEnding();
     shares = isSharedHere(address);
   }
@@ -115,7 +115,7 @@ bool Memory::endIdleHostLease(Thread& thread, CUresult& result, bool ifIdle) {
     std::lock_guard lock(mutex);
     idle = host.takeIdleLease();
     if (!idle) return false;
-    if (ifIdle) returning.emplace(returns);  // else the driver may wait for work, for which nobody else waits
+    if (ifIdle) returning.emplace(returns);  // otherwise the driver may wait for work, and others must not wait for that
   }
   {
     Call<api::Cuda::EndHostLeaseParams> frame(thread.on(hostMemoryDevice), api::Method::endHostLease);
@@ -127,14 +127,14 @@ bool Memory::endIdleHostLease(Thread& thread, CUresult& result, bool ifIdle) {
     std::lock_guard lock(mutex);
     host.settleLease(idle->address, true);
   }
-  if (result != CUDA_SUCCESS) return false;  // the worker still has it: after any other error these addresses stay unused
+  if (result != CUDA_SUCCESS) return false;  // the worker still has the lease: after any error but NOT_READY its addresses stay unused
   pieces.drop(idle->address);
   std::lock_guard lock(mutex);
   host.settleLease(idle->address, false);
   return true;
 }
 
-// An error if the machine has none. Idle ones may be in the way.
+// Leases a piece of the machine's memory; an error if none is free. Ends idle leases to make room.
 CUresult Memory::leaseFromMachine(Thread& thread, uint64_t bytes) {
   if (!pieces.canBe(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = tryMachine(thread, bytes), ended = CUDA_SUCCESS;

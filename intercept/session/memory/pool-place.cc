@@ -7,7 +7,7 @@ namespace vgpu::client {
 
 namespace {
 
-// Of each type: the devices, then these.
+// The locations after the devices, for each type of allocation.
 constexpr CUmemLocationType others[] = {CU_MEM_LOCATION_TYPE_NONE, CU_MEM_LOCATION_TYPE_HOST, CU_MEM_LOCATION_TYPE_HOST_NUMA,
                                         CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT};
 static_assert(PoolPlace::count == 2 * (maxDevices + std::size(others)));
@@ -30,7 +30,7 @@ PoolPlace PoolPlace::at(unsigned number) {
   return {types[number / placesOfType], location};
 }
 
-// CUDA looks for the location's type first.
+// CUDA checks the location's type first.
 CUresult PoolPlace::find(CUmemAllocationType type, const CUmemLocation& location, size_t devices, PoolPlace& place) {
   const bool isPlace = location.type >= CU_MEM_LOCATION_TYPE_NONE && location.type <= CU_MEM_LOCATION_TYPE_HOST_NUMA;
   if (!isPlace) return CUDA_ERROR_NOT_SUPPORTED;
@@ -51,7 +51,7 @@ CUresult PoolPlace::ofNew(const CUmemPoolProps& properties, size_t devices, Pool
   if (isManaged ? handles != 0 || properties.usage != 0 || properties.maxSize != 0 : (handles & ~shareable) != 0)
     return CUDA_ERROR_INVALID_VALUE;
   const CUmemLocation& location = properties.location;
-  if (isManaged && location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)  // it can have a pool that is never the current one
+  if (isManaged && location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)  // allowed for a new pool, which can never be the current one
     return place = {properties.allocType, {location.type, 0}}, CUDA_SUCCESS;
   CUresult bad = find(properties.allocType, location, devices, place);
   if (bad != CUDA_SUCCESS) return isManaged ? bad : CUDA_ERROR_INVALID_VALUE;

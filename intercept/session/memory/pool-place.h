@@ -1,4 +1,4 @@
-// What the memory of a pool is, and where: each such place has a default pool and a current one (StreamPools).
+// The kind and location of a pool's memory: each such place has a default pool and a current pool (StreamPools).
 #pragma once
 
 #include <cuda.h>
@@ -19,14 +19,14 @@ struct PoolPlace {
     return type == other.type && location.type == other.location.type && location.id == other.location.id;
   }
 
-  // All places have a number; that of a device's own memory is the device's.
+  // Every place has a number; a device's own memory has the device's number.
   static constexpr unsigned count = 2 * (maxDevices + 4);
   unsigned number() const;
-  // The other way round. Those that CUDA does not have (pinned memory that is nowhere) are numbers too.
+  // The inverse. Places that CUDA does not have (pinned memory without a location) have numbers too.
   static PoolPlace at(unsigned number);
-  // The place that a program names, of that many devices and a host that is one node; CUDA's answer if there is none.
+  // The place that a program names, with that many devices and a host of one NUMA node; CUDA's error if there is none.
   static CUresult find(CUmemAllocationType type, const CUmemLocation& location, size_t devices, PoolPlace& place);
-  // That of a new pool, if it can have these properties.
+  // The place of a new pool, or CUDA's error if it cannot have these properties.
   static CUresult ofNew(const CUmemPoolProps& properties, size_t devices, PoolPlace& place);
 };
 

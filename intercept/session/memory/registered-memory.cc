@@ -1,6 +1,6 @@
-// cudaHostRegister: the program's own memory, adopted by the host arena where its pages can be (page-adoption.h), so that the GPU
-// and the worker access it at the same addresses. Pages of a file, which other processes may have too, stay: the worker maps that file
-// (given-files.h). If it can be neither, it is registered all the same, and copied as pageable memory is.
+// cudaHostRegister: the host arena adopts pages of the program's own memory if possible (page-adoption.h), so that the GPU and the worker
+// access it at the same addresses. Pages of a file, which other processes may have too, stay: the worker maps that file (given-files.h).
+// Other memory is registered too, but copied like pageable memory.
 #include <kj/debug.h>
 #include <pthread.h>
 
@@ -17,21 +17,21 @@ namespace vgpu::client {
 
 namespace {
 
-constexpr uint64_t kernelHalf = uint64_t{1} << 63;  // of the address space: no process maps anything there
+constexpr uint64_t kernelHalf = uint64_t{1} << 63;  // addresses of the upper half are the kernel's
 
 uint64_t firstPage(uint64_t address) { return address / hostPageBytes * hostPageBytes; }
 
-// A child of fork() has a copy of the program's memory; it must not share adopted pages.
+// For the fork handlers: a child of fork() must have its own copy of adopted pages.
 Memory* theMemory = nullptr;
 
 }  // namespace
 
 CUresult Memory::registerHost(Thread& thread, uint64_t address, uint64_t bytes, unsigned flags) {
-  const uint64_t endPage = roundUp(address + bytes, hostPageBytes);  // not above the last page
+  const uint64_t endPage = roundUp(address + bytes, hostPageBytes);  // wraps around beyond the last page, see below
   if (address == 0 || bytes == 0 || bytes - 1 > ~address) return CUDA_ERROR_INVALID_VALUE;
   if (address >= kernelHalf) return CUDA_ERROR_NOT_SUPPORTED;
   if (endPage < address) return CUDA_ERROR_INVALID_VALUE;
-  if (inHostArena(address)) {  // pinned from the beginning
+  if (inHostArena(address)) {  // already pinned
     auto allocation = findHost(address);
     const bool isOther = allocation && (allocation->kind == HostKind::managed || allocation->kind == HostKind::pooled);
     return isOther ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
@@ -40,7 +40,7 @@ CUresult Memory::registerHost(Thread& thread, uint64_t address, uint64_t bytes, 
   const uint64_t first = firstPage(address), pageBytes = endPage - first;
   const PageKind kind = kindOfPages(first, pageBytes);
   constexpr unsigned readOnly = CU_MEMHOSTREGISTER_READ_ONLY;
-  const bool isReadOnly = (flags & readOnly) != 0;  // which CUDA does not tell afterwards
+  const bool isReadOnly = (flags & readOnly) != 0;  // CUDA does not report this flag afterwards
   const bool arePagesReadOnly = kind == PageKind::readOnly || kind == PageKind::otherReadOnly;
   if (kind == PageKind::unmapped || (arePagesReadOnly && !isReadOnly)) return CUDA_ERROR_INVALID_VALUE;
   Registered made{{address, bytes, flags & ~readOnly, HostKind::registered, thread.owner()}, first, pageBytes, 0};
@@ -49,7 +49,7 @@ CUresult Memory::registerHost(Thread& thread, uint64_t address, uint64_t bytes, 
   const bool isAdoptable = kind == PageKind::adoptable || kind == PageKind::readOnly;
   if (!isAdoptable && sharesHost())
     if (auto mapped = findMappedFile(first, pageBytes)) {
-      // On disk, the GPU's accesses are not the file's (docs/ipc.md).
+      // For a file on disk, the GPU's accesses would not reach the file (docs/ipc.md).
       if (mapped->isWritable && !MemoryFile::isInMemory(mapped->file)) return CUDA_ERROR_INVALID_VALUE;
       const uint64_t unit = MemoryFile::pageBytes(mapped->file), before = mapped->offset % unit;
       made.firstPage -= before;
@@ -64,12 +64,12 @@ CUresult Memory::registerHost(Thread& thread, uint64_t address, uint64_t bytes, 
   Registered& entry = registered.at(address);
   entry.isAdopted = result == CUDA_SUCCESS;
   if (entry.isAdopted) return CUDA_SUCCESS;
-  // If the worker has another mapping at that address, or the system refuses, the memory stays as it was.
+  // If the worker has another mapping at that address, or the system refuses, the memory stays unadopted.
   if (entry.arenaAddress != 0) host.settleLease(entry.arenaAddress, false);
   entry.arenaAddress = 0;
   entry.file = nullptr;
   if (made.file == nullptr || result != CUDA_ERROR_INVALID_VALUE) return CUDA_SUCCESS;
-  registered.erase(address);  // the file is on disk, or ends before: natively no more than here
+  registered.erase(address);  // the file is on disk, or too short: natively an error too
   return result;
 }
 
@@ -80,7 +80,7 @@ CUresult Memory::addRegistered(Registered& made, bool isAdoptable) {
   if (next != registered.begin() &&
       std::prev(next)->second.allocation.address + std::prev(next)->second.allocation.bytes > address)
     return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-  // Two registrations may share a page; the second one's cannot be adopted again.
+  // Two registrations may share a page; the second registration's pages are then not adopted.
   const bool shares = std::any_of(registered.begin(), registered.end(), [&](auto& other) {
     return other.second.firstPage < made.firstPage + made.pageBytes && made.firstPage < other.second.firstPage + other.second.pageBytes;
   });
@@ -110,7 +110,7 @@ CUresult Memory::askToAdopt(Thread& thread, const Registered& entry) {
   return frame.call();
 }
 
-// First the worker, so that nothing has to be undone if it refuses.
+// The worker first, so that nothing has to be undone if it refuses.
 CUresult Memory::adopt(Thread& thread, const Registered& entry) {
   if (CUresult error = askToAdopt(thread, entry)) return error;
   const AdoptedPages pages = entry.pages();
@@ -119,8 +119,7 @@ CUresult Memory::adopt(Thread& thread, const Registered& entry) {
     theMemory = this;
     pthread_atfork([] { theMemory->mutex.lock(); }, [] { theMemory->mutex.unlock(); },
                    [] {
-                     // Those that are on their way into the arena or out of it too. A child that went on sharing its
-                     // parent's memory would write into it.
+                     // Also pages that are just being adopted or returned. A child that still shared its parent's memory would write to it.
                      for (auto& [address, entry] : theMemory->registered)
                        if (entry.arenaAddress != 0 && !returnPagesInChild(entry.pages(), theMemory->arenaFile)) std::abort();
                      theMemory->registered.clear();
@@ -128,7 +127,7 @@ CUresult Memory::adopt(Thread& thread, const Registered& entry) {
                    });
   });
   if (adoptPages(pages, arenaFile)) return CUDA_SUCCESS;
-  KJ_REQUIRE(returnPages(pages, arenaFile), "memory that is half registered cannot be put back", kj::hex(pages.address),
+  KJ_REQUIRE(returnPages(pages, arenaFile), "partly registered memory cannot be restored", kj::hex(pages.address),
              pages.bytes);
   release(thread, pages.address);
   return CUDA_ERROR_OPERATING_SYSTEM;
@@ -155,7 +154,7 @@ CUresult Memory::unregisterHost(Thread& thread, uint64_t address) {
   return result;
 }
 
-// Of an entry that no other thread is unregistering.
+// The caller has marked the entry, so no other thread unregisters it.
 CUresult Memory::endRegistration(Thread& thread, uint64_t address) {
   unsigned device;
   {

@@ -8,7 +8,7 @@ namespace vgpu::client {
 
 std::optional<uint64_t> Reservations::place(uint64_t bytes, uint64_t alignment, uint64_t wanted) const {
   if (wanted % alignment == 0 && isMappedRange(wanted, bytes) && isFree(ranges, wanted, bytes)) return wanted;
-  uint64_t at = mappedArenaBase;  // a multiple of every alignment that fits
+  uint64_t at = mappedArenaBase;  // aligned to every valid alignment
   for (auto& [address, size] : ranges) {
     if (at <= address && address - at >= bytes) break;
     at = std::max(at, roundUp(address + size, alignment));

@@ -1,6 +1,6 @@
-// The addresses that a program has reserved (cuMemAddressReserve). Numbers of this side alone: the worker has reserved them all.
+// The addresses that a program has reserved (cuMemAddressReserve). Kept on this side only: the worker reserves the whole range.
 //
-// VirtualMemory's, under its lock.
+// Owned by VirtualMemory, under its lock.
 #pragma once
 
 #include <cuda.h>
@@ -15,14 +15,14 @@ namespace vgpu::client {
 
 class Reservations {
  public:
-  // CUDA's results. `wanted` is a wish.
+  // CUDA's results. `wanted` is a preferred address.
   CUresult reserve(uint64_t bytes, uint64_t alignment, uint64_t wanted, CUdeviceptr* address);
   CUresult free(uint64_t address, uint64_t bytes);
 
   struct Range {
     uint64_t address, bytes;
   };
-  // The reservation that holds [address, address + bytes).
+  // The reservation that contains [address, address + bytes).
   std::optional<Range> find(uint64_t address, uint64_t bytes) const;
 
  private:

@@ -1,6 +1,7 @@
-// Memory on its way back to its arena or to the worker, which is nobody's meanwhile: who finds none may wait for what others return.
+// Memory that is being returned to its arena or to the worker: no thread can allocate it meanwhile, but one that finds no memory may wait
+// for the other threads' returns.
 //
-// Any thread. All under the mutex of Memory.
+// Any thread; state under Memory's mutex.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +14,7 @@ class Returns {
  public:
   explicit Returns(std::mutex& mutex) : mutex(mutex) {}
 
-  // One that a thread makes. Begins under the mutex, and ends without it.
+  // A thread's return in progress. Constructed with the mutex held, destroyed without it.
   class Return {
    public:
     explicit Return(Returns& all) : all(all), number(++all.begun), older(all.latest) {
@@ -34,10 +35,10 @@ class Returns {
     friend class Returns;
     Returns& all;
     const uint64_t number;
-    Return *older, *newer = nullptr;  // of those that have not ended
+    Return *older, *newer = nullptr;  // neighbours in the list of returns in progress
   };
 
-  // With the mutex held. How many have begun; whether the first `count` of them have ended, whatever others have since; whether all have.
+  // With the mutex held. How many have begun; whether the first `count` have ended; whether all have.
   uint64_t soFar() const { return begun; }
   bool haveEnded(uint64_t count) const {
     const Return* oldest = latest;
@@ -46,11 +47,11 @@ class Returns {
   }
   bool areOver() const { return latest == nullptr; }
 
-  // Waits for what other threads are returning now. `lock` is held.
+  // Waits for the returns that are in progress now. `lock` holds the mutex.
   void await(std::unique_lock<std::mutex>& lock) {
     changed.wait(lock, [this, count = begun] { return haveEnded(count); });
   }
-  // How many have ended.
+  // How many returns have ended.
   uint64_t endedSoFar() const { return ended; }
 
  private:

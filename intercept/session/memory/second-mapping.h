@@ -1,7 +1,7 @@
-// Memory of the host that the program has mapped at an address of its own, by virtual memory management: a part of the host arena once
-// more, or of a file that other processes have too; and as much access as the program has given the host (cuMemSetAccess).
+// Host memory that the program has mapped at an address of its own by virtual memory management: a second mapping of part of the host
+// arena, or a mapping of a file shared with other processes, with the access that the program has given the host (cuMemSetAccess).
 //
-// Its owner's to guard. It is in the program's process, where a suspend leaves it; a child of fork() has it too, as it has the arena.
+// Its owner synchronizes access. It stays in the program's process over a suspend; a child of fork() inherits it, as it does the arena.
 #pragma once
 
 #include <cuda.h>
@@ -13,14 +13,14 @@ namespace vgpu::client {
 
 class SecondMapping {
  public:
-  // Of the file's `bytes` at `place`, whole pages, at `address`, which the program may not touch yet. Nothing if something else is
+  // Maps `bytes` (whole pages) at offset `place` of the file at `address`, at first without access. Nothing if something else is mapped
   // there, or the system has no memory.
   static std::optional<SecondMapping> at(uint64_t address, uint64_t bytes, int file, uint64_t place);
   SecondMapping(SecondMapping&& other) noexcept;
   SecondMapping& operator=(SecondMapping&&) = delete;
   ~SecondMapping();
 
-  // What the program may do with it from now on. False if the system refuses.
+  // Sets the program's access. False if the system refuses.
   bool allow(CUmemAccess_flags flags);
   CUmemAccess_flags allowed() const { return access; }
 

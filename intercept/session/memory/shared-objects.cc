@@ -13,7 +13,7 @@ bool SharedObjects::isOurs(const SharedName& name) const {
 }
 
 CUresult SharedObjects::find(Thread& thread, const SharedName& name, Found& found) {
-  if (isOurs(name)) return CUDA_ERROR_INVALID_CONTEXT;  // as CUDA answers of a handle of the same process
+  if (isOurs(name)) return CUDA_ERROR_INVALID_CONTEXT;  // CUDA's error for a handle of the same process
   Call<api::Cuda::SharedFindParams> frame(thread.on(thread.device()), api::Method::sharedFind);
   setName(frame, name);
   if (CUresult error = frame.call()) return error;
@@ -35,8 +35,7 @@ CUresult SharedObjects::giveMemory(Thread& thread, uint64_t address, SharedName&
   }
   name = SharedName::make();
   const auto device = static_cast<unsigned>((address - deviceArenaBase) / deviceArenaBytes);
-  // The worker waits for all of its GPUs while its threads stand still: what is outstanding now is awaited by this thread
-  // instead.
+  // The worker waits for all its GPUs while its threads are stopped: waiting for outstanding work here keeps that short.
   if (CUresult error = synchronizeDevice(thread, device)) return error;
   Call<api::Cuda::MemoryShareParams> frame(thread.on(device), api::Method::memoryShare);
   frame->setAddress(allocation->address);
@@ -104,7 +103,7 @@ CUresult SharedObjects::closeWhole(Thread& thread, uint64_t address) {
   return end(thread, address);
 }
 
-// Waits for the devices that may be using it.
+// Waits for the devices that may be using the memory.
 CUresult SharedObjects::end(Thread& thread, uint64_t address) {
   Session& session = thread.session;
   Taken ended;
@@ -176,7 +175,7 @@ CUresult SharedObjects::takeEvent(Thread& thread, const SharedName& name, uint64
   Found found{};
   CUresult known = find(thread, name, found);
   if (known == CUDA_SUCCESS && found.kind != static_cast<uint32_t>(api::Kind::EVENT)) known = CUDA_ERROR_INVALID_VALUE;
-  if (known == CUDA_ERROR_INVALID_VALUE) return CUDA_ERROR_MAP_FAILED;  // the driver's for what is no event's
+  if (known == CUDA_ERROR_INVALID_VALUE) return CUDA_ERROR_MAP_FAILED;  // the driver's error for a handle that is not an event's
   if (known != CUDA_SUCCESS) return known;
   HandleTable& handles = thread.session.handles;
   event = handles.reserve(api::Kind::EVENT, thread.device());

@@ -9,7 +9,7 @@ namespace vgpu::client {
 uint32_t Slabs::nextGeneration() {
   uint32_t generation;
   do generation = generations.fetch_add(1, std::memory_order_relaxed) + 1;
-  while (generation <= 1);  // after 2^32 generations
+  while (generation <= 1);  // wrapped around
   return generation;
 }
 
@@ -20,15 +20,15 @@ std::optional<uint32_t> Slabs::takeAs(uint32_t generation, Range range, uint32_t
     uint32_t free = 0;
     if (busy.load(std::memory_order_relaxed) != 0 || !busy.compare_exchange_strong(free, generation, std::memory_order_acquire))
       continue;
-    // The order with its last user goes through the worker, which gave it back. This load pairs with lend() and makes the same order in
-    // the program alone, which is all that thread sanitizer sees.
+    // The worker gave the slab back, which orders us after its last user. This load pairs with the store in lend() and creates the same
+    // order within the program, where thread sanitizer can see it.
     lent[slab].generation.load(std::memory_order_acquire);
     return slab;
   }
   return std::nullopt;
 }
 
-// What a second thread wants in the same stream comes when the first one has been served, and its slab is free.
+// A stream gets only one of the kept slabs: another thread's copy in the same stream would wait for the first one anyway.
 std::optional<uint32_t> Slabs::takeKept(uint32_t generation, User user) {
   for (uint32_t slab = sharedCount; slab < slabCount; ++slab)
     if (segment.slabState(slab).busy.load(std::memory_order_relaxed) != 0 && lent[slab].user.load(std::memory_order_relaxed) == user)
@@ -44,7 +44,7 @@ std::optional<uint32_t> Slabs::take(uint32_t first, User user, const std::atomic
   while (!abandoned.load(std::memory_order_relaxed)) {
     if (auto slab = takeAs(generation, {0, sharedCount}, first)) return slab;
     if (auto slab = takeKept(generation, user)) return slab;
-    // Nothing wakes us: the GPU gives slabs back with a plain write.
+    // Polls: the GPU gives slabs back with a plain write, which wakes nobody.
     if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
   }
   return std::nullopt;

@@ -14,12 +14,12 @@ namespace {
 
 // CUDA's pools take memory in pieces of this size.
 constexpr uint64_t poolPiece = 32 * MiB;
-// What an allocation of `bytes` may take of what was freed.
+// The largest freed block that an allocation of `bytes` may reuse.
 uint64_t mostFor(const PoolSource& source, uint64_t bytes) {
   return source.kind == PoolSource::Kind::device ? bytes + bytes / 4 : bytes;
 }
 
-// Not an address, and nothing that another handle could be.
+// Handles that are neither addresses nor other objects' handles.
 constexpr uint64_t firstHandle = uint64_t{0x706f'6f6c} << 16;
 
 }  // namespace
@@ -141,7 +141,7 @@ const StreamPools::Block* StreamPools::findLive(uint64_t address) const {
   return found == blocks.end() || found->second.isFreed() ? nullptr : &found->second;
 }
 
-// A new entry is the spare one, if there is one.
+// A new entry reuses the spare node, if there is one.
 StreamPools::Block& StreamPools::blockAt(uint64_t address) {
   if (Block* found = find(address)) return *found;
   if (!spare) return blocks.try_emplace(address).first->second;

@@ -1,4 +1,4 @@
-// What is leased from the worker and not allocated: how much that is, and how it is returned.
+// Leased memory that is not allocated: how much there is, and its return to the worker.
 #include "intercept/session/call.h"
 #include "intercept/session/memory/memory.h"
 
@@ -6,7 +6,7 @@ namespace vgpu::client {
 
 namespace {
 
-// So much is kept, or as much again as is in use.
+// How much free memory is always kept: this, or as much as is in use.
 constexpr uint64_t keptIdle = 256 * MiB;
 
 }  // namespace
@@ -30,7 +30,7 @@ void Memory::trim(Thread& thread, unsigned device, Arena& arena, uint64_t keepBy
     {
       Call<api::Cuda::EndLeaseParams> frame(thread.on(device), api::Method::endLease);
       frame->setAddress(idle->address);
-      if (frame.call() != CUDA_SUCCESS) continue;  // the worker still has a mapping there: these addresses stay unused
+      if (frame.call() != CUDA_SUCCESS) continue;  // the worker still has a mapping there: the addresses stay unused
     }
     std::lock_guard lock(mutex);
     arena.settleLease(idle->address, false);
@@ -57,7 +57,7 @@ void Memory::completeFrees(Session& session, const std::function<bool()>& givesU
 }
 
 bool Memory::trimUnneeded(Thread& thread, unsigned device) {
-  if (thread.session.fault(device) != CUDA_SUCCESS) return true;  // nothing can be given back before the context is new
+  if (thread.session.fault(device) != CUDA_SUCCESS) return true;  // nothing can be returned before the context is renewed
   collect(thread, device, false);
   freePassed(thread);
   bool more = anyFreedLater.load(std::memory_order_relaxed);
@@ -86,7 +86,7 @@ bool Memory::trimUnneeded(Thread& thread, unsigned device, Arena& arena) {
   return unneeded < free - keep;
 }
 
-// Managed memory stays where it lies when it is freed, which is where the program wanted it.
+// Freed managed memory stays where the program wanted it, so runs that lie on another device are counted there.
 uint64_t Memory::freeBytes(Thread& thread, unsigned device) {
   collect(thread, device, false);
   freePassed(thread);

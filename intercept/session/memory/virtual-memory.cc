@@ -48,7 +48,7 @@ CUresult VirtualMemory::create(Thread& thread, uint64_t bytes, const CUmemAlloca
   HandleTable& handles = thread.session.handles;
   auto device = static_cast<unsigned>(properties->location.id);
   uint64_t made = handles.create(api::Kind::PHYSICAL, device);
-  CUmemAllocationProp granted = *properties;  // network cards reach none of a session's memory, and devices say so
+  CUmemAllocationProp granted = *properties;  // no network card reaches a session's memory, as devices report
   granted.allocFlags.gpuDirectRDMACapable = 0;
   granted.allocFlags.usage = 0;
   {
@@ -83,12 +83,12 @@ CUresult VirtualMemory::end(Thread& thread, uint64_t handle) {
   return frame.call();
 }
 
-// Ends what nobody can reach any more.
+// Ends physical memory that is no longer reachable.
 CUresult VirtualMemory::endUnused(Thread& thread) {
   std::vector<uint64_t> kept;
   while (const uint64_t handle = physicals.findUnused(kept)) {
     const CUresult error = end(thread, handle);
-    if (error == CUDA_ERROR_NOT_READY) {  // arrays have its memory still
+    if (error == CUDA_ERROR_NOT_READY) {  // arrays still use its memory
       kept.push_back(handle);
       continue;
     }
@@ -173,7 +173,7 @@ CUresult VirtualMemory::importFrom(Thread& thread, int descriptor, CUmemAllocati
   }
   uint64_t made = 0, bytes = 0;
   if (CUresult error = thread.session.shared.takePhysical(thread, *name, made, bytes))
-    return error == CUDA_ERROR_INVALID_HANDLE ? CUDA_ERROR_INVALID_VALUE : error;  // whoever exported it has ended
+    return error == CUDA_ERROR_INVALID_HANDLE ? CUDA_ERROR_INVALID_VALUE : error;  // the exporting session has ended
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(handleDevice(made))};
@@ -193,7 +193,7 @@ CUresult VirtualMemory::map(Thread& thread, uint64_t address, uint64_t bytes, ui
     std::lock_guard lock(mutex);
     physical = physicals.findLive(handle);
     if (physical == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (offset != 0 || bytes != physical->bytes) return CUDA_ERROR_NOT_SUPPORTED;  // cuda.h and the driver: it is mapped whole
+    if (offset != 0 || bytes != physical->bytes) return CUDA_ERROR_NOT_SUPPORTED;  // cuda.h and the driver: only whole
     if (!isMappedRange(address, bytes) || !reservations.find(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
     if (!mappings.isFree(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   }
@@ -215,8 +215,8 @@ CUresult VirtualMemory::map(Thread& thread, uint64_t address, uint64_t bytes, ui
   return CUDA_SUCCESS;
 }
 
-// Waits for the devices that may be using it, as the driver does not (docs/facts.md): copies and fills that are over there when their call
-// returns may still be in a stream here.
+// Waits for the devices that may be using the mapping, which the driver does not (docs/facts.md): copies and fills that natively are
+// complete when their call returns may here still be in a stream.
 CUresult VirtualMemory::unmapOne(Thread& thread, uint64_t address) {
   const MemoryMapping& mapping = mappings.at(address);
   for (unsigned device = 0; device < thread.session.devices.size(); ++device)
@@ -236,7 +236,7 @@ CUresult VirtualMemory::unmapOne(Thread& thread, uint64_t address) {
 CUresult VirtualMemory::unmap(Thread& thread, uint64_t address, uint64_t bytes) {
   std::lock_guard change(changing);
   if (!isMappedRange(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  auto whole = mappings.within(address, bytes);  // what of the range is not mapped stays so
+  auto whole = mappings.within(address, bytes);  // gaps in the range are ignored
   if (!whole) return CUDA_ERROR_INVALID_VALUE;
   for (uint64_t each : *whole)
     if (CUresult error = unmapOne(thread, each)) return error;
@@ -252,7 +252,7 @@ CUresult VirtualMemory::setAccess(Thread& thread, uint64_t address, uint64_t byt
   std::lock_guard change(changing);
   auto whole = mappings.exactly(address, bytes);
   if (whole.empty()) return CUDA_ERROR_INVALID_VALUE;
-  // The host reaches its own memory alone, which all devices reach.
+  // The host can only be given access to host memory, which all devices may access.
   auto check = [&](const CUmemAccessDesc& each, const MemoryMapping& mapping) -> CUresult {
     if (isOfHost(each.location)) return mapping.host ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
     const auto device = static_cast<unsigned>(each.location.id), owner = handleDevice(mapping.physical);
@@ -294,7 +294,7 @@ CUresult VirtualMemory::endDevice(Thread& thread, unsigned device) {
   return first != CUDA_SUCCESS ? first : unused;
 }
 
-// ------------------------------------------------------------------ questions
+// ------------------------------------------------------------------ queries
 
 std::optional<VirtualMemory::Mapped> VirtualMemory::find(uint64_t address) const {
   if (!inMappedArena(address)) return std::nullopt;

@@ -1,15 +1,15 @@
-// Virtual memory management (cuMemAddressReserve, cuMemCreate, cuMemMap) as the program sees it: which addresses it has reserved,
-// which physical memory it has, and what is mapped where.
+// Virtual memory management (cuMemAddressReserve, cuMemCreate, cuMemMap) as the program sees it: its reserved addresses, its physical
+// memory, and its mappings.
 //
-// All is decided here, as CUDA decides it; the worker makes and maps physical memory and knows nothing of reservations. Physical
-// memory lives while the program has a handle of it, a mapping, or an open descriptor that it was exported to.
+// The client decides everything, as CUDA does; the worker creates and maps physical memory and does not know reservations. Physical memory
+// lives while the program has a handle of it, a mapping, or an open descriptor to which it was exported.
 //
-// A mapping shows memory of the host (HostPhysical) here as far as the program has given the host access (SecondMapping), and in the worker
-// for the devices.
+// Host memory (HostPhysical) is mapped in this process with the access that the program has given the host (SecondMapping), and in the
+// worker for the devices.
 //
-// Any thread. `changing` is held over a change, and calls are made under it; then `mutex`, a leaf, guards the state, which other
-// threads' copies read. Stays in the program's process over a suspend, because the program has pointers to its addresses; the worker
-// maps the same again by the recipes of kinds physical and mapping.
+// Any thread. Locks: `changing`, held over a change and its calls; then `mutex`, a leaf, which guards the state that other threads' copies
+// read. Stays in the program's process over a suspend, because the program holds pointers to the addresses; the worker repeats the mappings
+// by the recipes of kinds physical and mapping.
 #pragma once
 
 #include <cuda.h>
@@ -46,18 +46,18 @@ class VirtualMemory {
   CUresult unmap(Thread& thread, uint64_t address, uint64_t bytes);
   CUresult setAccess(Thread& thread, uint64_t address, uint64_t bytes, std::span<const CUmemAccessDesc> access);
 
-  // Unmaps and ends all memory of a device, whose context has ended by a fault.
+  // Unmaps and ends all memory of a device whose context has ended by a fault.
   CUresult endDevice(Thread& thread, unsigned device);
 
-  // The mapping that holds `address`.
+  // The mapping that contains an address.
   struct Mapped {
     uint64_t address, bytes, id;
-    uint64_t memory;  // which physical memory, however often it is mapped
+    uint64_t memory;  // identifies the physical memory, however often it is mapped
     unsigned device;
     CUmemAllocationHandleType exportable;
     std::array<uint8_t, maxDevices> access;  // CUmemAccess_flags
-    Reservations::Range reserved;             // that it is in
-    bool isHosts = false;                     // memory of the host,
+    Reservations::Range reserved;             // the reservation that contains it
+    bool isHosts = false;                     // whether it is host memory
     CUmemAccess_flags hostAccess = CU_MEM_ACCESS_FLAGS_PROT_NONE;
   };
   std::optional<Mapped> find(uint64_t address) const;
@@ -69,7 +69,7 @@ class VirtualMemory {
  private:
   // Under `changing`; they take `mutex`.
   CUresult addHost(Thread& thread, const HostPhysical& memory, CUmemGenericAllocationHandle* handle);
-  // Gives it back to where it is from.
+  // Releases the memory to where it came from.
   CUresult end(Thread& thread, uint64_t handle);
   CUresult unmapOne(Thread& thread, uint64_t address);
   CUresult endUnused(Thread& thread);

@@ -12,7 +12,7 @@ namespace vgpu::client {
 
 namespace {
 
-// The most capable descriptor: one that handles the kernel's accesses too, if that is allowed.
+// Opens a userfaultfd; preferably one that also handles the kernel's accesses, if that is permitted.
 kj::AutoCloseFd openWatch() {
   kj::AutoCloseFd all(static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC)));
   if (all.get() >= 0) return all;
@@ -21,11 +21,11 @@ kj::AutoCloseFd openWatch() {
   return kj::AutoCloseFd(static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY)));
 }
 
-// Only a present page is protected: one that is faulted in later would be writable.
+// Faults the pages in: only present pages are protected, and a page faulted in later would be writable.
 void touch(uint64_t address, uint64_t bytes) {
   for (uint64_t page = address; page < address + bytes; page += hostPageBytes) {
     char byte;
-    asm volatile("movb (%1), %0" : "=q"(byte) : "r"(page) : "memory");  // not a load that sanitizers watch
+    asm volatile("movb (%1), %0" : "=q"(byte) : "r"(page) : "memory");  // sanitizers do not check this load
   }
 }
 
@@ -51,7 +51,7 @@ bool WriteProtection::protect(uint64_t address, uint64_t bytes) {
   return setProtection(fd, address, bytes, UFFDIO_WRITEPROTECT_MODE_WP);
 }
 
-// Threads that wait go on by themselves.
+// Removing the protection wakes the threads that wait.
 void WriteProtection::unprotect(uint64_t address, uint64_t bytes) { setProtection(fd, address, bytes, 0); }
 
 void WriteProtection::wake(uint64_t address, uint64_t bytes) {

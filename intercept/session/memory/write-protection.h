@@ -1,10 +1,10 @@
-// Keeps every thread of this process from writing into some pages for a short time, whatever signals it blocks: a thread
-// that writes waits inside its page fault (userfaultfd(2), write protection mode). No signal, no handler.
+// Prevents all threads of this process from writing to some pages for a short time, even if they block all signals: a thread that writes
+// waits inside its page fault (userfaultfd(2), write-protection mode). No signal, no handler.
 //
-// A system call that writes there waits too, if userfaultfd may handle the kernel's accesses: it has CAP_SYS_PTRACE, or may open
-// /dev/userfaultfd, or vm.unprivileged_userfaultfd is 1. Else such a call fails with EFAULT during that time.
+// A system call that writes there waits too, if the process's userfaultfd may handle kernel accesses: it has CAP_SYS_PTRACE, or may open
+// /dev/userfaultfd, or vm.unprivileged_userfaultfd is 1. Otherwise such a call fails with EFAULT meanwhile.
 //
-// Needs Linux 5.19 (write protection of shared memory); container runtimes may refuse it. Any thread; owns a descriptor.
+// Needs Linux 5.19 (write protection of shared memory); container runtimes may forbid it. Any thread; owns a file descriptor.
 #pragma once
 
 #include <kj/io.h>
@@ -16,12 +16,12 @@ namespace vgpu::client {
 
 class WriteProtection {
  public:
-  // Over whole pages of private or of shared memory, nothing of which is protected yet. Nothing if the system refuses it, or the
-  // program has registered these pages with userfaultfd itself.
+  // Prepares whole pages of private or shared memory; protects none yet. Nothing if the system refuses, or if the program itself has
+  // registered these pages with userfaultfd.
   static std::optional<WriteProtection> over(uint64_t address, uint64_t bytes);
 
-  // Calls `exchange` while nobody can write into [address, address + bytes), a part of the pages: it copies them and maps others
-  // over them. Returns its result; if that is false, the pages are writable as before.
+  // Calls `exchange` while nobody can write to [address, address + bytes), a part of the pages: it copies them and maps others over them.
+  // Returns its result; if that is false, the pages are writable as before.
   template <typename Exchange>
   bool during(uint64_t address, uint64_t bytes, Exchange&& exchange) {
     bool done = protect(address, bytes) && exchange();
@@ -36,7 +36,7 @@ class WriteProtection {
   void unprotect(uint64_t address, uint64_t bytes);
   void wake(uint64_t address, uint64_t bytes);
 
-  kj::AutoCloseFd fd;  // closing it ends what is left of the protection
+  kj::AutoCloseFd fd;  // closing it removes any remaining protection
 };
 
 }  // namespace vgpu::client

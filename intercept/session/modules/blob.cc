@@ -10,7 +10,7 @@ namespace vgpu::client {
 
 namespace {
 
-// `found`: whether the worker has the image now; else it has room for it.
+// `found`: whether the worker has the image now; if not, it has reserved space for it.
 CUresult findBlob(Thread& thread, uint64_t blob, std::span<const std::byte> image, bool& found) {
   bool asksStore = thread.session.segment.header().storesImages.load(std::memory_order_relaxed) != 0;
   ImageDigest digest{};

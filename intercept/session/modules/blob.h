@@ -1,5 +1,5 @@
-// Transfer of a module image to the worker: from the image store of the worker's node if that has it, else through the session's
-// staging slabs.
+// Transfers a module image to the worker: from the image store of the worker's node if that has it, else through the session's staging
+// slabs.
 #pragma once
 
 #include <cuda.h>
@@ -12,10 +12,10 @@
 
 namespace vgpu::client {
 
-// Makes `image` the worker's blob of that number. CUDA's result; after an error the worker may have a part of it.
+// Makes `image` the worker's blob with that number. CUDA's result; after an error the worker may have part of it.
 CUresult bringBlob(Thread& thread, uint64_t blob, std::span<const std::byte> image);
 
-// The worker drops it, or the part of it that it has.
+// Makes the worker drop the blob, or the part of it that it has.
 CUresult dropBlob(Thread& thread, uint64_t blob);
 
 }  // namespace vgpu::client

@@ -16,7 +16,7 @@ CUresult CodeLibrary::moduleIn(Thread& thread, uint64_t context, uint64_t& modul
   std::lock_guard lock(loading);
   uint64_t& known = modules[context];
   if (!handles.isLive(api::Kind::MODULE, known)) {
-    if (thread.runsHostFunctions) return CUDA_ERROR_NOT_PERMITTED;  // a driver may load when the stream goes on, which waits for this
+    if (thread.runsHostFunctions) return CUDA_ERROR_NOT_PERMITTED;  // loading may wait for the stream, which waits for this function
     if (CUresult error = loadModule(thread, image, context, jit, known, handle)) return error;
   }
   module = known;

@@ -16,7 +16,7 @@ CUresult JitOptions::read(unsigned count, CUjit_option* given, void** values) {
       case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: errors.bytes = number, errors.used = &values[i]; break;
       case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: info.bytes = number, info.used = &values[i]; break;
       case CU_JIT_WALL_TIME: wallTime = &values[i]; break;
-      // Names and addresses in the program's memory; of no effect since link-time optimization by the driver was removed.
+      // Names and addresses in the program's memory; without effect since the driver's link-time optimization was removed.
       case CU_JIT_GLOBAL_SYMBOL_NAMES:
       case CU_JIT_GLOBAL_SYMBOL_ADDRESSES:
       case CU_JIT_GLOBAL_SYMBOL_COUNT:

@@ -1,5 +1,5 @@
-// The options that a program gives to the JIT and to the linker: numbers, which the worker's driver is given too, and places where
-// the program wants to be told.
+// The options that a program passes to the JIT and to the linker: numbers, which are passed on to the worker's driver, and the program's
+// outputs.
 #pragma once
 
 #include <cuda.h>
@@ -12,7 +12,7 @@
 
 namespace vgpu::client {
 
-// What the JIT or the linker has said.
+// The logs of the JIT or the linker.
 struct JitReport {
   std::string errors, info;
   float milliseconds = 0;
@@ -22,7 +22,7 @@ class JitOptions {
  public:
   JitOptions() = default;
 
-  // CUDA_ERROR_INVALID_VALUE for an option that CUDA does not have. The places are the program's: `values` is written to.
+  // CUDA_ERROR_INVALID_VALUE for an option that CUDA does not have. Keeps the addresses of outputs; tell() writes to `values`.
   CUresult read(unsigned count, CUjit_option* options, void** values);
   void tell(const JitReport& report);
   void forgetPlaces() { errors = info = {}, wallTime = nullptr; }
@@ -39,7 +39,7 @@ class JitOptions {
   struct Log {
     char* buffer = nullptr;
     size_t bytes = 0;
-    void** used = nullptr;  // the option's value becomes how many bytes of the buffer were used
+    void** used = nullptr;  // receives how many bytes of the buffer were used
     void fill(const std::string& text);
   };
 

@@ -47,7 +47,7 @@ CUresult Linker::repeat(Thread& thread) {
   if (CUresult error = createThere(thread)) return error;
   for (auto& input : inputs) {
     bool isMissing = false;
-    addThere(thread, input, isMissing);  // an input that was refused is refused again
+    addThere(thread, input, isMissing);  // an input that was refused before is refused again
     if (isMissing) return repeat(thread);
   }
   return CUDA_SUCCESS;

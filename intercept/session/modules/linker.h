@@ -1,9 +1,9 @@
-// A link under way (cuLink*): the driver of the worker links, and the image comes back to the program.
+// A link in progress (cuLink*): the worker's driver links, and the image is sent back to the program.
 //
-// The worker's half is no part of a snapshot. A worker that does not know the link, because the session was resumed in between, is
-// given everything again: so the program's inputs are kept until the link is destroyed.
+// The worker's part is not in snapshots. A worker that does not know the link, because the session was resumed meanwhile, gets everything
+// again: so the program's inputs are kept until the link is destroyed.
 //
-// Any thread; `mutex` is held while the link is worked on, and calls are made under it.
+// Any thread; `mutex` is held during each operation on the link, over its calls.
 #pragma once
 
 #include <cuda.h>
@@ -31,20 +31,20 @@ class Linker {
  public:
   Linker(uint64_t handle, JitOptions options) : handle(handle), options(std::move(options)) {}
 
-  // CUDA's results; the program's logs are filled by each.
+  // All return CUDA's results, and fill the program's logs.
   CUresult create(Thread& thread);
   CUresult add(Thread& thread, LinkInput input);
-  // The image is the link's, and valid until that is destroyed.
+  // The image belongs to the link and is valid until the link is destroyed.
   CUresult complete(Thread& thread, std::span<std::byte>& image);
   CUresult destroy(Thread& thread);
 
  private:
   CUresult createThere(Thread& thread);
-  // `isMissing`: the worker does not know the link, or has only a part of the input.
+  // `isMissing`: set if the worker does not know the link, or has only part of the input.
   CUresult addThere(Thread& thread, const LinkInput& input, bool& isMissing);
   CUresult completeThere(Thread& thread, bool& isMissing);
   CUresult fetch(Thread& thread, bool& isMissing);
-  // Everything up to now, to a worker that knows nothing of it.
+  // Sends everything so far to a worker that does not know the link.
   CUresult repeat(Thread& thread);
   template <typename Results>
   void tell(const Results& reported);

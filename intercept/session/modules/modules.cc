@@ -13,7 +13,7 @@ namespace vgpu::client {
 namespace {
 
 CUresult bringModule(Thread& thread, std::span<const std::byte> image, uint64_t module, uint64_t blob, uint64_t library, JitOptions& jit) {
-  // A suspend keeps the images of modules. An image whose module is not loaded yet is missing afterwards, and sent again.
+  // A suspend keeps only images whose module is loaded. If the image was lost before its module was loaded, it is sent again.
   for (;;) {
     if (CUresult error = bringBlob(thread, blob, image)) return error;
     Call<api::Cuda::ModuleLoadParams> frame(thread.of(module), api::Method::moduleLoad, jit.words());
@@ -25,7 +25,7 @@ CUresult bringModule(Thread& thread, std::span<const std::byte> image, uint64_t 
     if (!frame.hasResults()) return result;
     auto reported = frame.results<api::Cuda::ModuleLoadResults>();
     if (reported.getMissing()) continue;
-    jit.tell({reported.getErrors().cStr(), reported.getInfo().cStr(), reported.getMilliseconds()});  // of a refused image too
+    jit.tell({reported.getErrors().cStr(), reported.getInfo().cStr(), reported.getMilliseconds()});  // for a refused image too
     if (result == CUDA_SUCCESS && reported.getPrints()) thread.session.output.expect();
     return result;
   }
@@ -54,7 +54,7 @@ std::unique_ptr<FunctionLayout> layoutOf(Thread& thread, uint64_t module, const 
   return layout;
 }
 
-// What the program has set of a library's kernel is set of its functions, however it has got them.
+// Applies the program's settings of a library's kernel to its function, however the program got that.
 CUresult setAsKernel(Thread& thread, uint64_t module, const std::string& name, uint64_t function) {
   const uint64_t library = thread.session.handles.find<api::Kind::MODULE>(module)->codeLibrary;
   auto* known = library == 0 ? nullptr : thread.session.handles.find<api::Kind::KERNEL>(thread.session.kernels.find(library, name));
@@ -87,7 +87,7 @@ CUresult askWorkerForVariable(Thread& thread, uint64_t module, const std::string
   frame->setVariable(variable.handle);
   frame->setModule(module);
   frame->setName(name.c_str());
-  frame.recordLater();  // the list keeps the address, for the comparison at restore
+  frame.recordLater();  // the list keeps the address, for the comparison at a restore
   if (CUresult error = frame.call()) return error;
   auto reported = frame.results<api::Cuda::ModuleVariableResults>();
   variable.address = reported.getAddress();
@@ -98,7 +98,7 @@ CUresult askWorkerForVariable(Thread& thread, uint64_t module, const std::string
   return CUDA_SUCCESS;
 }
 
-// A managed one is served before another thread finds it.
+// A managed variable is made accessible before another thread can find it.
 CUresult takeManaged(Thread& thread, const KnownVariable& variable) {
   if (!variable.isManaged || !programHasDeviceArenas) return CUDA_SUCCESS;
   serveTouches();
@@ -140,10 +140,10 @@ CUresult loadModule(Thread& thread, std::span<const std::byte> image, uint64_t c
 
 CUresult unloadModule(Thread& thread, uint64_t module) {
   Session& session = thread.session;
-  // What ends with its context ends, whatever has failed before.
+  // If the context is ending, the module ends even after an error.
   if (CUresult error = synchronizeDevice(thread, handleDevice(module)); error != CUDA_SUCCESS && !thread.takesDownContext) return error;
   uint64_t blob = session.handles.find<api::Kind::MODULE>(module)->blob;
-  // Before the worker can give its variables' addresses to a module that another thread loads.
+  // Before the worker can reuse its variables' addresses for a module that another thread loads.
   session.managed.removeModule(module);
   for (uint64_t variable : session.variables.dropModule(module)) session.handles.destroy(variable);
   {
@@ -189,7 +189,7 @@ CUresult listFunctions(Thread& thread, uint64_t module, std::vector<std::string>
 }
 
 CUresult setAttribute(Thread& thread, uint64_t function, CUfunction_attribute attribute, int value) {
-  if (attribute < 0 || attribute > 63) return CUDA_ERROR_INVALID_VALUE;  // at -1 a driver reads outside of its table (580)
+  if (attribute < 0 || attribute > 63) return CUDA_ERROR_INVALID_VALUE;  // for -1 a driver (580) reads outside its table
   Call<api::Cuda::FuncSetAttributeParams> frame(thread.of(function), api::Method::funcSetAttribute);
   frame->setHfunc(function);
   frame->setAttrib(attribute);

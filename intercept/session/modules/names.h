@@ -1,11 +1,11 @@
-// Names of functions and variables, as a program gives them.
+// Names of functions and variables that a program passes.
 #pragma once
 
 #include <cstddef>
 
 namespace vgpu::client {
 
-// The longest that a frame carries.
+// The longest name that a frame carries.
 constexpr size_t maxNameBytes = 32 * 1024;
 
 }  // namespace vgpu::client

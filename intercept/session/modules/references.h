@@ -1,7 +1,7 @@
-// References to textures and surfaces, which CUDA 12 has ended for its compiler: a module has one only if its PTX was written so. What is
-// set of them is the worker's driver's; the client knows their names and the arrays that they are bound to.
+// Texture and surface references, which CUDA 12 removed from its compiler: a module has one only if its PTX declares it. The worker's
+// driver keeps their settings; the client knows their names and the arrays to which they are bound.
 //
-// Any thread, outside the gate; no lock. All of it stays in the program's process over a suspend.
+// Any thread, outside the gate; no lock. Stays in the program's process over a suspend.
 #pragma once
 
 #include <cuda.h>
@@ -14,7 +14,7 @@
 
 namespace vgpu::client {
 
-// The live reference of that name in a module, if the program has asked for it before; else 0.
+// The live reference of that name in a module, if the program has looked it up before; else 0.
 template <api::Kind kind>
 uint64_t findKnownReference(HandleTable& handles, uint64_t module, const char* name) {
   for (uint64_t handle : handles.live(kind, handleDevice(module)))
@@ -22,7 +22,7 @@ uint64_t findKnownReference(HandleTable& handles, uint64_t module, const char* n
   return 0;
 }
 
-// The reference of that name in a live module, one handle a name. CUDA_ERROR_NOT_FOUND if there is none.
+// The reference of that name in a live module, with one handle for each name. CUDA_ERROR_NOT_FOUND if there is none.
 template <api::Kind kind, typename Params, api::Method method>
 CUresult findReference(Thread& thread, uint64_t module, const char* name, uint64_t& reference) {
   HandleTable& handles = thread.session.handles;
@@ -46,14 +46,14 @@ CUresult findReference(Thread& thread, uint64_t module, const char* name, uint64
   return CUDA_SUCCESS;
 }
 
-// Ends the references of a module.
+// Ends a module's references.
 template <api::Kind kind>
 void dropReferences(HandleTable& handles, uint64_t module) {
   for (uint64_t handle : handles.live(kind, handleDevice(module)))
     if (auto* state = handles.find<kind>(handle); state != nullptr && state->module == module) handles.destroy(handle);
 }
 
-// The live array, or mipmapped one, that a reference is bound to. CUDA_ERROR_INVALID_VALUE if it is bound to none of that kind.
+// The live array or mipmapped array to which a reference is bound. CUDA_ERROR_INVALID_VALUE if it is bound to none of that kind.
 template <api::Kind of>
 CUresult boundImage(Thread& thread, uint64_t reference, api::Kind kind, uint64_t& image) {
   auto* state = thread.session.handles.find<of>(reference);

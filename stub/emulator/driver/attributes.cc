@@ -1,8 +1,7 @@
-// The figures that an emulated device reports, in one table.
+// The device attributes that an emulated device reports, in one table.
 //
-// The common column is an H200 as driver 580 reports it; where architectures differ, a row of `differences` says how,
-// after the CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". What the emulator lacks says
-// so.
+// The common column is an H200 as driver 580 reports it. If architectures differ, a row of `differences` says how, after the CUDA C++
+// Programming Guide, "Technical Specifications per Compute Capability". Features that the emulator lacks are reported as absent.
 #include "stub/emulator/driver/device.h"
 
 namespace vgpu::emulator::api {
@@ -162,7 +161,7 @@ constexpr Figure figures[] = {
 #undef FIGURE
 
 struct Difference {
-  int first, last;  // architectures
+  int first, last;  // range of architectures
   CUdevice_attribute attribute;
   int value;
 };
@@ -176,6 +175,7 @@ constexpr Difference differences[] = {
     DIFFERENCE(75, 75, MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 65536),
     DIFFERENCE(75, 75, RESERVED_SHARED_MEMORY_PER_BLOCK, 0),
     DIFFERENCE(75, 75, MAX_PERSISTING_L2_CACHE_SIZE, 0),
+    DIFFERENCE(75, 75, MAX_ACCESS_POLICY_WINDOW_SIZE, 0),
     DIFFERENCE(75, 89, TENSOR_MAP_ACCESS_SUPPORTED, 0),
     DIFFERENCE(75, 75, SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, 32),
     DIFFERENCE(75, 75, MULTIPROCESSOR_COUNT, 40),

@@ -1,4 +1,4 @@
-// Numbers that stand for addresses and handles, as the C ABI spells them. All of the emulator's casts of that kind.
+// Casts between numbers and the pointers and handles of the C ABI. The emulator has no other casts of this kind.
 #pragma once
 
 #include <cstddef>

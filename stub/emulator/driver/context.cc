@@ -70,7 +70,7 @@ void Context::setLimit(CUlimit which, size_t value) {
   at->second = value;
 }
 
-// The buffer is a ring: what is not shown in time is overwritten, the oldest first, and no line in part.
+// The buffer is a ring: when it is full, the oldest lines that have not been shown are dropped, whole lines only.
 void Context::print(const std::string& text) {
   std::lock_guard lock(outputMutex);
   output += text;
@@ -100,7 +100,7 @@ Context::Heap Context::heap() {
     try {
       deviceHeap = std::make_unique<PlacedRange>(*this, heaps, limit(CU_LIMIT_MALLOC_HEAP_SIZE));
     } catch (const Refusal&) {
-      // A device without room for a heap: malloc() in kernels answers null.
+      // A device without room for a heap: malloc() in kernels returns null.
     }
   });
   if (!deviceHeap) return {};
@@ -109,8 +109,7 @@ Context::Heap Context::heap() {
 
 Context::~Context() = default;
 
-// Everything of the context goes; the registry's references are the last ones but for work in flight, and there is
-// none.
+// Everything of the context ends here. The registry holds the last references, because no work is in flight.
 void Context::destroy() {
   alive = false;
   streams.waitForAll();
@@ -143,7 +142,7 @@ void Context::destroy() {
 
 namespace {
 
-// The main thread's stack is never destroyed: static destructors, which run after thread-local ones, may still call.
+// The main thread's stack is never destroyed, because static destructors, which run after thread-local ones, may still make calls.
 struct StackOwner {
   std::vector<std::shared_ptr<Context>>* stack = new std::vector<std::shared_ptr<Context>>;
   ~StackOwner() {
@@ -162,7 +161,7 @@ Context& currentContext() {
   initializedDriver();
   auto& stack = contextStack();
   if (stack.empty() || !stack.back()) refuse(CUDA_ERROR_INVALID_CONTEXT);
-  // A primary context that was ended and made again is the same to whoever has it current.
+  // A primary context that was destroyed and made again stays current for threads that had it current.
   if (!stack.back()->alive && stack.back()->primary) {
     stack.back() = stack.back()->driver.contexts.get(stack.back()->handle);
   }
@@ -176,7 +175,7 @@ using namespace vgpu::emulator::api;
 
 namespace {
 
-// The current context whatever its state: for entries that still answer once work has failed.
+// The current context in any state, for entries that still return values after work has failed.
 Context& anyCurrentContext() {
   initializedDriver();
   auto& stack = contextStack();
@@ -313,7 +312,7 @@ CUresult CUDAAPI cuCtxGetApiVersion(CUcontext handle, unsigned* version) {
   return enterDriver([&](Driver& driver) {
     require(version != nullptr);
     if (handle) driver.contexts.get(handle);
-    *version = 3020;  // what every context made by cuCtxCreate_v2 or later answers
+    *version = 3020;  // the version of every context made by cuCtxCreate_v2 or later
   });
 }
 
@@ -350,7 +349,7 @@ CUresult CUDAAPI cuCtxGetSharedMemConfig(CUsharedconfig* config) {
 }
 
 CUresult CUDAAPI cuCtxSetSharedMemConfig(CUsharedconfig config) {
-  // Banks of a fixed size: the request is accepted and has no effect, as on every device since Maxwell.
+  // Banks have a fixed size: the request is accepted and has no effect, as on every device since Maxwell.
   return enterContext([&](Context&) { require(config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE); });
 }
 

@@ -1,9 +1,9 @@
-// The driver API's own declarations, and the three ways an entry is entered.
+// The driver API's own declarations, and the three wrappers of entries.
 //
-// Every C entry is `return enter…([&](…) { … });`: what its body throws becomes CUDA's answer here and nowhere else.
+// Every C entry is `return enter…([&](…) { … });`: only these turn an exception of the body into CUDA's result.
 #pragma once
 
-// The entries are the only symbols that the library shows.
+// The entries are the library's only exported symbols.
 #pragma GCC visibility push(default)
 #define __CUDA_API_VERSION_INTERNAL  // declares every version of every entry
 #include <cuda.h>
@@ -20,7 +20,7 @@ namespace vgpu::emulator::api {
 class Context;
 class Driver;
 
-// A refused call: CUDA's answer travelling to the entry. `message` says why; it reaches cuLogs* and the JIT log.
+// A refused call: an exception with CUDA's result for the entry. `message` says why; it reaches cuLogs* and the JIT log.
 struct Refusal {
   CUresult code;
   std::string message;
@@ -31,7 +31,7 @@ inline void require(bool condition, CUresult code = CUDA_ERROR_INVALID_VALUE) {
   if (!condition) refuse(code);
 }
 
-// CUDA's answer for an exception: a Refusal's own code, out of memory, or CUDA_ERROR_UNKNOWN with a line on stderr.
+// CUDA's result for an exception: a Refusal's own code, out of memory, or CUDA_ERROR_UNKNOWN with a line on stderr.
 CUresult answerFor(std::exception_ptr) noexcept;
 
 // The process's driver; refuses with CUDA_ERROR_NOT_INITIALIZED before cuInit.
@@ -49,7 +49,7 @@ CUresult answer(Body&& body, Arguments&&... arguments) {
   }
 }
 
-// Adds lines to the log of failed calls (log.cc): why, if `message` says so, and what an entry answers.
+// Adds lines to the log of failed calls (log.cc): the reason, if `message` has one, and the entry's result.
 void logFailure(const char* entry, CUresult code, const std::string& message) noexcept;
 
 // For entries that work before cuInit. `entry`: the function that calls this, for the log.

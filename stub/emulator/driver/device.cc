@@ -21,7 +21,7 @@ MemoryLease::~MemoryLease() {
 
 std::string Device::name() const { return "vgpu emulated device sm_" + std::to_string(architecture()); }
 
-// Stable from run to run, different for every ordinal: "vgpu-emulated" and the ordinal.
+// The same in every run, different for each ordinal: "vgpu-emulated" and the ordinal.
 CUuuid Device::uuid() const {
   CUuuid uuid{};
   std::memcpy(uuid.bytes, "vgpu-emulated", 13);
@@ -123,7 +123,7 @@ CUresult CUDAAPI cuDeviceGetPCIBusId(char* text, int bytes, CUdevice device) {
 CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice* device, const char* text) {
   return enterDriver([&](Driver& driver) {
     require(device != nullptr && text != nullptr);
-    // Accepted as the driver documents them: domain:bus:device.function, domain:bus:device, bus:device.function.
+    // The forms that the driver documents: domain:bus:device.function, domain:bus:device, bus:device.function.
     unsigned domain = 0, bus = 0, slot = 0, function = 0;
     if (std::sscanf(text, "%x:%x:%x.%x", &domain, &bus, &slot, &function) < 3) {
       domain = 0;
@@ -159,7 +159,7 @@ CUresult CUDAAPI cuDeviceGetHostAtomicCapabilities(unsigned* capabilities, const
     require(count != 0 && capabilities != nullptr && operations != nullptr);
     for (unsigned i = 0; i < count; ++i) {
       require(operations[i] >= CU_ATOMIC_OPERATION_INTEGER_ADD && operations[i] <= CU_ATOMIC_OPERATION_FLOAT_MAX);
-      capabilities[i] = 0;  // as HOST_NATIVE_ATOMIC_SUPPORTED says
+      capabilities[i] = 0;  // consistent with HOST_NATIVE_ATOMIC_SUPPORTED
     }
     driver.device(device);
   });

@@ -1,4 +1,4 @@
-// One emulated GPU: its figures, its memory budget and its primary context.
+// One emulated GPU: its attributes, its memory budget and its primary context.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace vgpu::emulator::api {
 
 class Device;
 
-// A part of a device's memory, given back when it goes.
+// A part of a device's memory budget, returned on destruction.
 class MemoryLease {
  public:
   MemoryLease() = default;

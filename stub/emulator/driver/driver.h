@@ -1,7 +1,7 @@
-// The process's emulated driver: its devices, its address space, its scheduler and what it has handed out.
+// The process's emulated driver: its devices, its address space, its scheduler and the objects that it has made.
 //
-// There is one, made by cuInit and kept until the process ends: executor threads and the program's own exit handlers
-// may still call while static objects are destroyed.
+// There is one, made by cuInit and never destroyed: executor threads and the program's own exit handlers may still make calls while static
+// objects are destroyed.
 #pragma once
 
 #include <memory>
@@ -63,18 +63,18 @@ class Driver {
   std::shared_ptr<MemoryPool> defaultPool(const Device& device) { return poolState(device).fallback; }
   std::shared_ptr<MemoryPool> currentPool(const Device&);
   void setCurrentPool(const Device&, std::shared_ptr<MemoryPool>);
-  void forgetPool(const MemoryPool&);  // where it is its device's current one, the default one is again
-  void freePlain(const Mapping&);      // the memory itself, and what its pool has counted
+  void forgetPool(const MemoryPool&);  // if it is its device's current pool, the default pool becomes current
+  void freePlain(const Mapping&);      // frees the memory, and updates its pool's counts
 
   std::mutex graphMutex;  // guards all graphs and captures
   Registry<Graph, CUgraph> graphs{0x1d, CUDA_ERROR_INVALID_VALUE};
   Registry<GraphNode, CUgraphNode> graphNodes{0x1e, CUDA_ERROR_INVALID_VALUE};
   Registry<GraphExec, CUgraphExec> graphExecs{0x1f, CUDA_ERROR_INVALID_VALUE};
-  BlockHandles deviceGraphHandles{deviceGraphBlock, 0x74300, 192, BlockHandles::Again::lastFirst};  // of those that kernels can launch
+  BlockHandles deviceGraphHandles{deviceGraphBlock, 0x74300, 192, BlockHandles::Again::lastFirst};  // of graphs that kernels can launch
   DeviceNodes deviceNodes;
   std::vector<std::weak_ptr<Capture>> captures;
 
-  // A primary context has the same handle all its lives; `handle` is null for the first, and for any other context.
+  // A primary context keeps its handle when it is destroyed and made again; `handle` is null the first time, and for any other context.
   std::shared_ptr<Context> createContext(Device&, unsigned flags, bool primary, CUcontext handle = nullptr);
   struct Primary {
     std::shared_ptr<Context> context;
@@ -84,15 +84,14 @@ class Driver {
   };
   Primary& primary(const Device& device) { return primaries[static_cast<size_t>(device.ordinal())]; }
   std::mutex lifeMutex;  // guards the primaries
-  // The first fault of the process, where faults are final: every context answers it from then on, and no new one is
-  // made.
+  // The first fault of the process, if faults are final: from then on every context returns it, and no context can be created.
   std::atomic<int> fault{CUDA_SUCCESS};
 
  private:
   std::vector<std::unique_ptr<Device>> devices;
   std::vector<std::unique_ptr<DevicePool>> pools;
   std::vector<Primary> primaries;
-  std::vector<std::shared_ptr<Context>> formerPrimaries;  // shells whose handle has a successor; see context.h
+  std::vector<std::shared_ptr<Context>> formerPrimaries;  // shells whose handle belongs to a new context; see context.h
   struct PoolState {
     std::shared_ptr<MemoryPool> fallback, current;
   };

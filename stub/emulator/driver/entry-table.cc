@@ -7,7 +7,7 @@
 namespace vgpu::emulator::api {
 namespace {
 
-// The same function with the null stream meaning the calling thread's own.
+// The same function, with the null stream meaning the calling thread's default stream.
 template <auto function>
 struct PerThread;
 template <class... Arguments, CUresult(CUDAAPI* function)(Arguments...)>
@@ -24,14 +24,14 @@ void* perThreadOf() {
   return nullptr;
 }
 
-// Every entry of the driver API, of the table of entries; what the emulator lacks is in unsupported.cc.
+// Every entry in the table of entries; those that the emulator lacks are in unsupported.cc.
 #define ENTRY(symbol)                                                                                                  \
   {                                                                                                                    \
     vgpu::api::baseNameOf(#symbol), static_cast<int>(vgpu::api::entryOf(#symbol).since), asAddress(&symbol),           \
         perThreadOf<&symbol, vgpu::api::entryOf(#symbol).hasPerThread>()                                               \
   },
 
-// The deprecated ones are entries like any other.
+// The table has deprecated entries too.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 const Entry table[] = {

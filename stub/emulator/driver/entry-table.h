@@ -1,4 +1,4 @@
-// Every entry of the driver API that the emulator has: its name, the CUDA version it came with and the function.
+// Every entry of the driver API that the emulator has: its name, the CUDA version that introduced it, and the function.
 #pragma once
 
 #include <span>
@@ -9,20 +9,20 @@
 namespace vgpu::emulator::api {
 
 struct Entry {
-  std::string_view name;  // as a program asks for it: cuMemAlloc
-  int since;              // CUDA version that it came with, 3020 for 3.2
+  std::string_view name;  // the base name that a program asks for: cuMemAlloc
+  int since;              // CUDA version that introduced it, 3020 for 3.2
   void* function;
-  void* perThread;  // the flavour whose null stream is the thread's own; null if that makes no difference
+  void* perThread;  // the variant whose null stream is the thread's own; null if there is no difference
 };
 
 std::span<const Entry> entries();
 
 struct Lookup {
   void* function = nullptr;
-  bool known = false;  // the name exists, in a later version perhaps
+  bool known = false;  // the name exists, perhaps only in a later version
 };
-// The newest form of the base name `name` that `version` has. Names with a suffix (cuMemAlloc_v2, cuLaunchKernel_ptsz)
-// are not found: the driver does not know them either.
+// The newest version of the entry with the base name `name` that is not newer than `version`. Names with a suffix (cuMemAlloc_v2,
+// cuLaunchKernel_ptsz) are not found, as in the driver.
 Lookup findEntry(std::string_view name, int version, bool perThread);
 
 }  // namespace vgpu::emulator::api

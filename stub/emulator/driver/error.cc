@@ -1,4 +1,4 @@
-// CUDA's error codes: their names and texts, and how exceptions become them.
+// CUDA's error codes: their names and texts, and the conversion of exceptions to them.
 #include <cstdio>
 #include <new>
 #include <system_error>
@@ -15,7 +15,7 @@ struct ErrorRow {
 
 #define ROW(code, text) \
   { code, #code, text }
-// Names from cuda.h; the texts are those that the driver answers.
+// Names from cuda.h; the texts are the driver's.
 constexpr ErrorRow rows[] = {
     ROW(CUDA_SUCCESS, "no error"),
     ROW(CUDA_ERROR_INVALID_VALUE, "invalid argument"),

@@ -16,6 +16,6 @@ CUresult CUDAAPI cuGetProcAddress_v2(const char* symbol, void** function, int ve
                 : found.known  ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
                                : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     }
-    *function = found.function;  // a name that is not found is no error: `result` says so, as with the driver
+    *function = found.function;  // an unknown name is reported in `result` and is no error, as in the driver
   });
 }

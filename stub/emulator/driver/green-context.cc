@@ -10,18 +10,18 @@ namespace {
 
 std::atomic<uint64_t> nextSplit{1}, nextGreenId{1};
 
-// The bytes of a CUdevResource that are the driver's.
+// The bytes of a CUdevResource that are private to the driver.
 struct OwnBytes {
   static constexpr uint64_t ours = 0x65637275736f7265;
   uint64_t mark = ours;
-  uint64_t split = 0;  // that it is a part of; 0: of none
+  uint64_t split = 0;  // the split that made it; 0: none
   std::array<uint64_t, mostProcessors / 64> mask{};
   int device = 0;
-  uint32_t alignment = 0;  // of what it is made of
+  uint32_t alignment = 0;  // of the resource that was split
 };
 static_assert(sizeof(OwnBytes) <= sizeof(CUdevResource::_internal_padding));
 
-// How many multiprocessors a part has at least, and a multiple of what (cuda.h, "Green Contexts").
+// The least number of multiprocessors of a part, and the multiple to which it is rounded (cuda.h, "Green Contexts").
 struct Granule {
   uint32_t least, alignment;
 };
@@ -29,7 +29,7 @@ Granule granuleOf(const Device& device) {
   if (device.architecture() >= 90) return {8, 8};
   return device.architecture() >= 80 ? Granule{4, 2} : Granule{2, 2};
 }
-constexpr Granule alone{2, 2};  // without co-scheduling, two that share what a processing cluster has for each pair
+constexpr Granule alone{2, 2};  // without co-scheduling: pairs of multiprocessors, which share resources in a processing cluster
 
 Processors allOf(const Device& device) {
   Processors all;
@@ -133,7 +133,7 @@ CUresult CUDAAPI cuDevResourceGenerateDesc(CUdevResourceDesc* handle, CUdevResou
   return enterDriver([&](Driver& driver) {
     require(handle != nullptr && resources != nullptr && count != 0);
     auto description = std::make_shared<ResourceDescription>();
-    uint64_t split = 0;  // of the parts so far
+    uint64_t split = 0;  // the split of the parts so far
     for (unsigned i = 0; i < count; ++i) {
       Processors processors;
       const OwnBytes own = read(resources[i], processors);

@@ -1,8 +1,8 @@
-// Green contexts: parts of a device's multiprocessors, in name. Kernels run where they always do; what the parts have is counted, and
-// a cooperative launch must fit into its stream's.
+// Green contexts: sets of a device's multiprocessors, by bookkeeping only. Kernels run as always; the multiprocessors are counted, and a
+// cooperative launch must fit into those of its stream's green context.
 //
-// What a CUdevResource says beside its counts is a mask of multiprocessors, and the split that made it. A destroyed green context
-// stays as long as one of its streams.
+// The private part of a CUdevResource is a mask of multiprocessors, and the split that made it. A destroyed green context stays until its
+// last stream is destroyed.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ constexpr size_t mostProcessors = 256;
 using Processors = std::bitset<mostProcessors>;
 
 struct GreenContext {
-  std::shared_ptr<Context> context;  // the device's primary one
+  std::shared_ptr<Context> context;  // the device's primary context
   Processors processors;
   uint64_t id = 0;
   CUgreenCtx handle = nullptr;

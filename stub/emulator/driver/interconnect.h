@@ -1,8 +1,7 @@
-// The links between devices and the host and between devices: how long the transfer of a copy's bytes takes.
+// The links between devices and the host, and between devices: they determine how long a copy's transfer takes.
 //
-// Every device has one link to the host and one to its peers, each with two directions that do not disturb each other.
-// A direction carries one copy after another, so copies that share it share its speed. A device's own memory, and what
-// kernels read and write by themselves, is not slowed.
+// Every device has one link to the host and one to its peers, each with two independent directions. A direction carries one copy after
+// another, so copies that share it share its speed. A device's own memory, and accesses by kernels, are not slowed.
 #pragma once
 
 #include <chrono>
@@ -20,8 +19,8 @@ class LinkDirection {
   using Clock = std::chrono::steady_clock;
   explicit LinkDirection(uint64_t bytesPerSecond) : bytesPerSecond(bytesPerSecond) {}
   bool limited() const { return bytesPerSecond != 0; }
-  // Sends `bytes` behind everything sent before, from `now` on at the earliest. Answers when the last has arrived;
-  // `now` where the speed is not limited.
+  // Sends `bytes` after everything sent before, from `now` on at the earliest. Returns the time at which the last byte arrives; `now` if
+  // the speed is not limited.
   Clock::time_point send(uint64_t bytes, Clock::time_point now);
 
  private:
@@ -36,12 +35,11 @@ struct LinkEnds {
   LinkDirection fromHost, toHost, fromPeers, toPeers;
 };
 
-// The directions that a copy takes, in which its bytes are on the way at the same time. None inside one device or
-// inside the host.
+// The directions that a copy uses, all at the same time. None inside one device or inside the host.
 class Route {
  public:
   Route(const MemorySpan& to, const MemorySpan& from);
-  // Whether a copy over it takes longer than the memory itself.
+  // Whether a copy is slower than a plain memory copy.
   bool limited() const;
   // Sends the bytes and waits until they have arrived.
   void carry(uint64_t bytes) const;

@@ -1,4 +1,4 @@
-// cuLogs*: what calls that fail leave in the log, and who is told of it.
+// cuLogs*: the log of failed calls, and its callbacks.
 #include <cctype>
 #include <exception>
 
@@ -9,7 +9,7 @@ namespace vgpu::emulator::api {
 
 namespace {
 
-// Of the process, as the driver. Never destroyed: its threads may still fail something.
+// One for the process, like the driver. Never destroyed: the driver's threads may still log failures.
 CallLog& callLog() {
   static auto& log = *new CallLog;
   return log;
@@ -17,7 +17,7 @@ CallLog& callLog() {
 
 }  // namespace
 
-// A function that several entries share has another name than theirs, and only its reason is logged.
+// If the caller is a function that several entries share, its name is not an entry's, and only the reason is logged.
 void logFailure(const char* entry, CUresult code, const std::string& message) noexcept try {
   if (code == CUDA_ERROR_NOT_READY) return;
   if (!message.empty()) callLog().add(CallLog::lineOf(message));
@@ -26,7 +26,7 @@ void logFailure(const char* entry, CUresult code, const std::string& message) no
   const bool isEntry = entry[0] == 'c' && entry[1] == 'u' && std::isupper(static_cast<unsigned char>(entry[2])) != 0;
   callLog().add(CallLog::failure(isEntry ? entry : "a call of the driver", code, name));
 } catch (const std::exception&) {
-  // Then it is not logged.
+  // The failure is then not logged.
 }
 
 }  // namespace vgpu::emulator::api

@@ -1,4 +1,4 @@
-// Access of one device's kernels to another's memory. All emulated devices are peers of each other, or none (peers=0).
+// Access of one device's kernels to another device's memory. All emulated devices are peers of each other, or (peers=0) none.
 #include "stub/emulator/driver/driver.h"
 
 using namespace vgpu::emulator::api;

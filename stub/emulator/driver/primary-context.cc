@@ -1,4 +1,4 @@
-// The context that all users of a device share: made by the first who retains it, ended by the last who releases it.
+// The context that all users of a device share: created by the first retain, destroyed by the last release.
 #include "stub/emulator/driver/driver.h"
 
 using namespace vgpu::emulator::api;
@@ -37,7 +37,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice ordinal) {
   return enterDriver([&](Driver& driver) {
     Driver::Primary& primary = driver.primary(driver.device(ordinal));
     std::lock_guard lock(driver.lifeMutex);
-    endPrimary(primary);  // whoever retained it still has to release it
+    endPrimary(primary);  // users that retained it must still release it
   });
 }
 

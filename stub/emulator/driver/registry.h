@@ -1,5 +1,5 @@
-// Handles: numbers given to the caller for objects that the driver owns. A number is never given twice, so a handle
-// that outlives its object is found dead instead of meaning another one.
+// Handles: numbers for objects that the driver owns. A number is never reused, so a handle that outlives its object is refused and never
+// names another object.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ namespace vgpu::emulator::api {
 template <class Object, class Handle>
 class Registry {
  public:
-  // `kind` keeps the handles of different registries apart; `missing` is the answer for a dead or foreign one.
+  // `kind` keeps the handles of different registries apart; `missing` is the error for an unknown handle.
   Registry(uint64_t kind, CUresult missing) : next((kind << 32) + 16), missing(missing) {}
 
-  // The object's handle is stored in object->handle before anyone else can see it.
+  // The handle is stored in object->handle before any other thread can find the object.
   Handle add(std::shared_ptr<Object> object) {
     std::unique_lock lock(mutex);
     uint64_t number = next;
@@ -30,7 +30,7 @@ class Registry {
     objects.emplace(number, std::move(object));
     return handle;
   }
-  // The same, with a handle that is no living object's.
+  // add(), with a given handle that no living object has.
   void addAs(Handle handle, std::shared_ptr<Object> object) {
     std::unique_lock lock(mutex);
     object->handle = handle;
@@ -56,7 +56,7 @@ class Registry {
     std::shared_lock lock(mutex);
     return objects.size();
   }
-  // Takes the object out; the handle is dead from here on.
+  // Removes the object; its handle is unknown from here on.
   std::shared_ptr<Object> remove(Handle handle) {
     std::unique_lock lock(mutex);
     auto at = objects.find(toNumber(handle));

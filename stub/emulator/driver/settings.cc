@@ -61,7 +61,7 @@ uint32_t parseCheck(std::string_view item, std::string_view text) {
       {"uninitialized", checkUninitialized}, {"races", checkRaces}, {"shared", checkUninitialized | checkRaces}};
   for (const Check& check : checks)
     if (check.name == text) return check.bits;
-  refuseSetting(item, "no such check");
+  refuseSetting(item, "unknown check");
 }
 
 void parseItem(Settings& settings, std::string_view item) {
@@ -111,7 +111,7 @@ Settings parseSettings(std::string_view text) {
     parseItem(settings, text.substr(0, comma));
     text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
   }
-  // Pieces of device memory are 2 MiB; a device smaller than a few of them can hold nothing.
+  // Device memory is divided into pieces of 2 MiB, and a device needs several of them.
   if (settings.memoryBytes < (uint64_t{8} << 20)) refuseSetting("memory", "less than 8 MiB");
   if (settings.workers == 0) settings.workers = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   return settings;

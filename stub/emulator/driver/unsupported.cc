@@ -1,7 +1,7 @@
-// Entries of the driver API that the emulator does not have: weak definitions, which one elsewhere in this library overrides.
+// Entries of the driver API that the emulator lacks: weak definitions, which a definition elsewhere in this library overrides.
 namespace {
 
-constexpr int notSupported = 801;  // CUDA_ERROR_NOT_SUPPORTED; cuda.h would declare the functions with their parameters
+constexpr int notSupported = 801;  // CUDA_ERROR_NOT_SUPPORTED; cuda.h is not included because it declares the functions with parameters
 
 }  // namespace
 

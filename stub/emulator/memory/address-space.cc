@@ -37,10 +37,10 @@ std::shared_ptr<HostView> HostView::anonymousAt(uint64_t address, uint64_t bytes
   void* const wanted = asHostPointer(address);
   void* const base = mmap(wanted, bytes, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-  if (base != wanted && base != MAP_FAILED) munmap(base, bytes);  // a kernel older than 4.17 takes it for a hint
+  if (base != wanted && base != MAP_FAILED) munmap(base, bytes);  // kernels before 4.17 treat the address as a hint
   if (base != wanted)
     refuse(CUDA_ERROR_OUT_OF_MEMORY,
-           "managed variables need the host addresses of their image, and this process uses them");
+           "a module's managed variables must have the same addresses on the host, but this process already uses them");
   return checkedView(base, bytes);
 }
 
@@ -76,7 +76,7 @@ uint64_t AddressSpace::reserve(uint64_t bytes, uint64_t alignment, uint64_t want
            (next == reservations.begin() || std::prev(next)->first + std::prev(next)->second <= wanted);
   }
   uint64_t base = wanted;
-  if (!free) {  // a hint is advice
+  if (!free) {  // the wanted address is only a hint
     std::optional<uint64_t> other = pieces.take(bytes, alignment);
     if (!other) refuse(CUDA_ERROR_OUT_OF_MEMORY);
     base = *other;
@@ -203,7 +203,7 @@ std::optional<std::vector<Piece>> AddressSpace::resolve(uint64_t address, uint64
   auto at = holding(address);
   while (at != mappings.end()) {
     const Mapping& mapping = at->second;
-    if (mapping.kind == MappingKind::physical && (mapping.readers & devices) == 0) return std::nullopt;  // no access was set
+    if (mapping.kind == MappingKind::physical && (mapping.readers & devices) == 0) return std::nullopt;  // no access was granted
     uint64_t offset = address - mapping.base, part = std::min(bytes, mapping.bytes - offset);
     pieces.push_back({mapping.host + offset, part, mapping.view});
     bytes -= part;
@@ -254,7 +254,7 @@ void AddressSpace::addRows(RegionTable& table, const Mapping& mapping) const {
   table.views.push_back(mapping.view);
   if (!mapping.noted) return add(mapping.base, end);
   auto at = notes.upper_bound(mapping.base);
-  if (at != notes.begin()) --at;  // one that begins before the mapping may reach into it
+  if (at != notes.begin()) --at;  // a note that begins before the mapping may extend into it
   for (; at != notes.end() && at->first < end; ++at) {
     uint64_t from = std::max(at->first, mapping.base), to = std::min(at->first + at->second.bytes, end);
     if (from < to) add(from, to);
@@ -277,7 +277,7 @@ void AddressSpace::rememberFreed(uint64_t base, uint64_t bytes, std::string owne
   if (recentlyFreed.size() > freedKept) recentlyFreed.pop_back();
 }
 
-// What lay in the range before is no longer what an address there means. The mutex is held.
+// Forgets freed allocations in a range that is used again. The mutex is held.
 void AddressSpace::dropFreed(uint64_t base, uint64_t bytes) {
   std::erase_if(recentlyFreed,
                 [&](const Freed& freed) { return freed.base < base + bytes && base < freed.base + freed.bytes; });

@@ -11,11 +11,11 @@ namespace vgpu::emulator::api {
 
 struct ArrayFormat {
   enum class Use : uint8_t {
-    plain,       // with one, two or four channels; whole numbers may be read as such
-    normalized,  // read as fractions, always
-    srgb,        // the same, and only by a texture that converts
-    packedVideo, // several channels of different meaning: not read by textures
-    planes       // an array of each: no bytes of its own
+    plain,       // one, two or four channels; integers may be read as fractions
+    normalized,  // integers always read as fractions
+    srgb,        // the same, and only by a texture with sRGB conversion
+    packedVideo, // several channels with different meanings: not read by textures
+    planes       // several arrays, one for each plane: no bytes of its own
   };
   CUarray_format format;
   Use use;
@@ -25,14 +25,14 @@ struct ArrayFormat {
 
   bool isVideo() const { return use == Use::packedVideo || use == Use::planes; }
   bool allows(unsigned wanted) const { return channels != 0 ? wanted == channels : wanted == 1 || wanted == 2 || wanted == 4; }
-  // How an element of so many channels lies in memory, for copies (ElementFormat::bytes) and textures.
+  // The layout of an element with so many channels in memory, for copies (ElementFormat::bytes) and textures.
   ElementFormat element(unsigned wanted) const;
 };
 
 // nullptr for a format that cuda.h does not have.
 const ArrayFormat* findFormat(CUarray_format format);
 
-// A plane of an array of several: its part of the width and height, in halves, and its elements.
+// One plane of a multi-planar array: its share of the width and height, in halves, and its elements.
 struct PlaneFormat {
   uint8_t width, height, channels;
 };

@@ -37,7 +37,7 @@ void checkExtent(const Device& device, const CUDA_ARRAY3D_DESCRIPTOR& wanted) {
   }
 }
 
-// What a driver accepts of a format in which shape, with which flags: as an H100's (docs/facts.md).
+// Checks the combination of format, shape and flags by the rules of an H100's driver (docs/facts.md).
 const ArrayFormat& checkFormat(const CUDA_ARRAY3D_DESCRIPTOR& wanted) {
   const ArrayFormat* format = findFormat(wanted.Format);
   require(format != nullptr && format->allows(wanted.NumChannels));
@@ -115,7 +115,7 @@ MipmappedArray::MipmappedArray(Context& owner, const CUDA_ARRAY3D_DESCRIPTOR& wa
   std::vector<CUDA_ARRAY3D_DESCRIPTOR> shapes;
   for (unsigned i = 0; i < count; ++i) {
     shapes.push_back(level);
-    // More levels than the largest extent halves are cut off (cuda.h, cuMipmappedArrayCreate).
+    // Levels beyond those needed to halve the largest extent to 1 are left out (cuda.h, cuMipmappedArrayCreate).
     if (level.Width <= 1 && level.Height <= 1 && (layered || level.Depth <= 1)) break;
     half(level.Width);
     half(level.Height);
@@ -164,7 +164,7 @@ CUresult CUDAAPI cuArrayCreate_v2(CUarray* handle, const CUDA_ARRAY_DESCRIPTOR* 
 CUresult CUDAAPI cuArrayDestroy(CUarray handle) {
   return enterContext([&](Context& context) {
     std::shared_ptr<Array> array = context.driver.arrays.get(handle);
-    if (array->isPart) return;  // it goes with the whole
+    if (array->isPart) return;  // it ends with the whole
     array->context.streams.waitForAll();  // as on hardware
     for (const std::shared_ptr<Array>& plane : array->planes) context.driver.arrays.remove(plane->handle);
     context.driver.arrays.remove(handle);

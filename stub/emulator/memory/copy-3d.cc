@@ -1,4 +1,4 @@
-// Copies of rows and slices between host memory, device memory and arrays: every cuMemcpy2D*, 3D* and *A* entry is one.
+// Copies of rows and slices between host memory, device memory and arrays: all entries cuMemcpy2D*, 3D* and *A* use one copy operation.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -13,10 +13,10 @@ namespace {
 
 constexpr uint64_t mostBytes = uint64_t{1} << 47;
 
-// One side of a copy: where row `y` of slice `z` begins in the span.
+// One side of a copy: `at` gives the offset of row `y` of slice `z` in the span.
 struct Side {
   MemorySpan span;
-  std::shared_ptr<const TileLayout> tiles;  // of an array without a span: where it begins, x in bytes
+  std::shared_ptr<const TileLayout> tiles;  // for an array without a span: the start of the copy, x in bytes
   std::array<uint64_t, 3> first{};
   uint64_t start = 0, pitch = 0, slicePitch = 0;
   std::shared_ptr<Array> array;
@@ -60,7 +60,7 @@ Side arraySide(Context& context, const Place& place, const CUDA_MEMCPY3D& copy) 
 }
 
 Side linearSide(Context& context, const Place& place, const CUDA_MEMCPY3D& copy, uint64_t devices) {
-  // A pitch or height of zero is that of the copy: rows without gaps (cuda.h).
+  // A pitch or height of zero means rows without gaps (cuda.h).
   uint64_t pitch = place.pitch ? place.pitch : copy.WidthInBytes + place.xBytes;
   uint64_t height = place.height ? place.height : copy.Height + place.y;
   require(pitch <= mostBytes && place.xBytes <= pitch && copy.WidthInBytes <= pitch - place.xBytes);
@@ -88,7 +88,7 @@ Side sideOf(Context& context, const Place& place, const CUDA_MEMCPY3D& copy, uin
   refuse(CUDA_ERROR_INVALID_VALUE);
 }
 
-// Calls each(memory, bytes) for the parts of a row: memory is nullptr where a sparse array has none.
+// Calls each(memory, bytes) for the parts of a row; memory is nullptr for unmapped tiles of a sparse array.
 template <class Each>
 void forParts(const Side& side, uint64_t y, uint64_t z, uint64_t width, Each each) {
   if (!side.tiles) return side.span.forEach(side.at(y, z), width, each);
@@ -101,7 +101,7 @@ void forParts(const Side& side, uint64_t y, uint64_t z, uint64_t width, Each eac
   }
 }
 
-// What a sparse array lacks is read as zeros, and written in vain.
+// Unmapped tiles of a sparse array read as zeros, and ignore writes.
 void copyRowOfTiles(const Side& to, const Side& from, uint64_t y, uint64_t z, uint64_t width) {
   std::vector<std::byte> row(width);
   std::byte* at = row.data();
@@ -121,7 +121,7 @@ struct Plan {
   bool pageable = false, deviceOnly = false;
 };
 
-// `devices`: one of them needs access to physical memory that is copied.
+// `devices`: one of them must have access to the physical memory in the copy.
 Plan planOf(Context& context, const CUDA_MEMCPY3D& copy, uint64_t devices) {
   require(copy.srcLOD == 0 && copy.dstLOD == 0);
   Side from = sideOf(context,
@@ -175,7 +175,7 @@ CUresult copy3d(Waiting waiting, const CUDA_MEMCPY3D& copy, CUstream handle, boo
   });
 }
 
-// The fields that every form of the descriptor has.
+// The fields that all versions of the descriptor have.
 template <class Descriptor>
 CUDA_MEMCPY3D common(const Descriptor& given) {
   CUDA_MEMCPY3D copy{};
@@ -216,7 +216,7 @@ CUDA_MEMCPY3D withoutPeers(const CUDA_MEMCPY3D_PEER& peer) {
   return copy;
 }
 
-// One end of a copy of a row's worth of bytes from or to an array.
+// One end of a one-dimensional copy from or to an array.
 struct End {
   CUmemorytype type;
   uint64_t address = 0;

@@ -6,8 +6,8 @@
 namespace vgpu::emulator::api {
 namespace {
 
-// Pageable sources up to this size are taken into a buffer by an asynchronous copy (CUDA Runtime API, "API
-// synchronization behavior"); larger ones are waited for.
+// An asynchronous copy first copies a pageable source up to this size into a buffer (CUDA Runtime API, "API synchronization behavior"); it
+// waits for larger ones.
 constexpr uint64_t stagedBytes = 64 << 10;
 
 Operation copyOperation(MemorySpan to, MemorySpan from) {
@@ -34,7 +34,7 @@ MemorySpan spanOf(Context& context, Where where, uint64_t address, uint64_t byte
   return MemorySpan::ofEither(spaceOf(context), address, bytes, devices);
 }
 
-// A one-dimensional copy as a graph node says it.
+// A one-dimensional copy in the parameters of a graph node.
 CUDA_MEMCPY3D describe(uint64_t to, uint64_t from, uint64_t bytes) {
   CUDA_MEMCPY3D copy{};
   copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
@@ -45,8 +45,8 @@ CUDA_MEMCPY3D describe(uint64_t to, uint64_t from, uint64_t bytes) {
   return copy;
 }
 
-// All the one-dimensional entries. Peers are the same, as one address space holds every device; but the current device needs no
-// access to physical memory of another that is copied as a peer's (docs/facts.md).
+// Implements all one-dimensional entries. Peer copies are the same, because one address space contains all devices; but in a peer copy the
+// current device needs no access to another device's physical memory (docs/facts.md).
 CUresult copy(Waiting waiting, Where toWhere, uint64_t to, Where fromWhere, uint64_t from, size_t bytes, CUstream handle,
               bool asPeers = false) {
   return enterContext([&](Context& context) {
@@ -55,7 +55,7 @@ CUresult copy(Waiting waiting, Where toWhere, uint64_t to, Where fromWhere, uint
     const uint64_t devices = asPeers ? everyDevice : context.device.bit();
     MemorySpan target = spanOf(context, toWhere, to, bytes, devices), source = spanOf(context, fromWhere, from, bytes, devices);
     require(!target.isReadOnly());
-    // A copy inside device memory is asynchronous to the host whichever entry asked for it.
+    // A copy within device memory is asynchronous to the host, whichever entry is called.
     if (target.onDevice() && source.onDevice()) waiting = Waiting::async;
     submitCopy(*stream, waiting, std::move(target), std::move(source), describe(to, from, bytes));
   });
@@ -69,7 +69,7 @@ void checkPeer(Context& context, CUcontext peer) {
 
 void submitCopy(Stream& stream, Waiting waiting, MemorySpan to, MemorySpan from, const CUDA_MEMCPY3D& described) {
   if (waiting == Waiting::sync) refuseDuringCapture(stream.context.driver);
-  bool capturing = stream.capturing();  // then nothing is taken now: the graph copies what is there when it runs
+  bool capturing = stream.capturing();  // the graph copies what the source holds when it runs, so nothing is buffered now
   if (capturing) {
     waiting = Waiting::async;
   } else if (waiting == Waiting::async && from.pageable() && from.bytes() <= stagedBytes && !to.pageable()) {

@@ -6,10 +6,10 @@
 
 namespace vgpu::emulator::api {
 
-enum class Waiting { async, sync };  // whether the entry promises to return at once or with the copy done
+enum class Waiting { async, sync };  // whether the entry may return before the copy is done
 
-// One-dimensional copy. An asynchronous one from or to pageable memory is finished, or its source taken, before this
-// returns: the caller may reuse the memory at once, as CUDA says.
+// Submits a one-dimensional copy. An asynchronous copy from or to pageable memory is done, or its source buffered, before this returns, so
+// the caller may reuse the memory at once, as CUDA promises.
 void submitCopy(Stream&, Waiting, MemorySpan to, MemorySpan from, const CUDA_MEMCPY3D& described);
 
 // A fill of `height` rows of `width` values, `pitch` bytes apart.
@@ -21,7 +21,7 @@ struct Fill {
 };
 Operation fillOperation(Context&, const Fill&);
 
-// The most general copy: rows of `widthBytes`, `height` rows a slice, `depth` slices.
+// The most general copy: rows of `widthBytes`, `height` rows in each slice, `depth` slices.
 Operation copy3dOperation(Context&, const CUDA_MEMCPY3D&);
 
 }  // namespace vgpu::emulator::api

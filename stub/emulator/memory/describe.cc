@@ -1,4 +1,4 @@
-// What a report says about an address: the allocation that it is in or next to, by whom it was made.
+// Describes an address for reports: the allocation in which it lies, or the nearest one, and who made that.
 #include <iterator>
 
 #include "stub/emulator/memory/address-space.h"
@@ -7,7 +7,7 @@
 namespace vgpu::emulator::api {
 namespace {
 
-// Farther away than this an allocation explains nothing.
+// Allocations farther away than this are not mentioned.
 constexpr uint64_t nearBytes = uint64_t{64} << 20;
 
 struct Candidate {
@@ -79,7 +79,7 @@ std::string AddressSpace::describe(uint64_t address) const {
   };
   if (mapping != mappings.end()) considerMapping(mapping->second);
   if (mapping != mappings.begin()) considerMapping(std::prev(mapping)->second);
-  if (bestDistance == nearBytes) return "no allocation near";
+  if (bestDistance == nearBytes) return "no allocation is near it";
   return place(best, address);
 }
 

@@ -5,7 +5,7 @@
 namespace vgpu::emulator::api {
 namespace {
 
-// What cuMemAlloc guarantees on hardware is 256; textures need 512 (CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT).
+// cuMemAlloc guarantees 256 on hardware; textures need 512 (CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT).
 constexpr uint64_t allocationAlignment = 512;
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Plain device memory of one device (cuMemAlloc and everything that is made of it): 2 MiB chunks, cut as needed.
+// Plain device memory of one device (cuMemAlloc and everything built on it): chunks of 2 MiB, divided as needed.
 //
-// Small allocations share chunks, a large one has its own. The lowest free place is taken, so the same calls give the
-// same addresses. A chunk goes back to the device with its last allocation.
+// Small allocations share chunks, a large one has chunks of its own. The lowest free address is used, so the same calls give the same
+// addresses. A chunk is returned to the device with its last allocation.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ class DevicePool {
 
   // Maps `bytes` of plain memory and returns its device address; refuses with CUDA_ERROR_OUT_OF_MEMORY.
   uint64_t allocate(uint64_t bytes, Context* context, CUmemoryPool pool = nullptr);
-  // The range is no longer legal to kernels; its place is free. Refuses where no allocation begins at `address`.
+  // Frees the allocation: kernels may no longer access it, and its address may be used again. Refuses if no allocation begins at `address`.
   void free(uint64_t address);
 
  private:

@@ -1,4 +1,4 @@
-// cuMemset*: one function, fourteen entries.
+// cuMemset*: one function for fourteen entries.
 #include "stub/emulator/driver/driver.h"
 #include "stub/emulator/memory/copy.h"
 
@@ -10,7 +10,7 @@ CUresult fill(Waiting waiting, const Fill& request, CUstream handle) {
     std::shared_ptr<Stream> stream = streamOf(context, handle);
     if (request.width == 0 || request.height == 0) return;
     Operation operation = fillOperation(context, request);
-    // A fill of device memory is asynchronous whichever entry asked for it; one of host memory is not.
+    // A fill of device memory is asynchronous, whichever entry is called; a fill of host memory is not.
     std::optional<Mapping> mapping = context.driver.space.find(request.address);
     if (waiting == Waiting::sync && mapping && mapping->hostKind()) {
       stream->run(std::move(operation));

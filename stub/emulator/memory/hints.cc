@@ -1,4 +1,4 @@
-// Calls that only advise: where managed memory should be, when a profiler should look. They are checked and accepted.
+// Calls that only give hints: where managed memory should be, when a profiler should run. They are checked and accepted.
 #include <cstring>
 
 #include "stub/emulator/driver/driver.h"
@@ -42,7 +42,7 @@ CUresult CUDAAPI cuMemRangeGetAttribute(void* data, size_t dataBytes, CUmem_rang
     bool location = attribute == CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION ||
                     attribute == CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION;
     require(dataBytes != 0 && dataBytes % sizeof(int) == 0);
-    // No advice is kept: nothing is read-mostly, nothing has a preferred place.
+    // Advice is not stored: nothing is read-mostly or has a preferred location.
     int answer = location ? int{CU_DEVICE_INVALID} : 0;
     if (attribute == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY) answer = CU_DEVICE_INVALID;
     for (size_t i = 0; i < dataBytes / sizeof(int); ++i) {

@@ -1,4 +1,4 @@
-// Host memory that the device sees: registered, pinned and managed. Its device address is its host address.
+// Host memory that devices can access: registered, pinned and managed. Its device address is its host address.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ namespace {
 bool isMapped(const std::byte* base, uint64_t bytes) {
   uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE)), address = asNumber(base);
   uint64_t first = address / page * page, end = alignUp(address + bytes, page);
-  return msync(asHostPointer(first), end - first, MS_ASYNC) == 0;  // ENOMEM where a page is not mapped
+  return msync(asHostPointer(first), end - first, MS_ASYNC) == 0;  // ENOMEM if a page is not mapped
 }
 
 Mapping hostMapping(Context& context, std::shared_ptr<HostView> view, MappingKind kind, unsigned flags) {
@@ -48,7 +48,7 @@ CUresult CUDAAPI cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned flag
     if (flags & CU_MEMHOSTREGISTER_IOMEMORY) refuse(CUDA_ERROR_NOT_SUPPORTED);
     auto* base = static_cast<std::byte*>(pointer);
     require(asNumber(base) + bytes > asNumber(base));
-    if (asNumber(base) >> 63 != 0) refuse(CUDA_ERROR_NOT_SUPPORTED);  // the kernel's half
+    if (asNumber(base) >> 63 != 0) refuse(CUDA_ERROR_NOT_SUPPORTED);  // the kernel's half of the address space
     require(isMapped(base, bytes));
     Mapping mapping = hostMapping(context, HostView::borrowed(base, bytes), MappingKind::registered, flags);
     if (flags & CU_MEMHOSTREGISTER_READ_ONLY) mapping.writers = 0;

@@ -7,7 +7,7 @@ namespace {
 
 using Kind = ElementFormat::Kind;
 
-// In the order of CUresourceViewFormat, which has each with one, two and four channels.
+// In the order of CUresourceViewFormat, in which each format has one, two and four channels.
 constexpr CUarray_format viewedPlain[] = {CU_AD_FORMAT_UNSIGNED_INT8,  CU_AD_FORMAT_SIGNED_INT8,  CU_AD_FORMAT_UNSIGNED_INT16,
                                           CU_AD_FORMAT_SIGNED_INT16,   CU_AD_FORMAT_UNSIGNED_INT32, CU_AD_FORMAT_SIGNED_INT32,
                                           CU_AD_FORMAT_HALF,           CU_AD_FORMAT_FLOAT};
@@ -28,7 +28,7 @@ ElementFormat formatOf(CUarray_format format, unsigned channels) {
   return found->element(channels);
 }
 
-// A view of blocks is over an array of whole numbers, each as wide as a block; its extents are those of their elements.
+// Applies a view of a block-compressed format: the array consists of integers as wide as a block, and the view's extents are in pixels.
 void viewBlocks(ImageView& image, const CUDA_RESOURCE_VIEW_DESC& view) {
   const ArrayFormat& format = *findFormat(viewedBlocks[view.format - CU_RES_VIEW_FORMAT_UNSIGNED_BC1]);
   require(image.format.kind == Kind::unsignedInteger && image.format.channelBytes == 4 &&
@@ -98,7 +98,7 @@ void readResource(ImageView& image, Driver& driver, const CUDA_RESOURCE_DESC& re
   refuse(CUDA_ERROR_INVALID_VALUE);
 }
 
-// A part of the levels and layers, read as another format of the same size.
+// Restricts the image to the view's levels and layers, read as another format of the same size.
 void applyView(ImageView& image, const CUDA_RESOURCE_VIEW_DESC& view) {
   require(!isBlock(image.format.coding) && view.format <= CU_RES_VIEW_FORMAT_UNSIGNED_BC7);
   if (view.format >= CU_RES_VIEW_FORMAT_UNSIGNED_BC1)
@@ -109,7 +109,7 @@ void applyView(ImageView& image, const CUDA_RESOURCE_VIEW_DESC& view) {
   image.levels = {image.levels.begin() + view.firstMipmapLevel, image.levels.begin() + view.lastMipmapLevel + 1};
   for (ElementGrid& grid : image.levels) {
     require(view.firstLayer <= view.lastLayer && view.lastLayer < grid.slices);
-    if (view.lastLayer == 0) continue;  // also of volumes, which have no layers
+    if (view.lastLayer == 0) continue;  // also for volumes, which have no layers
     grid.address += view.firstLayer * grid.slicePitch;
     grid.firstSlice = view.firstLayer;
     grid.slices = view.lastLayer - view.firstLayer + 1;
@@ -132,16 +132,16 @@ std::shared_ptr<const ImageView> textureOf(Driver& driver, const CUDA_RESOURCE_D
   for (size_t axis = 0; axis < 3; ++axis) image->addressing[axis] = addressingOf(texture.addressMode[axis]);
   std::copy(std::begin(texture.borderColor), std::end(texture.borderColor), image->border.begin());
   const bool floating = image->format.kind == Kind::floating;
-  // cuda.h: whole numbers of 32 bits are never promoted.
+  // cuda.h: 32-bit integers are never promoted.
   if (!image->fractions) image->fractions = !floating && !(texture.flags & CU_TRSF_READ_AS_INTEGER) && image->format.channelBytes < 4;
   const bool filters = texture.filterMode == CU_TR_FILTER_MODE_LINEAR;
   require(!filters || floating || image->fractions);
-  image->linear = filters && !image->line;  // of memory elements are fetched by their numbers
+  image->linear = filters && !image->line;  // elements of linear memory are fetched by index, without filtering
   image->normalized = (texture.flags & CU_TRSF_NORMALIZED_COORDINATES) != 0;
   image->srgb = (texture.flags & CU_TRSF_SRGB) && image->fractions && image->format.kind == Kind::unsignedInteger &&
                 image->format.channelBytes == 1;
   image->linearMipmap = texture.mipmapFilterMode == CU_TR_FILTER_MODE_LINEAR;
-  image->levelBias = texture.mipmapLevelBias;  // what the field can hold
+  image->levelBias = texture.mipmapLevelBias;  // cut to 256ths when a level is computed (sampler.cc)
   image->leastLevel = texture.minMipmapLevelClamp;
   image->mostLevel = texture.maxMipmapLevelClamp;
   return image;

@@ -7,11 +7,11 @@
 
 namespace vgpu::emulator::api {
 
-// Both throw CUDA's answer for what cannot be read in the way described. The resource has been checked.
+// Both throw a Refusal if the resource cannot be read in the described way. The resource itself has been checked.
 std::shared_ptr<const ImageView> textureOf(Driver&, const CUDA_RESOURCE_DESC&, const CUDA_TEXTURE_DESC&,
                                            const CUDA_RESOURCE_VIEW_DESC* view);
 std::shared_ptr<const ImageView> surfaceOf(const Array&);
-// How a view names the format; CU_RES_VIEW_FORMAT_NONE for one that views do not have.
+// The view format for an array format; CU_RES_VIEW_FORMAT_NONE if there is none.
 CUresourceViewFormat viewFormatOf(CUarray_format, unsigned channels);
 
 }  // namespace vgpu::emulator::api

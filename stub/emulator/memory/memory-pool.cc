@@ -20,7 +20,7 @@ uint64_t allocate(Context& context, MemoryPool& pool, uint64_t bytes) {
   try {
     address = memory.allocate(bytes, &context, pool.handle);
   } catch (const Refusal&) {
-    // Frees that the streams have not reached yet may be all that is missing.
+    // Frees that the streams have not reached yet may return enough memory.
     context.streams.waitForAll();
     address = memory.allocate(bytes, &context, pool.handle);
   }
@@ -71,7 +71,7 @@ CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
     std::shared_ptr<Stream> stream = streamOf(context, handle);
     if (address == 0) return;
     Driver& driver = context.driver;
-    Mapping mapping = driver.space.beginFree(address);  // a second free of the same range is refused here
+    Mapping mapping = driver.space.beginFree(address);  // refuses a second free of the same range
     stream->submit({.weight = Weight::light,
                     .action =
                         [&driver, mapping] {
@@ -179,8 +179,7 @@ CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* 
   return enterDriver([&](Driver& driver) {
     driver.memoryPools.get(handle);
     require(descriptions != nullptr && count != 0);
-    // Peers see plain memory where their context has enabled access; the pool adds nothing to that and takes nothing
-    // away.
+    // Peers can access plain memory if their context has enabled access; the pool does not change that.
     for (size_t i = 0; i < count; ++i) driver.device(descriptions[i].location.id);
   });
 }

@@ -1,5 +1,5 @@
-// Stream-ordered memory: pools that cuMemAllocAsync takes from. Memory is taken when the call is made and given back
-// when the stream reaches the free, so no range is handed out again before its last use has ended.
+// Stream-ordered memory: pools for cuMemAllocAsync. Memory is allocated when the call is made and freed when the stream reaches the free,
+// so no range is reused before its last use has ended.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ struct MemoryPool {
 
   std::atomic<uint64_t> releaseThreshold{0};
   std::array<std::atomic<int>, 3> reuse{1, 1, 1};  // the three CU_MEMPOOL_ATTR_REUSE_* flags
-  std::atomic<uint64_t> used{0}, usedHigh{0};      // what is allocated is what is reserved: nothing is kept back
+  std::atomic<uint64_t> used{0}, usedHigh{0};      // allocated equals reserved: freed memory is never kept
   void add(uint64_t bytes);
 };
 

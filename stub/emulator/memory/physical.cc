@@ -16,7 +16,7 @@
 namespace vgpu::emulator::api {
 namespace {
 
-// The name says whose memory it is, to a process that imports it.
+// The name of the memfd: tells a process that imports it whose memory it is.
 const std::string fileName = "vgpu-device-memory-";
 
 int makeMemoryFile(uint64_t bytes, int device) {
@@ -29,7 +29,7 @@ int makeMemoryFile(uint64_t bytes, int device) {
   return fd;
 }
 
-// The device whose memory an imported descriptor is; nothing if it is no such memory.
+// The device whose memory an imported descriptor is; nothing if it is not device memory.
 std::optional<int> deviceOfFile(int fd) {
   char text[64] = "";
   const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), text, sizeof text - 1);
@@ -47,7 +47,7 @@ void checkProperties(Driver& driver, const CUmemAllocationProp* properties) {
   require(handles == 0 || (properties->allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) == 0);
 }
 
-// Devices that are no peers have access to their own memory alone.
+// If devices are not peers, each can access only its own memory.
 void requireReach(Driver& driver, int device, uint64_t address) {
   if (driver.settings.arePeers) return;
   std::optional<Mapping> mapping = driver.space.find(address);
@@ -178,7 +178,7 @@ CUresult CUDAAPI cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handl
     require(handle != nullptr);
     std::optional<Mapping> mapping = driver.space.find(asNumber(address));
     require(mapping && mapping->physical);
-    // Where every cuMemRelease was made already, the memory lives by its mapping alone and gets a new handle.
+    // If all references have been released, only the mapping keeps the memory, and it gets a new handle.
     if (driver.physical.find(mapping->physical->handle) == mapping->physical) {
       ++mapping->physical->references;
     } else {
@@ -221,7 +221,7 @@ CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* ha
       if (fd >= 0) close(fd);
       refuse(CUDA_ERROR_INVALID_VALUE);
     }
-    // Imported memory is charged to the process that made it, as on hardware.
+    // Imported memory is charged to the process that created it, as on hardware.
     Device& device = driver.device(*ordinal);
     CUmemAllocationProp properties{};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;

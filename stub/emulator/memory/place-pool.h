@@ -1,10 +1,10 @@
-// The addresses of a context's own device memory: variables of modules, the heap. They are assigned as hardware's driver does
-// (observed on an H200, driver 580.159): every piece by itself; small ones side by side in chunks of 2 MiB, in the smallest gap
-// that is large enough, of several the oldest; if there is none, in a new chunk. A piece of 2 MiB or more has chunks of its own,
-// the rest of which stays unused. A chunk is the lowest free place of a range, is the device's memory, and is given back with the
-// last piece in it. The range of modules' variables is shared with all else that needs addresses (va-heap.h).
+// Assigns addresses of a context's own device memory (variables of modules, the heap) as the hardware's driver does (observed on an H200,
+// driver 580.159). Each piece is placed by itself. Small ones lie side by side in chunks of 2 MiB: in the smallest gap that is large
+// enough, the oldest among equal ones, or, if there is none, in a new chunk. A piece of 2 MiB or more has chunks of its own, the rest of
+// which stays unused. A chunk has the lowest free address of a range, counts as the device's memory, and is freed with its last piece. The
+// range for modules' variables also serves other users of addresses (va-heap.h).
 //
-// So places depend only on what was taken and given back before. Any thread may call.
+// So addresses depend only on the earlier calls. Any thread may call.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ namespace vgpu::emulator::api {
 
 class PlacePool {
  public:
-  // Chunks come from `range`; every piece begins at a multiple of `granule`, and takes whole ones.
+  // Chunks come from `range`; every piece begins at a multiple of `granule` and uses whole granules.
   PlacePool(Device& device, AddressSource& range, uint64_t granule) : device(device), range(range), granule(granule) {}
 
   // Refuses with CUDA_ERROR_OUT_OF_MEMORY.
@@ -40,7 +40,7 @@ class PlacePool {
   AddressSource& range;
   const uint64_t granule;
   std::mutex mutex;
-  std::map<uint64_t, Chunk> chunks;  // these by address
+  std::map<uint64_t, Chunk> chunks;  // by address
   Gaps gaps;                         // in chunks of small pieces
   std::map<uint64_t, uint64_t> taken;
   uint64_t nextBorn = 0;

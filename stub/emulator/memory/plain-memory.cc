@@ -1,4 +1,4 @@
-// cuMemAlloc and its like: device memory with an address of the driver's choosing.
+// cuMemAlloc and similar entries: device memory at an address that the driver chooses.
 #include "stub/emulator/driver/driver.h"
 
 using namespace vgpu::emulator::api;
@@ -30,9 +30,9 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
     refuseDuringCapture(context.driver);
     Driver& driver = context.driver;
     std::optional<Mapping> mapping = driver.space.find(address);
-    require(mapping && mapping->base == address && mapping->context);  // arrays have none: they are not freed so
+    require(mapping && mapping->base == address && mapping->context);  // arrays have no context: they cannot be freed by this call
     require(mapping->kind == MappingKind::plain || mapping->kind == MappingKind::managed);
-    // As on hardware, freeing waits for the work that may use the memory.
+    // Freeing waits for work that may use the memory, as on hardware.
     mapping->context->streams.waitForAll();
     if (mapping->kind == MappingKind::plain) {
       driver.freePlain(driver.space.beginFree(address));

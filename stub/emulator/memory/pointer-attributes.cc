@@ -1,4 +1,4 @@
-// What an address is: cuPointerGetAttribute and its like.
+// cuPointerGetAttribute and similar entries: properties of an address.
 #include <cstring>
 
 #include "stub/emulator/driver/driver.h"
@@ -16,7 +16,7 @@ CUmemorytype memoryType(const Mapping& mapping) {
   return host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
 }
 
-// The answer for an address inside `mapping`; refuses with CUDA_ERROR_INVALID_VALUE if there is none.
+// Stores the attribute of an address inside `mapping`; refuses with CUDA_ERROR_INVALID_VALUE if it has none.
 void attributeOf(const Mapping& mapping, CUdeviceptr address, CUpointer_attribute attribute, void* data) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -67,7 +67,7 @@ void attributeOf(const Mapping& mapping, CUdeviceptr address, CUpointer_attribut
   }
 }
 
-// What cuPointerGetAttributes leaves for an address that nobody knows: no error, empty values (cuda.h).
+// The values that cuPointerGetAttributes stores for an unknown address: empty, and no error (cuda.h).
 void emptyAttribute(CUpointer_attribute attribute, void* data) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:

@@ -19,7 +19,7 @@ MemorySpan MemorySpan::ofDevice(const AddressSpace& space, uint64_t address, uin
   std::optional<std::vector<Piece>> pieces = space.resolve(address, bytes, devices);
   std::optional<Mapping> mapping = space.find(address);
   if (!pieces || !mapping)
-    refuse(CUDA_ERROR_INVALID_VALUE, "no mapped memory holds all of the range: " + space.describe(address));
+    refuse(CUDA_ERROR_INVALID_VALUE, "the range is not completely in mapped memory: " + space.describe(address));
   MemorySpan span;
   span.pieces = std::move(*pieces);
   span.space = &space;
@@ -76,7 +76,7 @@ void fillBytes(const MemorySpan& to, uint64_t offset, uint64_t bytes, uint32_t v
       std::memset(target, static_cast<int>(value), part);
       return;
     }
-    // Pieces begin and end at multiples of the value's size: bases and offsets are checked to be aligned.
+    // Pieces begin and end at multiples of the value's size, because bases and offsets are checked for alignment.
     for (uint64_t at = 0; at < part; at += valueBytes) std::memcpy(target + at, &value, valueBytes);
   });
 }

@@ -1,4 +1,4 @@
-// Tensor maps: what cuTensorMapEncode… asks of their arguments (cuda.h), and the map that the interpreter reads.
+// Tensor maps: checks the arguments of cuTensorMapEncode… (cuda.h), and makes the map that the interpreter reads.
 #include <algorithm>
 #include <cstring>
 
@@ -14,7 +14,7 @@ constexpr uint32_t mostBox = 256, mostPixels = 1024, mostStep = 8;
 
 bool isAligned(const void* pointer, uint64_t to) { return asNumber(pointer) % to == 0; }
 
-// The arguments that all kinds of maps have.
+// The arguments that all types of maps have.
 struct Arguments {
   CUtensorMap* map;
   CUtensorMapDataType type;
@@ -29,7 +29,7 @@ struct Arguments {
 };
 
 void requireDevice(Driver& driver) {
-  // The formats are those of compute capability 9.0; what 10.0 added is refused below.
+  // The formats of compute capability 9.0; those added in 10.0 are refused below.
   if (driver.device(0).attribute(CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED) == 0) refuse(CUDA_ERROR_NOT_SUPPORTED);
 }
 
@@ -45,10 +45,10 @@ void requireFormats(const Arguments& given) {
   require(given.fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE || tensorElements[given.type].isFloat);
 }
 
-// Strides may be in any order, as drivers let them be, though cuda.h describes growing ones.
+// Strides may be in any order, as in drivers, although cuda.h describes increasing ones.
 TensorMap encode(const Arguments& given) {
   require(given.map && isAligned(given.map, 64) && given.rank >= 1 && given.rank <= mostTensorDimensions);
-  require(given.extents && given.steps && given.strides);  // those of a single dimension too, which has none
+  require(given.extents && given.steps && given.strides);  // required even for one dimension, which has no strides
   requireFormats(given);
   const uint32_t unit = std::max(interleavedUnits[given.interleave], 16u);
   require(isAligned(given.address, unit) && asNumber(given.address) < addressLimit);
@@ -72,8 +72,8 @@ TensorMap encode(const Arguments& given) {
   return map;
 }
 
-// A row of the box is whole units of 16 bytes, and no longer than what the swizzle exchanges units in. That of an interleaved tensor has
-// as many units as it says elements, and the number is asked to be as good (docs/facts.md).
+// A row of the box consists of whole units of 16 bytes, and is no longer than the swizzle span. For an interleaved tensor the number of
+// elements is the number of units, and must satisfy the same rule (docs/facts.md).
 void setRow(TensorMap& map, cuuint32_t elements) {
   const uint32_t bytes = elements * tensorElements[map.type].bytes, span = swizzleSpans[map.swizzle];
   require(elements >= 1 && elements <= mostBox && bytes % 16 == 0 && (span == 0 || bytes <= span || map.interleave != 0));
@@ -82,14 +82,14 @@ void setRow(TensorMap& map, cuuint32_t elements) {
 
 void give(CUtensorMap* to, const TensorMap& map) { std::memcpy(to, &map, sizeof map); }
 
-// Corners are offsets of a filter and of padding: the more dimensions, the fewer bits (cuda.h).
+// Corners are offsets for a filter and its padding: the more dimensions, the fewer bits (cuda.h).
 void setCorners(TensorMap& map, const int* lower, const int* upper) {
   require(lower && upper);
   const int limit = map.rank == 3 ? 32768 : map.rank == 4 ? 128 : 16;
-  const uint32_t spatial = map.interleave == 0 ? 1 : 0;  // the first such dimension
+  const uint32_t spatial = map.interleave == 0 ? 1 : 0;  // the first spatial dimension
   for (uint32_t i = 0; i + 2 < map.rank; ++i) {
     require(lower[i] >= -limit && lower[i] < limit && upper[i] >= -limit && upper[i] < limit);
-    require(int64_t{map.lastIndex[i + spatial]} + 1 + upper[i] > lower[i]);  // the box has pixels
+    require(int64_t{map.lastIndex[i + spatial]} + 1 + upper[i] > lower[i]);  // the box must not be empty
     map.lower[i] = static_cast<int16_t>(lower[i]);
     map.upper[i] = static_cast<int16_t>(upper[i]);
   }

@@ -1,5 +1,4 @@
-// cuTexRef*, cuSurfRef*, cuModuleGetTexRef and cuModuleGetSurfRef. What is refused, and what is taken though it means nothing, is what
-// driver 580 does on an H100.
+// cuTexRef*, cuSurfRef*, cuModuleGetTexRef and cuModuleGetSurfRef. Refuses, and accepts without effect, what driver 580 does on an H100.
 #include <algorithm>
 
 #include "stub/emulator/driver/driver.h"
@@ -20,7 +19,7 @@ CUresult withTexture(CUtexref handle, Use use, const char* entry = __builtin_FUN
       entry);
 }
 
-// Sets *to to what value(reference) is.
+// Stores the result of value(reference) in *to.
 template <class Value, class Get>
 CUresult ask(Value* to, CUtexref handle, Get value, const char* entry = __builtin_FUNCTION()) {
   return withTexture(
@@ -40,7 +39,7 @@ bool isAligned(const Context& context, uint64_t address) {
   return address % static_cast<uint64_t>(context.device.attribute(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT)) == 0;
 }
 
-// Any address is taken: a kernel that reads what is no memory faults.
+// Any address is accepted: a kernel faults if it reads from an invalid one.
 void requireLength(const Context& context, uint64_t bytes) {
   constexpr uint64_t largestElement = 16;
   require(bytes / largestElement <= static_cast<uint64_t>(context.device.attribute(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH)));
@@ -89,7 +88,7 @@ CUresult CUDAAPI cuTexRefDestroy(CUtexref handle) {
   });
 }
 
-// ---- what is bound
+// ---- bindings
 
 CUresult CUDAAPI cuTexRefSetArray(CUtexref handle, CUarray array, unsigned flags) {
   return withTexture(handle, [&](TextureReference& reference, Context& context) {
@@ -171,12 +170,12 @@ CUresult CUDAAPI cuTexRefGetMipmappedArray(CUmipmappedArray* array, CUtexref han
   });
 }
 
-// ---- how it is read
+// ---- how references are read
 
 CUresult CUDAAPI cuTexRefSetFormat(CUtexref handle, CUarray_format format, int channels) {
   return withTexture(handle, [&](TextureReference& reference, Context&) {
     require(channels == 1 || channels == 2 || channels == 4);
-    reference.format = format;  // one that there is not reads as zeros
+    reference.format = format;  // an unknown format reads as zeros
     reference.channels = static_cast<unsigned>(channels);
   });
 }
@@ -269,7 +268,7 @@ CUresult CUDAAPI cuTexRefGetBorderColor(float* color, CUtexref handle) {
 
 CUresult CUDAAPI cuTexRefSetFlags(CUtexref handle, unsigned flags) {
   return withTexture(handle, [&](TextureReference& reference, Context&) {
-    require(flags <= 0x3f);  // also the two that cuda.h does not name
+    require(flags <= 0x3f);  // including two flags that cuda.h does not name
     reference.how.flags = flags;
   });
 }
@@ -285,7 +284,7 @@ CUresult CUDAAPI cuSurfRefSetArray(CUsurfref handle, CUarray array, unsigned fla
     const std::shared_ptr<SurfaceReference> reference = context.driver.surfaceReferences.get(handle);
     const std::shared_ptr<Array> found = context.driver.arrays.get(array);
     require(flags == 0 && (found->descriptor.Flags & CUDA_ARRAY3D_SURFACE_LDST) != 0);
-    surfaceOf(*found);  // refuses what no surface can be of
+    surfaceOf(*found);  // refuses arrays that cannot have a surface
     reference->array = array;
   });
 }
@@ -298,7 +297,7 @@ CUresult CUDAAPI cuSurfRefGetArray(CUarray* array, CUsurfref handle) {
   });
 }
 
-// Deprecated with the launches that it was for: it only looks whether the reference is bound.
+// Deprecated with the launch calls that use it: only checks whether the reference is bound.
 CUresult CUDAAPI cuParamSetTexRef(CUfunction function, int, CUtexref handle) {
   return withTexture(handle, [&](TextureReference& reference, Context& context) {
     functionFor(context, function);

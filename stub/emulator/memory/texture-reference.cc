@@ -20,7 +20,7 @@ const std::shared_ptr<const ImageView>& nothing(bool surface) {
   return surface ? ofSurfaces : ofTextures;
 }
 
-// nullptr for what a texture object would be refused for.
+// nullptr if a texture object with these descriptions would be refused.
 std::shared_ptr<const ImageView> readable(Driver& driver, const CUDA_RESOURCE_DESC& resource, const CUDA_TEXTURE_DESC& how,
                                           const CUDA_RESOURCE_VIEW_DESC* view) {
   try {
@@ -30,7 +30,7 @@ std::shared_ptr<const ImageView> readable(Driver& driver, const CUDA_RESOURCE_DE
   }
 }
 
-// The array that is bound, or the largest level of it; nullptr once it is destroyed.
+// The bound array, or the largest level of a bound mipmapped array; nullptr once it is destroyed.
 std::shared_ptr<Array> arrayOf(Driver& driver, const CUDA_RESOURCE_DESC& resource) {
   if (resource.resType == CU_RESOURCE_TYPE_ARRAY) return driver.arrays.find(resource.res.array.hArray);
   const auto levels = driver.mipmappedArrays.find(resource.res.mipmap.hMipmappedArray);
@@ -49,7 +49,7 @@ std::shared_ptr<const ImageView> TextureReference::view() {
     auto& linear = resource.res.linear;
     linear.format = format;
     linear.numChannels = channels;
-    linear.sizeInBytes = std::max<size_t>(linear.sizeInBytes, element);  // the first is read, also of no bytes
+    linear.sizeInBytes = std::max<size_t>(linear.sizeInBytes, element);  // the first element is read even if the size is 0
     if (element == 0) return nothing(false);
   } else if (resource.resType == CU_RESOURCE_TYPE_PITCH2D) {
     auto& rows = resource.res.pitch2D;
@@ -69,7 +69,7 @@ std::shared_ptr<const ImageView> TextureReference::view() {
   }
   const CUDA_RESOURCE_VIEW_DESC* const other = view.format == CU_RES_VIEW_FORMAT_NONE ? nullptr : &view;
   if (auto image = readable(context.driver, resource, how, other)) return image;
-  // Lines and whole numbers are not filtered, also if the program asks for it.
+  // Linear memory and integers are not filtered, even if the program requests it.
   CUDA_TEXTURE_DESC unfiltered = how;
   unfiltered.filterMode = CU_TR_FILTER_MODE_POINT;
   if (auto image = readable(context.driver, resource, unfiltered, other)) return image;

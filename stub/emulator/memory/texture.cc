@@ -91,7 +91,7 @@ void checkResource(Context& context, const CUDA_RESOURCE_DESC& resource) {
       const auto& pitched = resource.res.pitch2D;
       require(pitched.width != 0 && pitched.height != 0 && pitched.height <= 65536 && pitched.pitchInBytes <= 2097152);
       uint64_t row = pitched.width * elementBytes(pitched.format, pitched.numChannels);
-      require(pitched.pitchInBytes >= row && pitched.pitchInBytes % 32 == 0);  // TEXTURE_PITCH_ALIGNMENT
+      require(pitched.pitchInBytes >= row && pitched.pitchInBytes % 32 == 0);  // a multiple of TEXTURE_PITCH_ALIGNMENT
       return checkLinear(context, pitched.devPtr, pitched.format, pitched.numChannels,
                          (pitched.height - 1) * pitched.pitchInBytes + row);
     }

@@ -1,5 +1,5 @@
-// Texture and surface objects: what they read from and how. Their handles are small numbers, the lowest free one first, of each
-// device its own, so that the same calls give the same handles in another process.
+// Texture and surface objects: their resource, and how it is read. Their handles are small numbers, the lowest free one first, counted
+// separately for each device, so that the same calls give the same handles in another process.
 #pragma once
 
 #include <map>
@@ -21,15 +21,15 @@ struct TextureObject {
   CUDA_RESOURCE_DESC resource;
   CUDA_TEXTURE_DESC texture;
   std::optional<CUDA_RESOURCE_VIEW_DESC> view;
-  std::shared_ptr<const ImageView> image;  // the same, as kernels read it
-  bool destroyed = false;                  // but not gone: work that was issued before may use it
+  std::shared_ptr<const ImageView> image;  // the same, in the form that kernels read
+  bool destroyed = false;                  // but kept: work issued before may use it
 };
 
 class TextureObjects {
  public:
   uint64_t add(TextureObject object);
   TextureObject get(const Context&, uint64_t handle, bool surface) const;  // refuses with CUDA_ERROR_INVALID_VALUE
-  // Dead to the program at once; to kernels, and its number free, when the work is over that its context has now.
+  // Invalid for the program at once; for kernels, and its number free for reuse, when its context's present work is done.
   void destroy(const Context&, uint64_t handle, bool surface);
   void removeOf(const Context&);
   std::vector<std::shared_ptr<const ImageView>> images(const Device&) const;  // by handle
@@ -42,10 +42,10 @@ class TextureObjects {
   mutable std::mutex mutex;
   mutable std::map<const Device*, OfDevice> objects;
   std::map<const Device*, std::set<uint64_t>>
-      freed;  // numbers, since the last object was made: a GPU may be late to give them again
+      freed;  // numbers freed since the last object was made: a GPU may delay their reuse
 };
 
-// The objects as they are when a kernel first uses one, and the references of its module as they were when it was launched.
+// The objects at the time when a kernel first uses one, and the references of its module at the time of its launch.
 class KernelViews : public ImageViews {
  public:
   KernelViews(const TextureObjects& objects, const Device& device, const LoadedModule& module, const ReferenceViews* references)
@@ -57,7 +57,7 @@ class KernelViews : public ImageViews {
   const TextureObjects& objects;
   const Device& device;
   const LoadedModule& module;
-  const ReferenceViews* const references;  // null: none was asked for
+  const ReferenceViews* const references;  // null: the program has looked none up
   mutable std::once_flag taken;
   mutable std::vector<std::shared_ptr<const ImageView>> images;
 };

@@ -1,4 +1,4 @@
-// Arrays whose memory the program maps to them: sparse ones, and those of deferred mapping.
+// Arrays to which the program maps memory: sparse arrays, and arrays of deferred mapping.
 #include <algorithm>
 #include <bit>
 
@@ -15,7 +15,7 @@ bool isSparse(const CUDA_ARRAY3D_DESCRIPTOR& shape) { return (shape.Flags & CUDA
 bool isLayered(const CUDA_ARRAY3D_DESCRIPTOR& shape) { return (shape.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0; }
 bool isVolume(const CUDA_ARRAY3D_DESCRIPTOR& shape) { return !isLayered(shape) && shape.Depth != 0; }
 
-// The box of units that fills a tile, by the bytes of a unit: x first, then y, then z (docs/facts.md).
+// The extent of a tile in units, by the bytes of a unit: x, y, z (docs/facts.md).
 std::array<uint64_t, 3> tileOf(uint64_t unitBytes, bool isVolume) {
   const int size = std::countr_zero(unitBytes);  // 0 to 4
   constexpr std::array<uint64_t, 3> flat[] = {{256, 256, 1}, {256, 128, 1}, {128, 128, 1}, {128, 64, 1}, {64, 64, 1}};
@@ -67,13 +67,13 @@ namespace {
 
 // ---- cuMemMapArrayAsync
 
-// Tiles that get memory, or lose it.
+// Tiles that get or lose memory.
 struct Change {
   std::shared_ptr<TileMemory> of;
   std::vector<uint64_t> tiles;
   std::shared_ptr<Physical> pool;  // nullptr: they lose it
   uint64_t offset = 0;
-  std::shared_ptr<Tiling> whole;  // of deferred mapping
+  std::shared_ptr<Tiling> whole;  // of an array of deferred mapping
 };
 
 std::shared_ptr<Tiling> resourceOf(Driver& driver, const CUarrayMapInfo& info) {
@@ -84,7 +84,7 @@ std::shared_ptr<Tiling> resourceOf(Driver& driver, const CUarrayMapInfo& info) {
   return array->tiling;
 }
 
-// A region that begins at a tile and ends at one, or where the level does, and not behind that.
+// A region must begin at the start of a tile, and end at the end of a tile or of the level, not beyond.
 void addBox(Change& change, const Tiling& tiling, const CUarrayMapInfo& info) {
   const auto& box = info.subresource.sparseLevel;
   require(box.level < tiling.firstTailLevel);
@@ -176,7 +176,7 @@ CUresult memoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* needed, const std::s
 
 using namespace vgpu::emulator::api;
 
-// Either all of the list is in order, or nothing is done.
+// If any entry of the list is wrong, nothing is done.
 CUresult CUDAAPI cuMemMapArrayAsync(CUarrayMapInfo* list, unsigned count, CUstream handle) {
   return enterContext([&](Context& context) {
     require(list != nullptr && count != 0);

@@ -68,7 +68,7 @@ std::optional<uint64_t> VaHeap::take(uint64_t bytes, uint64_t alignment) {
 void VaHeap::give(uint64_t base) {
   std::lock_guard lock(mutex);
   const auto piece = taken.find(base);
-  if (piece == taken.end()) return;  // a reservation at an address of the caller's choice
+  if (piece == taken.end()) return;  // a reservation at an address that the caller chose
   uint64_t begin = base, end = base + piece->second;
   taken.erase(piece);
   const auto block = std::prev(blocks.upper_bound(base));

@@ -1,9 +1,9 @@
-// Addresses as hardware's driver hands them out (observed on an H100, driver 580.159): it takes them from the system in blocks of
-// a multiple of 32 MiB, and hands out pieces of 2 MiB of them for whatever needs some: at the beginning of the smallest gap that
-// is large enough, of several the lowest; if there is none, at the beginning of a new block. A block goes with its last piece.
+// Assigns addresses as the hardware's driver does (observed on an H100, driver 580.159): it takes blocks of a multiple of 32 MiB from the
+// system, and divides them into pieces of 2 MiB. A piece is placed at the beginning of the smallest gap that is large enough, the lowest
+// among equal ones; if there is none, at the beginning of a new block. A block is freed with its last piece.
 //
-// Blocks lie at the lowest free place of a range, or where the process that uses the driver says: vgpuEmulatorPlaceBlocks() does
-// for it what defining mmap() does with the real one. Any thread may call.
+// A block has the lowest free address of a range, or the one that the process chooses: vgpuEmulatorPlaceBlocks() corresponds to a process
+// that defines mmap() for the real driver. Any thread may call.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 
 namespace vgpu::emulator::api {
 
-// Who places blocks: an address for one of so many bytes, 0 for none; and that one is gone.
+// Places blocks. place: returns the address for a block of so many bytes, 0 for no choice; release: a block that it has placed is freed.
 struct BlockPlacer {
   uint64_t (*place)(uint64_t bytes) = nullptr;
   void (*release)(uint64_t address, uint64_t bytes) = nullptr;
 };
-void placeBlocks(BlockPlacer placer);  // of this process, from now on
+void placeBlocks(BlockPlacer placer);  // for this process, from now on
 
 class VaHeap final : public AddressSource {
  public:

@@ -1,5 +1,4 @@
-// Where addresses come from, and the simplest such: the lowest gap of a range that fits, so the same requests give the same
-// addresses every time.
+// Sources of addresses. The simplest one uses the lowest gap of a range that fits, so the same requests always give the same addresses.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ using image::architectureSpecific, image::familySpecific;
 
 [[noreturn]] void refuseImage(const std::string& what) { refuse(CUDA_ERROR_INVALID_IMAGE, what); }
 
-// Up to the zeros that pad it to a multiple of 8.
+// Without the zeros that pad it to a multiple of 8.
 std::string ptxOf(std::string_view content) { return std::string(content.substr(0, content.find('\0'))); }
 
 std::string label(const image::Member& member) {
@@ -29,8 +29,8 @@ std::string label(const image::Member& member) {
   return kind + std::to_string(member.architecture) + suffix;
 }
 
-// PTX for an architecture runs on it and every later one; with the suffix `a` on that one alone; with `f`, and machine code, on
-// those of the same major version from it on (PTX ISA, ".target"; CUDA C++ Programming Guide, "Binary Compatibility").
+// PTX for an architecture runs on it and on every later one; with the suffix `a` on that one alone; with `f`, like machine code, on it and
+// later ones of the same major version (PTX ISA, ".target"; CUDA C++ Programming Guide, "Binary Compatibility").
 bool isFor(const image::Member& member, int architecture) {
   auto device = static_cast<uint32_t>(architecture);
   if (member.architecture > device) return false;
@@ -47,11 +47,11 @@ void checkVersion(std::string_view ptx) {
   int major = 0, minor = 0;
   if (std::sscanf(number.c_str(), " %d.%d", &major, &minor) != 2 || major * 10 + minor <= newest) return;
   refuse(CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
-         "the PTX is of version " + std::to_string(major) + "." + std::to_string(minor) + ", newer than 9.0");
+         "the PTX has version " + std::to_string(major) + "." + std::to_string(minor) + ", newer than 9.0");
 }
 
 std::string ptxOfFatbinary(image::Fatbinary fatbinary, int architecture) {
-  // Of two for one architecture the specific one is meant for it.
+  // Of two members for one architecture, the one with a suffix is preferred.
   auto rank = [](const image::Member& m) {
     return std::pair(m.architecture, m.flags & (architectureSpecific | familySpecific));
   };
@@ -67,7 +67,8 @@ std::string ptxOfFatbinary(image::Fatbinary fatbinary, int architecture) {
   if (!fatbinary.problem().empty()) refuseImage(fatbinary.problem());
   if (!best) {
     std::string what = "Compile with -gencode arch=compute_75,code=compute_75 or the like";
-    if (other) what += ", or have a device that runs " + label(*other) + ": VGPU_EMULATED=architecture=" + std::to_string(other->architecture);
+    if (other) what += ", or emulate a device that "
+                       "runs " + label(*other) + ": VGPU_EMULATED=architecture=" + std::to_string(other->architecture);
     refuse(CUDA_ERROR_NO_BINARY_FOR_GPU, "the fatbinary has no PTX for sm_" + std::to_string(architecture) +
                                              "; it has: " + (there.empty() ? "nothing" : there) + ". " + what + ".");
   }
@@ -76,12 +77,12 @@ std::string ptxOfFatbinary(image::Fatbinary fatbinary, int architecture) {
   if (!content)
     refuseImage("the " + label(*best) + " member is damaged: it does not decompress to what its header says");
   std::string ptx = ptxOf(*content);
-  if (!hasMachineCode) checkVersion(ptx);  // a newer compiler's machine code would be taken by the driver, and is what this PTX is
+  if (!hasMachineCode) checkVersion(ptx);  // with machine code the driver would use that, so a newer compiler's PTX is no reason to refuse
   return ptx;
 }
 
-// A host object or executable keeps fatbinaries in .nv_fatbin, of relocatable device code in __nv_relfatbin; a device one has machine
-// code only, and this is empty.
+// A host object or executable has fatbinaries in .nv_fatbin, for relocatable device code in __nv_relfatbin; a device object has only
+// machine code, for which this returns nothing.
 image::Bytes fatbinaryOfElf(const image::Elf& elf) {
   for (const char* name : {"__nv_relfatbin", ".nv_fatbin"})
     if (auto section = elf.findSection(name); section && !elf.bytesOf(*section).empty()) return elf.bytesOf(*section);
@@ -93,11 +94,11 @@ std::string ptxOfElf(const image::Elf& elf, int architecture) {
   if (image::Bytes fatbinary = fatbinaryOfElf(elf); !fatbinary.empty())
     return ptxOfFatbinary(image::Fatbinary(fatbinary), architecture);
   refuse(CUDA_ERROR_NO_BINARY_FOR_GPU,
-         "the module is machine code for one GPU architecture (ELF); the emulated device runs PTX. Compile with "
-         "-gencode arch=compute_75,code=compute_75 or the like to have it included.");
+         "the module is machine code for one GPU architecture (ELF), but the emulated device runs PTX. Compile with -gencode "
+         "arch=compute_75,code=compute_75 or similar to include PTX.");
 }
 
-// Whether the file has a definition of the function, and no mere reference.
+// Whether the file defines the function and does not merely reference it.
 bool defines(const image::Elf& elf, std::string_view function) {
   auto table = elf.findSection(SHT_SYMTAB);
   if (!table) return false;
@@ -106,7 +107,7 @@ bool defines(const image::Elf& elf, std::string_view function) {
   return false;
 }
 
-// The text up to its NUL. PTX is ASCII; the driver takes anything else for a damaged binary.
+// The text up to its zero byte. PTX is ASCII; the driver treats anything else as a damaged binary.
 std::string ptxOfText(std::string_view text) {
   text = text.substr(0, text.find('\0'));
   auto readable = [](unsigned char each) { return std::isprint(each) || std::isspace(each); };

@@ -1,4 +1,4 @@
-// cuFunc*: what a kernel needs and what a launch of it may take.
+// cuFunc*: the attributes of kernels and the limits of their launches.
 #include <algorithm>
 
 #include "stub/emulator/driver/driver.h"

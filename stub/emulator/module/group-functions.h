@@ -1,8 +1,9 @@
-// Functions of CUDA's device runtime for cooperative groups (cuda_device_runtime_api.h, cudaCG*), as PTX: what a link gets in the
-// place of libcudadevrt.a, beside the calls that the device knows itself (ptx/run/device-runtime.h).
+// Functions of CUDA's device runtime for cooperative groups (cuda_device_runtime_api.h, cudaCG*), as PTX that is linked in place of
+// libcudadevrt.a. The other calls of the device runtime are built in (ptx/run/device-runtime.h).
 //
-// A group is the grid of a cooperative launch; its handle is the address of the launch's workspace, 0 of any other launch. Its barrier
-// is a word there: every block adds to it, the first so much that the top bit changes with the last one to come.
+// A group is the grid of a cooperative launch; its handle is the address of the launch's workspace, and 0 for any other launch. The group's
+// barrier is a word there: every block adds to it, and the first block adds such a number that the top bit flips when the last block
+// arrives.
 #pragma once
 
 #include <string_view>

@@ -30,7 +30,7 @@ JitLog::JitLog(unsigned count, CUjit_option* options, void** values) : begun(std
         wallTimeOut = &values[i];
         break;
       default:
-        // Everything else tunes code generation, of which there is none.
+        // All other options tune code generation, which the emulator does not do.
         require(options[i] >= 0 && options[i] < CU_JIT_NUM_OPTIONS);
     }
   }

@@ -1,4 +1,4 @@
-// The options of cuModuleLoadDataEx, cuLink* and cuLibraryLoadData: of use here are the log buffers.
+// The options of cuModuleLoadDataEx, cuLink* and cuLibraryLoadData: only the log buffers and the wall time have an effect.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 
 namespace vgpu::emulator::api {
 
-// Where the caller wants the JIT's messages. Empty if it does not.
+// The buffers for the JIT's messages. Empty if the caller gave none.
 class JitLog {
  public:
   JitLog() = default;
@@ -16,14 +16,14 @@ class JitLog {
   JitLog(unsigned count, CUjit_option* options, void** values);
   void error(const std::string& text) { fill(errorBuffer, errorBytes, errorBytesOut, text); }
   void info(const std::string& text) { fill(infoBuffer, infoBytes, infoBytesOut, text); }
-  // Writes how long it took since the options were read, as CU_JIT_WALL_TIME asks.
+  // Stores the time since the options were read, if CU_JIT_WALL_TIME asks for it.
   void done();
 
  private:
   static void fill(char* buffer, size_t bytes, void** bytesOut, const std::string& text);
   char *errorBuffer = nullptr, *infoBuffer = nullptr;
   size_t errorBytes = 0, infoBytes = 0;
-  void **errorBytesOut = nullptr, **infoBytesOut = nullptr;  // the option's value becomes what was written
+  void **errorBytesOut = nullptr, **infoBytesOut = nullptr;  // receive the number of bytes written
   void** wallTimeOut = nullptr;
   std::chrono::steady_clock::time_point begun;
 };

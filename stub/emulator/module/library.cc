@@ -1,4 +1,4 @@
-// cuLibrary* and cuKernel*: code that belongs to no context and is loaded into each that uses it.
+// cuLibrary* and cuKernel*: code that belongs to no context and is loaded into each context that uses it.
 #include <fstream>
 #include <iterator>
 
@@ -25,7 +25,7 @@ std::vector<std::shared_ptr<LibraryKernel>> Library::allKernels(Context& context
 }
 
 std::shared_ptr<LibraryKernel> Library::kernel(Context& context, const std::string& name) {
-  moduleIn(context)->function(name);  // refuses if there is none
+  moduleIn(context)->function(name);  // refuses if there is no such kernel
   std::lock_guard lock(mutex);
   std::shared_ptr<LibraryKernel>& known = kernels[name];
   if (!known) {
@@ -56,7 +56,7 @@ CUresult loadLibrary(CUlibrary* handle, const void* image, unsigned jitCount, CU
       if (options[i] == CU_LIBRARY_BINARY_IS_PRESERVED) preserved = values != nullptr && values[i] != nullptr;
     }
     auto library = std::make_shared<Library>(bytes, preserved);
-    // Loaded at once where the caller is, so that a bad image is answered here.
+    // Loaded at once into the current context, so that a bad image is refused by this call.
     library->modules[context.id] = loadModule(context, library->image(), log, &library->managed);
     *handle = context.driver.libraries.add(library);
   });

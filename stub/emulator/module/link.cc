@@ -12,8 +12,8 @@
 namespace vgpu::emulator::api {
 namespace {
 
-// Refuses with `now`, and cuLinkComplete later with `completion`: the driver completes a link without what is no code, but not one of
-// which an input contradicts another.
+// Refuses with `now`, and makes cuLinkComplete return `completion`: the driver completes a link without an input that is no code, but not
+// one whose inputs contradict each other.
 [[noreturn]] void refuseLink(Link& link, CUresult now, CUresult completion, const std::string& text) {
   if (link.completion == CUDA_SUCCESS) link.completion = completion;
   if (!link.said.empty()) link.said += '\n';
@@ -35,7 +35,7 @@ void add(Link& link, CUjitInputType type, std::span<const std::byte> image, cons
     bool carriesPtx = type == CU_JIT_INPUT_PTX || type == CU_JIT_INPUT_FATBINARY || type == CU_JIT_INPUT_OBJECT ||
                       type == CU_JIT_INPUT_CUBIN || type == CU_JIT_INPUT_LIBRARY;
     if (!carriesPtx)
-      refuse(CUDA_ERROR_NOT_SUPPORTED, "only PTX, and fatbinaries, objects and libraries that carry PTX can be linked");
+      refuse(CUDA_ERROR_NOT_SUPPORTED, "the emulated device links only PTX, and fatbinaries, objects and libraries that contain PTX");
     auto addPiece = [&](std::span<const std::byte> piece) {
       const bool isRuntime = isDeviceRuntime(piece);
       problems = link.linker.add(called, isRuntime ? std::string(groupFunctions) : findPtx(piece, link.context.device.architecture()));
@@ -62,7 +62,7 @@ void complete(Link& link) {
     refuseLink(link, CUDA_ERROR_UNKNOWN, CUDA_ERROR_UNKNOWN, asLog(undefined));
   link.image = link.linker.linked();
   try {
-    LoadedModule check(link.context, link.image);  // what is wrong with the whole is said here, as by a linker
+    LoadedModule check(link.context, link.image);  // errors of the whole image are reported here, as by a linker
   } catch (const Refusal& refusal) {
     refuseLink(link, refusal.code, refusal.code, "linked image: " + refusal.message);
   }

@@ -1,4 +1,4 @@
-// cuLink*: modules linked into one image. The image is PTX: what the emulated device loads.
+// cuLink*: links inputs into one image. The image is PTX, which the emulated device can load.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ struct Link {
   Context& context;
   CUlinkState handle = nullptr;
   JitLog log;
-  std::string said;                    // what the error log has so far
-  CUresult completion = CUDA_SUCCESS;  // what cuLinkComplete has to answer
+  std::string said;                    // text in the error log so far
+  CUresult completion = CUDA_SUCCESS;  // result of cuLinkComplete
   TextLinker linker;
   std::string image;  // the caller keeps a pointer into it until the link is destroyed
 };

@@ -8,13 +8,13 @@
 namespace vgpu::emulator::api {
 namespace {
 
-constexpr uint64_t hostAlignment = 64;  // of a variable's bytes, for vectors and atomics
+constexpr uint64_t hostAlignment = 64;  // of a variable's bytes, for vector and atomic accesses
 
 Refusal refusalFor(const PtxError& error) {
-  return {codeOf(error), error.what()};  // it names the line
+  return {codeOf(error), error.what()};  // the text names the line
 }
 
-// What the driver answers before it looks at the code: text that is no PTX, or for a later device.
+// Errors that the driver returns before it reads the code: text that is not PTX, or that is for a later device.
 void checkHeader(std::string_view ptx, int architecture) {
   if (ptx.find(".version") == std::string_view::npos) refuse(CUDA_ERROR_INVALID_IMAGE, "the text has no .version: it is not PTX");
   size_t target = ptx.find(".target"), sm = ptx.find("sm_", target == std::string_view::npos ? 0 : target);
@@ -74,7 +74,7 @@ void PlacedRange::map(Context& context) {
                            .view = hostView,
                            .host = hostAddress,
                            .device = &context.device,
-                           .context = managed ? nullptr : &context,  // nobody's to free: it goes with the module
+                           .context = managed ? nullptr : &context,  // without it cuMemFree refuses; it ends with the module
                            .readers = devices,
                            .writers = devices},
                    CUDA_ERROR_UNKNOWN);
@@ -98,7 +98,7 @@ LoadedModule::LoadedModule(Context& owner, std::string_view ptx, std::shared_ptr
   names = module->kernelNames();
 }
 
-// The bytes of all are one mapping of this process, which has a limited number of them.
+// All sections share one host mapping, because the number of mappings of a process is limited.
 void LoadedModule::placeSections(std::shared_ptr<PlacedRange>* shared) {
   uint64_t bytes = 0;
   for (const Section& section : module->sections())

@@ -1,4 +1,4 @@
-// Modules as a context holds them: the PTX module, its image in device memory and the handles given out for its parts.
+// Modules in a context: the PTX module, its image in device memory and the handles of its parts.
 #pragma once
 
 #include <map>
@@ -17,17 +17,17 @@
 
 namespace vgpu::emulator::api {
 
-// A piece of device memory of a context's own: a section of a module's image, or the heap.
+// A piece of a context's own device memory: a section of a module's image, or the heap.
 class PlacedRange {
  public:
-  // Managed memory is where this process sees it, too.
+  // Managed memory is mapped in this process at its device address.
   PlacedRange(Context&, PlacePool&, uint64_t bytes, bool managed = false);
-  // One whose bytes are part of `view`, at `offset`.
+  // A piece whose bytes are part of `view`, at `offset`.
   PlacedRange(Context&, PlacePool&, uint64_t bytes, uint64_t alignment, std::shared_ptr<HostView> view,
               uint64_t offset);
   ~PlacedRange() { release(); }
   PlacedRange(const PlacedRange&) = delete;
-  // Gives address and memory back. The bytes stay where this process sees them while a kernel may still hold them.
+  // Frees address and memory. The bytes stay mapped in this process while a kernel may still use them.
   void release();
   uint64_t base() const { return address; }
   uint64_t bytes() const { return size; }
@@ -49,38 +49,38 @@ class PlacedRange {
 struct Function;
 
 struct LoadedModule : std::enable_shared_from_this<LoadedModule> {
-  // Parses and places `ptx`. Throws Refusal with the reason in its message. `shared`: the managed variables of a library's modules,
-  // which the first of them places; null if they are this module's own.
+  // Parses and places `ptx`. Throws Refusal with the reason in its message. `shared`: the managed variables of a library, which the first
+  // of its modules places; null if the module has its own.
   LoadedModule(Context& owner, std::string_view ptx, std::shared_ptr<PlacedRange>* shared = nullptr);
 
   Context& context;
   CUmodule handle = nullptr;
   std::shared_ptr<Module> module;
 
-  // The kernel's decoded form; refuses where its body cannot be decoded, and says why on stderr, once a kernel.
+  // The kernel's decoded form. Refuses if its body cannot be decoded, and prints the reason on stderr, once for each kernel.
   const Kernel& decode(const std::string& name);
   const std::vector<std::string>& kernelNames() const { return names; }
-  const Variable* findVariable(std::string_view name) const;  // a reference is none
+  const Variable* findVariable(std::string_view name) const;  // null for a texture or surface reference
   const Variable* findReference(std::string_view name, Type) const;
   const Variable* findReference(uint64_t address) const;
   uint64_t addressOf(const Variable& variable) const { return module->addressOf(variable); }
-  // The module is unloaded, though a graph or a launch may still refer to it.
+  // The module is unloaded; a graph or a launch may still refer to it.
   void release();
-  // The function named `name`, the same object at every call. Refuses with CUDA_ERROR_NOT_FOUND.
+  // The function named `name`; the same object at every call. Refuses with CUDA_ERROR_NOT_FOUND.
   std::shared_ptr<Function> function(const std::string& name);
   ModuleReferences references;
 
  private:
   void placeSections(std::shared_ptr<PlacedRange>* shared);
-  std::vector<std::shared_ptr<PlacedRange>> image;  // a section each
-  std::shared_ptr<PlacedRange> librarys;            // one of these that ends with its library
+  std::vector<std::shared_ptr<PlacedRange>> image;  // one for each section
+  std::shared_ptr<PlacedRange> librarys;            // the one that ends with its library, if any
   std::vector<std::string> names;
   std::mutex mutex, functionsMutex;
   std::map<std::string, Refusal> undecodable;
   std::map<std::string, std::weak_ptr<Function>> functions;
 };
 
-// What a CUfunction stands for.
+// The object behind a CUfunction.
 struct Function {
   Function(std::shared_ptr<LoadedModule> module, std::string name)
       : context(module->context), module(std::move(module)), name(std::move(name)) {}
@@ -93,8 +93,8 @@ struct Function {
   const Kernel& kernel();
   int attribute(CUfunction_attribute);
   void setAttribute(CUfunction_attribute, int value);
-  uint32_t dynamicSharedLimit();  // bytes that a launch may ask for
-  // Of every launch: the kernel's own, or what is set. Zeros: what it asks for.
+  uint32_t dynamicSharedLimit();  // the most bytes that a launch may request
+  // The cluster shape of every launch: the kernel's own, or the one that was set. Zeros: the launch chooses.
   std::array<uint32_t, 3> requiredCluster();
   uint32_t mostClusterBlocks() const { return allowsNonPortable ? 16 : 8; }
 
@@ -104,13 +104,13 @@ struct Function {
   std::array<std::atomic<uint32_t>, 3> setCluster{};
 };
 
-// What a launch means by a CUfunction, which may be a CUkernel.
+// The function for a launch by a CUfunction, which may be a CUkernel.
 std::shared_ptr<Function> functionFor(Context&, CUfunction);
 
-// A module that is loaded into every context that uses it, at its first use there.
+// A library: loaded as a module into every context that uses it, at the first use there.
 struct LibraryKernel;
 struct Library : std::enable_shared_from_this<Library> {
-  // Keeps a copy of the image, unless the caller promised to preserve it.
+  // Copies the image, unless the caller has promised to preserve it.
   Library(std::span<const std::byte> image, bool preserved)
       : copy(preserved ? std::vector<std::byte>{} : std::vector<std::byte>(image.begin(), image.end())),
         source(preserved ? image : std::span<const std::byte>(copy)) {}
@@ -122,7 +122,7 @@ struct Library : std::enable_shared_from_this<Library> {
 
   std::mutex mutex;
   std::map<uint64_t, std::shared_ptr<LoadedModule>> modules;  // by context id
-  std::shared_ptr<PlacedRange> managed;                       // variables, one for all modules
+  std::shared_ptr<PlacedRange> managed;                       // managed variables, one set for all modules
   std::map<std::string, std::shared_ptr<LibraryKernel>> kernels;
 
  private:
@@ -143,7 +143,7 @@ void parameterInfo(const Kernel&, size_t index, size_t* offset, size_t* bytes);
 
 CUresult codeOf(const PtxError&);
 
-// Loads what `image` is into the context; the reason for a refusal goes to the log, and to stderr.
+// Loads `image` into the context; the reason for a refusal goes to the log and to stderr.
 std::shared_ptr<LoadedModule> loadModule(Context&, const void* image, JitLog& log);
 std::shared_ptr<LoadedModule> loadModule(Context&, std::span<const std::byte> image, JitLog& log,
                                          std::shared_ptr<PlacedRange>* shared = nullptr);

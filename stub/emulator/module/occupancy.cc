@@ -1,4 +1,4 @@
-// How many blocks fit on a multiprocessor: the arithmetic of NVIDIA's occupancy calculator on the reported figures.
+// How many blocks fit on a multiprocessor: NVIDIA's occupancy calculation with the reported attributes.
 #include <algorithm>
 #include <limits>
 #include <span>
@@ -9,8 +9,8 @@
 namespace vgpu::emulator::api {
 namespace {
 
-// Registers are given to warps in units of 256, shared memory to blocks in units of 128 bytes, warps to a
-// multiprocessor's four schedulers (CUDA occupancy calculator, compute capability 7.5 to 12.x).
+// Registers are allocated to warps in units of 256, shared memory to blocks in units of 128 bytes, warps to a multiprocessor's four
+// schedulers (CUDA occupancy calculator, compute capability 7.5 to 12.x).
 constexpr uint32_t warpThreads = 32, registerUnit = 256, sharedUnit = 128, schedulers = 4;
 
 struct Limits {
@@ -26,7 +26,7 @@ Limits limitsOf(const Device& device) {
           figure(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)};
 }
 
-// Blocks by everything but shared memory.
+// The number of blocks, limited by everything but shared memory.
 uint32_t blocksByThreads(const Limits& limits, const KernelAttributes& kernel, uint32_t blockThreads) {
   uint32_t warps = (blockThreads + warpThreads - 1) / warpThreads;
   uint32_t byWarps = limits.threads / warpThreads / warps;
@@ -45,7 +45,7 @@ uint64_t sharedOfBlock(const Limits& limits, const KernelAttributes& kernel, uin
 int residentBlocks(Function& function, uint32_t blockThreads, uint64_t dynamicSharedBytes) {
   Limits limits = limitsOf(function.context.device);
   KernelAttributes kernel = attributesOf(function.kernel());
-  // As cuda_occupancy.h: more than the kernel is allowed fits nowhere. The driver takes ~0 for less than none.
+  // As in cuda_occupancy.h: more than the kernel's limit fits nowhere. The driver treats sizes as signed: ~0 is negative.
   const auto asked = static_cast<int64_t>(dynamicSharedBytes);
   if (blockThreads > kernel.maxThreadsPerBlock || asked > static_cast<int64_t>(function.dynamicSharedLimit())) return 0;
   uint64_t shared = sharedOfBlock(limits, kernel, dynamicSharedBytes);
@@ -84,7 +84,7 @@ CUresult CUDAAPI cuOccupancyMaxPotentialBlockSizeWithFlags(int* leastGrid, int* 
     if (mostBlockThreads > 0) most = std::min(most, mostBlockThreads);
     int processors = context.device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT), bestThreads = 0;
     *leastGrid = *bestBlock = 0;
-    // The largest block of those that keep the most threads resident.
+    // Finds the largest block size among those that keep the most threads resident.
     for (int threads = (most + 31) / 32 * 32; threads > 0; threads -= 32) {
       int block = std::min(threads, most);
       size_t shared = dynamicSharedOf ? dynamicSharedOf(block) : dynamicSharedBytes;
@@ -115,14 +115,14 @@ CUresult CUDAAPI cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfuncti
       refuse(CUDA_ERROR_INVALID_VALUE);
     }
     uint64_t each = limits.sharedBytes / static_cast<uint32_t>(blocks) / sharedUnit * sharedUnit;
-    uint64_t fixed = kernel.staticSharedBytes;  // what the system reserves is not taken off, as with the driver
+    uint64_t fixed = kernel.staticSharedBytes;  // the system's reserved part is not subtracted, as in the driver
     *bytes = each > fixed ? std::min<uint64_t>(each - fixed, function->dynamicSharedLimit()) : 0;
   });
 }
 
 namespace {
 
-// Blocks on the device at once, of a launch with attributes.
+// The number of blocks that run at once on the device, for a launch with attributes.
 int blocksAtOnce(Context& context, Function& function, const CUlaunchConfig& config) {
   const uint64_t threads = blocksOf({config.blockDimX, config.blockDimY, config.blockDimZ});
   require(threads != 0 && threads <= attributesOf(function.kernel()).maxThreadsPerBlock);

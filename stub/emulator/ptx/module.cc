@@ -58,7 +58,7 @@ class ParsedModule : public Module {
     if (!decl.isKernel || !decl.hasBody) return nullptr;
     if (!image.isPlaced())
       throw PtxError(PtxError::Kind::invalid, decl.line,
-                     "kernel '" + decl.name + "' was asked for before the module had an address");
+                     "kernel '" + decl.name + "' was requested before the module had an address");
     const std::lock_guard lock(mutex);
     auto& kernel = kernels[&decl];
     if (!kernel) kernel = Linker(declarations, image, architecture).link(decl);
@@ -66,7 +66,7 @@ class ParsedModule : public Module {
   }
 
  private:
-  // A function that is called and defined nowhere, in the words of the driver's compiler.
+  // Refuses a function that is called but not defined, with the text of the driver's compiler.
   void requireFunctions() const {
     for (const auto& [name, index] : declarations.functionIndex) {
       const FunctionDecl& function = declarations.functions[index];
@@ -76,7 +76,7 @@ class ParsedModule : public Module {
     }
   }
 
-  std::string ownText;  // what declarations point into
+  std::string ownText;  // the text that the declarations point into
   int architecture;
   Declarations declarations;
   bool heapIsUsed = refersTo(declarations, "malloc") || refersTo(declarations, "__cudaCDP2Malloc");

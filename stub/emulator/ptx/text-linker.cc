@@ -124,7 +124,7 @@ std::vector<std::string> TextLinker::undefined() const {
   return lines;
 }
 
-// The module's own names that another module has as well, and what they become.
+// The module's local names that another module has too, with their new names.
 std::map<std::string_view, std::string> TextLinker::renamed(size_t piece) const {
   std::map<std::string_view, std::string> names;
   for (const std::string_view name : pieces[piece]->locals) {
@@ -136,7 +136,7 @@ std::map<std::string_view, std::string> TextLinker::renamed(size_t piece) const 
 }
 
 std::string TextLinker::linked() const {
-  int version = 75, target = 75, files = 0;  // at least: of a link of nothing, too
+  int version = 75, target = 75, files = 0;  // at least these, also for an empty link
   for (const auto& piece : pieces) {
     version = std::max(version, piece->declarations.version);
     target = std::max(target, piece->declarations.target);
@@ -147,7 +147,7 @@ std::string TextLinker::linked() const {
   return text;
 }
 
-// The module's text without its header, with its names and the numbers of its files made its own.
+// Appends the module's text without its header, with its local names and file numbers replaced.
 void TextLinker::append(std::string& to, size_t index, int& files) const {
   const Piece& piece = *pieces[index];
   const std::string_view text = piece.text;

@@ -1,5 +1,5 @@
-// Links PTX modules into one, which is PTX again. Names local to a module are renamed if another module has them too; what
-// several modules share is checked as the driver's linker does, in its words.
+// Links PTX modules into one PTX module. Names local to a module are renamed if another module has them too; names shared by several
+// modules are checked like in the driver's linker, with its messages.
 //
 // Used by one thread at a time.
 #pragma once
@@ -17,16 +17,15 @@ namespace vgpu::emulator {
 
 class TextLinker {
  public:
-  // What does not fit, a line each: empty if all does. `ofKernels`: a kernel is defined twice, which the driver
-  // answers differently.
+  // The problems, one line each; empty if there are none. `ofKernels`: a kernel is defined twice, for which the driver has another result.
   struct Problems {
     std::vector<std::string> lines;
     bool ofKernels = false;
   };
 
-  // Adds a module; `name` is what messages call it. Throws PtxError where the text cannot be read.
+  // Adds a module; `name` is its name in messages. Throws PtxError if the text cannot be parsed.
   Problems add(std::string name, std::string text);
-  // What modules refer to and none defines.
+  // Names that modules refer to and none defines.
   std::vector<std::string> undefined() const;
   std::string linked() const;
   bool empty() const { return pieces.empty(); }
@@ -37,7 +36,7 @@ class TextLinker {
     Declarations declarations;
     std::set<std::string_view> locals;
   };
-  // A name that modules share: what is known of it, and who said so.
+  // A name that several modules share: its declaration, and the module that made it.
   struct Shared {
     const Piece* first;
     const Piece* definer = nullptr;

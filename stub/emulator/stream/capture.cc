@@ -1,4 +1,4 @@
-// Recording streams into graphs instead of running their work.
+// Captures streams into graphs instead of running their work.
 #include <algorithm>
 
 #include "stub/emulator/driver/driver.h"
@@ -9,9 +9,9 @@ namespace {
 
 thread_local CUstreamCaptureMode threadMode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 std::atomic<unsigned long long> nextCaptureId{1};
-std::atomic<int> activeCaptures{0};  // so that calls outside of captures pay one load
+std::atomic<int> activeCaptures{0};  // lets calls outside of captures return after one load
 
-// The nodes from which `nodes` can be reached, themselves included.
+// The given nodes and all nodes on which they depend.
 std::vector<const GraphNode*> ancestors(const std::vector<GraphNode*>& nodes) {
   std::vector<const GraphNode*> seen(nodes.begin(), nodes.end());
   for (size_t i = 0; i < seen.size(); ++i) {
@@ -46,7 +46,7 @@ void refuseDuringCapture(Driver& driver) {
   if (forbidden) refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
 
-// The stream set's mutex is held by the first two.
+// The first two are called with the stream set's mutex held.
 
 void StreamSet::recordOperation(Stream& stream, Operation operation, std::shared_ptr<Event> event,
                                 std::shared_ptr<Graph> child) {
@@ -169,7 +169,7 @@ std::vector<GraphNode*> StreamSet::leaveCapture(const std::shared_ptr<Capture>& 
   return tails;
 }
 
-// Streams of other contexts may be in it: each context's are locked by themselves.
+// The capture may include streams of other contexts: each context's streams are locked separately.
 std::shared_ptr<Graph> StreamSet::endCapture(Stream& stream) {
   std::shared_ptr<Capture> capture;
   std::vector<const GraphNode*> joined;
@@ -263,7 +263,7 @@ CUresult CUDAAPI cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatu
       if (!state.capture->graph->handle) context.driver.graphs.add(state.capture->graph);
       *graph = state.capture->graph->handle;
     }
-    // The list belongs to the driver until the thread's next call of this kind.
+    // The driver owns the list until the thread's next call of this kind.
     thread_local std::vector<CUgraphNode> answered;
     answered = state.tail;
     if (after) *after = answered.data();

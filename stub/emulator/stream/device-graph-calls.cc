@@ -10,7 +10,7 @@ DeviceGraphs::Answer KernelGraphs::launch(uint64_t graph, GraphStream stream) {
   std::shared_ptr<GraphExec> found = driver.graphExecs.find(asHandle<CUgraphExec>(graph));
   if (!found || !found->isForKernels()) return driver.deviceGraphHandles.hold(graph) ? Answer::refused : Answer::stranger;
   if (found->context && &found->context->device != &context.device) return Answer::stranger;
-  return environment ? environment->launch(std::move(found), stream) : Answer::refused;  // the kernel's launch by another kernel
+  return environment ? environment->launch(std::move(found), stream) : Answer::refused;  // launched by a kernel of a graph
 }
 
 DeviceGraphs::Answer KernelGraphs::change(uint64_t node, const NodeChange& change, bool isMade) {

@@ -1,11 +1,11 @@
-// What the driver answers to a kernel's calls about graphs.
+// The driver's implementation of a kernel's calls about graphs.
 #pragma once
 
 #include "stub/emulator/stream/device-graph-launch.h"
 
 namespace vgpu::emulator::api {
 
-// Of one launch of a kernel, by the graph whose step the calling thread runs, if it runs one. Any thread may call.
+// For one launch of a kernel, in the graph whose step the calling thread runs, if any. Any thread may call.
 class KernelGraphs : public DeviceGraphs {
  public:
   explicit KernelGraphs(Context& context) : context(context), environment(GraphEnvironment::current()) {}

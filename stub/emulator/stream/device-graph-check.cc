@@ -10,7 +10,7 @@ namespace {
 
 using Step = GraphExec::Step;
 
-// Arrays, and memory of the host that is not pinned, are not possible.
+// Arrays, and host memory that is not pinned, cannot be copied.
 bool canBeCopied(const AddressSpace& space, CUmemorytype type, const void* host, CUdeviceptr device) {
   if (type == CU_MEMORYTYPE_ARRAY) return false;
   return space.find(type == CU_MEMORYTYPE_HOST ? asNumber(host) : device).has_value();

@@ -1,4 +1,4 @@
-// What a graph must not have that kernels are to launch, or whose kernels launch graphs (cuda.h, cuGraphInstantiateWithParams).
+// What a graph must not contain if kernels launch it, or if its kernels launch graphs (cuda.h, cuGraphInstantiateWithParams).
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@ namespace vgpu::emulator::api {
 
 struct InstantiateProblem {
   CUgraphInstantiateResult result;
-  CUgraphNode node;  // null: of no node alone
+  CUgraphNode node;  // null: the problem is not about one node
 };
 
-// Nothing if there is none.
+// Nothing if there is no problem.
 std::optional<InstantiateProblem> findProblem(const GraphExec&);
 
 }  // namespace vgpu::emulator::api

@@ -1,7 +1,7 @@
-// Handles of graphs and nodes that kernels use. They are addresses in a block of the driver's, which holds no memory of programs and
-// which the host cannot read. As an H100's driver (580.159) gives them out: the first at a fixed place, the next ones behind each
-// other; before these, of graphs what was given back last first, of nodes what was given back first. So a process that makes and ends the
-// same in the same order has the same handles.
+// Handles of graphs and nodes that kernels use. They are addresses in a block of the driver's, in which no memory of programs lies and
+// which the host cannot read. Assigned as by an H100's driver (580.159): the first at a fixed address, further ones after it; but freed
+// handles are reused before, those of graphs last freed first, those of nodes first freed first. So a process that creates and destroys the
+// same objects in the same order gets the same handles.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class BlockHandles {
     std::lock_guard lock(mutex);
     free.push_back(handle);
   }
-  // Whether the address lies in the block, which grows by pieces.
+  // Whether the address lies in the present part of the block, which grows by pieces.
   bool hold(uint64_t address) const {
     constexpr uint64_t pieceBytes = uint64_t{2} << 20;
     std::lock_guard lock(mutex);
@@ -50,7 +50,7 @@ class BlockHandles {
 class DeviceNodes {
  public:
   std::shared_ptr<DeviceNode> make();
-  std::shared_ptr<DeviceNode> find(uint64_t handle) const;  // nullptr if there is none
+  std::shared_ptr<DeviceNode> find(uint64_t handle) const;  // nullptr if there is no such node
   bool hold(uint64_t address) const { return handles.hold(address); }
 
  private:

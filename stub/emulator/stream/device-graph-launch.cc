@@ -9,7 +9,7 @@
 namespace vgpu::emulator::api {
 namespace {
 
-// CUDA Programming Guide: so many in the course of a graph's execution, and so many at a time.
+// CUDA Programming Guide: the most fire-and-forget launches during a graph's execution, and the most pending tail launches.
 constexpr unsigned mostBeside = 120;
 constexpr size_t mostTails = 255;
 
@@ -17,7 +17,7 @@ constexpr size_t mostTails = 255;
 
 struct GraphEnvironment::Root {
   Root(Context& context, TaskRef complete) : context(context), complete(std::move(complete)) {}
-  Context& context;  // of the stream
+  Context& context;  // of the stream into which the host launched
   const TaskRef complete;
   std::chrono::steady_clock::time_point begun;
   std::mutex mutex;
@@ -72,7 +72,7 @@ DeviceGraphs::Answer GraphEnvironment::launch(std::shared_ptr<GraphExec> other, 
   return DeviceGraphs::Answer::done;
 }
 
-// A launch that goes on and on has no kernel that runs for too long.
+// Whether the host's launch has run for longer than `timeout`: graphs that keep launching graphs have no single kernel that runs too long.
 bool GraphEnvironment::isLate() {
   const double seconds = root->context.driver.settings.timeoutSeconds;
   if (seconds <= 0 || std::chrono::steady_clock::now() - root->begun < std::chrono::duration<double>(seconds)) return false;
@@ -81,7 +81,7 @@ bool GraphEnvironment::isLate() {
   return true;
 }
 
-// The environment of the graph that runs next in the place of this one, which is complete; nullptr if none does. The root's mutex is held.
+// The environment of the next graph that takes the place of this complete one; nullptr if there is none. The root's mutex is held.
 std::shared_ptr<GraphEnvironment> GraphEnvironment::takePlace() {
   graph->running.fetch_sub(1);
   tails.insert(tails.end(), behind.begin(), behind.end());
@@ -106,7 +106,7 @@ void GraphEnvironment::end() {
   if (isComplete) root->context.driver.scheduler.start(root->complete);
 }
 
-// Starts the steps that were uploaded last, as the graph's own work.
+// Starts the steps of the latest upload as the graph's own work.
 void GraphEnvironment::run() {
   Scheduler& scheduler = root->context.driver.scheduler;
   const std::shared_ptr<const std::vector<GraphExec::Step>> steps = graph->uploadedSteps();
@@ -121,7 +121,7 @@ void GraphEnvironment::run() {
     scheduler.tie(task, before);
     tasks.push_back(std::move(task));
   }
-  // A thread of the scheduler's goes on from here, not the one that has run the last step: see above.
+  // Runs on a thread of the scheduler, and not on the one that has run the last step: see above.
   auto last = std::make_shared<Task>(unfailing(), Weight::heavy, [self = shared_from_this()] {
     self->end();
     return Outcome::finished;

@@ -1,12 +1,13 @@
-// What a launch of a graph by the host comes to when its kernels launch graphs (CUDA Programming Guide, "Device Graph Launch").
+// The execution of a graph launched by the host whose kernels launch graphs (CUDA Programming Guide, "Device Graph Launch").
 //
-// Every launched graph has an environment: its own work and the environments of the graphs that it launches to run beside it
-// (cudaStreamGraphFireAndForget). When all of that has ended, the first graph that waits behind it (cudaStreamGraphTailLaunch) takes
-// its place, with what it launches as its tail before what waited already. A sibling belongs to the environment around the launching
-// graph's. Around the graph that the host launches is the stream's environment: when it is complete, so is the launch.
+// Every launched graph has an environment: its own work, and the environments of the graphs that it launches to run beside it
+// (cudaStreamGraphFireAndForget). When all of these have ended, the first pending tail launch (cudaStreamGraphTailLaunch) takes the graph's
+// place; the tail launches of that graph go before those that were pending already. A sibling launch belongs to the environment around the
+// launching graph's. The outermost environment is the stream's, around the graph that the host launches: when it is complete, the launch is
+// complete.
 //
-// Tasks of the scheduler run all of it, each graph's with one behind them that ends the graph's part. Nothing here waits for
-// another, and no call is nested in another: a graph may launch itself for ever.
+// All of it runs as tasks of the scheduler; a last task of each graph ends the graph's part. Nothing here waits for anything else, and
+// calls do not nest, so a graph may launch itself forever.
 #pragma once
 
 #include <deque>
@@ -20,21 +21,21 @@ namespace vgpu::emulator::api {
 class GraphEnvironment : public std::enable_shared_from_this<GraphEnvironment> {
  public:
   struct Root;
-  // Of a launch by the host into a stream of `context`. `complete`, which is tied behind nothing, is started when all has ended.
+  // For a launch by the host into a stream of `context`. `complete`, a task without predecessors, is started when all has ended.
   static std::shared_ptr<GraphEnvironment> ofHost(std::shared_ptr<GraphExec> graph, Context& context, TaskRef complete);
   GraphEnvironment(std::shared_ptr<Root> root, std::shared_ptr<GraphEnvironment> around, std::shared_ptr<GraphExec> graph)
       : root(std::move(root)), around(std::move(around)), graph(std::move(graph)) {}
 
-  // The graph's own work begins, and has ended.
+  // begin() starts the graph's own work; end() is called when that has ended.
   void begin();
   void end();
-  // A kernel of the graph launches another, or, as a tail, its own.
+  // A kernel of the graph launches another graph, or its own graph as a tail.
   DeviceGraphs::Answer launch(std::shared_ptr<GraphExec> other, GraphStream stream);
   uint64_t handle() const;  // of the graph; 0 if kernels cannot launch it
 
-  // Of the graph whose step the calling thread runs; nullptr: of none.
+  // The environment of the graph whose step the calling thread runs; nullptr if it runs none.
   static GraphEnvironment* current() { return ofThread; }
-  // The same work, as a step of the graph.
+  // Wraps `action` to run as a step of this graph.
   Action inside(Action action);
 
  private:
@@ -45,13 +46,13 @@ class GraphEnvironment : public std::enable_shared_from_this<GraphEnvironment> {
 
   static thread_local GraphEnvironment* ofThread;
   const std::shared_ptr<Root> root;
-  const std::shared_ptr<GraphEnvironment> around;  // null: this is the stream's, which has no graph
+  const std::shared_ptr<GraphEnvironment> around;  // null: this is the stream's environment, which has no graph
   const std::shared_ptr<GraphExec> graph;
-  // Guarded by the root's mutex, a leaf.
-  unsigned open = 1;      // what has not ended: its own work, and environments in it
-  unsigned launched = 0, siblings = 0;  // graphs to run beside it, and beside the one around it, until now
-  bool itself = false;    // is among the tails
-  Graphs tails, behind;   // that it has launched, and that waited before it began
+  // The members below are guarded by the root's mutex, a leaf.
+  unsigned open = 1;      // number of unfinished parts: the graph's own work, and environments in this one
+  unsigned launched = 0, siblings = 0;  // number of launches so far beside this graph, and as its siblings
+  bool itself = false;    // the graph is among its own tails
+  Graphs tails, behind;   // its tail launches, and those that were pending before it began
 };
 
 }  // namespace vgpu::emulator::api

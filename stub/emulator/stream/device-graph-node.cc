@@ -29,7 +29,7 @@ DeviceNode::~DeviceNode() {
 }
 
 void DeviceNode::upload(std::shared_ptr<const GraphEnd> end, LaunchRequest request, bool enabled) {
-  request.device = nullptr;  // which is this
+  request.device = nullptr;  // null in the stored request: it would refer to this node
   std::lock_guard lock(mutex);
   state = State{std::move(request), enabled, std::move(end)};
 }

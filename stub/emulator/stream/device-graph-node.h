@@ -1,8 +1,7 @@
-// Nodes of kernels that other kernels may change (CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE). What such a node launches is kept
-// beside its graph: an upload, or a launch by the host, writes what the host has set since the one before, and kernels change it.
+// Kernel nodes that other kernels may change (CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE). What such a node launches is stored here,
+// outside its graph: an upload, or a launch by the host, stores what the host has set since the last one, and kernels change it.
 //
-// Lasts as long as the graph or its executable has the node. Any thread may call; what is uploaded is guarded by the node's mutex, a
-// leaf.
+// Lives as long as the graph or its executable has the node. Any thread may call; the node's mutex, a leaf, guards the uploaded state.
 #pragma once
 
 #include <optional>
@@ -21,29 +20,29 @@ class DeviceNode {
   DeviceNode(const DeviceNode&) = delete;
 
   const uint64_t handle;
-  bool instantiated = false;  // an executable graph has it: guarded by Driver::graphMutex
+  bool instantiated = false;  // it is in an executable graph: guarded by Driver::graphMutex
 
-  // What the next launch of the node, in an executable graph, does until it is changed. When that graph's end has come, the node cannot
-  // be changed until another is uploaded.
+  // Sets what the node launches in an executable graph until a kernel or another upload changes it. After the graph's `end`, kernels cannot
+  // change the node until the next upload.
   void upload(std::shared_ptr<const GraphEnd> end, LaunchRequest request, bool enabled);
   DeviceGraphs::Answer change(const Context& by, const NodeChange& change, bool isMade);
-  // The request to launch now; nothing if the node is disabled.
+  // The launch to make now; nothing if the node is disabled.
   std::optional<LaunchRequest> current() const;
 
  private:
   struct State {
     LaunchRequest request;
     bool enabled;
-    std::shared_ptr<const GraphEnd> end;  // of the graph that it belongs to
+    std::shared_ptr<const GraphEnd> end;  // of the graph to which it belongs
   };
   DeviceNodes& all;
   mutable std::mutex mutex;
-  std::optional<State> state;  // that was uploaded last
+  std::optional<State> state;  // set by the latest upload
 };
 
-// The node of an operation; nullptr if kernels cannot change it.
+// The device-updatable node of an operation; nullptr if there is none.
 std::shared_ptr<DeviceNode> deviceNodeOf(const Operation&);
-// The same operation, which they cannot change.
+// The same operation, without device-updatable node.
 Operation withoutDeviceNode(const Operation&);
 
 }  // namespace vgpu::emulator::api

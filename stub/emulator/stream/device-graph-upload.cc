@@ -1,5 +1,4 @@
-// What an upload, or a launch by the host, brings to where kernels use a graph: its steps, if they can launch it, and what the host has
-// set of nodes that they change.
+// Uploads: store, for the use by kernels, a graph's steps, if kernels can launch it, and what the host has set of device-updatable nodes.
 #include "stub/emulator/driver/driver.h"
 #include "stub/emulator/stream/device-graph-launch.h"
 #include "stub/emulator/stream/device-graph-node.h"
@@ -29,7 +28,7 @@ std::function<void()> GraphExec::changes() {
   };
 }
 
-// An upload, and where there are conditions, their first values.
+// The action before a launch's steps: an upload, and the initial values of conditions.
 Action GraphExec::beginning(const std::shared_ptr<GraphEnvironment>& environment) {
   std::function<void()> write = changes();
   if (!write && !environment && values->empty()) return {};
@@ -59,7 +58,7 @@ void GraphExec::close() {
       if (std::shared_ptr<DeviceNode> node = deviceNodeOf(step.operation)) node->instantiated = false;
     });
   }
-  if (!last) return;  // nothing of it was uploaded
+  if (!last) return;  // nothing of it was ever uploaded
   end->last = last;
   end->destroyed.store(true, std::memory_order_release);
 }

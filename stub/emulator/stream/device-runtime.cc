@@ -15,7 +15,7 @@ DeviceRuntime::Found ModuleRuntime::findKernel(uint64_t address) {
   }
 }
 
-// The object that the host sets a kernel's attributes in, too.
+// The same object as the one in which the host sets the kernel's attributes.
 std::shared_ptr<Function> ModuleRuntime::functionOf(const Kernel& kernel) { return module.function(std::string(nameOf(kernel))); }
 
 bool ModuleRuntime::canLaunch(const Kernel& kernel, const GridShape& shape) {
@@ -33,14 +33,14 @@ int ModuleRuntime::residentBlocks(const Kernel& kernel, uint32_t blockThreads, u
 int ModuleRuntime::device() const { return module.context.device.ordinal(); }
 int ModuleRuntime::deviceCount() const { return module.context.driver.deviceCount(); }
 
-// cudaDeviceAttr has the driver's numbers.
+// cudaDeviceAttr has the driver API's numbers.
 std::optional<int> ModuleRuntime::attribute(int which, int device) const {
   std::optional<int> value;
   enterAlways([&] { value = module.context.driver.device(device).attribute(static_cast<CUdevice_attribute>(which)); });
   return value;
 }
 
-// And so has cudaLimit.
+// cudaLimit has the driver API's numbers, too.
 std::optional<uint64_t> ModuleRuntime::limit(int which) const {
   std::optional<uint64_t> value;
   enterAlways([&] { value = module.context.limit(static_cast<CUlimit>(which)); });

@@ -1,4 +1,4 @@
-// What the driver answers to CUDA calls by the kernels of one launch.
+// The driver's implementation of CUDA calls by the kernels of one launch.
 #pragma once
 
 #include "stub/emulator/module/loaded-module.h"
@@ -6,7 +6,7 @@
 
 namespace vgpu::emulator::api {
 
-// Of a launch of a kernel of `module`, which must outlive it. Any thread may call.
+// For a launch of a kernel of `module`, which must outlive it. Any thread may call.
 class ModuleRuntime : public DeviceRuntime {
  public:
   explicit ModuleRuntime(LoadedModule& module) : module(module) {}

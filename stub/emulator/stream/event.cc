@@ -139,7 +139,7 @@ CUresult CUDAAPI cuIpcOpenEventHandle(CUevent* handle, CUipcEventHandle shared) 
   });
 }
 
-// The form before CUDA 12.8.
+// The version before CUDA 12.8.
 CUresult CUDAAPI cuEventElapsedTime(float* milliseconds, CUevent from, CUevent to) {
   return cuEventElapsedTime_v2(milliseconds, from, to);
 }

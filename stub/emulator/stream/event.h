@@ -1,4 +1,4 @@
-// Events: a point in a stream's order, with the time at which it was passed.
+// Events: a point in a stream's order, with the time at which the stream passed it.
 #pragma once
 
 #include <chrono>
@@ -9,10 +9,10 @@
 
 namespace vgpu::emulator::api {
 
-// One recording of an event. A new one replaces it; who waits for the old one keeps it.
+// One record of an event. A new record replaces it; a wait for the old one keeps the old one alive.
 struct EventRecording {
   TaskRef task;
-  std::chrono::steady_clock::time_point passed;  // written by the task, read once it is done
+  std::chrono::steady_clock::time_point passed;  // written by the task, read after it is done
 };
 
 struct Event {
@@ -20,7 +20,7 @@ struct Event {
       : context(owner), flags(flags), shared(std::move(shared)) {}
   Context& context;
   const unsigned flags;
-  const std::shared_ptr<SharedRecords> shared;  // null: of an event that no other process has
+  const std::shared_ptr<SharedRecords> shared;  // null: the event is not shared between processes
   CUevent handle = nullptr;
 
   using Recording = EventRecording;
@@ -35,16 +35,16 @@ struct Event {
     capture.reset();
     captureNodes.clear();
   }
-  // Refuses where it was recorded in a capture last, and spoils that capture.
+  // Refuses, and invalidates the capture, if the event's latest record was captured.
   void refuseCaptured();
   std::mutex mutex;
   std::shared_ptr<Recording> current;  // null: never recorded
-  std::weak_ptr<Capture> capture;      // in which it was recorded last, behind these nodes
+  std::weak_ptr<Capture> capture;      // the capture that recorded it last, after these nodes
   std::vector<GraphNode*> captureNodes;
 };
 
-// What a stream does to record the event, whose record's number is taken now, if it is one that processes share; and to wait for
-// the latest record of such an event.
+// The work that records the event, and the work that waits for it. For an event that processes share, recordAction() takes the record's
+// number at once, and awaitAction() waits for the latest record.
 Action recordAction(const Event& event, std::shared_ptr<Event::Recording> recording);
 Action awaitAction(const Event& event);
 

@@ -1,4 +1,4 @@
-// Attributes of kernels' nodes.
+// Attributes of kernel nodes.
 #include "stub/emulator/driver/driver.h"
 #include "stub/emulator/stream/device-graph-node.h"
 #include "stub/emulator/stream/graph-node.h"
@@ -15,7 +15,7 @@ CUresult CUDAAPI cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeA
     applyAttribute(attribute, *value, request);
     checkLaunch(request);
     if (request.deviceUpdatable && !request.device) request.device = driver.deviceNodes.make();
-    if (request.deviceUpdatable)  // the driver answers there, although the prototype says that it reads
+    if (request.deviceUpdatable)  // the driver writes the handle there, although the prototype says const
       const_cast<CUkernelNodeAttrValue*>(value)->deviceUpdatableKernelNode.devNode = asHandle<CUgraphDeviceNode>(request.device->handle);
     node->operation = launchOperation(std::move(request));
   });

@@ -1,8 +1,8 @@
-// Conditions of graphs and the nodes that run bodies by them.
+// Conditions of graphs, and the nodes that run bodies depending on them.
 //
-// A graph's conditions are numbered from 1, as NVIDIA's driver numbers them, for all of its bodies too. What they are during a
-// launch belongs to the executable graph, whose launches run one after another. A kernel sets the one of the graph that it is
-// launched by: its thread knows, while it runs a step, which that is.
+// A graph's conditions, including those of its bodies, are numbered from 1, as by NVIDIA's driver. Their values during a launch belong to
+// the executable graph, whose launches run one after another. A kernel sets a condition of the graph that launched it: a thread records
+// which graph's step it runs.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ struct Condition {
 };
 using Conditions = std::vector<Condition>;
 
-// Of a conditional node: its bodies, which end with it.
+// The data of a conditional node: its bodies, which end with it.
 struct Conditional {
   explicit Conditional(Driver& driver) : driver(driver) {}
   ~Conditional();
@@ -36,19 +36,19 @@ struct Conditional {
   std::vector<CUgraph> handles;
 };
 
-// What the conditions of an executable graph are.
+// The present values of an executable graph's conditions.
 class ConditionValues {
  public:
   explicit ConditionValues(const Conditions& conditions);
-  void begin();  // of a launch
+  void begin();  // sets the initial values for a launch
   bool empty() const { return values.empty(); }
   unsigned get(uint64_t number) const { return values[number - 1].load(std::memory_order_relaxed); }
   // False if there is no such condition.
   bool set(uint64_t number, unsigned value);
 
-  // Of the graph whose step the calling thread runs; nullptr: of none.
+  // The values of the graph whose step the calling thread runs; nullptr if it runs none.
   static ConditionValues* current() { return ofThread; }
-  // The same work, as a step of that graph.
+  // Wraps `action` to run as a step of that graph.
   static Action inGraph(std::shared_ptr<ConditionValues> values, Action action);
 
  private:

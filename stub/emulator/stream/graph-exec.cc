@@ -1,4 +1,4 @@
-// Executable graphs: made from graphs, changed in place, launched into streams.
+// Executable graphs: instantiated from graphs, updated in place, launched into streams.
 #include <algorithm>
 
 #include "stub/emulator/driver/driver.h"
@@ -10,13 +10,13 @@
 namespace vgpu::emulator::api {
 namespace {
 
-// Runs all steps of a body, one after the other: in an order that keeps every dependency.
+// Runs all steps of a body one after the other, in an order that satisfies every dependency.
 void runBody(const Domain& domain, const std::vector<Operation>& operations) {
   for (const Operation& operation : operations)
     if (operation.action && !domain.failed()) operation.action();
 }
 
-// The work of a step, as one of the graph whose conditions these are.
+// The operation of a step, run in the graph that has these conditions.
 Operation operationOf(const Domain& domain, const GraphExec::Step& step, const std::shared_ptr<ConditionValues>& values) {
   if (values->empty()) return step.operation;
   if (step.conditional == nullptr) {
@@ -33,7 +33,7 @@ Operation operationOf(const Domain& domain, const GraphExec::Step& step, const s
   return conditionalOperation(domain, *step.conditional, values, std::move(bodies));
 }
 
-// Appends the graph's steps, behind `entry` where it is in another graph; returns those that nothing in it waits for.
+// Appends the graph's steps, after `entry` if it is a child graph; returns those on which no other of its steps depends.
 std::vector<size_t> flatten(const Graph& graph, const std::vector<size_t>& entry, const std::vector<CUgraphNode>& path,
                             std::vector<GraphExec::Step>& steps) {
   std::map<const GraphNode*, std::vector<size_t>> ends;  // the steps that finish a node
@@ -72,7 +72,7 @@ void collectMemory(const Graph& graph, std::vector<std::shared_ptr<GraphMemory>>
   }
 }
 
-// Whether an executable's step can become the new one: the same kind of work in the same place.
+// Whether a step can be updated to another one: the same type of work with the same dependencies.
 bool sameShape(const GraphExec::Step& a, const GraphExec::Step& b) {
   return a.operation.type == b.operation.type && a.before == b.before;
 }
@@ -159,7 +159,7 @@ using namespace vgpu::emulator::api;
 
 namespace {
 
-// `problem` becomes what is wrong, if it is not the call itself.
+// `problem`: what is wrong with the graph, unless the call itself is wrong.
 void instantiate(Driver& driver, CUgraphExec* handle, CUgraph graphHandle, unsigned long long flags,
                  std::optional<InstantiateProblem>& problem) {
   constexpr unsigned long long known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
@@ -222,7 +222,7 @@ CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec handle) {
     std::shared_ptr<GraphExec> exec = driver.graphExecs.remove(handle);
     if (exec->isForKernels()) driver.deviceGraphHandles.give(asNumber(handle));
     exec->close();
-    // Its memory must outlive the last launch.
+    // The graph's memory must outlive its last launch.
     if (exec->memory.empty()) return;
     std::lock_guard lock(exec->mutex);
     if (exec->last) exec->last->wait();
@@ -291,7 +291,7 @@ CUresult CUDAAPI cuGraphNodeSetEnabled(CUgraphExec handle, CUgraphNode node, uns
     CUgraphNodeType type = step.operation.type;
     require(type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
             type == CU_GRAPH_NODE_TYPE_MEMSET);
-    if (type == CU_GRAPH_NODE_TYPE_KERNEL) {  // unknown if its module has been unloaded, as on hardware
+    if (type == CU_GRAPH_NODE_TYPE_KERNEL) {  // unknown error if its module has been unloaded, as on hardware
       const CUfunction function = describedAs<LaunchRequest>(step.operation, type).function->handle;
       require(step.enabled == (enabled != 0) || driver.functions.find(function) != nullptr, CUDA_ERROR_UNKNOWN);
     }

@@ -1,5 +1,5 @@
-// With `graph-names=1` what an executable graph names cannot be destroyed before the graph. A driver does not say so, and uses what
-// is no more.
+// With `graph-names=1`, an object that an executable graph names cannot be destroyed before the graph. A real driver does not check, and
+// uses the destroyed object.
 #include <algorithm>
 #include <functional>
 

@@ -1,4 +1,4 @@
-// The entries that add nodes to graphs and ask or change what they do, in graphs and in executables.
+// The entries that add nodes to graphs, and query or change nodes of graphs and of executable graphs.
 #include "stub/emulator/stream/graph-node.h"
 
 #include <cstring>
@@ -62,7 +62,7 @@ CUDA_KERNEL_NODE_PARAMS kernelParams(const Operation& operation) {
   return answer;
 }
 
-// Adds what `make` makes to the graph.
+// Adds the operation that `make` returns to the graph.
 template <class Make>
 CUresult addNode(CUgraphNode* handle, CUgraph graphHandle, const CUgraphNode* before, size_t count, Make make) {
   return enterContext([&](Context& context) {
@@ -74,7 +74,7 @@ CUresult addNode(CUgraphNode* handle, CUgraph graphHandle, const CUgraphNode* be
   });
 }
 
-// Asks a node: `ask` takes it.
+// Calls `ask` with the node.
 template <class Ask>
 CUresult askNode(CUgraphNode handle, Ask ask) {
   return enterDriver([&](Driver& driver) {
@@ -83,7 +83,7 @@ CUresult askNode(CUgraphNode handle, Ask ask) {
   });
 }
 
-// A changed kernel node keeps its attributes.
+// A kernel node keeps its attributes when it is changed.
 Operation withAttributesOf(const Operation& before, Operation made) {
   if (before.type != CU_GRAPH_NODE_TYPE_KERNEL || made.type != CU_GRAPH_NODE_TYPE_KERNEL) return made;
   const auto& kept = describedAs<LaunchRequest>(before, before.type);
@@ -95,7 +95,7 @@ Operation withAttributesOf(const Operation& before, Operation made) {
   return launchOperation(std::move(request));
 }
 
-// Changes a node to what `make` makes, which must be of its kind.
+// Replaces a node's operation by the one that `make` returns, which must be of the same type.
 template <class Make>
 CUresult changeNode(CUgraphNode handle, Make make) {
   return enterContext([&](Context& context) {
@@ -109,14 +109,15 @@ CUresult changeNode(CUgraphNode handle, Make make) {
 
 bool isOneDimensional(const CUDA_MEMCPY3D& copy) { return copy.Height == 1 && copy.Depth == 1; }
 
-// Where a copy's end is: an update must leave it there, or in memory that the device can use if the program has not said where.
+// The kind of memory of a copy's end, which an update must keep. If the program uses unified addresses, any memory that the device can
+// access is the same kind.
 std::optional<MappingKind> placeOf(Driver& driver, CUmemorytype type, const void* host, CUdeviceptr device) {
   std::optional<Mapping> mapping = driver.space.find(type == CU_MEMORYTYPE_HOST ? asNumber(host) : device);
   if (mapping && type == CU_MEMORYTYPE_UNIFIED) return MappingKind{};
   return mapping ? std::optional(mapping->kind) : std::nullopt;
 }
 
-// Refuses an update that an executable's step cannot take, as cuda.h says it of each cuGraphExec…SetParams.
+// Refuses updates that cuda.h excludes in the text of each cuGraphExec…SetParams.
 void checkUpdate(const GraphExec& exec, const GraphExec::Step& step, const Operation& to) {
   Driver& driver = exec.driver;
   const Operation& from = step.operation;
@@ -159,7 +160,7 @@ void checkUpdate(const GraphExec& exec, const GraphExec::Step& step, const Opera
   }
 }
 
-// Changes a step of an executable.
+// Changes a step of an executable graph.
 template <class Make>
 CUresult changeStep(CUgraphExec handle, CUgraphNode node, Make make) {
   return enterContext([&](Context& context) {

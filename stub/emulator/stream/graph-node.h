@@ -1,5 +1,5 @@
-// What a node does, from the parameters that CUDA gives it: each make…() answers the operation, whose description is
-// the parameters' own type, so that they can be asked for again.
+// From CUDA's node parameters to operations: each make…() returns an operation whose description has the parameters' type, so that they can
+// be queried.
 #pragma once
 
 #include "stub/emulator/stream/graph.h"
@@ -19,7 +19,7 @@ struct MemOps {
   std::vector<CUstreamBatchMemOpParams> operations;
 };
 
-// The description of a node of type `type`; refuses with CUDA_ERROR_INVALID_VALUE if the node is of another type.
+// The description of a node of type `type`; refuses with CUDA_ERROR_INVALID_VALUE if the node has another type.
 template <class Description>
 const Description& describedAs(const Operation& operation, CUgraphNodeType type) {
   require(operation.type == type && operation.description != nullptr);

@@ -1,4 +1,4 @@
-// Nodes that are more than an operation: child graphs, events, memory; and the entries that take a node of any kind.
+// Nodes that need more than an operation: child graphs, events, memory; and the entries that take a node of any type.
 #include <cstring>
 
 #include "stub/emulator/driver/driver.h"
@@ -7,7 +7,7 @@
 namespace vgpu::emulator::api {
 namespace {
 
-// Adds a node and lets `complete` finish it, with the graphs locked.
+// Adds a node that `complete` fills in, with the graphs locked.
 template <class Complete>
 CUresult addSpecial(CUgraphNode* handle, CUgraph graphHandle, const CUgraphNode* before, size_t count,
                     CUgraphNodeType type, Complete complete) {
@@ -86,7 +86,7 @@ CUresult addConditional(CUgraphNode* node, CUgraph graph, const CUgraphNode* bef
   return addSpecial(node, graph, before, count, CU_GRAPH_NODE_TYPE_CONDITIONAL, complete);
 }
 
-// What cuGraphAddNode hands to the entry for the node's kind.
+// cuGraphAddNode calls the entry for the node's type.
 CUresult addAny(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count, CUgraphNodeParams& given) {
   switch (given.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
@@ -217,7 +217,7 @@ CUresult CUDAAPI cuGraphMemAllocNodeGetParams(CUgraphNode handle, CUDA_MEM_ALLOC
   });
 }
 
-// Memory of allocation nodes lives as long as the graph: a free node only marks where its use ends.
+// The memory of allocation nodes lives as long as the graph: a free node only marks where its use ends.
 CUresult CUDAAPI cuGraphAddMemFreeNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count,
                                        CUdeviceptr address) {
   return addSpecial(node, graph, before, count, CU_GRAPH_NODE_TYPE_MEM_FREE,

@@ -11,7 +11,7 @@ GraphMemory::~GraphMemory() {
   try {
     driver.freePlain(driver.space.beginFree(address));
   } catch (const Refusal&) {
-    // The program has freed it itself, as it may.
+    // The program may already have freed it.
   }
 }
 
@@ -96,8 +96,7 @@ CUresult enterGraphs(Body&& body) {
   });
 }
 
-// CUDA's way to return lists: the count alone if there is no room given, else as many as fit and how many there
-// were.
+// CUDA's convention for lists: without a list only the count is returned, else as many elements as fit, and the count.
 template <class Handle>
 void fillList(const std::vector<Handle>& all, Handle* list, size_t* count) {
   require(count != nullptr);

@@ -48,7 +48,7 @@ CUresult codeOf(Fault::Kind kind) {
   return CUDA_ERROR_LAUNCH_FAILED;
 }
 
-// Sets `cancelled` when the kernel's time is over, where the device has a limit.
+// Sets `cancelled` when the kernel's time is over, if the settings have a limit.
 class TimeLimit {
  public:
   TimeLimit(Scheduler& scheduler, double seconds) : scheduler(scheduler) {
@@ -98,7 +98,7 @@ void runKernel(const LaunchRequest& request) {
       .runtime = &runtime,
       .graphs = &graphs};
   launch.stackBytes = static_cast<uint32_t>(std::max<size_t>(launch.stackBytes, context.limit(CU_LIMIT_STACK_SIZE)));
-  if (function.module->module->usesHeap()) {  // no memory is taken for one that nothing uses
+  if (function.module->module->usesHeap()) {  // no heap is allocated unless kernels use it
     Context::Heap heap = context.heap();
     launch.heapBase = heap.base;
     launch.heapBytes = heap.bytes;
@@ -142,7 +142,7 @@ std::vector<std::byte> readParameters(const Kernel& kernel, void** kernelParams,
   require(kernelParams == nullptr || extra == nullptr);
   if (extra) {
     std::span<const std::byte> buffer = findParameterBuffer(extra);
-    // As the driver: what is missing is zero, more than the kernel takes is refused.
+    // As in the driver: missing bytes are zero, more than the kernel takes is refused.
     if (buffer.size() > bytes) refuse(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     std::copy(buffer.begin(), buffer.end(), block.begin());
     return block;
@@ -197,7 +197,7 @@ void checkLaunch(const LaunchRequest& request) {
 Operation launchOperation(LaunchRequest request) {
   auto kept = std::make_shared<LaunchRequest>(std::move(request));
   kept->shape = {clusterOf(*kept->function, kept->cluster), kept->cluster[0] != 0 || kept->function->requiredCluster()[0] != 0};
-  kept->pointers.clear();  // those of the request that this one is a copy of
+  kept->pointers.clear();  // copied from another request, whose block they point into
   for (const Parameter& each : parametersOf(kept->function->kernel())) {
     kept->pointers.push_back(kept->parameters.data() + each.offset);
   }
@@ -216,7 +216,7 @@ Operation launchOperation(LaunchRequest request) {
 
 namespace {
 
-// `request` has the launch's shape and attributes. If it asks for a node that kernels can change, `node` becomes that.
+// `request` has the launch's shape and attributes. `node`: set to the device-updatable node if the launch asks for one.
 CUresult launch(CUfunction handle, LaunchRequest request, CUstream streamHandle, void** kernelParams, void** extra,
                 CUgraphDeviceNode* node = nullptr) {
   return enterContext([&](Context& context) {
@@ -253,7 +253,7 @@ void applyAttribute(CUlaunchAttributeID attribute, const CUlaunchAttributeValue&
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
     case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
     case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
-    // The next kernel may start early; starting it later is always right.
+    // Allows the next kernel to start early; it need not.
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
       return;
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
@@ -261,7 +261,7 @@ void applyAttribute(CUlaunchAttributeID attribute, const CUlaunchAttributeValue&
       return;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
       const auto& cluster = value.clusterDim;
-      if (cluster.x == 0 && cluster.y == 0 && cluster.z == 0) return;  // none
+      if (cluster.x == 0 && cluster.y == 0 && cluster.z == 0) return;  // no cluster
       require(cluster.x != 0 && cluster.y != 0 && cluster.z != 0);
       request.cluster = {cluster.x, cluster.y, cluster.z};
       return;
@@ -269,7 +269,7 @@ void applyAttribute(CUlaunchAttributeID attribute, const CUlaunchAttributeValue&
     case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE: {
       const int wanted = value.deviceUpdatableKernelNode.deviceUpdatable;
       require(wanted == 0 || wanted == 1);
-      if (wanted == 0 && request.device) refuse(CUDA_ERROR_NOT_SUPPORTED);  // a node stays what it is
+      if (wanted == 0 && request.device) refuse(CUDA_ERROR_NOT_SUPPORTED);  // a node stays device-updatable
       request.deviceUpdatable = wanted != 0;
       return;
     }

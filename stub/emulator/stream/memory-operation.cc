@@ -1,5 +1,5 @@
-// Stream memory operations: words written and waited for in stream order. A written word is how a process on the other
-// side of shared memory learns that everything before it in the stream is done.
+// Stream memory operations: write and wait for words in stream order. By a written word a process on the other side of shared memory learns
+// that all earlier work of the stream is done.
 #include <atomic>
 #include <cstdio>
 
@@ -12,14 +12,14 @@ namespace {
 
 constexpr unsigned mostBatched = 256;  // cuda.h, cuStreamBatchMemOp
 
-// A word of mapped memory, of whichever device.
+// A word of mapped memory, on any device.
 template <class Value>
 class Word {
  public:
   Word(Context& context, CUdeviceptr address) : span(MemorySpan::ofDevice(context.driver.space, address, sizeof(Value), everyDevice)) {
     require(address % sizeof(Value) == 0);
   }
-  // Release: who sees the value sees all that the stream did before.
+  // Release: a thread that sees the value sees all earlier effects of the stream.
   void store(Value value) const {
     visit([&](std::atomic_ref<Value> word) { word.store(value, std::memory_order_release); });
   }
@@ -42,7 +42,7 @@ bool holds(Value now, Value wanted, unsigned condition) {
   using Signed = std::make_signed_t<Value>;
   switch (condition) {
     case CU_STREAM_WAIT_VALUE_GEQ:
-      return static_cast<Signed>(now - wanted) >= 0;  // cyclic, as cuda.h says
+      return static_cast<Signed>(now - wanted) >= 0;  // cyclic, as in cuda.h
     case CU_STREAM_WAIT_VALUE_EQ:
       return now == wanted;
     case CU_STREAM_WAIT_VALUE_AND:
@@ -101,7 +101,7 @@ Operation makeMemOps(Context& context, const CUDA_BATCH_MEM_OP_NODE_PARAMS& give
   for (const CUstreamBatchMemOpParams& each : known->operations) {
     if (Action action = batchedAction(context, each)) actions.push_back(std::move(action));
   }
-  // A wait that does not hold yet is asked again from where it was.
+  // A wait that does not hold yet is repeated from the same operation.
   auto next = std::make_shared<size_t>(0);
   return {.weight = Weight::light,
           .action =

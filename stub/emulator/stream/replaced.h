@@ -1,4 +1,4 @@
-// Puts a value in the place of another until its own end.
+// Replaces a value until the end of this object's life, then restores it.
 #pragma once
 
 #include <utility>

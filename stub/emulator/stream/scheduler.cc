@@ -7,11 +7,10 @@
 namespace vgpu::emulator::api {
 namespace {
 
-// How often a stream's wait on a memory word is looked at. The word may be written by another process, which cannot
-// tell.
+// How often a stream's wait for a memory word is checked. Another process may write the word, which sends no notification.
 constexpr std::chrono::microseconds pollInterval{50};
 
-// As many kernels as the largest devices run at a time (CUDA C++ Programming Guide, technical specifications).
+// The most kernels that the largest devices run at a time (CUDA C++ Programming Guide, technical specifications).
 constexpr int maximumExecutors = 128;
 
 }  // namespace
@@ -42,7 +41,7 @@ void Scheduler::start(const TaskRef& task) {
   execute(ready);
 }
 
-// One predecessor less. The mutex is held.
+// One predecessor of the task has finished. The mutex is held.
 void Scheduler::release(const TaskRef& task, Ready& ready) {
   if (--task->pending != 0) return;
   if (task->weight == Weight::light) {
@@ -56,11 +55,11 @@ void Scheduler::release(const TaskRef& task, Ready& ready) {
   } else if ((executors < maximumExecutors && startExecutor()) || executors > 0) {
     readyTasks.push_back(task);
   } else {
-    ready.own.push_back(task);  // it has no thread but the caller's
+    ready.own.push_back(task);  // no executor exists for it: the caller runs it
   }
 }
 
-// False if the system has no thread for it. The mutex is held.
+// False if the system refuses a thread. The mutex is held.
 bool Scheduler::startExecutor() try {
   std::thread([this] { executorLoop(); }).detach();
   ++executors;
@@ -69,7 +68,7 @@ bool Scheduler::startExecutor() try {
   return false;
 }
 
-// Runs the tasks, and whatever becomes ready by it for this thread, without recursion.
+// Runs the tasks, and those that become ready for this thread meanwhile, in a loop instead of recursively.
 void Scheduler::execute(Ready& ready) {
   for (size_t i = 0; i < ready.own.size(); ++i) {
     TaskRef task = std::move(ready.own[i]);
@@ -78,14 +77,14 @@ void Scheduler::execute(Ready& ready) {
   ready.own.clear();
 }
 
-// False if the task has to be asked again; the clock does that.
+// False if the action must be repeated, which the clock thread does.
 bool Scheduler::runAction(const TaskRef& task) {
   if (!task->action || task->domain.failed()) return true;
   Outcome outcome = Outcome::finished;
   try {
     outcome = task->action();
   } catch (const std::exception& error) {
-    // Actions report their own failures to their context; what is left is ours.
+    // Actions report their own failures to their context; an exception here is our own failure.
     std::fprintf(stderr, "vgpu emulator: internal error in device work: %s\n", error.what());
   }
   if (outcome == Outcome::finished) return true;
@@ -95,7 +94,7 @@ bool Scheduler::runAction(const TaskRef& task) {
   return false;
 }
 
-// Who finds the task done finds also what only its action had as ended: memory as free.
+// Drops the action before the task counts as done: memory that only the action keeps alive is free by then.
 void Scheduler::finish(const TaskRef& task, Ready& ready) {
   task->action = nullptr;
   std::vector<TaskRef> dependents;
@@ -142,7 +141,7 @@ std::vector<TaskRef> Scheduler::takeFinishedWaiters(std::unique_lock<std::mutex>
   asked.swap(waiters);
   lock.unlock();
   for (TaskRef& task : asked) {
-    if (runAction(task)) finished.push_back(std::move(task));  // else it is back among the waiters
+    if (runAction(task)) finished.push_back(std::move(task));  // otherwise it is among the waiters again
   }
   lock.lock();
   return finished;

@@ -20,7 +20,7 @@ namespace {
 constexpr uint64_t pageBytes = hostPageBytes;
 constexpr auto retry = std::chrono::microseconds(20);
 
-// What a handle says: where the page is, and the number in it.
+// The content of a handle: the page's file, and its random number.
 struct Content {
   char kind[8] = {'e', 'm', 'u', ' ', 'e', 'v', 't', 0};
   int32_t process = 0, descriptor = -1;
@@ -58,7 +58,7 @@ std::shared_ptr<SharedRecords> SharedRecords::open(const CUipcEventHandle& handl
   const std::string path = "/proc/" + std::to_string(content.process) + "/fd/" + std::to_string(content.descriptor);
   int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   struct stat status {};
-  // The descriptor may be another file's by now.
+  // The descriptor may belong to another file by now.
   if (fd < 0 || fstat(fd, &status) != 0 || status.st_size != static_cast<off_t>(pageBytes)) {
     if (fd >= 0) close(fd);
     refuse(CUDA_ERROR_INVALID_HANDLE);
@@ -87,7 +87,7 @@ CUipcEventHandle SharedRecords::handle() const {
 }
 
 uint64_t SharedRecords::begin() {
-  // Release: who finds the number finds what this process did before, too.
+  // Release: a process that sees the number sees what this process did before.
   uint64_t record = page().begun.fetch_add(1, std::memory_order_acq_rel) + 1;
   while (record > words && !isDone(record - words)) std::this_thread::sleep_for(retry);
   return record;

@@ -1,11 +1,11 @@
-// The records of an event that several processes share, in a page of memory that all of them have mapped.
+// The records of an event that several processes share, in a page of memory that all of them map.
 //
-// Records are numbered in the order in which they are made, and the word of a record's number has that number once the record is
-// done. A wait or a query is about the latest number. There are `words` words, so a record waits for the one that had its word
-// before; with fewer than that outstanding nobody ever does.
+// Records are numbered in the order of their creation. When a record is done, its number is stored in the word that belongs to it. A wait
+// or a query refers to the latest number. There are `words` words, so a new record waits until the earlier record with the same word is
+// done, which delays nobody while fewer records are pending.
 //
-// Any thread of any of the processes, without locks. The page is a memfd: a process that has the event's handle opens it by the
-// process and the descriptor that the handle names, and finds in it the number that only the two know.
+// Any thread of any of the processes, without locks. The page is a memfd: a process opens it through the process id and the descriptor in
+// the event's handle, and compares the random number that only the page and the handle contain.
 #pragma once
 
 #include <array>
@@ -20,10 +20,10 @@ namespace vgpu::emulator::api {
 
 class SharedRecords {
  public:
-  // A new page. Refuses with CUDA_ERROR_OPERATING_SYSTEM.
+  // Creates a page. Refuses with CUDA_ERROR_OPERATING_SYSTEM.
   static std::shared_ptr<SharedRecords> make();
-  // That of a handle; refuses with CUDA_ERROR_INVALID_HANDLE if its event is gone, and with CUDA_ERROR_INVALID_CONTEXT if it is
-  // one of this process.
+  // Opens the page of a handle; refuses with CUDA_ERROR_INVALID_HANDLE if its event is gone, and with CUDA_ERROR_INVALID_CONTEXT if the
+  // event belongs to this process.
   static std::shared_ptr<SharedRecords> open(const CUipcEventHandle& handle);
   SharedRecords(int fd, std::shared_ptr<HostView> view) : fd(fd), view(std::move(view)) {}
   ~SharedRecords();
@@ -31,11 +31,11 @@ class SharedRecords {
 
   CUipcEventHandle handle() const;
 
-  // The number of a new record, for finish().
+  // Returns the number of a new record, for finish().
   uint64_t begin();
   void finish(uint64_t record);
   uint64_t latest() const { return page().begun.load(std::memory_order_acquire); }
-  // 0, before any record, is done.
+  // Record 0, which is before all records, is done.
   bool isDone(uint64_t record) const {
     return record == 0 || page().done[record % words].load(std::memory_order_acquire) >= record;
   }
@@ -43,7 +43,7 @@ class SharedRecords {
  private:
   static constexpr uint64_t words = 256;
   struct Page {
-    std::atomic<uint64_t> first, second;  // the event's random number, written before anybody else has the page
+    std::atomic<uint64_t> first, second;  // the event's random number, written before any other process has the page
     std::atomic<uint64_t> begun;
     std::array<std::atomic<uint64_t>, words> done;
   };

@@ -1,4 +1,4 @@
-// Attributes of streams. None changes what a kernel computes, and here none changes how fast: they are kept and given back.
+// Attributes of streams. They change no results, and here no speed: they are stored and returned.
 #include <algorithm>
 #include <cstring>
 
@@ -12,7 +12,7 @@ CUlaunchAttributeValue initialValue(const Stream& stream, CUlaunchAttributeID at
   CUlaunchAttributeValue value{};
   switch (attribute) {
     case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-      std::memset(&value.syncPolicy, 0xff, sizeof value.syncPolicy);  // so the driver (580.159) tells that none has been set
+      std::memset(&value.syncPolicy, 0xff, sizeof value.syncPolicy);  // what the driver (580.159) returns if none has been set
       break;
     case CU_LAUNCH_ATTRIBUTE_PRIORITY:
       value.priority = stream.priority;
@@ -49,7 +49,7 @@ void check(const Context& context, CUlaunchAttributeID attribute, const CUlaunch
   }
 }
 
-std::mutex attributesMutex;  // of all streams; a leaf
+std::mutex attributesMutex;  // for all streams; a leaf
 
 }  // namespace
 }  // namespace vgpu::emulator::api

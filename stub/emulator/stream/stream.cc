@@ -20,7 +20,7 @@ Stream::Stream(Context& owner, Kind kind, unsigned flags, int priority)
 
 namespace {
 
-// Those that there are.
+// Those that exist.
 std::vector<std::shared_ptr<Context>> primaryContextsOf(Driver& driver, uint64_t devices) {
   std::vector<std::shared_ptr<Context>> contexts;
   std::lock_guard lock(driver.lifeMutex);
@@ -34,8 +34,8 @@ std::vector<std::shared_ptr<Context>> primaryContextsOf(Driver& driver, uint64_t
 
 }  // namespace
 
-// A copy between devices in the default stream comes behind all that either has been given, and before what they are given then (CUDA
-// C++ Programming Guide, "Peer-to-Peer Memory Copy").
+// A copy between devices in the default stream runs after all earlier work of both devices, and before all their later work (CUDA C++
+// Programming Guide, "Peer-to-Peer Memory Copy").
 TaskRef Stream::submit(Operation operation, std::span<const TaskRef> after) {
   const uint64_t others = kind == Kind::legacy ? operation.devices & ~context.device.bit() : 0;
   if (others == 0) return context.streams.submit(*this, std::move(operation), after);
@@ -176,7 +176,7 @@ std::vector<TaskRef> StreamSet::pending(const Stream& stream) {
   std::lock_guard lock(mutex);
   std::vector<TaskRef> before;
   collectPredecessors(stream, before);
-  // What orders later work of a stream behind the default stream is no part of the stream itself.
+  // The dependency of later work on the default stream is not part of the stream itself.
   if (stream.kind != Stream::Kind::legacy)
     std::erase_if(before, [&](const TaskRef& task) { return task != stream.tail; });
   return before;
@@ -206,7 +206,7 @@ void StreamSet::afterAll(Action action) {
     std::lock_guard lock(mutex);
     scheduler.tie(task, tails());
     std::erase_if(orphans, [](const auto& orphan) { return orphan.second->done(); });
-    orphans.emplace_back(false, task);  // so that the context does not end before it
+    orphans.emplace_back(false, task);  // so that the context does not end before the task
   }
   scheduler.start(task);
 }
@@ -329,6 +329,6 @@ CUresult CUDAAPI cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, si
     require(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE);
     std::optional<Mapping> mapping = context.driver.space.find(address);
     require(mapping && mapping->kind == MappingKind::managed);
-    streamOf(context, handle);  // managed memory is one for host and device here: nothing moves
+    streamOf(context, handle);  // managed memory is the same memory for host and device here: nothing is moved
   });
 }

@@ -1,7 +1,7 @@
-// Streams: ordered queues of work, and the order between them that the legacy default stream imposes.
+// Streams: ordered queues of work, and the order between streams that the legacy default stream imposes.
 //
-// A stream is the last task tied to it. Work enters through StreamSet::submit, which ties it behind that task and, by
-// CUDA's rules, behind the default stream's or every blocking stream's.
+// A stream is represented by the last task tied to it. StreamSet::submit ties new work to that task and, by CUDA's rules, to the default
+// stream's or to every blocking stream's.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 
 namespace vgpu::emulator::api {
 
-// The range that cuCtxGetStreamPriorityRange answers on hardware.
+// The range that cuCtxGetStreamPriorityRange returns on hardware.
 constexpr int leastPriority = 0, greatestPriority = -5;
 
 struct Capture;
@@ -27,14 +27,14 @@ struct Graph;
 struct GraphNode;
 struct GreenContext;
 
-// A piece of work that can be run once from a stream or many times from a graph.
+// A piece of work that can run once in a stream or many times in a graph.
 struct Operation {
   Weight weight = Weight::heavy;
-  Action action;  // empty: a mere point in the order
+  Action action;  // empty: only a point in the order
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-  std::shared_ptr<const void> description;  // what a graph's query answers, of the type that `type` says
-  bool always = false;  // run whatever has failed
-  uint64_t devices = 0;  // whose memory a copy uses, a bit each: in the default stream it comes behind and before all that these do
+  std::shared_ptr<const void> description;  // the parameters that a query of a graph node returns, of the type that `type` determines
+  bool always = false;  // runs whatever has failed
+  uint64_t devices = 0;  // whose memory a copy uses, one bit each: in the default stream it is ordered with all work of these devices
 };
 
 struct Stream {
@@ -47,22 +47,22 @@ struct Stream {
   std::atomic<int> priority;
   const uint64_t id;
   CUstream handle = nullptr;
-  std::shared_ptr<GreenContext> green;  // in which it was made; null: in none
+  std::shared_ptr<GreenContext> green;  // the green context in which it was made; null: none
   bool blocking() const { return !(flags & CU_STREAM_NON_BLOCKING); }
 
-  // Puts the operation behind the stream's work; see StreamSet::submit.
+  // Appends the operation to the stream's work; see StreamSet::submit.
   TaskRef submit(Operation operation, std::span<const TaskRef> after = {});
-  // The same, and waits for it; answers what the context's work has come to.
+  // The same, and waits for it; refuses with the context's sticky error if there is one.
   void run(Operation operation);
-  // Whether everything submitted so far is done; waits until it is.
+  // idle(): whether everything submitted so far is done. wait(): waits until it is.
   bool idle();
   void wait();
 
-  // Capture. While a stream is captured its work becomes nodes of a graph; see capture.cc.
+  // While a stream is captured, its work becomes nodes of a graph; see capture.cc.
   void beginCapture(std::shared_ptr<Graph> graph, CUstreamCaptureMode mode, std::vector<GraphNode*> after);
   bool capturing();
-  void refuseCapturing();  // for what cannot be captured: refuses, and spoils the capture
-  // Whether a record or a wait was part of a capture, and with that done.
+  void refuseCapturing();  // for calls that cannot be captured: refuses, and invalidates the capture
+  // Whether a record or a wait belongs to a capture; if so, it has been handled.
   bool recordCaptured(const std::shared_ptr<Event>& event, bool external);
   bool waitCaptured(const std::shared_ptr<Event>& event, bool external);
   struct CaptureState {
@@ -72,53 +72,52 @@ struct Stream {
   CaptureState captureState();
   void changeTail(const std::vector<GraphNode*>& nodes, bool replace);
 
-  TaskRef tail;  // this and what follows: guarded by StreamSet::mutex
+  TaskRef tail;  // this and the following members: guarded by StreamSet::mutex
   std::shared_ptr<Capture> capture;
-  std::vector<GraphNode*> captureTail;  // what the next node comes behind
+  std::vector<GraphNode*> captureTail;  // dependencies of the next captured node
   std::map<CUlaunchAttributeID, CUlaunchAttributeValue> attributes;  // those that were set
 };
 
-// For calls that CUDA forbids while a stream of the process is being captured; it spoils those captures.
+// For calls that CUDA forbids while a stream of the process is captured: refuses, and invalidates those captures.
 void refuseDuringCapture(Driver&);
 
-// One of several tasks that enter a stream together: an executable graph's step.
+// One of several tasks that enter a stream together: a step of an executable graph.
 struct GroupMember {
   Operation operation;
-  std::vector<size_t> before;    // earlier members
-  TaskRef after;                 // something else that it waits for
-  std::shared_ptr<Event> event;  // that it records, as
+  std::vector<size_t> before;    // indices of earlier members
+  TaskRef after;                 // another task that it waits for
+  std::shared_ptr<Event> event;  // the event that it records, as
   std::shared_ptr<EventRecording> recorded;
-  bool always = false;           // whether it is run in a context that has failed, too
+  bool always = false;           // runs even if the context has failed
 };
 
-// The stream that a handle means to the calling thread, the default ones included; refuses where its context has
-// failed.
+// The stream of a handle for the calling thread, including the default streams; refuses if its context has failed.
 std::shared_ptr<Stream> streamOf(Context& current, CUstream handle);
 
 // The streams of one context.
 class StreamSet {
  public:
   StreamSet(Context&, Scheduler&);
-  // The stream that a handle means to the calling thread, the default ones included.
+  // The stream of a handle for the calling thread, including the default streams.
   std::shared_ptr<Stream> resolve(CUstream handle);
   std::shared_ptr<Stream> create(unsigned flags, int priority);
   void forget(const Stream&);
 
-  // Puts the operation behind the stream's work and whatever else CUDA orders it behind.
+  // Appends the operation to the stream's work, after all other work that CUDA orders before it.
   TaskRef submit(Stream&, Operation, std::span<const TaskRef> after);
-  // Puts the members behind the stream's work and behind `previous`; the stream's later work comes behind all of them.
-  // Returns the task that ends last, or, where the stream is captured, `previous`: `child` is the node then. `complete`, if there is
-  // such a task, is another that the end waits for; who has made it starts it.
+  // Appends the members to the stream's work, after `previous`; the stream's later work runs after all of them. Returns the task that ends
+  // last. If the stream is captured, `child` becomes a node instead, and `previous` is returned. `complete`: another task, or null, for
+  // which the end waits; the caller starts it.
   TaskRef submitGroup(Stream&, std::vector<GroupMember> members, TaskRef previous, const Graph& child, const TaskRef& complete);
   std::shared_ptr<Graph> endCapture(Stream&);
-  // All streams leave the capture; the nodes that would have come next to theirs.
+  // Removes all streams from the capture; returns the nodes on which their next nodes would have depended.
   std::vector<GraphNode*> leaveCapture(const std::shared_ptr<Capture>&);
-  // Runs `action`, which is quick, once all work is over that is in any stream now; on the caller's thread if there
-  // is none. Not in a context whose work has failed.
+  // Runs `action`, which is quick, when all present work in all streams is done; on the caller's thread if there is none. Not run in a
+  // context that has failed.
   void afterAll(Action action);
-  // Work of a stream of another context counts as this context's too: until it has ended, the context is busy.
+  // Work of another context's stream counts as this context's too: the context is busy until it has ended.
   void share(TaskRef work);
-  // What a new point in the stream would wait for.
+  // The tasks for which new work in the stream would wait.
   std::vector<TaskRef> pending(const Stream&);
   void waitForAll();
 
@@ -135,11 +134,11 @@ class StreamSet {
   std::shared_ptr<Stream> legacy;
   std::map<std::thread::id, std::shared_ptr<Stream>> perThread;
   std::vector<std::weak_ptr<Stream>> created;
-  // Last tasks of destroyed streams, and whether those were blocking; what comes after all work.
+  // last tasks of destroyed streams, with whether the streams were blocking, and tasks that run after all work
   std::vector<std::pair<bool, TaskRef>> orphans;
 };
 
-// While one lives, the null stream means the per-thread default stream to its thread: the `_ptsz` and `_ptds` entries.
+// During its life, the null stream means the per-thread default stream on this thread: for the `_ptsz` and `_ptds` entries.
 class PerThreadDefault {
  public:
   PerThreadDefault() : previous(isActive) { isActive = true; }

@@ -1,5 +1,5 @@
 // Arrays, mipmapped arrays and their parts: levels, planes. A snapshot has their bytes in the order that a program sees (array-bytes.h);
-// those of memory that the program maps to an array are the memory's.
+// bytes in memory that the program maps to an array are saved with that memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ void add(Execution& on, api::Kind kind, uint64_t handle, uint64_t real, const Ar
   on.arrays.live[handle] = info;
 }
 
-// Forgets an array or mipmapped array with its parts, which end with it. `destroy` is what ends it for the driver.
+// Forgets an array or mipmapped array with its parts, which end with it. `destroy` ends it in the driver.
 CUresult end(Execution& on, uint64_t handle, std::function<CUresult()> destroy) {
   {
     std::lock_guard lock(on.arrays.mutex);
@@ -105,7 +105,7 @@ CUresult arrayPart(Execution& on, const api::FrameReader<api::Cuda::ArrayPartPar
 
 namespace {
 
-// An array of a row that was compared, and what it is on.
+// The array of a row that was compared, with its GPU and shape.
 struct Found {
   Execution& on;
   const ArrayInfo& info;
@@ -122,7 +122,7 @@ void drop(Execution& on) {
   on.arrays.live.clear();
 }
 
-// A part ends with what it is part of.
+// Parts end with their whole, so their handles are only removed.
 CUresult destroy(Execution& on) {
   for (auto& [handle, array] : on.arrays.live)
     if (array.whole != 0) on.handles.remove(api::Kind::ARRAY, handle);
@@ -149,7 +149,7 @@ void compare(SessionState& session, const Rows& rows) {
     auto& arrays = session.of(handleDevice(handle)).arrays.live;
     auto found = arrays.find(handle);
     if (found == arrays.end() || found->second.bytes() != bytes)
-      fail(fmt::format("the snapshot keeps {} bytes of the array {:#x}, and its objects make {}", bytes, handle,
+      fail(fmt::format("the snapshot has {} bytes of the array {:#x}, but its objects create {}", bytes, handle,
                        found == arrays.end() ? "no such array" : fmt::format("one of {}", found->second.bytes())));
   }
 }

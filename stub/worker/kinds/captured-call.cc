@@ -1,9 +1,9 @@
-// Calls of libraries in a stream that the program captures (docs/graphs.md). What such a call does is the library's: so it is
-// called here, while the stream captures, and what it gave the stream is a graph of the driver's, which becomes a child of
-// executable graphs.
+// Calls of libraries in a stream that the program captures (docs/graphs.md). Only the library knows what such a call does. So it is called
+// here while the driver captures the stream, and the resulting driver graph becomes a child of executable graphs.
 //
-// The call depends on what was set of its objects when the program made it. Its frame carries that, because a recipe is executed
-// before the settings are restored; and descriptions that the program has ended since are there, because the recipe needs them.
+// The call depends on the settings of its objects at the time when the program made it. Its frame carries them, because a recipe is
+// executed before the settings are restored. Descriptors that the program has destroyed since still exist then, because the recipe depends
+// on them.
 #include <kj/debug.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace vgpu::stub {
 
 namespace {
 
-// Whether `object` is as it was set then.
+// Whether `object` has the settings that it had at the call.
 bool isAsThen(const KnownLibraryObject& known, const std::vector<api::CapturedSetting>& settings, uint64_t object) {
   auto setting = known.settings.begin();
   for (auto& then : settings) {
@@ -45,7 +45,7 @@ void setAsThen(Execution& on, const api::FrameReader<api::Cuda::LibraryCapturePa
   }
 }
 
-// A child graph cannot have nodes that allocate memory.
+// Whether the graph has nodes that allocate or free memory, which a child graph cannot have.
 bool allocates(const Driver& driver, CUgraph graph) {
   size_t count = 0;
   if (driver.cuGraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS) return true;

@@ -33,8 +33,8 @@ CUresult EventTimes::timeOf(uint64_t event, CUevent real, double& milliseconds) 
   return CUDA_SUCCESS;
 }
 
-// The program has seen both records' numbers, behind which the GPU executes the records at once. They are awaited no longer than that:
-// another thread may have recorded one again, in a stream that waits for the program.
+// The program has seen the completion words that the GPU writes just before both records, so the records finish at once. The limit is for
+// another case: another thread may have recorded an event again, in a stream that waits for the program.
 CUresult EventTimes::elapsed(uint64_t start, CUevent realStart, uint64_t end, CUevent realEnd,
                              float& milliseconds) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
@@ -48,8 +48,8 @@ CUresult EventTimes::elapsed(uint64_t start, CUevent realStart, uint64_t end, CU
   return CUDA_SUCCESS;
 }
 
-// The driver tells a difference as a float, and the time since a clock's zero long ago is too coarse for what lies between
-// two events. So of the events of this worker each is measured from the one before it.
+// The driver returns a difference as a float, which is too coarse for the distance of two events if counted from a zero long ago. So each
+// event of this worker is measured from the one before it.
 std::map<uint64_t, double> EventTimes::times(const std::unordered_map<uint64_t, uint64_t>& real) {
   struct Timed {
     double time;

@@ -1,4 +1,4 @@
-// Events. When one happened is kept over a suspend: event-times.h.
+// Events. Their times are kept over a suspend: event-times.h.
 #include "cuda-handlers.h"
 #include "stub/worker/kinds/kind.h"
 
@@ -6,8 +6,8 @@ namespace vgpu::stub {
 
 namespace {
 
-// The number first: what waits for the event in another stream must not be seen done before the event is. Who has seen the number
-// finds the record all but executed.
+// Writes the completion word before the record: work in another stream that waits for the event must not appear finished while the event
+// does not. A thread that has seen the word finds the record all but executed.
 CUresult record(Execution& on, const auto& p) {
   auto event = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getEvent()));
   CUstream stream = on.stream(p.getStream());

@@ -1,4 +1,4 @@
-// Functions: attributes, occupancy, launches. They come and go with their module.
+// Functions: attributes, occupancy, launches. They end with their module.
 #include "stub/worker/kinds/function.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ CUresult funcAttributes(Execution& on, const api::FrameReader<api::Cuda::FuncAtt
 }
 
 CUresult occupancyTable(Execution& on, const api::FrameReader<api::Cuda::OccupancyTableParams>& p, Reply& reply) {
-  constexpr unsigned most = 256;  // as many as a reply has room for, and more than a block has warps
+  constexpr unsigned most = 256;  // fits into a reply, and is more than the warps of a block
   auto function = fromWire<CUfunction>(on.handles.get(api::Kind::FUNCTION, p.getFunction()));
   auto sizes = p.getBlockSizes();
   auto shared = p.getSharedBytes();
@@ -40,7 +40,7 @@ CUresult occupancyTable(Execution& on, const api::FrameReader<api::Cuda::Occupan
 
 namespace {
 
-// Does `body` with the driver's function, and its parameters as the driver takes them.
+// Calls `body` with the driver's function, the stream, and the parameters in the driver's form.
 template <typename Params, typename Body>
 CUresult withFunction(Execution& on, const Params& p, Body&& body) {
   auto found = on.functions.find(p.getFunction());
@@ -113,15 +113,15 @@ uint64_t attributeOf(Execution& on, CUdevice_attribute which) {
              : 0;
 }
 
-// How many blocks of that shape the GPU has room for at once.
+// How many blocks of that shape the GPU can run at once.
 uint64_t roomFor(Execution& on, const FunctionInfo& function, const LaunchNeed& need) {
-  int blocks = 0;  // of each multiprocessor
+  int blocks = 0;  // for each multiprocessor
   AllowedShared allowed(on.driver, function.real, need.sharedBytes);
   on.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function.real, static_cast<int>(need.threads), need.sharedBytes);
   return static_cast<uint64_t>(blocks) * attributeOf(on, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
 
-// Whether each GPU that can make a launch that needs `larger` can make one that needs `smaller`.
+// Whether every GPU that can run a launch that needs `larger` can run one that needs `smaller`.
 bool covers(const LaunchNeed& larger, const LaunchNeed& smaller) {
   return larger.blocks >= smaller.blocks && larger.threads >= smaller.threads && larger.sharedBytes >= smaller.sharedBytes &&
          larger.clusterBlocks >= smaller.clusterBlocks;
@@ -134,9 +134,9 @@ void add(std::vector<LaunchNeed>& needs, const LaunchNeed& need) {
 
 }  // namespace
 
-// Grids that no other one covers, and the largest cluster. Once there are many, a grid counts as if it filled this GPU: so there
-// is one at most for each size of blocks and number of them that a multiprocessor has room for, and the GPU that made them can
-// make all.
+// Keeps the grids that no other one covers, and the largest cluster. Once there are many, a new grid is recorded with as many blocks as
+// this GPU can run at once: so there is at most one entry for each block size and occupancy, and the GPU that ran the launches fits all
+// entries.
 void note(Execution& on, FunctionInfo& function, const LaunchNeed& need) {
   constexpr size_t mostExact = 64;
   auto isKnown = [&](const LaunchNeed& other) {
@@ -167,17 +167,17 @@ bool isValid(const Row& row, uint64_t devices) {
   return handleDevice(numberIn(row, 0)) < devices && numberIn(row, 2) <= 1024 && numberIn(row, 3) <= 1 * GiB;
 }
 
-// Of the GPU on which the recipes have made the function.
+// On the GPU on which the recipes have made the function.
 void requireFit(Execution& on, const FunctionInfo& function, const LaunchNeed& need) {
   CUdevice device = on.driver.device(on.device());
   auto refuse = [&](const std::string& what, const std::string& here) {
     char name[256] = "";
     on.driver.cuDeviceGetName(name, sizeof name, device);
-    fail(fmt::format("the program has launched the kernel {} {}, and GPU {} here, {}, {}: resume it on one that can",
+    fail(fmt::format("the program has launched the kernel {} {}, but GPU {} here, {}, {}: resume it on a GPU that can run it",
                      function.name, what, device, name, here));
   };
   if ((need.clusterBlocks > 0 || function.hasClusters) && attributeOf(on, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0)
-    refuse("in clusters", "has none");
+    refuse("in clusters", "does not support clusters");
   const uint64_t most = need.blocks == 0 ? 0 : roomFor(on, function, need);
   if (need.blocks > most)
     refuse(fmt::format("as a cooperative grid of {} blocks of {} threads with {} bytes of shared memory", need.blocks,
@@ -190,7 +190,7 @@ void compare(SessionState& session, const Rows& rows) {
     Execution& on = session.select(handleDevice(numberIn(row, 0)));
     auto found = on.functions.find(numberIn(row, 0));
     if (found == on.functions.end())
-      fail(fmt::format("the snapshot has launches of a function {:#x}, which no object of it makes", numberIn(row, 0)));
+      fail(fmt::format("the snapshot has launches of a function {:#x}, which none of its objects creates", numberIn(row, 0)));
     LaunchNeed need{numberIn(row, 1), numberIn(row, 2), numberIn(row, 3), numberIn(row, 4)};
     requireFit(on, found->second, need);
     note(on, found->second, need);

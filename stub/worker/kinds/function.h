@@ -22,10 +22,10 @@ void reportAttributes(Execution& on, CUfunction function, Results& results) {
   results.setKnown(known);
 }
 
-// Nothing of a launch that any GPU can make.
+// Records nothing if any GPU can run the launch.
 void note(Execution& on, FunctionInfo& function, const LaunchNeed& need);
 
-// Notes what a launch, or a kernel's node, with these attributes needs of its GPU.
+// Records what a launch, or a kernel node, with these attributes needs of its GPU.
 template <typename Params>
 void noteNeed(Execution& on, FunctionInfo& function, const Params& p, std::span<const CUlaunchAttribute> attributes) {
   LaunchNeed need{.threads = uint64_t{p.getBlockX()} * p.getBlockY() * p.getBlockZ(), .sharedBytes = p.getSharedBytes()};

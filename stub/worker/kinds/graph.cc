@@ -1,5 +1,5 @@
-// Executable graphs: the nodes come a frame each, and become an executable graph of the driver's (docs/graphs.md). The frame that
-// adds a node and the one that sets it are the same, and so is what executes them.
+// Executable graphs: one frame for each node, then the driver instantiates the graph (docs/graphs.md). The same method, and so the same
+// handler, adds a node and sets it later.
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -19,15 +19,15 @@ namespace vgpu::stub {
 
 namespace {
 
-// Of any GPU: the frames of a graph's nodes are in the rings of their devices, and come one after the other.
+// `on` may be any GPU's: the frames of a graph's nodes are in the rings of the nodes' devices, and are executed one after the other.
 KnownGraph& graphOf(Execution& on, uint64_t handle) {
   return *fromWire<KnownGraph*>(on.handles.get(api::Kind::GRAPH_EXEC, handle));
 }
 
-// Executes a frame of a node. `add(node, graph, before, count)` calls the driver; `set(executable, node)` too. What a node that
-// cannot be added makes of the graph is the result of graphInstantiate, for which the program waits.
-// The driver knows all pinned memory before a node names it: else it takes it for pageable memory, which it reads when the graph is
-// launched, before the program has written there.
+// Executes a node's frame. `add(node, graph, before, count)` and `set(executable, node)` call the driver. If a node cannot be added, the
+// error is kept as the result of graphInstantiate, for which the program waits.
+// All pinned memory is registered with the driver before a node names it. Otherwise the driver would treat it as pageable memory and read
+// it when the graph is launched, before the program has written it.
 template <typename Frame, typename Add, typename Set>
 CUresult execute(Execution& on, const Frame& p, Add&& add, Set&& set) {
   KnownGraph& graph = graphOf(on, p.getGraph());
@@ -74,7 +74,7 @@ CUresult graphKernel(Execution& on, const api::FrameReader<api::Cuda::GraphKerne
   LaunchAttributes attributes(on, p.getAttributes(), p.getCooperative());
   if (CUresult bad = attributes.check()) return bad;
   if (parameters.size() < found->second.parameterBytes) return CUDA_ERROR_INVALID_VALUE;
-  std::vector<void*> pointers;  // of a node that has its parameters in one buffer the driver takes no attributes
+  std::vector<void*> pointers;  // for a node with its parameters in one buffer the driver takes no attributes
   for (uint32_t offset : found->second.parameterOffsets) pointers.push_back(const_cast<kj::byte*>(parameters.begin() + offset));
   CUDA_KERNEL_NODE_PARAMS kernel{};
   kernel.func = found->second.real;
@@ -147,7 +147,7 @@ CUresult graphCaptured(Execution& on, const api::FrameReader<api::Cuda::GraphCap
 
 namespace {
 
-// The program's own: 64 or 32 bits of the session's memory each, or a barrier.
+// Operations of the program's own: 64 or 32 bits of the session's memory each, or a barrier.
 bool areOwn(Execution& on, std::span<const CUstreamBatchMemOpParams> operations) {
   return std::ranges::all_of(operations, [&](auto& one) {
     bool isWide = one.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64 || one.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
@@ -204,7 +204,7 @@ CUresult graphEdge(Execution& on, const api::FrameReader<api::Cuda::GraphEdgePar
   return CUDA_SUCCESS;
 }
 
-// A driver that counts in another way has other numbers than the program's kernels: such a graph cannot be had.
+// The program's kernels contain the handle's number. A driver that numbers handles differently cannot make such a graph.
 CUresult graphCondition(Execution& on, const api::FrameReader<api::Cuda::GraphConditionParams>& p, Reply&) {
   KnownGraph& graph = graphOf(on, p.getGraph());
   if (graph.executable != nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -249,8 +249,8 @@ CUresult graphEnable(Execution& on, const api::FrameReader<api::Cuda::GraphEnabl
   return noteSet(on, graph, node);
 }
 
-// Never an error of the call: in a worker that executes the recipe the graph may name memory that is gone, and what has been set of
-// it too. It is of no use then, and was of none before.
+// An unusable graph is no error of the call: when a recipe is executed, the graph may name memory that has ended, and so may its settings.
+// It cannot be launched then, and could not before the suspend.
 CUresult graphInstantiate(Execution& on, const api::FrameReader<api::Cuda::GraphInstantiateParams>& p, Reply& reply) {
   KnownGraph& graph = graphOf(on, p.getGraph());
   CUresult result = graph.failure;
@@ -258,7 +258,7 @@ CUresult graphInstantiate(Execution& on, const api::FrameReader<api::Cuda::Graph
   params.result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
   if (result == CUDA_SUCCESS && p.getHolds() && !graph.held) result = CUDA_ERROR_INVALID_VALUE;
   if (result == CUDA_SUCCESS && !p.getHolds()) result = instantiate(on, graph, p.getGraph(), p.getFlags(), params);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && graph.failure == CUDA_SUCCESS && !on.gpu.folded.isEmpty()) return result;  // once more
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && graph.failure == CUDA_SUCCESS && !on.gpu.folded.isEmpty()) return result;  // run again
   auto results = reply.init<api::Cuda::GraphInstantiateResults>();
   results.setResult(result);
   results.setProblem(params.result_out);

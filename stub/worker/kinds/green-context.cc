@@ -1,5 +1,5 @@
-// Green contexts. The program knows resources by how they came about (intercept/session/green-resources.cc); here they are the
-// driver's.
+// Green contexts. The program describes resources by the operations that made them (intercept/session/green-resources.cc); here they become
+// the driver's resources.
 #include <algorithm>
 
 #include "cuda-handlers.h"
@@ -17,7 +17,7 @@ CUresult resourceOf(Execution& on, uint64_t parent, CUdevResource& resource) {
   return on.driver.cuGreenCtxGetDevResource(green, &resource, CU_DEV_RESOURCE_TYPE_SM);
 }
 
-// The groups that the driver makes, and what remains.
+// Splits with the driver: the groups, and last the remainder.
 CUresult splitNow(Execution& on, const GreenContexts::SplitKey& key, GreenContexts::Split& parts) {
   auto [parent, flags, least, groups] = key;
   if (groups > mostGroups) return CUDA_ERROR_INVALID_VALUE;
@@ -31,7 +31,7 @@ CUresult splitNow(Execution& on, const GreenContexts::SplitKey& key, GreenContex
   return CUDA_SUCCESS;
 }
 
-// What a descriptor gathers, in the order of the program's.
+// The resources that a descriptor combines, in the program's order.
 CUresult chosenOf(Execution& on, const api::FrameReader<api::Cuda::GreenCreateParams>& p, std::vector<CUdevResource>& chosen,
                   std::shared_ptr<const GreenContexts::Split>& split) {
   auto parts = p.getParts();
@@ -45,7 +45,8 @@ CUresult chosenOf(Execution& on, const api::FrameReader<api::Cuda::GreenCreatePa
   for (unsigned i = 0; i < parts.size(); ++i) {
     const uint32_t part = parts[i];
     const bool isRest = part == p.getGroups();
-    if (!isRest && part + 1 >= split->size()) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;  // another GPU makes fewer
+    if (!isRest && part + 1 >= split->size()) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;  // this GPU makes fewer groups than the one
+                                                                                                 // before
     chosen.push_back(isRest ? split->back() : (*split)[part]);
   }
   return CUDA_SUCCESS;
@@ -75,7 +76,7 @@ CUresult greenSplit(Execution& on, const api::FrameReader<api::Cuda::GreenSplitP
   return CUDA_SUCCESS;
 }
 
-// Another GPU may have the same part with more multiprocessors, never with fewer.
+// After a resume on another GPU the same part may have more multiprocessors than the program knows, never fewer.
 CUresult greenCreate(Execution& on, const api::FrameReader<api::Cuda::GreenCreateParams>& p, Reply& reply) {
   std::shared_ptr<const GreenContexts::Split> split;
   std::vector<CUdevResource> chosen;
@@ -104,7 +105,8 @@ CUresult greenDestroy(Execution& on, const api::FrameReader<api::Cuda::GreenDest
   return on.afterAllWork([&on, real] { return on.driver.cuGreenCtxDestroy(real); });
 }
 
-// The driver orders a green context's streams with no others, those that cuStreamCreate makes in it neither.
+// The driver does not synchronize a green context's streams with the default stream, not even those that cuStreamCreate makes there, so all
+// are non-blocking.
 CUresult greenStreamCreate(Execution& on, const api::FrameReader<api::Cuda::GreenStreamCreateParams>& p, Reply&) {
   auto green = fromWire<CUgreenCtx>(on.handles.get(api::Kind::GREEN_CONTEXT, p.getGreen()));
   CUstream stream = nullptr;
@@ -134,7 +136,7 @@ void GreenContexts::drop() {
   streams.clear();
 }
 
-// The green contexts themselves end behind their streams, as the table of entries says.
+// The green contexts themselves are destroyed after their streams, in the order of the table of entries.
 const KindModule greenContextKind{.name = "greenContexts",
                                   .drop = [](Execution& on) { on.greenContexts.drop(); },
                                   .destroy = [](Execution& on) { return on.greenContexts.drop(), CUDA_SUCCESS; }};

@@ -1,11 +1,11 @@
-// What a worker does with one kind of object: execute its calls, drop, save, restore and compare its objects, side by side in the
-// file of the kind's name. The end of a device, save and restore go over the table of kinds and know none of them by name.
+// What a worker does with one kind of object: execute its calls, drop, save, restore and compare its objects, all in the file of the kind's
+// name. The end of a device, save and restore iterate over the table of kinds and name none of them.
 //
-// A snapshot keeps each object's recipe, and for many kinds nothing else. What a recipe does not bring back is state: a row for
-// each object (for memory, each range), and bytes on the device behind a row.
+// A snapshot keeps each object's recipe, and for many kinds nothing else. What a recipe does not remake is state: a row for each object
+// (for memory, each range), and the row's bytes on the device.
 //
-// Calls are executed by the thread of their GPU; the rest is used while no calls are executed. Rows come from a snapshot, which
-// is not trusted: isValid() looks at each first.
+// Calls are executed by the thread of their GPU; the rest is used while no calls are executed. Rows come from a snapshot, which is not
+// trusted: isValid() checks each first.
 #pragma once
 
 #include <cuda.h>
@@ -28,48 +28,48 @@ using Obstacle = std::function<void(const std::string& object, const std::string
 struct KindModule {
   const char* name;  // of its table in a snapshot
 
-  // What the module keeps of the objects of one GPU, which have ended with its context, besides their handles.
+  // Drops the module's state of one GPU, except handles, after its objects have ended with the context.
   void (*drop)(Execution& on) = nullptr;
-  // Destroys the objects of one GPU, which is idle, when the session has ended; handles that it leaves are destroyed as the table of
-  // entries says. CUDA's answer.
+  // Destroys the objects of one GPU, which is idle, when the session has ended; handles that remain are destroyed in the order of the table
+  // of entries. CUDA's result.
   CUresult (*destroy)(Execution& on) = nullptr;
 
-  // The columns of a row, a letter each: n a number, t a time in milliseconds, s text. Without columns there is no state.
+  // The columns of a row, one letter each: n a number, t a time in milliseconds, s text. Without columns there is no state.
   const char* columns = "";
-  // Whether a row with these columns can be one of a session with this many devices.
+  // Whether a row with these columns is valid in a session with this many devices.
   bool (*isValid)(const Row& row, uint64_t devices) = nullptr;
-  // Of all objects of all devices, in the same order whenever it is called. Throws kj::Exception, for a person, if an object
+  // Returns rows for all objects of all devices, always in the same order. Throws kj::Exception with a message for the user if an object
   // cannot be saved.
   Rows (*save)(SessionState& session) = nullptr;
-  // Calls `visit` for each object that save() refuses, with its name and the reason, for a person.
+  // Calls `visit` for each object that save() refuses, with its name and the reason, as text for the user.
   void (*obstacles)(SessionState& session, const Obstacle& visit) = nullptr;
-  // Before the recipes are executed: what the objects that they make have to be.
+  // Before the recipes are executed: says what the objects that they make must be like.
   void (*prepare)(SessionState& session, const Rows& rows) = nullptr;
-  // After them. Throws kj::Exception that names an object which is not there or is not what it was.
+  // After the recipes. Throws kj::Exception that names an object which is missing or differs.
   void (*compare)(SessionState& session, const Rows& rows) = nullptr;
-  // What neither recipes nor bytes bring back.
+  // Restores what neither recipes nor bytes restore.
   void (*restore)(SessionState& session, const Rows& rows) = nullptr;
 
-  // The bytes behind a row; without this function there are none.
+  // The number of bytes that belong to a row; without this function there are none.
   uint64_t (*bytes)(const Row& row) = nullptr;
-  // The device that has them; without this function whoever wants to have them waits for all.
+  // The device that has the bytes; without this function, a caller that needs them must wait for all devices.
   unsigned (*device)(const Row& row) = nullptr;
-  // Where they lie in its memory, one behind the other; without this function they do not.
+  // Their address in its memory, where they are contiguous; without this function they are not.
   uint64_t (*address)(const Row& row) = nullptr;
-  // Copies [offset, offset + bytes) of them. `out` and `in` are host memory; `in` may be nullptr for zeros. The copies may be on
-  // their way when the function returns, in that device's DeviceProgress::ownStream().
+  // Copies [offset, offset + bytes) of the row's bytes. `out` and `in` are host memory; `in` may be nullptr for zeros. The copies may still
+  // be pending when the function returns, in that device's DeviceProgress::ownStream().
   void (*read)(SessionState& session, const Row& row, uint64_t offset, std::byte* out, size_t bytes) = nullptr;
   void (*write)(SessionState& session, const Row& row, uint64_t offset, const std::byte* in, size_t bytes) = nullptr;
 };
 
-// One a module of the table (vgpu/api/cuda.table): memoryKind of `memory`, which the file of that name defines.
+// One for each module of the table (vgpu/api/cuda.table): memoryKind for `memory`, defined in the file of that name.
 #define KIND_MODULE(module) extern const KindModule module;
 #include "cuda-kind-modules.inc"
 
-// In the order in which a snapshot keeps their state and their bytes.
+// In the order in which a snapshot stores their state and bytes.
 std::span<const KindModule* const> kinds();
 
-// Begins to copy bytes of device memory, for a kind whose bytes are there. Throws kj::Exception.
+// Starts to copy bytes of device memory, for a kind whose bytes are there. Throws kj::Exception.
 void readDevice(SessionState& session, unsigned device, uint64_t address, std::byte* out, size_t bytes);
 void writeDevice(SessionState& session, unsigned device, uint64_t address, const std::byte* in, size_t bytes);
 

@@ -2,25 +2,24 @@
 
 #include <algorithm>
 
+#include "stub/worker/cache-hints.h"
+
 namespace vgpu::stub {
 
 LaunchAttributes::LaunchAttributes(Execution& on, kj::ArrayPtr<const kj::byte> data, bool isCooperative) {
   Unpacked unpacked(on, api::described::CUlaunchAttribute, data);
   auto* first = unpacked.get<CUlaunchAttribute>();
   list.assign(first, first + unpacked.count());
-  if (!isCooperative) return;
-  CUlaunchAttribute cooperative{};
-  cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-  cooperative.value.cooperative = 1;
-  list.push_back(cooperative);
+  if (isCooperative) list.push_back({CU_LAUNCH_ATTRIBUTE_COOPERATIVE, {}, {.cooperative = 1}});
+  limitCacheHints(on, list);
 }
 
 CUresult LaunchAttributes::check() const {
   auto isValue = [](const CUlaunchAttribute& attribute) {
     switch (attribute.id) {
-      case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:  // a hint: its addresses need not be anyone's
+      case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:  // a hint: its addresses need not be the session's
       case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-      case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:  // its handle is a result
+      case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:  // its handle is an output
       case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
       case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
       case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:

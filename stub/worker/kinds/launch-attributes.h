@@ -1,4 +1,4 @@
-// The attributes of a launch, or of a kernel's node, as a frame has them and the driver takes them. For one call of the driver.
+// The attributes of a launch, or of a kernel node, converted from a frame to the driver's form. For one call of the driver.
 #pragma once
 
 #include <span>
@@ -13,7 +13,8 @@ class LaunchAttributes {
  public:
   LaunchAttributes(Execution& on, kj::ArrayPtr<const kj::byte> data, bool isCooperative = false);
 
-  // CUDA_ERROR_INVALID_VALUE if one is not a value: it could name an object or memory, and the program could have written anything.
+  // CUDA_ERROR_INVALID_VALUE if an attribute is not a plain value: it could name an object or memory, and the program could put any number
+  // there.
   CUresult check() const;
   std::span<CUlaunchAttribute> get() { return list; }
   CUlaunchAttribute* begin() { return list.data(); }

@@ -1,7 +1,7 @@
-// What a worker keeps of libraries on one GPU: the functions that have been called, the objects, and what has been set of each.
+// A worker's state of libraries on one GPU: the functions that have been called, the objects, and their settings.
 //
-// Used by the thread of that GPU, and while no calls are executed. What is set is kept here and not as recipes in the object list,
-// because settings are posted: a frame that replaces another there must have been executed (docs/objects.md).
+// Used by the thread of that GPU, and while no calls are executed. Settings are kept here and not as recipes in the object list, because
+// they are posted: a frame that replaces another in the list must have been executed (docs/objects.md).
 #pragma once
 
 #include <cstddef>
@@ -31,11 +31,11 @@ struct LibrarySetting {
 struct KnownLibraryObject {
   uint8_t type = 0;
   std::unique_ptr<std::byte[]> place;       // of an object in the program's memory: its copy here
-  std::vector<LibrarySetting> settings;     // in the order in which they were made
-  uint64_t stream = 0;                      // of a handle: where the library has its work go; 0: the legacy default stream
+  std::vector<LibrarySetting> settings;     // in the order of the calls
+  uint64_t stream = 0;                      // of a handle: the stream that the library uses for it; 0: the legacy default stream
 };
 
-// Of one call: its argument block, and what it writes to host memory.
+// For one call: its argument block, and its results in host memory.
 struct LibraryBuffers {
   std::vector<uint64_t> block, results;
 };
@@ -43,15 +43,15 @@ struct LibraryBuffers {
 struct LibraryObjects {
   std::unordered_map<uint64_t, LibraryFunction> functions;   // by signature
   std::unordered_map<uint64_t, KnownLibraryObject> objects;  // by virtual handle
-  LibraryBuffers buffers;                                    // of the call that the GPU's thread executes; they keep their memory
-  std::mutex mutex;  // a leaf: held to add to `objects` and take from them, and to read them on another GPU's thread
+  LibraryBuffers buffers;                                    // for the call that the GPU's thread executes; their capacity is reused
+  std::mutex mutex;  // a leaf: held to insert into and erase from `objects`, and to read it on another GPU's thread
 
-  // Removes an object that is there, and returns it.
+  // Removes an existing object, and returns it.
   KnownLibraryObject take(uint64_t handle) {
     std::lock_guard lock(mutex);
     return std::move(objects.extract(handle).mapped());
   }
-  // Any thread. An object, which stays where it is until it is taken; nullptr if there is none.
+  // Any thread. An object, whose address is stable until it is taken; nullptr if there is none.
   KnownLibraryObject* find(uint64_t handle) {
     std::lock_guard lock(mutex);
     auto found = objects.find(handle);

@@ -1,5 +1,5 @@
-// Objects of libraries, and their calls (stub/worker/library-call.h). An object's recipe makes it; what has been set of it is state,
-// and set again when all objects are there. A library's own device memory is none of the session's: it comes with the objects.
+// Objects of libraries, and their calls (stub/worker/library-call.h). A recipe makes the object; its settings are state, and are made again
+// when all objects exist. A library's own device memory is not the session's: it is allocated again with the objects.
 #include <fmt/format.h>
 #include <kj/debug.h>
 #include <spdlog/spdlog.h>
@@ -30,7 +30,7 @@ LibraryCall callOf(Execution& on, const Params& p) {
   return call;
 }
 
-// A call that is made beside its GPU's ring, with all that it needs.
+// A call that runs on the thread of slow calls, with all that it needs.
 struct SlowLibraryCall {
   template <typename Params>
   SlowLibraryCall(Execution& on, const Params& p)
@@ -43,7 +43,7 @@ struct SlowLibraryCall {
   LibraryCall call;
 };
 
-// `end` is told how the call went, and gives the reply's result.
+// `end` gets the finished call, and gives the reply's result.
 template <typename Params, typename End>
 CUresult makeBeside(Execution& on, const Params& p, Reply& reply, End end) {
   auto late = std::make_shared<SlowLibraryCall>(on, p);
@@ -57,8 +57,8 @@ CUresult makeBeside(Execution& on, const Params& p, Reply& reply, End end) {
   return CUDA_SUCCESS;
 }
 
-// A call that is the first of its kind may load modules of the library's: if they have no place yet, beside the ring, behind the
-// program's modules that are being loaded. `stream`: where it has work, or nothing.
+// The first call of an entry may load modules of the library. If these have no place yet, the call runs as a slow call, after the program's
+// modules that are being loaded. `stream`: the stream that gets work, if any.
 template <typename Results, typename Params>
 CUresult answer(Execution& on, const Params& p, Reply& reply, std::optional<uint64_t> stream = std::nullopt) {
   if (!on.moduleGroups.mayLibraryLoad())
@@ -75,21 +75,21 @@ CUresult answer(Execution& on, const Params& p, Reply& reply, std::optional<uint
   return CUDA_SUCCESS;
 }
 
-// A posted call is one that has succeeded before, so that the library has loaded what it needs: if it refuses it now, that is the
-// next call's error.
+// A call is posted only if the same call has succeeded before, so the library has loaded what it needs. If the library refuses it now, the
+// program gets the error at a later call.
 template <typename Params>
 CUresult post(Execution& on, const Params& p) {
   auto call = callOf(on, p);
   if (CUresult error = call.run()) return error;
   if (call.status == 0) return CUDA_SUCCESS;
-  spdlog::error("{} answers {} to a posted call", call.entry->symbol, static_cast<int64_t>(call.status));
+  spdlog::error("{} returned {} for a posted call", call.entry->symbol, static_cast<int64_t>(call.status));
   return CUDA_ERROR_UNKNOWN;
 }
 
 }  // namespace
 
-// A slow call if it loads the library, or makes a handle; not of a description in host memory. An error too if the library makes
-// none: a recipe that is executed again must make its object. The program gets the status.
+// A slow call if it loads the library or makes a handle; a descriptor in host memory is made at once. Also returns an error if the library
+// makes no object, because a recipe must make its object; the program gets the library's status.
 CUresult libraryCreate(Execution& on, const api::FrameReader<api::Cuda::LibraryCreateParams>& p, Reply& reply) {
   auto end = [object = p.getObject()](LibraryCall& made, Reply& to) {
     made.finish(object);
@@ -115,8 +115,9 @@ CUresult libraryPost(Execution& on, const api::FrameReader<api::Cuda::LibraryPos
 }
 CUresult librarySet(Execution& on, const api::FrameReader<api::Cuda::LibrarySetParams>& p, Reply&) { return post(on, p); }
 
-// A handle frees memory of the library's, for which the driver waits: so that this thread does not, it ends when all work is done. Without
-// an entry the object ends with its context, which is one of several here, or with the memory that it was in.
+// Destroying a handle frees memory of the library, for which the driver waits. It is destroyed only when all work is done, so that this
+// thread does not wait. The entry is absent if the program's context has ended, which is one of several on the driver's context, so that
+// the object must be destroyed here, or if the memory that held the object has ended.
 CUresult libraryDestroy(Execution& on, const api::FrameReader<api::Cuda::LibraryDestroyParams>& p, Reply&) {
   const api::LibraryEntry* entry = api::findLibraryEntry(p.getEntry());
   KJ_REQUIRE(entry == nullptr || entry->does == Does::destroy, "an entry that ends no object", entry->symbol);
@@ -143,7 +144,7 @@ void drop(Execution& on) {
   on.library.objects.clear();
 }
 
-// A row: virtual handle, its place among the object's settings, symbol and signature of the entry, mask, argument block.
+// A row: virtual handle, index among the object's settings, symbol and signature of the entry, mask, argument block.
 Rows save(SessionState& session) {
   Rows rows;
   for (unsigned device = 0; device < session.deviceCount(); ++device) {
@@ -164,7 +165,7 @@ bool isValid(const Row& row, uint64_t devices) {
   return handleDevice(numberIn(row, 0)) < devices && isHex(textIn(row, 5)) && numberIn(row, 4) <= UINT32_MAX;
 }
 
-// All objects are there: a setting may name others.
+// After all objects exist: a setting may name other objects.
 void restore(SessionState& session, const Rows& rows) {
   for (auto& row : rows) {
     Execution& on = session.select(handleDevice(numberIn(row, 0)));
@@ -173,7 +174,7 @@ void restore(SessionState& session, const Rows& rows) {
     LibraryCall call(on, numberIn(row, 3), textIn(row, 2).c_str(), static_cast<uint32_t>(numberIn(row, 4)),
                      kj::arrayPtr(block.data(), block.size()).asBytes());
     if (call.runAgain() && call.status != 0)
-      fail(fmt::format("what {} had set of the library's object {:#x} cannot be set again: the library answers {}", textIn(row, 2),
+      fail(fmt::format("the settings that {} made on the library's object {:#x} cannot be restored: the library returns {}", textIn(row, 2),
                        numberIn(row, 0), static_cast<int64_t>(call.status)));
   }
 }

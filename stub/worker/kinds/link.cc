@@ -1,5 +1,5 @@
-// Links: the inputs are blobs, and the image goes back to the program in parts. All that the driver does for one is a slow call, so
-// of one thread: a process in which another destroys a link or makes the next one crashes in the driver (580.159).
+// Links: the inputs are blobs, and the image returns to the program in parts. All driver calls for links are slow calls, so that one thread
+// makes them: the driver (580.159) crashes if another thread destroys a link or creates the next one.
 #include "stub/worker/kinds/link.h"
 
 #include <algorithm>
@@ -14,10 +14,10 @@ namespace vgpu::stub {
 
 namespace {
 
-constexpr size_t partBytes = 256 * KiB;  // of an image; what a reply takes is more
-constexpr size_t mostLinks = 1024;       // of a GPU: far beyond what programs have under way
+constexpr size_t partBytes = 256 * KiB;  // of an image; a reply can hold more
+constexpr size_t mostLinks = 1024;       // for each GPU: far more than programs have at a time
 
-// The linker's answer is data: it has errors that a frame's result may not have, being those of a fault.
+// The linker's result is data in the reply: it may be an error that, as a frame's result, would count as a fault.
 template <typename Results>
 void report(const Link& link, Results& results) {
   results.setResult(link.result);
@@ -26,13 +26,13 @@ void report(const Link& link, Results& results) {
   results.setMilliseconds(link.jit.milliseconds());
 }
 
-// Nothing if this worker does not know it, which the client is told.
+// Nothing if this worker does not know the link; the client is told so.
 std::shared_ptr<Link> find(Execution& on, uint64_t handle) {
   auto* link = on.kept.find<Links>(handle);
   return link == nullptr ? nullptr : *link;
 }
 
-// What the other thread needs of a frame.
+// The parts of a frame that the slow call needs.
 struct Adding {
   explicit Adding(const api::FrameReader<api::Cuda::LinkAddParams>& p)
       : jit(p.getOptions(), p.getValues()), type(static_cast<CUjitInputType>(p.getType())), name(p.getName().cStr()) {}
@@ -41,7 +41,7 @@ struct Adding {
   const std::string name;
 };
 
-// Behind what is done to it.
+// After the slow calls that use it.
 void destroy(Execution& on, const std::shared_ptr<Link>& link) {
   on.slow.add([&on, link] { return link->result = link->real == nullptr ? CUDA_SUCCESS : on.driver.cuLinkDestroy(link->real); },
               [](CUresult) {}, "cuLinkDestroy");
@@ -128,7 +128,7 @@ CUresult linkImage(Execution& on, const api::FrameReader<api::Cuda::LinkImagePar
   return CUDA_SUCCESS;
 }
 
-// A link that it does not know is of a worker before.
+// A link that this worker does not know was made in an earlier worker.
 CUresult linkDestroy(Execution& on, const api::FrameReader<api::Cuda::LinkDestroyParams>& p, Reply&) {
   if (auto link = find(on, p.getLink())) destroy(on, link);
   on.kept.of<Links>().erase(p.getLink());

@@ -1,8 +1,7 @@
-// Links under way on one GPU. The driver writes what it has to say into buffers that it was given when the link was made, so a
-// link does not move.
+// Links in progress on one GPU. The driver writes its logs into buffers that it got when the link was created, so a link must not move.
 //
-// The table is of the thread of that GPU alone; a link is worked on by slow calls (slow-calls.h). A snapshot keeps none: the client makes
-// them again (intercept/session/modules/linker.h).
+// Only the thread of that GPU uses the table; slow calls (slow-calls.h) work on a link. A snapshot keeps none: the client makes them again
+// (intercept/session/modules/linker.h).
 #pragma once
 
 #include <cuda.h>
@@ -17,10 +16,10 @@
 
 namespace vgpu::stub {
 
-// The options of one call of the JIT or the linker: the program's, and ours that bring back what it says.
+// The options of one call of the JIT or the linker: the program's, and ours, which return the logs and the time.
 class JitCall {
  public:
-  // Of lists as a frame has them; options beyond the list of values are left out.
+  // From the lists in a frame; options without a value are left out.
   template <typename Options, typename Values>
   JitCall(const Options& options, const Values& values) : JitCall() {
     for (unsigned i = 0; i < options.size() && i < values.size() && used < keys.size(); ++i) {
@@ -34,7 +33,7 @@ class JitCall {
   unsigned count() const { return used; }
   CUjit_option* options() { return keys.data(); }
   void** optionValues() { return values.data(); }
-  // The program's alone.
+  // The program's options alone.
   unsigned ownCount() const { return used - ours; }
   CUjit_option* ownOptions() { return keys.data() + ours; }
   void** ownValues() { return values.data() + ours; }
@@ -45,7 +44,7 @@ class JitCall {
 
  private:
   static constexpr unsigned wallTime = 4, ours = 5;
-  static constexpr size_t logBytes = 64 * KiB;  // of each log; the rest is cut off
+  static constexpr size_t logBytes = 64 * KiB;  // for each log; the rest is cut off
   using Log = std::array<char, logBytes>;
 
   JitCall()
@@ -67,9 +66,9 @@ struct Link {
   JitCall jit;
   CUlinkState real = nullptr;
   CUresult result = CUDA_SUCCESS;    // of the last call
-  std::span<const std::byte> image;  // the driver's, once the link is complete
+  std::span<const std::byte> image;  // the driver's memory, once the link is complete
 };
 
-using Links = std::map<uint64_t, std::shared_ptr<Link>>;  // by virtual handle; slow calls that are under way have theirs too
+using Links = std::map<uint64_t, std::shared_ptr<Link>>;  // by virtual handle; pending slow calls hold references too
 
 }  // namespace vgpu::stub

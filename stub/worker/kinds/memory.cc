@@ -1,4 +1,4 @@
-// Device and pinned memory. An allocation is the client's decision within what it has leased; its handle is its address.
+// Device and pinned memory. The client allocates within what it has leased; the handle of an allocation is its address.
 #include <algorithm>
 #include <limits>
 #include <tuple>
@@ -39,14 +39,14 @@ CUresult hostFree(Execution& on, const api::FrameReader<api::Cuda::HostFreeParam
 
 namespace {
 
-// A row: live allocations of one device that touch each other.
+// A row: adjacent live allocations of one device, joined.
 struct Range {
   uint64_t device = 0, address = 0, bytes = 0;
   auto operator<=>(const Range&) const = default;
 };
 Range rangeOf(const Row& row) { return {numberIn(row, 0), numberIn(row, 1), numberIn(row, 2)}; }
 
-// Small allocations lie side by side, each on its own 512 bytes: with those, they join.
+// Sizes are rounded up to the alignment of 512 bytes, so that small allocations that lie side by side join.
 Rows save(SessionState& session) {
   std::vector<Range> ranges, joined;
   for (unsigned device = 0; device < session.deviceCount(); ++device) {
@@ -100,7 +100,7 @@ void write(SessionState& session, const Row& row, uint64_t offset, const std::by
 
 }  // namespace
 
-// What is allocated outlives the end of a device's context: the program frees it.
+// No drop(): allocations outlive a device's context, because the program still frees them.
 const KindModule memoryKind{.name = "memory",
                             .columns = "nnn",
                             .isValid = isValid,

@@ -1,5 +1,5 @@
-// Modules with variables, which are kept in groups (stub/worker/module-groups.h): rows of the groups, and of the driver's blocks that
-// they are in.
+// Modules with variables, which are kept in groups (stub/worker/module-groups.h): rows of the groups, and of the driver's blocks in which
+// they lie.
 #include "stub/worker/module-groups.h"
 
 #include "stub/worker/execution.h"

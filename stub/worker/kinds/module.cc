@@ -1,5 +1,4 @@
-// Modules, their functions and their variables, and launches. Images are placed by the driver, so a restore compares where each
-// variable lies.
+// Modules, their functions and their variables, and launches. The driver places images, so a restore compares the address of each variable.
 #include "stub/worker/kinds/module.h"
 
 #include <fmt/format.h>
@@ -20,7 +19,7 @@ namespace vgpu::stub {
 
 namespace {
 
-constexpr size_t namesBytes = 128 * KiB;  // in one reply, and the last name
+constexpr size_t namesBytes = 128 * KiB;  // in one reply, plus the last name
 
 CUresult note(Execution& on, const ModuleLoading& loading, CUresult loaded, Reply& reply) {
   auto& facts = loading.blob.facts();
@@ -31,7 +30,7 @@ CUresult note(Execution& on, const ModuleLoading& loading, CUresult loaded, Repl
   if (loaded != CUDA_SUCCESS) return loaded;
   on.handles.add(api::Kind::MODULE, loading.handle, toWire(loading.real));
   on.modules.blobs[loading.handle] = loading.number;
-  bool prints = facts.prints || !facts.unknown.empty();  // to wait for output that never comes costs time only
+  bool prints = facts.prints || !facts.unknown.empty();  // waiting for output that never comes only costs time
   results.setPrints(prints);
   if (prints) on.session.prints.store(true, std::memory_order_relaxed);
   if (facts.usesHeap || !facts.unknown.empty())
@@ -127,7 +126,7 @@ CUresult moduleFunctionNames(Execution& on, const api::FrameReader<api::Cuda::Mo
   std::vector<CUfunction> functions(count);
   if (count != 0)
     if (CUresult error = on.driver.cuModuleEnumerateFunctions(functions.data(), count, module)) return error;
-  std::string names;  // each with the zero behind it
+  std::string names;  // each followed by a zero byte
   for (unsigned i = p.getFirst(); i < count && names.size() < namesBytes; ++i) {
     const char* name = nullptr;
     if (CUresult error = on.driver.cuFuncGetName(&name, functions[i])) return error;
@@ -148,7 +147,7 @@ void drop(Execution& on) {
   on.functions.clear();
 }
 
-// Better no snapshot than one that has lost what kernels keep in the heap, or in variables that nobody knows of.
+// A snapshot is refused if it would lose what kernels keep in the heap, or in variables that are not known.
 void visitUnsavable(const Execution& on, const Obstacle& visit) {
   for (auto [module, number] : on.modules.blobs) {
     auto* blob = on.blobs.find(number);
@@ -156,19 +155,19 @@ void visitUnsavable(const Execution& on, const Obstacle& visit) {
     std::string name = fmt::format("module {:#x}", module);
     if (!blob->facts().unknown.empty())
       visit(name,
-            fmt::format("{} of this program cannot be read through: {}. So nobody knows which variables are to be saved, nor "
-                        "whether its kernels use the device's heap, which cannot be. The program goes on; build its image anew "
-                        "to have it suspended",
+            fmt::format("{} of this program cannot be parsed: {}. So it is unknown which variables must be saved, and whether its kernels "
+                        "use the device's heap, which cannot be saved. The program goes on; rebuild the module's image to make it "
+                        "suspendable",
                         name, blob->facts().unknown));
     else if (blob->facts().usesHeap)
       visit(name,
-            fmt::format("kernels of this program ({}) use malloc on the device, whose heap cannot be saved. The program goes "
-                        "on; give its kernels memory from cudaMalloc to have it suspended",
+            fmt::format("kernels of this program ({}) use malloc on the device, whose heap cannot be saved. The program goes on; use "
+                        "memory from cudaMalloc in its kernels to make it suspendable",
                         name));
     else if (on.session.sharedModules.isTorn(fromWire<CUmodule>(on.handles.get(api::Kind::MODULE, module))))
       visit(name,
-            fmt::format("several devices of this program share a __managed__ variable of {}, and one of them was reset since, so that "
-                        "a driver would put it elsewhere after a resume. The program goes on; use cudaMallocManaged to have it suspended",
+            fmt::format("several devices of this program share a __managed__ variable of {}, and one of them was reset since, so a driver "
+                        "would place it elsewhere after a resume. The program goes on; use cudaMallocManaged to make it suspendable",
                         name));
   }
 }
@@ -181,7 +180,7 @@ void obstacles(SessionState& session, const Obstacle& visit) {
   for (unsigned device : session.usedDevices()) visitUnsavable(session.of(device), visit);
 }
 
-// Of every loaded module, whether the program ever asked for it or not; one that it asked for may be there twice.
+// Of every loaded module, whether the program ever looked the variable up or not; a variable that it looked up may be listed twice.
 std::vector<ModuleVariable> variablesOf(SessionState& session) {
   std::vector<ModuleVariable> variables;
   for (unsigned device : session.usedDevices()) {
@@ -202,7 +201,7 @@ Rows save(SessionState& session) {
   return rows;
 }
 
-// So that whoever rounds its end up stays below the highest address.
+// The limit keeps the end of the range, also rounded up, below the highest address.
 bool isValid(const Row& row, uint64_t devices) {
   ModuleVariable variable = variableOf(row);
   return handleDevice(variable.module) < devices && variable.bytes <= deviceArenaBytes &&
@@ -216,11 +215,11 @@ void compare(SessionState& session, const Rows& rows) {
     ModuleVariable saved = variableOf(row);
     auto found = here.find({saved.module, saved.name});
     if (found == here.end())
-      fail(fmt::format("the snapshot keeps the variable {}, which no object of it makes", saved.name));
+      fail(fmt::format("the snapshot has the variable {}, which none of its objects creates", saved.name));
     auto& now = found->second;
     if (now.address != saved.address || now.bytes != saved.bytes)
-      fail(fmt::format("the variable {} lies at {:#x} ({} bytes) on this device, and the program knows it at {:#x} ({} "
-                       "bytes): the driver placed its module elsewhere, so this snapshot cannot be resumed here",
+      fail(fmt::format("the variable {} is at {:#x} ({} bytes) on this device, but the program knows it at {:#x} ({} bytes): the driver "
+                       "placed its module at another address, so this snapshot cannot be resumed here",
                        saved.name, now.address, now.bytes, saved.address, saved.bytes));
   }
 }
@@ -240,7 +239,7 @@ void write(SessionState& session, const Row& row, uint64_t offset, const std::by
 
 bool Modules::haveVariables(uint64_t address, uint64_t bytes) const {
   std::lock_guard lock(mutex);
-  // They lie side by side, and a range may go from one into the next.
+  // Variables may be adjacent, and a range may span several.
   uint64_t end = address + bytes;
   if (end < address) return false;
   for (bool found = true; found && address < end;) {

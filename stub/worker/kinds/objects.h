@@ -1,5 +1,5 @@
-// What a worker keeps of the objects of one GPU besides their handles, a structure a kind. Each is its kind's own: the files
-// module.cc, function.cc and array.cc beside this one change it, with the thread of that GPU.
+// A worker's state of the objects of one GPU besides their handles, one structure for each kind. Only its kind's file (module.cc,
+// function.cc, array.cc beside this one) changes a structure, on the thread of that GPU.
 #pragma once
 
 #include <cuda.h>
@@ -20,19 +20,19 @@ struct ModuleVariable {
 };
 
 struct Modules {
-  std::unordered_map<uint64_t, uint64_t> blobs;             // virtual handle to the blob of its image
-  std::unordered_map<uint64_t, ModuleVariable> variables;   // those the program asked for, by virtual handle
+  std::unordered_map<uint64_t, uint64_t> blobs;             // module's virtual handle to the number of its image
+  std::unordered_map<uint64_t, ModuleVariable> variables;   // those that the program has looked up, by virtual handle
   mutable std::mutex mutex;  // a leaf: held to change `variables`, and to read them on another GPU's thread
 
-  // Any thread. Whether these cover [address, address + bytes).
+  // Any thread. Whether the variables cover [address, address + bytes).
   bool haveVariables(uint64_t address, uint64_t bytes) const;
 };
 
-// What a launch needs of its GPU that not every GPU has. A snapshot keeps it: another GPU must have it too.
+// What a launch needs of its GPU that not every GPU has. A snapshot keeps it, because after a resume the GPU must have it too.
 struct LaunchNeed {
-  uint64_t blocks = 0;                    // at once, because the launch was cooperative; else 0
-  uint64_t threads = 0, sharedBytes = 0;  // of a block; shared: what the launch adds
-  uint64_t clusterBlocks = 0;             // of a cluster; 0: it has none
+  uint64_t blocks = 0;                    // to run at once, for a cooperative launch; else 0
+  uint64_t threads = 0, sharedBytes = 0;  // of a block; shared: dynamic, as given by the launch
+  uint64_t clusterBlocks = 0;             // of a cluster; 0: no cluster
 };
 
 struct FunctionInfo {
@@ -40,16 +40,16 @@ struct FunctionInfo {
   CUfunction real = nullptr;
   uint32_t parameterBytes = 0;
   std::vector<uint32_t> parameterOffsets;
-  bool hasClusters = false;  // of every launch
-  std::vector<LaunchNeed> needs;  // of its launches so far: those with most blocks
+  bool hasClusters = false;  // in every launch
+  std::vector<LaunchNeed> needs;  // of its launches so far: those that no other one covers
   std::string name;
 };
 using Functions = std::unordered_map<uint64_t, FunctionInfo>;  // by virtual handle
 
-// An array as bytes: rows of elements, or blocks of them, without gaps, slice after slice. A mipmapped array, and an array of several
-// planes, has no rows: its parts have.
+// An array as bytes: rows of elements, or of blocks of elements, without gaps, slice after slice. A mipmapped array, and an array of
+// several planes, has no rows: its parts have.
 struct ArrayInfo {
-  uint64_t whole = 0;  // virtual handle of what it is a part of; 0: of nothing
+  uint64_t whole = 0;  // virtual handle of the array to which this part belongs; 0: not a part
   uint64_t rowBytes = 0, rows = 0, slices = 0;
   bool isMapped = false;  // its memory is what the program maps to it (tile-state.h)
   uint64_t bytes() const { return isMapped ? 0 : rowBytes * rows * slices; }

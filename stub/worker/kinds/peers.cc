@@ -1,8 +1,8 @@
 // Access of one GPU to another's memory.
 //
-// Leased memory is accessible to every GPU of the session that reaches it, whatever the program has enabled: the driver copies it
-// between GPUs in no other way (device-leases.h). What lies elsewhere, as arrays, is accessible to another GPU once the contexts say
-// so; variables of modules never are (docs/facts.md).
+// Leased memory is accessible to every GPU of the session that can reach it, whatever the program has enabled: the driver needs that to
+// copy between GPUs (device-leases.h). Other memory, such as arrays, is accessible to another GPU once access is enabled between the
+// contexts; variables of modules never are (docs/facts.md).
 #include <bitset>
 
 #include "cuda-handlers.h"
@@ -12,7 +12,7 @@ namespace vgpu::stub {
 
 namespace {
 
-// The devices whose memory the GPU's context has access to: a bit each.
+// A bit for each device whose memory the GPU's context can access.
 struct Peers : std::bitset<maxDevices> {};
 
 }  // namespace
@@ -24,7 +24,7 @@ CUresult peerAccess(Execution& on, const api::FrameReader<api::Cuda::PeerAccessP
   if (CUresult refused = on.session.use(p.getPeer())) return refused;
   CUcontext peer = on.session.of(p.getPeer()).gpu.context.get();
   CUresult result = CUDA_SUCCESS;
-  if (peer != on.gpu.context.get())  // else it is one GPU in the place of both
+  if (peer != on.gpu.context.get())  // otherwise both devices are one GPU here
     result = p.getEnabled() ? on.driver.cuCtxEnablePeerAccess(peer, 0) : on.driver.cuCtxDisablePeerAccess(peer);
   if (result == CUDA_SUCCESS) isEnabled.flip();
   return result;

@@ -1,5 +1,5 @@
-// Physical memory that the program maps itself: a snapshot keeps the bytes of each object. Those of one that another session
-// gives (shared.cc) are in that one's snapshot; if that one has let go of it, in the snapshot of a session that has it still.
+// Physical memory that the program maps itself: a snapshot keeps the bytes of each object. Bytes of an object that another session gives
+// (shared.cc) are in that session's snapshot; if that session has released it, in the snapshot of a session that still has it.
 #include <fmt/format.h>
 
 #include <set>
@@ -20,7 +20,7 @@ CUresult physicalCreate(Execution& on, const api::FrameReader<api::Cuda::Physica
 }
 
 CUresult physicalRelease(Execution& on, const api::FrameReader<api::Cuda::PhysicalReleaseParams>& p, Reply&) {
-  if (on.session.tiles.uses(p.getPhysical())) return CUDA_ERROR_NOT_READY;  // the client asks again
+  if (on.session.tiles.uses(p.getPhysical())) return CUDA_ERROR_NOT_READY;  // the client tries again
   on.session.endSharing(api::Kind::PHYSICAL, p.getPhysical());
   return on.session.physical.release(p.getPhysical());
 }
@@ -49,10 +49,10 @@ namespace {
 enum class Whose : uint64_t {
   own,
   other,     // another session saves and gives it, or another row of this one
-  inherited  // had from others, and this session saves and gives it
+  inherited  // from a session that has released it; this session saves and gives it
 };
 
-// A row: one object, its bytes once, however often it is mapped; the name by which it was had from others, if it was.
+// A row: one object; its bytes are saved once, however often it is mapped. `name`: under which it came from another session, if it did.
 struct Saved {
   uint64_t handle = 0, bytes = 0;
   Whose whose = Whose::own;
@@ -74,7 +74,7 @@ Rows save(SessionState& session) {
   return rows;
 }
 
-// Also of the rows that are the same memory as an inherited one's.
+// The names cover also the rows that are the same memory as an inherited object.
 void prepare(SessionState& session, const Rows& rows) {
   std::set<SharedName> inherited;
   for (auto& row : rows)

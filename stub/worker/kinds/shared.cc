@@ -1,5 +1,5 @@
-// What sessions of one user share: memory, events, and physical memory that the program maps. What one gives has a name, by which
-// the daemon finds it for another (stub/worker/exchange.h). The daemon is asked on the thread of slow calls.
+// What sessions of one user share: memory, events, and physical memory that the program maps. A shared object has a name, by which the
+// daemon finds it for other sessions (stub/worker/exchange.h). Calls to the daemon are made on the thread of slow calls.
 #include <cstring>
 #include <memory>
 
@@ -22,7 +22,7 @@ CUresult uuidOf(const Driver& driver, unsigned device, std::array<std::byte, 16>
   return CUDA_SUCCESS;
 }
 
-// The session's device that is that GPU.
+// The session's device with that GPU's UUID.
 std::optional<unsigned> deviceOf(SessionState& session, const std::array<std::byte, 16>& uuid) {
   for (unsigned device = 0; device < session.deviceCount(); ++device) {
     std::array<std::byte, 16> known{};
@@ -31,20 +31,20 @@ std::optional<unsigned> deviceOf(SessionState& session, const std::array<std::by
   return std::nullopt;
 }
 
-// Descriptors that end if the call that has them does not give them away.
+// Owns the descriptors, so that they are closed unless the call passes them on.
 std::vector<kj::AutoCloseFd> owned(const std::vector<DeviceLeases::Part>& parts) {
   std::vector<kj::AutoCloseFd> descriptors;
   for (auto& part : parts) descriptors.emplace_back(part.descriptor);
   return descriptors;
 }
 
-// What the thread of slow calls has of a shared object: what is known of it, and the descriptors of its memory.
+// What is passed to and from the thread of slow calls: a shared object, and the descriptors of its memory.
 struct Passed {
   SharedObject object;
   std::vector<kj::AutoCloseFd> parts;
 };
 
-// The rest of a call that gives an object by a name. `undo` if the name is taken, which an honest program's is not.
+// The rest of a call that publishes an object. Calls `undo` if the name is in use, which does not happen to an honest program.
 SlowCall publishing(Execution& on, uint64_t handle, const SharedName& name, SharedObject object,
                     std::vector<kj::AutoCloseFd> parts, std::function<void()> undo) {
   auto given = std::make_shared<Passed>(Passed{std::move(object), std::move(parts)});
@@ -62,8 +62,8 @@ SlowCall publishing(Execution& on, uint64_t handle, const SharedName& name, Shar
   return {work, end};
 }
 
-// The rest of a call that takes the object of a name, of kind `wanted`, as one of `kind`: `take` is called on the GPU's thread
-// with the descriptors.
+// The rest of a call that opens a published object of kind `wanted`, as an object of `kind`: `take` is called on the GPU's thread with the
+// descriptors.
 SlowCall opening(Execution& on, api::Kind wanted, api::Kind kind, uint64_t handle, const SharedName& name,
                  std::function<CUresult(const SharedObject&, const std::vector<kj::AutoCloseFd>&)> take) {
   auto taken = std::make_shared<Passed>();
@@ -80,7 +80,7 @@ SlowCall opening(Execution& on, api::Kind wanted, api::Kind kind, uint64_t handl
     if (result != CUDA_SUCCESS) return result;
     result = take(taken->object, taken->parts);
     if (result == CUDA_SUCCESS) {
-      session.residue = "its session has opened what another session gave";
+      session.residue = "its session has opened an object that another session shares";
       session.sharedNames.add(kind, handle, name, false);
     } else {
       session.exchange->close(name);
@@ -124,7 +124,7 @@ CUresult sharedFind(Execution& on, const api::FrameReader<api::Cuda::SharedFindP
   reply.putOff({work, [&session = on.session, found](CUresult result, Reply& late) {
                   if (result != CUDA_SUCCESS) return result;
                   auto device = found->kind == api::Kind::EVENT ? 0u : deviceOf(session, found->device);
-                  if (!device) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;  // a GPU that this session does not have
+                  if (!device) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;  // this session does not have the GPU
                   auto results = late.init<api::Cuda::SharedFindResults>();
                   results.setKind(static_cast<uint32_t>(found->kind));
                   results.setDevice(*device);
@@ -199,7 +199,7 @@ CUresult streamWaitShared(Execution& on, const api::FrameReader<api::Cuda::Strea
 
 namespace {
 
-// The rest of a call that gives a physical object of this session's GPU.
+// The rest of a call that publishes a physical object of this session's GPU.
 CUresult publishPhysical(Execution& on, uint64_t physical, const SharedName& name, Reply& reply) {
   SharedObject object{.kind = api::Kind::PHYSICAL};
   int descriptor = -1;
@@ -212,8 +212,8 @@ CUresult publishPhysical(Execution& on, uint64_t physical, const SharedName& nam
   return CUDA_SUCCESS;
 }
 
-// Of a restored session that has inherited it (shared-names.h): makes it and gives it to the others, or takes it from its own
-// first object.
+// In a restored session that has inherited the object (shared-names.h): the first time, creates it and publishes it for the others; later,
+// imports it from this session's first object.
 CUresult makeInherited(Execution& on, uint64_t physical, uint64_t bytes, const SharedName& name, Reply& reply) {
   const uint64_t first = on.session.sharedNames.firstOf(name, physical);
   if (first == physical) {

@@ -1,4 +1,4 @@
-// Streams, and waiting for them: the GPU itself writes that it has come to a place, so the worker is not on the return path.
+// Streams, and waiting for them: the GPU itself writes the completion word, so the worker is not on the return path.
 #include "cuda-handlers.h"
 
 namespace vgpu::stub {
@@ -13,7 +13,7 @@ CUresult ctxSynchronize(Execution& on, const api::FrameReader<api::Cuda::CtxSync
   return on.signalAfterAll(on.shared().slot(on.slotIndex()).done, on.sequence());
 }
 
-// A stream that is done has printed: the program's next launch is told of that.
+// A finished stream may have printed: reports the text to the program's next launch.
 CUresult streamQuery(Execution& on, const api::FrameReader<api::Cuda::StreamQueryParams>& p, Reply&) {
   auto stream = fromWire<CUstream>(on.handles.getOrNull(api::Kind::STREAM, p.getHStream()));
   CUresult state = on.driver.cuStreamQuery(stream);
@@ -23,7 +23,7 @@ CUresult streamQuery(Execution& on, const api::FrameReader<api::Cuda::StreamQuer
   return CUDA_SUCCESS;
 }
 
-// Whoever waits for the device waits for what the stream was given, too.
+// A later wait for the device must also wait for this stream's work.
 CUresult streamDestroy(Execution& on, const api::FrameReader<api::Cuda::StreamDestroyParams>& p, Reply&) {
   auto stream = fromWire<CUstream>(on.handles.get(api::Kind::STREAM, p.getHStream()));
   if (CUresult error = on.gpu.progress.joinDestroyed(p.getHStream())) return error;

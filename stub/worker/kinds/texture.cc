@@ -1,4 +1,4 @@
-// Texture and surface objects. The program holds the device's numbers of them: texture-handles.h.
+// Texture and surface objects. The program keeps the device's numbers of them: texture-handles.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,9 +14,9 @@ namespace vgpu::stub {
 
 namespace {
 
-TextureHandles& texturesOf(Execution& on) { return on.kept.of<TextureHandles>(on.driver); }
+TextureHandles& texturesOf(Execution& on) { return on.kept.of<TextureHandles>(on.driver, on.session.physical, on.device()); }
 
-// What memory the program names must be its own: the device would read anybody's.
+// Memory that the program names must be its own: the device would read any memory.
 bool isOwn(Execution& on, const CUDA_RESOURCE_DESC& resource) {
   if (resource.resType != CU_RESOURCE_TYPE_LINEAR && resource.resType != CU_RESOURCE_TYPE_PITCH2D) return false;
   if (resource.resType == CU_RESOURCE_TYPE_LINEAR) return on.ownsMemory(resource.res.linear.devPtr, resource.res.linear.sizeInBytes);
@@ -28,8 +28,8 @@ bool isOwn(Execution& on, const CUDA_RESOURCE_DESC& resource) {
   return row <= deviceArenaBytes && bytes <= deviceArenaBytes && on.ownsMemory(rows.devPtr, static_cast<uint64_t>(bytes));
 }
 
-// What an object is over: the program's description with the driver's handles in it, and the virtual handle of the array or mipmapped
-// array; 0: it is memory.
+// An object's resource: the program's description with the driver's handles in it, and the virtual handle of the array or mipmapped array;
+// 0: it is memory.
 struct Resource {
   CUDA_RESOURCE_DESC described{};
   uint64_t image = 0;
@@ -52,7 +52,7 @@ TextureHandles::IsThere isThere(Execution& on, const Resource& resource) {
   return [&on, resource] { return resource.image == 0 ? isOwn(on, resource.described) : on.arrays.find(resource.image).has_value(); };
 }
 
-// A launch that was posted before finds it: the driver would give its number to the next object at once.
+// Deferred, because a launch posted before may use the object: the driver would give its number to the next object at once.
 CUresult destroyLater(Execution& on, uint64_t handle, bool surface) {
   auto object = texturesOf(on).take(handle, surface);
   if (!object) return CUDA_ERROR_INVALID_HANDLE;
@@ -121,7 +121,7 @@ Rows save(SessionState& session) {
 }
 
 bool isValid(const Row& row, uint64_t devices) {
-  constexpr uint64_t most = 1 << 20;  // that a restore may have to pass over: texture-handles.h
+  constexpr uint64_t most = 1 << 20;  // a restore may have to make placeholders for all of them: texture-handles.h
   return numberIn(row, 1) < devices && numberIn(row, 2) <= most;
 }
 
@@ -133,7 +133,7 @@ void prepare(SessionState& session, const Rows& rows) {
 
 void compare(SessionState& session, const Rows& rows) {
   for (unsigned device : session.usedDevices())
-    require(session.driver, texturesOf(session.select(device)).finishRestore(), "making textures and surfaces again");
+    require(session.driver, texturesOf(session.select(device)).finishRestore(), "recreating textures and surfaces");
   for (auto& row : rows) {
     auto& live = texturesOf(session.of(deviceOf(row))).live();
     uint64_t handle = numberIn(row, 0);
@@ -141,10 +141,10 @@ void compare(SessionState& session, const Rows& rows) {
     const char* kind = saved.surface ? "surface" : "texture";
     auto found = live.find(handle);
     if (found == live.end())
-      fail(fmt::format("the snapshot keeps the {} {:#x}, which no object of it makes", kind, handle));
+      fail(fmt::format("the snapshot has the {} {:#x}, which none of its objects creates", kind, handle));
     if (found->second.value != saved.value)
-      fail(fmt::format("the {} {:#x} has the number {} on this device, and the program knows it by {}: the driver gives "
-                       "numbers in another order, so this snapshot cannot be resumed here",
+      fail(fmt::format("the {} {:#x} has the handle {} on this device, but the program knows it by {}: the driver gives handles in another "
+                       "order, so this snapshot cannot be resumed here",
                        kind, handle, found->second.value, saved.value));
   }
 }

@@ -1,4 +1,4 @@
-// Parameters of graph nodes by the structure for all types, and those of the nodes that a capture makes.
+// Graph nodes' parameters in the structure for all types (cudaGraphNodeParams), and those of nodes that a capture makes.
 #include <functional>
 
 #include "graph-nodes.h"
@@ -51,7 +51,7 @@ cudaGraphNodeParams anyChild(cudaGraph_t child) {
   return parameters;
 }
 
-// The node, changed, and its copy in an executable graph, changed.
+// Changes the node, and its copy in an executable graph.
 void change(cudaGraphNodeParams made, cudaGraphNodeParams changed, const std::function<void()>& show) {
   if (SAY(cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &made)) != cudaSuccess) return;
   SAY(cudaGraphInstantiate(&executable, graph, 0));
@@ -252,7 +252,7 @@ SECTION(reserved) {
   }
 }
 
-// What capturing makes of calls.
+// Nodes that captured calls become.
 namespace {
 
 cudaGraphNode_t captured() {

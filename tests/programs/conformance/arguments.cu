@@ -1,4 +1,4 @@
-// Which of several wrong arguments a function of the runtime looks at first, and what it ignores.
+// Which of several wrong arguments a runtime function checks first, and which it ignores.
 #include "conformance.h"
 
 __device__ int variable[4];
@@ -68,7 +68,7 @@ SECTION(textures) {
   for (auto& kind : kinds)
     for (int type : {0, 1, 2, 3}) {
       const auto element = cudaChannelFormatDesc{kind[1], kind[2], kind[3], kind[4], cudaChannelFormatKind(kind[0])};
-      if (kind[0] > 2 && type > 1) continue;  // of plain memory the driver refuses these
+      if (kind[0] > 2 && type > 1) continue;  // the driver refuses these for plain memory
       cudaResourceDesc resource{};
       resource.resType = cudaResourceType(type);
       if (type == 0) CHECK(cudaMallocArray(&resource.res.array.array, &element, 16, 16));
@@ -118,7 +118,7 @@ SECTION(registered) {
   for (uintptr_t address : {last, users - 4096}) SAY(cudaHostRegister((void*)address, 8192, 0));
 }
 
-// Memory that is freed in a stream is not the program's any more, whether the stream has come there or not.
+// Memory that is freed in a stream is invalid at once, even before the stream reaches the free.
 SECTION(freed) {
   void* memory = nullptr;
   cudaStream_t stream;

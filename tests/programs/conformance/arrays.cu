@@ -1,4 +1,4 @@
-// Arrays by the runtime: what they are, what memory they would take, and copies of runs that go through their rows.
+// Arrays by the runtime: properties, memory requirements, and copies of runs (cudaMemcpyToArray), which continue in the next row.
 #include "numbers.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // the copies of runs
@@ -134,7 +134,7 @@ SECTION(sparse) {
   SAY(cudaGetLastError());
 }
 
-// From a place on, through the rest of the row and the rows behind it.
+// From a position to the end of the row and on through the next rows.
 SECTION(runs) {
   setUp();
   SAY(cudaMemcpyToArray(array, 8, 1, host, 12, cudaMemcpyHostToDevice));
@@ -162,7 +162,7 @@ SECTION(runs) {
 SECTION(wrongRuns) {
   setUp();
   SAY(cudaMemcpyToArray(array, 0, 0, host, 132, cudaMemcpyHostToDevice));
-  show(array);  // whether what has room was copied
+  show(array);  // whether the part that fits was copied
   SAY(cudaMemcpyToArray(array, 0, 3, host, 36, cudaMemcpyHostToDevice));
   SAY(cudaMemcpyToArray(array, 32, 0, host, 4, cudaMemcpyHostToDevice));
   SAY(cudaMemcpyToArray(array, 2, 0, host, 4, cudaMemcpyHostToDevice));
@@ -197,7 +197,7 @@ SECTION(wrongRuns) {
   SAY(cudaGetLastError());
 }
 
-// Copies begin and end at bytes, also within an element.
+// Copies begin and end at any byte, also within an element.
 SECTION(bytes) {
   setUp();
   const auto of = [](void* memory) { return static_cast<unsigned char*>(memory); };
@@ -230,7 +230,7 @@ SECTION(bytes) {
   SAY(cudaGetLastError());
 }
 
-// A number that is no direction.
+// A number that is not a direction.
 SECTION(noDirection) {
   setUp();
   for (int number : {5, -1}) {
@@ -248,7 +248,7 @@ SECTION(noDirection) {
   SAY(cudaGetLastError());
 }
 
-// Of numbers that are more than there is, and sums of them.
+// Sizes that exceed the array, and sums that overflow.
 SECTION(sizesOfRuns) {
   setUp();
   int got[33] = {};
@@ -291,7 +291,7 @@ SECTION(rectangles) {
   SAY(cudaGetLastError());
 }
 
-// Elements of different sizes, and of the same size and different formats.
+// Elements of different sizes, and of the same size with different formats.
 SECTION(betweenFormats) {
   setUp();
   CHECK(cudaMemcpy2DToArray(array, 0, 0, host, 32, 32, height, cudaMemcpyHostToDevice));
@@ -357,7 +357,7 @@ SECTION(surfaces) {
   SAY(cudaGetSurfaceObjectResourceDesc(&got, surface));
   VALUE(got.resType);
   VALUE(got.res.array.array == written);
-  resource.res.array.array = array;  // which has no surfaces
+  resource.res.array.array = array;  // the array does not allow surfaces
   cudaSurfaceObject_t second = 0;
   SAY(cudaCreateSurfaceObject(&second, &resource));
   resource.resType = cudaResourceTypeLinear;
@@ -388,7 +388,7 @@ SECTION(linearTextures) {
   SAY(cudaGetLastError());
 }
 
-// Nothing where something must be: one in a section, as the driver may look there.
+// Null for a required pointer: one per section, because the driver may crash.
 #define NOTHING(name, call)                                  \
   SECTION(name) {                                            \
     setUp();                                                 \

@@ -1,4 +1,4 @@
-// Batches of copies by the runtime: what they copy, and what is wrong with one.
+// Batches of copies by the runtime: what they copy, and their errors.
 #include "numbers.h"
 
 __global__ void add(int* to, int value) { *to += value; }
@@ -29,7 +29,7 @@ cudaMemcpyAttributes inOrder(cudaMemcpySrcAccessOrder order = cudaMemcpySrcAcces
   return attributes;
 }
 
-// One copy of 16 bytes of `words` to `others`, in which one thing is changed.
+// A copy of 16 bytes from `words` to `others`, in which one thing is changed.
 struct Batch {
   void* to[4] = {others, others + 8, others + 16, others + 24};
   const void* from[4] = {words + 1, words + 2, words + 3, words + 4};
@@ -82,7 +82,7 @@ SECTION(copies) {
   SAY(cudaStreamSynchronize(stream));
   ARRAY(others, 32);
   clear();
-  batch.from[0] = host + 10, batch.from[1] = pinned + 10, batch.from[2] = words + 10;  // to the device, from everywhere
+  batch.from[0] = host + 10, batch.from[1] = pinned + 10, batch.from[2] = words + 10;  // to the device, from every kind of memory
   batch.to[3] = host + 100, batch.from[3] = words + 50;
   batch.sizes[0] = 4, batch.sizes[1] = 6, batch.sizes[2] = 32;
   SAY(batch.copy());
@@ -90,7 +90,7 @@ SECTION(copies) {
   ARRAY(others, 32);
   ARRAY(host + 99, 6);
   clear();
-  batch.to[0] = pinned, batch.from[0] = words + 3;  // and to everywhere
+  batch.to[0] = pinned, batch.from[0] = words + 3;  // and to every kind
   batch.to[1] = host, batch.from[1] = pinned + 20;
   batch.to[2] = pinned + 8, batch.from[2] = host + 20;
   batch.to[3] = host + 8, batch.from[3] = host + 30;
@@ -131,12 +131,12 @@ SECTION(attributes) {
   batch.attributes[0] = inOrder(static_cast<cudaMemcpySrcAccessOrder>(-1));
   SAY(batch.copy());
   batch.attributes[0] = inOrder();
-  batch.attributes[3] = inOrder(cudaMemcpySrcAccessOrderInvalid);  // the last copy's
+  batch.attributes[3] = inOrder(cudaMemcpySrcAccessOrderInvalid);  // for the last copy
   clear();
   SAY(batch.copy());
   SAY(cudaStreamSynchronize(stream));
   ARRAY(others, 32);
-  // Hints are for memory that has no place of its own.
+  // Location hints only apply to memory without a fixed location.
   batch.attributes[3] = inOrder();
   batch.attributes[0].srcLocHint = {cudaMemLocationTypeDevice, 99};
   SAY(batch.copy());
@@ -189,14 +189,14 @@ SECTION(wrongCopies) {
   clear();
   SAY(batch.copy());
   SAY(cudaStreamSynchronize(stream));
-  ARRAY(others, 32);  // whether those before it were copied
+  ARRAY(others, 32);  // whether the earlier copies were made
   batch = Batch();
   batch.from[1] = nullptr;
   SAY(batch.copy());
   batch.sizes[1] = 0;
   SAY(batch.copy());
   batch = Batch();
-  batch.to[0] = others + 1;  // next to what is read, and the same place
+  batch.to[0] = others + 1;  // adjacent to the source, and equal to it
   batch.from[0] = others;
   batch.from[1] = batch.to[1];
   SAY(batch.copy());
@@ -250,7 +250,7 @@ SECTION(managed) {
   SAY(cudaStreamSynchronize(stream));
 }
 
-// What a capture makes of a batch: nodes, or an error.
+// How a batch is captured: as nodes, or with an error.
 static void capture(cudaMemcpySrcAccessOrder order) {
   setUp();
   Batch batch;
@@ -330,7 +330,7 @@ SECTION(boxesOfArrays) {
   CHECK(cudaMallocArray(&other, &format, 8, 4));
   CHECK(cudaMallocArray(&ofShorts, &narrow, 8, 4));
   CHECK(cudaMalloc3DArray(&deep, &format, make_cudaExtent(4, 4, 4), 0));
-  // Widths and lengths of rows count elements.
+  // Widths and row lengths count elements.
   cudaMemcpy3DBatchOp in[] = {box(part(plane, 1, 1), memory(words, 4), 3, 2),
                               box(part(deep, 0, 1, 2), memory(words + 32, 4, 4), 4, 2, 2)};
   SAY(cudaMemcpy3DBatchAsync(2, in, 0, stream));
@@ -351,7 +351,7 @@ SECTION(boxesOfArrays) {
   SAY(cudaMemcpy3DBatchAsync(1, &wrong, 0, stream));
   wrong = box(memory(others), part(plane, ~size_t{0}, 0), 3, 1);
   SAY(cudaMemcpy3DBatchAsync(1, &wrong, 0, stream));
-  wrong = box(memory(others), part(plane, size_t{1} << 62, 0), 3, 1);  // four times that is 0
+  wrong = box(memory(others), part(plane, size_t{1} << 62, 0), 3, 1);  // four times that is 0 modulo 2^64
   SAY(cudaMemcpy3DBatchAsync(1, &wrong, 0, stream));
   wrong = box(memory(others), part(plane), (size_t{1} << 62) + 1, 1);
   SAY(cudaMemcpy3DBatchAsync(1, &wrong, 0, stream));
@@ -432,7 +432,7 @@ SECTION(wrongBoxes) {
   SAY(cudaGetLastError());
 }
 
-// The second of three is wrong: whether the first was copied.
+// The second of three copies is wrong: whether the first was made.
 SECTION(wrongAmongRight) {
   setUp();
   cudaMemcpy3DBatchOp all[] = {box(memory(others), memory(words + 1), 4), box(memory(others + 1), memory(words + 2), 4),
@@ -451,7 +451,7 @@ SECTION(wrongAmongRight) {
   ARRAY(others, 4);
 }
 
-// Nothing where something must be: one in a section, as the driver may look there.
+// Null for a required pointer: one per section, because the driver may crash.
 #define NOTHING(name, call) \
   SECTION(name) {           \
     setUp();                \

@@ -1,11 +1,11 @@
-// Stream capture: the modes, what each forbids, joins, and every way to break a capture.
+// Stream capture: the modes, the calls that each forbids, joins, and every way to invalidate a capture.
 #include <thread>
 
 #include "conformance.h"
 
 __global__ void add(int* value) { *value += 1; }
 
-static cudaStream_t first, second, blocking;  // the first two do not block
+static cudaStream_t first, second, blocking;  // `first` and `second` are non-blocking
 static int* values;
 static cudaEvent_t event, outside;
 static cudaGraph_t graph;
@@ -74,7 +74,7 @@ SECTION(unknownMode) {
   SAY(cudaStreamIsCapturing(first, nullptr));
 }
 
-// Each unsafe call in a capture of its own.
+// Each unsafe call in a new capture.
 template <typename Call>
 static void inCapture(const char* what, Call&& call, cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal) {
   CHECK(cudaStreamBeginCapture(first, mode));
@@ -183,7 +183,7 @@ SECTION(joins) {
   SAY(cudaStreamWaitEvent(first, event, 0));
   end(first);
   STATUS(second);
-  // Not joined.
+  // Not joined back.
   SAY(cudaStreamBeginCapture(first, cudaStreamCaptureModeRelaxed));
   SAY(cudaEventRecord(event, first));
   SAY(cudaStreamWaitEvent(second, event, 0));

@@ -1,4 +1,4 @@
-// Launches in clusters: how large one may be, how many run at once, and what is refused.
+// Launches in clusters: how large clusters may be, how many run at once, and which launches are refused.
 #include "conformance.h"
 
 #include <cooperative_groups.h>
@@ -117,7 +117,7 @@ SECTION(ranks) {
   for (unsigned rank : found) VALUE(rank);
 }
 
-// Required of a kernel by a call, as by __cluster_dims__.
+// A kernel's required cluster size, set by a call instead of __cluster_dims__.
 SECTION(required) {
   unsigned* ranks = nullptr;
   CHECK(cudaMalloc(&ranks, 8 * sizeof *ranks));

@@ -1,4 +1,4 @@
-// Libraries of code by the runtime: loading, kernels, variables, and what launches of such kernels do.
+// Code libraries by the runtime: loading, kernels, variables, and launches of such kernels.
 #include <string>
 
 #include "numbers.h"
@@ -98,7 +98,7 @@ SECTION(loading) {
   SAY(cudaGetLastError());
 }
 
-// What cannot be translated, when it is used.
+// An image that cannot be compiled, when it is used.
 SECTION(broken) {
   for (const char* image : {"", "nonsense", ".version 99.0\n.target sm_75\n.address_size 64\n",
                             ".version 7.5\n.target sm_999\n.address_size 64\n", wrong}) {
@@ -121,7 +121,7 @@ SECTION(broken) {
   }
 }
 
-// Whether the program is told of it, and when.
+// Whether the log reports it, and when.
 SECTION(brokenLog) {
   static char log[4096];
   cudaJitOption options[] = {cudaJitErrorLogBuffer, cudaJitErrorLogBufferSizeBytes};
@@ -144,10 +144,10 @@ SECTION(files) {
   SAY(load("/nowhere/at-all"));
   SAY(load(""));
   SAY(load("/"));
-  SAY(load(path));  // it is empty
+  SAY(load(path));  // the file is empty
   put("nonsense", 8);
   SAY(load(path));
-  put(text, std::strlen(text));  // with nothing behind it
+  put(text, std::strlen(text));  // without a final zero
   SAY(load(path));
   CHECK(unlink(path) == 0 ? cudaSuccess : cudaErrorUnknown);
   SAY(cudaLibraryGetKernel(&kernel, library, "nothing"));
@@ -313,11 +313,11 @@ SECTION(variables) {
   cudaPointerAttributes attributes{};
   SAY(cudaPointerGetAttributes(&attributes, address));
   VALUE(attributes.type);
-  // Its address is no symbol.
+  // Its address is not a symbol.
   SAY(cudaMemcpyToSymbol(address, &value, sizeof value));
   SAY(cudaGetSymbolAddress(&again, address));
   SAY(cudaGetSymbolSize(&bytes, address));
-  // Each library has its own.
+  // Each library has its own variable.
   cudaLibrary_t other = nullptr;
   CHECK(loadText(&other, text));
   SAY(cudaLibraryGetGlobal(&again, &bytes, other, "counter"));
@@ -413,7 +413,7 @@ SECTION(unloading) {
   setUp();
   CHECK(cudaLibraryGetKernel(&kernel, library, "add"));
   SAY(launch(kernel, 2));
-  SAY(cudaLibraryUnload(library));  // with work on its way
+  SAY(cudaLibraryUnload(library));  // with pending work
   SAY(cudaStreamSynchronize(stream));
   VALUE(wordAt(words));
   SAY(loadText(&library, text));
@@ -423,7 +423,7 @@ SECTION(unloading) {
   VALUE(wordAt(words));
 }
 
-// Libraries are a process's, and there again after a reset.
+// Libraries belong to the process, and exist again after a reset.
 SECTION(afterReset) {
   setUp();
   void* address = nullptr;
@@ -442,7 +442,7 @@ SECTION(afterReset) {
   SAY(cudaLibraryUnload(library));
 }
 
-// Nothing where something must be: one in a section, as the driver may look there.
+// Null for a required pointer: one per section, because the driver may crash.
 #define NOTHING(name, call)                 \
   SECTION(name) {                           \
     setUp();                                \

@@ -1,5 +1,5 @@
-// Programs that print what CUDA answers to right and wrong uses alike, and no address, time or property of one GPU: the same
-// wherever they run. golden/ has what a GPU's own driver answers, and what is known to be otherwise in a session (README.md).
+// For programs that print CUDA's results for right and wrong uses, but no addresses, times or properties of one GPU: their output is the
+// same on every machine. golden/ has the results of a GPU's own driver, and the known differences in a session (README.md).
 #pragma once
 
 #include <sys/wait.h>
@@ -8,7 +8,7 @@
 
 #include "../driver-entry.h"
 
-// A part of a program, in a process of its own: what it breaks ends with it.
+// A part of a program that runs in its own process, so that a fault ends only the section.
 struct Section {
   const char* name;
   void (*run)();
@@ -38,13 +38,13 @@ Result say(const char* call, Result result) {
 }
 inline void sayValue(const char* what, int64_t value) { std::printf("%s: %s is %" PRId64 "\n", currentSection, what, value); }
 
-// A call of the runtime and its result; one of the driver; a number.
+// Prints a runtime call with its result; a driver call; a number.
 #define SAY(call) say(#call, call)
 #define SAYCU(name, ...) say(#name "(" #__VA_ARGS__ ")", findInDriver<decltype(&name)>(#name)(__VA_ARGS__))
 #define VALUE(expression) sayValue(#expression, static_cast<int64_t>(expression))
 
 int main() {
-  setvbuf(stdout, nullptr, _IOLBF, 0);  // what a section has said before it breaks
+  setvbuf(stdout, nullptr, _IOLBF, 0);  // so that output before a crash is not lost
   for (auto& section : sections()) {
     currentSection = section.name;
     pid_t child = fork();

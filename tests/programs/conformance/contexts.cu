@@ -1,4 +1,4 @@
-// Devices, contexts, limits and what the process has set.
+// Devices, contexts, limits and settings of the process.
 #include "conformance.h"
 
 SECTION(devices) {

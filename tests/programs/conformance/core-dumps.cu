@@ -1,4 +1,4 @@
-// What is set of core dumps of the GPU: of the process, before and after cuInit(), and of contexts.
+// Settings of GPU core dumps: of the process, before and after cuInit(), and of contexts.
 #include "conformance.h"
 
 static void showSizes(bool ofContext) {
@@ -119,7 +119,7 @@ SECTION(names) {
   showText(true, CU_COREDUMP_FILE);
 }
 
-// A context has what the process has when it is made.
+// A context has the process's settings at its creation.
 SECTION(contexts) {
   CHECK(cudaFree(nullptr));
   bool is = true;

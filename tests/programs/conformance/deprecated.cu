@@ -1,4 +1,4 @@
-// What CUDA has kept for old programs: contexts that are counted, and one launch on several devices.
+// Functions that CUDA keeps for old programs: reference-counted contexts, and one launch on several devices.
 #include <algorithm>
 
 #include "conformance.h"
@@ -99,7 +99,7 @@ SECTION(primary) {
   VALUE(active);
 }
 
-// A launch of `add` on device 0 in a stream of its own; what the cases below change of it.
+// A launch of `add` on device 0 in its own stream; the cases below change parts of it.
 struct Together {
   int* value = nullptr;
   int summand = 5;
@@ -115,7 +115,7 @@ struct Together {
     CHECK(cudaGetFuncBySymbol(&function, reinterpret_cast<const void*>(add)));
     launch = {function, 1, 1, 1, 1, 1, 1, 0, stream, arguments};
   }
-  // What the launch with one change answers.
+  // Prints the result of the launch with one change.
   template <typename Change>
   void changed(const char* what, Change change) {
     CUDA_LAUNCH_PARAMS other = launch;

@@ -1,4 +1,4 @@
-// Graphs that kernels launch and nodes that kernels change: what the host and a kernel are told.
+// Graphs that kernels launch and nodes that kernels change: the results for the host and for the kernels.
 #include "../kernel-node.h"
 #include "conformance.h"
 
@@ -115,7 +115,7 @@ SECTION(changes) {
   answered();
   SAY(cudaGraphLaunch(executable, stream));
   VALUE(first());
-  CHECK(cudaGraphDestroy(graph));  // the node stays in what was made of it
+  CHECK(cudaGraphDestroy(graph));  // the node remains in the executable graph
   setValue<<<1, 1>>>(node, 8, 7, error);
   VALUE(answered());
   SAY(cudaGraphLaunch(executable, stream));
@@ -234,7 +234,7 @@ SECTION(launchesByKernels) {
   nine.kernelParams = pointers;
   SAY(cudaGraphExecKernelNodeSetParams(launched, one, &nine));
   SAY(cudaGraphLaunch(launches, stream));
-  VALUE(first());  // what was set is not uploaded
+  VALUE(first());  // the change is not uploaded
   SAY(cudaGraphUpload(launched, stream));
   SAY(cudaGraphLaunch(launches, stream));
   VALUE(first());

@@ -1,4 +1,4 @@
-// When a kernel's code is on the device: asked, at the first use of each kind, and by request.
+// When a kernel's code is loaded: queried, at each kind of first use, and by request.
 #include "conformance.h"
 
 namespace {

@@ -1,5 +1,5 @@
-// Parameters of nodes that copy and fill, by the runtime: of rows, boxes, arrays and symbols; what is read of a node, what it and its copy
-// in an executable graph can be set to, and what a launch then does.
+// Parameters of copy and fill nodes by the runtime: rows, boxes, arrays and symbols; reading a node's parameters, changing them in the
+// graph and in an executable graph, and the result of a launch.
 #include "graph-nodes.h"
 
 __device__ int variable[4] = {10, 20, 30, 40};

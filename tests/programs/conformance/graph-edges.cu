@@ -1,10 +1,10 @@
-// Edges of graphs with ports: how a kernel may begin before the one that it depends on has ended.
+// Graph edges with ports: how a kernel may begin before the kernel that it depends on has ended.
 #include <algorithm>
 
 #include "../kernel-node.h"
 #include "conformance.h"
 
-// Of captured ones several run at a time.
+// Captured ones may run concurrently.
 __global__ void produce(int* to, int value) {
   cudaTriggerProgrammaticLaunchCompletion();
   atomicExch(&to[0], value);
@@ -45,7 +45,7 @@ static cudaError_t join(cudaGraphNode_t from, cudaGraphNode_t to, cudaGraphEdgeD
   return cudaGraphAddDependencies(graph, &from, &to, &data, 1);
 }
 
-// Kernels by the width of their block, which is 1 more for each that is captured; others by their type.
+// Names kernels by the width of their block, which is one larger for each captured kernel; other nodes by their type.
 static std::string nameOf(cudaGraphNode_t node) {
   cudaGraphNodeType type;
   CHECK(cudaGraphNodeGetType(node, &type));
@@ -243,7 +243,7 @@ static cudaError_t launch(cudaStream_t in, Attributes attributes = {}, void (*ke
   config.stream = in;
   config.attrs = attributes.all;
   config.numAttrs = attributes.count;
-  return cudaLaunchKernelEx(&config, kernel, values + 4, 2);  // apart from what is filled
+  return cudaLaunchKernelEx(&config, kernel, values + 4, 2);  // separate from the words that are filled
 }
 static void comesBehind(cudaStream_t waiting, cudaStream_t awaited) {
   CHECK(cudaEventRecord(event, awaited));
@@ -263,7 +263,7 @@ static void endCapture() {
   SAY(cudaGraphLaunch(executable, stream));
   SAY(cudaStreamSynchronize(stream));
 }
-// What the next node of a stream comes behind.
+// Prints the dependencies of a stream's next node.
 static void sayTail(cudaStream_t of) {
   cudaStreamCaptureStatus status;
   unsigned long long id;

@@ -1,5 +1,5 @@
-// Parameters of graph nodes by the runtime: what is read of a node, what it and its copy in an executable graph can be set to,
-// and what a launch then does. Copies and fills: graph-copies.cu.
+// Graph nodes' parameters by the runtime: reading them, changing them in the graph and in an executable graph, and the result of a launch.
+// Copies and fills: graph-copies.cu.
 #include "../memory-node.h"
 #include "graph-nodes.h"
 
@@ -22,7 +22,7 @@ SECTION(kernels) {
   VALUE(*static_cast<int*>(got.kernelParams[1]));
   run();
   WORDS(words, {0});
-  SAY(cudaGraphKernelNodeSetParams(node, &got));  // what was read can be set
+  SAY(cudaGraphKernelNodeSetParams(node, &got));  // parameters that were read can be set
   run();
   WORDS(words, {0});
   parameters = kernelNode(multiply, arguments);
@@ -32,7 +32,7 @@ SECTION(kernels) {
   SAY(cudaGraphKernelNodeGetParams(node, &got));
   VALUE(got.func == parameters.func);
   VALUE(*static_cast<int*>(got.kernelParams[1]));
-  launch();  // as it was instantiated
+  launch();  // unchanged since it was instantiated
   WORDS(words, {0});
   run();
   WORDS(words, {0});
@@ -53,7 +53,7 @@ SECTION(kernels) {
   parameters.func = host;
   SAY(cudaGraphExecKernelNodeSetParams(executable, node, &parameters));
   SAY(cudaGraphKernelNodeSetParams(node, &parameters));
-  launch();  // what was refused has changed nothing
+  launch();  // refused calls have changed nothing
   WORDS(words, {0});
 }
 
@@ -166,7 +166,7 @@ SECTION(events) {
   VALUE(got == later);
 }
 
-// An event that has yet to come, and one that was never recorded.
+// An event that is still pending, and one that was never recorded.
 SECTION(eventsToCome) {
   setUp();
   static volatile bool goesOn = false;
@@ -239,7 +239,7 @@ SECTION(children) {
   run();
   WORDS(words, {0});
   value = 100;
-  SAY(cudaGraphKernelNodeSetParams(inner, &parameters));  // the node has a copy
+  SAY(cudaGraphKernelNodeSetParams(inner, &parameters));  // the node has its own copy
   run();
   WORDS(words, {0});
   SAY(cudaGraphKernelNodeSetParams(copied, &parameters));
@@ -270,7 +270,7 @@ SECTION(children) {
   WORDS(words, {0});
 }
 
-// Every question of every type of node.
+// Every query of every type of node.
 SECTION(wrongTypes) {
   setUp();
   int value = 1, counter = 0;
@@ -361,7 +361,7 @@ SECTION(leftOut) {
   WORDS(others, {0});
 }
 
-// Other nodes than those that were instantiated: later ones, of another graph, and those of a clone.
+// Nodes other than those that were instantiated: later ones, ones of another graph, and those of a clone.
 SECTION(otherNodes) {
   setUp();
   cudaMemsetParams fill = fillOf(others, 3, 4, 3);
@@ -383,7 +383,7 @@ SECTION(otherNodes) {
   VALUE(got.value);
   SAY(cudaGraphMemsetNodeGetParams(copied, &got));
   VALUE(got.value);
-  // What is in an executable graph is its own.
+  // An executable graph keeps its own copy of a node.
   SAY(cudaGraphDestroyNode(node));
   launch();
   WORDS(others, {0});
@@ -410,7 +410,7 @@ SECTION(printed) {
   SAY(cudaGraphDebugDotPrint(graph, "", 0));
 }
 
-// Nothing where something must be: one in a section, as the driver may look there.
+// Null for a required pointer: one per section, because the driver may crash.
 #define NOTHING(name, call)                                                                                 \
   SECTION(name) {                                                                                           \
     setUp();                                                                                                \
@@ -446,14 +446,14 @@ NOTHING(nothingPrinted, cudaGraphDebugDotPrint(nullptr, "/dev/null", 0))
 NOTHING(nothingPath, cudaGraphDebugDotPrint(graph, nullptr, 0))
 NOTHING(nothingSymbol, cudaGraphMemcpyNodeSetParamsToSymbol(node, nullptr, words, 4, 0, cudaMemcpyDeviceToDevice))
 
-// A kernel that has parameters, and is given none.
+// A kernel with parameters that is given none.
 SECTION(kernelWithoutArguments) {
   setUp();
   cudaKernelNodeParams parameters = kernelNode(add, nullptr);
   SAY(cudaGraphAddKernelNode(&node, graph, nullptr, 0, &parameters));
 }
 
-// The graph of a child's node is the node's.
+// The graph of a child graph node belongs to the node.
 SECTION(ownedGraph) {
   setUp();
   cudaGraph_t child = nullptr, got = nullptr;

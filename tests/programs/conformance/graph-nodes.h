@@ -1,4 +1,4 @@
-// A graph, and memory for its nodes: what the programs about nodes' parameters share.
+// A graph and memory for its nodes, shared by the programs about nodes' parameters.
 #pragma once
 
 #include "numbers.h"
@@ -33,7 +33,7 @@ inline int wordAt(const int* place) {
   return value;
 }
 
-// Some of the words there.
+// Prints some of the words there.
 inline void sayWords(const char* what, const int* from, std::initializer_list<int> places) {
   std::printf("%s: %s at", currentSection, what);
   for (int place : places) std::printf(" %d", place);
@@ -43,7 +43,7 @@ inline void sayWords(const char* what, const int* from, std::initializer_list<in
 }
 #define WORDS(from, ...) sayWords(#from, from, __VA_ARGS__)
 
-// Runs the graph as it is now.
+// Runs the graph in its present state.
 inline void run() {
   cudaGraphExec_t made = nullptr;
   if (SAY(cudaGraphInstantiate(&made, graph, 0)) != cudaSuccess) return;

@@ -1,11 +1,11 @@
-// Changes of executable graphs by another graph: which nodes are taken for which, what is said of other shapes; child graphs, conditional
-// nodes and their bodies. What they do then is looked at by launching them.
+// Updates of executable graphs from another graph: how nodes are paired, and the errors for different shapes; child graphs, conditional
+// nodes and their bodies. Launches show the effect.
 #include "graph-updates.h"
 
 namespace {
 
-// ---- Graphs by their shape: "abC" are kernels a and b and a fill C, in the order of making, "ab cb" the edges from a to b and from c to
-// b. Each node gives a word of its own the value of `base` and its place.
+// ---- Graphs by shape: "abC" are kernels a and b and a fill C in creation order, "ab cb" the edges from a to b and from c to b. Each node
+// writes `base` plus its own position to its own word.
 struct Shape {
   Shape(const char* nodes, const char* edges, int base) : graph(newGraph()) {
     for (; *nodes != 0; ++nodes) {
@@ -26,7 +26,7 @@ struct Shape {
   std::string letters;
 };
 
-// What it does now, and for which node each of its first graph's was taken: what is missing without that one.
+// Launches it, and shows which node each of the first graph's nodes was paired with: the word that is missing when that node is disabled.
 void showShape(cudaGraphExec_t of, const Shape& first) {
   showWords("all", of, {0, 1, 2, 3});
   std::string pairs;
@@ -97,7 +97,7 @@ SECTION(twoParents) {
   updateShape("abcd", "ac bc ad bd", {{"abcd", "ac bc bd ad"}, {"abcd", "bc ac bd ad"}, {"bacd", "ac bc ad bd"}, {"abdc", "ac bc ad bd"}});
 }
 
-// A node that was taken out or added since, and what the graph itself says then.
+// Nodes removed or added since the instantiation, and an update from the graph itself.
 SECTION(changedItself) {
   setUp();
   Shape shape("abc", "ab bc", 10);
@@ -134,7 +134,7 @@ SECTION(cycle) {
   updateBy("of all", executable, shape.graph);
 }
 
-// What was left out stays so; what was set is set again.
+// Disabled nodes stay disabled; changed parameters are replaced.
 SECTION(leftOutBefore) {
   setUp();
   Shape first("aBc", "ab bc", 10), second("aBc", "ab bc", 20);
@@ -158,7 +158,7 @@ SECTION(precedence) {
      {"AbcDef", "ab bc de ef"}, {"aBcDef", "ab bc de ef"}, {"AbcdEf", "ab bc de ef"}, {"abCdef", "ab bc de ef ad"}, {"abcdeF", "ab bc de ef da"}});
 }
 
-// Edges and nodes that are gone have left the order of the rest.
+// Removed edges and nodes do not affect the order of the rest.
 SECTION(orders) {
   setUp();
   auto test = [](const char* what, Shape& first, Shape& second) {
@@ -445,7 +445,7 @@ SECTION(bodyOrders) {
   showWords("without the first", executable, {0, 1});
 }
 
-// ---- Nodes of every type by the structure for all.
+// ---- Nodes of every type in the structure for all types.
 SECTION(anyNodes) {
   setUp();
   static int counter;

@@ -1,4 +1,4 @@
-// Graphs and executable graphs of which each is changed by another: what the programs about changes share.
+// Graphs and executable graphs that update each other, shared by the programs about updates.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 static __global__ void store(int* to, int value) { *to = value; }
 
-// As messages call nodes.
+// Names of nodes for messages.
 inline std::map<cudaGraphNode_t, std::string> names;
 inline std::string nameOf(cudaGraphNode_t node) {
   if (node == nullptr) return "none";
@@ -44,7 +44,7 @@ inline void clear() {
   CHECK(cudaMemset(others, 0, wordCount * sizeof(int)));
   CHECK(cudaDeviceSynchronize());
 }
-// Only what fails is said.
+// Launches it, and prints only errors.
 inline void runs(cudaGraphExec_t what) {
   isDone("a launch", cudaGraphLaunch(what, stream));
   isDone("its end", cudaStreamSynchronize(stream));
@@ -55,7 +55,7 @@ inline void showWords(const char* what, cudaGraphExec_t of, std::initializer_lis
   sayWords(what, words, places);
 }
 
-// Those of a child's own copy.
+// Names the nodes of a child node's own copy.
 inline void nameInner(cudaGraphNode_t child) {
   cudaGraph_t own = nullptr;
   cudaGraphNode_t inner[8];

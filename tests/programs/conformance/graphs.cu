@@ -1,4 +1,4 @@
-// Graphs: nodes and edges, what cannot be instantiated or updated, memory and user objects.
+// Graphs: nodes and edges, failing instantiations and updates, memory and user objects.
 #include "../memory-node.h"
 #include "conformance.h"
 

@@ -1,4 +1,4 @@
-// Green contexts: resources of a device, their division, contexts of a part.
+// Green contexts: a device's resources, splitting them, contexts on a part.
 #include "conformance.h"
 
 static CUdevResource ofDevice() {
@@ -61,7 +61,7 @@ SECTION(descriptions) {
   SAYCU(cuDevResourceGenerateDesc, &description, &all, 1);
 }
 
-// Each in a process of its own: the driver crashes at no resources, and may at others.
+// Each in its own process: the driver crashes for a null resource, and may for others.
 SECTION(descriptionsOfNull) {
   CHECK(cudaFree(nullptr));
   CUdevResourceDesc description{};

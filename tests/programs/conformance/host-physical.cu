@@ -1,5 +1,4 @@
-// Physical memory of the host, and compressible memory of the device (cuMemCreate): where it may be, who may use it, what pointers
-// to it say.
+// Physical memory of the host, and compressible memory of the device (cuMemCreate): allowed locations, access, and pointer attributes.
 #include "conformance.h"
 
 #include <csetjmp>
@@ -24,7 +23,7 @@ __global__ void add(unsigned* words, unsigned value) { words[1] = words[0] + val
 static sigjmp_buf faulted;
 static void onFault(int) { siglongjmp(faulted, 1); }
 
-// What the host finds there, or that it may not.
+// Accesses a word from the host, and prints its value, or that access is denied.
 static void touch(const char* what, CUdeviceptr address, bool writes) {
   auto* word = reinterpret_cast<volatile unsigned*>(address);
   std::signal(SIGSEGV, onFault);
@@ -120,7 +119,7 @@ static CUdeviceptr mapOnce(Handle handle) {
   return address;
 }
 
-// What the process that exports memory imports of it itself.
+// Imports an allocation into the process that exported it.
 static void importOwn(CUmemLocation location) {
   CUmemAllocationProp properties = propertiesOf(location);
   properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
@@ -205,7 +204,7 @@ SECTION(compressible) {
   VALUE(words[1]);
 }
 
-// `bytes` of memory there, at the beginning of `reserved` addresses, which nobody may use yet.
+// Maps `bytes` of memory at that location, at the beginning of `reserved` bytes of addresses; no access is granted yet.
 static CUdeviceptr mapped(CUmemLocation location, size_t bytes, size_t reserved) {
   Handle handle = 0;
   CUdeviceptr base = 0;
@@ -267,7 +266,7 @@ SECTION(access) {
   SAYCU(cuMemAddressFree, base, 4 * piece);
 }
 
-// Of the device's memory the host has none.
+// The host has no access to the device's memory.
 SECTION(hostOfDevice) {
   CHECK(cudaFree(nullptr));
   CUdeviceptr base = mapped(onDevice, piece, piece);
@@ -326,7 +325,7 @@ static void sayPointer(CUdeviceptr address) {
   VALUE(flags);
 }
 
-// By who may use it; the last `piece` is reserved and not mapped.
+// By who has access; the last `piece` is reserved but not mapped.
 static void sayPointers(CUmemLocation location) {
   CUdeviceptr base = mapped(location, 2 * piece, 3 * piece);
   std::printf("%s: nobody\n", currentSection);

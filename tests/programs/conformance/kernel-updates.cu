@@ -1,4 +1,4 @@
-// Changes of executable graphs by another graph, and of their nodes: functions and attributes of kernels, and edges out of their ports.
+// Updates of executable graphs from another graph, and of single nodes: kernels' functions and attributes, and edges from kernels' ports.
 #include <cooperative_groups.h>
 
 #include "graph-updates.h"
@@ -27,7 +27,7 @@ __global__ void changeNode(int* to, int value) {
   if (value == 0) cudaGraphKernelNodeSetEnabled(*reinterpret_cast<cudaGraphDeviceNode_t*>(to), false);
 }
 
-// ---- Kernels: other functions.
+// ---- Kernels with other functions.
 namespace {
 
 const char* const text = R"(.version 7.5
@@ -73,7 +73,7 @@ cudaGraph_t kernelGraph(CUfunction function, int value, const char* name, cudaGr
   return to;
 }
 
-// From one function to another, by another graph and by the node.
+// Changes the function, with an update from another graph and with the node's setter.
 void changeFunction(const char* what, CUfunction first, CUfunction second, bool runsIt = true) {
   cudaGraphNode_t of = nullptr;
   cudaGraph_t now = kernelGraph(first, 3, "first", &of), wanted = kernelGraph(second, 4, "second");
@@ -133,7 +133,7 @@ SECTION(functionsThatChangeNodes) {
   changeFunction("from one that changes nodes", functionOf(changeNode), functionOf(store));
 }
 
-// Beside a node that launches kernels already.
+// Beside a node that already launches kernels.
 SECTION(besideOneThatLaunches) {
   setUp();
   cudaGraph_t first = newGraph(), wanted = newGraph();
@@ -191,7 +191,7 @@ SECTION(cooperation) {
   test("cooperative to another cooperative", functionOf(sumUp), true, functionOf(store), true);
 }
 
-// ---- Attributes of kernels: without, with, with another value.
+// ---- Kernel attributes: absent, present, with another value.
 namespace {
 
 struct Attribute {
@@ -223,7 +223,7 @@ void changeAttributes(const char* what, const Attributes& first, const Attribute
   updateBy(what, made, wanted);
   showWords(what, made, {0, 1});
   updateBy("back", made, now);
-  // What setting the node leaves of attributes.
+  // Which attributes remain after the node is set.
   cudaGraphNode_t of;
   size_t many = 1;
   CHECK(cudaGraphGetNodes(now, &of, &many));
@@ -321,7 +321,7 @@ SECTION(severalAttributes) {
 // ---- Clusters that do not divide the grid, or are too large.
 namespace {
 
-// A node's parameters, with what they point to.
+// A node's parameters, and the arguments that they point to.
 struct ClusterNode {
   explicit ClusterNode(unsigned blocks, void (*kernel)(int*, int) = sayCluster) : parameters(kernelNode(kernel, arguments)) {
     parameters.gridDim = dim3(blocks);
@@ -443,7 +443,7 @@ SECTION(errorsInside) {
   nameInner(named("child", one));
   CHECK(cudaGraphInstantiate(&executable, now, 0));
   updateBy("a function", executable, wanted);
-  // A type, parameters, attributes and a function at once.
+  // Type, parameters, attributes and function change at once.
   auto all = [](cudaGraph_t to, bool isOther, int swap) {
     cudaMemsetParams fill = fillOf(others, 1, 4, 2, isOther ? 3 : 2, 32);
     cudaGraphNode_t parts[3];

@@ -1,4 +1,4 @@
-// Launches that are refused, kernels that fault, and how long each error stays.
+// Launches that are refused, kernels that fault, and how long each error persists.
 #include "conformance.h"
 
 __global__ void store(int* value) { *value = 1; }
@@ -58,7 +58,7 @@ SECTION(refused) {
   SAY(cudaDeviceSynchronize());
 }
 
-// What every later call answers, and what helps.
+// The result of later calls, and which call recovers.
 static void afterFault() {
   void* memory = nullptr;
   int device = 9;

@@ -1,4 +1,4 @@
-// The log of failed calls: where it begins and ends, what is dumped, who is told. Its lines, which have times, are not printed.
+// The log of failed calls: where it begins and ends, dumps, and callbacks. Its lines, which contain times, are not printed.
 #include "conformance.h"
 
 namespace {

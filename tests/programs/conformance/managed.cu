@@ -215,7 +215,7 @@ SECTION(attachment) {
   SAY(cudaStreamSynchronize(stream));
 }
 
-// Each in a process of its own: the driver crashes at flags of 0, and may at others.
+// Each in its own process: the driver crashes for flags of 0, and may for others.
 SECTION(attachmentOfTwoKinds) {
   char* memory = newPage();
   const cudaStream_t stream = newStream();

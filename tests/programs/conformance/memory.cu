@@ -1,4 +1,4 @@
-// Memory: allocation, copies, fills, what a pointer is, registration, pools.
+// Memory: allocation, copies, fills, pointer attributes, registration, pools.
 #include <cstring>
 
 #include "conformance.h"

@@ -1,4 +1,4 @@
-// Modules, libraries of code and linking at run time, by the driver's entries: what is found, what is refused.
+// Modules, code libraries and linking at run time by the driver's entries: lookups and errors.
 #include <string>
 
 #include "conformance.h"

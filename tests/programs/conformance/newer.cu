@@ -1,4 +1,4 @@
-// CUDA 12.3 and newer: conditional nodes of graphs, batches of managed memory, events of contexts; and what pointers are told.
+// CUDA 12.3 and newer: conditional graph nodes, batches for managed memory, events of contexts; and pointer attributes.
 #include "conformance.h"
 
 static __global__ void setTo(cudaGraphConditionalHandle handle, unsigned value) { cudaGraphSetConditional(handle, value); }
@@ -23,7 +23,7 @@ cudaGraphNodeParams conditional(cudaGraphConditionalHandle of, cudaGraphConditio
   return params;
 }
 
-// The first body of a node that decides by a new handle.
+// The first body of a conditional node with a new handle.
 cudaGraph_t bodyOf(cudaGraph_t in) {
   CHECK(cudaGraphConditionalHandleCreate(&handle, in, 0, 0));
   cudaGraphNodeParams params = conditional(handle, cudaGraphCondTypeIf, 1);
@@ -106,7 +106,7 @@ SECTION(instantiation) {
   setUp();
   cudaGraphExec_t executable, second;
   CHECK(cudaGraphConditionalHandleCreate(&handle, graph, 0, 0));
-  SAY(cudaGraphInstantiate(&executable, graph));  // no node has the handle
+  SAY(cudaGraphInstantiate(&executable, graph));  // no node uses the handle
   cudaGraph_t other;
   CHECK(cudaGraphCreate(&other, 0));
   body = bodyOf(other);
@@ -122,12 +122,12 @@ SECTION(instantiation) {
   SAY(cudaGraphNodeGetType(node, &type));
   VALUE(type);
   SAY(cudaGraphDestroyNode(node));
-  SAY(cudaGraphAddEmptyNode(&node, body, nullptr, 0));  // the body has ended with its node
+  SAY(cudaGraphAddEmptyNode(&node, body, nullptr, 0));  // the body was destroyed with its node
 }
 
 SECTION(outside) {
   setUp();
-  setTo<<<1, 1>>>(1, 1);  // by no graph
+  setTo<<<1, 1>>>(1, 1);  // outside of a graph
   SAY(cudaGetLastError());
   SAY(cudaDeviceSynchronize());
 }

@@ -1,9 +1,8 @@
-// Changes of executable graphs by another graph: memory, fills, copies, functions of the program and events; and copies of arrays that are
-// set.
+// Updates of executable graphs from another graph: memory nodes, fills, copies, host functions and events; and setters for array copies.
 #include "../memory-node.h"
 #include "graph-updates.h"
 
-// ---- Memory nodes: an allocation, a store there, a copy from there, a free.
+// ---- Memory nodes: an allocation, a store to it, a copy from it, a free.
 namespace {
 
 struct Memory {
@@ -127,7 +126,7 @@ SECTION(memoryThatStaysWithFlag) {
   TRY(cudaFree(second.place));
 }
 
-// A graph that frees what another allocates.
+// A graph that frees memory that another graph allocates.
 SECTION(freedElsewhere) {
   setUp();
   Memory first("first", 1, 1024, false), second("second", 2, 1024, false);
@@ -163,7 +162,7 @@ SECTION(memoryOfOtherShapes) {
   TRY(cudaGraphInstantiate(&elsewhere, third.of, 0));
   Memory fourth("fourth", 4);
   updateBy("memory in order", made, fourth.of);
-  // A failed update leaves the memory free.
+  // After a failed update the memory is free.
   cudaGraph_t alloc = newGraph();
   cudaMemAllocNodeParams parameters = memoryNode(64);
   cudaGraphNode_t node1, node2;
@@ -180,7 +179,7 @@ SECTION(memoryOfOtherShapes) {
   TRY(cudaGraphInstantiate(&elsewhere, alloc2, 0));
 }
 
-// ---- Nodes of other types, by another graph.
+// ---- Nodes of other types, updated from another graph.
 namespace {
 
 using Make = std::function<cudaError_t(cudaGraphNode_t*, cudaGraph_t)>;

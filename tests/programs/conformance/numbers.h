@@ -1,11 +1,11 @@
-// Several numbers in a line, for programs that look at many: what a structure has, what an array has.
+// Prints several numbers in a line: the fields of a structure, or the elements of an array.
 #pragma once
 
 #include <initializer_list>
 
 #include "conformance.h"
 
-// An integer, enumeration or truth of any type.
+// An integer, enumeration or bool of any type.
 struct Number {
   template <typename T>
   Number(T value) : value(static_cast<int64_t>(value)) {}
@@ -18,7 +18,7 @@ inline void sayNumbers(const char* what, std::initializer_list<Number> numbers) 
   std::printf("\n");
 }
 
-// As many as an array has, which the device may read or the host.
+// Prints the elements of an array in memory of the device or the host.
 template <typename T>
 void sayArray(const char* what, const T* values, size_t count) {
   std::vector<T> copied(count);

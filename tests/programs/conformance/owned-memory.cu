@@ -1,11 +1,11 @@
-// Memory of an allocation node in fills and copies: that of a graph that also frees it is that graph's own, other memory is anyone's.
+// Memory of an allocation node in fills and copies: if the same graph frees it, only that graph may use it; other memory any graph may use.
 #include "../memory-node.h"
 #include "graph-updates.h"
 
 namespace {
 
-// An allocation, then a node for each letter (k: a kernel that stores there, f: a fill, i and o: a copy into it and out of it; q and p: a
-// fill and a copy of other memory), maybe a free.
+// An allocation, then a node for each letter (k: a kernel that stores to it, f: a fill, i and o: a copy into it and out of it; q and p: a
+// fill and a copy of other memory), and optionally a free.
 struct Memory {
   Memory(const char* letters, bool frees, int value = 1, size_t bytes = 16) : of(newGraph()) {
     cudaMemAllocNodeParams parameters = memoryNode(bytes);
@@ -30,10 +30,10 @@ struct Memory {
   }
   cudaGraph_t of;
   int* place = nullptr;
-  cudaGraphNode_t first = nullptr;  // behind the allocation
+  cudaGraphNode_t first = nullptr;  // the first node behind the allocation
 };
 
-// An executable graph for as long as `body` runs, if there may be one.
+// Runs `body` with an executable graph, if one can be instantiated.
 template <typename Body>
 void instantiated(const Memory& memory, Body&& body) {
   cudaGraphExec_t made = nullptr;
@@ -99,7 +99,7 @@ SECTION(copies) {
   tried("in the graph, from another's", cudaGraphMemcpyNodeSetParams1D(own.first, words, other.place, 4, cudaMemcpyDeviceToDevice));
 }
 
-// Each end stays in memory of allocation nodes, or elsewhere.
+// Each end of the copy either stays in memory of allocation nodes, or elsewhere.
 static void copyEnds(const char* letter, bool frees) {
   Memory own(letter, frees), other(letter, frees), plain("p", frees);
   CHECK(cudaGraphInstantiate(&executable, own.of, 0));
@@ -124,7 +124,7 @@ SECTION(endsOfCopies) {
     for (const char* letter : {"o", "i", "p"}) copyEnds(letter, frees);
 }
 
-// Fills may name memory of the graph that the executable graph was updated by.
+// Fills may use memory of the graph from which the executable graph was updated.
 SECTION(fillsAfterUpdates) {
   setUp();
   for (bool frees : {true, false}) {

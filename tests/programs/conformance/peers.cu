@@ -1,5 +1,5 @@
-// Two devices that reach each other's memory: what enabling says, and copies, fills, kernels and pools across them, also of what only
-// one of them may use. A machine with fewer devices says so.
+// Two devices that can access each other's memory: results of enabling access, and copies, fills, kernels and pools across devices, also
+// with memory that only one of them may access. A machine with fewer devices says so.
 #include "conformance.h"
 
 static constexpr size_t bytes = 1 << 20;

@@ -1,4 +1,4 @@
-// Memory of pools of the host and of managed memory: what it is, who may use it, how it is freed, and when it is used again.
+// Memory of host pools and of managed pools: its attributes, who may access it, how it is freed, and when it is reused.
 #include "pools.h"
 
 __global__ void add(int* numbers, int count) {
@@ -94,7 +94,7 @@ void move(CUdeviceptr address, size_t bytes) {
   SAY(cudaDeviceSynchronize());
 }
 
-// Memory that the program and, with access, the device use.
+// Uses memory on the host and, with access, on the device.
 void useMemory(CUdeviceptr address, bool isHosts) {
   auto* numbers = reinterpret_cast<int*>(address);
   constexpr int count = 1000;
@@ -121,7 +121,7 @@ void useMemory(CUdeviceptr address, bool isHosts) {
   SAY(cudaGetLastError());
 }
 
-// What is freed by calls that have no stream the driver goes on counting as used.
+// After calls that free without a stream, the driver still counts the memory as used.
 void freeOtherwise(CUmemoryPool pool) {
   CUdeviceptr address = 0;
   const size_t bytes = 1 << 20;
@@ -147,7 +147,7 @@ void freeOtherwise(CUmemoryPool pool) {
   SAY(cudaDeviceSynchronize());
 }
 
-// In the stream where it was freed, in another one that is behind nothing, and there after the free.
+// Reuse in the stream of the free, in an independent stream, and in that stream behind the free.
 void reuse(CUmemoryPool pool) {
   CUstream one = nullptr, two = nullptr;
   CALL(cuStreamCreate, &one, CU_STREAM_NON_BLOCKING);
@@ -263,7 +263,7 @@ void sayPreferred(Kind kind) {
   sayRange(address, 4096);
 }
 
-// Natively only the host may use memory of such a pool at first.
+// Natively, at first only the host may access memory of such a pool.
 void useWithoutAccess(Kind kind, bool copies) {
   CHECK(cudaFree(nullptr));
   CUmemoryPool pool = create(kind);
@@ -291,7 +291,7 @@ void useWithoutAccess(Kind kind, bool copies) {
 SECTION(ofDevice) { tryKind({pinned, device}); }
 SECTION(ofHost) { tryKind({pinned, host}); }
 SECTION(ofManaged) { tryKind({managed, none}); }
-// The others differ from that in where their memory should be.
+// The others differ from that in their preferred location.
 SECTION(ofManagedDevice) { sayPreferred({managed, device}); }
 SECTION(ofManagedHost) { sayPreferred({managed, host}); }
 SECTION(ofManagedNode) { sayPreferred({managed, numa}); }
@@ -299,7 +299,7 @@ SECTION(ofManagedNode) { sayPreferred({managed, numa}); }
 SECTION(kernelWithoutAccess) { useWithoutAccess({pinned, host}, false); }
 SECTION(copiesWithoutAccess) { useWithoutAccess({pinned, host}, true); }
 
-// Of pools that there are.
+// Pools that exist by default.
 SECTION(currentOnes) {
   CHECK(cudaFree(nullptr));
   for (Kind kind : kinds) {
@@ -322,7 +322,7 @@ SECTION(currentOnes) {
   }
 }
 
-// The runtime's own way.
+// By the runtime's own functions.
 SECTION(ofRuntime) {
   cudaMemPoolProps properties{};
   properties.allocType = cudaMemAllocationTypePinned;
@@ -354,7 +354,7 @@ SECTION(ofRuntime) {
   SAY(cudaGetLastError());
 }
 
-// What pools with the place that a thread is at have, and memory of no pool.
+// Attributes of pools at the calling thread's NUMA node, and of memory of no pool.
 SECTION(others) {
   CHECK(cudaFree(nullptr));
   CUmemoryPool pool = create({managed, current}), now = nullptr;

@@ -1,10 +1,10 @@
-// Pools of device memory, of the host's and of managed memory: which can be made, which there are by themselves, and which is the
-// current one; which can be captured.
+// Pools of device memory, host memory and managed memory: which can be made, which exist by default, which is the current one, and which
+// can be captured.
 #include "pools.h"
 
 namespace {
 
-// Creates and destroys one.
+// Creates and destroys a pool.
 void tryProperties(const char* what, std::initializer_list<Number> numbers, const CUmemPoolProps& properties) {
   CUmemoryPool pool = nullptr;
   CUresult result = DRIVER(cuMemPoolCreate)(&pool, &properties);
@@ -169,7 +169,7 @@ SECTION(limits) {
   }
 }
 
-// Captured allocations, of a kind of pool each.
+// Captured allocations, one per kind of pool.
 #define CAPTURE(name, kind)                                     \
   SECTION(name) {                                               \
     CHECK(cudaFree(nullptr));                                   \
@@ -199,7 +199,7 @@ SECTION(nodes) {
     }
 }
 
-// What is gone, or nothing: one in a section, as the driver may look there.
+// Destroyed pools and null pointers: one per section, because the driver may crash.
 #define ALONE(name, ...)                                                       \
   SECTION(name) {                                                              \
     CHECK(cudaFree(nullptr));                                                  \

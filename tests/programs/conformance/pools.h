@@ -1,4 +1,4 @@
-// Pools of every kind that CUDA has, and what programs say of them.
+// Pools of every kind that CUDA has, and queries about them.
 #pragma once
 
 #include "numbers.h"

@@ -1,4 +1,4 @@
-// Which memory of the program can be registered (cudaHostRegister), and what kernels reach of it.
+// Which memory of the program can be registered (cudaHostRegister), and which of it kernels can access.
 #include "conformance.h"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@ static unsigned flagsOf(void* memory) {
   return flags;
 }
 
-// Registers it, has a kernel use it, and ends that.
+// Registers the memory, lets a kernel use it, and unregisters it.
 static void use(void* memory, unsigned flags, bool isWritten, size_t size = bytes) {
   VALUE(flags);
   if (SAY(cudaHostRegister(memory, size, flags)) != cudaSuccess) {
@@ -48,7 +48,7 @@ static void use(void* memory, unsigned flags, bool isWritten, size_t size = byte
   SAY(cudaGetLastError());
 }
 
-// An unlinked file with a 9 in it, mapped.
+// Maps an unlinked file that contains a 9.
 static void* mapped(const char* folder, int protection, int flags, size_t fileBytes = bytes) {
   std::string path = std::string(folder) + "/vgpu-registered-XXXXXX";
   const int file = mkstemp(path.data());
@@ -72,7 +72,7 @@ SECTION(allocated) {
 
 alignas(page) static char zeros[bytes], initialised[bytes] = {3};
 
-// Registered so that devices only read it: what copies and fills write there.
+// Registered as read-only for devices: copies and fills that write to it.
 SECTION(writtenThoughReadOnly) {
   CHECK(cudaFree(nullptr));
   void *memory = nullptr, *onDevice = nullptr;

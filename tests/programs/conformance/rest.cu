@@ -1,4 +1,4 @@
-// Of devices, pools, symbols and occupancy what no other program here asks.
+// Functions for devices, pools, symbols and occupancy that no other program here covers.
 #include <cuda_profiler_api.h>
 
 #include "numbers.h"
@@ -146,7 +146,7 @@ SECTION(poolsOfWrongTypes) {
   SAY(cudaGetLastError());
 }
 
-// Pools of other places (pools.cu).
+// Pools at other locations (pools.cu).
 SECTION(poolsOfOthers) {
   cudaMemPool_t pool = nullptr, ofDevice = nullptr;
   CHECK(cudaDeviceGetDefaultMemPool(&ofDevice, 0));
@@ -193,8 +193,8 @@ SECTION(symbols) {
   SAY(cudaGetLastError());
 }
 
-// Copies of rows and boxes whose ends are not where their direction says: those of the program's memory that is said to be the
-// device's, and one in a section those of the device's memory that is said to be the host's.
+// Copies of rows and boxes whose direction contradicts their pointers: host memory declared as the device's, and, one per section, device
+// memory declared as the host's.
 namespace {
 
 int rows[32], *device, *pinned;
@@ -275,7 +275,7 @@ SECTION(occupancy) {
   SAY(cudaGetLastError());
 }
 
-// Nothing where something must be: one in a section, as the driver may look there.
+// Null for a required pointer: one per section, because the driver may crash.
 #define NOTHING(name, call)                                                \
   SECTION(name) {                                                          \
     CHECK(cudaFree(nullptr));                                              \
@@ -296,7 +296,7 @@ NOTHING(nothingCapabilities, cudaDeviceGetHostAtomicCapabilities(nullptr, &opera
 NOTHING(nothingOperations, cudaDeviceGetHostAtomicCapabilities(&got, nullptr, 1, 0))
 NOTHING(nothingBlocks, cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(nullptr, add, 128, 0, cudaOccupancyDefault))
 
-// Memory of the device that is said to be the host's.
+// Device memory that is declared as the host's.
 #define DIRECTED(name, call)      \
   SECTION(name) {                 \
     setUpRows();                  \

@@ -1,10 +1,10 @@
-// Memory, events and pools between processes. In each section a child, which has no CUDA yet, imports what its parent exports; they
-// speak in turns.
+// Memory, events and pools between processes. In each section a child, which has not used CUDA yet, imports what its parent exports; they
+// take turns.
 #include <sys/socket.h>
 
 #include "conformance.h"
 
-// The other process: what one gives the other takes, and waits for. Descriptors go beside a byte.
+// The other process: exchanges values and waits. Descriptors are sent with a byte.
 struct Peer {
   int socket = -1;
 

@@ -1,4 +1,4 @@
-// Arrays whose memory the program maps: their properties, what can be mapped where, and what is refused.
+// Sparse arrays, whose memory the program maps: properties, valid mappings, and errors.
 #include "../tiles.h"
 #include "conformance.h"
 
@@ -6,7 +6,7 @@ namespace {
 
 constexpr unsigned tile = 128;
 
-// A map of the first tile of a sparse array; each case changes one thing.
+// A mapping of the first tile of a sparse array; each case changes one thing.
 template <typename Change>
 void mapped(const char* what, Change change) {
   static const CUarray array = makeArray(4 * tile, 2 * tile, 0, CUDA_ARRAY3D_SPARSE);
@@ -81,7 +81,7 @@ SECTION(mapping) {
   SAY(cudaDeviceSynchronize());
 }
 
-// Copies begin and end at bytes, also within an element, over two tiles.
+// Copies begin and end at any byte, also within an element, across two tiles.
 SECTION(bytes) {
   CHECK(cudaFree(nullptr));
   const CUarray sparse = makeArray(2 * tile, tile, 0, CUDA_ARRAY3D_SPARSE);

@@ -84,7 +84,7 @@ SECTION(hostFunctions) {
   VALUE(called);
   SAY(cudaStreamAddCallback(nullptr, nullptr, nullptr, 0));
   SAY(cudaStreamAddCallback(nullptr, [](cudaStream_t, cudaError_t, void*) {}, nullptr, 1));
-  // What a host function may not do.
+  // Calls that are forbidden in a host function.
   CHECK(cudaLaunchHostFunc(nullptr, [](void*) {
     void* memory = nullptr;
     SAY(cudaMalloc(&memory, 16));

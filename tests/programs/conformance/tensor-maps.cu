@@ -1,11 +1,11 @@
-// Descriptions of tensors: what can be one, of each kind, and what changes one. The map's bytes are the driver's own.
+// Tensor maps: valid and invalid arguments of each kind, and changes of a map. The map's bytes are the driver's own.
 #include "conformance.h"
 
 namespace {
 
 constexpr CUtensorMapDataType words = CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
 
-// A tensor of 4-byte elements that can be described, and a box in it; each case below changes one thing.
+// A valid tensor of 4-byte elements and a box in it; each case below changes one thing.
 struct Tensor {
   void* memory = nullptr;
   CUtensorMapDataType type = words;

@@ -1,4 +1,4 @@
-// References to textures and surfaces: what is set of them, what they are bound to, what a module has.
+// Texture and surface references: settings, bindings, and those of a module.
 #include "../texture-reference-image.h"
 #include "conformance.h"
 
@@ -144,7 +144,7 @@ SECTION(names) {
   SAYCU(cuModuleUnload, module);
 }
 
-// What a kernel reads is what its reference was bound to when it was launched.
+// A kernel reads what its reference was bound to at the launch.
 SECTION(launches) {
   load();
   CUtexref reference = nullptr;

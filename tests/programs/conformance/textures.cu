@@ -1,4 +1,4 @@
-// Arrays, textures and surfaces: what is made, what is refused.
+// Arrays, textures and surfaces: valid and refused ones.
 #include "conformance.h"
 
 SECTION(arrays) {

@@ -1,4 +1,4 @@
-// Virtual memory management: what is refused, and where.
+// Virtual memory management: which calls are refused, and where.
 #include "conformance.h"
 
 static CUmemAllocationProp onDevice(int device) {

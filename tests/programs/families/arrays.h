@@ -1,4 +1,4 @@
-// Arrays, with the textures and surfaces by which kernels use them.
+// Arrays, with the textures and surfaces through which kernels use them.
 #pragma once
 
 #include "../tiles.h"
@@ -51,7 +51,7 @@ inline cudaSurfaceObject_t surfaceOver(cudaArray_t array) {
   return surface;
 }
 
-// A volume, and a level of a mipmapped array, both changed by a kernel.
+// A volume and a level of a mipmapped array, both changed by a kernel.
 inline bool surfaces(const Place& place) {
   constexpr int width = 8, height = 4, slices = 3, all = width * height * slices;
   Numbers values(all), got(all), level(width * height), gotLevel(width * height);
@@ -92,15 +92,15 @@ inline bool surfaces(const Place& place) {
   return ok;
 }
 
-// A sparse array: one tile gets memory of the program's, is written and read, and loses it; another never has any.
+// A sparse array: one tile gets memory of the program, is written and read, and loses it; another tile never has any.
 inline bool sparseArrays(const Place& place) {
   constexpr unsigned tile = 128;  // elements of 4 bytes, in both directions
-  static Few few;                 // the smallest pool of tiles has two megabytes
+  static Few few;                 // the smallest pool for tiles has two megabytes
   const Few::Entered entered(few);
   const CUmemGenericAllocationHandle memory = makePool(2 * MiB);
   const CUarray array = makeArray(2 * tile, tile, 0, CUDA_ARRAY3D_SPARSE);
   const Numbers values(2 * tile * tile, place.seed), none(values.size());
-  Numbers left = values;  // what the tile without memory was given is gone
+  Numbers left = values;  // data written to the tile without memory is lost
   for (size_t i = 0; i < left.size(); ++i)
     if (i % (2 * tile) >= tile) left[i] = 0;
   auto mapTile = [&](CUmemGenericAllocationHandle to) {

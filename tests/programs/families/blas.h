@@ -1,5 +1,5 @@
-// Handles of cuBLAS, each with a stream and settings of its own. The library is opened by its name: natively it may not be there. Against
-// the recording library of tests/libraries what comes back depends on all arguments and on what has been set of the handle; the data does not.
+// cuBLAS handles, each with its own stream and settings. The library is opened by name, because it may be missing natively. With the
+// recording library of tests/libraries results depend on all arguments and on the handle's settings, but not on the data.
 #pragma once
 
 #include <dlfcn.h>
@@ -25,7 +25,7 @@ void callBlas(const char* name, const Arguments&... arguments) {
 }
 #define BLAS(name, ...) callBlas<decltype(&name)>(#name, __VA_ARGS__)
 
-// Whether cuBLAS is there: the emulated device has none but where a folder is named.
+// Whether cuBLAS is present: with the emulated device only if a folder is given.
 inline bool hasBlas() {
   static const bool has = [] {
     cublasHandle_t handle = nullptr;

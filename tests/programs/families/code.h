@@ -8,7 +8,7 @@ namespace families {
 
 constexpr unsigned codeThreads = 64;
 
-// out[i] = factor * i; and the same through a function of another image.
+// out[i] = factor * i; and the same by a function in another image.
 constexpr const char* scaleImage = R"(
 .version 7.5
 .target sm_75
@@ -64,7 +64,7 @@ constexpr const char* calleeImage = R"(
 }
 )";
 
-// Whether `scale` multiplies by what `factor` holds.
+// Whether `scale` multiplies by the value of `factor`.
 inline bool scales(const char* family, const Place& place, CUfunction scale, CUdeviceptr factor) {
   DeviceArray<uint32_t> data(codeThreads);
   uint32_t* address = data;
@@ -130,7 +130,7 @@ inline bool codeLibraries(const Place& place) {
   return ok;
 }
 
-// References of a module to a texture and a surface, bound to an array and to memory in turn.
+// A module's texture and surface references, bound to an array and to memory in turn.
 inline bool references(const Place& place) {
   constexpr unsigned width = 32;
   const int first = static_cast<int>(place.seed % 1000000);

@@ -1,4 +1,4 @@
-// What is a context's or a process's: other contexts, parts of the device, a second device, and what other processes are given.
+// Contexts and process-wide state: other contexts, partitions of the device, a second device, and exported handles.
 #pragma once
 
 #include "../peer-devices.h"
@@ -7,7 +7,7 @@
 
 namespace families {
 
-// A context of the thread's own, and its code and memory in it, which end with it.
+// A context of the thread's own, with code and memory that end with it.
 inline bool contexts(const Place& place) {
   static Few few;
   const Few::Entered entered(few);
@@ -36,7 +36,7 @@ inline bool contexts(const Place& place) {
   return same("contexts", found, wanted) & EXPECT(context == before);
 }
 
-// A part of the multiprocessors, if the device can be divided.
+// A part of the multiprocessors, if the device can be partitioned.
 inline bool greenContexts(const Place& place) {
   static Few few;
   const Few::Entered entered(few);
@@ -63,7 +63,7 @@ inline bool greenContexts(const Place& place) {
   return ok;
 }
 
-// Access of device 0 to the memory of device 1 is the context's, so threads count who uses it.
+// Peer access of device 0 to device 1 belongs to the context, so the threads that use it are counted.
 class PeerAccess {
  public:
   PeerAccess() {
@@ -81,7 +81,7 @@ class PeerAccess {
   static inline int users = 0;
 };
 
-// Device 1 adds, device 0 adds to its own what device 1 has, and both are copied across; if there are two that reach each other.
+// Device 1 adds, device 0 adds device 1's values to its own, and both are copied across; if there are two peers.
 inline bool peers(const Place& place) {
   static const bool reachable = devicesReachEachOther();
   if (!reachable) return true;
@@ -117,7 +117,7 @@ inline bool peers(const Place& place) {
   return ok;
 }
 
-// A graph with a kernel on each device and a copy between them, launched into streams of both; if they reach each other.
+// A graph with a kernel on each device and a copy between them, launched into streams of both; if they are peers.
 inline bool graphsAcross(const Place& place) {
   static const bool reachable = devicesReachEachOther();
   if (!reachable) return true;
@@ -150,7 +150,7 @@ inline bool graphsAcross(const Place& place) {
   return ok;
 }
 
-// What another process would need: it is the same each time, and of this object alone. (Programs of several processes open it.)
+// Exported handles for other processes: the same each time, and different for each object. (Programs with several processes open them.)
 inline bool handles(const Place& place) {
   DeviceArray<uint32_t> data(place.count()), more(place.count());
   cudaIpcMemHandle_t first{}, again{}, other{};

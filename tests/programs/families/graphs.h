@@ -1,4 +1,4 @@
-// Graphs: captured, built, changed, with conditions, launched by kernels, with memory and objects of their own.
+// Graphs: captured, built, updated, with conditional nodes, launched from kernels, with memory nodes and user objects.
 #pragma once
 
 #include <atomic>
@@ -84,7 +84,7 @@ inline bool graphs(const Place& place) {
   return launchTwice(place, "graphs", graph, data, 9 + 10);
 }
 
-// An executable graph that is changed between launches: one node of it, and all of it.
+// An executable graph that is updated between launches: one node of it, and all of it.
 inline bool updatedGraphs(const Place& place) {
   DeviceArray<uint32_t> data(place.count());
   place.write(data, place.numbers());
@@ -137,7 +137,7 @@ inline bool conditionalGraphs(const Place& place) {
   return launchTwice(place, "conditional graphs", graph, data, 13 * times);
 }
 
-// A kernel launches a graph beside its own, and one behind it.
+// A kernel launches a fire-and-forget graph and a tail graph.
 inline bool deviceGraphs(const Place& place) {
   DeviceArray<uint32_t> data(place.count());
   DeviceArray<cudaGraphExec_t> handles(2);
@@ -184,7 +184,7 @@ inline bool graphMemory(const Place& place) {
   return launchTwice(place, "memory of graphs", graph, data, 14) & EXPECT(calls == 2);
 }
 
-// An object lives as long as a graph that has it, or an executable graph made of it; a thread of CUDA's ends it.
+// A user object lives as long as a graph or an executable graph that refers to it; a CUDA thread destroys it.
 inline bool userObjects(const Place& place) {
   DeviceArray<uint32_t> data(place.count());
   std::atomic<int> ended{0};

@@ -9,7 +9,7 @@
 
 namespace families {
 
-// One piece of its memory, and an event that is recorded behind what was done to it last.
+// One piece of its memory, and an event recorded behind the last work on it.
 struct Given {
   cudaIpcMemHandle_t memory;
   cudaIpcEventHandle_t written;
@@ -37,26 +37,26 @@ inline int give(const Peer& parent) {
   }
   CHECK(cudaDeviceSynchronize());
   parent.send(given);
-  parent.meet();  // the parent has closed all
+  parent.meet();  // the parent has closed all of them
   CHECK(cudaDeviceReset());
   return 0;
 }
 
-// Whom it is given by. One piece stays open: sessions are suspended together while they share (docs/ipc.md), and a handle is good on its
-// node.
+// The exporting process. One piece stays open: sessions that share memory are suspended together (docs/ipc.md), and a handle is valid on
+// its node.
 class Giver {
  public:
   Giver() : child("give"), given(child.receive<AllGiven>()) {
     CHECK(cudaIpcOpenMemHandle(&held, given[0].memory, cudaIpcMemLazyEnablePeerAccess));
   }
-  // Whether it has ended well.
+  // Whether it has ended successfully.
   bool end() const {
     CHECK(cudaIpcCloseMemHandle(held));
     child.meet();
     return child.ended();
   }
 
-  // Of a piece that nobody else has meanwhile: how often it has been added to.
+  // A piece that no other thread uses meanwhile, and how often it has been added to.
   struct Piece {
     std::mutex mutex;
     uint32_t added = 0;
@@ -72,7 +72,7 @@ class Giver {
 };
 inline std::unique_ptr<Giver> giver;
 
-// What whoever had it before has added is there; a second opening is the same memory, and lasts until it is closed too.
+// The additions of earlier users are there; a second opening gives the same memory, and lasts until it is closed too.
 inline bool imports(const Place& place) {
   const size_t index = place.seed % givenCount, bytes = givenNumbers * sizeof(uint32_t);
   Giver::Piece& piece = giver->piece(index);

@@ -1,4 +1,4 @@
-// Launches of other kinds: with attributes, in clusters, by kernels, with descriptions of tensors.
+// Other kinds of launches: with attributes, in clusters, from kernels, with tensor maps.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -20,7 +20,7 @@ cudaLaunchConfig_t launchWith(cudaLaunchAttribute (&attributes)[Count], const Pl
   return launch;
 }
 
-// Adds what the other block of its cluster has in its shared memory.
+// Adds the value in the shared memory of the other block of its cluster.
 __global__ void addNeighbours(uint32_t* data, int count, uint32_t value) {
   __shared__ uint32_t part;
   const auto cluster = cooperative_groups::this_cluster();
@@ -48,7 +48,7 @@ inline bool clusters(const Place& place) {
   return EXPECT(atOnce > 0) & place.holds("clusters", data, 21);
 }
 
-// The second kernel may begin before the first has ended, and waits for it; an event tells that all blocks of it have begun.
+// The second kernel may begin before the first has ended, and waits for it; an event signals that all of its blocks have begun.
 __global__ void addFollowing(uint32_t* data, int count, uint32_t value) {
   cudaGridDependencySynchronize();
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -78,7 +78,7 @@ inline bool followingLaunches(const Place& place) {
   return ok;
 }
 
-// A kernel that launches one in its own stream, and one when it is complete.
+// A kernel that launches a child in its own stream, and a tail launch.
 __global__ void addByLaunching(uint32_t* data, int count, uint32_t value) {
   const int blocks = (count + 127) / 128;
   addTo<<<blocks, 128>>>(data, count, value);
@@ -97,7 +97,7 @@ inline bool deviceLaunches(const Place& place) {
 
 constexpr int tensorWidth = 16, tensorHeight = 8;
 
-// A block's box of the tensor, each element with `value` added.
+// Each block adds `value` to the elements of its box of the tensor.
 __global__ void addInBox(const __grid_constant__ CUtensorMap map, uint32_t value) {
   __shared__ __align__(128) uint32_t box[tensorHeight * tensorWidth];
   __shared__ uint64_t barrier;
@@ -119,7 +119,7 @@ __global__ void addInBox(const __grid_constant__ CUtensorMap map, uint32_t value
   waitForCopies();
 }
 
-// A map of some memory, given other memory later. What is beyond the tensor's last row is not written.
+// A tensor map that is later moved to other memory. Elements beyond the tensor's last row are not written.
 inline bool tensorMaps(const Place& place) {
   DeviceArray<uint32_t> first(place.count()), second(place.count());
   const Numbers values = place.numbers();

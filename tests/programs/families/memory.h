@@ -33,7 +33,7 @@ inline bool pool(const Place& place) {
   return ok;
 }
 
-// A pool of the thread's own, which could be given to other processes.
+// A pool of the thread's own, which could be exported to other processes.
 inline bool sharedPool(const Place& place) {
   int descriptor = -1;
   const cudaMemPool_t pool = exportablePool(descriptor);
@@ -82,7 +82,8 @@ inline bool managed(const Place& place) {
   return ok;
 }
 
-// Prefetched before either side uses it, if the devices can; to any of them. Of a quarter there is enough that it moves.
+// Managed memory that is prefetched before either side uses it, to any device that supports it. In a quarter of the cases it is large
+// enough to be moved.
 inline bool prefetched(const Place& place) {
   int devices = 0;
   CHECK(cudaGetDeviceCount(&devices));
@@ -104,7 +105,7 @@ inline bool prefetched(const Place& place) {
   return ok;
 }
 
-// Memory that the program maps itself: at one address, and, through a descriptor, at another.
+// Memory that the program maps itself: at one address and, through a descriptor, at a second one.
 inline bool virtualMemory(const Place& place) {
   CUmemAllocationProp of{};
   of.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -128,7 +129,7 @@ inline bool virtualMemory(const Place& place) {
   auto *data = reinterpret_cast<uint32_t*>(address), *other = reinterpret_cast<uint32_t*>(address + bytes);
   place.write(data, place.numbers());
   place.add(data, 12);
-  place.wait();  // the two addresses are ordered between kernels only (CUDA Programming Guide, "Virtual Aliasing Support")
+  place.wait();  // accesses by two addresses are ordered only between kernels (CUDA Programming Guide, "Virtual Aliasing Support")
   bool ok = place.holds("mapped again", other, 12);
   place.add(other, 1);
   place.wait();
@@ -171,7 +172,7 @@ inline bool hostPhysical(const Place& place) {
   return ok;
 }
 
-// A batch of copies, of every direction, and rows with pitches.
+// A batch of copies in every direction, and rows with pitches.
 inline bool batches(const Place& place) {
   const size_t row = 16 * sizeof(uint32_t), pitch = 3 * row, rows = place.count() / 16;
   DeviceArray<uint32_t> first(place.count()), second(place.count()), apart(3 * place.count());
@@ -199,7 +200,7 @@ inline bool batches(const Place& place) {
   return ok;
 }
 
-// A refused call leaves its error with the thread that made it, and nothing else.
+// A refused call leaves its error only in the thread that made it.
 inline bool errors(const Place& place) {
   void* data = nullptr;
   bool ok = EXPECT(cudaPeekAtLastError() == cudaSuccess);
@@ -209,7 +210,7 @@ inline bool errors(const Place& place) {
   return ok & EXPECT_ERROR(cudaGetLastError(), cudaErrorInvalidValue);
 }
 
-// Each failed call is told to every listener, with whatever other threads' calls fail meanwhile, and is in the log.
+// Each failed call is reported to every callback, together with those of other threads, and is in the log.
 inline bool logs(const Place& place) {
   std::atomic<unsigned> told{0};
   cudaLogsCallbackHandle listener;

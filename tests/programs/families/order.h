@@ -1,4 +1,4 @@
-// What orders work of several streams, and work of the host among it.
+// Ordering of work between several streams and the host.
 #pragma once
 
 #include <atomic>
@@ -27,8 +27,8 @@ inline bool events(const Place& place) {
   return ok;
 }
 
-// Words that one stream writes and another waits for. The write is issued first: streams may share a queue of a real GPU's, in which
-// a wait that comes before its write would hold it up for ever.
+// Words that one stream writes and another waits for. The write is issued first: streams may share a queue of a real GPU, in which a wait
+// before its write would block it for ever.
 inline bool words(const Place& place) {
   DeviceArray<uint32_t> data(place.count());
   DeviceArray<uint64_t> word(2);
@@ -60,7 +60,7 @@ inline uint64_t sumOf(const Numbers& values) {
   return sum;
 }
 
-// The thread's numbers, with more added by the device, on their way to the host, which makes their sum in the stream.
+// The thread's numbers: the device adds to them and copies them to the host, which sums them in the stream.
 struct Sum {
   Sum(const Place& place, uint32_t more) : data(place.count()), given(place.numbers()), found(place.count()) {
     place.write(data, given);
@@ -82,8 +82,8 @@ inline bool hostFunctions(const Place& place) {
   return EXPECT(sum.value == sumOf(place.numbers(5)));
 }
 
-// A callback, with work before it and a host function behind it. Neither reads pinned memory, which under a node that shares none with the
-// program waits for the GPU's work (docs/remote.md).
+// A callback, with work before it and a host function behind it. Neither reads pinned memory, because on a node that does not share it a
+// read waits for the GPU's work (docs/remote.md).
 inline bool callbacks(const Place& place) {
   Sum sum(place, 8);
   CHECK(cudaStreamAddCallback(
@@ -93,7 +93,7 @@ inline bool callbacks(const Place& place) {
   return EXPECT(sum.value == 3 * sumOf(place.numbers(8)));
 }
 
-// The thread's own default stream, and one with a priority.
+// The thread's per-thread default stream, and a stream with a priority.
 inline bool threadStreams(const Place& place) {
   DeviceArray<uint32_t> data(place.count());
   int least = 0, greatest = 0, priority = 77;

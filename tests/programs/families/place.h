@@ -1,4 +1,4 @@
-// What the families of many-families share: the numbers of a thread in one family with a stream of its own, and kernels that use them.
+// Shared by the families of many-families: a thread's numbers and stream in one family, and kernels that use them.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ __global__ void addFrom(uint32_t* data, const uint32_t* from, int count) {
   if (i < count) data[i] += from[i];
 }
 
-// What a thread makes in one family: its numbers, and a stream that neither waits for others' nor lets them wait.
+// A thread's resources in one family: its numbers, and a non-blocking stream.
 struct Place {
   uint32_t seed;
   cudaStream_t stream = nullptr;
@@ -50,7 +50,7 @@ struct Place {
     CHECK(cudaMemcpyAsync(data, values.data(), bytes(), cudaMemcpyHostToDevice, stream));
   }
   void wait() const { CHECK(cudaStreamSynchronize(stream)); }
-  // Whether `data` holds the thread's numbers, each with `more` added.
+  // Whether `data` has the thread's numbers, each with `more` added.
   bool holds(const char* family, const uint32_t* data, uint32_t more) const {
     Numbers found(count());
     CHECK(cudaMemcpyAsync(found.data(), data, bytes(), cudaMemcpyDefault, stream));
@@ -59,7 +59,7 @@ struct Place {
   }
 };
 
-// How many threads may be in a family at once that takes much of a real GPU: a context of its own takes hundreds of megabytes.
+// Limits how many threads are in a family at once that needs much of a real GPU: a context takes hundreds of megabytes.
 class Few {
  public:
   class Entered {

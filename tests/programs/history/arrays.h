@@ -1,4 +1,4 @@
-// Arrays of several shapes, with surfaces and textures over them whose numbers lie in device memory.
+// Arrays of several shapes, with surfaces and textures over them whose handles are stored in device memory.
 #pragma once
 
 #include "memory.h"
@@ -38,7 +38,7 @@ __global__ void readElements(const cudaTextureObject_t* texture, Extent extent, 
 
 class Array : public Object {
  public:
-  // An array of its own, or the level of a mipmapped one.
+  // An array of its own, or a level of a mipmapped one.
   Array(World& world, int device, Extent extent, cudaArray_t level = nullptr)
       : world(world), device(device), extent(extent), isOwner(level == nullptr), array(level), slot(world.pickSlot(device)),
         wanted(extent.elements()) {
@@ -82,7 +82,7 @@ class Array : public Object {
     slot = inSlot;
     return world.enter(inSlot);
   }
-  // CUDA wants 0 for what a shape lacks.
+  // CUDA expects 0 for dimensions that a shape lacks.
   cudaExtent asMade() const {
     return make_cudaExtent(extent.width, extent.shape == Shape::line ? 0 : extent.height,
                            extent.depth > 1 ? extent.depth : extent.shape >= Shape::volume);
@@ -108,7 +108,7 @@ class Array : public Object {
     over.res.array.array = array;
     return over;
   }
-  // One of its two objects goes, and another one, or none, comes. What is free is given to others in between.
+  // Destroys one of its two objects, and makes another one or none. The freed handle may be given to other objects meanwhile.
   void remake() {
     world.wait(slot);
     const cudaResourceDesc over = resource();

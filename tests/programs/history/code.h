@@ -1,4 +1,4 @@
-// Code that the program loads itself: modules, modules out of a link, and libraries of code, each with variables and a kernel.
+// Code that the program loads itself: modules, linked modules, and code libraries, each with variables and a kernel.
 #pragma once
 
 #include "memory.h"
@@ -18,7 +18,7 @@ inline std::string imageOf(uint32_t number, size_t roomBytes) {
          "  ld.global.u32 %number, [%out];\n  add.u32 %number, %number, %word;\n  st.global.u32 [%out], %number;\n  ret;\n}\n";
 }
 
-// A variable of an image, which has its own life.
+// A variable of an image; its lifetime is the image's.
 struct ImageMemory : Memory {
   ImageMemory(World& world, int device, CUdeviceptr at, size_t bytes) : Memory(world, device, bytes) {
     data = reinterpret_cast<void*>(at);
@@ -68,7 +68,7 @@ class Code : public Object {
   }
 
  private:
-  // The state of the link lives as long as what came out of it.
+  // The link state lives as long as the module made from it.
   void link(const std::string& text) {
     void* image = nullptr;
     size_t bytes = 0;
@@ -78,7 +78,7 @@ class Code : public Object {
     CALL(cuLinkComplete, state, &image, &bytes);
     CALL(cuModuleLoadData, &module, image);
   }
-  // Everything is where it was when it was first asked for.
+  // Every address must be the one that was found first.
   void find() {
     size_t size = 0;
     CUdeviceptr now[2];

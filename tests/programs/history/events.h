@@ -1,4 +1,4 @@
-// Two events and the time between them, which stays what it was when they were recorded.
+// Two events and the elapsed time between them, which must not change after they were recorded.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Executable graphs over memory of their own: captured or made node by node, changed and launched again, with and without the
-// graph.
+// Executable graphs over their own memory: captured or built node by node, changed and launched again, while the graph exists and after it
+// was destroyed.
 #pragma once
 
 #include "memory.h"
@@ -43,7 +43,7 @@ class Graph : public Object {
     int to;
     size_t at, count;  // words
     uint32_t number;
-    cudaGraphNode_t node;  // of a graph that is made node by node
+    cudaGraphNode_t node;  // if the graph was built node by node
   };
   uint32_t* place(int which, size_t at, int slot) { return reinterpret_cast<uint32_t*>(memory[which]->use(slot)) + at; }
 
@@ -112,7 +112,7 @@ class Graph : public Object {
     use(how);
   }
 
-  // New numbers for a kernel of the executable graph, while the graph still has its node.
+  // Sets new numbers for a kernel of the executable graph, while the graph still has its node.
   void change() {
     Piece& piece = pieces[world.pick(pieces.size())];
     if (graph == nullptr || isCaptured || piece.kind > Kind::turn) return;
@@ -123,7 +123,7 @@ class Graph : public Object {
       CHECK(cudaGraphKernelNodeSetParams(piece.node, &how));
     });
   }
-  // Another executable from the graph, or the graph goes and its executable stays.
+  // Instantiates the graph again, or destroys the graph and keeps the executable graph.
   void renew() {
     if (graph == nullptr) return;
     world.wait(slot);

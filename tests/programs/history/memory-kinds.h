@@ -1,4 +1,4 @@
-// The kinds of memory: each makes, moves and frees it in its own way.
+// The kinds of memory: each allocates, moves and frees its memory in its own way.
 #pragma once
 
 #include <sys/mman.h>
@@ -24,7 +24,7 @@ struct DeviceMemory : Memory {
   ~DeviceMemory() override { CHECK(cudaFree(data)); }
 };
 
-// A pool is destroyed when the last of its memory is free.
+// A pool that is destroyed when the last of its memory is freed.
 struct Pool {
   explicit Pool(int device) {
     cudaMemPoolProps properties{};
@@ -50,10 +50,10 @@ struct PoolMemory : Memory {
     CHECK(cudaFreeAsync(data, world.enter(slot)));
     if (pool.use_count() == 1) world.wait(slot);
   }
-  std::shared_ptr<Pool> pool;  // of the device's own if null
+  std::shared_ptr<Pool> pool;  // null: the device's default pool
 };
 
-// The host writes and reads it, too, when the work before has ended.
+// Memory that the host writes and reads too, after earlier work has ended.
 struct HostMemory : Memory {
   using Memory::Memory;
   void act() override {
@@ -80,9 +80,9 @@ struct ManagedMemory : HostMemory {
   }
 };
 
-// Of the pool of the host, or of managed memory, that there is by itself. It is freed behind what the device does with it.
+// Memory of the default pool of the host, or of managed memory. It is freed behind the device's work with it.
 struct SharedPoolMemory : HostMemory {
-  // Not without a session: the emulated device has none.
+  // Only in a session, because the emulated device has none.
   static bool exists(int device) {
     int supported = 0;
     CHECK(cudaDeviceGetAttribute(&supported, cudaDevAttrHostMemoryPoolsSupported, device));
@@ -115,18 +115,18 @@ struct PinnedMemory : HostMemory {
   }
 };
 
-// Pages of the program that CUDA is told of, or of a file in memory, which other processes might have too. The system's own: a sanitizer's
-// allocator has pages that cannot be given to the GPU.
+// Registered pages of the program, or of a memory file, which other processes might share. They come from mmap: a sanitizer's allocator has
+// pages that cannot be registered.
 struct RegisteredMemory : HostMemory {
   RegisteredMemory(World& world, int device, size_t bytes) : HostMemory(world, device, bytes), pages((bytes + 4095) / 4096 * 4096) {
     world.enter(slot);
-    const int file = pages / 4096 % 2 == 0 ? memfd_create("history", MFD_CLOEXEC) : -1;  // the seed's other choices stay as they are
+    const int file = pages / 4096 % 2 == 0 ? memfd_create("history", MFD_CLOEXEC) : -1;  // so that the seed's other choices do not change
     if (!EXPECT(file < 0 || ftruncate(file, off_t(pages)) == 0)) std::exit(1);
     data = mmap(nullptr, pages, PROT_READ | PROT_WRITE, file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, file, 0);
     if (file >= 0) close(file);
     if (!EXPECT(data != MAP_FAILED)) std::exit(1);
     CHECK(cudaHostRegister(data, pages, cudaHostRegisterDefault));
-    isRead = isWritten = false;  // by copies alone
+    isRead = isWritten = false;  // used by copies only
     fillAll();
   }
   ~RegisteredMemory() override {
@@ -137,7 +137,7 @@ struct RegisteredMemory : HostMemory {
   const size_t pages;  // bytes
 };
 
-// Physical memory that is mapped now here, now there, and sometimes nowhere.
+// Physical memory that is mapped at one of several addresses, and sometimes nowhere.
 struct MappedMemory : Memory {
   static constexpr int places = 3;
 
@@ -235,7 +235,7 @@ inline void Memory::writeValue() {
   setWord(at, value);
 }
 
-// The whole of it or a part, from memory of the same device, or, as a copy between peers, of another.
+// Copies the whole of it or a part, from memory of the same device or, as a peer copy, of another.
 inline void Memory::copyFrom(Memory& from) {
   const size_t count = 1 + world.pick(std::min(bytes(), from.bytes()));
   const size_t at = world.pick(bytes() - count + 1), fromAt = world.pick(from.bytes() - count + 1);
@@ -273,7 +273,7 @@ inline void Memory::act() {
   }
 }
 
-// A table of addresses in device memory, by which a kernel finds what else there is.
+// A table of addresses in device memory, through which a kernel reads other memory.
 __global__ void gatherWords(const uint32_t* const* table, uint32_t count, uint32_t* out) {
   uint32_t sum = 0;
   for (uint32_t i = 0; i < count; ++i) sum = sum * 31 + *table[i];
@@ -286,7 +286,7 @@ class Pointers : public Object {
     table = makeDeviceMemory(world, device, most * sizeof(void*));
     out = makeDeviceMemory(world, device, sizeof(uint32_t));
   }
-  // Keeps the addresses over as many steps as the memory lives, however often the worker is another one meanwhile.
+  // Keeps the addresses over as many steps as the memory lives, however often the worker changes meanwhile.
   void act() override {
     const bool isWhole = std::none_of(kept.begin(), kept.end(), [](auto& one) { return one.expired(); });
     if (isWhole && !kept.empty() && !world.oneIn(4)) return gather();

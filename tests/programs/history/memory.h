@@ -1,4 +1,4 @@
-// Memory of every kind: allocations of a device, of pools, managed, pinned and registered memory, and what a program maps itself.
+// Memory of every kind: device allocations, pools, managed, pinned and registered memory, and memory that the program maps itself.
 #pragma once
 
 #include "world.h"
@@ -14,7 +14,7 @@ __global__ void turnWords(uint32_t* to, uint32_t count, uint32_t by) {
     to[i] = __funnelshift_l(to[i], to[i], by) + by;
 }
 
-// Bytes at an address, what they must be, and the slot in which they were last used.
+// Bytes at an address, their expected values, and the slot that last used them.
 class Memory : public Object {
  public:
   using Word = uint32_t;
@@ -24,7 +24,7 @@ class Memory : public Object {
   void act() override;
   bool isRight(Digest& digest) override;
 
-  // Where kernels and copies of `inSlot` find it; they may follow at once.
+  // The address for kernels and copies in `inSlot`, ordered behind earlier uses.
   char* use(int inSlot) {
     world.order(slot, inSlot);
     slot = inSlot;
@@ -35,7 +35,7 @@ class Memory : public Object {
   Word word(size_t index) const;
   void setWord(size_t index, Word value);
 
-  // The same in the model and on the device. `at` and counts are in words.
+  // Each changes the expected values and the device's memory alike. `at` and counts are in words.
   void mix(Memory& from, size_t at, size_t fromAt, size_t count, Word factor, int inSlot);
   void turn(size_t at, size_t count, Word by, int inSlot);
   void mixWanted(const Memory& from, size_t at, size_t fromAt, size_t count, Word factor);

@@ -1,8 +1,7 @@
-// A random history: objects made, used and destroyed in an order that a seed decides, each of which knows what its state must be.
+// A random history: objects made, used and destroyed in an order that a seed decides, each of which knows its expected state.
 //
-// Every use of memory belongs to a slot, that is a stream of a device; before memory is used in another slot than the last time,
-// an event orders the two. So the state that a history must have is that of its steps one after the other, however the work
-// overlaps.
+// Every use of memory belongs to a slot, which is a stream of a device; before memory is used in another slot than the last time,
+// an event orders the two. So the expected state is that of the steps executed in sequence, however the work overlaps.
 #pragma once
 
 #include <cstring>
@@ -13,7 +12,7 @@
 
 namespace history {
 
-// Of what was read back: the same for the same seed, however often the history was interrupted, and on every GPU.
+// Digest of everything that was read back: the same for the same seed, however often the history was interrupted, and on every GPU.
 class Digest {
  public:
   void add(const void* data, size_t count) {  // FNV-1a
@@ -33,7 +32,7 @@ class Object {
  public:
   virtual ~Object() = default;
   virtual void act() = 0;                     // one random use
-  virtual bool isRight(Digest& digest) = 0;  // compares its state with what it must be; digests what it has read
+  virtual bool isRight(Digest& digest) = 0;  // compares its state with the expected one; digests what it has read
 };
 
 class World {
@@ -48,18 +47,18 @@ class World {
   bool oneIn(uint32_t count) { return pick(count) == 0; }
   int pickDevice() { return static_cast<int>(pick(devices)); }
 
-  // Some slot of a device; the first of each is its default stream.
+  // A random slot of a device; the first slot of each device is its default stream.
   int pickSlot(int device) { return device * slotsOfDevice + static_cast<int>(pick(slotsOfDevice)); }
   int deviceOf(int slot) const { return slot / slotsOfDevice; }
-  // The slot's stream, whose device is the thread's current one from now on.
+  // The slot's stream; makes its device current.
   cudaStream_t enter(int slot);
   void wait(int slot) { CHECK(cudaStreamSynchronize(enter(slot))); }
-  // What follows in `after` begins when all that `before` has been given has ended.
+  // Later work in `after` begins when all present work in `before` has ended.
   void order(int before, int after);
 
   void step();
   bool isRight(Digest& digest);
-  // What fits is one of `objects`; null if there is none.
+  // A random element of `objects` that fits; null if there is none.
   template <typename T, typename Fits>
   std::shared_ptr<T> pickObject(Fits fits);
 
@@ -75,8 +74,8 @@ class World {
   std::mt19937 random;
   int devices;
   std::vector<cudaStream_t> streams;
-  uint32_t called = 0;            // host functions
-  std::atomic<uint32_t> ran{0};  // of these
+  uint32_t called = 0;            // host functions enqueued
+  std::atomic<uint32_t> ran{0};  // host functions that have run
 };
 
 template <typename T, typename Fits>
@@ -87,7 +86,7 @@ std::shared_ptr<T> World::pickObject(Fits fits) {
   return found.empty() ? nullptr : found[pick(found.size())];
 }
 
-// The makers of the other files.
+// Defined in the other files.
 std::shared_ptr<Object> makeMemory(World& world);
 std::shared_ptr<Object> makeArray(World& world);
 std::shared_ptr<Object> makeCode(World& world);

@@ -1,4 +1,4 @@
-// Memory of every kind, the bytes that it must hold, and the work that has used it.
+// Buffers of every kind of memory, their expected bytes, and the work that has used them.
 #pragma once
 
 #include <fcntl.h>
@@ -15,11 +15,11 @@ using Byte = unsigned char;
 enum class Kind { device, streamOrdered, variable, pinned, managed, registered, pageable, privateFile };
 constexpr int kinds = 8;
 
-// What can be done with memory of a kind. The pages of a private mapping stay the program's, so that no kernel of a session reaches them.
+// Properties of a kind of memory. The pages of a private file mapping cannot be replaced, so kernels of a session cannot access them.
 struct KindTraits {
   const char* name;
   bool isHosts;       // the host reads and writes it
-  bool isEverywhere;  // kernels of every device do
+  bool isEverywhere;  // kernels of every device can access it
   bool isForHostFunctions;
 };
 constexpr KindTraits traits[kinds] = {
@@ -33,7 +33,7 @@ constexpr KindTraits traits[kinds] = {
     {"registered private mapping", true, false, true},
 };
 
-// Of each thread one, on each device.
+// One for each thread, on each device.
 constexpr int threadsAtMost = 3, variableBytes = 6000;
 __device__ Byte variables[threadsAtMost][variableBytes];
 
@@ -47,10 +47,10 @@ struct Buffer {
   Kind kind;
   int device, bytes;
   Byte* data = nullptr;
-  bool isReached = true;  // by kernels, as its kind says: a session may have something else at the address of registered memory
+  bool isReached = true;  // kernels can access it, as its kind says: a session may have other memory at the address of registered memory
   std::vector<Byte> model;
-  Moment written;            // its last write,
-  std::vector<Moment> read;  // and who has read it since
+  Moment written;            // the last write
+  std::vector<Moment> read;  // the reads since then
   std::deque<Access> last;
 
   const KindTraits& is() const { return traits[static_cast<int>(kind)]; }
@@ -64,7 +64,7 @@ struct Buffer {
     written = moment;
     note({what, true, moment});
   }
-  // Whether `got` is what it must hold; else what is known of it goes to stderr.
+  // Whether `got` has the expected bytes; if not, prints the buffer's history to stderr.
   bool holds(const Byte* got) const;
 
  private:
@@ -84,7 +84,7 @@ inline bool Buffer::holds(const Byte* got) const {
   return false;
 }
 
-// A private mapping of a file that every process has, and that has so many bytes.
+// The size of a private mapping of a file that every system has and that is large enough.
 constexpr int privateBytes = 65'536;
 
 inline Byte* mapPrivately(int bytes) {
@@ -98,7 +98,7 @@ inline Byte* mapPrivately(int bytes) {
   return static_cast<Byte*>(data);
 }
 
-// The buffer's memory, on its device, which is current. What is allocated in the order of a stream is in that of `stream`.
+// Allocates the buffer's memory on its device, which is current. A stream-ordered allocation is made in `stream`.
 inline void allocate(Buffer& buffer, int thread, cudaStream_t stream) {
   void* data = nullptr;
   const size_t bytes = buffer.bytes;
@@ -128,7 +128,7 @@ inline void allocate(Buffer& buffer, int thread, cudaStream_t stream) {
   buffer.data = static_cast<Byte*>(data);
 }
 
-// Of which nothing is under way. What was registered is the program's own again then.
+// Frees a buffer without pending work. Unregistered memory is the program's own again.
 inline void release(Buffer& buffer, bool& isRight) {
   switch (buffer.kind) {
     case Kind::device:

@@ -1,10 +1,10 @@
-// CUDA's order as data: vector clocks of streams, events and the host say what is known to have been done before what. Only what CUDA
-// promises is known; where its manual leaves an order open, none is.
-//   Work in a stream comes behind the stream's work before it, the events that the stream was told to wait for, and what the host knew
-//   to be done when it gave the work.
-//   Work in the legacy default stream comes behind that of its device's blocking streams, and theirs behind its. A record is no work: it
-//   waits for no other stream (580.159, H200). Whether a free in a stream's order and a prefetch are work in that sense is open.
-// A thread has clocks of its own, of its own work.
+// CUDA's ordering rules as data: vector clocks of streams, events and the host record which work is known to be complete before which. Only
+// orderings that CUDA guarantees are recorded; if its manual leaves an order open, there is none.
+//   Work in a stream is ordered behind the stream's earlier work, behind the events that the stream was made to wait for, and behind all
+//   work that the host knew to be complete when it enqueued the work.
+//   Work in the legacy default stream is ordered behind that of its device's blocking streams, and the reverse. An event record is no work:
+//   it waits for no other stream (580.159, H200). Whether a stream-ordered free and a prefetch are work in this sense is unspecified.
+// Each thread has its own clocks, for its own work.
 #pragma once
 
 #include <algorithm>
@@ -23,13 +23,13 @@ struct Random {
   std::mt19937 numbers;
 };
 
-// The number-th piece of work of a stream; of stream -1 what needs no waiting for.
+// The number-th piece of work of a stream; stream -1 stands for work that is always complete.
 struct Moment {
   int stream = -1;
   int number = 0;
 };
 
-// How much of each stream's work is known to be done.
+// How much of each stream's work is known to be complete.
 class Clock {
  public:
   explicit Clock(size_t streams = 0) : done(streams) {}
@@ -45,7 +45,7 @@ class Clock {
 
 enum class StreamKind { legacy, perThread, blocking, nonBlocking };
 
-// The streams and events of a thread, and what the host knows. A stream or event is named by its place in the list.
+// The streams and events of a thread, and the host's knowledge. Streams and events are identified by their index.
 class Order {
  public:
   Order(Random& random, int devices, bool isAlone);
@@ -57,22 +57,22 @@ class Order {
   int pickStreamOf(int device) { return device * streamsOfDevice + random.pick(streamsOfDevice); }
   int deviceOf(int stream) const { return stream / streamsOfDevice; }
   bool isLegacy(int stream) const { return streams[stream].kind == StreamKind::legacy; }
-  // Whether it can be captured: while another thread uses the legacy default stream, a stream that blocks cannot.
+  // Whether it can be captured: a blocking stream cannot while another thread uses the legacy default stream.
   bool isCapturable(int stream) const {
     return streams[stream].kind == StreamKind::nonBlocking || (isAlone && streams[stream].kind != StreamKind::legacy);
   }
   bool doesHostKnow(Moment moment) const { return host.knows(moment); }
 
-  // The stream, of the device that is now current.
+  // The stream; makes its device current.
   cudaStream_t enter(int stream);
-  // The stream gets a piece of work.
+  // Adds a piece of work to the stream.
   Moment post(int stream);
-  // It gets something that may be none: known to be ordered within its stream alone.
+  // Adds something that may not count as work: known to be ordered only within its stream.
   Moment postWithin(int stream);
-  // Adds what it takes for the stream's next work, or the host's next step, to come behind the moment.
+  // Adds waits so that the stream's next work, or the host's next step, is ordered behind the moment.
   void require(int stream, Moment moment, bool isWork = true);
   void requireOfHost(Moment moment);
-  // A call that ends after all that the stream has been given.
+  // For a call that returns after all of the stream's present work is complete.
   void returned(int stream) { host.learn(whole(stream)); }
 
   int record(int stream);
@@ -80,21 +80,21 @@ class Order {
   void waitForAny(int stream) { wait(stream, random.pick(static_cast<int>(events.size()))); }
   void synchronize(int stream);
   void synchronizeDevice(int device);
-  // Destroys the stream with its work under way; another one takes its place.
+  // Destroys the stream while its work is pending; another one replaces it.
   void replace(int stream);
 
  private:
   struct Stream {
     cudaStream_t handle;
     StreamKind kind;
-    Clock clock;    // when it has done what it was given,
-    Clock worked;   // when it has done its last work,
-    Clock awaited;  // and what else its next comes behind
+    Clock clock;    // known when all of its operations are complete
+    Clock worked;   // known when its last work is complete
+    Clock awaited;  // further waits of its next operation
   };
   struct Event {
     cudaEvent_t handle;
     int device;
-    Clock clock;  // of its last record
+    Clock clock;  // at its last record
   };
   static constexpr int streamsOfDevice = 6, eventsOfDevice = 5;
 
@@ -148,14 +148,14 @@ inline cudaStream_t Order::enter(int stream) {
   return streams[stream].handle;
 }
 
-// What has been done when the stream has nothing left to do.
+// Known when the stream is idle.
 inline Clock Order::whole(int stream) const {
   Clock clock = streams[stream].clock;
   clock.learn(streams[stream].awaited);
   return clock;
 }
 
-// What the stream's next work comes behind.
+// Everything that the stream's next work is ordered behind.
 inline Clock Order::ahead(int stream) const {
   Clock clock = whole(stream);
   clock.learn(host);
@@ -186,7 +186,7 @@ inline void Order::require(int stream, Moment moment, bool isWork) {
   within.learn(host);
   if ((isWork ? ahead(stream) : within).knows(moment)) return;
   if (random.oneIn(10)) return requireOfHost(moment);
-  // An event that was recorded behind it earlier will do too.
+  // An event that was recorded behind it earlier can be used as well.
   const int event = random.pick(static_cast<int>(events.size()));
   wait(stream, events[event].clock.knows(moment) ? event : record(moment.stream));
 }
@@ -195,7 +195,7 @@ inline void Order::requireOfHost(Moment moment) {
   if (!host.knows(moment)) synchronize(moment.stream);
 }
 
-// Of an event of the stream's device: recorded again, or made again.
+// Records an event of the stream's device, an existing or a new one.
 inline int Order::record(int stream) {
   const int place = deviceOf(stream) * eventsOfDevice + random.pick(eventsOfDevice);
   const cudaStream_t handle = enter(stream);
@@ -216,7 +216,7 @@ inline void Order::wait(int stream, int event) {
   streams[stream].awaited.learn(events[event].clock);
 }
 
-// The host waits for all of the stream's work, in one of the ways there are.
+// Waits for all of the stream's work on the host, in a randomly chosen way.
 inline void Order::synchronize(int stream) {
   const cudaStream_t handle = enter(stream);
   switch (random.pick(isAlone ? 9 : 8)) {
@@ -251,7 +251,7 @@ inline void Order::replace(int stream) {
   Stream& old = streams[stream];
   if (!isAlone || old.kind == StreamKind::legacy || old.kind == StreamKind::perThread) return;
   CHECK(cudaStreamDestroy(enter(stream)));
-  synchronizeDevice(deviceOf(stream));  // the new one is not behind the old
+  synchronizeDevice(deviceOf(stream));  // the new stream is not ordered behind the old one
   create(old);
 }
 

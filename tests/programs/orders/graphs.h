@@ -1,4 +1,4 @@
-// Captured graphs: instantiated, launched in several streams, updated, and destroyed with launches under way.
+// Captured graphs: instantiated, launched in several streams, updated, and destroyed with pending launches.
 #pragma once
 
 #include "work.h"
@@ -16,17 +16,17 @@ inline void update(cudaGraphExec_t made, cudaGraph_t graph) {
   CHECK(cudaGraphExecUpdate(made, graph, &result));
   CHECK(cudaGraphDestroy(graph));
 }
-// At once, or when more are there.
+// Destroys it at once, or later when there are more.
 inline void endGraph(World& world, cudaGraphExec_t graph) {
   world.graphs.push_back(graph);
   const size_t kept = world.random.oneIn(2) ? 5 : 0;
   for (; world.graphs.size() > kept; world.graphs.pop_front()) CHECK(cudaGraphExecDestroy(world.graphs.front()));
 }
-// The stream itself, or any of its device: graphs are launched in the legacy default stream too.
+// The stream itself, or any of its device: a graph can also be launched in the legacy default stream.
 inline int pickLaunchStream(World& world, int stream) {
   return world.random.oneIn(2) ? stream : world.order.pickStreamOf(world.order.deviceOf(stream));
 }
-// A stream that can be captured: there is one at least.
+// A stream that can be captured: there is at least one.
 inline int pickCapturable(World& world) {
   int stream;
   do stream = world.order.pickStream();
@@ -34,7 +34,7 @@ inline int pickCapturable(World& world) {
   return stream;
 }
 
-// ---- one piece of work behind the other
+// ---- a sequence of work
 
 inline bool isForGraph(const World& world, const Buffer* buffer, int stream) {
   return buffer == nullptr || world.isReached(*buffer, stream);
@@ -64,7 +64,7 @@ inline void launchSequence(World& world, int stream, cudaGraphExec_t graph, cons
   for (auto& work : sequence) noteWork("graph of a sequence", work, moment);
 }
 
-// Which an update may do of a kernel and of a fill of one row (CUDA Runtime API, cudaGraphExecUpdate).
+// Changes that an update may make to a kernel and to a fill of one row (CUDA Runtime API, cudaGraphExecUpdate).
 inline void changeNumbers(World& world, std::vector<Work>& sequence) {
   for (auto& work : sequence) {
     if (work.kind->issue == issueKernel) work.factor = world.random.pick(1000);
@@ -90,8 +90,8 @@ inline void giveSequence(World& world, int) {
 
 // ---- a fork and a join
 
-// Two branches copy one buffer to two others: one of them perhaps through memory of the graph's, the other with a fill of the first byte
-// behind it. Pageable memory may take part, which a launch uses in its stream's order.
+// Two branches copy one buffer to two others: one of them sometimes through memory of the graph, the other followed by a fill of the first
+// byte. Pageable memory may take part; a launch uses it in the order of its stream.
 struct Branches {
   Buffer *from, *left, *right;
   bool hasMemory;
@@ -172,7 +172,7 @@ inline void giveBranches(World& world, int) {
     const cudaGraph_t captured = captureBranches(world, stream, branches);
     if (graph != nullptr && !branches.hasMemory) {
       update(graph, captured);
-    } else {  // a graph that allocates is not updated
+    } else {  // a graph that allocates cannot be updated
       if (graph != nullptr) CHECK(cudaGraphExecDestroy(graph));
       graph = instantiate(captured);
     }

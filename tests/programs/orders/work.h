@@ -1,4 +1,4 @@
-// Work that a stream does, as data: chosen at random, issued to a stream or captured, and applied to the models of its buffers.
+// Work for a stream, as data: chosen at random, issued to a stream or captured, and applied to the buffers' expected bytes.
 #pragma once
 
 #include "world.h"
@@ -8,7 +8,7 @@ namespace orders {
 // A box of bytes in each of two buffers: rows of `width` bytes, `height` of them in each of `depth` planes.
 struct Box {
   int width, height = 1, depth = 1;
-  int pitch[2] = {0, 0}, rows[2] = {1, 1};  // what is from row to row, and from plane to plane
+  int pitch[2] = {0, 0}, rows[2] = {1, 1};  // distance between rows in bytes, and between planes in rows
 
   int place(int side, int plane, int row) const { return (plane * rows[side] + row) * pitch[side]; }
   int extent(int side) const { return place(side, depth - 1, height - 1) + width; }
@@ -33,9 +33,9 @@ struct WorkKind {
   const char* name;
   int weight;
   bool isCapturable;
-  bool (*choose)(World&, int stream, Work&);  // false if there are no buffers for it
+  bool (*choose)(World&, int stream, Work&);  // false if no buffers suit it
   void (*issue)(const Work&, cudaStream_t);
-  void (*apply)(const Work&);  // to the models
+  void (*apply)(const Work&);  // to the expected bytes
 };
 
 __global__ void mix(Byte* to, const Byte* from, int written, int count, int factor, int delay) {
@@ -80,7 +80,7 @@ inline bool chooseFill(World& world, int stream, Work& work) {
   work.box.width = 1 + world.random.pick(work.to->bytes - work.toOffset);
   return true;
 }
-// Makes rows of what is one row, within the same bytes.
+// Splits one row into several, over the same bytes.
 inline bool cutIntoRows(World& world, Work& work) {
   const int bytes = work.box.width;
   if (bytes < 10) return false;
@@ -132,7 +132,7 @@ inline bool chooseBoxCopy(World& world, int, Work& work) {
   Box& box = work.box = {1 + random.pick(20), 1 + random.pick(6), 1 + random.pick(4)};
   for (auto& pitch : box.pitch) pitch = box.width + random.pick(10);
   for (auto& rows : box.rows) rows = box.height + random.pick(3);
-  // A box has all bytes of its planes.
+  // Checks that all bytes of the box's planes lie in both buffers.
   return box.place(0, box.depth, 0) <= work.to->bytes && box.place(1, box.depth, 0) <= work.from->bytes;
 }
 inline void issueCopy(const Work& work, cudaStream_t stream) {
@@ -166,7 +166,7 @@ inline void applyCopy(const Work& work) {
       std::memcpy(work.modelDestination() + box.place(0, plane, row), work.modelSource() + box.place(1, plane, row), box.width);
 }
 
-// Three copies, whose order among each other is open. A batch is not for the legacy default stream.
+// Three copies, unordered among each other. A batch cannot be issued to the legacy default stream.
 struct BatchedCopy {
   int to, from;
   size_t bytes;
@@ -223,7 +223,7 @@ constexpr WorkKind workKinds[] = {
     {"callback", 1, false, chooseHostFunction, issueCallback, applyHostFunction},
 };
 
-// A row of a table, each as often as its weight says.
+// A random row of a table, chosen by weight.
 template <typename Row, size_t rows>
 const Row& pickRow(Random& random, const Row (&table)[rows]) {
   int sum = 0;
@@ -239,7 +239,7 @@ inline bool chooseWork(World& world, int stream, Work& work) {
   return work.kind->choose(world, stream, work);
 }
 
-// Puts the stream's next work behind what `work` must come behind. Bytes of pageable memory are taken, or brought, at the call.
+// Orders the stream's next work behind everything that `work` depends on. Pageable memory is read, or written, during the call.
 inline void requireWork(World& world, int stream, const Work& work) {
   if (work.from != nullptr) {
     if (work.from->kind == Kind::pageable) world.requireReadOfHost(*work.from);
@@ -253,8 +253,9 @@ inline void noteWork(const char* what, const Work& work, Moment moment) {
   work.to->noteWrite(what, moment);
 }
 
-// What the host knows when a copy's call returns (CUDA Runtime API, "API synchronization behavior"): the copy has been made if it is to
-// pageable memory, or by a call without a stream and not from pageable memory to a device. Of managed memory nothing is said there.
+// Records what the host knows when a copy's call returns (CUDA Runtime API, "API synchronization behavior"): the copy is complete if it is
+// to pageable memory, or if it was made by a call without a stream and not from pageable memory to a device. For managed memory this is not
+// specified.
 inline void noteReturn(World& world, int stream, const Work& work) {
   const bool isManaged = work.to->kind == Kind::managed || work.from->kind == Kind::managed;
   const bool isHosts = work.to->is().isHosts || work.from->is().isHosts, isStaged = work.from->kind == Kind::pageable;
@@ -274,7 +275,7 @@ inline void giveWork(World& world, int stream) {
   noteWork(work.kind->name, work, moment);
   if (work.from != nullptr) noteReturn(world, stream, work);
   if (!isTakenAtOnce) return;
-  // This copy does not read it any more. If nothing else does, it is overwritten at once, sometimes.
+  // This copy has already read it. If no other pending work reads it, it is sometimes overwritten at once.
   work.from->read = readers;
   for (auto reader : readers)
     if (!world.order.doesHostKnow(reader)) return;

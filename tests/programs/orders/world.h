@@ -1,4 +1,4 @@
-// What a thread's random program has: its order, its buffers, and the graphs that it has not destroyed yet.
+// The state of a thread's random program: its order, its buffers, and the graphs that it has not destroyed yet.
 #pragma once
 
 #include "buffers.h"
@@ -9,10 +9,10 @@ class World {
  public:
   World(unsigned seed, int devices, int thread, bool isAlone);
 
-  // Puts the stream's next work behind what it must come behind to use the buffer.
+  // Orders the stream's next work behind everything that it must follow to use the buffer.
   void requireRead(int stream, const Buffer& buffer, bool isWork = true) { order.require(stream, buffer.written, isWork); }
   void requireWrite(int stream, const Buffer& buffer, bool isWork = true);
-  // Puts the host behind it.
+  // The same for the host.
   void requireReadOfHost(const Buffer& buffer) { order.requireOfHost(buffer.written); }
   void requireWriteOfHost(const Buffer& buffer);
 
@@ -24,13 +24,13 @@ class World {
       if (fits(buffer)) fitting.push_back(&buffer);
     return fitting.empty() ? nullptr : fitting[random.pick(static_cast<int>(fitting.size()))];
   }
-  // Managed memory that may be prefetched: where it is the host's, CUDA refuses that.
+  // Managed memory that can be prefetched, which CUDA refuses without concurrent managed access.
   Buffer* findMovable() {
     int isConcurrent = 0;
     CHECK(cudaDeviceGetAttribute(&isConcurrent, cudaDevAttrConcurrentManagedAccess, 0));
     return find([&](Buffer& buffer) { return isConcurrent != 0 && buffer.kind == Kind::managed; });
   }
-  // Whether kernels of the stream reach it.
+  // Whether kernels of the stream can access it.
   bool isReached(const Buffer& buffer, int stream) const {
     return (buffer.is().isEverywhere && buffer.isReached) || (!buffer.is().isHosts && buffer.device == order.deviceOf(stream));
   }
@@ -39,8 +39,8 @@ class World {
 
   void make(Buffer& buffer);
   void remove(Buffer& buffer);
-  void compare(Buffer& buffer);  // what it holds with its model
-  void finish();                 // compares and removes all
+  void compare(Buffer& buffer);  // with its expected bytes
+  void finish();                 // compares and removes all buffers
 
   Random random;
   const int devices, thread;
@@ -96,7 +96,7 @@ inline void World::make(Buffer& buffer) {
   buffer = std::move(made);
 }
 
-// Of device memory it may be done in the order of a stream.
+// Device memory may be freed in stream order.
 inline void World::remove(Buffer& buffer) {
   const bool isFreedInOrder = (buffer.kind == Kind::device || buffer.kind == Kind::streamOrdered) && random.oneIn(2);
   int stream;

@@ -1,5 +1,5 @@
-// Changes of executable graphs that cannot be made, by the worker or because the program has no memory left: all is as it was, and so is
-// what the program does for its nodes.
+// Changes of executable graphs that fail, in the worker or because the program is out of memory: the graph is unchanged, and so are the
+// calls that the program makes for its nodes.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// How many allocations of this thread succeed before one fails; less than 0: all do.
+// How many allocations of this thread succeed before one fails; negative: all succeed.
 thread_local int allocationsLeft = -1;
 
 void* allocate(size_t bytes) {
@@ -34,7 +34,8 @@ void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
 namespace vgpu::client {
 namespace {
 
-// Calls `change` with ever more memory left, until it has enough. `check` after each time that it had not; how many there were.
+// Calls `change` with one more successful allocation each time until it succeeds, and `check` after each failure. Returns the number of
+// failures.
 template <typename Change, typename Check>
 int withoutMemory(Change&& change, Check&& check) {
   for (int enough = 0;; ++enough) {
@@ -55,7 +56,7 @@ constexpr uint64_t place = 0x2000'0000'0000;
 
 void CUDA_CB addOne(void* to) { ++*static_cast<std::atomic<int>*>(to); }
 
-// A function of the program, and a body with a fill that runs if the condition's default says so.
+// A graph with a host function, and a conditional body with a fill that runs if the condition's default says so.
 struct Conditional {
   Conditional(FakeSession& fake, std::atomic<int>& counter, unsigned runs) : graph(fake.session.graphs.make()) {
     const uint64_t condition = graph->conditions->add(runs, CU_GRAPH_COND_ASSIGN_DEFAULT);
@@ -95,7 +96,7 @@ TEST_CASE_FIXTURE(TwoGraphs, "if the worker's graph cannot be made anew, launche
   CHECK(executable->update(thread, *wanted.graph, problem) == CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(executable->setEnabled(thread, now.fill, false) == CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(*executable->findEnabled(now.fill));
-  CHECK(fake.count(api::Method::graphEnd) == ended + 2);  // what was tried
+  CHECK(fake.count(api::Method::graphEnd) == ended + 2);  // the attempt's graphs
   REQUIRE(executable->launch(thread, 0) == CUDA_SUCCESS);
   CHECK(fake.launched() == before);
   CHECK(first == 2);
@@ -109,7 +110,7 @@ TEST_CASE_FIXTURE(TwoGraphs, "if the worker's graph cannot be made anew, launche
   CHECK(second == 1);
 }
 
-TEST_CASE("what the worker has of a graph that was made anew is no object that ends with its context") {
+TEST_CASE("the worker's part of a remade graph is not an object that ends with its context") {
   FakeSession& fake = FakeSession::one();
   Thread& thread = fake.thread();
   std::atomic<int> counter{0};
@@ -140,7 +141,7 @@ TEST_CASE_FIXTURE(TwoGraphs, "a word that only a graph had that could not be mad
     copy.fromWhere = copy.toWhere = where;
     return copy;
   };
-  // Between pinned places the GPU copies; between pageable ones the program.
+  // The GPU copies between pinned places, the program between pageable ones.
   now.graph->add(onHost(other, Where::arena), {});
   wanted.graph->add(onHost(from, Where::pageable), {});
   auto executable = instantiate(thread, *now.graph);
@@ -164,7 +165,7 @@ TEST_CASE_FIXTURE(TwoGraphs, "a word that only a graph had that could not be mad
   CHECK(to == 5);
 }
 
-TEST_CASE("a copy of pageable memory that could not be left out is made") {
+TEST_CASE("a copy of pageable memory whose removal failed is still made") {
   FakeSession& fake = FakeSession::one();
   Thread& thread = fake.thread();
   auto graph = fake.session.graphs.make();

@@ -11,7 +11,7 @@
 namespace vgpu::client {
 namespace {
 
-// "aBc" are nodes in the order of their making, B of another type than a and c; "ab cb" are edges from a and from c to b.
+// A graph: "aBc" are nodes in creation order, B of another type than a and c; "ab cb" are edges from a and from c to b.
 struct Drawn {
   Drawn(const std::string& letters, const std::string& edges) : graph(FakeSession::one().session.graphs.make()) {
     for (char letter : letters) {
@@ -32,7 +32,7 @@ struct Drawn {
   std::map<char, GraphNode*> of;
 };
 
-// Which is taken for a, b, c …; else what is told, the node and the other end.
+// The partners of a, b, c …; on a mismatch the result, the node, and the node at the other end of the edge.
 std::string paired(const Drawn& now, const Drawn& wanted, decltype(pairByEdges)& pair = pairByEdges) {
   std::vector<OutlinePair> pairs;
   if (auto problem = pair(Outline(*now.graph), Outline(*wanted.graph), pairs))
@@ -44,7 +44,7 @@ std::string paired(const Drawn& now, const Drawn& wanted, decltype(pairByEdges)&
   return names;
 }
 
-TEST_CASE("nodes are taken for each other by their edges, in the order of these, whatever the order of the nodes") {
+TEST_CASE("nodes are paired by their edges, in the order of the edges, whatever the order of the nodes") {
   Drawn now("abcd", "ab ac bd cd");
   CHECK(paired(now, {"dcba", "ab ac bd cd"}) == "abcd");
   CHECK(paired(now, {"abcd", "ab ac cd bd"}) == "acbd");
@@ -52,7 +52,7 @@ TEST_CASE("nodes are taken for each other by their edges, in the order of these,
   CHECK(paired({"abc", ""}, {"cba", ""}) == "cba");
 }
 
-TEST_CASE("what ends a graph is in the order in which it became so") {
+TEST_CASE("end nodes are ordered by when they became end nodes") {
   Drawn once("abc", "ab");
   once.part('a', 'b');
   CHECK(paired({"abc", ""}, once) == "bca");
@@ -62,18 +62,18 @@ TEST_CASE("what ends a graph is in the order in which it became so") {
   CHECK(paired({"abc", "ac bc"}, twice) == "bac");
 }
 
-TEST_CASE("what is of another shape is told as a driver does") {
+TEST_CASE("a mismatch of shape is reported as a driver reports it") {
   Drawn now("abcd", "ab ac bd cd");
   CHECK(paired(now, {"abc", "ab ac"}) == "2--");                 // another number of nodes
-  CHECK(paired(now, {"abcd", "ab ac bd"}) == "2c-");             // one more that ends it
-  CHECK(paired({"abc", ""}, {"abc", "ab"}) == "2--");            // one less
+  CHECK(paired(now, {"abcd", "ab ac bd"}) == "2c-");             // one more end node
+  CHECK(paired({"abc", ""}, {"abc", "ab"}) == "2--");            // one end node less
   CHECK(paired(now, {"abcd", "ab ac bd cd ad"}) == "2d-");       // another number of edges
   CHECK(paired({"abcd", "ac bc ad bd"}, {"abcd", "ac bc bd ad"}) == "2ca");
   CHECK(paired(now, {"aBcd", "ab ac bd cd"}) == "3b-");
-  CHECK(paired({"abc", "ab bc"}, {"abc", "ab bc cb"}) == "2--");  // a circle
+  CHECK(paired({"abc", "ab bc"}, {"abc", "ab bc cb"}) == "2--");  // a cycle
 }
 
-TEST_CASE("nodes of a child are taken for each other by their order") {
+TEST_CASE("nodes of a child graph are paired by their order") {
   Drawn now("abcd", "ab ac bd cd");
   CHECK(paired(now, {"abcd", "cd bd ac ab"}, pairByOrder) == "abcd");
   CHECK(paired(now, {"acbd", "ab ac bd cd"}, pairByOrder) == "acbd");

@@ -1,8 +1,8 @@
-# What would stop or delay a suspend is said without one: object by object, and a kernel that runs by its name.
+# `explain` names what would stop or delay a suspend: each object, and a running kernel by its name.
 startNode a
 startContents a one 8
 succeeds ctl a explain one
-grep -q "would be made: 8.0 MiB" "$dir/succeeds.log" || fail "it says something else: $(cat "$dir/succeeds.log")"
+grep -q "would succeed: 8.0 MiB" "$dir/succeeds.log" || fail "it says something else: $(cat "$dir/succeeds.log")"
 hasState a one running || fail "the program is $(field a one state)"
 memoryIsRight one
 succeeds ctl a suspend one --to "$dir/x"
@@ -33,7 +33,7 @@ VGPU_PAUSE_FILE=$dir/pause ctl a run -- "$endless" pause >"$dir/endless.log" 2>&
 runner=$!
 waitUntil test -e "$dir/pause.reached"
 # When its worker has launched it, for which nobody has waited.
-namesKernel() { ctl a explain endless | finds "delayed kernel spin(int const volatile\*, int\*): device 0 works on it"; }
+namesKernel() { ctl a explain endless | finds "delayed kernel spin(int const volatile\*, int\*): device 0 is executing it"; }
 waitUntil namesKernel
 hasState a endless running || fail "the program is $(field a endless state)"
 : >"$dir/pause.go"

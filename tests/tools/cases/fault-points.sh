@@ -1,10 +1,10 @@
-# One run, with suspends to a directory, to the store, to memory and in the background, a snapshot, and moves to another node, of a program
-# with memory comes to every fault point; a point kills, stops or lets go on.
+# One run of a program with memory reaches every fault point: it is suspended to a directory, to the store, to memory and in the background,
+# saved in a snapshot, and migrated. A fault point kills, stops or continues.
 points() { "$tree/bin/vgpud" --list-fault-points; }
 [ "$(points | cut -f1 | sort | uniq -d)" = "" ] || fail "a name is there twice"
 points | awk -F '\t' 'NF != 3 || $2 !~ /^(program|vgpud|vgpu-worker|vgpuctl)$/ { exit 1 }' || fail "the list is no table"
 
-# countHits NAME ACTION: lines in the log.
+# countHits NAME ACTION: number of lines in the log.
 countHits() { grep -c "^$1 [a-z-]* [0-9]* $2$" "$dir/faults"; }
 wasHit() { [ -e "$dir/faults" ] && [ "$(countHits "$1" "$2")" -gt 0 ]; }
 export VGPU_FAULT_LOG=$dir/faults
@@ -53,7 +53,7 @@ if [ -x "$program" ]; then
   fi
   : >"$dir/pause.go"
   wait "$runner" || fail "the program returned $?"
-  # Those of virtual machines: machine-saved.sh, machine-stays.sh; of native programs: process-native.sh.
+  # Without the fault points of virtual machines (machine-saved.sh, machine-stays.sh) and of native programs (process-native.sh).
   triedPoints() { points | grep -v '^machine\.\|^native\.' | if [ -n "$unable" ]; then grep -v '^process\.'; else cat; fi; }
   for point in $(triedPoints | cut -f1); do
     [ "$(countHits "$point" hit)" -gt 0 ] || fail "nobody came to $point"
@@ -63,7 +63,7 @@ if [ -x "$program" ]; then
   stopNode a
 fi
 
-# The second time, and only in the process whose point it is.
+# At the second hit, and only in the process to which the fault point belongs.
 rm -f "$dir/faults"
 VGPU_FAULT_POINT=suspend.gate-closed:kill:2 startNode b
 startDouble b one

@@ -1,5 +1,5 @@
-# Launches are folded as the daemon and the program say; `ps` counts; a session that moves while its runs are folded loses nothing.
-# VGPU_MOVES: how many times it moves (default 3).
+# Launches are folded as the daemon's and the program's settings say; `ps` counts them; a session that migrates while its launches are
+# folded loses nothing. VGPU_MOVES: number of migrations (default 3).
 program=$tree/tests/programs/random-streams
 [ -x "$program" ] || fail "there is no $program"
 
@@ -9,7 +9,7 @@ import json, sys
 print(*[s["launches"][sys.argv[2]] for s in json.load(sys.stdin) if s["name"] == sys.argv[1]])' "$2" "$3"; }
 hasFolded() { [ "$(launches "$1" "$2" folded)" -gt 0 ]; }
 
-# foldedBy NODE: by the last session that has ended.
+# foldedBy NODE: folded launches of the last session that has ended.
 foldedBy() { sed -n 's/.* has launched [0-9]* kernels, \([0-9]*\) of them in graphs/\1/p' "$dir/$1.log" | tail -n 1; }
 ran() { says "$1" 'has launched'; }
 

@@ -1,5 +1,5 @@
-# A program that opens the driver by its name, with or without a version, gets ours. One that opens another by its path is told what that
-# means, once.
+# A program that opens the driver by its name, with or without a version, gets vgpu's. One that opens another driver by its path gets a
+# warning, once.
 startNode a
 mkdir "$dir/elsewhere"
 cp "$tree/lib/vgpu/libvgpu-emulator.so" "$dir/elsewhere/libcuda.so.1"

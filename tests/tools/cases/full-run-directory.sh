@@ -1,4 +1,4 @@
-# A full disk below the run directory costs a new session; those that are there go on, and nothing is left behind.
+# If the disk of the run directory is full, a new session fails; existing sessions go on, and no files are left.
 mkdir -m 700 "$dir/a"
 mount -t tmpfs -o size=1m,mode=700 none "$dir/a" 2>/dev/null || skip "no permission to mount a small disk"
 startNode a

@@ -1,5 +1,5 @@
-# A program whose data goes over three further connections: while all of them break again and again, and while one of them does;
-# while the node cannot be reached; and without any. VGPU_TRANSPORT: tcp or tls.
+# A program whose data goes over three further connections: while all of them break repeatedly, and while one of them does; while the node
+# cannot be reached; and without further connections. VGPU_TRANSPORT: tcp or tls.
 hasPort() { grep -qs '^[0-9]' "$dir/broken.port"; }
 program=$tree/tests/programs/bulk-copies
 [ -x "$program" ] || skip "no program bulk-copies"
@@ -13,7 +13,7 @@ link=$!
 waitUntil hasPort
 broken=$transport:127.0.0.1:$(cat "$dir/broken.port")
 
-# startCopies NAME: ends when $dir/NAME.end exists.
+# startCopies NAME: starts a program that copies until $dir/NAME.end exists.
 startCopies() {
   LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "$broken" run --name "$1" -- "$program" "$dir/$1.end" \
     >"$dir/$1.log" 2>&1 &
@@ -29,7 +29,7 @@ endCopies() {
   wait "${runner[$1]}" || fail "$1 returned $?"
   says "$1" "bulk-copies: ok" || fail "$1 did not copy as it should"
 }
-# relaysOfNode: the session's, and one for each further connection.
+# relaysOfNode: process ids of the session's relay and of one relay for each further connection.
 relaysOfNode() {
   local pid
   for pid in $(processesOfRun vgpu-relay); do
@@ -59,7 +59,7 @@ for round in 1 2 3; do
   goesOn one
 done
 waitUntil hasRelays 4
-kill -USR2 "$link"  # for a while
+kill -USR2 "$link"  # refuses connections for a while
 sleep 1
 kill -USR2 "$link"
 goesOn one

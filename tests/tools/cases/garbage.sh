@@ -1,4 +1,4 @@
-# Garbage, halves of messages and silence on either socket end that connection and nothing else.
+# Garbage, incomplete messages and silence on a socket end that connection and nothing else.
 startNode a
 startDouble a one
 python3 - "$dir/a" <<'P' || fail "the daemon did not close what it should"
@@ -19,9 +19,9 @@ for name in ("vgpud.sock", "session.sock"):
             closes(s)
     for half in (b"\0", b"\0\0\0\0", b"\0\0\0\0\x02\0\0\0" + b"\0" * 8, b"\0\0\0\0\xff\xff\xff\x7f"):
         s = connect(name); s.sendall(half); s.close()
-# Well framed, and no message of ours.
+# A well-framed message that vgpu does not know.
 s = connect("session.sock"); s.sendall(b"\0\0\0\0\x01\0\0\0" + b"\0" * 8); closes(s)
-# A message that promises descriptors and brings none, and descriptors that nobody asked for.
+# A message that announces descriptors but brings none, and descriptors that were not requested.
 s = connect("session.sock")
 socket.send_fds(s, [b"\0\0\0\0\x01\0\0\0" + b"\0" * 8], [0, 1, 2, 0, 1, 2, 0, 1, 2]); closes(s)
 P

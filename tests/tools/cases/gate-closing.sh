@@ -1,11 +1,11 @@
-# A program whose worker or daemon dies while its gate is closing is told: the call that keeps the gate open waits for the
-# worker, and is released with it.
+# If the worker or the daemon dies while a program's gate is closing, the program gets an error: the call that keeps the gate open waits for
+# the worker, and returns when the worker ends.
 program=$tree/tests/programs/questions
 [ -x "$program" ] || skip "no $program"
 export VGPU_FAULT_LOG=$dir/faults
 wasHit() { grep -qs "^$1 " "$dir/faults"; }
 
-# closing NODE: a program under a suspend whose gate does not close, as its worker stands still.
+# closing NODE: starts a suspend whose gate cannot close, because the worker is stopped.
 closing() {
   rm -f "$dir/faults" "$dir/program.log"
   ctl "$1" run -- "$program" 1000 >"$dir/program.log" 2>&1 &

@@ -1,11 +1,11 @@
-# A program that gives its worker more files than a daemon keeps, or none where it says that it gives one, loses its session, and the daemon
-# has none of its files any more. What it gives within the limit the daemon keeps as long as the session is there.
+# A program that passes more files to its worker than a daemon keeps, or announces one and passes none, loses its session, and the daemon
+# closes all of its files. Within the limit, the daemon keeps passed files as long as the session exists.
 descriptors() { ls "/proc/${daemon[a]}/fd" | wc -l; }
 hasAtMost() { [ "$(descriptors)" -le "$1" ]; }
 startNode a
 startDouble a one
 
-# gives NAME MODE COUNT: at once, and the daemon has had them all.
+# gives NAME MODE COUNT: passes COUNT files at once, and waits until the daemon has received them all.
 gives() {
   startRogue a "$1" "$2" "$3"
   waitUntil says "$1" '^opened'
@@ -23,10 +23,10 @@ waitUntil hasAtMost $((before + 16))
 
 gives more give 1500
 waitUntil listsNot a "${double[more]}"
-waitUntil says a "more files than a daemon keeps of one session"
+waitUntil says a "more files than vgpud allows for one session"
 waitUntil hasAtMost $((before + 16))
 
 gives none nothing 1
 waitUntil listsNot a "${double[none]}"
-waitUntil says a "gave a file without its descriptor"
+waitUntil says a "sent a file's name without its descriptor"
 stillWorks a one

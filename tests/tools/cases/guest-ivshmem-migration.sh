@@ -1,6 +1,6 @@
-# A virtual machine whose programs reach the host through an ivshmem device moves between two hosts, each with a memory of its own, while
-# they launch kernels: their sessions go along, and nothing is lost or done twice. If it fails or is cancelled, or the target does not take
-# the sessions, everything stays.
+# A virtual machine whose programs reach the host through an ivshmem device migrates between two hosts, each with its own shared memory,
+# while they launch kernels: their sessions migrate too, and no call is lost or repeated. If the migration fails or is cancelled, or the
+# target does not take the sessions, machine and sessions stay.
 # shellcheck source=../../guest/guest.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../guest/guest.sh"
 # shellcheck source=../../guest/two-hosts.sh
@@ -15,7 +15,7 @@ makeGuestHosts
 port=4444
 onHostOf() { inNamespace=(ip netns exec "${hosts[$([ "$1" = a ] && echo 0 || echo 1)]}"); }
 device() { echo -object "memory-backend-file,id=vgpu,mem-path=${memory[$1]},size=512M,share=on" -device ivshmem-plain,memdev=vgpu,master=on; }
-# waits NAME: a machine on host b that waits for a guest's state.
+# waits NAME: starts a machine on host b that waits for a guest's state.
 waits() {
   onHostOf b
   # shellcheck disable=SC2046
@@ -37,13 +37,13 @@ launchesMore() {
   [ ${#now[@]} = ${#programs[@]} ] || return 1
   for i in "${!programs[@]}"; do [ "${now[$i]}" -gt "${before[$i]:-0}" ] || return 1; done
 }
-# works NODE: all programs launch kernels there.
+# works NODE: requires that all programs launch kernels on that node.
 works() {
   local before=()
   read -ra before < <(launches "$1")
   waitUntil launchesMore "$1" "${before[@]}"
 }
-# stays WHY: what the command in the background has said, and that the machine and its programs go on where they were.
+# stays WHY: the background command must report this reason, and the machine and its programs must go on where they were.
 stays() {
   local code=0 name
   waitUntil ended "$following"
@@ -66,14 +66,14 @@ for name in "${programs[@]}"; do inGuest first "vgpuctl run --name $name -- /bin
 begin() { [ "$(grep -c 'steady: begins' "$dir/first.log")" = ${#programs[@]} ]; }
 waitUntil begin
 
-# What cannot go is refused before the machine moves: no such guest there, a memory of another size, and a session alone.
+# Refused before the machine migrates: no such guest at the target, shared memory of another size, and migrating a session alone.
 startHostNode plain "$hostB"
 startHostNode small "$hostB" --guest "vm=$(guestFolder small)/memory,256MiB"
-refused "serves none of that name: start it with --guest vm=FILE" ctl a machine follow --qmp "$dir/first.qmp" --to "${address[plain]}" --uri "tcp:$hostB:$port"
+refused "does not serve that guest: start it with --guest vm=FILE" ctl a machine follow --qmp "$dir/first.qmp" --to "${address[plain]}" --uri "tcp:$hostB:$port"
 refused "give both the same size" ctl a machine follow --qmp "$dir/first.qmp" --to "${address[small]}" --uri "tcp:$hostB:$port"
-refused "it goes to another host with that machine" ctl a migrate one --to "${address[b]}"
+refused "it moves to another host with that machine" ctl a migrate one --to "${address[b]}"
 
-# Cancelled while memory goes ahead; the target's QEMU is killed when the programs are held.
+# Cancelled while memory is sent ahead; then the target's QEMU is killed when the programs are held.
 waits lost
 follows 300000
 waitUntil migrationIs first active
@@ -86,10 +86,10 @@ waitUntil bandwidthIs 100
 waitUntil bandwidthIs 20000000
 kill -KILL "${machine[lost]}"
 wait "${machine[lost]}" 2>/dev/null
-stays "stays, and all of its sessions"
+stays "and all of its sessions stay"
 
-# It goes, and a program that is started when the others are held begins at the target. So slowly that what the programs share with the host
-# has been sent before they are held: what kernels write into pinned memory after that must be sent again.
+# It migrates, and a program that is started while the others are held begins at the target. The migration is slow enough that the shared
+# memory is sent before they are held: what kernels write to pinned memory afterwards must be sent again.
 waits second
 export VGPU_FAULT_LOG=$dir/faults
 VGPU_FAULT_POINT=machine.held:stop follows 100000000

@@ -1,19 +1,19 @@
-# A virtual machine, under software emulation, without a network: its CUDA programs reach the host through an ivshmem device. It is saved
-# to disk with a program in the middle, ended, and goes on from there on another host.
+# A virtual machine, under software emulation, without a network: its CUDA programs reach the host through an ivshmem device. It is saved to
+# disk while a program runs, ended, and restored on another host.
 # shellcheck source=../../guest/guest.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../guest/guest.sh"
 makeImage vector-add steady pinned-exchange
 memory=$(guestFolder guest)/memory
 startNode host --guest "guest=$memory,256MiB"
-# With two processors: the atomics of one alone are none to the host under software emulation.
+# Two processors, because with one, software emulation does not make the guest's atomics atomic for the host.
 device() { echo -smp 2 -object "memory-backend-file,id=vgpu,mem-path=$memory,size=256M,share=on" -device ivshmem-plain,memdev=vgpu,master=on; }
 # shellcheck disable=SC2046
 startMachine guest "vgpu.node=ivshmem:" $(device)
 waitUntil says guest "guest: ready"
-guestReturns guest "vgpuctl run -- /bin/pinned-exchange 12"  # kernels and the program poll what they write
+guestReturns guest "vgpuctl run -- /bin/pinned-exchange 12"  # kernels and the program poll each other's writes
 worksAt host guest
 
-# Saved to disk with its session, and on from there on another host: a node that has another memory for the machine.
+# Saves the machine to disk with its session, and restores it on another host: a node with another shared memory for it.
 succeeds ctl host machine save --qmp "$dir/guest.qmp" "$dir/saved"
 waitUntil ended "${machine[guest]}"
 waitUntil listsNot host steady

@@ -1,5 +1,5 @@
-# A virtual machine moves between two hosts while its program launches kernels: the program's session goes along, and nothing is lost or
-# done twice. Where the machine's migration fails or is cancelled, or the target does not take the session, everything stays.
+# A virtual machine migrates between two hosts while its program launches kernels: the program's session migrates too, and no call is lost
+# or repeated. If the machine's migration fails or is cancelled, or the target does not take the session, everything stays.
 # shellcheck source=../../guest/guest.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../guest/guest.sh"
 # shellcheck source=../../guest/two-hosts.sh
@@ -8,7 +8,7 @@ makeImage steady
 makeGuestHosts
 port=4444
 follow() { ctl a machine follow --qmp "$dir/first.qmp" "$@"; }
-# stays WHY: what the command in the background has said, and that the guest's session and the guest are where they were.
+# stays WHY: the background command must report this reason, and the guest and its session must be where they were.
 stays() {
   local code=0
   waitUntil ended "$following"
@@ -33,24 +33,24 @@ startHostGuest first
 inGuest first "vgpuctl run --name steady -- /bin/steady /tmp/end &"
 waitUntil says first 'steady: begins'
 
-# What cannot go is refused before the machine moves.
+# Refused before the machine migrates.
 refused "no QEMU answers at" ctl a machine follow --qmp "$dir/none.qmp" --to "${address[b]}"
-refused "no QMP socket\|closed the connection" ctl a machine follow --qmp "$dir/a/vgpud.sock" --to "${address[b]}"
+refused "not a QMP socket\|closed the connection" ctl a machine follow --qmp "$dir/a/vgpud.sock" --to "${address[b]}"
 refused "is 'first', not 'other'" follow --vm other --to "${address[b]}"
 refused "no session 'nobody'" follow --session nobody --to "${address[b]}" --uri "tcp:$hostB:$port"
 refused "nothing answers at" follow --to "tcp:$hostB:1" --uri "tcp:$hostB:$port"
-# A node of another architecture, on host b too.
+# A node of another architecture, also on host b.
 VGPU_EMULATED=architecture=80 startHostNode other "$hostB"
-refused "migrate it to the same model" follow --to "${address[other]}" --uri "tcp:$hostB:$port"
+refused "migrate it to a node with the same model" follow --to "${address[other]}" --uri "tcp:$hostB:$port"
 hasState a steady running || fail "the session is $(field a steady state) after refusals"
 
-# Nobody waits at the target; somebody cancels it; the target's QEMU is killed on the way.
+# No QEMU waits at the target; the migration is cancelled; the target's QEMU is killed during it.
 follow --to "${address[b]}" --uri "tcp:$hostB:$port" >"$dir/follow.log" 2>&1 &
 following=$!
 stays "Connection refused"
 startIncoming lost b "tcp:$hostB:$port"
 begins "tcp:$hostB:$port"
-refused "no greeting" follow --to "${address[b]}"  # two at once
+refused "no greeting" follow --to "${address[b]}"  # two followers at once
 qmp first migrate_cancel >/dev/null
 stays "its migration was cancelled"
 waitUntil ended "${machine[lost]}"
@@ -58,9 +58,9 @@ startIncoming lost b "tcp:$hostB:$port"
 begins "tcp:$hostB:$port"
 kill -KILL "${machine[lost]}"
 wait "${machine[lost]}" 2>/dev/null
-stays "stays, and all of its sessions"
+stays "and all of its sessions stay"
 
-# It goes: libvirt's hook follows, and somebody else begins.
+# It migrates: libvirt's hook follows, and somebody else starts the migration.
 hook() { echo "<domain type='qemu'><name>$1</name></domain>" | "$tree/lib/vgpu/libvirt-hook" "$@" 2>"$dir/hook.log"; }
 export VGPU_MACHINES=$dir/machines
 for name in first lost; do echo "$name unix:$dir/$([ $name = first ] && echo a)/vgpud.sock ${address[b]} $dir/$name.qmp"; done >"$VGPU_MACHINES"
@@ -70,7 +70,7 @@ hook lost migrate begin - && fail "the hook lets a machine come to a host withou
 grep -q "no vgpud answers" "$dir/hook.log" || fail "the hook does not say why"
 echo "first unix:$dir/a/vgpud.sock" >"$dir/bad-machines"
 VGPU_MACHINES=$dir/bad-machines hook first started begin - && fail "the hook takes a line that is none"
-grep -q "line 1: a machine is NAME NODE TARGET QMP" "$dir/hook.log" || fail "the hook does not say which line is wrong"
+grep -q "line 1: expected NAME NODE TARGET QMP" "$dir/hook.log" || fail "the hook does not say which line is wrong"
 hook first started begin - || fail "the hook returned $?"
 qmp first migrate-set-parameters '{"max-bandwidth": 1000000000}' >/dev/null
 startIncoming second b "tcp:$hostB:$port"

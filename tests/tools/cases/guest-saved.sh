@@ -1,9 +1,9 @@
-# A virtual machine goes to disk in the middle of its program's work, with its session, and comes back with it: in a new QEMU process,
-# and on another node of the host. VGPU_SAVES: how many times (default 1).
+# A virtual machine is saved to disk while its program works, with its session, and both are restored: in a new QEMU process, and on another
+# node of the host. VGPU_SAVES: how many times (default 1).
 # shellcheck source=../../guest/guest.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../guest/guest.sh"
 makeImage steady
-export VGPU_LINK_LIMIT=600  # for so long a machine may be on disk
+export VGPU_LINK_LIMIT=600  # a machine may be on disk for this long
 for node in a b; do startNode "$node" --listen tcp:127.0.0.1:0; done
 address=$(addressOf a)
 card=(-netdev user,id=net -device virtio-net-pci,netdev=net)
@@ -13,11 +13,11 @@ startGuest guest 10.0.2.15/24 10.0.2.2 "tcp:10.0.2.2:${address##*:}" "${card[@]}
 inGuest guest "vgpuctl run --name steady -- /bin/steady /tmp/end &"
 waitUntil says guest 'steady: begins'
 
-# What cannot be saved goes on.
+# A save that is refused leaves the machine running.
 refused "no session 'nobody'" ctl a machine save --qmp "$dir/guest.qmp" --session nobody "$dir/refused"
 [ ! -e "$dir/refused" ] || fail "a save that was refused has left its folder"
 mkdir "$dir/there"
-refused "no folder .*/there can be made" ctl a machine save --qmp "$dir/guest.qmp" "$dir/there"
+refused "cannot make the folder .*/there for the sessions" ctl a machine save --qmp "$dir/guest.qmp" "$dir/there"
 refused "is not saved and goes on" ctl a machine save --qmp "$dir/guest.qmp" --uri "tcp:127.0.0.1:1" "$dir/failed"
 [ ! -e "$dir/failed" ] || fail "a save that failed has left its folder"
 machineIs guest running && hasState a steady running || fail "the machine or its session does not run after a save that failed"

@@ -1,5 +1,5 @@
-# A device whose kernels reach all memory of their process: the daemon warns once, however many workers it starts, and a
-# program is told that there is no such access.
+# A device whose kernels can access all memory of their process: the daemon warns once, however many workers it starts, and programs see the
+# attribute as unsupported.
 program=$tree/tests/programs/device-query
 [ -e "$program" ] || skip "no $program"
 startNode plain

@@ -1,4 +1,4 @@
-# A program's state that hangs (a dead network folder) stops neither the daemon nor other sessions.
+# A program's state folder that hangs (a dead network file system) stops neither the daemon nor other sessions.
 startNode a
 startDouble a one
 startDouble a two
@@ -10,7 +10,7 @@ waitUntil listsNot a one
 stillWorks a two
 startDouble a three
 
-# What stayed is removed by the next daemon, when it hangs no more.
+# The next daemon removes what was left, when the folder no longer hangs.
 kill -TERM "$hung"
 waitUntil ended "$hung"
 stopNode a

@@ -1,4 +1,4 @@
-# Many connections that say nothing do not keep others out, and are not kept for ever.
+# Many silent connections do not block others, and are closed after a time.
 startNode a
 startDouble a one
 python3 - "$dir/a" "$dir/idle" <<'P' &

@@ -1,10 +1,10 @@
-# Freed memory is kept while a program allocates it again and again, and given back when it does not.
+# Freed memory is kept while a program allocates it again and again, and returned when it does not.
 export VGPU_EMULATED=memory=16GiB
 startNode a
 program=$tree/tests/programs/idle-memory
 [ -x "$program" ] || skip "no $program"
 
-# objects EXPRESSION: of the program's objects, by kind.
+# objects EXPRESSION: evaluates EXPRESSION over the program's objects, by kind.
 objects() {
   ctl a inspect "$pid" --json | python3 -c '
 import json, sys
@@ -51,7 +51,7 @@ savesNone() {
 waitUntil savesNone
 goOn
 
-# Of pinned memory, whose return waits for all work of the GPU, nothing is returned while there is some.
+# Pinned memory is not returned while the GPU has work, because its return waits for all of it.
 pauseAt 0 "$dir/ended"
 waitUntil isTrue 'not of("host memory")'
 isTrue 'sum(made["bytes"] for made in of("host lease")) == 512 << 20' || fail "what is pinned was returned beside work"

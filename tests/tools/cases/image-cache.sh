@@ -1,9 +1,9 @@
-# A program's second run sends nothing; where the cache is damaged or there is none it sends again, and it always goes on.
+# A program's second run sends no images; if the cache is damaged or missing it sends them again, and always goes on.
 program=$tree/tests/programs/many-kernels
 [ -x "$program" ] || skip "no $program"
 
-# images NODE: what `ps --json` tells of the one session there, while it waits at its pause point: "SENT FOUND", in images;
-# fails unless bytes and images tell the same.
+# images NODE: "SENT FOUND", in images, as `ps --json` reports for the node's only session, while it waits at its pause point; fails unless
+# the counts of bytes agree.
 images() {
   ctl "$1" ps --json | python3 -c '
 import json, sys
@@ -14,7 +14,7 @@ assert (images["found"] == 0) == (images["foundBytes"] == 0), images
 print(images["sent"], images["found"])'
 }
 
-# begin NODE [KERNELS]: the program, up to its pause point; finish NODE: its other half, which must be right.
+# begin NODE [KERNELS]: runs the program up to its pause point; finish NODE: runs the rest, whose results must be right.
 begin() {
   rm -f "$dir"/pause.*
   VGPU_PAUSE_FILE=$dir/pause ctl "$1" run -- "$program" "${2:-100}" >"$dir/program.log" 2>&1 &
@@ -28,7 +28,7 @@ finish() {
   says program 'many-kernels: ok' || fail "the program was wrong"
   waitUntil isEmpty "$dir/$1/sessions"
 }
-# runs NODE "SENT FOUND" [KERNELS]: all of it. Programs of as many kernels have the same image.
+# runs NODE "SENT FOUND" [KERNELS]: a whole run. Programs with the same number of kernels have the same image.
 runs() {
   begin "$1" "${3:-}"
   [ "$(images "$1")" = "$2" ] || fail "'$(images "$1")' images were sent and found, not '$2'"
@@ -48,7 +48,7 @@ for file in "$dir"/kept/images/*; do
   [ "$(stat -c %a "$file")" = 600 ] || fail "$file is not private"
 done
 
-# Another daemon with the same folder, and the default one: below XDG_CACHE_HOME, which is this case's own.
+# Another daemon with the same folder, and the default one: below XDG_CACHE_HOME, which this case sets.
 startNode b --image-cache "$dir/kept"
 runs b "0 1"
 startNode default
@@ -56,7 +56,7 @@ runs default "1 0"
 runs default "0 1"
 isEmpty "$XDG_CACHE_HOME/vgpu/images" && fail "the default cache is elsewhere"
 
-# What workers are told of the driver's own cache; what the user has chosen stays.
+# Settings for the driver's own cache that workers get; a user's own settings are kept.
 workerSays() { tr '\0' '\n' <"/proc/$(processesOfRun vgpu-worker | tail -n 1)/environ" | grep -qx "$1"; }
 stopNode a
 stopNode b
@@ -69,7 +69,7 @@ CUDA_CACHE_PATH=/somewhere CUDA_COREDUMP_FILE=/elsewhere startNode a --image-cac
 workerSays "CUDA_CACHE_PATH=/somewhere" || fail "the user's choice is overridden"
 workerSays "CUDA_COREDUMP_FILE=/elsewhere" && fail "a fault of the GPU would end the worker with a dump"
 
-# Every file is damaged, each in another way: the images are sent again, and found after that.
+# Every file is damaged in a different way: the images are sent again, and found after that.
 count=0
 for file in "$dir"/kept/images/*; do
   case $((count++ % 2)) in
@@ -82,21 +82,21 @@ for kernels in 100 50; do
   runs a "1 0" "$kernels"
   runs a "0 1" "$kernels"
 done
-says a 'is removed: its image.s checksum differs' && says a 'is removed: its .* bytes are not those' ||
+says a 'is removed: its image.s checksum does not match' && says a 'is removed: it has .* bytes, which its header does not say' ||
   fail "not said that files were damaged"
 
-# The folder goes while the daemon runs.
+# The folder is removed while the daemon runs.
 rm -r "$dir/kept"
 runs a "1 0"
 stopNode a
 
-# No cache: every run sends, and workers keep the driver's own.
+# Without a cache every run sends its images, and workers keep the driver's own cache.
 startNode none --image-cache none
 runs none "1 0"
 runs none "1 0"
 ! workerSays 'CUDA_CACHE_PATH=.*' || fail "the driver's cache was moved"
 
-# A session whose images came from the cache is resumed where there is none, without the folder.
+# A session whose images came from the cache is resumed on a node without the folder.
 startNode a --image-cache "$dir/gone"
 runs a "1 0"
 begin a
@@ -108,7 +108,7 @@ succeeds ctl none resume "$dir/snapshot"
 [ "$(images none)" = "0 0" ] || fail "images of a snapshot are counted"
 finish a
 
-# Folders that others could write into, and sizes that are none.
+# Folders that others can write to, and invalid sizes.
 mkdir -m 777 "$dir/open"
 refused "the image cache cannot be used: $dir/open can be written by others" "$tree/bin/vgpud" --run-dir "$dir/x" --device emulated --image-cache "$dir/open"
 touch "$dir/file"
@@ -118,7 +118,7 @@ for size in 0 much -1; do
   "$tree/bin/vgpud" --run-dir "$dir/x" --image-cache-size "$size" >"$dir/usage.log" 2>&1 || code=$?
   [ "$code" = 2 ] || fail "--image-cache-size $size is no usage error"
 done
-# The default one that cannot be used is done without.
+# If the default folder cannot be used, the daemon works without a cache.
 XDG_CACHE_HOME=$dir/file startNode without
 says without 'there is no image cache: ' || fail "not said that there is no cache"
 runs without "1 0"

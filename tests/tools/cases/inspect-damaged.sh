@@ -1,14 +1,14 @@
-# What a program does to its object list harms nobody who looks at it.
+# Damage that a program does to its object list harms no process that reads it.
 startNode a
 startDouble a one
 startDouble a two
 list() { echo "$(field a "$1" directory)/objects"; }
 
-# Cut short, a page that the list names is not there: SIGBUS for whoever reads it.
+# After truncation, a page that the list refers to is missing: reading it raises SIGBUS.
 truncate -s 8192 "$(list one)/data.mdb"
 refused 'the object list of session .* is damaged: .* signal 7' ctl a inspect one
 
-# Neither a link nor what is no file leads a reader elsewhere, and nothing is written.
+# A link or a special file does not lead a reader elsewhere, and nothing is written.
 echo precious >"$dir/precious"
 rm "$(list two)/lock.mdb"
 ln -s "$dir/precious" "$(list two)/lock.mdb"

@@ -1,4 +1,4 @@
-# What `inspect` says of a snapshot is what its suspend and its resume say.
+# `inspect` reports the same about a snapshot as its suspend and its resume do.
 startNode a
 startDouble a one
 succeeds ctl a suspend one --to "$dir/good"
@@ -8,7 +8,7 @@ print(json.load(sys.stdin)[sys.argv[1]])' "$2"; }
 [ "$(of "$dir/good" session)" = "$(field a one session)" ] || fail "it is of another session"
 [ "$(of "$dir/good" deviceBytes)" = 0 ] || fail "a program without memory has $(of "$dir/good" deviceBytes) bytes of it"
 
-# Arrays are device memory too.
+# Arrays count as device memory too.
 "$tree/tests/tools/reseal" "$dir/good/manifest.json" /state/memory '[[0, 35184372088832, 1000]]' || fail "cannot forge a manifest"
 "$tree/tests/tools/reseal" "$dir/good/manifest.json" /state/arrays '[[11, 300], [12, 16]]' || fail "cannot forge a manifest"
 "$tree/tests/tools/reseal" "$dir/good/manifest.json" deviceBytes 1316 || fail "cannot forge a manifest"

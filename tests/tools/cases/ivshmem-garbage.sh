@@ -1,12 +1,12 @@
-# A machine that writes anything anywhere into the memory that it shares with its host ends its own sessions; another machine's, and the
-# host, go on, and when it stops it is served again. VGPU_SEED repeats a run.
+# A machine that writes random bytes into the memory that it shares with its host only ends its own sessions; another machine's sessions and
+# the host go on, and when it stops doing so it is served again. VGPU_SEED repeats a run.
 one=$(guestFolder one) two=$(guestFolder two)
 seed=${VGPU_SEED:-$RANDOM} rounds=${VGPU_ROUNDS:-8}
 echo "seed $seed"
 guests=$(dirname "$0")/..
 "$guests/in-guest" "$one" true || skip "no namespaces can be made here"
 [ -x "$tree/tests/programs/contents" ] || skip "no program contents"
-# A machine that is stopped without a word is one whose words are not to be trusted.
+# A machine that is stopped for longer than this counts as compromised.
 export VGPU_LINK_LIMIT=15
 startNode a --guest "one=$one/memory,512MiB" --guest "two=$two/memory,256MiB"
 
@@ -24,15 +24,15 @@ startInGuest() {
 startInGuest two bystander 8
 waitUntil says bystander ready
 
-# scribble SEED AREA: some thousand writes into one of the areas that are read, by its name or any number, of a slot that is taken if there
-# is one.
+# scribble SEED AREA: some thousand writes into one of the areas that the host reads, given by its name or a number, preferably in a slot
+# that is in use.
 scribble() {
   python3 - "$one/memory" "$1" "$2" <<'PY'
 import mmap, random, struct, sys, time
 random.seed(int(sys.argv[2]))
 KiB, MiB = 1 << 10, 1 << 20
 TABLE, FIRST, SLOT = 4 * KiB, 2 * MiB, 138 * MiB  # docs/virtual-machines.md
-SEGMENT = MiB                                     # in a slot: the mailbox is before it, and vgpu/wire/segment.h has what it holds
+SEGMENT = MiB                                     # in a slot, behind the mailbox; vgpu/wire/segment.h defines its contents
 with open(sys.argv[1], "r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
     count = (len(memory) - FIRST) // SLOT
     taken = [i for i in range(count) if struct.unpack_from("<Q", memory, TABLE + 128 * i)[0]]
@@ -73,7 +73,7 @@ for ((round = 0; round < rounds; ++round)); do
   kill -KILL "${runner[$name]}" 2>/dev/null
   closeCommands "$name"
 done
-# Slots that garbage says are taken are given back, and a program that starts meanwhile waits for that.
+# Slots that garbage marks as claimed are released, and a program that starts meanwhile waits for that.
 python3 - "$one/memory" <<'PY'
 import random, sys
 with open(sys.argv[1], "r+b") as file:
@@ -81,7 +81,7 @@ with open(sys.argv[1], "r+b") as file:
         file.seek((4 << 10) + 128 * slot)  # the word `claimed`
         file.write(random.randbytes(8))
 PY
-# Where no garbage can be taken for the program's own words, the session ends.
+# In areas where garbage is never valid input, the session ends.
 victimRuns() { says "$area" ready && [ "$(field a "$area" state)" = running ]; }
 for area in mailbox ring; do
   startInGuest one "$area" 4

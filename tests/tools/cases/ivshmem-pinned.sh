@@ -1,5 +1,5 @@
-# Pinned memory of programs in virtual machines is one memory with their workers': pieces of the memory that the machine shares with its
-# host, each of one session, which keeps it over a suspend and a move. If none is left, or the host does not give it, there are two copies.
+# Programs in virtual machines share pinned memory with their workers: pieces of the memory that the machine shares with its host, each
+# owned by one session, which keeps it over a suspend and a migration. If no piece is free, or the host offers none, there are two copies.
 guests=$(dirname "$0")/..
 one=$(guestFolder one)
 memory=$one/memory
@@ -10,7 +10,7 @@ startNode a --guest "one=$memory,1GiB"
 startNode b
 run() { timeout $((10 * limit)) "$guests/in-guest" "$one" "$tree/bin/vgpuctl" --node "ivshmem:$memory" run "$@"; }
 
-# begins NAME PROGRAM [ARGUMENTS]: in the background, until its pause point.
+# begins NAME PROGRAM [ARGUMENTS]: runs it in the background and waits until its pause point.
 begins() {
   # shellcheck disable=SC2086
   VGPU_PAUSE_FILE=$one/$1 run --name "$1" -- "$tree/tests/programs/$2" ${3:-} >"$dir/$1.log" 2>&1 &
@@ -19,7 +19,7 @@ begins() {
   [ -e "$one/$1.reached" ] || fail "$1 has ended before its pause point"
 }
 pausesOrEnded() { [ -e "$one/$1.reached" ] || ended "${runner[$1]}"; }
-# finishes NAME: from there to its end, and all it has seen was right.
+# finishes NAME: lets it run to its end; its results must be right.
 finishes() {
   local code=0
   : >"$one/$1.go"
@@ -27,14 +27,14 @@ finishes() {
   [ "$code" = 0 ] || fail "$1 has returned $code"
 }
 programOf() { processesOfRun "$2" | while read -r pid; do grep -qsz -- "^VGPU_SESSION_NAME=$1$" "/proc/$pid/environ" && echo "$pid"; done; }
-# pieces PID: what a process has of the memory behind its first half, by addresses of pinned memory: address, place, bytes.
+# pieces PID: a process's mappings of the second half of the shared memory, by address of the pinned memory: address, offset, bytes.
 pieces() {
   python3 - "$1" $half <<'PY'
 import sys
 base, end = 0x1100_0000_0000, 0x1200_0000_0000
 for line in open(f"/proc/{sys.argv[1]}/maps"):
     part = line.split()
-    if len(part) == 6 and part[5].endswith("/memory"):  # a path is another one in another namespace
+    if len(part) == 6 and part[5].endswith("/memory"):  # compares only the file's name, because paths differ between namespaces
         first, behind = (int(x, 16) for x in part[0].split("-"))
         if base <= first < end:
             assert int(part[2], 16) >= int(sys.argv[2]), line
@@ -42,11 +42,11 @@ for line in open(f"/proc/{sys.argv[1]}/maps"):
 PY
 }
 workerHas() { [ "$(pieces "$(field "$1" "$2" workerPid)")" = "$3" ]; }
-# apart FILE...: no two of these lists have a place in common.
+# apart FILE...: requires that these lists of pieces do not overlap.
 apart() {
   cat "$@" | sort -n -k 2 | awk '$2 < end { exit 1 } { end = $2 + $3; any = 1 } END { if (!any) exit 1 }'
 }
-# lock SIDE: takes all of the second half's locks of one side (host: 60, guest: 61) until it is ended.
+# lock SIDE: holds all locks of the second half on one side (host: 60, guest: 61) until it is ended.
 lock() {
   python3 -u - "$memory" "$1" $half $size <<'PY' >"$dir/locks.log" 2>&1 &
 import fcntl, struct, sys, time
@@ -73,7 +73,7 @@ with open(sys.argv[1], "rb") as file:
 PY
 }
 
-# Program and worker have the same places at the same addresses, and two sessions have no place in common.
+# Program and worker map the same pieces at the same addresses, and two sessions share none.
 begins first pinned-exchange 24
 begins second pinned-exchange 12
 for name in first second; do
@@ -82,7 +82,8 @@ for name in first second; do
 done
 apart "$dir/first.pieces" "$dir/second.pieces" || fail "two sessions have one place"
 
-# While one is suspended, its pieces stay its own, whoever comes; another worker maps them again, of another node, and after a move.
+# While a session is suspended, its pieces remain its own, even if others start; another worker maps them again, also on another node and
+# after a migration.
 succeeds ctl a suspend first --to "$dir/snapshot"
 begins third pinned-exchange 12
 pieces "$(programOf third pinned-exchange)" >"$dir/third.pieces"
@@ -94,9 +95,9 @@ workerHas b second "$(cat "$dir/second.pieces")" || fail "the worker to which th
 succeeds ctl a snapshot third --to "$dir/third"
 for name in first second third; do finishes $name; done
 waitUntil noSessions b
-waitUntil emptyBehind  # what they had pinned takes no memory any more
+waitUntil emptyBehind  # pinned memory of ended programs has no pages any more
 
-# One that is killed: what it had, which is most of it, is free again.
+# A killed program's pieces, which are most of the memory, become free.
 begins killed pinned-exchange 300
 kill -KILL "$(programOf killed pinned-exchange)"
 waitUntil listsNot a killed
@@ -105,12 +106,12 @@ pieces "$(programOf next pinned-exchange)" | awk '{ bytes += $3 } END { exit byt
   fail "the places of a killed program are not free"
 finishes next
 
-# A program that wants two copies has them.
+# A program that asks for two copies gets them.
 VGPU_PINNED_COPIES=1 begins copied pinned-later
 [ -z "$(pieces "$(programOf copied pinned-later)")" ] || fail "a program that wants copies has pieces"
 finishes copied
 
-# If there is no place, or the host gives none, pinned memory has two copies, and a program that polls none works.
+# Without free pieces, or if the host offers none, pinned memory has two copies, and works for programs that do not poll.
 lock 61
 begins without pinned-later
 [ -z "$(pieces "$(programOf without pinned-later)")" ] || fail "a program has what another one of its machine has"
@@ -123,8 +124,8 @@ finishes refused
 unlock
 run -- "$tree/tests/programs/pinned-exchange" 20 >"$dir/again.log" 2>&1 || fail "what was locked is not free again"
 
-# More than there is room for, and more than the file system of the memory has pages for: of the rest there are two copies, also when the
-# session has moved, and nobody is killed for a page.
+# More than fits, and more than the memory's file system has pages for: the rest has two copies, also after a migration, and no process is
+# killed by SIGBUS.
 begins much pinned-exchange "900 copied"
 pieces "$(programOf much pinned-exchange)" | awk '{ bytes += $3 } END { exit bytes < 256 * 1024 * 1024 }' || fail "not much is one memory"
 succeeds ctl a suspend much --to "$dir/much"

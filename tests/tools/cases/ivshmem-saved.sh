@@ -1,4 +1,4 @@
-# A machine is saved, its memory with it, while the host goes on with its side of the mailbox; then the machine goes on from there.
+# A machine is saved with its memory while the host continues with its side of the mailbox; then the machine is restored.
 guests=$(dirname "$0")/..
 one=$(guestFolder one)
 memory=$one/memory
@@ -16,14 +16,14 @@ waitUntil says kept ready
 memoryIsRight kept
 refused 'serves no guest "two"' ctl a attach two
 
-# Every process of the machine stops and goes on, as its processors do.
+# All processes of the machine are stopped and continued, as its processors would be.
 inMachine() {
   local pid
   for pid in $(processesOfRun); do
     [ "$(readlink "/proc/$pid/ns/pid")" = "$(readlink /proc/self/ns/pid)" ] || echo "$pid"
   done
 }
-# What a file has at a moment; and a file is as it was then, for those too who have mapped it.
+# save copies a file's present contents; bringBack restores them in place, so that existing mappings see them.
 save() { cp --sparse=always "$1" "$2"; }
 bringBack() {
   python3 - "$1" "$2" <<'PY'
@@ -44,7 +44,7 @@ for round in 1 2; do
   succeeds ctl a suspend kept --to "$dir/snapshot$round"
   stopProcess $(inMachine)
   save "$memory" "$dir/saved"
-  succeeds ctl a attach one  # which writes there
+  succeeds ctl a attach one  # which writes to the memory
   ! cmp -s "$dir/saved" "$memory" || fail "the host has written nothing into the machine's memory"
   bringBack "$dir/saved" "$memory"
   succeeds ctl a attach one
@@ -53,7 +53,7 @@ for round in 1 2; do
   memoryIsRight kept
 done
 
-# One that runs can be told so too.
+# `attach` also works for a running machine.
 succeeds ctl a attach one
 memoryIsRight kept
 endContents kept

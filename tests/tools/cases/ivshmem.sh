@@ -1,5 +1,5 @@
-# Programs in virtual machines, as far as they can be without an emulator: all that they reach is the memory that they share with their
-# host. They are listed, suspended and resumed as any, end as any, and reach nothing of another machine.
+# Programs as in virtual machines, without an emulator: they reach only the memory that they share with their host. They are listed,
+# suspended and resumed like others, end like others, and reach nothing of another machine.
 shared() { guestFolder "$1"; }
 memory() { echo "$(shared "$1")/memory"; }
 startNode a --guest "one=$(memory one),512MiB" --guest "two=$(memory two),256MiB"
@@ -26,7 +26,7 @@ startInGuest one second 8
 startInGuest two third 8
 for name in first second third; do hasState a $name running || fail "$name is $(field a $name state)"; done
 
-# Two machines cannot reach each other's memory, and a worker maps its own session's piece of its machine's alone.
+# Two machines cannot reach each other's memory, and a worker only maps its own session's piece of its machine's memory.
 refused "cannot be opened: $(memory two): No such file" succeedsInGuest one "$tree/bin/vgpuctl" --node "ivshmem:$(memory two)" run -- /bin/true
 mapped() {
   python3 - "$1" "$(memory "$2")" <<'PY'
@@ -53,10 +53,10 @@ mapped "$(field a third workerPid)" two >"$dir/mapped.log" || fail "the worker o
 
 # A machine with one slot has room for one session, and its programs see nothing of the host's.
 refused "all 1 slots" guestRun two run -- "$tree/tests/programs/vector-add" 1000
-refused "programs run through it, and nothing else" guestRun one ps
-refused "has 1 GPUs, and the program needs 2" guestRun one run --gpus 2 -- "$tree/tests/programs/vector-add" 1000
+refused "only .vgpuctl run. can use it" guestRun one ps
+refused "has 1 GPUs, but the program needs 2" guestRun one run --gpus 2 -- "$tree/tests/programs/vector-add" 1000
 
-# Suspended, on disk and in the middle, resumed on another node and back.
+# Suspended to disk while they run, resumed on another node, and back.
 for name in first second third; do memoryIsRight $name; done
 succeeds ctl a suspend first --to "$dir/snapshot"
 succeeds ctl a suspend third --to "$dir/third"
@@ -70,22 +70,22 @@ succeeds ctl a migrate first --to "unix:$dir/b/vgpud.sock"
 hasState b first running || fail "first does not run where it was moved to"
 memoryIsRight first
 
-# A program that is killed ends its session at once, and its slot is free again.
+# A killed program's session ends at once, and its slot becomes free.
 programOf() { processesOfRun contents | while read -r pid; do grep -qsz -- "^VGPU_SESSION_NAME=$1$" "/proc/$pid/environ" && echo "$pid"; done; }
 kill -KILL "$(programOf third)"
 waitUntil listsNot a third
 guestRun two run -- "$tree/tests/programs/vector-add" 1000 >"$dir/vector.log" 2>&1 || fail "the slot of a killed program is not free"
 
-# A machine that is ended, with all its processes at once: the next program there has the slot cleared up.
+# A machine ends with all its processes at once: its next program gets a cleaned slot.
 startInGuest two fourth 8
 kill -KILL "${runner[fourth]}"
 guestRun two run -- "$tree/tests/programs/vector-add" 1000 >"$dir/vector.log" 2>&1 || true
 waitUntil listsNot a fourth
 guestRun two run -- "$tree/tests/programs/vector-add" 1000 >"$dir/vector.log" 2>&1 || fail "the slot of an ended machine is not free"
 
-# The process that looks for sessions is replaced; theirs go on.
+# The process that looks for sessions is killed and replaced; existing sessions go on.
 kill -KILL "$(pgrep -P "${daemon[a]}" vgpu-relay | head -n 1)"
-waitUntil says a "another one takes its place"
+waitUntil says a "it is started again"
 memoryIsRight second
 startInGuest two fifth 8
 memoryIsRight fifth

@@ -1,4 +1,4 @@
-# Sessions that are suspended to memory and stay on their GPU until somebody needs it (vgpud --keep-suspended).
+# Sessions that are suspended to memory and stay on their GPU until another program needs it (vgpud --keep-suspended).
 export VGPU_STORE=$dir/store VGPU_EMULATED=memory=96MiB
 worker() { field "$1" "$2" workerPid; }
 kept() {
@@ -11,7 +11,7 @@ isNotKept() { [ -z "$(kept "$1" "$2")" ]; }
 
 refused "names* its size with --pinned" "$tree/bin/vgpud" --run-dir "$dir/none" --device emulated --keep-suspended
 
-# Resumed in the worker that it had, which has done nothing meanwhile.
+# Resumed in the worker that it had, which has served no other program meanwhile.
 startNode a --pinned 128MiB --keep-suspended
 startContents a one 48
 before=$(worker a one)
@@ -23,7 +23,7 @@ memoryIsRight one
 tell one change changed
 memoryIsRight one
 
-# Memory of the host that a program registers after such a resume is found by the worker, too.
+# After such a resume the worker also finds host memory that a program registers.
 runPaused a shared "$tree/tests/programs/shared-host-memory"
 sharing=$(cat "$dir/shared.reached")
 before=$(worker a "$sharing")
@@ -33,8 +33,8 @@ resumeFromMemory a "$sharing"
 finishes shared
 before=$(worker a one)
 
-# Another program finds no memory: what is kept goes, and the session comes back from pinned memory. (Each worker has an emulated
-# device of its own, so there is still not enough.)
+# Another program lacks memory: the kept session is dropped from the GPU, and later resumed from pinned memory. (Each worker has its own
+# emulated device, so there is still not enough.)
 succeeds ctl a suspend one --to memory
 code=0
 LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} ctl a run -- "$tree/tests/programs/contents" random 200 >"$dir/large.log" 2>&1 || code=$?
@@ -45,13 +45,13 @@ resumeFromMemory a one
 [ "$(worker a one)" != "$before" ] || fail "it goes on in a worker that had let go of it"
 memoryIsRight one
 
-# A worker that is killed meanwhile is not missed.
+# The worker that keeps the session is killed: the session is resumed without it.
 succeeds ctl a suspend one --to memory
 kill -KILL "$(kept a one)"
 resumeFromMemory a one
 memoryIsRight one
 
-# Resumed by another daemon, from disk: what this one has kept goes.
+# Resumed by another daemon, from disk: this daemon drops what it kept.
 succeeds ctl a suspend one --background --name written
 startNode b
 onDisk() { ctl a snapshots ls --json | finds '"place": *"disk"'; }

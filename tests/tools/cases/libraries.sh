@@ -1,4 +1,4 @@
-# Libraries that have a face: what reaches the genuine one, which library a program gets, and what it is told where there is none.
+# Libraries that have a face: which calls reach the genuine library, which library a program gets, and the errors without a genuine library.
 doubles=$tree/tests/libraries
 [ -e "$doubles/libcublas.so.13" ] || skip "no recording libraries in $doubles"
 cat >"$dir/create.c" <<'C'
@@ -12,16 +12,16 @@ C
 create="import ctypes, sys
 library = ctypes.CDLL(sys.argv[1])
 print(library.cublasCreate_v2(ctypes.byref(ctypes.c_void_p())), library.cublasCreate_v2(ctypes.byref(ctypes.c_void_p())))"
-# The recording library answers 0, the face on a node without the library 1.
+# The recording library returns 0, the face on a node without the library 1.
 LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} LD_LIBRARY_PATH=$doubles python3 -c "$create" libcublas.so.13 | grep -qx '0 0' || fail "the recording library does not work"
 
-# Without a genuine library the status says so, and one line.
+# Without a genuine library a call returns an error, and one line gives the reason.
 startNode a
 ctl a run -- python3 -c "$create" libcublas.so.13 >"$dir/absent.log" 2>&1 || fail "a program without the library ended"
 says absent '^1 1$' || fail "it has a library"
 [ "$(grep -c '^vgpu: cublasCreate_v2: there is no libcublas.so.13' "$dir/absent.log")" = 1 ] || fail "it is not said once"
 
-# Whoever opens the vendor's library by its path gets the face; so does who is linked with a run path that comes before all.
+# A program that opens the vendor's library by its path gets the face; so does a program linked with a run path that precedes all others.
 mkdir "$dir/vendor"
 cp "$doubles"/libcublas{,Lt}.so.13 "$dir/vendor"
 ctl a run -- python3 -c "$create" "$dir/vendor/libcublas.so.13" >"$dir/path.log" 2>&1 || fail "opening by path ended the program"
@@ -31,16 +31,16 @@ cc "$dir/create.c" -o "$dir/linked" -Wl,--disable-new-dtags,-rpath,"$dir/vendor"
 ctl a run -- "$dir/linked" >"$dir/linked.log" 2>&1 || fail "a program with a run path ended"
 says linked '^1 1$' || fail "a program with a run path does not get the face"
 
-# With one, every argument arrives.
+# With a genuine library, every argument arrives.
 program=$tree/tests/programs/library-families
 [ -e "$program" ] || skip "no $program: the toolkit has no headers of cuBLAS"
 VGPU_LIBRARIES=$doubles VGPU_RECORD=$dir/calls startNode b
 ctl b run -- env VGPU_LIBRARIES="$doubles" "$program" || fail "the program failed"
 head -n 40 "$dir/calls" | sed -E 's/ [0-9a-f]{16,}/ */g' | diff "${BASH_SOURCE[0]%/*}/libraries.expected" - >"$dir/calls.log" ||
   fail "other calls were recorded than expected"
-waitUntil says b 'serves no other program: it has called a library'
+waitUntil says b 'is not reused: it has called a library'
 
-# What no frame carries is refused by name.
+# Arguments that frames cannot carry are refused by name.
 grouped='import ctypes
 blas = ctypes.CDLL("libcublas.so.13")
 handle = ctypes.c_void_p()
@@ -53,12 +53,12 @@ ctl b run -- env VGPU_LIBRARIES="$doubles" python3 -c "$grouped" >"$dir/grouped.
 says grouped '^15$' || fail "a call with many groups has another status than CUBLAS_STATUS_NOT_SUPPORTED"
 says grouped '^vgpu: cublasSgemmGroupedBatched: its arrays in host memory have [0-9]* bytes' || fail "it is not said why"
 
-# A node without the library refuses the snapshot; the program goes on where it has one.
+# A node without the library refuses the snapshot; a node that has the library resumes the program.
 VGPU_PAUSE_FILE=$dir/pause ctl b run --name paused -- env VGPU_LIBRARIES="$doubles" "$program" >"$dir/paused.log" 2>&1 &
 runner=$!
 waitUntil test -e "$dir/pause.reached"
 succeeds ctl b suspend paused --to "$dir/snapshot"
-refused "the library object .* cannot be made again on GPU 0 here" ctl a resume "$dir/snapshot"
+refused "the library object .* cannot be created again on GPU 0 here" ctl a resume "$dir/snapshot"
 succeeds ctl b resume "$dir/snapshot"
 : >"$dir/pause.go"
 wait "$runner" || fail "the program failed after its resume"

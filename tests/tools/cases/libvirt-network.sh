@@ -1,5 +1,5 @@
-# A virtual machine of libvirt, whose programs reach the host by network, is moved by `virsh migrate`, and goes to disk and comes back by
-# `virsh save` and `restore`, while they work.
+# A virtual machine of libvirt, whose programs reach the host by network, is migrated by `virsh migrate`, and saved and restored by `virsh
+# save` and `restore`, while they work.
 # shellcheck source=../../guest/guest.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../guest/guest.sh"
 # shellcheck source=../../guest/two-hosts.sh

@@ -1,6 +1,6 @@
-# A virtual machine of libvirt, whose programs share memory with the host, is moved by `virsh migrate`, live or not, and goes to disk and
-# comes back by `virsh save`, `restore` and `managedsave`, while they work. libvirt's hook has their sessions go along. What libvirt
-# cannot do, or somebody has it give up, leaves machine and sessions as they were.
+# A virtual machine of libvirt, whose programs share memory with the host, is migrated by `virsh migrate`, live or not, and saved and
+# restored by `virsh save`, `restore` and `managedsave`, while they work. libvirt's hook migrates or saves their sessions with it. If
+# libvirt fails or is cancelled, machine and sessions stay as they were.
 # shellcheck source=../../guest/guest.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../guest/guest.sh"
 # shellcheck source=../../guest/two-hosts.sh
@@ -23,7 +23,7 @@ waitUntil says vm "guest: ready"
 inGuest vm "vgpuctl run --name steady -- /bin/steady /tmp/end &"
 waitUntil says vm 'steady: begins'
 
-# There and back, so that whoever lets QEMU go on a second time is found.
+# There and back, which reveals a second `migrate-continue`.
 for _ in 1 2; do
   moves a b --live || fail "virsh migrate returned $?"
   isOn b a steady
@@ -31,19 +31,19 @@ for _ in 1 2; do
   isOn a b steady
 done
 
-# Given up on the way.
+# Cancelled during the migration.
 moves a b --live --bandwidth 4 >"$dir/aborted.log" 2>&1 &
 moving=$!
 sends() { onLibvirt a domjobinfo vm 2>/dev/null | grep -q "^Data processed: *[1-9]"; }
 waitUntil sends
 succeeds onLibvirt a domjobabort vm
 wait "$moving" && fail "a migration that was given up has come to its end"
-waitUntil followerSays a "stays, and all of its sessions: its migration was cancelled"
+waitUntil followerSays a "and all of its sessions stay: its migration was cancelled"
 isOn a b steady
 
-# To a disk that is full, and paused before by somebody: it stays as it was.
+# Saved to a full disk after it was paused: it stays paused.
 refused "No space left on device" onLibvirt a save vm /dev/full
-# What it says depends on how far libvirt came.
+# The reported reason depends on how far libvirt came.
 saysTwice() { [ "$(grep -c "'vm' stays, and all of its sessions" "$dir/follower-a.log")" = 2 ]; }
 waitUntil saysTwice
 isOn a b steady
@@ -55,7 +55,7 @@ succeeds onLibvirt a resume vm
 isOn a b steady
 isEmpty "$dir/saves-a" || fail "a save that failed has left its sessions' folder"
 
-# To disk and back, and so that libvirt has the file itself. Their node has forgotten them meanwhile.
+# Saved and restored, also with a file that libvirt manages itself. Their node has no record of the sessions meanwhile.
 isSaved() { [ -e "$dir/saves-a/vm/sessions.json" ] && listsNot a steady; }
 succeeds onLibvirt a save vm "$dir/saved"
 waitUntil isSaved
@@ -63,24 +63,24 @@ succeeds onLibvirt a restore "$dir/saved"
 isOn a b steady
 succeeds onLibvirt a managedsave vm
 waitUntil isSaved
-# Its sessions cannot come back: nor can it, until they can.
+# If its sessions cannot be restored, the machine cannot either, until they can.
 mv "$dir/saves-a/vm/sessions.json" "$dir/list"
 refused "the sessions of .vm. cannot come back" onLibvirt a start vm
 mv "$dir/list" "$dir/saves-a/vm/sessions.json"
 succeeds onLibvirt a start vm
 isOn a b steady
 
-# Sessions that somebody has suspended are left alone.
+# Sessions that were suspended explicitly are left alone.
 succeeds ctl a suspend steady --to "$dir/steady"
 succeeds onLibvirt a save vm "$dir/alone"
-waitUntil followerSays a "it has no sessions that run"
+waitUntil followerSays a "it has no running sessions"
 isEmpty "$dir/saves-a" || fail "a machine was saved without sessions, and would come back with others"
 succeeds onLibvirt a restore "$dir/alone"
 succeeds ctl a attach vm
 succeeds ctl a resume "$dir/steady"
 isOn a b steady
 
-# Without --live libvirt stops it before it begins. It is followed once, however often libvirt is started again.
+# Without --live libvirt pauses the machine before the migration. It has one follower, however often libvirt is restarted.
 restartLibvirt a
 isFollowedOnce() { [ "$(followers a | wc -l)" = 1 ]; }
 waitUntil isFollowedOnce
@@ -91,7 +91,7 @@ machineIsOn b
 guestReturns vm "touch /tmp/end; wait"
 says vm 'steady: ok' || fail "the program has not said that its answer is right"
 
-# By vgpuctl, if nobody follows it: a QEMU that libvirt has started ends if it is to execute a shell.
+# Without a follower, by vgpuctl: a QEMU started by libvirt ends if it is asked to execute a shell.
 isFollowedNoMore() { [ -z "$(followers b)" ]; }
 # shellcheck disable=SC2046
 kill $(followers b)

@@ -1,5 +1,5 @@
-# The link between two hosts is cut for longer than a connection may be silent, which only the relays notice: both give the connection up,
-# and the program goes on over another one when the link is there again.
+# The link between two hosts is cut for longer than a connection may be silent, which only the relays notice: both give up the connection,
+# and the program continues over a new one when the link is restored.
 # shellcheck source=../../network/two-hosts.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../network/two-hosts.sh"
 program=$tree/tests/programs/steady
@@ -16,7 +16,7 @@ LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} VGPU_LINK_CONNECTIONS=0 onHost a "$tree/bin
   "$program" "$dir/end" >"$dir/working.log" 2>&1 &
 runner=$!
 waitUntil lists b working
-# connections HOST: the ports of host a at the ends of connections that host HOST knows of and has not given up.
+# connections HOST: ports of host a in the connections that HOST considers established.
 connections() { onHost "$1" ss -Htn state established | grep -o "$hostA:[0-9]*" | sort; }
 isOne() { [ "$(connections a | wc -l)" = 1 ]; }
 isNone() { [ -z "$(connections a)$(connections b)" ]; }

@@ -1,5 +1,5 @@
-# Whoever follows a machine learns what becomes of its migration, and says so: interrupted, or when QEMU ends. A machine that comes from
-# another host is followed when it is here, and again after each move that it did not make. Its programs reach the node by network.
+# A follower learns the outcome of a machine's migration and reports it, also if it was interrupted or QEMU has ended. A machine that comes
+# from another host is followed when it has arrived, and again after each migration that failed. Its programs reach the node by network.
 # shellcheck source=../../guest/double.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../guest/double.sh"
 declare -A address=()
@@ -9,12 +9,12 @@ for node in a b; do
 done
 startFar "${address[a]}" kept 16
 
-# follows NODE MACHINE TARGET [OPTION...]: in the background.
+# follows NODE MACHINE TARGET [OPTION...]: starts a follower in the background.
 follows() {
   "$tree/bin/vgpuctl" --node "unix:$dir/$1/vgpud.sock" machine follow --qmp "$dir/$2.qmp" --to "${address[$3]}" "${@:4}" >"$dir/follow.log" 2>&1 &
   following=$!
 }
-# follower CODE PATTERN: what it returns and says.
+# follower CODE PATTERN: the follower must end with this exit code and message.
 follower() {
   local code=0
   waitUntil ended "$following"
@@ -28,7 +28,7 @@ isAt() {
   waitUntil listsNot "$2" "${3:-kept}"  # a moment later, if its program reaches them over a network
   memoryIsRight "${3:-kept}"
 }
-# interrupted MACHINE: when it has been let go to its target, and nobody knows whether it is there.
+# interrupted MACHINE: interrupts the follower when the migration was continued and it is not known whether the machine is at its target.
 interrupted() {
   waitUntil migrationIs "$1" device
   kill -TERM "$following"
@@ -40,7 +40,7 @@ afterHandover one waits
 follows a one b --uri tcp:elsewhere:1
 interrupted one
 endsAs one failed
-follower 1 "stays, and all of its sessions"
+follower 1 "and all of its sessions stay"
 isAt a b
 follows a one b --uri tcp:elsewhere:1
 interrupted one
@@ -48,7 +48,7 @@ endsAs one completed
 follower 0 "has moved with 1 sessions"
 isAt b a
 endMachine one
-# Its QEMU ends without a word, and its programs reply at the target.
+# Its QEMU ends without reporting, and its programs reply at the target.
 startDoubleMachine one
 afterHandover one waits
 follows b one a --uri tcp:elsewhere:1
@@ -57,7 +57,7 @@ endMachine one
 follower 0 "has moved with 1 sessions"
 isAt a b
 
-# A program that begins on the way goes along.
+# A program that starts during the migration migrates too.
 startDoubleMachine one
 afterHandover one completed
 qmp one x-left '{"bytes": 1000000000000}' >/dev/null
@@ -73,7 +73,7 @@ isAt b a
 endContents late
 endMachine one
 
-# `virsh save`: the processors are stopped, and then the machine goes into a file.
+# `virsh save`: the processors are stopped, and then the machine is written to a file.
 startDoubleMachine one
 follows b one a
 waitUntil holdsHandover one
@@ -82,12 +82,12 @@ qmp one migrate '{"uri": "fd:migrate"}' >/dev/null
 follower 1 "stopped, .*vgpuctl machine save"
 migrationIs one cancelled || fail "a machine goes to disk without its sessions"
 isAt b a
-# Somebody else has begun a migration before.
+# Another client has begun a migration before.
 qmp one migrate '{"uri": "tcp:elsewhere:1"}' >/dev/null
-refused "is under way already" ctl b machine follow --qmp "$dir/one.qmp" --to "${address[a]}"
+refused "is in progress already" ctl b machine follow --qmp "$dir/one.qmp" --to "${address[a]}"
 endMachine one
 
-# libvirt calls its hook before the machine is here, and before or after QEMU has been told where it comes from.
+# libvirt calls its hook before the machine has arrived, and before or after `migrate-incoming`.
 export VGPU_MACHINES=$dir/machines
 libvirtDoes "Outgoing migration" migrating
 comes() { qmp here migrate-incoming '{"uri": "tcp:0.0.0.0:1"}' >/dev/null; }
@@ -107,10 +107,10 @@ comes
 hook b a
 sleep 0.3
 hasArrived
-# Somebody lets it go on here: it stays, and is followed again.
+# The machine is continued at its source: it stays, and is followed again.
 afterHandover here runs-here
 libvirtMoves here
-waitUntil says machine-double "the machine runs at its source again"
+waitUntil says machine-double "the machine runs on its source host again"
 isAt b a
 afterHandover here completed
 libvirtMoves here

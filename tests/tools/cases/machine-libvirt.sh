@@ -1,5 +1,5 @@
-# What libvirt's hook begins for a machine whose programs share memory with the host, by what libvirt says that it does with it: a migration
-# is left to libvirt, and a machine that is saved goes on until its sessions are suspended. After what libvirt cannot save both go on.
+# What libvirt's hook does for a machine whose programs share memory with the host depends on libvirt's job: libvirt itself continues a
+# migration, and a machine that is being saved runs on until its sessions are suspended. After jobs that fail, machine and sessions go on.
 # shellcheck source=../../guest/double.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../guest/double.sh"
 startNode a --guest "one=$memory,512MiB"
@@ -11,7 +11,7 @@ mkdir "$dir/saves"
 hook() {
   echo '<domain/>' | "$tree/lib/vgpu/libvirt-hook" double "$1" begin - >"$dir/hook.log" 2>&1
 }
-# follow [SAVES]: a machine that libvirt has started.
+# follow [SAVES]: the hook of a machine that libvirt has started.
 follow() {
   startDoubleMachine here
   echo "double unix:$dir/a/vgpud.sock $(addressOf b) $dir/here.qmp $*" >"$VGPU_MACHINES"
@@ -19,19 +19,19 @@ follow() {
   waitUntil holdsHandover here
 }
 migrates() { qmp here migrate '{"uri": "tcp:elsewhere:1"}' >/dev/null; }
-# stays PATTERN: the machine and its session do, and the follower says why.
+# stays PATTERN: requires that machine and session stay, and that the follower gives this reason.
 isThere() { hasState a kept running && qmp here query-status | grep -q '"running": true'; }
 stays() {
-  waitUntil says machine-double "'double' stays, and all of its sessions: $1"
+  waitUntil says machine-double "'double' and all of its sessions stay: $1"
   waitUntil isThere
   memoryIsRight kept
   isEmpty "$dir/saves" || fail "a save that failed has left its sessions' folder"
   : >"$dir/machine-double.log"
 }
-# A migration: QEMU refuses whoever is second to let it go on, and libvirt cancels it then.
+# A migration: QEMU refuses the second `migrate-continue`, and libvirt then cancels the migration.
 libvirtDoes "Outgoing migration" migrating
 follow "$dir/saves"
-# When libvirt has done with a machine that has come, it takes back what was set for that.
+# When an incoming migration is complete, libvirt clears the capabilities that it had set for it.
 qmp here migrate-set-capabilities '{"capabilities": [{"capability": "pause-before-switchover", "state": false}]}' >/dev/null
 waitUntil holdsHandover here
 migrates
@@ -41,17 +41,17 @@ migrationIs here pre-switchover || fail "the follower lets go on what libvirt mo
 qmp here migrate-cancel >/dev/null
 stays "its migration was cancelled"
 
-# What is no migration to another host, and no save: nobody has its sessions.
+# A job that is neither a migration to another host nor a save would lose the sessions.
 libvirtDoes Snapshot saving
 migrates
-stays "libvirt's job 'Snapshot' would have it without its sessions"
-# A save of a machine that somebody had paused before.
+stays "libvirt's job 'Snapshot' does not take its sessions along"
+# A save of a machine that was paused before.
 libvirtDoes Save user
 qmp here stop >/dev/null
 migrates
 waitUntil migrationIs here cancelled
 stays "it was stopped before it was saved"
-# libvirt stops it, and has its memory in a file, but cannot keep that.
+# libvirt pauses the machine and writes its memory to a file, but cannot keep the file.
 libvirtDoes Save saving
 libvirtSaves() {
   qmp here stop >/dev/null
@@ -59,19 +59,19 @@ libvirtSaves() {
 }
 afterHandover here runs-here
 libvirtSaves
-stays "libvirt lets it go on"
+stays "libvirt lets the machine go on"
 afterHandover here failed
 libvirtSaves
 stays "the double was told to fail"
-# Nobody has said where the sessions are to be.
+# No folder for the sessions is configured.
 endMachine here
 follow
 libvirtSaves
 waitUntil migrationIs here cancelled
-stays "libvirt saves it, and nobody has said where its sessions are to be"
+stays "libvirt saves it, but no folder is given for its sessions"
 endMachine here
 
-# It is saved, and comes back.
+# It is saved and restored.
 follow "$dir/saves"
 afterHandover here completed
 libvirtSaves
@@ -79,7 +79,7 @@ waitUntil migrationIs here completed
 isListed() { [ -e "$dir/saves/double.new/sessions.json" ]; }
 waitUntil isListed
 cp --sparse=always "$memory" "$dir/memory"
-endMachine here  # as libvirt does then
+endMachine here  # as libvirt does after a save
 isSaved() { [ -e "$dir/saves/double/sessions.json" ] && listsNot a kept; }
 waitUntil isSaved
 stopNode b

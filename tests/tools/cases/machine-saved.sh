@@ -1,11 +1,11 @@
-# A machine whose programs share memory with its host goes to disk with their sessions, and comes back from a copy of that folder at a
-# node that knows nothing of it, and again where it was saved. What does not fit there is refused by name before, and nothing is lost.
+# A machine whose programs share memory with its host is saved with their sessions, and restored from a copy of that folder at a node
+# without any record of it, and again where it was saved. A target that does not fit is refused by name before, and nothing is lost.
 # shellcheck source=../../guest/double.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../guest/double.sh"
 [ -x "$tree/tests/programs/memory" ] || skip "no program memory"
 startNode a --guest "one=$memory,512MiB"
 startInMachine kept 16
-# Of what `pinned` has pinned there are two copies, and what `shared` has is the machine's memory alone.
+# The pinned memory of `pinned` has two copies; that of `shared` is only in the machine's memory.
 VGPU_PINNED_COPIES=1 VGPU_PAUSE_FILE=$one/pause inMachine --name pinned -- "$tree/tests/programs/memory" >"$dir/pinned.log" 2>&1 &
 pinned=$!
 VGPU_PAUSE_FILE=$one/pause-shared inMachine --name shared -- "$tree/tests/programs/pinned-exchange" 20 >"$dir/shared.log" 2>&1 &
@@ -17,7 +17,7 @@ startDoubleMachine here
 save() { ctl "$1" machine save --qmp "$dir/$2.qmp" "${@:3}"; }
 restore() { ctl "$1" machine restore --qmp "$dir/$2.qmp" "${@:3}"; }
 
-# What cannot be saved goes on.
+# A machine that cannot be saved goes on.
 refused "is not saved and goes on" save a here --uri "exec:false" "$dir/failed"
 [ ! -e "$dir/failed" ] || fail "a save that failed has left its folder"
 for name in kept pinned shared; do hasState a $name running || fail "$name is $(field a $name state) after a save that failed"; done
@@ -30,19 +30,19 @@ stopNode a  # nothing of that host is left
 cp -r "$dir/saved" "$dir/carried"
 rm -rf "$dir/saved"
 
-# Nothing is loaded where it does not fit.
+# Nothing is loaded at a target that does not fit.
 startDoubleMachine there --incoming --confined
 startNode other
 startNode small --guest "one=$one/small,256MiB"
 VGPU_EMULATED=memory=8MiB startNode tight --guest "one=$one/tight,512MiB"
-refused "serves none of that name: start it with --guest one=FILE" restore other there "$dir/carried"
-refused "serves none of that name: start it with --guest two=FILE" restore small there --guest two "$dir/carried"
+refused "does not serve that guest: start it with --guest one=FILE" restore other there "$dir/carried"
+refused "does not serve that guest: start it with --guest two=FILE" restore small there --guest two "$dir/carried"
 refused "give both the same size" restore small there "$dir/carried"
 refused "memory" restore tight there "$dir/carried"
 refused "No such file\|no vgpud\|nothing answers" restore nobody there "$dir/carried"
 refused "there is no folder $dir/nothing" restore other there "$dir/nothing"
 startNode b --guest "one=$memory"
-damaged() {  # PATTERN FILE COMMAND...: with that file of the folder changed.
+damaged() {  # PATTERN FILE COMMAND...: the restore must fail with PATTERN after COMMAND has changed that file of the folder.
   mkdir "$dir/damaged"
   cp -r "$dir/carried/sessions.json" "$dir/carried"/*/ "$dir/damaged"
   ln "$dir/carried/machine" "$dir/damaged"
@@ -51,11 +51,11 @@ damaged() {  # PATTERN FILE COMMAND...: with that file of the folder changed.
   rm -rf "$dir/damaged"
 }
 session=$(python3 -c 'import json, sys; print(*[s["session"] for s in json.load(open(sys.argv[1]))["sessions"] if s["name"] == "pinned"])' "$dir/carried/sessions.json")
-damaged "was not saved to its end" sessions.json rm
-damaged "no list of sessions of version 2" sessions.json truncate -s 10
+damaged "saving the machine did not complete" sessions.json rm
+damaged "is not a list of sessions of version 2" sessions.json truncate -s 10
 damaged "is damaged" sessions.json sed -i 's/"slot"/"place"/'
 damaged "host-arena: it is truncated" "$session/host-arena" truncate -s 100
-damaged "host-arena: its checksum is another one" "$session/host-arena" sed -i '$ s/.$/x/'
+damaged "host-arena: its checksum does not match" "$session/host-arena" sed -i '$ s/.$/x/'
 damaged "host-arena cannot be opened" "$session/host-arena" rm
 damaged "manifest" "$session/manifest.json" rm
 unlink() { cp --sparse=always "$1" "$1.own" && mv "$1.own" "$1"; }
@@ -70,7 +70,7 @@ refused "start its QEMU with -incoming defer" restore b loaded "$dir/carried"
 kill "${machine[loaded]}"
 [ "$(qmp there query-status)" = '{"status": "inmigrate", "running": false}' ] || fail "the machine was loaded after a refusal"
 
-# As often as somebody likes; the second time where it was saved.
+# It can be restored repeatedly; the second time where it was saved.
 succeeds restore b there "$dir/carried"
 for name in kept pinned shared; do hasState b $name running || fail "$name is $(field b $name state) where its machine runs"; done
 memoryIsRight kept
@@ -82,7 +82,7 @@ startDoubleMachine back --incoming --confined
 succeeds restore b back "$dir/again"
 memoryIsRight kept
 
-# Whoever saves it is killed before the node has been told, and before the machine is saved.
+# vgpuctl is killed before the node has been told, and before the machine is saved.
 for point in machine.saved machine.suspended; do
   VGPU_FAULT_POINT=$point save b back "$dir/$point" >"$dir/killed.log" 2>&1 && fail "vgpuctl did not come to $point"
   hasState b kept suspended || fail "the session is $(field b kept state) after $point"
@@ -95,7 +95,7 @@ for point in machine.saved machine.suspended; do
   fi
   memoryIsRight kept
 done
-# The same of a restore: it begins again.
+# The same during a restore: it can be repeated.
 succeeds save b back "$dir/last"
 waitUntil ended "${machine[back]}"
 startDoubleMachine last --incoming

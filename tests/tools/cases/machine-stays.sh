@@ -1,5 +1,6 @@
-# A machine whose programs share memory with its host is to move, and does not: whatever ends when they are held, all stays where it was,
-# and a program that was started meanwhile runs there too. (tests/guest/machine-double; guest-ivshmem-migration.sh has machines that move.)
+# A machine whose programs share memory with its host fails to migrate: whichever process ends while the programs are held, everything stays
+# where it was, and a program that was started meanwhile runs there too. (tests/guest/machine-double; guest-ivshmem-migration.sh migrates
+# real machines.)
 # shellcheck source=../../guest/double.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../guest/double.sh"
 [ -x "$tree/tests/programs/vector-add" ] || skip "no program vector-add"
@@ -9,7 +10,7 @@ startTarget() { startNode b --guest "one=$there,512MiB"; }
 startTarget
 startDoubleMachine here
 
-# follows [POINT:ACTION]: in the background, with a migration that it begins.
+# follows [POINT:ACTION]: starts a follower in the background, which begins a migration.
 follows() {
   local variables=()
   [ $# = 0 ] || variables=("VGPU_FAULT_POINT=$1")
@@ -19,14 +20,14 @@ follows() {
   following=$!
 }
 reached() { grep -qs "^$1 " "$dir/faults"; }
-# stopsAt POINT: it has come there, and stands still.
+# stopsAt POINT: the follower has reached this fault point and is stopped there.
 stopsAt() {
   follows "$1:stop"
   waitUntil reached "$1"
   waitUntil stands "$following"
 }
 runsAt() { hasState "$1" kept running && [ -n "$(field "$1" kept workerPid)" ]; }
-# stays PATTERN: the command says so, and the program runs where it was.
+# stays PATTERN: the command must report it, and the program must run where it was.
 stays() {
   local code=0
   waitUntil ended "$following"
@@ -41,11 +42,11 @@ isBack() {
   memoryIsRight kept
 }
 
-saidNotReady() { grep -c 'is not ready at' "$dir/a.log"; }
+saidNotReady() { grep -c 'is no longer ready at' "$dir/a.log"; }
 saysNotReady() { [ "$(saidNotReady)" -gt "$notReady" ]; }
 
-# There is no program when it begins. One that begins on the way is held with it; and one that begins when it is too late for that, because
-# nobody knows that the guest of its node is this machine, keeps the machine here.
+# No program exists when the migration begins. One that starts during it is held with the machine; one that starts too late for that,
+# because nobody knows that its node's guest is this machine, keeps the machine here.
 qmp here x-left '{"bytes": 1000000000000}' >/dev/null
 follows
 waitUntil migrationIs here active
@@ -62,7 +63,7 @@ waitUntil says kept ready
 kill -CONT "$following"
 stays "stopped before its programs could be held"
 
-# What the target has for the session ends: while its programs are held, and when the machine stands still.
+# The target's worker for the session ends: while the programs are held, and while the machine is paused.
 for point in machine.held machine.handing-over; do
   stopsAt $point
   notReady=$(saidNotReady)
@@ -86,7 +87,7 @@ waitUntil ended "${daemon[b]}"
 stays "problem"
 startTarget
 
-# A program that begins when the others are held waits, and runs here when the machine stays.
+# A program that starts while the others are held waits, and runs here when the machine stays.
 stopsAt machine.held
 inMachine --name late -- "$tree/tests/programs/vector-add" 1000 >"$dir/late.log" 2>&1 &
 late=$!
@@ -100,11 +101,11 @@ code=0
 wait "$late" || code=$?
 [ "$code" = 0 ] || fail "the program that began meanwhile returned $code: $(cat "$dir/late.log")"
 
-# The machine is completed at its target, and goes on here: so do its programs.
+# The migration is completed at the target, but the machine is continued here: so are its programs.
 afterHandover here runs-here
 follows
-stays "runs at its source again"
-# Whoever moves it is killed: the same, when somebody has cancelled the migration.
+stays "runs on its source host again"
+# vgpuctl is killed: the same, after the migration is cancelled.
 for point in machine.held machine.handing-over machine.moved; do
   follows "$point"
   waitUntil ended "$following"

@@ -1,5 +1,5 @@
-# A machine whose sessions have no place at the target does not move: whoever begins its migration, it is not begun or is cancelled before
-# the machine's processors stand still, with the reason. Both of programs that share memory with the host, and of those by network.
+# A machine whose sessions cannot run at the target does not migrate: whoever begins the migration, it is refused or cancelled before the
+# machine's processors are stopped, with the reason. Holds for programs that share memory with the host and for those that use the network.
 # shellcheck source=../../guest/double.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../guest/double.sh"
 export VGPU_MACHINES=$dir/machines
@@ -8,7 +8,7 @@ startNode a --guest "one=$memory,512MiB" --listen tcp:127.0.0.1:0
 VGPU_EMULATED=memory=8MiB startNode small --guest "one=$one/small,512MiB" --listen tcp:127.0.0.1:0
 VGPU_EMULATED=architecture=80 startNode other --guest "one=$one/other,512MiB" --listen tcp:127.0.0.1:0
 
-# vetoed TARGET PATTERN: by a follower that begins it, and by libvirt's hook, which follows what somebody else begins.
+# vetoed TARGET PATTERN: by a follower that begins the migration, and by libvirt's hook, which follows one that another client begins.
 vetoed() {
   local target
   target=$(addressOf "$1")
@@ -29,8 +29,8 @@ vetoed() {
   endMachine here
 }
 bothVeto() {
-  vetoed small "for the session that comes: CUDA_ERROR_OUT_OF_MEMORY"
-  vetoed other "migrate it to the same model"
+  vetoed small "for the arriving session: CUDA_ERROR_OUT_OF_MEMORY"
+  vetoed other "migrate it to a node with the same model"
 }
 startInMachine kept 16
 waitUntil says kept ready

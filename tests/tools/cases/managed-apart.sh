@@ -1,9 +1,10 @@
-# Devices that are peers use each other's managed memory. Such a program does not go on on GPUs that are none, and is told so; it does
-# on one in the place of both. Without managed memory it goes on on any, and gets pinned memory there when it asks for managed memory.
+# Peer devices use each other's managed memory. A program that does so is not resumed on GPUs that are not peers, and gets the reason; it
+# can be resumed on one GPU in the place of both. Without managed memory it is resumed on any GPUs, and on these later requests for managed
+# memory get pinned memory.
 VGPU_EMULATED=devices=2 startNode peers
 VGPU_EMULATED=devices=2,peers=0 startNode apart
 
-# begin NAME [ARGUMENT]: managed-devices, up to its pause point.
+# begin NAME [ARGUMENT]: runs managed-devices up to its pause point.
 begin() {
   VGPU_PAUSE_FILE=$dir/$1 ctl peers run --name "$1" -- "$tree/tests/programs/managed-devices" "${@:2}" >"$dir/$1.log" 2>&1 &
   runner[$1]=$!
@@ -16,7 +17,7 @@ goOn() {
 }
 
 begin both
-why="GPU [01] has managed memory, which its GPU [01] uses as a peer, and GPU [01] here, .* does not reach the memory of GPU [01] here"
+why="GPU [01] has managed memory that its GPU [01] accesses as a peer, but here GPU [01] here, .* cannot access the memory of GPU [01] here"
 refused "$why" ctl peers migrate both --to "$dir/apart"
 hasState peers both running || fail "after a migration that was refused it is $(field peers both state)"
 succeeds ctl peers suspend both --to "$dir/both-saved"

@@ -1,5 +1,5 @@
-# When a device that shares a __managed__ variable with others was reset, a driver puts it elsewhere: such a program is not suspended, and
-# does not move, is told so, and goes on.
+# If a device that shares a __managed__ variable with others was reset, a driver places the variable elsewhere: such a program is neither
+# suspended nor migrated, gets the reason, and goes on.
 export VGPU_EMULATED=devices=2 VGPU_PAUSE_INDEX=1
 startNode a
 startNode b

@@ -1,5 +1,5 @@
-# Suspends to pinned memory that are interrupted: the program goes on, or its snapshot is whole, or the program and everyone who asks
-# are told that it is lost.
+# Interrupted suspends to pinned memory: the program goes on, or its snapshot is complete, or the program and all later requests get the
+# error that it is lost.
 export VGPU_STORE=$dir/store VGPU_FAULT_LOG=$dir/faults
 wasHit() { grep -qs "^$1 .* stop$" "$dir/faults"; }
 place() {
@@ -8,7 +8,7 @@ import json, sys
 print(*[s["place"] for s in json.load(sys.stdin) if s["snapshot"] == sys.argv[1]])' "$2"
 }
 
-# The daemon is killed: what it had in memory is lost, the program is told, and gc removes what is left.
+# The daemon is killed: its snapshots in memory are lost, the program gets an error, and gc removes the rest.
 startNode a --pinned 32MiB
 startDouble a one
 succeeds ctl a suspend one --to memory
@@ -30,7 +30,7 @@ waitUntil ended "${double[two]}"
 says two '^lost: its snapshot was in the memory of its vgpud' || fail "the program was not told"
 isGone "$VGPU_STORE/snapshots/two" || fail "a snapshot is left of a daemon that was ended"
 
-# The caller is killed when all is in memory and nothing has a name: the program goes on, and the room is free again.
+# The caller is killed when all chunks are in memory but the snapshot is not published: the program goes on, and the room is free again.
 VGPU_FAULT_POINT=suspend.pinned:stop startNode c --pinned 32MiB --warm 2
 startContents c three 24
 worker=$(field c three workerPid)
@@ -48,7 +48,7 @@ succeeds ctl c resume three
 memoryIsRight three
 endContents three
 
-# A worker that dies while it resumes: the snapshot is as it was.
+# A worker dies during a resume: the snapshot is unchanged.
 rm "$dir/faults"
 VGPU_FAULT_POINT=resume.bytes-restored:kill startNode d --pinned 32MiB
 startContents d four 24
@@ -58,7 +58,7 @@ refused "was killed by signal 9" ctl d resume four
 kill -KILL "$(field d four pid)"
 waitUntil isGone "$VGPU_STORE/snapshots/four"
 
-# A store on a full disk, with a pool that is too small: the program goes on.
+# The store's disk is full and pinned memory is too small: the program goes on.
 mkdir "$dir/disk"
 mount -t tmpfs -o size=6m vgpu-test "$dir/disk" 2>/dev/null || skip "no permission to mount a small disk"
 export VGPU_STORE=$dir/disk/store

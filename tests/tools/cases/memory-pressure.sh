@@ -1,10 +1,10 @@
-# A worker that gets no more memory fails the suspend or the resume that it is asked for, and nothing else: the program goes on, or
-# waits for another worker, and the daemon and its other sessions notice nothing.
+# If a worker gets no more memory, the suspend or resume that needs it fails, and nothing else: the program goes on, or waits for another
+# worker, and the daemon and its other sessions are not affected.
 program=$tree/tests/programs/sleeper
 [ -x "$program" ] || skip "no $program"
 [ -z "${VGPU_PROGRAM_PRELOAD:-}" ] || skip "a sanitizer ends a process that gets no memory"
 command -v prlimit >/dev/null || skip "no prlimit"
-# starve PID: what it has it keeps, and a mebibyte more.
+# starve PID: limits the process to its present memory and one mebibyte more.
 starve() {
   local kilobytes
   kilobytes=$(awk '$1 == "VmData:" {print $2}' "/proc/$1/status")

@@ -1,5 +1,5 @@
-# A program that works without a pause moves between nodes that it reaches by addresses only; nothing is lost, whatever fails on the
-# way. VGPU_TRANSPORT: tcp or tls; VGPU_MOVES: how many times it moves (default 4).
+# A program that works without a pause migrates between nodes that it reaches only by addresses; no call is lost, whatever fails during a
+# migration. VGPU_TRANSPORT: tcp or tls; VGPU_MOVES: number of migrations (default 4).
 program=$tree/tests/programs/steady
 [ -x "$program" ] || fail "there is no $program"
 transport=${VGPU_TRANSPORT:-tcp}
@@ -13,7 +13,8 @@ relaysOf() {
   done
 }
 noRelay() { [ -z "$(relaysOf "$1")" ]; }
-# newRelay SUCCESSORS: there is another one, which has left the process that started it: it leads a session (proc(5)).
+# newRelay SUCCESSORS: whether there is a relay besides those, which has left the process that started it: it leads its own session
+# (proc(5)).
 newRelay() {
   made=$(comm -13 <(sort <<<"$1") <(relaysOf successor | sort))
   [ -n "$made" ] && [ "$(cut -d ' ' -f 6 "/proc/$made/stat" 2>/dev/null)" = "$made" ]
@@ -31,9 +32,9 @@ waitUntil lists a moving
 refused "nothing answers at" at "${address[a]}" migrate moving --to "$transport:127.0.0.1:1"
 refused "on that node already" at "${address[a]}" migrate moving --to "${address[a]}"
 VGPU_EMULATED=architecture=80 startNode other --listen "$transport:127.0.0.1:0"
-refused "migrate it to the same model" at "${address[a]}" migrate moving --to "$(addressOf other)"
+refused "migrate it to a node with the same model" at "${address[a]}" migrate moving --to "$(addressOf other)"
 stopNode other
-# One that shares memory with its GPU's host goes, to the other node and then to its own host's by an address.
+# A program that shares memory with its GPU's host migrates to the other node, and then to its own host's node by an address.
 LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "unix:$dir/a/vgpud.sock" run --name leaving -- \
   "$program" "$dir/end-of-leaving" >"$dir/leaving.log" 2>&1 &
 leaving=$!
@@ -46,7 +47,7 @@ touch "$dir/end-of-leaving"
 wait "$leaving" || fail "the program that left its host returned $?"
 waitUntil noRelay successor
 
-# What a node has open that has given its session away is as much the last time as the first.
+# A node that has given its session away has as many open descriptors after the last migration as after the first.
 descriptors() { find "/proc/${daemon[$1]}/fd" -mindepth 1 | wc -l; }
 declare -A idle=()
 hasFewOpen() { [ "$(descriptors "$1")" -le "${idle[$1]}" ]; }
@@ -59,14 +60,14 @@ for ((move = 0; move < ${VGPU_MOVES:-4}; ++move)); do
   waitUntil nothingLeft "$from"
   waitUntil noRelay tool
   if [ -z "${idle[$from]:-}" ]; then
-    sleep 0.5  # for all that ends with the move
+    sleep 0.5  # for everything that ends with the migration
     idle[$from]=$(descriptors "$from")
   fi
   waitUntil hasFewOpen "$from"
   read -r from to <<<"$to $from"
 done
 
-# migratesAtStandstill TARGET LOG: begins to move the program, whose worker is stopped, so that no memory is sent before goesOn.
+# migratesAtStandstill TARGET LOG: begins a migration while the worker is stopped, so that no memory is sent before goesOn.
 migratesAtStandstill() {
   worker=$(field "$from" moving workerPid)
   stopProcess "$worker"
@@ -79,7 +80,7 @@ goesOn() { kill -CONT "$worker"; }
 for phase in asked taken; do
   startNode doomed --listen "$transport:127.0.0.1:0"
   migratesAtStandstill "$(addressOf doomed)" doomed-migrate
-  [ "$phase" = asked ] || waitUntil says doomed 'is to come here'
+  [ "$phase" = asked ] || waitUntil says doomed 'is about to arrive'
   kill -KILL "${daemon[doomed]}"
   wait "${daemon[doomed]}" 2>/dev/null
   goesOn
@@ -89,7 +90,7 @@ for phase in asked taken; do
   runs "$from" || fail "the program does not run where it was"
 done
 
-# Its relay's successor ends on the way: the same.
+# The successor of its relay ends during the migration: the program stays too.
 before=$(relaysOf successor)
 migratesAtStandstill "${address[$to]}" orphan-migrate
 waitUntil newRelay "$before"

@@ -1,4 +1,4 @@
-# The images of a program's modules are sent before it is held, and its modules and kernels made of them at the target.
+# The images of a program's modules are sent before it is held, and the target makes modules and kernels from them ahead.
 program=$tree/tests/programs/linked-list
 [ -x "$program" ] || skip "no program linked-list"
 imageBytes() {
@@ -12,8 +12,8 @@ print(images["sentBytes"] + images["foundBytes"])'
 isListed() { ctl "$1" inspect listed | finds function; }
 
 startNode b --listen tcp:127.0.0.1:0
-# movesImages NODE TARGET: of a program that waits at a point where it has memory, no more than that memory, whose pieces are too small
-# to be digested, is copied while it is held.
+# movesImages NODE TARGET: migrates a program that waits at a point where it has memory; while it is held, at most that memory is copied,
+# whose pieces are too small to be digested.
 movesImages() {
   startNode "$1"
   LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} VGPU_PAUSE_FILE=$dir/at-$1 "$tree/bin/vgpuctl" --node "unix:$dir/$1/vgpud.sock" run \

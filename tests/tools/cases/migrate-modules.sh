@@ -1,5 +1,5 @@
-# A program that loads and unloads modules all the time moves between two nodes: their variables stay where they are, and what was
-# made ahead for it and is of no use any more is gone.
+# A program that loads and unloads modules all the time migrates between two nodes: variables keep their addresses, and objects that were
+# made ahead but are not needed are destroyed.
 program=$tree/tests/programs/module-order
 [ -x "$program" ] || skip "no program module-order"
 startNode a
@@ -17,7 +17,7 @@ for ((move = 0; move < 6; ++move)); do
   read -r from to <<<"$to $from"
 done
 [ "$ahead" -gt 0 ] || fail "no object was made at a target before the program was held"
-# To a node that is elsewhere: its object list comes by relays from then on.
+# To a node that it reaches by an address: its object list comes by relays from then on.
 ctl "$from" migrate turning --to "$(addressOf b)" --json >"$dir/migrate.log" 2>"$dir/migrate-errors.log" ||
   fail "the move over a network failed: $(cat "$dir/migrate-errors.log")"
 startNode c --listen tcp:127.0.0.1:0

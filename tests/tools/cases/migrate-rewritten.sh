@@ -1,5 +1,4 @@
-# A program that rewrites all of its memory when it is about to be held, which is more than is pinned for that, goes on at the target
-# all the same.
+# A program that rewrites all of its memory just before it is held, which is more than the pinned memory for that, still migrates.
 program=$tree/tests/programs/rewritten
 [ -x "$program" ] || skip "no program rewritten"
 export VGPU_FAULT_LOG=$dir/faults

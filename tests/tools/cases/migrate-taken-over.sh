@@ -1,8 +1,8 @@
-# What becomes of a session whose target fails while it takes it over, and of one whose target has it and cannot say so.
+# A session whose target fails while it takes over, and a session whose target has taken over but cannot report it.
 export VGPU_FAULT_LOG=$dir/faults
 startNode a
 
-# The target's worker ends: the session stays, and what it has given to other processes, which nobody has opened yet, is still there.
+# The target's worker ends: the session stays, and memory that it exports to other processes, which have not opened it yet, still exists.
 program=$tree/tests/programs/ipc-memory
 if [ -x "$program" ]; then
   VGPU_FAULT_POINT=resume.bytes-restored:kill startNode b
@@ -17,7 +17,7 @@ if [ -x "$program" ]; then
   rm "$dir/faults"
 fi
 
-# The connection of the two nodes ends when the target's worker has claimed the session: link.py passes on what comes to its folder.
+# The connection between the nodes ends when the target's worker has claimed the session: link.py forwards connections to its folder.
 cat >"$dir/link.py" <<'PY'
 import os, socket, sys, threading
 os.mkdir(sys.argv[2])

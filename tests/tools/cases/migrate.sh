@@ -1,5 +1,5 @@
-# A program that works without a pause moves between two nodes; nothing is lost, whatever fails on the way. VGPU_MOVES: how many times
-# it moves (default 4).
+# A program that works without a pause migrates between two nodes; no call is lost, whatever fails during a migration. VGPU_MOVES: number of
+# migrations (default 4).
 program=$tree/tests/programs/steady
 [ -x "$program" ] || fail "there is no $program"
 
@@ -17,18 +17,18 @@ refused "no vgpud" ctl a migrate moving --to "$dir/nowhere"
 refused "on that node already" ctl a migrate moving --to "$dir/a"
 refused "No such session\|no session" ctl a migrate nobody --to "$dir/b"
 VGPU_EMULATED=architecture=80 startNode other
-refused "migrate it to the same model" ctl a migrate moving --to "$dir/other"
+refused "migrate it to a node with the same model" ctl a migrate moving --to "$dir/other"
 stopNode other
 VGPU_EMULATED=memory=16MiB startNode small
-refused "for the session that comes: CUDA_ERROR_OUT_OF_MEMORY" ctl a migrate moving --to "$dir/small"
+refused "for the arriving session: CUDA_ERROR_OUT_OF_MEMORY" ctl a migrate moving --to "$dir/small"
 stopNode small
 
-# Two at once: the first one stands still until the second is refused.
+# Two migrations at once: the first is stopped until the second is refused.
 worker=$(field a moving workerPid)
 stopProcess "$worker"
 ctl a migrate moving --to "$dir/b" >"$dir/first.log" 2>&1 &
 first=$!
-waitUntil says b "is to come here"
+waitUntil says b "is about to arrive"
 refused "is being suspended, resumed or migrated already" ctl a migrate moving --to "$dir/b"
 kill -CONT "$worker"
 wait "$first" || fail "a migration failed because another one was asked for"
@@ -51,7 +51,7 @@ for phase in asked taken; do
   stopProcess "$worker"
   ctl "$from" migrate moving --to "$dir/doomed" >"$dir/doomed-migrate.log" 2>&1 &
   migrating=$!
-  [ "$phase" = asked ] || waitUntil says doomed 'is to come here'
+  [ "$phase" = asked ] || waitUntil says doomed 'is about to arrive'
   kill -KILL "${daemon[doomed]}"
   wait "${daemon[doomed]}" 2>/dev/null
   kill -CONT "$worker"
@@ -65,7 +65,7 @@ ctl "$from" migrate moving --to "$dir/doomed" >"$dir/doomed-migrate.log" 2>&1 &&
 waitUntil ended "${daemon[doomed]}"
 waitUntil hasState "$from" moving running
 
-# Its caller gives up: so does the migration, or it has ended before.
+# The caller gives up: so does the migration, unless it has ended before.
 ctl "$from" migrate moving --to "$dir/$to" >"$dir/cancelled.log" 2>&1 &
 cancelled=$!
 for client in $(processesOfRun vgpuctl); do tr '\0' ' ' <"/proc/$client/cmdline" | grep -q ' migrate ' && kill -TERM "$client"; done
@@ -75,7 +75,7 @@ touch "$dir/end"
 waitUntil ended "$mover"
 wait "$mover" || fail "the program that moved returned $?"
 
-# The program is killed while it is on its way: nothing of it stays at either node.
+# The program is killed during the migration: nothing of it is left on either node.
 export VGPU_FAULT_LOG=$dir/faults
 VGPU_FAULT_POINT=migrate.arriving:stop startNode standing
 startContents "$from" short 1

@@ -1,4 +1,4 @@
-# A session goes from node to node; both tell the same of it, and the program notices nothing but its gate.
+# A session is moved from node to node; both report the same about it, and the program notices only its gate.
 startNode a
 startNode b
 startDouble a one

@@ -1,4 +1,4 @@
-# What a program calls itself reaches neither a terminal nor the log as anything but text.
+# A program's name is escaped before it reaches a terminal or the log.
 escape=$'\033' name=$'ev\033[2Jil\nsession forged (\u0085 \u202e)'
 startNode a
 VGPU_NODE=$dir/a "$doubleProgram" "$name" >"$dir/named.log" 2>&1 &

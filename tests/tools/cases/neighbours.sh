@@ -1,7 +1,7 @@
-# What befalls one program's GPU leaves the programs beside it alone: a kernel that faults, and a death while the GPU works.
+# Failures of one program's GPU do not affect other programs: a kernel that faults, and a process that dies while its GPU works.
 startNode a
 
-# The neighbour computes all the while.
+# The other program computes all the while.
 ctl a run -- "$tree/tests/programs/sleeper" 4 >"$dir/neighbour.log" 2>&1 &
 neighbour=$!
 waitUntil lists a sleeper

@@ -1,5 +1,5 @@
-# A program whose GPU is a network away waits for no round trip to launch, to allocate, to copy asynchronously and to record events, and
-# for one to wait or to read: counted where its messages pass.
+# A program whose GPU is across a network needs no round trip to launch, to allocate, to copy asynchronously and to record events, and one
+# to wait or to read: its messages are counted on their way.
 program=$tree/tests/programs/network-trips
 [ -x "$program" ] || skip "no program network-trips"
 hasPort() { grep -qs '^[0-9]' "$dir/counting.port"; }

@@ -1,5 +1,6 @@
 # Two hosts and a network of 1 Gbit/s with 1 ms of delay between them: a program of host a works on host b's node, while the link is cut,
-# and while packets overtake each other; it moves to its own host's node, and back. Beside it one copies much, over several connections.
+# and while packets are reordered; it migrates to its own host's node, and back. At the same time another program copies much data over
+# several connections.
 # shellcheck source=../../network/two-hosts.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../network/two-hosts.sh"
 program=$tree/tests/programs/steady copying=$tree/tests/programs/bulk-copies
@@ -9,7 +10,7 @@ makeHosts "$tree/tests/network/delayed-link" 1000 500 || fail "there are no two 
 trap 'removeHosts; cleanUp' EXIT
 export VGPU_LINK_LIMIT=20
 
-# startHostNode NAME ADDRESS: vgpud of host NAME.
+# startHostNode NAME ADDRESS: starts a vgpud on host NAME.
 startHostNode() {
   onHost "$1" "$tree/bin/vgpud" --run-dir "$dir/$1" --device emulated --listen "tcp:$2:0" --allow-plain >"$dir/$1.log" 2>&1 &
   daemon[$1]=$!
@@ -43,7 +44,7 @@ for move in 1 2 3; do
 done
 reorderLink
 
-# Cut while it moves: it is where it was or where it was to go, and works.
+# The link is cut during a migration: the program is at the source or at the target, and works.
 fromA "$from" migrate moving --to "${address[$to]}" >"$dir/cut-migrate.log" 2>&1 &
 migrating=$!
 sleep 0.1

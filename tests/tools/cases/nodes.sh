@@ -1,13 +1,13 @@
-# Known nodes: what they have, or why they do not answer; their names in the place of addresses; and the best for a program.
+# Known nodes: their resources, or why they do not reply; their names instead of addresses; and the best node for a program.
 export VGPU_NODES=$dir/nodes
 ctlOf() { timeout "$limit" "$tree/bin/vgpuctl" "$@"; }
 
-refused "no nodes are known: write them into $dir/nodes" ctlOf nodes
+refused "no nodes are known: list them in $dir/nodes" ctlOf nodes
 succeeds "$tree/bin/vgpuctl" keys init
 VGPU_EMULATED=memory=1GiB startNode a
 VGPU_EMULATED=memory=2GiB startNode b --listen tls:127.0.0.1:0
 VGPU_EMULATED=memory=512MiB,devices=2 startNode c
-# One that takes connections and says nothing, and one where nothing listens.
+# A node that accepts connections but sends nothing, and an address where no process listens.
 python3 -c '
 import socket, sys, time
 s = socket.create_server(("127.0.0.1", 0))
@@ -40,31 +40,31 @@ ctlOf nodes --timeout 3 >"$dir/table.log" || fail "nodes returned $?"
 says table "^small .* 1 .*1.0 GiB.*0 of 0" || fail "no line of small"
 says table "^gone .*does not answer: nothing answers at" || fail "no line of gone"
 
-# Names in the place of addresses.
+# Names instead of addresses.
 succeeds ctlOf --node far ps
 succeeds env VGPU_NODE=small timeout "$limit" "$tree/bin/vgpuctl" ps
-refused "is a node for .vgpuctl run. only" ctlOf --node any ps
+refused "node any is for .vgpuctl run. only" ctlOf --node any ps
 refused "No such session\|no session" ctlOf --node small migrate x --to far
 
-# The best: what `any` takes, and what it leaves out, with a word.
+# The best node: which one `any` chooses, and which nodes it skips, with a reason.
 sed -i '/^silent/d' "$dir/nodes"
 kill "$silent"
 runAny() { LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} ctlOf --node any run "$@" -- "$program" 1000 >"$dir/any.log" 2>&1; }
 program=$tree/tests/programs/vector-add
 [ -x "$program" ] || skip "no program vector-add"
 runAny || fail "run --node any returned $?"
-says any "gone is left out: nothing answers" || fail "it does not say that a node does not answer"
+says any "node gone is skipped: nothing answers" || fail "it does not say that a node does not answer"
 says any "the program runs on far (1 GPU, " || fail "it does not run where most memory is free"
 runAny --gpus 2 || fail "run --node any --gpus 2 returned $?"
 says any "the program runs on double (2 GPUs, " || fail "it does not run where two GPUs are"
 refused "has 3 GPUs for this program" ctlOf --node any run --gpus 3 -- "$program"
-refused "has 1 GPUs, and the program needs 2" ctlOf --node small run --gpus 2 -- "$program"
+refused "has 1 GPUs, but the program needs 2" ctlOf --node small run --gpus 2 -- "$program"
 stopNode b
 runAny || fail "run --node any returned $? with a node less"
-says any "far is left out" || fail "it does not say that a node has gone"
+says any "node far is skipped" || fail "it does not say that a node has gone"
 says any "the program runs on small (1 GPU, " || fail "it does not run on the next best"
 printf 'one two three\n' >"$dir/nodes"
-refused "$dir/nodes, line 1: a node is NAME ADDRESS" ctlOf nodes
+refused "$dir/nodes, line 1: expected NAME ADDRESS" ctlOf nodes
 waitUntil noRelays
 stopNode a
 stopNode c

@@ -1,4 +1,4 @@
-# A private daemon that ends keeps the state of a session that is suspended, and says where.
+# A private daemon that ends keeps the state of a suspended session, and prints its path.
 program=$tree/tests/programs/linked-list
 [ -x "$program" ] || skip "no $program"
 startNode a

@@ -1,5 +1,5 @@
-# Libraries with a CUDA runtime of their own that ours cannot take the place of, as stripped ones without a table of where their
-# functions begin: nothing is said when one is loaded, and one line names it when it first calls the driver. The program goes on.
+# Libraries with a CUDA runtime of their own that vgpu cannot replace, such as stripped ones without a table of their functions: loading one
+# prints no message, and one line names it at its first driver call. The program goes on.
 [ -e "$tree/lib/vgpu/libcudart.so.13" ] || skip "no libcudart.so.13 in the tree"
 plugin=$tree/tests/programs/dlopen-plugin.so
 [ -e "$plugin" ] || skip "no $plugin"
@@ -26,13 +26,13 @@ load='import ctypes, sys; libraries = [ctypes.CDLL(path) for path in sys.argv[1:
 ctl a run -- python3 -c "$load" "$dir/first.so" "$dir/second.so" >"$dir/loaded.log" 2>&1 || fail "loading ended the program"
 [ ! -s "$dir/loaded.log" ] || fail "something is said of libraries that are only loaded: $(cat "$dir/loaded.log")"
 
-# As a program has them that is linked with them.
+# As dependencies of a program.
 # shellcheck disable=SC2016
 ctl a run -- /bin/sh -c 'LD_PRELOAD=$LD_PRELOAD:$1 exec /bin/echo runs' sh "$dir/first.so" >"$dir/linked.log" 2>&1 ||
   fail "a library linked with the program ended it"
 [ "$(cat "$dir/linked.log")" = runs ] || fail "something is said of a library that is only linked: $(cat "$dir/linked.log")"
 
-# A call ends the process that makes it, so each library has one of its own. It asks the driver more than once.
+# A call ends the process that makes it, so each library is tested in its own process. It calls the driver more than once.
 call="import os
 $load
 for library in libraries:
@@ -44,5 +44,5 @@ for library in libraries:
     assert status == 1, status"
 ctl a run -- python3 -c "$call" "$dir/first.so" "$dir/second.so" >"$dir/called.log" 2>&1 || fail "the CUDA calls of a library work"
 [ "$(grep -c '^vgpu: ' "$dir/called.log")" = 2 ] || fail "not one line a library: $(cat "$dir/called.log")"
-says called "^vgpu: $dir/first.so asks for private tables of NVIDIA's driver" || fail "the first library is not named"
-says called "^vgpu: $dir/second.so asks for private tables of NVIDIA's driver" || fail "the second library is not named"
+says called "^vgpu: $dir/first.so calls cuGetExportTable for private tables of NVIDIA's driver" || fail "the first library is not named"
+says called "^vgpu: $dir/second.so calls cuGetExportTable for private tables of NVIDIA's driver" || fail "the second library is not named"

@@ -1,10 +1,10 @@
-# vgpuctl is killed between any two steps of saving and restoring a process, or the program while it is being saved: the program can be
-# resumed, or, if it was itself the victim, has ended.
+# vgpuctl is killed between any two steps of saving and restoring a process, or the program is killed while it is being saved: the program
+# can be resumed or, if it was the victim, has ended.
 startNode a
 startNode b
 needCriu a
 
-# killedAt POINT COMMAND...: the command ends there by SIGKILL.
+# killedAt POINT COMMAND...: the command must be killed at this fault point.
 killedAt() {
   local point=$1 code=0
   shift
@@ -23,14 +23,14 @@ for point in process.parked process.saved process.named; do
   endContents held
 done
 
-# The program itself is killed while it lets go of the node.
+# The program itself is killed while it disconnects from the node.
 VGPU_FAULT_POINT=process.letting-go startContents a victim 1
 refused "the program has ended" ctl a suspend victim --process --to "$dir/victim"
 wait "${runner[victim]}"
 closeCommands victim
 waitUntil listsNot a victim
 
-# Restored, and nobody has told a daemon: it ends with the vgpuctl that is its parent, as under `vgpuctl run`.
+# Restored, but no daemon has been told: it ends with its parent vgpuctl, as under `vgpuctl run`.
 startContents a held 2
 pid=$(field a held pid)
 succeeds ctl a suspend held --process --to "$dir/restored"
@@ -40,8 +40,8 @@ succeeds ctl b resume "$dir/restored"
 memoryIsRight held
 endProgram held
 
-# Its resume fails, as a part of the snapshot is missing, on the node where it was and on another one: it can be resumed on either when that
-# is there again, also after the other one has called it away.
+# Its resume fails because a part of the snapshot is missing, on its own node and on another one: when the part is back it can be resumed on
+# either, also after the other node has requested the program.
 for order in "a a" "a b a" "b a b"; do
   startContents a held 2
   killedAt process.parked ctl a suspend held --process --to "$dir/parked"
@@ -54,7 +54,7 @@ for order in "a a" "a b a" "b a b"; do
   rm -r "$dir/parked"
 done
 
-# The GPU's part is refused at the target: the restored process is ended, and can be restored again.
+# The target refuses the GPU's part: the restored process is ended, and can be restored again.
 startContents a held 2
 pid=$(field a held pid)
 succeeds ctl a suspend held --process --to "$dir/good"

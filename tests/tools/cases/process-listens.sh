@@ -1,9 +1,10 @@
-# A program that listens on a TCP socket is saved, ended and resumed: a client connects before and afterwards, at the same port, and is
-# served by the same process. Connections are refused by name before anything is asked of the program, and so is a taken address.
+# A program that listens on a TCP socket is saved, ended and resumed: a client connects before and afterwards, to the same port, and is
+# served by the same process. A program with established connections, and a port that is taken, are refused by name before the program is
+# affected.
 startNode a
 startNode b
 needCriu a
-# listener FILE: writes its port into FILE, and serves one client at a time, until that one closes its connection.
+# listener FILE: writes its port to FILE and serves one client at a time, until the client closes its connection.
 cat >"$dir/listener" <<'P'
 import os, random, socket, sys
 # Not one that the system may give to another process while this one is saved (ip_local_port_range).
@@ -27,7 +28,7 @@ printf '#!/bin/bash\npython3 "$4" "$5" &\n"$1" --serve random 1 <"$2" >>"$3"\nki
 startScript a held "$dir/script" "$dir/listener" "$dir/port"
 waitUntil test -s "$dir/port"
 read -r port <"$dir/port"
-# ask: connects, and reads what the program says to a client; hangUp: closes the connection, and waits until the program has.
+# ask: connects, and reads the program's message to a client; hangUp: closes the connection, and waits until the program has closed it too.
 ask() {
   exec {connection}<>"/dev/tcp/127.0.0.1/$port" || fail "nobody listens on port $port"
   read -r -t "$limit" server served <&"$connection"
@@ -48,7 +49,7 @@ readsPassCred() { python3 -c 'import socket; socket.socket().getsockopt(socket.S
 if ! readsPassCred; then
   printf '#!/bin/bash\n[ "$1" != --version ] || echo "Version: 4.1.1"\n' >"$dir/criu"
   chmod +x "$dir/criu"
-  VGPU_CRIU=$dir/criu refused 'its descriptor [0-9]* is a socket of TCP, and CRIU before 4.2.1 saves none' save
+  VGPU_CRIU=$dir/criu refused 'its descriptor [0-9]* is a TCP socket, which CRIU before 4.2.1 cannot save' save
   untouched
 fi
 ask

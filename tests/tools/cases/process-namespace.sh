@@ -1,6 +1,6 @@
-# In a pid namespace whose processes are all of a session (setsid) that is led from outside, as in a container that a shell has entered:
-# CRIU saves no process of such a session, so `vgpuctl run` gives the program one of its own, and one that was started otherwise is
-# refused before anything is asked of it.
+# In a pid namespace whose processes all belong to a session (setsid) with a leader outside, as in a container that a shell has entered:
+# CRIU cannot save such processes, so `vgpuctl run` starts a new session for the program, and a program that was started otherwise is
+# refused before it is affected.
 if [ "$(cut -d ' ' -f 6 "/proc/$BASHPID/stat")" != 0 ]; then
   unshare --pid --fork --mount-proc true 2>"$dir/unshare.log" || skip "$(cat "$dir/unshare.log")"
   unshare --pid --fork --mount-proc "$0" "$tree" "$doubleProgram" "$(dirname "$0")/cases/process-namespace.sh"

@@ -1,5 +1,5 @@
-# vgpuctl is killed, or told to end, between any two steps of a native program's suspend: the program goes on, or is restored from a
-# snapshot that was whole, and nothing keeps it from being suspended again.
+# vgpuctl is killed, or ended, between any two steps of a native program's suspend: the program goes on, or is restored from a complete
+# snapshot, and can be suspended again.
 # shellcheck source=../native-program.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../native-program.sh"
 start
@@ -7,13 +7,13 @@ native suspend "$root" --native --to "$dir/saved" >"$dir/first.log" 2>&1
 says first CRIU && skip "$(cat "$dir/first.log")"
 rm -rf "$dir/saved"
 start
-# killedAt POINT: a suspend ends there by SIGKILL.
+# killedAt POINT: a suspend must be killed at this fault point.
 killedAt() {
   local code=0
   VGPU_FAULT_POINT=$1 native suspend "$root" --native --to "$dir/saved" >"$dir/killed.log" 2>&1 || code=$?
   [ "$code" = 137 ] || fail "returned $code instead of being killed at $1"
 }
-# suspends NAME: one in the background, whose process is $suspend and whose output is in NAME.log.
+# suspends NAME: starts a suspend in the background, with process id $suspend and its output in NAME.log.
 suspends() {
   LD_LIBRARY_PATH=$driverFolder VGPU_CHECKPOINT_DOUBLE=$double "$tree/bin/vgpuctl" suspend "$root" --native --to "$dir/saved" >"$dir/$1.log" 2>&1 &
   suspend=$!
@@ -24,9 +24,9 @@ for point in native.begun native.taken native.taken:kill:2 native.saved; do
   goesOn
 done
 
-# Another suspend has it go on first, but for one to another folder, which says what does.
+# Another suspend first lets the program go on; one to another folder is refused with advice.
 killedAt native.saved
-refused "checkpointed for NVIDIA's driver already: .* was killed, .vgpuctl resume DIRECTORY. has it go on" \
+refused "as checkpointed already: .* was killed, .vgpuctl resume DIRECTORY. lets the program go on" \
   native suspend "$root" --native --to "$dir/other"
 succeeds native suspend "$root" --native --to "$dir/saved"
 waitUntil ended "$root"
@@ -34,7 +34,7 @@ succeeds native resume "$dir/saved"
 rm -r "$dir/saved"
 goesOn
 
-# A whole snapshot stays, whether its processes go on or have ended in part.
+# A complete snapshot stays, whether its processes go on or some of them have ended.
 killedAt native.named
 succeeds native resume "$dir/saved"
 counts "$dir/count"
@@ -52,19 +52,19 @@ succeeds native resume "$dir/saved"
 rm -r "$dir/saved"
 goesOn
 
-# The file that names the processes is damaged, or names others of their ids.
+# The file that names the processes is damaged, or names other processes with the same ids.
 killedAt native.taken
 cp "$dir/saved/native-held.json" "$dir/held.json"
 sed -i 's/"version": 1/"version": 2/' "$dir/saved/native-held.json"
 refused "file native-held.json of $dir/saved: format version 2, and this build reads version 1" native resume "$dir/saved"
 sed 's/"pid"/"pit"/' "$dir/held.json" >"$dir/saved/native-held.json"
-refused "field root makes no sense" native resume "$dir/saved"
+refused "field root is invalid" native resume "$dir/saved"
 cp "$dir/held.json" "$dir/saved"
 mv "$dir/saved/held.json" "$dir/saved/native-held.json"
 succeeds native resume "$dir/saved"
 goesOn
 
-# CRIU goes on without the vgpuctl that has started it.
+# CRIU is still running after the vgpuctl that started it was killed.
 found=$(criuFile)
 printf '#!/bin/bash\n[ "$1" != dump ] || { touch "%s"; until [ -e "%s" ]; do sleep 0.05; done; }\nexec "%s" "$@"\n' \
   "$dir/dumping" "$dir/go" "$found" >"$dir/criu"
@@ -72,7 +72,7 @@ chmod +x "$dir/criu"
 VGPU_CRIU=$dir/criu suspends killed
 waitUntil test -e "$dir/dumping"
 kill -KILL "$suspend"
-refused "a suspend to $dir/saved is under way, or its CRIU still is" native resume "$dir/saved"
+refused "a suspend to $dir/saved is in progress, or its CRIU still runs" native resume "$dir/saved"
 touch "$dir/go"
 resumed() { native resume "$dir/saved" >"$dir/resumed.log" 2>&1; }
 waitUntil resumed
@@ -84,7 +84,7 @@ for signal in HUP TERM; do
   kill "-$signal" "$suspend"
   kill -CONT "$suspend"
   wait "$suspend" && fail "a suspend that was told to end succeeded"
-  says signal "interrupted by SIG$signal; nothing of this is left. It goes on" || fail "it does not say what ended it"
+  says signal "interrupted by SIG$signal; what was written has been removed. The program goes on" || fail "it does not say what ended it"
   goesOn
 done
 kill -KILL "$root" "$child"

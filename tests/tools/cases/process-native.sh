@@ -1,5 +1,5 @@
-# A program that runs on a GPU without vgpu: what NVIDIA's driver is asked for, in which order, and that whatever fails has the program
-# go on. The driver is a double (tests/tools/checkpoint-double.c), and the program a counter with a child.
+# A program that runs on a GPU without vgpu: the calls to NVIDIA's driver and their order, and whatever fails, the program goes on. The
+# driver is a double (tests/tools/checkpoint-double.c), and the program a counter with a child.
 # shellcheck source=../native-program.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../native-program.sh"
 
@@ -13,21 +13,21 @@ asked "lock $root checkpoint $root lock $child checkpoint $child "
 count=$(countOf "$dir/count") childCount=$(countOf "$dir/count.child")
 : >"$double/log"
 
-# What is wrong with the folder is found before there is a process.
+# Errors in the folder are found before a process is restored.
 cp -r "$dir/saved" "$dir/other"
 printf x >>"$(find "$dir/other/process" -name 'pages-*.img' | head -n 1)"
 refused "file pages-.*: length" native resume "$dir/other"
 sed 's/"version": 1/"version": 2/' "$dir/saved/native.json" >"$dir/other/native.json"
 refused "format version 2, and this build reads version 1" native resume "$dir/other"
 sed "s/$root/-7/" "$dir/saved/native.json" >"$dir/other/native.json"
-refused "field users makes no sense" native resume "$dir/other"
+refused "field users is invalid" native resume "$dir/other"
 refused "--device-map is for sessions" native resume "$dir/saved" --device-map 0=0
 refused "no NVIDIA driver" "$tree/bin/vgpuctl" resume "$dir/saved"
 asked ""
 
-# The driver fails: nothing is left of the processes, and the snapshot is as it was.
+# The driver fails: none of the processes is left, and the snapshot is unchanged.
 touch "$double/fail-unlock"
-refused "NVIDIA's driver cannot let the CUDA calls go on of process $root .*: CUDA_ERROR_NOT_READY" native resume "$dir/saved"
+refused "NVIDIA's driver cannot release the CUDA calls of process $root .*: CUDA_ERROR_NOT_READY" native resume "$dir/saved"
 waitUntil ended "$root"
 waitUntil ended "$child"
 rm "$double/fail-unlock" "$double/log"
@@ -40,9 +40,9 @@ waitUntil hasCounted "$dir/count" "$count"
 waitUntil hasCounted "$dir/count.child" "$childCount"
 goesOn
 
-# Whatever fails has it go on.
+# Whatever fails, the program goes on.
 touch "$double/fail-checkpoint"
-refused "cannot take the GPU's memory of process $root .*. It goes on" native suspend "pid:$root" --native --to "$dir/saved"
+refused "cannot save the GPU memory of process $root .*. The program goes on" native suspend "pid:$root" --native --to "$dir/saved"
 goesOn
 rm "$double/fail-checkpoint"
 touch "$dir/saved"
@@ -50,14 +50,14 @@ refused "cannot make the folder $dir/saved" native suspend "$root" --native --to
 rm "$dir/saved"
 goesOn
 stopProcess "$root"
-refused "is stopped, and the driver needs it" native suspend "$root" --native --to "$dir/saved"
+refused "is stopped, and NVIDIA's driver needs it running" native suspend "$root" --native --to "$dir/saved"
 kill -CONT "$root"
 echo 1 >"$double/$child"
-refused "is locked for NVIDIA's driver already" native suspend "$root" --native --to "$dir/saved"
+refused "as locked already" native suspend "$root" --native --to "$dir/saved"
 rm "$double/$child" "$double/$root"
-refused "has nothing on a GPU of this machine" native suspend "$root" --native --to "$dir/saved"
+refused "nor a child of it uses a GPU of this machine" native suspend "$root" --native --to "$dir/saved"
 refused "there is no NVIDIA driver" "$tree/bin/vgpuctl" suspend "$root" --native --to "$dir/saved"
-refused "is no process id" native suspend app --native --to "$dir/saved"
+refused "is not a process id" native suspend app --native --to "$dir/saved"
 native suspend "$root" --native >"$dir/usage.log" 2>&1
 [ $? = 2 ] && says usage "give --to DIRECTORY" || fail "a store was taken for a native program"
 kill -KILL "$root" "$child"

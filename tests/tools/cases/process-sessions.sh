@@ -1,10 +1,10 @@
-# Two processes of one program have sessions: they are suspended, saved, restored and resumed together, or nothing of it happens.
+# Two processes of one program have sessions: they are suspended, saved, restored and resumed together, or not at all.
 export VGPU_STORE=$dir/store
 startNode a
 startNode b
 needCriu a
 
-# startPair: contents twice below one script, called one and two, of 4 and 2 MiB; the script's output is in pair.log.
+# startPair: starts contents twice from one script, as one and two, with 4 and 2 MiB; the script's output is in pair.log.
 cat >"$dir/pair" <<'S'
 #!/bin/bash
 VGPU_SESSION_NAME=two "$1" --serve random 2 <"$4" >>"$5" &
@@ -43,17 +43,17 @@ listsNeither() { listsNot "$1" one && listsNot "$1" two; }
 
 startPair a
 bothWork a
-tell two change changed  # to what one does not have
-# The second one refuses: its process is stopped.
+tell two change changed  # a difference from `one`
+# The second process cannot be suspended, because it is stopped.
 stopProcess "$two"
 refused "program $two did not close its gate in 1 s" \
   ctl a suspend one --process --timeout 1 --to "$dir/refused"
 kill -CONT "$two"
 waitUntil isGone "$dir/refused"
 bothWork a
-# It is suspended by itself already.
+# It is already suspended by itself.
 succeeds ctl a suspend two --to "$dir/alone"
-refused "session [a-z0-9]* (pid $two) is suspended, and is saved with its process when it runs" \
+refused "session [a-z0-9]* (pid $two) is suspended: it can be saved with its process only while it runs" \
   ctl a suspend one --process --to "$dir/refused"
 succeeds ctl a resume "$dir/alone"
 bothWork a
@@ -69,7 +69,7 @@ print(*[s["session"] for s in json.load(sys.stdin)["process"]["sessions"]])')
 [ -d "$dir/both/sessions/$id" ] || fail "the snapshot has no folder of session $id"
 ctl a inspect "$dir/both" | finds "^and  *session $id of process $one" || fail "inspect does not show the other session"
 
-# A part of the other session's is damaged: nothing runs, and the snapshot is as it was.
+# A part of the other session is damaged: nothing is restored, and the snapshot is unchanged.
 cp -r "$dir/both" "$dir/bad"
 printf 'damage' | dd of="$dir/bad/sessions/$id/pack-00" bs=1 seek=100 conv=notrunc 2>"$dir/dd.log"
 refused "file pack-00: chunk" ctl b resume "$dir/bad"
@@ -91,7 +91,7 @@ tell one change changed
 succeeds ctl b snapshot one --process --name live
 bothWork b
 
-# To the store, which finds damage in either of them, and forgets both.
+# Saved to the store, which finds damage in either of them, and removes both.
 succeeds ctl b suspend one --process --name stored
 succeeds ctl b snapshots verify stored
 cp -r "$VGPU_STORE" "$dir/whole"
@@ -101,14 +101,14 @@ refused "snapshot stored cannot be resumed: .*file chunks: checksum" ctl b snaps
 refused "nothing is removed from the store: .*file chunks: checksum" ctl b snapshots gc
 rm -r "$VGPU_STORE"
 mv "$dir/whole" "$VGPU_STORE"
-# What two alone has, of which one's suspend knew nothing, is needed too.
+# Chunks that only `two` has, whose snapshot the suspend of `one` did not know, are needed too.
 succeeds ctl b snapshots rm live
 succeeds ctl b snapshots gc
 succeeds ctl b snapshots verify stored
 succeeds ctl a resume stored
 bothWork a
 
-# vgpuctl is killed on the way: one command has all of them go on.
+# vgpuctl is killed during a suspend: one command lets all processes go on.
 for point in process.suspended process.parked process.saved process.named; do
   VGPU_FAULT_POINT=$point ctl a suspend one --process --to "$dir/$point" >"$dir/killed.log" 2>&1 && fail "not killed at $point"
   waitUntil hasState a two "$([ "$point" = process.suspended ] && echo suspended)"
@@ -117,7 +117,7 @@ for point in process.suspended process.parked process.saved process.named; do
   rm -rf "${dir:?}/$point"
 done
 
-# Restored, and nobody has told a daemon: nothing is left of them, and they can be restored again.
+# Restored, but no daemon has been told: no process of them is left, and they can be restored again.
 succeeds ctl a suspend one --process --to "$dir/restored"
 VGPU_FAULT_POINT=process.restored ctl b resume "$dir/restored" >"$dir/killed.log" 2>&1 && fail "resume was not killed"
 waitUntil ended "$one"
@@ -125,7 +125,7 @@ waitUntil ended "$two"
 succeeds ctl b resume "$dir/restored"
 bothWork b
 
-# A copy has both; it ends with the parent of its root.
+# A copy has both; it ends with the parent of its root process.
 succeeds ctl a clone "$dir/restored"
 grep -q "(two, pid [0-9]*) is a copy" "$dir/succeeds.log" || fail "it does not say that both are copied: $(cat "$dir/succeeds.log")"
 bothAre running a || fail "one is $(field a one state), and two $(field a two state)"

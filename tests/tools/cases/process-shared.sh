@@ -1,4 +1,4 @@
-# A program whose processes share GPU memory is saved with them and resumed; a copy of it is refused by name before anything is restored.
+# A program whose processes share GPU memory is saved with them and resumed; copying it is refused by name before anything is restored.
 program=$tree/tests/programs/ipc-memory
 [ -x "$program" ] || skip "no $program"
 export VGPU_FAULT_LOG=$dir/faults
@@ -11,7 +11,7 @@ waitUntil test -e "$dir/pause.reached"
 pid=$(cat "$dir/pause.reached")
 succeeds ctl a suspend "pid:$pid" --process --to "$dir/saved"
 waitUntil ended "$pid"
-refused "session [a-z0-9]* shares memory or events with session [a-z0-9]*: there are no copies of sessions that share" ctl b clone "$dir/saved"
+refused "session [a-z0-9]* shares memory or events with session [a-z0-9]*: such a session cannot be copied" ctl b clone "$dir/saved"
 ! grep -q '^process.cloned ' "$dir/faults" || fail "processes were restored for a copy that is refused"
 [ -z "$(processesOfRun ipc-memory)" ] || fail "processes of a refused copy are left"
 ctl b resume --wait "$dir/saved" >"$dir/resume.log" 2>&1 &

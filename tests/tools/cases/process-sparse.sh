@@ -1,5 +1,5 @@
-# What a program has allocated and not touched costs nothing when its process is saved, and none of it is there after the resume: of a
-# GiB of pinned memory and a GiB of its own, 16 pages each.
+# Memory that a program has allocated but not touched takes no room when its process is saved, and is not resident after the resume: the
+# program has touched 16 pages each of a GiB of pinned memory and a GiB of its own.
 [ -z "${VGPU_PROGRAM_PRELOAD:-}" ] || skip "a sanitizer touches memory of its own"
 startNode a
 startNode b
@@ -34,7 +34,7 @@ exec {file}>"$dir/sparse.in"
 commands[sparse]=$file
 waitUntil says sparse '^ready'
 pid=$(pidOf sparse)
-most=$((128 << 20))  # bytes: the interpreter has some of its own
+most=$((128 << 20))  # bytes, with room for the interpreter's own memory
 residentIsSmall() {
   local kib
   kib=$(sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$pid/status")

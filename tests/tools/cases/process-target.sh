@@ -1,5 +1,5 @@
-# A saved process is restored only from what was written, onto a machine that has the same files and its ids free: all else is named, and
-# leaves the snapshot to be resumed.
+# A saved process is restored only from unchanged files, on a machine that has the same mapped files and its process ids free: everything
+# else is named, and leaves the snapshot intact.
 startNode a
 startNode b
 needCriu a
@@ -16,10 +16,10 @@ mv "$dir/bin/contents" "$dir/bin/away"
 refused "has mapped $dir/bin/contents, which is not on this machine" resumes good
 sed 's/verify/verifx/' "$dir/bin/away" >"$dir/bin/contents"
 printf 'x' >>"$dir/bin/contents"
-refused "has mapped $dir/bin/contents, and the file here is another one: .* here, .* when it was saved" resumes good
+refused "has mapped $dir/bin/contents, and the file here is a different one: .* here, .* when it was saved" resumes good
 mv "$dir/bin/away" "$dir/bin/contents"
 
-# Its own files.
+# The snapshot's files of the process.
 pages=$(cd "$dir/good/process" && ls -S pages-*.img | head -n 1)
 damaged
 printf 'x' | dd of="$dir/bad/process/$pages" bs=1 seek=5000 conv=notrunc 2>"$dir/dd.log"
@@ -40,7 +40,7 @@ damaged
 "$tree/tests/tools/reseal" "$dir/bad/manifest.json" /process/bytes '"many"' || fail "cannot forge a manifest"
 refused "manifest.json: field bytes" resumes bad
 
-# Its process id. Other processes must not get those of its threads then.
+# Its process id. While it is taken, other processes must not take the ids of its threads.
 takePid() { python3 - "$1" <<'P'
 import os, sys, time
 wanted = int(sys.argv[1])
@@ -49,7 +49,7 @@ before = open(last).read()
 open(last, "w").write(str(wanted - 1))
 child = os.fork()
 if child == 0:
-    os.closerange(0, 3)  # the caller reads standard output to its end
+    os.closerange(0, 3)  # the caller reads standard output until its end
     time.sleep(1000)
     os._exit(0)
 open(last, "w").write(before)
@@ -58,7 +58,7 @@ P
 }
 taken=$(takePid "$pid" 2>"$dir/take.log")
 if [ "$taken" = "$pid" ]; then
-  refused "process id $pid of the saved process is taken: process $pid (python3) has it" resumes good
+  refused "process id $pid of the saved process is in use: process $pid (python3) has it" resumes good
   kill -KILL "$taken"
   waitUntil ended "$taken"
 fi

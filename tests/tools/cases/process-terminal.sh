@@ -1,11 +1,11 @@
-# A program at a terminal is saved with its process and goes on at the terminal of the vgpuctl that resumes it; one that has made a
-# terminal of its own, as tmux does, goes on with that.
+# A program on a terminal is saved with its process and goes on on the terminal of the vgpuctl that resumes it; a program that has created
+# its own terminal, as tmux does, goes on with that.
 startNode a
 startNode b
 needCriu a
 command -v script >/dev/null || skip "no script(1), which makes terminals"
 [ -x "$tree/tests/programs/contents" ] || skip "no program contents"
-# atTerminal COMMAND: in a terminal of its own, whose input is held.in, and whose output is added to held.log.
+# atTerminal COMMAND: runs it on a new terminal, whose input is held.in and whose output is appended to held.log.
 atTerminal() {
   script -qefc "stty -echo -onlcr; exec $1" /dev/null <"$dir/held.in" >>"$dir/held.log" 2>&1 &
   runner[held]=$!
@@ -29,7 +29,7 @@ waitUntil ended "$pid"
 code=0
 wait "${runner[held]}" || code=$?
 [ "$code" = 137 ] || fail "the first terminal returned $code"
-# Another one has that number meanwhile. What vgpuctl says of its progress would be in the midst of the program's lines.
+# Another terminal has that number meanwhile. vgpuctl's progress messages would be mixed with the program's lines.
 script -qc "sleep 1000" /dev/null <"/dev/null" >"$dir/other.log" 2>&1 &
 atTerminal "$vgpuctl/b/vgpud.sock' resume --wait '$dir/saved' 2>/dev/null"
 waitUntil hasState b held running
@@ -39,7 +39,7 @@ tell held change changed
 memoryIsRight held
 endContents held
 
-# script(1) ends when a waiting system call returns EINTR, as it does after a restore.
+# script(1) ends if a blocking system call returns EINTR, as it does after a restore.
 cat >"$dir/script" <<'S'
 #!/bin/bash
 python3 -c 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(["/bin/sh", "-c", sys.argv[1]])))' \

@@ -1,11 +1,11 @@
-# A shell script that runs a CUDA program, with a pipe behind it and helpers beside it, is saved as one tree, goes on on the other node
-# with the same process ids, and ends as it would have.
+# A shell script that runs a CUDA program, with a pipe behind it and helper processes beside it, is saved as one tree, continues on the
+# other node with the same process ids, and ends as it would have.
 export VGPU_STORE=$dir/store
 startNode a
 startNode b
 needCriu a
 
-# The script's own exit code says that its children are its children again, and that the pipe has lost nothing.
+# The script's exit code shows that its children are its children again, and that the pipe has lost nothing.
 cat >"$dir/script" <<'S'
 #!/bin/bash
 while :; do sleep 0.05; done &
@@ -24,7 +24,7 @@ namesOf() { ps -o comm= --ppid "$root" | sort | tr '\n' ' '; }
 before=$(namesOf)
 memoryIsRight held
 
-# From within, by a child of the script: it cannot save itself.
+# Started by a child of the script: it cannot save itself.
 cat >"$dir/inside" <<S
 #!/bin/bash
 "$tree/bin/vgpuctl" --node "unix:$dir/a/vgpud.sock" suspend "\$1" --process --to "$dir/inside-1" 2>"$dir/inside.log"
@@ -36,7 +36,7 @@ startNested() {
   startScript a nested "$dir/nested-script"
   waitUntil says inside '^returned'
   says inside '^returned 1' || fail "a vgpuctl has saved itself: $(cat "$dir/inside.log")"
-  says inside 'it is this vgpuctl, which must be called from outside of the program' || fail "it does not say why: $(cat "$dir/inside.log")"
+  says inside 'it is this vgpuctl itself: call it from outside of the program' || fail "it does not say why: $(cat "$dir/inside.log")"
   isGone "$dir/inside-1" || fail "something of a snapshot is left"
   memoryIsRight nested
   endContents nested
@@ -65,7 +65,7 @@ for child in $(pgrep -P "$root"); do
 done
 memoryIsRight held
 
-# By the script's own process id, which has no session; to the store, and with a parent that gets the exit code.
+# By the process id of the script, which has no session itself; to the store, and with a parent that gets the exit code.
 refused "there is no session" ctl b suspend "pid:$root" --process --name stored
 succeeds ctl b suspend held --process --name stored
 succeeds ctl b snapshots verify stored

@@ -1,5 +1,5 @@
-# Without root: a CRIU without capabilities is refused with what it lacks, before anything is asked of the program; one that has them
-# saves and restores a program.
+# Without root: a CRIU without capabilities is refused with the missing ones before the program is affected; one that has them saves and
+# restores a program.
 if [ "$(id -u)" = 0 ]; then
   { command -v setcap && command -v setpriv; } >/dev/null || skip "no setcap or no setpriv"
   other=(setpriv --reuid=65534 --regid=65534 --clear-groups)
@@ -19,7 +19,7 @@ startNode a
 startNode b
 startContents a held 4
 pid=$(field a held pid)
-lacks="$plain cannot work here: CRIU needs to have the .*CAP_CHECKPOINT_RESTORE capability. Run vgpuctl as root, or as root: setcap cap_[^ ]*+eip $plain"
+lacks="$plain does not work here: CRIU needs to have the .*CAP_CHECKPOINT_RESTORE capability. Run vgpuctl as root, or as root: setcap cap_[^ ]*+eip $plain"
 VGPU_CRIU=$plain refused "$lacks" ctl a suspend held --process --to "$dir/saved"
 isGone "$dir/saved" || fail "something of a snapshot is left"
 memoryIsRight held

@@ -1,5 +1,5 @@
-# A program is saved with its process to a directory, and to the store, while it goes on and when it ends: each time it is restored on the
-# other node with its memory, and what has the snapshot says so.
+# A program is saved with its process to a directory and to the store, while it goes on and when it ends: each time it is restored on the
+# other node with its memory, and `ps` and `snapshots` report it.
 export VGPU_STORE=$dir/store
 startNode a
 startNode b
@@ -24,23 +24,23 @@ hasState b held running || fail "the session is $(field b held state)"
 memoryIsRight held
 tell held change changed
 
-# It goes on, and the snapshot is of no use as long as it does.
+# It goes on, and the snapshot cannot be resumed as long as it does.
 succeeds ctl b snapshot held --process --name live
 hasState b held running || fail "the program does not go on after a snapshot: $(field b held state)"
 memoryIsRight held
-refused "is on this node already, running" ctl b resume live
-refused "process id $pid of the saved process is taken: process $pid (contents) has it" ctl a resume live
+refused "is on this node already (running)" ctl b resume live
+refused "process id $pid of the saved process is in use: process $pid (contents) has it" ctl a resume live
 stillWorks b held
 
-# From the store, with its parent waiting for it.
+# From the store, while its parent waits for it.
 succeeds ctl b suspend held --process --name stored
 succeeds ctl b snapshots verify stored
-# What is damaged of the session's part is found before a process is restored.
+# Damage in the session's part is found before a process is restored.
 printf x >>"$VGPU_STORE/snapshots/stored/objects"
 refused "file objects: length" ctl a resume stored
 ended "$pid" || fail "a process was restored from a damaged snapshot"
 truncate -s -1 "$VGPU_STORE/snapshots/stored/objects"
-refused "an archive cannot have" ctl b snapshots export stored "$dir/archive"
+refused "which an archive cannot contain" ctl b snapshots export stored "$dir/archive"
 ctl a resume --wait stored >"$dir/resume.log" 2>&1 &
 runner[held]=$!
 waitUntil hasState a held running

@@ -1,4 +1,4 @@
-# A program that dies gives its worker back and takes its state along, at any moment.
+# A program that dies at any moment releases its worker, and its state directory is removed.
 isFree() { ! ctl a ps --workers --json | python3 -c '
 import json, sys
 sys.exit(not [w for w in json.load(sys.stdin) if w["pid"] == int(sys.argv[1]) and w["session"]])' "$1"; }
@@ -10,7 +10,7 @@ waitUntil isFree "$worker"
 waitUntil isGone "$state"
 waitUntil listsNot a one
 
-# While its session is being suspended.
+# It dies while its session is being suspended.
 startDouble a two
 state=$(field a two directory)
 suspendAtStandstill a two x
@@ -21,7 +21,7 @@ waitUntil isFree "$worker"
 waitUntil isGone "$state"
 waitUntil isGone "$dir/x"
 
-# While it is suspended.
+# It dies while it is suspended.
 startDouble a three
 state=$(field a three directory)
 succeeds ctl a suspend three --to "$dir/y"
@@ -30,7 +30,7 @@ waitUntil isGone "$state"
 waitUntil listsNot a three
 refused "has ended; the snapshot cannot be resumed into it" ctl a resume "$dir/y"
 
-# While it is asked to resume: it has the call in its queue, and takes it no more.
+# It dies while it is asked to resume: the request is in its queue, but it no longer reads it.
 startDouble a stopped
 succeeds ctl a suspend stopped --to "$dir/w"
 kill -STOP "${double[stopped]}"
@@ -42,7 +42,7 @@ kill -KILL "${double[stopped]}"
 wait "$asked" && fail "a resume without a program succeeded"
 says asked "has ended; the snapshot cannot be resumed into it" || fail "the caller was not told why"
 
-# A child that it left behind does not keep its session.
+# A child that it leaves behind does not keep its session alive.
 VGPU_NODE=$dir/a DOUBLE_FORKS=1 "$doubleProgram" four >"$dir/four.log" 2>&1 &
 double[four]=$!
 waitUntil openedOrEnded four
@@ -50,7 +50,7 @@ worker=$(field a four workerPid)
 kill -KILL "${double[four]}"
 waitUntil isFree "$worker"
 
-# Nor does it pretend to be the program of a snapshot.
+# Nor is the child taken for the program of a snapshot.
 VGPU_NODE=$dir/a DOUBLE_FORKS=1 "$doubleProgram" five >"$dir/five.log" 2>&1 &
 double[five]=$!
 waitUntil openedOrEnded five

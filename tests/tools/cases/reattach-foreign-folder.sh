@@ -1,4 +1,4 @@
-# A program that is found again cannot name the folder in which the daemon writes and deletes.
+# A program that a daemon reattaches cannot choose the folder in which the daemon writes and deletes.
 startNode a
 startRogue a rogue reattach "$dir/other"
 waitUntil says rogue '^opened'
@@ -6,7 +6,7 @@ id=$(field a rogue session)
 succeeds ctl a suspend rogue --to "$dir/snapshot"
 foreign=$dir/other/sessions/$id
 [ -e "$foreign/precious" ] || fail "the case is not set up"
-refused "is not the state of session $id" ctl a resume "$dir/snapshot"
+refused "is not the state directory of session $id" ctl a resume "$dir/snapshot"
 hasState a rogue suspended || fail "the session is $(field a rogue state)"
 kill -TERM "${double[rogue]}"
 waitUntil listsNot a rogue

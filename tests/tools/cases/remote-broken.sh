@@ -1,5 +1,5 @@
-# A program whose connection with its node breaks: it goes on where it was, until that lasts too long. VGPU_TRANSPORT: tcp or tls.
-# greetLate TOKEN: an attempt of that session to connect, its first one, that comes only now; until the node has dropped it.
+# A program whose connection to its node breaks continues where it was, unless the break lasts too long. VGPU_TRANSPORT: tcp or tls.
+# greetLate TOKEN: sends that session's first greeting again, as an attempt that arrives late, and waits until the node has dropped it.
 greetLate() {
   timeout "$limit" python3 - "$transport" "${address##*:}" "$dir/config/vgpu/keys/identity.pem" "$1" "$(greetingVersion)" >"$dir/late.log" 2>&1 <<'PY'
 import socket, ssl, struct, sys
@@ -24,7 +24,7 @@ python3 "$(dirname "${BASH_SOURCE[0]}")/../broken-link" "${address##*:}" >"$dir/
 link=$!
 waitUntil hasPort
 
-# Cut while it works, again and again.
+# Cut repeatedly while it works.
 startFar "$transport:127.0.0.1:$(cat "$dir/broken.port")" far 24
 for round in 1 2 3 4; do
   kill -USR1 "$link"
@@ -37,7 +37,7 @@ for round in 1 2 3 4; do
   memoryIsRight far
 done
 
-# One that it has given up since arrives late.
+# An attempt that it has since given up arrives late.
 greetLate "$(basename "$dir"/a/relays/*[0-9a-f])" || fail "an outdated connection was not dropped"
 memoryIsRight far
 
@@ -51,7 +51,7 @@ kill -USR2 "$link"
 waitUntil saysMore far "wrong " "$before"
 [ "$(grep '^wrong ' "$dir/far.log" | tail -n 1)" = "wrong 0" ] || fail "the memory has changed"
 
-# Cut, and its keys are being replaced.
+# Cut while its keys are being replaced.
 if [ "$transport" = tls ]; then
   kill -USR2 "$link"
   mv "$dir/config/vgpu/keys/identity.pem" "$dir/identity.pem"
@@ -71,7 +71,7 @@ memoryIsRight far
 endContents far
 waitUntil noRelays
 
-# Cut for too long: the program is told, and the node has its GPU back.
+# Cut for too long: the program gets an error, and the node frees its GPU.
 export VGPU_LINK_LIMIT=1
 stopNode a
 startNode a --listen "$transport:127.0.0.1:0"

@@ -1,11 +1,11 @@
-# A program that asks for a new worker gets one, also if a snapshot of it is being written just then; of what could not be resumed nothing
-# is left when it runs again.
+# A program that asks for a new worker gets one, even while a snapshot of it is being written; when it runs again, no snapshot that could
+# not be resumed is left.
 export VGPU_STORE=$dir/store VGPU_FAULT_LOG=$dir/faults
 stoppedAt() { sed -n "s/^$1 [^ ]* \([0-9]*\) stop\$/\1/p" "$dir/faults" 2>/dev/null; }
 hasStopped() { [ -n "$(stoppedAt "$1")" ]; }
 hasRenewal() { ! isEmpty "$dir/$1/renewals"; }
 
-# The snapshot's worker stands still behind its packs, when the program goes on already.
+# The snapshot's worker is stopped after it has synced its packs, when the program already runs again.
 VGPU_FAULT_POINT=suspend.packs-synced:stop startNode a
 startDouble a one
 worker=$(field a one workerPid)
@@ -23,7 +23,7 @@ says one '^renewed' || fail "the program got no new worker"
 waitUntil isEmpty "$dir/a/renewals"
 stillWorks a one
 
-# The new worker ends before it has the session: that is suspended, and can be resumed.
+# The new worker ends before it has the session: the session is suspended, and can be resumed.
 rm "$dir/faults"
 VGPU_FAULT_POINT=resume.memory-attached:stop startNode b
 startDouble b two

@@ -1,18 +1,18 @@
-# A resume that is interrupted before daemon and program have both taken the session leaves it to be resumed again: the worker
-# that has restored it has consumed none of its pending calls.
+# A resume that is interrupted before both daemon and program have taken over the session can be repeated: the worker that has restored the
+# session has consumed none of its pending calls.
 program=$tree/tests/programs/backlog
 [ -x "$program" ] || skip "no $program"
 export VGPU_FAULT_LOG=$dir/faults
-# wasHit NAME [ACTION]: whether a process came to a fault point.
+# wasHit NAME [ACTION]: whether a process has reached a fault point.
 wasHit() { grep -qs "^$1 .* ${2:-[a-z]*}$" "$dir/faults"; }
-# Sets `worker`.
+# Whether a worker is stopped; sets `worker` to it.
 aWorkerStands() {
   for worker in $(processesOfRun vgpu-worker); do stands "$worker" && return; done
   return 1
 }
 
-# suspended NAME: the program, suspended to $dir/NAME with calls pending: its worker stands still while they are posted, and
-# is told to stop consuming before it can come to all of them. finished: the program's end must be right.
+# suspended NAME: starts the program and suspends it to $dir/NAME with pending calls: its worker is stopped while they are posted, and must
+# stop consuming before it has reached all of them. finished: the program must end with the right result.
 startNode a
 suspended() {
   rm -f "$dir"/pause.* "$dir/go" "$dir/program.log" "$dir/faults"
@@ -44,13 +44,13 @@ VGPU_FAULT_POINT=resume.restored:stop startNode b
 ctl b resume "$dir/daemon" >"$dir/resume.log" 2>&1 &
 resume=$!
 waitUntil wasHit resume.restored stop
-sleep 0.5  # for the worker to do all that it would do by itself
+sleep 0.5  # for everything that the worker would do by itself
 kill -KILL "${daemon[b]}"
 wait "$resume" && fail "a resume without its daemon succeeded"
 succeeds ctl a resume "$dir/daemon"
 finished
 
-# Its caller is killed while it is busy; the worker's answer is there before it can see that.
+# Its caller is killed while the daemon is busy; the worker's reply arrives before the daemon notices.
 suspended client
 rm -f "$dir/faults"
 VGPU_FAULT_POINT=resume.bytes-restored:stop startNode c
@@ -64,7 +64,7 @@ sleep 0.5
 kill -KILL "$(commandsOf resume)"
 kill -CONT "${daemon[c]}"
 wait "$resume" && fail "a resume without its caller succeeded"
-# What the daemon sees first decides: the caller's end, or that the program has accepted.
+# The event that the daemon notices first decides: the caller's end, or the program's acceptance.
 isSettled() { ended "$worker" || hasState c "$pid" running; }
 waitUntil isSettled
 ended "$worker" && succeeds ctl a resume "$dir/client"

@@ -1,4 +1,4 @@
-# Garbage in the ring ends the session that wrote it, and nobody else notices.
+# Garbage in the ring ends the session that wrote it, and affects no other.
 startNode a
 startDouble a honest
 for seed in 1 2 3 4; do

@@ -1,4 +1,5 @@
-# A run directory that others can write, or lead elsewhere, is refused: whoever can put a socket there is the daemon.
+# A run directory that others can write, or a link of theirs, is refused, because whoever can create a socket there could pose as the
+# daemon.
 vgpud() { timeout "$limit" "$tree/bin/vgpud" --run-dir "$1" --device emulated; }
 mkdir "$dir/open" && chmod 777 "$dir/open"
 refused 'can be written by others' vgpud "$dir/open"
@@ -9,7 +10,7 @@ if chown -h 4242 "$dir/link" 2>/dev/null; then
 fi
 isEmpty "$dir/open" && isEmpty "$dir/own" || fail "a refused daemon has written"
 
-# Our own link leads where we want.
+# The user's own link is followed.
 ln -s own "$dir/a"
 startNode a
 [ -S "$dir/own/vgpud.sock" ] || fail "the link does not lead to the run directory"

@@ -1,4 +1,4 @@
-# SESSION is an id, a name or a pid; what means none or several is refused.
+# SESSION is an id, a name or a pid; a word that fits no session, or several, is refused.
 startNode a
 startDouble a one
 startDouble a two
@@ -9,7 +9,7 @@ waitUntil openedOrEnded twin
 
 refused 'there is no session "three"' ctl a suspend three --to "$dir/x"
 refused 'there is no session "three"' ctl a inspect three
-refused '"two" means more than one session' ctl a suspend two --to "$dir/x"
+refused '"two" matches several sessions' ctl a suspend two --to "$dir/x"
 grep -q "pid ${double[two]}" "$dir/refused.log" || fail "the ids are not listed"
 isGone "$dir/x" || fail "a refused suspend made a directory"
 

@@ -1,5 +1,5 @@
-# Programs that have memory of the host in common: a snapshot that one of them outlives, and a move within the host, are of it alone; it does
-# not leave its host, and there are no copies of it.
+# Programs that share host memory: a snapshot of one of them, and a migration within the host, do not affect the others; the program cannot
+# migrate to another host, and cannot be copied.
 program=$tree/tests/programs/shared-host-memory
 [ -x "$program" ] || skip "no $program"
 export VGPU_STORE=$dir/store
@@ -17,7 +17,7 @@ ends() {
 
 runShared
 succeeds ctl a snapshot "pid:$pid" --to "$dir/snapshot"
-refused "memory that other processes have too, which it shares with the GPU's host" ctl a migrate "pid:$pid" --to "$(addressOf b)"
+refused "memory that other processes have opened, which it shares with the GPU's host" ctl a migrate "pid:$pid" --to "$(addressOf b)"
 succeeds ctl a migrate "pid:$pid" --to "unix:$dir/b/vgpud.sock"
 waitUntil hasState b "$pid" running
 ends
@@ -25,5 +25,5 @@ ends
 needCriu a
 runShared
 succeeds ctl a snapshot "pid:$pid" --process --name shared
-refused "shares memory of the host with other processes, and a copy of it would have the same" ctl a clone shared
+refused "shares host memory with other processes, which a copy would share too" ctl a clone shared
 ends

@@ -1,4 +1,4 @@
-# The default streams of threads that have ended are gone.
+# Default streams of threads that have ended are destroyed.
 startNode a
 program=$tree/tests/programs/short-threads
 [ -x "$program" ] || skip "no $program"

@@ -1,4 +1,4 @@
-# A daemon ends cleanly: running programs are told, suspended ones wait on and go on elsewhere.
+# A daemon ends cleanly: running programs get an error, suspended ones wait and can be resumed elsewhere.
 hasWorker() { [ -n "$(processesOfRun sleep)" ]; }
 hasNoWorker() { ! hasWorker; }
 
@@ -10,7 +10,7 @@ succeeds ctl a suspend suspended --to "$dir/snapshot"
 stopNode a
 isGone "$dir/a/vgpud.sock" && isGone "$dir/a/session.sock" || fail "sockets are left"
 waitUntil ended "${double[running]}"
-says running '^lost: its vgpud was ended' || fail "the running program was not told"
+says running '^lost: its vgpud was shut down' || fail "the running program was not told"
 [ "$(processesOfRun vgpu-worker | wc -l)" = 1 ] || fail "workers are left: $(processesOfRun vgpu-worker)"
 
 alive "${double[suspended]}" || fail "the suspended program was ended"
@@ -19,13 +19,13 @@ state=$(sed -n 's/^opened [^ ]* //p' "$dir/suspended.log")
 succeeds ctl b resume "$dir/snapshot"
 stillWorks b suspended
 
-# The new owner removes what the old one made.
+# The new owner removes the state that the old one made.
 kill -TERM "${double[suspended]}"
 waitUntil isGone "$state"
 stopNode b
 [ -z "$(processesOfRun vgpu-worker)" ] || fail "workers are left"
 
-# Programs that end with it, so that it writes to who is not there any more.
+# Programs that end together with the daemon, so that it writes to closed connections.
 startNode e
 for name in one two three; do startDouble e "$name"; done
 stopProcess "${daemon[e]}"
@@ -34,7 +34,7 @@ for name in one two three; do kill -KILL "${double[$name]}" && waitUntil ended "
 kill -CONT "${daemon[e]}"
 endsCleanly e
 
-# A driver that does not come up holds nobody: a worker that never answers.
+# A driver that does not start: a worker that never replies does not delay the daemon's end.
 slow=$dir/slow
 mkdir -p "$slow/bin" "$slow/lib/vgpu"
 cp "$tree/bin/vgpud" "$slow/bin/"
@@ -51,7 +51,7 @@ for signal in TERM INT; do
   isGone "$dir/d/vgpud.sock" || fail "its socket is left"
 done
 
-# A signal before it is ready, and SIGINT, are as good.
+# A signal before it is ready, and SIGINT, work too.
 startNode c
 kill -INT "${daemon[c]}"
 endsCleanly c

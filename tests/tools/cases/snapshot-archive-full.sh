@@ -1,4 +1,4 @@
-# A disk that is full in any phase of an export or an import: said with its reason, nothing of it is left, and what was there stays whole.
+# If the disk fills in any phase of an export or an import, the command gives the reason, leaves no files, and existing files stay intact.
 mkdir "$dir/disk"
 mount -t tmpfs -o size=16m vgpu-test "$dir/disk" 2>/dev/null || skip "no permission to mount a small disk"
 export VGPU_STORE=$dir/store
@@ -8,7 +8,7 @@ succeeds ctl a suspend one --name kept
 succeeds ctl a snapshots export kept "$dir/archive"
 archived=$((($(stat -c %s "$dir/archive") + 4095) / 4096))
 used() { du -s --block-size=4096 "$dir/disk" | cut -f1; }
-# leave PAGES: so many are left.
+# leave PAGES: fills the disk except for so many pages.
 leave() {
   rm -f "$dir/disk/filler"
   head -c $((((16 << 8) - $(used) - $1) * 4096)) /dev/zero >"$dir/disk/filler" 2>/dev/null

@@ -1,4 +1,5 @@
-# A snapshot as one file: out of a store and into another one, by pipe too; what was altered, cut off or is none is named and leaves nothing.
+# A snapshot as one file: exported from a store and imported into another one, also by a pipe; an altered, truncated or invalid file is
+# refused by name and leaves nothing.
 export VGPU_STORE=$dir/store
 startNode a
 startNode b
@@ -20,7 +21,7 @@ refused "No such file or directory" ctl a snapshots export second "$dir/no/such/
 ctl a snapshots export second - >"$dir/piped" || fail "it is not exported to a pipe"
 cmp "$archive" "$dir/piped" || fail "the archive is another one by pipe"
 
-# What the store has is not written again; by default it has its session's name, and a number.
+# Chunks that the store has are not written again; the default name is the session's, and a number.
 before=$(packs "$VGPU_STORE")
 [ "$(storedBytes ctl a snapshots import "$archive" again)" = 0 ] || fail "chunks were written that the store has"
 [ "$(packs "$VGPU_STORE")" = "$before" ] || fail "the store has other packs: $(packs "$VGPU_STORE")"
@@ -30,7 +31,7 @@ for _ in 1 2; do succeeds ctl a snapshots import "$archive"; done
 succeeds ctl a snapshots verify
 for name in again one one-2; do succeeds ctl a snapshots rm --force "$name"; done
 
-# In another store, whose digests are others.
+# Into another store, with other digests.
 export VGPU_STORE=$dir/other
 ctl a snapshots import - <"$archive" >"$dir/import.log" 2>&1 || fail "it is not imported from a pipe"
 succeeds ctl a snapshots verify
@@ -43,7 +44,7 @@ succeeds ctl a snapshots verify
 for name in one twice third; do succeeds ctl a snapshots rm --force "$name"; done
 succeeds ctl a snapshots gc
 
-# notImported PATTERN: an import of $dir/bad says it, and the store is as before.
+# notImported PATTERN: an import of $dir/bad must fail with PATTERN and leave the store unchanged.
 notImported() {
   local before
   before=$(packs "$VGPU_STORE")
@@ -51,7 +52,7 @@ notImported() {
   isGone "$VGPU_STORE/snapshots/bad" || fail "part of a snapshot is left after: $1"
   [ "$(packs "$VGPU_STORE")" = "$before" ] || fail "packs are left after: $1"
 }
-# forge EXPRESSION: $dir/bad is what that makes of the archive, bytes `d`; its manifest ends at `m`, its chunks begin at `c`.
+# forge EXPRESSION: makes $dir/bad from the archive's bytes `d`; its manifest ends at `m`, its chunks begin at `c`.
 forge() {
   python3 -c '
 import struct, subprocess, sys
@@ -72,8 +73,8 @@ bad() {
   forge "$1"
   notImported "$2"
 }
-bad 'b""' "$dir/bad: it is no exported snapshot"
-bad 'b"PK\3\4" + d' "it is no exported snapshot"
+bad 'b""' "$dir/bad: it is not an exported snapshot"
+bad 'b"PK\3\4" + d' "it is not an exported snapshot"
 bad 'flip(8)' "format version 33, and this build"
 bad 'flip(13)' "its head was altered"
 bad 'flip(20)' "manifest.json: length"
@@ -85,9 +86,9 @@ bad 'flip(m + 100)' "objects: checksum"
 bad 'flip(c - 1)' "checksum\|length"
 bad 'flip(c)' "chunk [01]: its \(form\|digest\)"
 bad 'flip(c + 4)' "chunk 0: its form"
-bad 'flip(c + 5000)' "chunk 0: its digest differs"
-bad 'flip(len(d) - 1)' "its digest differs"
-bad 'd + b"x"' "something is behind its end"
+bad 'flip(c + 5000)' "chunk 0: its digest does not match"
+bad 'flip(len(d) - 1)' "its digest does not match"
+bad 'd + b"x"' "there is data after its end"
 for place in 15 20 'm - 1' m 'm + 7' 'c - 1' c 'c + 3' '(c + len(d)) // 2' 'len(d) - 1'; do bad "d[:$place]" "cut off\|no exported snapshot"; done
 refused "No such file" ctl a snapshots import "$dir/nothing" bad
 refused "Is a directory" ctl a snapshots import "$dir" bad
@@ -112,7 +113,7 @@ interrupted KILL
 succeeds ctl a snapshots gc
 isGone "$VGPU_STORE/snapshots/bad" || fail "part of a snapshot that was killed is left"
 [ "$(packs "$VGPU_STORE")" = "$before" ] || fail "packs of an import that was killed are left"
-for delay in 0.01 0.03 0.1 0.3; do  # there is a whole file or none
+for delay in 0.01 0.03 0.1 0.3; do  # the file is complete or does not exist
   timeout -s KILL "$delay" "$tree/bin/vgpuctl" snapshots export fourth "$dir/killed" >"$dir/killed.log" 2>&1
   [ "$(ls "$dir" | grep -c '^killed')" -le 2 ] || fail "an export that was killed left something: $(ls "$dir")"
   isGone "$dir/killed" || succeeds ctl a snapshots import "$dir/killed" "whole-$delay"

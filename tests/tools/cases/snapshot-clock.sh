@@ -1,5 +1,5 @@
-# No decision about snapshots depends on what a clock said when they were made: one from the future, one older than 1970 and one of no time
-# at all are listed, told apart by the calls that their program had made, verified, collected and resumed.
+# Nothing about snapshots depends on the clock at their creation: snapshots from the future, from before 1970, and with an invalid time are
+# listed, ordered by their program's number of calls, verified, collected and resumed.
 export VGPU_STORE=$dir/store
 startNode a
 startNode b
@@ -22,14 +22,14 @@ for clocks in "4102444800 0" "9223372036854775807 -62135596800" "0 -922337203685
   succeeds ctl a snapshots verify
   succeeds ctl a snapshots gc
   refused "snapshot latest is the latest of session" ctl a snapshots rm latest
-  refused "the snapshot is of another moment of this program" ctl b resume before
+  refused "the snapshot does not match the state in which the program waits" ctl b resume before
   hasState a one suspended || fail "the session is $(field a one state)"
   succeeds ctl b resume latest
   memoryIsRight one
   succeeds ctl b suspend one --name "newest$before"
   succeeds ctl a resume "newest$before"
   memoryIsRight one
-  succeeds ctl a snapshots rm latest  # whatever its clock said, more calls had been made for another one
+  succeeds ctl a snapshots rm latest  # whatever its clock said, another snapshot is of a later position
   succeeds ctl a suspend one --name latest
 done
 succeeds ctl a snapshots rm before

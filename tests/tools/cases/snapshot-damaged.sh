@@ -1,4 +1,4 @@
-# A snapshot that is not what was written is refused by name, the program waits on, and the whole one still works.
+# A damaged snapshot is refused with the file's name, the program keeps waiting, and the intact snapshot still works.
 export VGPU_STORE=$dir/store
 startNode a
 startNode b
@@ -11,7 +11,7 @@ mkdir "$dir/empty"
 refused "$dir/empty" ctl b resume "$dir/empty"
 for directory in "$dir/nothing" "$dir/empty"; do refused "there is no snapshot in $directory" ctl b snapshots verify "$directory"; done
 
-# damage NAME COMMAND...: a copy, altered by COMMAND (which runs in it), is refused with the file's name.
+# damage NAME COMMAND...: a copy, altered by COMMAND (which runs in it), must be refused with the file's name.
 damage() {
   local name=$1
   shift
@@ -40,18 +40,18 @@ done
 succeeds ctl b resume "$dir/good"
 stillWorks b one
 
-# One with memory, whose chunks are in packs of its own.
+# A snapshot with memory, whose chunks are in its own packs.
 startContents a filled 4
 succeeds ctl a suspend filled --to "$dir/filled"
 verifies() {
   succeeds ctl a snapshots verify "$dir/filled"
-  says succeeds "^1 snapshots, [1-9][0-9]* chunks: all are as they were written" || fail "verify says: $(cat "$dir/succeeds.log")"
+  says succeeds "^1 snapshots, [1-9][0-9]* chunks: all are intact" || fail "verify says: $(cat "$dir/succeeds.log")"
 }
 verifies
 for pack in $(cd "$dir/filled" && find . -name 'pack*' -size +0); do
   for place in 0 0.5 0.999999; do
     (cd "$dir/filled" && flipByte "$pack" "$place")
-    refused "cannot be resumed: .*${pack#./}: .*their digest differs" ctl a snapshots verify "$dir/filled"
+    refused "cannot be resumed: .*${pack#./}: .*their digest does not match" ctl a snapshots verify "$dir/filled"
     (cd "$dir/filled" && flipByte "$pack" "$place")
   done
 done

@@ -1,5 +1,5 @@
-# Every file of a snapshot in a store that was altered, cut off, removed, swapped or replaced by an older one is named by `snapshots verify`
-# and by a resume, and the program waits on. So it is of a snapshot of another format version, which only the version that made it resumes.
+# `snapshots verify` and a resume name each file of a snapshot in a store that was altered, truncated, removed, swapped or replaced by an
+# older one, and the program keeps waiting. The same for a snapshot of another format version, which only its own version resumes.
 export VGPU_STORE=$dir/store
 startNode a
 startContents a one 4
@@ -11,7 +11,7 @@ succeeds ctl a suspend one --name good
 good=$VGPU_STORE/snapshots/good before=$VGPU_STORE/snapshots/before
 cp -r "$good" "$dir/whole"
 
-# damaged PATTERN COMMAND...: after COMMAND, which runs in the snapshot, both say PATTERN.
+# damaged PATTERN COMMAND...: after COMMAND, which runs in the snapshot, both must report PATTERN.
 damaged() {
   local pattern=$1
   shift
@@ -44,7 +44,7 @@ damaged "file output: length" grow output
 damaged "file objects: length" swap objects pending-calls
 damaged "file " cp "$before/manifest.json" manifest.json
 
-# Of a format version that this build does not resume.
+# A format version that this build does not resume.
 cp -r "$good" "$VGPU_STORE/snapshots/future"
 "$tree/tests/tools/reseal" "$VGPU_STORE/snapshots/future/manifest.json" version 99 || fail "cannot forge a manifest"
 refused "manifest.json: format version 99" ctl a snapshots verify future
@@ -52,14 +52,14 @@ flip "$VGPU_STORE/snapshots/future/pending-calls"
 refused "file pending-calls: checksum" ctl a snapshots verify future
 succeeds ctl a snapshots rm --force future
 
-# Without a manifest it is not listed, but not forgotten either.
+# Without its manifest it is not listed, but verify still reports it.
 rm "$good/manifest.json"
 refused "snapshot good cannot be resumed: .*file manifest.json" ctl a snapshots verify
 refused "nothing is removed.*snapshots rm good" ctl a snapshots gc
 refused "file manifest.json" ctl a resume good
 cp "$dir/whole/manifest.json" "$good/manifest.json"
 
-# Nobody knows who uses the store without its leases.
+# Without its leases the users of a store are unknown.
 mv "$VGPU_STORE/leases" "$dir/leases"
 refused "leases is missing" ctl a snapshots verify
 refused "leases is missing" ctl a resume good

@@ -1,5 +1,5 @@
-# A folder that hangs, as on a network mount whose server is gone, holds up the suspend or resume that names it, and neither the
-# daemon nor other sessions.
+# A folder that hangs, as on a network mount whose server is gone, blocks the suspend or resume that names it, but neither the daemon nor
+# other sessions.
 [ -z "${VGPU_PROGRAM_PRELOAD:-}" ] || skip "a sanitizer's runtime must come first"
 cat >"$dir/hang.c" <<'C'
 #define _GNU_SOURCE

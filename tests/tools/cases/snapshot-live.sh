@@ -1,4 +1,4 @@
-# Snapshots of a program that goes on: what it has is copied while it runs; a later suspend writes what has changed since.
+# Snapshots of a program that goes on: its memory is copied while it runs; a later suspend writes only changes since then.
 export VGPU_STORE=$dir/store VGPU_FAULT_LOG=$dir/faults
 wasHit() { grep -qs "^$1 .* ${2:-[a-z]*}$" "$dir/faults"; }
 field_of() { python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1" <"$dir/report.log"; }
@@ -15,23 +15,23 @@ succeeds ctl a snapshots show live
 refused "is not suspended: its program" ctl a resume live
 memoryIsRight one
 
-# Into a directory; it says what it did.
+# To a directory; it reports its steps.
 succeeds ctl a snapshot one --to "$dir/beside"
 grep -q "rounds while it ran" "$dir/succeeds.log" || fail "it does not say what it did"
 succeeds ctl a inspect "$dir/beside"
 refused "No such session\|no session" ctl a snapshot nobody
 refused "is not empty" ctl a snapshot one --to "$dir/beside"
 
-# What changes afterwards is all that a suspend writes.
+# A suspend writes only what changes afterwards.
 tell one change changed
 written=$(storedBytes ctl a suspend one --name later)
 [ "$written" -lt $((6 << 20)) ] || fail "2 MiB changed since the snapshot, and the suspend wrote $written bytes"
-refused "does not run, so there is nothing to make a snapshot of" ctl a snapshot one
+refused "is not running, so there is nothing to save" ctl a snapshot one
 succeeds ctl a resume later
 memoryIsRight one
 endContents one
 
-# A worker that does not reply any more: the program goes on, and nothing is left.
+# The worker stops replying: the program goes on, and no files are left.
 rm -f "$dir/faults"
 VGPU_FAULT_POINT=snapshot.gate-closed:stop startNode c
 startContents c silent 8
@@ -51,7 +51,7 @@ stillWorks c silent
 endContents silent
 stopNode c
 
-# Interrupted at any step: the program runs on, and nothing of the snapshot is left.
+# Interrupted at each step: the program goes on, and nothing of the snapshot is left.
 for point in snapshot.rounds-done snapshot.captured; do
   rm -f "$dir/faults"
   VGPU_FAULT_POINT=$point:stop startNode b

@@ -1,6 +1,6 @@
-# A disk that is full in the phases that snapshot-store-full.sh does not have: while the program goes on, while what is in memory is written
-# to the store, as the index grows, and when the store is collected. The program is right, the snapshots are whole, and the message says how
-# much was to be written, how much is free, and what to do.
+# A disk that fills in the phases that snapshot-store-full.sh does not cover: while the program goes on, while chunks in memory are written
+# to the store, as the index grows, and while the store is collected. The program's results are right, existing snapshots are intact, and
+# the message gives the bytes needed, the free space, and advice.
 mkdir "$dir/disk"
 mount -t tmpfs -o size=24m vgpu-test "$dir/disk" 2>/dev/null || skip "no permission to mount a small disk"
 export VGPU_STORE=$dir/disk/store
@@ -9,14 +9,14 @@ startContents a one 8
 succeeds ctl a suspend one --name before
 succeeds ctl a resume before
 used() { du -s --block-size=4096 "$dir/disk" | cut -f1; }
-# leave PAGES: so many are left.
+# leave PAGES: fills the disk except for so many pages.
 leave() {
   rm -f "$dir/disk/filler"
   head -c $((((24 << 8) - $(used) - $1) * 4096)) /dev/zero >"$dir/disk/filler" 2>/dev/null
 }
-reason="No space left on device: .* free there. Make room"
+reason="No space left on device: .* free there. Free disk space"
 isSaid() { grep -q "$reason" "$dir/$1.log" || fail "with $left pages left $1 says something else: $(cat "$dir/$1.log")"; }
-# wasRefused NAME: that nothing of it is left, and the program runs.
+# wasRefused NAME: requires that nothing of the snapshot is left, and that the program runs.
 wasRefused() {
   hasState a one running || fail "with $left pages left the session is $(field a one state)"
   waitUntil isGone "$VGPU_STORE/snapshots/$1"  # a moment later
@@ -69,7 +69,7 @@ for left in 0 3 8 200 515 517 530; do
 done
 [ "$stayed" -gt 0 ] || fail "no background write met a full disk"
 
-# In a new store, whose index grows with its first rows: there is room for the chunks, and none for the rows.
+# A new store, whose index grows with its first rows: there is room for the chunks, but not for the rows.
 indexed=0
 for more in 4 8 9 10 11 12 13 14 15 16 20; do
   left=$((8 << 8 | more))
@@ -93,7 +93,7 @@ done
 [ "$indexed" -gt 0 ] || fail "no index met a full disk"
 memoryIsRight one
 
-# What is not needed can be freed although nothing can be written.
+# Unneeded chunks can be freed although nothing can be written.
 tell one change changed
 succeeds ctl a suspend one --name useless
 succeeds ctl a resume useless

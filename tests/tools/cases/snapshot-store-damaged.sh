@@ -1,4 +1,4 @@
-# What of a store was altered, cut off, swapped or replaced by something older is found by a resume, and named; the program waits on.
+# A resume finds and names each part of a store that was altered, truncated, swapped or replaced by an older one; the program keeps waiting.
 export VGPU_STORE=$dir/store
 startNode a
 startContents a one 8
@@ -9,7 +9,7 @@ tell one change changed
 succeeds ctl a suspend one --name good
 cp -r "$VGPU_STORE" "$dir/whole"
 
-# damaged PATTERN COMMAND...: after COMMAND, which runs in the store, a resume says PATTERN, and so does `snapshots verify`.
+# damaged PATTERN COMMAND...: after COMMAND, which runs in the store, a resume and `snapshots verify` must report PATTERN.
 damaged() {
   local pattern=$1
   shift
@@ -30,11 +30,11 @@ open(sys.argv[1], "wb").write(data)' "$@"
 largest=$(cd "$VGPU_STORE/packs" && ls -S | head -n 1)
 second=$(cd "$VGPU_STORE/packs" && ls -S | sed -n 2p)
 swapPacks() { mv "packs/$largest" away && mv "packs/$second" "packs/$largest" && mv away "packs/$second"; }
-for place in 0 1; do damaged "$largest.*digest differs" flip "packs/$largest" "$place"; done
-damaged "$largest.*cut off" truncate -s -1 "packs/$largest"
-damaged "$largest.*removed or cut off" rm "packs/$largest"
-damaged "packs/.*\(digest differs\|cut off\)" swapPacks
-damaged "index.*was cut off" truncate -s -4096 index/data.mdb
+for place in 0 1; do damaged "$largest.*digest does not match" flip "packs/$largest" "$place"; done
+damaged "$largest.*truncated" truncate -s -1 "packs/$largest"
+damaged "$largest.*removed or truncated" rm "packs/$largest"
+damaged "packs/.*\(digest does not match\|truncated\)" swapPacks
+damaged "index.*was truncated" truncate -s -4096 index/data.mdb
 damaged "its index has no chunk" cp "$dir/older/index/data.mdb" index/data.mdb
 damaged "its index has no chunk" rm -r index
 damaged "format was altered or damaged" truncate -s -1 format
@@ -44,8 +44,8 @@ damaged "chunks" flip snapshots/good/chunks 0.5
 damaged "chunks" cp snapshots/before/chunks snapshots/good/chunks
 damaged "manifest.json" flip snapshots/good/manifest.json 0.5
 
-# LMDB trusts its pages: whichever byte of their heads is altered, the process that reads them for us ends, and not vgpuctl or the worker.
-# A directory that is in the store by its path is read by that process first, too.
+# LMDB trusts its pages: if any byte of their headers is altered, the separate process that reads them ends, and not vgpuctl or the worker.
+# That process also reads first if a directory is given by its path in the store.
 startContents a two 8
 damage="the index of the store of snapshots .* is damaged"
 byPath() {
@@ -81,7 +81,7 @@ succeeds ctl a snapshots verify
 memoryIsRight two
 endContents two
 
-# Nothing is collected that a snapshot might need.
+# A chunk that a snapshot might need is never collected.
 rm -r "$VGPU_STORE/index"
 refused "nothing is removed" ctl a snapshots gc
 rm -r "$VGPU_STORE"
@@ -91,12 +91,12 @@ refused "nothing is removed.*snapshots rm before" ctl a snapshots gc
 succeeds ctl a snapshots rm before
 succeeds ctl a snapshots gc
 
-# Neither beside its store nor in another one.
+# A snapshot cannot be resumed beside its store, nor from another store.
 cp -r "$VGPU_STORE/snapshots/good" "$dir/beside"
-refused "it is in none" ctl a resume "$dir/beside"
+refused "its directory is not in a store" ctl a resume "$dir/beside"
 VGPU_STORE=$dir/another succeeds ctl a snapshots ls
 cp -r "$VGPU_STORE/snapshots/good" "$dir/another/snapshots/good"
-refused "digestKey: it is of another store" ctl a resume "$dir/another/snapshots/good"
+refused "digestKey: it belongs to another store" ctl a resume "$dir/another/snapshots/good"
 succeeds ctl a resume good
 memoryIsRight one
 endContents one

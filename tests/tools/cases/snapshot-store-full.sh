@@ -1,4 +1,4 @@
-# A store on a disk that is full in any phase of a suspend: the program goes on, and what was saved before stays whole.
+# A store on a disk that fills in any phase of a suspend: the program goes on, and earlier snapshots stay intact.
 mkdir "$dir/disk"
 mount -t tmpfs -o size=24m vgpu-test "$dir/disk" 2>/dev/null || skip "no permission to mount a small disk"
 export VGPU_STORE=$dir/disk/store

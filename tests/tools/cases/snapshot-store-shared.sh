@@ -1,4 +1,4 @@
-# Two daemons save to one store at the same time while it is collected, and a suspend that stands still keeps what it relies on.
+# Two daemons save to one store at the same time while it is collected, and a stopped suspend keeps the chunks that it relies on.
 export VGPU_STORE=$dir/store VGPU_FAULT_LOG=$dir/faults
 startNode a
 startNode b
@@ -19,7 +19,7 @@ succeeds ctl a resume two
 memoryIsRight one
 memoryIsRight two
 
-# Two sessions of one name are suspended at once: each chooses a name that the other has not.
+# Two sessions of one name are suspended at once: each chooses a different snapshot name.
 startContents a same 8
 VGPU_NODE=unix:$dir/b/vgpud.sock "$doubleProgram" same >"$dir/other.log" 2>&1 & other=$!
 waitUntil says other '^opened'
@@ -36,7 +36,7 @@ memoryIsRight same
 endContents same
 kill -TERM "$other"
 
-# A name that is reserved for a suspend that has not begun is not freed by a collection: its daemon is stopped before it has the directory.
+# A name that is reserved for a suspend that has not begun survives a collection: its daemon is stopped before it takes the directory.
 startContents b same 8
 stopProcess "${daemon[b]}"
 ctl b suspend "name:same" >"$dir/first.log" 2>&1 & first=$!
@@ -56,7 +56,7 @@ endContents same
 endContents other
 kill -TERM "$second"
 
-# One of a command that was killed is freed.
+# The reserved name of a killed command is freed.
 stopProcess "${daemon[b]}"
 ctl b suspend nobody >"$dir/first.log" 2>&1 & first=$!
 waitUntil test -d "$VGPU_STORE/snapshots/nobody"
@@ -66,11 +66,11 @@ kill -CONT "${daemon[b]}"
 succeeds ctl a snapshots gc
 isGone "$VGPU_STORE/snapshots/nobody" || fail "the name of a command that was killed is taken"
 
-# A name that was reserved for nothing is given back.
+# A reserved name is released if no snapshot is made.
 refused "no session\|No such session" ctl a suspend nobody
 isGone "$VGPU_STORE/snapshots/nobody" || fail "the name of a snapshot that was not made is taken"
 
-# The worker is stopped behind its packs: nothing but its lease keeps them, and the chunks of `one` that it has found.
+# The worker is stopped after it has written its packs: only its lease keeps them, and the existing chunks of `one` that it uses.
 succeeds ctl b suspend one --name one-again
 for name in one two; do succeeds ctl a snapshots rm --force "$name"; done
 succeeds ctl a resume one-again
@@ -91,7 +91,7 @@ succeeds ctl c snapshots verify standing
 succeeds ctl c resume standing
 memoryIsRight two
 
-# What was killed is collected.
+# Chunks of a killed suspend are collected.
 VGPU_FAULT_POINT=suspend.chunks-indexed:kill startNode e
 succeeds ctl c suspend two --name last
 succeeds ctl e resume last

@@ -1,4 +1,4 @@
-# Suspends to the store: by name, from two daemons, and only what has changed; what nobody needs is freed.
+# Suspends to the store: by name, from two daemons, and only changes are written; unneeded chunks are freed.
 export VGPU_STORE=$dir/store
 startNode a
 startNode b
@@ -19,14 +19,14 @@ third=$(storedBytes ctl a suspend one --name third)
 succeeds ctl a snapshots verify
 succeeds ctl a snapshots show third
 grep -q memory "$dir/succeeds.log" || fail "show does not say what it holds"
-refused "is no name of a snapshot" ctl a snapshots show ../one
+refused "cannot name a snapshot" ctl a snapshots show ../one
 refused "there is no snapshot fourth" ctl a resume fourth
 refused "has no snapshot fourth" ctl a snapshots rm fourth
 refused "has a snapshot third already" ctl b suspend one --name third
-touch -d "2 hours ago" "$VGPU_STORE/snapshots/third" "$VGPU_STORE/snapshots/third/manifest.json"  # its clock was set back since
+touch -d "2 hours ago" "$VGPU_STORE/snapshots/third" "$VGPU_STORE/snapshots/third/manifest.json"  # as if the clock had been set back since
 refused "whose program (pid [0-9]*) is there" ctl b snapshots rm third
 
-# What one snapshot needs stays when the others go.
+# Chunks that one snapshot needs stay when the others are removed.
 succeeds ctl b resume third
 succeeds ctl b snapshots rm one
 succeeds ctl b snapshots rm one-2
@@ -39,7 +39,7 @@ fourth=$(storedBytes ctl b suspend one --name fourth)
 succeeds ctl a resume fourth
 memoryIsRight one
 
-# A directory beside the store holds all itself, and the store's names are for the store.
+# A directory outside of the store contains all chunks itself, and snapshot names only refer to the store.
 succeeds ctl a suspend one --to "$dir/beside"
 cp -r "$dir/beside" "$dir/elsewhere"
 succeeds ctl b resume "$dir/elsewhere"

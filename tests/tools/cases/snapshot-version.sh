@@ -1,4 +1,4 @@
-# A snapshot of another format version is refused with both versions, though its checksum is right.
+# A snapshot of another format version is refused with both versions, even if its checksum is right.
 startNode a
 startNode b
 startDouble a one

@@ -1,7 +1,7 @@
-# A state directory goes with its program, whatever has become of the daemon that made it: the daemon of its run directory
-# sees to that.
+# A state directory is removed after its program has ended, whatever happened to the daemon that made it: the present daemon of its run
+# directory removes it.
 
-# Its daemon is killed while it runs; it lives on for a while after the next one has started.
+# Its daemon is killed while it runs; the program lives on for a while after the next daemon has started.
 startNode a
 DOUBLE_STAYS=1 startDouble a one
 state=$(field a one directory)
@@ -12,7 +12,7 @@ startNode a
 kill -TERM "${double[one]}"
 waitUntil isGone "$state"
 
-# Its daemon is killed while it is suspended, and nobody resumes it.
+# Its daemon is killed while it is suspended, and it is never resumed.
 startDouble a two
 state=$(field a two directory)
 succeeds ctl a suspend two --to "$dir/x"
@@ -22,7 +22,7 @@ startNode a
 kill -KILL "${double[two]}"
 waitUntil isGone "$state"
 
-# It was resumed on another node, which is killed.
+# It was resumed on another node, whose daemon is killed.
 startNode b
 DOUBLE_STAYS=1 startDouble a three
 state=$(field a three directory)
@@ -34,7 +34,7 @@ waitUntil says three '^lost'
 kill -TERM "${double[three]}"
 waitUntil isGone "$state"
 
-# Its worker was lost before its daemon was told to end: no daemon needs its state any more.
+# Its worker was lost before its daemon was ended: no daemon needs its state any more.
 DOUBLE_STAYS=1 startDouble a four
 state=$(field a four directory)
 kill -KILL "$(field a four workerPid)"

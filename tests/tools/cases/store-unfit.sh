@@ -1,9 +1,9 @@
-# A store that cannot be used is named when vgpud starts, with the reason, before anybody suspends something to it. vgpud runs, because a
-# snapshot can go to a directory.
+# When vgpud starts, it names an unusable store and the reason, before a program is suspended to it. vgpud keeps running, because a snapshot
+# can go to a directory.
 mkdir "$dir/ram" "$dir/fixed"
 mount -t ramfs vgpu-test "$dir/ram" 2>/dev/null || skip "no permission to mount a file system without holes"
 mount -t tmpfs vgpu-test "$dir/fixed" || fail "cannot mount a second one"
-# unfit STORE PATTERN: a daemon with that store says so, and goes on.
+# unfit STORE PATTERN: a daemon with that store must report PATTERN and keep running.
 unfit() {
   VGPU_STORE=$1 startNode a
   waitUntil says a "the store of snapshots $1 cannot be used: .*$2"
@@ -26,7 +26,7 @@ unfit "$dir/fixed/new/store" "Read-only file system"
 : >"$dir/file"
 unfit "$dir/file" "directory"
 
-# One that is fit, or is made later, is not spoken of, and nothing is made for it.
+# A usable store, or one that does not exist yet, is not mentioned, and nothing is created for it.
 export VGPU_STORE=$dir/store
 startNode b
 startContents b one 1

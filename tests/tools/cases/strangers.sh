@@ -1,5 +1,5 @@
-# Strangers at the port of a node: silence, garbage, handshakes that are cut, changed or slow, and more connections than it takes. They
-# get no more than a handshake; memory and processes stay bounded; who has keys is served meanwhile and afterwards.
+# Strangers at the port of a node: silence, garbage, handshakes that are truncated, altered or slow, and more connections than it accepts.
+# They get no further than the handshake; memory and processes stay bounded; clients with keys are served meanwhile and afterwards.
 succeeds "$tree/bin/vgpuctl" keys init
 startNode a --listen tls:127.0.0.1:0
 address=$(addressOf a)
@@ -40,12 +40,12 @@ for _ in range(24):
     changed = bytearray(whole)
     for _ in range(random.randrange(1, 6)): changed[random.randrange(len(changed))] ^= 1 << random.randrange(8)
     heard(bytes(changed), random.randbytes(random.randrange(2000)))
-# A handshake that promises more than anybody sends.
+# A handshake that announces more bytes than any client sends.
 heard(b"\x16\x03\x01\x40\x00\x01\xff\xff\xff" + b"\0" * 16000)
 heard(*[b"\x16\x03\x01\x40\x00" + b"\1\xff\xff\xff" + b"\0" * 16380] * 20)
 PY
 
-# More connections than a node greets at a time, which say nothing or a byte at a time, and are made again as soon as they end.
+# More connections than a node greets at a time, which send nothing or one byte at a time, and are made again as soon as they end.
 python3 - "${address##*:}" "$dir/held" <<'PY' >"$dir/holder.log" 2>&1 &
 import os, selectors, socket, sys, time
 port, most = int(sys.argv[1]), 160
@@ -73,7 +73,7 @@ PY
 holder=$!
 waitUntil test -e "$dir/held"
 sleep 2
-# A relay that was accepted has a process, and for a moment the process that it leaves.
+# Each accepted connection has a relay process, and briefly the parent that it leaves.
 [ "$(processesOfRun vgpu-relay | wc -l)" -le 80 ] || fail "there are $(processesOfRun vgpu-relay | wc -l) relays"
 reached() { at "$address" ps >"$dir/reached.log" 2>&1; }
 waitUntil reached

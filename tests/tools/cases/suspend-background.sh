@@ -1,5 +1,5 @@
-# Suspends that go to memory first and are written in the background: durable when the store says so, resumed at any moment before
-# and after.
+# Suspends that go to memory first and are written in the background: durable when the store says so, and can be resumed at any moment
+# before and after.
 export VGPU_STORE=$dir/store VGPU_FAULT_LOG=$dir/faults
 wasHit() { grep -qs "^$1 .* ${2:-[a-z]*}$" "$dir/faults"; }
 place() {
@@ -9,7 +9,7 @@ print(*[s["place"] for s in json.load(sys.stdin) if s["snapshot"] == sys.argv[1]
 }
 isIn() { [ "$(place "$1" "$2")" = "$3" ]; }
 
-# Written: it is like any other from then on, for another daemon too, and the end of the one that wrote it does not matter.
+# Written: from then on it is like any other, also for another daemon, and does not need the daemon that wrote it.
 startNode a --pinned 48MiB
 startNode b
 startContents a one 24
@@ -24,10 +24,10 @@ succeeds ctl b resume one
 memoryIsRight one
 endContents one
 
-# Resumed while it is being written: from memory, and it comes to disk all the same.
+# Resumed from memory while it is being written; the writing continues.
 VGPU_FAULT_POINT=write.writing:stop startNode c --pinned 48MiB
 startContents c two 24
-tell two change changed  # so that there is something to write: what `one` had may be in the store still
+tell two change changed  # so that there is something to write: the chunks of `one` may still be in the store
 succeeds ctl c suspend two --background
 waitUntil wasHit write.writing stop
 [ "$(place c two)" = memory ] || fail "before it is written it is in '$(place c two)'"
@@ -45,7 +45,7 @@ nothingIsWritten() { ! ctl c snapshots ls | finds "being written"; }
 waitUntil nothingIsWritten
 waitUntil isGone "$VGPU_STORE/snapshots/two/writing"
 
-# Its daemon is killed before: lost, and the program says so.
+# Its daemon is killed before: it is lost, and the program gets that error.
 rm "$dir/faults"
 succeeds ctl c suspend two --background --name again
 waitUntil wasHit write.writing stop
@@ -57,7 +57,7 @@ succeeds ctl b snapshots gc
 isGone "$VGPU_STORE/snapshots/again" || fail "what is left of it stays"
 succeeds ctl b snapshots verify
 
-# The process that writes is killed: the snapshot is in memory as before.
+# The process that writes is killed: the snapshot stays in memory.
 rm "$dir/faults"
 VGPU_FAULT_POINT=write.manifest-written:kill startNode d --pinned 48MiB
 startContents d three 24
@@ -69,7 +69,7 @@ memoryIsRight three
 endContents three
 waitUntil isGone "$VGPU_STORE/snapshots/three"
 
-# To a directory, part of which had no room in memory: it is like any other once it is on disk, wherever it is moved.
+# To a directory, because memory had no room for a part: once on disk it is like any other, wherever it is moved.
 startNode e --pinned 16MiB
 startContents e four 24
 rm "$dir/faults"
@@ -87,7 +87,7 @@ mv "$dir/four" "$dir/moved"
 succeeds ctl b resume "$dir/moved"
 memoryIsRight four
 
-# Resumed from memory before it is written; a second suspend to it is refused, and its daemon's end loses it.
+# Resumed from memory before it is written; a second suspend to it is refused, and it is lost when its daemon ends.
 rm "$dir/faults"
 VGPU_FAULT_POINT=write.writing:stop startNode f --pinned 48MiB
 startContents f five 24
@@ -108,12 +108,12 @@ wait "${runner[five]}" && fail "a program that has lost its snapshot ended well"
 waitUntil isIn b "$dir/again" lost
 refused "is lost" ctl b resume "$dir/again"
 
-# A daemon that is told to end finishes what it writes: the program waits on, for any daemon.
+# A daemon that is ended finishes its writes: the program waits, and any daemon can resume it.
 stoppedWriter() { sed -n "s/^$1 [^ ]* \([0-9]*\) stop\$/\1/p" "$dir/faults"; }
-# beginToWrite NAME POINT: on node h, whose writer stops at that point.
+# beginToWrite NAME POINT: suspends on node h, whose writer is stopped at that fault point.
 beginToWrite() {
   rm -f "$dir/faults"
-  export VGPU_STORE=$dir/store-$1  # so that there is something to write
+  export VGPU_STORE=$dir/store-$1  # a new store, so that there is something to write
   VGPU_FAULT_POINT=$2:stop startNode h --pinned 48MiB
   startContents h "$1" 24
   succeeds ctl h suspend "$1" --background
@@ -131,11 +131,11 @@ succeeds ctl b resume seven
 memoryIsRight seven
 endContents seven
 
-# A second signal ends it at once, and the snapshot is lost; one whose manifest has its name is not.
+# A second signal ends it at once, and the snapshot is lost, unless its manifest is already renamed into place.
 beginToWrite eight write.writing
 stopNode h
 wait "${runner[eight]}" && fail "a program that has lost its snapshot ended well"
-says eight "its snapshot was in the memory of its vgpud, which was ended" || fail "the program does not say so"
+says eight "its snapshot was in the memory of its vgpud, which was shut down" || fail "the program does not say so"
 isGone "$VGPU_STORE/snapshots/eight" || fail "what was written of it is left"
 beginToWrite nine write.manifest-named
 stopNode h
@@ -144,7 +144,7 @@ succeeds ctl b resume nine
 memoryIsRight nine
 endContents nine
 
-# A disk that is full when it is to be written: it stays in memory, and comes back from there.
+# The disk is full when it is to be written: it stays in memory, and is resumed from there.
 mkdir "$dir/disk"
 mount -t tmpfs -o size=12m vgpu-test "$dir/disk" 2>/dev/null || skip "no permission to mount a small disk"
 startNode g --pinned 48MiB
@@ -156,3 +156,16 @@ succeeds ctl g resume "$dir/disk/six"
 memoryIsRight six
 waitUntil isGone "$dir/disk/six"
 endContents six
+
+# It is written again while the program waits, and succeeds once the disk has room.
+VGPU_WRITE_RETRY=1 startNode i --pinned 48MiB
+startContents i ten 24
+succeeds ctl i suspend ten --background --to "$dir/disk/ten"
+waitUntil says i "stays in memory: it could not be written: .*No space left on device.* It is tried again in 1 s"
+isIn i "$dir/disk/ten" memory || fail "it is in '$(place i "$dir/disk/ten")'"
+mount -o remount,size=64m "$dir/disk"
+waitUntil isIn i "$dir/disk/ten" disk
+stopNode i
+succeeds ctl b resume "$dir/disk/ten"
+memoryIsRight ten
+endContents ten

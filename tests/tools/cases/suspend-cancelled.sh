@@ -1,4 +1,4 @@
-# A suspend whose caller gives up, and one that the program refuses, leave everything as it was.
+# A suspend whose caller gives up, and one that the program refuses, change nothing.
 startNode a
 startDouble a one
 suspendAtStandstill a one x

@@ -1,4 +1,4 @@
-# A suspend holds its directory against others from the start, and one that fails removes what it made and nothing else.
+# A suspend locks its directory from the start, and a suspend that fails removes only what it made.
 startNode a
 startDouble a one
 startDouble a two

@@ -1,19 +1,19 @@
-# No room, no permission, not a fresh directory: said before the program is stopped, or taken back.
+# Too little room, no permission, a directory that is not empty: reported before the program is stopped, or undone.
 startNode a
 startDouble a one
 mkdir "$dir/used" && touch "$dir/used/file" "$dir/plain"
 refused "it is not empty" ctl a suspend one --to "$dir/used"
-refused "it is no directory" ctl a suspend one --to "$dir/plain"
+refused "it is not a directory" ctl a suspend one --to "$dir/plain"
 refused "No such file or directory" ctl a suspend one --to "$dir/no/such/place"
 [ -e "$dir/used/file" ] || fail "a refused suspend removed a file"
 says one 'gate closed' && fail "the program was stopped for nothing"
 stillWorks a one
 
-# What a save left that was killed makes room for the next one.
+# Files that a killed save left are replaced by the next one.
 mkdir "$dir/left" && touch "$dir/left/manifest.json.new" "$dir/left/chunks" "$dir/left/pack-00"
 succeeds ctl a suspend one --to "$dir/left"
 
-# Nor is it suspended on the way back: the worker that is to have it stands still.
+# Nor is it suspended during a resume: the worker that is to have it is stopped.
 oneWaits() {
   worker=$(ctl a ps --workers --json | python3 -c '
 import json, sys

@@ -1,10 +1,10 @@
-# Sessions that share memory are suspended together, whichever of them is named, and resumed together, or nothing happens to any.
+# Sessions that share memory are suspended together, whichever of them is named, and resumed together, or not at all.
 program=$tree/tests/programs/ipc-memory
 [ -x "$program" ] || skip "no $program"
 startNode a
 startNode b
 
-# startSharing WHEN [NODE]: the program at its pause point; $pid and $child are its processes.
+# startSharing WHEN [NODE]: runs the program to its pause point; $pid and $child are its processes.
 startSharing() {
   local node=${2:-a}
   rm -f "$dir/pause.reached" "$dir/pause.go"
@@ -32,12 +32,12 @@ goOn() {
 
 startSharing hold
 succeeds ctl a explain "pid:$pid"
-grep -q "delayed what it shares: .*pid $child) has memory of it; all that share are suspended together" "$dir/succeeds.log" ||
+grep -q "delayed shared objects: .*pid $child) has opened memory of it; sessions that share are suspended together" "$dir/succeeds.log" ||
   fail "explain says: $(cat "$dir/succeeds.log")"
-refused "shares with others.* (ipc-memory, pid $child) has memory of it" ctl a snapshot "pid:$pid" --to "$dir/x"
-refused "shares with others.*it has memory of session .* (ipc-memory, pid $pid)" ctl a migrate "pid:$child" --to "unix:$dir/b/vgpud.sock"
+refused "shares memory or events with others.* (ipc-memory, pid $child) has opened memory of it" ctl a snapshot "pid:$pid" --to "$dir/x"
+refused "shares memory or events with others.*it has opened memory of session .* (ipc-memory, pid $pid)" ctl a migrate "pid:$child" --to "unix:$dir/b/vgpud.sock"
 
-# The child, which is not named, does not close its gate: both go on, and nothing is left.
+# The child, which is not named, does not close its gate: both go on, and no files are left.
 stopProcess "$child"
 refused "program $child did not close its gate in 1 s" ctl a suspend "pid:$pid" --timeout 1 --to "$dir/x"
 kill -CONT "$child"
@@ -50,7 +50,7 @@ kill -CONT "$pid"
 bothRun a
 waitUntil isEmpty "$dir/y"
 
-# Whoever asked gives up while they are being saved.
+# The caller is killed while they are being saved.
 VGPU_FAULT_POINT=suspend.asked ctl a suspend "pid:$pid" --to "$dir/x" >"$dir/killed.log" 2>&1 && fail "vgpuctl was not killed"
 waitUntil bothAre running a
 waitUntil isGone "$dir/x"
@@ -66,7 +66,7 @@ mv "$dir/x/sessions" "$dir/others"
 refused "shares memory or events with session $childId, which was suspended together with it" ctl b resume "$dir/x"
 mv "$dir/others" "$dir/x/sessions"
 bothAre suspended a || fail "they are $(stateOf a "$pid") and $(stateOf a "$child")"
-# A part of the other's is damaged.
+# A part of the other session's snapshot is damaged.
 cp -r "$dir/x" "$dir/bad"
 printf 'damage' | dd of="$dir/bad/sessions/$childId/objects" bs=1 seek=60 conv=notrunc 2>"$dir/dd.log"
 refused "file objects: checksum" ctl b resume "$dir/bad"
@@ -75,14 +75,14 @@ succeeds ctl b resume "$dir/x"
 bothRun b
 goOn
 
-# The other one is named, and the snapshot is in a store.
+# The other session is named, and the snapshot is in a store.
 export VGPU_STORE=$dir/store
 startSharing hold
 succeeds ctl a suspend "pid:$child" --name both
 bothAre suspended a || fail "they are $(stateOf a "$pid") and $(stateOf a "$child")"
 succeeds ctl a snapshots verify both
 mv "$VGPU_STORE/snapshots/both/sessions" "$dir/others"
-refused "snapshot both cannot be resumed: the snapshot of session [a-z0-9]*, with which it shares, is missing" ctl a snapshots verify both
+refused "snapshot both cannot be resumed: the snapshot of session [a-z0-9]*, which shares memory or events with it, is missing" ctl a snapshots verify both
 mv "$dir/others" "$VGPU_STORE/snapshots/both/sessions"
 for part in objects pending-calls; do
   file=$(echo "$VGPU_STORE"/snapshots/both/sessions/*/"$part")
@@ -91,15 +91,15 @@ for part in objects pending-calls; do
   refused "snapshot both cannot be resumed: .*sessions.*file $part: \(length\|checksum\)" ctl a snapshots verify both
   mv "$dir/part" "$file"
 done
-refused "has several sessions, which share" ctl a snapshots export both "$dir/archive"
+refused "contains several sessions that share memory or events" ctl a snapshots export both "$dir/archive"
 succeeds ctl a resume both
 bothRun a
 goOn
 succeeds ctl a snapshots rm both
 isEmpty "$VGPU_STORE/snapshots" || fail "the store keeps what was removed"
 
-# One of them is saved already while the other one is being saved: a collection at that moment keeps what the first one needs, whose save
-# has let go of its packs, and does not wait for the other. The child is named, so the parent's snapshot is the one in sessions/.
+# One of them is already saved while the other is being saved: a collection at that moment keeps the first one's chunks, although its save
+# has released its packs, and does not wait for the other. The child is named, so the parent's snapshot is the one in sessions/.
 export VGPU_FAULT_LOG=$dir/faults
 standsAt() { grep -qs "^$1 [^ ]* $2 stop\$" "$dir/faults"; }
 isSaved() { grep -qs "^suspend.manifest-named [^ ]* $1 hit\$" "$dir/faults" && grep -qs "^suspend.saved " "$dir/faults"; }
@@ -114,7 +114,7 @@ for first in parent child; do
   letGo "${workers[$first]}"
   waitUntil isSaved "${workers[$first]}"
   succeeds ctl c snapshots gc
-  # Nothing of them is damaged. With the child's there is a snapshot of that name, of which the parent's part is being written.
+  # Neither is damaged. Once the child is saved, its snapshot has that name while the parent's part is still being written.
   succeeds ctl c snapshots verify
   if [ "$first" = child ]; then
     grep -q "^snapshot child-first is being written, and was not read\$" "$dir/succeeds.log" ||
@@ -151,15 +151,15 @@ isGone "$VGPU_STORE/snapshots/ended" || fail "a snapshot is left of a daemon tha
 : >"$dir/pause.go"
 wait "$runner" && fail "programs that have lost their snapshots ended well"
 
-# In the background: the child's comes to disk first, and then the parent's, in whose folder it is. If the parent's does not, nothing is
-# left when they run again, or the node has ended.
+# In the background: the child's snapshot is written first, and then the parent's, in whose folder it is. If the parent's is not written,
+# nothing is left when they run again, or the node has ended.
 export VGPU_FAULT_LOG=$dir/faults
 writers() { sed -n 's/^write.manifest-written [^ ]* \([0-9]*\) stop$/\1/p' "$dir/faults" 2>/dev/null; }
 stand() { [ "$(writers | wc -l)" = "$1" ]; }
 isIn() { ctl n snapshots ls --json | python3 -c '
 import json, sys
 sys.exit([s["place"] for s in json.load(sys.stdin) if s["snapshot"] == sys.argv[1]] != [sys.argv[2]])' "$1" "$2"; }
-# beginToWrite NAME: on node n, where the child's stands before its manifest gets its name.
+# beginToWrite NAME: on node n, where the writer of the child's snapshot is stopped before it renames the manifest into place.
 beginToWrite() {
   rm -f "$dir/faults"
   VGPU_FAULT_POINT=write.manifest-written:stop startNode n --pinned 128MiB
@@ -196,7 +196,7 @@ for end in resume stop; do
   fi
 done
 
-# If the child's does not, the parent's is not written either: no half of them looks whole.
+# If the child's snapshot is not written, the parent's is not either: a half never looks complete.
 for end in resume kill; do
   beginToWrite "none-$end"
   kill -KILL "$inner"
@@ -223,7 +223,7 @@ for end in resume kill; do
   fi
 done
 
-# They run again, or their daemon is told to end, before the parent's has begun: both come to disk all the same.
+# They run again, or their daemon is ended, before the write of the parent's snapshot has begun: both are still written.
 for end in resume stop; do
   beginToWrite "late-$end"
   if [ "$end" = resume ]; then
@@ -249,10 +249,10 @@ for end in resume stop; do
 done
 unset VGPU_FAULT_LOG
 
-# What the parent has freed nobody could give to the child again.
+# Memory that the parent has freed cannot be given to the child again.
 startSharing freed
-refused "has memory of a session that has freed it or has ended" ctl a suspend "pid:$child" --to "$dir/z"
-refused "refused what it shares: .*has memory of a session that has freed it or has ended" ctl a explain "pid:$child"
+refused "has opened memory of a session that has freed it or has ended" ctl a suspend "pid:$child" --to "$dir/z"
+refused "refused shared objects: .*has opened memory of a session that has freed it or has ended" ctl a explain "pid:$child"
 bothRun a
 waitUntil isGone "$dir/z"
 goOn

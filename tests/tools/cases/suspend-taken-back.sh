@@ -1,9 +1,9 @@
-# A suspend that is interrupted when its snapshot is complete: where the program goes on, no snapshot of it is left that it no
-# longer matches; where its daemon is gone, it waits for the snapshot to be resumed.
+# A suspend that is interrupted when its snapshot is complete: if the program goes on, its outdated snapshot is removed; if its daemon is
+# gone, the program waits for the snapshot to be resumed.
 export VGPU_FAULT_LOG=$dir/faults
 wasHit() { grep -qs "^$1 .* ${2:-[a-z]*}$" "$dir/faults"; }
 
-# The caller is killed: the worker has named the manifest and does not come to say so.
+# The caller is killed: the worker has renamed the manifest into place, but has not reported it.
 VGPU_FAULT_POINT=suspend.manifest-named:stop startNode a
 startDouble a one
 worker=$(field a one workerPid)
@@ -26,12 +26,12 @@ suspend=$!
 waitUntil wasHit suspend.manifest-named stop
 kill -KILL "${daemon[a]}"
 wait "$suspend" && fail "a suspend without its daemon succeeded"
-waitUntil says two 'ended while it suspended this program, which waits 300 s'
+waitUntil says two 'ended while it was suspending this program, which now waits 300 s'
 startNode b
 succeeds ctl b resume "$dir/y"
 stillWorks b two
 
-# Nobody resumes it.
+# It is never resumed.
 VGPU_FAULT_POINT=suspend.quiesced:stop startNode c
 VGPU_REATTACH_LIMIT=1 startDouble c three
 rm "$dir/faults"

@@ -1,5 +1,4 @@
-# Suspends to pinned memory: the program's memory comes back from there; what has no room goes to the store; two sessions share one
-# pool.
+# Suspends to pinned memory: the program's memory is restored from there; chunks without room go to the store; two sessions share one pool.
 export VGPU_STORE=$dir/store
 startNode a --pinned 48MiB
 startContents a one 24
@@ -26,14 +25,14 @@ refused "is the latest of session" ctl a snapshots rm one
 refused "in the memory of a vgpud" ctl a snapshots export one "$dir/archive"
 isGone "$dir/archive" || fail "an export that was refused left a file"
 
-# Resumed by its own daemon alone; then nothing of the snapshot is left.
+# Only its own daemon can resume it; then nothing of the snapshot is left.
 startNode b --pinned 64MiB
 refused "in the memory of another vgpud" ctl b resume one
 resumeFromMemory a one
 [ "$(places)" = "" ] || fail "a snapshot is left: $(places)"
 memoryIsRight one
 
-# What is still in memory is not copied again, but for what has changed: one 2 MiB. The worker serves another program then.
+# Chunks that are still in memory are not copied again; the one changed chunk of 2 MiB is. Its worker has been released by then.
 tell one change changed
 toMemory one
 [ "$(report copiedBytes)" -le $((4 << 20)) ] || fail "$(report copiedBytes) bytes were copied again"
@@ -41,7 +40,7 @@ waitUntil hasUsedWorker a
 resumeFromMemory a one
 memoryIsRight one
 
-# The first 24 MiB of a second session are the same and kept once. There is no room for all of the rest: that goes to the store.
+# The first 24 MiB of a second session are the same and kept once. There is no room for all of the rest, which goes to the store.
 toMemory one
 startContents a two 56
 toMemory two
@@ -55,7 +54,7 @@ memoryIsRight one
 memoryIsRight two
 tell one change changed
 
-# What nobody needs any more makes room; what is still there is used, though the snapshot is on disk.
+# Chunks that are no longer needed make room; those still in memory are used, although the snapshot is on disk.
 toMemory one
 resumeFromMemory a one
 succeeds ctl a suspend one --name durable
@@ -70,7 +69,7 @@ kill -KILL "$(field a two pid)"
 waitUntil listsNot a two
 waitUntil isGone "$VGPU_STORE/snapshots/two"
 
-# A daemon without such memory, and one that asks for more than there is.
+# A daemon without pinned memory, and one that asks for more than there is.
 startNode c
 startDouble c three
 refused "this vgpud has no pinned memory" ctl c suspend three --to memory

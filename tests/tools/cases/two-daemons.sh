@@ -1,4 +1,4 @@
-# One daemon a run directory; a dead one's leftovers do not stop the next.
+# One daemon per run directory; files of a dead daemon do not prevent the next from starting.
 startNode a
 refused "another vgpud (pid ${daemon[a]}) runs on $dir/a" "$tree/bin/vgpud" --run-dir "$dir/a" --device emulated
 startDouble a one

@@ -1,4 +1,4 @@
-# A peer that asks and does not read the replies costs the daemon neither memory nor disk.
+# A peer that sends requests and does not read the replies costs the daemon neither memory nor disk.
 count=40000 mostMiB=150 mostLogBytes=100000
 peakMiB() { awk '/^VmHWM/ { print int($2 / 1024) }' "/proc/${daemon[a]}/status"; }
 wasBounded() {
@@ -8,7 +8,7 @@ wasBounded() {
 }
 hasFlooded() { says "$1" '^sent' || says "$1" '^cut off'; }
 
-# Freed memory that address sanitizer holds back is none that the daemon keeps.
+# So that freed memory that address sanitizer holds back is not counted as the daemon's.
 [ -z "${ASAN_OPTIONS:-}" ] || export ASAN_OPTIONS=$ASAN_OPTIONS:quarantine_size_mb=8
 startNode a
 startDouble a one
@@ -20,7 +20,7 @@ kill -USR1 "${double[running]}"
 waitUntil hasFlooded running
 wasBounded "renewals of a running session"
 
-# Each of these has a reply at once: there is no worker that a new one could follow.
+# Each of these requests gets a reply at once, because there is no worker to replace.
 startRogue a lost renew 1000000
 waitUntil says lost '^opened'
 lost=$(field a "${double[lost]}" session)

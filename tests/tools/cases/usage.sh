@@ -1,4 +1,4 @@
-# Wrong usage returns 2 and says what is missing; help and version return 0.
+# Wrong usage returns 2 and names what is missing; help and version return 0.
 expectCode() {
   local expected=$1 code=0
   shift

@@ -1,4 +1,4 @@
-# A worker whose program has ended serves the next program, and nobody else; it waits for a while only.
+# A worker whose program has ended serves the next program of its user; it waits only for a while.
 waiting() { ctl "$1" ps --workers --json | python3 -c '
 import json, sys
 print(" ".join(str(w["pid"]) for w in json.load(sys.stdin) if w["session"] is None and w["used"] == (sys.argv[1] == "used")))' "$2"; }
@@ -13,13 +13,13 @@ endDouble one
 waitUntil hasUsed a "$worker"
 ctl a ps --workers | finds "$worker (used)" || fail "people are not told"
 
-# Rather than one that waits fresh.
+# A used worker is preferred to a fresh one.
 startDouble a two
 [ "$(field a two workerPid)" = "$worker" ] || fail "another worker serves than the one that was used"
 stillWorks a two
 
-# A session that was suspended goes on in a fresh one, and its worker serves others, as does that of a program that has ended. One that is
-# new waits beside them.
+# A session that was suspended is resumed in a fresh worker, and its old worker serves other sessions, like that of a program that has
+# ended. A fresh one waits beside them.
 succeeds ctl a suspend two --to "$dir/x"
 waitUntil isUsed "$worker"
 startDouble a three
@@ -32,17 +32,17 @@ succeeds ctl a resume "$dir/x"
 [ "$(field a two workerPid)" != "$worker" ] || fail "a session was restored in a worker that had served another program"
 stillWorks a two
 
-# Those that die while they wait are missed by nobody.
+# Waiting workers that die are not missed.
 for worker in $(waiting a used); do kill -KILL "$worker"; done
 waitUntil hasUsed a ""
 startDouble a four
 stillWorks a four
 
-# One that has had another session's memory open serves nobody else.
+# A worker that has opened another session's memory serves no other program.
 program=$tree/tests/programs/ipc-memory
 if [ -x "$program" ]; then
   succeeds ctl a run -- "$program"
-  waitUntil says a 'serves no other program: its session has opened what another session gave'
+  waitUntil says a 'is not reused: its session has opened an object that another session shares'
 fi
 
 # It waits as long as it was told, or not at all.

@@ -1,4 +1,4 @@
-# As many workers wait as were asked for, each with what it costs; one that is taken or dies is replaced.
+# As many workers wait as --warm says, each with its memory use; one that is taken or dies is replaced.
 workers() { ctl a ps --workers --json | python3 -c '
 import json, sys
 all = json.load(sys.stdin)
@@ -24,7 +24,7 @@ waitUntil replaced
 ctl a ps --workers | finds '(warm)' || fail "people are not told"
 stillWorks a one
 
-# None waits: a session starts its own, and nothing is left behind.
+# No worker waits: a session starts its own, and nothing is left behind.
 startNode b --warm 0
 startDouble b two
 stillWorks b two

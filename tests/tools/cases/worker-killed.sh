@@ -1,4 +1,4 @@
-# A worker that dies costs its own session only, and the program is told.
+# A worker that dies ends only its own session, and the program gets an error.
 startNode a
 startDouble a one
 DOUBLE_STAYS=1 startDouble a two
@@ -11,10 +11,10 @@ worker=$(field a two workerPid)
 kill -KILL "$worker"
 waitUntil hasState a two lost
 isGone "/proc/$worker" || fail "the worker was not reaped"
-refused "does not run: its worker was lost" ctl a suspend two --to "$dir/x"
+refused "is not running: its worker was lost" ctl a suspend two --to "$dir/x"
 isGone "$dir/x" || fail "a refused suspend made a directory"
 
-# In the middle of a suspend: the worker stands still, so the suspend waits for it.
+# During a suspend: the worker is stopped, so the suspend waits for it.
 startDouble a three
 suspendAtStandstill a three y
 kill -KILL "$worker"
@@ -23,7 +23,7 @@ says suspend 'was killed by signal 9' || fail "the caller was not told why"
 waitUntil isGone "$dir/y"
 waitUntil ended "${double[three]}"
 
-# The one that waits for the next session is replaced.
+# The worker that waits for the next session is replaced.
 for worker in $(processesOfRun vgpu-worker); do kill -KILL "$worker"; done
 startDouble a four
 stillWorks a four

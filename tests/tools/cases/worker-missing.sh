@@ -1,12 +1,12 @@
-# A worker that cannot be started costs nobody who needs none, and whoever needs one is told why.
-own=$dir/tree  # whose vgpu-worker can be taken away
+# If workers cannot be started, programs that need none are not affected, and the others get the reason.
+own=$dir/tree  # a copy of the tree whose vgpu-worker can be moved away
 mkdir -p "$own/bin" "$own/lib/vgpu"
 cp "$tree/bin/vgpud" "$own/bin/"
 cp "$tree"/lib/vgpu/{vgpu-worker,libvgpu-emulator.so} "$own/lib/vgpu/"
 tree=$own startNode a
 mv "$own/lib/vgpu/vgpu-worker" "$dir/vgpu-worker"
 
-# It gets the one that waited; no other one can wait in its place.
+# It gets the waiting worker; no other one can replace that.
 startDouble a one
 hasState a one running || fail "the program with a worker is $(field a one state)"
 saysThatNoneWaits() { says a 'no worker: this installation is incomplete'; }

@@ -1,5 +1,5 @@
-# A worker that dies while it starts, begun before a program came, costs that program nothing: another one is started for it.
-own=$dir/tree  # whose vgpu-worker stands still when it is started the second time
+# A worker that was started before a program came, and dies while it starts, does not affect that program: another one is started for it.
+own=$dir/tree  # a copy of the tree whose vgpu-worker is stopped when it is started the second time
 mkdir -p "$own/bin" "$own/lib/vgpu"
 cp "$tree/bin/vgpud" "$own/bin/"
 cp "$tree"/lib/vgpu/{vgpu-worker,libvgpu-emulator.so} "$own/lib/vgpu/"
@@ -15,7 +15,7 @@ exec "$own/lib/vgpu/vgpu-worker-itself" "\$@"
 END
 chmod +x "$own/lib/vgpu/vgpu-worker"
 
-startDouble a one  # it gets the one that waited, in whose place another one starts
+startDouble a one  # it gets the waiting worker, and another one is started in its place
 waitUntil [ -s "$dir/starting" ]
 VGPU_NODE=unix:$dir/a/vgpud.sock "$doubleProgram" two >"$dir/two.log" 2>&1 &
 double[two]=$!

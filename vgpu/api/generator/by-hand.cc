@@ -1,4 +1,4 @@
-// Which functions people write for one entry alone.
+// Finds the hand-written functions that serve only one entry.
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -10,7 +10,7 @@ namespace vgpu::generator {
 
 namespace {
 
-// A word of C++, with what is between it and the words beside it.
+// A word of C++, with the text before and behind it up to the neighbouring words.
 struct Word {
   std::string text, before, behind;
   bool isPart() const { return before.ends_with('.') || before.ends_with("->") || before.ends_with("::"); }
@@ -26,8 +26,8 @@ std::vector<Word> wordsOfCode(const std::string& text) {
   return all;
 }
 
-// The functions that a row's C++ names: those it calls, and those it hands to what it calls. What an object or the session keeps,
-// and what answers from that without arguments, is remembered state and no function.
+// The functions that a row's C++ names: those that it calls, and those that it passes as arguments. Members of an object or the session,
+// and their accessors without arguments, are remembered state and do not count as functions.
 class NamedFunctions {
  public:
   NamedFunctions(const Row& row, const std::string& text) : row(row), words(wordsOfCode(text)) {
@@ -37,7 +37,7 @@ class NamedFunctions {
       for (auto& parameter : split(parenthesised(text, at + 1), ',')) others.insert(wordsOfCode(parameter).back().text);
   }
 
-  // `passed`: whether a name alone may be a function.
+  // `passed`: whether a name that is not called may be a function.
   void addTo(std::set<std::string>& functions, bool passed) const {
     for (size_t i = 0; i < words.size(); ++i) {
       auto& [name, before, behind] = words[i];
@@ -51,7 +51,7 @@ class NamedFunctions {
   }
 
  private:
-  // virtualMemory of `session.virtualMemory.`; of a parameter its type; of an expression a dot.
+  // virtualMemory for `session.virtualMemory.`; for a parameter its type; for an expression a dot.
   std::string objectBefore(size_t part) const {
     const std::string& before = words[part].before;
     if (part == 0 || (before != "." && before != "->" && before != "::")) return ".";
@@ -62,7 +62,7 @@ class NamedFunctions {
 
   const Row& row;
   std::vector<Word> words;
-  std::set<std::string> others{"return", "sizeof", "nullptr", "true", "false", "const"};  // names of no function
+  std::set<std::string> others{"return", "sizeof", "nullptr", "true", "false", "const"};  // names that are not functions
 };
 
 std::set<std::string> functionsOf(const Row& row) {
@@ -87,7 +87,7 @@ std::string entryOf(const std::string& symbol) {
 std::map<std::string, ByHand> halvesByHand(const Table& table) {
   std::map<std::string, ByHand> entries;
   std::map<std::string, std::set<std::string>> namers;
-  std::set<std::string> symbols, ofKinds;  // ofKinds: by which objects end with their context
+  std::set<std::string> symbols, ofKinds;  // ofKinds: entries by which objects are destroyed with their context
   for (auto& kind : table.kinds) NamedFunctions(Row{}, kind.ends + "(handle)").addTo(ofKinds, false);
   for (auto& row : table.rows) {
     if (!row.symbol.empty()) symbols.insert(row.symbol);

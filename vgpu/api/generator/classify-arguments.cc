@@ -1,4 +1,4 @@
-// What each parameter of a library's entry is: by its type, by the table's lines for its name, by the row's clauses.
+// Classifies each parameter of a library's entry, by its type, the table's lines for its name, and the row's clauses.
 #include <fmt/format.h>
 #include <kj/debug.h>
 
@@ -95,7 +95,7 @@ class Classifier {
     }
   }
 
-  // A pointer to void: the size of its elements is another argument's to say.
+  // Sets the element type; for a pointer to void, another argument gives the element size.
   void type(LibraryParameter& p) {
     auto& argument = p.argument;
     if (uint8_t own = row.find(p.name + "Type"); own != api::noArgument) {
@@ -125,7 +125,7 @@ class Classifier {
 
 void classify(const LibraryTable& table, LibraryRow& row) { Classifier(table, row).run(); }
 
-// The letters of the classes, with what else decides how an argument is laid out.
+// The letters of the classes, and whatever else determines the layout of an argument.
 std::string LibraryRow::signature() const {
   constexpr const char* letters[] = {"value", "object", "made", "place", "stream", "address", "in", "out", "inout"};
   std::string text;

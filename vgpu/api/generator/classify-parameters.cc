@@ -1,4 +1,4 @@
-// What each parameter of the driver's entries is in the row's frame: by its type, and by the row's clauses.
+// Decides how each parameter of a driver entry appears in the row's frame, by its type and the row's clauses.
 #include <kj/debug.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ void addInput(const Table& table, Row& row, Field field, const std::string& elem
   row.frame.fields.push_back(field);
 }
 
-// What the entry writes.
+// A value that the entry writes.
 void addOutput(const Table& table, Row& row, Field field, const std::string& element, const std::string& count) {
   KJ_REQUIRE(!hasHandles(table, element), "an object that is not created needs a half by hand", field.name.c_str());
   field.elementType = element;
@@ -96,9 +96,9 @@ void addField(const Table& table, Row& row, const Parameter& parameter) {
     field.parent = isNamed(row, "parent", parameter.name);
     row.frame.fields.push_back(field);
   } else if (isNamed(row, "address", parameter.name)) {
-    row.frame.fields.push_back(field);  // as the number that it is
+    row.frame.fields.push_back(field);  // as a plain number
   } else if (parameter.isPointer()) {
-    // In and out: the room that the program has, then how many there are.
+    // In and out: the program's capacity, then the number of elements.
     auto writes = row.find("writes");
     bool isRoom = std::ranges::any_of(writes, [&](const Clause& clause) {
       return std::any_of(clause.begin() + 1, clause.end(), [&](auto& each) { return bracketed(each) == parameter.name; });

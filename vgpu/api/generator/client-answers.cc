@@ -1,4 +1,4 @@
-// What an entry gives the program: a reply, what the client remembers, or what a function reports.
+// Emits how an entry's results reach the program: from a reply, from the client's remembered state, or from a function's report.
 #include <fmt/format.h>
 #include <kj/debug.h>
 

@@ -1,4 +1,4 @@
-// What is valid of a parameter, or of what it names.
+// Emits the validation of a parameter, or of the object that it names.
 #include <fmt/format.h>
 #include <kj/debug.h>
 

@@ -1,5 +1,5 @@
-// The program's half of one row: checks, one statement a parameter; then the frame or what the client remembers; then what comes back.
-// Each part is C++ text, which emit() puts together.
+// The program's half of one row: checks, one statement per parameter; then the frame or the remembered state; then the results. Each part
+// is C++ text; emit() joins them.
 #pragma once
 
 #include "text.h"
@@ -12,17 +12,17 @@ class ClientHalf {
   std::string emit();
 
  private:
-  // ---- parameters, on their way into a frame (client-parameters.cc)
+  // ---- parameters, put into a frame (client-parameters.cc)
   void readParameter(const Parameter& p);
   // Text, a structure or an array that the frame carries.
   void pack(const Parameter& p, const Field& field);
-  // An array that the entry writes, with room for as many elements as another parameter says.
+  // An array that the entry writes, whose capacity is in another parameter.
   void takeList(const Parameter& p, const Field& result);
-  // How many elements arrays have room for, and then how many there are: of an array only if one is given.
+  // The capacity of arrays on entry and the number of elements on return; counts an array only if the program passes one.
   void takeRoom(const Parameter& p, const Field& field);
   void create(const Parameter& p, const Field& field);
   void resolve(const Parameter& p, const Kind& kind, const Field* field);
-  // Calls `each` with what is remembered of an object, and as which member.
+  // Calls `each` with each remembered value of an object, and the member that it is remembered as.
   template <typename Each>
   void remember(Each&& each) const {
     for (auto& clause : row.find("remember"))
@@ -33,45 +33,46 @@ class ClientHalf {
   void put(const Field& field, const std::string& value);
   static std::string numberOf(const Field& field, const std::string& value);
   static std::string nullCheck(const std::string& name);
-  // The field of a frame that a parameter goes into: of its name, or of the one that `P as FIELD` says.
+  // The frame's field for a parameter: the field of the same name, or the one in `P as FIELD`.
   const Field* findField(const Parameter& p) const;
 
-  // ---- what their clauses say is valid (client-checks.cc)
-  // A value that the header has, unless a clause says which.
+  // ---- checks of what the clauses say is valid (client-checks.cc)
+  // Only values that the header has are valid, unless a clause lists the valid ones.
   void checkEnumeration(const Parameter& p);
-  // `flags mask A|B`, `config in A..B`, `flags is 0`, each with `else ERROR`; `priority clamp LOW HIGH`. What is checked, the
-  // subject, may be a member of what `p` names.
+  // `flags mask A|B`, `config in A..B`, `flags is 0`, each with `else ERROR`; `priority clamp LOW HIGH`. The checked value may be a member
+  // of the object that `p` names.
   void checkValue(const Parameter& p, const Clause& clause);
-  // Of a handle it comes before the object that it names.
+  // Whether the clause is checked before the object that a handle names is looked up.
   static bool isOfNull(const Clause& clause);
 
-  // ---- what the program gets (client-answers.cc)
+  // ---- results for the program (client-answers.cc)
   // `flags = hStream.flags`, `name[len] = dev.name`, `nodes[numNodes] edgeData = hNode.before`, `hfunc from findFunction(thread,
   // name)`.
   void readAnswer(const Clause& clause);
   void list(const Clause& clause);
-  // What a function reports by its last argument, a handle or an address.
+  // The result that a function reports through its last argument, a handle or an address.
   void giveReported(const Parameter& p, const Clause& clause);
   void give(const Parameter& p, const std::string& value);
-  // Whether it names what a function finds: `ptr found findPointer`.
+  // Whether the parameter names something that a function finds: `ptr found findPointer`.
   bool isFound(const std::string& parameter) const;
-  // `otherwise`: what a null object answers.
+  // `otherwise`: the value for a null object.
   std::string translated(const std::string& source, const std::string& otherwise = "0") const;
-  // Whether an answer is taken from what is remembered of `object`, which ends with a dot.
+  // Whether a result is taken from the remembered state of `object`, which ends with a dot.
   bool uses(const std::string& object) const;
   std::string resultOf(const Field& field, const std::string& type) const;
-  // Of a graph's nodes, whose number is behind a pointer: `nodes[numNodes] = hNode.before`, `nodes[numNodes] edgeData = …`.
+  // Whether it is a list of a graph's nodes with their number behind a pointer: `nodes[numNodes] = hNode.before`, `nodes[numNodes] edgeData
+  // = …`.
   bool isList(const Clause& clause) const;
   // Whether answerList() checks the parameter.
   bool isOfList(const std::string& parameter) const;
 
-  // ---- the whole (emit-client.cc)
-  // In a stream that captures, all that is valid becomes a node.
+  // ---- the whole function (emit-client.cc)
+  // In a capturing stream, a valid call becomes a node.
   void capture(const Clause& clause);
-  // What a frame has no room for, by further calls of the entry.
+  // Splits a call that exceeds a frame's capacity into further calls of the entry.
   std::string split(const Clause& clause) const;
   std::string send();
-  // The reply may be known. A question's parts are numbers, if they are few, else digests.
+  // Looks for a cached reply. The parts of the key are numbers if there are few, else digests.
   std::string lookUp(const Clause& cached);
 
   static constexpr const char* invalidValue = "CUDA_ERROR_INVALID_VALUE";
@@ -79,8 +80,8 @@ class ClientHalf {
   const Table& table;
   const Row& row;
   std::string checks, remembers, sets, returns, counts;
-  std::string dataWords;          // of the frame's lists: terms of a sum
-  std::string target = "thread";  // the device of the first object executes the frame, or the one that is asked about
+  std::string dataWords;          // for the frame's lists: terms of a sum
+  std::string target = "thread";  // the executing device: that of the first object, or the one in the query
   bool isOfObject = false;
 };
 

@@ -1,4 +1,4 @@
-// Parameters of an entry on their way into a frame.
+// Emits how the parameters of an entry are put into a frame.
 #include <fmt/format.h>
 #include <kj/debug.h>
 
@@ -60,7 +60,7 @@ void ClientHalf::pack(const Parameter& p, const Field& field) {
     value = "*" + p.name;
     bytes = "sizeof *" + p.name;
   } else {
-    // A list of a FRAME has as many elements as the `reads` clause of its parameter says.
+    // A list of a FRAME has the number of elements that its parameter's `reads` clause gives.
     std::string count = field.count == "[]" ? findCount(row, "reads", p.name).value_or("") : field.count;
     if (!count.empty()) count = fmt::format(", static_cast<uint64_t>({})", count);
     checks += fmt::format("    Packed {0}Data;\n    if (CUresult bad = {0}Data.add(thread, {1}, {2}{0}{3}, {4})) return bad;\n",

@@ -1,4 +1,4 @@
-// What the fields of a structure are: from its layout and the table's `struct` lines.
+// Describes the fields of a structure, from its layout and the table's `struct` lines.
 #include <fmt/format.h>
 #include <kj/debug.h>
 
@@ -10,10 +10,10 @@ namespace vgpu::generator {
 
 namespace {
 
-// What a clause says of a member: `waitValue.address owns 4`, `waitValue when operation VALUE ...`.
+// A clause about a member: `waitValue.address owns 4`, `waitValue when operation VALUE ...`.
 struct Said {
   std::string verb;
-  std::string member;  // as all members here by its path from the structure that is described
+  std::string member;  // its path from the described structure, as for all members here
   Clause rest;
 };
 
@@ -31,7 +31,7 @@ class Describer {
   }
 
  private:
-  // The clauses of a structure at that path, and of those in it.
+  // Collects the clauses of a structure at that path, and of the structures nested in it.
   void collect(const VendorType& of, const std::string& path) {
     if (auto own = table.descriptors.find(of.name); own != table.descriptors.end())
       for (auto& clause : own->second) read(clause, path);
@@ -56,7 +56,7 @@ class Describer {
     all.push_back(said);
   }
 
-  // Whether the member is that path's, or below it.
+  // Whether the member is at that path, or below it.
   static bool isAt(const Member& member, const std::string& path) {
     return member.name == path || member.name.starts_with(path + ".");
   }
@@ -102,7 +102,7 @@ class Describer {
     return *type;
   }
 
-  // Of a value of an enumeration.
+  // The bit of an enumeration's value.
   static uint64_t bitOf(const VendorType& type, const std::string& name) {
     auto value = type.values.find(name);
     KJ_REQUIRE(value != type.values.end() && value->second >= 0 && value->second < 64,

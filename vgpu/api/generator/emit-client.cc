@@ -1,4 +1,4 @@
-// The client's half of every row that has none by hand.
+// Emits the client half of every row whose half is not hand-written.
 #include <fmt/format.h>
 #include <kj/debug.h>
 
@@ -15,7 +15,7 @@ std::string ClientHalf::emit() {
   if (!row.alias.empty()) {
     for (auto& p : row.parameters)
       for (auto& clause : row.find(p.name)) checkValue(p, clause);
-    const bool isEntry = row.alias.starts_with("cu");  // that one notes its own failure
+    const bool isEntry = row.alias.starts_with("cu");  // that entry notes its own failure
     return out + fmt::format(fmt::runtime(isEntry ? "{0}  return {1};\n}}\n\n" : "{0}  return noted(\"{2}\", {1});\n}}\n\n"), checks,
                              row.alias, row.symbol);
   }

@@ -1,4 +1,4 @@
-// The coverage page: every entry, and what of it people write.
+// Emits the coverage page: every entry, and what of it is hand-written.
 #include <fmt/format.h>
 
 #include "table.h"
@@ -7,7 +7,7 @@ namespace vgpu::generator {
 
 namespace {
 
-// Why a half is by hand.
+// Why a half is hand-written.
 std::string reasonOf(const Row& row) {
   std::string why = row.reason;
   if (!row.clientByHand.empty()) why += (why.empty() ? "" : "; ") + fmt::format("client: {}", row.clientByHand);

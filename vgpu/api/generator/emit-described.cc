@@ -1,4 +1,4 @@
-// The descriptions of the structures that frames have, and the comparison of their layouts with the compiled header.
+// Emits the descriptions of the structures in frames, and the comparison of their layouts with the compiled header.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace vgpu::generator {
 
 namespace {
 
-// The structures of which frames have elements.
+// The structures that are elements of frames' lists.
 std::vector<const VendorType*> usedBy(const Table& table) {
   std::vector<const VendorType*> used;
   for (auto* row : table.frames) {
@@ -78,7 +78,7 @@ std::string emitDescribedSource(const Table& table) {
   return out + "\n}  // namespace api::described\n\n}  // namespace vgpu\n";
 }
 
-// Compiled by a test: an error names what differs.
+// Compiled by a test: a compile error names what differs.
 std::string emitParity(const Table& table) {
   std::string out = fmt::format(
       "{}#define __CUDA_API_VERSION_INTERNAL  // every version under its own name\n#include <cuda.h>\n\n"

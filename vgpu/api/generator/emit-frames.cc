@@ -9,8 +9,8 @@ namespace vgpu::generator {
 
 namespace {
 
-// What a builder and a reader have for a field, as formats: {n} its name, {p} its place, {t} its C++ type or that of its
-// elements. Places are template arguments, so a setter of a field that a part of the frame does not have fails to compile.
+// A field's accessors in builder and reader, as formats: {n} is its name, {p} its place, {t} its C++ type or that of its elements. Places
+// are template arguments, so a setter of a field that a part of the frame lacks fails to compile.
 struct Accessors {
   const char *set, *get;
 };
@@ -51,7 +51,7 @@ std::string accessor(const char* Accessors::*which, const Field& f) {
                      fmt::arg("t", infoOf(f.type == Type::list ? f.element : f.type).cpp));
 }
 
-// A builder of its first words and Data lists, and of the whole.
+// A builder for a part (its first words and Data lists), and one for the whole.
 std::string structure(const std::string& name, const Structure& s) {
   std::string out = fmt::format(
       "struct {} {{\n  template <unsigned dataWords, unsigned pointers>\n"
@@ -65,7 +65,7 @@ std::string structure(const std::string& name, const Structure& s) {
   return out + "  };\n};\n\n";
 }
 
-// A field may be spelled as in the header, Flags; a schema's may not.
+// A field's name may be spelled as in the header (Flags), which a schema does not allow.
 std::string schema(const std::string& name, const Structure& s) {
   std::string out = fmt::format("struct {} {{\n", name);
   unsigned ordinal = 0;

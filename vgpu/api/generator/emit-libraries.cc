@@ -1,4 +1,4 @@
-// Rows as the two interpreters read them, the faces' exports, and what compares both with the vendor's headers.
+// Emits rows for the two interpreters, the faces' exports, and what compares both with the vendor's headers.
 #include <fmt/format.h>
 #include <kj/debug.h>
 
@@ -45,7 +45,7 @@ std::string notesOf(const LibraryRow& row) {
   return out;
 }
 
-// How a face declares a parameter: what the header says, without the header.
+// How a face declares a parameter: as in the header, without including the header.
 std::string declarationOf(const LibraryTable& table, const LibraryParameter& p) {
   bool isAddress = p.isPointer() || p.type == "cudaStream_t" || table.findObject(p.type) != nullptr;
   const char* type = isAddress ? p.isConst() ? "const void*" : "void*" : table.bytesOf(p.type) == 8 ? "int64_t" : "int";
@@ -66,7 +66,7 @@ constexpr const char* exportHead =
 
 std::string emitLibraryRows(const LibraryTable& table) {
   std::string arrays, rows;
-  std::map<std::string, unsigned> known;  // many entries have the same arguments
+  std::map<std::string, unsigned> known;  // many entries have equal arguments
   auto arrayOf = [&](const char* type, const char* prefix, const std::string& content) -> std::string {
     if (content.empty()) return "{}";
     auto [found, isNew] = known.emplace(content, static_cast<unsigned>(known.size()));

@@ -1,4 +1,4 @@
-// Tables that both sides read: kinds, methods and their effects, and exported entries.
+// Emits tables that both sides read: kinds, methods and their effects, and exported entries.
 #include <fmt/format.h>
 #include <kj/debug.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 std::string quoted(const std::string& text) { return text.empty() ? "nullptr" : fmt::format("\"{}\"", text); }
 
-// The field that a clause names by its word `which`, as NumberField.
+// The field named by word `which` of a clause, as NumberField.
 std::string fieldOf(const Row& row, const Clause& clause, size_t which) {
   const Field* field = row.frame.find(clause.at(which));
   KJ_REQUIRE(field != nullptr, "such a clause names fields of the frame", clause[0].c_str(), clause[which].c_str());
@@ -21,14 +21,14 @@ std::string fieldOf(const Row& row, const Clause& clause, size_t which) {
   return fmt::format("{{{}, {}}}, ", field->place, bits / 8);
 }
 
-// Those that it names from its word `first` on.
+// The fields named by the clause from word `first` on.
 std::string fieldsOf(const Row& row, const Clause& clause, size_t first) {
   std::string out;
   for (size_t i = first; i < clause.size(); ++i) out += fieldOf(row, clause, i);
   return out;
 }
 
-// Of clauses that name a slab and numbers whose product is its bytes; the numbers go to `sizes`, an array each.
+// For clauses that name a slab and numbers whose product is its bytes; the numbers go to `sizes`, as one array per slab.
 std::string slabsOf(const Row& row, const char* word, std::string& sizes) {
   return joined(row.find(word), "", [&](const Clause& clause) {
     std::string slab = fieldOf(row, clause, 1), bytes = fieldsOf(row, clause, 2), name = "{}";
@@ -68,7 +68,7 @@ std::string header(const char* includes) {
   return fmt::format("{}#pragma once\n\n{}\nnamespace vgpu::api {{\n\n", banner, includes);
 }
 
-// A line, or none, of each entry that the driver exports.
+// One line (or none) for each entry that the driver exports.
 template <typename Line>
 std::string forEntries(const Table& table, const char* what, Line line) {
   std::string out = fmt::format("{}// {}\n", banner, what);
@@ -93,7 +93,7 @@ std::string emitKinds(const Table& table) {
   return out + "};\n\n}  // namespace vgpu::api\n";
 }
 
-// What the client keeps of an object of each kind, which is more than a head (intercept/session/kinds/kinds.h).
+// The client's state of an object, for kinds that keep more than a head (intercept/session/kinds/kinds.h).
 std::string emitKindStates(const Table& table) {
   std::set<std::string> headers;
   std::string includes, states;
@@ -109,15 +109,15 @@ std::string emitKindStates(const Table& table) {
       banner, includes, states);
 }
 
-// The worker's modules, for whoever defines KIND_MODULE before it includes the file.
+// The worker's modules, for files that define KIND_MODULE before they include this one.
 std::string emitKindModules(const Table& table) {
   std::string out = banner;
   for (auto& module : table.modules) out += fmt::format("KIND_MODULE({}Kind)\n", module);
   return out + "#undef KIND_MODULE\n";
 }
 
-// What the client calls for objects that end with their context, for whoever defines KIND_END: by an entry, perhaps one that is
-// deprecated, or another function.
+// What the client calls for objects that are destroyed with their context, for files that define KIND_END: an entry, perhaps a deprecated
+// one, or another function.
 std::string emitKindEnds(const Table& table) {
   std::string out = fmt::format("{}#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored \"-Wdeprecated-declarations\"\n", banner);
   for (auto kind = table.kinds.rbegin(); kind != table.kinds.rend(); ++kind) {

@@ -1,4 +1,4 @@
-// The worker's half of a row: virtual handles become real ones, the driver is called, what it made is kept.
+// Emits the worker half of a row: translates virtual handles to real ones, calls the driver, and keeps what it made.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ class WorkerHalf {
   }
 
  private:
-  // The driver's argument, with what must happen before and after the call.
+  // The argument for the driver; adds what must happen before and after the call.
   std::string argumentOf(const Parameter& p) {
     const Field* field = row.frame.find(p.name);
     const Field* result = row.results.find(p.name);
@@ -52,7 +52,7 @@ class WorkerHalf {
     }
     if (field->kind == "stream" && field->effect == Effect::uses && !row.noWork)
       return fmt::format("on.stream(p.get{}())", field->accessor());
-    // A device is the session's, which the driver may know by another number.
+    // A session's device, which the driver may know by another number.
     if (p.type == "CUdevice") return fmt::format("on.driver.device(static_cast<unsigned>(p.get{}()))", field->accessor());
     if (field->effect == Effect::none) {
       const std::string value = fmt::format("fromWire<{}>(p.get{}())", p.type, field->accessor());
@@ -93,14 +93,14 @@ class WorkerHalf {
     return fmt::format("&{}", p.name);
   }
 
-  // A field of the frame: `p.getCount()`, with what is taken away from it (COUNT-1).
+  // A field of the frame, `p.getCount()`, minus the number in a count such as COUNT-1.
   std::string read(const std::string& count) const {
     if (isNumber(count)) return count;
     std::string name = countParameter(count);
     return fmt::format("p.get{}(){}", row.frame.find(name)->accessor(), count.substr(name.size()));
   }
 
-  // `room`: the field in which the program says how many elements its arrays take; null for other results.
+  // `room`: the field with the number of elements that the program's arrays can take; null for other results.
   std::string resultOf(const Parameter& p, const Field& result, const Field* room) {
     if (room != nullptr && room->type == Type::described) return updatedOf(p, result, *room);
     if (result.count.empty()) {
@@ -160,8 +160,8 @@ std::string emitDispatch(const Table& table) {
   return out + "    default: return CUDA_SUCCESS;\n  }\n}\n\n}  // namespace vgpu::stub\n";
 }
 
-// The newest version of each entry, and those that halves of rows call. Entries that a session refuses are nobody's to call, and
-// one is another's name in cuda.h.
+// The newest version of each entry, and the versions that halves of rows call. Leaves out entries that sessions refuse, which nothing
+// calls, and one that is only another name in cuda.h.
 std::string emitDriver(const Table& table) {
   std::string out = fmt::format("{}// DRIVER(symbol, whether every frame of some method calls it)\n", banner);
   std::map<std::string, const Row*> newest;

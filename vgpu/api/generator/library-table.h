@@ -12,7 +12,7 @@
 
 namespace vgpu::generator {
 
-// How an entry is answered: by a call of the worker (which includes what the client remembers), or in the face.
+// How an entry is answered: by a call to the worker (or from the client's remembered state), or in the face.
 enum class Answered { called, answer, alias, byHand, refuse };
 
 struct LibraryParameter {
@@ -21,13 +21,13 @@ struct LibraryParameter {
 
   bool isPointer() const { return type.back() == '*' || type.back() == ']'; }
   bool isConst() const { return type.starts_with("const "); }
-  // Of a pointer, what it points to, without const.
+  // For a pointer, the type that it points to, without const.
   std::string pointee() const;
 };
 
 struct LibraryRow {
   unsigned line = 0;
-  std::string symbol, result;  // the result's type; empty: a status
+  std::string symbol, result;  // the type of the result; empty: a status
   unsigned library = 0;
   std::vector<LibraryParameter> parameters;
   Answered answered = Answered::called;
@@ -38,18 +38,18 @@ struct LibraryRow {
   uint8_t modeObject = api::noArgument, streamFrom = api::noArgument, recalled = 0;
   uint32_t keys = 0;
   bool askedOnce = false;
-  bool isDeclared = true;  // by a header
+  bool isDeclared = true;  // in a header
 
-  // What its frames mean: symbol and classes.
+  // Identifies the meaning of its frames: symbol and argument classes.
   std::string signature() const;
-  // noArgument if there is none of that name.
+  // noArgument if there is no parameter of that name.
   uint8_t find(const std::string& parameter) const;
-  // Throws kj::Exception if there is none.
+  // Throws kj::Exception if there is no parameter of that name.
   uint8_t get(const std::string& parameter) const;
 };
 
 struct LibraryObject {
-  std::string type, also, structure;  // structure: in the program's memory; empty: nowhere
+  std::string type, also, structure;  // structure: in the program's memory; empty if there is none
   bool busy = false;
 };
 
@@ -58,7 +58,7 @@ struct LibraryDescription {
   std::vector<std::string> undeclared;
 };
 
-// A parameter that is a pointer to `count` elements: a number, a parameter's name, or empty for one.
+// A pointer parameter to `count` elements: a number, a parameter's name, or empty for one element.
 struct Pointed {
   std::string count;
   uint8_t modes = 0xff, unused = 0;
@@ -67,7 +67,7 @@ struct Pointed {
 // `typed alpha beta by computeType Ctype`
 struct Typed {
   std::set<std::string> names;
-  std::string by, result;  // result: "remembered" where an object remembers
+  std::string by, result;  // result: "remembered" if an object remembers it
 };
 
 struct LibraryTable {
@@ -80,15 +80,15 @@ struct LibraryTable {
   std::vector<Typed> typed;
   std::vector<LibraryRow> rows;
 
-  // nullptr if that type is none.
+  // nullptr if the type is not an object's.
   const LibraryObject* findObject(const std::string& type) const;
-  // Its place among the objects. Throws kj::Exception if that type is none.
+  // Its index among the objects. Throws kj::Exception if the type is not an object's.
   uint8_t placeOf(const std::string& type) const;
-  // Bytes of a value; of a type that is not known, an enumeration's.
+  // The size of a value; a type that is not known counts as an enumeration.
   unsigned bytesOf(const std::string& type) const;
 };
 
-// Throws kj::Exception naming the line that makes no sense.
+// Throws kj::Exception that names the invalid line.
 LibraryTable readLibraries(const std::string& path);
 
 // Gives every parameter of the row its class.

@@ -1,5 +1,4 @@
-// Reads a library's table and writes what other targets compile. It runs in the build tree only; nothing that it writes is in the
-// repository.
+// Reads a library's table and writes what other targets compile. Runs during the build; its output exists only in the build tree.
 #include <kj/debug.h>
 #include <kj/exception.h>
 
@@ -15,7 +14,7 @@ namespace vgpu::generator {
 
 namespace {
 
-// A file that has the text already keeps its time, so that what includes it is not compiled again.
+// Leaves a file with the same text untouched, so that its includers are not compiled again.
 void write(const std::string& path, const std::string& text) {
   std::ifstream before(path);
   if (before.good() && std::string(std::istreambuf_iterator<char>(before), {}) == text) return;
@@ -49,7 +48,7 @@ void generate(const std::string& path, const std::string& folder) {
       {"cuda-per-thread.inc", emitPerThread},
       {"coverage.md", emitCoverage},
   };
-  Table table = readTable(path, path.substr(0, path.rfind('.')) + ".types");  // the vendor's types are beside the table
+  Table table = readTable(path, path.substr(0, path.rfind('.')) + ".types");  // the file with the vendor's types lies beside the table
   for (auto& [name, emit] : outputs) write(folder + "/" + name, emit(table));
 }
 

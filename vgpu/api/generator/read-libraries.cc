@@ -1,4 +1,4 @@
-// From the text of the libraries' table to rows.
+// Parses the libraries' table into rows.
 #include <kj/debug.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class Reader : private TableText {
   }
 
  private:
-  // What is about the whole table. False: it is a row.
+  // A line about the whole table. Returns false if the line is a row.
   bool readHeadLine(const Clause& all) {
     const std::string& word = all[0];
     if (all.size() < 2 || all[1].starts_with("(")) return false;
@@ -109,7 +109,7 @@ class Reader : private TableText {
     table.rows.push_back(row);
   }
 
-  // What the entry does, if the clause says that; else it is work. How many clauses that were.
+  // What the entry does, if the clause says so; otherwise it is work. Returns the number of clauses consumed.
   size_t readDoes(LibraryRow& row, const std::string& text) {
     auto all = words(text);
     auto rest = [&](size_t from) { return trimmed(text.substr(std::min(text.size(), from))); };

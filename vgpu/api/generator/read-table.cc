@@ -1,4 +1,4 @@
-// From the table's text to rows.
+// Parses the table's text into rows.
 #include <fmt/format.h>
 #include <kj/debug.h>
 
@@ -55,7 +55,7 @@ class Reader : private TableText {
     return index < all.size() ? all[index] : "";
   }
 
-  // Of a line, those behind its first one.
+  // The words of a line after its first one.
   static Clause wordsBehind(const std::string& line) { return words(line.substr(line.find(' '))); }
 
   // kind stream 5 CUstream nullable inContext state StreamState stream.h cuStreamDestroy_v2
@@ -228,7 +228,7 @@ class Reader : private TableText {
     return name;
   }
 
-  // Clauses that name parameters.
+  // Checks clauses that name parameters.
   static void checkNames(const Row& row, const Clause& clause) {
     if (clause[0] == "cached") {
       KJ_REQUIRE(clause.size() == 2 || (clause.size() == 5 && clause[2] == "unless" && row.findParameter(clause[3]) != nullptr),
@@ -248,8 +248,7 @@ class Reader : private TableText {
     }
   }
 
-  // What follows from a prototype alone: that the entry is forbidden, or a call of its next version, which has the same
-  // parameters.
+  // Completes a row by its prototype alone: the entry is forbidden, or a call of its next version with the same parameters.
   void complete(Row& row) const {
     auto isForbidden = [&](auto& each) {
       auto begins = [&](const std::string& name) {
@@ -269,13 +268,13 @@ class Reader : private TableText {
     row.alias = fmt::format("{}({})", next->symbol, joined(row.parameters, ", ", &Parameter::name));
   }
 
-  // Whether a call may hand on the first as the second: of the same type, or of a number that is as wide or wider.
+  // Whether a call may forward the first parameter as the second: same type, or a number that is at least as wide.
   static bool isPassedAs(const Parameter& from, const Parameter& to) {
     auto number = numberOfC(from.type), wider = numberOfC(to.type);
     return from.name == to.name && (from.type == to.type || (number && wider && infoOf(*number).bits <= infoOf(*wider).bits));
   }
 
-  // An entry that a session has. Its row may stand behind the frame's.
+  // Checks that a session has the entry. Its row may follow the frame's.
   void checkServed(const Clause& clause) const {
     bool isServed = std::any_of(table.rows.begin(), table.rows.end(),
                                 [&](auto& row) { return row.isSupported() && row.symbol == clause.at(1); });
@@ -306,7 +305,7 @@ class Reader : private TableText {
   }
 
   Table table;
-  // What a session cannot have, by how names begin.
+  // Entries that a session cannot have, by the beginnings of their names.
   struct Forbidden {
     Clause beginnings;
     std::string why;

@@ -15,7 +15,7 @@ std::string capitalised(std::string text) {
   return text;
 }
 
-// The name in words, each after the first begun by `separator`; `convert` makes its letters those of one case.
+// Splits the name into words, joined by `separator`; `convert` changes the case of their letters.
 std::string apart(const std::string& name, char separator, int (*convert)(int)) {
   std::string out;
   for (unsigned char c : name) {

@@ -1,5 +1,5 @@
-// The vendor's types, from vgpu/api/cuda.types: numbers, enumerations and the layouts of structures. tools/import_types.py says
-// what the file has.
+// The vendor's types, from vgpu/api/cuda.types: numbers, enumerations and the layouts of structures. tools/import_types.py describes the
+// file.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace vgpu::generator {
 // What a field is in a frame: a number, or one of the Data lists.
 enum class Type { boolean, u8, u16, u32, u64, i32, i64, f32, f64, place, bytes, text, structure, list, described };
 
-// As the table, C++ and the schema spell it. Lists, and the vendor's structures, have names of their own.
+// The spelling in the table, in C++ and in the schema. Lists, and the vendor's structures, have names of their own.
 struct TypeInfo {
   const char *name, *cpp, *schema;
-  uint32_t bits;  // of a number
+  uint32_t bits;  // for a number
 };
 constexpr TypeInfo typeInfos[] = {{"bool", "bool", "Bool", 1},
                                   {"u8", "uint8_t", "UInt8", 8},
@@ -34,7 +34,7 @@ constexpr TypeInfo typeInfos[] = {{"bool", "bool", "Bool", 1},
                                   {"", "", "Data", 0},
                                   {"", "", "Data", 0}};
 constexpr const TypeInfo& infoOf(Type type) { return typeInfos[static_cast<size_t>(type)]; }
-// The number that a type of C is; nothing if it is none.
+// The Type of a C number type; nothing for another C type.
 std::optional<Type> numberOfC(const std::string& type);
 
 struct Member {
@@ -46,28 +46,28 @@ struct Member {
 
 struct VendorType {
   enum Class { number, pointer, enumeration, structure } what = number;
-  std::string name;    // its first one, if it has several
+  std::string name;    // its first name, if it has several
   uint32_t bytes = 0;
-  std::map<std::string, int64_t> values;  // of an enumeration
-  std::vector<Member> members;            // of a structure, in the order of the header
+  std::map<std::string, int64_t> values;  // for an enumeration
+  std::vector<Member> members;            // for a structure, in the header's order
 };
 
 class VendorTypes {
  public:
-  // Throws kj::Exception naming the line that makes no sense.
+  // Throws kj::Exception that names the invalid line.
   explicit VendorTypes(const std::string& path);
 
-  // By any of its names; nullptr if there is none.
+  // Finds a type by any of its names; nullptr if there is none.
   const VendorType* find(const std::string& name) const;
   const VendorType* findStructure(const std::string& name) const;
-  // Of a type as the header spells it, pointers and arrays included. Throws kj::Exception on one that is not known.
+  // The size of a type as the header spells it, including pointers and arrays. Throws kj::Exception for an unknown type.
   uint32_t bytesOf(const std::string& spelled) const;
-  // The members, and those of structures among them by their path, a structure itself before its own.
+  // All members, including those of nested structures by their path; a nested structure comes before its own members.
   std::vector<Member> flatMembers(const VendorType& structure) const;
 
  private:
   std::map<std::string, VendorType> types;
-  std::map<std::string, std::string> others;  // name to first name
+  std::map<std::string, std::string> others;  // a further name to the first name
 };
 
 }  // namespace vgpu::generator

@@ -1,7 +1,7 @@
-// Places for virtual registers: liveness over basic blocks, then one scan over the intervals (Poletto and Sarkar,
-// "Linear Scan Register Allocation"). It keeps a warp's frame within the host's caches; nothing depends on it for
-// correctness but that two values which live at once never share a place. Lanes own their columns of every register, so
-// a thread's own control flow is all that counts, however its warp diverges.
+// Register allocation: liveness over basic blocks, then one scan over the live intervals (Poletto and Sarkar, "Linear Scan Register
+// Allocation"). It keeps a warp's frame within the host's caches. Correctness requires only that two values that are live at the same time
+// never share a place. Each lane owns a column of every register, so only a single thread's control flow matters, however its warp
+// diverges.
 #include <algorithm>
 #include <map>
 #include <queue>
@@ -11,7 +11,7 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr uint64_t mostBits = uint64_t{1} << 28;  // of liveness sets; larger functions get a place for each register
+constexpr uint64_t mostBits = uint64_t{1} << 28;  // size of the liveness sets; a larger function gets a place of its own for each register
 
 struct Interval {
   int begin = -1, end = -1;
@@ -122,7 +122,7 @@ class Liveness {
         intervals[globals[w * 64 + static_cast<size_t>(__builtin_ctzll(bits))]].extend(at);
   }
 
-  std::vector<int> dense;  // register -> its number among globals
+  std::vector<int> dense;  // register -> its index among the globals
   std::vector<int> globals;
 };
 
@@ -140,8 +140,8 @@ uint32_t allocateRegisters(const Ir& ir, const std::vector<BasicBlock>& blocks, 
             [&](int a, int b) { return liveness.intervals[a].begin < liveness.intervals[b].begin; });
 
   offsets.assign(ir.registers.size(), 0);
-  std::map<uint32_t, std::vector<int32_t>> free;  // by bytes of a lane
-  using Ending = std::pair<int, int>;             // where a live interval ends, and whose it is
+  std::map<uint32_t, std::vector<int32_t>> free;  // by bytes per lane
+  using Ending = std::pair<int, int>;             // end of a live interval, and its register
   std::priority_queue<Ending, std::vector<Ending>, std::greater<>> active;
   uint32_t top = 0, live = 0;
   words = 0;

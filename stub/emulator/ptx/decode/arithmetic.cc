@@ -1,4 +1,4 @@
-// Arithmetic that is more than one row: carries, and names that say the same in several ways.
+// Arithmetic that needs more than one row of the registry: carries, and instructions with several names.
 #include "stub/emulator/ptx/decode/decoder.h"
 
 namespace vgpu::emulator {
@@ -11,7 +11,7 @@ std::string unsignedName(Decoder& decoder, const Statement& statement) {
   decoder.unsupported(statement);
 }
 
-// target = a (+|-) b (+|-) carry-in, and the carry-out where asked for. The flag is written last: the sum reads it.
+// target = a (+|-) b (+|-) carry-in, and the carry-out if requested. The flag is written last, because the sum reads it.
 void sumWithCarry(Decoder& decoder, const Statement& statement, bool subtract, bool readsCarry, Value a, Value b) {
   const std::string type = unsignedName(decoder, statement);
   Builder& build = decoder.build();
@@ -53,7 +53,7 @@ void multiplyAdd(Decoder& decoder, const Statement& statement) {
   sumWithCarry(decoder, statement, false, ReadsCarry, product, decoder.source(statement.operands[3], bytes));
 }
 
-// shl and the and/or/xor/not family: predicates are registers of all ones or zeros, and any type of a width will do.
+// shl and the and/or/xor/not family: predicates are registers of all ones or zeros, and any type of the width is accepted.
 void logic(Decoder& decoder, const Statement& statement) {
   Statement plain = statement;
   if (statement.last() == "pred") {
@@ -83,7 +83,7 @@ void lop3(Decoder& decoder, const Statement& statement) {
   build.move(decoder.target(pair.parts[0], 4), result);
 }
 
-// Integer rows exist for one name of a width where signedness does not matter.
+// If signedness does not matter, the registry has the row under only one type of the width.
 template <char As>
 void retyped(Decoder& decoder, const Statement& statement) {
   if (decodeLane(decoder, statement)) return;

@@ -1,4 +1,4 @@
-// From instructions over virtual registers to the array that the interpreter runs.
+// Converts instructions over virtual registers to the array that the interpreter runs.
 #include <cstring>
 
 #include "stub/emulator/ptx/decode/ir.h"
@@ -24,7 +24,7 @@ class Assembler {
   }
 
  private:
-  // Text after the last ret, or a body without one: a function's end is a ret.
+  // Code after the last ret, or a body without one, ends with an implicit ret.
   void closeOpenEnd() {
     IrInst& inst = ir.code.emplace_back();
     inst.whole = inst.masked = ir.isKernel ? exitThread : returnCall;
@@ -77,7 +77,7 @@ class Assembler {
     }
   }
 
-  // Where each block's first instruction will stand: a join has one more.
+  // Computes the index of each block's first instruction: a block that is a join has an additional instruction.
   void place() {
     size_t at = 0;
     for (const BasicBlock& block : blocks) {

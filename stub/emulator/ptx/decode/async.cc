@@ -1,4 +1,4 @@
-// mbarrier, cp.async and its groups, and what names a block within its cluster.
+// mbarrier, cp.async and its groups, the instructions that name a block within its cluster, and requests for another block's work.
 #include "stub/emulator/ptx/decode/decoder.h"
 #include "stub/emulator/ptx/run/cluster.h"
 #include "stub/emulator/ptx/run/mbarrier.h"
@@ -33,7 +33,7 @@ void emit(Decoder& decoder, const Statement& statement, Handler handler, Value o
 }
 
 void arriveOn(Decoder& decoder, const Statement& statement, bool drop) {
-  // The state is left out for a barrier of another block of the cluster.
+  // There is no state operand for a barrier of another block of the cluster.
   const bool hasState = statement.operands[0].kind != Operand::Kind::memory;
   const size_t at = hasState ? 1 : 0;
   decoder.operandCount(statement, at + 1, at + 2);
@@ -86,7 +86,7 @@ void copyOrGroup(Decoder& decoder, const Statement& statement) {
   if (statement.has("commit_group") || statement.has("wait_group") || statement.has("wait_all")) return;
   Builder& build = decoder.build();
   if (statement.has("mbarrier")) {
-    // Without .noinc the arrival is one more that the phase expects: nothing is left of the two.
+    // Without .noinc the phase also expects one more arrival: the two cancel each other out.
     decoder.operandCount(statement, 1, 1);
     if (statement.has("noinc"))
       emit(decoder, statement, mbarrierArrive, build.reg(8), statement.operands[0], build.constant(4, 1));
@@ -97,7 +97,7 @@ void copyOrGroup(Decoder& decoder, const Statement& statement) {
               from = decoder.genericAddress(statement.operands[1], false);
   const Value bytes = decoder.source(statement.operands[2], 4);
   Value reads = bytes;
-  // The last operand of all is a cache policy if there is a hint.
+  // With a cache hint, the last operand is a cache policy.
   if (statement.operands.size() > (statement.has("L2::cache_hint") ? 4 : 3)) {
     const Operand& fourth = statement.operands[3];
     const Symbol* symbol = decoder.findRegister(fourth);
@@ -124,12 +124,29 @@ void rankOf(Decoder& decoder, const Statement& statement) {
   decoder.build().add(bytes == 8 ? rankOfAddress64 : rankOfAddress32, {decoder.target(statement.operands[0], 4)}, {address});
 }
 
+// A block asks to do the work of another that has not begun. That is always denied, which a program must expect: the response is zeros.
+void launchControl(Decoder& decoder, const Statement& statement) {
+  Builder& build = decoder.build();
+  if (statement.has("try_cancel") && statement.last() == "b128" && !statement.has("multicast::cluster::all")) {
+    decoder.operandCount(statement, 2, 2);
+    const Value response = decoder.genericAddress(statement.operands[0], true);
+    build.add(copyAsync, {}, {response, response, build.constant(4, 0), build.constant(4, 16)});
+    return emit(decoder, statement, mbarrierComplete, build.reg(8), statement.operands[1], build.constant(4, 16));
+  }
+  if (!statement.has("query_cancel")) decoder.unsupported(statement);
+  decoder.operandCount(statement, 2, 2);
+  const Operand& out = statement.operands[0];
+  for (const Operand& each : out.kind == Operand::Kind::vector ? out.parts : std::vector{out})
+    build.move(decoder.target(each, 4), build.constant(4, 0));
+}
+
 constexpr DecodeRow decodeRows[] = {
-    {"mbarrier", mbarrier}, {"cp", copyOrGroup}, {"mapa", mapAddress}, {"getctarank", rankOf}, {"tensormap", decodeTensorMap}};
+    {"mbarrier", mbarrier}, {"cp", copyOrGroup}, {"mapa", mapAddress}, {"getctarank", rankOf}, {"tensormap", decodeTensorMap},
+    {"clusterlaunchcontrol", launchControl}};
 
 }  // namespace
 
-// The transactions of st.async and red.async: `bytes` for the barrier at `memory`.
+// The transactions of st.async and red.async: adds `bytes` at the barrier at `memory`.
 void decodeTransaction(Decoder& decoder, const Statement& statement, const Operand& memory, uint32_t bytes) {
   emit(decoder, statement, mbarrierComplete, decoder.build().reg(8), memory, decoder.build().constant(4, bytes));
 }

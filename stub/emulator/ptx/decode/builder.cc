@@ -84,10 +84,10 @@ void Builder::row(const Row& row, Value out, const Value* in) {
 
 void Builder::lane(std::string_view name, Value out, std::initializer_list<Value> ins) {
   const Row* found = registry().find(name);
-  // Names are put together from an instruction's modifiers: one that does not exist is an instruction that does not.
+  // Names are composed of an instruction's modifiers: if the name does not exist, neither does the instruction.
   if (!found || found->inputs != ins.size())
     throw PtxError(PtxError::Kind::unsupported, line.ptx,
-                   "operation '" + std::string(name) + "' is not known to the emulated device");
+                   "operation '" + std::string(name) + "' is not supported by the emulated device");
   row(*found, out, ins.begin());
 }
 

@@ -14,10 +14,10 @@ std::optional<uint8_t> indexOf(const std::string_view (&names)[N], std::string_v
   return found == std::end(names) ? std::nullopt : std::optional(static_cast<uint8_t>(found - names));
 }
 
-// Where a bulk instruction copies, by the first two state spaces it names.
+// The direction of a bulk instruction, from the first two state spaces in its name.
 struct Spaces {
   bool toShared = false, fromShared = false;
-  size_t end = 0;  // index of the part behind them
+  size_t end = 0;  // index of the part after them
 };
 Spaces spacesOf(Decoder& decoder, const Statement& statement, size_t first) {
   if (statement.parts.size() < first + 2) decoder.unsupported(statement);
@@ -28,7 +28,7 @@ Spaces spacesOf(Decoder& decoder, const Statement& statement, size_t first) {
   return spaces;
 }
 
-// The reduction that `parts` from `first` on name; a type too if it is not a tensor's.
+// Parses the reduction in `parts` from `first` on; also its type, except for tensors.
 void parseReduction(Decoder& decoder, const Statement& statement, size_t first, bool typed, BulkForm& form) {
   std::optional<uint8_t> operation;
   for (size_t i = first; i < statement.parts.size() && !operation; ++i) operation = indexOf(bulkReductions, statement.parts[i]);
@@ -56,8 +56,8 @@ Value orNone(Decoder& decoder, const Statement& statement, bool there, size_t& n
   return isAddress ? decoder.genericAddress(operand, true) : decoder.source(operand, bytes);
 }
 
-// cp.async.bulk.to.from.completion [to], [from], bytes{, [mbarrier]}{, blocks}{, policy}; cp.reduce has its operation and type at
-// the end.
+// cp.async.bulk.to.from.completion [to], [from], bytes{, [mbarrier]}{, blocks}{, policy}; in cp.reduce the operation and type are at the
+// end of the name.
 void copy(Decoder& decoder, const Statement& statement, bool reduces) {
   const size_t first = reduces ? 4 : 3;
   const Spaces spaces = spacesOf(decoder, statement, first);
@@ -139,7 +139,7 @@ void replaceField(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, ofDimension ? 3 : 2, ofDimension ? 3 : 2);
   const Operand& which = statement.operands[1];
   if (ofDimension && (which.kind != Operand::Kind::number || which.whole > 4))
-    decoder.invalid(statement.line, "a tensor has five dimensions");
+    decoder.invalid(statement.line, "a tensor has at most five dimensions");
   const Operand& operand = statement.operands.back();
   Value value;
   if (statement.last() == "b64") {
@@ -160,7 +160,7 @@ void decodeBulk(Decoder& decoder, const Statement& statement) {
   statement.has("tensor") ? copyTensorBox(decoder, statement, reduces) : copy(decoder, statement, reduces);
 }
 
-// tensormap.cp_fenceproxy copies a map from shared to global memory; every thread of the warp copies the same.
+// tensormap.cp_fenceproxy copies a map from shared to global memory; all threads of the warp make the same copy.
 void decodeTensorMap(Decoder& decoder, const Statement& statement) {
   if (statement.parts.size() > 1 && statement.parts[1] == "replace") return replaceField(decoder, statement);
   if (statement.parts.size() < 4 || statement.parts[1] != "cp_fenceproxy") decoder.unsupported(statement);

@@ -1,7 +1,7 @@
 // Calls: call (results), target, (arguments), prototype;
 //
-// Arguments and results lie in the parameter area of the caller's frame. A .param variable has its place there; a register or a
-// constant is given one for the call, of the type of the parameter that it is for.
+// Arguments and results lie in the parameter area of the caller's frame. A .param variable has its place there; a register or a constant
+// gets one for the call, of the parameter's type.
 #include "stub/emulator/ptx/decode/decoder.h"
 #include "stub/emulator/ptx/decode/linker.h"
 #include "stub/emulator/ptx/run/builtins.h"
@@ -17,7 +17,7 @@ class Call {
       if (operand.kind == Operand::Kind::list)
         (target ? arguments : results) = &operand;
       else if (operand.kind != Operand::Kind::name || prototype)
-        decoder.invalid(statement.line, "a call with an operand of another kind");
+        decoder.invalid(statement.line, "a call with an operand of the wrong kind");
       else
         (target ? prototype : target) = &operand;
     }
@@ -27,7 +27,7 @@ class Call {
   void run() {
     const Symbol* const through = decoder.findRegister(*target);
     const FunctionDecl* const callee = through ? findPrototype() : decoder.linker().findFunction(target->name);
-    if (!callee && !through) decoder.invalid(statement.line, "'" + std::string(target->name) + "' is no function");
+    if (!callee && !through) decoder.invalid(statement.line, "'" + std::string(target->name) + "' is not a function");
     const uint32_t mark = decoder.build().fixedMark();
     auto site = std::make_unique<CallSite>();
     site->arguments = slotsOf(arguments, callee ? &callee->parameters : nullptr, false);
@@ -43,7 +43,7 @@ class Call {
   }
 
  private:
-  // Behind the arguments of a call through an address: the label of a .callprototype or .calltargets, or a table of functions.
+  // The last operand of an indirect call: the label of a .callprototype or .calltargets, or a table of functions.
   const FunctionDecl* findPrototype() {
     if (!prototype) return nullptr;
     const Symbol* symbol = decoder.find(prototype->name);
@@ -52,7 +52,7 @@ class Call {
     for (const VariableDecl& each : decoder.decl().statics)
       if (symbol && each.name == prototype->name) table = &each;
     if (!table || table->relocations.empty())
-      decoder.invalid(statement.line, "'" + std::string(prototype->name) + "' is no prototype and no list of functions");
+      decoder.invalid(statement.line, "'" + std::string(prototype->name) + "' is neither a prototype nor a list of functions");
     return decoder.linker().findFunction(table->relocations[0].symbol);
   }
 
@@ -61,10 +61,10 @@ class Call {
     return symbol && symbol->kind == Symbol::Kind::parameter ? symbol : nullptr;
   }
 
-  // A place for what is no .param variable.
+  // A place for an operand that is not a .param variable.
   Symbol placeFor(const std::vector<ParameterDecl>* formal, size_t index) {
-    if (!formal) decoder.invalid(statement.line, "a call through an address whose prototype is missing");
-    if (index >= formal->size()) decoder.invalid(statement.line, "a call of more operands than its target has parameters");
+    if (!formal) decoder.invalid(statement.line, "a call through an address needs a prototype");
+    if (index >= formal->size()) decoder.invalid(statement.line, "a call with more operands than its target has parameters");
     const ParameterDecl& parameter = (*formal)[index];
     if (parameter.isArray) decoder.invalid(statement.line, "a register or a constant for a parameter that is an array");
     if (parameter.type == Type::pred) decoder.unsupported(statement.line, "a predicate as a parameter");
@@ -74,7 +74,7 @@ class Call {
     return symbol;
   }
 
-  // Arguments that are no .param variables are stored before the call, and such results are loaded behind it.
+  // Arguments that are not .param variables are stored before the call, and such results are loaded after it.
   std::vector<Slot> slotsOf(const Operand* list, const std::vector<ParameterDecl>* formal, bool areResults) {
     std::vector<Slot> slots;
     for (size_t i = 0; list && i < list->parts.size(); ++i) {
@@ -84,7 +84,7 @@ class Call {
         continue;
       }
       if (!areResults && operand.kind != Operand::Kind::number && !decoder.findRegister(operand))
-        decoder.invalid(operand.line, "an argument that is no register, constant or .param variable");
+        decoder.invalid(operand.line, "an argument that is neither a register, a constant nor a .param variable");
       const Symbol place = placeFor(formal, i);
       if (areResults)
         loads.push_back({place, &operand});
@@ -130,7 +130,7 @@ class Call {
   Decoder& decoder;
   const Statement& statement;
   const Operand *results = nullptr, *target = nullptr, *arguments = nullptr, *prototype = nullptr;
-  std::vector<std::pair<Symbol, const Operand*>> loads;  // results that registers are to hold
+  std::vector<std::pair<Symbol, const Operand*>> loads;  // results that must be loaded into registers
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// setp, set, testp: a comparison, combined with a predicate, written with its complement.
+// setp, set, testp: a comparison, optionally combined with a predicate, and with its complement as second result.
 #include "stub/emulator/ptx/decode/decoder.h"
 
 namespace vgpu::emulator {
@@ -100,13 +100,13 @@ void setPredicate(Decoder& decoder, const Statement& statement) {
     build.move(decoder.target(to, 4), p);
     return;
   }
-  // The second predicate is the comparison's complement, combined alike.
+  // The second result is the complement of the comparison, combined in the same way.
   const Value q = compare(decoder, statement, comparison, a, b, c, true);
   build.move(decoder.target(to.parts[0], 4), p);
   build.move(decoder.target(to.parts[1], 4), q);
 }
 
-// What `set` writes for true in each type.
+// The value that `set` writes for true, for each type.
 uint64_t trueOf(Decoder& decoder, const Statement& statement, std::string_view type) {
   if (type == "u32" || type == "s32") return 0xffffffff;
   if (type == "u16" || type == "s16") return 0xffff;

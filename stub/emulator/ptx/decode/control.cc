@@ -47,9 +47,11 @@ void exitNow(Decoder& decoder, const Statement& statement) {
 }
 
 void trapNow(Decoder& decoder, const Statement&) { decoder.build().add(trap, {}, {}).flow = IrInst::Flow::end; }
-// A device without multicast has no address for it. A kernel that has such instructions for others runs as long as it does not come there.
+// Multicast memory does not exist here, so no address is valid. A kernel that contains such instructions runs as long as it does not reach
+// them.
 void multicastNow(Decoder& decoder, const Statement&) { decoder.build().add(noMulticast, {}, {}).flow = IrInst::Flow::end; }
 void ignore(Decoder&, const Statement&) {}
+void nanosleep(Decoder& decoder, const Statement&) { decoder.build().add(sleepNow, {}, {}); }
 
 // ---- bar, barrier
 struct BarrierForm {
@@ -105,14 +107,14 @@ void barrierOf(Decoder& decoder, const Statement& statement) {
 constexpr DecodeRow decodeRows[] = {
     {"bra", bra, true},         {"brx", brx, true},      {"ret", ret, true},         {"exit", exitNow, true},
     {"call", decodeCall, true}, {"trap", trapNow, true}, {"brkpt", trapNow, true},   {"barrier", barrierOf, true},
-    {"nanosleep", ignore},      {"pmevent", ignore},     {"griddepcontrol", ignore}, {"multimem", multicastNow, true},
+    {"nanosleep", nanosleep},   {"pmevent", ignore},     {"griddepcontrol", ignore}, {"multimem", multicastNow, true},
 };
 
 }  // namespace
 
 std::span<const DecodeRow> controlDecodes() { return decodeRows; }
 
-// `bar.warp.sync` and `bar.sync` share a mnemonic.
+// `bar.warp.sync` and `bar.sync` have the same mnemonic.
 void decodeBlockBarrier(Decoder& decoder, const Statement& statement) { barrierOf(decoder, statement); }
 
 }  // namespace vgpu::emulator

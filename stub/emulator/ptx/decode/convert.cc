@@ -1,4 +1,4 @@
-// cvt. The registry holds every conversion to and from the widest formats; the others go by way of one that is exact.
+// cvt. The registry has every conversion to and from the widest formats; the others go through an exact intermediate format.
 #include <algorithm>
 
 #include "stub/emulator/ptx/decode/decoder.h"
@@ -62,7 +62,7 @@ class Converter {
   }
 
  private:
-  // cvt.rn.f16x2.f32 d, a, b: a above b.
+  // cvt.rn.f16x2.f32 d, a, b: a becomes the upper half.
   void pair() {
     decoder.operandCount(statement, 3, 3);
     const std::string_view half = wanted.to.substr(0, wanted.to.size() - 2);
@@ -77,7 +77,7 @@ class Converter {
     if (!type) decoder.unsupported(statement);
     const Literal literal = *type == Type::f32 ? Literal::f32 : *type == Type::f64 ? Literal::f64 : Literal::whole;
     const Value value = decoder.source(operand, registerBytes(*type), literal);
-    // Hardware does not flush what becomes an f16, which shows if rounding is directed.
+    // Hardware does not flush operands converted to f16, which shows with directed rounding.
     return wanted.ftz && typeName == "f32" && wanted.to != "f16" ? apply("flush.f32", value) : value;
   }
 
@@ -101,21 +101,21 @@ class Converter {
     if (isWhole(to) && isWhole(from))
       return apply((wanted.sat ? "cvt.sat." : "cvt.") + std::string(to) + "." + std::string(from), value);
     if (isHalf(from) && registry().find(rowName("", to, from))) return apply(rowName("", to, from), value);
-    // Halves go through f32, which holds each of them.
+    // Halves go through f32, which represents all of them exactly.
     if (isHalf(from)) return convert(apply(rowName("", "f32", from), value), to, "f32");
     if (isHalf(to) && wanted.rounding.size() == 3) {
       return apply(rowName("rn", to, "f32"), apply(rowName(wanted.rounding, "f32", "f32"), value));
     }
     if (isHalf(to) && isWhole(from)) return wholeToHalf(value, to, from);
     for (const std::string_view rounding : {wanted.rounding, std::string_view("rn"), std::string_view()}) {
-      // A conversion that is exact has no row for the other roundings.
+      // Exact conversions have no rows for other roundings.
       const bool exact = isWhole(from) ? sizeOf(*findType(from)) <= (to == "f64" ? 4u : 2u) : false;
       if (rounding != wanted.rounding && wanted.rounding != "rn" && !exact) continue;
       if (const Row* row = registry().find(rowName(rounding, to, from))) {
         const Value out = decoder.build().reg(row->out.registerBytes);
         decoder.build().row(*row, out, &value);
         if (!wanted.ftz || from != "f64" || to != "f32" || rounding == "rz") return out;
-        // What is flushed is what was too small when rounded to as many bits.
+        // Flushes what is subnormal after rounding to the same number of bits with an unlimited exponent.
         const Value flushed = decoder.build().reg(4);
         decoder.build().lane(rounding == "rn" ? "flush.nearest.cvt.f32" : "flush.away.cvt.f32", flushed, {out, value});
         return flushed;
@@ -124,7 +124,7 @@ class Converter {
     decoder.unsupported(statement);
   }
 
-  // Every whole number of up to 32 bits is a double; the 64-bit ones have rows of their own.
+  // A double represents every integer of up to 32 bits exactly; 64-bit integers have rows of their own.
   Value wholeToHalf(Value value, std::string_view to, std::string_view from) {
     if (const Row* row = registry().find(rowName(wanted.rounding, to, from))) {
       const Value out = decoder.build().reg(row->out.registerBytes);
@@ -141,9 +141,11 @@ class Converter {
 };
 
 void convert(Decoder& decoder, const Statement& statement) {
-  // cvt.pack.sat.type.s32 and the 8-bit float formats are other instructions under the same name: rows as they stand.
-  const auto isFloat8 = [](std::string_view part) { return part == "e4m3x2" || part == "e5m2x2"; };
-  if (statement.has("pack") || std::any_of(statement.parts.begin(), statement.parts.end(), isFloat8)) {
+  // cvt.pack.sat.type.s32 and the formats of 8 bits and less are different instructions with the same mnemonic: rows of the registry.
+  const auto isSmallFloat = [](std::string_view part) {
+    return part == "ue8m0x2" || (part.size() == 6 && part[0] == 'e' && part.ends_with("x2"));
+  };
+  if (statement.has("pack") || std::any_of(statement.parts.begin(), statement.parts.end(), isSmallFloat)) {
     if (!decodeLane(decoder, statement)) decoder.unsupported(statement);
     return;
   }

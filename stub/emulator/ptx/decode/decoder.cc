@@ -1,4 +1,4 @@
-// Walks a body: scopes, declarations, and each statement handed to its family. Labels: labels.cc.
+// Walks a body: handles scopes and declarations, and passes each statement to its family's decoder. Labels: labels.cc.
 #include "stub/emulator/ptx/decode/decoder.h"
 
 #include <charconv>
@@ -11,16 +11,16 @@ namespace vgpu::emulator {
 namespace {
 
 constexpr int deepestScope = 200;
-constexpr uint64_t mostInstructions = 1 << 24;  // of one function: a bound for hostile text
+constexpr uint64_t mostInstructions = 1 << 24;  // of one function: limits what hostile text can cost
 
-// Whether `name` is one of the operands, at any depth.
+// Whether `name` occurs among the operands, at any depth.
 bool mentions(const std::vector<Operand>& operands, std::string_view name) {
   for (const Operand& operand : operands)
     if (operand.name == name || mentions(operand.parts, name)) return true;
   return false;
 }
 
-// "%r12" -> ("%r", 12); nothing if no digits end the name.
+// "%r12" -> ("%r", 12); nothing if the name does not end in digits.
 std::optional<std::pair<std::string_view, uint64_t>> splitNumbered(std::string_view name) {
   size_t digits = name.size();
   while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
@@ -146,7 +146,7 @@ void Decoder::registers(Lexer& lexer) {
   lexer.expect(";");
 }
 
-// `.reg .v4 .f32 v;`: registers v.x to v.w, or v.r to v.a, and all of them where a vector is needed.
+// `.reg .v4 .f32 v;`: registers v.x to v.w, or v.r to v.a; the name v means all of them where a vector is expected.
 void Decoder::vectorRegister(const Token& name, Type type, uint32_t elements) {
   std::vector<std::string_view> parts;
   for (uint32_t i = 0; i < elements; ++i) {
@@ -161,7 +161,7 @@ void Decoder::vectorRegister(const Token& name, Type type, uint32_t elements) {
   scope().vectors[name.text] = parts;
 }
 
-// Vectors by name become the lists of their elements.
+// Replaces names of vectors by the lists of their elements.
 void Decoder::expandVectors(std::vector<Operand>& operands) {
   for (Operand& operand : operands) {
     expandVectors(operand.parts);
@@ -228,7 +228,7 @@ void Decoder::location(Lexer& lexer, const Token& token) {
   int number = 0, at = 0;
   std::from_chars(file.text.data(), file.text.data() + file.text.size(), number);
   std::from_chars(line.text.data(), line.text.data() + line.text.size(), at);
-  // Line 0 says "no line": the last one stands.
+  // Line 0 means "no line": the previous one stays.
   if (at) builder.line.file = number, builder.line.line = at;
   lexer.skipLine(token);
 }
@@ -275,7 +275,7 @@ void Decoder::statement(const Statement& statement) {
   if (!statement.guard.empty()) {
     const Symbol* guard = find(statement.guard);
     if (!guard || guard->kind != Symbol::Kind::reg || guard->type != Type::pred)
-      invalid(statement.line, "'" + std::string(statement.guard) + "' is no predicate");
+      invalid(statement.line, "'" + std::string(statement.guard) + "' is not a predicate");
     Value predicate = guard->value;
     if (row && row->isControl) {
       guardPredicate = predicate;
@@ -285,7 +285,7 @@ void Decoder::statement(const Statement& statement) {
         builder.jumpIf(predicate, !statement.guardNegated, skip);
       }
     } else {
-      // A statement that writes its own guard goes by the guard's value before, in all its parts.
+      // If a statement writes its own guard, all parts of it use the guard's old value.
       if (mentions(statement.operands, statement.guard)) {
         predicate = builder.reg(4);
         builder.move(predicate, guard->value);
@@ -312,7 +312,7 @@ void Decoder::unsupported(const Statement& statement) const {
 }
 void Decoder::unsupported(int line, const std::string& what) const {
   throw PtxError(PtxError::Kind::unsupported, line,
-                 "in '" + declaration.name + "': " + what + " is not known to the emulated device");
+                 "in '" + declaration.name + "': " + what + " is not supported by the emulated device");
 }
 
 }  // namespace vgpu::emulator

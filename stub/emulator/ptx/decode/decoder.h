@@ -1,5 +1,5 @@
-// Decodes one function's body. Families of instructions are free functions over a Decoder, found through tables
-// (a file each); what no table knows is refused by name.
+// Decodes one function's body. Each family of instructions is a file with free functions over a Decoder, found through its table;
+// instructions in no table are refused by name.
 #pragma once
 
 #include <deque>
@@ -16,7 +16,7 @@ namespace vgpu::emulator {
 
 class Linker;
 
-// What a name means in a body.
+// The meaning of a name in a body.
 struct Symbol {
   enum class Kind : uint8_t {
     reg,
@@ -39,11 +39,11 @@ struct Symbol {
   int label = -1;
   Space space = Space::none;  // of address
   std::vector<int> labels;                       // of targets
-  const FunctionDecl* prototype = nullptr;       // of prototype: what a call's operands must be
-  std::optional<uint64_t> local = std::nullopt;  // of parameter: where its copy is, if its address is taken
+  const FunctionDecl* prototype = nullptr;       // of prototype: the parameters that a call must match
+  std::optional<uint64_t> local = std::nullopt;  // of parameter: the offset of its copy in local memory, if its address is taken
 };
 
-// A parameter of a function is rows of 4-byte lanes: how many, and where they are in a frame.
+// A parameter of a function consists of rows of 4-byte lanes: their number, and their place in a frame.
 inline uint32_t rowsOf(uint32_t bytes) { return (bytes + 3) / 4; }
 inline Slot slotOf(uint64_t offset, uint32_t bytes) { return {static_cast<int32_t>(offset), rowsOf(bytes) * 4 * laneCount}; }
 
@@ -52,34 +52,34 @@ class Decoder {
   Decoder(Linker&, const FunctionDecl&, Function&);
   void run();
 
-  // ---- for the families
+  // ---- for the families' decoders
   Builder& build() { return builder; }
   Linker& linker() { return kernelLinker; }
   Ir& ir() { return body; }
   Function& function() { return made; }
   const FunctionDecl& decl() const { return declaration; }
 
-  // The lanes that an operand names or stands for, `bytes` wide. Literals are read as `literal` says.
+  // The lanes of an operand, `bytes` wide. Literals are read according to `literal`.
   Value source(const Operand&, uint32_t bytes, Literal literal = Literal::whole);
   Value source(const Operand& operand, const Shape& shape) {
     return source(operand, shape.registerBytes, shape.literal);
   }
   Value predicate(const Operand&);  // with its negation applied
-  // Where a result of `bytes` goes. If the register is wider, the result is extended once the statement is decoded.
+  // The register for a result of `bytes`. If the register is wider, the result is extended after the statement.
   Value target(const Operand&, uint32_t bytes, bool isSigned = false);
-  // The register that `operand` names, if it names one.
+  // The register that `operand` names; nullptr if it names none.
   const Symbol* findRegister(const Operand&);
   const Symbol* find(std::string_view name);
   std::optional<Symbol> findGlobal(std::string_view name);
-  // The label `name`; where the text has not defined it yet, its place is filled in later.
+  // The label `name`; if it is not defined yet, its place is filled in later.
   int labelOf(std::string_view name, int line, bool defines = false);
-  // An address operand as a register of addresses in `space`, with what is left as an immediate.
+  // An address operand in `space`, as a register of addresses and an immediate offset.
   struct Address {
     Value base;
     uint64_t offset;
   };
   Address address(const Operand&);
-  // The generic address that a memory operand names, as one value. `shared`: the operand is an offset in shared memory.
+  // The generic address of a memory operand, as one value. `shared`: the operand is an offset in shared memory.
   Value genericAddress(const Operand&, bool shared);
   uint32_t operandCount(const Statement&, size_t least, size_t most);
   int epilogue();
@@ -142,7 +142,7 @@ class Decoder {
   Ir body;
   Builder builder;
   std::vector<std::unique_ptr<Scope>> scopes;
-  std::vector<std::vector<std::pair<std::string_view, LabelUse>>> pendingLabels;  // of each open scope
+  std::vector<std::vector<std::pair<std::string_view, LabelUse>>> pendingLabels;  // for each open scope
   struct Extension {
     Value to, from;
     bool isSigned;
@@ -150,9 +150,10 @@ class Decoder {
   std::vector<Extension> extensions;
   void extend(const Extension&);
   std::deque<FunctionDecl> prototypes;
-  std::deque<std::string> names;  // of variables declared in the body, whose declarations are gone
-  std::map<std::pair<Space, std::string>, size_t> staticsSeen;  // .global and .const ones: blocks may have one of a name each
-  Value guardPredicate;           // of the control statement being decoded
+  std::deque<std::string> names;  // of variables declared in the body, whose declarations do not outlive it
+  std::map<std::pair<Space, std::string>, size_t> staticsSeen;  // number of .global and .const variables by name: several blocks may
+                                                                // declare the same name
+  Value guardPredicate;           // guard of the control statement being decoded
   bool guardNegated = false;
   uint32_t localTop = 0;
   std::vector<std::pair<int, int>> merged;
@@ -161,16 +162,16 @@ class Decoder {
   int depth = 0;
 };
 
-// A family's decoder; the statement's guard is set on the builder, but for control families.
+// A family's decoder. The statement's guard is set on the builder, except for control families.
 using Decode = void (*)(Decoder&, const Statement&);
 struct DecodeRow {
   std::string_view mnemonic;
   Decode decode;
-  bool isControl = false;  // what a guard skips with a branch, not lane by lane
+  bool isControl = false;  // a guard is a branch around the instruction, instead of applying to each lane
 };
 const DecodeRow* findDecode(std::string_view mnemonic);
 
-// The tables, one a family.
+// The tables, one for each family.
 std::span<const DecodeRow> moveDecodes();
 std::span<const DecodeRow> arithmeticDecodes();
 std::span<const DecodeRow> videoDecodes();
@@ -184,18 +185,18 @@ std::span<const DecodeRow> asyncDecodes();
 std::span<const DecodeRow> matrixDecodes();
 std::span<const DecodeRow> warpgroupDecodes();
 std::span<const DecodeRow> textureDecodes();
-// Instructions that are rows of the registry, whatever their mnemonic; false if none fits.
+// Decodes instructions that are rows of the registry, with any mnemonic; false if no row fits.
 bool decodeLane(Decoder&, const Statement&);
 
-// Loads and stores of parameters of calls, which live in lanes, not in memory.
+// Loads and stores of call parameters, which lie in lanes and not in memory.
 void decodeParameterLoad(Decoder&, const Statement&, const Symbol&, Type, const Operand& to, int64_t offset);
 void decodeParameterStore(Decoder&, const Statement&, const Symbol&, Type, const Operand& from, int64_t offset);
 
 void decodeCall(Decoder&, const Statement&);
 
-// Special registers (%tid.x); empty if `name` is none.
+// Special registers (%tid.x); empty if there is none by that name.
 Value readSpecial(Decoder&, std::string_view name);
-// A special register's 32 bits where 64 are asked for.
+// Extends a special register's 32 bits to 64.
 Value widenSpecial(Decoder&, Value);
 
 }  // namespace vgpu::emulator

@@ -1,5 +1,5 @@
-// Basic blocks, and where diverged lanes come together: immediate post-dominators (Cooper, Harvey, Kennedy, "A Simple,
-// Fast Dominance Algorithm").
+// Basic blocks, and the points where diverged lanes reconverge: immediate post-dominators (Cooper, Harvey, Kennedy, "A Simple, Fast
+// Dominance Algorithm").
 #include <algorithm>
 
 #include "stub/emulator/ptx/decode/ir.h"
@@ -24,7 +24,7 @@ std::vector<int> leaders(const Ir& ir) {
 
 class PostDominators {
  public:
-  // `isExit` says at which blocks the function ends; the virtual exit has the number blocks.size().
+  // `isExit`: the blocks at which the function ends; the virtual exit has the number blocks.size().
   PostDominators(size_t count, const std::vector<std::vector<int>>& next, const std::vector<bool>& isExit)
       : exit(static_cast<int>(count)), next(next), isExit(isExit), number(count + 1, -1), parent(count + 1, -1) {
     std::vector<std::vector<int>> previous(count + 1);
@@ -35,7 +35,7 @@ class PostDominators {
     order(previous);
     solve();
   }
-  // -1 if the block is followed by nothing in common.
+  // -1 if the block has no common successor.
   int of(int block) const { return parent[block] == exit ? -1 : parent[block]; }
 
  private:
@@ -103,8 +103,8 @@ void findJoins(const Ir& ir, std::vector<BasicBlock>& blocks) {
     if (isExitBlock(ir, blocks[b])) last = static_cast<int>(b);
   }
   const PostDominators full(count, all, exits);
-  // Threads that exit early need not be waited for: seen without the branches that lead straight to an exit, those who
-  // survive meet earlier.
+  // The others need not wait for threads that exit early: edges that lead straight to an exit are ignored, so that the remaining threads
+  // reconverge earlier.
   for (size_t b = 0; b < count; ++b)
     for (const int n : blocks[b].next)
       if (blocks[b].next.size() == 1 || !(isExitBlock(ir, blocks[n]) && blocks[n].end - blocks[n].begin == 1))

@@ -1,4 +1,4 @@
-// A function between its text and its decoded form: instructions over virtual registers and labels.
+// A function between text and decoded form: instructions over virtual registers and labels.
 #pragma once
 
 #include <map>
@@ -12,8 +12,8 @@
 
 namespace vgpu::emulator {
 
-// Lanes that an instruction reads or writes. Register numbers are dense; a constant is an index into the function's
-// constants; a fixed value lies at a byte offset of the parameter area.
+// Lanes that an instruction reads or writes. Register numbers are dense; a constant is an index into the function's constants; a fixed
+// value is a byte offset in the parameter area.
 struct Value {
   enum class Kind : uint8_t { none, reg, constant, fixed };
   Kind kind = Kind::none;
@@ -25,19 +25,19 @@ struct Value {
 };
 
 struct IrInst {
-  // What happens to control after it: plain and guard go on; the others end a basic block.
+  // Effect on control flow: after `next` and `guard` execution goes on; the others end a basic block.
   enum class Flow : uint8_t { next, guard, jump, jumpIf, jumpIndexed, end, exit };
 
   Handler whole = nullptr, masked = nullptr;
   Flow flow = Flow::next;
-  bool guarded = false;    // the instruction before it is its guard: its outputs may keep what they held
-  bool joinAfter = false;  // lanes may part here and come together at the next instruction
+  bool guarded = false;    // the preceding instruction is its guard: its outputs may keep their old values
+  bool joinAfter = false;  // lanes may diverge here and reconverge at the next instruction
   uint8_t outs = 0, ops = 0;
   std::array<Value, mostOperands> op{};
-  std::vector<Value> wideOuts, wideIns;  // of an instruction with WideOperands
-  int32_t form = 0;                      // op[7] where it is not a value: an AccessForm
+  std::vector<Value> wideOuts, wideIns;  // for an instruction with WideOperands
+  int32_t form = 0;                      // op[7] if it is not a value: an AccessForm
   int32_t raw0 = 0;                      // op[0] and op[1] of an instruction with WideOperands
-  int32_t raw1 = 0;                      // op[1] where it is not a value: a guard's or branch's negation
+  int32_t raw1 = 0;                      // op[1] if it is not a value: the negation of a guard or branch
   int label = -1;                        // of jump and jumpIf
   int table = -1;                        // of jumpIndexed: index into Ir::tables
   uint64_t imm = 0;
@@ -45,7 +45,7 @@ struct IrInst {
   SourceLine line;
 };
 
-// Calls `read(value)` and `write(value)` for what `inst` reads and writes.
+// Calls `read(value)` and `write(value)` for the values that `inst` reads and writes.
 template <class R, class W>
 void forOperands(const IrInst& inst, R read, W write) {
   for (int k = inst.outs; k < inst.ops; ++k) read(inst.op[k]);
@@ -61,28 +61,28 @@ struct Ir {
   std::vector<int> labels;  // label -> index into code
   std::vector<std::vector<int>> tables;
   uint32_t fixedBytes = 0;         // the parameter area of the frame
-  std::vector<int> dynamicShared;  // constants to which the dynamic shared memory's offset is still to be added
+  std::vector<int> dynamicShared;  // constants to which the offset of dynamic shared memory must be added
   bool isKernel = false;
 };
 
 struct BasicBlock {
   int begin = 0, end = 0;  // instructions
   std::vector<int> next;
-  int join = -1;  // immediate post-dominator of a block whose lanes may part; -1: none
+  int join = -1;  // immediate post-dominator of a block whose lanes may diverge; -1: none
   bool isJoin = false;
 };
 
-// The basic blocks of `ir`, in the order of its code, with the joins of every divergent branch.
+// The basic blocks of `ir`, in code order, with the joins of every divergent branch.
 std::vector<BasicBlock> findBlocks(const Ir&);
 
-// Byte offsets of virtual registers in a register area that begins at 0, so that values which live at different times
-// share a place. Returns the area's size; `words` is the most 32-bit words live at once.
+// Byte offsets of virtual registers in a register area that begins at 0; values that are not live at the same time may share a place.
+// Returns the area's size; `words` is the maximum of live 32-bit words.
 uint32_t allocateRegisters(const Ir&, const std::vector<BasicBlock>&, std::vector<int32_t>& offsets, uint32_t& words);
 
-// Makes the function's code. Slots of parameters, results and call sites are still offsets into the parameter area.
+// Produces the function's code. Slots of parameters, results and call sites are still offsets in the parameter area.
 void assemble(Ir&, Function&);
 
-// Emits into an Ir.
+// Appends instructions to an Ir.
 class Builder {
  public:
   explicit Builder(Ir& ir) : ir(ir) {}
@@ -93,7 +93,7 @@ class Builder {
   Value fixed(uint32_t offset, uint32_t bytes) {
     return {Value::Kind::fixed, static_cast<uint8_t>(bytes), static_cast<int32_t>(offset)};
   }
-  // Room for `words` 4-byte lanes in the parameter area; returns its offset.
+  // Reserves `words` 4-byte lanes in the parameter area; returns their offset.
   uint32_t reserveFixed(uint32_t words);
   void releaseFixed(uint32_t mark) { fixedTop = mark; }
   uint32_t fixedMark() const { return fixedTop; }
@@ -101,7 +101,7 @@ class Builder {
   int newLabel();
   void place(int label) { ir.labels[label] = static_cast<int>(ir.code.size()); }
 
-  // An instruction with one handler, or one that is a row of the registry.
+  // Adds an instruction with one handler, or a row of the registry.
   IrInst& add(Handler handler, std::initializer_list<Value> outs, std::initializer_list<Value> ins);
   IrInst& wide(Handler handler, std::vector<Value> outs, std::vector<Value> ins);
   void row(const Row&, Value out, const Value* in);
@@ -111,7 +111,7 @@ class Builder {
   void jump(int label);
   void jumpIf(Value predicate, bool negated, int label);
 
-  // Until cleared, everything is emitted under this predicate.
+  // Until cleared, all instructions are added under this predicate.
   void setGuard(Value predicate, bool negated) { guardPredicate = predicate, guardNegated = negated; }
   void clearGuard() { guardPredicate = {}; }
 

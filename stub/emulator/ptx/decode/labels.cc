@@ -1,4 +1,4 @@
-// Labels of a body, in the scopes that they are known in, and what has a label for its name: prototypes and tables of targets.
+// Labels of a body, in their scopes, and directives named by labels: prototypes and tables of targets.
 #include "stub/emulator/ptx/decode/decoder.h"
 #include "stub/emulator/ptx/decode/linker.h"
 
@@ -34,7 +34,7 @@ void Decoder::prototypeOrTargets(Lexer& lexer, std::string_view name) {
     do {
       const Token target = lexer.expectWord("a function's name");
       const FunctionDecl* decl = kernelLinker.findFunction(target.text);
-      if (!decl) invalid(target.line, "'" + std::string(target.text) + "' is no function");
+      if (!decl) invalid(target.line, "'" + std::string(target.text) + "' is not a function");
       kernelLinker.noteAddress(*decl);
       symbol.prototype = decl;
     } while (lexer.accept(","));
@@ -46,7 +46,7 @@ void Decoder::prototypeOrTargets(Lexer& lexer, std::string_view name) {
     lexer.expectWord("'_'");
     if (lexer.accept("(")) prototype.parameters = parseParameters(lexer);
     symbol.prototype = &prototype;
-    while (!lexer.next().is(";"))  // .noreturn, .abi_preserve: advice to a compiler
+    while (!lexer.next().is(";"))  // .noreturn, .abi_preserve: hints for a compiler
       if (lexer.atEnd()) invalid(directive.line, "expected ';'");
   }
   scope().symbols[name] = symbol;
@@ -69,7 +69,7 @@ int Decoder::labelOf(std::string_view name, int line, bool defines) {
   return symbol.label;
 }
 
-// Two labels of one name, the inner scope's being the outer's: they are given one place once it is known.
+// A label used in an inner scope is the same as one of that name in an outer scope: both get one place once it is known.
 void Decoder::mergeLabel(int inner, int outer) {
   if (inner != outer) merged.push_back({inner, outer});
 }
@@ -79,7 +79,7 @@ void Decoder::placeMerged() {
     if (body.labels[merge->first] < 0) body.labels[merge->first] = body.labels[merge->second];
 }
 
-// Labels that were used and not defined in this scope may be defined further out.
+// Labels that were used but not defined in this scope may be defined in an outer one.
 void Decoder::closeScope() {
   auto pending = std::move(pendingLabels.back());
   pendingLabels.pop_back();

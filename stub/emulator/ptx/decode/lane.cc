@@ -1,7 +1,6 @@
-// Instructions that are rows of the registry. A name is tried as written, then with modifiers that change nothing here
-// taken away (`.rn` is the default; `.approx` and `.full` allow errors that we do not make), then with `.ftz`, `.sat`
-// and
-// `.relu` done by separate operations around the row.
+// Instructions that are rows of the registry. A name is looked up as written, then without modifiers that change nothing here (`.rn` is the
+// default; `.approx` and `.full` permit errors that our operations do not have), then with `.ftz`, `.sat` and `.relu` as separate
+// operations before and after the row.
 #include "stub/emulator/ptx/decode/decoder.h"
 
 namespace vgpu::emulator {
@@ -64,8 +63,8 @@ Value apply(Decoder& decoder, const std::string& name, Value in) {
   return out;
 }
 
-// The row that flushes a result with its operands at hand, where rounding can lift one to the least normal number: sums of two
-// are exact there, and an approximation may be either.
+// The row that flushes a result with knowledge of its operands, for operations whose rounding can turn a subnormal result into the least
+// normal number. Not needed for sums of two, which are exact there, nor for approximations, where both results are allowed.
 const Row* findFlush(const Statement& statement) {
   const std::string_view name = statement.parts[0] == "mad" ? "fma" : statement.parts[0];
   if (statement.last() != "f32" || statement.has("approx") || statement.has("full") || statement.has("rz")) return nullptr;
@@ -75,30 +74,24 @@ const Row* findFlush(const Statement& statement) {
 
 bool narrow(const Shape& shape) { return shape.literal == Literal::f32 || shape.bytes == 2 || shape.bytes == 4; }
 
-}  // namespace
+// Whether the operations that go around the row are there for its type.
+bool hasWrapping(const Wrapping& wrap, const std::string& type) {
+  const auto has = [&](const char* operation) { return registry().find(operation + type) != nullptr; };
+  return (!wrap.ftz || has("flush.")) && (!wrap.sat || has("saturate.")) && (!wrap.relu || has("clamp.relu."));
+}
 
-bool decodeLane(Decoder& decoder, const Statement& statement) {
-  const Found found = findRow(statement.parts);
-  if (!found.row) return false;
+// The row's result into `target`. `in` has room for the operands as they are flushed.
+void emitRow(Decoder& decoder, const Statement& statement, const Found& found, Value target, Value* in) {
   const Row& row = *found.row;
-  decoder.operandCount(statement, row.inputs + size_t{1}, row.inputs + size_t{1});
   const std::string type(statement.last());
-  // The sign of a NaN counts for .xorsign: what flushes an operand must not make its NaN the canonical one.
+  // The sign of a NaN matters for .xorsign: flushing an operand must not make its NaN canonical.
   const std::string flush = type == "f32" ? "flush.result.f32" : "flush." + type;
   const Wrapping& wrap = found.wrap;
-  if ((wrap.ftz && !registry().find("flush." + type)) || (wrap.sat && !registry().find("saturate." + type)) ||
-      (wrap.relu && !registry().find("clamp.relu." + type)))
-    return false;
-  Value in[5];
-  for (int i = 0; i < row.inputs; ++i) {
-    in[i] = decoder.source(statement.operands[i + 1], row.in[i]);
+  for (int i = 0; i < row.inputs; ++i)
     if (wrap.ftz && narrow(row.in[i])) in[i] = apply(decoder, flush, in[i]);
-  }
-  const std::string_view resultType = statement.last();
-  const Value target = decoder.target(statement.operands[0], row.out.registerBytes, resultType.starts_with('s'));
   if (!wrap.ftz && !wrap.sat && !wrap.relu) {
     decoder.build().row(row, target, in);
-    return true;
+    return;
   }
   Value out = decoder.build().reg(row.out.registerBytes);
   decoder.build().row(row, out, in);
@@ -113,6 +106,51 @@ bool decodeLane(Decoder& decoder, const Statement& statement) {
   if (wrap.relu) out = apply(decoder, "clamp.relu." + type, out);
   if (wrap.sat) out = apply(decoder, "saturate." + type, out);
   decoder.build().move(target, out);
+}
+
+// Two floats in a register of 64 bits: the scalar instruction on the lower ones and on the upper ones.
+bool decodePairs(Decoder& decoder, Statement statement) {
+  const std::vector<Operand>& operands = statement.operands;
+  statement.parts.back() = "f32";
+  const Found found = findRow(statement.parts);
+  if (!found.row || !hasWrapping(found.wrap, "f32")) return false;
+  decoder.operandCount(statement, found.row->inputs + size_t{1}, found.row->inputs + size_t{1});
+  Builder& build = decoder.build();
+  Value halves[2], in[2][5];
+  for (int i = 0; i < found.row->inputs; ++i) {
+    const Value pair = decoder.source(operands[i + 1], 8);
+    for (const int half : {0, 1}) build.lane(half ? "hi.b64" : "lo.b64", in[half][i] = build.reg(4), {pair});
+  }
+  for (const int half : {0, 1}) emitRow(decoder, statement, found, halves[half] = build.reg(4), in[half]);
+  build.lane("pack.b64", decoder.target(operands[0], 8), {halves[0], halves[1]});
+  return true;
+}
+
+// The least or the most of three floats: of the first two, and then of that and the third.
+bool decodeThree(Decoder& decoder, const Statement& statement, const Found& found) {
+  Value in[3], between[2] = {decoder.build().reg(4)};
+  for (int i = 0; i < 3; ++i) in[i] = decoder.source(statement.operands[i + 1], found.row->in[0]);
+  emitRow(decoder, statement, found, between[0], in);
+  between[1] = in[2];
+  emitRow(decoder, statement, found, decoder.target(statement.operands[0], 4), between);
+  return true;
+}
+
+}  // namespace
+
+bool decodeLane(Decoder& decoder, const Statement& statement) {
+  if (statement.last() == "f32x2") return decodePairs(decoder, statement);
+  const Found found = findRow(statement.parts);
+  if (!found.row) return false;
+  const Row& row = *found.row;
+  const bool isExtreme = statement.last() == "f32" && (statement.parts[0] == "min" || statement.parts[0] == "max");
+  if (isExtreme && statement.operands.size() == 4) return decodeThree(decoder, statement, found);
+  decoder.operandCount(statement, row.inputs + size_t{1}, row.inputs + size_t{1});
+  if (!hasWrapping(found.wrap, std::string(statement.last()))) return false;
+  Value in[5];
+  for (int i = 0; i < row.inputs; ++i) in[i] = decoder.source(statement.operands[i + 1], row.in[i]);
+  const Value target = decoder.target(statement.operands[0], row.out.registerBytes, statement.last().starts_with('s'));
+  emitRow(decoder, statement, found, target, in);
   return true;
 }
 

@@ -5,6 +5,21 @@
 #include "stub/emulator/ptx/decode/decoder.h"
 
 namespace vgpu::emulator {
+namespace {
+
+// The most registers that ptxas gives a thread: as many as .maxnreg says, and no more than let blocks of .maxntid threads, or as many of
+// those as .minnctapersm says, run on a multiprocessor, of which each of four schedulers has a fourth of the warps (CUDA 13.0, for 9.0).
+uint32_t mostRegisters(const FunctionDecl& decl) {
+  constexpr uint32_t leastLimit = 16, most = 255, perMultiprocessor = 65536, unit = 8, schedulers = 4, warpThreads = 32;
+  uint32_t limit = decl.mostRegisters ? decl.mostRegisters : most;
+  if (decl.maxThreads) {
+    const uint32_t warps = (decl.maxThreads + warpThreads - 1) / warpThreads, even = (warps + schedulers - 1) / schedulers * schedulers;
+    limit = std::min(limit, perMultiprocessor / std::max(decl.blocksAtOnce, 1u) / (even * warpThreads) / unit * unit);
+  }
+  return std::max(limit, leastLimit);
+}
+
+}  // namespace
 
 Linker::Linker(const Declarations& declarations, const Image& image, int architecture)
     : moduleDeclarations(declarations), image(image), deviceArchitecture(architecture) {}
@@ -22,7 +37,7 @@ std::unique_ptr<Kernel> Linker::link(const FunctionDecl& decl) {
   decodePending();
   if (callsIndirectly) {
     noteAddresses();
-    for (size_t known = 0; known < taken.size();) {  // candidates may take addresses themselves
+    for (size_t known = 0; known < taken.size();) {  // candidates may take further addresses
       known = taken.size();
       addIndirectCandidates();
       decodePending();
@@ -36,7 +51,7 @@ std::unique_ptr<Kernel> Linker::link(const FunctionDecl& decl) {
                         static_cast<uint32_t>(sharedTop),
                         linked->entry->localBytes,
                         static_cast<uint32_t>(image.constantBytes()),
-                        std::clamp<uint32_t>(registers, 16, 255),
+                        std::clamp<uint32_t>(registers, 16, mostRegisters(decl)),
                         static_cast<uint32_t>(moduleDeclarations.target),
                         decl.cluster,
                         decl.explicitCluster && decl.cluster[0] == 0};
@@ -82,8 +97,8 @@ const Function* Linker::function(std::string_view name, int line) {
   return function;
 }
 
-// An indirect call may reach every function whose address the module takes: in an initialiser, or in any body. Bodies that this
-// kernel does not reach are looked through for what compilers write.
+// An indirect call may reach every function whose address the module takes: in an initialiser, or in any body. Bodies that this kernel does
+// not reach are only searched for the forms that compilers write.
 void Linker::noteAddresses() {
   const auto note = [&](const VariableDecl& variable) {
     for (const Relocation& relocation : variable.relocations) taken.insert(relocation.symbol);
@@ -125,7 +140,7 @@ uint64_t Linker::staticAddress(const FunctionDecl& decl, std::string_view name, 
   const auto address = image.findStatic(decl, name, space, number);
   if (!address)
     throw PtxError(PtxError::Kind::unsupported, decl.bodyLine,
-                   "the place of variable '" + std::string(name) + "' in '" + decl.name + "'");
+                   "the address of variable '" + std::string(name) + "' in '" + decl.name + "'");
   return *address;
 }
 

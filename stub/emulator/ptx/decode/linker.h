@@ -1,4 +1,4 @@
-// Makes a kernel of its declaration: decodes it and every function it may reach, and lays out its shared memory.
+// Builds a kernel from its declaration: decodes it and every function that it may call, and lays out its shared memory.
 #pragma once
 
 #include <deque>
@@ -20,13 +20,13 @@ class Linker {
   uint64_t functionAddress(const FunctionDecl&) const;
   const VariableDecl* findVariable(std::string_view name) const;
   uint64_t variableAddress(std::string_view name) const;
-  // Of the function's variables of that name and space, the one with `number`, in the order of the text.
+  // The address of the function's variable with that name and space; `number` selects among several, in text order.
   uint64_t staticAddress(const FunctionDecl&, std::string_view name, Space, size_t number) const;
-  // The place of a shared variable in this kernel's blocks; extern ones begin where the others end.
+  // The offset of a shared variable in this kernel's blocks; extern ones begin after the others.
   uint64_t sharedOffset(const std::string& uniqueName, uint64_t bytes, uint32_t align);
   void noteDynamicShared(uint32_t align) { dynamicAlign = std::max(dynamicAlign, align); }
   void noteIndirectCall() { callsIndirectly = true; }
-  // An indirect call may reach it.
+  // An indirect call may reach the function.
   void noteAddress(const FunctionDecl& decl) { taken.insert(decl.name); }
   const Declarations& declarations() const { return moduleDeclarations; }
   const Kernel& kernel() const { return *linked; }
@@ -45,7 +45,7 @@ class Linker {
   struct Pending {
     const FunctionDecl* decl;
     Function* function;
-    bool optional;  // reached through an address alone: refused when called, not now
+    bool optional;  // reached only through an address: if it cannot be decoded, a call of it is refused, not the kernel
   };
   std::deque<Pending> pending;
   std::unordered_map<const FunctionDecl*, Function*> functions;

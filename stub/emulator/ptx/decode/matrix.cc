@@ -11,8 +11,8 @@ namespace {
 struct MatrixText {
   int m = 0, n = 0, k = 0;
   std::vector<Element> elements;
-  bool saturate = false, counts = false, differ = false;  // the last two: .popc, of .xor
-  uint8_t rounding = 0;                                   // a flag, of what is not to nearest
+  bool saturate = false, counts = false, differ = false;  // the last two: .popc, .xor
+  uint8_t rounding = 0;                                   // a rounding flag, if not to nearest
   std::vector<std::string_view> layouts;
 };
 
@@ -73,7 +73,7 @@ void appendSources(Decoder& decoder, const Operand& operand, Element e, std::vec
 
 uint8_t narrow(int value) { return static_cast<uint8_t>(value); }
 
-// Of one matrix.
+// The form of a single matrix.
 MatrixForm formOf(int m, int n, int k, Element e, uint8_t flags) {
   MatrixForm form{};
   form.k = static_cast<uint16_t>(k);
@@ -93,7 +93,7 @@ MatrixForm formOf(const MatrixText& text) {
   return form;
 }
 
-// What can be multiplied with what, into what. Single bits are combined and counted, nothing else is.
+// Valid combinations of operand and result types. Only single-bit elements are combined by a logical operation and counted.
 bool fits(const MatrixForm& form, const MatrixText& text) {
   const int deepest = form.a == Element::b1 ? mostDepth : form.flags & sparseFlag ? 128 : 64;
   if (text.rounding && form.a != Element::f64) return false;
@@ -111,16 +111,16 @@ bool fits(const MatrixForm& form, const MatrixText& text) {
          isAccumulator(form.d);
 }
 
-// mma.sp: which of an instruction's threads hold the metadata; they must divide the four of a group.
+// mma.sp: the threads that hold an instruction's metadata; their number must divide the four threads of a group.
 uint8_t selectorOf(Decoder& decoder, const Statement& statement, const MatrixForm& form) {
   const Operand& operand = statement.operands[5];
   const uint32_t threads = sparseThreads(form.a, form.k);
   if (operand.kind != Operand::Kind::number || threads == 0 || operand.whole >= 4 / threads)
-    decoder.invalid(statement.line, "a sparsity selector that is none of this shape");
+    decoder.invalid(statement.line, "a sparsity selector that this shape does not have");
   return static_cast<uint8_t>(operand.whole);
 }
 
-// mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 d, a, b, c: of each matrix of factors four elements a thread, of accumulators eight
+// mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 d, a, b, c: each thread has four elements of A and of B and eight of C and D
 void mmaQuads(Decoder& decoder, const Statement& statement, const MatrixText& text) {
   MatrixForm form = formOf(text);
   if (form.b != Element::f16 || !fits(form, text) || (form.c == Element::f32 && form.d != Element::f32) || text.saturate)
@@ -133,14 +133,14 @@ void mmaQuads(Decoder& decoder, const Statement& statement, const MatrixText& te
     const size_t before = ins.size();
     appendSources(decoder, statement.operands[i + 1], of[i], ins);
     if ((ins.size() - before) * perRegister(of[i]) != sizes[i])
-      decoder.invalid(statement.line, "a fragment with another number of registers");
+      decoder.invalid(statement.line, "a fragment with the wrong number of registers");
   }
   const auto outs = targets(decoder, statement.operands[0], form.d);
-  if (outs.size() * perRegister(form.d) != 8) decoder.invalid(statement.line, "a fragment with another number of registers");
+  if (outs.size() * perRegister(form.d) != 8) decoder.invalid(statement.line, "a fragment with the wrong number of registers");
   decoder.build().wide(multiplyQuads, outs, ins).imm = bitsOf(form);
 }
 
-// mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 d, a, b, c; mma.sp has the metadata and its selector behind them.
+// mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 d, a, b, c; in mma.sp the metadata and its selector follow.
 void mma(Decoder& decoder, const Statement& statement) {
   const bool sparse = statement.has("sp") || statement.has("sp::ordered_metadata");
   decoder.operandCount(statement, sparse ? 6 : 4, sparse ? 6 : 4);
@@ -162,7 +162,7 @@ void mma(Decoder& decoder, const Statement& statement) {
     const size_t before = ins.size();
     appendSources(decoder, statement.operands[i + 1], of[i], ins);
     if ((ins.size() - before) * perRegister(of[i]) * laneCount != sizes[i])
-      decoder.invalid(statement.line, "a fragment with another number of registers");
+      decoder.invalid(statement.line, "a fragment with the wrong number of registers");
   }
   if (sparse) {
     ins.push_back(decoder.source(statement.operands[4], 4));
@@ -170,7 +170,7 @@ void mma(Decoder& decoder, const Statement& statement) {
   }
   const auto outs = targets(decoder, statement.operands[0], form.d);
   if (outs.size() * perRegister(form.d) * laneCount != sizes[2])
-    decoder.invalid(statement.line, "a fragment with another number of registers");
+    decoder.invalid(statement.line, "a fragment with the wrong number of registers");
   decoder.build().wide(multiplyMatrices, outs, ins).imm = bitsOf(form);
 }
 
@@ -181,7 +181,7 @@ bool holds(size_t registers, Element e, int elements) {
 void wmmaMultiply(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 4, 4);
   MatrixText text = parse(decoder, statement, 2);
-  // For half precision the operands' types are not written.
+  // For half precision the types of A and B are not written.
   if (text.elements.size() == 2) text.elements = {text.elements[0], Element::f16, Element::f16, text.elements[1]};
   if (text.elements.size() != 4) decoder.unsupported(statement);
   const MatrixForm form = formOf(text);
@@ -251,7 +251,7 @@ void matrixRows(Decoder& decoder, const Statement& statement) {
   const int count = statement.has("x4") ? 4 : statement.has("x2") ? 2 : 1;
   const Operand &memory = statement.operands[Store ? 0 : 1], &fragment = statement.operands[Store ? 1 : 0];
   if (listOf(fragment).size() != static_cast<size_t>(count))
-    decoder.invalid(statement.line, "a fragment with another number of registers");
+    decoder.invalid(statement.line, "a fragment with the wrong number of registers");
   const MatrixForm form = formOf(8, 8, count, Element::f16, statement.has("trans") ? transposedFlag : uint8_t{0});
   std::vector<Value> ins{addressValue(decoder, statement, memory)};
   if (Store) {

@@ -9,11 +9,11 @@ void decodeTransaction(Decoder&, const Statement&, const Operand& memory, uint32
 
 namespace {
 
-// A memory instruction's modifiers. Cache hints change nothing that can be observed; scopes are as wide as the widest.
+// A memory instruction's modifiers. Cache hints have no observable effect; every scope is treated as the widest.
 struct Modifiers {
   AddressKind kind = AddressKind::generic;
   bool isParam = false, ordered = false, orders = false;
-  bool completes = false;  // st.async, red.async: transactions of a barrier, which is the last operand
+  bool completes = false;  // st.async, red.async: adds transactions to a barrier, which is the last operand
   uint32_t elements = 1;
   Type type = Type::none;
   std::string operation;  // of atom and red
@@ -103,7 +103,7 @@ std::vector<Operand> elementsOf(Decoder& decoder, const Operand& operand, uint32
   return operand.parts;
 }
 
-// A register of 32 bits holds an offset in shared memory; any other is made 64 bits wide.
+// A 32-bit register holds an offset in shared memory; other registers are extended to 64 bits.
 Decoder::Address addressOf(Decoder& decoder, const Operand& operand, AddressKind& kind) {
   Decoder::Address address = decoder.address(operand);
   if (address.base.bytes == 8) return address;
@@ -156,7 +156,7 @@ void load(Decoder& decoder, const Statement& statement) {
                             statement.operands[1].offset + int64_t{size} * i);
       return;
     }
-    if (!decoder.decl().isKernel) form.kind = AddressKind::local;  // of a parameter of the function: see copyParameter()
+    if (!decoder.decl().isKernel) form.kind = AddressKind::local;  // a parameter of a device function: see copyParameter()
   }
   if (size * form.elements > 32) decoder.unsupported(statement);
   const Decoder::Address address = addressOf(decoder, statement.operands[1], form.kind);
@@ -202,7 +202,7 @@ void store(Decoder& decoder, const Statement& statement) {
   if (form.completes) decodeTransaction(decoder, statement, statement.operands[2], size * form.elements);
 }
 
-// Adds the instruction of one atomic; `values` are its operands after the address.
+// Adds one atomic instruction; `values` are its operands after the address.
 void emitAtomic(Decoder& decoder, const Statement& statement, const Modifiers& form, Value out,
                 const Decoder::Address& address, const std::vector<Value>& values) {
   const AtomicRow* row = findAtomic(form.operation + "." + std::string(nameOf(form.type)));
@@ -242,7 +242,7 @@ void atomic(Decoder& decoder, const Statement& statement) {
 
 void ignore(Decoder&, const Statement&) {}
 
-// createpolicy: cache policies change nothing that can be observed but their own bits, which nothing says.
+// createpolicy: cache policies have no observable effect except their own bits, which are unspecified.
 void makePolicy(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 1, 4);
   decoder.build().move(decoder.target(statement.operands[0], 8), decoder.build().constant(8, 0));

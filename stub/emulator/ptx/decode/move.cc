@@ -1,4 +1,4 @@
-// mov with its packing and unpacking forms, selp, cvta, isspacep, alloca and the stack.
+// mov with its packing and unpacking forms, selp, cvta, isspacep, alloca and the stack instructions.
 #include "stub/emulator/ptx/decode/decoder.h"
 #include "stub/emulator/ptx/decode/linker.h"
 #include "stub/emulator/ptx/run/special.h"
@@ -16,7 +16,7 @@ std::string bitsName(std::string_view family, uint32_t bits) {
   return std::string(family) + ".b" + std::to_string(bits);
 }
 
-// Joins `count` values of `bits` each, lowest first.
+// Concatenates `count` values of `bits` each, lowest first.
 Value pack(Decoder& decoder, const Value* values, size_t count, uint32_t bits) {
   if (count == 1) return values[0];
   std::vector<Value> pairs;
@@ -32,7 +32,7 @@ void unpack(Decoder& decoder, Value value, uint32_t bits, const Operand* targets
   const uint32_t half = bits / 2;
   const uint32_t halfBytes = half <= 32 ? 4 : half / 8;
   if (count == 2) {
-    // Both halves are read before either is written: a target may be the source.
+    // Both halves are read before either is written, because a target may be the source.
     const Value lo = decoder.build().reg(halfBytes), hi = decoder.build().reg(halfBytes);
     const bool wantsLo = targets[0].name != "_", wantsHi = targets[1].name != "_";
     if (wantsLo && wantsHi) {
@@ -60,7 +60,7 @@ bool divides(Decoder& decoder, const Statement& statement, size_t count, uint32_
   return fits;
 }
 
-// mov.v2, mov.v4: all elements are read before one is written, since they may be the same registers.
+// mov.v2, mov.v4: all elements are read before any is written, because they may be the same registers.
 void moveVector(Decoder& decoder, const Statement& statement, Type type) {
   const Operand &to = statement.operands[0], &from = statement.operands[1];
   const size_t count = statement.has("v2") ? 2 : 4;
@@ -114,7 +114,7 @@ void select(Decoder& decoder, const Statement& statement) {
   decoder.build().lane(bitsName("selp", bytes * 8), decoder.target(statement.operands[0], bytes), {a, b, p});
 }
 
-// slct: a where c >= 0, else b; a NaN is not.
+// slct: a if c >= 0, else b; b also for a NaN.
 void selectBySign(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 4, 4);
   if (statement.parts.size() < 3) decoder.unsupported(statement);
@@ -158,13 +158,13 @@ void convertAddress(Decoder& decoder, const Statement& statement) {
     decoder.build().lane("or.b64", to, {from, decoder.build().constant(8, window)});
 }
 
-// 32 bits as 64, and the other way around.
+// Extends 32 bits to 64, or truncates 64 to 32.
 Value widened(Decoder& decoder, const Operand& operand) {
   const Value wide = decoder.build().reg(8);
   decoder.build().lane("extend.u32", wide, {decoder.source(operand, 4)});
   return wide;
 }
-// A stack address, into a register of the width that the instruction's type says.
+// Writes a stack address to a register of the width in the instruction's type.
 void putAddress(Decoder& decoder, const Statement& statement, Value address) {
   if (statement.last() == "u32")
     decoder.build().lane("lo.b64", decoder.target(statement.operands[0], 4), {address});

@@ -1,4 +1,4 @@
-// Operands as values: registers, literals, addresses of variables, special registers.
+// Converts operands to values: registers, literals, addresses of variables, special registers.
 #include "stub/emulator/ptx/decode/decoder.h"
 #include "stub/emulator/ptx/decode/linker.h"
 #include "stub/emulator/ptx/run/handlers.h"
@@ -20,7 +20,7 @@ uint32_t Decoder::operandCount(const Statement& statement, size_t least, size_t 
   return static_cast<uint32_t>(count);
 }
 
-// A register of more bytes gives its low ones, as ld, st and cvt allow.
+// Of a wider register the low bytes are used, as ld, st and cvt allow.
 Value Decoder::fit(Value value, uint32_t bytes, int line) {
   if (value.bytes == bytes) return value;
   if (value.bytes < bytes)
@@ -38,7 +38,7 @@ Value Decoder::literalValue(const Operand& operand, uint32_t bytes, Literal lite
     if (asDouble) return builder.constant(8, doubleBits(operand.token) ^ (uint64_t{operand.minus} << 63));
     return builder.constant(bytes, floatBits(operand.token) ^ (uint32_t{operand.minus} << 31));
   }
-  // A whole number for a float operand is its value.
+  // An integer literal for a float operand is converted to its value.
   if (literal == Literal::f32)
     return builder.constant(4, __builtin_bit_cast(uint32_t, static_cast<float>(static_cast<int64_t>(operand.whole))));
   if (literal == Literal::f64)
@@ -50,7 +50,7 @@ Value Decoder::literalValue(const Operand& operand, uint32_t bytes, Literal lite
 Value Decoder::source(const Operand& operand, uint32_t bytes, Literal literal) {
   if (operand.kind == Operand::Kind::number) return literalValue(operand, bytes, literal);
   if (operand.kind != Operand::Kind::name) invalid(operand.line, "an operand of another kind is needed here");
-  if (operand.minus) invalid(operand.line, "a register with a sign");
+  if (operand.minus) invalid(operand.line, "a register with a minus sign");
   if (operand.negated) {
     const Value negated = builder.reg(4);
     Operand plain = operand;
@@ -158,7 +158,7 @@ Value Decoder::target(const Operand& operand, uint32_t bytes, bool isSigned) {
   if (operand.kind != Operand::Kind::name || operand.minus) invalid(operand.line, "a register is needed here");
   if (operand.name == "_") return builder.reg(bytes);
   const Symbol* symbol = findRegister(operand);
-  if (!symbol) invalid(operand.line, "'" + std::string(operand.name) + "' is no register");
+  if (!symbol) invalid(operand.line, "'" + std::string(operand.name) + "' is not a register");
   if (symbol->value.bytes == bytes) return symbol->value;
   if (symbol->value.bytes < bytes)
     invalid(operand.line,

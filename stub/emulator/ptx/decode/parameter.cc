@@ -1,5 +1,5 @@
-// Parameters of device functions. A parameter is a row of 4-byte lanes, so that a call copies whole rows and needs no
-// memory; what is accessed is known from the text alone.
+// Parameters of device functions. A parameter consists of rows of 4-byte lanes, so that a call copies whole rows and needs no memory; all
+// accesses to it are known from the text.
 #include <cctype>
 
 #include "stub/emulator/ptx/decode/decoder.h"
@@ -22,14 +22,14 @@ Value word(Decoder& decoder, const Symbol& symbol, uint32_t offset) {
   return decoder.build().fixed(static_cast<uint32_t>(symbol.offset) + offset / 4 * rowBytes, 4);
 }
 
-// What helpers that report lines are given if no statement is being decoded.
+// A statement for helpers that report lines, while no statement is being decoded.
 Statement atLine(int line) {
   Statement statement;
   statement.line = line;
   return statement;
 }
 
-// An operand that is this name.
+// An operand with this name.
 Operand named(std::string_view name) {
   Operand operand;
   operand.name = name;
@@ -38,7 +38,7 @@ Operand named(std::string_view name) {
 
 bool isPartOfName(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%'; }
 
-// Whether a function's text has `name` other than as the base of an address in brackets.
+// Whether `name` occurs in a function's text other than as the base of an address in brackets.
 bool takesAddress(std::string_view body, std::string_view name) {
   for (size_t at = body.find(name); at != std::string_view::npos; at = body.find(name, at + name.size())) {
     const size_t end = at + name.size();
@@ -94,8 +94,8 @@ void decodeParameterStore(Decoder& decoder, const Statement& statement, const Sy
   storeWide(halves[1], offset + 8);
 }
 
-// Parameters of a kernel lie in the launch's parameter block; a function's in lanes at the frame's beginning, from where those
-// that are registers are loaded first.
+// Parameters of a kernel lie in the launch's parameter block; those of a function in lanes at the beginning of the frame, from which
+// parameters that are registers are loaded first.
 void Decoder::parameters() {
   const auto add = [&](const ParameterDecl& parameter, std::vector<Slot>& slots) {
     if (parameter.type == Type::pred)
@@ -129,8 +129,8 @@ void Decoder::parameters() {
   for (const ParameterDecl& parameter : declaration.parameters) copyParameter(parameter);
 }
 
-// "If the address of a device function parameter is moved to a register, the parameter will be copied onto the stack and the
-// address will be in the local state space" (PTX ISA, mov): so if the name stands anywhere but behind a bracket.
+// "If the address of a device function parameter is moved to a register, the parameter will be copied onto the stack and the address will
+// be in the local state space" (PTX ISA, mov). This is so if the name occurs anywhere but after a bracket.
 void Decoder::copyParameter(const ParameterDecl& parameter) {
   if (parameter.space != Space::param || !takesAddress(declaration.body, parameter.name)) return;
   Symbol& symbol = scope().symbols[parameter.name];
@@ -152,7 +152,7 @@ void Decoder::copyParameter(const ParameterDecl& parameter) {
   }
 }
 
-// Results that are registers, to where a caller finds them.
+// Copies results that are registers to the slots where the caller reads them.
 void Decoder::results() {
   for (size_t i = 0; i < declaration.results.size(); ++i) {
     const ParameterDecl& result = declaration.results[i];

@@ -1,7 +1,7 @@
-// Scalar video instructions: a byte, a half or the whole of two registers, combined, and then combined with a third one or
-// put into a part of it. vadd.dtype.atype.btype{.sat}{.op2} d{.dsel}, a{.asel}, b{.bsel}{, c} and its like, vset, vmad.
+// Scalar video instructions: combine a byte, a half or the whole of two registers, then combine the result with a third one or insert it
+// into a part of that. vadd.dtype.atype.btype{.sat}{.op2} d{.dsel}, a{.asel}, b{.bsel}{, c} and similar ones, vset, vmad.
 //
-// As the PTX ISA says: parts are extended to 33 bits, results have 34 until they are clamped. Here they have 64.
+// In the PTX ISA, parts are extended to 33 bits, and results have 34 bits until they are clamped. Here both have 64.
 #include "stub/emulator/ptx/decode/decoder.h"
 
 namespace vgpu::emulator {
@@ -46,7 +46,7 @@ class ScalarVideo {
     Operand to = statement.operands[0], first = statement.operands[1], other = statement.operands[2];
     const Selector into = selectorOf(to), fromA = selectorOf(first), fromB = selectorOf(other);
     const bool combines = !second.empty() || !into.isWhole() || name == "mad";
-    decoder.operandCount(statement, combines ? 4 : 3, 4);  // a third one that nothing is done with counts for nothing
+    decoder.operandCount(statement, combines ? 4 : 3, 4);  // a third operand without a use is ignored
     if (!into.isWhole() && (!second.empty() || name == "mad")) decoder.unsupported(statement);
     const bool negates = first.minus != other.minus;
     if (name == "mad") first.minus = other.minus = false;
@@ -81,7 +81,7 @@ class ScalarVideo {
     return out;
   }
 
-  // "%r1.h0": taken off the operand's name.
+  // "%r1.h0": parses the selector and removes it from the operand's name.
   Selector selectorOf(Operand& operand) {
     const size_t dot = operand.kind == Operand::Kind::name ? operand.name.rfind('.') : std::string_view::npos;
     if (dot == std::string_view::npos || decoder.find(operand.name)) return {};
@@ -110,7 +110,7 @@ class ScalarVideo {
     return extended(lane("selp.b32", 4, {decoder.build().constant(4, 1), decoder.build().constant(4, 0), holds}), false);
   }
 
-  // By 32 at most. A shift to the left is the only operation that does not fit into 34 bits.
+  // Shifts by at most 32. A left shift is the only operation whose result needs more than 34 bits.
   Value shifted(Value value, Value by) {
     const Value count = lane("lo.b64", 4, {by});
     const bool wraps = how == "wrap";
@@ -126,15 +126,15 @@ class ScalarVideo {
     return lane("max.s64", 8, {lane("min.s64", 8, {value, wide(most)}), wide(least)});
   }
 
-  // a b + c, the product or c negated, or one more; the types of a and b and the signs decide whether the result is signed.
+  // a * b + c, with the product or c negated, or plus one; the types of a and b and the negations determine whether the result is signed.
   Value multiplied(Value a, Value b, bool negates) {
     Operand third = statement.operands[3];
     const bool subtracts = third.minus;
     third.minus = false;
-    if (negates + subtracts + plusOne > 1) decoder.invalid(statement.line, "vmad with more than one of its operands negated, or with .po");
+    if (negates + subtracts + plusOne > 1) decoder.invalid(statement.line, "vmad with more than one negated operand, or with .po");
     isSigned = signedA || signedB || negates || subtracts;
     Value product = lane("mul.lo.u64", 8, {a, b});
-    // One of 64 bits without a sign is beyond every limit if its highest bit is set.
+    // An unsigned 64-bit product with the highest bit set exceeds every limit.
     if (saturates && isSigned && !signedA && !signedB) product = lane("min.u64", 8, {product, wide(int64_t{1} << 62)});
     const Value c = extended(decoder.source(third, 4), isSigned);
     Value sum = negates     ? lane("sub.s64", 8, {c, product})
@@ -148,7 +148,7 @@ class ScalarVideo {
 
   Decoder& decoder;
   const Statement& statement;
-  std::string_view name;         // without its `v`
+  std::string_view name;         // without the initial `v`
   std::string_view second, how;  // .add, .min or .max; .clamp or .wrap, or a comparison
   bool saturates = false, plusOne = false, isSigned = false, signedA = false, signedB = false;
   uint32_t scale = 0;

@@ -1,4 +1,4 @@
-// Special registers: each use reads it anew.
+// Special registers: read anew at each use.
 #include "stub/emulator/ptx/run/special.h"
 
 #include "stub/emulator/ptx/decode/decoder.h"

@@ -1,6 +1,6 @@
-// tex, tld4, suld.b, sust.b on texture and surface objects, the sampler's state part of the texture (PTX ISA, "unified
-// mode"). An object is a handle in a 64-bit register, or a reference's name, which stands for the address of that variable:
-// addresses are never as small as handles.
+// tex, tld4, suld.b, sust.b on texture and surface objects; the sampler is part of the texture (PTX ISA, "unified mode"). An object is a
+// handle in a 64-bit register, or the name of a reference, which means the address of that variable: handles are small numbers, so they
+// differ from all addresses.
 #include <algorithm>
 #include <bit>
 
@@ -27,7 +27,7 @@ bool setGeometry(Geometry& geometry, std::string_view part) {
   return false;
 }
 
-// The handle that a register holds, or the address of the reference of that type which a name names.
+// The handle in a register, or the address of the reference of that type that the operand names.
 Value objectOf(Decoder& decoder, const Operand& operand, Type reference) {
   Operand object;
   object.name = operand.name;
@@ -35,22 +35,22 @@ Value objectOf(Decoder& decoder, const Operand& operand, Type reference) {
   const bool isLocal = decoder.find(object.name) != nullptr;
   const VariableDecl* const variable = isLocal ? nullptr : decoder.linker().findVariable(object.name);
   if (operand.offset != 0 || !(variable || decoder.findRegister(object)))
-    decoder.unsupported(operand.line, "an object that is neither a register nor a reference of the module");
+    decoder.unsupported(operand.line, "a texture or surface that is neither a register nor a reference of the module");
   if (variable && variable->type != reference)
-    decoder.invalid(operand.line, "'" + std::string(object.name) + "' is no ." + std::string(nameOf(reference)));
+    decoder.invalid(operand.line, "'" + std::string(object.name) + "' is not a ." + std::string(nameOf(reference)));
   return decoder.source(object, 8);
 }
 
-// `[object, {coordinates}]`, of a line `[object, coordinate]` too, and the object's operand.
+// `[object, {coordinates}]`, or for one dimension `[object, coordinate]`: returns the object's operand.
 Value handleOf(Decoder& decoder, const Operand& operand, Type reference) {
   if (operand.kind == Operand::Kind::memory && operand.parts.size() == 2)
-    decoder.unsupported(operand.line, "a sampler apart from its texture (independent mode)");
+    decoder.unsupported(operand.line, "a sampler separate from its texture (independent mode)");
   if (operand.kind != Operand::Kind::memory || operand.parts.size() != 1)
-    decoder.unsupported(operand.line, "an object and its coordinates in another form");
+    decoder.unsupported(operand.line, "a texture or surface and its coordinates in an unknown form");
   return objectOf(decoder, operand, reference);
 }
 
-// A vector of numbers; those past `used` fill it up to a length that PTX has.
+// Appends a vector of numbers; elements past `used` only fill the vector up to a length that PTX has.
 void appendNumbers(Decoder& decoder, const Operand& operand, size_t used, Literal literal, std::vector<Value>& ins) {
   const bool vector = operand.kind == Operand::Kind::vector;
   const size_t given = vector ? operand.parts.size() : 1;
@@ -112,7 +112,7 @@ void texture(Decoder& decoder, const Statement& statement) {
   using Level = TextureForm::Level;
   auto [form, outputs] = parseTexture(decoder, statement);
   const size_t extra = form.level == Level::given ? 1 : form.level == Level::byGradients ? 2 : 0;
-  // Further operands: offsets, a vector but of lines, are whole numbers; a depth to compare with is a float.
+  // Optional last operands: integer offsets (a vector, except for one dimension), and a float depth for comparisons.
   const Operand* const offsets = statement.operands.size() == 3 + extra ? &statement.operands.back() : nullptr;
   if (statement.operands.size() != 2 + extra && !offsets) decoder.unsupported(statement);
   if (form.level == Level::byGradients && (form.whole || form.geometry.cube)) decoder.unsupported(statement);
@@ -244,8 +244,8 @@ void query(Decoder& decoder, const Statement& statement) {
       static_cast<uint64_t>(name - queryNames) | uint64_t{Surface} << 8;
 }
 
-// istypep.type p, a: whether the register has the address of a reference of that type. An object's handle is none: ptxas of CUDA 13.0 makes
-// of it, for 9.0, a question for a bit from 2^29 on, and handles are small. There are no variables of samplers.
+// istypep.type p, a: whether the register holds the address of a reference of that type. False for an object's handle: for 9.0, ptxas of
+// CUDA 13.0 tests for a bit from 2^29 on, and handles are small. Variables of samplers do not exist.
 void isType(Decoder& decoder, const Statement& statement) {
   const auto type = statement.parts.size() == 2 ? findType(statement.last()) : std::nullopt;
   if (!type || !isReference(*type)) decoder.unsupported(statement);

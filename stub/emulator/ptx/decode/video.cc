@@ -1,5 +1,5 @@
-// Video instructions over all four bytes or both halves: vadd4.dtype.atype.btype{.sat|.add} d{.mask}, a{.select}, b{.select}, c
-// and its like, vset4.atype.btype.compare{.add}. The plain forms are rows; the others are made of one part after the other.
+// Video instructions on all four bytes or both halves: vadd4.dtype.atype.btype{.sat|.add} d{.mask}, a{.select}, b{.select}, c and similar
+// ones, vset4.atype.btype.compare{.add}. The plain forms are rows of the registry; the others are computed part by part.
 #include "stub/emulator/ptx/decode/decoder.h"
 
 namespace vgpu::emulator {
@@ -35,7 +35,7 @@ VideoText parse(Decoder& decoder, const Statement& statement) {
   return text;
 }
 
-// "%r1.b7610": which parts of a and b, seen as one row of parts, an operand is made of, the highest first.
+// "%r1.b7610": the parts of a and b, numbered consecutively, that make up an operand, highest first.
 struct Selection {
   Operand of;
   std::vector<uint32_t> parts;
@@ -58,7 +58,7 @@ Selection selectionOf(Decoder& decoder, const Statement& statement, const VideoT
   return found;
 }
 
-// "%r1.b20": the parts that are written, all if none is named.
+// "%r1.b20": the parts that are written; all if none are given.
 uint32_t maskOf(Decoder& decoder, const Statement& statement, const VideoText& text, Operand& to) {
   const size_t dot = to.name.rfind('.');
   if (dot == std::string_view::npos || decoder.find(to.name)) return (1u << text.parts) - 1;
@@ -103,14 +103,14 @@ class Parts {
     return lane(type == "s32" ? "bfe.s32" : "bfe.u32",
                 {sources[part / text.parts], constant(part % text.parts * text.bits()), constant(text.bits())});
   }
-  // Of two values that leave room in 32 bits.
+  // For two values whose result fits into 32 bits.
   Value combined(Value a, Value b) {
     const std::string_view operation = text.operation;
     if (operation == "vset")
       return lane("selp.b32", {constant(1), constant(0), lane("setp." + std::string(text.compare) + ".s32", {a, b})});
     if (operation == "vabsdiff") return lane("sad.s32", {a, b, constant(0)});
     if (operation != "vavrg") return lane(std::string(operation.substr(1)) + ".s32", {a, b});
-    // Rounded to nearest, halves away from zero (PTX ISA, vavrg2).
+    // Rounded to nearest, ties away from zero (PTX ISA, vavrg2).
     const Value sum = lane("add.s32", {a, b});
     const Value up = lane("selp.b32", {constant(1), constant(0), lane("setp.ge.s32", {sum, constant(0)})});
     return lane("shr.s32", {lane("add.s32", {sum, up}), constant(1)});
@@ -132,7 +132,7 @@ bool isPlainName(Decoder& decoder, const Operand& operand) {
   return operand.kind != Operand::Kind::name || decoder.find(operand.name) || operand.name.find('.') == std::string_view::npos;
 }
 
-// One type throughout, and every part written: `c` is added to or counts for nothing.
+// For a single type, with every part written: `c` is added, or ignored.
 bool decodePlain(Decoder& decoder, const Statement& statement, const VideoText& text) {
   const bool uniform = text.a == text.b && (text.result == text.a || text.accumulates) && !text.saturates;
   if (!uniform || text.operation == "vset" || (text.accumulates && text.operation != "vabsdiff")) return false;

@@ -29,7 +29,7 @@ void shfl(Decoder& decoder, const Statement& statement) {
                            : statement.has("bfly") ? ShuffleMode::bfly
                                                    : ShuffleMode::idx;
   if (statement.last() != "b32" || (mode == ShuffleMode::idx && !statement.has("idx"))) decoder.unsupported(statement);
-  if (!sync) decoder.unsupported(statement);  // gone since sm_70
+  if (!sync) decoder.unsupported(statement);  // removed since sm_70
   const Targets to = targetsOf(statement.operands[0]);
   Value in[4];
   for (int i = 0; i < 4; ++i) in[i] = decoder.source(statement.operands[i + 1], 4);
@@ -91,7 +91,7 @@ void bar(Decoder& decoder, const Statement& statement) {
   decoder.build().add(warpBarrier, {}, {decoder.source(statement.operands[0], 4)});
 }
 
-// Guarded collectives wait, so a guard branches around them.
+// Collectives wait for other lanes, so a guard is a branch around them.
 constexpr DecodeRow decodeRows[] = {
     {"shfl", shfl, true}, {"vote", vote, true},      {"match", match, true},     {"redux", redux, true},
     {"bar", bar, true},   {"elect", electOne, true}, {"activemask", activemask},

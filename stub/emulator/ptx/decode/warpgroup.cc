@@ -8,11 +8,11 @@
 namespace vgpu::emulator {
 namespace {
 
-// What wgmma multiplies: the depth of one instruction, the accumulators, and what an instruction can say of its operands.
+// The types that wgmma supports: depth of one instruction, accumulators, and options of the operands.
 struct WarpgroupRow {
   Element a;
   uint16_t depth;
-  bool half;        // accumulators of f16 too
+  bool half;        // f16 accumulators are allowed too
   bool transposes;  // either operand's major dimension may be M or N
 };
 constexpr WarpgroupRow warpgroupRows[] = {
@@ -27,7 +27,7 @@ const WarpgroupRow* findRow(Element a) {
   return nullptr;
 }
 
-// Widths of whole-number products: 8, 16, 24, 32, then multiples of 16.
+// Widths of integer products: 8, 16, 24, 32, then multiples of 16.
 bool hasWidth(uint32_t n, bool whole) { return n >= 8 && n <= 256 && n % (whole && n > 32 ? 16 : 8) == 0; }
 
 // "m64n16k16"
@@ -47,7 +47,7 @@ struct Parsed {
 };
 
 Parsed parse(Decoder& decoder, const Statement& statement, bool sparse) {
-  const size_t at = sparse ? 5 : 4;  // of the shape: wgmma.mma_async{.sp}.sync.aligned.shape.d.a.b
+  const size_t at = sparse ? 5 : 4;  // index of the shape in wgmma.mma_async{.sp}.sync.aligned.shape.d.a.b
   uint32_t n = 0, k = 0;
   if (statement.parts.size() < at + 4 || !parseShape(statement.parts[at], n, k)) decoder.unsupported(statement);
   const auto d = findElement(statement.parts[at + 1]), a = findElement(statement.parts[at + 2]),
@@ -78,10 +78,10 @@ int64_t constantOf(Decoder& decoder, const Statement& statement, size_t index) {
   return static_cast<int64_t>(operand.whole);
 }
 
-// Behind scale-d: imm-scale-a, imm-scale-b, and of 16-bit elements imm-trans-a, unless A is in registers, and imm-trans-b.
+// After scale-d: imm-scale-a, imm-scale-b, and for 16-bit elements imm-trans-a, unless A is in registers, and imm-trans-b.
 void parseSigns(Decoder& decoder, const Statement& statement, size_t next, Parsed& found) {
   const auto flag = [&](int64_t value, int64_t plain, int64_t set, uint8_t bit) {
-    if (value != plain && value != set) decoder.invalid(statement.line, "a constant that is neither of those possible");
+    if (value != plain && value != set) decoder.invalid(statement.line, "a constant other than the two allowed ones");
     if (value == set) found.form.flags |= bit;
   };
   if (found.whole) return;
@@ -95,7 +95,7 @@ void parseSigns(Decoder& decoder, const Statement& statement, size_t next, Parse
 
 void requireRegisters(Decoder& decoder, const Statement& statement, size_t registers, Element e, uint32_t elements) {
   if (registers * perRegister(e) * laneCount != elements)
-    decoder.invalid(statement.line, "a fragment with another number of registers");
+    decoder.invalid(statement.line, "a fragment with the wrong number of registers");
 }
 
 void appendA(Decoder& decoder, const Statement& statement, Parsed& found, std::vector<Value>& ins) {
@@ -130,7 +130,7 @@ void multiply(Decoder& decoder, const Statement& statement) {
     ins.push_back(decoder.source(statement.operands[3], 4));
     const int64_t selector = constantOf(decoder, statement, 4);
     if (selector < 0 || selector >= 4 / threads)
-      decoder.invalid(statement.line, "a sparsity selector that is none of this shape");
+      decoder.invalid(statement.line, "a sparsity selector that this shape does not have");
     found.form.selector = static_cast<uint8_t>(selector);
   }
   parseSigns(decoder, statement, scale + 1, found);
@@ -140,20 +140,20 @@ void multiply(Decoder& decoder, const Statement& statement) {
 void wgmma(Decoder& decoder, const Statement& statement) {
   const std::string_view operation = statement.parts.size() > 3 ? statement.parts[1] : "";
   if (operation == "mma_async") return multiply(decoder, statement);
-  // The product is there when wgmma.mma_async has been executed.
+  // Nothing to wait for: wgmma.mma_async computes the product when it is executed.
   if (operation == "fence" || operation == "commit_group") return void(decoder.operandCount(statement, 0, 0));
   if (operation != "wait_group") decoder.unsupported(statement);
   decoder.operandCount(statement, 1, 1);
   constantOf(decoder, statement, 0);
 }
 
-// setmaxnreg.inc.sync.aligned.u32 n: warps do not compete for registers here.
+// setmaxnreg.inc.sync.aligned.u32 n: without effect, because warps do not compete for registers here.
 void setRegisters(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 1, 1);
   if (!statement.has("inc") && !statement.has("dec")) decoder.unsupported(statement);
   const int64_t count = constantOf(decoder, statement, 0);
   if (count < 24 || count > 256 || count % 8)
-    decoder.invalid(statement.line, "a register count that is no multiple of 8 from 24 to 256");
+    decoder.invalid(statement.line, "a register count that is not a multiple of 8 from 24 to 256");
 }
 
 constexpr DecodeRow decodeRows[] = {{"wgmma", wgmma, true}, {"setmaxnreg", setRegisters}};

@@ -1,5 +1,4 @@
-// The fast approximations. Each is computed in double precision and rounded once, well inside the bounds that PTX
-// states.
+// The fast approximations. Each is computed in double precision and rounded once, well within the error bounds of PTX.
 #include "stub/emulator/ptx/lanes/floats.h"
 
 namespace vgpu::emulator::VGPU_ISA {
@@ -11,7 +10,7 @@ float lg2Approx(float a) { return canonical(static_cast<float>(__builtin_log2(a)
 float tanhApprox(float a) { return canonical(static_cast<float>(__builtin_tanh(a))); }
 float rsqrtApprox(float a) { return canonical(static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(a)))); }
 
-// 2^a = 2^n * 2^f with |f| <= 1/2; the polynomial is the series of exp(f ln 2), its remainder below 2^-44.
+// 2^a = 2^n * 2^f with |f| <= 1/2; the polynomial is the series of exp(f ln 2), with a remainder below 2^-44.
 float ex2Approx(float a) {
   const float clamped = a > 200.0f ? 200.0f : a < -200.0f ? -200.0f : a;
   const double whole =
@@ -33,15 +32,15 @@ float ex2Approx(float a) {
   return canonical(static_cast<float>(sum * scale));
 }
 
-// The quotient by a product with the reciprocal, which is flushed: zero by what is above 2^126 (PTX ISA, div.approx), and no
-// number if that is divided by.
+// Division as a product with the flushed reciprocal: the reciprocal of numbers above 2^126 is zero (PTX ISA, div.approx), so infinity
+// divided by them is a NaN.
 float divApprox(float a, float b) {
   const uint32_t size = bitsOf(b) & 0x7fffffff;
   if (size > 0x7e800000 && size < 0x7f800000) return canonical(a * fromBits<float>(bitsOf(b) & 0x80000000));
   return canonical(a / b);
 }
 
-// rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 look at the upper 32 bits alone and give zero in the lower 32.
+// rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 use only the upper 32 bits of the operand and return zero in the lower 32.
 double upperHalf(double a) { return fromBits<double>(bitsOf(a) & 0xffffffff00000000); }
 double flushDouble(double a) {
   return (bitsOf(a) & 0x7ff0000000000000) == 0 ? fromBits<double>(bitsOf(a) & 0x8000000000000000) : a;

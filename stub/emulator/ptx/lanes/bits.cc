@@ -18,7 +18,7 @@ T mov(T a) {
   return a;
 }
 
-// Shift amounts are not reduced: at the width or more the result is 0, or the sign for shr.s.
+// Shift amounts are not reduced: from the width on, the result is 0, or the sign for shr.s.
 template <class T>
 T shl(T a, uint32_t n) {
   return n >= sizeof(T) * 8 ? T{0} : static_cast<T>(a << n);
@@ -87,7 +87,7 @@ T bfe(T a, uint32_t b, uint32_t c) {
   const uint32_t signAt = pos + len - 1 < most ? pos + len - 1 : most;
   const bool sign = std::is_signed_v<T> && ((static_cast<U>(a) >> signAt) & 1);
   const U shifted = pos > most ? U{0} : static_cast<U>(a) >> pos;
-  const uint32_t kept = pos > most ? 0 : len < most + 1 - pos ? len : most + 1 - pos;  // bits that come from `a`
+  const uint32_t kept = pos > most ? 0 : len < most + 1 - pos ? len : most + 1 - pos;  // number of bits taken from `a`
   const U mask = kept > most ? ~U{0} : static_cast<U>((U{1} << kept) - 1);
   return static_cast<T>((shifted & mask) | (sign ? static_cast<U>(~mask) : U{0}));
 }
@@ -137,7 +137,7 @@ uint32_t prmt(uint32_t a, uint32_t b, uint32_t c) {
   for (int k = 0; k < 4; ++k) result |= permuteByte(source, (c >> (4 * k)) & 15) << (8 * k);
   return result;
 }
-// The named modes pick bytes by the low two bits of c (PTX ISA, prmt, the table of modes).
+// The named modes select bytes by the low two bits of c (PTX ISA, prmt, the table of modes).
 constexpr uint16_t forward4[4] = {0x3210, 0x4321, 0x5432, 0x6543};
 constexpr uint16_t backward4[4] = {0x5670, 0x6701, 0x7012, 0x0123};
 constexpr uint16_t replicate8[4] = {0x0000, 0x1111, 0x2222, 0x3333};

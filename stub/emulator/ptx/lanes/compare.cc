@@ -1,4 +1,4 @@
-// Comparisons to a predicate. Forms that also combine with a predicate or write its complement are made of these.
+// Comparisons to a predicate. Forms that also combine with a predicate or write the complement are composed of these.
 #include "stub/emulator/ptx/lanes/floats.h"
 
 namespace vgpu::emulator::VGPU_ISA {
@@ -28,7 +28,7 @@ template <class T>
 bool ge(T a, T b) {
   return a >= b;
 }
-// The unordered forms hold where an operand is a NaN.
+// The unordered forms are true if an operand is a NaN.
 template <class T>
 bool equ(T a, T b) {
   return !ne(a, b);
@@ -68,7 +68,7 @@ void equality(Registry& r, const char* t) {
   r.add("setp.ne", t, row<neu<T>>());
 }
 
-// Halves compare as the floats that they are.
+// Halves are compared as floats.
 float widened(Half a) { return toFloat(a); }
 float widened(Brain a) { return toFloat(a); }
 template <class T>

@@ -1,4 +1,4 @@
-// Conversions between whole numbers, and from them to float32 and float64.
+// Conversions between integers, and from integers to float32 and float64.
 #include "stub/emulator/ptx/lanes/floats.h"
 
 namespace vgpu::emulator::VGPU_ISA {

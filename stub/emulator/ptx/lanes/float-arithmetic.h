@@ -1,5 +1,5 @@
-// Float32 and float64 arithmetic in whatever rounding mode the host is. Each file that includes it has functions of its
-// own: they are compiled with other flags where the mode changes.
+// Float32 and float64 arithmetic in the host's current rounding mode. Each file that includes this has its own copies of the functions,
+// because files that change the mode are compiled with other flags.
 #pragma once
 
 #include "stub/emulator/ptx/lanes/floats.h"

@@ -9,7 +9,7 @@ enum class Whole { nearest, zero, down, up };
 template <Whole Mode>
 double toWhole(double a) {
   if constexpr (Mode == Whole::nearest)
-    return __builtin_nearbyint(a);  // the host rounds to nearest even
+    return __builtin_nearbyint(a);  // the host's mode is round to nearest even
   else if constexpr (Mode == Whole::zero)
     return __builtin_trunc(a);
   else if constexpr (Mode == Whole::down)
@@ -29,7 +29,7 @@ float toWhole(float a) {
     return __builtin_ceilf(a);
 }
 
-// The range of To as powers of two, which every float format holds exactly.
+// The range of To in powers of two, which every float format represents exactly.
 template <class To>
 constexpr double limit = std::is_signed_v<To> ? static_cast<double>(uint64_t{1} << (sizeof(To) * 8 - 1))
                                               : 2.0 * static_cast<double>(uint64_t{1} << (sizeof(To) * 8 - 1));
@@ -38,13 +38,14 @@ constexpr To mostValue = static_cast<To>(~(std::is_signed_v<To> ? std::make_unsi
                                                                 : std::make_unsigned_t<To>{0}));
 template <class To>
 constexpr To leastValue = std::is_signed_v<To> ? static_cast<To>(-mostValue<To> - 1) : To{0};
-// A NaN becomes 0 in 32 bits and fewer from f32; the most negative (or highest bit) otherwise, as the hardware does.
+// The result for a NaN, as on hardware: 0 from f32 to 32 bits or fewer; otherwise only the highest bit is set (the most negative value if
+// signed).
 template <class To, class From>
 constexpr To fromNan = sizeof(To) == 8 || sizeof(From) == 8
                            ? static_cast<To>(std::make_unsigned_t<To>{1} << (sizeof(To) * 8 - 1))
                            : To{0};
 
-// Values out of range become the nearest in range.
+// Clamps values that are out of range.
 template <Whole Mode, class To, class From>
 To toInteger(From a) {
   const From whole = toWhole<Mode>(a);
@@ -54,7 +55,7 @@ To toInteger(From a) {
   return static_cast<To>(whole);
 }
 
-// A signalling NaN becomes a quiet one, as of any sum.
+// A signalling NaN becomes quiet, as in any sum.
 template <Whole Mode, class T>
 T round(T a) {
   return isNan(a) ? canonical(a + a) : toWhole<Mode>(a);
@@ -84,7 +85,7 @@ void mode(Registry& r, const char* family) {
   r.add(family, "f64.f64", row<round<Mode, double>>());
 }
 
-// Half and bfloat16, from floats with each rounding and to floats exactly.
+// Half and bfloat16: from floats with each rounding, and to floats exactly.
 template <Rounding Mode, class T>
 Half halfFrom(T a) {
   if constexpr (sizeof(T) == 8)
@@ -105,7 +106,7 @@ Half reluHalf(Half a) { return (a.bits & 0x8000) && (a.bits & 0x7fff) <= 0x7c00 
 Brain reluBrain(Brain a) { return (a.bits & 0x8000) && (a.bits & 0x7fff) <= 0x7f80 ? Brain{0} : a; }
 float reluFloat(float a) { return isNan(a) ? nan<float>() : a > 0 ? a : 0.0f; }
 
-// tf32 keeps 10 bits of the significand in a 32-bit register, of the canonical NaN too; rna rounds ties away from zero.
+// tf32 keeps 10 bits of the significand in a 32-bit register, also of the canonical NaN; rna rounds ties away from zero.
 constexpr uint32_t tf32Nan = 0x7fffe000;
 uint32_t tf32Away(float a) {
   return ((bitsOf(a) & 0x7f800000) == 0x7f800000 ? bitsOf(a) : bitsOf(a) + 0x1000) & 0xffffe000;
@@ -118,7 +119,7 @@ uint32_t tf32Finite(float a) { return (bitsOf(a) & 0x7fffffff) == 0x7f800000 ? b
 uint32_t tf32Zero(float a) { return isNan(a) ? tf32Nan : bitsOf(a) & 0xffffe000; }
 uint32_t tf32Relu(float a) { return isNan(a) ? tf32Nan : a > 0 ? bitsOf(a) : 0; }
 
-// A 64-bit whole number as a double, rounded to odd: a second rounding gives what one would have given.
+// A 64-bit integer as a double, rounded to odd: a second rounding gives the same result as a single one.
 double oddDouble(uint64_t a) {
   if (a >> 53) a = (a & ~uint64_t{0x7ff}) | uint64_t{(a & 0x7ff) != 0} << 11;
   return static_cast<double>(a);

@@ -9,11 +9,11 @@ float subFlushed(float a, float b) { return flush(sub(flush(a), flush(b))); }
 float mulFlushed(float a, float b) { return flush(mul(flush(a), flush(b))); }
 float fmaFlushed(float a, float b, float c) { return flush(fma(flush(a), flush(b), flush(c))); }
 
-// Hardware flushes what would be too small if the exponent had no end: of what is just below the least normal number, what
-// 24 bits cannot tell from it stays. So a result that is the least normal number asks for another look at what it was made of.
+// Hardware flushes results that would be subnormal if rounded to 24 bits with an unlimited exponent; a result just below the least normal
+// number that rounds up to it in this way stays. So a result equal to the least normal number must be checked again with its operands.
 bool isLeastNormal(float a) { return (bitsOf(a) & 0x7fffffff) == 0x00800000; }
 float zeroLike(float a) { return fromBits<float>(bitsOf(a) & 0x80000000); }
-// Of a magnitude; times `by`, for quotients.
+// Checks a magnitude; multiplied by `by`, for quotients.
 template <bool Away>
 bool isBelowNormal(double exact, double by = 1) {
   const double size = fromBits<double>(bitsOf(exact) & ~BitsOf<double>::signBit),
@@ -45,7 +45,7 @@ float flushNarrowed(float result, double a) {
   return isLeastNormal(result) && isBelowNormal<Away>(a) ? zeroLike(result) : flush(result);
 }
 
-// The row of F, with the lanes looked at again in which the result is the least normal number: hardly ever one.
+// The row of F, with a second look at lanes whose result is the least normal number, which is rare.
 template <auto F>
 struct Flushing;
 template <class... A, float (*F)(A...)>
@@ -73,7 +73,7 @@ struct Flushing<F> {
   }
 };
 
-// A NaN becomes the canonical one in f32 and stays what it is in f64, as the hardware's additions have it.
+// A NaN becomes canonical in f32 and is unchanged in f64, as in the hardware's additions.
 template <class T>
 T flip(T a) {
   return fromBits<T>(bitsOf(a) ^ BitsOf<T>::signBit);
@@ -90,10 +90,10 @@ T copysign(T a, T b) {
   return fromBits<T>((bitsOf(b) & ~BitsOf<T>::signBit) | (bitsOf(a) & BitsOf<T>::signBit));
 }
 
-// Flushing alone, as cvt.ftz does to its operand, is an addition on the hardware: NaNs become canonical.
+// Flushing alone, as for the operand of cvt.ftz, is an addition on the hardware: NaNs become canonical.
 float flushed(float a) { return canonical(flush(a)); }
 
-// A NaN loses against a number, and -0 is less than +0.
+// A number is preferred to a NaN, and -0 is less than +0.
 template <class T>
 T min(T a, T b) {
   if (isNan(a)) return isNan(b) ? nan<T>() : b;
@@ -119,7 +119,7 @@ template <class T>
 T saturate(T a) {
   return a > 0 ? (a < 1 ? a : T{1}) : T{0};
 }  // a NaN becomes 0
-// Bit tests by class (PTX ISA, testp).
+// Tests of the class of a number (PTX ISA, testp).
 template <class T>
 bool finite(T a) {
   return a - a == 0;
@@ -141,9 +141,9 @@ bool subnormal(T a) {
 template <class T>
 bool normal(T a) {
   return finite(a) && !subnormal(a);
-}  // zero counts, on the hardware
+}  // includes zero, as on the hardware
 
-// What flushes results of operations that round, given their operands too.
+// Rows that flush results of rounding operations with knowledge of their operands.
 template <bool Away>
 void flushes(Registry& r, const char* const (&names)[5]) {
   r.add(names[0], "f32", row<flushProduct<Away>>());

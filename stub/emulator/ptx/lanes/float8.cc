@@ -1,4 +1,5 @@
-// The 8-bit float formats, two in a register: e4m3 (no infinities, one NaN) and e5m2.
+// The float formats of 8 bits and less, two in a register: e4m3 (no infinities, one NaN) and e5m2; e2m3, e3m2 and e2m1 (neither); and
+// ue8m0, a power of two alone. Those of 6 bits take a byte each, with zeros above.
 #include "stub/emulator/ptx/lanes/floats.h"
 
 namespace vgpu::emulator::VGPU_ISA {
@@ -6,33 +7,45 @@ namespace {
 
 struct E4m3 {
   static constexpr int mantissaBits = 3, leastExponent = -6;
-  static constexpr uint32_t mostValue = 0x7e;  // 448
+  static constexpr uint32_t mostValue = 0x7e, nan = 0x7f, sign = 0x80;  // 448
 };
 struct E5m2 {
   static constexpr int mantissaBits = 2, leastExponent = -14;
-  static constexpr uint32_t mostValue = 0x7b;  // 57344
+  static constexpr uint32_t mostValue = 0x7b, nan = 0x7f, sign = 0x80;  // 57344
 };
-constexpr uint32_t nan8 = 0x7f;
+// Of these a NaN becomes the largest value (PTX ISA, cvt).
+struct E2m3 {
+  static constexpr int mantissaBits = 3, leastExponent = 0;
+  static constexpr uint32_t mostValue = 0x1f, nan = 0x1f, sign = 0x20;  // 7.5
+};
+struct E3m2 {
+  static constexpr int mantissaBits = 2, leastExponent = -2;
+  static constexpr uint32_t mostValue = 0x1f, nan = 0x1f, sign = 0x20;  // 28
+};
+struct E2m1 {
+  static constexpr int mantissaBits = 1, leastExponent = 0;
+  static constexpr uint32_t mostValue = 0x7, nan = 0x7, sign = 0x8;  // 6
+};
 
-// Rounded to nearest even; what is too large becomes the largest finite value, a NaN the canonical one.
+// Rounds to nearest even; too large values become the largest finite one, a NaN the canonical one.
 template <class F, bool Relu>
 uint32_t narrowed(float value) {
-  if (isNan(value)) return nan8;
+  if (isNan(value)) return F::nan;
   if (Relu && signOf(value)) return 0;
-  const uint32_t sign = signOf(value) ? 0x80 : 0;
+  const uint32_t sign = signOf(value) ? F::sign : 0;
   const double size = fromBits<double>(bitsOf(double{value}) & ~BitsOf<double>::signBit);
   const int own = static_cast<int>(bitsOf(size) >> 52) - 1023;
   if (own > 15) return sign | F::mostValue;
   const int exponent = own < F::leastExponent ? F::leastExponent : own;
-  // In units of the last place, exact before the rounding. A subnormal's exponent field is 0 and has no hidden bit, so
-  // the hidden bit of the others counts as one step of the exponent.
+  // Scaled to units of the last place, exact before the rounding. A subnormal has exponent field 0 and no hidden bit, so for other numbers
+  // the hidden bit adds one to the exponent field.
   const double unit = fromBits<double>(static_cast<uint64_t>(1023 + F::mantissaBits - exponent) << 52);
   const auto places = static_cast<uint32_t>(__builtin_rint(size * unit));
   const uint32_t code = (static_cast<uint32_t>(exponent - F::leastExponent) << F::mantissaBits) + places;
   return sign | (code > F::mostValue ? F::mostValue : code);
 }
 
-// Every value of either format is a half.
+// A half represents every value of either format.
 template <class F, bool Relu>
 uint16_t widened(uint32_t code) {
   const uint32_t size = code & 0x7f;
@@ -72,9 +85,79 @@ void addBoth(Registry& r, const char* to, const char* from) {
   add<E5m2, Relu>(r, to, from, "e5m2x2.f32", "e5m2x2.f16x2", "f16x2.e5m2x2");
 }
 
+template <class F, bool Relu>
+uint16_t widenedSmall(uint32_t code) {
+  constexpr uint32_t hidden = 1u << F::mantissaBits;
+  const uint32_t size = code & (F::sign - 1), fraction = size & (hidden - 1);
+  const bool negative = (code & F::sign) != 0;
+  if (Relu && negative) return 0;
+  const auto powerOfTwo = [](int exponent) { return fromBits<double>(static_cast<uint64_t>(1023 + exponent) << 52); };
+  const double unit = powerOfTwo(F::leastExponent - F::mantissaBits);
+  const int exponent = static_cast<int>(size >> F::mantissaBits);
+  const double value = exponent ? (hidden + fraction) * unit * powerOfTwo(exponent - 1) : fraction * unit;
+  return static_cast<uint16_t>(toHalf(value).bits | (negative ? 0x8000 : 0));
+}
+template <class F, bool Relu>
+Half2 toHalvesSmall(uint16_t pair) {
+  return {uint32_t{widenedSmall<F, Relu>(pair >> 8)} << 16 | widenedSmall<F, Relu>(pair & 0xff)};
+}
+template <bool Relu>
+uint8_t fourBits(float hi, float lo) {
+  return static_cast<uint8_t>(narrowed<E2m1, Relu>(hi) << 4 | narrowed<E2m1, Relu>(lo));
+}
+template <bool Relu>
+Half2 fromFourBits(uint8_t pair) {
+  return {uint32_t{widenedSmall<E2m1, Relu>(pair >> 4)} << 16 | widenedSmall<E2m1, Relu>(pair & 0xf)};
+}
+template <bool Relu>
+void addSmall(Registry& r, const char* to, const char* from) {
+  r.add(to, "e2m3x2.f32", row<fromFloats<E2m3, Relu>>());
+  r.add(to, "e3m2x2.f32", row<fromFloats<E3m2, Relu>>());
+  r.add(to, "e2m1x2.f32", row<fourBits<Relu>>());
+  r.add(from, "f16x2.e2m3x2", row<toHalvesSmall<E2m3, Relu>>());
+  r.add(from, "f16x2.e3m2x2", row<toHalvesSmall<E3m2, Relu>>());
+  r.add(from, "f16x2.e2m1x2", row<fromFourBits<Relu>>());
+}
+
+// A power of two from 2^-127 (0) to 2^127 (254); 255 is a NaN. Signs are dropped. What is below the least is 0; above the most it is
+// the most if `Finite`, else a NaN.
+template <bool Up, bool Finite>
+uint32_t exponentOf(float value) {
+  const uint32_t size = bitsOf(value) & 0x7fffffff;
+  if (size > 0x7f800000) return 0xff;
+  if (size == 0x7f800000) return Finite ? 0xfe : 0xff;
+  // A subnormal is below 2^-126; of those from 2^-127 on the upper bit of the fraction is set.
+  const uint32_t exponent = size >> 23, fraction = size & 0x7fffff;
+  const bool further = exponent ? fraction != 0 : fraction > 0x400000;
+  const uint32_t rounded = exponent + (Up && further);
+  return rounded == 0xff && Finite ? 0xfe : rounded;
+}
+template <bool Up, bool Finite>
+uint16_t exponents(float hi, float lo) {
+  return static_cast<uint16_t>(exponentOf<Up, Finite>(hi) << 8 | exponentOf<Up, Finite>(lo));
+}
+template <bool Up, bool Finite>
+uint16_t exponentsOfBrains(Brain2 pair) {
+  return exponents<Up, Finite>(fromBits<float>(pair.bits & 0xffff0000), fromBits<float>(pair.bits << 16));
+}
+uint32_t powerOf(uint32_t code) { return code == 0xff ? 0x7fff : code == 0 ? 0x40 : code << 7; }  // as a bfloat16
+Brain2 powersOf(uint16_t pair) { return {powerOf(pair >> 8) << 16 | powerOf(pair & 0xff)}; }
+template <bool Up, bool Finite>
+void addExponents(Registry& r, const char* to) {
+  r.add(to, "ue8m0x2.f32", row<exponents<Up, Finite>>());
+  r.add(to, "ue8m0x2.bf16x2", row<exponentsOfBrains<Up, Finite>>());
+}
+
 }  // namespace
 
 void addFloat8Ops(Registry& r) {
+  addSmall<false>(r, "cvt.rn.satfinite", "cvt.rn");
+  addSmall<true>(r, "cvt.rn.satfinite.relu", "cvt.rn.relu");
+  addExponents<false, false>(r, "cvt.rz");
+  addExponents<false, true>(r, "cvt.rz.satfinite");
+  addExponents<true, false>(r, "cvt.rp");
+  addExponents<true, true>(r, "cvt.rp.satfinite");
+  r.add("cvt.rn", "bf16x2.ue8m0x2", row<powersOf>());
   addBoth<false>(r, "cvt.rn.satfinite", "cvt.rn");
   addBoth<true>(r, "cvt.rn.satfinite.relu", "cvt.rn.relu");
 }

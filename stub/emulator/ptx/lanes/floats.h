@@ -1,4 +1,4 @@
-// Float helpers of the lane operations. PTX's f32 instructions give the canonical NaN, whatever NaN came in.
+// Float helpers of the lane operations. PTX's f32 instructions return the canonical NaN for any NaN operand.
 #pragma once
 
 #include "stub/emulator/ptx/lanes/lane-op.h"
@@ -40,7 +40,7 @@ inline bool signOf(T value) {
 }
 
 inline float canonical(float value) { return isNan(value) ? nan<float>() : value; }
-// f64 instructions keep a NaN operand's payload, as the host's do; the host's own NaN has the sign set, PTX's has not.
+// f64 instructions keep a NaN operand's payload, like the host's; the host's default NaN has the sign bit set, PTX's has not.
 inline double canonical(double value) { return value; }
 
 inline float flush(float value) {
@@ -51,15 +51,15 @@ inline float flush(float value) {
 inline float fusedMulAdd(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 inline double fusedMulAdd(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
-// Half precision travels as float: every half is a float, and one float operation then one rounding to half gives the
-// correctly rounded sum, difference and product (24 >= 2 * 11 + 2).
+// Half precision is computed in float: every half is a float, and one float operation followed by one rounding to half gives the correctly
+// rounded sum, difference and product (24 >= 2 * 11 + 2).
 inline float toFloat(Half h) {
 #ifdef __F16C__
   return __builtin_ia32_vcvtph2ps(__extension__(short __attribute__((vector_size(16)))){static_cast<short>(h.bits)})[0];
 #else
   const uint32_t sign = uint32_t{h.bits & 0x8000u} << 16, rest = h.bits & 0x7fffu;
   if (rest >= 0x7c00) return fromBits<float>(sign | 0x7f800000 | (rest & 0x3ff) << 13);
-  // Scaling a float whose exponent field is the half's handles subnormals without a branch: exact.
+  // Scaling a float that has the half's exponent field is exact, and handles subnormals without a branch.
   return fromBits<float>(sign | bitsOf(fromBits<float>(rest << 13) * fromBits<float>(0x77800000)));
 #endif
 }
@@ -67,7 +67,7 @@ inline float toFloat(Brain b) { return fromBits<float>(uint32_t{b.bits} << 16); 
 
 enum class Rounding { nearest, zero, down, up };
 
-// Rounds a double, seen as exact, to a float format of `Mantissa` explicit bits and `Exponent` exponent bits.
+// Rounds a double, taken as exact, to a float format of `Mantissa` explicit bits and `Exponent` exponent bits.
 template <int Mantissa, int Exponent, Rounding Mode>
 inline uint16_t narrow(double value) {
   constexpr int bias = (1 << (Exponent - 1)) - 1;
@@ -80,14 +80,14 @@ inline uint16_t narrow(double value) {
   if (exponent == 1024) return static_cast<uint16_t>(sign | infinity);
   if ((bits << 1) == 0) return sign;
   const uint64_t significand = (bits & 0xfffffffffffff) | uint64_t{exponent != -1023} << 52;
-  // Bits dropped below the target's last place, more for its subnormals.
+  // Number of bits to drop below the target's last place; more for its subnormals.
   const int shortfall = exponent < 1 - bias ? 1 - bias - exponent : 0;
   const int drop = 52 - Mantissa + shortfall;
   if (drop > 60) return static_cast<uint16_t>(sign | (away ? 1 : 0));
   const uint64_t kept = significand >> drop, rest = significand & ((uint64_t{1} << drop) - 1),
                  half = uint64_t{1} << (drop - 1);
   const bool up = Mode == Rounding::nearest ? rest > half || (rest == half && (kept & 1)) : away && rest != 0;
-  // A carry out of the significand moves into the exponent field, which is what is wanted.
+  // A carry out of the significand increments the exponent field, as required.
   const uint64_t field = (shortfall ? 0 : static_cast<uint64_t>(exponent + bias - 1) << Mantissa) + kept + up;
   if (field >= infinity) {
     const bool toInfinity = Mode == Rounding::nearest || away;
@@ -112,8 +112,7 @@ inline H fromFloat(double value) {
     return toBrain(value);
 }
 
-// a + b rounded to odd, so that a second rounding to a narrower format is as if it were the only one (Boldo,
-// Melquiond).
+// a + b rounded to odd, so that a second rounding to a narrower format gives the same result as a single one (Boldo, Melquiond).
 inline double addToOdd(double a, double b) {
   const double sum = a + b;
   const double back = sum - a;

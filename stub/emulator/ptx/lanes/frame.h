@@ -1,4 +1,4 @@
-// The part of a warp that lane operations use: the lanes of its current frame. A Warp begins with it.
+// The part of a warp that lane operations use: the lanes of its current frame. The first base of Warp.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Half and bfloat16 for code that is not a lane operation.
+// Half and bfloat16 values for code outside the lane operations.
 #pragma once
 
 #include <cstdint>

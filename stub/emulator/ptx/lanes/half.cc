@@ -26,7 +26,7 @@ template <class H>
 H sub(H a, H b) {
   return fromFloat<H>(toFloat(a) - toFloat(b));
 }
-// In double: the product of two bfloat16 values may lie below a float's smallest.
+// In double, because the product of two bfloat16 values may be smaller than a float's least.
 template <class H>
 H mul(H a, H b) {
   return fromFloat<H>(double{toFloat(a)} * double{toFloat(b)});
@@ -35,7 +35,7 @@ template <class H>
 H fma(H a, H b, H c) {
   return fromFloat<H>(addToOdd(double{toFloat(a)} * double{toFloat(b)}, toFloat(c)));
 }
-// Sums of bfloat16 can need more than a float's 24 bits: exact in double where it matters, then rounded to odd.
+// Sums of bfloat16 may need more than a float's 24 bits: computed in double and rounded to odd.
 Brain addBrain(Brain a, Brain b) { return toBrain(addToOdd(toFloat(a), toFloat(b))); }
 Brain subBrain(Brain a, Brain b) { return toBrain(addToOdd(toFloat(a), -double{toFloat(b)})); }
 template <class H>
@@ -69,13 +69,14 @@ template <class H>
 H maxNan(H a, H b) {
   return nanHalf(a) || nanHalf(b) ? canonicalNan<H>() : max(a, b);
 }
-// Of magnitudes, with the sign that a product would have (PTX ISA, min with .xorsign.abs).
+// The minimum or maximum of the magnitudes, with the sign of the product (PTX ISA, min with .xorsign.abs).
 template <class H, H (*F)(H, H)>
 H xorSign(H a, H b) {
   const H result = F({static_cast<uint16_t>(a.bits & 0x7fff)}, {static_cast<uint16_t>(b.bits & 0x7fff)});
   return nanHalf(result) ? result : H{static_cast<uint16_t>(result.bits | ((a.bits ^ b.bits) & 0x8000))};
 }
-// Zero if a factor is the NaN that tensor copies fill what is outside with, of either sign: not the canonical one.
+// fma.oob: zero if a factor is the NaN, of either sign, with which tensor copies fill elements outside the tensor; it differs from the
+// canonical NaN.
 template <class H>
 bool isOutside(H a) {
   return (a.bits & 0x7fff) == 0x7ff7;
@@ -84,7 +85,7 @@ template <class H>
 H fmaInside(H a, H b, H c) {
   return isOutside(a) || isOutside(b) ? H{0} : fma(a, b, c);
 }
-// What is beyond the finite values becomes the nearest of them.
+// Clamps to the nearest finite value.
 template <class H>
 H finite(H a) {
   constexpr uint16_t infinity = std::is_same_v<H, Half> ? 0x7c00 : 0x7f80;
@@ -108,7 +109,7 @@ H tanh(H a) {
   return fromFloat<H>(__builtin_tanh(toFloat(a)));
 }
 
-// A pair does the single operation on each of its halves.
+// A pair applies the operation to each half.
 template <class H>
 using Pair = std::conditional_t<std::is_same_v<H, Half>, Half2, Brain2>;
 template <class H>

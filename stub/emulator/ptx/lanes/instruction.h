@@ -1,4 +1,4 @@
-// A decoded instruction: what the interpreter's inner loop reads, one cache line each.
+// A decoded instruction, one cache line: the data of the interpreter's inner loop.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,16 @@ namespace vgpu::emulator {
 class Warp;
 struct Inst;
 
-// Executes `inst` for the warp's active lanes and returns the next one; nullptr hands the warp back to its scheduler.
+// Executes `inst` for the warp's active lanes and returns the next instruction; nullptr returns control to the warp's scheduler.
 using Handler = const Inst* (*)(Warp&, const Inst* inst);
 
 constexpr int laneCount = 32;
 constexpr int mostOperands = 8;
 
-// An operand is 32 lanes of 4, 8 or 16 bytes in the warp's frame; `op` holds byte offsets from the frame's beginning.
-// Outputs come first.
+// An operand consists of 32 lanes of 4, 8 or 16 bytes in the warp's frame; `op` holds byte offsets from the beginning of the frame. Outputs
+// come first.
 struct alignas(64) Inst {
-  Handler run[2];  // [0]: every living lane executes, the others' columns may be overwritten; [1]: Warp::active only
+  Handler run[2];  // [0]: executes all living lanes, other columns may be overwritten; [1]: only Warp::active
   int32_t op[mostOperands];
   union {
     uint64_t imm;
@@ -26,7 +26,7 @@ struct alignas(64) Inst {
   };
   union {
     const void* aux;
-    const Inst* join;  // where lanes that part here come together again; nullptr: nowhere
+    const Inst* join;  // where lanes that diverge here reconverge; nullptr: nowhere
   };
 };
 static_assert(sizeof(Inst) == 64);

@@ -70,7 +70,7 @@ Double<T> madWide(T a, T b, Double<T> c) {
   return add<Double<T>>(mulWide(a, b), c);
 }
 
-// Division by zero gives all ones on NVIDIA hardware, quotient and remainder (PTX leaves it unspecified).
+// Division by zero gives all ones on NVIDIA hardware, for quotient and remainder (PTX leaves it unspecified).
 template <class T>
 T div(T a, T b) {
   if (b == 0) return static_cast<T>(~T{0});
@@ -143,9 +143,9 @@ T mad24Hi(T a, T b, T c) {
 }
 int32_t mad24HiSat(int32_t a, int32_t b, int32_t c) { return clampTo32((product24(a, b) >> 16) + c); }
 
-// The hidden flag that .cc instructions write, 0 or 1: the carry out of a + b + carry, and for a difference the carry
-// out of a + ~b + carry, which is 1 if nothing was borrowed. PTX speaks of a borrow there, but nvcc reads the flag
-// of a subtraction with addc (128-bit division), and this is what the hardware gives it.
+// The hidden flag that .cc instructions write, 0 or 1: the carry out of a + b + carry, and for a difference the carry out of a + ~b +
+// carry, which is 1 if there was no borrow. PTX describes it as a borrow, but nvcc reads the flag of a subtraction with addc (128-bit
+// division), and the hardware sets it like this.
 template <class T>
 uint32_t carryAdd(T a, T b, uint32_t carry) {
   const T sum = a + b;

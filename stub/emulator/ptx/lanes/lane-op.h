@@ -1,9 +1,7 @@
-// Turns a function of one lane's values into a row of the registry: one loop over 32 lanes that the compiler
-// vectorises.
+// Turns a function of one lane's values into a row of the registry: a loop over 32 lanes that the compiler vectorises.
 //
-// Included only by files that are compiled once for each instruction set (VGPU_ISA names it). Nothing here may call an
-// inline function of the standard library: the linker would keep one copy of it, perhaps the one with instructions that
-// this processor lacks.
+// Included only by files that are compiled once for each instruction set (VGPU_ISA is its name). Nothing here may call an inline function
+// of the standard library: the linker keeps only one copy of it, perhaps one with instructions that this processor does not have.
 #pragma once
 
 #include <type_traits>
@@ -16,7 +14,7 @@
 #define VGPU_ISA baseline
 #endif
 
-// The lanes of an operation are independent, even where the output's register is an input's.
+// The lanes of an operation are independent, even if the output's register is also an input.
 #if defined(__clang__)
 #define VGPU_LANES _Pragma("clang loop vectorize(assume_safety)") for (int lane = 0; lane < laneCount; ++lane)
 #else
@@ -57,7 +55,7 @@ struct Cell {
     else
       return __builtin_bit_cast(T, stored);
   }
-  // Narrow values are extended to the register's width by their signedness, as cvt and ld ask.
+  // Narrow values are extended to the register's width by their signedness, as cvt and ld require.
   static Store store(T value) {
     if constexpr (std::is_same_v<T, bool>)
       return value ? ~0u : 0u;
@@ -98,7 +96,7 @@ struct LaneOp<F> {
   static inline void spread(std::byte* frame, const Inst* inst, std::index_sequence<N...>) {
     loop(lanesAt<R>(frame, inst->op[0]), lanesAt<A>(frame, inst->op[N + 1])...);
   }
-  // A Warp begins with its LaneFrame.
+  // LaneFrame is the first base of Warp.
   static const Inst* run(Warp& warp, const Inst* inst) {
     spread(static_cast<LaneFrame*>(static_cast<void*>(&warp))->frame, inst, std::index_sequence_for<A...>());
     return inst + 1;

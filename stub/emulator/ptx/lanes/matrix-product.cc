@@ -5,7 +5,7 @@
 namespace vgpu::emulator::VGPU_ISA {
 namespace {
 
-// Columns in a register of this instruction set; wider vectors would live in memory.
+// Columns in a register of this instruction set; wider vectors would be spilled to memory.
 #if defined(__AVX512F__)
 constexpr int width = 8;
 #elif defined(__AVX__)
@@ -15,7 +15,7 @@ constexpr int width = 2;
 #endif
 using Columns = double __attribute__((vector_size(width * sizeof(double))));
 
-// `Rows` rows of `Count` vectors of columns: their sums stay in registers while k advances.
+// Computes `Rows` rows of `Count` vectors of columns, whose sums stay in registers over all k.
 template <int Rows, int Count>
 void exactBlock(double* c, const double* a, const double* b, int n, int k) {
   Columns sums[Rows][Count];
@@ -32,7 +32,7 @@ void exactBlock(double* c, const double* a, const double* b, int n, int k) {
   for (int i = 0; i < Rows; ++i) __builtin_memcpy(c + i * n, sums[i], sizeof sums[i]);
 }
 
-// Two rows of four vectors are eight sums that do not wait for each other; m is even.
+// Two rows of four vectors are eight independent sums; m is even.
 void exact(double* c, const double* a, const double* b, int m, int n, int k) {
   constexpr int most = 4, narrow = 8 / width < most ? 8 / width : most;
   for (int i = 0; i < m; i += 2) {

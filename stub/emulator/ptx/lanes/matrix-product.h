@@ -3,16 +3,16 @@
 
 namespace vgpu::emulator {
 
-// c[m][n] += a[m][k] * b[k][n], rows one after the other; m is even, n a multiple of 8. Each element's sum is made in ascending
-// order of k and rounded at each step as doubles are, so the result is the same on every processor.
+// c[m][n] += a[m][k] * b[k][n], in row-major order; m is even, n a multiple of 8. Each element is summed in ascending order of k and
+// rounded to double at each step, so the result is the same on every processor.
 using MatrixProduct = void (*)(double* c, const double* a, const double* b, int m, int n, int k);
 
 struct MatrixProducts {
-  MatrixProduct exact;  // of factors whose products a double holds: all but f64
-  MatrixProduct fused;  // a product is not rounded before it is added
+  MatrixProduct exact;  // for factors whose products are exact in a double: all but f64
+  MatrixProduct fused;  // the product is not rounded before the addition
 };
 
-// Those for the processor's instruction set.
+// The functions for the processor's instruction set.
 const MatrixProducts& matrixProducts();
 
 }  // namespace vgpu::emulator

@@ -1,10 +1,10 @@
-// Whole numbers packed in a register: pairs of 16 bits, and the video instructions' bytes and halves.
+// Integers packed in a register: pairs of 16 bits, and bytes and halves for the video instructions.
 #include "stub/emulator/ptx/lanes/lane-op.h"
 
 namespace vgpu::emulator::VGPU_ISA {
 namespace {
 
-// On one part, in int: no sum or difference of 16-bit values leaves its range.
+// Operations on one part, in int, which holds all sums and differences of 16-bit values.
 int add(int a, int b) { return a + b; }
 int sub(int a, int b) { return a - b; }
 int min(int a, int b) { return a < b ? a : b; }
@@ -12,7 +12,7 @@ int max(int a, int b) { return a > b ? a : b; }
 int minRelu(int a, int b) { return max(min(a, b), 0); }
 int maxRelu(int a, int b) { return max(max(a, b), 0); }
 int absDiff(int a, int b) { return a < b ? b - a : a - b; }
-// Rounded to nearest, halves away from zero (PTX ISA, vavrg2).
+// Rounded to nearest, ties away from zero (PTX ISA, vavrg2).
 int average(int a, int b) { return (a + b + (a + b >= 0)) >> 1; }
 
 template <class T, auto F>
@@ -31,7 +31,7 @@ uint32_t sum(uint32_t a, uint32_t c) {
   return result;
 }
 
-// cvt.pack: two values, each clamped to `Bits`, below what is there already (PTX ISA, cvt.pack).
+// cvt.pack: two values, each clamped to `Bits`, are shifted in below the present bits (PTX ISA, cvt.pack).
 template <int Bits, bool Signed>
 uint32_t clamped(int32_t a) {
   constexpr int32_t least = Signed ? -(1 << (Bits - 1)) : 0, most = Signed ? (1 << (Bits - 1)) - 1 : (1 << Bits) - 1;

@@ -4,7 +4,7 @@
 
 #include "stub/emulator/ptx/lanes/matrix-product.h"
 
-// One set of registration functions, and of matrix products, for each instruction set that the lane operations are compiled for.
+// The registration functions and the matrix products exist once for each instruction set for which the lane operations are compiled.
 #define VGPU_DECLARE_OPS(isa)                                                                                  \
   namespace vgpu::emulator::isa {                                                                              \
   void addIntegerOps(Registry&);                                                                               \

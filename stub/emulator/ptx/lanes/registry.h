@@ -1,6 +1,6 @@
-// Lane operations: instructions that compute each lane's result from that lane's operands alone. They are rows of a
-// table, found by name (`mad.wide.s32`); the table exists once for each instruction set that this folder's files are
-// compiled for, and the best one for this processor is chosen at the first use.
+// Lane operations: instructions that compute each lane's result only from that lane's operands. They are rows of a table, found by name
+// (`mad.wide.s32`). The table exists once for each instruction set for which this folder's files are compiled, and the best one for this
+// processor is chosen at the first use.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ enum class Literal : uint8_t { whole, f32, f64, predicate };
 
 struct Shape {
   uint8_t registerBytes;  // of a lane: 4, 8 or 16
-  uint8_t bytes;          // that count
+  uint8_t bytes;          // number of bytes in use
   Literal literal;
 };
 

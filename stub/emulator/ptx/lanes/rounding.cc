@@ -1,4 +1,4 @@
-// Arithmetic and conversions that round toward zero, down or up: the host's rounding mode is changed around the loop.
+// Arithmetic and conversions that round toward zero, down or up: the loop runs in another rounding mode of the host.
 #include "stub/emulator/ptx/lanes/float-arithmetic.h"
 
 namespace vgpu::emulator::VGPU_ISA {
@@ -15,7 +15,7 @@ constexpr uint32_t bitsFor(Rounding mode) {
   return mode == Rounding::zero ? 0x6000 : mode == Rounding::up ? 0x4000 : 0x2000;
 }
 
-// A call through a volatile pointer: the compiler must not move the loop across the change of mode.
+// Calls through a volatile pointer, so that the compiler cannot move the loop across the change of the mode.
 template <Rounding Mode, auto F>
 struct Rounded {
   static const Inst* run(Warp& warp, const Inst* inst) {

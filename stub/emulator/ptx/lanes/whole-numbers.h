@@ -1,5 +1,5 @@
-// Arithmetic of two whole numbers, as lanes, collectives and atomics do it. Each file that includes it has functions of
-// its own: some are compiled once for each instruction set (lane-op.h says what follows from that).
+// Integer arithmetic of two operands, for lanes, collectives and atomics. Each file that includes this has its own copies of the functions,
+// because some files are compiled once for each instruction set (see lane-op.h for the consequences).
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace vgpu::emulator {
 namespace {
 
-// Wide enough that the product of two 16-bit values does not overflow int.
+// Wide enough for the product of two 16-bit values without overflow of int.
 template <class T>
 using Modular = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
 

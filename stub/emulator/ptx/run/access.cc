@@ -5,7 +5,7 @@
 namespace vgpu::emulator {
 namespace {
 
-// Addresses of the active lanes, made generic; the lowest and highest, and all their bits or'ed.
+// Generic addresses of the active lanes; the lowest, the highest, and the bitwise or of all.
 struct Addresses {
   uint64_t at[laneCount];
   uint64_t low = ~uint64_t{0}, high = 0, bits = 0;
@@ -57,8 +57,17 @@ bool contiguous(const Addresses& addresses, uint32_t bytes) {
   return different == 0;
 }
 
-Pattern findPlaces(Warp& warp, const Inst* inst, AccessForm form, uint32_t bytes, bool write,
-                   std::byte* (&host)[laneCount]) {
+// Atomic operations on bytes and halves are made of loads and compare-and-swaps of the 2 or 4 bytes that hold them. The end of an
+// allocation may be among those, where the device, which allocates in larger units, has memory all the same.
+std::byte* locateAtomic(Warp& warp, uint64_t address, uint32_t bytes, Access access) {
+  if ((bytes != 2 && bytes != 4) || address % bytes != 0 || windowOf(address) == localWindow) return nullptr;
+  if (access != Access::update && access != Access::orderedRead) return nullptr;
+  const Warp::Span* const span = warp.findSpan(address, 1, writes(access));
+  return span ? span->host + (address - span->base) : nullptr;
+}
+
+Pattern findPlaces(Warp& warp, const Inst* inst, AccessForm form, uint32_t bytes, Access access, std::byte* (&host)[laneCount]) {
+  const bool write = writes(access);
   Addresses addresses;
   collect(warp, inst, form, addresses);
   const bool aligned = (addresses.bits & (bytes - 1)) == 0;
@@ -83,7 +92,8 @@ Pattern findPlaces(Warp& warp, const Inst* inst, AccessForm form, uint32_t bytes
   }
   for (uint32_t left = warp.active; left; left &= left - 1) {
     const int lane = __builtin_ctz(left);
-    host[lane] = warp.locate(inst, lane, addresses.at[lane], bytes, bytes, write);
+    host[lane] = locateAtomic(warp, addresses.at[lane], bytes, access);
+    if (!host[lane]) host[lane] = warp.locate(inst, lane, addresses.at[lane], bytes, bytes, write);
     if (!host[lane]) return Pattern::failed;
   }
   return Pattern::scattered;
@@ -104,7 +114,7 @@ bool checked(Warp& warp, const Inst* inst, AccessForm form, Pattern pattern, uin
 
 Pattern resolve(Warp& warp, const Inst* inst, AccessForm form, uint32_t bytes, Access access,
                 std::byte* (&host)[laneCount]) {
-  const Pattern pattern = findPlaces(warp, inst, form, bytes, writes(access), host);
+  const Pattern pattern = findPlaces(warp, inst, form, bytes, access, host);
   if (!warp.block().check() || access == Access::write || pattern == Pattern::failed) return pattern;
   return checked(warp, inst, form, pattern, bytes, access, host) ? pattern : Pattern::failed;
 }

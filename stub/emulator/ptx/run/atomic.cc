@@ -1,4 +1,4 @@
-// Atomic operations. Blocks run on different host threads, so these are the host's own atomics, lane after lane.
+// Atomic operations. Blocks run on different host threads, so these are host atomics, lane after lane.
 #include <cmath>
 #include <cstring>
 
@@ -37,7 +37,7 @@ uint64_t addDouble(uint64_t old, uint64_t b) {
 }
 uint16_t addHalf(uint16_t old, uint16_t b) { return halfBits(halfValue(old) + halfValue(b)); }
 uint16_t addBrain(uint16_t old, uint16_t b) { return brainSum(old, b); }
-// The smaller or larger of two; a NaN only if both are, and -0 is less than 0.
+// The smaller or larger value; a NaN only if both are, and -0 is less than 0.
 template <float (*Value)(uint16_t), bool Largest>
 uint16_t extreme(uint16_t old, uint16_t b) {
   const float x = Value(old), y = Value(b);
@@ -65,7 +65,7 @@ T apply(std::byte* host, T b) {
   return old;
 }
 
-// Calls each(lane, place) for the active lanes, in order, with where each one's `bytes` lie.
+// Calls each(lane, place) for the active lanes, in order, with the place of the lane's `bytes`.
 template <class F>
 const Inst* atPlaces(Warp& warp, const Inst* inst, uint32_t bytes, F each) {
   std::byte* host[laneCount];
@@ -103,15 +103,18 @@ const Inst* compareAndSwap(Warp& warp, const Inst* inst) {
   auto* const out = warp.lanes<Lane<T>>(inst->op[0]);
   const auto* const b = warp.lanes<Lane<T>>(inst->op[2]);
   const auto* const c = warp.lanes<Lane<T>>(inst->op[3]);
-  return atPlaces(warp, inst, sizeof(T), [&](int lane, std::byte* place) {
+  bool changed = false;  // by any lane: else they wait for a lock
+  const Inst* const next = atPlaces(warp, inst, sizeof(T), [&](int lane, std::byte* place) {
     auto expected = static_cast<T>(b[lane]);
-    __atomic_compare_exchange_n(at<T>(place), &expected, static_cast<T>(c[lane]), false, __ATOMIC_ACQ_REL,
-                                __ATOMIC_ACQUIRE);
+    changed |= __atomic_compare_exchange_n(at<T>(place), &expected, static_cast<T>(c[lane]), false, __ATOMIC_ACQ_REL,
+                                           __ATOMIC_ACQUIRE);
     out[lane] = static_cast<Lane<T>>(expected);
   });
+  if (!changed) waiting(warp);
+  return next;
 }
 
-// 128 bits: no host instruction that every x86-64 has, so one lock for all of them.
+// 128 bits: not every x86-64 processor has an instruction, so one lock serves all of them.
 struct Wide {
   uint64_t lo, hi;
 };

@@ -1,4 +1,4 @@
-// BC6H: red, green and blue as halves, without alpha, in one or two subsets.
+// BC6H: red, green and blue as halves, no alpha, one or two subsets.
 #include <algorithm>
 #include <string_view>
 
@@ -8,10 +8,10 @@
 namespace vgpu::emulator {
 namespace {
 
-// Of the specification's table: the bits behind the mode's, from the lowest. r, g and b are channels; w and x are the ends of the first
-// subset, y and z those of the second; behind them a bit, or a range of bits, the lowest of which comes first.
+// A row of the specification's table: the bits after the mode's, from the lowest. r, g and b are channels; w and x are the end points of
+// the first subset, y and z those of the second; then a bit, or a range of bits of which the first number comes first.
 struct Mode {
-  uint8_t number, bits;  // of the mode's own bits: their value and count
+  uint8_t number, bits;  // value and number of the bits that select the mode
   bool isTransformed;    // x, y and z are differences from w
   uint8_t endBits, deltaBits[3];
   std::string_view layout;
@@ -45,7 +45,7 @@ constexpr Mode modes[] = {
 };
 
 struct Ends {
-  uint32_t value[3][4] = {};  // by channel; w, x, y, z
+  uint32_t value[3][4] = {};  // by channel, and w, x, y, z
 };
 
 Ends readEnds(BlockBits& bits, std::string_view layout) {

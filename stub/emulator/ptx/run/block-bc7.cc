@@ -8,7 +8,7 @@ namespace {
 
 struct Mode {
   uint8_t subsets, partitionBits, rotationBits, selectionBits, colourBits, alphaBits;
-  bool endpointBits, sharedBits;  // a lowest bit for each end point, or each subset's two
+  bool endpointBits, sharedBits;  // an additional lowest bit for each end point, or for both of a subset
   uint8_t indexBits, secondBits;
 };
 constexpr Mode modes[8] = {{3, 4, 0, 0, 4, 0, true, false, 3, 0},  {2, 6, 0, 0, 6, 0, false, true, 3, 0},

@@ -1,4 +1,4 @@
-// What the decoders of compressed blocks share.
+// Shared by the decoders of compressed blocks.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace vgpu::emulator {
 
-// A block's bits, from the lowest.
+// A block's bits, starting with the lowest.
 class BlockBits {
  public:
   explicit BlockBits(const std::byte* block) { std::memcpy(words.data(), block, sizeof words); }
@@ -24,15 +24,16 @@ class BlockBits {
   unsigned at = 0;
 };
 
-// Which of two or three subsets an element is of, and the elements whose index lacks its highest bit, besides element 0.
+// The subset, of two or three, to which an element belongs; and whether an element is an anchor, whose index lacks the highest bit (as does
+// that of element 0).
 unsigned subsetOf(unsigned subsets, unsigned partition, unsigned element);
 bool isAnchor(unsigned subsets, unsigned partition, unsigned element);
 
-// Of 64.
+// The weight, out of 64.
 int weightOf(unsigned indexBits, unsigned index);
 inline int interpolate(int from, int to, int weight) { return (from * (64 - weight) + to * weight + 32) >> 6; }
 
-// The index of an element, in indices of so many bits that lie one behind the other from where `bits` is.
+// The index of an element, in a list of indices of so many bits that begins at `bits`.
 unsigned indexAt(BlockBits bits, unsigned indexBits, unsigned subsets, unsigned partition, unsigned element);
 
 std::array<double, 4> decodeBc6(const std::byte* block, unsigned element, bool isSigned);

@@ -8,12 +8,12 @@
 namespace vgpu::emulator {
 namespace {
 
-// ---- colours of 5, 6 and 5 bits: two ends and what lies between, a third and two thirds or the half
+// ---- colours of 5, 6 and 5 bits: two end points, and values at thirds or the middle between them
 
 int widened5(int v) { return v << 3 | v >> 2; }
 int widened6(int v) { return v << 2 | v >> 4; }
 
-// An end, or what lies from a to b, of 8 bits. Red and blue are mixed before they are widened, green behind it.
+// Values between a and b, of 8 bits. Red and blue are mixed before they are widened, green after that.
 int thirdOf5(int a, int b) { return (2 * a + b) * 22 / 8; }
 int halfOf5(int a, int b) { return (a + b) * 33 / 8; }
 int mixOf6(int a, int b, int weight) {
@@ -39,10 +39,10 @@ std::array<double, 4> colourOf(const std::byte* block, unsigned element, bool ha
   return {part(five(11)), part(green), part(five(0)), 1};
 }
 
-// ---- one channel: two ends of 8 bits and six steps, or four steps and the least and the largest value
+// ---- one channel: two end points of 8 bits, and six values between them, or four and the least and the largest value
 
 struct Step {
-  int from, to, steps, step;  // step of steps; 0 of 1: `from`
+  int from, to, steps, step;  // `step` of `steps`; 0 of 1: `from`
   bool isLeast = false, isMost = false;
 };
 Step stepOf(const std::byte* block, unsigned element, bool isSigned) {
@@ -59,15 +59,15 @@ Step stepOf(const std::byte* block, unsigned element, bool isSigned) {
   return {first, second, 5, index - 1, index == 6, index == 7};
 }
 
-// In 64ths.
+// The weight, out of 64.
 int stepWeight(const Step& step) {
   constexpr int sevenths[] = {0, 9, 18, 28, 36, 46, 55, 64}, fifths[] = {0, 12, 24, 40, 52, 64};
   return step.steps == 7 ? sevenths[step.step] : step.steps == 5 ? fifths[step.step] : 0;
 }
-// The end whose lowest bits a mixture gets.
+// The end point whose lowest bits are appended to a mixture.
 int nearer(const Step& step) { return step.step == 3 || step.step > 4 || (step.steps == 5 && step.step == 4) ? step.to : step.from; }
 
-// BC4 and BC5: as 16 bits, or 15 and the sign.
+// BC4 and BC5: as 16 bits, or as 15 bits and a sign.
 double channelOf(const std::byte* block, unsigned element, bool isSigned) {
   const Step step = stepOf(block, element, isSigned);
   if (step.isLeast) return isSigned ? -1.0 : 0.0;
@@ -83,7 +83,7 @@ double alphaOf(const std::byte* block, unsigned element) {
   const Step step = stepOf(block, element, false);
   if (step.isLeast) return 0;
   if (step.isMost) return 1;
-  constexpr int sevenths[] = {0, 36, 72, 111, 144, 183, 219}, fifths[] = {0, 48, 96, 159, 207};  // of 255
+  constexpr int sevenths[] = {0, 36, 72, 111, 144, 183, 219}, fifths[] = {0, 48, 96, 159, 207};  // out of 255
   const int weight = step.steps == 7 ? sevenths[step.step] : step.steps == 5 ? fifths[step.step] : 0;
   return (step.from * (255 - weight) + step.to * weight + 127) / 255 / 255.0;
 }
@@ -98,7 +98,7 @@ double explicitAlpha(const std::byte* block, unsigned element) {
 
 std::array<double, 4> decodeElement(Coding coding, const std::byte* stored, unsigned x, unsigned y) {
   const unsigned element = 4 * y + x;
-  std::array<std::byte, 24> block{};  // halves of 8 bytes are read as blocks of 16
+  std::array<std::byte, 24> block{};  // padded: blocks of 8 bytes are read like blocks of 16
   std::copy_n(stored, blockBytes(coding), block.begin());
   const std::byte* const first = block.data();
   const std::byte* const second = first + 8;

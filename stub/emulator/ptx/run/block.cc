@@ -62,11 +62,11 @@ void Block::begin(Grid& grid, uint64_t index) {
               static_cast<uint32_t>(index / launch.grid[0] % launch.grid[1]),
               static_cast<uint32_t>(index / launch.grid[0] / launch.grid[1])};
   threadCount = livingThreads = launch.block[0] * launch.block[1] * launch.block[2];
-  // Dynamic shared memory follows the static, at the alignment that any type needs.
+  // Dynamic shared memory follows the static, aligned for any type.
   sharedSize = kernel().sharedBytes(launch.dynamicSharedBytes);
-  sharedMemory.assign(readableSharedBytes(), std::byte{0});
+  sharedMemory.assign(readableSharedBytes() + reservedSharedBytes, std::byte{0});
   activeCheck = nullptr;
-  // Another block of its cluster may write there, and order is made between blocks.
+  // Not checked in clusters: other blocks may write to the memory, and are ordered in other ways.
   if (launch.checks && sharedSize && grid.clusterBlocks() == 1) {
     if (!ownCheck) ownCheck = std::make_unique<SharedCheck>();
     activeCheck = ownCheck.get();
@@ -144,7 +144,7 @@ void Block::threadsExited(uint32_t count, uint32_t arrivedAtCluster) {
   owner->completeIfAllArrived();
 }
 
-// No thread can go on: every one that lives waits at a barrier that the others will not reach.
+// No thread can go on: every living thread waits at a barrier that the others will not reach.
 Block::Outcome Block::stuck() {
   for (size_t i = 0; i < warpCount; ++i) {
     if (warps[i]->finished()) continue;

@@ -1,5 +1,4 @@
-// A block: its warps, shared memory and barriers, and a launch as its blocks see it. One host thread runs a block at a
-// time.
+// A block: its warps, shared memory and barriers; and the state of a launch that its blocks share. One host thread runs a block at a time.
 #pragma once
 
 #include <atomic>
@@ -14,22 +13,22 @@
 
 namespace vgpu::emulator {
 
-// What all blocks of a launch share.
+// Shared by all blocks of a launch.
 struct Grid {
   Grid(const Launch& launch, WaitingWork& waiting) : launch(launch), serial(nextSerial()), launches(waiting) {}
 
   const Launch& launch;
-  const uint64_t serial;              // tells launches apart: warps are used again, and addresses of kernels come back
-  std::vector<std::byte> parameters;  // padded to what the kernel reads
-  std::array<std::byte, 4096> workspace{};  // cooperative groups' grid barrier
-  std::atomic<bool> stopped{false};         // a fault elsewhere, or cancelled
+  const uint64_t serial;              // identifies the launch: warps are reused, and addresses of kernels too
+  std::vector<std::byte> parameters;  // padded to the size that the kernel reads
+  std::array<std::byte, 4096> workspace{};  // for cooperative groups' grid barrier
+  std::atomic<bool> stopped{false};         // a fault in another block, or cancelled
   std::mutex mutex;                         // guards fault
   std::optional<Fault> fault;
   DeviceLaunches launches;
 
   void report(Fault);
   uint32_t clusterBlocks() const { return launch.cluster[0] * launch.cluster[1] * launch.cluster[2]; }
-  // The number of the block that has `rank` in a cluster.
+  // The index of the block with `rank` in a cluster.
   uint64_t blockOf(uint64_t cluster, uint32_t rank) const;
 
  private:
@@ -39,35 +38,42 @@ struct Grid {
   }
 };
 
-// Those that programs name by number; a split that waits at the cluster's has the number behind them, and one that waits for the
-// other warps of its warpgroup the numbers from there on.
+// Number of barriers that programs name. A split that waits at the cluster's barrier has the next number; one that waits for the other
+// warps of its warpgroup has a number from firstWarpgroupIndex on.
 constexpr int blockBarriers = 16, clusterBarrierIndex = 16, firstWarpgroupIndex = 17;
 constexpr uint32_t warpgroupWarps = 4, mostWarpgroups = 8;
 
 struct Barrier {
   uint32_t arrived = 0;                    // threads
-  uint32_t expected = 0;                   // 0: every thread of the block that still lives
+  uint32_t expected = 0;                   // 0: every living thread of the block
   uint32_t waiting = 0;                    // threads that wait (bar.arrive does not)
-  uint32_t count = 0, against = 0, all = ~0u, any = 0;  // bar.red: threads whose predicate holds, and whose does not
+  uint32_t count = 0, against = 0, all = ~0u, any = 0;  // bar.red: number of threads with a true and a false predicate, and the and and or
+                                                        // of all
 };
 
-// Four neighbouring warps on their way into an instruction of all of them.
+// Shared memory that the system reserves in every block. In its second area, of at least 288 bytes, the device code of cooperative groups
+// exchanges data between the warps of a tile (cooperative_groups/details/memory.h). Hardware places the reserved memory before the
+// program's; here it lies behind the largest shared memory of a block, so that accesses past the end of that are still found.
+constexpr uint32_t reservedSharedBase = 0x800000, reservedSharedBytes = 1024, secondReservedArea = reservedSharedBase + 256;
+
+// Four adjacent warps that arrive at an instruction for the whole warpgroup.
 struct Warpgroup {
-  const Inst* at = nullptr;  // nullptr: nobody has arrived
-  uint32_t arrived = 0;      // warps, a bit each
+  const Inst* at = nullptr;  // nullptr: no warp has arrived
+  uint32_t arrived = 0;      // one bit for each warp
   std::array<std::byte*, warpgroupWarps> frames{};
 };
 
 class Block {
  public:
-  // arrived: no thread can go on before other blocks of the cluster come to its barrier. waiting: nor could any since the last run.
+  // arrived: no thread can go on before other blocks of the cluster arrive at its barrier. waiting: the same, and none has gone on since
+  // the last run.
   enum class Outcome { done, yielded, arrived, waiting, faulted };
 
-  // Makes this object block `index` of the grid; memory of an earlier block is used again.
+  // Makes this object block `index` of the grid; reuses an earlier block's memory.
   void begin(Grid&, uint64_t index);
-  // Makes it a block of a cluster, which has no others otherwise.
+  // Makes it a block of a cluster; without this call it is alone in one.
   void join(Cluster& cluster, uint32_t rank);
-  // Runs until the block is done, faults, or only spins: then others should run before it continues.
+  // Runs until the block is done, faults, or only spins, in which case others must run before it continues.
   Outcome run();
 
   Grid& grid() { return *launchGrid; }
@@ -77,35 +83,36 @@ class Block {
   uint64_t linear() const { return number; }
   std::byte* shared() { return sharedMemory.data(); }
   uint64_t sharedBytes() const { return sharedSize; }
-  // Hardware gives it in larger units: compilers read a whole vector of which only a part is there.
+  // Rounded up as on hardware: compilers read a whole vector of which only a part is in range.
   uint64_t readableSharedBytes() const { return (sharedSize + largestVector - 1) / largestVector * largestVector; }
+  std::byte* reservedShared() { return sharedMemory.data() + readableSharedBytes(); }
   uint32_t threads() const { return threadCount; }
-  SharedCheck* check() { return activeCheck; }  // nullptr if the launch asks for none
+  SharedCheck* check() { return activeCheck; }  // nullptr if the launch requests none
 
-  // What the threads of a warp vote with bar.red. Those that a count includes though they never lived have no vote.
+  // The predicates of a warp's threads in bar.red. Threads of a warp that never existed count for the barrier, but have no vote.
   struct Votes {
     uint32_t yes = 0, no = 0;
   };
-  // Threads of a warp arrive at a barrier. Returns true if that completed the barrier: results are in red(), and those who
-  // waited are ready.
+  // Threads of a warp arrive at a barrier. Returns true if that completes the barrier: results are in red(), and the waiting threads are
+  // ready.
   bool arrive(int barrier, uint32_t expected, uint32_t threads, Votes votes, bool waits);
   const Barrier& red(int barrier) const { return results[barrier]; }
-  // As many of those that have ended had arrived at the cluster's barrier.
+  // `arrivedAtCluster`: the number of ended threads that had arrived at the cluster's barrier.
   void threadsExited(uint32_t count, uint32_t arrivedAtCluster);
   void arriveAtCluster(uint32_t threads);
-  // The error of the thread's last CUDA call that failed, until it is asked for: a cudaError_t.
+  // The last error of the thread's CUDA calls, until it is read: a cudaError_t.
   uint32_t& deviceError(uint32_t thread) {
     deviceErrors.resize(threadCount);
     return deviceErrors[thread];
   }
   Warpgroup& warpgroup(uint32_t index) { return warpgroups[index]; }
-  // Lets the warps go on that have arrived there.
+  // Releases the warps that have arrived there.
   void releaseWarpgroup(uint32_t index);
   void releaseFromCluster();
   Cluster& cluster() { return *owner; }
   uint32_t rank() const { return rankInCluster; }
   uint32_t living() const { return livingThreads; }
-  // Says of a thread that it waits for ever.
+  // Reports a thread that waits for ever.
   Outcome stuck();
 
   std::string output;  // printf
@@ -129,7 +136,7 @@ class Block {
   std::unique_ptr<SharedCheck> ownCheck;
   std::array<Barrier, blockBarriers> barriers, results;
   std::array<Warpgroup, mostWarpgroups> warpgroups;
-  std::vector<uint32_t> deviceErrors;  // of no thread if no CUDA call of the block has failed
+  std::vector<uint32_t> deviceErrors;  // empty if no CUDA call of the block has failed
   bool progress = false;
 };
 

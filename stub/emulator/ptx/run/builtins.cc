@@ -13,7 +13,7 @@
 namespace vgpu::emulator {
 namespace {
 
-// A string in device memory; nothing, after a fault, if it cannot be read.
+// Reads a string in device memory; nothing, after a fault, if it cannot be read.
 std::optional<std::string> readText(Warp& warp, const Inst* inst, int lane, uint64_t address, uint32_t charBytes = 1) {
   constexpr size_t longestText = 1 << 16;
   std::string text;
@@ -89,7 +89,7 @@ const Inst* release(Warp& warp, const Inst* inst) {
     const int lane = __builtin_ctz(left);
     const uint64_t address = argument64(warp, site, 0, lane);
     if (address != 0 && !releaseToHeap(warp, address))
-      return warp.fault(Fault::Kind::illegalAddress, inst, lane, "free() of an address that malloc() did not give");
+      return warp.fault(Fault::Kind::illegalAddress, inst, lane, "free() of an address that malloc() did not return");
   }
   return inst + 1;
 }

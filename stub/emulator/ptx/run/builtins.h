@@ -1,4 +1,4 @@
-// Functions that device code calls and no PTX defines: printf() and the like, and those of CUDA's device runtime.
+// Functions that device code calls without defining them in PTX: printf() and similar ones, and CUDA's device runtime.
 #pragma once
 
 #include <string_view>
@@ -16,10 +16,10 @@ struct BuiltinRow {
 };
 
 bool isBuiltin(std::string_view name);
-// Handler of a call instruction (aux: CallSite) of the builtin `name`; nullptr if there is none.
+// The handler of a call (aux: CallSite) of the builtin `name`; nullptr if there is none.
 Handler findBuiltin(std::string_view name, size_t arguments, size_t results);
 
-// malloc() and free(): 0 if there is no room; false if malloc() did not give the address.
+// malloc() and free(): 0 if there is no room; false if the address does not come from malloc().
 uint64_t allocateFromHeap(Warp&, uint64_t bytes);
 bool releaseToHeap(Warp&, uint64_t address);
 

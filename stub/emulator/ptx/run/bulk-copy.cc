@@ -7,7 +7,7 @@
 
 namespace vgpu::emulator {
 
-// Operations on bits have types of their own.
+// Bitwise operations have types of their own.
 const AtomicRow* findReduction(uint8_t reduction, std::string_view type) {
   const std::string_view operation = bulkReductions[reduction - 1];
   std::string name(operation);
@@ -26,7 +26,7 @@ class BulkCopy : public BulkLane {
 
   bool run() {
     const uint64_t to = operand<uint64_t>(0), from = operand<uint64_t>(1), bytes = operand<uint32_t>(2);
-    if ((to | from | bytes) % 16) return refuse("a bulk copy whose addresses or size are no multiple of 16 bytes");
+    if ((to | from | bytes) % 16) return refuse("a bulk copy whose addresses or size are not multiples of 16 bytes");
     if (bytes == 0) return true;
     std::byte* const source = access(from, static_cast<uint32_t>(bytes), Access::read);
     if (!source) return false;

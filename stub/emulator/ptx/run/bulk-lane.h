@@ -1,4 +1,4 @@
-// What one lane of a bulk copy reads and writes.
+// The memory accesses of one lane of a bulk copy.
 #pragma once
 
 #include <string>
@@ -23,14 +23,14 @@ class BulkLane {
   T operand(size_t index) const {
     return warp.lanes<T>(ins[index])[lane];
   }
-  // A range that need not be aligned; nullptr after a fault.
+  // A range without alignment requirement; nullptr after a fault.
   std::byte* access(uint64_t address, uint32_t bytes, Access kind, uint32_t align = 1) {
     return warp.access(inst, lane, address, bytes, align, kind);
   }
   bool refuse(std::string what, Fault::Kind kind = Fault::Kind::misalignedAddress) {
     return warp.fault(kind, inst, lane, std::move(what)), false;
   }
-  // Calls put(address) for each block of a multicast, at the same offset of its memory, or for the one that the address names.
+  // Calls put(address) for each block of a multicast, at the same offset in its memory; without multicast only for the given address.
   template <class F>
   bool forBlocks(uint64_t address, uint32_t blocks, F put) {
     if (!form.multicast) return put(address);

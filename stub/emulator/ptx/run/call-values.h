@@ -1,4 +1,4 @@
-// Arguments and results of a call as a function without PTX reads and writes them, a lane at a time.
+// Arguments and results of a call, for functions without PTX, one lane at a time.
 #pragma once
 
 #include "stub/emulator/ptx/run/warp.h"
@@ -7,7 +7,7 @@ namespace vgpu::emulator {
 
 inline const CallSite& siteOf(const Inst* inst) { return *static_cast<const CallSite*>(inst->aux); }
 
-// A parameter is rows of 4-byte lanes.
+// A parameter consists of rows of 4-byte lanes.
 inline uint32_t word(Warp& warp, const Slot& slot, int lane, int index = 0) {
   return warp.lanes<uint32_t>(slot.offset)[index * laneCount + lane];
 }

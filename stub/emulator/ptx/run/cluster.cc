@@ -47,7 +47,7 @@ const Inst* clusterArrive(Warp& warp, const Inst* inst) {
   return inst + 1;
 }
 
-// A phase that is complete has forgotten who arrived: those do not wait.
+// If the phase is complete, its arrivals have been reset, and the lanes do not wait.
 const Inst* clusterWait(Warp& warp, const Inst* inst) {
   return (warp.arrivedAtCluster & warp.active) == 0 ? inst + 1 : warp.waitAtBarrier(inst + 1, clusterBarrierIndex);
 }

@@ -1,7 +1,7 @@
-// The blocks of one cluster: their barrier, and the addresses by which they reach into each other's shared memory.
+// The blocks of one cluster: their barrier, and the addresses by which they access each other's shared memory.
 //
-// One host thread runs them in turns. An address in a block's own shared memory has zeros above 24 bits; mapa puts the rank of a block
-// there, and one.
+// One host thread runs them in turns. An address in a block's own shared memory has zeros from bit 24 on; mapa stores the rank of a block
+// plus one there.
 #pragma once
 
 #include <algorithm>
@@ -18,15 +18,15 @@ struct Inst;
 
 struct Cluster {
   std::vector<Block*> blocks;  // by rank
-  uint32_t arrived = 0;        // threads that live, in this phase of the barrier
+  uint32_t arrived = 0;        // living threads that have arrived, in this phase of the barrier
 
-  // All living threads have arrived: those that wait go on, and the next phase begins.
+  // If all living threads have arrived: releases the waiting ones and begins the next phase.
   void completeIfAllArrived();
 };
 
 constexpr int rankShift = 24;
 constexpr uint64_t ownRank = ~uint64_t{0};
-constexpr uint32_t noRank = 0xfe;  // more than a cluster has blocks
+constexpr uint32_t noRank = 0xfe;  // more than the blocks of any cluster
 
 // The rank in an address of the shared window.
 inline uint64_t rankIn(uint64_t address) { return (offsetIn(address) >> rankShift) - 1; }

@@ -1,5 +1,5 @@
-// Collectives of a warp. Each is two halves, so that lanes which stand at different instructions can take part: what a
-// lane leaves for the others, and what it takes once every member has come (see WarpSync).
+// Collectives of a warp. Each has two halves, so that lanes at different instructions can take part: a lane leaves a value for the others,
+// and takes its result when every member has arrived (see WarpSync).
 #include "stub/emulator/ptx/run/collectives.h"
 #include "stub/emulator/ptx/lanes/whole-numbers.h"
 #include "stub/emulator/ptx/run/block.h"
@@ -9,12 +9,12 @@ namespace {
 
 enum Kind : uint32_t { shuffleKind, voteKind, matchKind, reduxKind, electKind, barrierKind };
 
-// Active lanes that name the same members.
+// Active lanes with the same member mask.
 struct Group {
   uint32_t members, lanes;
 };
 
-// The groups of the active lanes by the masks at `members`; returns their number.
+// Groups the active lanes by the masks at `members`; returns the number of groups.
 int findGroups(Warp& warp, const uint32_t* members, Group (&groups)[laneCount]) {
   int count = 0;
   for (uint32_t left = warp.active; left; left &= ~groups[count++].lanes) {
@@ -27,8 +27,8 @@ int findGroups(Warp& warp, const uint32_t* members, Group (&groups)[laneCount]) 
   return count;
 }
 
-// Groups of lanes stand at one instruction, each group for itself. If all are complete, one takes part after the
-// other; else they part, and each waits for its own.
+// Several groups of lanes are at one instruction, each with its own members. If all groups are complete, they take part one after the
+// other; otherwise they diverge, and each waits for its own members.
 const Inst* syncGroups(Warp& warp, const Inst* inst, const WarpSync& sync, const Group* groups, int count) {
   const Inst* again[laneCount];
   uint32_t masks[laneCount];
@@ -48,8 +48,8 @@ const Inst* syncGroups(Warp& warp, const Inst* inst, const WarpSync& sync, const
   return inst + 1;
 }
 
-// The lanes of the mask in operand `Members` take part in `Sync`, and who executes it in any case: PTX leaves open what
-// a mask without its own lane means.
+// The lanes in the mask of operand `Members` take part in `Sync`, and the executing lane in any case, because PTX does not define a mask
+// without its own lane.
 template <const WarpSync& Sync, Kind K, int Members>
 const Inst* collective(Warp& warp, const Inst* inst) {
   const uint32_t* members = warp.lanes<uint32_t>(inst->op[Members]);

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "stub/emulator/ptx/run/access.h"
 #include "stub/emulator/ptx/run/block.h"
 #include "stub/emulator/ptx/run/handlers.h"
 
@@ -134,7 +135,7 @@ const Inst* callIndirect(Warp& warp, const Inst* inst) {
     if (target[lane] == address) same |= 1u << lane;
   }
   if (same != warp.active) {
-    // Each group executes this instruction again, and they meet behind it.
+    // Each group executes this instruction again, and they reconverge after it.
     const Inst* const again[] = {inst, inst};
     const uint32_t masks[] = {same, warp.active & ~same};
     return warp.divergeMany(inst + 1, again, masks, 2);
@@ -143,7 +144,7 @@ const Inst* callIndirect(Warp& warp, const Inst* inst) {
   const auto found = known.find(address);
   if (found == known.end()) {
     char text[64];
-    std::snprintf(text, sizeof text, "a call to 0x%llx, where no function is",
+    std::snprintf(text, sizeof text, "a call to 0x%llx, where there is no function",
                   static_cast<unsigned long long>(address));
     return warp.fault(Fault::Kind::invalidPc, inst, first, text);
   }
@@ -152,6 +153,11 @@ const Inst* callIndirect(Warp& warp, const Inst* inst) {
 
 const Inst* returnCall(Warp& warp, const Inst*) { return warp.returnFromCall(); }
 const Inst* exitThread(Warp& warp, const Inst* inst) { return warp.exitLanes(warp.active, inst + 1); }
+// No time passes: others get their turn soon.
+const Inst* sleepNow(Warp& warp, const Inst* inst) {
+  waiting(warp);
+  return inst + 1;
+}
 const Inst* nothing(Warp&, const Inst* inst) { return inst + 1; }
 
 const Inst* trap(Warp& warp, const Inst* inst) {
@@ -159,10 +165,11 @@ const Inst* trap(Warp& warp, const Inst* inst) {
 }
 
 const Inst* noMulticast(Warp& warp, const Inst* inst) {
-  return warp.fault(Fault::Kind::illegalAddress, inst, warp.firstActive(), "an access to a multicast object, of which the device has none");
+  return warp.fault(Fault::Kind::illegalAddress, inst, warp.firstActive(), "an access to a multicast object, which the device does not "
+                                                                           "support");
 }
 
-// A locked instruction orders everything before it, and every thread that fences meets the others there.
+// A locked instruction orders all earlier accesses; all threads that fence use the same word.
 const Inst* fence(Warp& warp, const Inst* inst) {
   if (SharedCheck* check = warp.block().check()) check->ordered();
   static std::atomic<uint32_t> meeting{0};
@@ -179,12 +186,12 @@ const Inst* barrier(Warp& warp, const Inst* inst) {
   const bool waits = !(inst->imm & barrierArrives);
   uint32_t threads = static_cast<uint32_t>(__builtin_popcount(warp.active)), expected = 0;
   if (inst->imm & barrierHasCount) {
-    // A count is of whole warps, so the last warp of a block counts as 32 though fewer of it live.
+    // A count consists of whole warps, so a block's last warp counts as 32 even if fewer of its threads live.
     expected = warp.lanes<uint32_t>(inst->op[1])[lane];
     if (expected % laneCount)
       return warp.fault(Fault::Kind::illegalInstruction, inst, lane,
                         "a barrier for " + std::to_string(expected) + " threads: not a multiple of 32");
-    // Lanes that come apart do so together: those that fill the warp up bring what is missing to 32.
+    // Lanes of a warp may arrive separately: those that complete the warp add what is missing to 32.
     uint32_t& apart = warp.arrivedApart[index];
     if (apart & warp.active) apart = 0;
     const bool whole = (apart | warp.active) == warp.live();

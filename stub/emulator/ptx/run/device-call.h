@@ -1,4 +1,4 @@
-// One thread's call of a function of the device runtime, and how such functions become handlers.
+// One thread's call of a device runtime function, and the templates that make such functions handlers.
 #pragma once
 
 #include <driver_types.h>
@@ -15,7 +15,7 @@ class DeviceCall {
  public:
   DeviceCall(Warp& warp, const Inst* inst, int lane) : warp(warp), inst(inst), lane(lane) {}
 
-  // ---- arguments: by index, and from which 4-byte word of one that is a structure
+  // ---- arguments: by index, and for structures also by the first 4-byte word
   uint64_t argument(size_t index, int firstWord = 0) { return argument64(warp, siteOf(inst), index, lane, firstWord); }
   int number(size_t index) { return static_cast<int>(argument(index)); }
   std::array<uint32_t, 3> dimensions(size_t index) {
@@ -47,7 +47,7 @@ class DeviceCall {
   DeviceRuntime& runtime() { return *launch().runtime; }
   DeviceLaunches& launches() { return warp.block().grid().launches; }
   uint64_t pendingLimit() { return runtime().limit(cudaLimitDevRuntimePendingLaunchCount).value_or(0); }
-  // The thread's own: what cudaGetLastError() returns.
+  // The thread's last error, which cudaGetLastError() returns.
   uint32_t& lastError() { return warp.block().deviceError(warp.index() * laneCount + static_cast<uint32_t>(lane)); }
 
  private:
@@ -56,7 +56,7 @@ class DeviceCall {
   int lane;
 };
 
-// What a function returns to the thread; nothing after a fault.
+// The function's return value for the thread; nothing after a fault.
 using DeviceAnswer = std::optional<uint64_t>;
 using DeviceFunction = DeviceAnswer (*)(DeviceCall&);
 
@@ -66,7 +66,8 @@ const Inst* answer(Warp& warp, const Inst* inst) {
   for (uint32_t left = warp.active; left; left &= left - 1) {
     DeviceCall call(warp, inst, __builtin_ctz(left));
     if (!call.launch().runtime)
-      return warp.fault(Fault::Kind::notSupported, inst, warp.firstActive(), "a CUDA call by a kernel: this launch allows none");
+      return warp.fault(Fault::Kind::notSupported, inst, warp.firstActive(), "a CUDA call by a kernel: this launch does not allow such "
+                                                                             "calls");
     const DeviceAnswer result = function(call);
     if (!result) return nullptr;
     call.result(*result);
@@ -74,7 +75,7 @@ const Inst* answer(Warp& warp, const Inst* inst) {
   return inst + 1;
 }
 
-// The same of one that returns cudaError_t: the error becomes the thread's last one.
+// The same for a function that returns cudaError_t: an error becomes the thread's last one.
 template <DeviceFunction function>
 DeviceAnswer noting(DeviceCall& call) {
   const DeviceAnswer result = function(call);
@@ -84,10 +85,10 @@ DeviceAnswer noting(DeviceCall& call) {
 template <DeviceFunction function>
 constexpr Handler answerError = answer<noting<function>>;
 
-// Where an operation in `stream` waits; nothing if there is no such stream.
+// The order of an operation in `stream`; nothing if there is no such stream.
 std::optional<Order> orderOf(DeviceCall&, uint64_t stream);
 
-// Rows of the device runtime's functions, each file's.
+// Rows of the device runtime's functions, from each file.
 std::span<const BuiltinRow> deviceGraphBuiltins();
 std::span<const BuiltinRow> deviceLaunchBuiltins();
 std::span<const BuiltinRow> deviceMemoryBuiltins();

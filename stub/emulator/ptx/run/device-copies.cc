@@ -8,7 +8,7 @@
 namespace vgpu::emulator {
 namespace {
 
-// Device memory from one address to the end of its region; no bytes if it is not mapped, or may not be written.
+// Device memory from an address to the end of its region; no bytes if it is not mapped, or not writable as required.
 struct Place {
   uint64_t address;
   bool write;
@@ -29,7 +29,7 @@ Fault faultAt(const Place& place, const char* what, const Memory& memory) {
                                            memory.describe(place.address)};
 }
 
-// Calls row(offset in layers, offset in rows) until one gives a fault.
+// Calls row(offset in layers, offset in rows) until a call returns a fault.
 template <class Row>
 std::optional<Fault> forRows(const BoxExtent& extent, Row row) {
   for (uint64_t z = 0; z < extent.depth; ++z)

@@ -1,4 +1,4 @@
-// Copies and fills that kernels ask for. Such a one is executed between two grids, as a child would be.
+// Copies and fills requested by kernels. They are executed between two grids, as a child would be.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace vgpu::emulator {
 
-// Where the rows of a box lie: row y of layer z begins at base + z * layerBytes + y * rowBytes.
+// The rows of a box: row y of layer z begins at base + z * layerBytes + y * rowBytes.
 struct BoxPlace {
   uint64_t base = 0, rowBytes = 0, layerBytes = 0;
 };
@@ -28,7 +28,7 @@ struct DeviceFill {
   uint8_t value = 0;
 };
 
-// The fault if a byte of it is not mapped, or may not be written. What comes before that byte is copied.
+// Returns a fault if a byte is not mapped, or not writable. Everything before that byte is copied.
 std::optional<Fault> execute(const DeviceCopy&, const Memory&);
 std::optional<Fault> execute(const DeviceFill&, const Memory&);
 

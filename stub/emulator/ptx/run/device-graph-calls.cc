@@ -1,4 +1,4 @@
-// Functions of the device runtime about graphs.
+// Device runtime functions for graphs.
 #include "stub/emulator/ptx/run/device-call.h"
 #include "stub/emulator/ptx/run/device-graphs.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 using Field = NodeChange::Field;
 
-// A cudaGraphKernelNodeUpdate as it lies in memory: its union is three words, of which a grid takes one and a half.
+// The memory layout of a cudaGraphKernelNodeUpdate: its union has three words, of which a grid uses one and a half.
 struct UpdateText {
   uint64_t node;
   uint32_t field, unused;
@@ -15,8 +15,8 @@ struct UpdateText {
 };
 static_assert(sizeof(UpdateText) == sizeof(cudaGraphKernelNodeUpdate));
 
-// Nothing, after a fault, if memory at the handle cannot be read: NVIDIA's device runtime looks there, and an H100 (driver 580.159)
-// faults. What it finds in memory that is no graph's is not valid.
+// Nothing, after a fault, if memory at the handle cannot be read: NVIDIA's device runtime reads there, and faults on an H100 (driver
+// 580.159). Memory that is not a graph's gives the error of an invalid handle.
 DeviceAnswer errorOf(DeviceCall& call, DeviceGraphs::Answer answered, uint64_t handle) {
   uint8_t read = 0;
   switch (answered) {
@@ -38,7 +38,7 @@ DeviceAnswer launchGraph(DeviceCall& call) {
   return errorOf(call, call.launch().graphs->launch(call.argument(0), stream), call.argument(0));
 }
 
-// The change of a parameter to `bytes` bytes at `from`; an error if there cannot be so many, nothing after a fault.
+// Changes a parameter to the `bytes` bytes at `from`; an error if the size is not valid, nothing after a fault.
 DeviceAnswer changeParameter(DeviceCall& call, uint64_t node, uint64_t offset, uint64_t from, uint64_t bytes, bool isMade = true) {
   if (bytes > mostParameterBytes) return cudaErrorInvalidValue;
   NodeChange change{.field = Field::parameter, .offset = offset, .bytes = std::vector<std::byte>(bytes)};
@@ -81,7 +81,7 @@ DeviceAnswer apply(DeviceCall& call, const UpdateText& update, bool isMade) {
   return cudaErrorInvalidValue;
 }
 
-// cudaError_t cudaGraphKernelNodeUpdatesApply(const cudaGraphKernelNodeUpdate* updates, size_t count). None is made if one is not valid.
+// cudaError_t cudaGraphKernelNodeUpdatesApply(const cudaGraphKernelNodeUpdate* updates, size_t count). If one is not valid, none is made.
 DeviceAnswer applyAll(DeviceCall& call) {
   for (const bool isMade : {false, true})
     for (uint64_t i = 0; i < call.argument(1); ++i) {
@@ -96,7 +96,8 @@ DeviceAnswer applyAll(DeviceCall& call) {
 template <DeviceFunction function>
 const Inst* answerOfGraphs(Warp& warp, const Inst* inst) {
   if (!warp.block().launch().graphs)
-    return warp.fault(Fault::Kind::notSupported, inst, warp.firstActive(), "a call about graphs: this launch allows none");
+    return warp.fault(Fault::Kind::notSupported, inst, warp.firstActive(), "a graph call by a kernel: this launch "
+                                                                           "does not allow such calls");
   return answer<function>(warp, inst);
 }
 

@@ -1,15 +1,15 @@
-// Functions of the device runtime: launches, and the streams and events that order them.
+// Device runtime functions for launches, and for the streams and events that order them.
 #include "stub/emulator/ptx/run/device-call.h"
 #include "stub/emulator/ptx/run/hex.h"
 
 namespace vgpu::emulator {
 namespace {
 
-// Handles that CUDA gives a meaning of their own; the headers define them for device code alone.
+// Handles with special meanings in CUDA; the headers define them only for device code.
 constexpr uint64_t nullStream = 0, legacyStream = 1, perThreadStream = 2, tailLaunchStream = 3, fireAndForgetStream = 4;
 
-// The child of a launch of the kernel at `address`. An error is left to the thread, as an H200 (driver 580.159) does for every
-// shape that is not valid: cudaErrorInvalidConfiguration.
+// Prepares the child for a launch of the kernel at `address`. For every invalid shape the error is cudaErrorInvalidConfiguration and
+// becomes the thread's last error, as on an H200 (driver 580.159).
 std::optional<cudaError_t> prepare(DeviceCall& call, uint64_t address, const GridShape& shape, ChildGrid& child) {
   const DeviceRuntime::Found found = call.runtime().findKernel(address);
   if (!found.problem.empty()) return call.fault(Fault::Kind::notSupported, "a launch of " + found.problem);
@@ -39,7 +39,7 @@ DeviceAnswer bufferOfLaunch(DeviceCall& call) {
 
 // void* cudaGetParameterBuffer(size_t alignment, size_t bytes)
 DeviceAnswer bufferOfSize(DeviceCall& call) {
-  constexpr uint64_t mostAlignment = 16;  // of a type in PTX, and of the buffer's bytes
+  constexpr uint64_t mostAlignment = 16;  // of a type in PTX, and of the buffer
   if (call.argument(0) <= mostAlignment && call.argument(1) <= mostParameterBytes)
     return bufferFor(call, {.parameters = std::vector<std::byte>(call.argument(1))});
   call.lastError() = cudaErrorInvalidValue;
@@ -58,10 +58,10 @@ DeviceAnswer launchBuffer(DeviceCall& call, uint64_t buffer, uint64_t stream, co
       break;
   }
   return call.fault(Fault::Kind::illegalAddress, "a launch with parameter buffer " + hex(buffer) +
-                                                     ", which this grid has not been given or has launched already");
+                                                     ", which this grid did not get or has already launched");
 }
 
-// cudaError_t cudaLaunchDeviceV2(void* buffer, cudaStream_t stream). Without a buffer the thread has its error already.
+// cudaError_t cudaLaunchDeviceV2(void* buffer, cudaStream_t stream). Without a buffer, the thread's last error is already set.
 DeviceAnswer launchPrepared(DeviceCall& call) {
   if (call.argument(0) != 0) return launchBuffer(call, call.argument(0), call.argument(1));
   const uint32_t error = call.lastError();
@@ -76,7 +76,7 @@ DeviceAnswer launchKernel(DeviceCall& call) {
   if (!error) return std::nullopt;
   if (*error != cudaSuccess) return *error;
   uint64_t buffer = call.argument(1);
-  if (buffer == 0) {  // of a kernel without parameters
+  if (buffer == 0) {  // for a kernel without parameters
     if (!child.parameters.empty()) return cudaErrorInvalidValue;
     buffer = call.launches().newBuffer({});
     if (buffer == 0) return cudaErrorLaunchPendingCountExceeded;
@@ -84,7 +84,7 @@ DeviceAnswer launchKernel(DeviceCall& call) {
   return launchBuffer(call, buffer, call.argument(5), &child);
 }
 
-// cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags). An H200 (driver 580.159) takes both flags.
+// cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags). An H200 (driver 580.159) accepts both flags.
 DeviceAnswer createStream(DeviceCall& call) {
   if ((call.argument(1) & ~uint64_t{cudaStreamNonBlocking}) != 0) return cudaErrorInvalidValue;
   if (!call.store(call.argument(0), call.launches().newStream())) return std::nullopt;
@@ -95,8 +95,8 @@ DeviceAnswer destroyStream(DeviceCall& call) {
   return call.launches().isStream(call.argument(0)) ? cudaSuccess : cudaErrorInvalidResourceHandle;
 }
 
-// cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags). CUDA Programming Guide: there are twice as many as
-// launches may be pending, and they order only.
+// cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags). CUDA Programming Guide: there are twice as many events as
+// pending launches, and they only order work.
 DeviceAnswer createEvent(DeviceCall& call) {
   if (call.argument(1) != cudaEventDisableTiming) return cudaErrorInvalidValue;
   const uint64_t event = call.launches().newEvent(2 * call.pendingLimit());
@@ -109,7 +109,7 @@ DeviceAnswer destroyEvent(DeviceCall& call) {
   return call.launches().destroyEvent(call.argument(0)) ? cudaSuccess : cudaErrorInvalidResourceHandle;
 }
 
-// Work is executed in the order in which it was given, so an event has nothing to do.
+// Work is executed in submission order, so events need no implementation.
 cudaError_t checkEvent(DeviceCall& call, uint64_t event, uint64_t stream) {
   if (stream == tailLaunchStream || stream == fireAndForgetStream) return cudaErrorInvalidValue;
   return call.launches().isEvent(event) && orderOf(call, stream) ? cudaSuccess : cudaErrorInvalidResourceHandle;

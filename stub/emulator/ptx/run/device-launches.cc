@@ -5,10 +5,10 @@
 namespace vgpu::emulator {
 namespace {
 
-// Handles look like no address and are not those that CUDA gives a meaning of their own.
+// Handles that look like no address and differ from those with special meanings in CUDA.
 constexpr uint64_t streamHandles = uint64_t{0x11} << windowShift, eventHandles = uint64_t{0x12} << windowShift;
 
-// Adds one unless there are `most`.
+// Increments `count` unless it is `most`.
 bool addOne(std::atomic<uint64_t>& count, uint64_t most) {
   if (count.fetch_add(1, std::memory_order_relaxed) < most) return true;
   count.fetch_sub(1, std::memory_order_relaxed);
@@ -49,7 +49,7 @@ DeviceLaunches::Launched DeviceLaunches::launch(uint64_t address, Order order, u
     child.shape = as->shape;
   }
   buffer->launched = true;
-  listOf(order).push_back(std::move(child));  // its bytes stay where they are
+  listOf(order).push_back(std::move(child));  // the parameter bytes stay at their address
   return Launched::yes;
 }
 

@@ -1,14 +1,14 @@
-// What the threads of one grid have asked the device runtime for: launches, copies and fills, which wait until the grid's blocks
-// have ended; and the numbers of its streams and events.
+// Device runtime requests of one grid's threads: launches, copies and fills, which wait until the grid's blocks have ended; and the handles
+// of its streams and events.
 //
-// A launch takes two calls. The first gives the thread a parameter buffer, an address in parameterBufferWindow that it writes the
-// child's parameters to; the second adds the child to the work that waits. The buffer's bytes are the child's parameters, and
-// stay where they are until the grid has ended: warps keep the places of buffers they have written to.
+// A launch takes two calls. The first gives the thread a parameter buffer, an address in parameterBufferWindow to which it writes the
+// child's parameters; the second adds the child to the waiting work. The buffer's bytes are the child's parameters, and keep their address
+// until the grid has ended, because warps cache the places of buffers that they have written to.
 //
-// Threads: blocks of a grid run on several threads of the host, and `mutex` guards everything here; it is the last lock taken.
-// Work of one thread of the grid keeps the order of its calls. The thread that runs the grid takes the work when runOnWorkers()
-// has returned; the pool's mutex orders that behind all that the blocks wrote, so children see it. Freed with its grid: nothing
-// of it survives a launch, and a session suspends between launches.
+// Threads: the blocks of a grid run on several host threads, and `mutex` guards everything here; it is a leaf. Work of one thread of the
+// grid keeps the order of its calls. The thread that runs the grid takes the work after runOnWorkers() has returned; the pool's mutex makes
+// all writes of the blocks happen before that, so children see them. Freed with its grid: nothing of it survives a launch, and a session
+// suspends between launches.
 #pragma once
 
 #include <atomic>
@@ -31,23 +31,22 @@ struct ChildGrid {
 };
 using DeviceWork = std::variant<ChildGrid, DeviceCopy, DeviceFill>;
 
-// When work may begin: after the grid's blocks, or after these and all of the grid's other descendants (cudaStreamTailLaunch).
+// When work may begin: after the grid's blocks, or (cudaStreamTailLaunch) after these and all other descendants of the grid.
 enum class Order : uint8_t { child, tail };
 
-// How much work waits in all grids that descend from one launch by the host. The counts only bound it, and no other data is read
-// by means of them, so their operations are relaxed.
+// The waiting work of all grids that descend from one launch by the host. The counts are only limits and order no other data, so their
+// operations are relaxed.
 struct WaitingWork {
-  std::atomic<uint64_t> all{0};    // parameter buffers that are not launched included
-  std::atomic<uint64_t> tails{0};  // of these
+  std::atomic<uint64_t> all{0};    // including parameter buffers that have not been launched
+  std::atomic<uint64_t> tails{0};  // of these, the tail launches
 };
 
-// CUDA's limit of pending launches (cudaLimitDevRuntimePendingLaunchCount) counts launches that cannot begin yet. Hardware begins
-// children while their parent runs: an H200 (driver 580.159) takes 20,000 launches from one thread under a limit of 2048, and no
-// more than 2048 tail launches. Here children begin later, so the limit is for tail launches alone, and this one bounds the
-// memory.
+// CUDA's limit of pending launches (cudaLimitDevRuntimePendingLaunchCount) counts launches that cannot begin yet. Hardware begins children
+// while their parent runs: an H200 (driver 580.159) accepts 20,000 launches from one thread under a limit of 2048, but no more than 2048
+// tail launches. Here children begin later, so that limit applies only to tail launches, and this one bounds the memory.
 constexpr uint64_t mostWaitingWork = 1 << 17;
 
-// Addresses of parameter buffers: each begins at a multiple of this. PTX allows 32,764 bytes of parameters.
+// The spacing of parameter buffers' addresses. PTX allows 32,764 bytes of parameters.
 constexpr uint64_t mostParameterBytes = 32 << 10;
 
 class DeviceLaunches {
@@ -56,24 +55,24 @@ class DeviceLaunches {
   DeviceLaunches(const DeviceLaunches&) = delete;
 
   // ---- launches
-  // A buffer of child.parameters.size() bytes, at most mostParameterBytes; 0 if too much work waits.
+  // A buffer of child.parameters.size() bytes, at most mostParameterBytes; 0 if too much work is waiting.
   uint64_t newBuffer(ChildGrid child);
   // The buffer that holds `address`, unless it has been launched.
   std::optional<Memory::Region> findBuffer(uint64_t address);
   enum class Launched { yes, tooMany, noBuffer };
-  // `as`, if there is one, says which kernel is launched and in which shape; otherwise newBuffer() was told.
+  // `as`: the kernel and shape of the launch; if it is null, those given to newBuffer().
   Launched launch(uint64_t buffer, Order, uint64_t mostTails, const ChildGrid* as = nullptr);
-  // False if too much work waits.
+  // False if too much work is waiting.
   bool add(DeviceWork work, Order, uint64_t mostTails);
 
-  // ---- handles: the order of launches is one that streams and events allow, so both are numbers
+  // ---- handles: streams and events allow the order in which launches are executed anyway, so both are only numbers
   uint64_t newStream();
   bool isStream(uint64_t handle);
   uint64_t newEvent(uint64_t mostEvents);  // 0 if there are that many
   bool isEvent(uint64_t handle);
   bool destroyEvent(uint64_t handle);
 
-  // ---- when the grid's blocks have ended
+  // ---- after the grid's blocks have ended
   struct Work {
     std::deque<DeviceWork> children, tails;
     bool empty() const { return children.empty() && tails.empty(); }
@@ -90,7 +89,7 @@ class DeviceLaunches {
 
   WaitingWork& waiting;
   std::mutex mutex;
-  std::deque<Buffer> buffers;  // by number; none is used again
+  std::deque<Buffer> buffers;  // by number; none is reused
   Work work;
   uint64_t streams = 0, eventsMade = 0;
   std::set<uint64_t> events;

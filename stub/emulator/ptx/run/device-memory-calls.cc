@@ -1,4 +1,4 @@
-// Functions of the device runtime: copies, fills, and memory of the device's heap.
+// Device runtime functions for copies, fills, and memory of the device's heap.
 #include "stub/emulator/ptx/run/device-call.h"
 
 namespace vgpu::emulator {
@@ -12,7 +12,7 @@ DeviceAnswer enqueue(DeviceCall& call, const Operation& operation, uint64_t stre
   return call.launches().add(operation, *order, call.pendingLimit()) ? cudaSuccess : cudaErrorLaunchPendingCountExceeded;
 }
 
-// CUDA Programming Guide: only copies from device to device. Every address of a kernel is the device's.
+// CUDA Programming Guide: only copies from device to device. Every address of a kernel counts as the device's.
 bool isPossible(int kind) { return kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault; }
 
 // cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream)
@@ -67,7 +67,7 @@ DeviceAnswer fillImage(DeviceCall& call) {
   return enqueue(call, DeviceFill{to, extent, static_cast<uint8_t>(call.argument(2))}, call.argument(5));
 }
 
-// cudaError_t cudaMemset3DAsync(cudaPitchedPtr to, int value, cudaExtent extent, cudaStream_t stream): words of 8 bytes each
+// cudaError_t cudaMemset3DAsync(cudaPitchedPtr to, int value, cudaExtent extent, cudaStream_t stream): the structures' fields have 8 bytes
 DeviceAnswer fillVolume(DeviceCall& call) {
   const BoxPlace to = placeOf(call.argument(0), call.argument(0, 2), call.argument(0, 6));
   const BoxExtent extent{call.argument(2), call.argument(2, 2), call.argument(2, 4)};
@@ -75,7 +75,7 @@ DeviceAnswer fillVolume(DeviceCall& call) {
   return enqueue(call, DeviceFill{to, extent, static_cast<uint8_t>(call.argument(1))}, call.argument(3));
 }
 
-// cudaError_t cudaMalloc(void** memory, size_t bytes), of the heap that malloc() takes from
+// cudaError_t cudaMalloc(void** memory, size_t bytes), from the same heap as malloc()
 DeviceAnswer allocateMemory(DeviceCall& call) {
   if (call.argument(1) == 0) return cudaErrorInvalidValue;
   const uint64_t address = allocateFromHeap(call.threads(), call.argument(1));

@@ -1,4 +1,4 @@
-// Functions of the device runtime: errors, and what the device and its kernels are.
+// Device runtime functions that return errors, and properties of the device and its kernels.
 #include <utility>
 
 #include "stub/emulator/ptx/run/device-call.h"
@@ -12,7 +12,7 @@ DeviceAnswer peekAtLastError(DeviceCall& call) { return call.lastError(); }
 DeviceAnswer errorText(DeviceCall& call) { return addressOfErrorText(static_cast<uint32_t>(call.argument(0))); }
 DeviceAnswer errorName(DeviceCall& call) { return addressOfErrorName(static_cast<uint32_t>(call.argument(0))); }
 
-// Writes the value to where the first argument points.
+// Stores the value at the address in the first argument.
 template <class T>
 DeviceAnswer give(DeviceCall& call, const T& value) {
   if (!call.store(call.argument(0), value)) return std::nullopt;
@@ -29,8 +29,8 @@ DeviceAnswer getAttribute(DeviceCall& call) {
   return value ? give(call, *value) : cudaErrorInvalidValue;
 }
 
-// cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit). The depth at which a kernel may wait for its children has no
-// limit, as no kernel can.
+// cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit). cudaLimitDevRuntimeSyncDepth does not exist, because kernels cannot wait
+// for their children.
 DeviceAnswer getLimit(DeviceCall& call) {
   if (call.number(1) == cudaLimitDevRuntimeSyncDepth) return cudaErrorUnsupportedLimit;
   const std::optional<uint64_t> value = call.runtime().limit(call.number(1));
@@ -40,13 +40,13 @@ DeviceAnswer getLimit(DeviceCall& call) {
 DeviceAnswer getCacheConfig(DeviceCall& call) { return give(call, cudaFuncCachePreferNone); }
 DeviceAnswer getSharedMemConfig(DeviceCall& call) { return give(call, cudaSharedMemBankSizeFourByte); }
 
-// As an H200 (driver 580.159) answers, whatever runtime the program has.
+// The value of an H200 (driver 580.159), whatever the program's runtime version.
 DeviceAnswer getRuntimeVersion(DeviceCall& call) { return give(call, 6000); }
 
-// The kernel whose address the argument is; nothing after a fault.
+// The kernel with the address in the argument; nothing after a fault.
 std::optional<const Kernel*> kernelOf(DeviceCall& call, size_t argument) {
   const DeviceRuntime::Found found = call.runtime().findKernel(call.argument(argument));
-  if (!found.problem.empty()) return call.fault(Fault::Kind::notSupported, "a question about " + found.problem);
+  if (!found.problem.empty()) return call.fault(Fault::Kind::notSupported, "a query of " + found.problem);
   return found.kernel;
 }
 
@@ -84,7 +84,7 @@ DeviceAnswer getResidentBlocks(DeviceCall& call) {
   return give(call, call.runtime().residentBlocks(**kernel, static_cast<uint32_t>(call.number(2)), call.argument(3)));
 }
 
-// The same, with flags behind.
+// The same with flags as last argument.
 DeviceAnswer getResidentBlocksWithFlags(DeviceCall& call) {
   if ((call.argument(4) & ~uint64_t{cudaOccupancyDisableCachingOverride}) != 0) return cudaErrorInvalidValue;
   return getResidentBlocks(call);
@@ -98,7 +98,7 @@ constexpr BuiltinRow queryRows[] = {
     {"__cudaCDP2GetDevice", 1, 1, answerError<getDevice>},
     {"__cudaCDP2GetDeviceCount", 1, 1, answerError<getDeviceCount>},
     {"__cudaCDP2DeviceGetAttribute", 3, 1, answerError<getAttribute>},
-    {"__cudaCDP2DeviceGetLimit", 2, 1, answer<getLimit>},  // its error is not kept on an H200 (driver 580.159)
+    {"__cudaCDP2DeviceGetLimit", 2, 1, answer<getLimit>},  // an H200 (driver 580.159) does not keep its error as last error
     {"__cudaCDP2DeviceGetCacheConfig", 1, 1, answerError<getCacheConfig>},
     {"__cudaCDP2DeviceGetSharedMemConfig", 1, 1, answerError<getSharedMemConfig>},
     {"__cudaCDP2RuntimeGetVersion", 1, 1, answerError<getRuntimeVersion>},

@@ -1,7 +1,7 @@
-// What CUDA's device runtime, the CUDA calls that kernels make, asks of the driver. It implements the second version of dynamic
-// parallelism, "CDP2", which is the only one on compute capability 9.0 (CUDA Programming Guide, "CUDA Dynamic Parallelism").
+// The driver's interface for CUDA's device runtime, the CUDA calls that kernels make. Implements the second version of dynamic parallelism,
+// "CDP2", the only one on compute capability 9.0 (CUDA Programming Guide, "CUDA Dynamic Parallelism").
 //
-// Called from many threads at once while kernels run. Owned by the driver; nothing of it survives a launch.
+// Called by many threads at once while kernels run. Owned by the driver; keeps nothing after a launch.
 #pragma once
 
 #include <array>
@@ -25,15 +25,15 @@ class DeviceRuntime {
     std::string problem;             // why it cannot be decoded
   };
   virtual ~DeviceRuntime() = default;
-  // The kernel of the launching module whose address this is.
+  // The kernel of the launching module that has this address.
   virtual Found findKernel(uint64_t address) = 0;
-  // Whether a launch of this shape is valid, by the rules of a launch by the host.
+  // Whether a launch of this shape is valid, by the rules for launches by the host.
   virtual bool canLaunch(const Kernel&, const GridShape&) = 0;
   virtual uint32_t dynamicSharedLimit(const Kernel&) = 0;
   virtual int residentBlocks(const Kernel&, uint32_t blockThreads, uint64_t dynamicSharedBytes) = 0;
   virtual int device() const = 0;
   virtual int deviceCount() const = 0;
-  // By the numbers of cudaDeviceAttr and cudaLimit; nothing if there is none of that number.
+  // By the numbers of cudaDeviceAttr and cudaLimit; nothing for an unknown number.
   virtual std::optional<int> attribute(int which, int device) const = 0;
   virtual std::optional<uint64_t> limit(int which) const = 0;
 };

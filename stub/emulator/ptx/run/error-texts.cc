@@ -21,7 +21,7 @@ constexpr ErrorTextRow errorTextRows[] = {
 };
 #undef ROW
 
-// All texts one behind the other, beginning with that of errors that CUDA does not have.
+// All texts in one block, beginning with the text for unknown errors.
 struct ErrorTexts {
   ErrorTexts() {
     add("unrecognized error code");

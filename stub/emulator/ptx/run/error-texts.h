@@ -7,7 +7,7 @@
 
 namespace vgpu::emulator {
 
-// Addresses of texts that end with a zero; of an error that CUDA does not have, one that says so.
+// Addresses of texts, terminated by zero; for an unknown error, a text that says so.
 uint64_t addressOfErrorText(uint32_t error);
 uint64_t addressOfErrorName(uint32_t error);
 // The bytes at errorTextWindow.

@@ -7,14 +7,14 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr int widestField = 4096;  // of a field: hostile widths make no gigabytes
+constexpr int widestField = 4096;  // limits the memory that hostile widths can use
 
-// One conversion, rebuilt for the host's snprintf with its width and precision as numbers.
+// One conversion, rebuilt for the host's snprintf with numbers for width and precision.
 class Conversion {
  public:
   Conversion(std::string_view text, FormatArguments& arguments) : text(text), arguments(arguments) {}
 
-  // Parses behind the '%'; returns the characters used, 0 if this is no conversion.
+  // Parses the text after the '%'; returns the number of characters used, 0 if this is no conversion.
   size_t run(std::string& output, int& used) {
     while (at < text.size() && std::string_view("-+ #0").find(text[at]) != std::string_view::npos)
       specification += text[at++];

@@ -1,4 +1,4 @@
-// printf's formatting as device code has it: a format string and a packed argument buffer.
+// printf's formatting for device code: a format string and a packed argument buffer.
 #pragma once
 
 #include <cstdint>

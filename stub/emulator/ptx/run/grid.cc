@@ -1,4 +1,4 @@
-// A grid: blocks handed to workers, their output put together in block order.
+// A grid: its blocks are distributed to workers, and their output is joined in block order.
 #include "stub/emulator/ptx/run/grid.h"
 
 #include <algorithm>
@@ -11,11 +11,11 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr int fullPatience = 64;     // turns of a block that only spins before one more block is started beside it
+constexpr int fullPatience = 64;     // turns of blocks that only spin, before one more block is started beside them
 constexpr size_t mostResident = 64;  // blocks that one worker runs in turn
-constexpr uint64_t mostSharedBytes = 227 * 1024;  // of a block of compute capability 9.0, the largest known here
+constexpr uint64_t mostSharedBytes = 227 * 1024;  // of a block of compute capability 9.0, the largest that is supported
 
-// Gives out numbers of clusters, which are blocks if a cluster has one, in order, or in an order shuffled by the launch's seed.
+// Returns the indices of clusters (of blocks, if a cluster has one block) in order, or in an order shuffled by the launch's seed.
 class BlockSource {
  public:
   explicit BlockSource(const Grid& grid)
@@ -40,7 +40,7 @@ class BlockSource {
   std::vector<uint32_t> shuffled;
 };
 
-// What one worker needs for blocks, kept by its thread for the next launch.
+// Blocks that one worker reuses; kept by its thread for the next launch.
 class BlockStore {
  public:
   std::unique_ptr<Block> take() {
@@ -83,11 +83,11 @@ class Worker {
  public:
   Worker(Grid& grid, BlockSource& source, OutputOrder& output) : grid(grid), source(source), output(output) {}
 
-  // Blocks that spin for others take turns, and more are started beside them: a grid whose blocks wait for each other
-  // comes to its end as on hardware that holds them all.
+  // Blocks that spin take turns, and more are started beside them: so a grid whose blocks wait for each other ends, as on hardware that
+  // holds them all at once.
   void run(size_t residentAtOnce) {
     thread_local BlockStore store;
-    size_t turn = 0, waiting = 0;  // blocks in succession that wait for others
+    size_t turn = 0, waiting = 0;  // waiting: successive blocks that wait for others
     int patience = fullPatience;
     while (!grid.stopped.load(std::memory_order_relaxed)) {
       while (resident.size() < residentAtOnce && startOne(store)) {
@@ -140,7 +140,7 @@ class Worker {
     if (!block.output.empty()) output.add(block.linear(), std::move(block.output));
   }
 
-  // A block stays until its whole cluster has ended.
+  // A block is kept until its whole cluster has ended.
   void endInCluster(BlockStore& store, std::unique_ptr<Block> block) {
     Cluster& cluster = block->cluster();
     ended.push_back(std::move(block));
@@ -168,8 +168,8 @@ class Worker {
   BlockSource& source;
   OutputOrder& output;
   std::vector<std::unique_ptr<Block>> resident;
-  std::vector<std::unique_ptr<Cluster>> clusters;  // of resident blocks; not there if each has one block
-  std::vector<std::unique_ptr<Block>> ended;       // of clusters of which others have not
+  std::vector<std::unique_ptr<Cluster>> clusters;  // of resident blocks; empty if each has one block
+  std::vector<std::unique_ptr<Block>> ended;       // blocks of clusters that have not ended
 };
 
 std::optional<Fault> refuse(const Launch& launch) {

@@ -1,4 +1,4 @@
-// One grid of a launch and of what it launches.
+// One grid of a launch by the host or by a kernel.
 #pragma once
 
 #include "stub/emulator/ptx/run/device-launches.h"
@@ -6,9 +6,9 @@
 
 namespace vgpu::emulator {
 
-constexpr size_t mostOutput = 64 << 20;  // bytes of printf output that a launch keeps; its context keeps less
+constexpr size_t mostOutput = 64 << 20;  // bytes of printf output that a launch keeps; the limit of its context is lower
 
-// Runs the grid's own blocks to the end or to the first fault. `launched` becomes what they leave to be done.
+// Runs the grid's own blocks to the end or to the first fault. `launched`: the work that they leave.
 std::optional<Fault> runGrid(const Launch&, WaitingWork&, std::string& output, DeviceLaunches::Work& launched);
 
 }  // namespace vgpu::emulator

@@ -1,4 +1,4 @@
-// Handlers that decoders name directly: everything that is not a lane operation (registry.h).
+// Handlers that decoders name directly: all except lane operations (registry.h).
 #pragma once
 
 #include "stub/emulator/ptx/lanes/instruction.h"
@@ -6,16 +6,16 @@
 
 namespace vgpu::emulator {
 
-// ---- lane operations where not every living lane is active: the outputs of the others are put back
+// ---- lane operations with inactive living lanes, whose outputs are restored afterwards
 const Inst* masked4(Warp&, const Inst*);
 const Inst* masked8(Warp&, const Inst*);
 const Inst* masked16(Warp&, const Inst*);
 
-// ---- control; the cost in instructions of what led here is op[7]
+// ---- control; op[7]: the number of instructions executed to get here
 const Inst* branch(Warp&, const Inst*);
-const Inst* branchIf(Warp&, const Inst*);       // op[0]: predicate, op[1]: all ones where it is negated
+const Inst* branchIf(Warp&, const Inst*);       // op[0]: predicate, op[1]: all ones if it is negated
 const Inst* branchIndexed(Warp&, const Inst*);  // op[0]: index, aux: IndexedTargets, imm: the join
-const Inst* guard(Warp&, const Inst*);          // op[0], op[1] as for branchIf: executes the next instruction under it
+const Inst* guard(Warp&, const Inst*);          // op[0], op[1] as for branchIf: executes the next instruction under the predicate
 const Inst* joinWhole(Warp&, const Inst*);
 const Inst* joinMasked(Warp&, const Inst*);
 const Inst* callDirect(Warp&, const Inst*);
@@ -25,20 +25,21 @@ const Inst* exitThread(Warp&, const Inst*);
 const Inst* trap(Warp&, const Inst*);
 const Inst* noMulticast(Warp&, const Inst*);
 const Inst* nothing(Warp&, const Inst*);
+const Inst* sleepNow(Warp&, const Inst*);
 const Inst* fence(Warp&, const Inst*);
 
-// ---- barriers: op[0] barrier, op[1] thread count, op[2] predicate; imm: bits below
+// ---- barriers: op[0] barrier, op[1] thread count, op[2] predicate; imm: the bits below
 constexpr uint64_t barrierHasCount = 1, barrierArrives = 2, barrierReduces = 4, barrierNegated = 8;
 const Inst* barrier(Warp&, const Inst*);
 const Inst* barrierCount(Warp&, const Inst*);  // op[0] output, op[1] barrier
 const Inst* barrierAll(Warp&, const Inst*);
 const Inst* barrierAny(Warp&, const Inst*);
 
-// Lanes of a predicate as a mask, and back.
+// Converts lanes of a predicate to a mask, and back.
 uint32_t maskOf(const uint32_t* predicate);
 void spread(uint32_t* out, uint32_t mask, uint32_t writeMask);
 
-// Writes `value(lane)` to the lanes that are active.
+// Writes `value(lane)` for the active lanes.
 template <class T, class F>
 void writeLanes(Warp& warp, int32_t slot, F value) {
   T* out = warp.lanes<T>(slot);

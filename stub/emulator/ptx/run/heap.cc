@@ -5,7 +5,7 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr uint64_t usedMark = 0x75736564;  // another value is a header that the program overwrote
+constexpr uint64_t usedMark = 0x75736564;  // a header with another value has been overwritten by the program
 
 std::mutex& heapMutex() {
   static std::mutex mutex;
@@ -37,7 +37,7 @@ uint64_t Heap::allocate(uint64_t bytes) {
       block->state = usedMark;
       return offset + sizeof(Header);
     }
-    // A free block takes in the free one behind it.
+    // A free block is merged with a free one after it.
     Header* following = at(offset + size);
     if (block->state == 0 && following->bytes && following->bytes % 16 == 0 && following->state == 0 &&
         following->bytes <= usable() - offset - size) {

@@ -1,5 +1,5 @@
-// The device heap of malloc() and free(): first fit over blocks that lie one after the other. All its book-keeping is
-// in the heap's own bytes, so it is saved, moved and restored with the memory. All zero bytes are an empty heap.
+// The device heap of malloc() and free(): first fit over adjacent blocks. All its book-keeping lies inside the heap, so it is saved, moved
+// and restored with the memory. All zeros are an empty heap.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@ class Heap {
   Heap(std::byte* memory, uint64_t bytes) : memory(memory), capacity(bytes) {}
   // Offset of `bytes` new bytes, aligned to 16; 0 if there is no room. Any thread may call.
   uint64_t allocate(uint64_t bytes);
-  // False if `offset` is not one that allocate() gave and that is still in use.
+  // False if `offset` was not returned by allocate() or is no longer in use.
   bool release(uint64_t offset);
 
  private:
-  // Each block begins with one; `bytes` counts it. A block of 0 bytes is where the unused rest begins.
+  // The beginning of each block; `bytes` includes it. A block of 0 bytes marks the beginning of the unused rest.
   struct Header {
     uint64_t bytes;
     uint64_t state;

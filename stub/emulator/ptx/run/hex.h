@@ -1,4 +1,4 @@
-// Addresses as messages show them.
+// Formats addresses for messages.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a launch needs to know of a kernel.
+// Properties of a kernel that a launch needs.
 #pragma once
 
 #include <array>
@@ -17,15 +17,15 @@ struct KernelAttributes {
   uint32_t staticSharedBytes;
   uint32_t localBytes;     // a thread's stack frame
   uint32_t constantBytes;  // the module's constant bank
-  uint32_t registers;      // an estimate, stable for a given text
+  uint32_t registers;      // an estimate, always the same for a given text
   uint32_t ptxVersion;     // 75 for compute_75
-  std::array<uint32_t, 3> cluster;  // that it must be launched with; zeros: any
-  bool explicitCluster;             // and the launch must say which
+  std::array<uint32_t, 3> cluster;  // required at launch; zeros: any
+  bool explicitCluster;             // the launch must give the cluster explicitly
 };
 
 struct Kernel;  // program.h
 
-// What a kernel, or a function that it may call, asks CUDA for.
+// The CUDA calls that a kernel, or a function that it may call, makes.
 struct KernelCalls {
   bool launchKernels = false, launchGraphs = false, changeNodes = false;
 };

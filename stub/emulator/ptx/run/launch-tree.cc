@@ -1,11 +1,11 @@
-// A launch by the host: its grid, the grids that this launches, and theirs.
+// A launch by the host: its grid, the grids that this launches, and so on.
 //
-// When a grid's blocks have ended, its children run one after the other in the order in which they were launched, each with all
-// its descendants, and then its tail launches likewise. So every grid begins after those that it must wait for in any stream, a
-// parent is complete when its descendants are, and a tail launch of a tail launch runs before the next one of the grandparent.
+// When a grid's blocks have ended, its children run one after the other in launch order, each with all its descendants, and then its tail
+// launches likewise. So every grid begins after those for which it must wait in any stream, a parent is complete when its descendants are,
+// and a tail launch of a tail launch runs before the grandparent's next one.
 //
-// The grids that still have work are a list and no recursion. A grid leaves it when the last of its work begins: kernels that
-// launch themselves again and again, as children or as tail launches, may do so without end.
+// Grids with waiting work are kept in a list, without recursion. A grid leaves the list when the last of its work begins, so kernels may
+// launch themselves, as children or as tail launches, without end.
 #include "stub/emulator/ptx/run/grid.h"
 #include "stub/emulator/ptx/run/program.h"
 
@@ -43,7 +43,7 @@ class LaunchTree {
     std::deque<DeviceWork>& list = isTail ? level.work.tails : level.work.children;
     const DeviceWork work = std::move(list.front());
     list.pop_front();
-    // Grids of this launch run one at a time, and this thread starts them: nobody else counts now.
+    // Grids of this launch run one at a time, started by this thread, so no other thread changes the counts now.
     waiting.all.fetch_sub(1, std::memory_order_relaxed);
     if (isTail) waiting.tails.fetch_sub(1, std::memory_order_relaxed);
     if (level.work.empty()) levels.pop_back();
@@ -74,7 +74,7 @@ class LaunchTree {
   const Launch& root;
   std::string& output;
   WaitingWork waiting;
-  std::vector<Level> levels;  // grids that have ended and have work left, each launched by the one before or by its descendants
+  std::vector<Level> levels;  // ended grids with waiting work, each launched by the one before or by a descendant of it
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view elementNames[] = {"",   "f16", "bf16", "tf32", "f32", "f64",  "s8",
                                              "u8", "s4",  "u4",   "s32",  "b1",  "e4m3", "e5m2"};
 
-// The values of an 8-bit float format, by their codes. e4m3 has no infinities and one NaN; e5m2 is the upper half of f16.
+// The value of a code in an 8-bit float format. e4m3 has no infinities and one NaN; e5m2 is the upper half of f16.
 double float8Value(Element e, uint32_t code) {
   if (e == Element::e5m2) return halfValue(static_cast<uint16_t>(code << 8));
   const int size = static_cast<int>(code & 0x7f), exponent = size >> 3;
@@ -68,7 +68,7 @@ double decode(Element e, uint64_t raw) {
 
 namespace {
 
-// Of the normal numbers the fields are moved; the others go the long way.
+// For normal numbers the fields are moved; the others take the general path.
 double fastHalf(uint16_t bits) {
   const uint32_t exponent = bits >> 10 & 31;
   if (exponent == 0 || exponent == 31) return halfValue(bits);
@@ -100,7 +100,7 @@ void decodeWord(Element e, uint32_t word, double* out, size_t step) {
   }
 }
 
-// Whole numbers stay exact in a double: 256 products of 16 bits and a 32-bit sum are far below 2^53.
+// Integers stay exact in a double: 256 products of 16 bits and a 32-bit sum are far below 2^53.
 uint64_t encode(Element e, double value, bool saturate) {
   switch (e) {
     case Element::f16:

@@ -1,7 +1,7 @@
-// Elements of matrices: as they lie in registers, and as the doubles that products are made of.
+// Elements of matrices: their layout in registers, and their conversion to doubles for products.
 //
-// PTX leaves the order of a product's sums and their precision open. Here every product of two elements is exact, sums are those
-// of doubles in ascending order of k, beginning with the accumulator, and the result is rounded once, to nearest even.
+// PTX leaves the order and precision of a product's sums open. Here every product of two elements is exact, sums are doubles, added in
+// ascending order of k beginning with the accumulator, and the result is rounded once, to nearest even.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ inline uint32_t bitsOf(Element e) {
   constexpr uint8_t bits[] = {0, 16, 16, 32, 32, 64, 8, 8, 4, 4, 32, 1, 8, 8};  // in the order of Element
   return bits[static_cast<size_t>(e)];
 }
-// Elements that one register of a fragment holds.
+// Number of elements in one register of a fragment.
 inline uint32_t perRegister(Element e) { return e == Element::f64 ? 1 : 32 / bitsOf(e); }
 inline bool isWhole(Element e) {
   return e == Element::s8 || e == Element::u8 || e == Element::s4 || e == Element::u4 || e == Element::s32 || e == Element::b1;
@@ -25,12 +25,12 @@ inline bool isWhole(Element e) {
 inline bool isFloat8(Element e) { return e == Element::e4m3 || e == Element::e5m2; }
 
 double decode(Element, uint64_t raw);
-// The elements that 32 bits hold, but for f64, the lowest first and `step` apart in `out`.
+// Decodes the elements in 32 bits (not f64), lowest first, to places `step` apart in `out`.
 void decodeWord(Element, uint32_t word, double* out, size_t step);
-// Whole numbers wrap, or are clamped if `saturate`; a NaN becomes the canonical one.
+// Integers wrap, or are clamped if `saturate`; a NaN becomes canonical.
 uint64_t encode(Element, double value, bool saturate);
 
-// Element `index` of `lane` in the registers from `slots` on, which lie in `frame`.
+// Element `index` of `lane` in the registers from `slots` on, in `frame`.
 template <class T>
 T* registerAt(const std::byte* frame, int32_t slot, int lane) {
   return static_cast<T*>(static_cast<void*>(const_cast<std::byte*>(frame + slot))) + lane;
@@ -53,7 +53,7 @@ inline void putRaw(std::byte* frame, const int32_t* slots, Element e, int lane, 
     word = (word & ~mask) | (static_cast<uint32_t>(value) << shift & mask);
   }
 }
-// The same as values. Floats, which most accumulators are, do not take the way of all types.
+// The same as values. f32, the type of most accumulators, has a fast path.
 inline double valueAt(const std::byte* frame, const int32_t* slots, Element e, int lane, uint32_t index) {
   if (e == Element::f32) return *registerAt<float>(frame, slots[index], lane);
   return decode(e, rawElement(frame, slots, e, lane, index));
@@ -65,8 +65,8 @@ inline void putValue(std::byte* frame, const int32_t* slots, Element e, int lane
     putRaw(frame, slots, e, lane, index, encode(e, value, saturate));
 }
 
-// PTX ISA, "Matrix Fragments for mma": where element `index` of `lane` is in a 16 x k, or 8 x k, matrix A: registers alternate
-// between the upper and the lower eight rows, then go on along k.
+// PTX ISA, "Matrix Fragments for mma": the position of element `index` of `lane` in a 16 x k, or 8 x k, matrix A: registers alternate
+// between the upper and the lower eight rows, then continue along k.
 struct Position {
   uint32_t row, column;
 };
@@ -75,7 +75,7 @@ inline Position inA(Element e, int lane, uint32_t index, uint32_t rows) {
   const auto group = static_cast<uint32_t>(lane) / 4, member = static_cast<uint32_t>(lane) % 4;
   return {group + 8 * (r % halves), r / halves * 4 * per + member * per + index % per};
 }
-// The same of accumulators: two neighbours of the upper eight rows, two of the lower, then the next eight columns.
+// The same for accumulators: two neighbours of the upper eight rows, two of the lower, then the next eight columns.
 inline Position inAccumulator(int lane, uint32_t index, uint32_t rows) {
   const auto group = static_cast<uint32_t>(lane) / 4, member = static_cast<uint32_t>(lane) % 4;
   const uint32_t halves = rows / 8;

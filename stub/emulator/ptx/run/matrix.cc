@@ -11,12 +11,12 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr uint32_t matrixKind = 6;  // a kind of WarpSync, after those of collectives.cc
+constexpr uint32_t matrixKind = 6;  // a kind of WarpSync, after those in collectives.cc
 
 MatrixForm formOf(const Inst* inst) { return std::bit_cast<MatrixForm>(inst->imm); }
 const WideOperands& operandsOf(const Inst* inst) { return *static_cast<const WideOperands*>(inst->aux); }
 
-// The matrices of one multiplication, rows one after the other.
+// The matrices of one multiplication, in row-major order.
 struct Matrices {
   double a[32 * mostDepth], b[mostDepth * 32], c[32 * 32];
 
@@ -33,7 +33,7 @@ struct Matrices {
   }
 
  private:
-  // Of k pairs of bits, seen as 1 and -1, the sum of products is the number of equal ones less that of different ones.
+  // For pairs of bits taken as 1 and -1, the sum of products is the number of equal pairs minus that of different ones.
   void countDifferent(const MatrixForm& form) {
     for (int i = 0; i < form.m * form.k; ++i) a[i] = 1 - 2 * a[i];
     for (int i = 0; i < form.k * form.n; ++i) b[i] = 2 * b[i] - 1;
@@ -50,13 +50,13 @@ bool wholeWarp(Warp& warp, const Inst* inst) {
   return false;
 }
 
-// The registers of A, B and C follow each other in the inputs.
+// The registers of A, B and C are consecutive inputs.
 struct Registers {
   const int32_t *a, *b, *c, *d;
 };
 
-// PTX ISA, "Matrix Fragments for mma": a lane's group is its row of A and C and its column of B; registers alternate
-// between the upper and the lower eight rows, then go on along k.
+// PTX ISA, "Matrix Fragments for mma": a lane's group is its row of A and C and its column of B; registers alternate between the upper and
+// the lower eight rows, then continue along k.
 Registers split(const Inst* inst, uint32_t aRegisters, uint32_t bRegisters) {
   const WideOperands& operands = operandsOf(inst);
   return {operands.ins.data(), operands.ins.data() + aRegisters, operands.ins.data() + aRegisters + bRegisters,
@@ -74,7 +74,7 @@ void takeMma(Warp& warp, const Inst* inst, uint32_t) {
   const Registers registers = split(inst, aRegisters, bRegisters);
   for (int lane = 0; lane < laneCount; ++lane) {
     const uint32_t group = lane / 4, member = lane % 4;
-    // The elements of a register are neighbours along k.
+    // The elements of a register are adjacent along k.
     for (uint32_t r = 0; r < aRegisters; ++r) {
       const Position at = inA(form.a, lane, r * perA, form.m);
       double* const to = matrices.a + at.row * storedDepth + at.column;
@@ -98,7 +98,7 @@ void takeMma(Warp& warp, const Inst* inst, uint32_t) {
   if (sparse) {
     const auto* const words = warp.lanes<uint32_t>(registers.c[accumulators / perRegister(form.c)]);
     std::array<double, mostDepth / 2> stored;
-    for (uint32_t row = form.m; row-- > 0;) {  // the last first: rows grow in place
+    for (uint32_t row = form.m; row-- > 0;) {  // last row first, because rows grow in place
       std::copy_n(matrices.a + row * storedDepth, storedDepth, stored.begin());
       expandSparseRow(form.a, stored.data(), matrices.a + row * form.k, form.k, words, form.selector, row);
     }
@@ -111,8 +111,8 @@ void takeMma(Warp& warp, const Inst* inst, uint32_t) {
     }
 }
 
-// PTX ISA, "Matrix Fragments for mma.m8n8k4 with .f16 floating point type". A thread has a line of the factor, of the lower four
-// if it is one of the further ones; of accumulators that are halves a row, of floats a pattern of its own.
+// PTX ISA, "Matrix Fragments for mma.m8n8k4 with .f16 floating point type". A thread holds one row or column of a factor; threads from 16
+// on hold the lower four. For accumulators, a thread holds a row of halves, or floats in a pattern of their own.
 Position inQuadFactor(uint32_t lane, uint32_t index, bool alongThread) {
   const uint32_t beyond = lane < 16 ? 0 : 4;
   return alongThread ? Position{lane % 4 + beyond, index} : Position{index + beyond, lane % 4};
@@ -134,7 +134,7 @@ void takeQuads(Warp& warp, const Inst* inst, uint32_t) {
     for (uint32_t i = 0; i < 4; ++i) {
       const Position inFirst = inQuadFactor(lane, i, !(form.flags & columnMajorFlag));
       a[quad][inFirst.row * 4 + inFirst.column] = valueAt(warp.frame, registers.a, form.a, thread, i);
-      const Position inSecond = inQuadFactor(lane, i, !(form.flags & rowMajorBFlag));  // the column first
+      const Position inSecond = inQuadFactor(lane, i, !(form.flags & rowMajorBFlag));  // (column, row)
       b[quad][inSecond.column * 8 + inSecond.row] = valueAt(warp.frame, registers.b, form.b, thread, i);
     }
     for (uint32_t i = 0; i < 8; ++i) {
@@ -161,7 +161,7 @@ void forFragment(uint32_t rows, uint32_t columns, F each) {
     }
 }
 
-// Registers of a fragment as the instruction names them, which may be more than its elements fill.
+// Registers of a fragment in the instruction, possibly more than its elements need.
 void takeWmma(Warp& warp, const Inst* inst, uint32_t) {
   const MatrixForm form = formOf(inst);
   if (!wholeWarp(warp, inst)) return;
@@ -182,7 +182,7 @@ void takeWmma(Warp& warp, const Inst* inst, uint32_t) {
   });
 }
 
-// An element of less than a byte shares its byte: it begins at bit `shift` there.
+// An element smaller than a byte begins at bit `shift` of its byte.
 struct ElementPlace {
   std::byte* byte;
   uint32_t bytes, shift;
@@ -204,7 +204,7 @@ void takeLoadFragment(Warp& warp, const Inst* inst, uint32_t) {
   const MatrixForm form = formOf(inst);
   if (!wholeWarp(warp, inst)) return;
   const WideOperands& operands = operandsOf(inst);
-  // Addresses may lie in the registers that are written: everything is read first.
+  // Addresses may lie in output registers, so everything is read first.
   std::vector<uint64_t> values(size_t{form.m} * form.n);
   forFragment(form.m, form.n, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
     if (!(warp.live() >> lane & 1) || warp.block().grid().stopped) return;
@@ -212,7 +212,7 @@ void takeLoadFragment(Warp& warp, const Inst* inst, uint32_t) {
     if (!from.byte) return;
     uint64_t& value = values[static_cast<uint32_t>(lane) * form.m * form.n / laneCount + e];
     std::memcpy(&value, from.byte, from.bytes);
-    value >>= from.shift;  // putRaw() takes the bits that count
+    value >>= from.shift;  // putRaw() keeps only the element's bits
   });
   if (form.a != Element::f64)
     for (const int32_t slot : operands.outs) std::memset(warp.frame + slot, 0, 4 * laneCount);
@@ -278,7 +278,7 @@ void takeTranspose(Warp& warp, const Inst* inst, uint32_t) {
       putRaw(warp.frame, operands.outs.data(), Element::f16, lane, h, matrix[lane % 4 * 2 + h][lane / 4]);
 }
 
-// Lanes that parted on the way come together before the instruction is executed.
+// Diverged lanes reconverge before the instruction is executed.
 template <void (*Take)(Warp&, const Inst*, uint32_t)>
 const Inst* together(Warp& warp, const Inst* inst) {
   static constexpr WarpSync collectiveSync{[](Warp&, const Inst*) {}, Take};

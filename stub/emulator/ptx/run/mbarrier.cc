@@ -7,9 +7,9 @@
 namespace vgpu::emulator {
 namespace {
 
-// The word that an mbarrier object is. Its layout is ours: programs see it through mbarrier instructions alone.
+// The content of an mbarrier object. The layout is our own: programs access it only by mbarrier instructions.
 struct Word {
-  uint32_t transactions = 0;  // bytes still to come, modulo 2^22
+  uint32_t transactions = 0;  // bytes still expected, modulo 2^22
   uint32_t pending = 0, count = 0;
   bool phase = false;
 
@@ -30,7 +30,7 @@ struct Word {
   }
 };
 
-// Applies `change(word, operand)` lane after lane; its result goes to the output.
+// Calls `change(word, operand)` for each lane in turn; its result goes to the output.
 template <class Out, class Operand, class F>
 const Inst* onBarrier(Warp& warp, const Inst* inst, F change) {
   std::byte* host[laneCount];
@@ -109,15 +109,23 @@ bool completeTransaction(Warp& warp, const Inst* inst, int lane, uint64_t addres
   std::memcpy(place, &bits, 8);
   return true;
 }
+// `isOver` says of a lane whether the phase that it asks for is.
+template <class Operand, class F>
+const Inst* test(Warp& warp, const Inst* inst, F isOver) {
+  bool isOpen = false;
+  const Inst* const next = onBarrier<uint32_t, Operand>(warp, inst, [&](Word& word, Operand operand, uint64_t) {
+    const bool over = isOver(word, operand);
+    isOpen |= !over;
+    return over ? ~0u : 0;
+  });
+  isOpen ? waiting(warp) : spinning(warp);
+  return next;
+}
 const Inst* mbarrierTestState(Warp& warp, const Inst* inst) {
-  spinning(warp);
-  return onBarrier<uint32_t, uint64_t>(
-      warp, inst, [](Word& word, uint64_t state, uint64_t) { return Word::of(state).phase != word.phase ? ~0u : 0; });
+  return test<uint64_t>(warp, inst, [](const Word& word, uint64_t state) { return Word::of(state).phase != word.phase; });
 }
 const Inst* mbarrierTestParity(Warp& warp, const Inst* inst) {
-  spinning(warp);
-  return onBarrier<uint32_t, uint32_t>(
-      warp, inst, [](Word& word, uint32_t parity, uint64_t) { return (parity & 1) != word.phase ? ~0u : 0; });
+  return test<uint32_t>(warp, inst, [](const Word& word, uint32_t parity) { return (parity & 1) != word.phase; });
 }
 const Inst* mbarrierPending(Warp& warp, const Inst* inst) {
   const uint64_t* state = warp.lanes<uint64_t>(inst->op[1]);

@@ -11,7 +11,7 @@ struct Wide {
   uint64_t lo, hi;
 };
 
-// A value in memory as its register holds it: extended by its signedness.
+// Extends a value in memory to its register by its signedness.
 template <class Reg, class T>
 Reg widen(T value) {
   if constexpr (std::is_same_v<T, Wide>)
@@ -29,7 +29,7 @@ T read(const std::byte* from) {
   return value;
 }
 
-// Accesses that order other accesses, or that another thread must see at once.
+// Accesses that order other accesses, or that other threads must see at once.
 template <class T>
 T readOrdered(const std::byte* from) {
   if constexpr (std::is_same_v<T, Wide>)
@@ -52,7 +52,7 @@ const Inst* load(Warp& warp, const Inst* inst) {
   const Pattern pattern =
       resolve(warp, inst, form, sizeof(T) * form.elements, Ordered ? Access::orderedRead : Access::read, host);
   if (pattern == Pattern::failed) return nullptr;
-  if constexpr (Ordered) spinning(warp);
+  if constexpr (Ordered) polling(warp, host[pattern == Pattern::contiguous ? 0 : warp.firstActive()]);
   const uint32_t step = sizeof(T) * form.elements;
   for (int element = 0; element < form.elements; ++element) {
     Reg* out = warp.lanes<Reg>(inst->op[element]);
@@ -76,8 +76,7 @@ const Inst* load(Warp& warp, const Inst* inst) {
   return inst + 1;
 }
 
-// The checks of a plain write, lane after lane with the write itself: who writes what is there already races with
-// nobody.
+// Checks a plain write, lane after lane, together with the write itself: writing the value that is already there races with nothing.
 template <class T, class Reg>
 bool checkWrites(Warp& warp, const Inst* inst, AccessForm form, Pattern pattern, std::byte* const (&host)[laneCount]) {
   const auto count = static_cast<size_t>(form.elements);
@@ -127,7 +126,7 @@ const Inst* store(Warp& warp, const Inst* inst) {
   return inst + 1;
 }
 
-// A kernel parameter at a known offset is one value for all.
+// A kernel parameter at a known offset has the same value for all lanes.
 template <class T, class Reg>
 const Inst* loadParameter(Warp& warp, const Inst* inst) {
   const Reg value = widen<Reg>(read<T>(warp.block().grid().parameters.data() + inst->imm));

@@ -42,13 +42,13 @@ class Pool {
   struct Round {
     const std::function<void(int)>& work;
     int workers = 1;
-    int left = 0;  // of the others, those that have not returned
+    int left = 0;  // number of other threads that have not returned
   };
 
-  // Threads for which there is no task. The mutex is held.
+  // Number of threads without a task. The mutex is held.
   int free() const { return idle + starting - static_cast<int>(tasks.size()); }
 
-  // False if the system has none. The mutex is held.
+  // False if the system refuses a thread. The mutex is held.
   bool startThread() try {
     threads.emplace_back([this] { serve(); });
     ++starting;
@@ -76,7 +76,7 @@ class Pool {
 
   std::mutex mutex;
   std::condition_variable wake, done;
-  std::deque<Round*> tasks;  // one entry for each thread that is to come
+  std::deque<Round*> tasks;  // one entry for each thread that is still to join
   std::vector<std::thread> threads;
   int idle = 0, starting = 0;
   bool ending = false;

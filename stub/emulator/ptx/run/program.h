@@ -1,4 +1,4 @@
-// A kernel as the interpreter runs it. Immutable once made; any thread may read.
+// A kernel in the form that the interpreter runs. Immutable once made; any thread may read.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace vgpu::emulator {
 
-// Lanes in a frame: `offset` bytes from its beginning.
+// Lanes in a frame, at byte `offset`.
 struct Slot {
   int32_t offset;
   uint32_t bytes;
@@ -23,7 +23,7 @@ struct SourceLine {
   int file = 0, line = 0;  // .loc, 0 if there is none
 };
 
-// A constant operand: lanes that hold one value, placed at the frame's beginning when the function is entered.
+// A constant operand: lanes with one value, written to the beginning of the frame when the function is entered.
 struct FrameConstant {
   int32_t offset;
   uint32_t bytes;  // of one lane
@@ -31,8 +31,8 @@ struct FrameConstant {
 };
 
 struct CallSite;
-constexpr std::string_view graphLaunchCall = "cudaGraphLaunch";  // the function of device code
-// Operands of an instruction that has more than fit into an Inst.
+constexpr std::string_view graphLaunchCall = "cudaGraphLaunch";  // the function's name in device code
+// Operands of an instruction with more operands than fit into an Inst.
 struct WideOperands {
   std::vector<int32_t> outs, ins;
 };
@@ -45,20 +45,20 @@ struct Function {
   std::vector<Inst> code;
   std::vector<SourceLine> lines;  // of each instruction
   std::vector<FrameConstant> constants;
-  std::vector<std::byte> constantLanes;  // the same, lanes spread: the frame's first bytes
-  uint32_t frameBytes = 0;               // constants included, a multiple of 64
+  std::vector<std::byte> constantLanes;  // the same, spread to lanes: the frame's first bytes
+  uint32_t frameBytes = 0;               // including constants, a multiple of 64
   uint32_t localBytes = 0;
-  std::vector<Slot> parameters, results;  // where a caller's arguments go and the results are found
+  std::vector<Slot> parameters, results;  // where a caller puts arguments and reads results
   std::vector<std::unique_ptr<CallSite>> calls;
   std::vector<std::unique_ptr<IndexedTargets>> tables;
   std::vector<std::unique_ptr<WideOperands>> wideOperands;
-  uint32_t registers = 0;  // live at once, in 32-bit words: what a compiler would need
+  uint32_t registers = 0;  // the most live at once, in 32-bit words: the estimate of registers
   void spreadConstants();
-  std::string refusal;  // not empty: the body could not be decoded, and a call to it is a fault that says so
+  std::string refusal;  // if not empty, the body could not be decoded, and a call faults with this text
 };
 
 struct CallSite {
-  const Function* callee = nullptr;  // nullptr: through the address in the lanes at `target`
+  const Function* callee = nullptr;  // nullptr: an indirect call, by the address in the lanes at `target`
   std::string calleeName;
   int32_t target = 0;
   std::vector<Slot> arguments, results;
@@ -70,7 +70,7 @@ struct Kernel {
   std::vector<Parameter> parameters;
   uint32_t parameterBytes = 0;
   const Function* entry = nullptr;
-  uint64_t dynamicSharedOffset = 0;  // where `extern .shared` variables begin
+  uint64_t dynamicSharedOffset = 0;  // start of `extern .shared` variables
   uint64_t sharedBytes(uint32_t dynamicBytes) const {
     return dynamicBytes ? dynamicSharedOffset + dynamicBytes : attributes.staticSharedBytes;
   }

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = ElementFormat::Kind;
 
-constexpr int weightOne = 256;  // a weight of one
+constexpr int weightOne = 256;  // the weight 1
 
 // ---- values
 
@@ -25,7 +25,7 @@ double decodeFraction(Kind kind, unsigned bits, uint32_t raw) {
 // IEC 61966-2-1.
 double linearOfSrgb(double v) { return v <= 0.04045 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4); }
 
-// An element that was read: its bytes, or the colour that a block has there.
+// An element that was read: its bytes, or its colour in a block.
 struct Element {
   const std::byte* bytes = nullptr;  // nullptr: the border, or not mapped
   std::array<double, 4> colour{};
@@ -72,10 +72,10 @@ double borderOf(const ImageView& image, int channel) {
   if (image.format.kind == Kind::floating) return value;
   const bool isSigned = image.format.kind == Kind::signedInteger;
   const double most = static_cast<double>((uint64_t{1} << (8 * image.format.channelBytes - isSigned)) - 1);
-  return std::ceil(std::clamp(value, isSigned ? -1.0 : 0.0, 1.0) * most - 0.5) / most;  // as the format can say it
+  return std::ceil(std::clamp(value, isSigned ? -1.0 : 0.0, 1.0) * most - 0.5) / most;  // rounded to a value of the format
 }
 
-// Nearest, halves away from zero.
+// To nearest, ties away from zero.
 float roundToFloat(double value) {
   const auto nearest = static_cast<float>(value);
   const float away = std::nextafter(nearest, std::copysign(INFINITY, nearest));
@@ -86,27 +86,27 @@ float roundToHalf(double value) {
   const float nearest = halfValue(bits), away = halfValue(static_cast<uint16_t>(bits + 1));
   return std::fabs(away) > std::fabs(value) && std::fabs(away - value) == std::fabs(value - nearest) ? away : nearest;
 }
-// Values come in 256ths of a part; a half that binary fractions have lost a little of is a half still.
+// Rounds to multiples of 1/parts. Values have weights of 256ths; the tolerance keeps a tie a tie despite errors of binary fractions.
 float roundToParts(double value, double parts) {
   return static_cast<float>(std::round(value * parts + std::copysign(1e-6, value)) / parts);
 }
 
-// A filtered value as the hardware keeps it before it becomes a float.
+// Rounds a filtered value to the hardware's precision before the conversion to float.
 float rounded(const ImageView& image, double value) {
   if (image.format.kind == Kind::floating)
     return image.format.channelBytes == 2 ? roundToHalf(value) : roundToFloat(value);
   return roundToParts(value, image.format.kind == Kind::signedInteger ? 32767 : 65535);
 }
 
-// ---- places
+// ---- positions
 
-// An axis at a place: the element there or, for linear filtering, the near one and the far one's weight.
+// An axis at a position: the element there or, for linear filtering, the near element and the weight of the far one.
 struct Axis {
   int64_t near = 0;
   int far = 0;
 };
 
-// What no element is: the border.
+// An index that no element has: the border.
 constexpr int64_t borderElement = -1;
 
 int64_t addressed(int64_t index, int64_t count, Addressing mode) {
@@ -125,7 +125,7 @@ int64_t addressed(int64_t index, int64_t count, Addressing mode) {
   return std::clamp<int64_t>(index, 0, count - 1);
 }
 
-// Wrapping needs normalized coordinates; else it is clamping (CUDA Programming Guide, "Texture Object API").
+// Wrapping requires normalized coordinates; otherwise it is clamping (CUDA Programming Guide, "Texture Object API").
 Addressing modeOf(const ImageView& image, int axis) {
   const Addressing mode = image.addressing[axis];
   const bool repeats = mode == Addressing::wrap || mode == Addressing::mirror;
@@ -153,13 +153,13 @@ Axis axisAt(const ImageView& image, bool linear, Addressing mode, double at, uin
 struct Box {
   std::array<Axis, 3> axes{};
   std::array<Addressing, 3> modes{Addressing::clamp, Addressing::clamp, Addressing::clamp};
-  int count = 1;      // axes that have a far side
-  int64_t slice = 0;  // of layers and faces
+  int count = 1;      // number of axes with a far side
+  int64_t slice = 0;  // the layer or face
 };
 
 int round256(int product) { return (product + 128) >> 8; }
 
-// Weights of the 2^count corners; bit k of the index says that the corner is on the far side of axis k.
+// Weights of the 2^count corners; bit k of the index: the corner is on the far side of axis k.
 std::array<int, 8> weightsOf(const Box& box) {
   const int x = box.axes[0].far, y = box.axes[1].far, z = box.axes[2].far;
   if (box.count == 1) return {weightOne - x, x};
@@ -253,7 +253,7 @@ class Sampler {
   const ElementGrid& grid;
 };
 
-// The face that a direction points to, and where on it, from 0 to 1 (CUDA Programming Guide, "Cubemap Textures").
+// The face in the direction, and the position on it, from 0 to 1 (CUDA Programming Guide, "Cubemap Textures").
 Place onFace(const Place& place) {
   const double x = place.at[0], y = place.at[1], z = place.at[2];
   const double ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
@@ -285,7 +285,7 @@ Box boxAt(const ImageView& image, const ElementGrid& grid, const Place& place, b
       box.axes[axis] = axisAt(image, linear, box.modes[axis], place.at[axis], counts[axis]);
     box.axes[axis].near += place.offset[axis];
   }
-  // A line is the first row of an image for the filter, also where the row before it is the border.
+  // The filter treats a one-dimensional image as the first row of a two-dimensional one, also if the row before it is the border.
   if (place.axes == 1 && linear && image.addressing[1] == Addressing::border) {
     box.count = 2;
     box.axes[1] = {-1, weightOne / 2};
@@ -306,7 +306,7 @@ double clampedLevel(const ImageView& image, std::optional<float> level) {
   double wanted = 0;
   if (level && !std::isnan(*level))
     wanted = cutTo256ths(std::clamp(*level, -64.0f, 64.0f)) + cutTo256ths(image.levelBias);
-  if (std::isnan(wanted)) wanted = 0;  // of a bias that is no number
+  if (std::isnan(wanted)) wanted = 0;  // the bias is a NaN
   const double bounded = std::max<double>(std::min<double>(wanted, image.mostLevel), image.leastLevel);
   return std::clamp(bounded, 0.0, static_cast<double>(image.levels.size() - 1));
 }

@@ -15,8 +15,8 @@ SharedCheck::Moment SharedCheck::now(uint32_t thread) const {
   return {interval, phases[thread / laneCount], static_cast<uint16_t>(thread)};
 }
 
-// Whether nothing orders what happened at `earlier` before what `thread` does now. With `maybeOthers`, threads of the
-// same warp besides the one that is named did it too.
+// Whether nothing orders the access `earlier` before the present access by `thread`. `maybeOthers`: other threads of the same warp besides
+// the recorded one may have made it.
 bool SharedCheck::meets(const Moment& earlier, uint32_t thread, bool maybeOthers) const {
   if (earlier.interval != interval || (earlier.thread == thread && !maybeOthers)) return false;
   return earlier.thread / laneCount != thread / laneCount || earlier.phase == phases[thread / laneCount];
@@ -33,7 +33,7 @@ void SharedCheck::noteRead(Byte& byte, uint32_t thread) const {
   } else if (byte.read.thread / laneCount != thread / laneCount) {
     byte.readers = Readers::ofMany;
   } else if (byte.readers != Readers::ofMany) {
-    // Readers of an earlier phase are ordered before this one.
+    // Reads in an earlier phase of the warp are ordered before this one.
     const bool same = byte.read.phase == phases[thread / laneCount];
     if (!same) byte.readers = Readers::one;
     if (same && byte.read.thread != thread) byte.readers = Readers::ofOneWarp;
@@ -53,19 +53,19 @@ std::optional<SharedCheck::Finding> SharedCheck::touch(Access access, uint32_t t
     const bool reads = access != Access::write && access != Access::orderedWrite;
     if (reads && !byte.written && (enabledChecks & checkUninitialized))
       return Finding{Fault::Kind::uninitializedShared,
-                     where() + " are read, and no thread of the block has written byte " + std::to_string(at),
+                     where() + " are read, but no thread of the block has written byte " + std::to_string(at),
                      {}};
     if (enabledChecks & checkRaces && !isOrdered) {
       const bool bothAtomic = access == Access::update && byte.byAtomic;
       if (!bothAtomic && !changesNothing && meets(byte.write, thread))
         return Finding{Fault::Kind::sharedRace,
                        "a race on shared memory: " + where() + (writes(access) ? " are written" : " are read") +
-                           ", which another thread has written with nothing between that orders the two",
+                           ", which another thread wrote without synchronization in between",
                        byte.write.thread};
       if (writes(access) && !changesNothing && meetsReaders(byte, thread))
         return Finding{Fault::Kind::sharedRace,
                        "a race on shared memory: " + where() +
-                           " are written, which another thread has read with nothing between that orders the two",
+                           " are written, which another thread read without synchronization in between",
                        byte.readers == Readers::one ? std::optional<uint32_t>(byte.read.thread) : std::nullopt};
     }
     if (writes(access)) {

@@ -1,13 +1,12 @@
-// Looks for two mistakes with a block's shared memory that hardware does not report: bytes that are read before any
-// thread of the block has written them, and accesses to a byte by two threads, one of them a write, that nothing
-// orders.
+// Finds two errors with a block's shared memory that hardware does not report: bytes that are read before any thread of the block has
+// written them, and unordered accesses to a byte by two threads, one of which writes.
 //
-// A block's time is cut into intervals: a barrier, a fence, a volatile, acquiring or releasing access begins the next. Two
-// threads that touch a byte in one interval race, unless they are of one warp and that warp has synchronized itself in between.
-// Anything that may order the accesses counts as ordering them: every reported race is real, but some are missed. Threads that
-// write the same value do not race, nor do atomics among themselves.
+// Time in a block is divided into intervals: a barrier, a fence, or a volatile, acquiring or releasing access begins the next one. Two
+// threads that access a byte in one interval race, unless they belong to one warp that has synchronized in between. Anything that may order
+// accesses counts as ordering them: every reported race is real, but some are missed. Threads that write the same value do not race, nor do
+// atomics with each other.
 //
-// Owned by its block and used by its host thread; it exists if the launch asks for it.
+// Owned by its block and used by its host thread; exists if the launch requests it.
 #pragma once
 
 #include <optional>
@@ -18,7 +17,7 @@
 
 namespace vgpu::emulator {
 
-// How an instruction touches memory. What is `ordered` is meant to meet other threads' accesses.
+// How an instruction accesses memory. `ordered` accesses are intended to be concurrent with others.
 enum class Access : uint8_t { read, write, update, orderedRead, orderedWrite };
 constexpr bool writes(Access access) { return access != Access::read && access != Access::orderedRead; }
 
@@ -27,19 +26,19 @@ class SharedCheck {
   struct Finding {
     Fault::Kind kind;
     std::string what;
-    std::optional<uint32_t> other;  // the thread that it races with, if it is known
+    std::optional<uint32_t> other;  // the other thread of a race, if known
   };
 
   // `checks` is Launch::checks.
   void begin(uint32_t checks, uint64_t bytes, uint32_t threads);
-  // Thread `thread` touches [offset, offset + bytes). A write that `changesNothing` is of the value that is there.
+  // Thread `thread` accesses [offset, offset + bytes). `changesNothing`: it writes the value that is already there.
   std::optional<Finding> touch(Access, uint32_t thread, uint64_t offset, uint32_t bytes, bool changesNothing = false);
-  // Everything before is ordered before everything after: in the block, or among the threads of one warp.
+  // Orders everything before this call before everything after it: in the block, or among the threads of one warp.
   void ordered() { ++interval; }
   void orderedInWarp(uint32_t warp) { ++phases[warp]; }
 
  private:
-  // When, and by whom: `phase` is of the thread's warp.
+  // Time and thread of an access; `phase` is that of the thread's warp.
   struct Moment {
     uint32_t interval = 0;  // 0: never
     uint32_t phase = 0;

@@ -25,7 +25,7 @@ const Inst* threadIndex(Warp& warp, const Inst* inst) {
   return inst + 1;
 }
 
-// A value that is the same for every lane.
+// A value that is the same for all lanes.
 template <class T, T (*Read)(Warp&)>
 const Inst* uniform(Warp& warp, const Inst* inst) {
   const T value = Read(warp);
@@ -68,7 +68,10 @@ uint32_t gridOfClusters(Warp& warp) {
 uint32_t clusterRank(Warp& warp) { return warp.block().rank(); }
 uint32_t clusterBlocks(Warp& warp) { return warp.block().grid().clusterBlocks(); }
 uint32_t isExplicitCluster(Warp& warp) { return warp.block().launch().explicitCluster ? ~0u : 0; }
-uint32_t zero(Warp&) { return 0; }
+template <uint32_t Value>
+uint32_t constant(Warp&) {
+  return Value;
+}
 uint32_t warpIndex(Warp& warp) { return warp.index(); }
 uint32_t warpsPerSm(Warp& warp) { return warp.block().launch().warpsPerSm; }
 uint32_t smIndex(Warp& warp) {
@@ -94,9 +97,9 @@ uint64_t wallClock(Warp&) {
 uint32_t wallClockLow(Warp& warp) { return static_cast<uint32_t>(wallClock(warp)); }
 uint32_t wallClockHigh(Warp& warp) { return static_cast<uint32_t>(wallClock(warp) >> 32); }
 uint32_t dynamicShared(Warp& warp) { return warp.block().launch().dynamicSharedBytes; }
-uint32_t aggregateShared(Warp& warp) { return static_cast<uint32_t>(warp.block().sharedBytes()); }
-// In units of which blocks are given it.
-uint32_t totalShared(Warp& warp) { return (aggregateShared(warp) + 127) / 128 * 128; }
+// Rounded up to the unit in which blocks get shared memory.
+uint32_t totalShared(Warp& warp) { return (static_cast<uint32_t>(warp.block().sharedBytes()) + 127) / 128 * 128; }
+uint32_t aggregateShared(Warp& warp) { return totalShared(warp) + reservedSharedBytes; }
 
 template <uint32_t (*Read)(uint32_t lane)>
 const Inst* byLane(Warp& warp, const Inst* inst) {
@@ -145,13 +148,13 @@ constexpr SpecialRow specialRows[] = {
     {"%envreg2", 4, k32<workspaceLow>},
     {"%dynamic_smem_size", 4, k32<dynamicShared>},
     {"%total_smem_size", 4, k32<totalShared>},
-    {"%aggr_smem_size", 4, k32<aggregateShared>},  // nothing is reserved beside it
-    {"%reserved_smem_offset_begin", 4, k32<zero>},
-    {"%reserved_smem_offset_end", 4, k32<zero>},
-    {"%reserved_smem_offset_cap", 4, k32<zero>},
-    {"%reserved_smem_offset_0", 4, k32<zero>},
-    {"%reserved_smem_offset_1", 4, k32<zero>},
-    // A launch without clusters is one of clusters of one block.
+    {"%aggr_smem_size", 4, k32<aggregateShared>},
+    {"%reserved_smem_offset_begin", 4, k32<constant<reservedSharedBase>>},
+    {"%reserved_smem_offset_end", 4, k32<constant<reservedSharedBase + reservedSharedBytes>>},
+    {"%reserved_smem_offset_cap", 4, k32<constant<reservedSharedBytes>>},
+    {"%reserved_smem_offset_0", 4, k32<constant<reservedSharedBase>>},
+    {"%reserved_smem_offset_1", 4, k32<constant<secondReservedArea>>},
+    // A launch without clusters counts as one with clusters of one block.
     {"%is_explicit_cluster", 4, k32<isExplicitCluster>},
     {"%clusterid.x", 4, k32<clusterIndex<0>>},
     {"%clusterid.y", 4, k32<clusterIndex<1>>},
@@ -179,7 +182,7 @@ bool inConstants(Warp& warp, uint64_t address) {
   const auto& [begin, end] = warp.block().kernel().constantRange;
   return address >= begin && address < end;
 }
-// What is nowhere else, whether there is memory or not: parameters of kernels too.
+// True for all addresses outside the other spaces, mapped or not, including kernel parameters.
 bool inGlobal(Warp& warp, uint64_t address) {
   const uint64_t window = windowOf(address);
   return window != sharedWindow && window != localWindow && !inConstants(warp, address);
@@ -198,8 +201,8 @@ bool inWindow(Warp&, uint64_t address) {
 const SpecialRow* findSpecial(std::string_view name) {
   for (const SpecialRow& row : specialRows)
     if (row.name == name) return &row;
-  // The fourth component of a vector and performance counters are zero, as is what a driver passes to itself in the others.
-  static constexpr SpecialRow zeroRow{"", 4, k32<zero>};
+  // The fourth component of a vector, performance counters, and registers that only a driver uses are zero.
+  static constexpr SpecialRow zeroRow{"", 4, k32<constant<0>>};
   if (name.ends_with(".w") && findSpecial(std::string(name.substr(0, name.size() - 1)) + "x")) return &zeroRow;
   const auto numbered = [&](std::string_view prefix) {
     return name.starts_with(prefix) && name.size() > prefix.size() && name[prefix.size()] >= '0' && name[prefix.size()] <= '9';
@@ -220,7 +223,7 @@ const Inst* isLocal(Warp& warp, const Inst* inst) { return testAddress<inWindow<
 const Inst* isParam(Warp& warp, const Inst* inst) { return testAddress<inWindow<paramWindow>>(warp, inst); }
 const Inst* isConstant(Warp& warp, const Inst* inst) { return testAddress<inConstants>(warp, inst); }
 
-// The stack grows by the most that any lane asks for, so that all lanes of an activation share its top.
+// The stack grows by the maximum over all lanes, so that the lanes of an activation have the same top.
 const Inst* allocateLocal(Warp& warp, const Inst* inst) {
   const uint64_t* bytes = warp.lanes<uint64_t>(inst->op[1]);
   uint64_t most = 0;

@@ -9,14 +9,14 @@ namespace vgpu::emulator {
 
 struct SpecialRow {
   std::string_view name;  // %tid.x
-  uint32_t bytes;         // of a lane
+  uint32_t bytes;         // of each lane
   Handler handler;        // op[0]: its value
 };
 const SpecialRow* findSpecial(std::string_view name);  // nullptr if there is none
 
 const Inst* localAddress(Warp&, const Inst*);  // op[0]; imm: offset in the function's local variables
 const Inst* isGlobal(Warp&, const Inst*);      // op[0] predicate, op[1] generic address
-const Inst* isShared(Warp&, const Inst*);  // of the block
+const Inst* isShared(Warp&, const Inst*);  // of the block's own
 const Inst* isInCluster(Warp&, const Inst*);
 const Inst* isLocal(Warp&, const Inst*);
 const Inst* isParam(Warp&, const Inst*);

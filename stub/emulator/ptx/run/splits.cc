@@ -1,4 +1,4 @@
-// Where a warp's threads part and come together: splits and joins (see warp.h).
+// Where a warp's threads diverge and reconverge: splits and joins (see warp.h).
 #include "stub/emulator/ptx/run/block.h"
 #include "stub/emulator/ptx/run/warp.h"
 
@@ -33,7 +33,7 @@ void Warp::save(const Inst* pc) {
 
 int Warp::newSplit(const Inst* pc, uint32_t mask, int32_t join, int32_t activation) {
   int index = 0;
-  while (splits[index].state != SplitState::unused) ++index;  // at most one for each lane, and one in the making
+  while (splits[index].state != SplitState::unused) ++index;  // at most one for each lane, plus one being made
   splits[index] = {SplitState::ready, pc, mask, join, activation};
   ++splitCount;
   retain(activation);
@@ -49,13 +49,13 @@ void Warp::freeSplit(int split) {
 
 int Warp::newJoin(const Inst* at, uint32_t expected, int32_t parent, int32_t activation) {
   int index = 0;
-  while (joins[index].at) ++index;  // each is expected by fewer lanes than its parent: fewer than 64 in all
+  while (joins[index].at) ++index;  // each is expected by fewer lanes than its parent, so fewer than 64 in all
   joins[index] = {at, expected, 0, parent, activation};
   retain(activation);
   return index;
 }
 
-// With every living thread in the current split nobody is left to wait for.
+// If the current split has every living thread, no join has anyone to wait for.
 void Warp::dropJoins() {
   for (Join& join : joins)
     if (join.at) {
@@ -96,7 +96,7 @@ const Inst* Warp::divergeMany(const Inst* joinAt, const Inst* const* targets, co
   int32_t join = splits[current].join;
   if (joinAt && (join < 0 || joins[join].at != joinAt || joins[join].activation != activation))
     join = newJoin(joinAt, active, join, activation);
-  retain(activation);  // while no split may be left
+  retain(activation);  // keeps the activation while it may have no split
   freeSplit(current);
   const Inst* next = nullptr;
   int first = -1;
@@ -129,7 +129,7 @@ const Inst* Warp::arrive(const Inst* joinInst) {
     freeSplit(current);
     return pickNext();
   }
-  // The last to arrive carries the others on; the outer join may be here as well, so the instruction is executed again.
+  // The last split to arrive continues for the others; the outer join may be at this instruction too, so it is executed again.
   Split& split = splits[current];
   split.mask = join.arrived;
   split.join = join.parent;
@@ -139,7 +139,7 @@ const Inst* Warp::arrive(const Inst* joinInst) {
   return joinInst;
 }
 
-// Threads that ended are expected nowhere; joins that waited for them alone go on.
+// Joins no longer expect threads that have ended; joins that waited only for those are completed.
 void Warp::shrinkJoins(uint32_t gone) {
   for (Join& join : joins) {
     if (!join.at) continue;
@@ -228,7 +228,7 @@ bool Warp::completeWarpSyncs() {
   return completed;
 }
 
-// Splits that wait for each other at one instruction of one call become one again, and execute it together.
+// Merges splits that wait for each other at one instruction of one call, so that they execute it together.
 bool Warp::merge(uint64_t key) {
   int first = -1;
   const auto waits = [&](const Split& split) { return split.state == SplitState::atWarpSync && split.syncKey == key; };
@@ -240,7 +240,7 @@ bool Warp::merge(uint64_t key) {
   Split& merged = splits[first];
   for (int i = first + 1; i < 2 * laneCount; ++i) {
     if (!waits(splits[i])) continue;
-    // They meet again at the innermost join that all of them are on the way to.
+    // The merged split's join is the innermost one that expects all of them.
     int32_t common = merged.join;
     const auto expects = [&](int32_t join) { return (joins[join].expected & splits[i].mask) == splits[i].mask; };
     while (common >= 0 && !expects(common)) common = joins[common].parent;
@@ -255,7 +255,7 @@ bool Warp::merge(uint64_t key) {
   return true;
 }
 
-// The lanes of `mask` will not come to the joins from `from` up to `until`.
+// Removes the lanes of `mask` from the joins from `from` up to `until`.
 void Warp::leaveJoins(int32_t from, int32_t until, uint32_t mask) {
   for (int32_t join = from; join >= 0 && join != until; join = joins[join].parent) joins[join].expected &= ~mask;
 }

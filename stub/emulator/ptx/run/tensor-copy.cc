@@ -20,9 +20,9 @@ class TensorCopy : public BulkLane {
     if (!readMap()) return false;
     for (uint32_t i = 0; i < map.rank; ++i) start[i] = operand<int32_t>(4 + i);
     shared = operand<uint64_t>(0);
-    if (shared % 128) return refuse("a tensor copy whose address in shared memory is no multiple of 128 bytes: " + hex(shared));
+    if (shared % 128) return refuse("a tensor copy whose address in shared memory is not a multiple of 128 bytes: " + hex(shared));
     if (form.reduction && !(reduction = findReduction(form.reduction, element.name)))
-      return refuse("a reduction that elements of this tensor do not have", Fault::Kind::illegalInstruction);
+      return refuse("a reduction that the element type of this tensor does not support", Fault::Kind::illegalInstruction);
     if (!checkPlace()) return false;
     const bool done = map.mode == TensorMap::Mode::tiled ? copyBox() : copyPixels();
     return done && complete(operand<uint64_t>(2), operand<uint32_t>(3), rows * rowBytes);
@@ -39,7 +39,7 @@ class TensorCopy : public BulkLane {
     const bool known = map.mark == TensorMap::marked && map.type < std::size(tensorElements) &&
                        map.swizzle < std::size(swizzleSpans) && map.interleave < std::size(interleavedUnits);
     if (!known || map.rank != form.rank || (form.offsets && !pixels))
-      return refuse("no tensor map of " + std::to_string(form.rank) + " dimensions, for this kind of copy, is at " +
+      return refuse("there is no tensor map of " + std::to_string(form.rank) + " dimensions for this kind of copy at " +
                         hex(operand<uint64_t>(1)),
                     Fault::Kind::illegalInstruction);
     element = tensorElements[map.type];
@@ -55,8 +55,8 @@ class TensorCopy : public BulkLane {
     return true;
   }
 
-  // A box begins at a multiple of 16 bytes of its row; what is stored does not begin before the tensor. It may pass the tensor's
-  // end.
+  // A box must begin at a multiple of 16 bytes of its row; a box that is stored must not begin before the tensor. It may extend beyond the
+  // tensor's end.
   bool checkPlace() {
     if (!isInterleaved() && start[0] * element.bytes % 16)
       return refuse("a box of a tensor that begins at byte " + std::to_string(start[0] * element.bytes) + " of a row",
@@ -69,11 +69,11 @@ class TensorCopy : public BulkLane {
   }
 
   bool isInterleaved() const { return unit != 0; }
-  // Of the dimensions whose elements are copied by themselves: all but that of a row's elements.
+  // The first dimension along which elements are copied one by one: dimension 0 is copied as a row.
   uint32_t first() const { return isInterleaved() ? 0 : 1; }
   uint64_t stride(uint32_t dimension) const { return dimension == 0 ? unit : map.strides[dimension - 1]; }
   int64_t extent(uint32_t dimension) const { return int64_t{map.lastIndex[dimension]} + 1; }
-  // Of steps other than one, as many elements as the box spans.
+  // With steps other than one, the number of elements on the steps within the box.
   uint32_t count(uint32_t dimension) const {
     if (isInterleaved() && dimension == map.rank - 2u) return 1;
     const uint32_t step = std::max<uint32_t>(map.steps[dimension], 1);
@@ -92,7 +92,7 @@ class TensorCopy : public BulkLane {
     }
   }
 
-  // Pixels follow each other through the box between the corners: along W, then H, D and the images. The offsets are a filter's.
+  // Pixels are taken in order from the box between the corners: along W, then H, D and the images. The offsets are a filter's.
   bool copyPixels() {
     const uint32_t spatial = map.rank - 2u;
     Coordinates pixel = start;
@@ -121,7 +121,7 @@ class TensorCopy : public BulkLane {
     }
     const uint64_t row = shared + uint64_t{rows++} * pitch;
     if (isInterleaved()) return move(row, address, 0, inside ? unit : 0);
-    // Elements [begin, end) of the row are the tensor's.
+    // Elements [begin, end) of the row lie in the tensor.
     const int64_t begin = inside ? std::clamp<int64_t>(-place[0], 0, map.box[0]) : map.box[0],
                   end = inside ? std::clamp<int64_t>(extent(0) - place[0], begin, map.box[0]) : map.box[0];
     address += static_cast<uint64_t>((place[0] + begin) * element.bytes);
@@ -170,14 +170,14 @@ class TensorCopy : public BulkLane {
     return true;
   }
 
-  // What lies outside is zero, or a NaN.
+  // Elements outside the tensor are zero, or a NaN.
   void fill(std::byte* values) const {
     if (!map.fillsNan) return void(std::memset(values, 0, rowBytes));
-    constexpr uint64_t nan = 0x7ff77ff77ff77ff7;  // of every type; fma.oob knows the halves
+    constexpr uint64_t nan = 0x7ff77ff77ff77ff7;  // a NaN in every type; fma.oob recognizes the halves
     for (uint32_t at = 0; at < rowBytes; at += 8) std::memcpy(values + at, &nan, 8);
   }
 
-  // Formats that are not taken as they lie there: subnormals become zeros, tf32 is rounded to its 10 bits, to nearest even.
+  // Types whose values are changed by the copy: subnormals become zeros, tf32 is rounded to 10 bits, to nearest even.
   void convert(std::byte* values, uint32_t bytes) const {
     const bool rounds = map.type == tensorTf32 || map.type == tensorTf32Flushed;
     if (!rounds && !element.flushes) return;
@@ -196,7 +196,7 @@ class TensorCopy : public BulkLane {
   Coordinates start{};
   uint64_t shared = 0;
   uint32_t rowBytes = 0, pitch = 0, rows = 0;
-  uint32_t unit = 0;  // bytes, of an interleaved tensor
+  uint32_t unit = 0;  // bytes, for an interleaved tensor
 };
 
 }  // namespace
@@ -209,7 +209,7 @@ const Inst* copyTensor(Warp& warp, const Inst* inst) {
 
 namespace {
 
-// PTX numbers element types as it likes (PTX ISA, tensormap.replace, "elemtype"); the map has the driver's numbers.
+// PTX has its own numbers for element types (PTX ISA, tensormap.replace, "elemtype"); the map has the driver's.
 constexpr uint8_t elementNumbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 11, 12};
 
 bool replace(TensorMap& map, TensorField field, uint32_t which, uint64_t value) {
@@ -253,7 +253,7 @@ const Inst* replaceTensorField(Warp& warp, const Inst* inst) {
     std::memcpy(&map, place, sizeof map);
     if (map.mark != TensorMap::marked || !replace(map, static_cast<TensorField>(inst->imm & 0xff), inst->imm >> 8, values[lane]))
       return warp.fault(Fault::Kind::illegalInstruction, inst, lane,
-                        "a field of a tensor map that cannot be " + hex(values[lane]) + ", or no tensor map");
+                        "a tensor map's field cannot be " + hex(values[lane]) + ", or it is not a tensor map");
     std::memcpy(place, &map, sizeof map);
   }
   return inst + 1;

@@ -15,7 +15,7 @@ namespace {
 
 const WideOperands& operandsOf(const Inst* inst) { return *static_cast<const WideOperands*>(inst->aux); }
 
-// The object that a lane's handle names; nullptr, after a fault, if there is none of that kind.
+// The object of a lane's handle; nullptr, after a fault, if there is none of that kind.
 const ImageView* imageOf(Warp& warp, const Inst* inst, int lane, uint64_t handle, bool surface) {
   const ImageViews* const images = warp.block().launch().images;
   const ImageView* const image = images ? images->find(handle) : nullptr;
@@ -42,7 +42,7 @@ class WarpReader : public ElementReader {
   Warp::Span span;
 };
 
-// A lane's operands, one after the other.
+// A lane's operands, read one after the other.
 struct LaneInputs {
   Warp& warp;
   const std::vector<int32_t>& slots;
@@ -68,7 +68,7 @@ Place placeOf(TextureForm form, LaneInputs& in) {
   return place;
 }
 
-// Four bits and their sign count of an offset.
+// An offset has four bits, including a sign.
 int offsetOf(uint32_t word) { return static_cast<int32_t>(word << 28) >> 28; }
 
 Channels fetch(TextureForm form, const ImageView& image, ElementReader& reader, LaneInputs& in) {
@@ -130,7 +130,7 @@ bool isInside(const SurfacePlace& place, const ElementGrid& grid, int64_t rowByt
 
 enum class Found { here, outside, failed };
 
-// Where a lane's access of a surface goes.
+// The place of a lane's surface access.
 Found locate(Warp& warp, const Inst* inst, SurfaceForm form, LaneInputs& in, bool write, std::byte*& host) {
   const ImageView* const image = imageOf(warp, inst, in.lane, in.wide(), true);
   if (!image) return Found::failed;
@@ -151,7 +151,7 @@ Found locate(Warp& warp, const Inst* inst, SurfaceForm form, LaneInputs& in, boo
   if (!isInside(place, grid, rowBytes, bytes)) {
     if (form.outside == SurfaceForm::Outside::zero) return Found::outside;
     if (form.outside == SurfaceForm::Outside::trap || rowBytes < bytes) {
-      warp.fault(Fault::Kind::illegalAddress, inst, in.lane, "an outside " + name());
+      warp.fault(Fault::Kind::illegalAddress, inst, in.lane, "an out-of-bounds " + name());
       return Found::failed;
     }
     place.x = std::clamp<int64_t>(place.x, 0, (rowBytes - bytes) / bytes * bytes);
@@ -165,7 +165,7 @@ Found locate(Warp& warp, const Inst* inst, SurfaceForm form, LaneInputs& in, boo
       host += static_cast<uint64_t>(place.x) % image->format.bytes();
       return Found::here;
     }
-    if (grid.tiles->readsZeros) return Found::outside;  // what is written there is lost
+    if (grid.tiles->readsZeros) return Found::outside;  // writes there are ignored
     warp.fault(Fault::Kind::illegalAddress, inst, in.lane, "a " + name() + ", which has no memory");
     return Found::failed;
   }
@@ -193,7 +193,7 @@ const Inst* fetchTexture(Warp& warp, const Inst* inst) {
     reader.resident = true;
     results[in.lane] = fetch(form, *image, reader, in);
     resident |= uint32_t{reader.resident} << in.lane;
-    // Reports what is there instead.
+    // Reports the fault.
     if (reader.failed && !warp.locate(inst, in.lane, *reader.failed, image->format.bytes(), 1, false)) return nullptr;
   }
   for (uint32_t left = warp.active; left; left &= left - 1)
@@ -228,7 +228,7 @@ const Inst* loadSurface(Warp& warp, const Inst* inst) {
 
 namespace {
 
-// Calls each(inputs, place) for the lanes whose place is inside the surface; the inputs behind the coordinates are left.
+// Calls each(inputs, place) for the lanes whose position lies inside the surface; the inputs after the coordinates are still unread.
 template <class F>
 const Inst* atPlaces(Warp& warp, const Inst* inst, SurfaceForm form, F each) {
   for (uint32_t left = warp.active; left; left &= left - 1) {
@@ -264,7 +264,7 @@ const Inst* reduceSurface(Warp& warp, const Inst* inst) {
 
 namespace {
 
-// OpenCL's numbers, which PTX has them from (PTX ISA, "Channel Data Type and Channel Order Fields").
+// The numbers come from OpenCL (PTX ISA, "Channel Data Type and Channel Order Fields").
 uint32_t dataTypeOf(const ImageView& image) {
   const uint32_t size = image.format.channelBytes == 1 ? 0 : image.format.channelBytes == 2 ? 1 : 2;
   switch (image.format.kind) {

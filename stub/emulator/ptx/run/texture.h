@@ -1,4 +1,4 @@
-// Texture and surface instructions: what their decoders leave for their handlers.
+// Texture and surface instructions: the data that their decoders pass to their handlers.
 #pragma once
 
 #include "stub/emulator/ptx/run/handlers.h"
@@ -6,12 +6,12 @@
 namespace vgpu::emulator {
 
 struct Geometry {
-  uint8_t axes = 0;  // of the coordinates; 0: none was named
+  uint8_t axes = 0;  // number of coordinates; 0: not given
   bool layered = false, cube = false;
 };
 
-// Inst::imm of fetchTexture. Operands: up to 4 channels (or the predicate `resident` behind them); then the handle, the
-// layer where there are layers, the coordinates, what the level is found by, and offsets in elements.
+// Inst::imm of fetchTexture. Operands: up to 4 channels (then perhaps the predicate `resident`); then the handle, the layer if there are
+// layers, the coordinates, the operands that determine the level, and offsets in elements.
 struct TextureForm {
   enum class Level : uint8_t { base, given, byGradients, gather, baseOffset, givenOffset, byGradientsOffset, gatherOffset };
   enum class Result : uint8_t { word, half, half2 };
@@ -46,7 +46,7 @@ const Inst* reduceSurface(Warp&, const Inst*);
 enum class ImageQuery : uint8_t { width, height, depth, dataType, order, normalized, layers, levels, samples, layout };
 const Inst* queryImage(Warp&, const Inst*);
 
-// istypep: op[0] a predicate, op[1] what may be a reference's address. imm: whether it is to be a surface's, and no texture's.
+// istypep: op[0] a predicate, op[1] a possible address of a reference. imm: whether to look for a surface's or a texture's.
 const Inst* isReference(Warp&, const Inst*);
 
 }  // namespace vgpu::emulator

@@ -1,8 +1,8 @@
-// Where the units of an array lie whose memory the program maps to it: elements, or blocks of them.
+// The layout of arrays to which the program maps memory: finds the place of a unit (an element, or a block of elements).
 //
-// Memory comes in tiles of 64 KiB. A level of a sparse array that spans tiles in every dimension is cut into boxes of units, a tile
-// each, x first. Anything else, the tail of small levels or an array of deferred mapping, is one row of tiles, in which the units of
-// its levels follow each other.
+// Memory is mapped in tiles of 64 KiB. A level of a sparse array that spans tiles in every dimension is divided into boxes of units, one
+// for each tile, x first. Everything else (the tail of small levels, or an array of deferred mapping) is one row of tiles, in which the
+// units of its levels follow each other.
 #pragma once
 
 #include <array>
@@ -16,13 +16,13 @@ namespace vgpu::emulator {
 
 constexpr uint64_t tileBytes = 65536;
 
-// Tiles, each somewhere or nowhere. Changed by the work of streams, in their order.
+// Tiles, with or without memory. Changed by stream work, in stream order.
 class TileMemory {
  public:
   explicit TileMemory(uint64_t count) : pieces(count), owners(count) {}
   uint64_t count() const { return pieces.size(); }
   std::byte* at(uint64_t index) const { return pieces[index].load(std::memory_order_acquire); }
-  // `owner` keeps the memory.
+  // `owner` keeps the memory alive.
   void set(uint64_t index, std::byte* memory, std::shared_ptr<const void> owner) {
     pieces[index].store(memory, std::memory_order_release);
     owners[index] = std::move(owner);
@@ -36,13 +36,13 @@ class TileMemory {
 struct TileLayout {
   std::shared_ptr<TileMemory> memory;
   uint64_t unitBytes = 1;
-  std::array<uint64_t, 3> units{1, 1, 1};  // of the level: x, y, and slices or layers
-  std::array<uint64_t, 3> tile{};          // units; 0: one row of tiles
-  uint64_t start = 0;                      // then: bytes before this level
-  uint64_t layerTiles = 0;                 // and the tiles from one layer to the next; 0: slices follow each other
-  bool readsZeros = true;                  // where there is no memory; else a fault
+  std::array<uint64_t, 3> units{1, 1, 1};  // units of the level: x, y, and slices or layers
+  std::array<uint64_t, 3> tile{};          // in units; 0: one row of tiles
+  uint64_t start = 0;                      // in that case: bytes before this level
+  uint64_t layerTiles = 0;                 // and number of tiles from one layer to the next; 0: slices follow each other
+  bool readsZeros = true;                  // reads without memory return zeros; otherwise they fault
 
-  // The unit at a place, or nullptr; and how many bytes of the row lie behind it, itself included.
+  // The unit at a position, or nullptr; and the number of bytes from there on that are contiguous in the row.
   struct Run {
     std::byte* at;
     uint64_t bytes;

@@ -1,4 +1,4 @@
-// Where a warp's addresses lead.
+// Resolves a warp's addresses.
 #include <algorithm>
 #include <cstring>
 
@@ -23,7 +23,7 @@ std::string describeWindow(Block& block, uint64_t address) {
   if (window == paramWindow) return "parameter offset " + hex(offsetIn(address));
   if (window == parameterBufferWindow) {
     const auto buffer = block.grid().launches.findBuffer(address);
-    if (!buffer) return "no parameter buffer of this grid, or one that has been launched";
+    if (!buffer) return "not a parameter buffer of this grid, or one that has already been launched";
     return "offset " + hex(address - buffer->base) + " of the " + std::to_string(buffer->bytes) + " bytes of a launch's parameters";
   }
   return block.launch().memory->describe(address);
@@ -36,15 +36,18 @@ const Warp::Span* Warp::findSpan(uint64_t address, uint64_t bytes, bool write) {
     if (address - span.base < span.bytes && bytes <= span.bytes - (address - span.base) && (span.writable || !write))
       return &span;
   Span found;
-  uint64_t readable = 0;  // if that is more than it has
+  uint64_t readable = 0;  // if more than its size
   Grid& grid = owner->grid();
   const uint64_t window = windowOf(address);
   if (window == sharedWindow) {
     const uint64_t rank = rankIn(address);
     const auto& blocks = owner->cluster().blocks;
     Block* const block = rank == ownRank ? owner : rank < blocks.size() ? blocks[rank] : nullptr;
-    if (block != nullptr) {
-      found = {address >> rankShift << rankShift, block->sharedBytes(), block->shared(), true};
+    const uint64_t base = address >> rankShift << rankShift;
+    if (block != nullptr && address - base >= reservedSharedBase) {
+      found = {base + reservedSharedBase, reservedSharedBytes, block->reservedShared(), true};
+    } else if (block != nullptr) {
+      found = {base, block->sharedBytes(), block->shared(), true};
       readable = block->readableSharedBytes();
     }
   } else if (window == paramWindow) {

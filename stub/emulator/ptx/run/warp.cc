@@ -1,4 +1,4 @@
-// A warp's frames: registers, calls, the slice.
+// A warp's frames: registers, calls, the time slice.
 #include "stub/emulator/ptx/run/warp.h"
 
 #include <cstring>
@@ -8,9 +8,9 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr int64_t sliceLength = 50000;                   // instructions before another warp or split gets its turn
-constexpr size_t mostRegisterBytes = size_t{256} << 20;  // of one warp: recursion without local memory ends here
-constexpr uint32_t callBytes = 16;                       // what a call takes of the stack beside the callee's variables
+constexpr int64_t sliceLength = 50000;                   // number of instructions before another warp or split gets its turn
+constexpr size_t mostRegisterBytes = size_t{256} << 20;  // for one warp: limits recursion without local memory
+constexpr uint32_t callBytes = 16;                       // stack bytes of a call besides the callee's variables
 
 uint64_t roundUp(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -33,7 +33,7 @@ void Warp::reset(Block& block, uint32_t index) {
 
   const Function& entry = *block.kernel().entry;
   growRegisters(entry.frameBytes);
-  // The outermost frame's constants stay from block to block of a launch.
+  // The outermost frame's constants are kept from block to block of a launch.
   if (launchSerial != block.grid().serial) {
     if (!entry.constantLanes.empty()) std::memcpy(registerBase, entry.constantLanes.data(), entry.constantLanes.size());
     launchSerial = block.grid().serial;
@@ -70,7 +70,7 @@ const Inst* Warp::sliceEnded(const Inst* following) {
   if (launch.cancelled && launch.cancelled->load(std::memory_order_relaxed)) owner->grid().stopped = true;
   save(following);
   current = -1;
-  // Who spins may wait for lanes that wait for it at a join.
+  // A spinning split may wait for lanes that wait for it at a join.
   if (mode == 1) {
     int readyCount = 0;
     for (const Split& split : splits) readyCount += split.state == SplitState::ready;
@@ -109,7 +109,7 @@ bool Warp::growLocal(uint64_t bytes) {
 
 namespace {
 
-// Copies lanes of `bytes` in all, of 4-byte words, for the lanes in `mask` alone.
+// Copies lanes of 4-byte words, `bytes` in all, only for the lanes in `mask`.
 void copyLanes(std::byte* to, const std::byte* from, uint32_t bytes, bool whole,
                const std::array<uint32_t, laneCount>& mask) {
   if (whole) {
@@ -146,7 +146,7 @@ void Warp::enterFrame(const Function& function, uint32_t frameOffset) {
       }
 }
 
-// Threads that are elsewhere may be in functions whose registers would lie otherwise in the same bytes.
+// Frames of splits in other functions use the same register file, so the end is the maximum over all activations.
 uint32_t Warp::endOfFrames() const {
   const auto endOf = [](const Activation& each) { return each.frame + each.function->frameBytes; };
   uint32_t end = endOf(activations[currentActivation]);
@@ -161,7 +161,7 @@ const Inst* Warp::call(const Inst* inst, const CallSite& site, const Function& c
     return fault(Fault::Kind::notSupported, inst, firstActive(), "a call to '" + callee.name + "': " + callee.refusal);
   if (!sameShape(site.arguments, callee.parameters) || !sameShape(site.results, callee.results))
     return fault(Fault::Kind::invalidPc, inst, firstActive(),
-                 "'" + callee.name + "' is called with arguments of another shape");
+                 "'" + callee.name + "' is called with arguments of the wrong types");
   const Activation caller = activation();
   const uint32_t frameOffset = endOfFrames();
   const uint64_t localBase = roundUp(caller.localTop, 16), localTop = localBase + callee.localBytes + callBytes;

@@ -1,8 +1,8 @@
 // A warp: 32 threads, their registers and program counters.
 //
-// Threads that run together form a split. A branch whose lanes disagree makes two splits and a join: the place, the immediate
-// post-dominator of the branch, where they wait for each other and become one again. Waiting there is not guaranteed: if the others
-// spin or block, the waiting ones continue (independent thread scheduling).
+// Threads that run together form a split. If the lanes of a branch disagree, it makes two splits and a join: the immediate post-dominator
+// of the branch, where they wait for each other and are merged again. That wait is not guaranteed: if the others spin or block, the waiting
+// ones continue (independent thread scheduling).
 //
 // Owned by its block and used by one host thread at a time.
 #pragma once
@@ -20,7 +20,7 @@ namespace vgpu::emulator {
 
 class Block;
 
-// One call of a function by the threads of one split; splits of that call share it.
+// One call of a function by the threads of one split; further splits of that call share it.
 struct Activation {
   const Function* function = nullptr;
   const Inst* back = nullptr;  // the call instruction
@@ -40,10 +40,10 @@ struct Split {
   uint32_t mask = 0;
   int32_t join = -1;
   int32_t activation = -1;
-  uint64_t syncKey = 0;  // of atWarpSync: the instruction's kind and its member mask
+  uint64_t syncKey = 0;  // for atWarpSync: the instruction's kind and its member mask
   uint32_t syncMask = 0;
   const WarpSync* sync = nullptr;
-  int barrier = 0;  // of atBarrier
+  int barrier = 0;  // for atBarrier
 };
 
 struct Join {
@@ -53,7 +53,7 @@ struct Join {
   int32_t activation = -1;
 };
 
-// A collective among lanes that may stand at different instructions: everyone leaves a value, then everyone takes.
+// A collective among lanes that may be at different instructions: all leave a value, then all take their results.
 struct WarpSync {
   void (*leave)(Warp&, const Inst*);
   void (*take)(Warp&, const Inst*, uint32_t members);
@@ -61,16 +61,17 @@ struct WarpSync {
 
 class Warp : public LaneFrame {
  public:
-  // ---- what handlers read and write at every instruction
-  uint32_t mode = 0;    // index into Inst::run: 1 if some living lane is not active
+  // ---- state that handlers use at every instruction
+  uint32_t mode = 0;    // index into Inst::run: 1 if some living lane is inactive
   uint32_t active = 0;  // lanes that execute now
   int64_t budget = 0;   // instructions left in this slice
-  std::array<uint32_t, 16> arrivedApart{};  // at each barrier of the block: lanes that have come without the others of the warp
+  const std::byte* polled = nullptr;  // the address of the last volatile or ordered load
+  std::array<uint32_t, 16> arrivedApart{};  // at each barrier of the block: lanes that have arrived separately from the rest of the warp
   uint32_t arrivedAtCluster = 0;  // lanes that have arrived in this phase of the cluster's barrier
-  alignas(64) std::array<uint32_t, laneCount> laneMask{};  // `active`, spread: valid in mode 1
+  alignas(64) std::array<uint32_t, laneCount> laneMask{};  // `active`, one word for each lane: valid in mode 1
 
   void reset(Block& block, uint32_t index);
-  // Runs until every split waits, ends, or the slice is used up.
+  // Runs until every split waits or ends, or until the slice is used up.
   void run();
   bool finished() const { return living == 0; }
   bool ready();
@@ -98,15 +99,15 @@ class Warp : public LaneFrame {
     std::byte* host = nullptr;
     bool writable = false;
   };
-  // The region that holds [address, address + bytes), of any window but local; nullptr if none does.
+  // The region that contains [address, address + bytes), in any window except local; nullptr if there is none.
   const Span* findSpan(uint64_t address, uint64_t bytes, bool write);
-  // Where `lane` finds a generic address; nullptr, after a fault, if it may not.
+  // The place of a generic address for `lane`; nullptr, after a fault, if the access is not allowed.
   std::byte* locate(const Inst*, int lane, uint64_t address, uint32_t bytes, uint32_t align, bool write);
-  // The same, and the launch's checks of shared memory are done: what instructions use that resolve() does not serve.
+  // Like locate(), with the launch's checks of shared memory: for instructions that do not use resolve().
   std::byte* access(const Inst*, int lane, uint64_t address, uint32_t bytes, uint32_t align, Access);
-  // Tells the block's check that `lane` touches `bytes` at `place`, if that is shared memory. False after a fault.
+  // Reports to the block's check that `lane` accesses `bytes` at `place`, if that is shared memory. False after a fault.
   bool check(const Inst*, int lane, const std::byte* place, uint32_t bytes, Access, const void* written = nullptr);
-  // The host address of a lane's local memory; grows it up to the stack's limit.
+  // The host address of a lane's local memory. growLocal() enlarges it up to the stack's limit.
   std::byte* local(int lane) { return localMemory.data() + size_t{localStride} * lane; }
   uint32_t localBytes() const { return localStride; }
   bool growLocal(uint64_t bytes);
@@ -125,7 +126,7 @@ class Warp : public LaneFrame {
   int firstActive() const { return __builtin_ctz(active); }
   std::array<uint32_t, 3> threadAt(uint32_t linear) const;
 
-  std::array<uint64_t, laneCount> exchange{};  // what WarpSync::leave left
+  std::array<uint64_t, laneCount> exchange{};  // values left by WarpSync::leave
   std::array<uint32_t, laneCount> exchangeFlags{};
 
  private:
@@ -137,8 +138,8 @@ class Warp : public LaneFrame {
   void deliver(uint64_t key, uint32_t members);
   bool merge(uint64_t key);
   void leaveJoins(int32_t from, int32_t until, uint32_t mask);
-  // The split that ran last, if there is no other and no join waits for it: most warps are so, and nothing else need be looked
-  // at.
+  // The split that ran last, if it is the only one and no join waits for it. This is the common case, in which nothing else must be
+  // checked.
   Split* alone() {
     if (splitCount != 1 || last < 0) return nullptr;
     Split& split = splits[static_cast<size_t>(last)];
@@ -161,17 +162,17 @@ class Warp : public LaneFrame {
   uint32_t number = 0;
   uint32_t living = 0;
   int32_t current = -1;
-  int32_t last = -1;  // the split that ran last: the others come first
+  int32_t last = -1;  // the split that ran last; the others run before it
   int32_t currentActivation = -1;
   uint64_t executed = 0;
   std::array<Split, 2 * laneCount> splits;
-  int splitCount = 0;  // that are not unused
+  int splitCount = 0;  // number of splits in use
   std::array<Join, 2 * laneCount> joins;
   std::vector<Activation> activations;
   std::vector<int32_t> freeActivations;
   std::vector<std::byte> registers;
   std::byte* registerBase = nullptr;
-  uint64_t launchSerial = 0;  // the launch whose constants lie in the outermost frame
+  uint64_t launchSerial = 0;  // the launch whose constants are in the outermost frame
   std::vector<std::byte> localMemory;
   uint32_t localStride = 0;
   std::array<Span, 4> spans;

@@ -10,28 +10,28 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr uint32_t warpgroupKind = 7;  // a kind of WarpSync, after that of matrix.cc
+constexpr uint32_t warpgroupKind = 7;  // a kind of WarpSync, after the one in matrix.cc
 constexpr uint32_t rowsOfWarp = 16, rowsOfGroup = 64;
 constexpr uint32_t mostColumns = 256, mostDepth = 256;
 
 const WideOperands& operandsOf(const Inst* inst) { return *static_cast<const WideOperands*>(inst->aux); }
 
-// PTX ISA, "Matrix Descriptor Format": where a matrix lies in shared memory, in units of 16 bytes.
+// PTX ISA, "Matrix Descriptor Format": the layout of a matrix in shared memory, in units of 16 bytes.
 struct Descriptor {
   uint32_t start, leading, stride;  // bytes
   uint32_t unitsPerRow;             // 1: not swizzled; 2, 4 or 8: a row of 32, 64 or 128 bytes
-  uint32_t baseRow;                 // of the swizzle's pattern
+  uint32_t baseRow;                 // of the swizzle pattern
 
   explicit Descriptor(uint64_t bits)
       : start(field(bits, 0)), leading(field(bits, 16)), stride(field(bits, 32)), baseRow(bits >> 49 & 7) {
     constexpr uint32_t units[] = {1, 8, 4, 2};
     unitsPerRow = units[bits >> 62];
   }
-  // Unit `unit` along k of row `row`, where rows are those of M or N and k is the major dimension.
+  // The offset of unit `unit` along k in row `row` (of M or N), if k is the major dimension.
   uint32_t alongDepth(uint32_t row, uint32_t unit) const {
     return place(row % 8 * unitsPerRow * 16 + row / 8 * stride + unit % unitsPerRow * 16 + unit / unitsPerRow * leading);
   }
-  // Unit `unit` along M or N at depth `k`, where M or N is the major dimension.
+  // The offset of unit `unit` along M or N at depth `k`, if M or N is the major dimension.
   uint32_t acrossDepth(uint32_t unit, uint32_t k) const {
     const uint32_t outer = unitsPerRow == 1 ? stride : leading, deeper = unitsPerRow == 1 ? leading : stride;
     return place(unit % unitsPerRow * 16 + unit / unitsPerRow * outer + k % 8 * unitsPerRow * 16 + k / 8 * deeper);
@@ -39,14 +39,14 @@ struct Descriptor {
 
  private:
   static uint32_t field(uint64_t bits, int at) { return static_cast<uint32_t>(bits >> at & 0x3fff) << 4; }
-  // The swizzle exchanges units of a row by the number of the row, which is in the address's bits from 7 on.
+  // The swizzle exchanges units of a row by the row's number, which is in the address bits from 7 on.
   uint32_t place(uint32_t offset) const {
     const uint32_t address = start + offset;
     return address ^ ((((address >> 7) - baseRow) & (unitsPerRow - 1)) << 4);
   }
 };
 
-// Where the element of a row at a depth goes: base[row * perRow + depth * perDepth].
+// The element of a row at a depth goes to base[row * perRow + depth * perDepth].
 struct Target {
   double* base;
   size_t perRow, perDepth;
@@ -147,7 +147,7 @@ class Multiplication {
   void expand() {
     const uint32_t metadata = flag(aInRegisters) ? rowsOfWarp * stored / laneCount / perRegister(form.a) : 1;
     double row[mostDepth];
-    for (uint32_t r = rowsOfGroup; r-- > 0;) {  // the last first: rows grow in place
+    for (uint32_t r = rowsOfGroup; r-- > 0;) {  // last row first, because rows grow in place
       const uint32_t* const words = lanesOf<uint32_t>(r / rowsOfWarp, aOperands[metadata]);
       std::copy_n(product->a + r * stored, stored, row);
       expandSparseRow(form.a, row, product->a + r * form.k, form.k, words, form.selector, r % rowsOfWarp);
@@ -182,16 +182,16 @@ const Inst* multiplyWarpgroup(Warp& warp, const Inst* inst) {
                                    [](Warp& of, const Inst* at, uint32_t) {
                                      refuse(of, at, "a matrix instruction that not all threads of the warp execute");
                                    }};
-  if (warp.live() != ~0u) return refuse(warp, inst, "a warpgroup's instruction in a warp that is not whole");
+  if (warp.live() != ~0u) return refuse(warp, inst, "a warpgroup instruction in a warp with fewer than 32 live threads");
   if (warp.active != ~0u) {
     const Inst* const next = warp.warpSync(inst, parted, warpgroupKind, ~0u);
     return warp.block().grid().stopped ? nullptr : next;
   }
   const uint32_t index = warp.index() / warpgroupWarps, member = warp.index() % warpgroupWarps;
   if ((index + 1) * warpgroupWarps * laneCount > warp.block().threads())
-    return refuse(warp, inst, "a warpgroup's instruction in a block whose last four warps are not complete");
+    return refuse(warp, inst, "a warpgroup instruction in a block whose last warpgroup has fewer than four warps");
   Warpgroup& group = warp.block().warpgroup(index);
-  if (group.at && group.at != inst) return refuse(warp, inst, "a warpgroup's warps execute different matrix instructions");
+  if (group.at && group.at != inst) return refuse(warp, inst, "the warps of a warpgroup execute different matrix instructions");
   group.at = inst;
   group.arrived |= 1u << member;
   group.frames[member] = warp.frame;

@@ -1,7 +1,7 @@
-// wgmma.mma_async: a matrix product of four warps, whose B and perhaps A lie in shared memory.
+// wgmma.mma_async: a matrix product by four warps; B and perhaps A lie in shared memory.
 //
-// It is executed, as a whole, when the last of the four warps arrives at it; so waiting for a group of them does nothing. The
-// operands are then read, which a program must not change before it has waited. Sums are made as matrix-values.h says.
+// The whole product is computed when the last of the four warps arrives, so waiting for a group of them does nothing. The operands are read
+// then; a program must not change them before it has waited. Sums as in matrix-values.h.
 #pragma once
 
 #include <bit>
@@ -14,7 +14,7 @@ struct WarpgroupForm {
   uint16_t n, k;
   Element a : 4, b : 4, d : 4, unused : 4;
   uint8_t flags;     // below
-  uint8_t selector;  // of a sparse A
+  uint8_t selector;  // for a sparse A
 };
 constexpr uint8_t aInRegisters = 1, aTransposed = 2, bTransposed = 4, aNegated = 8, bNegated = 16, sumSaturates = 32,
                   aSparse = 64;

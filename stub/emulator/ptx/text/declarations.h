@@ -1,4 +1,4 @@
-// What a module's text declares, before any body is looked at. Views point into the module's text.
+// The declarations in a module's text, found without parsing bodies. Views point into the module's text.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ struct VariableDecl {
   uint64_t bytes = 0;
   uint32_t align = 1;
   bool isExtern = false, isWeak = false, isVisible = false, managed = false, unsizedArray = false;
-  std::vector<std::byte> initial;  // shorter than `bytes` where the rest is zero
+  std::vector<std::byte> initial;  // shorter than `bytes` if the rest is zero
   std::vector<Relocation> relocations;
   int line = 0;
 };
@@ -54,7 +54,8 @@ struct FunctionDecl {
   std::vector<ParameterDecl> parameters, results;
   std::string_view body;
   int line = 0, bodyLine = 0;
-  uint32_t maxThreads = 0;
+  uint32_t maxThreads = 0;                        // .maxntid, .reqntid; 0: none
+  uint32_t mostRegisters = 0, blocksAtOnce = 0;  // .maxnreg, .minnctapersm; 0: none
   std::array<uint32_t, 3> cluster{};  // .reqnctapercluster; zeros: none
   bool explicitCluster = false;
   std::vector<VariableDecl> statics;  // .global and .const declared inside the body
@@ -74,15 +75,14 @@ struct Declarations {
 Declarations scan(std::string_view text);
 
 class Lexer;
-// A variable declaration from its state space's word on (`.global`, read already) to its `;`. Several declarators give
-// several variables.
+// Parses a variable declaration after its state space (`.global`, already read) up to its `;`. Several declarators give several variables.
 std::vector<VariableDecl> parseVariables(Lexer&, Space, int line);
-// `= …` of a variable whose type and size are known.
+// Parses `= …` for a variable with known type and size.
 void parseInitializer(Lexer&, VariableDecl&);
 std::optional<Space> findSpace(std::string_view word);  // ".global" and so on
-// Formal parameters, from behind their `(` to their `)`.
+// Parses formal parameters, after their `(` up to their `)`.
 std::vector<ParameterDecl> parseParameters(Lexer&);
-// A whole number as PTX writes it, or an expression over such numbers.
+// Parses an integer in PTX's notation, or an expression over integers.
 uint64_t parseConstant(Lexer&);
 
 }  // namespace vgpu::emulator

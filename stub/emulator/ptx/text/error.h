@@ -1,4 +1,4 @@
-// What is wrong with a PTX text.
+// Errors in PTX text.
 #pragma once
 
 #include <stdexcept>
@@ -6,7 +6,7 @@
 
 namespace vgpu::emulator {
 
-// Why a module was refused. `line` counts from 1 in the PTX text; 0 if no line applies.
+// The reason why a module was refused. `line` counts from 1 in the PTX text; 0 if no line applies.
 struct PtxError : std::runtime_error {
   enum class Kind { invalid, unsupported, unresolved };
   PtxError(Kind kind, int line, std::string message);

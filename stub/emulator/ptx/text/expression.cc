@@ -1,4 +1,4 @@
-// Constant expressions over whole numbers (PTX ISA, "Constant Expressions"): 64-bit, with C's precedence and signedness.
+// Constant expressions over integers (PTX ISA, "Constant Expressions"): 64-bit, with C's precedence and signedness.
 #include <limits>
 
 #include "stub/emulator/ptx/text/declarations.h"
@@ -8,9 +8,9 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr int deepestNesting = 64;  // hostile text nests parentheses without end
+constexpr int deepestNesting = 64;  // hostile text may nest parentheses without end
 
-// A literal is signed unless it is too large or ends in U, and so is what is computed of signed ones, with exceptions.
+// A literal is signed unless it is too large or ends in U; an operation on signed operands is signed, with exceptions.
 struct Constant {
   uint64_t bits;
   bool isUnsigned = false;
@@ -20,7 +20,7 @@ struct Operator {
   std::string_view text;
   int precedence;
   uint64_t (*apply)(uint64_t, uint64_t);
-  uint64_t (*applySigned)(int64_t, int64_t) = nullptr;  // if it is not the same
+  uint64_t (*applySigned)(int64_t, int64_t) = nullptr;  // if it differs for signed operands
   enum class Result { common, isSigned, isUnsigned } result = Result::common;
 };
 
@@ -71,7 +71,7 @@ const Operator operators[] = {
 };
 
 Constant applied(const Operator& found, Constant a, Constant b) {
-  const bool shifts = found.precedence == 8;  // of which the left operand's type counts
+  const bool shifts = found.precedence == 8;  // for shifts only the left operand's type matters
   const bool isUnsigned = a.isUnsigned || (b.isUnsigned && !shifts);
   const uint64_t bits = isUnsigned || !found.applySigned
                             ? found.apply(a.bits, b.bits)

@@ -18,7 +18,7 @@ void Image::layOutVariables(Space space) {
   for (size_t i = 0; i < declarations.variables.size(); ++i) {
     const VariableDecl& decl = declarations.variables[i];
     if (decl.space != space) continue;
-    if (declarations.variableIndex.at(decl.name) != i) continue;  // another declaration of the name holds it
+    if (declarations.variableIndex.at(decl.name) != i) continue;  // another declaration of the name has the memory
     if (decl.isExtern)
       throw PtxError(PtxError::Kind::unresolved, decl.line, "variable '" + decl.name + "' is declared but not defined");
     const Layout layout = layOut(decl);

@@ -1,6 +1,6 @@
 // A module's image: its variables with their initial values.
 //
-// Every variable is placed by itself, as drivers do, but .const ones together, and managed ones.
+// Each variable is a section of its own, as in drivers, except that all .const variables form one, and all managed ones.
 #pragma once
 
 #include <map>
@@ -15,23 +15,23 @@ namespace vgpu::emulator {
 
 class Image {
  public:
-  // Lays out. Throws PtxError where a variable or an initialiser names what the module does not define.
+  // Computes the layout. Throws PtxError if a variable or an initialiser names something that the module does not define.
   explicit Image(const Declarations&);
 
   const std::vector<Variable>& variables() const { return moduleVariables; }
   std::span<const Section> sections() const { return imageSections; }
   uint64_t constantBytes() const { return constants ? imageSections[*constants].bytes : 0; }
 
-  // Puts section i at places[i] and writes the initial values. Addresses are known from then on.
+  // Places section i at places[i] and writes the initial values. Afterwards addresses are known.
   void place(std::span<const SectionPlace> places);
   bool isPlaced() const { return placed; }
   uint64_t addressOf(const Variable& variable) const { return placedAt[variable.section].base + variable.offset; }
   uint64_t variableAddress(std::string_view name) const;
-  // The address of a variable inside a function, of several in its blocks the one with `number`, in the order of the text.
+  // The address of a variable inside a function; `number` selects among several with that name in its blocks, in text order.
   std::optional<uint64_t> findStatic(const FunctionDecl&, std::string_view name, Space, size_t number) const;
-  // A small number, as on hardware: nothing lies there.
+  // A small number, as on hardware; no memory lies there.
   uint64_t functionAddress(const FunctionDecl&) const;
-  const FunctionDecl* functionAt(uint64_t address) const;  // nullptr if it is of none
+  const FunctionDecl* functionAt(uint64_t address) const;  // nullptr if it is no function's
   // [begin, end) of .const variables.
   std::pair<uint64_t, uint64_t> constantRange() const;
 

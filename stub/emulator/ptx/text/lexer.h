@@ -1,4 +1,4 @@
-// Words of PTX text. A Lexer is a small value: copy it to look ahead.
+// Tokens of PTX text. A Lexer is a small value: copy it to look ahead.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace vgpu::emulator {
 struct Token {
   enum class Kind : uint8_t { end, word, number, string, punctuation };
   Kind kind = Kind::end;
-  std::string_view text;  // a string's text is without its quotes
+  std::string_view text;  // a string's text has no quotes
   int line = 0;
 
   bool is(std::string_view what) const { return text == what && kind != Kind::string; }
@@ -30,9 +30,9 @@ class Lexer {
   Token expectWord(std::string_view what);
   bool atEnd() const { return peek().kind == Token::Kind::end; }
 
-  // Drops what is left of the line that `token` stands on: `.loc` and `.file` end with their line.
+  // Skips the rest of the line on which `token` stands: `.loc` and `.file` end with their line.
   void skipLine(const Token& token);
-  // The text up to the brace that closes the block whose `{` was just read; the closing brace is consumed.
+  // The text up to the brace that closes the block whose `{` was just read; consumes the closing brace.
   std::string_view skipBlock();
 
   int line() const { return currentLine; }

@@ -1,4 +1,4 @@
-// Numbers as PTX writes them.
+// Numbers in PTX's notation.
 #pragma once
 
 #include <cstdint>

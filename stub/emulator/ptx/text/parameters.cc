@@ -1,4 +1,4 @@
-// Lists of formal parameters: of kernels, functions and prototypes.
+// Lists of formal parameters, for kernels, functions and prototypes.
 #include <algorithm>
 
 #include "stub/emulator/ptx/text/declarations.h"
@@ -26,7 +26,7 @@ ParameterDecl parseParameter(Lexer& lexer, Space space) {
     } else if (const auto type = findType(token.text.substr(1))) {
       parameter.type = *type;
       parameter.bytes = sizeOf(*type);
-    }  // .ptr, .global, .space and the like say what a pointer points to
+    }  // .ptr, .global, .space and similar words describe what a pointer points to
   }
   if (token.kind != Token::Kind::word || parameter.type == Type::none)
     throw PtxError(PtxError::Kind::invalid, token.line, "expected a parameter's type and name");

@@ -1,4 +1,4 @@
-// One pass over a module's text: every declaration, and for each function where its body begins and ends.
+// One pass over a module's text: finds every declaration, and for each function the beginning and end of its body.
 #include <charconv>
 
 #include "stub/emulator/ptx/text/declarations.h"
@@ -38,7 +38,7 @@ class Scanner {
       const Token size = lexer.next();
       if (!size.is("64"))
         throw PtxError(PtxError::Kind::unsupported, size.line,
-                       ".address_size " + std::string(size.text) + ": only 64 is known");
+                       ".address_size " + std::string(size.text) + ": only 64 is supported");
       return;
     }
     if (token.is(".pragma")) return skipStatement();
@@ -151,6 +151,8 @@ class Scanner {
       while (lexer.accept(",")) threads *= parseConstant(lexer);
       decl.maxThreads = static_cast<uint32_t>(std::min<uint64_t>(threads, 1024));
     }
+    if (token.is(".maxnreg")) decl.mostRegisters = static_cast<uint32_t>(std::min<uint64_t>(parseConstant(lexer), 255));
+    if (token.is(".minnctapersm")) decl.blocksAtOnce = static_cast<uint32_t>(std::min<uint64_t>(parseConstant(lexer), 64));
     if (token.is(".pragma")) skipStatement();
     if (token.is(".explicitcluster")) decl.explicitCluster = true;
     if (token.is(".reqnctapercluster")) {
@@ -160,11 +162,11 @@ class Scanner {
         if (axis < 3) decl.cluster[axis++] = static_cast<uint32_t>(std::max<uint64_t>(1, parseConstant(lexer)));
       } while (lexer.accept(","));
     }
-    // The others (.minnctapersm, .maxnreg, .noreturn, …) advise a compiler and change nothing that can be observed.
+    // The others (.noreturn, …) are hints for a compiler and have no observable effect.
   }
 
-  // Finds .global and .const declarations inside a body: they belong to the image, which is laid out before any body
-  // is parsed. Only a word at the beginning of a statement can be one.
+  // Finds .global and .const declarations inside a body: they belong to the image, which is laid out before any body is parsed. Only a word
+  // at the beginning of a statement can be a declaration.
   void statics(FunctionDecl& decl) {
     for (std::string_view word : {".global", ".const"}) {
       for (size_t at = decl.body.find(word); at != std::string_view::npos; at = decl.body.find(word, at + 1)) {
@@ -182,7 +184,7 @@ class Scanner {
     }
   }
 
-  // Definitions win over declarations of the same name, strong ones over weak ones.
+  // Definitions are preferred to declarations of the same name, strong ones to weak ones.
   void index() {
     for (size_t i = 0; i < found.variables.size(); ++i) {
       auto [entry, added] = found.variableIndex.emplace(found.variables[i].name, i);

@@ -1,4 +1,4 @@
-// A module's variables and the sections of its image, as the device sees them.
+// A module's variables and the sections of its image.
 #pragma once
 
 #include <cstddef>
@@ -11,20 +11,20 @@ namespace vgpu::emulator {
 
 enum class VariableSpace { global, constant };
 
-// A part of the image that lies in one piece: a variable, or several.
+// A contiguous part of the image: one variable, or several.
 struct Section {
   uint64_t bytes = 0, align = 1;
   bool managed = false;
 };
 
-// Where a section is: its device address, and where this process sees it. `hasValues`: another module has put the initial ones there.
+// The place of a section: its device address, and its address in this process. `hasValues`: another module has written the initial values.
 struct SectionPlace {
   uint64_t base = 0;
   std::byte* host = nullptr;
   bool hasValues = false;
 };
 
-// A module variable as the program names it: `bytes` at `offset` of its section.
+// A module variable: `bytes` at `offset` of its section.
 struct Variable {
   std::string name;
   VariableSpace space;

@@ -1,7 +1,10 @@
 #include "stub/emulator/ptx/text/statement.h"
 
+#include <algorithm>
+
 #include "stub/emulator/ptx/text/declarations.h"
 #include "stub/emulator/ptx/text/number.h"
+#include "stub/emulator/ptx/text/types.h"
 
 namespace vgpu::emulator {
 namespace {
@@ -12,7 +15,7 @@ class OperandParser {
  public:
   explicit OperandParser(Lexer& lexer) : lexer(lexer) {}
 
-  // `isCall`: a parenthesis begins a list, whatever comes behind it.
+  // `isCall`: a parenthesis begins a list, whatever follows it.
   Operand parse(int depth = 0, bool isCall = false) {
     const Token token = lexer.peek();
     if (depth > deepestNesting) throw PtxError(PtxError::Kind::invalid, token.line, "operands nested too deep");
@@ -92,7 +95,7 @@ class OperandParser {
     return operand;
   }
 
-  // Behind the `|`: a second result.
+  // After the `|`: a second result.
   Operand paired(const Operand& first) {
     Operand pair;
     pair.kind = Operand::Kind::pair;
@@ -125,7 +128,7 @@ class OperandParser {
     if (isFloatNumber(token)) {
       operand.isFloat = true;
       operand.token = token;
-      parseFloat(token);  // refuses what is malformed
+      parseFloat(token);  // refuses malformed numbers
       lexer = ahead;
     } else {
       operand.minus = false;
@@ -147,6 +150,19 @@ std::vector<std::string_view> split(std::string_view opcode) {
   }
 }
 
+// ptxas also takes the modifiers of arithmetic behind the type, as NVIDIA's headers write `lg2.approx.f32.ftz`: they are moved before
+// it. Video instructions have theirs there.
+void orderModifiers(std::vector<std::string_view>& parts) {
+  if (parts[0].starts_with('v')) return;
+  const auto isModifier = [](std::string_view part) {
+    for (const std::string_view each : {"rn", "rz", "rm", "rp", "approx", "full", "ftz", "sat"})
+      if (part == each) return true;
+    return false;
+  };
+  const auto type = std::find_if(parts.begin() + 1, parts.end(), [](std::string_view part) { return findType(part).has_value(); });
+  std::stable_partition(type, parts.end(), isModifier);
+}
+
 }  // namespace
 
 bool Statement::has(std::string_view part) const {
@@ -165,6 +181,7 @@ Statement parseStatement(Lexer& lexer) {
   statement.line = opcode.line;
   statement.opcode = opcode.text;
   statement.parts = split(opcode.text);
+  orderModifiers(statement.parts);
   while (!lexer.accept(";")) {
     statement.operands.push_back(OperandParser(lexer).parse(0, statement.parts[0] == "call"));
     if (!lexer.accept(",") && !lexer.peek().is(";") && !lexer.peek().is("(") && statement.parts[0] != "call")

@@ -1,4 +1,4 @@
-// One PTX instruction as written.
+// One PTX instruction in text form.
 #pragma once
 
 #include <string_view>
@@ -12,9 +12,9 @@ struct Operand {
   enum class Kind : uint8_t { name, number, memory, vector, list, pair };
   Kind kind = Kind::name;
   bool negated = false;   // !p
-  bool minus = false;     // a floating number's sign; -r of a register
-  bool isFloat = false;   // of number: `token` holds it; otherwise `whole` does
-  std::string_view name;  // of name, and of memory's base where that is one
+  bool minus = false;     // sign of a floating-point number; -r for a register
+  bool isFloat = false;   // of number: `token` holds it; otherwise `whole`
+  std::string_view name;  // of name, and of memory if the base is a name
   Token token;
   uint64_t whole = 0;
   int64_t offset = 0;          // name + offset; [base + offset]

@@ -35,15 +35,15 @@ enum class Type : uint8_t {
   surfref
 };
 
-// `name` without its dot; nothing if it names no type.
+// The type `name`, without its dot; nothing if there is none.
 std::optional<Type> findType(std::string_view name);
 std::string_view nameOf(Type);
 uint32_t sizeOf(Type);  // bytes in memory; 0 for pred
 bool isSigned(Type);
-bool isFloat(Type);  // f32 and f64: types whose literals are written as numbers with a point
+bool isFloat(Type);  // f32 and f64: types whose literals may have a point
 bool isReference(Type);  // texref, samplerref and surfref
 
-// Bytes a register of this type takes for one lane: 4, 8 or 16.
+// Bytes of a register of this type for one lane: 4, 8 or 16.
 uint32_t registerBytes(Type);
 
 }  // namespace vgpu::emulator

@@ -47,7 +47,7 @@ DeclarationType parseType(Lexer& lexer) {
   return found;
 }
 
-// The value of one element; an address becomes a relocation.
+// Parses the value of one element; an address becomes a relocation.
 class ElementParser {
  public:
   ElementParser(Lexer& lexer, VariableDecl& variable)
@@ -90,7 +90,7 @@ class ElementParser {
   }
 
  private:
-  // A whole number may initialise a float: it is that number, not its bits.
+  // An integer initialiser for a float is its value, not its bits.
   void storeWhole(uint64_t value) {
     const auto number = static_cast<double>(static_cast<int64_t>(value));
     if (variable.type == Type::f64)
@@ -145,7 +145,7 @@ class ElementParser {
   int depth = 0;
 };
 
-// `[4][3]` or `[]`; the count of elements, 0 for an array without a size.
+// `[4][3]` or `[]`; returns the number of elements, 0 for an array without size.
 uint64_t parseDimensions(Lexer& lexer, VariableDecl& variable) {
   uint64_t count = 1;
   while (lexer.accept("[")) {
@@ -166,7 +166,7 @@ uint64_t parseDimensions(Lexer& lexer, VariableDecl& variable) {
 
 void parseInitializer(Lexer& lexer, VariableDecl& variable) {
   if (variable.unsizedArray && variable.bytes == 0) {
-    // The size is the count of initial values: parse with room for all of them, then trim.
+    // The size is the number of initial values: parses with room for the maximum, then trims.
     variable.bytes = mostInitialBytes;
     lexer.expect("{");
     ElementParser elements(lexer, variable);
