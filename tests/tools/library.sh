@@ -101,6 +101,17 @@ endsCleanly() {
   [ "$code" = 0 ] || fail "vgpud $1 ended with code $code"
 }
 
+# killNode NAME: by SIGKILL. A process that it was about to start has its sockets and locks until that executes another program.
+killNode() {
+  kill -KILL "${daemon[$1]}"
+  waitUntil ended "${daemon[$1]}"
+  waitUntil noneIsStarting
+}
+noneIsStarting() {
+  local pid
+  for pid in $(processesOfRun vgpud); do [[ " ${daemon[*]} " == *" $pid "* ]] || return 1; done
+}
+
 ctl() {
   local node=$1 seconds=$limit
   shift

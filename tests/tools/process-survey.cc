@@ -269,6 +269,14 @@ TEST_CASE("an id that a process or a thread has is not free") {
   requireFreeIds(part);
 }
 
+TEST_CASE("if several ids are not free the process is named, also if its threads have smaller ones because ids have begun again") {
+  Child thread, process;
+  ProcessPart part;
+  part.pid = process.pid;
+  part.threads = {thread.pid, process.pid};
+  CHECK(refusal([&] { requireFreeIds(part); }).starts_with("process id " + std::to_string(process.pid) + " of the saved process"));
+}
+
 TEST_CASE("facts of a process are read whatever characters its name has") {
   CHECK(factsOf(getpid()).parent == getppid());
   CHECK(factsOf(getpid()).session == getsid(0));
