@@ -113,7 +113,7 @@ TEST_CASE("a table that belongs to no kind is refused by name") {
   };
   CHECK(refusal([](auto&) {}) == "");
   refused([](auto& state) { state["graphs"] = nlohmann::json::array(); }, "state graphs: this build does not know this kind of objects");
-  refused([](auto& state) { state["streams"] = nlohmann::json::array(); }, "state streams: objects of a kind");
+  refused([](auto& state) { state["streams"] = nlohmann::json::array(); }, "state streams: this build does not know this kind");
   refused([](auto& state) { state.erase("arrays"); }, "state arrays is missing");
   refused([](auto& state) { state["modules"][1][3] = 2; }, "state modules: row 1 is invalid");
   refused([](auto& state) { state["blocks"][0][1] = 0x2000'0000'0000; }, "state blocks: row 0 is invalid");

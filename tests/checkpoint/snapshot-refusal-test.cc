@@ -153,7 +153,7 @@ TEST_CASE("images that no module uses, that appear twice, or that exceed a sessi
     writeFile(saved.path + "/manifest.json", good);
   };
   refused([](auto& blobs) { blobs.push_back({77, 3ull << 30}); }, "file manifest.json: blobs: no module uses image 77");
-  refused([](auto& blobs) { blobs.push_back(blobs[0]); }, "file manifest.json: blobs: image 1 is there twice");
+  refused([](auto& blobs) { blobs.push_back(blobs[0]); }, "file manifest.json: blobs: image 1 is listed twice");
   refused([](auto& blobs) { blobs[0][1] = 0; }, "file manifest.json: blobs: image 1 is listed twice or is empty");
   refused([](auto& blobs) { blobs[0][1] = 5ull << 30; }, "file manifest.json: field blobs");
   saved.finish();

@@ -110,9 +110,9 @@ TEST_CASE("a reference with nothing bound reads as zeros, and writes to it are l
 
 TEST_CASE("a reference of the wrong kind, or one that the module lacks, is refused") {
   PtxError::Kind kind{};
-  CHECK(refusalOf("tex.1d.v4.u32.s32 {%r0, %r1, %r2, %r3}, [surf, {2}];", kind).find("'surf' is no .texref") != std::string::npos);
+  CHECK(refusalOf("tex.1d.v4.u32.s32 {%r0, %r1, %r2, %r3}, [surf, {2}];", kind).find("'surf' is not a .texref") != std::string::npos);
   CHECK(kind == PtxError::Kind::invalid);
-  CHECK(refusalOf("suq.width.b32 %r2, [tex];", kind).find("'tex' is no .surfref") != std::string::npos);
+  CHECK(refusalOf("suq.width.b32 %r2, [tex];", kind).find("'tex' is not a .surfref") != std::string::npos);
   CHECK(kind == PtxError::Kind::invalid);
   CHECK(refusalOf("tex.1d.v4.u32.s32 {%r0, %r1, %r2, %r3}, [none, {2}];", kind).find("neither a register nor a reference") !=
         std::string::npos);

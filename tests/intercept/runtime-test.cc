@@ -89,7 +89,7 @@ TEST_CASE("a function that a session does not support names the reason once, and
   CHECK(outcome.printed("again cudaErrorNotSupported"));
   CHECK(outcome.printed("last cudaErrorNotSupported"));
   CHECK(outcome.errors ==
-        "vgpu: cudaGetExportTable is not available on a virtual GPU (NVIDIA's private tables are not imitated); it returns "
+        "vgpu: cudaGetExportTable is not available on a virtual GPU (private tables of NVIDIA's driver are not provided); it returns "
         "cudaErrorNotSupported\n");
 }
 

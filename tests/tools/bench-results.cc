@@ -58,7 +58,7 @@ TEST_CASE("figures are found among a program's other lines; their names may cont
   CHECK(report.figures[1].unit == "KiB");
   CHECK(report.digest == "00ff");
   for (const char* wrong : {"figure,", "figure,x", "figure,x,us", "figure,x,us,", "figure,x,us,1.5x"}) {
-    CHECK(refusal([&] { parseReport(wrong); }).find("no figure") != std::string::npos);
+    CHECK(refusal([&] { parseReport(wrong); }).find("not a figure") != std::string::npos);
   }
 }
 

@@ -103,7 +103,7 @@ TEST_CASE("a file of pinned memory that is truncated, changed or another file is
   }
   SUBCASE("something else") {
     std::ofstream(folder.file()) << std::string(100, 'a');
-    CHECK(problemOf(folder).find("no pinned memory") != std::string::npos);
+    CHECK(problemOf(folder).find("does not contain the pinned memory") != std::string::npos);
   }
   SUBCASE("a piece outside of the arena") {
     saveSome(folder);

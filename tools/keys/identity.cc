@@ -39,7 +39,7 @@ void requireClosed(const struct stat& is, const std::string& path, mode_t forbid
 
 std::string readPrivateFile(const std::string& path, const std::string& ifMissing) {
   kj::AutoCloseFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0 && errno == ENOENT) fail("there are no keys in " + path + ": " + ifMissing);
+  if (file.get() < 0 && errno == ENOENT) fail("there is no " + path + ": " + ifMissing);
   struct stat is;
   if (file.get() < 0 || fstat(file, &is) != 0) fail(fmt::format("{} cannot be read: {}", path, strerror(errno)));
   if (!S_ISREG(is.st_mode) || is.st_size > mostBytes) fail(path + " is not a file of keys");

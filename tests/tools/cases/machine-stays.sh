@@ -70,13 +70,13 @@ for point in machine.held machine.handing-over; do
   kill -KILL $(pgrep -P "${daemon[b]}" vgpu-worker)
   waitUntil saysNotReady
   kill -CONT "$following"
-  stays "cannot go: .*vgpu-worker"
+  stays "cannot move: .*vgpu-worker"
   stopsAt $point
   notReady=$(saidNotReady)
   killNode b
   waitUntil saysNotReady
   kill -CONT "$following"
-  stays "cannot go"
+  stays "cannot move"
   wait "${daemon[b]}" 2>/dev/null
   startTarget
 done

@@ -24,13 +24,13 @@ runner=$!
 waitUntil says program 'sleeper: running'
 worker=$(field a sleeper workerPid)
 starve "$worker"
-refused 'was refused .* MiB of memory' ctl a suspend sleeper --to "$dir/first"
+refused 'cannot get .* MiB of host memory' ctl a suspend sleeper --to "$dir/first"
 hasState a sleeper running || fail "the program is $(field a sleeper state) after a suspend that failed"
 [ ! -e "$dir/first/manifest.json" ] || fail "a suspend that failed has left a snapshot"
 feed "$worker"
 succeeds ctl a suspend sleeper --to "$dir/second"
 
-refused 'was refused .* MiB of memory' ctl b resume "$dir/second"
+refused 'cannot get .* MiB of host memory' ctl b resume "$dir/second"
 alive "$runner" || fail "the program did not wait for another worker"
 hasState a other running || fail "another session is $(field a other state)"
 succeeds ctl b ps

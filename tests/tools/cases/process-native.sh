@@ -63,6 +63,6 @@ native suspend "$root" --native >"$dir/usage.log" 2>&1
 kill -KILL "$root" "$child"
 
 start connected
-refused "process $root cannot be saved: .*connect.* It goes on" native suspend "$root" --native --to "$dir/saved"
+refused "process $root cannot be saved: .*connect.* The program goes on" native suspend "$root" --native --to "$dir/saved"
 goesOn
 kill -KILL "$root" "$child"

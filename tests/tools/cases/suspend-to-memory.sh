@@ -22,7 +22,7 @@ isEmpty "$VGPU_STORE/packs" || fail "chunks went to the store"
 succeeds ctl a snapshots verify
 succeeds ctl a snapshots gc
 refused "is the latest of session" ctl a snapshots rm one
-refused "in the memory of a vgpud" ctl a snapshots export one "$dir/archive"
+refused "is in a vgpud's pinned memory" ctl a snapshots export one "$dir/archive"
 isGone "$dir/archive" || fail "an export that was refused left a file"
 
 # Only its own daemon can resume it; then nothing of the snapshot is left.

@@ -20,7 +20,7 @@ turnedAwayMore() { [ "$(grep -c "is not served: .*$1" "$dir/a.log")" -gt "$2" ];
 refused "there is no $dir/config/vgpu/keys/identity.pem: .vgpuctl keys init. makes a CA" \
   "$tree/bin/vgpud" --run-dir "$dir/c" --device emulated --listen tls:127.0.0.1:0
 refused "there is no $dir/none/identity.pem" with none at tls:127.0.0.1:1 ps
-refused "certificates are issued on the host where" with none keys issue gpu-1
+refused "certificates are issued on the host and by the user that made the CA" with none keys issue gpu-1
 
 # Makes a CA and keys, which are private and never overwritten.
 succeeds keys init
@@ -79,7 +79,7 @@ if command -v openssl >"$dir/openssl.log"; then
   turnedAway expired "it says that our certificate (gpu-1 of .*) has expired: .vgpuctl keys issue. makes a new one" \
     "its certificate (gpu-1 of .*) has expired on 2020-01-02"
 fi
-refused "is for .*, not for 127.0.0.2: name the node by" at "${addresses[1]}" ps
+refused "is for .*, not for 127.0.0.2: address the node by one of these names" at "${addresses[1]}" ps
 turnedAway bob "may take tls: only" "does not speak TLS" "tcp:${address#tls:}"
 refused "may not speak TLS (tcp:)" at "tls:${plain#tcp:}" ps
 waitUntil says a "is not served: it speaks TLS, but this port takes plain TCP"

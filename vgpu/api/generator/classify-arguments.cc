@@ -28,7 +28,7 @@ class Classifier {
       if (row.modeObject == api::noArgument) row.modeObject = row.find(mode);
     bool onObject = row.does == Does::set || row.does == Does::destroy || row.does == Does::recall;
     KJ_REQUIRE(!onObject || (!row.parameters.empty() && row.parameters[0].argument.what == Argument::object),
-               "the first parameter is the object that is changed, ended or asked");
+               "the first parameter must be the object that the entry changes, destroys or queries");
   }
 
  private:
@@ -36,7 +36,8 @@ class Classifier {
     auto& argument = p.argument;
     const auto index = static_cast<uint8_t>(&p - row.parameters.data());
     std::string object = p.isPointer() ? p.pointee() : p.type;
-    KJ_REQUIRE(argument.what != Argument::made || p.isPointer(), "what is made is written somewhere");
+    KJ_REQUIRE(argument.what != Argument::made || p.isPointer(), "an entry that makes an object needs a parameter to which it writes the "
+                                                                 "object");
     if (table.findObject(object) != nullptr && (!p.isPointer() || argument.what == Argument::made)) {
       if (argument.what == Argument::value) argument.what = Argument::object;
       argument.objectType = table.placeOf(object);
@@ -49,7 +50,7 @@ class Classifier {
     } else {
       argument.bytes = static_cast<uint8_t>(table.bytesOf(p.type));
       KJ_REQUIRE(p.type != "float" && p.type != "double" && !table.structures.contains(p.type),
-                 "an argument that is passed by value and is no word", p.type.c_str());
+                 "an argument that is passed by value must fit in a word", p.type.c_str());
     }
   }
 
@@ -114,7 +115,7 @@ class Classifier {
                  "the entry has no such parameter", typed.result.c_str());
       return;
     }
-    KJ_FAIL_REQUIRE("nothing says how large this is", p.name.c_str());
+    KJ_FAIL_REQUIRE("no clause gives the size of this argument", p.name.c_str());
   }
 
   const LibraryTable& table;

@@ -51,7 +51,7 @@ void addInput(const Table& table, Row& row, Field field, const std::string& elem
     field.count = count;
     Effect effect = effectOn(row, field.name);
     if (auto* kind = table.findKindOfType(element)) setObject(field, *kind, effect);
-    KJ_REQUIRE(effect == Effect::none || field.effect == effect, "what is changed or destroyed is an object of a kind",
+    KJ_REQUIRE(effect == Effect::none || field.effect == effect, "a parameter that is changed or destroyed must be an object of a kind",
                field.name.c_str());
     describedOf(table, field);
   }
@@ -79,7 +79,7 @@ void addPointer(const Table& table, Row& row, const Field& field, const Paramete
   if (isInput) addInput(table, row, field, element, readCount);
   if (isInput && !writes) return;
   KJ_REQUIRE(!reads || (table.types.findStructure(element) != nullptr && readCount.empty() && writtenCount.empty()),
-             "what is read and written is one structure", parameter.name.c_str());
+             "a parameter that is read and written must be one structure", parameter.name.c_str());
   addOutput(table, row, field, element, writtenCount);
 }
 
@@ -111,7 +111,7 @@ void addField(const Table& table, Row& row, const Parameter& parameter) {
   } else if (table.types.findStructure(parameter.type) != nullptr) {
     addInput(table, row, field, parameter.type, "");
   } else {
-    KJ_REQUIRE(effect == Effect::none, "what is created or destroyed is an object of a kind", parameter.name.c_str());
+    KJ_REQUIRE(effect == Effect::none, "a parameter that is created or destroyed must be an object of a kind", parameter.name.c_str());
     field.type = numberOf(table, parameter.type);
     row.frame.fields.push_back(field);
   }

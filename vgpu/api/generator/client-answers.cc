@@ -61,7 +61,7 @@ std::string ClientHalf::translated(const std::string& source, const std::string&
   if (table.objects.contains(p->type) || isFound(object)) return fmt::format("{}Found->{}", object, rest);
   const Kind* kind = table.findKindOfType(p->type);
   if (kind == nullptr && p->isPointer()) return fmt::format("{}->{}", object, rest);
-  KJ_REQUIRE(kind != nullptr, "what is remembered belongs to an object or a device", source.c_str());
+  KJ_REQUIRE(kind != nullptr, "a remembered value must belong to an object or a device", source.c_str());
   std::string member = fmt::format("{}Entry->{}", object, rest);
   if (!kind->nullable) return member;
   return fmt::format("valueOr({0}Entry, [](auto& entry) {{ return toWire(valueOf(entry.{1})); }}, {2})", object, rest,

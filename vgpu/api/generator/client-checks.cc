@@ -30,7 +30,7 @@ void ClientHalf::checkValue(const Parameter& p, const Clause& clause) {
       {"passes", "if (CUresult refused = {value}) return refused;"},
       {"clamp", "{name} = std::clamp({name}, {value}, {high});"}};
   if (clause[1] == "=" || clause[1] == "valid" || clause[1] == "from" || clause[1] == "as") return;
-  KJ_REQUIRE(clause.size() >= 3, "a parameter's clause has a verb and a value", p.name.c_str());
+  KJ_REQUIRE(clause.size() >= 3, "a parameter's clause needs a verb and a value", p.name.c_str());
   const std::string subject = translated(clause[0]);
   std::string value = translated(clause[2]), high = clause.size() > 3 ? translated(clause[3]) : "";
   size_t dots = clause[2].find("..");

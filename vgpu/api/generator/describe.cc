@@ -78,7 +78,7 @@ class Describer {
     const VendorType* type = table.types.find(member.type);
     bool isPointer = member.type.back() == '*' || (type != nullptr && type->what == VendorType::pointer);
     if (find("valid", member)) {
-      const VendorType& choice = enumerationOf(member, "what has valid values is an enumeration");
+      const VendorType& choice = enumerationOf(member, "only an enumeration can have valid values");
       field.what = "choice";
       for (auto& [name, value] : choice.values) field.values |= bitOf(choice, name);
     } else if (kind != nullptr) {
@@ -89,7 +89,7 @@ class Describer {
       field.what = "memory";
       field.bytes = static_cast<uint32_t>(std::stoul(said->rest[0]));
     } else {
-      KJ_REQUIRE(!isPointer, "a structure with a pointer that nothing describes", structure.name.c_str(), member.name.c_str());
+      KJ_REQUIRE(!isPointer, "a structure has a pointer that no clause describes", structure.name.c_str(), member.name.c_str());
       return;  // a number
     }
     addConditions(field);
@@ -114,7 +114,7 @@ class Describer {
     for (auto& said : all) {
       if (said.verb != "when" || !isAt(field.member, said.member)) continue;
       const Member selector = get(said.rest[0]);
-      const VendorType& type = enumerationOf(selector, "what says whether a member is there is an enumeration");
+      const VendorType& type = enumerationOf(selector, "only an enumeration can say whether a member is present");
       uint64_t values = 0;
       for (size_t i = 1; i < said.rest.size(); ++i) values |= bitOf(type, said.rest[i]);
       field.conditions.push_back({selector.offset, values});
@@ -124,7 +124,8 @@ class Describer {
                            other.offset < field.member.offset + field.member.bytes &&
                            field.member.offset < other.offset + other.bytes;
                   });
-    KJ_REQUIRE(!shares || !field.conditions.empty(), "a member of a union says when it is there", structure.name.c_str(),
+    KJ_REQUIRE(!shares || !field.conditions.empty(), "a member of a union needs a clause that "
+                                                     "says when it is present", structure.name.c_str(),
                field.member.name.c_str());
   }
 

@@ -34,7 +34,7 @@ std::string ClientHalf::emit() {
 
 void ClientHalf::capture(const Clause& clause) {
   auto stream = std::ranges::find(row.parameters, "CUstream", &Parameter::type);
-  KJ_REQUIRE(stream != row.parameters.end(), "what is captured has a stream", row.symbol.c_str());
+  KJ_REQUIRE(stream != row.parameters.end(), "a captured call needs a stream", row.symbol.c_str());
   checks += fmt::format(
       "    if (thread.session.captures.isActive()) [[unlikely]]\n"
       "      if (auto captured = thread.session.captures.add(thread, {}Handle, [&](NodeWork& work) {{ return {}; }}))\n"
@@ -73,7 +73,7 @@ std::string ClientHalf::lookUp(const Clause& cached) {
   for (auto& field : row.frame.fields) {
     if (field.name == cached[1]) continue;
     const Parameter* p = row.findParameter(field.name);
-    KJ_REQUIRE(p != nullptr, "what a remembered reply depends on is a parameter", field.name.c_str());
+    KJ_REQUIRE(p != nullptr, "a remembered reply can depend only on parameters", field.name.c_str());
     const bool isObject = table.findKindOfType(p->type) != nullptr;
     const std::string part = !field.isNumber() ? field.name + "Data.get()"
                                                : fmt::format("static_cast<uint64_t>({})", isObject ? field.name + "Handle"

@@ -15,9 +15,9 @@ std::string quoted(const std::string& text) { return text.empty() ? "nullptr" : 
 // The field named by word `which` of a clause, as NumberField.
 std::string fieldOf(const Row& row, const Clause& clause, size_t which) {
   const Field* field = row.frame.find(clause.at(which));
-  KJ_REQUIRE(field != nullptr, "such a clause names fields of the frame", clause[0].c_str(), clause[which].c_str());
+  KJ_REQUIRE(field != nullptr, "such a clause must name fields of the frame", clause[0].c_str(), clause[which].c_str());
   const uint32_t bits = infoOf(field->type).bits;
-  KJ_REQUIRE(bits >= 32, "such a field is a number of 32 or 64 bits", field->name.c_str());
+  KJ_REQUIRE(bits >= 32, "such a field must be a number of 32 or 64 bits", field->name.c_str());
   return fmt::format("{{{}, {}}}, ", field->place, bits / 8);
 }
 

@@ -61,7 +61,7 @@ class Reader : private TableText {
       table.modes.assign(all.begin() + 1, all.end());
     } else if (word == "typed") {
       auto by = std::find(all.begin(), all.end(), "by");
-      KJ_REQUIRE(all.end() - by >= 2, "what is typed is typed by something");
+      KJ_REQUIRE(all.end() - by >= 2, "a typed argument needs the parameter that gives its type");
       table.typed.push_back({{all.begin() + 1, by}, by[1], all.end() - by > 2 ? by[2] : ""});
     } else if (word == "undeclared") {
       auto& names = table.libraries.back().undeclared;
@@ -102,7 +102,7 @@ class Reader : private TableText {
       row.parameters.push_back({trimmed(text.substr(0, name)), text.substr(name), {}});
     }
     if (size_t arrow = head.find("-> "); arrow != std::string::npos) row.result = head.substr(arrow + 3);
-    for (auto& other : table.rows) KJ_REQUIRE(other.symbol != row.symbol, "a symbol is there twice", row.symbol.c_str());
+    for (auto& other : table.rows) KJ_REQUIRE(other.symbol != row.symbol, "a symbol is defined twice", row.symbol.c_str());
     auto clauses = clausesOf(body);
     size_t behind = clauses.empty() ? 0 : readDoes(row, clauses[0]);
     for (size_t i = behind; i < clauses.size(); ++i) readClause(row, clauses[i]);
@@ -158,7 +158,7 @@ class Reader : private TableText {
   void readNote(LibraryRow& row, const Clause& all) {
     api::LibraryNote note;
     note.holdsObject = all[0] != "remember";
-    KJ_REQUIRE(all.size() >= (note.holdsObject ? 3 : 4), "what is remembered is remembered as something");
+    KJ_REQUIRE(all.size() >= (note.holdsObject ? 3 : 4), "a remembered value needs a name");
     note.from = row.get(note.holdsObject ? all[0] : all[1]);
     if (!note.holdsObject) note.member = memberNamed(all[3]);
     if (note.holdsObject) note.objectType = table.placeOf(all[2]);

@@ -44,7 +44,7 @@ class Reader : private TableText {
       for (auto& clause : row.find("serves")) checkServed(clause);
     }
     for (unsigned number = 0; number < table.frames.size(); ++number)
-      KJ_REQUIRE(table.frames[number] != nullptr || table.retired.contains(number), "a number that no frame has is retired",
+      KJ_REQUIRE(table.frames[number] != nullptr || table.retired.contains(number), "a retired number belongs to no frame",
                  number);
     return std::move(table);
   }
@@ -71,7 +71,7 @@ class Reader : private TableText {
     kind.spareBy = wordBehind(all, kind.spares, "");
     if (all.back().starts_with("cu") && all.back() != kind.ends) kind.destroyer = all.back();
     if (kind.ends.empty() && kind.inContext) kind.ends = kind.destroyer;
-    KJ_REQUIRE(table.findKind(kind.name) == nullptr, "a kind is there twice", kind.name.c_str());
+    KJ_REQUIRE(table.findKind(kind.name) == nullptr, "a kind is defined twice", kind.name.c_str());
     table.kinds.push_back(kind);
   }
 
@@ -87,7 +87,7 @@ class Reader : private TableText {
   // forbid CUgraphicsResource: graphics interoperability
   void readForbidden() {
     size_t colon = head.find(':');
-    KJ_REQUIRE(colon != std::string::npos, "a `forbid` line says why", head.c_str());
+    KJ_REQUIRE(colon != std::string::npos, "a `forbid` line needs a reason", head.c_str());
     forbidden.push_back({wordsBehind(head.substr(0, colon)), trimmed(head.substr(colon + 1))});
   }
 
@@ -97,7 +97,7 @@ class Reader : private TableText {
     const VendorType* type = table.types.findStructure(word(1));
     KJ_REQUIRE(type != nullptr, "the headers have no such structure", word(1).c_str());
     auto& clauses = table.descriptors[type->name];
-    KJ_REQUIRE(clauses.empty(), "a structure is there twice", word(1).c_str());
+    KJ_REQUIRE(clauses.empty(), "a structure is defined twice", word(1).c_str());
     for (auto& clause : clausesOf(body)) clauses.push_back(words(clause));
   }
 
@@ -121,7 +121,7 @@ class Reader : private TableText {
     row.since = static_cast<unsigned>(std::stoul(word(1)));
     if (word(2) != "-") row.flavour = word(2).substr(0, word(2).find(':'));
     for (auto& parameter : split(parenthesised(head, head.find('(')), ',')) row.parameters.push_back(readParameter(parameter));
-    for (auto& other : table.rows) KJ_REQUIRE(other.symbol != row.symbol, "a symbol is there twice", row.symbol.c_str());
+    for (auto& other : table.rows) KJ_REQUIRE(other.symbol != row.symbol, "a symbol is defined twice", row.symbol.c_str());
   }
 
   // post @84 build noWork eventCreate(phEvent u64 creates event, Flags u32) -> (…)
@@ -164,7 +164,7 @@ class Reader : private TableText {
   void takeFrame(Row& row, const std::string& name, const std::string& sameAs) {
     auto other = std::find_if(table.rows.begin(), table.rows.end(), [&](auto& before) { return before.name == sameAs; });
     KJ_REQUIRE(other != table.rows.end() && !other->workerByHand.empty(),
-               "no row before has that frame and a worker's half by hand", sameAs.c_str());
+               "no earlier row has that frame and a worker's half by hand", sameAs.c_str());
     row.name = name;
     row.sameAs = sameAs;
     row.frame = other->frame;
@@ -185,7 +185,7 @@ class Reader : private TableText {
         field.nullable = part[2].ends_with("?");
         field.effect = effectNamed(field.nullable ? part[2].substr(0, part[2].size() - 1) : part[2]);
         KJ_REQUIRE(field.effect != Effect::none && part.size() > 3 && table.findKind(part[3]) != nullptr,
-                   "a field says what happens to an object of which kind", each.c_str());
+                   "a field must say what happens to an object of which kind", each.c_str());
         field.kind = part[3];
         field.parent = part.size() > 4 && part[4] == "parent";
       }
@@ -278,7 +278,7 @@ class Reader : private TableText {
   void checkServed(const Clause& clause) const {
     bool isServed = std::any_of(table.rows.begin(), table.rows.end(),
                                 [&](auto& row) { return row.isSupported() && row.symbol == clause.at(1); });
-    KJ_REQUIRE(isServed, "a frame serves an entry that a session has", clause[1].c_str());
+    KJ_REQUIRE(isServed, "a frame must serve an entry that is supported", clause[1].c_str());
   }
 
   void finish(Row& row) {
@@ -290,7 +290,7 @@ class Reader : private TableText {
       for (auto& parameter : row.parameters) addField(table, row, parameter);
     }
     if (!row.sameAs.empty()) return;
-    KJ_REQUIRE(!row.symbol.empty() || !row.workerByHand.empty(), "a frame without an entry is the worker's by hand",
+    KJ_REQUIRE(!row.symbol.empty() || !row.workerByHand.empty(), "a frame without an entry needs a worker's half by hand",
                row.name.c_str());
     placeFields(row.frame);
     placeFields(row.results);
@@ -299,8 +299,8 @@ class Reader : private TableText {
   void index(const Row& row) {
     if (!row.onWire()) return;
     if (table.frames.size() <= row.number) table.frames.resize(row.number + 1);
-    KJ_REQUIRE(table.frames[row.number] == nullptr, "a number is there twice", row.number, row.line);
-    KJ_REQUIRE(!table.retired.contains(row.number), "a number that another frame has had", row.number, row.line);
+    KJ_REQUIRE(table.frames[row.number] == nullptr, "a number is used twice", row.number, row.line);
+    KJ_REQUIRE(!table.retired.contains(row.number), "a number was used by another frame before", row.number, row.line);
     table.frames[row.number] = &row;
   }
 

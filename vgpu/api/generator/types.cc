@@ -55,7 +55,7 @@ VendorTypes::VendorTypes(const std::string& path) {
         if (type.what == VendorType::structure) type.members.push_back(readMember(part));
         if (type.what == VendorType::enumeration) type.values[words(part).at(0)] = std::stoll(words(part).at(1));
       }
-    KJ_REQUIRE(types.emplace(type.name, type).second, "a type is there twice", type.name.c_str());
+    KJ_REQUIRE(types.emplace(type.name, type).second, "a type is defined twice", type.name.c_str());
   }
 }
 
