@@ -293,7 +293,7 @@ void requireSameFiles(const ProcessPart& part) {
   }
 }
 
-// That of the process comes first, which people know: its threads have smaller ones if ids have begun again.
+// Checks the process id first, because people know it; thread ids may be smaller if ids wrapped around at pid_max.
 void requireFreeIds(const ProcessPart& part) {
   std::vector<int> ids{part.pid};
   ids.insert(ids.end(), part.threads.begin(), part.threads.end());

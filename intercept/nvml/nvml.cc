@@ -174,7 +174,7 @@ FACE int nvmlDeviceGetCount_v2(unsigned* count) {
   for (int device = 0, all = deviceCount(); device < all; ++device) *count = std::max(*count, numberOf(device) + 1);
   return success;
 }
-// The first version has those that may be used, numbered in their order.
+// The first version counts only the devices that the program may use, and numbers them consecutively.
 FACE int nvmlDeviceGetCount(unsigned* count) {
   if (users.load() == 0) return uninitialized;
   return count == nullptr ? invalidArgument : (*count = static_cast<unsigned>(deviceCount()), success);

@@ -1,9 +1,9 @@
-// Random executable graphs over memory that is mapped, or registered, and has been changed since they were made: nodes set to other
-// memory, enabled and disabled, whole updates; the memory unmapped and mapped again, kept from its device, unregistered and registered
-// again. At the pause any of it may be away. Afterwards all of it is there again, and each graph does what it was last told. With two
-// devices that are peers, nodes and memory are of either, and none is the host's.
+// Random executable graphs over mapped or registered memory. After instantiation, nodes are set to other memory, enabled and disabled, and
+// whole graphs updated; memory is unmapped and mapped again, its device's access is reduced, and it is unregistered and registered again.
+// At the pause point any of the memory may be missing. Afterwards all of it is provided again, and each graph must do what it was last set
+// to do. With two devices that are peers, nodes and memory belong to either, and no host memory is used.
 //
-// Arguments: the first seed, and how many worlds there are.
+// Arguments: the first seed, and the number of worlds (one per seed).
 #include <sys/mman.h>
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace {
 
-constexpr unsigned words = 16;  // of each piece that are used
+constexpr unsigned words = 16;  // used in each piece
 
 __global__ void add(unsigned* to, unsigned value) { *to += value; }
 
@@ -33,7 +33,7 @@ struct Random {
   std::mt19937 numbers;
 };
 
-// A piece of memory at an address that stays: mapped, of the device; or the program's own, registered.
+// Memory at a fixed address: device memory that the program maps, or host memory that it registers.
 class Piece {
  public:
   Piece(Random& random, bool isHosts) : isHosts(isHosts), device(isHosts ? 0 : random.pick(devices)), random(random) {
@@ -53,7 +53,7 @@ class Piece {
   Piece(const Piece&) = delete;
   Piece& operator=(const Piece&) = delete;
 
-  // So that graphs may use it.
+  // Maps or registers it, and allows access, so that graphs may use it.
   void bring() {
     const bool wasThere = std::exchange(isThere, true);
     if (isHosts) {
@@ -70,7 +70,7 @@ class Piece {
     }
     if (!isWritable || random.pick(3) == 0) allow(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   }
-  // Something is done to it; it may not be there afterwards.
+  // Unmaps or unregisters it, or reduces access to it; it may be unusable until bring().
   void disturb() {
     waitForAll();
     if (!isThere) return;
@@ -84,7 +84,7 @@ class Piece {
   void put(const std::vector<unsigned>& values) {
     if (isHosts) std::memcpy(memory, values.data(), sizeof(unsigned) * words);
     else CHECK(cudaMemcpy(memory, values.data(), sizeof(unsigned) * words, cudaMemcpyHostToDevice));
-    CHECK(cudaStreamSynchronize(cudaStreamLegacy));  // before another device's work
+    CHECK(cudaStreamSynchronize(cudaStreamLegacy));  // completes before another device uses it
   }
   std::vector<unsigned> get() const {
     std::vector<unsigned> values(words);
@@ -109,7 +109,7 @@ class Piece {
     }
   }
 
-  static constexpr size_t bytes = 2 << 20;  // a device's granularity
+  static constexpr size_t bytes = 2 << 20;  // the granularity of cuMemCreate
   const int device;
   Random& random;
   unsigned* memory = nullptr;
@@ -122,7 +122,7 @@ enum class Kind { fill, copy, kernel, write };
 
 struct Step {
   Kind kind;
-  Piece *to, *from;  // from: of a copy
+  Piece *to, *from;  // from: for copies only
   unsigned toWord, fromWord, value;
   int device;
   bool isEnabled = true;
@@ -215,7 +215,7 @@ class Graph {
   void update() {
     std::vector<Step> others;
     for (auto& step : steps) others.push_back(changed(step));
-    const std::vector<Step> now = others;  // with the nodes of the graph that the executable one was made of
+    const std::vector<Step> now = others;  // keeps the nodes of the instantiated graph
     const cudaGraph_t other = made(others);
     cudaGraphExecUpdateResultInfo info{};
     CHECK(cudaGraphExecUpdate(exec, other, &info));
@@ -250,7 +250,7 @@ class Graph {
 
  private:
   Piece* pick() { return pieces[random.pick(pieces.size())].get(); }
-  // A copy is between two pieces, of which one is the device's; all else is done to the device's.
+  // A copy has at least one end in device memory; other nodes use device memory only.
   Step newStep(Kind kind) {
     Step step{kind, pick(), pick(), random.pick(words), random.pick(words), 1 + random.pick(100), static_cast<int>(random.pick(devices))};
     while (kind != Kind::copy && step.to->isHosts) step.to = pick();
@@ -258,8 +258,8 @@ class Graph {
     step.bring();
     return step;
   }
-  // Another one of its kind, of its device, and with ends like its own, as an executable graph takes it; if there is none, the same. The
-  // memory of a copy is there when it is changed.
+  // A random step that an executable graph accepts in place of `step`: of the same kind and device, with like memory; `step` itself if the
+  // random choice does not fit. Brings the memory, because CUDA checks it when a copy node is set.
   Step changed(const Step& step) {
     step.bring();
     Step other = newStep(step.kind);
@@ -329,7 +329,7 @@ int main(int argc, char** argv) {
   CHECK(cudaGetDeviceCount(&present));
   if (present > 1) CHECK(cudaDeviceCanAccessPeer(&reaches, 0, 1));
   devices += reaches;
-  waitForAll();  // which makes their contexts
+  waitForAll();  // creates their contexts
   std::vector<std::unique_ptr<World>> worlds;
   for (unsigned i = 0; i < count; ++i) worlds.push_back(std::make_unique<World>(first + i));
   waitForAll();

@@ -39,7 +39,7 @@ int askNvml(const char* name, Arguments... arguments) {
   return function(arguments...);
 }
 
-// The CUDA number of the device that NVML has by that one; -1: it may not be used.
+// The CUDA device that is NVML's device `number`; -1 if the program may not use that device.
 int deviceOfNvml(unsigned number) {
   void* handle = nullptr;
   if (const int refused = askNvml("nvmlDeviceGetHandleByIndex_v2", number, &handle)) return EXPECT(refused == 4) ? -1 : -2;
