@@ -1,4 +1,4 @@
-// Cooperative groups, compiled from the toolkit's headers: tiles of one thread up to a block, coalesced, labeled and binary partitions, with
+// Cooperative groups, compiled from the toolkit's headers: tiles of one thread up to a block; coalesced, labeled and binary groups, with
 // reductions and scans; group-wide asynchronous copies; grid barriers before and after the pause point.
 #include "program.h"
 

@@ -269,7 +269,7 @@ TEST_CASE("an id that a process or a thread has is not free") {
   requireFreeIds(part);
 }
 
-TEST_CASE("if several ids are not free the process is named, also if its threads have smaller ones because ids have begun again") {
+TEST_CASE("if several ids are in use the process id is reported, even if thread ids are smaller because ids wrapped around") {
   Child thread, process;
   ProcessPart part;
   part.pid = process.pid;

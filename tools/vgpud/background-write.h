@@ -16,7 +16,7 @@ namespace vgpu::daemon {
 struct BackgroundWrite {
   std::string session, path;  // the session of the snapshot, and the snapshot's directory
   PinnedHold hold;
-  bool isAlone = true;  // not one of several sessions that share
+  bool isAlone = true;  // the session was not suspended together with others (suspend-together.h)
   kj::Promise<void> before = kj::READY_NOW;  // awaited first; if it rejects, this snapshot is not written
   // The sessions, and the folders of their snapshots, that no longer depend on any daemon afterwards.
   std::vector<SessionFolder> whole;
