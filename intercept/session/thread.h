@@ -61,7 +61,7 @@ class Thread {
   // While true, this thread's frames use managed memory: see UsesManaged.
   bool usesManaged = false;
 
-  // While true, the null stream means the calling thread's default stream: a per-thread (_ptsz) entry was called.
+  // While true, the null stream means the calling thread's default stream: a _ptsz or _ptds entry was called.
   static thread_local constinit bool ownDefaultStream;
 
   // The current context; 0 if the thread has none.

@@ -1,6 +1,7 @@
 // A program's settings of persisting L2 cache (the set-aside size and access policy windows) on another GPU model than it began on, whose
 // limits may be smaller: they are reduced to those limits. They affect only speed, and the program knows only the limits of the GPU that it
-// began on. Recipes keep the requested sizes, so a GPU with larger limits restores them. The log reports each reduction.
+// began on. Recipes keep the requested sizes, so a GPU with larger limits restores them. The log reports reductions, those of
+// launches once for each GPU.
 #pragma once
 
 #include <capnp/common.h>

@@ -259,7 +259,7 @@ class Graph {
     return step;
   }
   // A random step that an executable graph accepts in place of `step`: of the same kind and device, with like memory; `step` itself if the
-  // random choice does not fit. Brings the memory, because CUDA checks it when a copy node is set.
+  // random choice does not fit. Brings the memory of both: the memory of a copy must exist when its node is set.
   Step changed(const Step& step) {
     step.bring();
     Step other = newStep(step.kind);

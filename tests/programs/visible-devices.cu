@@ -1,6 +1,6 @@
 // CUDA_VISIBLE_DEVICES=2,0 with three devices: the program has two, in that order, and keeps them over a pause. The test sets its
 // environment (CMakeLists.txt); without it, or with fewer devices, the program is not applicable. A process whose list contains a device
-// twice has no devices. NVML has the numbers of the list, as natively.
+// twice has no devices. NVML numbers the devices as the list does, which are its native numbers.
 #include <dlfcn.h>
 
 #include <sys/wait.h>

@@ -22,9 +22,9 @@ struct BackgroundWrite {
   std::vector<SessionFolder> whole;
 };
 
-// For a snapshot that was kept to be written (memory-snapshots.h). Resolves when it is on disk, and those programs of `whole` that still
-// wait have been told. A failed write is logged; if the snapshot `isAlone`, the write is tried again while its program waits. Rejects if
-// the snapshot was not written.
+// Writes a snapshot that is held in memory (memory-snapshots.h). Resolves when it is on disk and those programs of `whole` that still wait
+// have been notified. A failed write is logged; if the snapshot `isAlone`, the write is tried again while its program waits. Rejects if the
+// snapshot was not written.
 kj::Promise<void> writeInBackground(Sessions& sessions, BackgroundWrite write);
 
 }  // namespace vgpu::daemon

@@ -108,7 +108,7 @@ void emitRow(Decoder& decoder, const Statement& statement, const Found& found, V
   decoder.build().move(target, out);
 }
 
-// f32x2, two floats in a 64-bit register: executes the scalar instruction for the low halves, then for the high halves.
+// f32x2, two floats in a 64-bit register: emits the scalar operation for the low halves, then for the high halves.
 bool decodePairs(Decoder& decoder, Statement statement) {
   const std::vector<Operand>& operands = statement.operands;
   statement.parts.back() = "f32";
