@@ -293,8 +293,11 @@ void requireSameFiles(const ProcessPart& part) {
   }
 }
 
+// Checks the process id first, because people know it; thread ids may be smaller if ids wrapped around at pid_max.
 void requireFreeIds(const ProcessPart& part) {
-  for (int id : part.threads) {
+  std::vector<int> ids{part.pid};
+  ids.insert(ids.end(), part.threads.begin(), part.threads.end());
+  for (int id : ids) {
     awaitBurial(id);
     if (access(folderOf(id).c_str(), F_OK) != 0) continue;
     bool isDead = factsOf(id).state == 'Z';  // its id becomes free when its parent reaps it

@@ -12,7 +12,7 @@ using namespace vgpu::client;
 
 namespace {
 
-// Nothing is requested for a device that the program does not use yet.
+// Requests nothing for a device that the program does not use yet.
 template <typename Ask>
 CUresult ofUsedDevice(CUdevice device, Ask ask) {
   return enterAny([&](Thread& thread) -> CUresult {
@@ -22,7 +22,7 @@ CUresult ofUsedDevice(CUdevice device, Ask ask) {
   });
 }
 
-// The number at a place of CUDA_VISIBLE_DEVICES, as vgpud reads it (tools/vgpud/visible-devices.cc); the place's own if there is none.
+// Entry `place` of CUDA_VISIBLE_DEVICES, parsed as vgpud does (tools/vgpud/visible-devices.cc); `place` itself if it is not a number.
 unsigned numberAt(unsigned place, const char* visible) {
   for (unsigned at = 0;; ++at) {
     char* end = nullptr;
@@ -37,14 +37,14 @@ unsigned numberAt(unsigned place, const char* visible) {
 
 }  // namespace
 
-// Opens the session without what cuInit() means to a program: a child that it makes by fork() may use CUDA.
+// Opens the session without initializing CUDA for the program: after NVML alone, a child made by fork() may still use CUDA.
 extern "C" VGPU_EXPORT CUresult cuVgpuBegin() {
   if (Session::isForked()) return CUDA_ERROR_NOT_INITIALIZED;
   return answerOf([] { return Session::open(), CUDA_SUCCESS; });
 }
 
-// What CUDA_VISIBLE_DEVICES calls the device, which is its number on the node. Without that variable, and by names that are no numbers,
-// the session's devices have their own.
+// The device's number in CUDA_VISIBLE_DEVICES, which is its number on the node. If the variable is unset, or its entry for the device is
+// not a number, the number within the session.
 extern "C" VGPU_EXPORT CUresult cuVgpuDeviceNumber(CUdevice device, unsigned* number) {
   return enterAny([&](Thread& thread) -> CUresult {
     if (!thread.session.hasDevice(device)) return CUDA_ERROR_INVALID_DEVICE;

@@ -1,7 +1,7 @@
 // NVML in a session: frameworks and monitors use it to count GPUs, name them, and query free memory. The devices are the session's, with
 // the names, identities and sizes that CUDA reports to the program; links.cc has their links. They have the numbers of
 // CUDA_VISIBLE_DEVICES, because frameworks look up its numbers here: natively NVML lists all GPUs, whatever the variable says. Numbers
-// between them are counted, and refused as GPUs that this user may not use (nvml.h, nvmlDeviceGetCount_v2). Queries of a real GPU's hardware
+// between them are counted, and refused as GPUs that this user may not use (nvml.h, nvmlDeviceGetCount_v2). Queries of a GPU's hardware
 // (clocks, temperatures, other processes) are not supported, as on devices that lack them.
 //
 // Any thread. The first query about a device opens the session, not nvmlInit(). Source: nvml.h of CUDA 12.9.
@@ -174,7 +174,7 @@ FACE int nvmlDeviceGetCount_v2(unsigned* count) {
   for (int device = 0, all = deviceCount(); device < all; ++device) *count = std::max(*count, numberOf(device) + 1);
   return success;
 }
-// The first version has those that may be used, numbered in their order.
+// The first version counts only the devices that the program may use, and numbers them consecutively.
 FACE int nvmlDeviceGetCount(unsigned* count) {
   if (users.load() == 0) return uninitialized;
   return count == nullptr ? invalidArgument : (*count = static_cast<unsigned>(deviceCount()), success);

@@ -55,7 +55,7 @@ void Session::forgetInChild() {
   session->control->leave();
   forked = session->isInitialized.load(std::memory_order_relaxed);
   if (forked) return;
-  // The child may have one of its own, whose host memory has the same addresses.
+  // The child may open a session of its own, whose host arena has the same addresses.
   session->hostArena = Mapping();
   Thread::forget();
 }

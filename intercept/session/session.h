@@ -140,17 +140,17 @@ class Session final : public SessionControl {
   int lastDevice() const { return static_cast<int>(devices.size()) - 1; }
   bool hasDevice(CUdevice device) const { return device >= 0 && static_cast<size_t>(device) < devices.size(); }
   int driverVersion = 0;
-  // The same; without a session the version of the header.
+  // The open session's driverVersion; without a session, the CUDA version of the header.
   static int reportedVersion() {
     Session* session = find();
     return session != nullptr ? session->driverVersion : CUDA_VERSION;
   }
 
-  // What CUDA_MODULE_LOADING says, as cuModuleGetLoadingMode() tells it. The worker loads modules in its own way.
+  // The mode that cuModuleGetLoadingMode() returns: that of CUDA_MODULE_LOADING. It does not affect how the worker loads modules.
   static CUmoduleLoadingMode loadingMode();
 
   bool launchesBlock = false;  // CUDA_LAUNCH_BLOCKING
-  std::string visible;         // CUDA_VISIBLE_DEVICES, when it was opened
+  std::string visible;         // CUDA_VISIBLE_DEVICES when the session was opened; empty if unset
 
   // Set once the session is lost: every call returns lossResult() then.
   std::atomic<bool> lost{false};

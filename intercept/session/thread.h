@@ -27,7 +27,7 @@ class Thread {
  public:
   // The calling thread. The session must be open.
   static Thread& current(Session& session) { return known != nullptr ? *known : first(session); }
-  // In a child made by fork(), whose parent's session this thread's state is of. It stays.
+  // In a child made by fork(): this thread's state belongs to the parent's session. It is abandoned, not destroyed.
   static void forget() { known = nullptr; }
 
   Session& session;
@@ -61,7 +61,7 @@ class Thread {
   // While true, this thread's frames use managed memory: see UsesManaged.
   bool usesManaged = false;
 
-  // While true, the null stream means the calling thread's own: the per-thread flavour of an entry was called.
+  // While true, the null stream means the calling thread's default stream: a _ptsz or _ptds entry was called.
   static thread_local constinit bool ownDefaultStream;
 
   // The current context; 0 if the thread has none.

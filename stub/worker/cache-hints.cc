@@ -31,9 +31,9 @@ void tell(Execution& on, const char* what, size_t wanted, size_t most) {
                on.session.nameOf(on.device()), most, what, wanted);
 }
 
-// Of one GPU.
+// What the log has reported, by GPU.
 struct Told {
-  bool ofWindow = false;  // of a launch's
+  bool ofWindow = false;  // a reduced window of a launch
 };
 
 CUresult setLimit(Execution& on, const api::FrameReader<api::Cuda::CtxSetLimitParams>& p, CUresult refused) {

@@ -1,6 +1,7 @@
-// What a program says of the L2 cache, how much of it is for data that stays and which addresses have such data, on a GPU of another model
-// than it began on: as much as that allows. All of it only says what would be fast, and the program goes by the figures of the GPU that it
-// has seen. Recipes keep what was asked for, so a GPU that allows more has that again. Each of these is said in the log.
+// A program's settings of persisting L2 cache (the set-aside size and access policy windows) on another GPU model than it began on, whose
+// limits may be smaller: they are reduced to those limits. They affect only speed, and the program knows only the limits of the GPU that it
+// began on. Recipes keep the requested sizes, so a GPU with larger limits restores them. The log reports reductions, those of
+// launches once for each GPU.
 #pragma once
 
 #include <capnp/common.h>
@@ -15,16 +16,16 @@ namespace vgpu::stub {
 
 class Execution;
 
-// Whether a frame may be one of these.
+// Whether a frame of `method` may be such a setting.
 constexpr bool setsCacheHint(api::Method method) {
   return method == api::Method::ctxSetLimit || method == api::Method::streamSetAttribute;
 }
 
-// Executes one that the driver has refused with `refused` again, with as much as the GPU allows. CUDA's answer; `refused` if it is none of
-// these, or if the GPU is like the one that the program began on.
+// Repeats a setting that the driver has refused with `refused`, reduced to what the GPU allows. CUDA's result; `refused` if the frame is no
+// such setting, if it is within the limits, or if the program began on the same GPU model.
 CUresult setCacheHint(Execution& on, api::Method method, kj::ArrayPtr<const capnp::word> words, CUresult refused);
 
-// The same for the attributes of a launch.
+// Reduces the access policy window in the attributes of a launch to what the GPU allows; removes it if the GPU allows none.
 void limitCacheHints(Execution& on, std::vector<CUlaunchAttribute>& attributes);
 
 }  // namespace vgpu::stub

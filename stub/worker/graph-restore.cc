@@ -151,7 +151,7 @@ bool addByte(Execution& on, LatestSetting frame, uint64_t node, KnownGraph& grap
   KnownGraphNode made{.device = on.device()};
   CUDA_MEMSET_NODE_PARAMS fill{.dst = bytes, .elementSize = 1, .width = 1, .height = 1};
   CUDA_MEMCPY3D copy{};
-  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;  // as every copy's: then it can be set to pinned memory too
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;  // as in every copy node, so that it can be set to pinned memory too
   copy.srcDevice = bytes;
   copy.dstDevice = bytes + 1;
   copy.WidthInBytes = copy.Height = copy.Depth = 1;
@@ -270,7 +270,7 @@ CUresult setLate(Execution& on, KnownGraph& graph) {
     const auto& [method, words] = *node.late;
     const CUresult result = on.executeKept(method, kj::arrayPtr(words.data(), words.size()));
     if (first == CUDA_SUCCESS) first = result;
-    if (result == CUDA_SUCCESS && !setsNode(method)) node.set.erase(method);  // it is in the recipe
+    if (result == CUDA_SUCCESS && !setsNode(method)) node.set.erase(method);  // the recipe contains this frame
   }
   return first;
 }

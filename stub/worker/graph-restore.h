@@ -33,8 +33,8 @@ inline auto placeholderOf(Execution& on, const api::FrameReader<api::Cuda::Graph
     return addPlaceholder(on, p, graph, {to, before, count}, *node);
   };
 }
-// Sets what fills and copies there are placeholders for, of the nodes of that device, if their memory is there by now: the program may
-// register memory again, or allocate some at the same address, and launch the graph. CUDA's first answer that is none of success.
+// Gives that device's fill and copy nodes that are placeholders their real parameters, if their memory exists by now: the program may
+// register memory again, or allocate some at the same address, and launch the graph. CUDA's result: the first error.
 CUresult setLate(Execution& on, KnownGraph& graph);
 void compareHandles(SessionState& session, const Rows& rows);
 void restoreGraphs(SessionState& session, const Rows& rows);

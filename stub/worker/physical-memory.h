@@ -52,10 +52,10 @@ class PhysicalMemory {
   CUresult unmap(uint64_t address);
   CUresult setAccess(uint64_t address, unsigned device, CUmemAccess_flags flags);
 
-  // While recipes are executed: a frame may name memory that was mapped, and that its device could write, when the call was made, but that
-  // is not so now, or not yet. `execute` is called again as long as it returns CUDA_ERROR_INVALID_VALUE and owns() was asked for such
-  // memory, each time with temporary memory (stand-ins) mapped where none is mapped, and with access lent to the device. CUDA's result of
-  // the last call. The next mapping, or endStandIns(), first unmaps all stand-ins and restores the access from before; access that a recipe
+  // While recipes are executed: a frame may name memory that was mapped and writable by its device when the call was made, but is not now,
+  // or not yet. `execute` is called again as long as it returns CUDA_ERROR_INVALID_VALUE and called owns() for such memory, each time with
+  // temporary memory (stand-ins) mapped where none is mapped, and with write access lent to the device. Returns CUDA's result of the last
+  // call. The next mapping, or endStandIns(), first unmaps all stand-ins and restores the access from before; access that a recipe
   // sets meanwhile stays.
   CUresult withStandIns(unsigned device, const std::function<CUresult()>& execute);
   void endStandIns();
@@ -101,7 +101,7 @@ class PhysicalMemory {
   CUresult add(uint64_t physical, const Object& object);
   CUresult mapObject(uint64_t address, uint64_t bytes, uint64_t offset, uint64_t physical);
   CUresult applyAccess(uint64_t address, unsigned device, CUmemAccess_flags flags);
-  bool standIn(unsigned device, uint64_t address, uint64_t bytes);  // whether there is anything that there was not before
+  bool standIn(unsigned device, uint64_t address, uint64_t bytes);  // whether it mapped or lent anything
   bool lend(unsigned device, uint64_t address);
   CUresult mapOnHost(uint64_t address, const Mapping& mapping, int file, uint64_t place);
   CUresult setHostAccess(uint64_t address, const Mapping& mapping, unsigned device, bool isUser);
@@ -116,7 +116,7 @@ class PhysicalMemory {
   std::map<uint64_t, Object> objects;    // by virtual handle
   std::map<uint64_t, Mapping> mappings;  // by address
   std::map<uint64_t, uint64_t> windows;  // address to bytes
-  mutable std::optional<std::vector<std::pair<uint64_t, uint64_t>>> asked;  // ranges that owns() was asked for, while they are collected
+  mutable std::optional<std::vector<std::pair<uint64_t, uint64_t>>> asked;  // while collected: the ranges of owns() calls
   // While recipes are executed: the addresses of stand-ins; and, by address of a mapping and device, the access from before it was lent.
   std::vector<uint64_t> standIns;
   std::map<std::pair<uint64_t, unsigned>, CUmemAccess_flags> lent;

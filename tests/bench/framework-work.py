@@ -1,6 +1,6 @@
-"""What tests/bench/framework-figures times: framework-work.py mlp | gpt2 builds a model, then does what each line of its input names.
+"""The work that tests/bench/framework-figures times: framework-work.py mlp | gpt2 builds a model, then executes each line of its input.
 
-It answers with lines `NAME MILLISECONDS RESULT`, and `ready` when it waits. Results are the same in every process that is asked the same.
+It prints lines `NAME MILLISECONDS RESULT`, and `ready` when it waits. Results are the same in every process that does the same.
 """
 import os
 import sys

@@ -1,7 +1,7 @@
-"""One round of the kill campaign: two nodes, one program, one kill, and what must be true after it (kill-campaign says what).
+"""One round of the kill campaign: two nodes, one program, one kill, and the checks afterwards (described in kill-campaign).
 
 A Round owns its directory and every process that it starts; all of them have its directory in their environment, so rounds run
-side by side. Once end() has returned, nothing of it runs.
+side by side. Once end() has returned, none of them runs.
 """
 import functools
 import json

@@ -114,7 +114,7 @@ std::string refusalOf(const std::function<void()>& work) {
 
 }  // namespace
 
-TEST_CASE("a session goes on on another architecture, and a later snapshot still names the GPU that its program has seen") {
+TEST_CASE("a session is resumed on another architecture, and a later snapshot still names the GPU that its program has seen") {
   Suspended suspended;
   Device seen = firstDevice(suspended.path);
   CHECK(seen.capability == 90);
@@ -195,7 +195,7 @@ TEST_CASE("dynamic shared memory that a kernel was allowed is refused by the ker
   CHECK(suspended.finish("architecture=90") == "");
 }
 
-TEST_CASE("a session without cooperative launches goes on on a GPU with fewer multiprocessors") {
+TEST_CASE("a session without cooperative launches is resumed on a GPU with fewer multiprocessors") {
   Suspended suspended;
   CHECK(suspended.finish("architecture=75") == "");
 }

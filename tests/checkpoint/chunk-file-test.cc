@@ -212,7 +212,7 @@ TEST_CASE("chunks that are swapped, have another size, or were digested with ano
                        doctest::Contains("its digest does not match"), kj::Exception);
 }
 
-TEST_CASE("a list of chunks comes back as it was, and one that makes no sense is refused") {
+TEST_CASE("a list of chunks is read back unchanged, and an invalid one is refused") {
   std::vector<uint64_t> packs{100, 4 << 20};
   std::vector<ChunkPlace> places{{{1, 2}, 0, 0, 0, Form::zero}, {{3, 4}, 60, 40, 0, Form::plain}, {{5, 6}, 1 << 20, 1 << 20, 1, Form::zstd}};
   auto good = encodeChunks(places);
@@ -276,7 +276,7 @@ TEST_CASE("a second save to a store writes only new chunks, and both come back")
   CHECK_FALSE(matches(firstPlaces, second));
 }
 
-TEST_CASE("zeros that follow each other in a flat item are one piece, up to what is copied at once") {
+TEST_CASE("adjacent zeros in a flat item are one piece, up to the size that is copied at once") {
   ScratchDirectory scratch;
   const size_t most = mostCopiedAtOnce / chunkBytes;
   using Bytes = std::vector<std::byte>;

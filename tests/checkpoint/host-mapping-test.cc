@@ -91,7 +91,7 @@ TEST_CASE("pinned memory that is mapped a second time stays leased until the map
   }) == "");
 }
 
-TEST_CASE("only whole leases are mapped a second time, at free addresses that a program may reserve") {
+TEST_CASE("only whole 2 MiB pieces of a lease are mapped a second time, at free addresses that a program may reserve") {
   TestSession session;
   CHECK(session.inWorker([&](stub::Worker& worker) {
     buildMapped(session, worker);

@@ -68,7 +68,7 @@ std::string changed(Change change) {
 
 }  // namespace
 
-TEST_CASE("a manifest comes back as it was") {
+TEST_CASE("a manifest is read back unchanged") {
   ScratchDirectory scratch;
   Manifest read = readText(scratch, encodeManifest(sample())), m = sample();
   CHECK(read.version == snapshotVersion);

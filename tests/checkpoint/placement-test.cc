@@ -233,34 +233,34 @@ TEST_CASE("an unloaded module and its image are kept as long as a module of its 
         }) == Kept{0, 0, 0});
 }
 
-TEST_CASE("variables keep their addresses after any history of loads and unloads, suspended twice") {
+TEST_CASE("variables are where they were after any history of loads and unloads, suspended twice") {
   for (unsigned seed = 1; seed <= histories(10); ++seed) {
     CAPTURE(seed);
     CHECK(restored(seed, 30, 1) == "");
   }
 }
 
-TEST_CASE("variables keep their addresses although a library has loaded modules of its own in between") {
+TEST_CASE("variables are where they were although a library has loaded modules of its own in between") {
   for (unsigned seed = 20001; seed <= 20000 + histories(6); ++seed) {
     CAPTURE(seed);
     CHECK(restored(seed, 30, 1, true) == "");
   }
 }
 
-TEST_CASE("variables of two devices keep their addresses after any history of loads and unloads") {
+TEST_CASE("variables of two devices are where they were after any history of loads and unloads") {
   for (unsigned seed = 10001; seed <= 10000 + histories(4); ++seed) {
     CAPTURE(seed);
     CHECK(restored(seed, 30, 2) == "");
   }
 }
 
-TEST_CASE("managed variables that devices share keep their addresses, whichever device has loaded them first") {
+TEST_CASE("managed variables that devices share are where they were, whichever device has loaded them first") {
   CHECK(restoredLibrary({0, 1}) == "");
   CHECK(restoredLibrary({1, 0}) == "");
   CHECK(restoredLibrary({2, 0, 1}) == "");
 }
 
-TEST_CASE("variables of two devices keep their addresses on one GPU in the place of both, and on two again") {
+TEST_CASE("variables of two devices are where they were on one GPU in the place of both, and on two again") {
   auto onOne = [](stub::Driver& driver) { driver.order = {0, 0}; };
   auto swapped = [](stub::Driver& driver) { driver.order = {1, 0}; };
   for (unsigned seed = 30001; seed <= 30000 + histories(4); ++seed) {

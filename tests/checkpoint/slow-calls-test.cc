@@ -110,7 +110,7 @@ void requireLoaded(TestSession& session) {
 
 }  // namespace
 
-TEST_CASE("a ring goes on while a module is loaded") {
+TEST_CASE("a ring continues while a module is loaded") {
   TestSession session;
   auto problem = inHeldWorker(session, adapt, [&](stub::Worker&) {
     beginToLoad(session);
@@ -170,7 +170,7 @@ TEST_CASE("a quiesced worker has finished the loads that it began") {
   CHECK(problem == "");
 }
 
-TEST_CASE("a ring goes on while memory of the program's is registered") {
+TEST_CASE("a ring continues while memory of the program is registered") {
   TestSession session;
   auto problem = inHeldWorker(session, adaptRegistering, [&](stub::Worker&) {
     session.begin(makeFrame<api::Cuda::HostAdoptParams>(0, api::Method::hostAdopt, 0, [](auto p) {

@@ -48,7 +48,7 @@ struct Saved {
 }  // namespace
 
 TEST_CASE(
-    "every file of a snapshot that was changed, cut off or taken away is refused by name, and the good one resumes") {
+    "every file of a snapshot that was changed, truncated or removed is refused by name, and the intact snapshot resumes") {
   Saved saved;
   for (std::string name : namesIn(saved.path)) {
     CAPTURE(name);

@@ -31,8 +31,8 @@ Shared& sharedMemory() {
 }  // namespace
 
 TEST_CASE(
-    "a session that was saved goes on in another worker: memory, module, variable, events, and the calls on their "
-    "way") {
+    "a saved session is resumed in another worker: memory, module, variable, events, and the pending "
+    "calls") {
   TestSession session;
   std::string list = session.scratch.path + "/list", path = session.scratch.path + "/snapshot";
   auto& saved = sharedMemory();

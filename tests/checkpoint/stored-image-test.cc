@@ -76,7 +76,7 @@ TEST_CASE("an image whose file was damaged is sent and kept again") {
 }
 
 TEST_CASE(
-    "a snapshot holds images that came from the store: it is resumed where there is none, and saved there again") {
+    "a snapshot contains images that came from the store: it can be resumed and saved again on a node without one") {
   ScratchDirectory node;
   std::string store = node.path + "/images";
   StoredSession first(store), session(store);
@@ -102,7 +102,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "an image is stored under the digest of what was sent, whatever the program said, and only once it is accepted") {
+    "an image is stored under the digest of the bytes sent, whatever the program claimed, and only after it is accepted") {
   ScratchDirectory node;
   std::string store = node.path + "/images", nonsense = "this is no PTX";
   StoredSession session(store);

@@ -70,7 +70,7 @@ TEST_CASE("approximations of special operands") {
   CHECK(result[9] == doctest::Approx(std::sin(-1.0)));
 }
 
-TEST_CASE("modifiers of arithmetic may stand behind the type") {
+TEST_CASE("arithmetic modifiers may follow the type") {
   Device device(kernelText(".param .u64 data", R"(
     .reg .f32 %f<4>; .reg .b32 %r<4>; .reg .b64 %d0; ld.param.u64 %d0, [data]; ld.global.v2.f32 {%f0, %f1}, [%d0];
     lg2.approx.f32.ftz %f2, %f0; st.global.f32 [%d0+8], %f2; ex2.f32.approx %f2, %f0; st.global.f32 [%d0+12], %f2;
@@ -86,7 +86,7 @@ TEST_CASE("modifiers of arithmetic may stand behind the type") {
   CHECK(device.download<uint32_t>(data + 32, 2) == std::vector<uint32_t>{0x7fffffff, 8});
 }
 
-TEST_CASE("two floats in a register of 64 bits are added and multiplied each by itself") {
+TEST_CASE("f32x2 instructions add and multiply the two floats of a 64-bit register separately") {
   Device device(kernelText(".param .u64 data", R"(
     .reg .b64 %d<6>; ld.param.u64 %d0, [data]; ld.global.v2.b64 {%d1, %d2}, [%d0]; ld.global.b64 %d3, [%d0+16];
     add.rn.f32x2 %d4, %d1, %d2; st.global.b64 [%d0+24], %d4; sub.f32x2 %d4, %d1, %d2; st.global.b64 [%d0+32], %d4;
@@ -99,7 +99,7 @@ TEST_CASE("two floats in a register of 64 bits are added and multiplied each by 
         std::vector<float>{0.5f, 7, -0.5f, -1, 0, std::nextafter(3.0f, 4.0f), above, std::nextafter(13.0f, 14.0f)});
 }
 
-TEST_CASE("min and max take three floats too") {
+TEST_CASE("min and max accept three floats") {
   Device device(kernelText(".param .u64 data", R"(
     .reg .f32 %f<6>; .reg .b64 %d0; ld.param.u64 %d0, [data]; ld.global.v4.f32 {%f0, %f1, %f2, %f3}, [%d0];
     max.f32 %f4, %f0, %f1, %f2; st.global.f32 [%d0+16], %f4; min.ftz.f32 %f4, %f0, %f1, %f2; st.global.f32 [%d0+20], %f4;

@@ -66,7 +66,7 @@ TEST_CASE("transactions keep a phase open until their bytes have arrived") {
   for (uint32_t t = 0; t < 64; ++t) CHECK(result[t] == t * t + 100);
 }
 
-TEST_CASE("a block that asks for the work of another is denied it, and its barrier completes") {
+TEST_CASE("clusterlaunchcontrol.try_cancel is always declined, and its barrier completes") {
   Device device(kernelText(".param .u64 out", std::string(asyncProlog) + R"(
     .reg .b32 %q<4>; .reg .b128 %response; st.shared.u32 [s], 7;
     @!%p0 bra READY;

@@ -138,7 +138,7 @@ TEST_CASE("compare-and-swap and exchange of 16 to 128 bits") {
   CHECK(result[7] == 2);
 }
 
-TEST_CASE("a half is changed by compare-and-swaps of its word, also if the allocation ends in the middle of that") {
+TEST_CASE("a half is changed by compare-and-swaps of its word, even if the allocation ends in the middle of that word") {
   const auto text = [](const char* load) {
     return kernelText(".param .u64 data", std::string(R"(
       .shared .align 4 .b8 half[2];

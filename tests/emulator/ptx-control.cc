@@ -361,7 +361,7 @@ TEST_CASE("a shuffled schedule gives the same results") {
 }
 
 // The second warp completes the barrier and goes on.
-TEST_CASE("a warp that waits for another one gives it its turn after a few attempts") {
+TEST_CASE("a warp that polls for another warp's write yields to it after a few attempts") {
   for (const std::string attempt :
        {"ld.volatile.shared.u32 %r2, [flag];", "ld.acquire.cta.shared.u32 %r2, [flag];", "nanosleep.u32 100; ld.shared.u32 %r2, [flag];",
         "atom.shared.cas.b32 %r2, [flag], 1, 2;", "mbarrier.test_wait.parity.shared.b64 %q, [bar], 0; selp.u32 %r2, 1, 0, %q;"}) {

@@ -39,6 +39,20 @@ TEST_CASE("an access out of bounds names kernel, block, thread, line and address
   says(fault, "no allocation is near it");
 }
 
+TEST_CASE("a failed assertion is reported in the format of the programming guide") {
+  const Fault fault = faultOf(R"(setp.ne.u32 %p0, %r0, 5; @%p0 ret;
+    mov.u64 %d3, what; cvta.global.u64 %d3, %d3; mov.u64 %d4, file; cvta.global.u64 %d4, %d4;
+    mov.u64 %d5, function; cvta.global.u64 %d5, %d5;
+    { .param .b64 a; st.param.b64 [a], %d3; .param .b64 b; st.param.b64 [b], %d4; .param .b32 c; st.param.b32 [c], 19;
+      .param .b64 d; st.param.b64 [d], %d5; .param .b64 e; st.param.b64 [e], 1; call.uni __assertfail, (a, b, c, d, e); } ret;)",
+                              {{1, 1, 1}, {8, 1, 1}}, R"(
+    .extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);
+    .global .align 1 .b8 what[4] = {97, 62, 98, 0}; .global .align 1 .b8 file[5] = {116, 46, 99, 117, 0};
+    .global .align 1 .b8 function[4] = {102, 40, 41, 0};)");
+  CHECK(fault.kind == Fault::Kind::assertion);
+  says(fault, "t.cu:19: f(): block: [0,0,0], thread: [5,0,0] Assertion `a>b` failed.");
+}
+
 TEST_CASE("misaligned, read-only, and out-of-bounds shared and local accesses are different kinds of faults") {
   CHECK(faultOf("ld.global.u32 %r1, [%d2+2]; ret;").kind == Fault::Kind::misalignedAddress);
   CHECK(faultOf("ld.global.v2.u32 {%r1, %r2}, [%d0+4]; ret;").kind == Fault::Kind::misalignedAddress);

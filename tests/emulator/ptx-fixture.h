@@ -19,7 +19,7 @@ class FlatMemory : public Memory {
   uint64_t allocate(uint64_t bytes) {
     const uint64_t base = next;
     next += (bytes + 4095) / 4096 * 4096 + 4096;  // a page between allocations that belongs to none
-    regions[base].reserve((bytes + 3) / 4 * 4);  // atomic operations reach the rest of the last word
+    regions[base].reserve((bytes + 3) / 4 * 4);  // atomic operations may access the rest of the last word
     regions[base].resize(bytes);
     return base;
   }

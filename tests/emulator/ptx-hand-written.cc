@@ -122,7 +122,7 @@ TEST_CASE("stack addresses may have 32 bits") {
   CHECK(result == std::vector<Words>(2, {7, 0, 0, 3}));
 }
 
-TEST_CASE("a kernel has no more registers than its directives allow: what ptxas of CUDA 13.0 says for 9.0 of a kernel that needs 104") {
+TEST_CASE("a kernel has no more registers than its directives allow: as ptxas of CUDA 13.0 reports for 9.0 and a kernel that needs 104") {
   std::string body = ".reg .f32 %f<100>; .reg .b64 %d; ld.param.u64 %d, [out];\n";
   for (int i = 0; i < 100; ++i) body += "ld.global.f32 %f" + std::to_string(i) + ", [%d+" + std::to_string(4 * i) + "];\n";
   for (int i = 0; i < 100; ++i) body += "st.global.f32 [%d+" + std::to_string(400 - 4 * i) + "], %f" + std::to_string(i) + ";\n";

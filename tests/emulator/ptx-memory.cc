@@ -112,7 +112,7 @@ TEST_CASE("extern shared memory begins after the static variables, with the size
   CHECK(device.tryLaunch("k", {{1, 1, 1}, {32, 1, 1}}, out)->kind == Fault::Kind::illegalAddress);
 }
 
-TEST_CASE("every block has shared memory beside its own that the system keeps, where cooperative groups exchange data between warps") {
+TEST_CASE("every block has reserved shared memory, in which cooperative groups exchange data between warps") {
   Device device(kernelText(".param .u64 out", R"(
     .shared .align 4 .b8 own[4];
     .reg .b32 %r<8>; .reg .b64 %d<8>;

@@ -14,7 +14,7 @@ struct Format {
   int mantissa, bias;
   uint32_t most;  // the code of the largest finite value
   uint32_t sign = 0x80, nan = 0x7f;
-  int bits = 8;  // in which one of a pair lies
+  int bits = 8;  // of each float of a pair, with padding
 };
 constexpr Format formatRows[] = {{"e4m3x2", 3, 7, 0x7e}, {"e5m2x2", 2, 15, 0x7b}};
 constexpr Format smallRows[] = {
@@ -103,7 +103,7 @@ TEST_CASE("every pair of adjacent halves becomes the nearest 8-bit floats") {
                  hi, lo);
 }
 
-// `instruction` ends in the name of the format: a pair of 4-bit floats is a register of 8 bits.
+// `instruction` ends in the name of the format. A pair of 4-bit floats takes an 8-bit register.
 std::string toPair(const Format& format, const std::string& instruction, const std::string& operands) {
   return instruction + (format.bits == 4 ? " %y0, " + operands + "; mov.b16 %h0, {%y0, 0};" : " %h0, " + operands + ";") +
          " cvt.u32.u16 %d, %h0;";
@@ -139,10 +139,10 @@ void checkAround(std::span<const Format> formats) {
   }
 }
 
-TEST_CASE("floats around every 8-bit float and every tie become the nearest one") { checkAround(formatRows); }
-TEST_CASE("floats around every float of 6 and 4 bits and every tie become the nearest one") { checkAround(smallRows); }
+TEST_CASE("floats around every 8-bit float and every tie round to the nearest 8-bit float") { checkAround(formatRows); }
+TEST_CASE("floats around every float of 6 or 4 bits and every tie round to the nearest such float") { checkAround(smallRows); }
 
-TEST_CASE("every float of 6 and 4 bits becomes the half of its value") {
+TEST_CASE("every float of 6 or 4 bits converts to the half of the same value") {
   for (const Format& format : smallRows) {
     const uint32_t codes = 2 * format.sign;
     std::vector<uint32_t> in(256);
@@ -162,7 +162,7 @@ TEST_CASE("every float of 6 and 4 bits becomes the half of its value") {
   }
 }
 
-TEST_CASE("a float becomes the power of two below or above it, in 8 bits") {
+TEST_CASE("conversion to ue8m0 rounds to the power of two below or above") {
   std::vector<float> values{0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1e-45f, 0x1p-127f, 0x1.000002p-127f, 0x1p-126f, 0x1.fffff8p-127f};
   for (const int exponent : {-126, -3, 0, 1, 60, 126, 127})
     for (const float factor : {1.0f, 1.0000001f, 1.5f, 1.9999999f}) values.push_back(std::ldexp(exponent % 2 ? -factor : factor, exponent));
@@ -175,7 +175,7 @@ TEST_CASE("a float becomes the power of two below or above it, in 8 bits") {
       const auto got = each("mov.b32 %f, %a; " + text + "cvt.u32.u16 %d, %h0;", in, 256);
       for (size_t i = 0; i < values.size(); ++i) {
         const double size = std::fabs(values[i]);
-        uint32_t wanted = 0;  // the most whose value is not above; up: the least whose value is not below
+        uint32_t wanted = 0;  // the largest code whose value is at most `size`; up: the smallest whose value is at least `size`
         while (wanted < 254 && std::ldexp(1, static_cast<int>(wanted) + (up ? 0 : 1) - 127) <= size * (1 - (up ? 0x1p-40 : 0))) ++wanted;
         if (std::isnan(size) || (!finite && (up ? size > 0x1p127 : std::isinf(size)))) wanted = 255;
         CAPTURE(text);

@@ -1,5 +1,5 @@
-"""CuPy: libraries that run in the program on a runtime of their own, which is redirected: cuRAND, cuSOLVER, cuSPARSE. A generator's
-sequence goes on behind the pause."""
+"""CuPy: libraries that run in the program with their own runtime, which is redirected: cuRAND, cuSOLVER, cuSPARSE. A generator's
+sequence continues after the pause."""
 import cupy
 import numpy
 from cupyx.scipy import sparse

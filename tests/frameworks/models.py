@@ -1,4 +1,4 @@
-"""The two models that are trained here, and timed by tests/bench/framework-figures: the same results wherever they are made.
+"""The two models that are trained here and timed by tests/bench/framework-figures. Their results are the same in every process.
 
 Only torch is imported before a model is made. GPT-2 needs CUBLAS_WORKSPACE_CONFIG=:4096:8, for deterministic products: set it before
 torch is imported.

@@ -1,4 +1,4 @@
-"""What the programs here share: the pause point of tests/programs/program.h, and lines that are the same in every flavour."""
+"""Shared by the programs here: the pause point of tests/programs/program.h, and output that is the same in every flavour."""
 import hashlib
 import os
 import sys

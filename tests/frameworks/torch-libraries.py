@@ -1,5 +1,5 @@
-"""PyTorch: libraries that run in the program on a runtime of their own, which is redirected: cuDNN (a convolutional network trained, an
-LSTM), cuSOLVER, cuSPARSE. Their handles, workspaces and kernels live over the pause."""
+"""PyTorch: libraries that run in the program with their own runtime, which is redirected: cuDNN (a convolutional network trained, an
+LSTM), cuSOLVER, cuSPARSE. Their handles, workspaces and kernels are used before and after the pause."""
 import time
 
 import torch

@@ -1,4 +1,4 @@
-"""PyTorch: torch.distributed over NCCL, a group of one process, whose communicator lives over the pause point."""
+"""PyTorch: torch.distributed over NCCL, a group of one process, whose communicator is used before and after the pause point."""
 import tempfile
 
 import torch

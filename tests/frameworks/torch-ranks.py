@@ -1,5 +1,5 @@
 """PyTorch: NCCL between two processes, each with a GPU of its own: collectives, point to point, and a model that both train. The
-communicator lives over the pause point, at which both processes are saved."""
+communicator is used before and after the pause point, at which both processes are saved."""
 import os
 import tempfile
 

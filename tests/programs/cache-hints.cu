@@ -1,5 +1,5 @@
-// How much of the L2 cache is for data that stays, and which addresses have such data: as much as the GPU allows that the program began on,
-// also on one that allows less. There each of these says what would be fast, and the program goes on.
+// Persisting L2 cache: the set-aside size and the access policy windows have the maximum sizes of the GPU that the program begins on. On a
+// GPU with smaller limits these hints are reduced, and the program goes on.
 #include "program.h"
 
 namespace {
@@ -41,7 +41,7 @@ class Hints {
     CHECK(cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, gpu.persistingL2CacheMaxSize));
     CHECK(cudaStreamSetAttribute(stream, cudaLaunchAttributeAccessPolicyWindow, &window.val));
   }
-  // With a window of the stream's, of the launch's, and of a node's.
+  // One launch with the stream's window, one with its own, one with its graph node's.
   bool work() {
     count.upload({0});
     unsigned* to = count;

@@ -137,7 +137,7 @@ bool obey(Memory& memory) {
 
 void serve(Memory& memory) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  std::setvbuf(stdin, nullptr, _IONBF, 0);  // of two commands the second stays where poll() sees it
+  std::setvbuf(stdin, nullptr, _IONBF, 0);  // buffering would hide a second command from poll()
   std::printf("ready %d\n", static_cast<int>(getpid()));
   for (double before = timeNow();;) {
     if (commandIsThere()) {

@@ -1,5 +1,5 @@
-// Cooperative groups as the toolkit's headers build them: tiles of one thread to a whole block, groups of whoever has come, of a label and
-// of a predicate, with sums and scans; copies of a group; a barrier of the grid, before and behind the pause point.
+// Cooperative groups, compiled from the toolkit's headers: tiles of one thread up to a block; coalesced, labeled and binary groups, with
+// reductions and scans; group-wide asynchronous copies; grid barriers before and after the pause point.
 #include "program.h"
 
 #include <cooperative_groups.h>
@@ -16,7 +16,7 @@ constexpr int blockSize = 256;
 
 __host__ __device__ int valueOf(int thread) { return thread * 7 % 13; }
 
-// What each thread learns of its group, on the device and by loops on the host.
+// Facts that each thread computes about its group: on the device with cooperative groups, on the host with loops.
 struct Learned {
   int size, rank, sum, most, running, before, of, some, all;
   bool operator==(const Learned& other) const { return std::memcmp(this, &other, sizeof other) == 0; }
@@ -60,7 +60,7 @@ bool sameLearned(const char* what, const DeviceArray<Learned>& array, std::vecto
 }
 bool everybody(int) { return true; }
 
-// Tiles of more than a warp exchange data in shared memory that the system keeps of the block.
+// Tiles of more than one warp exchange data through the shared memory that CUDA reserves in each block.
 template <int Size>
 __global__ void inTiles(Learned* out) {
   __shared__ cg::block_tile_memory<blockSize> memory;
@@ -81,7 +81,7 @@ bool tilesAreRight() {
   return sameLearned("a tile", out, tileOf<Size>, everybody);
 }
 
-// Those of a warp that are `alike`.
+// The threads of the warp of `thread` for which `alike` holds.
 template <typename Alike>
 std::vector<int> ofWarp(int thread, Alike alike) {
   std::vector<int> members;
@@ -116,7 +116,7 @@ bool partsOfWarpsAreRight() {
          }, everybody);
 }
 
-// A block's part of `in` comes to shared memory by copies of all its threads, and then of each warp; one thread of each group acts.
+// Copies the block's part of `in` to shared memory with a group copy of the block, then other data with one of each warp; uses invoke_one.
 __global__ void copiesOfGroups(const int* in, int count, int* sums) {
   extern __shared__ int shared[];
   __shared__ int total;
@@ -147,7 +147,7 @@ bool copiesAreRight() {
   return same("copies of groups", sums.download(), wanted);
 }
 
-// Each element becomes its neighbour's from the round before, plus one.
+// In each round, each element becomes its right neighbour's value of the previous round, plus one.
 __global__ void __launch_bounds__(1024) neighbours(int* now, int* next, int count, int rounds) {
   const auto grid = cg::this_grid();
   for (int round = 0; round < rounds; ++round) {

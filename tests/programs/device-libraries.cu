@@ -1,5 +1,5 @@
-// What CUDA programs take from the toolkit's headers for their kernels: atomics, barriers, pipelines and semaphores of libcu++, variants
-// and complex numbers of cuda::std, generators of cuRAND, sorts and scans of CUB within a block and of Thrust over the device.
+// Kernels that use the toolkit's header libraries: atomics, barriers, pipelines and semaphores of libcu++, variants and complex numbers of
+// cuda::std, cuRAND's generators, block-wide sorts and scans of CUB, and device-wide ones of Thrust.
 #include "program.h"
 
 #include <cub/block/block_radix_sort.cuh>
@@ -19,7 +19,7 @@
 #include <map>
 #include <numeric>
 
-#pragma nv_diag_suppress static_var_with_dynamic_init  // of barriers in shared memory, which init() begins
+#pragma nv_diag_suppress static_var_with_dynamic_init  // barriers in shared memory: init() initializes them
 
 constexpr int blockSize = 128;
 
@@ -29,7 +29,7 @@ std::vector<int> mixedValues(int count, int below) {
   return values;
 }
 
-// Changed by all threads at once; of bytes and halves the last one's word reaches past the end of the allocation.
+// All threads change the cells concurrently. For types of 1 and 2 bytes, the 4-byte word of the last cell exceeds the allocation.
 template <typename T>
 __global__ void countTogether(T* sum, T* most, T* steps, T* last) {
   const T value = static_cast<T>(threadIdx.x % 5);
@@ -49,7 +49,7 @@ bool countsAreRight() {
   return same("counts", cells.download(), {static_cast<T>(200), static_cast<T>(4), static_cast<T>(100), 0, static_cast<T>(9)});
 }
 
-// Rows of `in` come to shared memory while the ones before are added up: by barriers into two buffers, and by a pipeline.
+// Copies rows of `in` to shared memory while it adds up earlier ones: double buffering with barriers, and a pipeline.
 struct Rows {
   const int* in;
   int count;
@@ -105,7 +105,7 @@ bool rowsAreAdded() {
   return same("rows by barriers", byBarriers.download(), wanted) & same("rows by a pipeline", byPipeline.download(), wanted);
 }
 
-// Blocks that change a number without atomics, one at a time, and then go on in the order of their numbers.
+// Blocks change a number one at a time, guarded by a semaphore, without atomics; then they take turns in the order of their indices.
 __device__ cuda::binary_semaphore<cuda::thread_scope_device> gate{1};
 __device__ cuda::atomic<int, cuda::thread_scope_device> turn{0};
 __global__ void oneAtATime(volatile int* number, int* order) {
@@ -127,7 +127,7 @@ bool turnsAreRight() {
   return same("a number", number.download(), {10 * blocks}) & same("turns", order.download(), {0, 1, 2, 3});
 }
 
-// The same on the device and on the host.
+// Computes the same on the device and on the host.
 using Choice = cuda::std::variant<int, double, cuda::std::complex<double>>;
 struct Size {
   __host__ __device__ double operator()(int whole) const { return whole < 0 ? -whole : whole; }
@@ -150,7 +150,7 @@ bool choicesAreRight() {
   return same("choices", out.download(), wanted);
 }
 
-// Sorted and added up within a block.
+// Sorts the block's values, and computes their running sums.
 __global__ void sortBlock(const int* in, int* sorted, int* running) {
   using Sort = cub::BlockRadixSort<int, blockSize, 4>;
   using Scan = cub::BlockScan<int, blockSize>;
@@ -176,7 +176,7 @@ bool blockIsSorted() {
   return same("a sorted block", sorted.download(), values) & same("running sums", running.download(), sums);
 }
 
-// Numbers of each thread's own generator, which goes on behind the pause point.
+// Draws from each thread's own generator, whose sequence continues after the pause point.
 __global__ void drawNumbers(curandStatePhilox4_32_10_t* states, bool isFirst, uint4* bits, unsigned* events) {
   curandStatePhilox4_32_10_t state = states[threadIdx.x];
   if (isFirst) curand_init(7, threadIdx.x, 0, &state);
@@ -211,7 +211,7 @@ class Generators {
     ++drawn;
     const std::vector<unsigned> counts = events.download();
     const double mean = std::accumulate(counts.begin(), counts.end(), 0.0) / blockSize;
-    return EXPECT(ok) & EXPECT(mean > 490 && mean < 510);  // five standard deviations of it
+    return EXPECT(ok) & EXPECT(mean > 490 && mean < 510);  // within five standard deviations of the mean
   }
 
  private:
@@ -221,7 +221,7 @@ class Generators {
   unsigned drawn = 0;
 };
 
-// Keys sorted before the pause point, and the values of each added up behind it.
+// Sorts keys before the pause point, and reduces by key after it.
 class Table {
  public:
   Table() : keys(values.begin(), values.end()), ones(values.size(), 1) { thrust::sort(keys.begin(), keys.end()); }

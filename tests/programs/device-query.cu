@@ -81,7 +81,7 @@ bool versionsAndMemoryMakeSense(const cudaDeviceProp& device) {
          EXPECT(found == 0) & EXPECT(0 < free && free <= total) & EXPECT(total == device.totalGlobalMem);
 }
 
-// Also with a domain of eight digits, as NVML writes it, without the function, and without the domain if that is 0.
+// The device is found by its PCI bus id, also with an eight-digit domain (NVML's form), without the function, and without a zero domain.
 bool isFoundByItsPlace() {
   char bus[32];
   CHECK(cudaDeviceGetPCIBusId(bus, sizeof bus, 0));

@@ -1,5 +1,5 @@
-// A child made by fork() of a process that has used CUDA cannot use it: the runtime and the driver say so, cuInit() too. The child ends by
-// exit(), whose destructors call CUDA, and its parent's GPU is not touched.
+// A child made by fork() cannot use CUDA if its parent has used it: runtime and driver, cuInit() included, return errors. The child ends
+// with exit(), whose destructors call CUDA, without effect on the parent's GPU.
 #include <sys/wait.h>
 
 #include <thread>
@@ -21,7 +21,7 @@ bool isRefused(int* memory) {
          EXPECT(DRIVER(cuDeviceGetCount)(&count) == none) & EXPECT(DRIVER(cuCtxGetCurrent)(&context) == none);
 }
 
-// Static, for the child calls its destructor too.
+// Static, so that the child runs its destructor too.
 struct AtExit {
   int* memory = nullptr;
   ~AtExit() { cudaFree(memory); }

@@ -199,7 +199,7 @@ bool objects() {
   ok &= EXPECT(first == 0);
   CHECK(cudaGraphExecDestroy(exec));
   CHECK(cudaDeviceSynchronize());
-  while (first == 0 || second == 0) usleep(1000);  // a thread of CUDA's calls them
+  while (first == 0 || second == 0) usleep(1000);  // one of CUDA's threads calls the destructors
   ok &= EXPECT(first == 1) & EXPECT(second == 1);
   return ok;
 }

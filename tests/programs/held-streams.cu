@@ -141,7 +141,7 @@ struct Flags {
   void raiseAll() const {
     for (int i = 0; i < count; ++i) raiseOne(i);
   }
-  // Within twenty seconds, which is more than a kernel needs on any machine, and not for ever.
+  // Waits up to twenty seconds: longer than any kernel here takes on a slow machine, so that a failure does not hang.
   bool isRaised(int i) const { return happens([&] { return *static_cast<Flag*>(words + i) != 0; }); }
 
   template <typename Condition>

@@ -48,8 +48,8 @@ int freeLittle() {
   return verdict("idle-memory", last == 2);
 }
 
-// Allocates the same twice, four times, and leaves it allocated the last time. The event was made after the first. Again if it has taken
-// so long that a session returns memory which is freed for a moment.
+// Allocates two pieces of the same size in each of four rounds; those of the last stay allocated. The event is created in the second round.
+// Starts again if it took so long that the session may have returned memory freed between rounds.
 cudaEvent_t keepsAllocating(char*& first, char*& second) {
   using Clock = std::chrono::steady_clock;
   for (int times = 1;; ++times) {

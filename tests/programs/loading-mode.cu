@@ -1,11 +1,11 @@
-// A program is told that its modules are loaded as CUDA_MODULE_LOADING says. Each value is a process of its own.
+// cuModuleGetLoadingMode() returns the mode that CUDA_MODULE_LOADING sets. Each value is tested in a new process.
 #include <sys/wait.h>
 
 #include "driver-entry.h"
 
 namespace {
 
-// Whether this program, with that value (null: none), is told that mode.
+// Whether this program, run with the variable set to `value` (null: unset), gets the expected mode.
 bool isTold(const char* value, CUmoduleLoadingMode expected) {
   const pid_t child = fork();
   if (child == 0) {

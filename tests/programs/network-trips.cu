@@ -56,8 +56,8 @@ void needsNoReply(Counter& counter, const char* what, Work work) {
   settle();
 }
 
-// Once is enough: what `work` needs a second trip for it always has one for. Any time it may have more than it needs, if what is said of
-// the first of its calls comes before the last of them has gone.
+// One attempt with one trip is enough: work that needs a second trip makes it in every attempt. An attempt may count more trips than it
+// needs, if the worker reports on early calls before the last ones are sent.
 template <typename Work>
 bool needsOneTrip(Counter& counter, const char* what, Work work) {
   int trips = 2;
@@ -106,7 +106,7 @@ int main() {
   });
   bool ok = EXPECT(pinned[elements - 1] == 5);
 
-  int added = 0;  // to the 7 that is there now
+  int added = 0;  // to the value, which is 7 now
   auto addOnes = [&](int count) {
     for (int i = 0; i < count; ++i) addOne<<<1, 1>>>(value);
     added += count;

@@ -1,5 +1,5 @@
-// NVML, opened as frameworks open it: it lists the devices that CUDA has, and reports their free memory and their links. Its calls are no use
-// of CUDA: a child that fork() makes when only NVML was called may use CUDA.
+// NVML, opened as frameworks open it: it lists the devices that CUDA has, and reports their free memory and their links. Its calls do
+// not count as use of CUDA: if a program has called only NVML, a child made by fork() may use CUDA.
 #include <dlfcn.h>
 #include <sys/wait.h>
 

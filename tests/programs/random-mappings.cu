@@ -1,8 +1,9 @@
-// Random executable graphs over memory that is mapped, or registered, and has been changed since they were made: nodes set to other
-// memory, enabled and disabled, whole updates; the memory unmapped and mapped again, kept from its device, unregistered and registered
-// again. At the pause any of it may be away. Afterwards all of it is there again, and each graph does what it was last told.
+// Random executable graphs over mapped or registered memory. After instantiation, nodes are set to other memory, enabled and disabled, and
+// whole graphs updated; memory is unmapped and mapped again, its device's access is reduced, and it is unregistered and registered again.
+// At the pause point any of the memory may be missing. Afterwards all of it is provided again, and each graph must do what it was last set
+// to do. With two devices that are peers, nodes and memory belong to either, and no host memory is used.
 //
-// Arguments: the first seed, and how many worlds there are.
+// Arguments: the first seed, and the number of worlds (one per seed).
 #include <sys/mman.h>
 
 #include <functional>
@@ -13,9 +14,18 @@
 
 namespace {
 
-constexpr unsigned words = 16;  // of each piece that are used
+constexpr unsigned words = 16;  // used in each piece
 
 __global__ void add(unsigned* to, unsigned value) { *to += value; }
+
+int devices = 1;
+
+void waitForAll() {
+  for (int device = 0; device < devices; ++device) {
+    CHECK(cudaSetDevice(device));
+    CHECK(cudaDeviceSynchronize());
+  }
+}
 
 struct Random {
   explicit Random(unsigned seed) : numbers(seed) {}
@@ -23,10 +33,10 @@ struct Random {
   std::mt19937 numbers;
 };
 
-// A piece of memory at an address that stays: mapped, of the device; or the program's own, registered.
+// Memory at a fixed address: device memory that the program maps, or host memory that it registers.
 class Piece {
  public:
-  Piece(Random& random, bool isHosts) : isHosts(isHosts), random(random) {
+  Piece(Random& random, bool isHosts) : isHosts(isHosts), device(isHosts ? 0 : random.pick(devices)), random(random) {
     if (isHosts) memory = static_cast<unsigned*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     else CALL(cuMemAddressReserve, reinterpret_cast<CUdeviceptr*>(&memory), bytes, 0, 0, 0);
     bring();
@@ -43,7 +53,7 @@ class Piece {
   Piece(const Piece&) = delete;
   Piece& operator=(const Piece&) = delete;
 
-  // So that graphs may use it.
+  // Maps or registers it, and allows access, so that graphs may use it.
   void bring() {
     const bool wasThere = std::exchange(isThere, true);
     if (isHosts) {
@@ -51,7 +61,8 @@ class Piece {
       return;
     }
     if (!wasThere) {
-      const CUmemAllocationProp properties = exportable();
+      CUmemAllocationProp properties = exportable();
+      properties.location.id = device;
       CUmemGenericAllocationHandle physical;
       CALL(cuMemCreate, &physical, bytes, &properties, 0);
       CALL(cuMemMap, address(), bytes, 0, physical, 0);
@@ -59,9 +70,9 @@ class Piece {
     }
     if (!isWritable || random.pick(3) == 0) allow(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   }
-  // Something is done to it; it may not be there afterwards.
+  // Unmaps or unregisters it, or reduces access to it; it may be unusable until bring().
   void disturb() {
-    CHECK(cudaDeviceSynchronize());
+    waitForAll();
     if (!isThere) return;
     const unsigned how = random.pick(isHosts ? 2 : 4);
     if (isHosts) CHECK(cudaHostUnregister(memory));
@@ -73,6 +84,7 @@ class Piece {
   void put(const std::vector<unsigned>& values) {
     if (isHosts) std::memcpy(memory, values.data(), sizeof(unsigned) * words);
     else CHECK(cudaMemcpy(memory, values.data(), sizeof(unsigned) * words, cudaMemcpyHostToDevice));
+    CHECK(cudaStreamSynchronize(cudaStreamLegacy));  // completes before another device uses it
   }
   std::vector<unsigned> get() const {
     std::vector<unsigned> values(words);
@@ -82,17 +94,23 @@ class Piece {
   }
   unsigned* at(unsigned word) const { return memory + word; }
 
+  bool isLike(const Piece& other) const { return isHosts == other.isHosts && device == other.device; }
+
   const bool isHosts;
 
  private:
   CUdeviceptr address() const { return reinterpret_cast<CUdeviceptr>(memory); }
   void allow(CUmemAccess_flags flags) {
-    const CUmemAccessDesc access{exportable().location, flags};
-    CALL(cuMemSetAccess, address(), bytes, &access, 1);
     isWritable = flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    CUmemAccessDesc access{exportable().location, flags};
+    for (int each = 0; each < devices; ++each) {
+      access.location.id = each;
+      if (isWritable || each == devices - 1 || random.pick(2) == 0) CALL(cuMemSetAccess, address(), bytes, &access, 1);
+    }
   }
 
-  static constexpr size_t bytes = 2 << 20;  // a device's granularity
+  static constexpr size_t bytes = 2 << 20;  // the granularity of cuMemCreate
+  const int device;
   Random& random;
   unsigned* memory = nullptr;
   bool isThere = false, isWritable = false;
@@ -104,8 +122,9 @@ enum class Kind { fill, copy, kernel, write };
 
 struct Step {
   Kind kind;
-  Piece *to, *from;  // from: of a copy
+  Piece *to, *from;  // from: for copies only
   unsigned toWord, fromWord, value;
+  int device;
   bool isEnabled = true;
   cudaGraphNode_t node = nullptr;
 
@@ -142,6 +161,7 @@ struct Step {
     use(params);
   }
   void addTo(cudaGraph_t graph, cudaGraphNode_t before) {
+    CHECK(cudaSetDevice(device));
     const size_t count = before == nullptr ? 0 : 1;
     const cudaMemsetParams filled = fill();
     switch (kind) {
@@ -155,6 +175,7 @@ struct Step {
     }
   }
   void setIn(cudaGraphExec_t exec) const {
+    CHECK(cudaSetDevice(device));
     const cudaMemsetParams filled = fill();
     switch (kind) {
       case Kind::fill: CHECK(cudaGraphExecMemsetNodeSetParams(exec, node, &filled)); break;
@@ -194,7 +215,7 @@ class Graph {
   void update() {
     std::vector<Step> others;
     for (auto& step : steps) others.push_back(changed(step));
-    const std::vector<Step> now = others;  // with the nodes of the graph that the executable one was made of
+    const std::vector<Step> now = others;  // keeps the nodes of the instantiated graph
     const cudaGraph_t other = made(others);
     cudaGraphExecUpdateResultInfo info{};
     CHECK(cudaGraphExecUpdate(exec, other, &info));
@@ -219,6 +240,7 @@ class Graph {
       unsigned& to = wordOf(step.to, step.toWord);
       to = step.kind == Kind::copy ? wordOf(step.from, step.fromWord) : step.kind == Kind::kernel ? to + step.value : step.value;
     }
+    CHECK(cudaSetDevice(random.pick(devices)));
     CHECK(cudaGraphLaunch(exec, cudaStreamLegacy));
     if (!EXPECT_ERROR(cudaStreamSynchronize(cudaStreamLegacy), cudaSuccess)) return false;
     bool ok = true;
@@ -227,25 +249,22 @@ class Graph {
   }
 
  private:
-  Piece* pick(bool isHosts) {
-    for (;;)
-      if (Piece* piece = pieces[random.pick(pieces.size())].get(); piece->isHosts == isHosts) return piece;
-  }
-  // A copy is between two pieces, of which one is the device's; all else is done to the device's.
+  Piece* pick() { return pieces[random.pick(pieces.size())].get(); }
+  // A copy has at least one end in device memory; other nodes use device memory only.
   Step newStep(Kind kind) {
-    const unsigned ends = kind == Kind::copy ? random.pick(3) : 0;
-    return newStep(kind, ends == 1, ends == 2);
-  }
-  Step newStep(Kind kind, bool isToHost, bool isFromHost) {
-    Step step{kind, pick(isToHost), pick(isFromHost), random.pick(words), random.pick(words), 1 + random.pick(100)};
-    while (step.from == step.to) step.from = pick(isFromHost);
+    Step step{kind, pick(), pick(), random.pick(words), random.pick(words), 1 + random.pick(100), static_cast<int>(random.pick(devices))};
+    while (kind != Kind::copy && step.to->isHosts) step.to = pick();
+    while (step.from == step.to || (step.to->isHosts && step.from->isHosts)) step.from = pick();
     step.bring();
     return step;
   }
-  // Another one of its kind, with ends of its kinds, as an executable graph takes it. The memory of a copy is there when it is changed.
+  // A random step that an executable graph accepts in place of `step`: of the same kind and device, with like memory; `step` itself if the
+  // random choice does not fit. Brings the memory of both: the memory of a copy must exist when its node is set.
   Step changed(const Step& step) {
-    if (step.kind == Kind::copy) step.bring();
-    Step other = newStep(step.kind, step.to->isHosts, step.from->isHosts);
+    step.bring();
+    Step other = newStep(step.kind);
+    if (!other.to->isLike(*step.to) || !other.from->isLike(*step.from)) return step;
+    other.device = step.device;
     other.node = step.node;
     other.isEnabled = step.isEnabled;
     return other;
@@ -272,7 +291,7 @@ class Graph {
 class World {
  public:
   explicit World(unsigned seed) : random(seed) {
-    for (unsigned i = 0; i < 6; ++i) pieces.push_back(std::make_unique<Piece>(random, i >= 4));
+    for (unsigned i = 0; i < 6; ++i) pieces.push_back(std::make_unique<Piece>(random, devices == 1 && i >= 4));
     for (int i = 0; i < 60; ++i) live();
   }
   bool works() {
@@ -306,10 +325,14 @@ class World {
 
 int main(int argc, char** argv) {
   const unsigned first = argc > 1 ? std::atoi(argv[1]) : 1, count = argc > 2 ? std::atoi(argv[2]) : 1;
-  CHECK(cudaFree(nullptr));
+  int present = 0, reaches = 0;
+  CHECK(cudaGetDeviceCount(&present));
+  if (present > 1) CHECK(cudaDeviceCanAccessPeer(&reaches, 0, 1));
+  devices += reaches;
+  waitForAll();  // creates their contexts
   std::vector<std::unique_ptr<World>> worlds;
   for (unsigned i = 0; i < count; ++i) worlds.push_back(std::make_unique<World>(first + i));
-  CHECK(cudaDeviceSynchronize());
+  waitForAll();
   pausePoint();
   bool ok = true;
   for (auto& world : worlds) ok &= world->works();

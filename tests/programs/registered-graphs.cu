@@ -1,5 +1,5 @@
-// Executable graphs that copy memory which the program has unregistered, and registered again, since they were made, or does so after a
-// suspend, in which the graph is made before that memory is registered.
+// Executable graphs that copy registered memory which the program unregisters after instantiation and registers again, before or after the
+// suspend. In the latter case restore makes the graph while its memory is not registered.
 #include "program.h"
 
 #include <sys/mman.h>

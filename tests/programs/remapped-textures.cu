@@ -1,5 +1,5 @@
-// Textures over memory that the program maps itself, and which it unmaps, or keeps its device from, while it sleeps: they read what it maps
-// there afterwards.
+// Textures over memory that the program maps itself. It unmaps the memory, or denies its device access, before the suspend; the textures
+// read the memory that it maps there, or allows again, afterwards.
 #include "shared-physical.h"
 
 namespace {
@@ -19,7 +19,7 @@ CUmemGenericAllocationHandle create() {
 }
 
 cudaTextureObject_t textureOver(const cudaResourceDesc& resource) {
-  const cudaTextureDesc how{};  // elements as they are
+  const cudaTextureDesc how{};  // reads elements unconverted
   cudaTextureObject_t texture;
   CHECK(cudaCreateTextureObject(&texture, &resource, &how, nullptr));
   return texture;
@@ -85,6 +85,6 @@ int main() {
   wokenBehind.wake();
   denied.allow(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   ok &= wokenBefore.read(5) & wokenBehind.read(6) & denied.read(7);
-  neverWoken.wake();  // so that it can be unmapped
+  neverWoken.wake();  // so that the destructor can unmap it
   return verdict("remapped-textures", ok);
 }

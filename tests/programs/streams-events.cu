@@ -89,7 +89,7 @@ int main() {
   float milliseconds = -1;
   CHECK(cudaEventElapsedTime(&milliseconds, start, end));
   const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - before;
-  ok &= EXPECT(milliseconds > 0) & EXPECT(milliseconds < passed.count() + 1) &  // not dependent on how long the worker has waited for a session
+  ok &= EXPECT(milliseconds > 0) & EXPECT(milliseconds < passed.count() + 1) &  // independent of how long the worker has waited
         EXPECT_ERROR(cudaEventElapsedTime(&milliseconds, start, produced), cudaErrorInvalidResourceHandle) &
         EXPECT_ERROR(cudaGetLastError(), cudaErrorInvalidResourceHandle);
 

@@ -1,5 +1,5 @@
-// A thread's context and its default stream outlive what the program has for the thread's end: destructors of its thread-local objects and
-// of keys of pthreads. In a thread that calls exit() they outlive what is called then, and a function that a stream waits for is one still.
+// A thread's current context and default stream outlive the program's destructors at the thread's end: of thread-local objects and of
+// pthread keys. In a thread that calls exit() they outlive the atexit handlers; if a host function calls exit(), CUDA calls stay forbidden.
 #include <pthread.h>
 #include <sys/wait.h>
 
@@ -10,10 +10,10 @@
 
 namespace {
 
-// What the thread is asked at its end, by a destructor that the program has had since before the thread's first CUDA call.
+// The state that a destructor expects at the thread's end. The destructor was registered before the thread's first CUDA call.
 struct Ended {
   CUcontext context = nullptr;
-  bool isHeld = false;  // work waits in the thread's default stream
+  bool isHeld = false;  // whether work waits in the thread's default stream
 
   bool isKept() const {
     CUcontext current = nullptr;
@@ -80,7 +80,7 @@ void exitInHostFunction() {
   CHECK(cudaDeviceSynchronize());
 }
 
-// Whether this program, told `how` as another process, ends well.
+// Whether this program, run in a new process with the argument `how`, exits with 0.
 bool endsWell(const char* how) {
   const pid_t child = fork();
   if (child == 0) {

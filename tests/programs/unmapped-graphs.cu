@@ -1,7 +1,7 @@
-// Executable graphs that were changed from memory which has been unmapped since: their fills, copies and operations on words go on in
-// other memory, also after a suspend. Such whose fill and copy are disabled, and whose memory has been unmapped: the rest of them runs, and
-// the fill can be set to other memory and enabled. And such that are not changed, and have other memory at the same addresses when they are
-// launched, as in a program that gives its memory up while it sleeps; or whose memory the device may not use, or not write, meanwhile.
+// Executable graphs over memory that is unmapped, all of which must work after a suspend too. (1) Nodes set to other memory before the
+// unmapping: fills, copies and batch memory operations use the new memory. (2) Fill and copy disabled, and their memory unmapped: the other
+// nodes run, and the fill can be set to other memory and enabled. (3) Unchanged graphs that have other memory at the same addresses when
+// they are launched (a program that releases its memory while it sleeps), or whose device meanwhile has no access, or only reads.
 #include "shared-physical.h"
 
 namespace {
@@ -197,7 +197,7 @@ class Asleep {
   cudaGraphExec_t exec;
 };
 
-// Whose memory the device has been allowed less of since, or the same once more.
+// Access of the device to the graph's memory is reduced, or set again to the same, after instantiation.
 class Denied {
  public:
   explicit Denied(CUmemAccess_flags flags) {

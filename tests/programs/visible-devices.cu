@@ -1,6 +1,6 @@
 // CUDA_VISIBLE_DEVICES=2,0 with three devices: the program has two, in that order, and keeps them over a pause. The test sets its
 // environment (CMakeLists.txt); without it, or with fewer devices, the program is not applicable. A process whose list contains a device
-// twice has no devices. NVML has the numbers of the list, as natively.
+// twice has no devices. NVML numbers the devices as the list does, which are its native numbers.
 #include <dlfcn.h>
 
 #include <sys/wait.h>
@@ -39,7 +39,7 @@ int askNvml(const char* name, Arguments... arguments) {
   return function(arguments...);
 }
 
-// The CUDA number of the device that NVML has by that one; -1: it may not be used.
+// The CUDA device that is NVML's device `number`; -1 if the program may not use that device.
 int deviceOfNvml(unsigned number) {
   void* handle = nullptr;
   if (const int refused = askNvml("nvmlDeviceGetHandleByIndex_v2", number, &handle)) return EXPECT(refused == 4) ? -1 : -2;

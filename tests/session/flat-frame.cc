@@ -102,7 +102,7 @@ TEST_CASE("several Data lists follow each other, in a frame and in a reply that 
   CHECK(read.getSharedBytes()[2] == 3);
 }
 
-TEST_CASE("a truncated structure is read like the whole one with zeros at its end") {
+TEST_CASE("a part of a frame is as long as its contents, and is read like the whole structure with zeros behind") {
   using Whole = api::Cuda::Copy3dParams;
   std::vector<capnp::word> space;
   api::FramePart<Whole, 2, 1> part(space);

@@ -114,7 +114,7 @@ struct Fixture {
   }
 };
 
-TEST_CASE_FIXTURE(Fixture, "a fence is behind the streams that had work since the one before, and costs nothing without") {
+TEST_CASE_FIXTURE(Fixture, "a fence is behind all streams with work since the previous fence, and costs nothing if there are none") {
   CHECK(device->hasPassed(fence()));
   CHECK(gpu.writes.empty());
   device->used(1);
@@ -133,7 +133,7 @@ TEST_CASE_FIXTURE(Fixture, "a fence is behind the streams that had work since th
   CHECK(device->hasPassed(second));
 }
 
-TEST_CASE_FIXTURE(Fixture, "the legacy stream is joined only where it has something left") {
+TEST_CASE_FIXTURE(Fixture, "the legacy stream is joined only if it has pending work") {
   device->used(0);
   gpu.done = {0};
   CHECK(device->hasPassed(fence()));
@@ -144,7 +144,7 @@ TEST_CASE_FIXTURE(Fixture, "the legacy stream is joined only where it has someth
   CHECK(gpu.joined == std::to_string(behindLegacy) + " ");
 }
 
-TEST_CASE_FIXTURE(Fixture, "a wait for the stream that had work last is a write in it") {
+TEST_CASE_FIXTURE(Fixture, "a wait for the stream with the latest work is a write in that stream") {
   device->used(0);
   device->used(1);
   await(1, 5);
@@ -159,7 +159,7 @@ TEST_CASE_FIXTURE(Fixture, "a wait for the stream that had work last is a write 
   CHECK(gpu.joined == "11 ");  // the event of stream 1; the non-blocking stream has none
 }
 
-TEST_CASE_FIXTURE(Fixture, "a wait for a stream that blocks, behind which the legacy stream has had work, ends with its own work") {
+TEST_CASE_FIXTURE(Fixture, "a wait for a blocking stream, whose work is followed by the legacy stream's, ends with the stream's own work") {
   device->used(1);
   device->used(0);
   CHECK(gpu.joined == "11 ");
@@ -178,7 +178,7 @@ TEST_CASE_FIXTURE(Fixture, "a wait for a stream that blocks, behind which the le
   CHECK(gpu.written.empty());
 }
 
-TEST_CASE_FIXTURE(Fixture, "a wait for such a stream lasts no longer if that is given more, and the legacy stream too, or is destroyed") {
+TEST_CASE_FIXTURE(Fixture, "a wait for a blocking stream takes no longer if both streams get more work, or if the stream is destroyed") {
   device->used(1);
   device->used(0);
   await(1, 5);
@@ -196,7 +196,7 @@ TEST_CASE_FIXTURE(Fixture, "a wait for such a stream lasts no longer if that is 
   CHECK_FALSE(device->isAsking());
 }
 
-TEST_CASE_FIXTURE(Fixture, "a stream has one mark, which is made again only while a wait needs it") {
+TEST_CASE_FIXTURE(Fixture, "a stream has one event, and another one is made only while a wait uses the first") {
   for (int times = 0; times < 3; ++times) {
     device->used(1);
     device->used(0);
@@ -209,7 +209,7 @@ TEST_CASE_FIXTURE(Fixture, "a stream has one mark, which is made again only whil
   CHECK(gpu.events == firstMark + 2);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a wait for such a stream is given up with the context") {
+TEST_CASE_FIXTURE(Fixture, "a wait for a blocking stream is given up with the context") {
   device->used(1);
   device->used(0);
   await(1, 5);
@@ -220,7 +220,7 @@ TEST_CASE_FIXTURE(Fixture, "a wait for such a stream is given up with the contex
   CHECK_FALSE(device->isAsking());
 }
 
-TEST_CASE_FIXTURE(Fixture, "a wait for the legacy stream is behind streams that block, and holds them up no further") {
+TEST_CASE_FIXTURE(Fixture, "a wait for the legacy stream is ordered behind blocking streams, and does not delay them") {
   device->used(0);
   for (uint64_t stream : {1, 2, 3}) device->used(stream);
   gpu.done = {12};
@@ -256,7 +256,7 @@ TEST_CASE_FIXTURE(Fixture, "continuations run once their fences have passed, in 
   CHECK(continuations.isEmpty());
 }
 
-TEST_CASE_FIXTURE(Fixture, "a continuation that adds another sees it run the next time") {
+TEST_CASE_FIXTURE(Fixture, "a continuation that is added by another one runs the next time") {
   device->used(1);
   continuations.add(fence(), [this](CUresult) { add("later"); });
   passOne();
@@ -266,7 +266,7 @@ TEST_CASE_FIXTURE(Fixture, "a continuation that adds another sees it run the nex
   CHECK(ran == "later0 ");
 }
 
-TEST_CASE_FIXTURE(Fixture, "a fault completes what waits for the device") {
+TEST_CASE_FIXTURE(Fixture, "a fault completes all continuations that wait for the device") {
   device->used(1);
   add("a");
   device->fail(CUDA_ERROR_ILLEGAL_ADDRESS);

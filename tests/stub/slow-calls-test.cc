@@ -45,7 +45,7 @@ TEST_CASE_FIXTURE(Fixture, "slow calls run one at a time, each to its end") {
   CHECK(slow.isEmpty());
 }
 
-TEST_CASE_FIXTURE(Fixture, "a slow call runs on the caller's thread where the system has no other, and the next on one of its own") {
+TEST_CASE_FIXTURE(Fixture, "a slow call runs on the caller's thread if no thread can be started, and the next one on its own thread") {
   {
     vgpu::test::NoMoreThreads limit;
     add('a');
@@ -60,7 +60,7 @@ TEST_CASE_FIXTURE(Fixture, "a slow call runs on the caller's thread where the sy
   CHECK(begun == 1);
 }
 
-TEST_CASE_FIXTURE(Fixture, "what comes behind the slow calls waits for them, and runs at once without any") {
+TEST_CASE_FIXTURE(Fixture, "afterAll() waits for all slow calls, and runs its function at once if there are none") {
   slow.afterAll([&] { said += '1'; });
   CHECK(said == "1");
   addHeld();
@@ -73,7 +73,7 @@ TEST_CASE_FIXTURE(Fixture, "what comes behind the slow calls waits for them, and
   CHECK(said == "1!aA2");
 }
 
-TEST_CASE_FIXTURE(Fixture, "whoever waits for slow calls gives up after a time") {
+TEST_CASE_FIXTURE(Fixture, "a wait for slow calls has a time limit") {
   addHeld();
   CHECK_FALSE(slow.finish(std::chrono::milliseconds(1)));
   CHECK_FALSE(slow.isEmpty());
@@ -87,13 +87,13 @@ TEST_CASE_FIXTURE(Fixture, "a slow call's end may add others") {
   CHECK(said == "aA");
 }
 
-TEST_CASE_FIXTURE(Fixture, "a failure of our own comes out on the thread that polls") {
+TEST_CASE_FIXTURE(Fixture, "an exception in a slow call is thrown on the thread that polls") {
   slow.add([]() -> CUresult { KJ_FAIL_REQUIRE("no such thing"); }, [&](CUresult) { said += '?'; });
   CHECK_THROWS_AS(slow.finish(longTime), kj::Exception);
   CHECK(said.empty());
 }
 
-TEST_CASE_FIXTURE(Fixture, "who waits is woken when a work is done, and sees then that its end is due") {
+TEST_CASE_FIXTURE(Fixture, "the waiting thread is woken when a call's work is done, and sees that its end is due") {
   std::atomic<bool> woken{false};
   slow.setWake([&] { woken = true; });
   CHECK(!slow.isDue());

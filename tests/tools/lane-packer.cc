@@ -49,7 +49,7 @@ TEST_CASE("a piece that shrinks is compressed for a slow connection, and unpacke
 }
 
 TEST_CASE(
-    "a piece that does not shrink, or is small, goes as it is; so does every piece for a fast connection, and the first ones") {
+    "a piece that does not shrink, or is small, is sent uncompressed; so are the first pieces, and all pieces for a fast connection") {
   auto isPlain = [](LanePacker packer, std::span<const std::byte> piece) {
     const auto packed = packer.pack(piece);
     return packed.data() == piece.data() && packed.size() == piece.size();

@@ -52,8 +52,8 @@ stopProcess() {
   kill -STOP "$@"
   for pid; do waitUntil stands "$pid"; done
 }
-# letGo PID...: what a fault point has stopped, or is about to stop, goes on. It stops itself after it has said so in the log, and a signal
-# that comes before that has no effect.
+# letGo PID...: continues processes that a fault point has stopped, or is about to stop. Waits for the stop first: a process logs the fault
+# point before it stops itself, and a SIGCONT in between has no effect.
 letGo() {
   local pid
   for pid; do waitUntil stands "$pid"; done
@@ -101,23 +101,34 @@ endsCleanly() {
   [ "$code" = 0 ] || fail "vgpud $1 ended with code $code"
 }
 
+# killNode NAME: by SIGKILL. Waits for children that it has forked: they hold its sockets and locks until they execute their program.
+killNode() {
+  kill -KILL "${daemon[$1]}"
+  waitUntil ended "${daemon[$1]}"
+  waitUntil noneIsStarting
+}
+noneIsStarting() {
+  local pid
+  for pid in $(processesOfRun vgpud); do [[ " ${daemon[*]} " == *" $pid "* ]] || return 1; done
+}
+
 ctl() {
   local node=$1 seconds=$limit
   shift
-  # A program lives as long as its case needs it: that is no wait for anything, and takes longer on a busy machine.
+  # `run` and --wait last as long as the program, which the case may need for longer than one wait.
   [[ $1 != run && " $* " != *" --wait "* ]] || seconds=$((5 * limit))
   # Under a sanitizer, programs need its runtime besides our libraries.
   LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} timeout "$seconds" "$tree/bin/vgpuctl" --node "unix:$dir/$node/vgpud.sock" "$@"
 }
 
-# commandsOf WORD: the process ids of those of vgpuctl's commands that have this word.
+# commandsOf WORD: the process ids of the running vgpuctl commands that have this argument.
 commandsOf() {
   local command
   for command in $(processesOfRun vgpuctl); do
     tr '\0' ' ' 2>/dev/null <"/proc/$command/cmdline" | grep -q -- " $1 " && echo "$command"
   done
 }
-# killCommands NODE WORD: by SIGKILL. Their node has seen the end of their connections when this returns: it replies to one that came later.
+# killCommands NODE WORD: by SIGKILL. On return the node has seen their connections end, because it has replied to a later one.
 killCommands() {
   local command commands
   commands=$(commandsOf "$2")
@@ -177,7 +188,7 @@ hasState() { [ "$(field "$1" "$2" state)" = "$3" ]; }
 lists() { [ -n "$(field "$1" "$2" session)" ]; }
 listsNot() { ! lists "$1" "$2"; }
 
-# resumeFromMemory NODE NAME: and its name is free again, which it is a moment after it runs.
+# resumeFromMemory NODE NAME: resumes it, and waits until the snapshot's name is free, a moment after the program runs.
 resumeFromMemory() {
   succeeds ctl "$1" resume "$2"
   waitUntil isGone "$VGPU_STORE/snapshots/$2"
@@ -251,8 +262,8 @@ sys.exit(not (report["rounds"] >= 1 and report["roundBytes"] > 0 and report["bla
     <"$dir/$1.log" || fail "the report of the migration says nothing of rounds, or of what the program was held for"
 }
 
-# finds PATTERN: in what is on standard input, all of which it reads: a command whose output nobody takes any more fails (pipefail), if it
-# has more to say.
+# finds PATTERN: searches standard input. Unlike `grep -q` alone it reads all of it, so that the command that writes it does not fail
+# (pipefail).
 finds() {
   local all
   all=$(cat)
@@ -315,8 +326,8 @@ addressOf() { sed -n 's/^vgpud: listens on //p' "$dir/$1.log"; }
 greetingVersion() {
   sed -n 's/^constexpr uint32_t greetingVersion = \([0-9]*\);/\1/p' "$(dirname "${BASH_SOURCE[0]}")/../../vgpu/control/greeting.h"
 }
-# noDefunct PID...: none of these has a child that has ended and was not reaped. A name may have blanks; state and parent are behind it.
-# That cat fails for each process of the machine which has ended since its folder was listed, means nothing (pipefail).
+# noDefunct PID...: none of these has a child that has ended and was not reaped. State and parent follow the name, which may have blanks.
+# A failure of cat is ignored (pipefail): any process of the machine may end after the shell has listed its folder.
 noDefunct() {
   { cat /proc/[0-9]*/stat 2>/dev/null || true; } |
     awk -v of=" $* " '{ sub(/.*[)] /, ""); if ($1 == "Z" && index(of, " " $2 " ")) found = 1 }

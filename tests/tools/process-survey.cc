@@ -185,7 +185,7 @@ TEST_CASE("a file that was opened outside of the process's mount namespace is an
 }
 
 TEST_CASE(
-    "a TCP socket with a peer is an obstacle in each of its states, one that listens is while somebody waits to be accepted") {
+    "a TCP socket with a peer is an obstacle in each of its states, and a listening one if a connection waits to be accepted") {
   auto isObstacle = [](int file) { return says(obstaclesOf(getpid()), "its descriptor " + std::to_string(file) + " is a TCP"); };
   auto hasCallers = [](int file) {
     return says(obstaclesOf(getpid()), "its descriptor " + std::to_string(file) + " listens, and has");
@@ -267,6 +267,14 @@ TEST_CASE("an id that a process or a thread has is not free") {
           }).find("process id " + std::to_string(child.pid) + " of the saved process is in use") != std::string::npos);
   }
   requireFreeIds(part);
+}
+
+TEST_CASE("if several ids are in use the process id is reported, even if thread ids are smaller because ids wrapped around") {
+  Child thread, process;
+  ProcessPart part;
+  part.pid = process.pid;
+  part.threads = {thread.pid, process.pid};
+  CHECK(refusal([&] { requireFreeIds(part); }).starts_with("process id " + std::to_string(process.pid) + " of the saved process"));
 }
 
 TEST_CASE("facts of a process are read whatever characters its name has") {

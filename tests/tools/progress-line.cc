@@ -19,7 +19,7 @@ TEST_CASE("no rate is shown before one has been measured") {
 }
 
 TEST_CASE(
-    "the time that is left is said once the work has run for a second, and not if nothing is, or if the total is not known") {
+    "the remaining time is shown after one second, unless nothing remains or the total is unknown") {
   CHECK(rateOf(1 * GiB, 8 * GiB, 0.5) == ", 2.0 GiB a second");
   CHECK(rateOf(8 * GiB, 8 * GiB, 4) == ", 2.0 GiB a second");
   CHECK(rateOf(8 * GiB, 0, 4) == ", 2.0 GiB a second");

@@ -54,14 +54,14 @@ void warnOfFailure(const BackgroundWrite& write, const kj::Exception& why, const
 
 kj::Promise<void> tryToWrite(Sessions& sessions, BackgroundWrite& write);
 
-// Rejects with `why` if the snapshot is not to be written any more; resolves once it has been written.
+// Retries after a delay. Resolves when the snapshot is written; rejects with `why` if it is not needed any more.
 kj::Promise<void> tryAgain(Sessions& sessions, BackgroundWrite& write, kj::Exception&& why) {
   auto isWanted = [&sessions, &write] { return sessions.isAdmitting() && waitingFor(sessions, write.session, write.path) != nullptr; };
   if (!write.isAlone || !isWanted()) return kj::mv(why);
   const auto delay = writeRetryDelay();
   warnOfFailure(write, why, fmt::format(". It is tried again in {} s", delay / kj::SECONDS));
   sessions.inMemory.writeEnded(write.path);
-  // If the program goes on meanwhile, the snapshot is removed, and its memory is free at once.
+  // Drops the hold meanwhile: if the program is resumed, the snapshot is removed, and its memory is freed at once.
   std::weak_ptr<PinnedChunks::Hold> held = std::exchange(write.hold, nullptr);
   return sessions.io.provider->getTimer().afterDelay(delay).then([&sessions, &write, isWanted, held, why = kj::mv(why)]() mutable {
     write.hold = held.lock();
@@ -75,7 +75,7 @@ kj::Promise<void> tryToWrite(Sessions& sessions, BackgroundWrite& write) {
 }
 
 kj::Promise<void> isNotWritten(Sessions& sessions, const BackgroundWrite& write, kj::Exception&& why) {
-  if (!sessions.inMemory.keeps(write.path, write.hold)) return kj::mv(why);  // its program has gone on since a write failed
+  if (!sessions.inMemory.keeps(write.path, write.hold)) return kj::mv(why);  // the program was resumed after the write failed
   warnOfFailure(write, why, "");
   sessions.inMemory.writeEnded(write.path);
   kj::Promise<void> removed = kj::READY_NOW;

@@ -16,15 +16,15 @@ namespace vgpu::daemon {
 struct BackgroundWrite {
   std::string session, path;  // the session of the snapshot, and the snapshot's directory
   PinnedHold hold;
-  bool isAlone = true;  // not one of several sessions that share
+  bool isAlone = true;  // the session was not suspended together with others (suspend-together.h)
   kj::Promise<void> before = kj::READY_NOW;  // awaited first; if it rejects, this snapshot is not written
   // The sessions, and the folders of their snapshots, that no longer depend on any daemon afterwards.
   std::vector<SessionFolder> whole;
 };
 
-// For a snapshot that was kept to be written (memory-snapshots.h). Resolves when it is on disk, and those programs of `whole` that still
-// wait have been told. A failed write is logged; if the snapshot `isAlone`, the write is tried again while its program waits. Rejects if
-// the snapshot was not written.
+// Writes a snapshot that is held in memory (memory-snapshots.h). Resolves when it is on disk and those programs of `whole` that still wait
+// have been notified. A failed write is logged; if the snapshot `isAlone`, the write is tried again while its program waits. Rejects if the
+// snapshot was not written.
 kj::Promise<void> writeInBackground(Sessions& sessions, BackgroundWrite write);
 
 }  // namespace vgpu::daemon

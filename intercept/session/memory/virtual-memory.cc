@@ -4,6 +4,7 @@
 
 #include "intercept/session/call.h"
 #include "intercept/session/memory/physical-properties.h"
+#include "intercept/session/ring-order.h"
 #include "intercept/session/wait.h"
 
 namespace vgpu::client {
@@ -215,6 +216,16 @@ CUresult VirtualMemory::map(Thread& thread, uint64_t address, uint64_t bytes, ui
   return CUDA_SUCCESS;
 }
 
+namespace {
+
+// Frames for other devices that were sent before are executed before what this device is sent next: they may set a graph's node over the
+// memory.
+CUresult orderBehindOthers(Thread& thread, unsigned device) {
+  return orderBehindAll(thread, device, (1u << thread.session.devices.size()) - 1);
+}
+
+}  // namespace
+
 // Waits for the devices that may be using the mapping, which the driver does not (docs/facts.md): copies and fills that natively are
 // complete when their call returns may here still be in a stream.
 CUresult VirtualMemory::unmapOne(Thread& thread, uint64_t address) {
@@ -222,6 +233,7 @@ CUresult VirtualMemory::unmapOne(Thread& thread, uint64_t address) {
   for (unsigned device = 0; device < thread.session.devices.size(); ++device)
     if (mapping.access[device] != CU_MEM_ACCESS_FLAGS_PROT_NONE && thread.session.fault(device) == CUDA_SUCCESS)
       if (CUresult error = synchronizeDevice(thread, device)) return error;
+  if (CUresult error = orderBehindOthers(thread, handleDevice(mapping.physical))) return error;
   {
     Call<api::Cuda::PhysicalUnmapParams> frame(thread.on(handleDevice(mapping.physical)), api::Method::physicalUnmap);
     frame->setAddress(address);
@@ -270,6 +282,7 @@ CUresult VirtualMemory::setAccess(Thread& thread, uint64_t address, uint64_t byt
         continue;
       }
       thread.session.use(thread, static_cast<unsigned>(each.location.id));
+      if (CUresult error = orderBehindOthers(thread, handleDevice(mappings.at(mapping).physical))) return error;
       {
         Call<api::Cuda::PhysicalAccessParams> frame(thread.on(handleDevice(mappings.at(mapping).physical)),
                                                     api::Method::physicalAccess);

@@ -84,7 +84,7 @@ struct TwoGraphs {
   Conditional now{fake, first, 1}, wanted{fake, second, 0};
 };
 
-TEST_CASE_FIXTURE(TwoGraphs, "if the worker's graph cannot be made anew, launches are of the one before and the program does what it did") {
+TEST_CASE_FIXTURE(TwoGraphs, "if the worker's graph cannot be remade, launches use the previous one and the program makes the same calls") {
   auto executable = instantiate(thread, *now.graph);
   REQUIRE(executable->launch(thread, 0) == CUDA_SUCCESS);
   const uint64_t before = fake.launched();
@@ -130,7 +130,7 @@ TEST_CASE("the worker's part of a remade graph is not an object that ends with i
   CHECK(fake.count(api::Method::graphEnd) == ended + 3);
 }
 
-TEST_CASE_FIXTURE(TwoGraphs, "a word that only a graph had that could not be made is another's again") {
+TEST_CASE_FIXTURE(TwoGraphs, "a completion word of a graph that could not be made is reused") {
   const int from = 5, other = 6;
   int to = 0;
   auto onHost = [&](const int& source, Where where) {
@@ -197,7 +197,7 @@ TEST_CASE("a copy of pageable memory whose removal failed is still made") {
   CHECK(*staged == value - 1);
 }
 
-TEST_CASE_FIXTURE(TwoGraphs, "if the program has no memory left while the worker's graph is made anew, launches are of the one before") {
+TEST_CASE_FIXTURE(TwoGraphs, "if the program runs out of memory while the worker's graph is remade, launches use the previous one") {
   auto executable = instantiate(thread, *now.graph);
   REQUIRE(executable->launch(thread, 0) == CUDA_SUCCESS);
   const uint64_t before = fake.launched();

@@ -77,7 +77,7 @@ touch "$dir/pause.go"
 wait "${runner[green]}" || fail "green-contexts returned $?"
 says green '^green-contexts: ok' || fail "green-contexts did not say that all is well"
 
-# Hints about the L2 cache, of which another GPU has none to set aside.
+# Persisting L2 cache, which the other GPU does not have.
 rm -f "$dir/pause.reached" "$dir/pause.go"
 VGPU_PAUSE_FILE=$dir/pause ctl hopper run --name hints -- "$tree/tests/programs/cache-hints" >"$dir/hints.log" 2>&1 &
 runner[hints]=$!

@@ -25,7 +25,7 @@ unlike   unix:$dir/other/vgpud.sock
 gone     tcp:127.0.0.1:1
 neighbour unix:$dir/b/vgpud.sock
 NODES
-timeout "$limit" "$tree/bin/vgpuctl" evacuate "unix:$dir/a/vgpud.sock" --json >"$dir/evacuate.log" 2>"$dir/evacuate-said.log" ||
+timeout $((3 * limit)) "$tree/bin/vgpuctl" evacuate "unix:$dir/a/vgpud.sock" --json >"$dir/evacuate.log" 2>"$dir/evacuate-said.log" ||
   fail "evacuate returned $?"
 says evacuate-said "node gone is skipped" || fail "it does not say which node does not answer"
 python3 - "$dir/evacuate.log" <<'PY' || fail "the report says something else"
@@ -40,13 +40,15 @@ hasNoSessions() { [ "$(ctl "$1" ps --json)" = "[]" ]; }
 waitUntil hasNoSessions a
 
 # By an address, as to another host.
-timeout "$limit" "$tree/bin/vgpuctl" evacuate "unix:$dir/b/vgpud.sock" --to "$(addressOf a)" >"$dir/back.log" 2>&1 || fail "evacuate returned $?"
+timeout $((3 * limit)) "$tree/bin/vgpuctl" evacuate "unix:$dir/b/vgpud.sock" --to "$(addressOf a)" >"$dir/back.log" 2>&1 ||
+  fail "evacuate returned $?"
 [ "$(grep -c "runs on tcp:.*; its program was held for" "$dir/back.log")" = 2 ] || fail "it does not say where they are"
 for name in far near; do waitUntil hasState a "$name" running; done
 
 # No node can take the sessions.
 code=0
-timeout "$limit" "$tree/bin/vgpuctl" evacuate "unix:$dir/a/vgpud.sock" --to "unix:$dir/other/vgpud.sock" >"$dir/nowhere.log" 2>&1 || code=$?
+timeout $((3 * limit)) "$tree/bin/vgpuctl" evacuate "unix:$dir/a/vgpud.sock" --to "unix:$dir/other/vgpud.sock" >"$dir/nowhere.log" 2>&1 ||
+  code=$?
 [ "$code" = 1 ] || fail "an evacuation that leaves sessions returned $code"
 says nowhere "(near) stays: .*migrate it to a node with the same model" || fail "it does not say why one stays"
 

@@ -32,7 +32,7 @@ rm -f "$dir/pause.reached" "$dir/pause.go"
 VGPU_PAUSE_FILE=$dir/pause ctl a run -- "$endless" pause >"$dir/endless.log" 2>&1 &
 runner=$!
 waitUntil test -e "$dir/pause.reached"
-# When its worker has launched it, for which nobody has waited.
+# The program does not wait until the worker has launched the kernel.
 namesKernel() { ctl a explain endless | finds "delayed kernel spin(int const volatile\*, int\*): device 0 is executing it"; }
 waitUntil namesKernel
 hasState a endless running || fail "the program is $(field a endless state)"

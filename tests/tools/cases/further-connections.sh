@@ -36,8 +36,8 @@ relaysOfNode() {
     tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -q '^vgpu-relay node ' && echo "$pid"
   done
 }
-# Sets `newest`, never to the session's own, which is the oldest: those of connections that break end a moment later. Process ids do not
-# say it: they begin again.
+# findNewest: sets `newest` to the youngest relay by start time, because process ids wrap around. Never chooses the oldest, which is the
+# session's own: relays of broken connections, which end a moment later, are still counted.
 findNewest() {
   newest=$(for pid in $(relaysOfNode); do awk '{ print $22, $1 }' "/proc/$pid/stat"; done 2>/dev/null | sort -n |
     awk 'NR > 1 { last = $2 } END { print last }')

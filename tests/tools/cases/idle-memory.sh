@@ -37,8 +37,8 @@ for index in 1 2 3; do
   goOn
 done
 
-# A suspend saves no bytes of what was freed behind work that has been done; the first one does if the worker does not come to free it in a
-# tenth of a second.
+# A suspend saves no bytes of a stream-ordered free whose preceding work has finished. The first suspend may save them: if the worker does
+# not complete the free within a tenth of a second.
 pauseAt 0 little
 savesNone() {
   local code=0

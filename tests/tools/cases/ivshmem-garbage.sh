@@ -6,7 +6,7 @@ echo "seed $seed"
 guests=$(dirname "$0")/..
 "$guests/in-guest" "$one" true || skip "no namespaces can be made here"
 [ -x "$tree/tests/programs/contents" ] || skip "no program contents"
-# A machine that is stopped for longer than this counts as compromised.
+# Seconds after which the sessions of a machine that stops without notice end.
 export VGPU_LINK_LIMIT=15
 startNode a --guest "one=$one/memory,512MiB" --guest "two=$two/memory,256MiB"
 

@@ -15,7 +15,7 @@ begins() {
   # shellcheck disable=SC2086
   VGPU_PAUSE_FILE=$one/$1 run --name "$1" -- "$tree/tests/programs/$2" ${3:-} >"$dir/$1.log" 2>&1 &
   runner[$1]=$!
-  waitUntil pausesOrEnded "$1"
+  waitSeconds $((3 * limit)) pausesOrEnded "$1"  # with up to 900 MiB
   [ -e "$one/$1.reached" ] || fail "$1 has ended before its pause point"
 }
 pausesOrEnded() { [ -e "$one/$1.reached" ] || ended "${runner[$1]}"; }

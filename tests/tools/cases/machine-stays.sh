@@ -73,7 +73,7 @@ for point in machine.held machine.handing-over; do
   stays "cannot move: .*vgpu-worker"
   stopsAt $point
   notReady=$(saidNotReady)
-  kill -KILL "${daemon[b]}"
+  killNode b
   waitUntil saysNotReady
   kill -CONT "$following"
   stays "cannot move"

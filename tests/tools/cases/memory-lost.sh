@@ -12,7 +12,7 @@ print(*[s["place"] for s in json.load(sys.stdin) if s["snapshot"] == sys.argv[1]
 startNode a --pinned 32MiB
 startDouble a one
 succeeds ctl a suspend one --to memory
-kill -KILL "${daemon[a]}"
+killNode a
 waitUntil ended "${double[one]}"
 says one '^lost: its snapshot was in the memory of its vgpud, which has ended' || fail "the program was not told"
 startNode b --pinned 32MiB

@@ -44,7 +44,7 @@ for ((move = 0; move < ${VGPU_MOVES:-4}; ++move)); do
   read -r from to <<<"$to $from"
 done
 
-# The target ends in each phase: the program stays where it is. Its worker stands still, so that it cannot have moved before.
+# The target is killed in each phase: the program stays on its node. Its worker is stopped, so that the move cannot complete first.
 worker=$(field "$from" moving workerPid)
 for phase in asked taken; do
   startNode doomed

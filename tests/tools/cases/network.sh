@@ -20,7 +20,7 @@ startHostNode() {
 startHostNode a "$hostA"
 startHostNode b "$hostB"
 declare -A address=([a]=$(addressOf a) [b]=$(addressOf b))
-# fromA NODE COMMAND...: vgpuctl of host a. runsFromA: with a program, which lives as long as it is needed.
+# fromA NODE COMMAND...: vgpuctl on host a. runsFromA NODE ...: its command run, without a time limit for the program.
 runsFromA() { LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} onHost a "$tree/bin/vgpuctl" --node "${address[$1]}" run "${@:2}"; }
 fromA() { onHost a timeout "$limit" "$tree/bin/vgpuctl" --node "${address[$1]}" "${@:2}"; }
 

@@ -7,8 +7,7 @@ refused "give tls:HOST:PORT" "$tree/bin/vgpuctl" --node tcp:host ps
 
 # A killed daemon leaves its socket behind.
 startNode a
-kill -KILL "${daemon[a]}"
-waitUntil ended "${daemon[a]}"
+killNode a
 [ -S "$dir/a/vgpud.sock" ] || fail "no stale socket to test with"
 refused "nobody listens on" ctl a ps
 

@@ -7,7 +7,7 @@ needCriu a
 # listener FILE: writes its port to FILE and serves one client at a time, until the client closes its connection.
 cat >"$dir/listener" <<'P'
 import os, random, socket, sys
-# Not one that the system may give to another process while this one is saved (ip_local_port_range).
+# Not an ephemeral port (ip_local_port_range): another process could get that while this one is saved.
 ports = [int(sys.argv[2])] if len(sys.argv) > 2 else random.sample(range(10000, 30000), 1000)
 for port in ports:
     try:

@@ -1,4 +1,4 @@
-# A program on a terminal is saved with its process and goes on on the terminal of the vgpuctl that resumes it; a program that has created
+# A program on a terminal is saved with its process and continues on the terminal of the vgpuctl that resumes it; a program that has created
 # its own terminal, as tmux does, goes on with that.
 startNode a
 startNode b

@@ -16,7 +16,8 @@ code=0
 wait "${runner[held]}" || code=$?
 [ "$code" = 137 ] || fail "vgpuctl run returned $code, not that its program was killed"
 waitUntil isEmpty "$dir/a/sessions"
-ctl a inspect "$dir/first" | finds "^process    $pid (contents) with [0-9]* threads" || fail "the snapshot does not say that it has a process"
+ctl a inspect "$dir/first" | finds "^process    $pid (contents) with [0-9]* threads" ||
+  fail "the snapshot does not say that it has a process"
 ctl a inspect "$dir/first" | finds "^mapped .*/contents$" || fail "the snapshot does not say what the process has mapped"
 succeeds ctl b resume "$dir/first"
 [ "$(field b held pid)" = "$pid" ] || fail "the program has another process id"

@@ -5,7 +5,7 @@
 startNode a
 DOUBLE_STAYS=1 startDouble a one
 state=$(field a one directory)
-kill -KILL "${daemon[a]}"
+killNode a
 waitUntil says one '^lost'
 startNode a
 [ -d "$state" ] || fail "the state of a program that lives was removed"
@@ -16,8 +16,7 @@ waitUntil isGone "$state"
 startDouble a two
 state=$(field a two directory)
 succeeds ctl a suspend two --to "$dir/x"
-kill -KILL "${daemon[a]}"
-waitUntil ended "${daemon[a]}"
+killNode a
 startNode a
 [ -d "$state" ] || fail "the state of a program that is suspended was removed"
 kill -KILL "${double[two]}"
@@ -29,7 +28,7 @@ DOUBLE_STAYS=1 startDouble a three
 state=$(field a three directory)
 succeeds ctl a suspend three --to "$dir/y"
 succeeds ctl b resume "$dir/y"
-kill -KILL "${daemon[b]}"
+killNode b
 waitUntil says three '^lost'
 [ -d "$state" ] || fail "the state of a program that lives was removed"
 kill -TERM "${double[three]}"

@@ -15,8 +15,7 @@ waitUntil onlyThesis
 # The lock ends with its holder.
 startDouble a three
 suspendAtStandstill a three y
-kill -KILL "${daemon[a]}"
-waitUntil ended "${daemon[a]}"
+killNode a
 waitUntil ended "$worker"
 startNode b
 startDouble b four

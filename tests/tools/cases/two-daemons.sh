@@ -4,7 +4,7 @@ refused "another vgpud (pid ${daemon[a]}) runs on $dir/a" "$tree/bin/vgpud" --ru
 startDouble a one
 stillWorks a one
 
-kill -KILL "${daemon[a]}"
+killNode a
 waitUntil ended "${double[one]}"
 says one '^lost: the connection to vgpud ended' || fail "the program was not told"
 startNode a

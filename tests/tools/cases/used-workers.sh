@@ -1,4 +1,4 @@
-# A worker whose program has ended serves the next program of its user; it waits only for a while.
+# A worker whose program has ended serves the next program, and only that one; it waits only for a while.
 waiting() { ctl "$1" ps --workers --json | python3 -c '
 import json, sys
 print(" ".join(str(w["pid"]) for w in json.load(sys.stdin) if w["session"] is None and w["used"] == (sys.argv[1] == "used")))' "$2"; }

@@ -124,7 +124,8 @@ void rankOf(Decoder& decoder, const Statement& statement) {
   decoder.build().add(bytes == 8 ? rankOfAddress64 : rankOfAddress32, {decoder.target(statement.operands[0], 4)}, {address});
 }
 
-// A block asks to do the work of another that has not begun. That is always denied, which a program must expect: the response is zeros.
+// clusterlaunchcontrol: a block asks to take over the work of one that has not started. The emulator always declines, as a GPU may: the
+// response is all zeros.
 void launchControl(Decoder& decoder, const Statement& statement) {
   Builder& build = decoder.build();
   if (statement.has("try_cancel") && statement.last() == "b128" && !statement.has("multicast::cluster::all")) {

@@ -74,13 +74,13 @@ const Row* findFlush(const Statement& statement) {
 
 bool narrow(const Shape& shape) { return shape.literal == Literal::f32 || shape.bytes == 2 || shape.bytes == 4; }
 
-// Whether the operations that go around the row are there for its type.
+// Whether the operations that `wrap` adds around the row (flush, saturate, clamp) exist for the type.
 bool hasWrapping(const Wrapping& wrap, const std::string& type) {
   const auto has = [&](const char* operation) { return registry().find(operation + type) != nullptr; };
   return (!wrap.ftz || has("flush.")) && (!wrap.sat || has("saturate.")) && (!wrap.relu || has("clamp.relu."));
 }
 
-// The row's result into `target`. `in` has room for the operands as they are flushed.
+// Emits the row with its wrapping operations; the result goes to `target`. Overwrites `in` with the flushed operands.
 void emitRow(Decoder& decoder, const Statement& statement, const Found& found, Value target, Value* in) {
   const Row& row = *found.row;
   const std::string type(statement.last());
@@ -108,7 +108,7 @@ void emitRow(Decoder& decoder, const Statement& statement, const Found& found, V
   decoder.build().move(target, out);
 }
 
-// Two floats in a register of 64 bits: the scalar instruction on the lower ones and on the upper ones.
+// f32x2, two floats in a 64-bit register: emits the scalar operation for the low halves, then for the high halves.
 bool decodePairs(Decoder& decoder, Statement statement) {
   const std::vector<Operand>& operands = statement.operands;
   statement.parts.back() = "f32";
@@ -126,7 +126,7 @@ bool decodePairs(Decoder& decoder, Statement statement) {
   return true;
 }
 
-// The least or the most of three floats: of the first two, and then of that and the third.
+// min and max of three floats: of the first two, then of that result and the third.
 bool decodeThree(Decoder& decoder, const Statement& statement, const Found& found) {
   Value in[3], between[2] = {decoder.build().reg(4)};
   for (int i = 0; i < 3; ++i) in[i] = decoder.source(statement.operands[i + 1], found.row->in[0]);

@@ -7,8 +7,8 @@
 namespace vgpu::emulator {
 namespace {
 
-// The most registers that ptxas gives a thread: as many as .maxnreg says, and no more than let blocks of .maxntid threads, or as many of
-// those as .minnctapersm says, run on a multiprocessor, of which each of four schedulers has a fourth of the warps (CUDA 13.0, for 9.0).
+// The most registers that ptxas gives a thread: at most .maxnreg, and few enough that .minnctapersm blocks (default 1) of .maxntid threads
+// fit on a multiprocessor. A block's warps are rounded up to a multiple of the four schedulers (CUDA 13.0, for 9.0).
 uint32_t mostRegisters(const FunctionDecl& decl) {
   constexpr uint32_t leastLimit = 16, most = 255, perMultiprocessor = 65536, unit = 8, schedulers = 4, warpThreads = 32;
   uint32_t limit = decl.mostRegisters ? decl.mostRegisters : most;

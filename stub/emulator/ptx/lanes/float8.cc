@@ -1,5 +1,5 @@
-// The float formats of 8 bits and less, two in a register: e4m3 (no infinities, one NaN) and e5m2; e2m3, e3m2 and e2m1 (neither); and
-// ue8m0, a power of two alone. Those of 6 bits take a byte each, with zeros above.
+// Pairs of floats of 8 bits and fewer: e4m3 (no infinities, one NaN), e5m2; e2m3, e3m2 and e2m1 (no infinities, no NaNs); and ue8m0 (an
+// exponent only: a power of two). A 6-bit float (e2m3, e3m2) takes the lower bits of a byte, whose other bits are zero.
 #include "stub/emulator/ptx/lanes/floats.h"
 
 namespace vgpu::emulator::VGPU_ISA {
@@ -13,7 +13,7 @@ struct E5m2 {
   static constexpr int mantissaBits = 2, leastExponent = -14;
   static constexpr uint32_t mostValue = 0x7b, nan = 0x7f, sign = 0x80;  // 57344
 };
-// Of these a NaN becomes the largest value (PTX ISA, cvt).
+// The formats without a NaN: a NaN becomes the largest value (PTX ISA, cvt).
 struct E2m3 {
   static constexpr int mantissaBits = 3, leastExponent = 0;
   static constexpr uint32_t mostValue = 0x1f, nan = 0x1f, sign = 0x20;  // 7.5
@@ -119,14 +119,14 @@ void addSmall(Registry& r, const char* to, const char* from) {
   r.add(from, "f16x2.e2m1x2", row<fromFourBits<Relu>>());
 }
 
-// A power of two from 2^-127 (0) to 2^127 (254); 255 is a NaN. Signs are dropped. What is below the least is 0; above the most it is
-// the most if `Finite`, else a NaN.
+// The ue8m0 code of a value, rounded up or towards zero: 0 (2^-127) to 254 (2^127); 255 is a NaN. The sign is dropped. A value below 2^-127
+// becomes code 0; one too large becomes 254 if `Finite`, else the NaN.
 template <bool Up, bool Finite>
 uint32_t exponentOf(float value) {
   const uint32_t size = bitsOf(value) & 0x7fffffff;
   if (size > 0x7f800000) return 0xff;
   if (size == 0x7f800000) return Finite ? 0xfe : 0xff;
-  // A subnormal is below 2^-126; of those from 2^-127 on the upper bit of the fraction is set.
+  // A subnormal is below 2^-126. It is above 2^-127, and so rounds up to code 1, if its fraction is above 0x400000.
   const uint32_t exponent = size >> 23, fraction = size & 0x7fffff;
   const bool further = exponent ? fraction != 0 : fraction > 0x400000;
   const uint32_t rounded = exponent + (Up && further);
@@ -140,7 +140,7 @@ template <bool Up, bool Finite>
 uint16_t exponentsOfBrains(Brain2 pair) {
   return exponents<Up, Finite>(fromBits<float>(pair.bits & 0xffff0000), fromBits<float>(pair.bits << 16));
 }
-uint32_t powerOf(uint32_t code) { return code == 0xff ? 0x7fff : code == 0 ? 0x40 : code << 7; }  // as a bfloat16
+uint32_t powerOf(uint32_t code) { return code == 0xff ? 0x7fff : code == 0 ? 0x40 : code << 7; }  // its value as a bfloat16
 Brain2 powersOf(uint16_t pair) { return {powerOf(pair >> 8) << 16 | powerOf(pair & 0xff)}; }
 template <bool Up, bool Finite>
 void addExponents(Registry& r, const char* to) {

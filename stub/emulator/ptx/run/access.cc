@@ -57,8 +57,8 @@ bool contiguous(const Addresses& addresses, uint32_t bytes) {
   return different == 0;
 }
 
-// Atomic operations on bytes and halves are made of loads and compare-and-swaps of the 2 or 4 bytes that hold them. The end of an
-// allocation may be among those, where the device, which allocates in larger units, has memory all the same.
+// Compilers implement atomic operations on bytes and halves as loads and compare-and-swaps of the 2 or 4 bytes around them, which may reach
+// past the end of an allocation. A GPU has memory there because it allocates in larger units, so only the first byte is checked.
 std::byte* locateAtomic(Warp& warp, uint64_t address, uint32_t bytes, Access access) {
   if ((bytes != 2 && bytes != 4) || address % bytes != 0 || windowOf(address) == localWindow) return nullptr;
   if (access != Access::update && access != Access::orderedRead) return nullptr;

@@ -29,9 +29,9 @@ enum class Pattern { failed, contiguous, scattered };
 // Also makes the launch's checks of shared memory, except for plain writes, for which the values are needed: see checkWrites().
 Pattern resolve(Warp&, const Inst*, AccessForm, uint32_t bytes, Access, std::byte* (&host)[laneCount]);
 
-// A program that reads or changes a place that others may change may be waiting for another thread, which gets its turn sooner.
+// An ordered or atomic access may be part of a wait for another thread: shortens the warp's slice, so that other warps run sooner.
 inline void spinning(Warp& warp) { warp.budget -= 64; }
-// It does wait, as far as can be seen: it has asked in vain, or reads where it has read last. A slice has a few of these.
+// The warp probably waits: its attempt failed, or it reads the place that it read last. A slice allows only a few such accesses.
 inline void waiting(Warp& warp) { warp.budget -= 4096; }
 inline void polling(Warp& warp, const std::byte* place) {
   place == warp.polled ? waiting(warp) : spinning(warp);

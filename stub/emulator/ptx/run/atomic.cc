@@ -103,7 +103,7 @@ const Inst* compareAndSwap(Warp& warp, const Inst* inst) {
   auto* const out = warp.lanes<Lane<T>>(inst->op[0]);
   const auto* const b = warp.lanes<Lane<T>>(inst->op[2]);
   const auto* const c = warp.lanes<Lane<T>>(inst->op[3]);
-  bool changed = false;  // by any lane: else they wait for a lock
+  bool changed = false;  // by any lane; if by none, the warp probably waits for a lock
   const Inst* const next = atPlaces(warp, inst, sizeof(T), [&](int lane, std::byte* place) {
     auto expected = static_cast<T>(b[lane]);
     changed |= __atomic_compare_exchange_n(at<T>(place), &expected, static_cast<T>(c[lane]), false, __ATOMIC_ACQ_REL,

@@ -94,6 +94,11 @@ const Inst* release(Warp& warp, const Inst* inst) {
   return inst + 1;
 }
 
+std::string inBrackets(const std::array<uint32_t, 3>& at) {
+  return "[" + std::to_string(at[0]) + "," + std::to_string(at[1]) + "," + std::to_string(at[2]) + "]";
+}
+
+// The message has the format of the programming guide ("Assertion"), because programs may parse it.
 // void __assertfail(const char* message, const char* file, unsigned line, const char* function, size_t charSize)
 const Inst* assertFail(Warp& warp, const Inst* inst) {
   const CallSite& site = siteOf(inst);
@@ -103,9 +108,10 @@ const Inst* assertFail(Warp& warp, const Inst* inst) {
   const auto file = message ? readText(warp, inst, lane, argument64(warp, site, 1, lane), charBytes) : std::nullopt;
   const auto function = file ? readText(warp, inst, lane, argument64(warp, site, 3, lane), charBytes) : std::nullopt;
   if (!function) return nullptr;
+  const auto thread = warp.threadAt(warp.index() * laneCount + static_cast<uint32_t>(lane));
   return warp.fault(Fault::Kind::assertion, inst, lane,
-                    *file + ":" + std::to_string(argument64(warp, site, 2, lane)) + ": " + *function + ": assertion `" +
-                        *message + "` failed");
+                    *file + ":" + std::to_string(argument64(warp, site, 2, lane)) + ": " + *function + ": block: " +
+                        inBrackets(warp.block().index()) + ", thread: " + inBrackets(thread) + " Assertion `" + *message + "` failed.");
 }
 
 // void cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned value)

@@ -153,7 +153,7 @@ const Inst* callIndirect(Warp& warp, const Inst* inst) {
 
 const Inst* returnCall(Warp& warp, const Inst*) { return warp.returnFromCall(); }
 const Inst* exitThread(Warp& warp, const Inst* inst) { return warp.exitLanes(warp.active, inst + 1); }
-// No time passes: others get their turn soon.
+// nanosleep does not sleep; it shortens the warp's slice, so that other warps run soon.
 const Inst* sleepNow(Warp& warp, const Inst* inst) {
   waiting(warp);
   return inst + 1;

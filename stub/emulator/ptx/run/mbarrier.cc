@@ -109,7 +109,7 @@ bool completeTransaction(Warp& warp, const Inst* inst, int lane, uint64_t addres
   std::memcpy(place, &bits, 8);
   return true;
 }
-// `isOver` says of a lane whether the phase that it asks for is.
+// `isOver` returns whether the phase that a lane tests has completed.
 template <class Operand, class F>
 const Inst* test(Warp& warp, const Inst* inst, F isOver) {
   bool isOpen = false;

@@ -24,6 +24,7 @@ void Warp::reset(Block& block, uint32_t index) {
   living = threads == laneCount ? ~0u : (1u << threads) - 1;
   executed = 0;
   arrivedAtCluster = 0;
+  polled = nullptr;
   arrivedApart.fill(0);
   splits.fill({});
   splitCount = 0;

@@ -150,8 +150,8 @@ std::vector<std::string_view> split(std::string_view opcode) {
   }
 }
 
-// ptxas also takes the modifiers of arithmetic behind the type, as NVIDIA's headers write `lg2.approx.f32.ftz`: they are moved before
-// it. Video instructions have theirs there.
+// ptxas also accepts arithmetic modifiers after the type (NVIDIA's headers write `lg2.approx.f32.ftz`): moves them before the type, except
+// in video instructions, whose modifiers belong after it.
 void orderModifiers(std::vector<std::string_view>& parts) {
   if (parts[0].starts_with('v')) return;
   const auto isModifier = [](std::string_view part) {
