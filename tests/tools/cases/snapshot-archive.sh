@@ -89,7 +89,7 @@ bad 'flip(c + 4)' "chunk 0: its form"
 bad 'flip(c + 5000)' "chunk 0: its digest does not match"
 bad 'flip(len(d) - 1)' "its digest does not match"
 bad 'd + b"x"' "there is data after its end"
-for place in 15 20 'm - 1' m 'm + 7' 'c - 1' c 'c + 3' '(c + len(d)) // 2' 'len(d) - 1'; do bad "d[:$place]" "cut off\|no exported snapshot"; done
+for place in 15 20 'm - 1' m 'm + 7' 'c - 1' c 'c + 3' '(c + len(d)) // 2' 'len(d) - 1'; do bad "d[:$place]" "truncated\|not an exported snapshot"; done
 refused "No such file" ctl a snapshots import "$dir/nothing" bad
 refused "Is a directory" ctl a snapshots import "$dir" bad
 

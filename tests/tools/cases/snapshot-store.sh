@@ -24,7 +24,7 @@ refused "there is no snapshot fourth" ctl a resume fourth
 refused "has no snapshot fourth" ctl a snapshots rm fourth
 refused "has a snapshot third already" ctl b suspend one --name third
 touch -d "2 hours ago" "$VGPU_STORE/snapshots/third" "$VGPU_STORE/snapshots/third/manifest.json"  # as if the clock had been set back since
-refused "whose program (pid [0-9]*) is there" ctl b snapshots rm third
+refused "whose program (pid [0-9]*) still exists" ctl b snapshots rm third
 
 # Chunks that one snapshot needs stay when the others are removed.
 succeeds ctl b resume third
