@@ -44,7 +44,7 @@ isOn a b steady
 # Saved to a full disk after it was paused: it stays paused.
 refused "No space left on device" onLibvirt a save vm /dev/full
 # The reported reason depends on how far libvirt came.
-saysTwice() { [ "$(grep -c "'vm' stays, and all of its sessions" "$dir/follower-a.log")" = 2 ]; }
+saysTwice() { [ "$(grep -c "'vm' and all of its sessions stay" "$dir/follower-a.log")" = 2 ]; }
 waitUntil saysTwice
 isOn a b steady
 succeeds onLibvirt a suspend vm
