@@ -32,6 +32,9 @@ class HostPages {
   // Restores the mapping of the page at `address`, which the program may access: the system has dropped its page-table entry.
   void allowAgain(uint64_t address, HostAccess access) const;
 
+  // Whether the pages are watched by userfaultfd: then the kernel touches them too, in system calls.
+  bool isWatched() const { return watch != nullptr; }
+
   // The session's address of the byte that the program sees at `address`.
   std::byte* ours(uint64_t address) const { return always + (address - first); }
 

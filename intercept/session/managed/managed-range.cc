@@ -37,7 +37,7 @@ ManagedRange::Run ManagedRange::touched(uint64_t address) {
   if (page == expected) {
     ahead = std::clamp(2 * ahead, piece, mostAhead);
     end = page + ahead;
-  } else if (isFirst && touchesBefore == 1) {
+  } else if (isFirst && touchesBefore == 1 && !pages.isWatched()) {
     ahead = 1;
   } else {
     ahead = piece;

@@ -48,7 +48,8 @@ class ManagedRange {
   HostAccess accessAt(uint64_t address) const { return pageAccess[pageOf(address)]; }
   ByteSpan spanOf(const Run& run) const;
   // What a touch of `address` brings: only its page, for the first touch or if the last time there was just one; else the 64 KiB around it,
-  // and increasing amounts after it if the program walks through memory. All of these pages have the same access before.
+  // and increasing amounts after it if the program walks through memory. All of these pages have the same access before. Watched pages
+  // never come alone: a system call touches many, and the launches of other threads take them away meanwhile.
   Run touched(uint64_t address);
   // The program will walk through memory from `address` on.
   void expect(uint64_t address);
