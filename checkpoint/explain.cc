@@ -34,9 +34,8 @@ void addWork(stub::SessionState& on, unsigned device, std::vector<Obstacle>& obs
 void addSlowCall(stub::SessionState& on, unsigned device, std::vector<Obstacle>& obstacles) {
   auto& slow = on.select(device).slow;
   if (slow.isEmpty() || slow.finish(std::chrono::milliseconds(0))) return;
-  obstacles.push_back(
-      {false, fmt::format("call {}", slow.first()), "it is compiling, loading or registering something; a suspend waits until it has "
-                                                    "returned"});
+  obstacles.push_back({false, fmt::format("call {}", slow.first()),
+                       "it is compiling, loading or registering something; a suspend waits until it has returned"});
 }
 
 // Adds the obstacles that the kind's objects report; if the kind cannot be saved for another reason, adds that of the first object.

@@ -63,8 +63,8 @@ void reserveBlobs(stub::SessionState& on, const SnapshotReader& directory, const
       refuse(fmt::format("no module uses image {}", blob.blob));
     if (ahead != nullptr && ahead->images.contains({blob.blob, 0})) continue;
     if (CUresult error = on.of(handleDevice(blob.blob)).blobs.reserve(blob.blob, stub::Blob::Origin::snapshot, blob.bytes))
-      refuse(fmt::format("image {} is listed twice or is empty, or the "
-                         "images are too large together: {}", blob.blob, stub::nameOf(on.driver, error)));
+      refuse(fmt::format("image {} is listed twice or is empty, or the images are too large together: {}", blob.blob,
+                         stub::nameOf(on.driver, error)));
   }
 }
 
@@ -158,8 +158,8 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   requireKnownLibraryCalls(manifest.libraryCalls, refusalOf(directory));
   requireValid(directory, manifest);
   if (manifest.devices.size() > on.deviceCount())
-    directory.refuse(manifestFile, fmt::format("devices: the snapshot has {}, this worker "
-                                               "has {}", manifest.devices.size(), on.deviceCount()));
+    directory.refuse(manifestFile,
+                     fmt::format("devices: the snapshot has {}, this worker has {}", manifest.devices.size(), on.deviceCount()));
   auto records = loadRecords(directory, manifest);
   adoptDevices(on, manifest.devices, records);
   stub::planLeases(on, records);

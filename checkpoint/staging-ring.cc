@@ -34,9 +34,9 @@ size_t StagingRing::worth(size_t pieces, uint64_t bytes) {
 StagingRing::StagingRing(const stub::Driver* driver, size_t slots) : driver(driver), bytes(slots * snapshot::chunkBytes) {
   void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED)
-    fail(fmt::format("the worker cannot get {} MiB of host memory for its buffers: {}. Free memory on its "
-                     "host, or raise the worker's limit",
-                     bytes / MiB, std::strerror(errno)));
+    fail(fmt::format(
+        "the worker cannot get {} MiB of host memory for its buffers: {}. Free memory on its host, or raise the worker's limit",
+        bytes / MiB, std::strerror(errno)));
   memory = static_cast<std::byte*>(mapped);
   madvise(memory, bytes, MADV_HUGEPAGE);
   // Without pinning, the driver makes an additional copy: slower, but correct.

@@ -195,8 +195,8 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
     if (options.suspend.isNative) {
       if (options.suspend.directory.empty() || options.suspend.directory == inMemory || !options.suspend.name.empty())
         throw CLI::ValidationError("--native", "a native program is saved to a directory: give --to DIRECTORY");
-      if (options.suspend.withProcess) throw CLI::ValidationError("--native", "a native program is always saved with its process: leave "
-                                                                              "out --process");
+      if (options.suspend.withProcess)
+        throw CLI::ValidationError("--native", "a native program is always saved with its process: leave out --process");
       chosen = [](const NodeAddress&, const Options& o) { return suspendNative(o.suspend); };
       return;
     }

@@ -50,8 +50,8 @@ uint64_t walk(const PendingRing& ring, Visit visit) {
                    start.bytes <= frames.size() - at,
                "a pending frame has an invalid size", barrier + at, start.bytes);
     KJ_REQUIRE(api::isMethod(start.method) && start.slot < slotCount && start.device == ring.device,
-               "a pending frame has an unknown method or slot, "
-               "or belongs to another device", barrier + at, start.method, start.slot, start.device);
+               "a pending frame has an unknown method or slot, or belongs to another device", barrier + at, start.method,
+               start.slot, start.device);
     visit(start, frames.subspan(at, start.bytes));
     at += start.bytes;
   }
@@ -120,9 +120,8 @@ PendingCalls capturePendingCalls(const Segment& segment, const RingCut& barrier)
     // A ring that is open but has had no frame is included too, because the program does not open it again.
     const bool isOpen = device != 0 && segment.ring(device).isOpen.load() != 0;
     if (ring.head == 0 && ring.barrier == 0 && !isOpen) continue;
-    KJ_REQUIRE(ring.head >= ring.barrier && ring.head - ring.barrier <= ringBytes, "a ring's head is too far from its "
-                                                                                   "barrier", device, ring.head,
-               ring.barrier);
+    KJ_REQUIRE(ring.head >= ring.barrier && ring.head - ring.barrier <= ringBytes, "a ring's head is too far from its barrier",
+               device, ring.head, ring.barrier);
     const std::byte* start = segment.ringAt(device, ring.barrier);
     ring.frames.assign(start, start + (ring.head - ring.barrier));
     addSlabsOf(ring, slabs, pending.frameCount);

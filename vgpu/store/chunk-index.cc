@@ -66,8 +66,8 @@ void ChunkIndex::refuseIfCut() const {
   if (stat(file.c_str(), &status) != 0) require(errno, "inspecting it");
   uint64_t expected = (info.me_last_pgno + 1) * uint64_t{pages.ms_psize};
   if (static_cast<uint64_t>(status.st_size) < expected)
-    fail(fmt::format("the index of chunks {} cannot be used: it has {} bytes "
-                     "and must have {}; it was truncated", file, status.st_size, expected));
+    fail(fmt::format("the index of chunks {} cannot be used: it has {} bytes and must have {}; it was truncated", file,
+                     status.st_size, expected));
 }
 
 void ChunkIndex::end() noexcept {

@@ -81,8 +81,8 @@ std::optional<std::string> ChunkStore::around(const std::string& snapshotDirecto
 std::string ChunkStore::directoryOf(const std::string& folder, const std::string& snapshot) {
   auto isPlain = [](unsigned char letter) { return std::isalnum(letter) || letter == '.' || letter == '_' || letter == '-'; };
   if (snapshot.empty() || snapshot.size() > mostNameBytes || snapshot[0] == '.' || !std::ranges::all_of(snapshot, isPlain))
-    fail(fmt::format("\"{}\" cannot name a snapshot: use letters, digits, '.', '_' and '-', not "
-                     "'.' first, {} characters at most", snapshot, mostNameBytes));
+    fail(fmt::format("\"{}\" cannot name a snapshot: use letters, digits, '.', '_' and '-', not '.' first, {} characters at most",
+                     snapshot, mostNameBytes));
   return folder + "/snapshots/" + snapshot;
 }
 
@@ -137,9 +137,8 @@ std::optional<StoredChunk> ChunkStore::look(const ChunkName& name, bool waits, s
       continue;
     }
     if (chunk->offset <= pack->second && chunk->bytes <= pack->second - chunk->offset) return chunk;
-    problem = fmt::format("pack {} has {} bytes, but a chunk ends at {}: "
-                          "the pack was removed or truncated", packPath(chunk->pack), pack->second,
-                          chunk->offset + chunk->bytes);
+    problem = fmt::format("pack {} has {} bytes, but a chunk ends at {}: the pack was removed or truncated",
+                          packPath(chunk->pack), pack->second, chunk->offset + chunk->bytes);
     return std::nullopt;
   }
 }

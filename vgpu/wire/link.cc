@@ -115,8 +115,8 @@ std::optional<LinkMessage> Link::next() {
     if (head.beside != 0) {
       auto found = arriving.find(receivedCount + 1);
       const uint32_t come = found == arriving.end() ? 0 : found->second;
-      KJ_REQUIRE(come <= head.beside && head.beside <= slabBytes, "a message with another number of bytes on further connections than it "
-                                                                  "says", come, head.beside);
+      KJ_REQUIRE(come <= head.beside && head.beside <= slabBytes,
+                 "a message with another number of bytes on further connections than it says", come, head.beside);
       waitsBeside = come < head.beside;
       if (waitsBeside) return std::nullopt;
       arriving.erase(found);

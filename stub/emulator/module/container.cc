@@ -67,8 +67,9 @@ std::string ptxOfFatbinary(image::Fatbinary fatbinary, int architecture) {
   if (!fatbinary.problem().empty()) refuseImage(fatbinary.problem());
   if (!best) {
     std::string what = "Compile with -gencode arch=compute_75,code=compute_75 or the like";
-    if (other) what += ", or emulate a device that "
-                       "runs " + label(*other) + ": VGPU_EMULATED=architecture=" + std::to_string(other->architecture);
+    if (other)
+      what += ", or emulate a device that runs " + label(*other) +
+              ": VGPU_EMULATED=architecture=" + std::to_string(other->architecture);
     refuse(CUDA_ERROR_NO_BINARY_FOR_GPU, "the fatbinary has no PTX for sm_" + std::to_string(architecture) +
                                              "; it has: " + (there.empty() ? "nothing" : there) + ". " + what + ".");
   }

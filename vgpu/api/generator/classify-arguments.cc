@@ -36,8 +36,8 @@ class Classifier {
     auto& argument = p.argument;
     const auto index = static_cast<uint8_t>(&p - row.parameters.data());
     std::string object = p.isPointer() ? p.pointee() : p.type;
-    KJ_REQUIRE(argument.what != Argument::made || p.isPointer(), "an entry that makes an object needs a parameter to which it writes the "
-                                                                 "object");
+    KJ_REQUIRE(argument.what != Argument::made || p.isPointer(),
+               "an entry that makes an object needs a parameter to which it writes the object");
     if (table.findObject(object) != nullptr && (!p.isPointer() || argument.what == Argument::made)) {
       if (argument.what == Argument::value) argument.what = Argument::object;
       argument.objectType = table.placeOf(object);

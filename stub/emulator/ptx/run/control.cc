@@ -165,8 +165,8 @@ const Inst* trap(Warp& warp, const Inst* inst) {
 }
 
 const Inst* noMulticast(Warp& warp, const Inst* inst) {
-  return warp.fault(Fault::Kind::illegalAddress, inst, warp.firstActive(), "an access to a multicast object, which the device does not "
-                                                                           "support");
+  return warp.fault(Fault::Kind::illegalAddress, inst, warp.firstActive(),
+                    "an access to a multicast object, which the device does not support");
 }
 
 // A locked instruction orders all earlier accesses; all threads that fence use the same word.

@@ -66,8 +66,8 @@ const Inst* answer(Warp& warp, const Inst* inst) {
   for (uint32_t left = warp.active; left; left &= left - 1) {
     DeviceCall call(warp, inst, __builtin_ctz(left));
     if (!call.launch().runtime)
-      return warp.fault(Fault::Kind::notSupported, inst, warp.firstActive(), "a CUDA call by a kernel: this launch does not allow such "
-                                                                             "calls");
+      return warp.fault(Fault::Kind::notSupported, inst, warp.firstActive(),
+                        "a CUDA call by a kernel: this launch does not allow such calls");
     const DeviceAnswer result = function(call);
     if (!result) return nullptr;
     call.result(*result);

@@ -96,8 +96,8 @@ DeviceAnswer applyAll(DeviceCall& call) {
 template <DeviceFunction function>
 const Inst* answerOfGraphs(Warp& warp, const Inst* inst) {
   if (!warp.block().launch().graphs)
-    return warp.fault(Fault::Kind::notSupported, inst, warp.firstActive(), "a graph call by a kernel: this launch "
-                                                                           "does not allow such calls");
+    return warp.fault(Fault::Kind::notSupported, inst, warp.firstActive(),
+                      "a graph call by a kernel: this launch does not allow such calls");
   return answer<function>(warp, inst);
 }
 
